@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Search a space of hyperparameters by ask and tell. */
+#ifndef SEARCHER_H
+#define SEARCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The library is pure: no I/O, clock, threads or global state, and it needs
+ * only libc's memory and string functions and libm.  The same seed and the
+ * same sequence of events give the same decisions, bit for bit.
+ *
+ * A caller drives it with events.  searcher_ask() only looks: it says what
+ * the searcher would do next.  Nothing changes until the caller confirms
+ * that with searcher_begin(), so that several processes can race to decide
+ * and all but the winner drop their answer.  Whoever applies the same events
+ * in the same order reaches the same state, which is how a decision log is
+ * replayed.
+ *
+ * Words: a trial is one point of the space.  A segment is the training of a
+ * trial from the length it has to the next one, in the user's unit (epochs,
+ * batches).  A rung is a length at which trials are compared.
+ */
+
+/* ---- the space ---- */
+
+enum param_type {
+    PARAM_FLOAT,       /* uniform in [min, max] */
+    PARAM_INT,         /* uniform over the integers min .. max */
+    PARAM_LOG,         /* base^e, e uniform in [min, max] */
+    PARAM_CATEGORICAL, /* one of 'choices' values; a constant has 1 */
+};
+
+struct param {
+    const char *name; /* "lr", nested: "optimizer.lr"; not copied */
+    enum param_type type;
+    double min, max; /* of the exponent where the type is PARAM_LOG */
+    double base;     /* PARAM_LOG */
+    long choices;    /* PARAM_CATEGORICAL */
+    long count;      /* points of a grid, 0: not given */
+};
+
+/* A point is one double a parameter, in the order of the params: the value
+ * itself, an integral double for PARAM_INT, the index of the choice (0 ..
+ * choices - 1) for PARAM_CATEGORICAL.
+ */
+
+/* ---- a search ---- */
+
+enum search_mode { SEARCH_AGGRESSIVE, SEARCH_STANDARD, SEARCH_CONSERVATIVE };
+
+struct search_config {
+    const char *name;       /* of a searcher_kind, e.g. "asha" */
+    uint64_t seed;          /* of the experiment */
+    long max_trials;        /* random, asha, adaptive_asha */
+    int64_t max_length;     /* length of a full training, >= 1 */
+    bool smaller_is_better; /* of the metric */
+    double divisor;         /* asha: 1/divisor of a rung is promoted, > 1 */
+    long max_rungs;         /* asha: at most so many */
+    enum search_mode mode;  /* adaptive_asha: which brackets */
+    long max_concurrent;    /* trials at once, 0: no limit of its own */
+};
+
+/* What a searcher needs beside the space: which keys of search_config. */
+enum search_need {
+    NEED_MAX_TRIALS = 1 << 0,
+    NEED_GRID_COUNT = 1 << 1, /* 'count' of each float and log parameter */
+};
+
+struct searcher_kind {
+    const char *name;
+    const char *help;
+    int needs; /* of enum search_need */
+    const struct searcher_ops *ops;
+};
+
+/* All searchers, ended by a row whose name is NULL. */
+extern const struct searcher_kind searcher_kinds[];
+
+/* Say what is wrong with a search.
+ *
+ * Returns NULL if searcher_create() will take it, else a constant sentence
+ * ("min is above max").  '*param' is then the index of the parameter that is
+ * at fault, or -1 if the search_config is.
+ */
+const char *searcher_check (const struct search_config *config,
+                            const struct param *params,
+                            size_t n,
+                            int *param);
+
+struct searcher;
+
+/* Create a searcher over 'n' parameters.
+ *
+ * 'config' and 'params' are copied, but not the strings in them.  The state
+ * is one flat block of searcher_size() bytes without pointers into itself.
+ *
+ * Returns NULL on failure with errno set: EINVAL (see searcher_check()),
+ * ENOMEM.
+ */
+struct searcher *searcher_create (const struct search_config *config,
+                                  const struct param *params,
+                                  size_t n);
+void searcher_destroy (struct searcher *s);
+
+/* Return a copy that goes on independently, NULL with errno ENOMEM. */
+struct searcher *searcher_copy (const struct searcher *s);
+
+/* Size of the state in bytes: two searchers with equal bytes are equal. */
+size_t searcher_size (const struct searcher *s);
+
+/* ---- ask and tell ---- */
+
+enum search_answer {
+    SEARCH_RUN,  /* train the trial of 'struct search_op' */
+    SEARCH_WAIT, /* nothing until a segment that is being trained ends */
+    SEARCH_DONE, /* nothing ever again */
+};
+
+struct search_op {
+    long trial;     /* 1, 2, ... in the order of creation */
+    bool fresh;     /* the trial is new: the point says where it lies */
+    int64_t length; /* train it to this total length */
+};
+
+/* Ask what to do next; changes nothing.  On SEARCH_RUN 'op' is filled and,
+ * for a fresh trial, its point is written to x[0 .. n-1].
+ */
+enum search_answer
+searcher_ask (const struct searcher *s, struct search_op *op, double *x);
+
+/* The events.  Each returns 0 on success, and -1 with errno EINVAL, and no
+ * change, if it does not fit the state (an unknown trial, a result for a
+ * segment that is not being trained): a replayed duplicate is harmless.
+ */
+
+/* A segment has begun; 'x' as searcher_ask() gave it (ignored if !fresh). */
+int searcher_begin (struct searcher *s,
+                    const struct search_op *op,
+                    const double *x);
+
+/* The segment that ends at 'length' gave 'value' of the metric.  A value
+ * that is not finite makes a bad trial: it is never promoted, and the search
+ * goes on.
+ */
+int searcher_tell (struct searcher *s, long trial, int64_t length, double value);
+
+/* The trial ended for good without a result (it failed too often): a bad
+ * trial.
+ */
+int searcher_exit (struct searcher *s, long trial);
+
+/* Part of the work that is done, 0 to 1; never goes back, 1 at the end. */
+double searcher_progress (const struct searcher *s);
+
+/* ---- looking ahead ---- */
+
+struct search_rung {
+    int64_t length;
+    long trials; /* that are expected to end at this length */
+};
+
+/* What a search will cost if every segment succeeds and each rung promotes
+ * its share: writes at most 'max' rungs, shortest first.
+ *
+ * Returns how many rungs there are, -1 with errno EINVAL.
+ */
+int searcher_preview (const struct search_config *config,
+                      const struct param *params,
+                      size_t n,
+                      struct search_rung *rungs,
+                      size_t max);
+
+/* Seed for the training of 'trial', 0 .. 2^31-1, the same for each attempt. */
+uint32_t searcher_trial_seed (uint64_t seed, long trial);
+
+#endif
