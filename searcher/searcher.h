@@ -56,10 +56,11 @@ struct search_config {
     long max_trials;        /* random, asha, adaptive_asha */
     int64_t max_length;     /* length of a full training, >= 1 */
     bool smaller_is_better; /* of the metric */
-    double divisor;         /* asha: 1/divisor of a rung is promoted, > 1 */
-    long max_rungs;         /* asha: at most so many */
+    double divisor;         /* asha: 1/divisor of a rung is promoted, > 1 and
+                               with at most three decimals */
+    long max_rungs;         /* asha: at most so many (and 32) */
     enum search_mode mode;  /* adaptive_asha: which brackets */
-    long max_concurrent;    /* trials at once, 0: no limit of its own */
+    long max_concurrent;    /* trials at once, 0: as many as the method uses */
 };
 
 /* What a searcher needs beside the space: which keys of search_config. */
@@ -144,7 +145,10 @@ int searcher_begin (struct searcher *s,
  * that is not finite makes a bad trial: it is never promoted, and the search
  * goes on.
  */
-int searcher_tell (struct searcher *s, long trial, int64_t length, double value);
+int searcher_tell (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   double value);
 
 /* The trial ended for good without a result (it failed too often): a bad
  * trial.

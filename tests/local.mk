@@ -9,6 +9,24 @@ T_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driv
 LOG_DRIVER = $(T_LOG_DRIVER)
 
 # searcher/
+if HAVE_CMOCKA
+searcher_tests = %D%/ladder.t %D%/space.t %D%/asha.t %D%/searcher.t
+check_PROGRAMS += $(searcher_tests)
+TESTS += $(searcher_tests)
+%C%_ladder_t_SOURCES = %D%/ladder.c
+%C%_ladder_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_ladder_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
+%C%_space_t_SOURCES = %D%/space.c %D%/sweep.h %D%/sweep.c
+%C%_space_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_space_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
+%C%_asha_t_SOURCES = %D%/asha.c %D%/sweep.h %D%/sweep.c
+%C%_asha_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_asha_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
+%C%_searcher_t_SOURCES = %D%/searcher.c %D%/sweep.h %D%/sweep.c
+%C%_searcher_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_searcher_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
+endif
+dist_check_SCRIPTS += %D%/pure.t
 
 # runtime/
 

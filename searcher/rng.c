@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers that are a function of what they are for. */
+#include "searcher/rng.h"
+
+#include <stddef.h>
+
+/* The finaliser of splitmix64 (Stafford's variant 13). */
+static uint64_t mix (uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C (0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* FNV-1a */
+uint64_t rng_key (const char *name)
+{
+    uint64_t h = UINT64_C (0xcbf29ce484222325);
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * UINT64_C (0x100000001b3);
+    return h;
+}
+
+uint64_t rng_bits (uint64_t seed, uint64_t trial, uint64_t key, uint64_t draw)
+{
+    const uint64_t word[] = { seed, key, trial, draw };
+    uint64_t h = 0;
+
+    for (size_t i = 0; i < sizeof (word) / sizeof (word[0]); i++)
+        h = mix ((h ^ word[i]) + UINT64_C (0x9e3779b97f4a7c15));
+    return h;
+}
+
+double rng_unit (uint64_t seed, uint64_t trial, uint64_t key)
+{
+    return (double)(rng_bits (seed, trial, key, 0) >> 11) * 0x1p-53;
+}
+
+uint64_t rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound)
+{
+    /* The high half of bits * bound is uniform once the few products whose
+     * low half is below 2^64 mod bound are drawn again (Lemire 2019).
+     */
+    uint64_t skip = -bound % bound;
+    uint64_t draw = 0;
+    unsigned __int128 product;
+
+    do
+        product =
+            (unsigned __int128)rng_bits (seed, trial, key, draw++) * bound;
+    while ((uint64_t)product < skip);
+    return product >> 64;
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# searcher/ calls nothing but memory, string and maths functions and keeps no
+# global state.
+lib=${builddir:-.}/searcher/.libs/libsearcher.a
+[ -f "$lib" ] || { echo "Bail out! no $lib"; exit 1; }
+echo 1..2
+
+names() { nm -A "$lib" | awk -v kind="$1" '$(NF-1) ~ kind {print $NF}' | sort -u; }
+
+# Used but not defined here.  The last line of the list is the compiler's:
+# errno, the stack protector, 128-bit division, sanitizers and coverage.
+bad=$({ names '^[TRD]$'; names '^[TRD]$'; names '^U$'; } | sort | uniq -u |
+    grep -vxE "malloc|calloc|free|mem(cpy|move|set|cmp)(_chk)?|strcmp|\
+floor|pow|fabs|\
+__errno_location|__stack_chk_fail|__mem(cpy|move|set)_chk|_GLOBAL_OFFSET_TABLE_|__u?(div|mod)ti3|__(asan|ubsan|gcov)_.*")
+[ -z "$bad" ] && echo 'ok 1 - pure' || echo "not ok 1 - pure:" $bad
+
+if names '^U$' | grep -qE '^__(asan|gcov)_'; then
+	echo 'ok 2 - no variables # SKIP instrumented build'
+	exit 0
+fi
+bad=$(objdump -h "$lib" | awk '$2 ~ /^\.(data|bss|tdata|tbss)/ && $2 !~ /rel\.ro/ && $3 !~ /^0+$/ {print $2}')
+[ -z "$bad" ] && echo 'ok 2 - no variables' || echo "not ok 2 - no variables:" $bad

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run a whole search against a made-up metric. */
+#include "tests/sweep.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+uint64_t sweep_random (uint64_t *state, uint64_t bound)
+{
+    *state = *state * UINT64_C (6364136223846793005)
+             + UINT64_C (1442695040888963407);
+    return (*state >> 33) % bound;
+}
+
+bool same_bytes (const struct searcher *a, const struct searcher *b)
+{
+    return searcher_size (a) == searcher_size (b)
+           && !memcmp (a, b, searcher_size (a));
+}
+
+void sweep_apply (struct searcher *s, const struct event *e)
+{
+    switch (e->what) {
+    case EVENT_BEGIN:
+        assert_int_equal (searcher_begin (s, &e->op, e->x), 0);
+        break;
+    case EVENT_TELL:
+        assert_int_equal (
+            searcher_tell (s, e->op.trial, e->op.length, e->value), 0);
+        break;
+    case EVENT_EXIT:
+        assert_int_equal (searcher_exit (s, e->op.trial), 0);
+        break;
+    }
+}
+
+/* The old state is made useless before it is freed: a pointer into it that
+ * the copy still used would be noticed.
+ */
+static void swap_state (struct sweep *w)
+{
+    struct searcher *copy = searcher_copy (w->s);
+
+    assert_non_null (copy);
+    assert_true (same_bytes (copy, w->s));
+    memset (w->s, 0xa5, searcher_size (copy));
+    searcher_destroy (w->s);
+    w->s = copy;
+}
+
+static void *grow (void *p, size_t n, size_t size)
+{
+    p = realloc (p, (n + 1) * size);
+    assert_non_null (p);
+    return p;
+}
+
+static void apply (struct sweep *w, struct event *e)
+{
+    double before = searcher_progress (w->s);
+
+    sweep_apply (w->s, e);
+    if (w->n_events % 64 == 0)
+        w->events = grow (w->events, w->n_events + 64, sizeof (*w->events));
+    w->events[w->n_events++] = *e;
+    assert_true (searcher_progress (w->s) >= before);
+    assert_true (searcher_progress (w->s) <= 1);
+    swap_state (w);
+}
+
+static void add_trial (struct sweep *w, const struct event *e)
+{
+    size_t i = ++w->trials;
+
+    assert_int_equal (e->op.trial, i);
+    w->segments = grow (w->segments, i, sizeof (*w->segments));
+    w->length = grow (w->length, i, sizeof (*w->length));
+    w->first = grow (w->first, i, sizeof (*w->first));
+    w->x = grow (w->x, i, sizeof (*w->x));
+    w->segments[i] = 0;
+    w->first[i] = e->op.length;
+    memcpy (w->x[i], e->x, sizeof (e->x));
+}
+
+static bool begin_one (struct sweep *w)
+{
+    struct event e = { .what = EVENT_BEGIN };
+    enum search_answer answer = searcher_ask (w->s, &e.op, e.x);
+
+    if (answer != SEARCH_RUN) {
+        assert_int_equal (answer, w->n_running > 0 ? SEARCH_WAIT : SEARCH_DONE);
+        assert_true ((answer == SEARCH_DONE)
+                     == (searcher_progress (w->s) == 1));
+        return false;
+    }
+    assert_true (searcher_progress (w->s) < 1);
+    apply (w, &e);
+    if (e.op.fresh)
+        add_trial (w, &e);
+    assert_true (e.op.trial >= 1 && e.op.trial <= w->trials);
+    assert_true (w->segments[e.op.trial] == 0
+                 || e.op.length > w->length[e.op.trial]);
+    w->segments[e.op.trial]++;
+    w->length[e.op.trial] = e.op.length;
+    w->running = grow (w->running, w->n_running, sizeof (*w->running));
+    w->running[w->n_running++] = e.op;
+    if (w->n_running > w->most_running)
+        w->most_running = w->n_running;
+    return true;
+}
+
+static void end_one (struct sweep *w)
+{
+    long i = w->shuffle ? sweep_random (&w->shuffle, w->n_running) : 0;
+    struct event e = { .what = EVENT_TELL, .op = w->running[i] };
+
+    memmove (w->running + i,
+             w->running + i + 1,
+             (w->n_running - i - 1) * sizeof (*w->running));
+    w->n_running--;
+    if (w->fails && w->fails (w, e.op.trial, w->segments[e.op.trial]))
+        e.what = EVENT_EXIT;
+    else
+        e.value = w->metric (w, e.op.trial, e.op.length);
+    apply (w, &e);
+}
+
+void sweep_run (struct sweep *w)
+{
+    w->s = searcher_create (&w->config, w->params, w->n);
+    assert_non_null (w->s);
+    assert_true (searcher_progress (w->s) == 0);
+    do {
+        while ((!w->workers || w->n_running < w->workers) && begin_one (w))
+            if (w->more && !w->more (w))
+                return;
+        if (w->n_running == 0)
+            return;
+        end_one (w);
+    } while (!w->more || w->more (w));
+}
+
+void sweep_free (struct sweep *w)
+{
+    searcher_destroy (w->s);
+    free (w->segments);
+    free (w->length);
+    free (w->first);
+    free (w->x);
+    free (w->events);
+    free (w->running);
+}
+
+long sweep_count (const struct sweep *w, int64_t length)
+{
+    long n = 0;
+
+    for (long i = 1; i <= w->trials; i++)
+        n += w->length[i] == length;
+    return n;
+}
