@@ -125,21 +125,32 @@ static int32_t rank_result (struct results *r, int32_t result, int64_t share)
     return risen;
 }
 
+/* Can the trial of a result be promoted?  A bad one has ended, and one that was
+ * pushed out of the top after its promotion is in a higher rung.
+ */
+static bool waits (const struct searcher *s, long trial, int rung)
+{
+    const struct trial *t = searcher_trial (s, trial);
+
+    return t->state == TRIAL_PAUSED && t->rung == rung;
+}
+
 /* A bracket of few trials can end before a rung has a share to promote: its
  * best goes on all the same, or the search would end without one trial that
  * was trained in full (and below what searcher_preview() said).
  */
 static void promote_last (struct searcher *s, struct bracket *b)
 {
-    struct results r = results (s, b, b->highest);
+    struct results r;
     int32_t best;
 
     if (b->created < b->trials || b->running > 0 || b->due > 0
-        || r.rung->top > 0)
+        || b->highest == s->rungs - 1 || b->rung[b->highest].top > 0)
         return;
-    best = *rest_heap (&r).root;
-    if (isfinite (r.value[best]))
-        searcher_promote (s, r.trial[best]);
+    r = results (s, b, b->highest);
+    best = r.trial[*rest_heap (&r).root];
+    if (waits (s, best, b->highest))
+        searcher_promote (s, best);
 }
 
 static void asha_report (struct searcher *s, long trial, double value)
@@ -155,12 +166,9 @@ static void asha_report (struct searcher *s, long trial, double value)
                       : s->smaller_is_better ? value
                                              : -value;
     risen = rank_result (&r, result, ratio_share (s->divisor, result + 1));
-    /* One that was pushed out of the top after its promotion comes back. */
-    if (risen >= 0 && isfinite (r.value[risen])
-        && searcher_trial (s, r.trial[risen])->state == TRIAL_PAUSED
-        && searcher_trial (s, r.trial[risen])->rung == t->rung)
+    if (risen >= 0 && waits (s, r.trial[risen], t->rung))
         searcher_promote (s, r.trial[risen]);
-    else if (b->highest < s->rungs - 1)
+    else
         promote_last (s, b);
 }
 

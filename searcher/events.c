@@ -55,7 +55,7 @@ searcher_ask (const struct searcher *s, struct search_op *op, double *x)
         op->length = s->length[searcher_trial (s, op->trial)->rung];
         return SEARCH_RUN;
     }
-    if (!(b = fresh_bracket (s, 0, false)))
+    if (!(b = fresh_bracket (s, 0, true)))
         return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
     op->trial = s->created + 1;
     op->fresh = true;

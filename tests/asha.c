@@ -88,6 +88,9 @@ static void test_decisions (void **state)
         assert_int_equal (w.trials, decisions[i].trials);
         for (long t = 1; t <= w.trials; t++)
             assert_int_equal (w.segments[t], decisions[i].segments[t - 1]);
+        /* without a limit: divisor^(rungs - 1) */
+        if (decisions[i].concurrent == 0)
+            assert_int_equal (w.most_running, 9);
         sweep_free (&w);
     }
 }
@@ -418,18 +421,19 @@ static void test_all_bad (void **state)
     (void)state;
     for (size_t i = 0; i < 2 * COUNT (names); i++) {
         struct sweep w = { .config = { .name = names[i / 2],
-                                       .max_trials = 30,
-                                       .max_length = 64,
+                                       .max_trials = 10,
+                                       .max_length = 1000,
                                        .smaller_is_better = i % 4 < 2,
-                                       .divisor = 2,
-                                       .max_rungs = 4 },
+                                       .divisor = 3,
+                                       .max_rungs = 4,
+                                       .mode = SEARCH_CONSERVATIVE },
                            .metric = not_a_number,
                            .fails = i % 2 ? always : NULL,
                            .workers = 4,
                            .shuffle = 5 };
 
         sweep_run (&w);
-        assert_int_equal (w.trials, i / 2 < 2 ? 1 : 30);
+        assert_int_equal (w.trials, i / 2 < 2 ? 1 : 10);
         for (long t = 1; t <= w.trials; t++)
             assert_int_equal (w.segments[t], 1);
         sweep_free (&w);
@@ -479,6 +483,100 @@ static void test_limit_below_brackets (void **state)
     sweep_free (&w);
 }
 
+/* The last bracket has 5 trials: so many at once for each, without a limit. */
+static void test_limits (void **state)
+{
+    static const struct {
+        long concurrent;
+        long running[3]; /* of those that start at 15, 62 and 250 */
+    } cases[] = { { 16, { 6, 5, 5 } }, { 0, { 5, 5, 5 } }, { 7, { 3, 2, 2 } } };
+    struct search_config config = { .name = "adaptive_asha",
+                                    .max_trials = 64,
+                                    .max_length = 1000,
+                                    .divisor = 4,
+                                    .max_rungs = 5,
+                                    .mode = SEARCH_STANDARD };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        long seen[3] = { 0 };
+        struct search_op op;
+        struct searcher *s;
+
+        config.max_concurrent = cases[i].concurrent;
+        s = searcher_create (&config, NULL, 0);
+        assert_non_null (s);
+        while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
+            assert_int_equal (searcher_begin (s, &op, NULL), 0);
+            seen[op.length == 15 ? 0 : op.length == 62 ? 1 : 2]++;
+        }
+        for (int k = 0; k < 3; k++)
+            assert_int_equal (seen[k], cases[i].running[k]);
+        searcher_destroy (s);
+    }
+}
+
+/* One worker: 7 trials that start at 25 and 3 that start at 100 take turns. */
+static void test_turns (void **state)
+{
+    static const int64_t first[] = {
+        25, 100, 25, 25, 100, 25, 25, 100, 25, 25
+    };
+    struct sweep w = { .config = { .name = "adaptive_asha",
+                                   .max_trials = 10,
+                                   .max_length = 100,
+                                   .smaller_is_better = true,
+                                   .divisor = 4,
+                                   .max_rungs = 5,
+                                   .mode = SEARCH_STANDARD },
+                       .metric = smooth,
+                       .workers = 1 };
+
+    (void)state;
+    sweep_run (&w);
+    assert_int_equal (w.trials, 10);
+    for (long t = 1; t <= 10; t++)
+        assert_int_equal (w.first[t], first[t - 1]);
+    sweep_free (&w);
+}
+
+/* 12 segments of 1000, 4 of 2000 and 1 of 6000 are planned: 26000. */
+static void test_progress (void **state)
+{
+    struct search_config config = { .name = "asha",
+                                    .max_trials = 12,
+                                    .max_length = 9000,
+                                    .smaller_is_better = true,
+                                    .divisor = 3,
+                                    .max_rungs = 3 };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op;
+
+    (void)state;
+    assert_non_null (s);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    }
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal (searcher_tell (s, i, 1000, i), 0);
+        assert_true (searcher_progress (s) == i / 26.0);
+    }
+    searcher_destroy (s);
+    config.name = "random";
+    config.max_trials = 4;
+    s = searcher_create (&config, NULL, 0);
+    assert_non_null (s);
+    while (searcher_ask (s, &op, NULL) == SEARCH_RUN)
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal (searcher_exit (s, i), 0);
+        assert_true (searcher_progress (s) == i / 4.0);
+    }
+    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_DONE);
+    searcher_destroy (s);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +589,9 @@ int main (void)
         cmocka_unit_test (test_all_bad),
         cmocka_unit_test (test_bad_counts),
         cmocka_unit_test (test_limit_below_brackets),
+        cmocka_unit_test (test_limits),
+        cmocka_unit_test (test_turns),
+        cmocka_unit_test (test_progress),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -27,6 +27,10 @@ TESTS += $(searcher_tests)
 %C%_searcher_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 endif
 dist_check_SCRIPTS += %D%/pure.t
+EXTRA_PROGRAMS += %D%/bench/searcher
+%C%_bench_searcher_SOURCES = %D%/bench/searcher.c
+%C%_bench_searcher_LDADD = searcher/libsearcher.la -lm
+CLEANFILES += %D%/bench/searcher$(EXEEXT)
 
 # runtime/
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "searcher/rng.h"
 #include "tests/sweep.h"
 
 #define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
@@ -346,6 +347,22 @@ static void test_concurrent (void **state)
     sweep_free (&random);
 }
 
+/* .05 + 1 * (.21 - .05) is less than .21 in floating point. */
+static void test_grid_ends_at_max (void **state)
+{
+    static const struct param p = FLOAT ("a", .05, .21, 5);
+    struct sweep w = { .config = { .name = "grid", .max_length = 1 },
+                       .params = &p,
+                       .n = 1,
+                       .metric = no_metric };
+
+    (void)state;
+    sweep_run (&w);
+    assert_true (w.x[1][0] == p.min);
+    assert_true (w.x[5][0] == p.max);
+    sweep_free (&w);
+}
+
 /* ---- single and random ---- */
 
 static void test_single (void **state)
@@ -433,6 +450,22 @@ static void test_random_values (void **state)
     assert_true (chi2 (x, -5, 5, 10) < 27.9);
 }
 
+/* Of 3 * 2^62 numbers each third would come twice as often as the others, if
+ * 64 random bits were only scaled.
+ */
+static void test_below (void **state)
+{
+    static double x[DRAWS];
+
+    (void)state;
+    for (int i = 0; i < DRAWS; i++)
+        x[i] = rng_below (1, i, 2, UINT64_C (3) << 62) % 3;
+    /* 2 degrees of freedom, 99.9 % */
+    assert_true (chi2 (x, 0, 3, 3) < 13.8);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal (rng_below (1, i, 2, 1), 0);
+}
+
 /* Neither seeds nor names nor trials next to each other are alike. */
 static void test_random_independent (void **state)
 {
@@ -464,9 +497,11 @@ int main (void)
         cmocka_unit_test (test_grid),
         cmocka_unit_test (test_grid_sizes),
         cmocka_unit_test (test_grid_nested),
+        cmocka_unit_test (test_grid_ends_at_max),
         cmocka_unit_test (test_concurrent),
         cmocka_unit_test (test_single),
         cmocka_unit_test (test_random_values),
+        cmocka_unit_test (test_below),
         cmocka_unit_test (test_random_independent),
     };
 

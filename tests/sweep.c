@@ -140,7 +140,9 @@ void sweep_run (struct sweep *w)
                 return;
         if (w->n_running == 0)
             return;
-        end_one (w);
+        do /* several may end before anyone asks */
+            end_one (w);
+        while (w->n_running > 0 && w->shuffle && sweep_random (&w->shuffle, 2));
     } while (!w->more || w->more (w));
 }
 

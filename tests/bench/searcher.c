@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time of a decision: make tests/bench/searcher && tests/bench/searcher */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "searcher/searcher.h"
+
+enum { PARAMS = 8, WORKERS = 64 };
+
+struct event {
+    struct search_op op;
+    double value; /* told, if this is not the begin */
+    bool begin;
+    double x[PARAMS];
+};
+
+static double now (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+static double value (long trial)
+{
+    return searcher_trial_seed (7, trial);
+}
+
+/* Returns the number of events. */
+static long live (struct searcher *s, struct event *log)
+{
+    struct search_op running[WORKERS];
+    long n = 0, first = 0, last = 0;
+
+    for (;;) {
+        while (last - first < WORKERS
+               && searcher_ask (s, &log[n].op, log[n].x) == SEARCH_RUN) {
+            log[n].begin = true;
+            if (searcher_begin (s, &log[n].op, log[n].x))
+                abort ();
+            running[last++ % WORKERS] = log[n++].op;
+        }
+        if (first == last)
+            return n;
+        log[n].op = running[first++ % WORKERS];
+        log[n].begin = false;
+        log[n].value = value (log[n].op.trial);
+        if (searcher_tell (s, log[n].op.trial, log[n].op.length, log[n].value))
+            abort ();
+        n++;
+    }
+}
+
+static void replay (struct searcher *s, const struct event *log, long n)
+{
+    for (long i = 0; i < n; i++)
+        if (log[i].begin
+                ? searcher_begin (s, &log[i].op, log[i].x)
+                : searcher_tell (
+                    s, log[i].op.trial, log[i].op.length, log[i].value))
+            abort ();
+}
+
+/* Print what a segment costs, on average over a whole search with 64 segments
+ * in flight and values in random order: searcher_ask(), _begin() and _tell()
+ * together, then _begin() and _tell() alone, as when a log is replayed.
+ */
+static void measure (const char *name, long trials)
+{
+    struct param params[PARAMS];
+    const struct search_config config = { .name = name,
+                                          .max_trials = trials,
+                                          .max_length = 1000,
+                                          .smaller_is_better = true,
+                                          .divisor = 4,
+                                          .max_rungs = 5,
+                                          .mode = SEARCH_STANDARD,
+                                          .max_concurrent = WORKERS };
+    static const char *const names[PARAMS] = { "a", "b", "c", "d",
+                                               "e", "f", "g", "h" };
+    struct event *log = calloc (8 * trials, sizeof (*log));
+    struct searcher *s, *again;
+    double start, asked, replayed;
+    long n;
+
+    for (int i = 0; i < PARAMS; i++)
+        params[i] = (struct param){
+            names[i], i % 2 ? PARAM_FLOAT : PARAM_INT, 0, 9, 0, 0, 1
+        };
+    params[0].max = trials - 1;
+    params[0].count = 0;
+    s = searcher_create (&config, params, PARAMS);
+    again = searcher_create (&config, params, PARAMS);
+    if (!s || !again || !log)
+        abort ();
+    start = now ();
+    n = live (s, log);
+    asked = now ();
+    replay (again, log, n);
+    replayed = now ();
+    printf ("%-14s %7ld trials %7ld segments %7.2f us live %7.2f us replay "
+            "%9zu bytes\n",
+            name,
+            trials,
+            n / 2,
+            1e6 * (asked - start) / (n / 2),
+            1e6 * (replayed - asked) / (n / 2),
+            searcher_size (s));
+    searcher_destroy (s);
+    searcher_destroy (again);
+    free (log);
+}
+
+int main (void)
+{
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (long trials = 100; trials <= 100000; trials *= 10)
+            if (k->needs)
+                measure (k->name, trials);
+    return 0;
+}
