@@ -26,13 +26,12 @@ struct results {
 static struct results results (struct searcher *s, struct bracket *b, int rung)
 {
     int64_t capacity = b->trials;
-    size_t each = sizeof (double) + 2 * sizeof (int32_t);
-    double *value = searcher_at (
-        s, b->results + (rung - b->first) * capacity * (int64_t)each);
-    int32_t *trial = (int32_t *)(value + capacity);
+    int64_t at = b->results + (rung - b->first) * capacity * RESULT_SIZE;
+    int64_t after = at + capacity * (int64_t)sizeof (double);
+    int32_t *trial = searcher_at (s, after);
 
     return (struct results){
-        b->rung + rung, capacity, value, trial, trial + capacity,
+        b->rung + rung, capacity, searcher_at (s, at), trial, trial + capacity,
     };
 }
 

@@ -175,8 +175,6 @@ static int64_t append (int64_t *size, int64_t bytes)
 /* Set the offsets in 's' and in the brackets. */
 static void lay_out (struct searcher *s, struct plan *plan, size_t n)
 {
-    const int64_t each = sizeof (double) + 2 * sizeof (int32_t);
-
     s->size = sizeof (*s);
     s->at_brackets =
         append (&s->size, plan->brackets * sizeof (struct bracket));
@@ -184,7 +182,7 @@ static void lay_out (struct searcher *s, struct plan *plan, size_t n)
     for (int i = 0; i < plan->brackets; i++) {
         struct bracket *b = plan->bracket + i;
         int64_t rungs = plan->rungs - 1 - b->first;
-        b->results = append (&s->size, b->trials * rungs * each);
+        b->results = append (&s->size, b->trials * rungs * RESULT_SIZE);
         s->trials += b->trials;
     }
     s->at_trials = append (&s->size, s->trials * sizeof (struct trial));

@@ -27,6 +27,9 @@ struct trial {
     uint8_t unused;
 };
 
+/* Bytes of a result: its value, its trial and its rank. */
+enum { RESULT_SIZE = sizeof (double) + 2 * sizeof (int32_t) };
+
 /* The results at one length in one bracket.  Where they lie, see asha.c. */
 struct rung {
     int64_t results;

@@ -10,21 +10,30 @@ LOG_DRIVER = $(T_LOG_DRIVER)
 
 # searcher/
 if HAVE_CMOCKA
-searcher_tests = %D%/ladder.t %D%/space.t %D%/asha.t %D%/searcher.t
+searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
+	%D%/searcher.t
 check_PROGRAMS += $(searcher_tests)
 TESTS += $(searcher_tests)
+sweep = %D%/sweep.h %D%/sweep.c %D%/params.h
+searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_ladder_t_SOURCES = %D%/ladder.c
 %C%_ladder_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_ladder_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
-%C%_space_t_SOURCES = %D%/space.c %D%/sweep.h %D%/sweep.c
+%C%_ladder_t_LDADD = $(searcher_ldadd)
+%C%_space_t_SOURCES = %D%/space.c $(sweep)
 %C%_space_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_space_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
-%C%_asha_t_SOURCES = %D%/asha.c %D%/sweep.h %D%/sweep.c
+%C%_space_t_LDADD = $(searcher_ldadd)
+%C%_grid_t_SOURCES = %D%/grid.c $(sweep)
+%C%_grid_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_grid_t_LDADD = $(searcher_ldadd)
+%C%_asha_t_SOURCES = %D%/asha.c $(sweep)
 %C%_asha_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_asha_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
-%C%_searcher_t_SOURCES = %D%/searcher.c %D%/sweep.h %D%/sweep.c
+%C%_asha_t_LDADD = $(searcher_ldadd)
+%C%_brackets_t_SOURCES = %D%/brackets.c $(sweep)
+%C%_brackets_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_brackets_t_LDADD = $(searcher_ldadd)
+%C%_searcher_t_SOURCES = %D%/searcher.c $(sweep)
 %C%_searcher_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_searcher_t_LDADD = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
+%C%_searcher_t_LDADD = $(searcher_ldadd)
 endif
 dist_check_SCRIPTS += %D%/pure.t
 EXTRA_PROGRAMS += %D%/bench/searcher
