@@ -1,1 +1,2 @@
 # doc/
+dist_man_MANS += %D%/dl.1 %D%/dl-experiment.5

@@ -1,1 +1,46 @@
-# launcher/
+# launcher/: the command dl.  All but main() is a library, for the tests.
+noinst_LTLIBRARIES += %D%/liblauncher.la
+%C%_liblauncher_la_SOURCES = \
+	%D%/check.c \
+	%D%/cmd.c \
+	%D%/cmd.h \
+	%D%/create.c \
+	%D%/experiment.c \
+	%D%/experiment.h \
+	%D%/find.c \
+	%D%/follow.c \
+	%D%/hparams.c \
+	%D%/keys.c \
+	%D%/local.c \
+	%D%/log.c \
+	%D%/log.h \
+	%D%/metric.c \
+	%D%/pattern.c \
+	%D%/pattern.h \
+	%D%/peer.c \
+	%D%/peer.h \
+	%D%/private.h \
+	%D%/problem.c \
+	%D%/put.c \
+	%D%/put.h \
+	%D%/run.c \
+	%D%/segment.c \
+	%D%/slurm.c \
+	%D%/socket.c \
+	%D%/space.c \
+	%D%/sweep.c \
+	%D%/sweep.h \
+	%D%/trainer.c \
+	%D%/trainer.h \
+	%D%/view.c \
+	%D%/worker.c \
+	%D%/worker.h
+%C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \
+	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS)
+%C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la \
+	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -lm
+
+bin_PROGRAMS += %D%/dl
+%C%_dl_SOURCES = %D%/main.c
+%C%_dl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+%C%_dl_LDADD = %D%/liblauncher.la

@@ -1,1 +1,47 @@
-# runtime/
+# runtime/: libslurmdl, and what the plugin and the launcher share with it.
+runtime_sources = \
+	%D%/checkpoint.c \
+	%D%/context.c \
+	%D%/crc32c.c \
+	%D%/crc32c.h \
+	%D%/error.c \
+	%D%/error.h \
+	%D%/h5.c \
+	%D%/h5.h \
+	%D%/journal.c \
+	%D%/journal.h \
+	%D%/link.c \
+	%D%/link.h \
+	%D%/manifest.c \
+	%D%/manifest.h \
+	%D%/memory.c \
+	%D%/memory.h \
+	%D%/metrics.c \
+	%D%/private.h \
+	%D%/reader.c \
+	%D%/restore.c \
+	%D%/slurmdl.h \
+	%D%/stop.c
+runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
+
+noinst_LTLIBRARIES += %D%/libruntime.la
+%C%_libruntime_la_SOURCES = $(runtime_sources)
+%C%_libruntime_la_CPPFLAGS = $(runtime_cppflags)
+%C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread
+
+lib_LTLIBRARIES += %D%/libslurmdl.la
+%C%_libslurmdl_la_SOURCES =
+%C%_libslurmdl_la_LIBADD = %D%/libruntime.la
+%C%_libslurmdl_la_LDFLAGS = -version-info 0:0:0 -no-undefined -export-symbols-regex '^slurmdl_'
+include_HEADERS += %D%/slurmdl.h
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = %D%/slurmdl.pc
+
+if HAVE_CUDA
+pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
+%C%_slurmdl_cuda_la_SOURCES = %D%/cuda.c
+%C%_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_slurmdl_cuda_la_LIBADD = -lcudart
+%C%_slurmdl_cuda_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
+	-export-symbols-regex '^slurmdl_memory_cuda$$'
+endif

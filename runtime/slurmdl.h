@@ -87,9 +87,13 @@ int64_t slurmdl_length (const struct slurmdl *run);
  * program can be tried by hand.  A name that is absent, or whose value is
  * not of the kind asked for, gives 'otherwise'; slurmdl_hp() tells which.
  */
-double slurmdl_float (const struct slurmdl *run, const char *name, double otherwise);
-int64_t slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise);
-const char *slurmdl_string (const struct slurmdl *run, const char *name, const char *otherwise);
+double
+slurmdl_float (const struct slurmdl *run, const char *name, double otherwise);
+int64_t
+slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise);
+const char *slurmdl_string (const struct slurmdl *run,
+                            const char *name,
+                            const char *otherwise);
 
 /* The value as text, NULL with errno ENOENT if there is no such name. */
 const char *slurmdl_hp (const struct slurmdl *run, const char *name);
@@ -103,7 +107,10 @@ const char *slurmdl_hp (const struct slurmdl *run, const char *name);
  * more than 1 M values wait because the disk does not take them): training
  * may ignore that, the loss is counted.
  */
-int slurmdl_log (struct slurmdl *run, const char *name, int64_t step, double value);
+int slurmdl_log (struct slurmdl *run,
+                 const char *name,
+                 int64_t step,
+                 double value);
 
 /* Wait until what was logged is on stable storage (fdatasync). */
 int slurmdl_flush (struct slurmdl *run, struct slurmdl_error *err);
@@ -147,7 +154,9 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
  * -1 if a name, type or shape differs from what was protected (EINVAL), or
  * on an I/O error.
  */
-int slurmdl_restore (struct slurmdl *run, int64_t *step, struct slurmdl_error *err);
+int slurmdl_restore (struct slurmdl *run,
+                     int64_t *step,
+                     struct slurmdl_error *err);
 
 /* ---- stopping ---- */
 
@@ -167,9 +176,14 @@ struct slurmdl_metrics;
  * ever has two writers.  It is a valid HDF5 file from the moment it has its
  * name until it is closed, whatever is killed.
  */
-struct slurmdl_metrics *slurmdl_metrics_create (const char *dir, struct slurmdl_error *err);
-int slurmdl_metrics_log (struct slurmdl_metrics *m, const char *name, int64_t step, double value);
-int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err);
+struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
+                                                struct slurmdl_error *err);
+int slurmdl_metrics_log (struct slurmdl_metrics *m,
+                         const char *name,
+                         int64_t step,
+                         double value);
+int slurmdl_metrics_flush (struct slurmdl_metrics *m,
+                           struct slurmdl_error *err);
 /* Returns -1 if metrics were lost. */
 int slurmdl_metrics_destroy (struct slurmdl_metrics *m);
 
@@ -185,15 +199,23 @@ struct slurmdl_row {
  * returning nonzero ends the reading, and that value is returned.
  */
 typedef int (*slurmdl_row_f) (const struct slurmdl_row *row, void *arg);
-int slurmdl_metrics_read (const char *path, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
+int slurmdl_metrics_read (const char *path,
+                          slurmdl_row_f f,
+                          void *arg,
+                          struct slurmdl_error *err);
 
 /* The same for all metrics files of an attempt's folder, in order of name.
  * A folder without any is no error.
  */
-int slurmdl_metrics_read_dir (const char *dir, slurmdl_row_f f, void *arg, struct slurmdl_error *err);
+int slurmdl_metrics_read_dir (const char *dir,
+                              slurmdl_row_f f,
+                              void *arg,
+                              struct slurmdl_error *err);
 
 /* Read the whole checkpoint and compare its checksums.  '*step' is set. */
-int slurmdl_checkpoint_verify (const char *path, int64_t *step, struct slurmdl_error *err);
+int slurmdl_checkpoint_verify (const char *path,
+                               int64_t *step,
+                               struct slurmdl_error *err);
 
 /* Find the newest checkpoint that verifies under the attempts a.1/ .. of the
  * trial's folder 'dir', with a step of at most 'max_step'.  Of equal steps
@@ -202,7 +224,10 @@ int slurmdl_checkpoint_verify (const char *path, int64_t *step, struct slurmdl_e
  * Returns its path, which the caller frees; NULL with errno ENOENT if there
  * is none.
  */
-char *slurmdl_checkpoint_find (const char *dir, int64_t max_step, long prefer, int64_t *step);
+char *slurmdl_checkpoint_find (const char *dir,
+                               int64_t max_step,
+                               long prefer,
+                               int64_t *step);
 
 #ifdef __cplusplus
 }

@@ -46,5 +46,23 @@ CLEANFILES += %D%/bench/searcher$(EXEEXT)
 # spank/
 
 # launcher/
+EXTRA_DIST += %D%/lib.sh
+dist_check_SCRIPTS += %D%/options.t %D%/config.t %D%/cli.t %D%/local.t
+if HAVE_CMOCKA
+launcher_tests = %D%/log.t %D%/pattern.t
+check_PROGRAMS += $(launcher_tests)
+TESTS += $(launcher_tests)
+launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
+%C%_log_t_SOURCES = %D%/log.c
+%C%_log_t_CFLAGS = $(launcher_cflags)
+%C%_log_t_LDADD = $(launcher_ldadd)
+%C%_pattern_t_SOURCES = %D%/pattern.c
+%C%_pattern_t_CFLAGS = $(launcher_cflags)
+%C%_pattern_t_LDADD = $(launcher_ldadd)
+endif
 
 # contrib/
+if HAVE_SLURM
+dist_check_SCRIPTS += %D%/cluster.t
+endif

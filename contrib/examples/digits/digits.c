@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Train a perceptron on handwritten digits, with libslurmdl.
+ *
+ *     cc digits.c mlp.c $(pkg-config --cflags --libs slurmdl) -lz -lm -o digits
+ *     ./digits digits.csv.gz            by hand: 20 epochs
+ *     dl run asha.conf                  as a sweep
+ *
+ * Saves a checkpoint an epoch, goes on from the newest one, and ends within a
+ * batch when it is asked to.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slurmdl.h>
+#include <zlib.h>
+
+#include "mlp.h"
+
+enum { IMAGES_MAX = 10000, TRAINING_PERCENT = 70, EPOCHS_BY_HAND = 20 };
+
+static int read_image (char *line, float *x, int *y)
+{
+    char *save = NULL;
+    char *field = strtok_r (line, ",\n", &save);
+
+    for (int i = 0; i < PIXELS; i++) {
+        if (!field)
+            return -1;
+        x[i] = (float)atof (field) / 16;
+        field = strtok_r (NULL, ",\n", &save);
+    }
+    if (!field)
+        return -1;
+    *y = atoi (field);
+    return *y >= 0 && *y < CLASSES ? 0 : -1;
+}
+
+static int read_data (const char *path, struct data *d)
+{
+    gzFile f = gzopen (path, "rb");
+    char line[1024];
+
+    d->x = calloc (IMAGES_MAX, sizeof (*d->x));
+    d->y = calloc (IMAGES_MAX, sizeof (*d->y));
+    d->n = 0;
+    if (!f || !d->x || !d->y) {
+        fprintf (stderr, "digits: cannot read %s\n", path);
+        return -1;
+    }
+    while (d->n < IMAGES_MAX && gzgets (f, line, sizeof (line)))
+        if (read_image (line, d->x[d->n], &d->y[d->n]) == 0)
+            d->n++;
+    gzclose (f);
+    return d->n > 0 ? 0 : -1;
+}
+
+/* The first images train, the others validate: different writers. */
+static void
+split (const struct data *all, struct data *train, struct data *valid)
+{
+    size_t n = all->n * TRAINING_PERCENT / 100;
+
+    *train = (struct data){ n, all->x, all->y };
+    *valid = (struct data){ all->n - n, all->x + n, all->y + n };
+}
+
+static int stop_asked (void *run)
+{
+    return slurmdl_should_stop (run);
+}
+
+/* One epoch; returns 1 if it was cut short. */
+static int epoch (struct slurmdl *run,
+                  struct mlp *m,
+                  const struct data *all,
+                  const struct sgd *sgd,
+                  int64_t number)
+{
+    uint64_t seed = ((uint64_t)slurmdl_seed (run) << 32) + (uint64_t)number;
+    struct data train, valid;
+    double loss, accuracy;
+
+    split (all, &train, &valid);
+    if (mlp_epoch (m, &train, sgd, seed, stop_asked, run, &loss))
+        return 1;
+    accuracy = mlp_accuracy (m, &valid);
+    slurmdl_log (run, "training_loss", number, loss);
+    slurmdl_log (run, "accuracy", number, accuracy);
+    printf (
+        "epoch %" PRId64 " loss %.5f accuracy %.4f\n", number, loss, accuracy);
+    fflush (stdout);
+    return 0;
+}
+
+static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
+{
+    struct sgd sgd = {
+        .lr = (float)slurmdl_float (run, "lr", 0.1),
+        .momentum = (float)slurmdl_float (run, "momentum", 0.9),
+        .weight_decay = (float)slurmdl_float (run, "weight_decay", 1e-5),
+        .batch = (size_t)slurmdl_int (run, "batch", 32),
+    };
+    uint64_t n = m->n;
+    int64_t at = 0, end = slurmdl_length (run);
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    slurmdl_protect (run, "model/weights", SLURMDL_F32, 1, &n, m->weights);
+    slurmdl_protect (
+        run, "optimizer/velocity", SLURMDL_F32, 1, &n, m->velocity);
+    rv = slurmdl_restore (run, &at, &err);
+    if (rv > 0)
+        printf ("restored epoch %" PRId64 "\n", at);
+    if (end == INT64_MAX)
+        end = at + EPOCHS_BY_HAND;
+    while (rv >= 0 && at < end && epoch (run, m, all, &sgd, at + 1) == 0)
+        rv = slurmdl_save (run, ++at, &err);
+    if (rv < 0)
+        fprintf (stderr, "digits: %s\n", err.text);
+    return rv < 0 ? -1 : 0;
+}
+
+int main (int argc, char **argv)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = slurmdl_open (NULL, &err);
+    struct mlp m = { 0 };
+    struct data all;
+    int rv = EXIT_FAILURE;
+
+    if (!run) {
+        fprintf (stderr, "digits: %s\n", err.text);
+        return rv;
+    }
+    if (read_data (argc > 1 ? argv[1] : "digits.csv.gz", &all) == 0
+        && mlp_init (
+               &m,
+               (int)slurmdl_int (run, "hidden", 32),
+               !strcmp (slurmdl_string (run, "activation", "relu"), "tanh")
+                   ? TANH
+                   : RELU,
+               slurmdl_seed (run))
+               == 0
+        && train (run, &m, &all) == 0)
+        rv = EXIT_SUCCESS;
+    slurmdl_close (run);
+    mlp_free (&m);
+    free (all.x);
+    free (all.y);
+    return rv;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A multilayer perceptron with one hidden layer, trained by SGD. */
+#ifndef DIGITS_MLP_H
+#define DIGITS_MLP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PIXELS = 64, CLASSES = 10 };
+
+enum activation { RELU, TANH };
+
+struct data {
+    size_t n;
+    float (*x)[PIXELS]; /* 0 .. 1 */
+    int *y;
+};
+
+struct mlp {
+    int hidden;
+    enum activation activation;
+    size_t n;        /* number of weights */
+    float *weights;  /* input to hidden, its bias, hidden to output, its bias */
+    float *velocity; /* of the momentum */
+    float *gradient;
+};
+
+struct sgd {
+    float lr, momentum, weight_decay;
+    size_t batch;
+};
+
+/* Weights drawn from N(0, 2/fan-in) by 'seed'.  Returns 0, or -1 (ENOMEM). */
+int mlp_init (struct mlp *m, int hidden, enum activation a, uint64_t seed);
+void mlp_free (struct mlp *m);
+
+/* One pass over 'd' in an order that 'seed' gives.  'stop' is asked before
+ * each batch; if it returns nonzero the pass ends early and 1 is returned.
+ * '*loss' is the mean cross-entropy.
+ */
+int mlp_epoch (struct mlp *m,
+               const struct data *d,
+               const struct sgd *sgd,
+               uint64_t seed,
+               int (*stop) (void *arg),
+               void *arg,
+               double *loss);
+
+/* Part of 'd' that is classified rightly. */
+double mlp_accuracy (const struct mlp *m, const struct data *d);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check an experiment beyond the types of its keys. */
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/pattern.h"
+#include "launcher/private.h"
+
+static int line_of (config_t *cf, const char *path)
+{
+    const config_setting_t *s = config_lookup (cf, path);
+
+    return s ? config_setting_source_line (s) : 0;
+}
+
+static bool is_set (const struct experiment *e, const struct key *k)
+{
+    const void *at = (const char *)e + k->offset;
+
+    return (k->type == KEY_TEXT && e->argv) || *(char *const *)at;
+}
+
+static void
+check_required (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (k->byname && *k->byname == '!' && !is_set (e, k)
+            && !config_lookup (cf, k->path))
+            problem (p, "%s: '%s' is missing (%s)", e->file, k->path, k->help);
+}
+
+static void
+check_name (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n;
+
+    if (!e->name)
+        return;
+    n = strlen (e->name);
+    if (n == 0 || n > 100 || e->name[strspn (e->name, good)]
+        || strchr (".-", e->name[0]))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "name"),
+                         "'name' must be 1 to 100 letters, digits, '.', '_' "
+                         "or '-', and not begin with '.' or '-'");
+}
+
+static const struct searcher_kind *find_searcher (const char *name)
+{
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        if (!strcmp (k->name, name))
+            return k;
+    return NULL;
+}
+
+static int check_searcher_name (const struct experiment *e,
+                                config_t *cf,
+                                struct problems *p)
+{
+    const char *names[32] = { 0 };
+    const char *meant;
+    size_t n = 0;
+
+    if (!e->searcher_name || find_searcher (e->searcher_name))
+        return e->searcher_name ? 0 : -1;
+    for (const struct searcher_kind *k = searcher_kinds; k->name && n < 31; k++)
+        names[n++] = k->name;
+    meant = nearest_word (e->searcher_name, names);
+    problem (p,
+             "%s:%d: unknown searcher \"%s\"%s%s%s",
+             e->file,
+             line_of (cf, "searcher.name"),
+             e->searcher_name,
+             meant ? "; did you mean \"" : "",
+             meant ? meant : "",
+             meant ? "\"?" : "; see dl-experiment(5)");
+    return -1;
+}
+
+static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const modes[] = {
+        "aggressive", "standard", "conservative", NULL
+    };
+
+    for (int i = 0; modes[i]; i++)
+        if (!strcmp (modes[i], e->mode)) {
+            e->search.mode = (enum search_mode)i;
+            return 0;
+        }
+    setting_problem (p,
+                     e,
+                     line_of (cf, "searcher.mode"),
+                     "'searcher.mode' must be \"aggressive\", \"standard\" or "
+                     "\"conservative\"");
+    return -1;
+}
+
+static int line_of_param (const struct experiment *e, int dim)
+{
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].dim == dim)
+            return e->hparams[i].line;
+    return 0;
+}
+
+static void
+check_search (struct experiment *e, config_t *cf, struct problems *p)
+{
+    const char *why;
+    int dim = -1;
+
+    e->search.name = e->searcher_name;
+    e->search.seed = (uint64_t)e->seed;
+    if (find_searcher (e->searcher_name)->needs & NEED_MAX_TRIALS
+        && e->search.max_trials == 0) {
+        problem (p,
+                 "%s:%d: searcher \"%s\" needs 'searcher.max_trials'",
+                 e->file,
+                 line_of (cf, "searcher"),
+                 e->searcher_name);
+        return;
+    }
+    why = searcher_check (&e->search, e->params, e->nparams, &dim);
+    if (why && dim >= 0)
+        problem (p,
+                 "%s:%d: hyperparameter '%s': %s",
+                 e->file,
+                 line_of_param (e, dim),
+                 e->params[dim].name,
+                 why);
+    else if (why)
+        problem (
+            p, "%s:%d: searcher: %s", e->file, line_of (cf, "searcher"), why);
+}
+
+static void
+check_metric (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->metric && (!*e->metric || strlen (e->metric) > 63))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "searcher.metric"),
+                         "'searcher.metric' must be 1 to 63 bytes long");
+}
+
+static void check_placeholders (const struct experiment *e,
+                                const char *text,
+                                config_t *cf,
+                                struct problems *p)
+{
+    const char *words[256] = { "length", "trial", "seed", "attempt_dir" };
+    const char *meant;
+    char name[128];
+    size_t n = 4;
+
+    if (!hparams_unknown (e, text, name, sizeof (name)))
+        return;
+    for (size_t i = 0; i < e->nhparams && n < 255; i++)
+        words[n++] = e->hparams[i].path;
+    meant = nearest_word (name, words);
+    problem (p,
+             "%s:%d: 'entrypoint' uses {%s}, which is no hyperparameter%s%s%s",
+             e->file,
+             line_of (cf, "entrypoint"),
+             name,
+             meant ? "; did you mean {" : "",
+             meant ? meant : "",
+             meant ? "}?" : "");
+}
+
+static void
+check_entrypoint (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->entrypoint)
+        check_placeholders (e, e->entrypoint, cf, p);
+    for (char **a = e->argv; a && *a; a++)
+        check_placeholders (e, *a, cf, p);
+    if ((e->entrypoint && !*e->entrypoint) || (e->argv && !e->argv[0]))
+        setting_problem (
+            p, e, line_of (cf, "entrypoint"), "'entrypoint' is empty");
+}
+
+static void
+check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    struct slurmdl_error err = { "" };
+
+    for (char **text = e->patterns; text && *text; text++) {
+        struct pattern *pattern = pattern_create (*text, &err);
+        if (!pattern)
+            problem (p,
+                     "%s:%d: 'metrics.pattern' \"%s\": %s",
+                     e->file,
+                     line_of (cf, "metrics.pattern"),
+                     *text,
+                     err.text);
+        pattern_destroy (pattern);
+    }
+}
+
+static void
+check_lease (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->lease < 2 * e->heartbeat)
+        setting_problem (p,
+                         e,
+                         line_of (cf, "worker"),
+                         "'worker.lease' must be at least twice "
+                         "'worker.heartbeat'");
+}
+
+long experiment_trials (const struct experiment *e)
+{
+    struct search_rung rungs[64];
+    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
+    long trials = 0;
+
+    for (int i = 0; i < n && i < 64; i++)
+        trials += rungs[i].trials;
+    return trials;
+}
+
+static void default_workers (struct experiment *e)
+{
+    long most = experiment_trials (e);
+    long limit = e->search.max_concurrent ? e->search.max_concurrent : 16;
+
+    if (most < 1)
+        most = 1;
+    if (limit > 16)
+        limit = 16;
+    if (e->workers == 0)
+        e->workers = most < limit ? most : limit;
+}
+
+void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
+{
+    check_required (e, cf, p);
+    check_name (e, cf, p);
+    check_metric (e, cf, p);
+    check_entrypoint (e, cf, p);
+    check_patterns (e, cf, p);
+    check_lease (e, cf, p);
+    if (check_searcher_name (e, cf, p) < 0 || read_mode (e, cf, p) < 0)
+        return;
+    /* a space that was not read whole would only give further, wrong lines */
+    if (p->count == 0)
+        check_search (e, cf, p);
+    if (p->count == 0)
+        default_workers (e);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of subcommands, options and exit statuses, and what is made of them.
+ */
+#include "launcher/cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+#define AT(field) offsetof (struct settings, field)
+
+/* clang-format off */
+const struct cmd cmd_table[] = {
+    { "run",    "FILE",                 "run the experiment that FILE describes",            CMD_RUN,    1, 1,  cmd_run },
+    { "ls",     "",                     "list experiments",                                  CMD_LS,     0, 0,  cmd_ls },
+    { "show",   "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",         CMD_SHOW,   0, 2,  cmd_show },
+    { "logs",   "[EXPERIMENT] TRIAL",   "print a trial's output",                            CMD_LOGS,   1, 2,  cmd_logs },
+    { "stop",   "[EXPERIMENT]",         "stop: trials save a checkpoint and end",            CMD_STOP,   0, 1,  cmd_stop },
+    { "resume", "[EXPERIMENT]",         "start workers for an experiment that has work left", CMD_RESUME, 0, 1, cmd_resume },
+    { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
+    { "worker", "DIR",                  "",                                                  CMD_WORKER, 1, 1,  cmd_worker },
+    { 0 },
+};
+
+const struct opt opt_table[] = {
+    { "dir",     "DIR", "DL_DIR", "folder that holds the experiments (default: .)",      OPT_STRING, AT (dir),     CMD_SWEEPS },
+    { "local",   NULL,  NULL,     "work in processes on this machine instead of Slurm",  OPT_FLAG,   AT (local),   CMD_RUN | CMD_RESUME },
+    { "dry-run", NULL,  NULL,     "check FILE and say what would run",                   OPT_FLAG,   AT (dry_run), CMD_RUN },
+    { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_RUN | CMD_RESUME },
+    { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_RUN | CMD_RESUME },
+    { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_INT,    AT (trials),  CMD_SHOW },
+    { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW },
+    { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
+    { "step",    "N",   NULL,     "the metrics are those of step N (default: one further)", OPT_INT, AT (step),    CMD_LOG },
+    { "slot",    "NAME", NULL,    "name of the place that the worker fills",             OPT_STRING, AT (slot),    CMD_WORKER },
+    { 0 },
+};
+
+const struct exit_row exit_table[] = {
+    { EXIT_OK,         "success; of run and resume: the experiment completed" },
+    { EXIT_FAILED,     "the experiment failed: no trial gave a result" },
+    { EXIT_USAGE,      "bad option, argument or experiment file; nothing was started" },
+    { EXIT_NOT_FOUND,  "no such experiment, trial or file" },
+    { EXIT_STOPPED,    "the experiment was stopped; dl resume goes on" },
+    { EXIT_DAMAGED,    "the experiment's files are damaged" },
+    { EXIT_SLURM,      "Slurm did not take the job" },
+    { EXIT_IO,         "reading or writing failed (disk full, quota, permission)" },
+    { EXIT_NO_WORKERS, "no worker is left and the experiment is not finished; dl resume goes on" },
+    { EXIT_PARKED,     "a worker was told to go while there is work left" },
+    { -1, NULL },
+};
+/* clang-format on */
+
+void complain (const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs ("dl: ", stderr);
+    va_start (ap, fmt);
+    vfprintf (stderr, fmt, ap);
+    va_end (ap);
+    fputc ('\n', stderr);
+}
+
+int fail (const struct slurmdl_error *err)
+{
+    int e = errno;
+
+    complain ("%s", *err->text ? err->text : strerror (e));
+    switch (e) {
+    case EBADMSG:
+        return EXIT_DAMAGED;
+    case ENOENT:
+        return EXIT_NOT_FOUND;
+    case EINVAL:
+        return EXIT_USAGE;
+    default:
+        return EXIT_IO;
+    }
+}
+
+/* ---- help ---- */
+
+static void print_opt (const struct opt *o)
+{
+    char left[64];
+
+    snprintf (left,
+              sizeof (left),
+              "--%s%s%s",
+              o->name,
+              o->arginfo ? "=" : "",
+              o->arginfo ? o->arginfo : "");
+    printf ("  %-14s %s%s%s%s\n",
+            left,
+            o->help,
+            o->env ? " [$" : "",
+            o->env ? o->env : "",
+            o->env ? "]" : "");
+}
+
+void help_cmd (const struct cmd *cmd)
+{
+    printf (
+        "usage: dl %s [OPTION...] %s\n%s\n\n", cmd->name, cmd->args, cmd->help);
+    for (const struct opt *o = opt_table; o->name; o++)
+        if (o->cmds & cmd->bit)
+            print_opt (o);
+    printf ("  %-14s %s\n", "--help", "print this");
+}
+
+void help_all (void)
+{
+    puts ("usage: dl COMMAND [OPTION...] [ARGUMENT...]\n"
+          "deep-learning experiments on Slurm\n");
+    for (const struct cmd *c = cmd_table; c->name; c++)
+        if (*c->help)
+            printf ("  %-7s %-22s %s\n", c->name, c->args, c->help);
+    puts ("\nexit status");
+    for (const struct exit_row *r = exit_table; r->help; r++)
+        printf ("  %-3d %s\n", r->status, r->help);
+    puts ("\n'dl COMMAND --help' lists the options of a command; see dl(1), "
+          "dl-experiment(5).");
+}
+
+static const struct cmd *find_cmd (const char *name)
+{
+    for (const struct cmd *c = cmd_table; c->name; c++)
+        if (!strcmp (c->name, name))
+            return c;
+    return NULL;
+}
+
+void complete (int argc, char **argv)
+{
+    const struct cmd *cmd = argc > 0 ? find_cmd (argv[0]) : NULL;
+
+    if (!cmd) {
+        for (const struct cmd *c = cmd_table; c->name; c++)
+            if (*c->help)
+                puts (c->name);
+        puts ("--help\n--version");
+        return;
+    }
+    for (const struct opt *o = opt_table; o->name; o++)
+        if (o->cmds & cmd->bit)
+            printf ("--%s%s\n", o->name, o->arginfo ? "=" : "");
+    puts ("--help");
+}
+
+/* ---- parsing ---- */
+
+static int set_opt (const struct opt *o, const char *arg, struct settings *st)
+{
+    void *at = (char *)st + o->offset;
+    char *end;
+
+    switch (o->type) {
+    case OPT_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case OPT_STRING:
+        free (*(char **)at);
+        *(char **)at = strdup (arg);
+        return 0;
+    case OPT_INT:
+        errno = 0;
+        *(int64_t *)at = strtoll (arg, &end, 10);
+        if (end != arg && !*end && errno == 0 && *(int64_t *)at >= 0)
+            return 0;
+        complain ("--%s: '%s' is not a number", o->name, arg);
+        return -1;
+    }
+    return -1;
+}
+
+static int fill_long_options (const struct cmd *cmd,
+                              struct option *lo,
+                              const struct opt **row)
+{
+    int n = 0;
+
+    for (const struct opt *o = opt_table; o->name; o++)
+        if (o->cmds & cmd->bit) {
+            row[n] = o;
+            lo[n++] = (struct option){
+                .name = o->name,
+                .has_arg = o->arginfo ? required_argument : no_argument,
+            };
+        }
+    lo[n] = (struct option){ .name = "help", .has_arg = no_argument };
+    return n;
+}
+
+static void bad_option (const struct cmd *cmd, char **argv)
+{
+    const char *words[32] = { 0 };
+    const char *bad = argv[optind - 1];
+    const char *meant = NULL;
+    char name[64];
+    int n = 0;
+
+    for (const struct opt *o = opt_table; o->name && n < 31; o++)
+        if (o->cmds & cmd->bit)
+            words[n++] = o->name;
+    if (!strncmp (bad, "--", 2)) {
+        snprintf (
+            name, sizeof (name), "%.*s", (int)strcspn (bad + 2, "="), bad + 2);
+        meant = nearest_word (name, words);
+    }
+    if (meant && !strcmp (meant, name))
+        complain (
+            "%s: %s: its argument is missing or too much", cmd->name, bad);
+    else
+        complain ("%s: unknown option '%s'%s%s%s",
+                  cmd->name,
+                  bad,
+                  meant ? "; did you mean '--" : "",
+                  meant ? meant : "",
+                  meant ? "'?" : "");
+}
+
+static void defaults (const struct cmd *cmd, struct settings *st)
+{
+    *st = (struct settings){ .step = -1 };
+    for (const struct opt *o = opt_table; o->name; o++) {
+        const char *value = o->env ? getenv (o->env) : NULL;
+        if (value && *value && (o->cmds & cmd->bit))
+            set_opt (o, value, st);
+    }
+    if (!st->dir)
+        st->dir = strdup (".");
+}
+
+static int check_args (const struct cmd *cmd, const struct settings *st)
+{
+    if (st->nargs >= cmd->min_args
+        && (cmd->max_args < 0 || st->nargs <= cmd->max_args))
+        return 0;
+    complain ("usage: dl %s [OPTION...] %s", cmd->name, cmd->args);
+    return -1;
+}
+
+int settings_parse (const struct cmd *cmd,
+                    int argc,
+                    char **argv,
+                    struct settings *st)
+{
+    struct option lo[32] = { { 0 } };
+    const struct opt *row[32];
+    int help = fill_long_options (cmd, lo, row);
+    int i = 0;
+    int c;
+
+    defaults (cmd, st);
+    opterr = 0;
+    optind = 1;
+    while ((c = getopt_long (argc, argv, "", lo, &i)) != -1) {
+        if (c != 0) {
+            bad_option (cmd, argv);
+            return -1;
+        }
+        if (i == help)
+            return 1;
+        if (set_opt (row[i], optarg, st) < 0)
+            return -1;
+    }
+    st->args = argv + optind;
+    st->nargs = argc - optind;
+    return check_args (cmd, st);
+}
+
+void settings_free (struct settings *st)
+{
+    free (st->dir);
+    free (st->slot);
+}

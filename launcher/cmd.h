@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: subcommands, options, exit statuses. */
+#ifndef LAUNCHER_CMD_H
+#define LAUNCHER_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/sweep.h"
+
+/* Exit statuses; dl(1) lists this table. */
+enum dl_exit {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1, /* the experiment failed */
+    EXIT_USAGE = 2,  /* bad option, argument or experiment file */
+    EXIT_NOT_FOUND = 3,
+    EXIT_STOPPED = 4,
+    EXIT_DAMAGED = 5,
+    EXIT_SLURM = 6,
+    EXIT_IO = 7,
+    EXIT_NO_WORKERS = 8,
+    EXIT_PARKED = 75, /* EX_TEMPFAIL: a worker with work left */
+};
+
+struct exit_row {
+    int status;
+    const char *help;
+};
+extern const struct exit_row exit_table[];
+
+/* Values of the options. */
+struct settings {
+    char *dir;
+    char *slot;
+    bool local;
+    bool dry_run;
+    bool detach;
+    bool json;
+    int64_t workers; /* 0: as the experiment says */
+    int64_t attempt; /* 0: the last */
+    int64_t step;    /* -1: not given */
+    int64_t trials;  /* rows of a table, 0: all */
+    char **args;     /* what is no option, NULL-ended */
+    int nargs;
+};
+
+enum cmd_bit {
+    CMD_RUN = 1 << 0,
+    CMD_LS = 1 << 1,
+    CMD_SHOW = 1 << 2,
+    CMD_LOGS = 1 << 3,
+    CMD_STOP = 1 << 4,
+    CMD_RESUME = 1 << 5,
+    CMD_LOG = 1 << 6,
+    CMD_WORKER = 1 << 7,
+    CMD_SWEEPS = CMD_RUN | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP | CMD_RESUME,
+};
+
+enum opt_type { OPT_STRING, OPT_INT, OPT_FLAG };
+
+/* The only list of options: getopt, the environment, --help and completion
+ * are made from it, and tests/options.t compares dl(1) with it.
+ */
+struct opt {
+    const char *name;
+    const char *arginfo; /* NULL: a flag */
+    const char *env;     /* variable that gives a default, or NULL */
+    const char *help;
+    enum opt_type type;
+    size_t offset; /* in struct settings */
+    int cmds;      /* of enum cmd_bit */
+};
+extern const struct opt opt_table[];
+
+struct cmd {
+    const char *name;
+    const char *args;
+    const char *help;
+    int bit;
+    int min_args, max_args;                 /* -1: any number */
+    int (*run) (const struct settings *st); /* returns an enum dl_exit */
+};
+extern const struct cmd cmd_table[]; /* an empty help: not for users */
+
+/* Parse what follows the subcommand.  Returns 0; 1 if --help was given; -1
+ * after a line on stderr.  settings_free() in any case.
+ */
+int settings_parse (const struct cmd *cmd,
+                    int argc,
+                    char **argv,
+                    struct settings *st);
+void settings_free (struct settings *st);
+
+void help_all (void);
+void help_cmd (const struct cmd *cmd);
+/* Words for a shell's completion of the words so far. */
+void complete (int argc, char **argv);
+
+/* The one way to speak: "dl: TEXT" on stderr. */
+void complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
+
+/* Print an error that a function gave; returns the exit status for errno. */
+int fail (const struct slurmdl_error *err);
+
+/* ---- experiments by name ---- */
+
+/* Find the experiment that the user means: a folder, or its name under
+ * --dir, or without a number the newest of that name; NULL means the newest
+ * of all.  On failure says so and returns an exit status, else 0.
+ */
+int find_experiment (const struct settings *st,
+                     const char *name,
+                     char *dir,
+                     size_t size);
+
+/* The same, and open it. */
+int open_experiment (const struct settings *st,
+                     const char *name,
+                     struct sweep **sweep);
+
+/* Call 'f' for each experiment folder under 'root', by name. */
+int each_experiment (const char *root,
+                     int (*f) (const char *dir, void *arg),
+                     void *arg);
+
+/* ---- views ---- */
+
+/* Print the table of trials, the best first: 'max' rows, 0: all. */
+int print_trials (const struct sweep *s, long max, bool json);
+/* "name=value name=value" of a trial; the caller frees it. */
+char *trial_text (const struct sweep *s, const struct trial *t);
+/* "2m13s" */
+void duration_text (char *buf, size_t size, double seconds);
+
+/* ---- executors and following ---- */
+
+struct executor;
+struct executor_ops {
+    const char *name;
+    /* Start 'workers' workers. */
+    int (*start) (struct executor *x, struct slurmdl_error *err);
+    /* 1: there are workers or may be, 0: none is left.  Fills x->note. */
+    int (*tick) (struct executor *x);
+    /* The user leaves: end what must not go on without dl. */
+    void (*leave) (struct executor *x);
+    void (*close) (struct executor *x);
+};
+struct executor {
+    const struct executor_ops *ops;
+    const struct sweep *sweep;
+    char dl[4096]; /* this program */
+    long workers;
+    char note[160]; /* for the user, e.g. why nothing runs yet */
+    /* slurm */
+    char job[32];
+    double asked; /* last squeue */
+    /* local */
+    struct local_worker *pool;
+};
+extern const struct executor_ops executor_slurm, executor_local;
+
+int executor_open (struct executor *x,
+                   const struct sweep *sweep,
+                   const struct settings *st,
+                   struct slurmdl_error *err);
+
+/* Show progress until the sweep ends, is stopped, or has no workers. */
+int follow (struct sweep *s, struct executor *x);
+
+/* ---- subcommands, a file each ---- */
+int cmd_run (const struct settings *st);
+int cmd_ls (const struct settings *st);
+int cmd_show (const struct settings *st);
+int cmd_logs (const struct settings *st);
+int cmd_stop (const struct settings *st);
+int cmd_resume (const struct settings *st);
+int cmd_log (const struct settings *st);
+int cmd_worker (const struct settings *st);
+
+#endif

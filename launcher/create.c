@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make the folder of a new experiment. */
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/log.h"
+#include "launcher/put.h"
+#include "launcher/sweep.h"
+#include "runtime/error.h"
+
+enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
+
+static int claim_folder (const char *root,
+                         const char *name,
+                         char *dir,
+                         size_t size,
+                         struct slurmdl_error *err)
+{
+    for (int i = 1; i <= NUMBER_MAX; i++) {
+        if (snprintf (dir, size, "%s/%s-%04d", root, name, i) >= (int)size) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        if (mkdir (dir, 0777) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+    }
+    return errorf (err,
+                   "%s: cannot make an experiment folder: %s",
+                   root,
+                   strerror (errno));
+}
+
+static int freeze_file (const struct experiment *e,
+                        const char *dir,
+                        struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    size_t len;
+    char *text = put_read (e->file, CONF_MAX, &len, err);
+    int rv;
+
+    if (!text)
+        return -1;
+    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    rv = put_if_absent (path, text, len, err);
+    free (text);
+    return rv;
+}
+
+static const char *user_name (void)
+{
+    const struct passwd *pw = getpwuid (geteuid ());
+
+    return pw ? pw->pw_name : "";
+}
+
+static int64_t random_seed (void)
+{
+    uint32_t seed = 0;
+
+    if (getrandom (&seed, sizeof (seed), 0) != sizeof (seed))
+        seed = (uint32_t)getpid ();
+    return seed & 0x7fffffff;
+}
+
+static int first_entry (const struct experiment *e,
+                        const char *dir,
+                        struct slurmdl_error *err)
+{
+    json_t *event = event_create ("create", user_name ());
+    json_t *events = json_array ();
+    char path[PATH_MAX];
+    struct log *log;
+    int rv = -1;
+
+    json_object_set_new (event, "version", json_integer (1));
+    json_object_set_new (event, "name", json_string (e->name));
+    json_object_set_new (event, "dir", json_string (e->dir));
+    json_object_set_new (
+        event, "seed", json_integer (e->seed < 0 ? random_seed () : e->seed));
+    json_array_append_new (events, event);
+    snprintf (path, sizeof (path), "%s/log", dir);
+    if ((log = log_create (path, err)))
+        rv = log_append (log, events, err);
+    log_destroy (log);
+    json_decref (events);
+    return rv;
+}
+
+int sweep_new (const struct experiment *e,
+               const char *root,
+               char *dir,
+               size_t size,
+               struct slurmdl_error *err)
+{
+    static const char *const folders[] = { "trials", "workers" };
+    char path[PATH_MAX];
+
+    if (claim_folder (root, e->name, dir, size, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
+        snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);
+        if (put_folder (path, err) < 0)
+            return -1;
+    }
+    if (freeze_file (e, dir, err) != 0)
+        return -1;
+    return first_entry (e, dir, err) == 0 ? 0 : -1;
+}

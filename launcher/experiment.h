@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The experiment file: what to run, over which space, with which searcher. */
+#ifndef LAUNCHER_EXPERIMENT_H
+#define LAUNCHER_EXPERIMENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "runtime/slurmdl.h"
+#include "searcher/searcher.h"
+
+/* One hyperparameter.  A constant has no dimension of the search. */
+struct hparam {
+    char *path;     /* "optimizer.lr" */
+    int dim;        /* index in params, -1: constant */
+    json_t *values; /* categorical: array; constant: the value; else NULL */
+    int line;       /* in the file */
+};
+
+struct experiment {
+    char *file; /* as given, for messages */
+    char *dir;  /* folder in which the command runs */
+    char *name;
+    char *description;
+    char *entrypoint; /* a shell command, or NULL and ... */
+    char **argv;      /* ... a command with its arguments */
+    char **patterns;  /* that find metrics in standard output */
+    char **variables; /* NAME=VALUE, added to the command's environment */
+
+    struct search_config search;
+    char *searcher_name;
+    char *mode;
+    char *metric;
+
+    struct hparam *hparams; /* sorted by path */
+    size_t nhparams;
+    struct param *params; /* the dimensions, in the same order */
+    size_t nparams;
+
+    int64_t seed;
+    int64_t max_restarts;
+    int64_t workers;
+    int64_t slots; /* GPUs of a trial */
+    int64_t cpus;  /* cores of a trial */
+    char *memory;
+    char *partition;
+    char *account;
+    char *qos;
+    char *time;
+    char *framework; /* --dl=FRAMEWORK for the workers' steps */
+    char **sbatch_args;
+    int64_t lease;     /* s without a sign of life until a worker is dead */
+    int64_t heartbeat; /* s between two signs of life */
+    int64_t grace;     /* s that a trainer has to stop */
+};
+
+/* ---- the keys ---- */
+
+enum key_type { KEY_STRING, KEY_INT, KEY_FLOAT, KEY_BOOL, KEY_LIST, KEY_TEXT };
+
+/* KEY_LIST: a string or a list of strings; KEY_TEXT: a string that is kept as
+ * a shell command, or a list of arguments.
+ */
+struct key {
+    const char *path; /* "searcher.metric" */
+    enum key_type type;
+    size_t offset;      /* in struct experiment */
+    double min, max;    /* of a number */
+    const char *byname; /* the default, NULL: none, "!": must be given */
+    const char *help;
+};
+
+/* All keys but those under "hyperparameters" and "environment", which the
+ * user names; ended by a row whose path is NULL.
+ */
+extern const struct key experiment_keys[];
+
+/* ---- reading ---- */
+
+/* What is wrong, a line each: "exp.conf:12: unknown key 'sercher' ...". */
+struct problems {
+    char *text;
+    size_t size;
+    FILE *stream;
+    int count;
+};
+
+int problems_open (struct problems *p);
+void problems_close (struct problems *p); /* p->text stays until freed */
+void problem (struct problems *p, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+/* Read and check the experiment file 'path'.  All problems are added to 'p'.
+ *
+ * Returns NULL on failure with errno EINVAL (see 'p'), ENOENT, ....
+ */
+struct experiment *experiment_read (const char *path, struct problems *p);
+void experiment_destroy (struct experiment *e);
+
+/* Number of trials that the search may make, 0 if unknown. */
+long experiment_trials (const struct experiment *e);
+
+/* ---- points ---- */
+
+/* The hyperparameters at point 'x' as a (nested) JSON object. */
+json_t *hparams_json (const struct experiment *e, const double *x);
+
+/* The value of the hyperparameter 'path' in such an object as text: strings
+ * bare, all else as JSON.  The caller frees it; NULL if there is none.
+ */
+char *hparams_text (const json_t *hparams, const char *path);
+
+/* Replace each {name} in 'text' by the hyperparameter of that name, or by one
+ * of {length} {trial} {seed} {attempt_dir}.  'quote' for the shell.
+ */
+char *hparams_expand (const char *text,
+                      const json_t *hparams,
+                      const json_t *builtins,
+                      bool quote);
+
+/* Find the first {name} in 'text' that is neither a hyperparameter nor a
+ * built-in; its name is written to buf.  Returns 1 if there is one, else 0.
+ */
+int hparams_unknown (const struct experiment *e,
+                     const char *text,
+                     char *buf,
+                     size_t size);
+
+/* "DL_HP_optimizer_lr" for "optimizer.lr". */
+void hparams_variable (char *buf, size_t size, const char *path);
+
+/* ---- spelling ---- */
+
+/* The word of the NULL-ended list that is nearest to 'word', NULL if none is
+ * near enough to be meant.
+ */
+const char *nearest_word (const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of an experiment file. */
+#include "launcher/experiment.h"
+
+#define AT(field) offsetof (struct experiment, field)
+#define BIG       9007199254740992.0 /* 2^53 */
+
+/* clang-format off */
+const struct key experiment_keys[] = {
+    { "name",        KEY_STRING, AT (name),        0, 0, "!",  "name of the experiment: letters, digits, '.', '_' and '-'" },
+    { "description", KEY_STRING, AT (description), 0, 0, NULL, "free text" },
+    { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
+    { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
+
+    { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "!",        "single, grid, random, asha or adaptive_asha" },
+    { "searcher.metric",            KEY_STRING, AT (metric),                   0, 0,   "!",        "metric to optimise, as the trainer logs it" },
+    { "searcher.smaller_is_better", KEY_BOOL,   AT (search.smaller_is_better), 0, 0,   "true",     "whether to minimise the metric" },
+    { "searcher.max_trials",        KEY_INT,    AT (search.max_trials),        1, 1e7, NULL,       "number of trials (random, asha, adaptive_asha)" },
+    { "searcher.max_length",        KEY_INT,    AT (search.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
+    { "searcher.divisor",           KEY_FLOAT,  AT (search.divisor),           1, 1e6, "4",        "asha: one in so many trials of a rung is promoted" },
+    { "searcher.max_rungs",         KEY_INT,    AT (search.max_rungs),         1, 64,  "5",        "asha: at most so many rungs" },
+    { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha: aggressive, standard or conservative" },
+    { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
+
+    { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "array tasks (or local processes) that train; default: trials at once, at most 16" },
+    { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 64,  "0",  "GPUs of a trial (--gpus-per-node)" },
+    { "resources.cpus_per_trial",  KEY_INT,    AT (cpus),        1, 1e4, "1",  "cores of a trial (--cpus-per-task)" },
+    { "resources.memory",          KEY_STRING, AT (memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
+    { "resources.partition",       KEY_STRING, AT (partition),   0, 0,   NULL, "partition (--partition)" },
+    { "resources.account",         KEY_STRING, AT (account),     0, 0,   NULL, "account (--account)" },
+    { "resources.qos",             KEY_STRING, AT (qos),         0, 0,   NULL, "quality of service (--qos)" },
+    { "resources.time",            KEY_STRING, AT (time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
+    { "resources.framework",       KEY_STRING, AT (framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
+    { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
+
+    { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
+
+    { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
+
+    { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between a worker's signs of life" },
+    { "worker.lease",     KEY_INT, AT (lease),     2, 86400, "300", "seconds without a sign of life after which a worker's trial is given to another" },
+    { "worker.grace",     KEY_INT, AT (grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },
+    { 0 },
+};
+/* clang-format on */

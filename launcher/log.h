@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The decision log: numbered, immutable entries that only ever grow. */
+#ifndef LAUNCHER_LOG_H
+#define LAUNCHER_LOG_H
+
+#include <jansson.h>
+
+#include "runtime/slurmdl.h"
+
+/* An entry is the file log/00000001, log/00000002, ... of an experiment: a
+ * JSON object a line, each one event, and a last line with the XXH64 of the
+ * bytes before it.  Entry N+1 can only be put by somebody who has seen N, so
+ * every reader sees the same events in the same order (doc/formats.md).
+ */
+
+struct log;
+
+/* Called for each event, in order.  Returning -1 ends the reading. */
+typedef int (*log_event_f) (const json_t *event,
+                            void *arg,
+                            struct slurmdl_error *err);
+
+/* Open the log in folder 'dir' (made if absent).  Returns NULL on failure. */
+struct log *log_create (const char *dir, struct slurmdl_error *err);
+void log_destroy (struct log *log);
+
+/* Read the entries that are new since the last call.  Returns how many, -1
+ * on failure: errno EBADMSG means that an entry is damaged.
+ */
+int log_sync (struct log *log,
+              log_event_f f,
+              void *arg,
+              struct slurmdl_error *err);
+
+/* Put the events of the JSON array as the next entry.  Returns 0 if they are
+ * in the log (they still have to be read by log_sync()), 1 if another
+ * process was faster: sync, decide anew and try again; -1 on failure.
+ */
+int log_append (struct log *log, json_t *events, struct slurmdl_error *err);
+
+/* Number of entries that were read. */
+long log_length (const struct log *log);
+
+#endif

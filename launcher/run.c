@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl run, dl resume, dl stop, dl worker. */
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "launcher/cmd.h"
+#include "launcher/worker.h"
+#include "runtime/error.h"
+
+/* How long a preempted worker waits to be killed: to leave with status 0
+ * would tell Slurm that the job is complete, and it would not come back.
+ */
+enum { PREEMPT_WAIT = 300 };
+
+static struct experiment *read_file (const char *path)
+{
+    struct experiment *e;
+    struct problems p;
+
+    if (problems_open (&p) < 0)
+        return NULL;
+    e = experiment_read (path, &p);
+    int saved = errno;
+    problems_close (&p);
+    fputs (p.text, stderr);
+    free (p.text);
+    errno = saved;
+    return e;
+}
+
+/* ---- dry run ---- */
+
+static void print_plan (const struct experiment *e)
+{
+    struct search_rung rungs[64];
+    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
+    double total = 0;
+
+    for (int i = 0; i < n && i < 64; i++) {
+        printf ("  %ld trial%s end%s at length %lld\n",
+                rungs[i].trials,
+                rungs[i].trials == 1 ? "" : "s",
+                rungs[i].trials == 1 ? "s" : "",
+                (long long)rungs[i].length);
+        total += (double)rungs[i].trials * (double)rungs[i].length;
+    }
+    printf ("  total length %.0f, that of %.1f full trainings\n",
+            total,
+            total / (double)e->search.max_length);
+}
+
+static void print_first_points (const struct experiment *e)
+{
+    struct searcher *s = searcher_create (&e->search, e->params, e->nparams);
+    double *x = calloc (e->nparams + 1, sizeof (*x));
+    struct search_op op;
+
+    for (int i = 0; s && x && i < 3; i++) {
+        if (searcher_ask (s, &op, x) != SEARCH_RUN
+            || searcher_begin (s, &op, x) < 0)
+            break;
+        json_t *h = hparams_json (e, x);
+        char *text = json_dumps (h, JSON_SORT_KEYS);
+        printf ("  trial %ld: %s\n", op.trial, text);
+        free (text);
+        json_decref (h);
+    }
+    searcher_destroy (s);
+    free (x);
+}
+
+static int dry_run (const struct experiment *e)
+{
+    printf ("%s: searcher %s, metric %s (%s is better), %lld worker%s\n",
+            e->name,
+            e->searcher_name,
+            e->metric,
+            e->search.smaller_is_better ? "smaller" : "larger",
+            (long long)e->workers,
+            e->workers == 1 ? "" : "s");
+    print_plan (e);
+    if (e->seed >= 0)
+        print_first_points (e);
+    puts ("nothing was started (--dry-run)");
+    return EXIT_OK;
+}
+
+/* ---- run and resume ---- */
+
+static int start_workers (struct sweep *s, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct executor x;
+    int rv = EXIT_OK;
+
+    if (executor_open (&x, s, st, &err) < 0)
+        return fail (&err);
+    if (x.ops->start (&x, &err) < 0) {
+        complain ("%s", err.text);
+        complain ("the experiment is %s; 'dl resume' starts it again", s->dir);
+        rv = EXIT_SLURM;
+    } else if (st->detach && !st->local)
+        puts (s->dir);
+    else
+        rv = follow (s, &x);
+    x.ops->close (&x);
+    return rv;
+}
+
+int cmd_run (const struct settings *st)
+{
+    struct experiment *e = read_file (st->args[0]);
+    struct slurmdl_error err = { "" };
+    struct settings found = *st;
+    struct sweep *s;
+    char dir[PATH_MAX];
+    int rv;
+
+    if (!e)
+        return errno == EINVAL   ? EXIT_USAGE
+               : errno == ENOENT ? EXIT_NOT_FOUND
+                                 : EXIT_IO;
+    if (st->dry_run) {
+        rv = dry_run (e);
+        experiment_destroy (e);
+        return rv;
+    }
+    if (st->local && st->detach) {
+        complain ("run: --local workers end with dl: --detach makes no sense");
+        experiment_destroy (e);
+        return EXIT_USAGE;
+    }
+    rv = sweep_new (e, st->dir, dir, sizeof (dir), &err);
+    experiment_destroy (e);
+    if (rv < 0)
+        return fail (&err);
+    if ((rv = open_experiment (&found, dir, &s)))
+        return rv;
+    rv = start_workers (s, st);
+    sweep_close (s);
+    return rv;
+}
+
+static const char *user_name (void)
+{
+    const struct passwd *pw = getpwuid (geteuid ());
+
+    return pw ? pw->pw_name : "";
+}
+
+static int put_op (struct sweep *s, const char *op, struct slurmdl_error *err)
+{
+    int rv = 1;
+
+    while (rv == 1) {
+        json_t *events = json_array ();
+        json_array_append_new (events, event_create (op, user_name ()));
+        rv = sweep_put (s, events, err);
+    }
+    return rv;
+}
+
+static bool has_ended (const struct sweep *s)
+{
+    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED;
+}
+
+int cmd_resume (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    if (has_ended (s)) {
+        complain ("%s has ended (%s): nothing is left to run",
+                  s->dir,
+                  sweep_state_name (s->state));
+        rv = EXIT_USAGE;
+    } else if (s->state == SWEEP_STOPPED && put_op (s, "resume", &err) < 0)
+        rv = fail (&err);
+    else
+        rv = start_workers (s, st);
+    sweep_close (s);
+    return rv;
+}
+
+int cmd_stop (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    if (has_ended (s))
+        printf (
+            "%s has already ended (%s)\n", s->dir, sweep_state_name (s->state));
+    else if (put_op (s, "stop", &err) < 0)
+        rv = fail (&err);
+    else
+        printf ("%s: its workers stop within %lld s and save what they have; "
+                "'dl resume' goes on\n",
+                s->dir,
+                (long long)(s->exp->heartbeat + s->exp->grace));
+    sweep_close (s);
+    return rv;
+}
+
+/* ---- worker ---- */
+
+static void slot_name (const struct settings *st, char *slot, size_t size)
+{
+    const char *job = getenv ("SLURM_ARRAY_JOB_ID");
+    const char *task = getenv ("SLURM_ARRAY_TASK_ID");
+
+    if (st->slot)
+        snprintf (slot, size, "%s", st->slot);
+    else if (job && task)
+        snprintf (slot, size, "%.20s_%.20s", job, task);
+    else
+        snprintf (slot, size, "%s-%ld", "worker", (long)getpid ());
+}
+
+static int worker_status (enum worker_end end, const struct slurmdl_error *err)
+{
+    switch (end) {
+    case WORKER_DONE:
+        return EXIT_OK;
+    case WORKER_PREEMPTED:
+        if (getenv ("SLURM_JOB_ID"))
+            sleep (PREEMPT_WAIT);
+        /* fall through */
+    case WORKER_PARKED:
+        return EXIT_PARKED;
+    case WORKER_ERROR:
+        break;
+    }
+    return fail (err);
+}
+
+int cmd_worker (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    enum worker_end end;
+    struct sweep *s;
+    char slot[64];
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    if (st->slot)
+        prctl (PR_SET_PDEATHSIG, SIGTERM);
+    slot_name (st, slot, sizeof (slot));
+    end = worker_run (s, slot, &err);
+    rv = worker_status (end, &err);
+    sweep_close (s);
+    return rv;
+}

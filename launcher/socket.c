@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `dl log` in a script reaches the worker, the one writer of metrics. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "launcher/trainer.h"
+#include "launcher/worker.h"
+#include "runtime/error.h"
+
+/* A message is a line with the step (-1: one further than that of the message
+ * before) and lines "NAME VALUE"; the answer is "ok" or what is wrong.  The
+ * socket is in a folder that only the user may enter.
+ */
+enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000 };
+
+static int bind_socket (struct worker *w)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", w->socket_path);
+    w->socket = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (w->socket < 0)
+        return -1;
+    return bind (w->socket, (struct sockaddr *)&addr, sizeof (addr));
+}
+
+int socket_open (struct worker *w, struct slurmdl_error *err)
+{
+    const char *tmp = getenv ("TMPDIR");
+
+    /* a socket's path is short: a long TMPDIR cannot hold one */
+    if (!tmp || strlen (tmp) > 40)
+        tmp = "/tmp";
+    snprintf (w->socket_dir, sizeof (w->socket_dir), "%s/dl-XXXXXX", tmp);
+    if (!mkdtemp (w->socket_dir)) {
+        errorf (err, "%s: %s", w->socket_dir, strerror (errno));
+        w->socket_dir[0] = '\0';
+        return -1;
+    }
+    snprintf (w->socket_path, sizeof (w->socket_path), "%s/s", w->socket_dir);
+    if (bind_socket (w) == 0)
+        return 0;
+    errorf (err, "%s: %s", w->socket_path, strerror (errno));
+    socket_close (w);
+    return -1;
+}
+
+void socket_close (struct worker *w)
+{
+    if (w->socket >= 0)
+        close (w->socket);
+    w->socket = -1;
+    if (*w->socket_dir) {
+        unlink (w->socket_path);
+        rmdir (w->socket_dir);
+    }
+    *w->socket_dir = '\0';
+}
+
+static int log_line (struct trainer *t, const char *line, int64_t step)
+{
+    char name[64];
+    double value;
+
+    if (sscanf (line, "%63s %lf", name, &value) != 2) {
+        errno = EINVAL;
+        return -1;
+    }
+    return trainer_log (t, name, step, value);
+}
+
+static void record (struct trainer *t, char *text, struct slurmdl_error *err)
+{
+    char *save = NULL;
+    char *line = strtok_r (text, "\n", &save);
+    int64_t step = trainer_step (t, line ? strtoll (line, NULL, 10) : -1);
+
+    while ((line = strtok_r (NULL, "\n", &save)))
+        if (log_line (t, line, step) < 0)
+            errorf (err, "\"%s\": %s", line, strerror (errno));
+    trainer_flush (t, err);
+}
+
+void socket_serve (struct worker *w, struct trainer *t)
+{
+    struct slurmdl_error err = { "" };
+    struct sockaddr_un from;
+    socklen_t len = sizeof (from);
+    char text[MESSAGE_MAX];
+    ssize_t n;
+
+    n = recvfrom (w->socket,
+                  text,
+                  sizeof (text) - 1,
+                  MSG_DONTWAIT,
+                  (struct sockaddr *)&from,
+                  &len);
+    if (n < 0)
+        return;
+    text[n] = '\0';
+    record (t, text, &err);
+    snprintf (text, sizeof (text), "%s", *err.text ? err.text : "ok");
+    sendto (w->socket,
+            text,
+            strlen (text),
+            MSG_DONTWAIT,
+            (struct sockaddr *)&from,
+            len);
+}
+
+static int answer (int fd, struct slurmdl_error *err)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    char text[256];
+    ssize_t n;
+
+    if (poll (&p, 1, ANSWER_WAIT) != 1) {
+        errno = ETIMEDOUT;
+        return errorf (err, "the worker does not answer");
+    }
+    n = recv (fd, text, sizeof (text) - 1, 0);
+    if (n < 0)
+        return errorf (err, "no answer: %s", strerror (errno));
+    text[n] = '\0';
+    if (!strcmp (text, "ok"))
+        return 0;
+    errno = EINVAL;
+    return errorf (err, "%s", text);
+}
+
+int socket_send (const char *path, const char *text, struct slurmdl_error *err)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    struct sockaddr_un self = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int rv;
+
+    snprintf (to.sun_path, sizeof (to.sun_path), "%s", path);
+    /* an address of the family alone asks the kernel for a free one */
+    if (fd < 0 || bind (fd, (struct sockaddr *)&self, sizeof (sa_family_t)) < 0
+        || sendto (
+               fd, text, strlen (text), 0, (struct sockaddr *)&to, sizeof (to))
+               < 0)
+        rv = errorf (
+            err, "cannot reach the worker at %s: %s", path, strerror (errno));
+    else
+        rv = answer (fd, err);
+    if (fd >= 0)
+        close (fd);
+    return rv;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start a training command with its hyperparameters; read its metrics. */
+#include "launcher/trainer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/pattern.h"
+#include "launcher/put.h"
+#include "runtime/error.h"
+
+extern char **environ;
+
+enum { LINE_SIZE = 8192 };
+
+struct trainer {
+    pid_t pid; /* also the process group; 0: reaped */
+    int status;
+    int pipe; /* its output, where patterns look at it */
+    int log;
+    struct pattern **patterns;
+    struct slurmdl_metrics *metrics;
+    int64_t step; /* of the last report through `dl log` */
+    char dir[4096];
+    char line[LINE_SIZE];
+    size_t fill;
+};
+
+/* ---- the command's environment ---- */
+
+struct env {
+    char **list;
+    size_t n;
+};
+
+static int env_add (struct env *env, char *entry)
+{
+    char **list = realloc (env->list, (env->n + 2) * sizeof (*list));
+
+    if (list)
+        env->list = list;
+    if (!entry || !list) {
+        free (entry);
+        return -1;
+    }
+    env->list[env->n++] = entry;
+    env->list[env->n] = NULL;
+    return 0;
+}
+
+static int env_set (struct env *env, const char *name, const char *value)
+{
+    size_t len = strlen (name);
+    char *entry = NULL;
+
+    if (asprintf (&entry, "%s=%s", name, value) < 0)
+        return -1;
+    for (size_t i = 0; i < env->n; i++)
+        if (!strncmp (env->list[i], name, len) && env->list[i][len] == '=') {
+            free (env->list[i]);
+            env->list[i] = entry;
+            return 0;
+        }
+    return env_add (env, entry);
+}
+
+static int env_set_number (struct env *env, const char *name, long long value)
+{
+    char text[32];
+
+    snprintf (text, sizeof (text), "%lld", value);
+    return env_set (env, name, text);
+}
+
+static void env_hparams (struct env *env, const struct attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
+    char name[256];
+
+    for (size_t i = 0; i < e->nhparams; i++) {
+        char *text = hparams_text (hparams, e->hparams[i].path);
+        hparams_variable (name, sizeof (name), e->hparams[i].path);
+        if (text)
+            env_set (env, name, text);
+        free (text);
+    }
+}
+
+static void env_variables (struct env *env, char **variables)
+{
+    for (; variables && *variables; variables++) {
+        char *eq = strchr (*variables, '=');
+        char *name = strndup (*variables, (size_t)(eq - *variables));
+        if (name)
+            env_set (env, name, eq + 1);
+        free (name);
+    }
+}
+
+static uint32_t seed_of (const struct attempt *a)
+{
+    return searcher_trial_seed (a->sweep->exp->search.seed, a->trial);
+}
+
+static char **make_environment (const struct attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    struct env env = { 0 };
+    char path[4200];
+
+    for (char **v = environ; *v; v++)
+        env_add (&env, strdup (*v));
+    snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
+    env_set (&env, "DL_EXPERIMENT", e->name);
+    env_set (&env, "DL_EXPERIMENT_DIR", a->sweep->dir);
+    env_set (&env, "DL_ATTEMPT_DIR", a->dir);
+    env_set (&env, "DL_HPARAMS", path);
+    env_set (&env, "DL_METRIC", e->metric);
+    env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
+    env_set_number (&env, "DL_TRIAL", a->trial);
+    env_set_number (&env, "DL_ATTEMPT", a->number);
+    env_set_number (&env, "DL_LENGTH", a->length);
+    env_set_number (&env, "DL_SEED", seed_of (a));
+    env_set_number (&env,
+                    "DL_CHECKPOINT_ATTEMPT",
+                    sweep_trial (a->sweep, a->trial)->accepted);
+    env_hparams (&env, a);
+    env_variables (&env, e->variables);
+    return env.list;
+}
+
+/* ---- the command ---- */
+
+static char **make_command (const struct attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
+    json_t *more = json_pack ("{s:I, s:I, s:I, s:s}",
+                              "length",
+                              (json_int_t)a->length,
+                              "trial",
+                              (json_int_t)a->trial,
+                              "seed",
+                              (json_int_t)seed_of (a),
+                              "attempt_dir",
+                              a->dir);
+    struct env argv = { 0 };
+
+    if (e->entrypoint) {
+        env_add (&argv, strdup ("/bin/sh"));
+        env_add (&argv, strdup ("-c"));
+        env_add (&argv, hparams_expand (e->entrypoint, hparams, more, true));
+    } else
+        for (char **s = e->argv; *s; s++)
+            env_add (&argv, hparams_expand (*s, hparams, more, false));
+    json_decref (more);
+    return argv.list;
+}
+
+static void free_list (char **list)
+{
+    for (char **s = list; s && *s; s++)
+        free (*s);
+    free (list);
+}
+
+static void child (const struct attempt *a, int out, char **argv, char **envp)
+{
+    int null = open ("/dev/null", O_RDONLY);
+    sigset_t none;
+
+    setpgid (0, 0);
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    if (dup2 (null, 0) < 0 || dup2 (out, 1) < 0 || dup2 (out, 2) < 0)
+        _exit (126);
+    if (chdir (a->sweep->exp->dir) < 0) {
+        dprintf (2,
+                 "dl: %s: cannot enter: %s\n",
+                 a->sweep->exp->dir,
+                 strerror (errno));
+        _exit (126);
+    }
+    execvpe (argv[0], argv, envp);
+    dprintf (2, "dl: %s: cannot run: %s\n", argv[0], strerror (errno));
+    _exit (127);
+}
+
+/* ---- the attempt's folder ---- */
+
+static int put_hparams (const struct attempt *a, struct slurmdl_error *err)
+{
+    const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
+    char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
+    char path[4200];
+    int rv = -1;
+
+    snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
+    if (text)
+        rv = put_if_absent (path, text, strlen (text), err);
+    free (text);
+    return rv < 0 ? -1 : 0;
+}
+
+static int open_log (const struct attempt *a, struct slurmdl_error *err)
+{
+    char path[4200];
+    int fd;
+
+    snprintf (path, sizeof (path), "%s/log", a->dir);
+    fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        errorf (err, "%s: cannot create: %s", path, strerror (errno));
+    return fd;
+}
+
+static int make_patterns (struct trainer *t, char **texts)
+{
+    size_t n = 0;
+
+    while (texts && texts[n])
+        n++;
+    if (!(t->patterns = calloc (n + 1, sizeof (*t->patterns))))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!(t->patterns[i] = pattern_create (texts[i], NULL)))
+            return -1;
+    return 0;
+}
+
+static int
+spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
+{
+    int ends[2] = { -1, -1 };
+    char **argv = make_command (a);
+    char **envp = make_environment (a);
+
+    if (t->patterns[0] && pipe2 (ends, O_CLOEXEC) < 0)
+        goto fail;
+    if (!argv || !envp || (t->pid = fork ()) < 0)
+        goto fail;
+    if (t->pid == 0)
+        child (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp);
+    setpgid (t->pid, t->pid);
+    if (ends[1] >= 0)
+        close (ends[1]);
+    t->pipe = ends[0];
+    free_list (argv);
+    free_list (envp);
+    return 0;
+fail:
+    t->pid = 0;
+    free_list (argv);
+    free_list (envp);
+    return errorf (err, "cannot start the trainer: %s", strerror (errno));
+}
+
+struct trainer *trainer_start (const struct attempt *a,
+                               struct slurmdl_error *err)
+{
+    struct trainer *t = calloc (1, sizeof (*t));
+
+    if (!t) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    t->log = t->pipe = -1;
+    snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
+    if (put_folder (a->dir, err) < 0 || put_hparams (a, err) < 0
+        || (t->log = open_log (a, err)) < 0
+        || make_patterns (t, a->sweep->exp->patterns) < 0
+        || spawn (t, a, err) < 0) {
+        trainer_destroy (t);
+        return NULL;
+    }
+    return t;
+}
+
+void trainer_destroy (struct trainer *t)
+{
+    int e = errno;
+
+    if (!t)
+        return;
+    if (t->pid > 0) {
+        kill (-t->pid, SIGKILL);
+        waitpid (t->pid, NULL, 0);
+    }
+    if (t->pipe >= 0)
+        close (t->pipe);
+    if (t->log >= 0)
+        close (t->log);
+    for (size_t i = 0; t->patterns && t->patterns[i]; i++)
+        pattern_destroy (t->patterns[i]);
+    free (t->patterns);
+    slurmdl_metrics_destroy (t->metrics);
+    free (t);
+    errno = e;
+}
+
+bool trainer_ended (struct trainer *t, int *status)
+{
+    if (t->pid > 0 && waitpid (t->pid, &t->status, WNOHANG) == t->pid) {
+        /* what it left in the background would outlive its attempt */
+        kill (-t->pid, SIGKILL);
+        t->pid = 0;
+    }
+    *status = t->status;
+    return t->pid == 0;
+}
+
+void trainer_signal (const struct trainer *t, int signal)
+{
+    if (t->pid > 0)
+        kill (-t->pid, signal);
+}
+
+/* ---- metrics ---- */
+
+int64_t trainer_step (struct trainer *t, int64_t step)
+{
+    t->step = step < 0 ? t->step + 1 : step;
+    return t->step;
+}
+
+int trainer_log (struct trainer *t,
+                 const char *name,
+                 int64_t step,
+                 double value)
+{
+    if (!t->metrics)
+        t->metrics = slurmdl_metrics_create (t->dir, NULL);
+    return t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value)
+                      : -1;
+}
+
+int trainer_flush (struct trainer *t, struct slurmdl_error *err)
+{
+    return t->metrics ? slurmdl_metrics_flush (t->metrics, err) : 0;
+}
+
+static int log_match (const char *name, int64_t step, double value, void *arg)
+{
+    return trainer_log (arg, name, step, value);
+}
+
+static void end_line (struct trainer *t)
+{
+    t->line[t->fill] = '\0';
+    for (size_t i = 0; t->patterns[i]; i++)
+        pattern_match (t->patterns[i], t->line, log_match, t);
+    t->fill = 0;
+}
+
+static void look_at (struct trainer *t, const char *buf, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        /* a progress bar ends its lines by going back to their start */
+        if (buf[i] == '\n' || buf[i] == '\r')
+            end_line (t);
+        else if (t->fill < LINE_SIZE - 1 && buf[i])
+            t->line[t->fill++] = buf[i];
+    }
+}
+
+int trainer_fd (const struct trainer *t)
+{
+    return t->pipe;
+}
+
+int trainer_read (struct trainer *t)
+{
+    char buf[16384];
+    ssize_t n = read (t->pipe, buf, sizeof (buf));
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 1;
+    if (n <= 0) {
+        if (t->fill)
+            end_line (t);
+        close (t->pipe);
+        t->pipe = -1;
+        return 0;
+    }
+    /* a full disk must not stop the training; the log is then cut */
+    for (ssize_t at = 0, k; at < n; at += k)
+        if ((k = write (t->log, buf + at, (size_t)(n - at))) <= 0)
+            break;
+    look_at (t, buf, (size_t)n);
+    return 1;
+}
+
+struct last {
+    const char *name;
+    int64_t step;
+    double value;
+    bool found;
+};
+
+static int keep_last (const struct slurmdl_row *row, void *arg)
+{
+    struct last *last = arg;
+
+    if (!strcmp (row->name, last->name)) {
+        last->step = row->step;
+        last->value = row->value;
+        last->found = true;
+    }
+    return 0;
+}
+
+int attempt_metric (const struct attempt *a, int64_t *step, double *value)
+{
+    const char *slash = strrchr (a->dir, '/');
+    char dir[4200];
+
+    for (long k = a->number; k >= 1; k--) {
+        struct last last = { .name = a->sweep->exp->metric };
+        snprintf (
+            dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
+        slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
+        if (last.found && (k == a->number || last.step == a->length)) {
+            *step = last.step;
+            *value = last.value;
+            return 0;
+        }
+    }
+    return -1;
+}

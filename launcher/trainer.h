@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run the command of one attempt, and read what it reports. */
+#ifndef LAUNCHER_TRAINER_H
+#define LAUNCHER_TRAINER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sweep.h"
+
+/* One attempt at a segment. */
+struct attempt {
+    const struct sweep *sweep;
+    long trial;
+    long number;
+    int64_t length;
+    const char *socket; /* for `dl log`, NULL: none */
+    char dir[4096];     /* trials/0007/a.2 */
+};
+
+struct trainer;
+
+/* Make the attempt's folder with hparams.json and log, and start the command
+ * in a process group of its own.  NULL on failure.
+ */
+struct trainer *trainer_start (const struct attempt *a,
+                               struct slurmdl_error *err);
+void trainer_destroy (struct trainer *t); /* kills what still runs */
+
+/* Descriptor to poll for output, -1: none.  Then call trainer_read(), which
+ * returns 0 at the end of the output.
+ */
+int trainer_fd (const struct trainer *t);
+int trainer_read (struct trainer *t);
+
+/* The step of a report that says 'step', or, if that is negative, of one that
+ * follows the last.
+ */
+int64_t trainer_step (struct trainer *t, int64_t step);
+
+/* Log a metric for the trainer. */
+int trainer_log (struct trainer *t,
+                 const char *name,
+                 int64_t step,
+                 double value);
+int trainer_flush (struct trainer *t, struct slurmdl_error *err);
+
+/* Whether the command has ended; '*status' is then that of waitpid(). */
+bool trainer_ended (struct trainer *t, int *status);
+
+void trainer_signal (const struct trainer *t, int signal);
+
+/* The newest value of the experiment's metric in the metrics of the attempt,
+ * or, where it logged none, of an earlier attempt that reached 'length'.
+ * Returns 0, or -1 if there is none.
+ */
+int attempt_metric (const struct attempt *a, int64_t *step, double *value);
+
+#endif

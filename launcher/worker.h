@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker: pulls segments of a sweep and trains them until none is left. */
+#ifndef LAUNCHER_WORKER_H
+#define LAUNCHER_WORKER_H
+
+#include "launcher/sweep.h"
+
+/* How a worker ended; also its exit status (launcher/exits.h). */
+enum worker_end {
+    WORKER_DONE,      /* the sweep has ended or was stopped */
+    WORKER_PARKED,    /* it was told to go; there is work left */
+    WORKER_PREEMPTED, /* the same, by SIGTERM: Slurm is about to kill it */
+    WORKER_ERROR,
+};
+
+/* Work in 'sweep' as 'slot'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
+ * the calling thread and takes them as requests (dl(1), SIGNALS).
+ */
+enum worker_end
+worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err);
+
+/* ---- one attempt (segment.c) ---- */
+
+struct worker;
+
+enum outcome {
+    OUTCOME_RESULT,  /* the metric at the segment's end */
+    OUTCOME_FAILED,  /* counts towards max_restarts */
+    OUTCOME_PARKED,  /* stopped on request before the end */
+    OUTCOME_DROPPED, /* another worker has the trial now */
+};
+
+struct report {
+    enum outcome outcome;
+    double metric;
+    double seconds;
+    char why[160];
+};
+
+int segment_run (struct worker *w,
+                 long trial,
+                 struct report *report,
+                 struct slurmdl_error *err);
+
+/* What segment_run() needs of the worker. */
+struct peer;
+struct worker {
+    struct sweep *sweep;
+    struct peer *peer;
+    int signals; /* signalfd */
+    int socket;  /* of `dl log`, -1: none */
+    char socket_dir[64];
+    char socket_path[80];
+    int stop;    /* signal that asked to stop, 0: none */
+    double beat; /* when the last sign of life was given */
+};
+
+/* Read a pending signal: 0 if there is none.  A stop is noted in w->stop. */
+int worker_signal (struct worker *w);
+
+/* Give a sign of life and read the log, if it is time. */
+int worker_tick (struct worker *w, struct slurmdl_error *err);
+
+/* ---- `dl log` (socket.c) ---- */
+
+struct trainer;
+
+int socket_open (struct worker *w, struct slurmdl_error *err);
+void socket_close (struct worker *w);
+/* Answer one message that waits on w->socket. */
+void socket_serve (struct worker *w, struct trainer *t);
+/* The other side: send 'text' to the worker at 'path', wait for its answer. */
+int socket_send (const char *path, const char *text, struct slurmdl_error *err);
+
+#endif

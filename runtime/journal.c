@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lay out a metrics file with libhdf5, then extend it with pwrite(). */
+#include "runtime/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/crc32c.h"
+#include "runtime/error.h"
+#include "runtime/h5.h"
+#include "runtime/link.h"
+
+enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000 };
+enum { MESSAGE_DATASPACE = 0x01, MESSAGE_CONTINUATION = 0x10 };
+
+uint32_t row_crc (const struct row *row)
+{
+    return crc32c (0, row, offsetof (struct row, crc));
+}
+
+/* ---- the layout ---- */
+
+static hid_t row_type (void)
+{
+    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct row));
+
+    H5Tinsert (t, "step", offsetof (struct row, step), H5T_STD_I64LE);
+    H5Tinsert (t, "time", offsetof (struct row, time), H5T_IEEE_F64LE);
+    H5Tinsert (t, "value", offsetof (struct row, value), H5T_IEEE_F64LE);
+    H5Tinsert (t, "name", offsetof (struct row, name), H5T_STD_U32LE);
+    H5Tinsert (t, "crc32c", offsetof (struct row, crc), H5T_STD_U32LE);
+    return t;
+}
+
+static hid_t name_type (void)
+{
+    hid_t t = H5Tcopy (H5T_C_S1);
+
+    H5Tset_size (t, NAME_SIZE);
+    H5Tset_strpad (t, H5T_STR_NULLPAD);
+    return t;
+}
+
+/* Look for the dataspace in a block of version 1 messages: type and size (2
+ * bytes each), flags, 3 bytes unused, then the message (HDF5 File Format
+ * Specification 1.1, IV.A.1.a).  A continuation names a further block.
+ */
+static off_t find_length (int fd, off_t at, uint64_t len, uint64_t room)
+{
+    static const unsigned char simple[8] = { 1, 1, 1 }; /* version, rank, max */
+    off_t end = at + (off_t)len;
+    off_t found = -1;
+    uint64_t v[3];
+    uint16_t head[4];
+
+    while (found < 0 && at + 8 <= end
+           && pread (fd, head, sizeof (head), at) == sizeof (head)
+           && pread (fd, v, sizeof (v), at + 8) > 0) {
+        if (head[0] == MESSAGE_DATASPACE && !memcmp (v, simple, 8)
+            && v[1] == room && v[2] == room)
+            found = at + 16;
+        if (head[0] == MESSAGE_CONTINUATION)
+            found = find_length (fd, (off_t)v[0], v[1], room);
+        at += 8 + head[1];
+    }
+    return found;
+}
+
+/* Where the dataset's data and, in its object header, its length lie. */
+static int find_column (hid_t dataset, int fd, struct column *c)
+{
+    haddr_t data = H5Dget_offset (dataset);
+    unsigned char prefix[16];
+    uint32_t len;
+    H5O_info_t info;
+
+    if (data == HADDR_UNDEF || H5Oget_info2 (dataset, &info, H5O_INFO_BASIC) < 0
+        || pread (fd, prefix, sizeof (prefix), (off_t)info.addr)
+               != sizeof (prefix)
+        || prefix[0] != 1)
+        return -1;
+    memcpy (&len, prefix + 8, sizeof (len));
+    c->data = (off_t)data;
+    c->length = find_length (fd, (off_t)info.addr + 16, len, c->room);
+    return c->length > 0 && c->length % 8 == 0 ? 0 : -1;
+}
+
+static int
+add_dataset (hid_t file, const char *name, hid_t type, const struct column *c)
+{
+    hsize_t room = c->room;
+    hid_t space = H5Screate_simple (1, &room, NULL);
+    hid_t how = h5_contiguous ();
+    hid_t d =
+        H5Dcreate2 (file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
+
+    if (d >= 0)
+        H5Dclose (d);
+    H5Pclose (how);
+    H5Sclose (space);
+    H5Tclose (type);
+    return d < 0 ? -1 : 0;
+}
+
+static int add_about (hid_t file, const struct journal_about *about)
+{
+    char host[65] = "";
+
+    gethostname (host, sizeof (host) - 1);
+    if (h5_write_int (file, "slurmdl_version", 1) < 0
+        || h5_write_text (file, "experiment", about->experiment) < 0
+        || h5_write_int (file, "trial", about->trial) < 0
+        || h5_write_int (file, "attempt", about->attempt) < 0
+        || h5_write_text (file, "host", host) < 0)
+        return -1;
+    return 0;
+}
+
+static int lay_out (const char *path, struct journal *j)
+{
+    hid_t access = h5_access ();
+    hid_t file = H5Fcreate (path, H5F_ACC_EXCL, H5P_DEFAULT, access);
+    int rv = -1;
+
+    if (file >= 0) {
+        rv = add_about (file, &j->about) < 0
+                     || add_dataset (file, "names", name_type (), &j->names) < 0
+                     || add_dataset (file, "metrics", row_type (), &j->rows) < 0
+                 ? -1
+                 : 0;
+        rv = H5Fclose (file) < 0 ? -1 : rv;
+    }
+    H5Pclose (access);
+    return rv;
+}
+
+static int locate (const char *path, struct journal *j)
+{
+    hid_t access = h5_access ();
+    hid_t file = H5Fopen (path, H5F_ACC_RDONLY, access);
+    hid_t names = -1;
+    hid_t rows = -1;
+    int rv = -1;
+
+    if (file >= 0 && (names = H5Dopen2 (file, "names", H5P_DEFAULT)) >= 0
+        && (rows = H5Dopen2 (file, "metrics", H5P_DEFAULT)) >= 0)
+        rv = find_column (names, j->fd, &j->names) < 0
+                     || find_column (rows, j->fd, &j->rows) < 0
+                 ? -1
+                 : 0;
+    if (names >= 0)
+        H5Dclose (names);
+    if (rows >= 0)
+        H5Dclose (rows);
+    if (file >= 0)
+        H5Fclose (file);
+    H5Pclose (access);
+    return rv;
+}
+
+/* ---- writing ---- */
+
+static int write_at (int fd, const void *buf, size_t len, off_t at)
+{
+    const char *p = buf;
+
+    while (len > 0) {
+        ssize_t n = pwrite (fd, p, len, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        p += n;
+        at += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int set_length (struct journal *j, struct column *c, uint64_t n)
+{
+    if (write_at (j->fd, &n, sizeof (n), c->length) < 0)
+        return -1;
+    c->n = n;
+    return 0;
+}
+
+/* The records first: nobody sees them before the length says so. */
+static int add (struct journal *j,
+                struct column *c,
+                const void *records,
+                size_t size,
+                uint64_t n)
+{
+    off_t at = c->data + (off_t)(c->n * size);
+
+    if (write_at (j->fd, records, n * size, at) < 0)
+        return -1;
+    return set_length (j, c, c->n + n);
+}
+
+/* HDF5 2.0 refuses a dataset of length 0: each begins with one record. */
+static int first_records (struct journal *j)
+{
+    static const char name[1][NAME_SIZE] = { "slurmdl" };
+    struct row row = { .value = 1 };
+
+    row.crc = row_crc (&row);
+    j->names.n = j->rows.n = 0;
+    return add (j, &j->names, name, NAME_SIZE, 1) < 0
+                   || add (j, &j->rows, &row, sizeof (row), 1) < 0
+               ? -1
+               : 0;
+}
+
+/* Make a file of the journal's room under 'path'.  HDF5 sets no errno. */
+static int make_file (const char *path, struct journal *j)
+{
+    struct h5_quiet q;
+    int rv = -1;
+    int e;
+
+    errno = 0;
+    h5_quiet_begin (&q);
+    if (lay_out (path, j) == 0
+        && (j->fd = open (path, O_RDWR | O_CLOEXEC)) >= 0)
+        rv = locate (path, j) < 0 || first_records (j) < 0 ? -1 : 0;
+    h5_quiet_end (&q);
+    if (rv == 0)
+        return 0;
+    e = errno ? errno : EIO;
+    if (j->fd >= 0)
+        close (j->fd);
+    j->fd = -1;
+    unlink (path);
+    errno = e;
+    return -1;
+}
+
+/* Give the file the first name that is free: 0, or -1 */
+static int name_file (struct journal *j, const char *tmp, const char *dir)
+{
+    int rv = 1;
+
+    for (int i = 0; rv == 1 && i < FILES_MAX; i++) {
+        if (i == 0)
+            snprintf (j->path, sizeof (j->path), "%s/metrics.h5", dir);
+        else
+            snprintf (j->path, sizeof (j->path), "%s/metrics.%d.h5", dir, i);
+        rv = link_if_absent (tmp, j->path);
+    }
+    return rv == 0 ? 0 : -1;
+}
+
+int journal_create (struct journal *j,
+                    const char *dir,
+                    const struct journal_about *about,
+                    struct slurmdl_error *err)
+{
+    char near[PATH_MAX];
+    char tmp[PATH_MAX];
+    int e;
+
+    *j = (struct journal){ .fd = -1,
+                           .about = *about,
+                           .names.room = NAMES_MAX,
+                           .rows.room = ROWS_FIRST };
+    if (snprintf (near, sizeof (near), "%s/metrics.h5", dir) > PATH_MAX - 64) {
+        errno = ENAMETOOLONG;
+        return errorf (err, "%s: the path is too long", dir);
+    }
+    link_tmp_name (tmp, sizeof (tmp), near);
+    if (make_file (tmp, j) == 0) {
+        if (fsync (j->fd) == 0 && name_file (j, tmp, dir) == 0)
+            return 0;
+        e = errno;
+        unlink (tmp);
+        close (j->fd);
+        j->fd = -1;
+        errno = e;
+    }
+    return errorf (
+        err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
+}
+
+/* ---- a larger, or an exact, file in the place of this one ---- */
+
+static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
+{
+    char *buf = malloc (COPY_SIZE);
+    int rv = buf ? 0 : -1;
+
+    while (rv == 0 && len > 0) {
+        size_t want = len < COPY_SIZE ? (size_t)len : COPY_SIZE;
+        ssize_t n = pread (from, buf, want, at);
+        if (n <= 0 || write_at (to, buf, (size_t)n, where) < 0) {
+            rv = -1;
+            break;
+        }
+        at += n;
+        where += n;
+        len -= (uint64_t)n;
+    }
+    free (buf);
+    return rv;
+}
+
+static int copy_column (const struct journal *old,
+                        const struct column *from,
+                        struct journal *j,
+                        struct column *to,
+                        size_t size)
+{
+    if (copy_bytes (old->fd, from->data, j->fd, to->data, from->n * size) < 0)
+        return -1;
+    return set_length (j, to, from->n);
+}
+
+static int replace (struct journal *j, uint64_t names, uint64_t rows)
+{
+    struct journal new = *j;
+    char tmp[PATH_MAX];
+    int e;
+
+    new.fd = -1;
+    new.names.room = names;
+    new.rows.room = rows;
+    link_tmp_name (tmp, sizeof (tmp), j->path);
+    if (make_file (tmp, &new) < 0)
+        return -1;
+    if (copy_column (j, &j->names, &new, &new.names, NAME_SIZE) < 0
+        || copy_column (j, &j->rows, &new, &new.rows, sizeof (struct row)) < 0
+        || fsync (new.fd) < 0 || link_replace (tmp, j->path) < 0) {
+        e = errno;
+        close (new.fd);
+        unlink (tmp);
+        errno = e;
+        return -1;
+    }
+    close (j->fd);
+    *j = new;
+    return 0;
+}
+
+/* ---- the rest of the interface ---- */
+
+int journal_add_names (struct journal *j,
+                       const char (*names)[NAME_SIZE],
+                       uint64_t n)
+{
+    return add (j, &j->names, names, NAME_SIZE, n);
+}
+
+int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n)
+{
+    uint64_t room = j->rows.room;
+
+    while (room - j->rows.n < n)
+        room *= 2;
+    if (room > j->rows.room && replace (j, j->names.room, room) < 0)
+        return -1;
+    return add (j, &j->rows, rows, sizeof (*rows), n);
+}
+
+int journal_sync (struct journal *j)
+{
+    return fdatasync (j->fd);
+}
+
+int journal_close (struct journal *j)
+{
+    int rv = 0;
+
+    if (j->fd < 0)
+        return 0;
+    /* the file that is there is good: a failure here loses nothing */
+    if (replace (j, j->names.n, j->rows.n) < 0)
+        rv = fsync (j->fd);
+    close (j->fd);
+    j->fd = -1;
+    return rv;
+}

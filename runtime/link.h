@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Give a finished file its name, if no other file has it. */
+#ifndef RUNTIME_LINK_H
+#define RUNTIME_LINK_H
+
+#include <stddef.h>
+
+/* A name in the folder of 'path' that no other process uses. */
+void link_tmp_name (char *buf, size_t size, const char *path);
+
+/* Give the synced file 'tmp', in the same folder, the name 'path', and sync
+ * the folder.  Correct without locks, and after a lost reply of a network
+ * file system (link(2), BUGS).  Where hard links are refused, 'path' becomes
+ * a symbolic link to 'tmp'.
+ *
+ * Returns 0 if the name is ours (the name 'tmp' is then used up), 1 if it was
+ * taken, -1 with errno set; in both cases 'tmp' is still there.
+ */
+int link_if_absent (const char *tmp, const char *path);
+
+/* The same, replacing a file of this process's own that has the name. */
+int link_replace (const char *tmp, const char *path);
+
+/* fsync() of the folder that holds 'path'. */
+int link_sync_folder (const char *path);
+
+#endif

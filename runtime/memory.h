@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is not the host's: a table of functions a separate module has. */
+#ifndef RUNTIME_MEMORY_H
+#define RUNTIME_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct memory_ops {
+    const char *name;
+    /* Whether 'p' is memory of a device that these functions can copy. */
+    bool (*is_device) (const void *p);
+    int (*to_host) (void *host, const void *device, size_t n);
+    int (*to_device) (void *device, const void *host, size_t n);
+};
+
+/* The functions for 'p', NULL if it is the host's.  The CUDA module is loaded
+ * (from the folder DL_BACKEND_DIR, else where it was installed) only in a
+ * process that has the CUDA runtime or driver: others never pay for it.
+ */
+const struct memory_ops *memory_ops_of (const void *p);
+
+#endif

@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the sweep on a real Slurm cluster: a job array of workers, killed and preempted
+. "$srcdir/tests/lib.sh"
+command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+unset DL_DIR
+name=sweep$$
+minicluster=$srcdir/contrib/minicluster
+down () { timeout 60 "$minicluster" down $name >/dev/null 2>&1; }
+trap 'down; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+plugin=
+[ -f "$PLUGIN" ] && plugin="--plugin $PLUGIN"
+# shellcheck disable=SC2086
+timeout 60 "$minicluster" up --name $name --nodes 2 --cpus 2 $plugin >"$work/up" 2>&1 ||
+    { sed 's/^/# /' "$work/up"; echo "not ok 1 - cluster"; echo "1..1"; exit 1; }
+eval "$("$minicluster" env $name)"
+cd "$work" || exit 1
+
+count () { # count NAME OP
+    cat "$1"/log/0* | grep -c "\"op\":\"$2\""
+}
+results_once () { # each segment has one result
+    [ -z "$(cat "$1"/log/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
+}
+steps_of () { # processes of this cluster's workers
+    pgrep -f "worker -- $work/$1-0001"
+}
+
+# ---- asha over the digits trainer, which is killed and whose workers are killed
+cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
+ln -s "$builddir/contrib/examples/digits/digits" digits
+sed 's/max_trials = 64/max_trials = 18/; s/workers = 4/workers = 3/; s/"digits"/"kill"/; s/lease = 60/lease = 20/; s/heartbeat = 5/heartbeat = 2/' \
+    "$srcdir/contrib/examples/digits/asha.conf" >kill.conf
+timeout 200 dl run kill.conf >out 2>&1 &
+pid=$!
+wait_for 30 steps_of kill
+ok $? "workers run"
+sleep 0.3
+for i in 1 2 3; do
+    pkill -9 -n -f '^[^ ]*digits digits.csv.gz' && killed="$killed trainer"
+    sleep 0.7
+    steps_of kill | tail -1 | xargs -r kill -9 && killed="$killed worker"
+    sleep 1.2
+done
+wait $pid
+is $? 0 "digits: the sweep completes although these were killed:$killed"
+sed 's/^/# /' out | tail -18
+is "$(cat kill-0001/log/0* | grep '"op":"begin"' | grep -c '"x"')" 18 "all trials were begun"
+results_once kill-0001
+ok $? "no segment has two results"
+is "$(dl show --json kill | python3 -c '
+import json, sys
+print(sum(t["state"] in ("completed", "ended early") for t in json.load(sys.stdin)["trials"]))')" 18 "every trial is accounted for once"
+like "$(dl show kill)" 'best accuracy 0\.9' "it learns"
+[ "$(count kill-0001 fail)" -ge 1 ]
+ok $? "killed trainers were counted as failures ($(count kill-0001 fail))"
+[ "$(cat kill-0001/trials/*/a.*/log | grep -c '^restored epoch')" -ge 1 ]
+ok $? "promoted trials went on from their checkpoints"
+like "$(squeue -h -o %i)" '^$' "the array has ended"
+
+# ---- stop and resume
+cat >slow.sh <<'END'
+#!/bin/sh
+trap 'exit 0' TERM
+i=0
+while [ $i -lt 40 ]; do i=$((i + 1)); [ -f go ] || sleep 0.1; done
+dl log loss=$DL_TRIAL
+END
+chmod +x slow.sh
+cat >slow.conf <<'END'
+name = "slow";
+entrypoint = "./slow.sh";
+searcher = { name = "random"; metric = "loss"; max_trials = 6; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 2; framework = "FRAMEWORK"; };
+worker = { heartbeat = 1; lease = 20; grace = 5; };
+END
+if [ -n "$plugin" ]; then
+    sed -i 's/FRAMEWORK/torch/' slow.conf
+else
+    sed -i 's/ framework = "FRAMEWORK";//' slow.conf
+fi
+dir=$(timeout 30 dl run --detach slow.conf)
+is "$dir" "$work/slow-0001" "run --detach prints the folder"
+wait_for 30 sh -c 'ls slow-0001/trials/*/claim.1'
+sleep 1
+timeout 20 dl stop slow >/dev/null
+wait_for 30 sh -c '[ -z "$(squeue -h -o %i)" ]'
+ok $? "stop ends the array"
+like "$(dl ls)" 'slow-0001 +stopped' "state"
+is "$(count slow-0001 fail)" 0 "a stop is no failure"
+touch go
+timeout 60 dl resume slow >out 2>&1
+is $? 0 "resume"
+is "$(count slow-0001 result)" 6 "six results"
+rm go
+
+# ---- preemption: another job takes the nodes; the array comes back
+sed 's/"slow"/"low"/; s/workers = 2/workers = 4; partition = "low"/' slow.conf >low.conf
+timeout 150 dl run low.conf >out 2>&1 &
+pid=$!
+wait_for 30 sh -c '[ $(ls low-0001/trials/*/claim.1 | wc -l) -ge 4 ]'
+ok $? "four trials run on two nodes"
+timeout 60 srun -p high -N2 -n4 true
+ok $? "a job of higher priority got the nodes"
+touch go
+wait $pid
+is $? 0 "the preempted sweep completes"
+is "$(count low-0001 result)" 6 "six results"
+is "$(count low-0001 fail)" 0 "preemption is no failure"
+[ $(($(count low-0001 park) + $(count low-0001 lost))) -ge 1 ]
+ok $? "trials were parked ($(count low-0001 park)) or lost ($(count low-0001 lost))"
+
+# ---- mistakes
+sed 's/workers = 4; partition = "low"/workers = 1; partition = "nope"/' low.conf >nope.conf
+timeout 20 dl run nope.conf >out 2>&1
+is $? 6 "a job that Slurm refuses: exit status"
+like "$(cat out)" 'sbatch: .*partition' "and Slurm's reason"
+done_testing

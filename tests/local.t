@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# whole sweeps in local processes, with trainers of every kind and with faults
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset DL_DIR
+
+# conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
+conf () {
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = $3;
+searcher = { metric = "loss"; $2 };
+hyperparameters = {
+    lr = { type = "log"; minval = -3; maxval = 0; count = 3; };
+    opt = { name = { type = "categorical"; vals = ["a b", "c'd"]; }; k = 7; };
+};
+resources = { workers = 2; };
+reproducibility = { experiment_seed = 5; };
+worker = { heartbeat = 1; lease = 4; grace = 5; };
+$4
+END
+}
+
+count () { # count NAME OP: events of the log
+    cat "$1"/log/0* | grep -c "\"op\":\"$2\""
+}
+
+# ---- a shell script that logs with dl log; hyperparameters in all three ways
+cat >shell.sh <<'END'
+#!/bin/sh
+set -e
+grep -q '"k": 7' "$DL_HPARAMS"
+[ "$DL_HP_opt_name" = "$1" ]
+[ "$DL_HP_lr" = "$2" ]
+for step in $(seq 1 "$DL_LENGTH"); do
+    dl log --step "$step" "loss=$DL_HP_lr" other=1
+done
+dl log loss=$(awk "BEGIN{print $DL_HP_lr * 2}")
+END
+chmod +x shell.sh
+conf grid 'name = "grid"; max_length = 2;' '"./shell.sh {opt.name} {lr}"'
+out=$(timeout 60 dl run --local grid.conf)
+is $? 0 "grid of a shell script"
+like "$out" 'grid: completed' "it completed"
+is "$(count grid-0001 result)" 6 "3 x 2 points gave 6 results"
+is "$(count grid-0001 fail)" 0 "none failed"
+like "$(dl show grid-0001)" '^ +[0-9]+ completed +2 +0.002 +0.002 .* 0.001 +(a b|c.d)$' "the best trial has the value logged last"
+[ -f grid-0001/trials/0001/a.1/metrics.h5 ]
+ok $? "metrics.h5"
+like "$(dl show grid 1)" 'loss +3 +' "a call without --step is one further"
+like "$(dl ls)" 'grid-0001 +completed +grid +100% +6' "ls"
+dl show --json grid | python3 -c 'import json,sys; assert len(json.load(sys.stdin)["trials"]) == 6'
+ok $? "show --json"
+
+# ---- a program that prints; argv without a shell
+conf print 'name = "random"; max_trials = 5;' '["printf", "noise\nstep 3: loss=%s\n", "{lr}"]' \
+    'metrics = { pattern = "step {step}: loss={loss}"; };'
+timeout 60 dl run --local print.conf >out
+is $? 0 "metrics by pattern"
+is "$(count print-0001 result)" 5 "5 results"
+like "$(dl logs print 1)" '^step 3: loss=0\.' "logs"
+like "$(dl show print 1)" ' loss +3 ' "the step is read from the line"
+like "$(cat out)" 'trial 1 +length 1 +loss 0\.' "lines of progress where there is no terminal"
+
+# ---- the same seed gives the same trials
+timeout 60 dl run --local print.conf >/dev/null
+is "$(cat print-0001/log/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sort)" \
+    "$(cat print-0002/log/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sort)" "same seed, same trials"
+
+# ---- asha: promotions, NaN, failing trials, restarts counted
+cat >asha.sh <<'END'
+#!/bin/sh
+case $DL_TRIAL in
+2) echo loss nan; exit 0 ;;
+3) exit 3 ;;
+4) [ "$DL_ATTEMPT" -ge 3 ] || kill -9 $$ ;;
+5) [ "$DL_ATTEMPT" -ge 2 ] || exit 0 ;;
+esac
+echo "loss 0.$DL_TRIAL"
+END
+chmod +x asha.sh
+conf asha 'name = "asha"; max_trials = 9; max_length = 9; divisor = 3;' '"./asha.sh"' \
+    'metrics = { pattern = "loss {loss}"; }; max_restarts = 2;'
+timeout 90 dl run --local asha.conf >out
+is $? 0 "asha with bad trials"
+is "$(count asha-0001 end)" 1 "ended once"
+is "$(cat asha-0001/log/0* | grep '"op":"begin"' | grep -c '"x"')" 9 "9 trials"
+is "$(cat asha-0001/log/0* | grep '"op":"fail"' | grep -c '"trial":3,')" 3 "trial 3 was tried 1 + 2 times"
+is "$(count asha-0001 exit)" 1 "and then given up"
+like "$(dl show asha 3)" 'failed.*|exit status 3' "show says why"
+like "$(dl show asha 4)" 'exit status 137 \(Killed\)' "a killed trainer was tried again"
+is "$(cat asha-0001/log/0* | grep '"op":"fail"' | grep -c 'ended without logging')" 1 "no metric is a failure"
+like "$(dl show asha)" '^ +2 .* nan' "NaN is a bad trial"
+is "$(cat asha-0001/log/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"attempt":[0-9]*,.*"length":[0-9]*' | sed 's/"attempt":[0-9]*,.*"length"/"length"/' | sort | uniq -d)" "" \
+    "no segment has two results"
+
+# ---- every trial fails: the experiment failed
+conf fail 'name = "random"; max_trials = 3;' '"exit 1"' 'max_restarts = 0;'
+timeout 60 dl run --local fail.conf >out 2>&1
+is $? 1 "all trials failed: exit status"
+like "$(dl ls)" 'fail-0001 +failed' "and state"
+timeout 20 dl resume --local fail >/dev/null 2>&1
+is $? 2 "nothing is left to resume"
+
+# ---- stop, resume
+cat >slow.sh <<'END'
+#!/bin/sh
+trap 'echo stopped >&2; exit 0' TERM
+i=0
+while [ $i -lt 30 ]; do i=$((i + 1)); [ -f go ] || sleep 0.1; done
+dl log --step "$DL_LENGTH" loss=1
+END
+chmod +x slow.sh
+conf slow 'name = "random"; max_trials = 4; max_length = 5;' '"./slow.sh"'
+timeout 60 dl run --local slow.conf >out &
+pid=$!
+wait_for 10 sh -c 'dl show slow | grep -q open'
+sleep 0.5
+like "$(dl stop slow)" 'its workers stop' "stop"
+wait $pid
+is $? 4 "run ends as stopped"
+like "$(dl ls)" 'slow-0001 +stopped' "state stopped"
+parked=$(count slow-0001 park)
+[ "$parked" -ge 1 ]
+ok $? "its trials were parked ($parked)"
+touch go
+timeout 60 dl resume --local slow >out
+is $? 0 "resume"
+is "$(count slow-0001 result)" 4 "each trial has its result"
+is "$(count slow-0001 fail)" 0 "a stop is no failure"
+rm go
+
+# ---- kill -9 of workers and of the launcher in mid-sweep
+conf kill 'name = "random"; max_trials = 8; max_length = 1;' '"sleep 0.5; dl log loss=$DL_TRIAL"'
+timeout 90 dl run --local kill.conf >out &
+pid=$!
+for i in 1 2 3; do
+    sleep 0.7
+    pkill -9 -o -f "worker --slot local-.*kill-0001$" || true
+done
+wait $pid
+is $? 0 "workers were killed, the sweep completes"
+is "$(count kill-0001 result)" 8 "each trial has one result"
+is "$(count kill-0001 fail)" 0 "a dead worker is no failed trial"
+lost=$(count kill-0001 lost)
+[ "$lost" -ge 1 ]
+ok $? "lost attempts were taken over ($lost)"
+
+conf orphan 'name = "random"; max_trials = 6; max_length = 1;' '"sleep 0.4; dl log loss=1"'
+timeout 60 dl run --local orphan.conf >out &
+sleep 1
+pkill -9 -f "dl run --local orphan.conf"
+wait
+wait_for 10 sh -c '! pgrep -f "worker.*orphan-0001$"'
+ok $? "local workers end with their launcher"
+timeout 60 dl resume --local orphan >out
+is $? 0 "resume after the launcher was killed"
+is "$(count orphan-0001 result)" 6 "each trial has one result"
+
+# ---- a frozen worker that wakes up is fenced
+conf freeze 'name = "random"; max_trials = 3; max_length = 1;' '"sleep 0.3; dl log loss=$DL_TRIAL"'
+timeout 60 dl run --local --workers=2 freeze.conf >out &
+pid=$!
+wait_for 10 sh -c 'pgrep -f "worker.*freeze-0001$"'
+sleep 0.2
+zombie=$(pgrep -f "worker --slot local-.*-1 -- .*freeze-0001$" | head -1)
+kill -STOP "$zombie"
+wait_for 30 sh -c '[ $(cat freeze-0001/log/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
+ok $? "another worker took over after the lease"
+kill -CONT "$zombie"
+wait $pid
+is $? 0 "the sweep completes"
+is "$(count freeze-0001 result)" 3 "three results, none twice"
+
+# ---- damage is told
+entry=$(ls kill-0001/log/0* | tail -1)
+sed -i 's/time/tame/' "$entry"
+dl show kill-0001 >/dev/null 2>err
+is $? 5 "a damaged log entry: exit status"
+like "$(cat err)" "$entry: damaged" "and which file"
+
+cd / && rm -rf "$work"
+done_testing
