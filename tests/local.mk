@@ -42,6 +42,25 @@ EXTRA_PROGRAMS += %D%/bench/searcher
 CLEANFILES += %D%/bench/searcher$(EXEEXT)
 
 # runtime/
+check_PROGRAMS += %D%/writer
+%C%_writer_SOURCES = %D%/writer.c
+%C%_writer_LDADD = runtime/libruntime.la
+dist_check_SCRIPTS += %D%/crash.t
+EXTRA_DIST += %D%/crash.py
+if HAVE_CMOCKA
+check_LTLIBRARIES += %D%/slurmdl-cuda.la
+%C%_slurmdl_cuda_la_SOURCES = %D%/fakedevice.c
+%C%_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+runtime_tests = %D%/metrics.t %D%/checkpoint.t
+check_PROGRAMS += $(runtime_tests)
+TESTS += $(runtime_tests)
+%C%_metrics_t_SOURCES = %D%/metrics.c
+%C%_metrics_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_metrics_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_checkpoint_t_SOURCES = %D%/checkpoint.c
+%C%_checkpoint_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/.libs"'
+%C%_checkpoint_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -ldl
+endif
 
 # spank/
 

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs and checkpoints: context, save, restore, damage, stop requests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/slurmdl.h"
+
+static char dir[64];
+static const char *const variables[] = { "DL_ATTEMPT_DIR",
+                                         "DL_ATTEMPT",
+                                         "DL_TRIAL",
+                                         "DL_LENGTH",
+                                         "DL_SEED",
+                                         "DL_EXPERIMENT",
+                                         "DL_RUN_DIR",
+                                         "RANK",
+                                         "WORLD_SIZE",
+                                         "DL_HP_lr",
+                                         "DL_HP_opt_k",
+                                         "SLURM_STEP_ID",
+                                         "SLURM_STEPID",
+                                         "SLURM_PROCID",
+                                         "SLURM_NTASKS",
+                                         "DL_CHECKPOINT_ATTEMPT",
+                                         NULL };
+
+static int make_dir (void **state)
+{
+    (void)state;
+    for (int i = 0; variables[i]; i++)
+        unsetenv (variables[i]);
+    snprintf (dir, sizeof (dir), "/tmp/dl-ckpt.XXXXXX");
+    return mkdtemp (dir) ? 0 : -1;
+}
+
+static int remove_dir (void **state)
+{
+    char cmd[128];
+
+    (void)state;
+    snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
+    return system (cmd);
+}
+
+static const char *in_dir (const char *name)
+{
+    static char path[128];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    return path;
+}
+
+static void set_number (const char *name, long value)
+{
+    char text[32];
+
+    snprintf (text, sizeof (text), "%ld", value);
+    setenv (name, text, 1);
+}
+
+/* ---- a model ---- */
+
+enum { N = 3000 };
+
+struct model {
+    float w[N];
+    int64_t k[2][3];
+    uint8_t flag;
+    uint16_t half[4];
+};
+
+static void fill (struct model *m, int seed)
+{
+    memset (m, 0, sizeof (*m));
+    for (int i = 0; i < N; i++)
+        m->w[i] = (float)(i * seed) / 7;
+    for (int i = 0; i < 6; i++)
+        m->k[i / 3][i % 3] = (int64_t)i << (32 + seed);
+    m->flag = (uint8_t)seed;
+    m->half[0] = 0x3c00; /* 1.0 */
+    m->half[3] = (uint16_t)seed;
+}
+
+static void protect (struct slurmdl *run, struct model *m)
+{
+    const uint64_t n = N;
+    const uint64_t shape[2] = { 2, 3 };
+    const uint64_t four = 4;
+
+    assert_int_equal (
+        slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &n, m->w), 0);
+    assert_int_equal (
+        slurmdl_protect (run, "model/deep/k", SLURMDL_I64, 2, shape, m->k), 0);
+    assert_int_equal (
+        slurmdl_protect (run, "flag", SLURMDL_U8, 0, NULL, &m->flag), 0);
+    assert_int_equal (
+        slurmdl_protect (run, "half", SLURMDL_F16, 1, &four, m->half), 0);
+}
+
+/* ---- context ---- */
+
+static void run_without_a_worker (void **state)
+{
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    struct slurmdl *next = slurmdl_open (in_dir ("run"), NULL);
+
+    (void)state;
+    assert_string_equal (slurmdl_dir (run), in_dir ("run/a.1"));
+    assert_string_equal (slurmdl_dir (next), in_dir ("run/a.2"));
+    assert_int_equal (slurmdl_attempt (next), 2);
+    assert_int_equal (slurmdl_trial (run), 0);
+    assert_string_equal (slurmdl_experiment (run), "");
+    assert_true (slurmdl_length (run) == INT64_MAX);
+    assert_int_equal (slurmdl_close (next), 0);
+    assert_int_equal (slurmdl_close (run), 0);
+    assert_int_equal (slurmdl_close (NULL), 0);
+}
+
+static void run_of_a_worker (void **state)
+{
+    struct slurmdl *run;
+
+    (void)state;
+    mkdir (in_dir ("a.7"), 0777);
+    setenv ("DL_ATTEMPT_DIR", in_dir ("a.7"), 1);
+    setenv ("DL_EXPERIMENT", "e", 1);
+    set_number ("DL_ATTEMPT", 7);
+    set_number ("DL_TRIAL", 3);
+    set_number ("DL_LENGTH", 27);
+    set_number ("DL_SEED", 99);
+    setenv ("DL_HP_lr", "0.5", 1);
+    setenv ("DL_HP_opt_k", "12", 1);
+    run = slurmdl_open (in_dir ("elsewhere"), NULL);
+    assert_string_equal (slurmdl_dir (run), in_dir ("a.7"));
+    assert_int_equal (slurmdl_attempt (run), 7);
+    assert_int_equal (slurmdl_trial (run), 3);
+    assert_int_equal (slurmdl_length (run), 27);
+    assert_int_equal (slurmdl_seed (run), 99);
+    assert_true (slurmdl_float (run, "lr", 1) == 0.5);
+    assert_int_equal (slurmdl_int (run, "opt.k", 1), 12);
+    assert_int_equal (slurmdl_int (run, "lr", 1), 1); /* no integer */
+    assert_true (slurmdl_float (run, "absent", 7) == 7);
+    assert_string_equal (slurmdl_string (run, "opt.k", ""), "12");
+    assert_null (slurmdl_hp (run, "absent"));
+    assert_int_equal (errno, ENOENT);
+    assert_int_equal (access (in_dir ("elsewhere"), F_OK), -1);
+    slurmdl_close (run);
+}
+
+static void ranks (void **state)
+{
+    struct model m;
+    struct slurmdl *run;
+
+    (void)state;
+    fill (&m, 1);
+    setenv ("SLURM_STEP_ID", "0", 1);
+    set_number ("SLURM_PROCID", 2);
+    set_number ("SLURM_NTASKS", 4);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    assert_int_equal (slurmdl_rank (run), 2);
+    assert_int_equal (slurmdl_size (run), 4);
+    protect (run, &m);
+    assert_int_equal (slurmdl_log (run, "x", 1, 1), 0);
+    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
+    assert_int_equal (access (in_dir ("run/a.1"), F_OK),
+                      -1); /* wrote nothing */
+    slurmdl_close (run);
+    unsetenv ("SLURM_STEP_ID"); /* a batch script has stale ones */
+    run = slurmdl_open (in_dir ("run"), NULL);
+    assert_int_equal (slurmdl_rank (run), 0);
+    slurmdl_close (run);
+    set_number ("RANK", 1);
+    set_number ("WORLD_SIZE", 2);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    assert_int_equal (slurmdl_rank (run), 1);
+    slurmdl_close (run);
+}
+
+static void stop_requests (void **state)
+{
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    struct sigaction sa;
+
+    (void)state;
+    assert_false (slurmdl_should_stop (run));
+    raise (SIGTERM);
+    assert_true (slurmdl_should_stop (run));
+    slurmdl_close (run);
+    sigaction (SIGTERM, NULL, &sa);
+    assert_true (sa.sa_handler == SIG_DFL);
+    /* what the program set stays */
+    signal (SIGUSR2, SIG_IGN);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    sigaction (SIGUSR2, NULL, &sa);
+    assert_true (sa.sa_handler == SIG_IGN);
+    slurmdl_close (run);
+    signal (SIGUSR2, SIG_DFL);
+}
+
+/* ---- checkpoints ---- */
+
+static struct slurmdl *open_run (struct model *m, int seed)
+{
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+
+    assert_non_null (run);
+    fill (m, seed);
+    protect (run, m);
+    return run;
+}
+
+static void save_and_restore (void **state)
+{
+    struct slurmdl_error err;
+    struct model saved, m;
+    struct slurmdl *run = open_run (&saved, 3);
+    int64_t step = -1;
+
+    (void)state;
+    assert_int_equal (slurmdl_restore (run, &step, &err), 0);
+    assert_int_equal (step, -1);
+    for (int i = 1; i <= 5; i++) {
+        fill (&saved, i);
+        assert_int_equal (slurmdl_save (run, i, &err), 0);
+    }
+    /* the two newest stay, and nothing else */
+    assert_int_equal (access (in_dir ("run/a.1/ckpt/00000003.h5"), F_OK), -1);
+    assert_int_equal (access (in_dir ("run/a.1/ckpt/00000004.h5"), F_OK), 0);
+    assert_int_equal (slurmdl_checkpoint_verify (
+                          in_dir ("run/a.1/ckpt/00000005.h5"), &step, &err),
+                      0);
+    assert_int_equal (step, 5);
+    assert_int_equal (slurmdl_close (run), 0);
+
+    run = open_run (&m, 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 1);
+    assert_int_equal (step, 5);
+    assert_memory_equal (&m, &saved, sizeof (m));
+    slurmdl_close (run);
+}
+
+static void save_a_step_again (void **state)
+{
+    struct model saved, m;
+    struct slurmdl *run = open_run (&saved, 1);
+    int64_t step;
+
+    (void)state;
+    assert_int_equal (slurmdl_save (run, 4, NULL), 0);
+    fill (&saved, 2);
+    assert_int_equal (slurmdl_save (run, 4, NULL), 0);
+    slurmdl_close (run);
+    run = open_run (&m, 0);
+    assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+    assert_memory_equal (&m, &saved, sizeof (m));
+    assert_int_equal (slurmdl_save (run, -1, NULL), -1);
+    slurmdl_close (run);
+}
+
+static void other_models_are_refused (void **state)
+{
+    struct slurmdl_error err;
+    struct model saved;
+    struct slurmdl *run = open_run (&saved, 1);
+    float small[10] = { 7 };
+    const uint64_t ten = 10;
+    int64_t step = 9;
+
+    (void)state;
+    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
+    assert_int_equal (
+        slurmdl_protect (run, "model/w", SLURMDL_F32, 1, &ten, small), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_int_equal (errno, EINVAL);
+    assert_non_null (strstr (err.text, "'model/w' has another type or shape"));
+    assert_true (small[0] == 7 && step == 9);
+    slurmdl_close (run);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    slurmdl_protect (run, "new", SLURMDL_F32, 1, &ten, small);
+    assert_int_equal (slurmdl_restore (run, &step, &err), -1);
+    assert_non_null (strstr (err.text, "'new' is missing"));
+    slurmdl_close (run);
+}
+
+static void bad_regions (void **state)
+{
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    static const char *const names[] = { "",         "/a", "a/", "a//b",
+                                         "manifest", ".",  NULL };
+    const uint64_t huge[2] = { UINT64_MAX, 2 };
+    char x;
+
+    (void)state;
+    for (int i = 0; names[i]; i++)
+        assert_int_equal (
+            slurmdl_protect (run, names[i], SLURMDL_I8, 0, NULL, &x), -1);
+    assert_int_equal (slurmdl_protect (run, "a", 99, 0, NULL, &x), -1);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 9, huge, &x), -1);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 2, huge, &x), -1);
+    assert_int_equal (errno, EOVERFLOW);
+    slurmdl_close (run);
+}
+
+/* ---- damage: a checkpoint that is not whole is passed over ---- */
+
+static int save_two (struct model *m)
+{
+    struct slurmdl *run = open_run (m, 1);
+
+    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
+    fill (m, 2);
+    assert_int_equal (slurmdl_save (run, 2, NULL), 0);
+    slurmdl_close (run);
+    return open (in_dir ("run/a.1/ckpt/00000002.h5"), O_RDWR | O_CLOEXEC);
+}
+
+static void flipped_bits (void **state)
+{
+    struct model one, two, m;
+    int fd = save_two (&two);
+    off_t size = lseek (fd, 0, SEEK_END);
+    struct slurmdl *run = open_run (&m, 0);
+    long noticed = 0;
+
+    (void)state;
+    fill (&one, 1);
+    for (off_t at = 0; at < size; at += 1 + at % 61) {
+        int64_t step = 0;
+        unsigned char byte;
+        assert_int_equal (pread (fd, &byte, 1, at), 1);
+        byte ^= 0x10;
+        assert_int_equal (pwrite (fd, &byte, 1, at), 1);
+        assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+        /* a bit that says nothing may differ; what is restored never does */
+        assert_memory_equal (&m, step == 2 ? &two : &one, sizeof (m));
+        noticed += step == 1;
+        byte ^= 0x10;
+        assert_int_equal (pwrite (fd, &byte, 1, at), 1);
+    }
+    assert_true (noticed > 100);
+    close (fd);
+    slurmdl_close (run);
+}
+
+static void cut_files (void **state)
+{
+    struct model two, m;
+    int fd = save_two (&two);
+    off_t size = lseek (fd, 0, SEEK_END);
+    struct slurmdl *run = open_run (&m, 0);
+
+    (void)state;
+    for (off_t cut = size - 1; cut >= 0; cut -= 1 + size / 97) {
+        int64_t step = 0;
+        assert_int_equal (ftruncate (fd, cut), 0);
+        assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+        assert_int_equal (step, 1);
+    }
+    close (fd);
+    slurmdl_close (run);
+}
+
+/* Of equal steps the attempt whose result was accepted is restored, and
+ * never a step beyond the length.
+ */
+static void which_is_found (void **state)
+{
+    struct model m;
+    struct slurmdl *run;
+    int64_t step;
+    char *path;
+
+    (void)state;
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        run = open_run (&m, attempt);
+        for (int s = 1; s <= attempt; s++)
+            assert_int_equal (slurmdl_save (run, s * 10, NULL), 0);
+        slurmdl_close (run);
+    }
+    path = slurmdl_checkpoint_find (in_dir ("run"), INT64_MAX, 0, &step);
+    assert_non_null (strstr (path, "a.3/ckpt/00000030.h5"));
+    assert_int_equal (step, 30);
+    free (path);
+    path = slurmdl_checkpoint_find (in_dir ("run"), 29, 2, &step);
+    assert_non_null (strstr (path, "a.2/ckpt/00000020.h5"));
+    free (path);
+    path = slurmdl_checkpoint_find (in_dir ("run"), 29, 0, &step);
+    assert_non_null (strstr (path, "a.3/ckpt/00000020.h5"));
+    free (path);
+    assert_null (slurmdl_checkpoint_find (in_dir ("run"), 5, 0, &step));
+    assert_int_equal (errno, ENOENT);
+}
+
+/* Device memory is saved as the host would see it, and comes back. */
+static void device_memory (void **state)
+{
+    void *module;
+    uint64_t n = 5;
+    unsigned char host[5] = { 0 };
+    unsigned char *device;
+    struct slurmdl *run;
+    int64_t step;
+    char path[256];
+
+    (void)state;
+    snprintf (
+        path, sizeof (path), "%s/slurmdl-cuda.so", getenv ("DL_BACKEND_DIR"));
+    assert_non_null (module = dlopen (path, RTLD_NOW));
+    device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    memcpy (device, "\x5b\x58\x59\x5e\x5f", 5); /* 1 2 3 4 5, mangled */
+    run = slurmdl_open (in_dir ("run"), NULL);
+    slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, device);
+    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
+    memset (device, 0, 5);
+    assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+    assert_memory_equal (device, "\x5b\x58\x59\x5e\x5f", 5);
+    slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, host);
+    assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+    assert_memory_equal (host, "\1\2\3\4\5", 5);
+    slurmdl_close (run);
+    dlclose (module);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST (run_without_a_worker),
+        TEST (run_of_a_worker),
+        TEST (ranks),
+        TEST (save_and_restore),
+        TEST (save_a_step_again),
+        TEST (other_models_are_refused),
+        TEST (bad_regions),
+        TEST (flipped_bits),
+        TEST (cut_files),
+        TEST (which_is_found),
+        TEST (device_memory),
+        TEST (stop_requests),
+    };
+    setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
+    return cmocka_run_group_tests_name ("checkpoint", tests, NULL, NULL);
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# kill -9 of writers: metrics and checkpoints stay whole, for each Python's HDF5
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+seed=${DL_TEST_SEED:-$(date +%s)}
+kills=${DL_TEST_KILLS:-100}
+pythons=
+for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
+    "$p" -c 'import h5py' 2>/dev/null && pythons="$pythons $p"
+done
+[ -n "$pythons" ] || skip_all "no Python with h5py (python3-h5py)"
+for p in $pythons; do
+    version=$("$p" -c 'import h5py; print(h5py.version.hdf5_version)')
+    mkdir "$work/run"
+    timeout 300 "$p" "$srcdir/tests/crash.py" "$builddir/tests/writer" "$work/run" "$kills" "$seed" >"$work/out" 2>&1
+    ok $? "$kills kills each of loggers and savers, and a live reader, with HDF5 $version (seed $seed)"
+    sed 's/^/# /' "$work/out"
+    rm -rf "$work/run"
+done
+done_testing
