@@ -66,7 +66,7 @@ endif
 
 # launcher/
 EXTRA_DIST += %D%/lib.sh
-dist_check_SCRIPTS += %D%/options.t %D%/config.t %D%/cli.t %D%/local.t
+dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/local.t
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/pattern.t
 check_PROGRAMS += $(launcher_tests)

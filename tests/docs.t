@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the examples of the manuals are true
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+# ---- slurmdl(3): the example compiles, trains, goes on
+sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl.3" | sed '/^\./d; s/\\-/-/g' >prog.c
+"${CC:-cc}" -Wall -Wextra -Werror -I"$srcdir/runtime" prog.c -L"$builddir/runtime/.libs" -lslurmdl \
+    -Wl,-rpath,"$builddir/runtime/.libs" -o prog >out 2>&1
+ok $? "the example of slurmdl(3) compiles"
+sed 's/^/# /' out
+./prog
+ok $? "and runs"
+[ -f slurmdl/a.1/ckpt/00000100.h5 ]
+ok $? "and saves"
+
+# ---- formats.md: the reader in Python
+if /usr/bin/python3 -c 'import h5py' 2>/dev/null; then
+    sed -n '/^    import h5py/,/^$/p' "$srcdir/doc/formats.md" | sed 's/^    //; s/training_loss/loss/; s/"metrics.h5"/"slurmdl\/a.1\/metrics.h5"/' >read.py
+    like "$(/usr/bin/python3 read.py)" '^\[ *1 +2 +3' "the reader of formats.md reads"
+else
+    skip "the reader of formats.md" "no python3-h5py"
+fi
+
+# ---- every function of the header is in the manual, and the other way round
+grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl.h" | grep -v 'slurmdl_\(metrics\|checkpoint\|row\)' | tr -d ' (' | sort -u >header
+grep -o 'slurmdl_[a-z_]* (' "$srcdir/doc/slurmdl.3" | tr -d ' (' | sort -u >manual
+is "$(cat manual)" "$(cat header)" "slurmdl(3) has the functions of slurmdl.h"
+
+# ---- the experiment of dl-experiment(5)
+sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s/\\-/-/g' >exp.conf
+dl run --dry-run exp.conf >out 2>&1
+ok $? "the example of dl-experiment(5) is accepted"
+sed 's/^/# /' out
+done_testing
