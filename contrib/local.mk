@@ -1,5 +1,5 @@
 # contrib/
-EXTRA_DIST += %D%/quickstart
+EXTRA_DIST += %D%/quickstart %D%/minicluster
 
 # contrib/examples/digits: also built here, for the tests
 digits = %D%/examples/digits

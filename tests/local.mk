@@ -83,5 +83,5 @@ endif
 
 # contrib/
 if HAVE_SLURM
-dist_check_SCRIPTS += %D%/cluster.t
+dist_check_SCRIPTS += %D%/cluster.t %D%/minicluster.t
 endif

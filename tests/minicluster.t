@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# private clusters: without root, several at once, with hosts, taken down clean
+# shellcheck source=lib.sh
+. "$srcdir/tests/lib.sh"
+PATH=$PATH:/usr/sbin
+command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+mc=$srcdir/contrib/minicluster
+chmod 1777 "$work"
+export MINICLUSTER_DIR=$work
+unset XDG_RUNTIME_DIR SLURM_CONF
+trap 'timeout 60 "$mc" down --all; ordinary down --all; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+
+# As an ordinary user: who runs the test, or, when that is root, uid 65534.
+ordinary () {
+    if [ "$(id -u)" -eq 0 ]; then
+        timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work" "$mc" "$@"
+    else
+        timeout 60 "$mc" "$@"
+    fi
+}
+use () {
+    SLURM_CONF=$1/slurm.conf
+    export SLURM_CONF
+}
+as_ordinary () {
+    if [ "$(id -u)" -eq 0 ]; then
+        timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+    else
+        timeout 30 "$@"
+    fi
+}
+all=$work/minicluster-$([ "$(id -u)" -eq 0 ] && echo 65534 || id -u)
+
+# ---- mistakes
+like "$("$mc" --help)" 'usage: minicluster up' "help"
+for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name' 'up --plugin=/nonexistent' 'env nope'; do
+    # shellcheck disable=SC2086
+    out=$(timeout 10 "$mc" $bad 2>&1)
+    is $? 1 "refused: $bad"
+    like "$out" '^minicluster: ' "says why: $bad"
+done
+
+# ---- two at once, started at the same moment, by an ordinary user
+ordinary up --name=one --nodes=2 --cpus=2 --gpus=2 >"$work/one" 2>&1 &
+ordinary up --name=two --nodes=1 >"$work/two" 2>&1 &
+wait %1
+is $? 0 "first"
+wait %2
+is $? 0 "second, at the same time"
+sed 's/^/# /' "$work/one" "$work/two"
+[ -d "$all/one" ] && [ -d "$all/two" ] || { echo "Bail out! no cluster"; exit 1; }
+like "$(ordinary ls)" '^one up' "ls"
+like "$(ordinary up --name=one 2>&1)" 'one is up already' "a second one of that name is refused"
+use "$all/one"
+is "$(as_ordinary srun -N2 -n2 sh -c 'echo "$SLURMD_NODENAME"' | sort | tr '\n' ' ')" "n1 n2 " "srun over both nodes"
+is "$(as_ordinary srun -N1 -n1 --gres=gpu:2 sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" "0,1" "GPUs"
+as_ordinary sbatch -W --array=1-20 -o /dev/null --wrap true >/dev/null
+is $? 0 "a job array of 20"
+as_ordinary sbatch -o /dev/null --wrap 'srun sleep 1000' >/dev/null
+wait_for 10 sh -c 'squeue -h -t R | grep -q wrap'
+use "$all/two"
+is "$(as_ordinary squeue -h)" "" "the other cluster has jobs of its own"
+ordinary down one
+is $? 0 "down, with a job that runs"
+is "$(grep -sl "$all/one/" /proc/[0-9]*/cmdline 2>/dev/null)" "" "no daemon is left"
+is "$(pgrep -xf 'sleep 1000')" "" "no process of the job is left"
+[ ! -d "$all/one" ]
+ok $? "no folder is left"
+is "$(as_ordinary srun -N1 echo alive)" alive "the other one lives"
+ordinary down one
+is $? 0 "down again"
+
+# ---- a cluster that was killed
+pkill -9 -f "$all/two/"
+like "$(ordinary ls)" '^two dead' "a dead one is told"
+ordinary up --name=two --nodes=1 >/dev/null 2>&1
+is $? 0 "its name can be used again"
+ordinary down --all
+is "$(ordinary ls)" "" "down --all"
+
+# ---- hosts
+if [ "$(id -u)" -eq 0 ] && ip link add mct0 type bridge 2>/dev/null; then
+    ip link delete mct0
+    timeout 60 "$mc" up --name=hosts --nodes=2 --gpus=1 --hosts >"$work/hosts" 2>&1
+    is $? 0 "up --hosts"
+    sed 's/^/# /' "$work/hosts"
+    use "$work/minicluster-0/hosts"
+    is "$(timeout 20 srun -N2 -n2 hostname | sort | tr '\n' ' ')" "n1 n2 " "each node is a host"
+    timeout 30 srun -N2 -n2 /usr/bin/python3 -c '
+import os, socket, time
+if os.environ["SLURM_PROCID"] == "0":
+    s = socket.create_server(("", 7777))
+    s.settimeout(10)
+    s.accept()[0].sendall(b"hello")
+else:
+    for _ in range(100):
+        try:
+            assert socket.create_connection(("n1", 7777), 1).recv(5) == b"hello"
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    else:
+        raise SystemExit("no connection")'
+    is $? 0 "hosts reach each other by name"
+    timeout 30 "$mc" down hosts
+    is "$(ip -o link | grep mcb)$(ip netns list | grep mcb)" "" "no bridge and no namespace is left"
+else
+    skip "up --hosts" "needs root and network namespaces"
+fi
+done_testing
