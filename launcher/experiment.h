@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "runtime/slurmdl.h"
+#include "runtime/word.h"
 #include "searcher/searcher.h"
 
 /* One hyperparameter.  A constant has no dimension of the search. */
@@ -131,12 +132,5 @@ int hparams_unknown (const struct experiment *e,
 
 /* "DL_HP_optimizer_lr" for "optimizer.lr". */
 void hparams_variable (char *buf, size_t size, const char *path);
-
-/* ---- spelling ---- */
-
-/* The word of the NULL-ended list that is nearest to 'word', NULL if none is
- * near enough to be meant.
- */
-const char *nearest_word (const char *word, const char *const *words);
 
 #endif

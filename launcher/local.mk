@@ -38,6 +38,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \
 	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS)
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la \
+	runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -lm
 
 bin_PROGRAMS += %D%/dl

@@ -29,6 +29,10 @@ noinst_LTLIBRARIES += %D%/libruntime.la
 %C%_libruntime_la_CPPFLAGS = $(runtime_cppflags)
 %C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread
 
+# without dependencies: the plugin links it too
+noinst_LTLIBRARIES += %D%/librankenv.la
+%C%_librankenv_la_SOURCES = %D%/rankenv.c %D%/rankenv.h %D%/word.c %D%/word.h
+
 lib_LTLIBRARIES += %D%/libslurmdl.la
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/libruntime.la

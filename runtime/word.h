@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find the word that was meant. */
+#ifndef RUNTIME_WORD_H
+#define RUNTIME_WORD_H
+
+/* The word of the NULL-ended list that is nearest to 'word' (by Levenshtein's
+ * distance), NULL if none is near enough to be meant.
+ */
+const char *nearest_word (const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that the plugin adds to srun, sbatch and salloc. */
+#include <string.h>
+
+#include "runtime/rankenv.h"
+#include "runtime/word.h"
+#include "spank/context.h"
+
+const struct option_row option_rows[] = {
+    [OPTION_FRAMEWORK] = {
+        "dl",
+        "FRAMEWORK",
+        "[dl] set each rank's environment for torch (or off)",
+        rankenv_frameworks,
+    },
+};
+
+static struct context context;
+
+const char *option_value (int row)
+{
+    return context.value[row];
+}
+
+static bool is_word (const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strcmp (text, *words))
+            return true;
+    return false;
+}
+
+/* How an option without its value arrives in an inner srun. */
+static bool is_absent (const char *value)
+{
+    return !value || !*value || !strcmp (value, "(null)");
+}
+
+static void refuse (const struct option_row *o, const char *value)
+{
+    const char *meant = nearest_word (value, o->words);
+
+    slurm_error ("dl: --%s=%.64s: no such value%s%s%s",
+                 o->name,
+                 value,
+                 meant ? "; did you mean " : "; see dl-spank(8)",
+                 meant ? meant : "",
+                 meant ? "?" : "");
+}
+
+/* May be called twice with the same value.  An error here refuses the command
+ * at submission; on a node it could only come from a forged environment, and
+ * must not fail the job.
+ */
+static int set_option (int row, const char *value, int remote)
+{
+    const struct option_row *o = &option_rows[row];
+
+    if (is_absent (value))
+        return 0;
+    if (strnlen (value, VALUE_MAX + 1) > VALUE_MAX) {
+        slurm_error ("dl: --%s: the value is too long", o->name);
+        return remote ? 0 : -1;
+    }
+    if (!is_word (value, o->words)) {
+        refuse (o, value);
+        return remote ? 0 : -1;
+    }
+    memcpy (context.value[row], value, strlen (value) + 1);
+    return 0;
+}
+
+int options_register (spank_t sp)
+{
+    for (int i = 0; i < OPTIONS; i++) {
+        struct spank_option o = {
+            .name = (char *)option_rows[i].name,
+            .arginfo = (char *)option_rows[i].arginfo,
+            .usage = (char *)option_rows[i].usage,
+            .has_arg = 1,
+            .val = i,
+            .cb = set_option,
+        };
+        if (spank_option_register (sp, &o) != ESPANK_SUCCESS)
+            return -1;
+    }
+    return 0;
+}
+
+void options_defaults (int ac, char **av)
+{
+    static const char key[] = "default=";
+
+    memset (&context, 0, sizeof (context));
+    for (int i = 0; i < ac; i++)
+        if (!strncmp (av[i], key, sizeof (key) - 1))
+            set_option (OPTION_FRAMEWORK, av[i] + sizeof (key) - 1, 1);
+        else
+            slurm_error ("dl: plugstack.conf: unknown argument '%.64s'", av[i]);
+}

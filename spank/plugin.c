@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl.so: the hooks that Slurm calls, and what each of them does. */
+#include <string.h>
+
+#include <slurm/slurm.h>
+
+#include "spank/context.h"
+
+SPANK_PLUGIN (dl, 1)
+
+/* Only in a task of an ordinary step, as the user: a batch script's
+ * environment would leak into all that it starts.
+ */
+static int is_ordinary_step (spank_t sp)
+{
+    uint32_t step;
+
+    return spank_get_item (sp, S_JOB_STEPID, &step) == ESPANK_SUCCESS
+           && step != SLURM_BATCH_SCRIPT && step != SLURM_EXTERN_CONT
+           && step != SLURM_INTERACTIVE_STEP && step != SLURM_PENDING_STEP;
+}
+
+int slurm_spank_init (spank_t sp, int ac, char **av)
+{
+    switch (spank_context ()) {
+    case S_CTX_LOCAL:
+    case S_CTX_ALLOCATOR:
+    case S_CTX_REMOTE:
+        options_defaults (ac, av);
+        return options_register (sp);
+    default:
+        return 0; /* slurmd loads the plugin and has no use for it */
+    }
+}
+
+int slurm_spank_task_init (spank_t sp, int ac, char **av)
+{
+    const char *framework = option_value (OPTION_FRAMEWORK);
+
+    (void)ac;
+    (void)av;
+    if (*framework && strcmp (framework, "off") && is_ordinary_step (sp))
+        task_environment (sp, framework);
+    return 0; /* a job is never failed for its environment */
+}
