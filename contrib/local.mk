@@ -1,6 +1,8 @@
 # contrib/
 EXTRA_DIST += %D%/quickstart %D%/minicluster
 
+EXTRA_DIST += %D%/examples/torch/train.py
+
 # contrib/examples/digits: also built here, for the tests
 digits = %D%/examples/digits
 EXTRA_DIST += $(digits)/DATA.md $(digits)/asha.conf $(digits)/digits.csv.gz \

@@ -63,6 +63,20 @@ TESTS += $(runtime_tests)
 endif
 
 # spank/
+if HAVE_CMOCKA
+check_PROGRAMS += %D%/rankenv.t
+TESTS += %D%/rankenv.t
+%C%_rankenv_t_SOURCES = %D%/rankenv.c
+%C%_rankenv_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_rankenv_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+endif
+if HAVE_SLURM
+check_PROGRAMS += %D%/fakespank
+%C%_fakespank_SOURCES = %D%/fakespank.c
+%C%_fakespank_LDFLAGS = -export-dynamic
+%C%_fakespank_LDADD = -ldl
+endif
+dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/spank.t
 
 # launcher/
 EXTRA_DIST += %D%/lib.sh

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stand in for Slurm: load the plugin and call it as a context would.
+ *
+ *     fakespank PLUGIN CONTEXT [OPTION]... [-- [HOOK-ARGUMENT...]]
+ *
+ * CONTEXT is local, allocator, slurmd, or remote with a step number; an OPTION
+ * is NAME=VALUE as the user gave it, @FILE for a value that is in a file.  The
+ * job's environment is this process's.  Prints what the plugin registers, says
+ * and sets.
+ */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slurm/spank.h>
+
+extern char **environ;
+
+static struct spank_option options[32];
+static int noptions;
+static spank_context_t context;
+static unsigned step;
+
+spank_err_t spank_option_register (spank_t sp, struct spank_option *o)
+{
+    (void)sp;
+    printf ("option --%s%s%s\n",
+            o->name,
+            o->has_arg ? "=" : "",
+            o->has_arg ? o->arginfo : "");
+    options[noptions++] = *o;
+    return ESPANK_SUCCESS;
+}
+
+spank_context_t spank_context (void)
+{
+    return context;
+}
+
+spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
+{
+    va_list ap;
+
+    (void)sp;
+    va_start (ap, item);
+    if (item == S_JOB_STEPID)
+        *va_arg (ap, unsigned *) = step;
+    else if (item == S_JOB_ID)
+        *va_arg (ap, unsigned *) = 1234;
+    va_end (ap);
+    return item == S_JOB_STEPID || item == S_JOB_ID ? ESPANK_SUCCESS
+                                                    : ESPANK_BAD_ARG;
+}
+
+spank_err_t spank_getenv (spank_t sp, const char *name, char *buf, int len)
+{
+    const char *value = getenv (name);
+
+    (void)sp;
+    if (!value)
+        return ESPANK_ENV_NOEXIST;
+    if ((int)strlen (value) >= len)
+        return ESPANK_NOSPACE;
+    memcpy (buf, value, strlen (value) + 1);
+    return ESPANK_SUCCESS;
+}
+
+spank_err_t
+spank_setenv (spank_t sp, const char *name, const char *value, int overwrite)
+{
+    (void)sp;
+    printf ("set %s=%s%s\n", name, value, overwrite ? "" : " (if unset)");
+    return ESPANK_SUCCESS;
+}
+
+static void say (const char *fmt, va_list ap)
+{
+    fputs ("error ", stdout);
+    vprintf (fmt, ap);
+    putchar ('\n');
+}
+
+void slurm_error (const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    say (fmt, ap);
+    va_end (ap);
+}
+
+static char *file_text (const char *path)
+{
+    char *text = calloc (1, 1 << 17);
+    FILE *f = fopen (path, "rb");
+
+    if (f && fread (text, 1, (1 << 17) - 1, f) == 0)
+        *text = '\0';
+    if (f)
+        fclose (f);
+    return text;
+}
+
+/* As Slurm does: the call-back of the option of that name. */
+static int give_option (char *arg)
+{
+    char *eq = strchr (arg, '=');
+    char *value = eq ? eq + 1 : NULL;
+
+    if (eq)
+        *eq = '\0';
+    if (value && *value == '@')
+        value = file_text (value + 1);
+    for (int i = 0; i < noptions; i++)
+        if (!strcmp (options[i].name, arg))
+            return options[i].cb (
+                options[i].val, value, context == S_CTX_REMOTE);
+    printf ("no option %s\n", arg);
+    return -1;
+}
+
+static int call (void *plugin, const char *hook, int ac, char **av)
+{
+    spank_f *f = (spank_f *)dlsym (plugin, hook);
+
+    return f ? f (NULL, ac, av) : 0;
+}
+
+static void set_context (const char *name)
+{
+    static const struct {
+        const char *name;
+        spank_context_t context;
+    } names[] = { { "local", S_CTX_LOCAL },
+                  { "allocator", S_CTX_ALLOCATOR },
+                  { "slurmd", S_CTX_SLURMD } };
+
+    context = S_CTX_REMOTE;
+    step = (unsigned)strtoul (name, NULL, 0);
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (!strcmp (names[i].name, name))
+            context = names[i].context;
+}
+
+int main (int argc, char **argv)
+{
+    void *plugin = argc > 2 ? dlopen (argv[1], RTLD_NOW) : NULL;
+    int rv = 0;
+    int i;
+
+    if (!plugin) {
+        fprintf (stderr, "fakespank: %s\n", dlerror ());
+        return 64;
+    }
+    set_context (argv[2]);
+    for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
+        ;
+    rv |= call (plugin,
+                "slurm_spank_init",
+                argc - i - (i < argc),
+                argv + i + (i < argc));
+    for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
+        rv |= give_option (argv[i]);
+    if (context == S_CTX_REMOTE)
+        rv |= call (plugin, "slurm_spank_task_init", 0, NULL);
+    printf ("status %d\n", rv);
+    return 0;
+}
