@@ -113,7 +113,7 @@ static const struct column trial_columns[] = {
     { "best",   true  },
     { "last",   true  },
     { "time",   true  },
-    { "tries",  true  },
+    { "attempts", true },
     { NULL,     false },
 };
 /* clang-format on */

@@ -97,5 +97,5 @@ endif
 
 # contrib/
 if HAVE_SLURM
-dist_check_SCRIPTS += %D%/cluster.t %D%/minicluster.t
+dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/minicluster.t
 endif
