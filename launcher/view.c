@@ -190,8 +190,10 @@ int print_trials (const struct sweep *s, long max, bool json)
         return -1;
     for (size_t i = 0; i < s->exp->nhparams; i++)
         if (s->exp->hparams[i].dim >= 0)
-            scols_table_new_column (
-                tb, s->exp->hparams[i].path, 0, SCOLS_FL_RIGHT);
+            scols_table_new_column (tb,
+                                    s->exp->hparams[i].path,
+                                    0,
+                                    SCOLS_FL_RIGHT | SCOLS_FL_TRUNC);
     for (long i = 0; i < rows; i++)
         add_trial_line (tb, s, order[i].trial);
     scols_print_table (tb);

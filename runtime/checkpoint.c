@@ -220,12 +220,14 @@ static int write_data (const char *path,
                        const struct source *from,
                        const struct manifest *m)
 {
-    int fd = open (path, O_WRONLY | O_CLOEXEC);
+    int fd = open (path, O_RDWR | O_CLOEXEC);
     int rv = fd < 0 ? -1 : 0;
 
     for (hsize_t i = 0; rv == 0 && i < m->n; i++)
         rv = write_at (
             fd, from[i].data, m->rows[i].bytes, (off_t)m->rows[i].offset);
+    if (rv == 0)
+        rv = manifest_seal (fd, m);
     if (rv == 0)
         rv = fsync (fd);
     if (fd >= 0 && close (fd) < 0)

@@ -64,13 +64,3 @@ int h5_write_text (hid_t object, const char *name, const char *text)
     H5Tclose (type);
     return rv;
 }
-
-int h5_read_int (hid_t object, const char *name, long long *value)
-{
-    hid_t a = H5Aopen (object, name, H5P_DEFAULT);
-    int rv = a < 0 || H5Aread (a, H5T_NATIVE_LLONG, value) < 0 ? -1 : 0;
-
-    if (a >= 0)
-        H5Aclose (a);
-    return rv;
-}

@@ -26,7 +26,6 @@ hid_t h5_access (void);
 hid_t h5_contiguous (void);
 
 int h5_write_int (hid_t object, const char *name, long long value);
-int h5_read_int (hid_t object, const char *name, long long *value);
 int h5_write_text (hid_t object, const char *name, const char *text);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write and read the manifest of a checkpoint. */
+/* Write, seal and read the manifest of a checkpoint. */
 #include "runtime/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/crc32c.h"
 
@@ -77,99 +79,137 @@ static hid_t manifest_type (void)
     return t;
 }
 
-/* Over the rows and the step, so that neither can be mixed up. */
-static uint32_t checksum (const struct manifest *m)
-{
-    uint32_t crc = crc32c (0, &m->step, sizeof (m->step));
-
-    return crc32c (crc, m->rows, m->n * sizeof (*m->rows));
-}
-
-int manifest_write (hid_t file, const struct manifest *m)
+int manifest_write (hid_t file, struct manifest *m)
 {
     hid_t type = manifest_type ();
     hid_t space = H5Screate_simple (1, &m->n, NULL);
+    hid_t how = h5_contiguous ();
     hid_t d = H5Dcreate2 (
-        file, "manifest", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        file, "manifest", type, space, H5P_DEFAULT, how, H5P_DEFAULT);
     int rv = -1;
 
     if (d >= 0
         && H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, m->rows) >= 0
         && h5_write_int (file, "slurmdl_version", 1) == 0
-        && h5_write_int (file, "step", m->step) == 0
-        && h5_write_int (file, "manifest_crc32c", checksum (m)) == 0)
-        rv = 0;
+        && h5_write_int (file, "step", m->step) == 0) {
+        m->offset = m->n ? H5Dget_offset (d) : 0;
+        rv = m->offset == HADDR_UNDEF ? -1 : 0;
+    }
     if (d >= 0)
         H5Dclose (d);
+    H5Pclose (how);
     H5Sclose (space);
     H5Tclose (type);
     return rv;
 }
 
-static int read_rows (hid_t file, struct manifest *m)
-{
-    hid_t type = manifest_type ();
-    hid_t d = H5Dopen2 (file, "manifest", H5P_DEFAULT);
-    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
-    int rv = -1;
+/* ---- the trailer ---- */
 
-    if (space >= 0 && H5Sget_simple_extent_ndims (space) == 1
-        && H5Sget_simple_extent_dims (space, &m->n, NULL) == 1 && m->n < 1000000
-        && (m->rows = calloc (m->n + 1, sizeof (*m->rows)))
-        && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, m->rows) >= 0)
-        rv = 0;
-    if (space >= 0)
-        H5Sclose (space);
-    if (d >= 0)
-        H5Dclose (d);
-    H5Tclose (type);
+static const char magic[8] = "SLURMDL1";
+
+static int crc_range (int fd, uint64_t from, uint64_t to, uint32_t *crc)
+{
+    unsigned char buf[65536];
+
+    while (from < to) {
+        size_t n =
+            to - from < sizeof (buf) ? (size_t)(to - from) : sizeof (buf);
+        if (pread (fd, buf, n, (off_t)from) != (ssize_t)n)
+            return -1;
+        *crc = crc32c (*crc, buf, n);
+        from += n;
+    }
+    return 0;
+}
+
+static int by_offset (const void *a, const void *b)
+{
+    const struct manifest_row *const *x = a;
+    const struct manifest_row *const *y = b;
+
+    if ((*x)->offset != (*y)->offset)
+        return (*x)->offset < (*y)->offset ? -1 : 1;
+    return (*x)->bytes < (*y)->bytes ? -1 : (*x)->bytes > (*y)->bytes;
+}
+
+/* Checksum of what lies between the data; -1 if these overlap or reach out. */
+static int
+rest_crc (int fd, const struct manifest *m, uint64_t length, uint32_t *crc)
+{
+    const struct manifest_row **rows = calloc (m->n + 1, sizeof (*rows));
+    uint64_t at = 0;
+    int rv = rows ? 0 : -1;
+
+    *crc = 0;
+    for (hsize_t i = 0; rv == 0 && i < m->n; i++)
+        rows[i] = &m->rows[i];
+    if (rv == 0)
+        qsort (rows, m->n, sizeof (*rows), by_offset);
+    for (hsize_t i = 0; rv == 0 && i < m->n; i++) {
+        if (rows[i]->bytes == 0)
+            continue;
+        if (rows[i]->offset < at || rows[i]->offset > length
+            || rows[i]->bytes > length - rows[i]->offset)
+            rv = -1;
+        else
+            rv = crc_range (fd, at, rows[i]->offset, crc);
+        at = rows[i]->offset + rows[i]->bytes;
+    }
+    if (rv == 0)
+        rv = crc_range (fd, at, length, crc);
+    free (rows);
     return rv;
 }
 
-int manifest_read (hid_t file, struct manifest *m)
+int manifest_seal (int fd, const struct manifest *m)
 {
-    long long step;
-    long long crc;
+    struct trailer t = { .step = m->step, .manifest = m->offset, .rows = m->n };
+    struct stat st;
+
+    memcpy (t.magic, magic, sizeof (magic));
+    if (fstat (fd, &st) < 0)
+        return -1;
+    t.length = (uint64_t)st.st_size;
+    if (rest_crc (fd, m, t.length, &t.rest_crc) < 0)
+        return -1;
+    t.crc = crc32c (0, &t, offsetof (struct trailer, crc));
+    return pwrite (fd, &t, sizeof (t), st.st_size) == sizeof (t) ? 0 : -1;
+}
+
+static int read_trailer (int fd, struct trailer *t)
+{
+    struct stat st;
+
+    if (fstat (fd, &st) < 0 || st.st_size < (off_t)sizeof (*t)
+        || pread (fd, t, sizeof (*t), st.st_size - (off_t)sizeof (*t))
+               != sizeof (*t)
+        || memcmp (t->magic, magic, sizeof (magic))
+        || t->crc != crc32c (0, t, offsetof (struct trailer, crc))
+        || t->length != (uint64_t)st.st_size - sizeof (*t)
+        || t->manifest > t->length
+        || t->rows > (t->length - t->manifest) / sizeof (struct manifest_row))
+        return -1;
+    return 0;
+}
+
+int manifest_read (int fd, struct manifest *m)
+{
+    struct trailer t;
+    size_t size;
+    uint32_t crc;
 
     *m = (struct manifest){ 0 };
-    if (h5_read_int (file, "step", &step) < 0
-        || h5_read_int (file, "manifest_crc32c", &crc) < 0
-        || read_rows (file, m) < 0)
+    if (read_trailer (fd, &t) < 0)
         return -1;
-    m->step = step;
-    return crc == checksum (m) ? 0 : -1;
-}
-
-static bool row_fits (hid_t file, const struct manifest_row *row)
-{
-    hid_t d = H5Dopen2 (file, row->name, H5P_DEFAULT);
-    hid_t want = element_h5 (row->type);
-    hid_t type = d >= 0 ? H5Dget_type (d) : -1;
-    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
-    hsize_t dims[DIMS_MAX] = { 0 };
-    bool fits = false;
-
-    if (space >= 0 && type >= 0 && want >= 0 && H5Tequal (type, want) > 0
-        && H5Sget_simple_extent_ndims (space) == (int)row->ndims
-        && H5Sget_simple_extent_dims (space, dims, NULL) >= 0)
-        fits = H5Dget_offset (d) == row->offset || row->bytes == 0;
-    for (uint32_t i = 0; fits && i < row->ndims; i++)
-        fits = dims[i] == row->dims[i];
-    if (space >= 0)
-        H5Sclose (space);
-    if (type >= 0)
-        H5Tclose (type);
-    if (want >= 0)
-        H5Tclose (want);
-    if (d >= 0)
-        H5Dclose (d);
-    return fits;
-}
-
-bool manifest_fits (hid_t file, const struct manifest *m)
-{
-    for (hsize_t i = 0; i < m->n; i++)
-        if (m->rows[i].ndims > DIMS_MAX || !row_fits (file, &m->rows[i]))
-            return false;
-    return true;
+    m->step = t.step;
+    m->n = t.rows;
+    m->offset = t.manifest;
+    size = m->n * sizeof (*m->rows);
+    if ((m->rows = malloc (size + 1))
+        && pread (fd, m->rows, size, (off_t)t.manifest) == (ssize_t)size
+        && rest_crc (fd, m, t.length, &crc) == 0 && crc == t.rest_crc)
+        return 0;
+    free (m->rows);
+    m->rows = NULL;
+    return -1;
 }

@@ -24,18 +24,33 @@ struct manifest {
     int64_t step;
     hsize_t n;
     struct manifest_row *rows;
+    uint64_t offset; /* of the rows in the file */
 };
 
-/* Write /manifest and the attributes of 'file'. */
-int manifest_write (hid_t file, const struct manifest *m);
-
-/* Read them and compare their checksum.  Free m->rows. */
-int manifest_read (hid_t file, struct manifest *m);
-
-/* Whether the datasets of the file have the names, types, shapes and places
- * that the manifest says.
+/* A trailer behind the HDF5 file, which HDF5 does not look at.  With it a
+ * file is verified bit by bit before libhdf5 or anybody else believes a word
+ * of it: libhdf5 is not made to read damaged files.
  */
-bool manifest_fits (hid_t file, const struct manifest *m);
+struct trailer {
+    char magic[8]; /* "SLURMDL1" */
+    int64_t step;
+    uint64_t length;   /* of the HDF5 file; the trailer lies there */
+    uint64_t manifest; /* offset of the manifest's rows */
+    uint64_t rows;     /* their number */
+    uint32_t rest_crc; /* CRC-32C of the HDF5 file without the rows' data */
+    uint32_t crc;      /* CRC-32C of the trailer before it */
+};
+
+/* Write /manifest and the attributes of 'file'; sets m->offset. */
+int manifest_write (hid_t file, struct manifest *m);
+
+/* Append the trailer to the file, whose data are written. */
+int manifest_seal (int fd, const struct manifest *m);
+
+/* Read the manifest by the trailer; all but the data is then verified.
+ * Free m->rows.
+ */
+int manifest_read (int fd, struct manifest *m);
 
 hid_t element_h5 (enum slurmdl_type type);
 

@@ -18,25 +18,6 @@ enum { CHUNK = 4 << 20 };
 
 /* ---- verify ---- */
 
-static int open_manifest (const char *path, struct manifest *m)
-{
-    hid_t access = h5_access ();
-    struct h5_quiet q;
-    hid_t file;
-    int rv = -1;
-
-    *m = (struct manifest){ 0 };
-    h5_quiet_begin (&q);
-    file = H5Fopen (path, H5F_ACC_RDONLY, access);
-    if (file >= 0) {
-        rv = manifest_read (file, m) == 0 && manifest_fits (file, m) ? 0 : -1;
-        H5Fclose (file);
-    }
-    H5Pclose (access);
-    h5_quiet_end (&q);
-    return rv;
-}
-
 static int read_at (int fd, void *buf, size_t len, off_t at)
 {
     unsigned char *p = buf;
@@ -88,7 +69,7 @@ verify (const char *path, struct manifest *m, struct slurmdl_error *err)
     *m = (struct manifest){ 0 };
     if (fd < 0)
         return errorf (err, "%s: %s", path, strerror (errno));
-    whole = open_manifest (path, m) == 0 && all_data_fits (fd, m);
+    whole = manifest_read (fd, m) == 0 && all_data_fits (fd, m);
     close (fd);
     if (whole)
         return 0;

@@ -108,11 +108,14 @@ static int give_option (char *arg)
 {
     char *eq = strchr (arg, '=');
     char *value = eq ? eq + 1 : NULL;
+    static char *text;
 
     if (eq)
         *eq = '\0';
-    if (value && *value == '@')
-        value = file_text (value + 1);
+    if (value && *value == '@') {
+        free (text);
+        value = text = file_text (value + 1);
+    }
     for (int i = 0; i < noptions; i++)
         if (!strcmp (options[i].name, arg))
             return options[i].cb (

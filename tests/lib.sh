@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034
 # TAP for shell tests: source this, call is/ok/run, end with done_testing.
 n=0
 failed=0

@@ -4,7 +4,8 @@ TEST_EXTENSIONS = .t
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PATH='$(abs_builddir)/launcher':"$$PATH"; export PATH; \
 	srcdir='$(abs_srcdir)'; export srcdir; builddir='$(abs_builddir)'; export builddir; \
-	PLUGIN='$(abs_builddir)/spank/.libs/dl.so'; export PLUGIN;
+	PLUGIN='$(abs_builddir)/spank/.libs/dl.so'; export PLUGIN; \
+	CC='$(CC)'; export CC; CFLAGS='$(CFLAGS)'; export CFLAGS;
 T_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(T_LOG_DRIVER)
 

@@ -135,7 +135,7 @@ rm go
 conf kill 'name = "random"; max_trials = 8; max_length = 1;' '"sleep 0.5; dl log loss=$DL_TRIAL"'
 timeout 90 dl run --local kill.conf >out &
 pid=$!
-for i in 1 2 3; do
+for _ in 1 2 3; do
     sleep 0.7
     pkill -9 -o -f "worker --slot local-.*kill-0001$" || true
 done
