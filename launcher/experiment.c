@@ -346,6 +346,18 @@ static void read_group (struct experiment *e,
 
 /* ---- the whole file ---- */
 
+/* The copy in the experiment's folder must say all. */
+static bool includes_others (FILE *f)
+{
+    char line[4096];
+    bool found = false;
+
+    while (!found && fgets (line, sizeof (line), f))
+        found = !strncmp (line + strspn (line, " \t"), "@include", 8);
+    rewind (f);
+    return found;
+}
+
 static int parse (config_t *cf, const char *path, struct problems *p)
 {
     FILE *f = fopen (path, "re");
@@ -355,6 +367,12 @@ static int parse (config_t *cf, const char *path, struct problems *p)
         int e = errno;
         problem (p, "%s: cannot read: %s", path, strerror (e));
         errno = e;
+        return -1;
+    }
+    if (includes_others (f)) {
+        problem (p, "%s: @include: an experiment is one file", path);
+        fclose (f);
+        errno = EINVAL;
         return -1;
     }
     ok = config_read (cf, f);

@@ -68,6 +68,8 @@ mistake '4d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, seco
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name" "key given twice"
 
+mistake '1i @include "other.conf"' "^exp.conf: @include: an experiment is one file" "include"
+
 out=$(dl run --dry-run absent.conf 2>&1)
 is $? 3 "absent file: exit status"
 like "$out" '^absent.conf: cannot read: No such file' "absent file"

@@ -97,6 +97,7 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 endif
 
 # contrib/
+dist_check_SCRIPTS += %D%/digits.t
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/minicluster.t
 endif
