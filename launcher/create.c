@@ -55,7 +55,7 @@ static int freeze_file (const struct experiment *e,
     return rv;
 }
 
-static const char *user_name (void)
+const char *sweep_user (void)
 {
     const struct passwd *pw = getpwuid (geteuid ());
 
@@ -75,7 +75,7 @@ static int first_entry (const struct experiment *e,
                         const char *dir,
                         struct slurmdl_error *err)
 {
-    json_t *event = event_create ("create", user_name ());
+    json_t *event = event_create ("create", sweep_user ());
     json_t *events = json_array ();
     char path[PATH_MAX];
     struct log *log;

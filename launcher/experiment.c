@@ -64,23 +64,20 @@ static int wrong_type (struct problems *p,
     return -1;
 }
 
-static bool is_number (const config_setting_t *s)
-{
-    int t = config_setting_type (s);
-
-    return t == CONFIG_TYPE_INT || t == CONFIG_TYPE_INT64
-           || t == CONFIG_TYPE_FLOAT;
-}
-
-static double number (const config_setting_t *s)
+int setting_number (const config_setting_t *s, double *v)
 {
     switch (config_setting_type (s)) {
     case CONFIG_TYPE_INT:
-        return config_setting_get_int (s);
+        *v = config_setting_get_int (s);
+        return 0;
     case CONFIG_TYPE_INT64:
-        return (double)config_setting_get_int64 (s);
+        *v = (double)config_setting_get_int64 (s);
+        return 0;
+    case CONFIG_TYPE_FLOAT:
+        *v = config_setting_get_float (s);
+        return 0;
     default:
-        return config_setting_get_float (s);
+        return -1;
     }
 }
 
@@ -91,11 +88,10 @@ static int set_number (struct experiment *e,
 {
     double v;
 
-    if (!is_number (s)
+    if (setting_number (s, &v) < 0
         || (k->type == KEY_INT && config_setting_type (s) == CONFIG_TYPE_FLOAT))
         return wrong_type (
             p, e, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
-    v = number (s);
     if (!(v >= k->min && v <= k->max)) {
         problem (p,
                  "%s:%d: '%s' is %.15g, but must be from %.15g to %.15g",

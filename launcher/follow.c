@@ -12,6 +12,7 @@
 
 #include "launcher/cmd.h"
 #include "launcher/peer.h"
+#include "launcher/trainer.h"
 
 enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10 };
 
@@ -105,29 +106,12 @@ static void put_best (struct view *v)
     put_line (v, text);
 }
 
-struct newest {
-    const char *metric;
-    int64_t step;
-    double value;
-    bool found;
-};
-
-static int keep_newest (const struct slurmdl_row *row, void *arg)
-{
-    struct newest *n = arg;
-
-    if (!strcmp (row->name, n->metric)) {
-        n->step = row->step;
-        n->value = row->value;
-        n->found = true;
-    }
-    return 0;
-}
-
 static void put_open (struct view *v, long trial)
 {
     const struct trial *t = sweep_trial (v->s, trial);
-    struct newest n = { .metric = v->s->exp->metric };
+    const char *metric = v->s->exp->metric;
+    int64_t step;
+    double value;
     char dir[4200];
     char text[256];
 
@@ -137,16 +121,15 @@ static void put_open (struct view *v, long trial)
               v->s->dir,
               trial,
               t->over + 1);
-    slurmdl_metrics_read_dir (dir, keep_newest, &n, NULL);
-    if (n.found)
+    if (newest_metric (dir, metric, &step, &value) == 0)
         snprintf (text,
                   sizeof (text),
                   "  trial %-4ld to %-6lld at %-6lld %s %.6g",
                   trial,
                   (long long)t->target,
-                  (long long)n.step,
-                  n.metric,
-                  n.value);
+                  (long long)step,
+                  metric,
+                  value);
     else
         snprintf (text,
                   sizeof (text),

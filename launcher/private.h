@@ -13,6 +13,9 @@ void setting_problem (struct problems *p,
                       int line,
                       const char *text);
 
+/* The value of a number of any type.  Returns -1 if it is none. */
+int setting_number (const config_setting_t *s, double *v);
+
 /* Free a NULL-ended list and its strings. */
 void strings_free (char **list);
 

@@ -2,7 +2,6 @@
 /* dl run, dl resume, dl stop, dl worker. */
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,20 +147,13 @@ int cmd_run (const struct settings *st)
     return rv;
 }
 
-static const char *user_name (void)
-{
-    const struct passwd *pw = getpwuid (geteuid ());
-
-    return pw ? pw->pw_name : "";
-}
-
 static int put_op (struct sweep *s, const char *op, struct slurmdl_error *err)
 {
     int rv = 1;
 
     while (rv == 1) {
         json_t *events = json_array ();
-        json_array_append_new (events, event_create (op, user_name ()));
+        json_array_append_new (events, event_create (op, sweep_user ()));
         rv = sweep_put (s, events, err);
     }
     return rv;

@@ -104,23 +104,6 @@ static int problem_at (const struct experiment *e,
     return -1;
 }
 
-static int read_number (const config_setting_t *s, double *v)
-{
-    switch (config_setting_type (s)) {
-    case CONFIG_TYPE_INT:
-        *v = config_setting_get_int (s);
-        return 0;
-    case CONFIG_TYPE_INT64:
-        *v = (double)config_setting_get_int64 (s);
-        return 0;
-    case CONFIG_TYPE_FLOAT:
-        *v = config_setting_get_float (s);
-        return 0;
-    default:
-        return -1;
-    }
-}
-
 static int set_field (struct experiment *e,
                       struct param *d,
                       const char *path,
@@ -131,7 +114,7 @@ static int set_field (struct experiment *e,
     char text[PATH_SIZE];
     double v;
 
-    if (read_number (s, &v) < 0) {
+    if (setting_number (s, &v) < 0) {
         snprintf (text, sizeof (text), "'%s' must be a number", name);
         return problem_at (e, s, p, path, text);
     }

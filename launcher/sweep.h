@@ -79,6 +79,9 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err);
  */
 int sweep_put (struct sweep *s, json_t *events, struct slurmdl_error *err);
 
+/* Name of the user, "" if unknown. */
+const char *sweep_user (void);
+
 /* Events; 'by' is the worker or user.  NULL if out of memory. */
 json_t *event_create (const char *op, const char *by);
 json_t *event_trial (const char *op, const char *by, long trial, long attempt);

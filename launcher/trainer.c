@@ -418,21 +418,32 @@ static int keep_last (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
+int newest_metric (const char *dir,
+                   const char *name,
+                   int64_t *step,
+                   double *value)
+{
+    struct last last = { .name = name };
+
+    slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
+    if (!last.found)
+        return -1;
+    *step = last.step;
+    *value = last.value;
+    return 0;
+}
+
 int attempt_metric (const struct attempt *a, int64_t *step, double *value)
 {
     const char *slash = strrchr (a->dir, '/');
     char dir[4200];
 
     for (long k = a->number; k >= 1; k--) {
-        struct last last = { .name = a->sweep->exp->metric };
         snprintf (
             dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
-        slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
-        if (last.found && (k == a->number || last.step == a->length)) {
-            *step = last.step;
-            *value = last.value;
+        if (newest_metric (dir, a->sweep->exp->metric, step, value) == 0
+            && (k == a->number || *step == a->length))
             return 0;
-        }
     }
     return -1;
 }

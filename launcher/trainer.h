@@ -50,6 +50,12 @@ bool trainer_ended (struct trainer *t, int *status);
 
 void trainer_signal (const struct trainer *t, int signal);
 
+/* The newest value of a metric in an attempt's folder; -1 if there is none. */
+int newest_metric (const char *dir,
+                   const char *name,
+                   int64_t *step,
+                   double *value);
+
 /* The newest value of the experiment's metric in the metrics of the attempt,
  * or, where it logged none, of an earlier attempt that reached 'length'.
  * Returns 0, or -1 if there is none.

@@ -12,12 +12,13 @@
 
 #include "runtime/crc32c.h"
 #include "runtime/error.h"
+#include "runtime/io.h"
 #include "runtime/link.h"
 #include "runtime/manifest.h"
 #include "runtime/memory.h"
 
 /* The two newest stay: while one is being read back, the other is whole. */
-enum { KEPT = 2, ALIGNMENT = 4096, CHUNK = 8 << 20 };
+enum { KEPT = 2, ALIGNMENT = 4096 };
 
 /* ---- what is saved ---- */
 
@@ -201,21 +202,6 @@ static int lay_out (const char *path,
 
 /* ---- data ---- */
 
-static int write_at (int fd, const unsigned char *p, uint64_t len, off_t at)
-{
-    while (len > 0) {
-        ssize_t n = pwrite (fd, p, len < CHUNK ? len : CHUNK, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        p += n;
-        at += n;
-        len -= (uint64_t)n;
-    }
-    return 0;
-}
-
 static int write_data (const char *path,
                        const struct source *from,
                        const struct manifest *m)
@@ -224,7 +210,7 @@ static int write_data (const char *path,
     int rv = fd < 0 ? -1 : 0;
 
     for (hsize_t i = 0; rv == 0 && i < m->n; i++)
-        rv = write_at (
+        rv = io_write_at (
             fd, from[i].data, m->rows[i].bytes, (off_t)m->rows[i].offset);
     if (rv == 0)
         rv = manifest_seal (fd, m);

@@ -13,6 +13,7 @@
 #include "runtime/crc32c.h"
 #include "runtime/error.h"
 #include "runtime/h5.h"
+#include "runtime/io.h"
 #include "runtime/link.h"
 
 enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000 };
@@ -165,26 +166,9 @@ static int locate (const char *path, struct journal *j)
 
 /* ---- writing ---- */
 
-static int write_at (int fd, const void *buf, size_t len, off_t at)
-{
-    const char *p = buf;
-
-    while (len > 0) {
-        ssize_t n = pwrite (fd, p, len, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        p += n;
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static int set_length (struct journal *j, struct column *c, uint64_t n)
 {
-    if (write_at (j->fd, &n, sizeof (n), c->length) < 0)
+    if (io_write_at (j->fd, &n, sizeof (n), c->length) < 0)
         return -1;
     c->n = n;
     return 0;
@@ -199,7 +183,7 @@ static int add (struct journal *j,
 {
     off_t at = c->data + (off_t)(c->n * size);
 
-    if (write_at (j->fd, records, n * size, at) < 0)
+    if (io_write_at (j->fd, records, n * size, at) < 0)
         return -1;
     return set_length (j, c, c->n + n);
 }
@@ -298,7 +282,7 @@ static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
     while (rv == 0 && len > 0) {
         size_t want = len < COPY_SIZE ? (size_t)len : COPY_SIZE;
         ssize_t n = pread (from, buf, want, at);
-        if (n <= 0 || write_at (to, buf, (size_t)n, where) < 0) {
+        if (n <= 0 || io_write_at (to, buf, (size_t)n, where) < 0) {
             rv = -1;
             break;
         }

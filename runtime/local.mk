@@ -8,6 +8,8 @@ runtime_sources = \
 	%D%/error.h \
 	%D%/h5.c \
 	%D%/h5.h \
+	%D%/io.c \
+	%D%/io.h \
 	%D%/journal.c \
 	%D%/journal.h \
 	%D%/link.c \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/crc32c.h"
+#include "runtime/io.h"
 
 const struct element elements[] = {
     { SLURMDL_I8, "i8", 1 },   { SLURMDL_U8, "u8", 1 },
@@ -114,7 +115,7 @@ static int crc_range (int fd, uint64_t from, uint64_t to, uint32_t *crc)
     while (from < to) {
         size_t n =
             to - from < sizeof (buf) ? (size_t)(to - from) : sizeof (buf);
-        if (pread (fd, buf, n, (off_t)from) != (ssize_t)n)
+        if (io_read_at (fd, buf, n, (off_t)from) < 0)
             return -1;
         *crc = crc32c (*crc, buf, n);
         from += n;
@@ -173,7 +174,7 @@ int manifest_seal (int fd, const struct manifest *m)
     if (rest_crc (fd, m, t.length, &t.rest_crc) < 0)
         return -1;
     t.crc = crc32c (0, &t, offsetof (struct trailer, crc));
-    return pwrite (fd, &t, sizeof (t), st.st_size) == sizeof (t) ? 0 : -1;
+    return io_write_at (fd, &t, sizeof (t), st.st_size);
 }
 
 static int read_trailer (int fd, struct trailer *t)
@@ -181,8 +182,7 @@ static int read_trailer (int fd, struct trailer *t)
     struct stat st;
 
     if (fstat (fd, &st) < 0 || st.st_size < (off_t)sizeof (*t)
-        || pread (fd, t, sizeof (*t), st.st_size - (off_t)sizeof (*t))
-               != sizeof (*t)
+        || io_read_at (fd, t, sizeof (*t), st.st_size - (off_t)sizeof (*t)) < 0
         || memcmp (t->magic, magic, sizeof (magic))
         || t->crc != crc32c (0, t, offsetof (struct trailer, crc))
         || t->length != (uint64_t)st.st_size - sizeof (*t)
@@ -206,7 +206,7 @@ int manifest_read (int fd, struct manifest *m)
     m->offset = t.manifest;
     size = m->n * sizeof (*m->rows);
     if ((m->rows = malloc (size + 1))
-        && pread (fd, m->rows, size, (off_t)t.manifest) == (ssize_t)size
+        && io_read_at (fd, m->rows, size, (off_t)t.manifest) == 0
         && rest_crc (fd, m, t.length, &crc) == 0 && crc == t.rest_crc)
         return 0;
     free (m->rows);

@@ -11,6 +11,7 @@
 
 #include "runtime/crc32c.h"
 #include "runtime/error.h"
+#include "runtime/io.h"
 #include "runtime/manifest.h"
 #include "runtime/memory.h"
 
@@ -18,30 +19,13 @@ enum { CHUNK = 4 << 20 };
 
 /* ---- verify ---- */
 
-static int read_at (int fd, void *buf, size_t len, off_t at)
-{
-    unsigned char *p = buf;
-
-    while (len > 0) {
-        ssize_t n = pread (fd, p, len, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        p += n;
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static bool data_fits (int fd, const struct manifest_row *row, void *buf)
 {
     uint32_t crc = 0;
 
     for (uint64_t at = 0; at < row->bytes; at += CHUNK) {
         size_t n = row->bytes - at < CHUNK ? (size_t)(row->bytes - at) : CHUNK;
-        if (read_at (fd, buf, n, (off_t)(row->offset + at)) < 0)
+        if (io_read_at (fd, buf, n, (off_t)(row->offset + at)) < 0)
             return false;
         crc = crc32c (crc, buf, n);
     }
@@ -250,7 +234,7 @@ static int fill (int fd, const struct region *r, const struct manifest_row *row)
 {
     const struct memory_ops *ops = memory_ops_of (r->data);
     void *host = ops ? malloc (r->bytes + 1) : r->data;
-    int rv = host ? read_at (fd, host, r->bytes, (off_t)row->offset) : -1;
+    int rv = host ? io_read_at (fd, host, r->bytes, (off_t)row->offset) : -1;
 
     if (ops && rv == 0)
         rv = ops->to_device (r->data, host, r->bytes);

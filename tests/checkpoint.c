@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "runtime/slurmdl.h"
+#include "tests/folder.h"
 
-static char dir[64];
 static const char *const variables[] = { "DL_ATTEMPT_DIR",
                                          "DL_ATTEMPT",
                                          "DL_TRIAL",
@@ -38,30 +38,11 @@ static const char *const variables[] = { "DL_ATTEMPT_DIR",
                                          "DL_CHECKPOINT_ATTEMPT",
                                          NULL };
 
-static int make_dir (void **state)
+static int clean (void **state)
 {
-    (void)state;
     for (int i = 0; variables[i]; i++)
         unsetenv (variables[i]);
-    snprintf (dir, sizeof (dir), "/tmp/dl-ckpt.XXXXXX");
-    return mkdtemp (dir) ? 0 : -1;
-}
-
-static int remove_dir (void **state)
-{
-    char cmd[128];
-
-    (void)state;
-    snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
-    return system (cmd);
-}
-
-static const char *in_dir (const char *name)
-{
-    static char path[128];
-
-    snprintf (path, sizeof (path), "%s/%s", dir, name);
-    return path;
+    return make_dir (state);
 }
 
 static void set_number (const char *name, long value)
@@ -433,7 +414,7 @@ static void device_memory (void **state)
     dlclose (module);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
+#define TEST(f) cmocka_unit_test_setup_teardown (f, clean, remove_dir)
 
 int main (void)
 {

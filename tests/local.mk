@@ -55,10 +55,10 @@ check_LTLIBRARIES += %D%/slurmdl-cuda.la
 runtime_tests = %D%/metrics.t %D%/checkpoint.t
 check_PROGRAMS += $(runtime_tests)
 TESTS += $(runtime_tests)
-%C%_metrics_t_SOURCES = %D%/metrics.c
+%C%_metrics_t_SOURCES = %D%/metrics.c %D%/folder.h
 %C%_metrics_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_metrics_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
-%C%_checkpoint_t_SOURCES = %D%/checkpoint.c
+%C%_checkpoint_t_SOURCES = %D%/checkpoint.c %D%/folder.h
 %C%_checkpoint_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/.libs"'
 %C%_checkpoint_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -ldl
 endif
@@ -88,7 +88,7 @@ check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
-%C%_log_t_SOURCES = %D%/log.c
+%C%_log_t_SOURCES = %D%/log.c %D%/folder.h
 %C%_log_t_CFLAGS = $(launcher_cflags)
 %C%_log_t_LDADD = $(launcher_ldadd)
 %C%_pattern_t_SOURCES = %D%/pattern.c

@@ -19,32 +19,7 @@
 
 #include "launcher/log.h"
 #include "launcher/put.h"
-
-static char dir[64];
-
-static int make_dir (void **state)
-{
-    (void)state;
-    snprintf (dir, sizeof (dir), "/tmp/dl-log.XXXXXX");
-    return mkdtemp (dir) ? 0 : -1;
-}
-
-static int remove_dir (void **state)
-{
-    char cmd[128];
-
-    (void)state;
-    snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
-    return system (cmd);
-}
-
-static const char *in_dir (const char *name)
-{
-    static char path[PATH_MAX];
-
-    snprintf (path, sizeof (path), "%s/%s", dir, name);
-    return path;
-}
+#include "tests/folder.h"
 
 static int files_in_dir (void)
 {
@@ -252,7 +227,7 @@ static void damage_is_noticed (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown (first_put_wins, make_dir, remove_dir),
+        IN_FOLDER (first_put_wins),
         cmocka_unit_test_setup_teardown (
             put_into_nowhere, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (

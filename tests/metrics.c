@@ -20,32 +20,7 @@
 
 #include "runtime/crc32c.h"
 #include "runtime/slurmdl.h"
-
-static char dir[64];
-
-static int make_dir (void **state)
-{
-    (void)state;
-    snprintf (dir, sizeof (dir), "/tmp/dl-metrics.XXXXXX");
-    return mkdtemp (dir) ? 0 : -1;
-}
-
-static int remove_dir (void **state)
-{
-    char cmd[128];
-
-    (void)state;
-    snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
-    return system (cmd);
-}
-
-static const char *in_dir (const char *name)
-{
-    static char path[128];
-
-    snprintf (path, sizeof (path), "%s/%s", dir, name);
-    return path;
-}
+#include "tests/folder.h"
 
 /* ---- what a reader sees ---- */
 
@@ -309,21 +284,19 @@ static void not_a_metrics_file (void **state)
     assert_null (slurmdl_metrics_create (in_dir ("none"), &err));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        TEST (crc_of_known_bytes),
-        TEST (rows_come_back),
-        TEST (rows_are_written_by_themselves),
-        TEST (file_grows),
-        TEST (each_writer_has_its_file),
-        TEST (names_are_checked),
-        TEST (threads_share_a_file),
-        TEST (child_does_not_write),
-        TEST (full_disk),
-        TEST (not_a_metrics_file),
+        IN_FOLDER (crc_of_known_bytes),
+        IN_FOLDER (rows_come_back),
+        IN_FOLDER (rows_are_written_by_themselves),
+        IN_FOLDER (file_grows),
+        IN_FOLDER (each_writer_has_its_file),
+        IN_FOLDER (names_are_checked),
+        IN_FOLDER (threads_share_a_file),
+        IN_FOLDER (child_does_not_write),
+        IN_FOLDER (full_disk),
+        IN_FOLDER (not_a_metrics_file),
     };
     return cmocka_run_group_tests_name ("metrics", tests, NULL, NULL);
 }

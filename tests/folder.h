@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder of its own for each unit test. */
+#ifndef TESTS_FOLDER_H
+#define TESTS_FOLDER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char dir[64];
+
+static inline int make_dir (void **state)
+{
+    (void)state;
+    snprintf (dir, sizeof (dir), "/tmp/dl-unit.XXXXXX");
+    return mkdtemp (dir) ? 0 : -1;
+}
+
+static inline int remove_dir (void **state)
+{
+    char cmd[128];
+
+    (void)state;
+    snprintf (cmd, sizeof (cmd), "rm -rf %s", dir);
+    return system (cmd);
+}
+
+/* Path of a file in it, until the next call. */
+static inline const char *in_dir (const char *name)
+{
+    static char path[128];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    return path;
+}
+
+#define IN_FOLDER(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
+
+#endif
