@@ -114,6 +114,24 @@ is "$(count low-0001 fail)" 0 "preemption is no failure"
 [ $(($(count low-0001 park) + $(count low-0001 lost))) -ge 1 ]
 ok $? "trials were parked ($(count low-0001 park)) or lost ($(count low-0001 lost))"
 
+# ---- the time limit is near: SIGUSR2 to the steps; the task goes back into the queue
+sed 's/"slow"/"late"/; s/workers = 2/workers = 1/; s/max_trials = 6/max_trials = 2/' slow.conf >late.conf
+rm -f go
+timeout 150 dl run late.conf >out 2>&1 &
+pid=$!
+wait_for 30 sh -c 'ls late-0001/trials/*/claim.1'
+sleep 0.5
+scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
+wait_for 20 sh -c 'cat late-0001/log/0* | grep -q "\"op\":\"park\""'
+ok $? "the trial was parked"
+wait_for 20 sh -c 'squeue -h -o %T | grep -q PENDING'
+ok $? "its task is pending again"
+touch go
+wait $pid
+is $? 0 "it comes back, and the sweep completes"
+is "$(count late-0001 result)" 2 "two results"
+is "$(count late-0001 fail)" 0 "the time limit is no failure"
+
 # ---- mistakes
 sed 's/workers = 4; partition = "low"/workers = 1; partition = "nope"/' low.conf >nope.conf
 timeout 20 dl run nope.conf >out 2>&1
