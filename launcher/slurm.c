@@ -92,7 +92,7 @@ static void exec_command (struct command *c, int in, int out)
     dup2 (out, 1);
     dup2 (out, 2);
     execvp (c->argv[0], (char *const *)c->argv);
-    dprintf (2, "%s: %s", c->argv[0], strerror (errno));
+    dprintf (2, "%s", strerror (errno));
     _exit (127);
 }
 
@@ -212,7 +212,10 @@ static int start (struct executor *x, struct slurmdl_error *err)
     free (text);
     if (status != 0) {
         errno = EPROTO;
-        return errorf (err, "sbatch: %s", *out ? out : strerror (errno));
+        return errorf (err,
+                       "sbatch: %s%s",
+                       *out ? out : "it failed without a word",
+                       status == 127 ? " (without Slurm use --local)" : "");
     }
     snprintf (x->job, sizeof (x->job), "%.*s", (int)strcspn (out, ";\n"), out);
     x->asked = monotonic ();

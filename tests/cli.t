@@ -38,6 +38,11 @@ if [ -w /dev/full ]; then
     dl ls --help >/dev/full 2>/dev/null
     is $? 7 "a full disk under stdout is no success"
 fi
+printf 'name = "n"; entrypoint = "true"; searcher = { name = "random"; metric = "m"; max_trials = 1; };\n' >n.conf
+mkdir bin && ln -s "$(command -v dl)" bin/dl
+like "$(PATH=$work/bin "$work/bin/dl" run n.conf 2>&1)" 'sbatch: No such file or directory \(without Slurm use --local\)' "run without Slurm"
+PATH=$work/bin "$work/bin/dl" run n.conf >/dev/null 2>&1
+is $? 6 "run without Slurm: status"
 mkdir half-0001 && : >half-0001/experiment.conf
 dl show half-0001 >/dev/null 2>&1
 is $? 5 "damaged experiment"

@@ -25,8 +25,8 @@ count () { # count NAME OP
 results_once () { # each segment has one result
     [ -z "$(cat "$1"/log/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
 }
-steps_of () { # processes of this cluster's workers
-    pgrep -f "worker -- $work/$1-0001"
+steps_of () { # this experiment's workers, without the srun that starts each
+    pgrep -f "^[^ ]*dl worker -- $work/$1-0001"
 }
 
 # ---- asha over the digits trainer, which is killed and whose workers are killed
@@ -40,7 +40,7 @@ wait_for 30 steps_of kill
 ok $? "workers run"
 sleep 0.3
 for _ in 1 2 3; do
-    pkill -9 -n -f '^[^ ]*digits digits.csv.gz' && killed="$killed trainer"
+    steps_of kill | head -1 | xargs -r pkill -9 -P && killed="$killed trainer"
     sleep 0.7
     steps_of kill | tail -1 | xargs -r kill -9 && killed="$killed worker"
     sleep 1.2
@@ -59,7 +59,8 @@ like "$(dl show kill)" 'best accuracy 0\.9' "it learns"
 ok $? "killed trainers were counted as failures ($(count kill-0001 fail))"
 [ "$(cat kill-0001/trials/*/a.*/log | grep -c '^restored epoch')" -ge 1 ]
 ok $? "promoted trials went on from their checkpoints"
-like "$(squeue -h -o %i)" '^$' "the array has ended"
+wait_for 20 sh -c '[ -z "$(squeue -h -o %i)" ]'
+ok $? "the array has ended"
 
 # ---- stop and resume
 cat >slow.sh <<'END'

@@ -5,8 +5,10 @@
 . "$srcdir/tests/lib.sh"
 PATH=$PATH:/usr/sbin
 command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-mc=$srcdir/contrib/minicluster
 chmod 1777 "$work"
+# where an ordinary user can reach it
+mc=$work/minicluster.sh
+cp "$srcdir/contrib/minicluster" "$mc"
 export MINICLUSTER_DIR=$work
 unset XDG_RUNTIME_DIR SLURM_CONF
 trap 'timeout 60 "$mc" down --all; ordinary down --all; rm -rf "$work"' EXIT
