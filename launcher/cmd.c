@@ -23,6 +23,7 @@ const struct cmd cmd_table[] = {
     { "stop",   "[EXPERIMENT]",         "stop: trials save a checkpoint and end",            CMD_STOP,   0, 1,  cmd_stop },
     { "resume", "[EXPERIMENT]",         "start workers for an experiment that has work left", CMD_RESUME, 0, 1, cmd_resume },
     { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
+    { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
     { "worker", "DIR",                  "",                                                  CMD_WORKER, 1, 1,  cmd_worker },
     { 0 },
 };
@@ -37,6 +38,7 @@ const struct opt opt_table[] = {
     { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW },
     { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
     { "step",    "N",   NULL,     "the metrics are those of step N (default: one further)", OPT_INT, AT (step),    CMD_LOG },
+    { "searcher", "NAME", NULL,     "search with NAME, whatever the first line says",      OPT_STRING, AT (searcher), CMD_SEARCH },
     { "slot",    "NAME", NULL,    "name of the place that the worker fills",             OPT_STRING, AT (slot),    CMD_WORKER },
     { 0 },
 };
@@ -120,7 +122,7 @@ void help_all (void)
           "deep-learning experiments on Slurm\n");
     for (const struct cmd *c = cmd_table; c->name; c++)
         if (*c->help)
-            printf ("  %-7s %-22s %s\n", c->name, c->args, c->help);
+            printf ("  %-13s %-22s %s\n", c->name, c->args, c->help);
     puts ("\nexit status");
     for (const struct exit_row *r = exit_table; r->help; r++)
         printf ("  %-3d %s\n", r->status, r->help);
@@ -279,4 +281,5 @@ void settings_free (struct settings *st)
 {
     free (st->dir);
     free (st->slot);
+    free (st->searcher);
 }

@@ -33,6 +33,7 @@ extern const struct exit_row exit_table[];
 struct settings {
     char *dir;
     char *slot;
+    char *searcher;
     bool local;
     bool dry_run;
     bool detach;
@@ -54,6 +55,7 @@ enum cmd_bit {
     CMD_RESUME = 1 << 5,
     CMD_LOG = 1 << 6,
     CMD_WORKER = 1 << 7,
+    CMD_SEARCH = 1 << 8,
     CMD_SWEEPS = CMD_RUN | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP | CMD_RESUME,
 };
 
@@ -177,5 +179,6 @@ int cmd_stop (const struct settings *st);
 int cmd_resume (const struct settings *st);
 int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
+int cmd_search_server (const struct settings *st);
 
 #endif

@@ -25,6 +25,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/put.h \
 	%D%/run.c \
 	%D%/segment.c \
+	%D%/server.c \
 	%D%/slurm.c \
 	%D%/socket.c \
 	%D%/space.c \

@@ -23,7 +23,7 @@ enum { KIND_CONST = -1 };
 static const struct kind kinds[] = {
     { "float",       PARAM_FLOAT,       { "minval", "maxval", "count" },         2 },
     { "double",      PARAM_FLOAT,       { "minval", "maxval", "count" },         2 },
-    { "int",         PARAM_INT,         { "minval", "maxval", "count" },         2 },
+    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count" }, 2 },
     { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count" }, 2 },
     { "categorical", PARAM_CATEGORICAL, { "vals" },                              1 },
     { "const",       KIND_CONST,        { "val" },                               1 },
@@ -207,7 +207,8 @@ static void read_typed (struct experiment *e,
                         const struct kind *kind,
                         struct problems *p)
 {
-    struct param d = { .type = (enum param_type)kind->type, .base = 10 };
+    struct param d = { .type = (enum param_type)kind->type,
+                       .base = kind->type == PARAM_LOG ? 10 : 0 };
     struct hparam *h;
 
     if (check_fields (e, kind, path, s, p) < 0

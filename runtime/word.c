@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Levenshtein's distance, and the nearest word by it. */
+/* The distance of two words, and the nearest word by it. */
 #include "runtime/word.h"
 
 #include <stddef.h>
@@ -14,27 +14,33 @@ static int min3 (int a, int b, int c)
     return m < c ? m : c;
 }
 
-/* Levenshtein's distance, by rows. */
+/* Letters to insert, drop, replace or swap with the next one (optimal string
+ * alignment), by rows.
+ */
 static int distance (const char *a, const char *b)
 {
     size_t n = strlen (b);
-    int row[WORD_MAX + 1];
+    int row[3][WORD_MAX + 1];
 
     if (n > WORD_MAX)
         return WORD_MAX;
     for (size_t j = 0; j <= n; j++)
-        row[j] = (int)j;
+        row[0][j] = (int)j;
     for (size_t i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
+        int *now = row[i % 3];
+        const int *last = row[(i + 2) % 3];
+        const int *before = row[(i + 1) % 3];
+        now[0] = (int)i;
         for (size_t j = 1; j <= n; j++) {
-            int above = row[j];
-            row[j] = min3 (
-                above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
+            now[j] = min3 (last[j] + 1,
+                           now[j - 1] + 1,
+                           last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
+                && before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
         }
     }
-    return row[n];
+    return row[strlen (a) % 3][n];
 }
 
 const char *nearest_word (const char *word, const char *const *words)

@@ -3,8 +3,8 @@
 #ifndef RUNTIME_WORD_H
 #define RUNTIME_WORD_H
 
-/* The word of the NULL-ended list that is nearest to 'word' (by Levenshtein's
- * distance), NULL if none is near enough to be meant.
+/* The word of the NULL-ended list that is nearest to 'word' (by letters
+ * inserted, dropped, replaced or swapped), NULL if none is near enough to be meant.
  */
 const char *nearest_word (const char *word, const char *const *words);
 

@@ -111,6 +111,10 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     if (!(b = fresh_bracket (s, op->length, true))
         && !(b = fresh_bracket (s, op->length, false)))
         return refuse ();
+    if (s->at_points) {
+        memcpy (searcher_point (s, op->trial), x, s->n * sizeof (*x));
+        *searcher_value (s, op->trial) = NAN;
+    }
     t = searcher_trial (s, op->trial);
     t->bracket = b - searcher_bracket (s, 0);
     t->rung = b->first;
@@ -187,6 +191,15 @@ static void update_progress (struct searcher *s)
         s->progress = part;
 }
 
+static void keep_value (struct searcher *s, long trial, double value)
+{
+    if (!isfinite (value))
+        value = INFINITY;
+    else if (!s->smaller_is_better)
+        value = -value;
+    *searcher_value (s, trial) = value;
+}
+
 /* The segment of the running trial has ended. */
 static int
 end_segment (struct searcher *s, long trial, double value, bool ended)
@@ -204,6 +217,8 @@ end_segment (struct searcher *s, long trial, double value, bool ended)
         b->highest = t->rung;
     if (!last)
         ops (s)->report (s, trial, value);
+    else if (s->at_values)
+        keep_value (s, trial, value);
     update_progress (s);
     return 0;
 }

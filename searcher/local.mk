@@ -14,6 +14,11 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/single.c \
 	%D%/grid.c \
 	%D%/random.c \
+	%D%/sobol.c \
+	%D%/lhs.c \
+	%D%/parzen.h \
+	%D%/parzen.c \
+	%D%/tpe.c \
 	%D%/asha.c
 # The same decisions on every machine: no fused multiply-add.
 %C%_libsearcher_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off

@@ -2,6 +2,7 @@
 /* Random numbers that are a function of what they are for. */
 #include "searcher/rng.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* The finaliser of splitmix64 (Stafford's variant 13). */
@@ -35,6 +36,21 @@ uint64_t rng_bits (uint64_t seed, uint64_t trial, uint64_t key, uint64_t draw)
 double rng_unit (uint64_t seed, uint64_t trial, uint64_t key)
 {
     return (double)(rng_bits (seed, trial, key, 0) >> 11) * 0x1p-53;
+}
+
+double rng_next (struct rng *r)
+{
+    uint64_t bits = rng_bits (r->seed, r->trial, r->key, r->draw++);
+
+    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
+}
+
+/* Box and Muller (1958) */
+double rng_gauss (struct rng *r)
+{
+    double radius = sqrt (-2 * log (rng_next (r)));
+
+    return radius * cos (0x1.921fb54442d18p+2 * rng_next (r));
 }
 
 uint64_t rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound)

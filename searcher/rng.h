@@ -21,6 +21,13 @@ uint64_t rng_bits (uint64_t seed, uint64_t trial, uint64_t key, uint64_t draw);
 /* Uniform in [0, 1), a multiple of 2^-53. */
 double rng_unit (uint64_t seed, uint64_t trial, uint64_t key);
 
+/* A sequence of numbers of one stream. */
+struct rng {
+    uint64_t seed, trial, key, draw;
+};
+double rng_next (struct rng *r);  /* uniform in (0, 1) */
+double rng_gauss (struct rng *r); /* standard normal */
+
 /* Uniform in 0 .. bound - 1, each value equally likely. */
 uint64_t
 rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound);

@@ -20,6 +20,15 @@ const struct searcher_kind searcher_kinds[] = {
     { "random",
       "max_trials random points, each trained in full",
       NEED_MAX_TRIALS, &searcher_random },
+    { "sobol",
+      "max_trials points of a scrambled Sobol sequence",
+      NEED_MAX_TRIALS, &searcher_sobol },
+    { "lhs",
+      "max_trials points of a Latin hypercube",
+      NEED_MAX_TRIALS, &searcher_lhs },
+    { "tpe",
+      "tree-structured Parzen estimator: points like the best ones so far",
+      NEED_MAX_TRIALS, &searcher_tpe },
     { "asha",
       "random points, the best of which are trained on, rung by rung",
       NEED_MAX_TRIALS, &searcher_asha },
@@ -173,7 +182,8 @@ static int64_t append (int64_t *size, int64_t bytes)
 }
 
 /* Set the offsets in 's' and in the brackets. */
-static void lay_out (struct searcher *s, struct plan *plan, size_t n)
+static void
+lay_out (struct searcher *s, struct plan *plan, size_t n, bool keeps)
 {
     s->size = sizeof (*s);
     s->at_brackets =
@@ -188,6 +198,10 @@ static void lay_out (struct searcher *s, struct plan *plan, size_t n)
     s->at_trials = append (&s->size, s->trials * sizeof (struct trial));
     s->at_due =
         append (&s->size, plan->rungs > 1 ? s->trials * sizeof (int32_t) : 0);
+    if (keeps) {
+        s->at_points = append (&s->size, s->trials * n * sizeof (double));
+        s->at_values = append (&s->size, s->trials * sizeof (double));
+    }
 }
 
 static void fill (struct searcher *s,
@@ -226,7 +240,7 @@ struct searcher *searcher_create (const struct search_config *config,
 
     if (!kind)
         return NULL;
-    lay_out (&header, &plan, n);
+    lay_out (&header, &plan, n, kind->ops->keeps);
     if (!(s = calloc (1, header.size)))
         return NULL;
     memcpy (s, &header, sizeof (header));

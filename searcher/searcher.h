@@ -27,7 +27,8 @@
 
 enum param_type {
     PARAM_FLOAT,       /* uniform in [min, max] */
-    PARAM_INT,         /* uniform over the integers min .. max */
+    PARAM_INT,         /* uniform over the integers min .. max, or over their
+                        * logarithms if 'base' is above 1 (grid: evenly) */
     PARAM_LOG,         /* base^e, e uniform in [min, max] */
     PARAM_CATEGORICAL, /* one of 'choices' values; a constant has 1 */
 };
@@ -36,7 +37,7 @@ struct param {
     const char *name; /* "lr", nested: "optimizer.lr"; not copied */
     enum param_type type;
     double min, max; /* of the exponent where the type is PARAM_LOG */
-    double base;     /* PARAM_LOG */
+    double base;     /* PARAM_LOG; PARAM_INT: 0 unless logarithmic */
     long choices;    /* PARAM_CATEGORICAL */
     long count;      /* points of a grid, 0: not given */
 };

@@ -31,6 +31,10 @@ static const char *check_int (const struct param *p)
         return "min or max is not an integer";
     if (p->min < -integer_max || p->max > integer_max)
         return "min or max is beyond 2^53";
+    if (p->base != 0 && (!isfinite (p->base) || p->base <= 1))
+        return "base is not above 1";
+    if (p->base != 0 && p->min < 1)
+        return "min is below 1, which has no logarithm";
     return NULL;
 }
 
@@ -128,8 +132,67 @@ static double between (const struct dim *d, double part)
     return d->type == PARAM_LOG ? pow (d->base, x) : x;
 }
 
+/* ---- coordinates ---- */
+
+static bool is_log_int (const struct dim *d)
+{
+    return d->type == PARAM_INT && d->base > 1;
+}
+
+/* An integer owns the interval half a unit to each side of it. */
+static double edge (const struct dim *d, double x)
+{
+    return is_log_int (d) ? log (x) : x;
+}
+
+double space_low (const struct dim *d)
+{
+    if (d->type == PARAM_CATEGORICAL)
+        return -0.5;
+    return d->type == PARAM_INT ? edge (d, d->min - 0.5) : d->min;
+}
+
+double space_high (const struct dim *d)
+{
+    if (d->type == PARAM_CATEGORICAL)
+        return d->choices - 0.5;
+    return d->type == PARAM_INT ? edge (d, d->max + 0.5) : d->max;
+}
+
+double space_inner (const struct dim *d, double x)
+{
+    if (d->type == PARAM_LOG)
+        return clamp (log (x) / log (d->base), d->min, d->max);
+    return edge (d, x);
+}
+
+double space_outer (const struct dim *d, double u)
+{
+    switch ((enum param_type)d->type) {
+    case PARAM_CATEGORICAL:
+        return clamp (floor (u + 0.5), 0, d->choices - 1);
+    case PARAM_INT:
+        u = is_log_int (d) ? exp (u) : u;
+        return clamp (floor (u + 0.5), d->min, d->max);
+    case PARAM_FLOAT:
+        return clamp (u, d->min, d->max);
+    case PARAM_LOG:
+        break;
+    }
+    return pow (d->base, clamp (u, d->min, d->max));
+}
+
+double space_at (const struct dim *d, double part)
+{
+    double low = space_low (d);
+
+    return space_outer (d, low + part * (space_high (d) - low));
+}
+
 double space_sample (const struct dim *d, uint64_t seed, long trial)
 {
+    if (is_log_int (d))
+        return space_at (d, rng_unit (seed, trial, d->key));
     switch ((enum param_type)d->type) {
     case PARAM_INT: {
         int64_t min = d->min, range = (int64_t)d->max - min + 1;

@@ -32,6 +32,20 @@ double space_middle (const struct dim *d);
 /* Point 'i', 0 .. points - 1. */
 double space_grid (const struct dim *d, int64_t i);
 
+/* A method that measures distances uses the coordinate of a value: the
+ * exponent of PARAM_LOG, the logarithm of an integer that has a base, else the
+ * value itself (the index of a choice).  The coordinates lie from space_low()
+ * to space_high(); an integer owns half a unit to each side.
+ */
+double space_low (const struct dim *d);
+double space_high (const struct dim *d);
+double space_inner (const struct dim *d, double x);
+/* The value at, or for discrete ones nearest to, a coordinate. */
+double space_outer (const struct dim *d, double u);
+
+/* The value 'part' (0 to 1) of the way from one end to the other. */
+double space_at (const struct dim *d, double part);
+
 /* Can 'x' be a value of 'd'? */
 bool space_has (const struct dim *d, double x);
 

@@ -78,6 +78,7 @@ struct searcher {
     double work, work_open, work_planned; /* in units of length */
     double progress;
     int64_t at_dims, at_brackets, at_trials, at_due;
+    int64_t at_points, at_values; /* 0: the method does not keep them */
 };
 
 /* All but 'plan' and 'point' may be NULL. */
@@ -88,6 +89,8 @@ struct searcher_ops {
     void (*plan) (const struct request *request, struct plan *plan);
     /* Add to the dims what the method needs. */
     void (*prepare) (const struct request *request, struct dim *dims);
+    /* Points and full-length values of the trials are kept in the state. */
+    bool keeps;
     /* Write the point of a fresh trial. */
     void (*point) (const struct searcher *s, long trial, double *x);
     /* The segment that ended was below the top rung. */
@@ -97,6 +100,9 @@ struct searcher_ops {
 extern const struct searcher_ops searcher_single;
 extern const struct searcher_ops searcher_grid;
 extern const struct searcher_ops searcher_random;
+extern const struct searcher_ops searcher_sobol;
+extern const struct searcher_ops searcher_lhs;
+extern const struct searcher_ops searcher_tpe;
 extern const struct searcher_ops searcher_asha;
 extern const struct searcher_ops searcher_adaptive_asha;
 
@@ -119,6 +125,20 @@ static inline struct bracket *searcher_bracket (const struct searcher *s, int i)
 static inline struct trial *searcher_trial (const struct searcher *s, long id)
 {
     return (struct trial *)searcher_at (s, s->at_trials) + id - 1;
+}
+
+/* What is kept: the point of a trial, ... */
+static inline double *searcher_point (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_points) + (id - 1) * s->n;
+}
+
+/* ... and its value, such that smaller is better: NaN while it is trained,
+ * infinity if it is a bad trial.
+ */
+static inline double *searcher_value (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_values) + id - 1;
 }
 
 /* Length of the segment that ends at a rung, of a trial that starts at 'first'

@@ -12,7 +12,7 @@ LOG_DRIVER = $(T_LOG_DRIVER)
 # searcher/
 if HAVE_CMOCKA
 searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
-	%D%/searcher.t
+	%D%/model.t %D%/searcher.t
 check_PROGRAMS += $(searcher_tests)
 TESTS += $(searcher_tests)
 sweep = %D%/sweep.h %D%/sweep.c %D%/params.h
@@ -32,6 +32,9 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_brackets_t_SOURCES = %D%/brackets.c $(sweep)
 %C%_brackets_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_brackets_t_LDADD = $(searcher_ldadd)
+%C%_model_t_SOURCES = %D%/model.c %D%/params.h
+%C%_model_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_model_t_LDADD = $(searcher_ldadd)
 %C%_searcher_t_SOURCES = %D%/searcher.c $(sweep)
 %C%_searcher_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_searcher_t_LDADD = $(searcher_ldadd)
@@ -81,7 +84,7 @@ dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/spank.t
 
 # launcher/
 EXTRA_DIST += %D%/lib.sh
-dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/local.t
+dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/local.t
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/pattern.t
 check_PROGRAMS += $(launcher_tests)

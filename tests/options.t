@@ -17,7 +17,7 @@ for c in $commands; do
     dl "$c" --help | grep -q "usage: dl $c"
     ok $? "$c has a help"
 done
-documented=$(sed -n 's/^\.B dl \([a-z]*\).*/\1/p' "$srcdir/doc/dl.1" | sort -u | tr '\n' ' ')
+documented=$(sed -n 's/^\.B dl \([a-z-]*\).*/\1/p' "$srcdir/doc/dl.1" | sort -u | tr '\n' ' ')
 is "$documented" "$(echo "$commands" | sort | tr '\n' ' ')" "dl(1) has no other commands"
 
 dl --help | sed -n 's/^  \([0-9][0-9]*\) .*/\1/p' | while read -r status; do

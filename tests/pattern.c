@@ -102,6 +102,7 @@ static void nearest_words (void **state)
     assert_string_equal (nearest_word ("rum", words), "run");
     assert_string_equal (nearest_word ("resmue", words), "resume");
     assert_string_equal (nearest_word ("shop", words), "show");
+    assert_string_equal (nearest_word ("sotp", words), "stop");
     assert_null (nearest_word ("zebra", words));
     assert_null (nearest_word ("", words));
 }

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels, their widths and weights; sampling and densities. */
+#include "searcher/parzen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLAT = 25, NARROW = 100, TRIES = 1000 };
+
+/* One kernel in one dimension. */
+struct kernel {
+    double mu, sigma;
+    double log_norm; /* what a density or mass is divided by */
+};
+
+struct parzen {
+    const struct dim *dims;
+    int64_t n, count; /* kernels: count and the prior */
+    double *log_weight;
+    struct kernel *kernels; /* of kernel k in dimension i: [k * n + i] */
+    double *scratch;        /* a number a kernel */
+};
+
+static struct kernel *kernel_at (const struct parzen *p, int64_t k, int64_t i)
+{
+    return p->kernels + k * p->n + i;
+}
+
+/* ---- the normal distribution ---- */
+
+static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
+static const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
+
+/* Mass between a and b standard deviations; exact in the far tails too. */
+static double mass (double a, double b)
+{
+    if (a > 0)
+        return (erfc (a * sqrt_half) - erfc (b * sqrt_half)) / 2;
+    if (b < 0)
+        return (erfc (-b * sqrt_half) - erfc (-a * sqrt_half)) / 2;
+    return (erf (b * sqrt_half) - erf (a * sqrt_half)) / 2;
+}
+
+static double log_mass (double a, double b)
+{
+    double m = mass (a, b);
+    double x;
+
+    if (m > 0)
+        return log (m);
+    /* so far out that only the order matters */
+    x = a > 0 ? a : b;
+    return -x * x / 2 - log_sqrt_2pi - log (fabs (x) + 1);
+}
+
+/* ---- kernels ---- */
+
+static bool is_discrete (const struct dim *d)
+{
+    return d->type == PARAM_INT;
+}
+
+/* Numbers of points, ordered by their coordinate. */
+static void sort (int64_t *order, int64_t n, const double *value, int64_t *room)
+{
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t at = 0; at < n; at += 2 * width) {
+            int64_t mid = at + width < n ? at + width : n;
+            int64_t end = mid + width < n ? mid + width : n;
+            int64_t a = at, b = mid;
+            for (int64_t k = at; k < end; k++)
+                room[k] =
+                    b >= end || (a < mid && value[order[a]] <= value[order[b]])
+                        ? order[a++]
+                        : order[b++];
+        }
+        memcpy (order, room, n * sizeof (*order));
+    }
+}
+
+static double clip (double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The larger distance to the neighbours; at an end there is but one. */
+static double width (const double *value,
+                     const int64_t *order,
+                     int64_t k,
+                     int64_t n,
+                     double low,
+                     double high)
+{
+    double below = k > 0 ? value[order[k]] - value[order[k - 1]] : 0;
+    double above = k + 1 < n ? value[order[k + 1]] - value[order[k]] : 0;
+
+    if (n == 1)
+        return fmax (value[order[0]] - low, high - value[order[0]]);
+    return fmax (below, above);
+}
+
+static void
+set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
+{
+    double low = space_low (p->dims + i), high = space_high (p->dims + i);
+    struct kernel *kernel = kernel_at (p, k, i);
+
+    kernel->mu = mu;
+    kernel->sigma = sigma;
+    kernel->log_norm = log_mass ((low - mu) / sigma, (high - mu) / sigma);
+    if (!is_discrete (p->dims + i))
+        kernel->log_norm += log (sigma) + log_sqrt_2pi;
+}
+
+static void fit_number (struct parzen *p,
+                        int64_t i,
+                        const double *const *points,
+                        double *value,
+                        int64_t *order)
+{
+    double low = space_low (p->dims + i), high = space_high (p->dims + i);
+    double range = high - low, least;
+
+    for (int64_t k = 0; k < p->count; k++) {
+        value[k] = points[k][i];
+        order[k] = k;
+    }
+    sort (order, p->count, value, order + p->count);
+    least = range / (p->count + 2 < NARROW ? p->count + 2 : NARROW);
+    for (int64_t k = 0; k < p->count; k++)
+        set_kernel (
+            p,
+            order[k],
+            i,
+            value[order[k]],
+            clip (width (value, order, k, p->count, low, high), least, range));
+    set_kernel (p, p->count, i, low + range / 2, range);
+}
+
+/* Of a choice: mu is the choice, -1 for the prior.  Kernel k gives its choice
+ * 1 + 1/kernels, each other one 1/kernels, over the sum of them.
+ */
+static void
+fit_choice (struct parzen *p, int64_t i, const double *const *points)
+{
+    for (int64_t k = 0; k <= p->count; k++)
+        *kernel_at (p, k, i) = (struct kernel){
+            .mu = k < p->count ? points[k][i] : -1,
+        };
+}
+
+static double log_choice (const struct parzen *p,
+                          const struct kernel *kernel,
+                          int64_t choices,
+                          double u)
+{
+    double part = 1.0 / (p->count + 1);
+
+    if (kernel->mu < 0)
+        return -log (choices);
+    return log ((part + (kernel->mu == u)) / (1 + part * choices));
+}
+
+/* The newest have weight 1, as has the prior; older ones less, down to 1/n. */
+static void weigh (struct parzen *p)
+{
+    int64_t old = p->count - FLAT;
+    double sum = 1;
+
+    for (int64_t k = 0; k < p->count; k++) {
+        double first = 1.0 / p->count;
+        double w = k >= old   ? 1
+                   : old == 1 ? first
+                              : first + (1 - first) * k / (old - 1);
+        p->log_weight[k] = w;
+        sum += w;
+    }
+    p->log_weight[p->count] = 1;
+    for (int64_t k = 0; k <= p->count; k++)
+        p->log_weight[k] = log (p->log_weight[k] / sum);
+}
+
+static int fit (struct parzen *p, const double *const *points)
+{
+    double *value = malloc ((p->count + 1) * sizeof (*value));
+    int64_t *order = malloc ((2 * p->count + 1) * sizeof (*order));
+    int rv = value && order ? 0 : -1;
+
+    for (int64_t i = 0; rv == 0 && i < p->n; i++)
+        if (p->dims[i].type == PARAM_CATEGORICAL)
+            fit_choice (p, i, points);
+        else
+            fit_number (p, i, points, value, order);
+    free (value);
+    free (order);
+    return rv;
+}
+
+struct parzen *parzen_create (const struct dim *dims,
+                              int64_t n,
+                              const double *const *points,
+                              int64_t count)
+{
+    struct parzen *p = calloc (1, sizeof (*p));
+
+    if (!p)
+        return NULL;
+    *p = (struct parzen){ .dims = dims, .n = n, .count = count };
+    p->log_weight = malloc ((count + 1) * sizeof (double));
+    p->scratch = malloc ((count + 1) * sizeof (double));
+    p->kernels = malloc ((count + 1) * (n + 1) * sizeof (struct kernel));
+    if (!p->log_weight || !p->scratch || !p->kernels || fit (p, points) < 0) {
+        parzen_destroy (p);
+        return NULL;
+    }
+    weigh (p);
+    return p;
+}
+
+void parzen_destroy (struct parzen *p)
+{
+    if (p) {
+        free (p->log_weight);
+        free (p->scratch);
+        free (p->kernels);
+        free (p);
+    }
+}
+
+/* ---- sampling ---- */
+
+static int64_t choose_kernel (const struct parzen *p, struct rng *r)
+{
+    double part = rng_next (r);
+    int64_t k = 0;
+
+    for (; k < p->count; k++)
+        if ((part -= exp (p->log_weight[k])) < 0)
+            break;
+    return k;
+}
+
+static double sample_choice (const struct parzen *p,
+                             const struct kernel *kernel,
+                             int64_t choices,
+                             struct rng *r)
+{
+    double part = 1.0 / (p->count + 1);
+
+    if (kernel->mu >= 0 && rng_next (r) * (1 + part * choices) < 1)
+        return kernel->mu;
+    return clip (floor (rng_next (r) * choices), 0, choices - 1);
+}
+
+/* Draw until one is inside: at least a third are, as mu is. */
+static double
+sample_number (const struct dim *d, const struct kernel *kernel, struct rng *r)
+{
+    double low = space_low (d), high = space_high (d), u = kernel->mu;
+
+    for (int i = 0; i < TRIES; i++) {
+        double v = kernel->mu + kernel->sigma * rng_gauss (r);
+        if (v >= low && v <= high) {
+            u = v;
+            break;
+        }
+    }
+    return space_inner (d, space_outer (d, u));
+}
+
+void parzen_sample (const struct parzen *p, struct rng *r, double *u)
+{
+    int64_t k = choose_kernel (p, r);
+
+    for (int64_t i = 0; i < p->n; i++) {
+        const struct dim *d = p->dims + i;
+        const struct kernel *kernel = kernel_at (p, k, i);
+        u[i] = d->type == PARAM_CATEGORICAL
+                   ? sample_choice (p, kernel, d->choices, r)
+                   : sample_number (d, kernel, r);
+    }
+}
+
+/* ---- density ---- */
+
+/* The interval of coordinates that an integer owns. */
+static void cell (const struct dim *d, double u, double *low, double *high)
+{
+    double x = space_outer (d, u);
+    bool in_logs = d->base > 1;
+
+    *low = in_logs ? log (x - 0.5) : x - 0.5;
+    *high = in_logs ? log (x + 0.5) : x + 0.5;
+}
+
+static void add_dimension (const struct parzen *p, int64_t i, double u)
+{
+    const struct dim *d = p->dims + i;
+    double low = 0, high = 0;
+
+    if (is_discrete (d))
+        cell (d, u, &low, &high);
+    for (int64_t k = 0; k <= p->count; k++) {
+        const struct kernel *kernel = kernel_at (p, k, i);
+        double z = (u - kernel->mu) / kernel->sigma;
+        if (d->type == PARAM_CATEGORICAL)
+            p->scratch[k] += log_choice (p, kernel, d->choices, u);
+        else if (is_discrete (d))
+            p->scratch[k] += log_mass ((low - kernel->mu) / kernel->sigma,
+                                       (high - kernel->mu) / kernel->sigma)
+                             - kernel->log_norm;
+        else
+            p->scratch[k] += -z * z / 2 - kernel->log_norm;
+    }
+}
+
+double parzen_log (const struct parzen *p, const double *u)
+{
+    double most = -INFINITY, sum = 0;
+
+    memcpy (p->scratch, p->log_weight, (p->count + 1) * sizeof (double));
+    for (int64_t i = 0; i < p->n; i++)
+        add_dimension (p, i, u[i]);
+    for (int64_t k = 0; k <= p->count; k++)
+        most = p->scratch[k] > most ? p->scratch[k] : most;
+    /* a kernel that is e^40 times smaller adds nothing */
+    for (int64_t k = 0; k <= p->count; k++)
+        if (p->scratch[k] > most - 40)
+            sum += exp (p->scratch[k] - most);
+    return most + log (sum);
+}
