@@ -12,7 +12,7 @@ const struct key experiment_keys[] = {
     { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
     { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
 
-    { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "!",        "single, grid, random, sobol, lhs, tpe, asha or adaptive_asha" },
+    { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "!",        "single, grid, random, sobol, lhs, tpe, gp, asha or adaptive_asha" },
     { "searcher.metric",            KEY_STRING, AT (metric),                   0, 0,   "!",        "metric to optimise, as the trainer logs it" },
     { "searcher.smaller_is_better", KEY_BOOL,   AT (search.smaller_is_better), 0, 0,   "true",     "whether to minimise the metric" },
     { "searcher.max_trials",        KEY_INT,    AT (search.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single and grid)" },

@@ -19,6 +19,9 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/parzen.h \
 	%D%/parzen.c \
 	%D%/tpe.c \
+	%D%/gp.h \
+	%D%/gp.c \
+	%D%/bayes.c \
 	%D%/asha.c
 # The same decisions on every machine: no fused multiply-add.
 %C%_libsearcher_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off

@@ -122,7 +122,7 @@ coordinate (const struct dim *d, int64_t i, uint64_t seed, long trial)
     return (x + 0.5) * 0x1p-32;
 }
 
-static void sobol_point (const struct searcher *s, long trial, double *x)
+void sobol_point (const struct searcher *s, long trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);
 

@@ -103,6 +103,7 @@ extern const struct searcher_ops searcher_random;
 extern const struct searcher_ops searcher_sobol;
 extern const struct searcher_ops searcher_lhs;
 extern const struct searcher_ops searcher_tpe;
+extern const struct searcher_ops searcher_gp;
 extern const struct searcher_ops searcher_asha;
 extern const struct searcher_ops searcher_adaptive_asha;
 
@@ -158,5 +159,6 @@ void plan_flat (struct plan *plan,
 void searcher_promote (struct searcher *s, long trial);
 
 void random_point (const struct searcher *s, long trial, double *x);
+void sobol_point (const struct searcher *s, long trial, double *x);
 
 #endif

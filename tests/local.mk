@@ -12,7 +12,7 @@ LOG_DRIVER = $(T_LOG_DRIVER)
 # searcher/
 if HAVE_CMOCKA
 searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
-	%D%/model.t %D%/searcher.t
+	%D%/bayes.t %D%/model.t %D%/searcher.t
 check_PROGRAMS += $(searcher_tests)
 TESTS += $(searcher_tests)
 sweep = %D%/sweep.h %D%/sweep.c %D%/params.h
@@ -32,6 +32,9 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_brackets_t_SOURCES = %D%/brackets.c $(sweep)
 %C%_brackets_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_brackets_t_LDADD = $(searcher_ldadd)
+%C%_bayes_t_SOURCES = %D%/bayes.c %D%/params.h
+%C%_bayes_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_bayes_t_LDADD = $(searcher_ldadd)
 %C%_model_t_SOURCES = %D%/model.c %D%/params.h
 %C%_model_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_model_t_LDADD = $(searcher_ldadd)

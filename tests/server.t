@@ -17,7 +17,7 @@ like "$(echo "$out" | sed -n 1p)" '^\{"id":0,"params":\{"lr":0\.[0-9]*,"k":[0-9]
 like "$(echo "$out" | sed -n 3p)" '"wait":true' "wait while all are being trained"
 like "$(echo "$out" | sed -n 4p)" '"done":true' "done"
 
-for s in random sobol lhs tpe; do
+for s in random sobol lhs tpe gp; do
     { echo "{$space,\"seed\":1,\"budget\":30,\"searcher\":\"$s\"}"
       i=0
       while [ $i -lt 30 ]; do

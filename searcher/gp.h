@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Gaussian process: what is known of a function from some of its values. */
+#ifndef SEARCHER_GP_H
+#define SEARCHER_GP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Matern-5/2 kernel with a length scale for each dimension (C. E. Rasmussen
+ * and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, 4.2
+ * and 5.4.1), unit variance, and noise.  A dimension is a number in [0, 1], or
+ * a category, whose distance to another is 1.
+ */
+struct gp;
+
+/* Room for 'max' points of 'd' dimensions; category[i]: dimension i is one.
+ * NULL if there is no memory.
+ */
+struct gp *gp_create (int64_t max, int64_t d, const bool *category);
+void gp_destroy (struct gp *gp);
+
+/* Take n points (z[i * d ...]) and their values y, of mean 0 and variance 1,
+ * and fit the length scales and the noise: the most probable ones under a
+ * prior that holds for any d (C. Hvarfner and others, arXiv 2402.02229).
+ * Returns 0, or -1 if the points are degenerate.
+ */
+int gp_fit (struct gp *gp, int64_t n, const double *z, const double *y);
+
+/* Add a point with the value that is expected there. */
+int gp_believe (struct gp *gp, const double *z);
+
+/* Mean and variance at a point. */
+void gp_predict (const struct gp *gp,
+                 const double *z,
+                 double *mean,
+                 double *variance);
+
+/* Smallest expected value at the points that it knows. */
+double gp_best (const struct gp *gp);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Gaussian process, and the search with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "searcher/gp.h"
+#include "searcher/searcher.h"
+#include "tests/params.h"
+
+enum { N = 30, D = 3 };
+
+static double uniform (uint64_t *state)
+{
+    *state = *state * UINT64_C (6364136223846793005) + 1;
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+/* A smooth function of the first coordinate and the category only. */
+static double smooth (const double *z)
+{
+    return sin (4 * z[0]) + (z[2] == 1 ? 0.8 : 0);
+}
+
+static const bool category[D] = { false, false, true };
+
+static void random_point (uint64_t *state, double *z)
+{
+    z[0] = uniform (state);
+    z[1] = uniform (state);
+    z[2] = floor (uniform (state) * 3);
+}
+
+/* A process that has learnt N values of it; 'deviation' unscales them. */
+static struct gp *learn (double *z, double *mean, double *deviation)
+{
+    struct gp *gp = gp_create (N + 10, D, category);
+    uint64_t state = 5;
+    double y[N];
+
+    *mean = *deviation = 0;
+    for (int i = 0; i < N; i++) {
+        random_point (&state, z + i * D);
+        y[i] = smooth (z + i * D);
+        *mean += y[i] / N;
+    }
+    for (int i = 0; i < N; i++)
+        *deviation += (y[i] - *mean) * (y[i] - *mean) / N;
+    *deviation = sqrt (*deviation);
+    for (int i = 0; i < N; i++)
+        y[i] = (y[i] - *mean) / *deviation;
+    assert_int_equal (gp_fit (gp, N, z, y), 0);
+    return gp;
+}
+
+static void process_learns (void **state)
+{
+    double z[N * D], mean, deviation, m, v, m2;
+    struct gp *gp = learn (z, &mean, &deviation);
+    uint64_t random = 77;
+    double at[D], far;
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        random_point (&random, at);
+        gp_predict (gp, at, &m, &v);
+        assert_true (fabs (m * deviation + mean - smooth (at)) < 0.15);
+        /* the second coordinate says nothing */
+        at[1] = 1 - at[1];
+        gp_predict (gp, at, &m2, &v);
+        assert_true (fabs (m2 - m) < 0.1);
+    }
+    for (int i = 0; i < N; i++) {
+        gp_predict (gp, z + i * D, &m, &v);
+        assert_true (v < 0.01);
+    }
+    /* far away nothing is known */
+    at[0] = 1e6;
+    gp_predict (gp, at, &m, &far);
+    assert_true (fabs (m) < 1e-3 && far > 0.99);
+    gp_destroy (gp);
+}
+
+static void best_is_the_smallest_mean (void **state)
+{
+    double z[N * D], mean, deviation, m, v, best = INFINITY;
+    struct gp *gp = learn (z, &mean, &deviation);
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        gp_predict (gp, z + i * D, &m, &v);
+        best = m < best ? m : best;
+    }
+    assert_true (fabs (best - gp_best (gp)) < 1e-6);
+    gp_destroy (gp);
+}
+
+/* What is believed changes no expectation, and leaves less uncertainty. */
+static void beliefs_do_not_mislead (void **state)
+{
+    double z[N * D], mean, deviation, before[50], m, v[50], v2;
+    struct gp *gp = learn (z, &mean, &deviation);
+    uint64_t random = 3, again = 3;
+    double at[D] = { 0.123, 0.9, 2 };
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        double p[D];
+        random_point (&random, p);
+        gp_predict (gp, p, &before[i], &v[i]);
+    }
+    assert_int_equal (gp_believe (gp, at), 0);
+    for (int i = 0; i < 50; i++) {
+        double p[D];
+        random_point (&again, p);
+        gp_predict (gp, p, &m, &v2);
+        assert_true (fabs (m - before[i]) < 1e-6);
+        assert_true (v2 <= v[i] + 1e-9);
+    }
+    gp_destroy (gp);
+}
+
+/* Values that say nothing, and points that are all the same, do not break it.
+ */
+static void degenerate_data (void **state)
+{
+    double z[20] = { 0 };
+    double y[20] = { 0 };
+    struct gp *gp = gp_create (20, 1, category);
+    double m, v;
+
+    (void)state;
+    assert_int_equal (gp_fit (gp, 20, z, y), 0);
+    gp_predict (gp, z, &m, &v);
+    assert_true (isfinite (m) && v > 0);
+    for (int i = 0; i < 20; i++)
+        y[i] = i % 2 ? 1 : -1;
+    assert_int_equal (gp_fit (gp, 20, z, y), 0);
+    gp_predict (gp, z, &m, &v);
+    assert_true (fabs (m) < 0.1);
+    gp_destroy (gp);
+}
+
+/* ---- the search ---- */
+
+static const struct param bowl_space[] = {
+    FLOAT ("x", 0, 1, 0),
+    INT ("k", 0, 20, 0),
+    CHOICE ("c", 4),
+};
+
+static double bowl (const double *x)
+{
+    return (x[0] - 0.3) * (x[0] - 0.3) + pow ((x[1] - 7) / 20, 2) + (x[2] != 1);
+}
+
+static struct searcher *create (const char *name,
+                                uint64_t seed,
+                                long trials,
+                                const struct param *p,
+                                size_t n,
+                                bool smaller)
+{
+    const struct search_config config = {
+        .name = name,
+        .seed = seed,
+        .max_trials = trials,
+        .max_length = 1,
+        .smaller_is_better = smaller,
+    };
+    struct searcher *s = searcher_create (&config, p, n);
+
+    assert_non_null (s);
+    return s;
+}
+
+static long begin (struct searcher *s, double *x)
+{
+    struct search_op op;
+
+    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+    assert_int_equal (searcher_begin (s, &op, x), 0);
+    return op.trial;
+}
+
+static double best_of (const char *name, uint64_t seed, long trials)
+{
+    struct searcher *s = create (name, seed, trials, bowl_space, 3, true);
+    double best = INFINITY;
+    double x[3];
+
+    for (long i = 0; i < trials; i++) {
+        long t = begin (s, x);
+        /* a part of the space is bad */
+        if (x[0] > 0.9)
+            searcher_exit (s, t);
+        else
+            searcher_tell (s, t, 1, x[0] > 0.8 ? NAN : bowl (x));
+        best = bowl (x) < best ? bowl (x) : best;
+    }
+    searcher_destroy (s);
+    return best;
+}
+
+static void search_learns (void **state)
+{
+    int wins = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++)
+        wins += best_of ("gp", seed, 40) < best_of ("tpe", seed, 40);
+    assert_in_range (wins, 8, 10);
+}
+
+static void search_mirrors (void **state)
+{
+    struct searcher *up = create ("gp", 3, 25, bowl_space, 3, false);
+    struct searcher *down = create ("gp", 3, 25, bowl_space, 3, true);
+    double x[3];
+    double y[3];
+
+    (void)state;
+    for (int i = 0; i < 25; i++) {
+        struct searcher *copy = searcher_copy (down);
+        long t = begin (up, x);
+        begin (down, y);
+        assert_memory_equal (x, y, sizeof (x));
+        begin (copy, y); /* a copy proposes the same */
+        assert_memory_equal (x, y, sizeof (x));
+        searcher_tell (up, t, 1, -bowl (x));
+        searcher_tell (down, t, 1, bowl (x));
+        searcher_destroy (copy);
+    }
+    searcher_destroy (up);
+    searcher_destroy (down);
+}
+
+/* Of a space of 12 points each is tried once before any is tried again, with
+ * four workers, too.
+ */
+static void points_are_not_repeated (void **state)
+{
+    static const struct param small[] = { INT ("k", 1, 4, 0), CHOICE ("c", 3) };
+    struct searcher *s = create ("gp", 2, 20, small, 2, true);
+    bool seen[5][3] = { { false } };
+    double x[20][2];
+    long trial[20];
+    int repeated = 0;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        trial[i] = begin (s, x[i]);
+        bool *at = &seen[(int)x[i][0]][(int)x[i][1]];
+        repeated += i >= 5 && i < 12 && *at; /* the start is Sobol's */
+        *at = true;
+        if (i >= 3)
+            searcher_tell (s, trial[i - 3], 1, x[i - 3][0] + x[i - 3][1]);
+    }
+    assert_in_range (repeated, 0, 1);
+    searcher_destroy (s);
+}
+
+/* More trials than the model takes, constant values, one parameter or none. */
+static void odd_searches (void **state)
+{
+    static const struct param one[] = { FLOAT ("x", 2, 2, 0) };
+    double x[3];
+
+    (void)state;
+    for (size_t n = 0; n <= 1; n++) {
+        struct searcher *s = create ("gp", 1, 170, one, n, true);
+        for (int i = 0; i < 170; i++) {
+            long t = begin (s, x);
+            assert_int_equal (searcher_tell (s, t, 1, i < 100 ? 1 : i), 0);
+        }
+        searcher_destroy (s);
+    }
+    struct searcher *s = create ("gp", 1, 160, bowl_space, 3, true);
+    for (int i = 0; i < 160; i++)
+        searcher_tell (s, begin (s, x), 1, i % 5 ? INFINITY : 0);
+    searcher_destroy (s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (process_learns),
+        cmocka_unit_test (best_is_the_smallest_mean),
+        cmocka_unit_test (beliefs_do_not_mislead),
+        cmocka_unit_test (degenerate_data),
+        cmocka_unit_test (search_learns),
+        cmocka_unit_test (search_mirrors),
+        cmocka_unit_test (points_are_not_repeated),
+        cmocka_unit_test (odd_searches),
+    };
+    return cmocka_run_group_tests_name ("bayes", tests, NULL, NULL);
+}
