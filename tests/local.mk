@@ -46,7 +46,10 @@ dist_check_SCRIPTS += %D%/pure.t
 EXTRA_PROGRAMS += %D%/bench/searcher
 %C%_bench_searcher_SOURCES = %D%/bench/searcher.c
 %C%_bench_searcher_LDADD = searcher/libsearcher.la -lm
-CLEANFILES += %D%/bench/searcher$(EXEEXT)
+EXTRA_PROGRAMS += %D%/bench/decision
+%C%_bench_decision_SOURCES = %D%/bench/decision.c
+%C%_bench_decision_LDADD = searcher/libsearcher.la -lm
+CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT)
 
 # runtime/
 check_PROGRAMS += %D%/writer

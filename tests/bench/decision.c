@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time of one decision after n finished trials:
+ *     make tests/bench/decision && tests/bench/decision
+ *
+ * 8 parameters as in the peers' figures: 5 floats, 2 of them log, 2 integers,
+ * 1 choice of 4.  Prints the median time of ask, begin and tell together.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "searcher/searcher.h"
+
+enum { PARAMS = 8, DECISIONS = 15 };
+
+static const struct param params[PARAMS] = {
+    { .name = "a", .type = PARAM_FLOAT, .min = 0, .max = 1 },
+    { .name = "b", .type = PARAM_FLOAT, .min = -5, .max = 5 },
+    { .name = "c", .type = PARAM_FLOAT, .min = 0, .max = 100 },
+    { .name = "d", .type = PARAM_LOG, .base = 10, .min = -5, .max = 0 },
+    { .name = "e", .type = PARAM_LOG, .base = 10, .min = -3, .max = 3 },
+    { .name = "f", .type = PARAM_INT, .min = 1, .max = 64 },
+    { .name = "g", .type = PARAM_INT, .min = 0, .max = 9 },
+    { .name = "h", .type = PARAM_CATEGORICAL, .choices = 4 },
+};
+
+static double now (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double value (const double *x)
+{
+    return x[0] + x[1] * x[1] / 25 + x[5] / 64 + (x[7] != 2);
+}
+
+static struct searcher *create (const char *name, long trials)
+{
+    const struct search_config config = { .name = name,
+                                          .seed = 1,
+                                          .max_trials = trials,
+                                          .max_length = 1,
+                                          .smaller_is_better = true };
+    struct searcher *s = searcher_create (&config, params, PARAMS);
+
+    return s ? s : (abort (), NULL);
+}
+
+/* n trials at random points have ended. */
+static struct searcher *after (const char *name, long n)
+{
+    struct searcher *s = create (name, n + DECISIONS);
+    struct searcher *random = create ("random", n + DECISIONS);
+    struct search_op op;
+    double x[PARAMS];
+
+    for (long i = 0; i < n; i++)
+        if (searcher_ask (random, &op, x) != SEARCH_RUN
+            || searcher_begin (random, &op, x) || searcher_begin (s, &op, x)
+            || searcher_tell (s, op.trial, 1, value (x)))
+            abort ();
+    searcher_destroy (random);
+    return s;
+}
+
+static int ascending (const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void measure (const char *name, long n)
+{
+    struct searcher *s = after (name, n);
+    double times[DECISIONS];
+    struct search_op op;
+    double x[PARAMS];
+
+    for (int i = 0; i < DECISIONS; i++) {
+        double start = now ();
+        if (searcher_ask (s, &op, x) != SEARCH_RUN || searcher_begin (s, &op, x)
+            || searcher_tell (s, op.trial, 1, value (x)))
+            abort ();
+        times[i] = now () - start;
+    }
+    qsort (times, DECISIONS, sizeof (*times), ascending);
+    printf (
+        "%-8s %6ld trials %10.4f ms\n", name, n, times[DECISIONS / 2] * 1e3);
+    searcher_destroy (s);
+}
+
+int main (void)
+{
+    static const char *const names[] = {
+        "random", "sobol", "lhs", "tpe", "gp"
+    };
+    static const long trials[] = { 100, 1000, 10000 };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        for (size_t k = 0; k < sizeof (trials) / sizeof (*trials); k++)
+            measure (names[i], trials[k]);
+    return 0;
+}
