@@ -7,24 +7,26 @@
 #include <string.h>
 
 enum { FLAT = 25, NARROW = 100, TRIES = 1000 };
+/* More integers than so many are not looked at in a density. */
+enum { DISCRETE_MAX = 256, NEGLIGIBLE = 40, ALL = 9 };
 
 /* One kernel in one dimension. */
 struct kernel {
-    double mu, sigma;
-    double log_norm; /* what a density or mass is divided by */
+    double mu, sigma, inverse; /* 1 / sigma */
+    double log_norm;           /* what a density or mass is divided by */
 };
 
 struct parzen {
     const struct dim *dims;
     int64_t n, count; /* kernels: count and the prior */
     double *log_weight;
-    struct kernel *kernels; /* of kernel k in dimension i: [k * n + i] */
+    struct kernel *kernels; /* of kernel k in dimension i: see kernel_at() */
     double *scratch;        /* a number a kernel */
 };
 
 static struct kernel *kernel_at (const struct parzen *p, int64_t k, int64_t i)
 {
-    return p->kernels + k * p->n + i;
+    return p->kernels + i * (p->count + 1) + k;
 }
 
 /* ---- the normal distribution ---- */
@@ -108,7 +110,11 @@ set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
 
     kernel->mu = mu;
     kernel->sigma = sigma;
-    kernel->log_norm = log_mass ((low - mu) / sigma, (high - mu) / sigma);
+    kernel->inverse = 1 / sigma;
+    /* all but 1e-19 of it lies inside if the ends are so far away */
+    kernel->log_norm = mu - low > ALL * sigma && high - mu > ALL * sigma
+                           ? 0
+                           : log_mass ((low - mu) / sigma, (high - mu) / sigma);
     if (!is_discrete (p->dims + i))
         kernel->log_norm += log (sigma) + log_sqrt_2pi;
 }
@@ -148,18 +154,6 @@ fit_choice (struct parzen *p, int64_t i, const double *const *points)
         *kernel_at (p, k, i) = (struct kernel){
             .mu = k < p->count ? points[k][i] : -1,
         };
-}
-
-static double log_choice (const struct parzen *p,
-                          const struct kernel *kernel,
-                          int64_t choices,
-                          double u)
-{
-    double part = 1.0 / (p->count + 1);
-
-    if (kernel->mu < 0)
-        return -log (choices);
-    return log ((part + (kernel->mu == u)) / (1 + part * choices));
 }
 
 /* The newest have weight 1, as has the prior; older ones less, down to 1/n. */
@@ -294,25 +288,57 @@ static void cell (const struct dim *d, double u, double *low, double *high)
     *high = in_logs ? log (x + 0.5) : x + 0.5;
 }
 
-static void add_dimension (const struct parzen *p, int64_t i, double u)
+/* Add what dimension i says of u to the logarithm of each kernel. */
+static void add_density (const struct parzen *p, int64_t i, double u)
 {
-    const struct dim *d = p->dims + i;
-    double low = 0, high = 0;
+    const struct kernel *kernel = kernel_at (p, 0, i);
 
-    if (is_discrete (d))
-        cell (d, u, &low, &high);
-    for (int64_t k = 0; k <= p->count; k++) {
-        const struct kernel *kernel = kernel_at (p, k, i);
-        double z = (u - kernel->mu) / kernel->sigma;
-        if (d->type == PARAM_CATEGORICAL)
-            p->scratch[k] += log_choice (p, kernel, d->choices, u);
-        else if (is_discrete (d))
-            p->scratch[k] += log_mass ((low - kernel->mu) / kernel->sigma,
-                                       (high - kernel->mu) / kernel->sigma)
-                             - kernel->log_norm;
-        else
-            p->scratch[k] += -z * z / 2 - kernel->log_norm;
+    for (int64_t k = 0; k <= p->count; k++, kernel++) {
+        double z = (u - kernel->mu) * kernel->inverse;
+        p->scratch[k] -= z * z / 2 + kernel->log_norm;
     }
+}
+
+static void add_choice (const struct parzen *p, int64_t i, double u)
+{
+    double part = 1.0 / (p->count + 1);
+    double all = 1 + part * p->dims[i].choices;
+    double hit = log ((part + 1) / all), miss = log (part / all);
+
+    for (int64_t k = 0; k < p->count; k++)
+        p->scratch[k] += kernel_at (p, k, i)->mu == u ? hit : miss;
+    p->scratch[p->count] -= log (p->dims[i].choices);
+}
+
+static double log_cell (const struct kernel *kernel, double low, double high)
+{
+    double a = (low - kernel->mu) * kernel->inverse;
+    double b = (high - kernel->mu) * kernel->inverse;
+
+    return log_mass (a, b) - kernel->log_norm;
+}
+
+/* Masses are dear, and at most e^2 by their norm: a kernel that cannot come
+ * within e^40 of the prior's is left as it is.
+ */
+static void add_masses (const struct parzen *p, const double *u)
+{
+    double low[DISCRETE_MAX], high[DISCRETE_MAX], least;
+    int64_t dims[DISCRETE_MAX], n = 0;
+
+    for (int64_t i = 0; i < p->n && n < DISCRETE_MAX; i++)
+        if (is_discrete (p->dims + i)) {
+            cell (p->dims + i, u[i], &low[n], &high[n]);
+            dims[n++] = i;
+        }
+    for (int64_t k = 0; k < n; k++)
+        p->scratch[p->count] +=
+            log_cell (kernel_at (p, p->count, dims[k]), low[k], high[k]);
+    least = p->scratch[p->count] - NEGLIGIBLE - 2.0 * n;
+    for (int64_t k = 0; k < p->count; k++)
+        for (int64_t i = 0; i < n && p->scratch[k] > least; i++)
+            p->scratch[k] +=
+                log_cell (kernel_at (p, k, dims[i]), low[i], high[i]);
 }
 
 double parzen_log (const struct parzen *p, const double *u)
@@ -321,12 +347,15 @@ double parzen_log (const struct parzen *p, const double *u)
 
     memcpy (p->scratch, p->log_weight, (p->count + 1) * sizeof (double));
     for (int64_t i = 0; i < p->n; i++)
-        add_dimension (p, i, u[i]);
+        if (p->dims[i].type == PARAM_CATEGORICAL)
+            add_choice (p, i, u[i]);
+        else if (!is_discrete (p->dims + i))
+            add_density (p, i, u[i]);
+    add_masses (p, u);
     for (int64_t k = 0; k <= p->count; k++)
         most = p->scratch[k] > most ? p->scratch[k] : most;
-    /* a kernel that is e^40 times smaller adds nothing */
     for (int64_t k = 0; k <= p->count; k++)
-        if (p->scratch[k] > most - 40)
+        if (p->scratch[k] > most - NEGLIGIBLE)
             sum += exp (p->scratch[k] - most);
     return most + log (sum);
 }
