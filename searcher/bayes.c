@@ -7,6 +7,7 @@
 #include "searcher/gp.h"
 #include "searcher/rng.h"
 #include "searcher/state.h"
+#include "searcher/warp.h"
 
 /* Of more trials the best and the newest half are used. */
 enum { POINTS_MAX = 150, PENDING_MAX = 100, START_MIN = 5, START_MAX = 14 };
@@ -179,85 +180,12 @@ static void read_data (struct study *t)
     swap_sort (t->order, t->n, t->y);
 }
 
-/* ---- values of mean 0 and variance 1 ---- */
-
-/* Returns the deviation. */
-static double standardise (double *y, int64_t n)
-{
-    double mean = 0, square = 0, deviation;
-
-    for (int64_t i = 0; i < n; i++)
-        mean += y[i] / n;
-    for (int64_t i = 0; i < n; i++)
-        square += (y[i] - mean) * (y[i] - mean) / n;
-    deviation = sqrt (square) + 1e-12;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (y[i] - mean) / deviation;
-    return deviation;
-}
-
-/* I.-K. Yeo and R. A. Johnson, Biometrika 87 (2000). */
-static double yeo_johnson (double y, double p)
-{
-    if (y >= 0)
-        return fabs (p) < 1e-9 ? log (1 + y) : (pow (1 + y, p) - 1) / p;
-    if (fabs (p - 2) < 1e-9)
-        return -log (1 - y);
-    return -(pow (1 - y, 2 - p) - 1) / (2 - p);
-}
-
-/* Sum of the logarithms of the derivative at each value. */
-static double log_slope (const double *y, int64_t n, double p)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += (p - 1) * (y[i] < 0 ? -1 : 1) * log (1 + fabs (y[i]));
-    return sum;
-}
-
-/* How well the values fit a normal distribution when warped by p. */
-static double fit_of (struct study *t, double p)
-{
-    for (int64_t i = 0; i < t->n; i++)
-        t->warped[i] = yeo_johnson (t->y[i], p);
-    return log_slope (t->y, t->n, p)
-           - t->n * log (standardise (t->warped, t->n));
-}
-
-/* Golden section over -2 .. 2. */
-static double best_power (struct study *t)
-{
-    const double ratio = 0.6180339887498949;
-    double low = -2, high = 2;
-    double a = high - ratio * (high - low), b = low + ratio * (high - low);
-    double fa = fit_of (t, a), fb = fit_of (t, b);
-
-    for (int i = 0; i < 20; i++) {
-        if (fa > fb) {
-            high = b;
-            b = a;
-            fb = fa;
-            fa = fit_of (t, a = high - ratio * (high - low));
-        } else {
-            low = a;
-            a = b;
-            fa = fb;
-            fb = fit_of (t, b = low + ratio * (high - low));
-        }
-    }
-    return (low + high) / 2;
-}
-
 /* Warped always: in trials of one against the other, and of both with the
  * better by leave-one-out, this was as good on BBOB and better on tables.
  */
 static int fit (struct study *t)
 {
-    standardise (t->y, t->n);
-    fit_of (t, best_power (t));
-    for (int64_t i = 0; i < t->n; i++)
-        t->warped[i] = fmin (fmax (t->warped[i], -6), 3);
+    warp_values (t->y, t->n, t->warped);
     return gp_fit (t->gp, t->n, t->z, t->warped);
 }
 

@@ -22,6 +22,8 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/gp.h \
 	%D%/gp.c \
 	%D%/bayes.c \
+	%D%/warp.h \
+	%D%/warp.c \
 	%D%/asha.c
 # The same decisions on every machine: no fused multiply-add.
 %C%_libsearcher_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off

@@ -14,6 +14,7 @@
 #include "searcher/gp.h"
 #include "searcher/searcher.h"
 #include "tests/params.h"
+#include "tests/search.h"
 
 enum { N = 30, D = 3 };
 
@@ -161,43 +162,14 @@ static double bowl (const double *x)
     return (x[0] - 0.3) * (x[0] - 0.3) + pow ((x[1] - 7) / 20, 2) + (x[2] != 1);
 }
 
-static struct searcher *create (const char *name,
-                                uint64_t seed,
-                                long trials,
-                                const struct param *p,
-                                size_t n,
-                                bool smaller)
-{
-    const struct search_config config = {
-        .name = name,
-        .seed = seed,
-        .max_trials = trials,
-        .max_length = 1,
-        .smaller_is_better = smaller,
-    };
-    struct searcher *s = searcher_create (&config, p, n);
-
-    assert_non_null (s);
-    return s;
-}
-
-static long begin (struct searcher *s, double *x)
-{
-    struct search_op op;
-
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, x), 0);
-    return op.trial;
-}
-
 static double best_of (const char *name, uint64_t seed, long trials)
 {
-    struct searcher *s = create (name, seed, trials, bowl_space, 3, true);
+    struct searcher *s = search_create (name, seed, trials, bowl_space, 3);
     double best = INFINITY;
     double x[3];
 
     for (long i = 0; i < trials; i++) {
-        long t = begin (s, x);
+        long t = search_begin (s, x);
         /* a part of the space is bad */
         if (x[0] > 0.9)
             searcher_exit (s, t);
@@ -219,27 +191,11 @@ static void search_learns (void **state)
     assert_in_range (wins, 8, 10);
 }
 
-static void search_mirrors (void **state)
+static void mirrors_and_copies (void **state)
 {
-    struct searcher *up = create ("gp", 3, 25, bowl_space, 3, false);
-    struct searcher *down = create ("gp", 3, 25, bowl_space, 3, true);
-    double x[3];
-    double y[3];
-
     (void)state;
-    for (int i = 0; i < 25; i++) {
-        struct searcher *copy = searcher_copy (down);
-        long t = begin (up, x);
-        begin (down, y);
-        assert_memory_equal (x, y, sizeof (x));
-        begin (copy, y); /* a copy proposes the same */
-        assert_memory_equal (x, y, sizeof (x));
-        searcher_tell (up, t, 1, -bowl (x));
-        searcher_tell (down, t, 1, bowl (x));
-        searcher_destroy (copy);
-    }
-    searcher_destroy (up);
-    searcher_destroy (down);
+    search_mirrors ("gp", 25, bowl_space, 3, bowl);
+    search_copies ("gp", 25, bowl_space, 3, bowl);
 }
 
 /* Of a space of 12 points each is tried once before any is tried again, with
@@ -248,7 +204,7 @@ static void search_mirrors (void **state)
 static void points_are_not_repeated (void **state)
 {
     static const struct param small[] = { INT ("k", 1, 4, 0), CHOICE ("c", 3) };
-    struct searcher *s = create ("gp", 2, 20, small, 2, true);
+    struct searcher *s = search_create ("gp", 2, 20, small, 2);
     bool seen[5][3] = { { false } };
     double x[20][2];
     long trial[20];
@@ -256,7 +212,7 @@ static void points_are_not_repeated (void **state)
 
     (void)state;
     for (int i = 0; i < 20; i++) {
-        trial[i] = begin (s, x[i]);
+        trial[i] = search_begin (s, x[i]);
         bool *at = &seen[(int)x[i][0]][(int)x[i][1]];
         repeated += i >= 5 && i < 12 && *at; /* the start is Sobol's */
         *at = true;
@@ -275,16 +231,16 @@ static void odd_searches (void **state)
 
     (void)state;
     for (size_t n = 0; n <= 1; n++) {
-        struct searcher *s = create ("gp", 1, 170, one, n, true);
+        struct searcher *s = search_create ("gp", 1, 170, one, n);
         for (int i = 0; i < 170; i++) {
-            long t = begin (s, x);
+            long t = search_begin (s, x);
             assert_int_equal (searcher_tell (s, t, 1, i < 100 ? 1 : i), 0);
         }
         searcher_destroy (s);
     }
-    struct searcher *s = create ("gp", 1, 160, bowl_space, 3, true);
+    struct searcher *s = search_create ("gp", 1, 160, bowl_space, 3);
     for (int i = 0; i < 160; i++)
-        searcher_tell (s, begin (s, x), 1, i % 5 ? INFINITY : 0);
+        searcher_tell (s, search_begin (s, x), 1, i % 5 ? INFINITY : 0);
     searcher_destroy (s);
 }
 
@@ -296,7 +252,7 @@ int main (void)
         cmocka_unit_test (beliefs_do_not_mislead),
         cmocka_unit_test (degenerate_data),
         cmocka_unit_test (search_learns),
-        cmocka_unit_test (search_mirrors),
+        cmocka_unit_test (mirrors_and_copies),
         cmocka_unit_test (points_are_not_repeated),
         cmocka_unit_test (odd_searches),
     };

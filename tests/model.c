@@ -15,37 +15,9 @@
 #include "searcher/parzen.h"
 #include "searcher/searcher.h"
 #include "tests/params.h"
+#include "tests/search.h"
 
 enum { MANY = 70 };
-
-static struct searcher *create (const char *name,
-                                uint64_t seed,
-                                long trials,
-                                const struct param *p,
-                                size_t n)
-{
-    const struct search_config config = {
-        .name = name,
-        .seed = seed,
-        .max_trials = trials,
-        .max_length = 1,
-        .smaller_is_better = true,
-    };
-    struct searcher *s = searcher_create (&config, p, n);
-
-    assert_non_null (s);
-    return s;
-}
-
-/* The next point; its trial has begun. */
-static long begin (struct searcher *s, double *x)
-{
-    struct search_op op;
-
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, x), 0);
-    return op.trial;
-}
 
 /* ---- points that fill the space ---- */
 
@@ -61,12 +33,12 @@ static void sobol_is_a_net (void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct searcher *s = create ("sobol", seed, 256, floats, 6);
+        struct searcher *s = search_create ("sobol", seed, 256, floats, 6);
         bool seen[6][256] = { { false } };
         bool box[9][256] = { { false } };
         double x[6];
         for (int i = 0; i < 256; i++) {
-            begin (s, x);
+            search_begin (s, x);
             for (int d = 0; d < 6; d++) {
                 int part = (int)(x[d] * 256);
                 assert_false (seen[d][part]);
@@ -89,12 +61,12 @@ static double integral_error (const char *name, int n)
     double total = 0;
 
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct searcher *s = create (name, seed, n, floats, 6);
+        struct searcher *s = search_create (name, seed, n, floats, 6);
         double sum = 0;
         double x[6];
         for (int i = 0; i < n; i++) {
             double product = 1;
-            begin (s, x);
+            search_begin (s, x);
             for (int d = 0; d < 6; d++)
                 product *= 0.5 + x[d];
             sum += product;
@@ -121,11 +93,11 @@ static void latin_hypercube (void **state)
     (void)state;
     for (size_t k = 0; k < sizeof (sizes) / sizeof (*sizes); k++) {
         int n = sizes[k];
-        struct searcher *s = create ("lhs", k, n, floats, 6);
+        struct searcher *s = search_create ("lhs", k, n, floats, 6);
         bool *seen = calloc ((size_t)n * 6, sizeof (*seen));
         double x[6];
         for (int i = 0; i < n; i++) {
-            begin (s, x);
+            search_begin (s, x);
             for (int d = 0; d < 6; d++) {
                 int part = (int)(x[d] * n);
                 assert_false (seen[d * n + part]);
@@ -141,14 +113,14 @@ static void latin_hypercube (void **state)
 static void discrete_and_many (void **state)
 {
     static const struct param mixed[] = { INT ("k", 3, 6, 0), CHOICE ("c", 4) };
-    struct searcher *s = create ("sobol", 1, 64, mixed, 2);
+    struct searcher *s = search_create ("sobol", 1, 64, mixed, 2);
     struct param many[MANY];
     int count[2][8] = { { 0 } };
     double x[MANY];
 
     (void)state;
     for (int i = 0; i < 64; i++) {
-        begin (s, x);
+        search_begin (s, x);
         count[0][(int)x[0]]++;
         count[1][(int)x[1]]++;
     }
@@ -164,9 +136,9 @@ static void discrete_and_many (void **state)
         many[i] =
             (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
     }
-    s = create ("sobol", 1, 10, many, MANY);
+    s = search_create ("sobol", 1, 10, many, MANY);
     for (int i = 0; i < 10; i++)
-        begin (s, x);
+        search_begin (s, x);
     searcher_destroy (s);
 }
 
@@ -183,14 +155,14 @@ static void logarithmic_integers (void **state)
     struct search_config config = { .name = "random",
                                     .max_trials = 1,
                                     .max_length = 1 };
-    struct searcher *s = create ("random", 7, 3000, p, 1);
+    struct searcher *s = search_create ("random", 7, 3000, p, 1);
     int decade[3] = { 0 };
     int param;
     double x;
 
     (void)state;
     for (int i = 0; i < 3000; i++) {
-        begin (s, &x);
+        search_begin (s, &x);
         assert_true (x >= 1 && x <= 1000 && x == floor (x));
         decade[x < 10 ? 0 : x < 100 ? 1 : 2]++;
     }
@@ -297,12 +269,12 @@ static const struct param bowl_space[] = {
 
 static double best_of (const char *name, uint64_t seed, long trials)
 {
-    struct searcher *s = create (name, seed, trials, bowl_space, 3);
+    struct searcher *s = search_create (name, seed, trials, bowl_space, 3);
     double best = INFINITY;
     double x[3];
 
     for (long i = 0; i < trials; i++) {
-        long t = begin (s, x);
+        long t = search_begin (s, x);
         double y = bowl (x);
         if (t % 17 == 5)
             searcher_exit (s, t);
@@ -324,44 +296,27 @@ static void tpe_learns (void **state)
     assert_in_range (wins, 17, 20);
 }
 
-/* Larger is better mirrors it exactly. */
 static void tpe_mirrors (void **state)
 {
-    struct search_config config = {
-        .name = "tpe", .seed = 3, .max_trials = 60, .max_length = 1
-    };
-    struct searcher *up = searcher_create (&config, bowl_space, 3);
-    struct searcher *down = create ("tpe", 3, 60, bowl_space, 3);
-    double x[3];
-    double y[3];
-
     (void)state;
-    for (int i = 0; i < 60; i++) {
-        long t = begin (up, x);
-        assert_int_equal (begin (down, y), t);
-        assert_memory_equal (x, y, sizeof (x));
-        searcher_tell (up, t, 1, -bowl (x));
-        searcher_tell (down, t, 1, bowl (x));
-    }
-    searcher_destroy (up);
-    searcher_destroy (down);
+    search_mirrors ("tpe", 60, bowl_space, 3, bowl);
 }
 
 /* Eight workers: what is being trained is not proposed again. */
 static void tpe_waits_for_nobody (void **state)
 {
-    struct searcher *s = create ("tpe", 1, 200, bowl_space, 3);
+    struct searcher *s = search_create ("tpe", 1, 200, bowl_space, 3);
     long open[8];
     double point[8][3];
     double nearest = 1;
 
     (void)state;
     for (int i = 0; i < 8; i++)
-        open[i] = begin (s, point[i]);
+        open[i] = search_begin (s, point[i]);
     for (int i = 0; i < 192; i++) {
         int k = i % 8;
         searcher_tell (s, open[k], 1, bowl (point[k]));
-        open[k] = begin (s, point[k]);
+        open[k] = search_begin (s, point[k]);
         for (int j = 0; j < 8; j++)
             if (j != k) {
                 double d = hypot (point[k][0] - point[j][0],
@@ -373,29 +328,13 @@ static void tpe_waits_for_nobody (void **state)
     searcher_destroy (s);
 }
 
-/* The state is the whole truth: a copy proposes the same, bit for bit. */
 static void copies_agree (void **state)
 {
     static const char *const names[] = { "sobol", "lhs", "tpe" };
 
     (void)state;
-    for (int k = 0; k < 3; k++) {
-        struct searcher *s = create (names[k], 9, 50, bowl_space, 3);
-        double x[3];
-        double y[3];
-        for (int i = 0; i < 50; i++) {
-            struct searcher *copy = searcher_copy (s);
-            struct search_op op;
-            assert_int_equal (searcher_ask (copy, &op, y), SEARCH_RUN);
-            assert_int_equal (begin (s, x), op.trial);
-            assert_memory_equal (x, y, sizeof (x));
-            assert_int_equal (searcher_begin (copy, &op, y), 0);
-            assert_memory_equal (s, copy, searcher_size (s));
-            searcher_tell (s, op.trial, 1, bowl (x));
-            searcher_destroy (copy);
-        }
-        searcher_destroy (s);
-    }
+    for (int k = 0; k < 3; k++)
+        search_copies (names[k], 50, bowl_space, 3, bowl);
 }
 
 int main (void)
