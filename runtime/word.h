@@ -4,7 +4,8 @@
 #define RUNTIME_WORD_H
 
 /* The word of the NULL-ended list that is nearest to 'word' (by letters
- * inserted, dropped, replaced or swapped), NULL if none is near enough to be meant.
+ * inserted, dropped, replaced or swapped), NULL if none is near enough to be
+ * meant.
  */
 const char *nearest_word (const char *word, const char *const *words);
 
