@@ -39,8 +39,7 @@ struct study {
     struct rng rng;
     double incumbent;
     /* candidates: places in the unit cube, and what is expected of them */
-    double *cube, *score, *feature, *x;
-    int64_t *rank;
+    double *cube, *score, *feature;
 };
 
 /* ---- features ---- */
@@ -88,7 +87,7 @@ static int study_open (struct study *t, const struct searcher *s, long trial)
     *t = (struct study){ .s = s, .dims = searcher_dims (s), .d = d };
     t->rng = (struct rng){ s->seed, trial, rng_key ("gp"), 0 };
     t->trial = malloc ((s->created + 1) * sizeof (*t->trial));
-    t->order = malloc ((POINTS_MAX + 2 * rows) * sizeof (*t->order));
+    t->order = malloc (POINTS_MAX * sizeof (*t->order));
     t->category = malloc (d * sizeof (*t->category));
     t->z = at = malloc ((most * (d + 2) + (rows + POOL) * (d + 1) + 2 * d)
                         * sizeof (double));
@@ -99,8 +98,6 @@ static int study_open (struct study *t, const struct searcher *s, long trial)
     t->cube = t->warped + most;
     t->score = t->cube + (rows + POOL) * d;
     t->feature = t->score + rows + POOL;
-    t->x = t->feature + d;
-    t->rank = t->order + POINTS_MAX;
     for (int64_t i = 0; i < d; i++)
         t->category[i] = t->dims[i].type == PARAM_CATEGORICAL;
     t->gp = gp_create (most, d, t->category);
