@@ -6,11 +6,6 @@
 
 #include "searcher/state.h"
 
-static const struct searcher_ops *ops (const struct searcher *s)
-{
-    return searcher_kinds[s->kind].ops;
-}
-
 /* ---- which trial is next ---- */
 
 /* Number 'i' of the trials that are due, the first promoted first. */
@@ -18,13 +13,13 @@ static int32_t *due (const struct searcher *s, int64_t i)
 {
     int32_t *ring = searcher_at (s, s->at_due);
 
-    return ring + (s->due_head + i) % s->trials;
+    return ring + (s->due_head + i) % s->capacity;
 }
 
-/* The bracket that a fresh trial goes to: of those with trials left, the one
- * that has begun the least part of its trials, so that all brackets advance
- * together, however few workers there are.  'length', if not 0, is where its
- * trials start.
+/* The bracket that a fresh trial goes to: of those with trials left, the first,
+ * or the one that has begun the least part of its trials, so that all brackets
+ * advance together, however few workers there are.  'length', if not 0, is
+ * where its trials start.
  */
 static struct bracket *
 fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
@@ -38,29 +33,54 @@ fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
             continue;
         if (!best || b->created * best->trials < best->created * b->trials)
             best = b;
+        if (searcher_schedule (s)->in_order)
+            break;
     }
     return best;
 }
 
+static bool is_spent (const struct searcher *s)
+{
+    return s->max_seconds > 0 && s->spent >= s->max_seconds;
+}
+
+static void
+ask_fresh (const struct searcher *s, struct search_op *op, double *x)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+
+    op->trial = s->created + 1;
+    op->fresh = true;
+    if (!schedule->clone || !schedule->clone (s, op, x))
+        point_propose (s, op->trial, x);
+}
+
+static int64_t due_length (const struct searcher *s)
+{
+    return s->length[searcher_trial (s, *due (s, 0))->rung];
+}
+
 enum search_answer
-searcher_ask (const struct searcher *s, struct search_op *op, double *x)
+inner_ask (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct bracket *b;
 
+    *op = (struct search_op){ 0 };
     if (s->limit > 0 && s->running >= s->limit)
         return SEARCH_WAIT;
-    if (s->due > 0) {
-        op->trial = *due (s, 0);
-        op->fresh = false;
-        op->length = s->length[searcher_trial (s, op->trial)->rung];
-        return SEARCH_RUN;
+    b = is_spent (s) ? NULL : fresh_bracket (s, 0, true);
+    /* a population advances together, however few workers there are */
+    if (b && (s->due == 0 || searcher_schedule (s)->clone)) {
+        op->length = s->length[b->first];
+        ask_fresh (s, op, x);
+        if (s->due == 0 || op->length <= due_length (s))
+            return SEARCH_RUN;
+        *op = (struct search_op){ 0 };
     }
-    if (!(b = fresh_bracket (s, 0, true)))
+    if (is_spent (s) || s->due == 0)
         return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
-    op->trial = s->created + 1;
-    op->fresh = true;
-    op->length = s->length[b->first];
-    ops (s)->point (s, op->trial, x);
+    op->trial = *due (s, 0);
+    op->length = due_length (s);
     return SEARCH_RUN;
 }
 
@@ -85,16 +105,35 @@ static void run (struct searcher *s, struct trial *t)
     searcher_bracket (s, t->bracket)->running++;
 }
 
-static bool fits (const struct searcher *s, const double *x)
+static void forget_values (struct searcher *s, long trial)
 {
-    const struct dim *dims = searcher_dims (s);
+    for (int64_t i = 0; i < s->width; i++)
+        searcher_values (s, trial)[i] = NAN;
+}
 
-    if (!x)
-        return s->n == 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (!space_has (dims + i, x[i]))
-            return false;
-    return true;
+/* The bracket of the fresh trial of 'op', NULL if there is none. */
+static struct bracket *bracket_for (struct searcher *s,
+                                    const struct search_op *op)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+    struct bracket *b;
+
+    if (schedule->begun)
+        return schedule->begun (s, op) ? searcher_bracket (s, 0) : NULL;
+    if (op->from != 0)
+        return NULL;
+    if (!(b = fresh_bracket (s, op->length, true)))
+        b = fresh_bracket (s, op->length, false);
+    return b;
+}
+
+static int rung_at (const struct searcher *s, int64_t length)
+{
+    int rung = 0;
+
+    while (rung < s->rungs - 1 && s->length[rung] < length)
+        rung++;
+    return rung;
 }
 
 /* A log may hold what this searcher would not have asked for, e.g. because an
@@ -106,18 +145,18 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     struct bracket *b;
     struct trial *t;
 
-    if (op->trial != s->created + 1 || op->length < 1 || !fits (s, x))
-        return refuse ();
-    if (!(b = fresh_bracket (s, op->length, true))
-        && !(b = fresh_bracket (s, op->length, false)))
+    if (op->trial != s->created + 1 || op->length < 1
+        || s->created == s->capacity || !point_fits (s, x)
+        || !(b = bracket_for (s, op)))
         return refuse ();
     if (s->at_points) {
-        memcpy (searcher_point (s, op->trial), x, s->n * sizeof (*x));
-        *searcher_value (s, op->trial) = NAN;
+        if (s->n > 0)
+            memcpy (searcher_point (s, op->trial), x, s->n * sizeof (*x));
+        forget_values (s, op->trial);
     }
     t = searcher_trial (s, op->trial);
     t->bracket = b - searcher_bracket (s, 0);
-    t->rung = b->first;
+    t->rung = op->from ? rung_at (s, op->length) : b->first;
     s->created++;
     b->created++;
     s->work_open += segment (s, t);
@@ -134,7 +173,7 @@ static void remove_due (struct searcher *s, long trial)
         i++;
     for (; i > 0; i--)
         *due (s, i) = *due (s, i - 1);
-    s->due_head = (s->due_head + 1) % s->trials;
+    s->due_head = (s->due_head + 1) % s->capacity;
     s->due--;
 }
 
@@ -153,9 +192,9 @@ static int begin_next (struct searcher *s, const struct search_op *op)
     return 0;
 }
 
-int searcher_begin (struct searcher *s,
-                    const struct search_op *op,
-                    const double *x)
+int inner_begin (struct searcher *s,
+                 const struct search_op *op,
+                 const double *x)
 {
     return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
 }
@@ -183,7 +222,10 @@ static void update_progress (struct searcher *s)
         all += (double)(b->trials - b->created) * s->length[b->first];
     }
     part = s->work / (all > s->work_planned ? all : s->work_planned);
-    if (s->running == 0 && s->due == 0 && s->created == s->trials)
+    if (s->max_seconds > 0 && s->spent > part * s->max_seconds)
+        part = s->spent / s->max_seconds;
+    if (s->running == 0
+        && (is_spent (s) || (s->due == 0 && s->created == s->trials)))
         part = 1;
     else if (part >= 1)
         part = 1 - 0x1p-53;
@@ -191,34 +233,50 @@ static void update_progress (struct searcher *s)
         s->progress = part;
 }
 
-static void keep_value (struct searcher *s, long trial, double value)
+/* The values of a rung, or all of a full training's; NULL: a bad trial. */
+static void keep_values (struct searcher *s, long trial, const double *values)
 {
-    if (!isfinite (value))
-        value = INFINITY;
-    else if (!s->smaller_is_better)
-        value = -value;
-    *searcher_value (s, trial) = value;
+    double *kept = searcher_values (s, trial);
+    bool bad = !values;
+
+    for (int64_t i = 0; values && i < s->objectives; i++)
+        bad = bad || !isfinite (values[i]);
+    if (s->objectives == 1)
+        kept[searcher_trial (s, trial)->rung] =
+            bad ? INFINITY : searcher_objective (s, 0, *values);
+    else
+        for (int64_t i = 0; i < s->objectives; i++)
+            kept[i] = bad ? INFINITY : searcher_objective (s, i, values[i]);
 }
 
-/* The segment of the running trial has ended. */
+static void stop_running (struct searcher *s, struct trial *t)
+{
+    t->stops = false;
+    s->running--;
+    searcher_bracket (s, t->bracket)->running--;
+    s->work_open -= segment (s, t);
+}
+
+/* The segment of the running trial has ended; no values: badly. */
 static int
-end_segment (struct searcher *s, long trial, double value, bool ended)
+end_segment (struct searcher *s, long trial, const double *values, bool ended)
 {
     struct trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     bool last = t->rung == s->rungs - 1;
 
     t->state = last || ended ? TRIAL_ENDED : TRIAL_PAUSED;
-    s->running--;
-    b->running--;
+    stop_running (s, t);
     s->work += segment (s, t);
-    s->work_open -= segment (s, t);
     if (b->highest < t->rung)
         b->highest = t->rung;
+    if (s->at_values)
+        keep_values (s, trial, values);
     if (!last)
-        ops (s)->report (s, trial, value);
-    else if (s->at_values)
-        keep_value (s, trial, value);
+        searcher_schedule (s)->ended (
+            s, trial, values ? searcher_objective (s, 0, *values) : INFINITY);
+    if ((last || ended) && searcher_sampler (s)->learn)
+        searcher_sampler (s)->learn (s, trial);
     update_progress (s);
     return 0;
 }
@@ -229,17 +287,83 @@ static bool is_running (const struct searcher *s, long trial)
            && searcher_trial (s, trial)->state == TRIAL_RUNNING;
 }
 
-int searcher_tell (struct searcher *s, long trial, int64_t length, double value)
+int inner_tell (struct searcher *s,
+                long trial,
+                int64_t length,
+                const double *values)
 {
-    if (!is_running (s, trial)
-        || length != s->length[searcher_trial (s, trial)->rung])
-        return refuse ();
-    return end_segment (s, trial, value, !isfinite (value));
-}
+    const struct trial *t;
+    bool good = true;
 
-int searcher_exit (struct searcher *s, long trial)
-{
     if (!is_running (s, trial))
         return refuse ();
-    return end_segment (s, trial, NAN, true);
+    t = searcher_trial (s, trial);
+    if (length != s->length[t->rung]
+        && !(t->stops && length >= 1 && length < s->length[t->rung]))
+        return refuse ();
+    for (int64_t i = 0; i < s->objectives; i++)
+        good = good && isfinite (values[i]);
+    return end_segment (s, trial, good ? values : NULL, t->stops || !good);
+}
+
+/* One more for a trial that did not count; its values say where not to look. */
+static void replace (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+    struct bracket *b = searcher_bracket (s, t->bracket);
+
+    t->state = TRIAL_ENDED;
+    stop_running (s, t);
+    b->trials++;
+    b->rejected++;
+    s->trials++;
+    if (s->at_values)
+        keep_values (s, trial, NULL);
+    if (searcher_sampler (s)->learn)
+        searcher_sampler (s)->learn (s, trial);
+    update_progress (s);
+}
+
+int inner_exit (struct searcher *s, long trial, bool rejected)
+{
+    const struct trial *t;
+    const struct bracket *b;
+
+    if (!is_running (s, trial))
+        return refuse ();
+    t = searcher_trial (s, trial);
+    b = searcher_bracket (s, t->bracket);
+    if (!rejected || searcher_schedule (s)->fixed || t->rung != b->first
+        || b->rejected == b->capacity)
+        return end_segment (s, trial, NULL, true);
+    replace (s, trial);
+    return 0;
+}
+
+int inner_report (struct searcher *s, long trial, int64_t length, double value)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+    struct trial *t;
+
+    if (!is_running (s, trial))
+        return refuse ();
+    t = searcher_trial (s, trial);
+    if (length < 1 || length > s->length[t->rung])
+        return refuse ();
+    if (schedule->watch && !t->stops
+        && schedule->watch (s, trial, length, searcher_objective (s, 0, value)))
+        t->stops = true;
+    return 0;
+}
+
+int inner_spend (struct searcher *s, long trial, double seconds)
+{
+    if (trial < 1 || trial > s->created || !(seconds >= 0)
+        || !isfinite (seconds))
+        return refuse ();
+    s->spent += seconds;
+    if (s->at_seconds)
+        *searcher_seconds (s, trial) += seconds;
+    update_progress (s);
+    return 0;
 }

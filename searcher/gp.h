@@ -9,7 +9,7 @@
 /* Matern-5/2 kernel with a length scale for each dimension (C. E. Rasmussen
  * and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, 4.2
  * and 5.4.1), unit variance, and noise.  A dimension is a number in [0, 1], or
- * a category, whose distance to another is 1.
+ * a category, whose distance to another is 1; what is not there is -1.
  */
 struct gp;
 
@@ -20,11 +20,18 @@ struct gp *gp_create (int64_t max, int64_t d, const bool *category);
 void gp_destroy (struct gp *gp);
 
 /* Take n points (z[i * d ...]) and their values y, of mean 0 and variance 1,
- * and fit the length scales and the noise: the most probable ones under a
- * prior that holds for any d (C. Hvarfner and others, arXiv 2402.02229).
+ * of which value i has the variance extra[i] (NULL: 0) beyond the noise, and
+ * fit the length scales and the noise: the most probable ones under a prior
+ * that holds for any d (C. Hvarfner and others, arXiv 2402.02229).  Of many
+ * points a part is fitted first.
+ *
  * Returns 0, or -1 if the points are degenerate.
  */
-int gp_fit (struct gp *gp, int64_t n, const double *z, const double *y);
+int gp_fit (struct gp *gp,
+            int64_t n,
+            const double *z,
+            const double *y,
+            const double *extra);
 
 /* Add a point with the value that is expected there. */
 int gp_believe (struct gp *gp, const double *z);
@@ -35,7 +42,15 @@ void gp_predict (const struct gp *gp,
                  double *mean,
                  double *variance);
 
+/* Variance of the noise that it found. */
+double gp_noise (const struct gp *gp);
+
 /* Smallest expected value at the points that it knows. */
 double gp_best (const struct gp *gp);
+
+/* Mean of the squared errors of predicting each value from all others, in
+ * units of the values' variance: 0 is perfect, 1 as good as the mean.
+ */
+double gp_error (const struct gp *gp);
 
 #endif

@@ -29,25 +29,29 @@ static uint64_t permute (uint64_t i, uint64_t n, uint64_t seed, uint64_t key)
     return i;
 }
 
+/* The trials of the plan: others may be added later. */
+static int64_t planned (const struct searcher *s)
+{
+    int64_t trials = 0;
+
+    for (int i = 0; i < s->brackets; i++)
+        trials += searcher_bracket (s, i)->capacity;
+    return trials;
+}
+
 /* Each of the n equal parts of each dimension holds one trial. */
 static void lhs_point (const struct searcher *s, long trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);
+    int64_t n = planned (s);
 
     for (int64_t i = 0; i < s->n; i++) {
         const struct dim *d = dims + i;
-        uint64_t part = permute (trial - 1, s->trials, s->seed, d->key);
-        x[i] = space_at (
-            d, (part + rng_unit (s->seed, trial, d->key)) / s->trials);
+        uint64_t part = permute ((trial - 1) % n, n, s->seed, d->key);
+        x[i] = space_at (d, (part + rng_unit (s->seed, trial, d->key)) / n);
     }
 }
 
-static void lhs_plan (const struct request *request, struct plan *plan)
-{
-    plan_flat (plan, request->config, request->config->max_trials);
-}
-
-const struct searcher_ops searcher_lhs = {
-    .plan = lhs_plan,
+const struct sampler sample_lhs = {
     .point = lhs_point,
 };

@@ -60,7 +60,7 @@ static double log_mass (double a, double b)
 
 static bool is_discrete (const struct dim *d)
 {
-    return d->type == PARAM_INT;
+    return d->step > 0;
 }
 
 /* Numbers of points, ordered by their coordinate. */
@@ -108,6 +108,8 @@ set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
     double low = space_low (p->dims + i), high = space_high (p->dims + i);
     struct kernel *kernel = kernel_at (p, k, i);
 
+    if (!(sigma > 0)) /* there is but one value */
+        sigma = 1;
     kernel->mu = mu;
     kernel->sigma = sigma;
     kernel->inverse = 1 / sigma;
@@ -141,7 +143,10 @@ static void fit_number (struct parzen *p,
             i,
             value[order[k]],
             clip (width (value, order, k, p->count, low, high), least, range));
-    set_kernel (p, p->count, i, low + range / 2, range);
+    if (p->dims[i].deviation > 0)
+        set_kernel (p, p->count, i, p->dims[i].mean, p->dims[i].deviation);
+    else
+        set_kernel (p, p->count, i, low + range / 2, range);
 }
 
 /* Of a choice: mu is the choice, -1 for the prior.  Kernel k gives its choice
@@ -253,7 +258,7 @@ sample_number (const struct dim *d, const struct kernel *kernel, struct rng *r)
 {
     double low = space_low (d), high = space_high (d), u = kernel->mu;
 
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES && low < high; i++) {
         double v = kernel->mu + kernel->sigma * rng_gauss (r);
         if (v >= low && v <= high) {
             u = v;
@@ -277,16 +282,6 @@ void parzen_sample (const struct parzen *p, struct rng *r, double *u)
 }
 
 /* ---- density ---- */
-
-/* The interval of coordinates that an integer owns. */
-static void cell (const struct dim *d, double u, double *low, double *high)
-{
-    double x = space_outer (d, u);
-    bool in_logs = d->base > 1;
-
-    *low = in_logs ? log (x - 0.5) : x - 0.5;
-    *high = in_logs ? log (x + 0.5) : x + 0.5;
-}
 
 /* Add what dimension i says of u to the logarithm of each kernel. */
 static void add_density (const struct parzen *p, int64_t i, double u)
@@ -328,7 +323,7 @@ static void add_masses (const struct parzen *p, const double *u)
 
     for (int64_t i = 0; i < p->n && n < DISCRETE_MAX; i++)
         if (is_discrete (p->dims + i)) {
-            cell (p->dims + i, u[i], &low[n], &high[n]);
+            space_cell (p->dims + i, u[i], &low[n], &high[n]);
             dims[n++] = i;
         }
     for (int64_t k = 0; k < n; k++)

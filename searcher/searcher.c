@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search a space of hyperparameters by ask and tell. */
+/* Plan a search and create its state. */
 #include "searcher/searcher.h"
 
 #include <errno.h>
@@ -9,85 +9,7 @@
 #include "searcher/rng.h"
 #include "searcher/state.h"
 
-/* clang-format off */
-const struct searcher_kind searcher_kinds[] = {
-    { "single",
-      "one trial: first choices, and the middle of each range",
-      0, &searcher_single },
-    { "grid",
-      "a trial for each point of a grid",
-      NEED_GRID_COUNT, &searcher_grid },
-    { "random",
-      "max_trials random points, each trained in full",
-      NEED_MAX_TRIALS, &searcher_random },
-    { "sobol",
-      "max_trials points of a scrambled Sobol sequence",
-      NEED_MAX_TRIALS, &searcher_sobol },
-    { "lhs",
-      "max_trials points of a Latin hypercube",
-      NEED_MAX_TRIALS, &searcher_lhs },
-    { "tpe",
-      "tree-structured Parzen estimator: points like the best ones so far",
-      NEED_MAX_TRIALS, &searcher_tpe },
-    { "gp",
-      "Bayesian optimisation: a Gaussian process, expected improvement",
-      NEED_MAX_TRIALS, &searcher_gp },
-    { "asha",
-      "random points, the best of which are trained on, rung by rung",
-      NEED_MAX_TRIALS, &searcher_asha },
-    { "adaptive_asha",
-      "several asha searches that stop trials more and less early",
-      NEED_MAX_TRIALS, &searcher_adaptive_asha },
-    { NULL, NULL, 0, NULL },
-};
-/* clang-format on */
-
-static const int64_t length_max = INT64_C (1) << 53;
-
-static const struct searcher_kind *find_kind (const char *name)
-{
-    for (const struct searcher_kind *k = searcher_kinds; name && k->name; k++)
-        if (!strcmp (k->name, name))
-            return k;
-    return NULL;
-}
-
-static const char *check_config (const struct search_config *config)
-{
-    const struct searcher_kind *kind = find_kind (config->name);
-
-    if (!kind)
-        return "unknown searcher";
-    if (config->max_length < 1)
-        return "max_length is below 1";
-    if (config->max_length > length_max)
-        return "max_length is above 2^53";
-    if (config->max_concurrent < 0)
-        return "max_concurrent is negative";
-    if (!(kind->needs & NEED_MAX_TRIALS))
-        return NULL;
-    if (config->max_trials < 1)
-        return "max_trials is below 1";
-    if (config->max_trials > TRIALS_MAX)
-        return "max_trials is above 10000000";
-    return NULL;
-}
-
-const char *searcher_check (const struct search_config *config,
-                            const struct param *params,
-                            size_t n,
-                            int *param)
-{
-    const struct request request = { config, params, n };
-    const struct searcher_ops *ops;
-    const char *why;
-
-    *param = -1;
-    if ((why = check_config (config)) || (why = space_check (params, n, param)))
-        return why;
-    ops = find_kind (config->name)->ops;
-    return ops->check ? ops->check (&request, param) : NULL;
-}
+/* ---- the plan ---- */
 
 void plan_flat (struct plan *plan,
                 const struct search_config *config,
@@ -102,22 +24,25 @@ void plan_flat (struct plan *plan,
         config->max_concurrent > 0 ? config->max_concurrent : trials;
 }
 
-/* Returns the kind, or NULL with errno EINVAL. */
+static void plan_free (struct plan *plan)
+{
+    free (plan->bracket);
+}
+
+/* Returns the kind, or NULL with errno ENOMEM; the request was checked. */
 static const struct searcher_kind *make_plan (const struct request *request,
                                               struct plan *plan)
 {
-    const struct searcher_kind *kind;
-    int param;
+    const struct searcher_kind *kind = kind_find (request->config->name);
 
-    if (searcher_check (request->config, request->params, request->n, &param)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    kind = find_kind (request->config->name);
     memset (plan, 0, sizeof (*plan));
-    kind->ops->plan (request, plan);
-    for (int i = 0; i < plan->brackets; i++)
+    if (!(plan->bracket = calloc (BRACKETS_MAX, sizeof (*plan->bracket))))
+        return NULL;
+    kind->scheduler->plan (request, plan);
+    for (int i = 0; i < plan->brackets; i++) {
         plan->bracket[i].highest = -1;
+        plan->bracket[i].capacity = plan->bracket[i].trials;
+    }
     return kind;
 }
 
@@ -131,7 +56,8 @@ static void expect (const struct plan *plan,
     memset (trials, 0, (RUNGS_MAX + 1) * sizeof (*trials));
     for (int rung = b->first; rung < plan->rungs; rung++) {
         trials[rung] = left;
-        left = ratio_share (plan->divisor, left);
+        if (!plan->whole)
+            left = ratio_share (plan->divisor, left);
         if (left < 1)
             left = 1;
     }
@@ -144,9 +70,14 @@ int searcher_preview (const struct search_config *config,
                       size_t max)
 {
     const struct request request = { config, params, n };
-    struct plan plan;
     int64_t trials[RUNGS_MAX + 1];
+    struct plan plan;
+    int param, rv;
 
+    if (searcher_check (config, params, n, &param)) {
+        errno = EINVAL;
+        return -1;
+    }
     if (!make_plan (&request, &plan))
         return -1;
     for (int i = 0; i < plan.rungs && (size_t)i < max; i++)
@@ -155,9 +86,13 @@ int searcher_preview (const struct search_config *config,
         expect (&plan, plan.bracket + k, trials);
         for (int i = plan.bracket[k].first; i < plan.rungs; i++)
             if ((size_t)i < max)
-                rungs[i].trials += trials[i] - trials[i + 1];
+                rungs[i].trials +=
+                    (trials[i] - trials[i + 1])
+                    * (config->repeats > 1 ? config->repeats : 1);
     }
-    return plan.rungs;
+    rv = plan.rungs;
+    plan_free (&plan);
+    return rv;
 }
 
 static double planned_work (const struct plan *plan)
@@ -175,6 +110,8 @@ static double planned_work (const struct plan *plan)
     return work;
 }
 
+/* ---- the state ---- */
+
 /* Offset of an array at the end of the state. */
 static int64_t append (int64_t *size, int64_t bytes)
 {
@@ -184,51 +121,145 @@ static int64_t append (int64_t *size, int64_t bytes)
     return at;
 }
 
-/* Set the offsets in 's' and in the brackets. */
-static void
-lay_out (struct searcher *s, struct plan *plan, size_t n, bool keeps)
+static void lay_out_trials (struct searcher *s, struct plan *plan)
 {
-    s->size = sizeof (*s);
-    s->at_brackets =
-        append (&s->size, plan->brackets * sizeof (struct bracket));
-    s->at_dims = append (&s->size, n * sizeof (struct dim));
     for (int i = 0; i < plan->brackets; i++) {
         struct bracket *b = plan->bracket + i;
         int64_t rungs = plan->rungs - 1 - b->first;
         b->results = append (&s->size, b->trials * rungs * RESULT_SIZE);
         s->trials += b->trials;
     }
-    s->at_trials = append (&s->size, s->trials * sizeof (struct trial));
+    s->capacity = 2 * s->trials + plan->spare;
+    s->at_trials = append (&s->size, s->capacity * sizeof (struct trial));
     s->at_due =
-        append (&s->size, plan->rungs > 1 ? s->trials * sizeof (int32_t) : 0);
-    if (keeps) {
-        s->at_points = append (&s->size, s->trials * n * sizeof (double));
-        s->at_values = append (&s->size, s->trials * sizeof (double));
+        append (&s->size, plan->rungs > 1 ? s->capacity * sizeof (int32_t) : 0);
+}
+
+static void lay_out_points (struct searcher *s,
+                            const struct search_config *config,
+                            int64_t n,
+                            bool keeps)
+{
+    int64_t rows = s->capacity + config->nknown;
+
+    if (keeps || config->repeats > 1) {
+        s->known = config->nknown;
+        s->at_points = append (&s->size, rows * n * sizeof (double));
+        s->at_values = append (&s->size, rows * s->width * sizeof (double));
     }
+    if (config->cost_aware)
+        s->at_seconds = append (&s->size, s->capacity * sizeof (double));
+    s->points = config->npoints;
+    s->at_first = append (&s->size, s->points * n * sizeof (double));
+    if (config->repeats > 1)
+        s->at_repeats = append (&s->size, s->capacity * 3 * sizeof (double));
+}
+
+/* Set the offsets in 's' and in the brackets. */
+static void lay_out (struct searcher *s,
+                     const struct request *request,
+                     struct plan *plan,
+                     const struct searcher_kind *kind)
+{
+    const struct search_config *config = request->config;
+    const struct sampler *sampler = kind_sampler (config);
+
+    s->size = sizeof (*s);
+    s->objectives = config->objectives > 1 ? config->objectives : 1;
+    s->width = s->objectives > 1 ? s->objectives : plan->rungs;
+    s->at_brackets =
+        append (&s->size, plan->brackets * sizeof (struct bracket));
+    s->at_dims = append (&s->size, request->n * sizeof (struct dim));
+    s->at_when = append (&s->size,
+                         space_when_values (request->params, request->n)
+                             * sizeof (double));
+    if (config->constraint)
+        s->at_constraint = append (&s->size, sizeof (struct constraint));
+    lay_out_trials (s, plan);
+    lay_out_points (
+        s, config, request->n, kind->scheduler->keeps || sampler->keeps);
+    s->at_schedule = append (
+        &s->size,
+        kind->scheduler->room ? kind->scheduler->room (request, plan) : 0);
+    s->at_sample =
+        append (&s->size, sampler->room ? sampler->room (request) : 0);
+}
+
+static void fill_known (struct searcher *s, const struct search_config *config)
+{
+    for (int64_t i = 0; i < s->known; i++) {
+        const struct search_known *k = config->known + i;
+        double *values = searcher_values (s, -i);
+        bool bad = false;
+        memcpy (searcher_point (s, -i), k->x, s->n * sizeof (double));
+        for (int64_t j = 0; j < s->width; j++)
+            values[j] = NAN;
+        for (int64_t j = 0; j < s->objectives; j++)
+            bad = bad || !isfinite (k->values[j]);
+        for (int64_t j = 0; j < s->objectives; j++)
+            values[s->objectives > 1 ? j : s->rungs - 1] =
+                bad ? INFINITY : searcher_objective (s, j, k->values[j]);
+    }
+    for (int64_t i = 0; i < s->points; i++)
+        memcpy ((double *)searcher_at (s, s->at_first) + i * s->n,
+                config->points + i * s->n,
+                s->n * sizeof (double));
 }
 
 static void fill (struct searcher *s,
                   const struct request *request,
                   const struct plan *plan)
 {
-    const struct searcher_ops *ops = searcher_kinds[s->kind].ops;
+    const struct search_config *config = request->config;
 
-    s->seed = request->config->seed;
-    s->smaller_is_better = request->config->smaller_is_better;
-    s->limit = request->config->max_concurrent;
+    s->seed = config->seed;
+    for (int64_t i = 0; i < s->objectives; i++)
+        s->larger |=
+            (int64_t)(i ? config->larger[i] : !config->smaller_is_better) << i;
+    s->limit = config->max_concurrent;
     s->n = request->n;
     s->rungs = plan->rungs;
+    s->top = plan->rungs - 1;
     s->brackets = plan->brackets;
     s->divisor = plan->divisor;
+    s->repeats = config->repeats > 1 ? config->repeats : 1;
+    s->min_length = config->min_length;
+    s->population = config->population;
+    s->max_seconds = config->max_seconds;
+    s->cost_aware = config->cost_aware;
     memcpy (s->length, plan->length, sizeof (s->length));
     memcpy (searcher_bracket (s, 0),
             plan->bracket,
             plan->brackets * sizeof (struct bracket));
-    for (size_t i = 0; i < request->n; i++)
-        space_dim (searcher_dims (s) + i, request->params + i);
-    if (ops->prepare)
-        ops->prepare (request, searcher_dims (s));
+    space_fill (searcher_dims (s), s, s->at_when, request->params, s->n);
     s->work_planned = planned_work (plan);
+}
+
+/* Without the points from before, which are not checked yet. */
+struct searcher *search_build (const struct request *request)
+{
+    struct searcher header = { 0 };
+    struct searcher *s = NULL;
+    struct plan plan;
+    const struct searcher_kind *kind = make_plan (request, &plan);
+    int column;
+
+    if (kind) {
+        lay_out (&header, request, &plan, kind);
+        s = calloc (1, header.size);
+    }
+    if (s) {
+        const char *sampler = request->config->sampler;
+        memcpy (s, &header, sizeof (header));
+        s->kind = kind - searcher_kinds;
+        s->sampler = sampler ? kind_find (sampler) - searcher_kinds : s->kind;
+        fill (s, request, &plan);
+        if (s->at_constraint)
+            search_compile (
+                request, searcher_at (s, s->at_constraint), &column);
+    }
+    plan_free (&plan);
+    return s;
 }
 
 struct searcher *searcher_create (const struct search_config *config,
@@ -236,19 +267,20 @@ struct searcher *searcher_create (const struct search_config *config,
                                   size_t n)
 {
     const struct request request = { config, params, n };
-    struct searcher header = { 0 };
-    struct plan plan;
-    const struct searcher_kind *kind = make_plan (&request, &plan);
     struct searcher *s;
+    int param;
 
-    if (!kind)
+    if (searcher_check (config, params, n, &param)) {
+        errno = EINVAL;
         return NULL;
-    lay_out (&header, &plan, n, kind->ops->keeps);
-    if (!(s = calloc (1, header.size)))
+    }
+    if (!(s = search_build (&request)))
         return NULL;
-    memcpy (s, &header, sizeof (header));
-    s->kind = kind - searcher_kinds;
-    fill (s, &request, &plan);
+    fill_known (s, config);
+    if (searcher_schedule (s)->start)
+        searcher_schedule (s)->start (s, &request);
+    if (searcher_sampler (s)->start)
+        searcher_sampler (s)->start (s);
     return s;
 }
 

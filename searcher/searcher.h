@@ -40,21 +40,40 @@ struct param {
     double base;     /* PARAM_LOG; PARAM_INT: 0 unless logarithmic */
     long choices;    /* PARAM_CATEGORICAL */
     long count;      /* points of a grid, 0: not given */
+
+    /* What follows may be zero. */
+    double step; /* PARAM_FLOAT, PARAM_INT: only min, min + step, ...; 0: all */
+    double mean, deviation;    /* of a normal distribution, cut off at min and
+                                  max (of the exponent where the type is
+                                  PARAM_LOG); deviation 0: uniform */
+    const char *const *labels; /* texts of the choices, for a constraint */
+    const char *when;          /* the parameter is active only if this other
+                                  one, itself active, has ... */
+    const double *when_values; /* ... one of these values */
+    long when_count;
 };
 
 /* A point is one double a parameter, in the order of the params: the value
  * itself, an integral double for PARAM_INT, the index of the choice (0 ..
- * choices - 1) for PARAM_CATEGORICAL.
+ * choices - 1) for PARAM_CATEGORICAL, NaN for one that is not active.
  */
 
 /* ---- a search ---- */
 
 enum search_mode { SEARCH_AGGRESSIVE, SEARCH_STANDARD, SEARCH_CONSERVATIVE };
 
+enum { OBJECTIVES_MAX = 8 };
+
+/* What is known from before: a point, and its value or values. */
+struct search_known {
+    const double *x;
+    const double *values; /* one an objective; not finite: a bad trial */
+};
+
 struct search_config {
     const char *name;       /* of a searcher_kind, e.g. "asha" */
     uint64_t seed;          /* of the experiment */
-    long max_trials;        /* random, asha, adaptive_asha */
+    long max_trials;        /* see NEED_MAX_TRIALS */
     int64_t max_length;     /* length of a full training, >= 1 */
     bool smaller_is_better; /* of the metric */
     double divisor;         /* asha: 1/divisor of a rung is promoted, > 1 and
@@ -62,19 +81,45 @@ struct search_config {
     long max_rungs;         /* asha: at most so many (and 32) */
     enum search_mode mode;  /* adaptive_asha: which brackets */
     long max_concurrent;    /* trials at once, 0: as many as the method uses */
+
+    /* What follows may be zero. */
+    const char *sampler;    /* where points come from: name of a kind of full
+                               trainings; NULL: as the method has it */
+    const char *constraint; /* which points are allowed: constraint.h */
+    const double *points;   /* tried first: ... */
+    long npoints;           /* ... so many points */
+    const struct search_known *known; /* from an earlier search */
+    long nknown;
+    long repeats;       /* each point is trained by so many trials and has
+                           the mean of their values; 0 is 1 */
+    double max_seconds; /* no segment begins once all those that ended took
+                           so long in sum (searcher_spend()); 0: no limit */
+    bool cost_aware;    /* prefer points that are expected to take less
+                           time; gp and auto */
+    long objectives;    /* values of a trial; 0 is 1 */
+    bool larger[OBJECTIVES_MAX]; /* objective k > 0 is to be maximised */
+    int64_t min_length;          /* median: no trial is stopped before; pbt: a
+                                    generation; 0: chosen */
+    long population;             /* cmaes, pbt, nsga2; 0: chosen */
 };
 
 /* What a searcher needs beside the space: which keys of search_config. */
 enum search_need {
     NEED_MAX_TRIALS = 1 << 0,
     NEED_GRID_COUNT = 1 << 1, /* 'count' of each float and log parameter */
+    HAS_RUNGS = 1 << 2,       /* trials are trained in part at first */
+    HAS_REPORTS = 1 << 3,     /* trials are stopped by searcher_report() */
+    HAS_OBJECTIVES = 1 << 4,  /* takes several */
+    CAN_MAX_TRIALS = 1 << 5,  /* max_trials may be given */
+    IS_CUSTOM = 1 << 6,       /* the caller replaces each fresh point */
 };
 
 struct searcher_kind {
     const char *name;
     const char *help;
     int needs; /* of enum search_need */
-    const struct searcher_ops *ops;
+    const struct scheduler *scheduler;
+    const struct sampler *sampler;
 };
 
 /* All searchers, ended by a row whose name is NULL. */
@@ -84,7 +129,8 @@ extern const struct searcher_kind searcher_kinds[];
  *
  * Returns NULL if searcher_create() will take it, else a constant sentence
  * ("min is above max").  '*param' is then the index of the parameter that is
- * at fault, or -1 if the search_config is.
+ * at fault, -1 if the search_config is, or -1 - column if its constraint is,
+ * at that column (from 1).
  */
 const char *searcher_check (const struct search_config *config,
                             const struct param *params,
@@ -124,6 +170,8 @@ struct search_op {
     long trial;     /* 1, 2, ... in the order of creation */
     bool fresh;     /* the trial is new: the point says where it lies */
     int64_t length; /* train it to this total length */
+    long from;      /* begin with this trial's checkpoint of the length ... */
+    int64_t from_length; /* ... if from is not 0 (pbt) */
 };
 
 /* Ask what to do next; changes nothing.  On SEARCH_RUN 'op' is filled and,
@@ -151,10 +199,40 @@ int searcher_tell (struct searcher *s,
                    int64_t length,
                    double value);
 
+/* The same for several objectives: 'values' has one for each. */
+int searcher_tell_all (struct searcher *s,
+                       long trial,
+                       int64_t length,
+                       const double *values);
+
 /* The trial ended for good without a result (it failed too often): a bad
  * trial.
  */
 int searcher_exit (struct searcher *s, long trial);
+
+/* The trial's point makes no sense, as its trainer says: a bad trial that does
+ * not count, another one replaces it (for as many as max_trials).
+ */
+int searcher_reject (struct searcher *s, long trial);
+
+/* The metric at 'length' of a segment that goes on; lengths grow.  Methods
+ * that stop trials early (HAS_REPORTS) learn from it; for others it does
+ * nothing.
+ */
+int searcher_report (struct searcher *s,
+                     long trial,
+                     int64_t length,
+                     double value);
+
+/* Should the trial, which is being trained, stop now?  It is then told with
+ * the length that it has.
+ */
+bool searcher_stops (const struct searcher *s, long trial);
+
+/* The last segment of the trial took so many seconds (all of its GPUs at
+ * once).  For max_seconds and cost_aware.
+ */
+int searcher_spend (struct searcher *s, long trial, double seconds);
 
 /* Part of the work that is done, 0 to 1; never goes back, 1 at the end. */
 double searcher_progress (const struct searcher *s);

@@ -130,12 +130,6 @@ void sobol_point (const struct searcher *s, long trial, double *x)
         x[i] = space_at (dims + i, coordinate (dims + i, i, s->seed, trial));
 }
 
-static void sobol_plan (const struct request *request, struct plan *plan)
-{
-    plan_flat (plan, request->config, request->config->max_trials);
-}
-
-const struct searcher_ops searcher_sobol = {
-    .plan = sobol_plan,
+const struct sampler sample_sobol = {
     .point = sobol_point,
 };

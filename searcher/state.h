@@ -3,15 +3,17 @@
 #ifndef SEARCHER_STATE_H
 #define SEARCHER_STATE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "searcher/constraint.h"
 #include "searcher/ladder.h"
 #include "searcher/searcher.h"
 #include "searcher/space.h"
 
-enum { TRIALS_MAX = 10000000 };
+enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000 };
 
 enum trial_state {
     TRIAL_RUNNING, /* a segment of it is being trained */
@@ -22,15 +24,16 @@ enum trial_state {
 
 struct trial {
     uint8_t state;
-    uint8_t rung; /* it is trained to, or waits in */
-    uint8_t bracket;
+    uint8_t rung;  /* it is trained to, or waits in */
+    uint8_t stops; /* it is being trained but should not */
     uint8_t unused;
+    int32_t bracket;
 };
 
 /* Bytes of a result: its value, its trial and its rank. */
 enum { RESULT_SIZE = sizeof (double) + 2 * sizeof (int32_t) };
 
-/* The results at one length in one bracket.  Where they lie, see asha.c. */
+/* The results at one length in one bracket.  Where they lie, see rung.h. */
 struct rung {
     int64_t results;
     int64_t top; /* the best of them, whose share was promoted */
@@ -38,9 +41,10 @@ struct rung {
 
 /* A bracket is a search of its own that starts at the rung 'first'. */
 struct bracket {
-    int64_t trials; /* at most */
-    int64_t limit;  /* of trials at once */
-    int64_t created, running, due;
+    int64_t trials;   /* at most; a rejected one makes it one more */
+    int64_t capacity; /* what 'trials' was at the start */
+    int64_t limit;    /* of trials at once */
+    int64_t created, running, due, rejected;
     int64_t results; /* offset in the state */
     int32_t first;
     int32_t highest; /* rung that has a result, -1: none */
@@ -60,16 +64,19 @@ struct plan {
     int rungs;
     int64_t length[RUNGS_MAX];
     int brackets;
-    struct bracket bracket[RUNGS_MAX];
+    struct bracket *bracket; /* BRACKETS_MAX */
+    bool whole;              /* each trial goes through all rungs */
+    int64_t spare;           /* trials that may come beyond all brackets' */
 };
 
 /* One flat block: this, then the arrays at the offsets. */
 struct searcher {
     int64_t size;
     uint64_t seed;
-    int64_t kind; /* index in searcher_kinds */
-    int64_t smaller_is_better;
-    int64_t limit; /* of trials at once, 0: none */
+    int64_t kind;     /* index in searcher_kinds */
+    int64_t sampler;  /* the same: whose points they are */
+    int64_t limit;    /* of trials at once, 0: none */
+    int64_t capacity; /* trials there can be, rejected ones included */
     int64_t trials, created, running;
     int64_t due, due_head; /* ring of promoted trials, first come first out */
     int64_t n, rungs, brackets;
@@ -77,35 +84,74 @@ struct searcher {
     int64_t length[RUNGS_MAX];
     double work, work_open, work_planned; /* in units of length */
     double progress;
-    int64_t at_dims, at_brackets, at_trials, at_due;
-    int64_t at_points, at_values; /* 0: the method does not keep them */
+    int64_t top;                /* rung to which trials are promoted */
+    int64_t objectives, larger; /* bits of those that are to be maximised */
+    int64_t width;              /* values of a trial: one a rung or objective */
+    int64_t repeats, outer;     /* trials that are being trained with repeats */
+    int64_t min_length, population;
+    double spent, max_seconds;
+    int64_t cost_aware;
+    int64_t known, points; /* from before; to be tried first */
+    int64_t at_dims, at_when, at_constraint, at_brackets, at_trials, at_due;
+    int64_t at_points, at_values;   /* 0: the method does not keep them */
+    int64_t at_seconds;             /* of each trial, 0: not kept */
+    int64_t at_first;               /* points to be tried first */
+    int64_t at_schedule, at_sample; /* what else the method keeps */
+    int64_t at_repeats;
 };
 
-/* All but 'plan' and 'point' may be NULL. */
-struct searcher_ops {
+/* How far trials are trained, and in which order.  All but 'plan' may be NULL.
+ */
+struct scheduler {
     /* As searcher_check(), for the keys and parameters only this needs. */
     const char *(*check) (const struct request *request, int *param);
     /* Fill a zeroed plan. */
     void (*plan) (const struct request *request, struct plan *plan);
-    /* Add to the dims what the method needs. */
-    void (*prepare) (const struct request *request, struct dim *dims);
-    /* Points and full-length values of the trials are kept in the state. */
+    /* Brackets are filled one after another, not evenly. */
+    bool in_order;
+    /* The points are what they are: one that is rejected is not replaced. */
+    bool fixed;
+    /* Points and values of the trials are kept in the state. */
     bool keeps;
-    /* Write the point of a fresh trial. */
-    void (*point) (const struct searcher *s, long trial, double *x);
+    /* Bytes of a state of its own. */
+    int64_t (*room) (const struct request *request, const struct plan *plan);
+    void (*start) (struct searcher *s, const struct request *request);
     /* The segment that ended was below the top rung. */
-    void (*report) (struct searcher *s, long trial, double value);
+    void (*ended) (struct searcher *s, long trial, double value);
+    /* The metric on the way; true: the trial should stop. */
+    bool (*watch) (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   double value);
+    /* Fill in a fresh trial's 'from'; NULL or false: it has none. */
+    bool (*clone) (const struct searcher *s, struct search_op *op, double *x);
+    /* A fresh trial begins; false: it does not fit.  NULL: none has a 'from'.
+     */
+    bool (*begun) (struct searcher *s, const struct search_op *op);
 };
 
-extern const struct searcher_ops searcher_single;
-extern const struct searcher_ops searcher_grid;
-extern const struct searcher_ops searcher_random;
-extern const struct searcher_ops searcher_sobol;
-extern const struct searcher_ops searcher_lhs;
-extern const struct searcher_ops searcher_tpe;
-extern const struct searcher_ops searcher_gp;
-extern const struct searcher_ops searcher_asha;
-extern const struct searcher_ops searcher_adaptive_asha;
+/* Where points come from.  All but 'point' may be NULL. */
+struct sampler {
+    const char *(*check) (const struct request *request, int *param);
+    bool keeps;
+    int64_t (*room) (const struct request *request);
+    /* The state is complete, its own part zero. */
+    void (*start) (struct searcher *s);
+    /* Write the point of a fresh trial, for all parameters: those that are not
+     * active are masked by the caller.
+     */
+    void (*point) (const struct searcher *s, long trial, double *x);
+    /* A fully trained trial has a value. */
+    void (*learn) (struct searcher *s, long trial);
+};
+
+extern const struct scheduler schedule_single, schedule_grid, schedule_full,
+    schedule_asha, schedule_adaptive, schedule_halving, schedule_hyperband,
+    schedule_async_hyperband, schedule_pasha, schedule_stop, schedule_median,
+    schedule_population, schedule_auto;
+extern const struct sampler sample_middle, sample_grid, sample_random,
+    sample_sobol, sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2,
+    sample_auto;
 
 static inline void *searcher_at (const struct searcher *s, int64_t offset)
 {
@@ -128,18 +174,48 @@ static inline struct trial *searcher_trial (const struct searcher *s, long id)
     return (struct trial *)searcher_at (s, s->at_trials) + id - 1;
 }
 
-/* What is kept: the point of a trial, ... */
-static inline double *searcher_point (const struct searcher *s, long id)
+static inline const struct scheduler *
+searcher_schedule (const struct searcher *s)
 {
-    return (double *)searcher_at (s, s->at_points) + (id - 1) * s->n;
+    return searcher_kinds[s->kind].scheduler;
 }
 
-/* ... and its value, such that smaller is better: NaN while it is trained,
- * infinity if it is a bad trial.
- */
-static inline double *searcher_value (const struct searcher *s, long id)
+static inline const struct sampler *searcher_sampler (const struct searcher *s)
 {
-    return (double *)searcher_at (s, s->at_values) + id - 1;
+    return searcher_kinds[s->sampler].sampler;
+}
+
+/* What is kept: the point of a trial, ...  What is known from before has the
+ * ids 0, -1, ... 1 - s->known.
+ */
+static inline double *searcher_point (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_points) + (id - 1 + s->known) * s->n;
+}
+
+/* ... and its values, one a rung or one an objective, such that smaller is
+ * better: NaN if it is not there (yet), infinity if it is a bad trial.
+ */
+static inline double *searcher_values (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_values)
+           + (id - 1 + s->known) * s->width;
+}
+
+/* The value of a full training. */
+static inline double searcher_value (const struct searcher *s, long id)
+{
+    return searcher_values (s, id)[s->rungs - 1];
+}
+
+static inline long searcher_first (const struct searcher *s)
+{
+    return 1 - s->known;
+}
+
+static inline double *searcher_seconds (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_seconds) + id - 1;
 }
 
 /* Length of the segment that ends at a rung, of a trial that starts at 'first'
@@ -150,6 +226,31 @@ segment_length (const int64_t *length, int first, int rung)
     return length[rung] - (rung > first ? length[rung - 1] : 0);
 }
 
+/* The user's value of an objective, such that smaller is better. */
+static inline double
+searcher_objective (const struct searcher *s, int64_t k, double value)
+{
+    return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;
+}
+
+/* ---- kinds, checks, creation ---- */
+
+/* NULL if there is none of that name. */
+const struct searcher_kind *kind_find (const char *name);
+const struct sampler *kind_sampler (const struct search_config *config);
+
+/* As constraint_compile(), of the request's. */
+const char *search_compile (const struct request *request,
+                            struct constraint *c,
+                            int *column);
+
+/* A state without the points from before, of a request that was checked but
+ * for these.  NULL with errno ENOMEM.
+ */
+struct searcher *search_build (const struct request *request);
+
+/* ---- for schedulers ---- */
+
 /* A plan of 'trials' full trainings. */
 void plan_flat (struct plan *plan,
                 const struct search_config *config,
@@ -158,7 +259,48 @@ void plan_flat (struct plan *plan,
 /* Give a trial that is paused its next segment. */
 void searcher_promote (struct searcher *s, long trial);
 
+/* ---- events, without repeats: see searcher.h ---- */
+
+enum search_answer
+inner_ask (const struct searcher *s, struct search_op *op, double *x);
+int inner_begin (struct searcher *s,
+                 const struct search_op *op,
+                 const double *x);
+int inner_tell (struct searcher *s,
+                long trial,
+                int64_t length,
+                const double *values);
+int inner_exit (struct searcher *s, long trial, bool rejected);
+int inner_report (struct searcher *s, long trial, int64_t length, double value);
+int inner_spend (struct searcher *s, long trial, double seconds);
+
+/* ---- points ---- */
+
+/* Set what is not active to NaN. */
+void point_mask (const struct searcher *s, double *x);
+
+/* Is it a point of the space, masked as it should be? */
+bool point_fits (const struct searcher *s, const double *x);
+
+/* Is a masked point allowed by the constraint? */
+bool point_allowed (const struct searcher *s, const double *x);
+
+/* Is it the point of no trial so far? */
+bool point_is_new (const struct searcher *s, const double *x);
+
+/* The point of a fresh trial: one of those to be tried first, or the
+ * sampler's, masked.
+ */
+void point_propose (const struct searcher *s, long trial, double *x);
+
+/* Can one be found at random? */
+bool point_possible (const struct searcher *s);
+
+/* Points of samplers, not masked; a random one is allowed if at all possible.
+ */
 void random_point (const struct searcher *s, long trial, double *x);
 void sobol_point (const struct searcher *s, long trial, double *x);
+void tpe_point (const struct searcher *s, long trial, double *x);
+void nsga2_point (const struct searcher *s, long trial, double *x);
 
 #endif

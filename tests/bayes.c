@@ -57,7 +57,7 @@ static struct gp *learn (double *z, double *mean, double *deviation)
     *deviation = sqrt (*deviation);
     for (int i = 0; i < N; i++)
         y[i] = (y[i] - *mean) / *deviation;
-    assert_int_equal (gp_fit (gp, N, z, y), 0);
+    assert_int_equal (gp_fit (gp, N, z, y, NULL), 0);
     return gp;
 }
 
@@ -138,12 +138,12 @@ static void degenerate_data (void **state)
     double m, v;
 
     (void)state;
-    assert_int_equal (gp_fit (gp, 20, z, y), 0);
+    assert_int_equal (gp_fit (gp, 20, z, y, NULL), 0);
     gp_predict (gp, z, &m, &v);
     assert_true (isfinite (m) && v > 0);
     for (int i = 0; i < 20; i++)
         y[i] = i % 2 ? 1 : -1;
-    assert_int_equal (gp_fit (gp, 20, z, y), 0);
+    assert_int_equal (gp_fit (gp, 20, z, y, NULL), 0);
     gp_predict (gp, z, &m, &v);
     assert_true (fabs (m) < 0.1);
     gp_destroy (gp);

@@ -12,7 +12,9 @@ LOG_DRIVER = $(T_LOG_DRIVER)
 # searcher/
 if HAVE_CMOCKA
 searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
-	%D%/bayes.t %D%/model.t %D%/searcher.t
+	%D%/bayes.t %D%/model.t %D%/searcher.t %D%/constraint.t %D%/pareto.t %D%/cmaes.t \
+	%D%/tree.t %D%/values.t %D%/points.t %D%/halving.t %D%/stop.t \
+	%D%/population.t %D%/objectives.t %D%/events.t
 check_PROGRAMS += $(searcher_tests)
 TESTS += $(searcher_tests)
 sweep = %D%/sweep.h %D%/sweep.c %D%/params.h
@@ -23,6 +25,15 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_space_t_SOURCES = %D%/space.c $(sweep)
 %C%_space_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_space_t_LDADD = $(searcher_ldadd)
+%C%_constraint_t_SOURCES = %D%/constraint.c
+%C%_constraint_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_constraint_t_LDADD = $(searcher_ldadd)
+%C%_cmaes_t_SOURCES = %D%/cmaes.c
+%C%_cmaes_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_cmaes_t_LDADD = $(searcher_ldadd)
+%C%_pareto_t_SOURCES = %D%/pareto.c
+%C%_pareto_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_pareto_t_LDADD = $(searcher_ldadd)
 %C%_grid_t_SOURCES = %D%/grid.c $(sweep)
 %C%_grid_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_grid_t_LDADD = $(searcher_ldadd)
@@ -41,6 +52,30 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_searcher_t_SOURCES = %D%/searcher.c $(sweep)
 %C%_searcher_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_searcher_t_LDADD = $(searcher_ldadd)
+%C%_tree_t_SOURCES = %D%/tree.c $(sweep)
+%C%_tree_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_tree_t_LDADD = $(searcher_ldadd)
+%C%_values_t_SOURCES = %D%/values.c $(sweep)
+%C%_values_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_values_t_LDADD = $(searcher_ldadd)
+%C%_points_t_SOURCES = %D%/points.c $(sweep)
+%C%_points_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_points_t_LDADD = $(searcher_ldadd)
+%C%_halving_t_SOURCES = %D%/halving.c $(sweep)
+%C%_halving_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_halving_t_LDADD = $(searcher_ldadd)
+%C%_stop_t_SOURCES = %D%/stop.c $(sweep)
+%C%_stop_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_stop_t_LDADD = $(searcher_ldadd)
+%C%_population_t_SOURCES = %D%/population.c $(sweep)
+%C%_population_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_population_t_LDADD = $(searcher_ldadd)
+%C%_objectives_t_SOURCES = %D%/objectives.c $(sweep)
+%C%_objectives_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_objectives_t_LDADD = $(searcher_ldadd)
+%C%_events_t_SOURCES = %D%/events.c $(sweep)
+%C%_events_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_events_t_LDADD = $(searcher_ldadd)
 endif
 dist_check_SCRIPTS += %D%/pure.t
 EXTRA_PROGRAMS += %D%/bench/searcher
@@ -49,7 +84,12 @@ EXTRA_PROGRAMS += %D%/bench/searcher
 EXTRA_PROGRAMS += %D%/bench/decision
 %C%_bench_decision_SOURCES = %D%/bench/decision.c
 %C%_bench_decision_LDADD = searcher/libsearcher.la -lm
-CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT)
+EXTRA_PROGRAMS += %D%/bench/fidelity
+%C%_bench_fidelity_SOURCES = %D%/bench/fidelity.c
+%C%_bench_fidelity_LDADD = searcher/libsearcher.la -lm
+EXTRA_DIST += %D%/bench/curves.py
+CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT) \
+	%D%/bench/fidelity$(EXEEXT)
 
 # runtime/
 check_PROGRAMS += %D%/writer
@@ -89,10 +129,11 @@ endif
 dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/spank.t
 
 # launcher/
-EXTRA_DIST += %D%/lib.sh
-dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/local.t
+EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py
+dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
+	%D%/outcomes.t %D%/custom.t
 if HAVE_CMOCKA
-launcher_tests = %D%/log.t %D%/pattern.t
+launcher_tests = %D%/log.t %D%/pattern.t %D%/replay.t
 check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -103,6 +144,9 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_pattern_t_SOURCES = %D%/pattern.c
 %C%_pattern_t_CFLAGS = $(launcher_cflags)
 %C%_pattern_t_LDADD = $(launcher_ldadd)
+%C%_replay_t_SOURCES = %D%/replay.c %D%/folder.h
+%C%_replay_t_CFLAGS = $(launcher_cflags)
+%C%_replay_t_LDADD = $(launcher_ldadd)
 endif
 
 # contrib/

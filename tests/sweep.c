@@ -30,10 +30,23 @@ void sweep_apply (struct searcher *s, const struct event *e)
         break;
     case EVENT_TELL:
         assert_int_equal (
-            searcher_tell (s, e->op.trial, e->op.length, e->value), 0);
+            e->objectives > 1
+                ? searcher_tell_all (s, e->op.trial, e->op.length, e->values)
+                : searcher_tell (s, e->op.trial, e->op.length, e->value),
+            0);
         break;
     case EVENT_EXIT:
         assert_int_equal (searcher_exit (s, e->op.trial), 0);
+        break;
+    case EVENT_REJECT:
+        assert_int_equal (searcher_reject (s, e->op.trial), 0);
+        break;
+    case EVENT_REPORT:
+        assert_int_equal (
+            searcher_report (s, e->op.trial, e->op.length, e->value), 0);
+        break;
+    case EVENT_SPEND:
+        assert_int_equal (searcher_spend (s, e->op.trial, e->value), 0);
         break;
     }
 }
@@ -81,6 +94,10 @@ static void add_trial (struct sweep *w, const struct event *e)
     w->length = grow (w->length, i, sizeof (*w->length));
     w->first = grow (w->first, i, sizeof (*w->first));
     w->x = grow (w->x, i, sizeof (*w->x));
+    w->at = grow (w->at, i, sizeof (*w->at));
+    w->begun = grow (w->begun, i, sizeof (*w->begun));
+    w->at[i] = 0;
+    w->begun[i] = e->op;
     w->segments[i] = 0;
     w->first[i] = e->op.length;
     memcpy (w->x[i], e->x, sizeof (e->x));
@@ -113,20 +130,64 @@ static bool begin_one (struct sweep *w)
     return true;
 }
 
+static void spend (struct sweep *w, long trial)
+{
+    struct event e = { .what = EVENT_SPEND, .op = { .trial = trial } };
+
+    e.value = w->seconds (w, trial);
+    apply (w, &e);
+}
+
+/* Go on to the next report, or to the end.  Does the trial end here? */
+static bool goes_on (struct sweep *w, struct search_op *op)
+{
+    struct event e = { .what = EVENT_REPORT, .op = *op };
+
+    if (!w->report)
+        return false;
+    e.op.length = w->at[op->trial] + w->report;
+    if (e.op.length >= op->length)
+        return false;
+    w->at[op->trial] = e.op.length;
+    e.value = w->metric (w, op->trial, e.op.length);
+    apply (w, &e);
+    if (!searcher_stops (w->s, op->trial))
+        return true;
+    op->length = w->length[op->trial] = e.op.length;
+    return false;
+}
+
+/* How the segment ends. */
+static void set_end (struct sweep *w, struct event *e)
+{
+    int segment = w->segments[e->op.trial];
+
+    if (w->rejects && w->rejects (w, e->op.trial, segment))
+        e->what = EVENT_REJECT;
+    else if (w->fails && w->fails (w, e->op.trial, segment))
+        e->what = EVENT_EXIT;
+    else if (w->config.objectives > 1) {
+        e->objectives = w->config.objectives;
+        w->metrics (w, e->op.trial, e->values);
+    } else
+        e->value = w->metric (w, e->op.trial, e->op.length);
+}
+
 static void end_one (struct sweep *w)
 {
     long i = w->shuffle ? sweep_random (&w->shuffle, w->n_running) : 0;
     struct event e = { .what = EVENT_TELL, .op = w->running[i] };
 
+    if (goes_on (w, &e.op))
+        return;
     memmove (w->running + i,
              w->running + i + 1,
              (w->n_running - i - 1) * sizeof (*w->running));
     w->n_running--;
-    if (w->fails && w->fails (w, e.op.trial, w->segments[e.op.trial]))
-        e.what = EVENT_EXIT;
-    else
-        e.value = w->metric (w, e.op.trial, e.op.length);
+    set_end (w, &e);
     apply (w, &e);
+    if (w->seconds)
+        spend (w, e.op.trial);
 }
 
 void sweep_run (struct sweep *w)
@@ -152,6 +213,8 @@ void sweep_free (struct sweep *w)
     free (w->segments);
     free (w->length);
     free (w->first);
+    free (w->at);
+    free (w->begun);
     free (w->x);
     free (w->events);
     free (w->running);

@@ -5,13 +5,22 @@
 
 #include "searcher/searcher.h"
 
-enum sweep_event { EVENT_BEGIN, EVENT_TELL, EVENT_EXIT };
+enum sweep_event {
+    EVENT_BEGIN,
+    EVENT_TELL,
+    EVENT_EXIT,
+    EVENT_REJECT,
+    EVENT_REPORT,
+    EVENT_SPEND, /* the value are the seconds */
+};
 
 struct event {
     enum sweep_event what;
     struct search_op op;
     double value;
     double x[8];
+    int objectives;                /* above 1: told are ... */
+    double values[OBJECTIVES_MAX]; /* ... these */
 };
 
 struct sweep {
@@ -20,7 +29,12 @@ struct sweep {
     const struct param *params;
     size_t n;
     double (*metric) (const struct sweep *w, long trial, int64_t length);
+    /* of several objectives; config.objectives says how many */
+    void (*metrics) (const struct sweep *w, long trial, double *values);
     bool (*fails) (const struct sweep *w, long trial, int segment);
+    bool (*rejects) (const struct sweep *w, long trial, int segment);
+    double (*seconds) (const struct sweep *w, long trial);
+    int64_t report;       /* a trial reports the metric every so much */
     const double *values; /* for metric() */
     long workers;         /* 0: as many as the searcher wants */
     uint64_t shuffle;     /* segments end in random order, 0: as begun */
@@ -29,10 +43,12 @@ struct sweep {
     /* found */
     struct searcher *s;
     long trials;
-    int *segments;   /* of each trial, from 1, ended or not */
-    int64_t *length; /* trained, failed segments included */
-    int64_t *first;  /* length of the first segment */
-    double (*x)[8];  /* points */
+    int *segments;           /* of each trial, from 1, ended or not */
+    int64_t *length;         /* trained, failed segments included */
+    int64_t *first;          /* length of the first segment */
+    int64_t *at;             /* last report */
+    struct search_op *begun; /* how a trial was created */
+    double (*x)[8];          /* points */
     struct event *events;
     size_t n_events;
     struct search_op *running;

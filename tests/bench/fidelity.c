@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regret of a searcher that trains in part, on a table of learning curves:
+ *     python3 tests/bench/curves.py teacher teacher.csv
+ *     make tests/bench/fidelity
+ *     tests/bench/fidelity teacher.csv 4 20 0 9 auto
+ * with 4 workers, for the time of 20 full trainings, seeds 0 to 9.  It prints
+ * for each seed the area under the curve of normalised regret over time (mean
+ * of ten points) and the regret at the end, then their means.  The clock is
+ * simulated as in bench/hpo/bench_mf.py, whose tables it reads: configuration,
+ * 7 hyperparameters, final value, seconds an epoch, any, values by epoch.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "searcher/searcher.h"
+
+enum { PARAMS = 7, ROWS_MAX = 4000, VALUES_MAX = 64, EPOCHS_MAX = 512 };
+enum { WORKERS_MAX = 64, TRIALS = 100000, POINTS = 10 };
+
+static const double fractions[POINTS] = { .05, .1, .15, .2, .3,
+                                          .4,  .5, .6,  .8, 1 };
+
+struct table {
+    int rows, epochs;
+    double params[ROWS_MAX][PARAMS];
+    double seconds[ROWS_MAX];
+    double curve[ROWS_MAX][EPOCHS_MAX];
+    double values[PARAMS][VALUES_MAX];
+    int nvalues[PARAMS];
+    int *row_at; /* of a point of the grid, -1: none */
+    double best, median, full;
+};
+
+struct run {
+    const struct table *t;
+    struct searcher *s;
+    int row[2 * TRIALS + 1], epoch[2 * TRIALS + 1];
+    struct {
+        bool busy;
+        double due;
+        long trial;
+        int64_t length;
+    } worker[WORKERS_MAX];
+    int workers;
+    double now, best, reached[POINTS];
+    int point;
+    unsigned long long random;
+};
+
+static void fail (const char *what)
+{
+    fprintf (stderr, "fidelity: %s\n", what);
+    exit (1);
+}
+
+static int ascending (const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* ---- the table ---- */
+
+static void read_row (struct table *t, char *line)
+{
+    double field[EPOCHS_MAX + 10];
+    int n = 0;
+
+    for (char *c = strtok (line, ","); c && n < EPOCHS_MAX + 10;
+         c = strtok (NULL, ","))
+        field[n++] = strtod (c, NULL);
+    if (n < 11 || (t->epochs && n != t->epochs + 10) || t->rows == ROWS_MAX)
+        return;
+    t->epochs = n - 10;
+    memcpy (t->params[t->rows], field + 1, sizeof (t->params[0]));
+    t->seconds[t->rows] = field[8];
+    memcpy (t->curve[t->rows], field + 10, (size_t)t->epochs * sizeof (double));
+    t->rows++;
+}
+
+static int place_of (const struct table *t, int param, double value)
+{
+    int i = 0;
+
+    while (i < t->nvalues[param] && t->values[param][i] != value)
+        i++;
+    return i;
+}
+
+static void index_rows (struct table *t)
+{
+    size_t size = 1;
+
+    for (int k = 0; k < PARAMS; k++) {
+        for (int i = 0; i < t->rows; i++) {
+            int at = place_of (t, k, t->params[i][k]);
+            if (at == VALUES_MAX)
+                fail ("a parameter has too many values");
+            if (at == t->nvalues[k])
+                t->values[k][t->nvalues[k]++] = t->params[i][k];
+        }
+        qsort (t->values[k], (size_t)t->nvalues[k], sizeof (double), ascending);
+        size *= (size_t)t->nvalues[k];
+    }
+    if (!(t->row_at = malloc (size * sizeof (int))))
+        fail ("out of memory");
+    memset (t->row_at, -1, size * sizeof (int));
+    for (int i = 0; i < t->rows; i++) {
+        size_t at = 0;
+        for (int k = 0; k < PARAMS; k++)
+            at = at * (size_t)t->nvalues[k]
+                 + (size_t)place_of (t, k, t->params[i][k]);
+        t->row_at[at] = i;
+    }
+}
+
+static void summarise (struct table *t)
+{
+    static double best[ROWS_MAX];
+    double seconds = 0;
+
+    for (int i = 0; i < t->rows; i++) {
+        best[i] = INFINITY;
+        for (int e = 0; e < t->epochs; e++)
+            best[i] = fmin (best[i], t->curve[i][e]);
+        seconds += t->seconds[i];
+    }
+    qsort (best, (size_t)t->rows, sizeof (double), ascending);
+    t->best = best[0];
+    t->median = (best[t->rows / 2] + best[(t->rows - 1) / 2]) / 2;
+    t->full = seconds / t->rows * t->epochs;
+}
+
+static struct table *read_table (const char *path)
+{
+    static char line[1 << 16];
+    struct table *t = calloc (1, sizeof (*t));
+    FILE *f = fopen (path, "r");
+
+    if (!t || !f || !fgets (line, sizeof (line), f))
+        fail ("cannot read the table");
+    while (fgets (line, sizeof (line), f))
+        read_row (t, line);
+    fclose (f);
+    if (t->rows < 2)
+        fail ("the table is empty");
+    index_rows (t);
+    summarise (t);
+    return t;
+}
+
+/* ---- a run ---- */
+
+static double epoch_time (struct run *r, long trial)
+{
+    r->random = r->random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return r->t->seconds[r->row[trial]]
+           * (0.95 + 0.1 * (double)(r->random >> 11) * 0x1p-53);
+}
+
+static void place (struct run *r, long trial, const double *x)
+{
+    size_t at = 0;
+
+    for (int k = 0; k < PARAMS; k++)
+        at = at * (size_t)r->t->nvalues[k] + (size_t)x[k];
+    if ((r->row[trial] = r->t->row_at[at]) < 0)
+        fail ("the table is no full grid");
+    r->epoch[trial] = 0;
+}
+
+static bool begin (struct run *r, int i)
+{
+    struct search_op op;
+    double x[PARAMS];
+
+    if (searcher_ask (r->s, &op, x) != SEARCH_RUN)
+        return false;
+    if (searcher_begin (r->s, &op, x) < 0)
+        fail ("a trial cannot begin");
+    if (op.fresh)
+        place (r, op.trial, x);
+    r->worker[i].busy = true;
+    r->worker[i].trial = op.trial;
+    r->worker[i].length = op.length;
+    r->worker[i].due = r->now + epoch_time (r, op.trial);
+    return true;
+}
+
+static void end_epoch (struct run *r, int i)
+{
+    long trial = r->worker[i].trial;
+    double value = r->t->curve[r->row[trial]][r->epoch[trial]++];
+    int64_t length = r->epoch[trial];
+
+    r->best = fmin (r->best, value);
+    searcher_report (r->s, trial, length, value);
+    if (length < r->worker[i].length && !searcher_stops (r->s, trial)) {
+        r->worker[i].due = r->now + epoch_time (r, trial);
+        return;
+    }
+    if (searcher_tell (r->s, trial, length, value) < 0)
+        fail ("a result is refused");
+    r->worker[i].busy = false;
+}
+
+static int next_worker (const struct run *r)
+{
+    int first = -1;
+
+    for (int i = 0; i < r->workers; i++)
+        if (r->worker[i].busy
+            && (first < 0 || r->worker[i].due < r->worker[first].due))
+            first = i;
+    return first;
+}
+
+static void note (struct run *r, double until, double end)
+{
+    for (; r->point < POINTS && until > fractions[r->point] * end; r->point++)
+        r->reached[r->point] = isfinite (r->best) ? r->best : 2 * r->t->median;
+}
+
+static void simulate (struct run *r, double end)
+{
+    for (;;) {
+        int i;
+        for (i = 0; i < r->workers; i++)
+            if (!r->worker[i].busy && !begin (r, i))
+                break;
+        if ((i = next_worker (r)) < 0 || r->worker[i].due > end)
+            break;
+        r->now = r->worker[i].due;
+        note (r, r->now, end);
+        end_epoch (r, i);
+    }
+    note (r, INFINITY, end);
+}
+
+static struct searcher *
+create (const struct table *t, const char *name, uint64_t seed)
+{
+    static const char *const names[PARAMS] = { "lr",     "batch",    "hidden",
+                                               "layers", "momentum", "wd",
+                                               "gamma" };
+    const struct search_config config = { .name = name,
+                                          .seed = seed,
+                                          .max_trials = TRIALS,
+                                          .max_length = t->epochs,
+                                          .smaller_is_better = true,
+                                          .divisor = 3,
+                                          .max_rungs = 32 };
+    struct param params[PARAMS];
+    struct searcher *s;
+
+    for (int k = 0; k < PARAMS; k++)
+        params[k] = (struct param){ .name = names[k],
+                                    .type = PARAM_INT,
+                                    .max = t->nvalues[k] - 1 };
+    if (!(s = searcher_create (&config, params, PARAMS)))
+        fail ("cannot create the searcher");
+    return s;
+}
+
+static void measure (const struct table *t,
+                     char **argv,
+                     uint64_t seed,
+                     double *area,
+                     double *last)
+{
+    struct run *r = calloc (1, sizeof (*r));
+
+    if (!r)
+        fail ("out of memory");
+    r->t = t;
+    r->best = INFINITY;
+    r->random = seed * 77777 + 5;
+    r->workers = atoi (argv[2]);
+    r->s = create (t, argv[6], seed);
+    simulate (r, strtod (argv[3], NULL) * t->full / r->workers);
+    *area = 0;
+    for (int i = 0; i < POINTS; i++)
+        *area += (r->reached[i] - t->best) / (t->median - t->best) / POINTS;
+    *last = (r->reached[POINTS - 1] - t->best) / (t->median - t->best);
+    printf (
+        "seed %lu: area %.4f end %.4f\n", (unsigned long)seed, *area, *last);
+    searcher_destroy (r->s);
+    free (r);
+}
+
+int main (int argc, char **argv)
+{
+    double area = 0, last = 0, n = 0;
+    struct table *t;
+
+    if (argc != 7 || atoi (argv[2]) < 1 || atoi (argv[2]) > WORKERS_MAX)
+        fail ("usage: fidelity TABLE WORKERS BUDGET FIRST LAST SEARCHER");
+    t = read_table (argv[1]);
+    for (long seed = atol (argv[4]); seed <= atol (argv[5]); seed++, n++) {
+        double a, b;
+        measure (t, argv, (uint64_t)seed, &a, &b);
+        area += a;
+        last += b;
+    }
+    printf ("mean: area %.4f end %.4f\n", area / n, last / n);
+    free (t->row_at);
+    free (t);
+    return 0;
+}
