@@ -6,7 +6,7 @@ EXTRA_DIST += %D%/examples/torch/train.py
 # contrib/examples/digits: also built here, for the tests
 digits = %D%/examples/digits
 EXTRA_DIST += $(digits)/DATA.md $(digits)/asha.conf $(digits)/digits.csv.gz \
-	$(digits)/digits.py $(digits)/python.conf
+	$(digits)/digits.py $(digits)/pbt.conf $(digits)/python.conf
 noinst_PROGRAMS += %D%/examples/digits/digits
 %C%_examples_digits_digits_SOURCES = \
 	%D%/examples/digits/digits.c \

@@ -8,7 +8,7 @@
 #include "launcher/pattern.h"
 #include "launcher/private.h"
 
-static int line_of (config_t *cf, const char *path)
+int line_of (config_t *cf, const char *path)
 {
     const config_setting_t *s = config_lookup (cf, path);
 
@@ -48,105 +48,6 @@ check_name (const struct experiment *e, config_t *cf, struct problems *p)
                          line_of (cf, "name"),
                          "'name' must be 1 to 100 letters, digits, '.', '_' "
                          "or '-', and not begin with '.' or '-'");
-}
-
-static const struct searcher_kind *find_searcher (const char *name)
-{
-    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
-        if (!strcmp (k->name, name))
-            return k;
-    return NULL;
-}
-
-static int check_searcher_name (const struct experiment *e,
-                                config_t *cf,
-                                struct problems *p)
-{
-    const char *names[32] = { 0 };
-    const char *meant;
-    size_t n = 0;
-
-    if (!e->searcher_name || find_searcher (e->searcher_name))
-        return e->searcher_name ? 0 : -1;
-    for (const struct searcher_kind *k = searcher_kinds; k->name && n < 31; k++)
-        names[n++] = k->name;
-    meant = nearest_word (e->searcher_name, names);
-    problem (p,
-             "%s:%d: unknown searcher \"%s\"%s%s%s",
-             e->file,
-             line_of (cf, "searcher.name"),
-             e->searcher_name,
-             meant ? "; did you mean \"" : "",
-             meant ? meant : "",
-             meant ? "\"?" : "; see dl-experiment(5)");
-    return -1;
-}
-
-static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
-{
-    static const char *const modes[] = {
-        "aggressive", "standard", "conservative", NULL
-    };
-
-    for (int i = 0; modes[i]; i++)
-        if (!strcmp (modes[i], e->mode)) {
-            e->search.mode = (enum search_mode)i;
-            return 0;
-        }
-    setting_problem (p,
-                     e,
-                     line_of (cf, "searcher.mode"),
-                     "'searcher.mode' must be \"aggressive\", \"standard\" or "
-                     "\"conservative\"");
-    return -1;
-}
-
-static int line_of_param (const struct experiment *e, int dim)
-{
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim == dim)
-            return e->hparams[i].line;
-    return 0;
-}
-
-static void
-check_search (struct experiment *e, config_t *cf, struct problems *p)
-{
-    const char *why;
-    int dim = -1;
-
-    e->search.name = e->searcher_name;
-    e->search.seed = (uint64_t)e->seed;
-    if (find_searcher (e->searcher_name)->needs & NEED_MAX_TRIALS
-        && e->search.max_trials == 0) {
-        problem (p,
-                 "%s:%d: searcher \"%s\" needs 'searcher.max_trials'",
-                 e->file,
-                 line_of (cf, "searcher"),
-                 e->searcher_name);
-        return;
-    }
-    why = searcher_check (&e->search, e->params, e->nparams, &dim);
-    if (why && dim >= 0)
-        problem (p,
-                 "%s:%d: hyperparameter '%s': %s",
-                 e->file,
-                 line_of_param (e, dim),
-                 e->params[dim].name,
-                 why);
-    else if (why)
-        problem (
-            p, "%s:%d: searcher: %s", e->file, line_of (cf, "searcher"), why);
-}
-
-static void
-check_metric (const struct experiment *e, config_t *cf, struct problems *p)
-{
-    if (e->metric && (!*e->metric || strlen (e->metric) > 63))
-        setting_problem (p,
-                         e,
-                         line_of (cf, "searcher.metric"),
-                         "'searcher.metric' must be 1 to 63 bytes long");
 }
 
 static void check_placeholders (const struct experiment *e,
@@ -243,15 +144,10 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
 {
     check_required (e, cf, p);
     check_name (e, cf, p);
-    check_metric (e, cf, p);
     check_entrypoint (e, cf, p);
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
-    if (check_searcher_name (e, cf, p) < 0 || read_mode (e, cf, p) < 0)
-        return;
-    /* a space that was not read whole would only give further, wrong lines */
-    if (p->count == 0)
-        check_search (e, cf, p);
+    search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);
 }

@@ -17,6 +17,7 @@
 /* clang-format off */
 const struct cmd cmd_table[] = {
     { "run",    "FILE",                 "run the experiment that FILE describes",            CMD_RUN,    1, 1,  cmd_run },
+    { "preview", "FILE",                "say what the experiment that FILE describes will cost", CMD_PREVIEW, 1, 1, cmd_preview },
     { "ls",     "",                     "list experiments",                                  CMD_LS,     0, 0,  cmd_ls },
     { "show",   "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",         CMD_SHOW,   0, 2,  cmd_show },
     { "logs",   "[EXPERIMENT] TRIAL",   "print a trial's output",                            CMD_LOGS,   1, 2,  cmd_logs },
@@ -35,7 +36,8 @@ const struct opt opt_table[] = {
     { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_RUN | CMD_RESUME },
     { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_RUN | CMD_RESUME },
     { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_INT,    AT (trials),  CMD_SHOW },
-    { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW },
+    { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW | CMD_PREVIEW },
+    { "seconds", "S",   NULL,     "one unit of length of one trial takes S seconds",     OPT_REAL,   AT (seconds), CMD_PREVIEW },
     { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
     { "step",    "N",   NULL,     "the metrics are those of step N (default: one further)", OPT_INT, AT (step),    CMD_LOG },
     { "searcher", "NAME", NULL,     "search with NAME, whatever the first line says",      OPT_STRING, AT (searcher), CMD_SEARCH },
@@ -157,10 +159,25 @@ void complete (int argc, char **argv)
 
 /* ---- parsing ---- */
 
+static int set_number (const struct opt *o, const char *arg, void *at)
+{
+    double v;
+    char *end;
+
+    errno = 0;
+    if (o->type == OPT_REAL)
+        *(double *)at = v = strtod (arg, &end);
+    else
+        v = (double)(*(int64_t *)at = strtoll (arg, &end, 10));
+    if (end != arg && !*end && errno == 0 && v >= 0 && v < 1e18)
+        return 0;
+    complain ("--%s: '%s' is not a number", o->name, arg);
+    return -1;
+}
+
 static int set_opt (const struct opt *o, const char *arg, struct settings *st)
 {
     void *at = (char *)st + o->offset;
-    char *end;
 
     switch (o->type) {
     case OPT_FLAG:
@@ -171,12 +188,8 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
         *(char **)at = strdup (arg);
         return 0;
     case OPT_INT:
-        errno = 0;
-        *(int64_t *)at = strtoll (arg, &end, 10);
-        if (end != arg && !*end && errno == 0 && *(int64_t *)at >= 0)
-            return 0;
-        complain ("--%s: '%s' is not a number", o->name, arg);
-        return -1;
+    case OPT_REAL:
+        return set_number (o, arg, at);
     }
     return -1;
 }

@@ -42,6 +42,7 @@ struct settings {
     int64_t attempt; /* 0: the last */
     int64_t step;    /* -1: not given */
     int64_t trials;  /* rows of a table, 0: all */
+    double seconds;  /* for one unit of length, 0: unknown */
     char **args;     /* what is no option, NULL-ended */
     int nargs;
 };
@@ -56,10 +57,11 @@ enum cmd_bit {
     CMD_LOG = 1 << 6,
     CMD_WORKER = 1 << 7,
     CMD_SEARCH = 1 << 8,
+    CMD_PREVIEW = 1 << 9,
     CMD_SWEEPS = CMD_RUN | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP | CMD_RESUME,
 };
 
-enum opt_type { OPT_STRING, OPT_INT, OPT_FLAG };
+enum opt_type { OPT_STRING, OPT_INT, OPT_REAL, OPT_FLAG };
 
 /* The only list of options: getopt, the environment, --help and completion
  * are made from it, and tests/options.t compares dl(1) with it.
@@ -126,8 +128,15 @@ int each_experiment (const char *root,
                      int (*f) (const char *dir, void *arg),
                      void *arg);
 
+/* Read an experiment file, and the earlier experiment that it names.  On
+ * failure says so and returns an exit status, else 0.
+ */
+int read_experiment (const char *path, struct experiment **e);
+
 /* ---- views ---- */
 
+/* What the search will cost; 'seconds' for a unit of length, 0: unknown. */
+void print_preview (const struct experiment *e, double seconds);
 /* Print the table of trials, the best first: 'max' rows, 0: all. */
 int print_trials (const struct sweep *s, long max, bool json);
 /* "name=value name=value" of a trial; the caller frees it. */
@@ -172,6 +181,7 @@ int follow (struct sweep *s, struct executor *x);
 
 /* ---- subcommands, a file each ---- */
 int cmd_run (const struct settings *st);
+int cmd_preview (const struct settings *st);
 int cmd_ls (const struct settings *st);
 int cmd_show (const struct settings *st);
 int cmd_logs (const struct settings *st);

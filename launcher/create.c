@@ -86,6 +86,8 @@ static int first_entry (const struct experiment *e,
     json_object_set_new (event, "dir", json_string (e->dir));
     json_object_set_new (
         event, "seed", json_integer (e->seed < 0 ? random_seed () : e->seed));
+    if (e->search.nknown > 0)
+        json_object_set_new (event, "known", known_json (e));
     json_array_append_new (events, event);
     snprintf (path, sizeof (path), "%s/log", dir);
     if ((log = log_create (path, err)))

@@ -175,6 +175,29 @@ static void set_string (struct experiment *e,
     *text = strdup (config_setting_get_string (s));
 }
 
+static void set_bools (struct experiment *e,
+                       const struct key *k,
+                       const config_setting_t *s,
+                       struct problems *p)
+{
+    int n = is_list (s) ? config_setting_length (s) : 1;
+    struct bools *list = at (e, k);
+
+    list->n = 0;
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *item =
+            is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
+        if (config_setting_type (item) != CONFIG_TYPE_BOOL) {
+            wrong_type (
+                p, e, item, k->path, "true or false, or a list of these");
+            return;
+        }
+        if (list->n < OBJECTIVES_MAX)
+            list->value[list->n] = config_setting_get_bool (item);
+        list->n++;
+    }
+}
+
 static void set_value (struct experiment *e,
                        const struct key *k,
                        const config_setting_t *s,
@@ -190,6 +213,11 @@ static void set_value (struct experiment *e,
             wrong_type (p, e, s, k->path, "true or false");
         else
             *(bool *)at (e, k) = config_setting_get_bool (s);
+        return;
+    case KEY_BOOLS:
+        set_bools (e, k, s, p);
+        return;
+    case KEY_POINTS:
         return;
     case KEY_LIST:
         set_list (e, k, s, p);
@@ -219,11 +247,16 @@ static void set_default (struct experiment *e, const struct key *k)
     case KEY_BOOL:
         *(bool *)at (e, k) = !strcmp (k->byname, "true");
         break;
+    case KEY_BOOLS:
+        *(struct bools *)at (e, k) =
+            (struct bools){ 1, { !strcmp (k->byname, "true") } };
+        break;
     case KEY_STRING:
     case KEY_TEXT:
         *(char **)at (e, k) = strdup (k->byname);
         break;
     case KEY_LIST:
+    case KEY_POINTS:
         break;
     }
 }
@@ -317,8 +350,7 @@ static void read_group (struct experiment *e,
                         struct problems *p)
 {
     for (int i = 0; i < config_setting_length (group); i++) {
-        const config_setting_t *s =
-            config_setting_get_elem (group, (unsigned)i);
+        config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
         const struct key *k;
         char path[256];
 
@@ -439,12 +471,10 @@ void experiment_destroy (struct experiment *e)
             strings_free (*(char ***)at (e, k));
     strings_free (e->argv);
     strings_free (e->variables);
-    for (size_t i = 0; i < e->nhparams; i++) {
-        free (e->hparams[i].path);
-        json_decref (e->hparams[i].values);
-    }
-    free (e->hparams);
-    free (e->params);
+    space_free (e);
+    free (e->constraint);
+    free (e->points);
+    known_free (e);
     free (e->file);
     free (e->dir);
     free (e);

@@ -19,6 +19,15 @@ struct hparam {
     int dim;        /* index in params, -1: constant */
     json_t *values; /* categorical: array; constant: the value; else NULL */
     int line;       /* in the file */
+    char **labels;  /* categorical: texts of the choices, NULL-ended */
+    double *when_values; /* of its param */
+    double preset;       /* its default, NaN: none */
+};
+
+/* One or several booleans, as they stand in the file. */
+struct bools {
+    int n;
+    bool value[OBJECTIVES_MAX];
 };
 
 struct experiment {
@@ -33,8 +42,22 @@ struct experiment {
 
     struct search_config search;
     char *searcher_name;
+    char *sampler;
     char *mode;
-    char *metric;
+    char *metric;   /* the first of ... */
+    char **metrics; /* ... all, NULL-ended */
+    size_t nmetrics;
+    struct bools smaller;
+    char **constraints;
+    char *constraint; /* all of them in one */
+    double *points;   /* the rows of search.points */
+    char *warm_start; /* folder, relative to 'dir', of which ... */
+    int warm_line;
+    struct search_known *known; /* ... search.known comes */
+    double *known_numbers;
+    char *command;        /* of the searcher "custom" */
+    double max_hours;     /* from the creation to the stop, 0: no limit */
+    double max_gpu_hours; /* 0: no limit */
 
     struct hparam *hparams; /* sorted by path */
     size_t nhparams;
@@ -60,11 +83,18 @@ struct experiment {
 
 /* ---- the keys ---- */
 
-enum key_type { KEY_STRING, KEY_INT, KEY_FLOAT, KEY_BOOL, KEY_LIST, KEY_TEXT };
+enum key_type {
+    KEY_STRING,
+    KEY_INT,
+    KEY_FLOAT,
+    KEY_BOOL,
+    KEY_BOOLS,  /* a boolean or a list of them */
+    KEY_LIST,   /* a string or a list of strings */
+    KEY_TEXT,   /* a string that is kept as a shell command, or a list of
+                   arguments */
+    KEY_POINTS, /* a list of groups; read when the space is known */
+};
 
-/* KEY_LIST: a string or a list of strings; KEY_TEXT: a string that is kept as
- * a shell command, or a list of arguments.
- */
 struct key {
     const char *path; /* "searcher.metric" */
     enum key_type type;
@@ -104,18 +134,37 @@ void experiment_destroy (struct experiment *e);
 /* Number of trials that the search may make, 0 if unknown. */
 long experiment_trials (const struct experiment *e);
 
+/* ---- an earlier experiment ---- */
+
+/* Read the finished trials of the experiment 'warm_start' whose points lie in
+ * this space into search.known; does nothing without it.  experiment_read()
+ * does not, because the other folder need not stay: the first log entry has a
+ * copy.  Returns -1 after a problem.
+ */
+int warm_start (struct experiment *e, struct problems *p);
+
+/* search.known for that log entry, and back.  NULL if there is none. */
+json_t *known_json (const struct experiment *e);
+int known_read (struct experiment *e, const json_t *known);
+
 /* ---- points ---- */
 
-/* The hyperparameters at point 'x' as a (nested) JSON object. */
+/* The hyperparameters at point 'x' as a (nested) JSON object, without those
+ * that are not active there.
+ */
 json_t *hparams_json (const struct experiment *e, const double *x);
+
+/* The value of the hyperparameter 'path' in such an object; NULL if none. */
+const json_t *hparams_value (const json_t *hparams, const char *path);
 
 /* The value of the hyperparameter 'path' in such an object as text: strings
  * bare, all else as JSON.  The caller frees it; NULL if there is none.
  */
 char *hparams_text (const json_t *hparams, const char *path);
 
-/* Replace each {name} in 'text' by the hyperparameter of that name, or by one
- * of {length} {trial} {seed} {attempt_dir}.  'quote' for the shell.
+/* Replace each {name} in 'text' by the hyperparameter of that name (by nothing
+ * if it is not active), or by one of {length} {trial} {repeat} {seed}
+ * {attempt_dir}.  'quote' for the shell.
  */
 char *hparams_expand (const char *text,
                       const json_t *hparams,

@@ -14,7 +14,7 @@
 #include "launcher/peer.h"
 #include "launcher/trainer.h"
 
-enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10 };
+enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
 
 static const long look_every = 300 * 1000 * 1000; /* ns */
 
@@ -195,15 +195,19 @@ static void say_changes (struct view *v)
                     i + 1,
                     t->fails,
                     t->why ? t->why : "");
-        if (t->length != v->lengths[i])
+        if (t->state == TRIAL_REJECTED && v->lengths[i] != REJECTED)
+            printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
+        else if (t->length != v->lengths[i] && v->lengths[i] != REJECTED)
             printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
                     elapsed,
                     i + 1,
                     (long long)t->length,
                     s->exp->metric,
                     t->metric,
-                    i + 1 == s->best ? "  best" : "");
-        v->lengths[i] = t->length;
+                    t->stopped         ? "  stopped early"
+                    : i + 1 == s->best ? "  best"
+                                       : "");
+        v->lengths[i] = t->state == TRIAL_REJECTED ? REJECTED : t->length;
         v->fails[i] = t->fails;
     }
     fflush (stdout);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point of the space as JSON, as variables and in a command line. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/experiment.h"
 
-static const char *const builtins[] = {
-    "length", "trial", "seed", "attempt_dir", NULL
-};
+static const char *const builtins[] = { "length", "trial",       "repeat",
+                                        "seed",   "attempt_dir", NULL };
 
 static json_t *
 value_json (const struct experiment *e, const struct hparam *h, const double *x)
@@ -52,14 +52,18 @@ json_t *hparams_json (const struct experiment *e, const double *x)
     json_t *root = json_object ();
 
     for (size_t i = 0; root && i < e->nhparams; i++) {
+        const struct hparam *h = &e->hparams[i];
         const char *last;
-        json_t *parent = parent_of (root, e->hparams[i].path, &last);
-        json_object_set_new (parent, last, value_json (e, &e->hparams[i], x));
+        json_t *parent;
+        if (h->dim >= 0 && isnan (x[h->dim]))
+            continue; /* not active */
+        parent = parent_of (root, h->path, &last);
+        json_object_set_new (parent, last, value_json (e, h, x));
     }
     return root;
 }
 
-static const json_t *json_at (const json_t *root, const char *path)
+const json_t *hparams_value (const json_t *root, const char *path)
 {
     char part[256];
     const char *dot;
@@ -74,7 +78,7 @@ static const json_t *json_at (const json_t *root, const char *path)
 
 char *hparams_text (const json_t *hparams, const char *path)
 {
-    const json_t *v = json_at (hparams, path);
+    const json_t *v = hparams_value (hparams, path);
     char number[32];
 
     if (!v)
@@ -141,6 +145,26 @@ static void put_quoted (FILE *f, const char *value, bool quote)
     fputc ('\'', f);
 }
 
+/* Every {name} is known (experiment_check()): one without a value is that of
+ * a hyperparameter that is not active.
+ */
+static void put_value (FILE *f,
+                       const char *start,
+                       int len,
+                       const json_t *hparams,
+                       const json_t *more,
+                       bool quote)
+{
+    char name[256];
+    char *value;
+
+    snprintf (name, sizeof (name), "%.*s", len, start);
+    if (!(value = hparams_text (hparams, name)))
+        value = hparams_text (more, name);
+    put_quoted (f, value ? value : "", quote);
+    free (value);
+}
+
 char *hparams_expand (const char *text,
                       const json_t *hparams,
                       const json_t *more,
@@ -150,22 +174,14 @@ char *hparams_expand (const char *text,
     size_t size;
     FILE *f = open_memstream (&out, &size);
     const char *start = text;
-    char name[256];
 
     while (f && *text) {
         size_t n = placeholder (start, text);
-        char *value = NULL;
         if (n) {
-            snprintf (name, sizeof (name), "%.*s", (int)n - 2, text + 1);
-            if (!(value = hparams_text (hparams, name)))
-                value = hparams_text (more, name);
-        }
-        if (value) {
-            put_quoted (f, value, quote);
+            put_value (f, text + 1, (int)n - 2, hparams, more, quote);
             text += n;
         } else
             fputc (*text++, f);
-        free (value);
     }
     if (f)
         fclose (f);

@@ -5,27 +5,41 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd.c \
 	%D%/cmd.h \
 	%D%/create.c \
+	%D%/custom.c \
+	%D%/decide.c \
+	%D%/entries.c \
 	%D%/experiment.c \
 	%D%/experiment.h \
+	%D%/fields.c \
+	%D%/fields.h \
 	%D%/find.c \
 	%D%/follow.c \
+	%D%/front.c \
+	%D%/header.c \
+	%D%/header.h \
 	%D%/hparams.c \
 	%D%/keys.c \
 	%D%/local.c \
 	%D%/log.c \
 	%D%/log.h \
 	%D%/metric.c \
+	%D%/newest.c \
 	%D%/pattern.c \
 	%D%/pattern.h \
 	%D%/peer.c \
 	%D%/peer.h \
+	%D%/points.c \
+	%D%/preview.c \
 	%D%/private.h \
 	%D%/problem.c \
 	%D%/put.c \
 	%D%/put.h \
+	%D%/replay.c \
 	%D%/run.c \
+	%D%/search.c \
 	%D%/segment.c \
 	%D%/server.c \
+	%D%/show.c \
 	%D%/slurm.c \
 	%D%/socket.c \
 	%D%/space.c \
@@ -33,7 +47,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep.h \
 	%D%/trainer.c \
 	%D%/trainer.h \
+	%D%/values.c \
 	%D%/view.c \
+	%D%/warm.c \
+	%D%/when.c \
 	%D%/worker.c \
 	%D%/worker.h
 %C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \

@@ -286,6 +286,16 @@ int peer_claim (struct peer *p,
     return rv;
 }
 
+bool peer_claimed (struct peer *p, long trial, long attempt)
+{
+    char path[PATH_MAX];
+
+    if (find_claim (p, trial, attempt))
+        return true;
+    claim_path (path, sizeof (path), p, trial, attempt);
+    return access (path, F_OK) == 0 && learn_claim (p, trial, attempt);
+}
+
 /* ---- life ---- */
 
 static long long number_in (const json_t *o, const char *name)

@@ -42,6 +42,9 @@ int peer_claim (struct peer *self,
                 int64_t length,
                 struct slurmdl_error *err);
 
+/* Whether a worker has claimed it, without doing so. */
+bool peer_claimed (struct peer *self, long trial, long attempt);
+
 /* Whether the worker that has claimed the attempt is to be taken for dead. */
 bool peer_claim_dead (struct peer *self,
                       long trial,

@@ -19,12 +19,68 @@ int setting_number (const config_setting_t *s, double *v);
 /* Free a NULL-ended list and its strings. */
 void strings_free (char **list);
 
+/* It as JSON, and JSON as a text for the user; the caller frees both. */
+json_t *setting_json (const config_setting_t *s);
+char *json_text (const json_t *v);
+
+/* ---- the space ---- */
+
 /* Read the group "hyperparameters" into e->hparams and e->params. */
 void space_read (struct experiment *e,
-                 const config_setting_t *group,
+                 config_setting_t *group,
                  struct problems *p);
+void space_free (struct experiment *e);
+
+/* Read the keys "when" and "default" of all, once the space is known. */
+void when_read (struct experiment *e,
+                config_setting_t *group,
+                struct problems *p);
+void presets_read (struct experiment *e,
+                   config_setting_t *group,
+                   struct problems *p);
+
+struct hparam *hparam_find (const struct experiment *e, const char *path);
+
+/* "'PATH' is no hyperparameter; did you mean ...", with 'where' before it. */
+void hparam_unknown (const struct experiment *e,
+                     const config_setting_t *s,
+                     const char *where,
+                     const char *path,
+                     struct problems *p);
+
+/* ---- values and points ---- */
+
+/* The coordinate of 'v' in the dimension of 'h'.  Returns -1 if it has no
+ * such value; setting_value() then says so, with 'where' before it.
+ */
+int json_value (const struct experiment *e,
+                const struct hparam *h,
+                const json_t *v,
+                double *x);
+int setting_value (const struct experiment *e,
+                   const struct hparam *h,
+                   const config_setting_t *s,
+                   const char *where,
+                   double *x,
+                   struct problems *p);
+
+/* Is parameter 'i' active, given the values of those that it waits for? */
+bool point_active (const struct experiment *e, size_t i, const double *x);
+
+/* Fill search.points from the defaults and searcher.try_first. */
+void points_read (struct experiment *e, config_t *cf, struct problems *p);
+
+/* ---- the whole ---- */
+
+/* Line of a key, 0: it is not given. */
+int line_of (config_t *cf, const char *path);
+
+/* Check the group "searcher" and finish e->search. */
+void search_check (struct experiment *e, config_t *cf, struct problems *p);
 
 /* Check what depends on several keys, and finish the struct. */
 void experiment_check (struct experiment *e, config_t *cf, struct problems *p);
+
+void known_free (struct experiment *e);
 
 #endif

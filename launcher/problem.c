@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collect what is wrong with a file. */
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "launcher/experiment.h"
 
@@ -20,11 +23,18 @@ void problems_close (struct problems *p)
 
 void problem (struct problems *p, const char *fmt, ...)
 {
+    char *text = NULL;
     va_list ap;
 
     va_start (ap, fmt);
-    vfprintf (p->stream, fmt, ap);
+    if (vasprintf (&text, fmt, ap) < 0)
+        text = NULL;
     va_end (ap);
-    fputc ('\n', p->stream);
+    /* one line, whatever a value in it has */
+    for (char *c = text; c && *c; c++)
+        if (iscntrl ((unsigned char)*c))
+            *c = '?';
+    fprintf (p->stream, "%s\n", text ? text : "out of memory");
+    free (text);
     p->count++;
 }

@@ -18,42 +18,37 @@
  */
 enum { PREEMPT_WAIT = 300 };
 
-static struct experiment *read_file (const char *path)
+/* 'p' is opened, and printed. */
+static struct experiment *read_file (const char *path, struct problems *p)
 {
-    struct experiment *e;
-    struct problems p;
-
-    if (problems_open (&p) < 0)
-        return NULL;
-    e = experiment_read (path, &p);
+    struct experiment *e = experiment_read (path, p);
     int saved = errno;
-    problems_close (&p);
-    fputs (p.text, stderr);
-    free (p.text);
+
+    if (e && warm_start (e, p) < 0) {
+        experiment_destroy (e);
+        e = NULL;
+        saved = EINVAL;
+    }
+    problems_close (p);
+    fputs (p->text, stderr);
+    free (p->text);
     errno = saved;
     return e;
 }
 
-/* ---- dry run ---- */
-
-static void print_plan (const struct experiment *e)
+int read_experiment (const char *path, struct experiment **e)
 {
-    struct search_rung rungs[64];
-    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
-    double total = 0;
+    struct problems p;
 
-    for (int i = 0; i < n && i < 64; i++) {
-        printf ("  %ld trial%s end%s at length %lld\n",
-                rungs[i].trials,
-                rungs[i].trials == 1 ? "" : "s",
-                rungs[i].trials == 1 ? "s" : "",
-                (long long)rungs[i].length);
-        total += (double)rungs[i].trials * (double)rungs[i].length;
-    }
-    printf ("  total length %.0f, that of %.1f full trainings\n",
-            total,
-            total / (double)e->search.max_length);
+    *e = problems_open (&p) < 0 ? NULL : read_file (path, &p);
+    if (*e)
+        return EXIT_OK;
+    return errno == EINVAL   ? EXIT_USAGE
+           : errno == ENOENT ? EXIT_NOT_FOUND
+                             : EXIT_IO;
 }
+
+/* ---- dry run ---- */
 
 static void print_first_points (const struct experiment *e)
 {
@@ -77,14 +72,7 @@ static void print_first_points (const struct experiment *e)
 
 static int dry_run (const struct experiment *e)
 {
-    printf ("%s: searcher %s, metric %s (%s is better), %lld worker%s\n",
-            e->name,
-            e->searcher_name,
-            e->metric,
-            e->search.smaller_is_better ? "smaller" : "larger",
-            (long long)e->workers,
-            e->workers == 1 ? "" : "s");
-    print_plan (e);
+    print_preview (e, 0);
     if (e->seed >= 0)
         print_first_points (e);
     puts ("nothing was started (--dry-run)");
@@ -115,17 +103,15 @@ static int start_workers (struct sweep *s, const struct settings *st)
 
 int cmd_run (const struct settings *st)
 {
-    struct experiment *e = read_file (st->args[0]);
+    struct experiment *e;
     struct slurmdl_error err = { "" };
     struct settings found = *st;
     struct sweep *s;
     char dir[PATH_MAX];
-    int rv;
+    int rv = read_experiment (st->args[0], &e);
 
-    if (!e)
-        return errno == EINVAL   ? EXIT_USAGE
-               : errno == ENOENT ? EXIT_NOT_FOUND
-                                 : EXIT_IO;
+    if (rv)
+        return rv;
     if (st->dry_run) {
         rv = dry_run (e);
         experiment_destroy (e);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one attempt at a segment to its end, whatever that is. */
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,13 +12,21 @@
 #include "launcher/worker.h"
 #include "runtime/error.h"
 
+/* A segment is reported at most so often: each report is a log entry. */
+enum { REPORTS_MAX = 256 };
+
+/* Slurm signals a step's processes one by one: the worker may be the last. */
+enum { LATE_MS = 2000 };
+
 struct segment {
     struct worker *w;
     struct attempt attempt;
     struct trainer *trainer;
     double start;
     double deadline; /* when a trainer that was asked to stop is killed */
+    double look;     /* when to look for news next */
     bool dropped;
+    bool early; /* the searcher stopped it */
     int status;
 };
 
@@ -44,13 +51,62 @@ static void look_around (struct segment *s)
         s->dropped = true;
         trainer_signal (s->trainer, SIGKILL);
     }
-    if (s->w->stop || s->w->sweep->state != SWEEP_RUNNING)
+    s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
+    if (s->early || s->w->stop || s->w->sweep->state != SWEEP_RUNNING)
         ask_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
         trainer_signal (s->trainer, SIGKILL);
 }
 
-static void wait_for_something (struct segment *s)
+/* ---- reports ---- */
+
+/* The end of the segment is a result, and no news. */
+static bool is_news (const struct segment *s, int64_t step)
+{
+    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+    int64_t stride = (t->target + REPORTS_MAX - 1) / REPORTS_MAX;
+
+    return step < t->target && step - t->reported >= stride;
+}
+
+/* A report that cannot be put is no reason to stop. */
+static void put_news (struct segment *s, int64_t step, double value)
+{
+    int rv = 1;
+
+    while (rv == 1 && !fenced (s) && is_news (s, step)) {
+        json_t *events = json_array ();
+        json_t *event = event_trial ("report",
+                                     peer_self (s->w->peer)->slot,
+                                     s->attempt.trial,
+                                     s->attempt.number);
+        json_object_set_new (event, "length", json_integer (step));
+        json_object_set_new (event, "metric", number_json (value));
+        json_array_append_new (events, event);
+        rv = sweep_put (s->w->sweep, events, NULL);
+    }
+}
+
+/* Once a second, or less often where the file is long. */
+static void look_for_news (struct segment *s)
+{
+    const struct sweep *sweep = s->w->sweep;
+    double start = monotonic ();
+    int64_t step;
+    double value, took;
+
+    if (!sweep_wants_reports (sweep) || start < s->look || s->deadline > 0)
+        return;
+    if (newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value)
+        == 0)
+        put_news (s, step, value);
+    took = monotonic () - start;
+    s->look = start + (took > 0.05 ? 20 * took : 1);
+}
+
+/* ---- the loop ---- */
+
+static void wait_for_something (struct segment *s, int ms)
 {
     struct pollfd p[3] = {
         { .fd = s->w->signals, .events = POLLIN },
@@ -58,7 +114,7 @@ static void wait_for_something (struct segment *s)
         { .fd = s->w->socket, .events = POLLIN },
     };
 
-    if (poll (p, 3, 1000) <= 0)
+    if (poll (p, 3, ms) <= 0)
         return;
     while (p[0].revents && worker_signal (s->w))
         ;
@@ -66,6 +122,24 @@ static void wait_for_something (struct segment *s)
         trainer_read (s->trainer);
     if (p[2].revents)
         socket_serve (s->w, s->trainer);
+}
+
+/* The command was a shell that died of the signal: what it ran may be saving
+ * a checkpoint.
+ */
+static void linger (struct segment *s)
+{
+    double limit = monotonic () + (double)s->w->sweep->exp->grace;
+
+    if (s->deadline > 0 && s->deadline < limit)
+        limit = s->deadline;
+    while (!s->dropped && trainer_lingers (s->trainer)
+           && monotonic () < limit) {
+        wait_for_something (s, 100);
+        worker_tick (s->w, NULL);
+        s->dropped = fenced (s);
+    }
+    trainer_signal (s->trainer, SIGKILL);
 }
 
 /* What was in the pipe when the command ended; a process that has left the
@@ -82,18 +156,48 @@ static void drain (struct segment *s)
         socket_serve (s->w, s->trainer);
 }
 
+/* The signal that it died of, which a shell passes on as 128 more; 0: none. */
+static int died_of (int status)
+{
+    if (WIFSIGNALED (status))
+        return WTERMSIG (status);
+    return WIFEXITED (status) && WEXITSTATUS (status) > 128
+               ? WEXITSTATUS (status) - 128
+               : 0;
+}
+
 /* Slurm signals all processes of the step: the trainer may have died of a
  * signal that the worker is only about to read.
  */
 static void late_signal (struct segment *s)
 {
     struct pollfd p = { .fd = s->w->signals, .events = POLLIN };
+    int signal = died_of (s->status);
 
-    if (!WIFSIGNALED (s->status) || s->w->stop
-        || (WTERMSIG (s->status) != SIGTERM && WTERMSIG (s->status) != SIGUSR2))
+    if (s->w->stop || (signal != SIGTERM && signal != SIGUSR2))
         return;
-    while (poll (&p, 1, 500) == 1 && worker_signal (s->w))
+    while (poll (&p, 1, LATE_MS) == 1 && worker_signal (s->w))
         ;
+}
+
+static void why_no_metric (const struct segment *s, struct report *r)
+{
+    const struct sweep *sweep = s->w->sweep;
+
+    if (sweep_metrics (sweep) == 1)
+        snprintf (r->why,
+                  sizeof (r->why),
+                  "ended without logging the metric \"%s\"",
+                  sweep_metric (sweep, 0));
+    else
+        snprintf (r->why,
+                  sizeof (r->why),
+                  "ended without logging all %zu metrics (\"%s\", \"%s\"%s) "
+                  "at one step",
+                  sweep_metrics (sweep),
+                  sweep_metric (sweep, 0),
+                  sweep_metric (sweep, 1),
+                  sweep_metrics (sweep) > 2 ? ", ..." : "");
 }
 
 static void why_failed (struct segment *s, struct report *r)
@@ -115,26 +219,55 @@ static void why_failed (struct segment *s, struct report *r)
         snprintf (
             r->why, sizeof (r->why), "exit status %d", WEXITSTATUS (s->status));
     else
-        snprintf (r->why,
-                  sizeof (r->why),
-                  "ended without logging the metric \"%s\"",
-                  s->w->sweep->exp->metric);
+        why_no_metric (s, r);
+}
+
+/* The length it has, and the metric there. */
+static void judge_early (const struct segment *s, struct report *r)
+{
+    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+
+    r->outcome = OUTCOME_RESULT;
+    r->stopped = true;
+    if (newest_metric (s->attempt.dir,
+                       sweep_metric (s->w->sweep, 0),
+                       &r->length,
+                       r->values)
+            == 0
+        && r->length >= 1 && r->length < t->target)
+        return;
+    r->length = t->reported;
+    r->values[0] = t->report;
+}
+
+static bool is_result (const struct segment *s, struct report *r)
+{
+    bool asked = s->deadline > 0 || s->w->stop;
+    int64_t step;
+
+    r->length = s->attempt.length;
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0
+           && attempt_metrics (&s->attempt, &step, r->values) == 0
+           && (!asked || step >= s->attempt.length);
 }
 
 static void judge (struct segment *s, struct report *r)
 {
-    bool asked = s->deadline > 0 || s->w->stop;
-    bool ok = WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0;
-    int64_t step;
-
     r->seconds = monotonic () - s->start;
-    r->metric = NAN;
     if (s->dropped)
         r->outcome = OUTCOME_DROPPED;
-    else if (ok && attempt_metric (&s->attempt, &step, &r->metric) == 0
-             && (!asked || step >= s->attempt.length))
+    else if (is_result (s, r))
         r->outcome = OUTCOME_RESULT;
-    else if (asked)
+    else if (s->early)
+        judge_early (s, r);
+    else if (WIFEXITED (s->status)
+             && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT) {
+        r->outcome = OUTCOME_REJECTED;
+        snprintf (r->why,
+                  sizeof (r->why),
+                  "exit status %d: the trainer rejects the point",
+                  SLURMDL_EXIT_REJECT);
+    } else if (s->deadline > 0 || s->w->stop)
         r->outcome = OUTCOME_PARKED;
     else {
         r->outcome = OUTCOME_FAILED;
@@ -165,31 +298,43 @@ static int prepare (struct segment *s, long trial)
                : -1;
 }
 
+static int train (struct segment *s, struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    while (rv == 0 && !trainer_ended (s->trainer, &s->status)) {
+        wait_for_something (s, 1000);
+        rv = worker_tick (s->w, err);
+        look_for_news (s);
+        look_around (s);
+    }
+    if (rv < 0)
+        return -1;
+    linger (s);
+    drain (s);
+    late_signal (s);
+    return trainer_flush (s->trainer, err);
+}
+
 int segment_run (struct worker *w,
                  long trial,
                  struct report *report,
                  struct slurmdl_error *err)
 {
     struct segment s = { .w = w, .start = monotonic () };
-    int rv = 0;
+    int rv;
 
     *report = (struct report){ .outcome = OUTCOME_FAILED };
     if (prepare (&s, trial) < 0)
         return errorf (err, "%s: path too long", w->sweep->dir);
+    if (searcher_stops (w->sweep->searcher, trial)) {
+        /* its last worker came to die before it could say so */
+        judge_early (&s, report);
+        return 0;
+    }
     if (!(s.trainer = trainer_start (&s.attempt, err)))
         return -1;
-    while (rv == 0 && !trainer_ended (s.trainer, &s.status)) {
-        wait_for_something (&s);
-        rv = worker_tick (w, err);
-        look_around (&s);
-    }
-    if (rv == 0) {
-        drain (&s);
-        late_signal (&s);
-        if (trainer_flush (s.trainer, err) < 0)
-            rv = -1;
-    }
-    if (rv == 0)
+    if ((rv = train (&s, err)) == 0)
         judge (&s, report);
     trainer_destroy (s.trainer);
     return rv;

@@ -13,7 +13,7 @@ enum { PATH_SIZE = 128 };
 struct kind {
     const char *name;
     int type; /* enum param_type, or KIND_CONST */
-    const char *keys[6];
+    const char *keys[10];
     int must;
 };
 
@@ -21,12 +21,12 @@ enum { KIND_CONST = -1 };
 
 /* clang-format off */
 static const struct kind kinds[] = {
-    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count" },         2 },
-    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count" },         2 },
-    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count" }, 2 },
-    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count" }, 2 },
-    { "categorical", PARAM_CATEGORICAL, { "vals" },                              1 },
-    { "const",       KIND_CONST,        { "val" },                               1 },
+    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
+    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
+    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when" }, 2 },
+    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when" }, 2 },
+    { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when" }, 1 },
+    { "const",       KIND_CONST,        { "val" }, 1 },
     { 0 },
 };
 /* clang-format on */
@@ -37,38 +37,6 @@ static const struct kind *find_kind (const char *name)
         if (!strcmp (k->name, name))
             return k;
     return NULL;
-}
-
-static json_t *setting_json (const config_setting_t *s)
-{
-    json_t *v;
-
-    switch (config_setting_type (s)) {
-    case CONFIG_TYPE_INT:
-        return json_integer (config_setting_get_int (s));
-    case CONFIG_TYPE_INT64:
-        return json_integer (config_setting_get_int64 (s));
-    case CONFIG_TYPE_FLOAT:
-        return json_real (config_setting_get_float (s));
-    case CONFIG_TYPE_BOOL:
-        return json_boolean (config_setting_get_bool (s));
-    case CONFIG_TYPE_STRING:
-        return json_string (config_setting_get_string (s));
-    case CONFIG_TYPE_GROUP:
-        v = json_object ();
-        break;
-    default:
-        v = json_array ();
-        break;
-    }
-    for (int i = 0; v && i < config_setting_length (s); i++) {
-        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
-        if (config_setting_is_group (s))
-            json_object_set_new (v, config_setting_name (c), setting_json (c));
-        else
-            json_array_append_new (v, setting_json (c));
-    }
-    return v;
 }
 
 static struct hparam *
@@ -82,6 +50,7 @@ add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
     h += e->nhparams;
     *h = (struct hparam){ .path = strdup (path),
                           .dim = -1,
+                          .preset = NAN,
                           .line = config_setting_source_line (s) };
     if (!h->path)
         return NULL;
@@ -89,11 +58,11 @@ add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
     return h;
 }
 
-static int problem_at (const struct experiment *e,
-                       const config_setting_t *s,
-                       struct problems *p,
-                       const char *path,
-                       const char *text)
+static int space_problem (const struct experiment *e,
+                          const config_setting_t *s,
+                          struct problems *p,
+                          const char *path,
+                          const char *text)
 {
     problem (p,
              "%s:%d: hyperparameter '%s': %s",
@@ -103,6 +72,20 @@ static int problem_at (const struct experiment *e,
              text);
     return -1;
 }
+
+/* Keys that hold a number; the last ones must be above 0. */
+static const struct {
+    const char *key;
+    size_t offset;
+    bool positive;
+} numbers[] = {
+    { "minval", offsetof (struct param, min), false },
+    { "maxval", offsetof (struct param, max), false },
+    { "base", offsetof (struct param, base), false },
+    { "mean", offsetof (struct param, mean), false },
+    { "step", offsetof (struct param, step), true },
+    { "deviation", offsetof (struct param, deviation), true },
+};
 
 static int set_field (struct experiment *e,
                       struct param *d,
@@ -116,18 +99,35 @@ static int set_field (struct experiment *e,
 
     if (setting_number (s, &v) < 0) {
         snprintf (text, sizeof (text), "'%s' must be a number", name);
-        return problem_at (e, s, p, path, text);
+        return space_problem (e, s, p, path, text);
     }
-    if (!strcmp (name, "minval"))
-        d->min = v;
-    else if (!strcmp (name, "maxval"))
-        d->max = v;
-    else if (!strcmp (name, "base"))
-        d->base = v;
-    else if (v == floor (v) && v >= 1 && v <= 1e7)
-        d->count = (long)v;
-    else
-        return problem_at (e, s, p, path, "'count' must be an integer >= 1");
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (*numbers); i++)
+        if (!strcmp (name, numbers[i].key)) {
+            *(double *)((char *)d + numbers[i].offset) = v;
+            snprintf (text, sizeof (text), "'%s' must be above 0", name);
+            return v > 0 || !numbers[i].positive
+                       ? 0
+                       : space_problem (e, s, p, path, text);
+        }
+    if (v != floor (v) || v < 1 || v > 1e7)
+        return space_problem (e, s, p, path, "'count' must be an integer >= 1");
+    d->count = (long)v;
+    return 0;
+}
+
+/* A mean alone would be ignored; a deviation alone is around the middle. */
+static int set_prior (struct experiment *e,
+                      struct param *d,
+                      const char *path,
+                      const config_setting_t *s,
+                      struct problems *p)
+{
+    bool mean = config_setting_get_member (s, "mean");
+
+    if (mean && d->deviation == 0)
+        return space_problem (e, s, p, path, "'mean' needs 'deviation'");
+    if (!mean && d->deviation > 0)
+        d->mean = d->min + (d->max - d->min) / 2;
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int check_fields (const struct experiment *e,
                   meant ? "; did you mean '" : "",
                   meant ? meant : "",
                   meant ? "'?" : "");
-        problem_at (e, c, p, path, text);
+        space_problem (e, c, p, path, text);
     }
     for (int k = 0; k < kind->must; k++)
         if (!config_setting_get_member (s, kind->keys[k])) {
@@ -179,9 +179,43 @@ static int check_fields (const struct experiment *e,
                       "type \"%s\" needs '%s'",
                       kind->name,
                       kind->keys[k]);
-            problem_at (e, s, p, path, text);
+            space_problem (e, s, p, path, text);
         }
     return p->count == before ? 0 : -1;
+}
+
+static int by_text (const void *a, const void *b)
+{
+    return strcmp (*(char *const *)a, *(char *const *)b);
+}
+
+/* A text that two choices share, NULL: none. */
+static const char *shared_text (char **labels, size_t n)
+{
+    char **sorted = calloc (n + 1, sizeof (*sorted));
+    const char *text = NULL;
+
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = labels[i];
+    if (sorted)
+        qsort (sorted, n, sizeof (*sorted), by_text);
+    for (size_t i = 1; sorted && !text && i < n; i++)
+        if (!strcmp (sorted[i - 1], sorted[i]))
+            text = sorted[i];
+    free (sorted);
+    return text;
+}
+
+static int label_choices (struct hparam *h)
+{
+    size_t n = json_array_size (h->values);
+
+    if (!(h->labels = calloc (n + 1, sizeof (*h->labels))))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!(h->labels[i] = json_text (json_array_get (h->values, i))))
+            return -1;
+    return 0;
 }
 
 static void read_choices (struct experiment *e,
@@ -191,13 +225,25 @@ static void read_choices (struct experiment *e,
 {
     const config_setting_t *vals = config_setting_get_member (s, "vals");
     struct param d = { .type = PARAM_CATEGORICAL };
+    char text[PATH_SIZE * 2];
+    const char *twice;
 
     if (config_setting_is_scalar (vals) || config_setting_is_group (vals)) {
-        problem_at (e, vals, p, h->path, "'vals' must be a list");
+        space_problem (e, vals, p, h->path, "'vals' must be a list");
         return;
     }
     h->values = setting_json (vals);
     d.choices = config_setting_length (vals);
+    if (label_choices (h) < 0)
+        return;
+    d.labels = (const char *const *)h->labels;
+    if ((twice = shared_text (h->labels, (size_t)d.choices))) {
+        snprintf (text,
+                  sizeof (text),
+                  "'vals' has the text \"%.100s\" twice; take one out",
+                  twice);
+        space_problem (e, vals, p, h->path, text);
+    }
     add_dimension (e, h, &d);
 }
 
@@ -211,8 +257,8 @@ static void read_typed (struct experiment *e,
                        .base = kind->type == PARAM_LOG ? 10 : 0 };
     struct hparam *h;
 
-    if (check_fields (e, kind, path, s, p) < 0
-        || !(h = add_hparam (e, path, s)))
+    if (!(h = add_hparam (e, path, s))
+        || check_fields (e, kind, path, s, p) < 0)
         return;
     if (kind->type == KIND_CONST) {
         h->values = setting_json (config_setting_get_member (s, "val"));
@@ -224,11 +270,13 @@ static void read_typed (struct experiment *e,
     }
     for (int i = 0; i < config_setting_length (s); i++) {
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
-        if (strcmp (config_setting_name (c), "type")
-            && set_field (e, &d, path, c, p) < 0)
+        const char *name = config_setting_name (c);
+        if (strcmp (name, "type") && strcmp (name, "default")
+            && strcmp (name, "when") && set_field (e, &d, path, c, p) < 0)
             return;
     }
-    add_dimension (e, h, &d);
+    if (set_prior (e, &d, path, s, p) == 0)
+        add_dimension (e, h, &d);
 }
 
 static void unknown_type (const struct experiment *e,
@@ -252,7 +300,7 @@ static void unknown_type (const struct experiment *e,
               meant ? "; did you mean \"" : "",
               meant ? meant : "",
               meant ? "\"?" : "");
-    problem_at (e, type, p, path, text);
+    space_problem (e, type, p, path, text);
 }
 
 static void read_members (struct experiment *e,
@@ -277,8 +325,10 @@ static void read_one (struct experiment *e,
         name = config_setting_get_string (type);
         if (name && (kind = find_kind (name)))
             read_typed (e, path, s, kind, p);
-        else
+        else {
             unknown_type (e, type, path, p);
+            add_hparam (e, path, s);
+        }
         return;
     }
     if (config_setting_is_group (s) && config_setting_length (s) > 0) {
@@ -303,7 +353,7 @@ static void read_members (struct experiment *e,
         int n = snprintf (
             path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
-            problem_at (e, s, p, path, "the name is too long");
+            space_problem (e, s, p, path, "the name is too long");
         else
             read_one (e, s, path, p);
     }
@@ -325,7 +375,8 @@ static int sort_dimensions (struct experiment *e)
 
     if (!sorted)
         return -1;
-    qsort (e->hparams, e->nhparams, sizeof (*e->hparams), by_path);
+    if (e->nhparams > 0)
+        qsort (e->hparams, e->nhparams, sizeof (*e->hparams), by_path);
     for (size_t i = 0; i < e->nhparams; i++) {
         struct hparam *h = &e->hparams[i];
         if (h->dim < 0)
@@ -360,10 +411,24 @@ static void check_variables (const struct experiment *e, struct problems *p)
         }
 }
 
+void space_free (struct experiment *e)
+{
+    for (size_t i = 0; i < e->nhparams; i++) {
+        free (e->hparams[i].path);
+        json_decref (e->hparams[i].values);
+        strings_free (e->hparams[i].labels);
+        free (e->hparams[i].when_values);
+    }
+    free (e->hparams);
+    free (e->params);
+}
+
 void space_read (struct experiment *e,
-                 const config_setting_t *group,
+                 config_setting_t *group,
                  struct problems *p)
 {
+    int before = p->count;
+
     if (!config_setting_is_group (group)) {
         setting_problem (p,
                          e,
@@ -375,4 +440,9 @@ void space_read (struct experiment *e,
     if (sort_dimensions (e) < 0)
         setting_problem (p, e, 0, "out of memory");
     check_variables (e, p);
+    /* a space that is not whole would only give further, wrong lines */
+    if (p->count > before)
+        return;
+    when_read (e, group, p);
+    presets_read (e, group, p);
 }

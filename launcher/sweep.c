@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay the decision log into the state of a sweep. */
+/* The folder of an experiment, and views of its state. */
 #include "launcher/sweep.h"
 
 #include <errno.h>
@@ -42,253 +42,32 @@ struct trial *sweep_trial (const struct sweep *s, long number)
     return number >= 1 && number <= s->ntrials ? &s->trials[number - 1] : NULL;
 }
 
-/* ---- one function an event ---- */
+/* ---- what the experiment says ---- */
 
-/* Damage that checksums cannot see: events that make no sense. */
-static int bad_event (struct slurmdl_error *err, const char *what)
+bool sweep_wants_reports (const struct sweep *s)
 {
-    errno = EBADMSG;
-    return errorf (err, "decision log: %s", what);
+    const struct searcher_kind *k = searcher_kinds;
+
+    while (k->name && strcmp (k->name, s->exp->search.name))
+        k++;
+    return k->needs & HAS_REPORTS;
 }
 
-static int
-apply_create (struct sweep *s, const json_t *event, struct slurmdl_error *err)
+size_t sweep_metrics (const struct sweep *s)
 {
-    struct experiment *e = s->exp;
-
-    if (s->searcher)
-        return 0;
-    if (json_integer_value (json_object_get (event, "version")) != 1)
-        return bad_event (err, "written by a newer version of dl");
-    e->seed = json_integer_value (json_object_get (event, "seed"));
-    e->search.seed = (uint64_t)e->seed;
-    free (e->dir);
-    e->dir = strdup (json_string_value (json_object_get (event, "dir")) ?: ".");
-    s->searcher = searcher_create (&e->search, e->params, e->nparams);
-    if (!s->searcher)
-        return errorf (err, "cannot create the searcher: %s", strerror (errno));
-    s->state = SWEEP_RUNNING;
-    s->created = number_of (json_object_get (event, "time"));
-    s->create = json_incref ((json_t *)event);
-    return 0;
+    return s->exp->nmetrics > 1 ? s->exp->nmetrics : 1;
 }
 
-static int
-add_trial (struct sweep *s, const json_t *event, struct slurmdl_error *err)
+const char *sweep_metric (const struct sweep *s, size_t i)
 {
-    long n = s->ntrials;
-
-    if ((n & (n - 1)) == 0) {
-        size_t room = n ? 2 * (size_t)n : 1;
-        struct trial *list = realloc (s->trials, room * sizeof (*list));
-        if (!list)
-            return errorf (err, "out of memory");
-        s->trials = list;
-    }
-    s->trials[n] = (struct trial){
-        .metric = NAN,
-        .best = NAN,
-        .hparams = json_incref (json_object_get (event, "hparams")),
-    };
-    s->ntrials++;
-    return 0;
-}
-
-static int
-apply_begin (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    struct search_op op = {
-        .trial = (long)json_integer_value (json_object_get (event, "trial")),
-        .length = json_integer_value (json_object_get (event, "length")),
-    };
-    const json_t *point = json_object_get (event, "x");
-    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
-    struct trial *t;
-    int rv = -1;
-
-    if (!x)
-        return errorf (err, "out of memory");
-    op.fresh = op.trial == s->ntrials + 1;
-    for (size_t i = 0; i < s->exp->nparams; i++)
-        x[i] = number_of (json_array_get (point, i));
-    if (searcher_begin (s->searcher, &op, x) < 0)
-        rv = bad_event (err, "a segment begins that the searcher cannot begin");
-    else if (!op.fresh || add_trial (s, event, err) == 0)
-        rv = 0;
-    free (x);
-    if (rv == 0) {
-        t = sweep_trial (s, op.trial);
-        t->target = op.length;
-        t->state = TRIAL_OPEN;
-        t->losts = 0;
-    }
-    return rv;
-}
-
-/* The trial whose attempt is the one that counts now, else NULL: what a
- * fenced attempt says is too late.
- */
-static struct trial *
-live_trial (struct sweep *s, const json_t *event, long *attempt)
-{
-    long n = (long)json_integer_value (json_object_get (event, "trial"));
-    struct trial *t = sweep_trial (s, n);
-
-    *attempt = (long)json_integer_value (json_object_get (event, "attempt"));
-    return t && t->state == TRIAL_OPEN && *attempt == t->over + 1 ? t : NULL;
-}
-
-static void keep_best (struct sweep *s, struct trial *t)
-{
-    const struct trial *best = sweep_trial (s, s->best);
-
-    if (!isfinite (t->best) || sweep_better (s, t->metric, t->best)) {
-        t->best = t->metric;
-        t->best_length = t->length;
-    }
-    if (isfinite (t->best) && (!best || sweep_better (s, t->best, best->best)))
-        s->best = t - s->trials + 1;
-}
-
-static int
-apply_result (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    int64_t length = json_integer_value (json_object_get (event, "length"));
-    long attempt;
-    struct trial *t = live_trial (s, event, &attempt);
-
-    if (!t || length != t->target)
-        return 0;
-    t->over = attempt;
-    t->accepted = attempt;
-    t->state = TRIAL_PAUSED;
-    t->length = length;
-    t->metric = number_of (json_object_get (event, "metric"));
-    t->seconds += number_of (json_object_get (event, "seconds"));
-    keep_best (s, t);
-    if (searcher_tell (s->searcher, t - s->trials + 1, length, t->metric) < 0)
-        return bad_event (err, "a result that the searcher did not wait for");
-    return 0;
-}
-
-/* fail, lost and park end an attempt; the segment stays open. */
-static int
-end_attempt (struct sweep *s, const json_t *event, bool fail, bool lost)
-{
-    const char *why = json_string_value (json_object_get (event, "why"));
-    long attempt;
-    struct trial *t = live_trial (s, event, &attempt);
-
-    if (!t)
-        return 0;
-    t->over = attempt;
-    t->fails += fail;
-    t->losts += lost;
-    if (why) {
-        free (t->why);
-        t->why = strdup (why);
-    }
-    return 0;
-}
-
-static int
-apply_fail (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    (void)err;
-    return end_attempt (s, event, true, false);
-}
-
-static int
-apply_lost (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    (void)err;
-    return end_attempt (s, event, false, true);
-}
-
-static int
-apply_park (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    (void)err;
-    return end_attempt (s, event, false, false);
-}
-
-static int
-apply_exit (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    long n = (long)json_integer_value (json_object_get (event, "trial"));
-    struct trial *t = sweep_trial (s, n);
-
-    if (!t || t->state != TRIAL_OPEN)
-        return 0;
-    t->state = TRIAL_FAILED;
-    if (searcher_exit (s->searcher, n) < 0)
-        return bad_event (err, "the end of a trial that the searcher ended");
-    return 0;
-}
-
-static int
-apply_stop (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    (void)event;
-    (void)err;
-    if (s->state == SWEEP_RUNNING)
-        s->state = SWEEP_STOPPED;
-    return 0;
-}
-
-static int
-apply_resume (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    (void)event;
-    (void)err;
-    if (s->state == SWEEP_STOPPED)
-        s->state = SWEEP_RUNNING;
-    return 0;
-}
-
-static int
-apply_end (struct sweep *s, const json_t *event, struct slurmdl_error *err)
-{
-    const char *state = json_string_value (json_object_get (event, "state"));
-
-    (void)err;
-    s->state =
-        state && !strcmp (state, "failed") ? SWEEP_FAILED : SWEEP_COMPLETED;
-    return 0;
-}
-
-static const struct {
-    const char *op;
-    int (*apply) (struct sweep *s,
-                  const json_t *event,
-                  struct slurmdl_error *err);
-} events[] = {
-    { "create", apply_create }, { "begin", apply_begin },
-    { "result", apply_result }, { "fail", apply_fail },
-    { "lost", apply_lost },     { "park", apply_park },
-    { "exit", apply_exit },     { "stop", apply_stop },
-    { "resume", apply_resume }, { "end", apply_end },
-};
-
-static int apply (const json_t *event, void *arg, struct slurmdl_error *err)
-{
-    const char *op = json_string_value (json_object_get (event, "op"));
-    struct sweep *s = arg;
-
-    if (!op || (!s->searcher && strcmp (op, "create")))
-        return bad_event (err, "the first entry is not \"create\"");
-    s->changed = number_of (json_object_get (event, "time"));
-    for (size_t i = 0; i < sizeof (events) / sizeof (*events); i++)
-        if (!strcmp (events[i].op, op))
-            return events[i].apply (s, event, err);
-    return bad_event (err, "an event of a newer version of dl");
+    return s->exp->nmetrics > 1 ? s->exp->metrics[i] : s->exp->metric;
 }
 
 /* ---- the folder ---- */
 
 int sweep_sync (struct sweep *s, struct slurmdl_error *err)
 {
-    return log_sync (s->log, apply, s, err);
+    return log_sync (s->log, sweep_apply, s, err);
 }
 
 int sweep_put (struct sweep *s, json_t *list, struct slurmdl_error *err)
@@ -334,9 +113,12 @@ void sweep_close (struct sweep *s)
         return;
     for (long i = 0; i < s->ntrials; i++) {
         json_decref (s->trials[i].hparams);
+        free (s->trials[i].values);
+        free (s->trials[i].milestones);
         free (s->trials[i].why);
     }
     free (s->trials);
+    free (s->history);
     json_decref (s->create);
     searcher_destroy (s->searcher);
     log_destroy (s->log);
@@ -380,17 +162,43 @@ const char *sweep_state_name (enum sweep_state state)
     return names[state];
 }
 
+static bool has_ended (const struct sweep *s)
+{
+    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED;
+}
+
 const char *trial_state_name (const struct sweep *s, const struct trial *t)
 {
     switch (t->state) {
     case TRIAL_OPEN:
-        return s->state == SWEEP_STOPPED ? "stopped" : "open";
+        return has_ended (s)               ? "ended early"
+               : s->state == SWEEP_STOPPED ? "stopped"
+                                           : "open";
     case TRIAL_FAILED:
         return "failed";
+    case TRIAL_REJECTED:
+        return "rejected";
     case TRIAL_PAUSED:
         break;
     }
+    if (t->stopped)
+        return "stopped early";
     if (t->length >= s->exp->search.max_length)
         return "completed";
-    return s->state == SWEEP_COMPLETED ? "ended early" : "paused";
+    return has_ended (s) ? "ended early" : "paused";
+}
+
+long trial_milestone (const struct trial *t, int64_t length)
+{
+    for (size_t i = t->nmilestones; i > 0; i--)
+        if (t->milestones[i - 1].length == length)
+            return t->milestones[i - 1].attempt;
+    return 0;
+}
+
+struct milestone trial_last (const struct trial *t)
+{
+    static const struct milestone none = { 0, 0 };
+
+    return t->nmilestones ? t->milestones[t->nmilestones - 1] : none;
 }

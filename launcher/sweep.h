@@ -10,9 +10,16 @@
 #include "launcher/experiment.h"
 
 enum trial_state {
-    TRIAL_OPEN,   /* a segment is to be trained, or is being trained */
-    TRIAL_PAUSED, /* has a result; may be promoted */
-    TRIAL_FAILED, /* failed for good */
+    TRIAL_OPEN,     /* a segment is to be trained, or is being trained */
+    TRIAL_PAUSED,   /* has a result; may be promoted */
+    TRIAL_FAILED,   /* failed for good */
+    TRIAL_REJECTED, /* its trainer says that the point makes no sense */
+};
+
+/* An accepted result. */
+struct milestone {
+    int64_t length;
+    long attempt;
 };
 
 struct trial {
@@ -21,11 +28,19 @@ struct trial {
     int64_t length; /* of the last accepted result, 0: none */
     int64_t target; /* of the open segment */
     double metric;  /* last accepted; NaN until there is one */
+    double *values; /* the same of all metrics, NULL unless there are several */
     double best;    /* NaN until there is one */
     int64_t best_length;
     double seconds; /* of all accepted segments */
+    double spent;   /* in attempts at the open segment that have ended */
     long over;      /* attempts 1 .. over have ended */
-    long accepted;  /* attempt of the last accepted result, 0: none */
+    struct milestone *milestones; /* by length */
+    size_t nmilestones;
+    long from;           /* begun with this trial's checkpoint ... */
+    int64_t from_length; /* ... of this length; 0: not */
+    int64_t reported;    /* length of the last report, 0: none */
+    double report;       /* the metric there */
+    bool stopped;        /* the searcher ended it before max_length */
     int fails;
     int losts;
     char *why; /* it failed last, or NULL */
@@ -36,7 +51,7 @@ enum sweep_state {
     SWEEP_RUNNING,
     SWEEP_STOPPED,
     SWEEP_COMPLETED,
-    SWEEP_FAILED, /* every trial failed */
+    SWEEP_FAILED, /* no trial gave a result */
 };
 
 struct sweep {
@@ -45,9 +60,12 @@ struct sweep {
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */
     enum sweep_state state;
+    bool expired;         /* no segment begins any more */
     struct trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
     long best;      /* number of the best trial, 0: none */
+    long *history;  /* in the order of the log: N: trial N has begun, ... */
+    long nhistory;  /* ... -N: a segment of it has ended for good */
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
     json_t *create; /* the first event */
@@ -79,6 +97,9 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err);
  */
 int sweep_put (struct sweep *s, json_t *events, struct slurmdl_error *err);
 
+/* Apply one event to the state (replay.c); 'sweep' is a struct sweep. */
+int sweep_apply (const json_t *event, void *sweep, struct slurmdl_error *err);
+
 /* Name of the user, "" if unknown. */
 const char *sweep_user (void);
 
@@ -97,6 +118,24 @@ const char *trial_state_name (const struct sweep *s, const struct trial *t);
 bool sweep_better (const struct sweep *s, double a, double b);
 
 struct trial *sweep_trial (const struct sweep *s, long number);
+
+/* The searcher asks for reports, and stops trials by them. */
+bool sweep_wants_reports (const struct sweep *s);
+
+/* The metrics that are optimised, 1 at least, and their names. */
+size_t sweep_metrics (const struct sweep *s);
+const char *sweep_metric (const struct sweep *s, size_t i);
+
+/* Which trials no other one beats in one metric without being beaten in
+ * another; trial N is at N - 1.  The caller frees it; NULL if out of memory.
+ */
+bool *sweep_front (const struct sweep *s);
+
+/* The attempt whose result at 'length' was accepted, 0: none. */
+long trial_milestone (const struct trial *t, int64_t length);
+
+/* The last one, { 0, 0 } if there is none. */
+struct milestone trial_last (const struct trial *t);
 
 /* JSON of a number, with "nan", "inf" and "-inf" as strings, and back. */
 json_t *number_json (double v);

@@ -21,7 +21,8 @@ extern char **environ;
 enum { LINE_SIZE = 8192 };
 
 struct trainer {
-    pid_t pid; /* also the process group; 0: reaped */
+    pid_t pid;   /* 0: reaped */
+    pid_t group; /* its process group; 0: killed */
     int status;
     int pipe; /* its output, where patterns look at it */
     int log;
@@ -94,6 +95,31 @@ static void env_hparams (struct env *env, const struct attempt *a)
     }
 }
 
+/* Where the trial goes on from: its own last result, or another trial's. */
+static void env_checkpoint (struct env *env, const struct attempt *a)
+{
+    const struct trial *t = sweep_trial (a->sweep, a->trial);
+    struct milestone m = trial_last (t);
+    long trial = a->trial;
+    char path[4200] = "";
+
+    env_set_number (env, "DL_CHECKPOINT_ATTEMPT", m.attempt);
+    if (!m.attempt && sweep_trial (a->sweep, t->from)) {
+        trial = t->from;
+        m.length = t->from_length;
+        m.attempt = trial_milestone (sweep_trial (a->sweep, trial), m.length);
+    }
+    if (m.attempt)
+        snprintf (path,
+                  sizeof (path),
+                  "%s/trials/%04ld/a.%ld",
+                  a->sweep->dir,
+                  trial,
+                  m.attempt);
+    env_set (env, "DL_CHECKPOINT_DIR", path);
+    env_set_number (env, "DL_CHECKPOINT_LENGTH", m.attempt ? m.length : 0);
+}
+
 static void env_variables (struct env *env, char **variables)
 {
     for (; variables && *variables; variables++) {
@@ -110,14 +136,28 @@ static uint32_t seed_of (const struct attempt *a)
     return searcher_trial_seed (a->sweep->exp->search.seed, a->trial);
 }
 
+static long repeat_of (const struct attempt *a)
+{
+    long repeats = a->sweep->exp->search.repeats;
+
+    return repeats > 1 ? (a->trial - 1) % repeats : 0;
+}
+
+/* Not another run's hyperparameters: one may not be active here. */
+static void env_inherit (struct env *env)
+{
+    for (char **v = environ; *v; v++)
+        if (strncmp (*v, "DL_HP_", 6))
+            env_add (env, strdup (*v));
+}
+
 static char **make_environment (const struct attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     struct env env = { 0 };
     char path[4200];
 
-    for (char **v = environ; *v; v++)
-        env_add (&env, strdup (*v));
+    env_inherit (&env);
     snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
     env_set (&env, "DL_EXPERIMENT", e->name);
     env_set (&env, "DL_EXPERIMENT_DIR", a->sweep->dir);
@@ -129,9 +169,8 @@ static char **make_environment (const struct attempt *a)
     env_set_number (&env, "DL_ATTEMPT", a->number);
     env_set_number (&env, "DL_LENGTH", a->length);
     env_set_number (&env, "DL_SEED", seed_of (a));
-    env_set_number (&env,
-                    "DL_CHECKPOINT_ATTEMPT",
-                    sweep_trial (a->sweep, a->trial)->accepted);
+    env_set_number (&env, "DL_REPEAT", repeat_of (a));
+    env_checkpoint (&env, a);
     env_hparams (&env, a);
     env_variables (&env, e->variables);
     return env.list;
@@ -143,11 +182,13 @@ static char **make_command (const struct attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
-    json_t *more = json_pack ("{s:I, s:I, s:I, s:s}",
+    json_t *more = json_pack ("{s:I, s:I, s:I, s:I, s:s}",
                               "length",
                               (json_int_t)a->length,
                               "trial",
                               (json_int_t)a->trial,
+                              "repeat",
+                              (json_int_t)repeat_of (a),
                               "seed",
                               (json_int_t)seed_of (a),
                               "attempt_dir",
@@ -251,6 +292,7 @@ spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
     if (t->pid == 0)
         child (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp);
     setpgid (t->pid, t->pid);
+    t->group = t->pid;
     if (ends[1] >= 0)
         close (ends[1]);
     t->pipe = ends[0];
@@ -291,10 +333,9 @@ void trainer_destroy (struct trainer *t)
 
     if (!t)
         return;
-    if (t->pid > 0) {
-        kill (-t->pid, SIGKILL);
+    trainer_signal (t, SIGKILL);
+    if (t->pid > 0)
         waitpid (t->pid, NULL, 0);
-    }
     if (t->pipe >= 0)
         close (t->pipe);
     if (t->log >= 0)
@@ -307,21 +348,36 @@ void trainer_destroy (struct trainer *t)
     errno = e;
 }
 
+static bool was_asked_to_stop (int status)
+{
+    return WIFSIGNALED (status)
+           && (WTERMSIG (status) == SIGTERM || WTERMSIG (status) == SIGUSR2);
+}
+
 bool trainer_ended (struct trainer *t, int *status)
 {
     if (t->pid > 0 && waitpid (t->pid, &t->status, WNOHANG) == t->pid) {
-        /* what it left in the background would outlive its attempt */
-        kill (-t->pid, SIGKILL);
         t->pid = 0;
+        /* what it left in the background would outlive its attempt; but if it
+         * is a shell that died of the signal its command is still at work */
+        if (!was_asked_to_stop (t->status))
+            trainer_signal (t, SIGKILL);
     }
     *status = t->status;
     return t->pid == 0;
 }
 
-void trainer_signal (const struct trainer *t, int signal)
+bool trainer_lingers (const struct trainer *t)
 {
-    if (t->pid > 0)
-        kill (-t->pid, signal);
+    return t->group > 0 && kill (-t->group, 0) == 0;
+}
+
+void trainer_signal (struct trainer *t, int signal)
+{
+    if (t->group > 0)
+        kill (-t->group, signal);
+    if (signal == SIGKILL && t->pid == 0)
+        t->group = 0;
 }
 
 /* ---- metrics ---- */
@@ -397,53 +453,4 @@ int trainer_read (struct trainer *t)
             break;
     look_at (t, buf, (size_t)n);
     return 1;
-}
-
-struct last {
-    const char *name;
-    int64_t step;
-    double value;
-    bool found;
-};
-
-static int keep_last (const struct slurmdl_row *row, void *arg)
-{
-    struct last *last = arg;
-
-    if (!strcmp (row->name, last->name)) {
-        last->step = row->step;
-        last->value = row->value;
-        last->found = true;
-    }
-    return 0;
-}
-
-int newest_metric (const char *dir,
-                   const char *name,
-                   int64_t *step,
-                   double *value)
-{
-    struct last last = { .name = name };
-
-    slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
-    if (!last.found)
-        return -1;
-    *step = last.step;
-    *value = last.value;
-    return 0;
-}
-
-int attempt_metric (const struct attempt *a, int64_t *step, double *value)
-{
-    const char *slash = strrchr (a->dir, '/');
-    char dir[4200];
-
-    for (long k = a->number; k >= 1; k--) {
-        snprintf (
-            dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
-        if (newest_metric (dir, a->sweep->exp->metric, step, value) == 0
-            && (k == a->number || *step == a->length))
-            return 0;
-    }
-    return -1;
 }

@@ -48,7 +48,14 @@ int trainer_flush (struct trainer *t, struct slurmdl_error *err);
 /* Whether the command has ended; '*status' is then that of waitpid(). */
 bool trainer_ended (struct trainer *t, int *status);
 
-void trainer_signal (const struct trainer *t, int signal);
+/* Whether other processes of the command, which has ended because it was
+ * asked to stop, are still saving what they have.
+ */
+bool trainer_lingers (const struct trainer *t);
+
+void trainer_signal (struct trainer *t, int signal);
+
+/* ---- what it logged (newest.c) ---- */
 
 /* The newest value of a metric in an attempt's folder; -1 if there is none. */
 int newest_metric (const char *dir,
@@ -56,10 +63,12 @@ int newest_metric (const char *dir,
                    int64_t *step,
                    double *value);
 
-/* The newest value of the experiment's metric in the metrics of the attempt,
- * or, where it logged none, of an earlier attempt that reached 'length'.
- * Returns 0, or -1 if there is none.
+/* The newest values of the experiment's metrics in the metrics of the attempt,
+ * or, where it logged none, of an earlier attempt that reached 'length'.  Of
+ * several metrics those of the last step that has them all.
+ *
+ * Returns 0, or -1 if there are none.
  */
-int attempt_metric (const struct attempt *a, int64_t *step, double *value);
+int attempt_metrics (const struct attempt *a, int64_t *step, double *values);
 
 #endif

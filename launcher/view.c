@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of experiments and trials: dl ls, dl show, dl logs. */
+/* Tables of experiments and trials: dl ls. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -119,18 +119,48 @@ static const struct column trial_columns[] = {
 /* clang-format on */
 enum { FIXED = 7 };
 
-static void
-add_trial_line (struct libscols_table *tb, const struct sweep *s, long n)
+/* The further metrics, each in a column of its own. */
+static void fill_metrics (struct libscols_line *line,
+                          const struct sweep *s,
+                          const struct trial *t,
+                          size_t column)
+{
+    for (size_t i = 1; i < sweep_metrics (s); i++)
+        if (t->values)
+            set_cell (line, column + i - 1, "%.6g", t->values[i]);
+}
+
+static void fill_hparams (struct libscols_line *line,
+                          const struct sweep *s,
+                          const struct trial *t,
+                          size_t column,
+                          bool json)
+{
+    for (size_t i = 0; i < s->exp->nhparams; i++) {
+        const struct hparam *h = &s->exp->hparams[i];
+        char *value = h->dim >= 0 ? cell_text (s, t, h, json) : NULL;
+        if (value)
+            scols_line_refer_data (line, column, value);
+        else if (h->dim >= 0 && !json)
+            set_cell (line, column, "-");
+        column += h->dim >= 0;
+    }
+}
+
+static void add_trial_line (struct libscols_table *tb,
+                            const struct sweep *s,
+                            long n,
+                            bool in_front)
 {
     const struct trial *t = sweep_trial (s, n);
     struct libscols_line *line = scols_table_new_line (tb, NULL);
+    bool json = scols_table_is_json (tb);
     char elapsed[32];
-    size_t column = FIXED;
 
     if (!line)
         return;
     duration_text (elapsed, sizeof (elapsed), t->seconds);
-    set_cell (line, 0, "%ld", n);
+    set_cell (line, 0, "%ld%s", n, in_front && !json ? "*" : "");
     set_cell (line, 1, "%s", trial_state_name (s, t));
     set_cell (line, 2, "%lld", (long long)t->length);
     if (t->length) {
@@ -139,15 +169,13 @@ add_trial_line (struct libscols_table *tb, const struct sweep *s, long n)
     }
     set_cell (line, 5, "%s", elapsed);
     set_cell (line, 6, "%ld", t->over + (t->state == TRIAL_OPEN));
-    for (size_t i = 0; i < s->exp->nhparams; i++) {
-        char *value;
-        if (s->exp->hparams[i].dim < 0)
-            continue;
-        if ((value = cell_text (
-                 s, t, &s->exp->hparams[i], scols_table_is_json (tb))))
-            scols_line_refer_data (line, column, value);
-        column++;
-    }
+    fill_metrics (line, s, t, FIXED);
+    fill_hparams (line, s, t, FIXED + sweep_metrics (s) - 1, json);
+    if (json && sweep_metrics (s) > 1)
+        set_cell (line,
+                  scols_table_get_ncols (tb) - 1,
+                  "%s",
+                  in_front ? "true" : "false");
 }
 
 struct order {
@@ -180,27 +208,43 @@ static struct order *sorted_trials (const struct sweep *s)
     return list;
 }
 
-int print_trials (const struct sweep *s, long max, bool json)
+/* In JSON the front has a column; else it is a star at the trial's number. */
+static void add_columns (struct libscols_table *tb, const struct sweep *s)
 {
-    struct libscols_table *tb = new_table ("trials", trial_columns, json);
-    struct order *order = sorted_trials (s);
-    long rows = max > 0 && max < s->ntrials ? max : s->ntrials;
-
-    if (!tb || !order)
-        return -1;
+    for (size_t i = 1; i < sweep_metrics (s); i++)
+        scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
     for (size_t i = 0; i < s->exp->nhparams; i++)
         if (s->exp->hparams[i].dim >= 0)
             scols_table_new_column (tb,
                                     s->exp->hparams[i].path,
                                     0,
                                     SCOLS_FL_RIGHT | SCOLS_FL_TRUNC);
-    for (long i = 0; i < rows; i++)
-        add_trial_line (tb, s, order[i].trial);
+    if (scols_table_is_json (tb) && sweep_metrics (s) > 1)
+        scols_table_new_column (tb, "pareto", 0, 0);
+}
+
+int print_trials (const struct sweep *s, long max, bool json)
+{
+    struct libscols_table *tb = new_table ("trials", trial_columns, json);
+    struct order *order = sorted_trials (s);
+    bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
+    long rows = max > 0 && max < s->ntrials ? max : s->ntrials;
+
+    if (!tb || !order)
+        return -1;
+    add_columns (tb, s);
+    for (long i = 0; i < rows; i++) {
+        long n = order[i].trial;
+        add_trial_line (tb, s, n, front && front[n - 1]);
+    }
     scols_print_table (tb);
     scols_unref_table (tb);
+    if (front && !json)
+        puts ("* no trial is better in one metric and as good in the others");
     if (rows < s->ntrials && !json)
         printf (
             "(%ld of %ld trials; 'dl show' prints all)\n", rows, s->ntrials);
+    free (front);
     free (order);
     return 0;
 }
@@ -284,151 +328,4 @@ int cmd_ls (const struct settings *st)
     scols_print_table (tb);
     scols_unref_table (tb);
     return EXIT_OK;
-}
-
-/* ---- dl show ---- */
-
-static int trial_number (const struct sweep *s, const char *text, long *n)
-{
-    char *end;
-
-    *n = strtol (text, &end, 10);
-    if (end != text && !*end && sweep_trial (s, *n))
-        return 0;
-    complain ("%s: no trial '%s' (there are %ld)", s->dir, text, s->ntrials);
-    return EXIT_NOT_FOUND;
-}
-
-static int print_row (const struct slurmdl_row *row, void *arg)
-{
-    (void)arg;
-    printf (
-        "    %-32s %8lld  %.9g\n", row->name, (long long)row->step, row->value);
-    return 0;
-}
-
-static void print_attempt (const struct sweep *s, long trial, long attempt)
-{
-    char dir[PATH_MAX];
-
-    snprintf (
-        dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
-    if (access (dir, F_OK) < 0)
-        return;
-    printf ("  attempt %ld: %s\n", attempt, dir);
-    slurmdl_metrics_read_dir (dir, print_row, NULL, NULL);
-}
-
-static void show_trial (const struct sweep *s, long n)
-{
-    const struct trial *t = sweep_trial (s, n);
-    char *text = json_dumps (t->hparams, JSON_SORT_KEYS);
-
-    printf ("trial %ld: %s, length %lld, %s %.6g (best %.6g at %lld)\n",
-            n,
-            trial_state_name (s, t),
-            (long long)t->length,
-            s->exp->metric,
-            t->metric,
-            t->best,
-            (long long)t->best_length);
-    printf ("  hyperparameters: %s\n", text ? text : "");
-    printf ("  seed: %u\n",
-            (unsigned)searcher_trial_seed (s->exp->search.seed, n));
-    if (t->why)
-        printf ("  last failure: %s\n", t->why);
-    for (long k = 1; k <= t->over + 1; k++)
-        print_attempt (s, n, k);
-    free (text);
-}
-
-static void show_header (const struct sweep *s)
-{
-    const struct trial *best = sweep_trial (s, s->best);
-
-    printf ("%s: %s, searcher %s, %.0f %% done\n",
-            s->dir,
-            sweep_state_name (s->state),
-            s->exp->searcher_name,
-            floor (100 * searcher_progress (s->searcher)));
-    if (best)
-        printf ("best %s %.6g: trial %ld at length %lld\n",
-                s->exp->metric,
-                best->best,
-                s->best,
-                (long long)best->best_length);
-}
-
-int cmd_show (const struct settings *st)
-{
-    struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
-    long n;
-
-    if (rv)
-        return rv;
-    if (st->nargs == 2) {
-        if ((rv = trial_number (s, st->args[1], &n)) == 0)
-            show_trial (s, n);
-    } else {
-        if (!st->json)
-            show_header (s);
-        print_trials (s, (long)st->trials, st->json);
-    }
-    sweep_close (s);
-    return rv;
-}
-
-/* ---- dl logs ---- */
-
-static int copy_file (const char *path)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    char buf[65536];
-    ssize_t n;
-
-    if (fd < 0) {
-        complain ("%s: %s", path, strerror (errno));
-        return EXIT_NOT_FOUND;
-    }
-    while ((n = read (fd, buf, sizeof (buf))) > 0)
-        fwrite (buf, 1, (size_t)n, stdout);
-    close (fd);
-    return n < 0 ? EXIT_IO : EXIT_OK;
-}
-
-static long last_attempt (const struct sweep *s, long trial)
-{
-    long k = sweep_trial (s, trial)->over + 1;
-    char dir[PATH_MAX];
-
-    for (; k > 1; k--) {
-        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, k);
-        if (access (dir, F_OK) == 0)
-            break;
-    }
-    return k;
-}
-
-int cmd_logs (const struct settings *st)
-{
-    bool named = st->nargs == 2;
-    struct sweep *s;
-    char path[PATH_MAX];
-    int rv = open_experiment (st, named ? st->args[0] : NULL, &s);
-    long n;
-
-    if (rv)
-        return rv;
-    if ((rv = trial_number (s, st->args[named], &n)) == 0) {
-        snprintf (path,
-                  sizeof (path),
-                  "%s/trials/%04ld/a.%ld/log",
-                  s->dir,
-                  n,
-                  st->attempt ? (long)st->attempt : last_attempt (s, n));
-        rv = copy_file (path);
-    }
-    sweep_close (s);
-    return rv;
 }

@@ -67,18 +67,33 @@ static const char *by (const struct worker *w)
 
 /* ---- what came of an attempt ---- */
 
+static void
+add_result (const struct worker *w, json_t *event, const struct report *r)
+{
+    size_t n = sweep_metrics (w->sweep);
+    json_t *all = json_array ();
+
+    json_object_set_new (event, "length", json_integer (r->length));
+    json_object_set_new (event, "metric", number_json (r->values[0]));
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new (all, number_json (r->values[i]));
+    if (n > 1)
+        json_object_set (event, "metrics", all);
+    json_decref (all);
+    if (r->stopped)
+        json_object_set_new (event, "stopped", json_true ());
+}
+
 static json_t *
 report_event (struct worker *w, long trial, const struct report *r)
 {
-    static const char *const ops[] = { "result", "fail", "park" };
+    static const char *const ops[] = { "result", "fail", "park", "reject" };
     const struct trial *t = sweep_trial (w->sweep, trial);
     json_t *event = event_trial (ops[r->outcome], by (w), trial, t->over + 1);
 
     json_object_set_new (event, "seconds", json_real (r->seconds));
-    if (r->outcome == OUTCOME_RESULT) {
-        json_object_set_new (event, "length", json_integer (t->target));
-        json_object_set_new (event, "metric", number_json (r->metric));
-    }
+    if (r->outcome == OUTCOME_RESULT)
+        add_result (w, event, r);
     if (*r->why)
         json_object_set_new (event, "why", json_string (r->why));
     return event;
@@ -184,82 +199,6 @@ static int work (struct worker *w, struct slurmdl_error *err)
     return 0;
 }
 
-/* ---- deciding ---- */
-
-static json_t *begin_event (const struct worker *w,
-                            const struct search_op *op,
-                            const double *x)
-{
-    const struct experiment *e = w->sweep->exp;
-    json_t *event = event_create ("begin", by (w));
-    json_t *point;
-
-    json_object_set_new (event, "trial", json_integer (op->trial));
-    json_object_set_new (event, "length", json_integer (op->length));
-    if (!op->fresh)
-        return event;
-    point = json_array ();
-    for (size_t i = 0; i < e->nparams; i++)
-        json_array_append_new (point, number_json (x[i]));
-    json_object_set_new (event, "x", point);
-    json_object_set_new (event, "hparams", hparams_json (e, x));
-    return event;
-}
-
-/* At the start one entry decides for all workers, or they would queue. */
-static long decisions_wanted (const struct worker *w)
-{
-    return w->sweep->ntrials == 0 ? (long)w->sweep->exp->workers : 1;
-}
-
-static enum search_answer decide_some (struct worker *w, json_t *events)
-{
-    struct searcher *s = searcher_copy (w->sweep->searcher);
-    double *x = calloc (w->sweep->exp->nparams + 1, sizeof (*x));
-    enum search_answer answer = SEARCH_WAIT;
-    struct search_op op;
-
-    for (long n = decisions_wanted (w); s && x && n > 0; n--) {
-        answer = searcher_ask (s, &op, x);
-        if (answer != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
-            break;
-        json_array_append_new (events, begin_event (w, &op, x));
-    }
-    searcher_destroy (s);
-    free (x);
-    return answer;
-}
-
-static json_t *end_event (struct worker *w)
-{
-    json_t *event = event_create ("end", by (w));
-    long failed = 0;
-
-    for (long i = 0; i < w->sweep->ntrials; i++)
-        failed += w->sweep->trials[i].state == TRIAL_FAILED;
-    json_object_set_new (event,
-                         "state",
-                         json_string (failed && failed == w->sweep->ntrials
-                                          ? "failed"
-                                          : "completed"));
-    return event;
-}
-
-/* 1: something was decided, 0: there is nothing to decide now, -1 */
-static int decide (struct worker *w, struct slurmdl_error *err)
-{
-    json_t *events = json_array ();
-    enum search_answer answer = decide_some (w, events);
-
-    if (answer == SEARCH_DONE && json_array_size (events) == 0)
-        json_array_append_new (events, end_event (w));
-    if (json_array_size (events) == 0) {
-        json_decref (events);
-        return 0;
-    }
-    return sweep_put (w->sweep, events, err) < 0 ? -1 : 1;
-}
-
 /* ---- the loop ---- */
 
 static bool may_go_on (const struct worker *w)
@@ -267,21 +206,33 @@ static bool may_go_on (const struct worker *w)
     return !w->stop && w->sweep->state == SWEEP_RUNNING;
 }
 
+/* 1: did something, 0: there is nothing to do now, -1 */
+static int do_next (struct worker *w, struct slurmdl_error *err)
+{
+    int rv;
+
+    if (!may_go_on (w))
+        return 0;
+    if (worker_is_late (w))
+        return worker_wind_up (w, err);
+    if ((rv = work (w, err)) != 0 || !may_go_on (w))
+        return rv;
+    return worker_decide (w, err);
+}
+
 static int pull (struct worker *w, struct slurmdl_error *err)
 {
     double pause = 0.05;
 
     while (may_go_on (w)) {
-        int rv = sweep_sync (w->sweep, err);
-        if (rv > 0)
-            pause = 0.05;
-        if (rv < 0 || (may_go_on (w) && (rv = work (w, err)) < 0)
-            || (rv == 0 && may_go_on (w) && (rv = decide (w, err)) < 0))
+        int news = sweep_sync (w->sweep, err);
+        int did = news < 0 ? -1 : do_next (w, err);
+        if (did < 0)
             return -1;
-        if (rv > 0) {
+        if (news > 0 || did > 0)
             pause = 0.05;
+        if (did > 0)
             continue;
-        }
         if (may_go_on (w)) {
             rest (w, pause);
             pause = pause < 2 ? pause * 1.5 : 2;
@@ -297,6 +248,7 @@ worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err)
 {
     struct worker w = { .sweep = sweep, .signals = -1, .socket = -1 };
     enum worker_end end = WORKER_ERROR;
+    int e;
 
     if ((w.signals = watch_signals ()) < 0) {
         errorf (err, "signalfd: %s", strerror (errno));
@@ -309,8 +261,11 @@ worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err)
         end = sweep->state != SWEEP_RUNNING ? WORKER_DONE
               : w.stop == SIGTERM           ? WORKER_PREEMPTED
                                             : WORKER_PARKED;
+    e = errno;
+    custom_close (&w);
     peer_destroy (w.peer);
     socket_close (&w);
     close (w.signals);
+    errno = e;
     return end;
 }

@@ -24,15 +24,18 @@ worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err);
 struct worker;
 
 enum outcome {
-    OUTCOME_RESULT,  /* the metric at the segment's end */
-    OUTCOME_FAILED,  /* counts towards max_restarts */
-    OUTCOME_PARKED,  /* stopped on request before the end */
-    OUTCOME_DROPPED, /* another worker has the trial now */
+    OUTCOME_RESULT,   /* the metric at the segment's end */
+    OUTCOME_FAILED,   /* counts towards max_restarts */
+    OUTCOME_PARKED,   /* stopped on request before the end */
+    OUTCOME_REJECTED, /* its trainer says that the point makes no sense */
+    OUTCOME_DROPPED,  /* another worker has the trial now */
 };
 
 struct report {
     enum outcome outcome;
-    double metric;
+    int64_t length;
+    bool stopped; /* by the searcher, before the segment's end */
+    double values[OBJECTIVES_MAX];
     double seconds;
     char why[160];
 };
@@ -44,11 +47,13 @@ int segment_run (struct worker *w,
 
 /* What segment_run() needs of the worker. */
 struct peer;
+struct custom;
 struct worker {
     struct sweep *sweep;
     struct peer *peer;
-    int signals; /* signalfd */
-    int socket;  /* of `dl log`, -1: none */
+    struct custom *custom; /* NULL: not started */
+    int signals;           /* signalfd */
+    int socket;            /* of `dl log`, -1: none */
     char socket_dir[64];
     char socket_path[80];
     int stop;    /* signal that asked to stop, 0: none */
@@ -60,6 +65,27 @@ int worker_signal (struct worker *w);
 
 /* Give a sign of life and read the log, if it is time. */
 int worker_tick (struct worker *w, struct slurmdl_error *err);
+
+/* ---- what comes next (decide.c) ---- */
+
+/* Both return 1 if they put something into the log (or another worker was
+ * faster, and it was read), 0 if there is nothing to do now, -1 on failure.
+ */
+int worker_decide (struct worker *w, struct slurmdl_error *err);
+/* Instead, once searcher.max_hours is over. */
+bool worker_is_late (const struct worker *w);
+int worker_wind_up (struct worker *w, struct slurmdl_error *err);
+
+/* ---- points from a program of the user (custom.c) ---- */
+
+/* Ask the program for the point of the next trial; it is started if need be,
+ * and told what is new in the sweep.  Meanwhile gives signs of life and reads
+ * the log; gives up (SEARCH_WAIT) when the worker is to stop.
+ *
+ * Returns an enum search_answer, or -1.
+ */
+int custom_ask (struct worker *w, double *x, struct slurmdl_error *err);
+void custom_close (struct worker *w);
 
 /* ---- `dl log` (socket.c) ---- */
 

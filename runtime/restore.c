@@ -260,19 +260,56 @@ static int fill_all (const struct slurmdl *run,
     return rv;
 }
 
+/* The checkpoint of another trial that this one is to begin with: the worker
+ * names an attempt's folder, TRIAL/a.K, and the length there.
+ */
+static char *find_other (const struct slurmdl *run, struct manifest *m)
+{
+    const char *dir = getenv ("DL_CHECKPOINT_DIR");
+    const char *length = getenv ("DL_CHECKPOINT_LENGTH");
+    const char *slash = dir ? strrchr (dir, '/') : NULL;
+    char *trial, *path = NULL;
+
+    if (!slash || !length || strncmp (slash, "/a.", 3)
+        || !(trial = strndup (dir, (size_t)(slash - dir))))
+        return NULL;
+    if (strcmp (trial, run->trial_dir))
+        path = find (trial, strtoll (length, NULL, 10), atol (slash + 3), m);
+    free (trial);
+    return path;
+}
+
+/* The newest of this trial, or the other's if that is newer. */
+static char *find_newest (const struct slurmdl *run, struct manifest *m)
+{
+    const char *prefer = getenv ("DL_CHECKPOINT_ATTEMPT");
+    struct manifest other = { 0 };
+    char *theirs = find_other (run, &other);
+    char *path =
+        find (run->trial_dir, run->length, prefer ? atol (prefer) : 0, m);
+
+    if (theirs && (!path || m->step < other.step)) {
+        free (path);
+        free (m->rows);
+        *m = other;
+        return theirs;
+    }
+    free (theirs);
+    free (other.rows);
+    return path;
+}
+
 int slurmdl_restore (struct slurmdl *run,
                      int64_t *step,
                      struct slurmdl_error *err)
 {
-    const char *prefer = getenv ("DL_CHECKPOINT_ATTEMPT");
     struct manifest m = { 0 };
     char *path;
     int rv = -1;
 
     if (err)
         *err->text = '\0';
-    path = find (run->trial_dir, run->length, prefer ? atol (prefer) : 0, &m);
-    if (!path)
+    if (!(path = find_newest (run, &m)))
         return 0;
     if (compare (run, &m, path, err) == 0
         && fill_all (run, &m, path, err) == 0) {

@@ -148,7 +148,9 @@ int slurmdl_protect (struct slurmdl *run,
 int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 
 /* Fill the protected memory from the newest checkpoint of this trial that
- * verifies; '*step' is then its step.  Damaged files are passed over.
+ * verifies; '*step' is then its step.  Damaged files are passed over.  A
+ * trial that goes on from another one (population based training) begins with
+ * that one's checkpoint.
  *
  * Returns 1 if restored, 0 if there is none (memory and '*step' unchanged),
  * -1 if a name, type or shape differs from what was protected (EINVAL), or
@@ -166,6 +168,11 @@ int slurmdl_restore (struct slurmdl *run,
  */
 int slurmdl_should_stop (const struct slurmdl *run);
 void slurmdl_request_stop (struct slurmdl *run); /* async-signal-safe */
+
+/* The exit status of a program whose hyperparameters make no sense together:
+ * the trial is not tried again, and the search puts another one in its place.
+ */
+enum { SLURMDL_EXIT_REJECT = 65 };
 
 /* ---- metrics and checkpoint files by themselves ---- */
 

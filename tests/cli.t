@@ -48,5 +48,82 @@ dl show half-0001 >/dev/null 2>&1
 is $? 5 "damaged experiment"
 like "$(dl ls)" 'half-0001 +damaged' "ls shows it"
 
+# ---- preview: 9 trials, of which 2 go on from 2 to 9 epochs, as asha's rungs say
+cat >plan.conf <<'EOF'
+name = "plan"; entrypoint = "true";
+searcher = { name = "asha"; metric = "loss"; max_trials = 9; max_length = 9; };
+hyperparameters = {
+    layers = { type = "int"; minval = 1; maxval = 3; };
+    kind = { type = "categorical"; vals = ("a", "b"); };
+    size = { type = "int"; minval = 1; maxval = 4; when = { kind = "b"; }; };
+};
+resources = { workers = 2; slots_per_trial = 4; };
+EOF
+out=$(dl preview plan.conf)
+is $? 0 "preview"
+like "$out" '^plan: searcher asha, metric loss \(smaller is better\), 2 workers$' "its head"
+like "$out" '^space: 3 dimensions, 15 points$' "the size of a space with a condition"
+like "$out" '^ +2 +7 +14$' "its first rung"
+like "$out" '^ +9 +2 +18$' "its last rung"
+like "$out" '^ +all +9 +32$' "their sum"
+like "$out" '^9 trials, as much as 3.6 full trainings, at most 11 segments$' "its totals"
+like "$out" '^--seconds=S' "what it could say too"
+out=$(dl preview --seconds=900 plan.conf)
+like "$out" '^8 trial-hours, 32 GPU-hours, about 4 hours with 2 workers$' "preview --seconds"
+out=$(sed 's/max_length = 9;/& max_gpu_hours = 31; max_hours = 5;/' plan.conf >limit.conf && dl preview --seconds=900 limit.conf)
+like "$out" "^'searcher.max_gpu_hours' = 31 will end it early" "a limit that ends it"
+is "$(echo "$out" | grep -c 'searcher.max_hours')" 0 "and one that does not"
+out=$(sed 's/workers = 2/workers = 64/' plan.conf >many.conf && dl preview --seconds=900 many.conf)
+like "$out" 'about 2.25 hours with 64 workers' "no faster than one full training"
+like "$(sed 's/"asha"/"median"/' plan.conf >median.conf && dl preview median.conf)" 'stopped early: it costs less' "a searcher that stops trials"
+is "$(dl preview --json --seconds=900 plan.conf | tr -d ' \n' | grep -o '"points":15.0\|"rungs":[^]]*\|"max_segments":11\|"gpu_hours":32.0' | tr '\n' ' ')" \
+    '"points":15.0 "rungs":[{"length":2,"trials":7,"sum":14.0},{"length":9,"trials":2,"sum":18.0} "max_segments":11 "gpu_hours":32.0 ' "preview --json"
+like "$(dl preview --seconds=x plan.conf 2>&1)" "'x' is not a number" "preview: no number"
+dl preview --seconds=x plan.conf >/dev/null 2>&1
+is $? 2 "preview: no number: status"
+dl preview nope.conf >/dev/null 2>&1
+is $? 3 "preview: no file"
+[ -z "$(ls -d plan-* 2>/dev/null)" ]
+ok $? "preview makes nothing"
+
+# ---- warm_start: an earlier experiment's trials are known, and stay known without it
+cat >old.conf <<'EOF'
+name = "old"; entrypoint = "dl log loss={lr}";
+searcher = { name = "random"; metric = "loss"; max_trials = 4; };
+reproducibility = { experiment_seed = 3; };
+hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; k = 3; };
+EOF
+dl run --local old.conf >/dev/null 2>&1
+is $? 0 "an experiment to learn from"
+below=$(sed -n 's/.*"lr": *\([0-9.]*\).*/\1/p' old-0001/trials/*/a.1/hparams.json | awk '$1 <= 0.6' | wc -l)
+[ "$below" -gt 0 ] && [ "$below" -lt 4 ]
+ok $? "some of its trials lie below 0.6 ($below)"
+warm () { # warm SED-SCRIPT: an experiment that learns from it
+    sed "s/\"old\"/\"new\"/; s/\"random\";/\"tpe\"; warm_start = \"old-0001\";/; s/maxval = 1/maxval = 0.6/; $1" old.conf >new.conf
+}
+warm ''
+like "$(dl preview new.conf)" "^known before: $below points? of old-0001$" "warm_start: what lies in the space"
+dl run --local new.conf >/dev/null 2>&1
+is $? 0 "warm_start: run"
+is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/00000001 | wc -l)" "$below" "warm_start: in the log"
+is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/00000001 | sed 's/.*\[\(.*\)\].*:\(.*\)/\1 \2/' | awk '$1 != $2')" "" "warm_start: each with its value"
+mkdir away && mv old-0001 away/
+dl show new-0001 >/dev/null
+is $? 0 "warm_start: readable without the other folder"
+like "$(dl run --local new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*old-0001" "warm_start: no such folder"
+[ ! -e new-0002 ]
+ok $? "warm_start: nothing made"
+mv away/old-0001 .
+warm 's/k = 3/k = 4/'
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': of the 4 finished trials of .*old-0001 none lies in this space" "warm_start: another constant"
+warm 's/"loss"/"error"/'
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*old-0001 has no metric 'error'; its metric is 'loss'" "warm_start: another metric"
+new='new = { type = "int"; minval = 1; maxval = 3; default = 2; };'
+warm "s/k = 3;/$new/"
+like "$(dl preview new.conf 2>&1)" "^known before: $below" "warm_start: a new hyperparameter has its default"
+warm "s/k = 3;/$new/; s/default = 2;//"
+dl preview new.conf >/dev/null 2>&1
+is $? 2 "warm_start: a new one without default"
+
 cd / && rm -rf "$work"
 done_testing

@@ -34,6 +34,17 @@ is $? 0 "a good file"
 like "$out" '^t: searcher asha, metric loss \(smaller is better\)' "its plan"
 like "$out" 'nothing was started' "its end"
 
+# accepted SED-SCRIPT PATTERN NAME: the same, but the file is good
+accepted () {
+    printf '%s\n' "$good" | sed -e "$1" >exp.conf
+    out=$(dl run --dry-run exp.conf 2>&1)
+    status=$?
+    is $status 0 "$3: exit status"
+    like "$out" "$2" "$3"
+}
+# the points of the first trials show with a seed
+seed='$a reproducibility = { experiment_seed = 1; };'
+
 mistake 's/^searcher/sercher/' "^exp.conf:3: unknown key 'sercher'; did you mean 'searcher'\?" "unknown group"
 mistake 's/max_trials/max_trails/' "^exp.conf:6: unknown key 'searcher.max_trails'; did you mean 'searcher.max_trials'\?" "unknown key"
 mistake '2a max_trials = 5;' "^exp.conf:3: unknown key 'max_trials'; did you mean 'searcher.max_trials'\?" "key in the wrong place"
@@ -58,17 +69,118 @@ mistake 's/minval = -3/minval = "a"/' "^exp.conf:10: hyperparameter 'lr': 'minva
 mistake 's/minval = -3/base = 1.0; minval = -3/' "^exp.conf:10: hyperparameter 'lr': .*base" "impossible base"
 mistake 's/lr = .*/lr = { type = "categorical"; vals = (); };/' "^exp.conf:10: hyperparameter 'lr': " "no choices"
 mistake 's/lr = .*/lr = { type = "int"; minval = 0.5; maxval = 3; };/' "^exp.conf:10: hyperparameter 'lr': " "integer bounds that are none"
-mistake 's/"asha"/"grid"/' "^exp.conf:10: hyperparameter 'lr': .*count" "grid without count"
+mistake 's/"asha"/"grid"/; /max_trials/d' "^exp.conf:9: hyperparameter 'lr': .*count" "grid without count"
 mistake 's/optimizer = .*/a = { b = 1; }; a_b = 2;/' "^exp.conf:11: hyperparameters 'a.b' and 'a_b' would both be DL_HP_a_b" "two names, one variable"
 mistake '$a metrics = { pattern = "loss=(" };' "^exp.conf:13: 'metrics.pattern'" "bad expression"
 mistake '$a metrics = { pattern = "loss=[0-9]+" };' "^exp.conf:13: .*names no metric" "expression without a name"
 mistake '$a worker = { lease = 10; heartbeat = 6; };' "^exp.conf:13: 'worker.lease' must be at least twice" "short lease"
-mistake '4d;5d' "^exp.conf: 'searcher.name' is missing" "several at once, first"
-mistake '4d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, second"
+mistake '1d;5d' "^exp.conf: 'name' is missing" "several at once, first"
+mistake '1d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, second"
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name" "key given twice"
 
 mistake '1i @include "other.conf"' "^exp.conf: @include: an experiment is one file" "include"
+
+# ---- hyperparameters
+accepted '4d' '^t: searcher auto' "no searcher.name: auto"
+accepted 's/lr = .*/lr = { type = "float"; minval = 0; maxval = 1; step = 0.25; };/' '^space: 1 dimension, 5 points$' "step of a float"
+accepted 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 3; };/' '^space: 1 dimension, 3 points$' "step of an int"
+mistake 's/minval = -3/step = 0.5; minval = -3/' "^exp.conf:10: hyperparameter 'lr': unknown key 'step'" "step of a log"
+is "$(printf '%s\n' "$out" | wc -l)" 1 "and no other line"
+mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 1.5; };/' "^exp.conf:10: hyperparameter 'lr': step is not an integer" "broken step of an int"
+mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 0; };/' "^exp.conf:10: hyperparameter 'lr': 'step' must be above 0" "no step"
+mistake 's/minval = -3/mean = -1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'mean' needs 'deviation'" "mean alone"
+mistake 's/minval = -3/mean = 1; deviation = 1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': mean is not between" "mean out of range"
+mistake 's/minval = -3/deviation = 0; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'deviation' must be above 0" "no deviation"
+accepted "s/minval = -3/deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": 0.031622' "a deviation is around the middle"
+accepted "s/minval = -3/mean = -1; deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": (0.1000000|0.0999999)' "a deviation around a mean"
+accepted "s/minval = -3/default = 0.5; minval = -3/; $seed" 'trial 1: \{"lr": 0.5,' "a default is trial 1"
+like "$out" '^tried first: 1 given point$' "and said"
+mistake 's/minval = -3/default = -1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'default': -1 is no value of 'lr': it has numbers from 0.001 to 1" "a default is no exponent"
+mistake 's/lr = .*/lr = { type = "int"; minval = 1; maxval = 8; step = 3; default = 5; };/' "^exp.conf:10: hyperparameter 'lr': 'default': 5 is no value of 'lr': it has numbers from 1 to 8 in steps of 3" "default between two steps"
+mistake 's/lr = .*/lr = { type = "categorical"; vals = ("sgd", "adam"); default = "adan"; };/' "^exp.conf:10: hyperparameter 'lr': 'default': \"adan\" is no value of 'lr'; did you mean \"adam\"\?" "default that is no choice"
+mistake 's/lr = .*/lr = { type = "categorical"; vals = (1, "1"); };/' "^exp.conf:10: hyperparameter 'lr': 'vals' has the text \"1\" twice" "a choice twice"
+mistake 's/lr = .*/lr = { type = "const"; val = 1; default = 1; };/' "^exp.conf:10: hyperparameter 'lr': unknown key 'default'" "default of a constant"
+
+# ---- when: the good file, with a choice and what waits for it
+good=$(printf '%s\n' "$good" | sed 's/optimizer = .*/optimizer = { name = { type = "categorical"; vals = ("adam", "sgd"); };\
+    momentum = { type = "float"; minval = 0; maxval = 1; WHEN }; }; fixed = 3;/')
+w () { # w TEXT: sed script that puts it there
+    printf 's/WHEN/%s/' "$1"
+}
+is_active='when = { optimizer = { name = "sgd"; }; };'
+accepted "$(w "$is_active"); s/\"asha\"/\"single\"/; /max_trials/d; $seed" 'trial 1: .*"optimizer": \{"name": "adam"\}' "what waits is not there"
+accepted "$(w 'when = { optimizer = { name = ["adam", "sgd"]; }; };'); $seed" 'trial 1: .*"momentum"' "one of a list is enough"
+accepted "$(w 'when = { lr = [0.1, 0.2]; };')" '^space: 3 dim' "a number to wait for"
+bad="^exp.conf:12: hyperparameter 'optimizer.momentum': 'when'"
+mistake "$(w 'when = "sgd";')" "$bad must be \{ name = value; \}" "when: no group"
+mistake "$(w 'when = { lr = 1; fixed = 3; };')" "$bad must be \{ name = value; \}: one other" "when: two names"
+mistake "$(w 'when = { optimiser = { name = "sgd"; }; };')" "$bad: 'optimiser.name' is no hyperparameter; did you mean 'optimizer.name'\?" "when: unknown name"
+mistake "$(w 'when = { fixed = 3; };')" "$bad: 'fixed' is a constant" "when: a constant"
+mistake "$(w 'when = { optimizer = { name = ("sgd", "adan"); }; };')" "$bad: \"adan\" is no value of 'optimizer.name'; did you mean \"adam\"\?" "when: no such choice"
+mistake "$(w 'when = { lr = 7; };')" "$bad: 7 is no value of 'lr'" "when: no such number"
+mistake "$(w 'when = { optimizer = { momentum = 0.5; }; };')" "^exp.conf:12: hyperparameter 'optimizer.momentum': when: the parameters wait for each other" "when: itself"
+mistake "$(w 'when = { lr = []; };')" "^exp.conf:12: hyperparameter 'optimizer.momentum': when: no values" "when: no values"
+
+# ---- the group searcher
+good=$(printf '%s\n' "$good" | sed "s/WHEN/$is_active/; s/max_trials = 9;/& MORE/")
+more () { # more TEXT: sed script that puts it into line 6
+    printf 's/MORE/%s/' "$1"
+}
+accepted "$(more 'constraint = "lr < 0.5";')" '^space: 3 dimensions, constrained$' "a constraint"
+accepted "$(more 'constraint = ("lr < 0.5 || lr > 0.7", "optimizer.momentum > 0.5");'); $seed" 'trial 1:' "a list of constraints"
+mistake "$(more 'constraint = "lr < ";')" '^exp.conf:6: searcher.constraint: column 6: a value is missing' "constraint: syntax"
+mistake "$(more 'constraint = (\n"lr < 1", "lr < 1)");')" '^exp.conf:7: searcher.constraint: column 7: ' "constraint: line of a list"
+mistake "$(more "constraint = \"optimizer.name == 'adan'\";")" '^exp.conf:6: searcher.constraint: column 19: ' "constraint: no such choice"
+mistake "$(more 'constraint = "lr > 2";')" '^exp.conf:6: searcher.constraint: .*fewer than 10 fulfil' "constraint: impossible"
+mistake "$(more 'constraint = ("lr > 0.1", "lr < 0.05");')" '^exp.conf:6: searcher.constraint: .*fewer than 10 fulfil' "constraints: impossible together"
+mistake "$(more 'constraint = 3;')" "^exp.conf:6: 'searcher.constraint' is an integer" "constraint: no text"
+accepted "$(more 'try_first = ({ optimizer = { name = "sgd"; momentum = 0.25; }; }, { lr = 0.125; });'); $seed" 'trial 1: .*"momentum": 0.25, "name": "sgd"' "try_first: first"
+like "$out" 'trial 2: .*"lr": 0.125, "optimizer": \{"name": "adam"\}' "try_first: second, with first choices"
+accepted "$(more 'try_first = ({ lr = 0.125; });'); s/minval = -3/default = 0.5; minval = -3/; $seed" 'trial 1: .*"lr": 0.5' "the defaults go before try_first"
+like "$out" 'trial 2: .*"lr": 0.125' "which is next"
+bad="^exp.conf:6: 'searcher.try_first'"
+mistake "$(more 'try_first = { lr = 0.1; };')" "$bad must be a list of points" "try_first: no list"
+mistake "$(more 'try_first = (0.1);')" "$bad must be a list of points" "try_first: no groups"
+mistake "$(more 'try_first = ({ lrr = 0.1; });')" "$bad: 'lrr' is no hyperparameter; did you mean 'lr'\?" "try_first: unknown name"
+mistake "$(more 'try_first = ({ fixed = 3; });')" "$bad: 'fixed' is a constant" "try_first: a constant"
+mistake "$(more 'try_first = ({ lr = 7; });')" "$bad: 7 is no value of 'lr'" "try_first: no such value"
+mistake "$(more 'try_first = ({ lr = "a"; });')" "$bad: \"a\" is no value of 'lr'" "try_first: a text for a number"
+mistake "$(more 'try_first = ({ optimizer = { momentum = 0.5; }; });')" "$bad: 'optimizer.momentum' is not active at this point: it waits for a value of 'optimizer.name'" "try_first: not active"
+mistake "$(more 'constraint = "lr < 0.5"; try_first = ({ lr = 0.1; },\n{ lr = 0.6; });')" "^exp.conf:7: 'searcher.try_first': 'searcher.constraint' forbids this point" "try_first: forbidden"
+mistake "$(more 'constraint = "lr < 0.5";'); s/minval = -3/default = 0.6; minval = -3/" "^exp.conf:9: the hyperparameters' defaults, which are trial 1: 'searcher.constraint' forbids" "defaults: forbidden"
+mistake "s/max_trials = 9; MORE/max_trials = 1; try_first = ({}, {});/" "$bad: 2 points, the defaults included, are more than the 1 trial" "try_first: too many"
+mistake "s/\"asha\"/\"grid\"/; s/max_trials = 9; MORE/try_first = ({});/; s/minval = -3/count = 2; minval = -3/; s/maxval = 1;/& count = 2;/" "^exp.conf:6: searcher \"grid\" tries its own points only" "try_first: grid"
+accepted "$(more 'sampler = "sobol"; repeats = 2;')" '^ +all +18' "sampler and repeats"
+mistake "$(more 'sampler = "sobel";')" "^exp.conf:6: unknown sampler \"sobel\"; did you mean \"sobol\"\?" "unknown sampler"
+mistake "$(more 'sampler = "asha";')" "^exp.conf:6: searcher: the sampler must be" "a sampler that is none"
+mistake "$(more 'repeats = 65;')" "^exp.conf:6: 'searcher.repeats' is 65" "too many repeats"
+mistake "$(more 'repeats = 2;'); s/\"asha\"/\"median\"/" "^exp.conf:3: searcher: this searcher cannot repeat" "repeats of median"
+for key in 'population = 5;' 'min_length = 2;' 'cost_aware = true;' 'command = "x";'; do
+    mistake "$(more "$key")" "^exp.conf:6: searcher \"asha\" has no use for 'searcher.${key%% *}' " "asha has no ${key%% *}"
+done
+accepted "$(more 'cost_aware = false;')" 'nothing was started' "asha is not cost-aware"
+accepted "$(more 'cost_aware = true; sampler = "gp";')" 'nothing was started' "its sampler can be"
+accepted "s/\"asha\"/\"pbt\"/; s/max_trials = 9; MORE/population = 5; min_length = 4;/" '^5 trials, .* at most 15 segments' "pbt"
+mistake "$(more ''); s/\"asha\"/\"pbt\"/" "^exp.conf:6: searcher \"pbt\" sets the number of trials itself" "max_trials of pbt"
+mistake "$(more ''); s/\"asha\"/\"custom\"/" "^exp.conf:3: searcher \"custom\" needs 'searcher.command'" "custom without its command"
+accepted "$(more 'command = "x";'); s/\"asha\"/\"custom\"/" 'searcher custom' "custom"
+accepted "$(more 'max_gpu_hours = 0.5; max_hours = 2;')" 'nothing was started' "limits"
+mistake "$(more 'max_gpu_hours = 0;')" "^exp.conf:6: 'searcher.max_gpu_hours' is 0" "no GPU-hours"
+mistake "$(more 'max_hours = "2h";')" "^exp.conf:6: 'searcher.max_hours' is a string" "hours as a text"
+
+# ---- several metrics
+both='s/"loss"/("loss", "size")/; s/"asha"/"random"/; s/max_length = 9/max_length = 1/'
+accepted "$both; $(more 'smaller_is_better = [true, false];')" 'metric loss \(smaller is better\), size \(larger is better\)' "two metrics"
+accepted "$both; $(more 'smaller_is_better = false;')" 'metric loss \(larger is better\), size \(larger is better\)' "one answer for both"
+mistake "$both; $(more 'smaller_is_better = [true, true, true];')" "^exp.conf:6: 'searcher.smaller_is_better' has 3 values, but 'searcher.metric' has 2" "three answers for both"
+mistake "$both; $(more 'smaller_is_better = [1, 2];')" "^exp.conf:6: 'searcher.smaller_is_better' is an integer" "numbers for booleans"
+mistake "$both; $(more ''); s/random/cmaes/" "^exp.conf:5: searcher: this searcher takes one metric only" "two metrics for cmaes"
+mistake "$both; $(more ''); s/random/auto/; s/max_length = 1/max_length = 2/" "^exp.conf:7: searcher: several metrics need full trainings" "two metrics and rungs"
+mistake "$(more ''); s/\"loss\"/(\"a\", \"a\")/" "^exp.conf:5: 'searcher.metric' has \"a\" twice" "a metric twice"
+mistake "$(more ''); s/\"loss\"/()/" "^exp.conf:5: 'searcher.metric' must be 1 to 8 metrics" "no metrics"
+mistake "$(more ''); s/\"loss\"/(\"a\", 3)/" "^exp.conf:5: 'searcher.metric' is an integer" "a number among metrics"
+mistake "$(more ''); s/\"loss\"/(\"a\", \"b\", \"c\", \"d\", \"e\", \"f\", \"g\", \"h\", \"i\")/" "^exp.conf:5: 'searcher.metric' must be 1 to 8 metrics" "nine metrics"
 
 out=$(dl run --dry-run absent.conf 2>&1)
 is $? 3 "absent file: exit status"

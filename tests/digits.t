@@ -35,6 +35,33 @@ DL_RUN_DIR=stop DL_LENGTH=$((last + 1)) ./digits >stop.out
 like "$(cat stop.out)" "^restored epoch $last" "and the epoch it had finished is saved"
 unset DL_SEED DL_HP_hidden DL_HP_lr
 
+# ---- a trial that begins with another trial's checkpoint
+export DL_SEED=5 DL_HP_hidden=40 DL_HP_lr=0.2
+mkdir -p trials/0001
+(export DL_RUN_DIR=trials/0001; DL_LENGTH=4 ./digits; DL_LENGTH=6 ./digits) >first.out
+DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/0002 DL_LENGTH=6 ./digits >clone.out
+is "$(head -1 clone.out)" "restored epoch 4" "a clone begins at the other trial's length"
+is "$(tail -2 clone.out)" "$(tail -2 first.out)" "with its weights"
+DL_CHECKPOINT_DIR=$PWD/trials/0001/a.1 DL_CHECKPOINT_LENGTH=4 DL_RUN_DIR=trials/0002 DL_LENGTH=8 ./digits >clone.out
+is "$(head -1 clone.out)" "restored epoch 6" "and goes on from its own"
+unset DL_SEED DL_HP_hidden DL_HP_lr
+
+# one worker: which trials are cloned depends on the order of the results
+sed 's/population = 8/population = 4/; s/max_length = 27/max_length = 12/; s/min_length = 3/min_length = 2/
+     s/workers = 4/workers = 1/; s/experiment_seed = 1/experiment_seed = 2/' pbt.conf >pbt4.conf
+timeout 120 dl run --local pbt4.conf >out 2>&1
+is $? 0 "population based training"
+is "$(cat digits-pbt-0001/log/0* | grep -c '"op":"fail"')" 0 "no trial failed"
+clones=$(cat digits-pbt-0001/log/0* | sed -n 's/.*"op":"begin".*"trial":\([0-9]*\),.*"from":\([0-9]*\),"from_length":\([0-9]*\).*/\1 \2 \3/p')
+[ -n "$clones" ]
+ok $? "has clones ($(echo "$clones" | wc -l))"
+[ -n "$clones" ] && wrong=$(echo "$clones" | while read -r trial from length; do
+    grep -qx "restored epoch $length" "digits-pbt-0001/trials/$(printf %04d "$trial")/a.1/log" || echo "$trial $from $length"
+done)
+is "$wrong" "" "each began at the length where the other one was"
+set -- $clones
+like "$(dl show digits-pbt "$1")" "begun with trial $2's checkpoint of length $3" "show says so"
+
 # ---- an open metrics file is a plain HDF5 file
 DL_RUN_DIR=live DL_LENGTH=100000 ./digits >/dev/null &
 pid=$!

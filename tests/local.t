@@ -124,6 +124,7 @@ like "$(dl ls)" 'slow-0001 +stopped' "state stopped"
 parked=$(count slow-0001 park)
 [ "$parked" -ge 1 ]
 ok $? "its trials were parked ($parked)"
+like "$(cat slow-0001/trials/*/a.1/log)" '^stopped' "a trainer that a shell started had its time to save"
 touch go
 timeout 60 dl resume --local slow >out
 is $? 0 "resume"

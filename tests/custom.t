@@ -1,0 +1,185 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# searcher "custom": a program of the user chooses the points
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset DL_DIR
+command -v python3 >/dev/null || skip_all "no python3"
+
+# ---- a random searcher that notes what it is told
+cat >random_search.py <<'END'
+import json, math, os, random, sys
+
+header = json.loads(sys.stdin.readline())
+note = open(f"told.{os.getpid()}", "w")
+print(json.dumps(header), file=note)
+rng = random.Random(header["seed"])
+
+def draw(p):
+    if p["type"] == "categorical":
+        return rng.choice(p["choices"])
+    if p["type"] == "int":
+        return rng.randint(p["low"], p["high"])
+    if p.get("log"):
+        return math.exp(rng.uniform(math.log(p["low"]), math.log(p["high"])))
+    return rng.uniform(p["low"], p["high"])
+
+for line in sys.stdin:
+    print(line, end="", file=note, flush=True)
+    op = json.loads(line)["op"]
+    if op == "ask":
+        print(json.dumps({"params": {p["name"]: draw(p) for p in header["space"]}}), flush=True)
+    elif op == "quit":
+        break
+END
+
+# conf NAME COMMAND [MAX_TRIALS [ENTRYPOINT]]
+conf () {
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = "${4:-dl log loss=\$DL_HP_lr}";
+searcher = { name = "custom"; metric = "loss"; max_trials = ${3:-6}; max_length = 2; command = "$2"; };
+hyperparameters = {
+    lr = { type = "log"; minval = -3; maxval = 0; };
+    n = { type = "int"; minval = 2; maxval = 5; };
+    opt = { name = { type = "categorical"; vals = ["sgd", "adam"]; };
+            momentum = { type = "float"; minval = 0.5; maxval = 0.9;
+                         when = { opt = { name = "sgd"; }; }; }; };
+    constant = 7;
+};
+resources = { workers = 2; };
+max_restarts = 0;
+reproducibility = { experiment_seed = 5; };
+worker = { heartbeat = 1; lease = 4; grace = 3; };
+END
+}
+count () { cat "$1"/log/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
+
+conf random 'exec python3 random_search.py' 6 '[ $DL_TRIAL != 2 ] && dl log loss=$DL_HP_lr'
+timeout 60 dl run --local random.conf >out 2>&1
+is $? 0 "a random searcher in Python"
+is "$(count random-0001 begin) $(count random-0001 result)" "6 5" "six trials, one of which failed"
+[ "$(ls told.* | wc -l)" -ge 2 ]
+ok $? "each worker has a process of its own"
+python3 - told.* >out 2>&1 <<'END'
+import glob, json, sys
+trials, last = {}, {}
+for path in sorted(glob.glob("random-0001/log/0*")):
+    for line in open(path):
+        e = json.loads(line)
+        if e.get("op") == "begin":
+            trials[e["trial"]] = e["hparams"]
+        if e.get("op") in ("result", "exit"):
+            last[e["trial"]] = e.get("metric")
+for path in sys.argv[1:]:
+    header, *lines = map(json.loads, open(path))
+    assert header["direction"] == "minimize" and header["seed"] == 5
+    assert header["budget"] == 6 and header["workers"] == 2, header
+    space = {p["name"]: p for p in header["space"]}
+    assert sorted(space) == ["lr", "n", "opt.momentum", "opt.name"], space
+    assert space["lr"] == {"name": "lr", "type": "float", "low": 0.001, "high": 1, "log": True}
+    assert space["n"] == {"name": "n", "type": "int", "low": 2, "high": 5}
+    assert space["opt.momentum"]["when"] == {"opt.name": ["sgd"]}
+    begun, told = set(), set()
+    for e in lines:
+        if e["op"] == "begin":
+            h = trials[e["id"] + 1]
+            assert e["id"] not in begun and e["params"]["lr"] == h["lr"]
+            assert e["params"].get("opt.momentum") == h["opt"].get("momentum")
+            begun.add(e["id"])
+        elif e["op"] == "tell":
+            assert e["id"] in begun and e["id"] not in told
+            assert e["value"] == last[e["id"] + 1], e
+            told.add(e["id"])
+    assert begun
+END
+is "$?$(cat out)" 0 "is told of all trials and results, in order, once"
+
+# ---- wait and done
+cat >few.py <<'END'
+import json, sys
+sys.stdin.readline()
+open_trials, n = set(), 0
+for line in sys.stdin:
+    e = json.loads(line)
+    if e["op"] == "begin":
+        open_trials.add(e["id"]); n += 1
+    elif e["op"] == "tell":
+        open_trials.discard(e["id"])
+    elif e["op"] == "ask" and n >= 3:
+        print('{"done": true}', flush=True)
+    elif e["op"] == "ask" and open_trials:
+        print('{"wait": true}', flush=True)
+    elif e["op"] == "ask":
+        print('{"params": {"lr": 1, "n": 2, "opt.name": "adam", "opt.momentum": null}}', flush=True)
+END
+conf few 'python3 few.py' 50 'sleep 0.3; dl log loss=1'
+timeout 60 dl run --local few.conf >out 2>&1
+is $? 0 "a searcher that waits and ends"
+is "$(count few-0001 begin) $(count few-0001 result) $(count few-0001 end)" "3 3 1" "one trial at a time, three in all"
+
+# ---- dl search-server is such a program
+conf server 'dl search-server --searcher=tpe' 14
+timeout 60 dl run --local server.conf >out 2>&1
+is $? 0 "dl search-server as the searcher"
+is "$(count server-0001 begin) $(count server-0001 result)" "14 14" "all trials are its"
+conf repeated 'dl search-server' 3
+sed -i 's/max_trials = 3;/max_trials = 3; repeats = 2;/' repeated.conf
+timeout 60 dl run --local repeated.conf >out 2>&1
+is $? 0 "dl search-server with repeats"
+is "$(count repeated-0001 begin) $(count repeated-0001 result)" "6 6" "and all trials"
+
+# ---- what can go wrong: mistake NAME COMMAND LINE-OF-ERROR
+mistake () {
+    conf "$1" "$2"
+    DL_COMMAND_TIMEOUT=${4:-20} timeout 60 dl run --local "$1.conf" >out 2>&1
+    is $? 8 "$1: no worker is left"
+    like "$(cat "$1"-0001/workers/*.log)" "^dl: searcher.command: $3" "$1: and says why"
+    is "$(grep -hc '^dl:' "$1"-0001/workers/*-1.log)" 1 "$1: in one line"
+}
+mistake dies 'read line; exit 3' 'it ended before it answered: exit status 3'
+mistake absent 'nosuchprogram' 'it ended before it answered: exit status 127'
+mistake nonsense 'read line; echo hello; sleep 20' 'it answered nonsense: hello'
+mistake slow 'sleep 20' 'it gave no answer in time' 1
+point () { echo "read line; echo '{\\\"params\\\": {$1}}'; sleep 20" | sed 's/"\([a-z.]*\)"/\\"\1\\"/g'; }
+mistake outside "$(point '"lr": 5, "n": 2, "opt.name": "adam"')" 'its point is outside the space: lr'
+mistake noint "$(point '"lr": 1, "n": 2.5, "opt.name": "adam"')" 'its point is outside the space: n'
+mistake missing "$(point '"lr": 1, "n": 2, "opt.name": "sgd"')" 'its point has no value for opt.momentum'
+mistake unknown "$(point '"lr": 1, "n": 2, "opt.name": "adam", "constant": 7')" 'its point has a value for unknown constant'
+
+# ---- nothing is lost
+cat >mortal.py <<'END'
+import json, os, sys
+sys.stdin.readline()
+n = 0
+for line in sys.stdin:
+    e = json.loads(line)
+    n += e["op"] == "begin"
+    if e["op"] == "ask":
+        if n >= 2 and not os.path.exists("fixed"):
+            os._exit(1)
+        print(json.dumps({"params": {"lr": 0.5, "n": 3, "opt.name": "adam"}}), flush=True)
+END
+conf mortal 'python3 mortal.py' 4
+timeout 60 dl run --local mortal.conf >out 2>&1
+is $? 8 "a searcher that dies after two trials"
+touch fixed
+timeout 60 dl resume --local mortal >out 2>&1
+is $? 0 "is mended, and resumed"
+is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
+
+# ---- a stop while it thinks
+conf think 'sleep 50.731'
+timeout 60 dl run --local think.conf >out 2>&1 &
+pid=$!
+wait_for 10 sh -c 'pgrep -f "worker.*think-0001$"'
+sleep 1
+kill -INT $pid
+start=$(date +%s)
+wait $pid
+[ $(($(date +%s) - start)) -lt 10 ]
+ok $? "a worker that waits for it obeys a stop"
+! pgrep -f 'sleep 50.731' >/dev/null
+ok $? "and takes it along"
+done_testing

@@ -1,0 +1,204 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# what sweeps carry beside results: inactive parameters, budgets, reports, rejects, several metrics
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset DL_DIR
+export DL_HP_left_over=1
+
+# conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
+conf () {
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = $3;
+searcher = { metric = "loss"; $2 };
+hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; }; };
+resources = { workers = 2; };
+reproducibility = { experiment_seed = 5; };
+worker = { heartbeat = 1; lease = 4; grace = 3; };
+$4
+END
+}
+
+log () { cat "$1"/log/0*; }
+count () { log "$1" | grep -c "\"op\":\"$2\""; } # count NAME OP
+
+# evaluate Python over the events e of an experiment
+events () { # events NAME EXPRESSION
+    log "$1" | python3 -c '
+import json, sys
+e = [json.loads(x) for x in sys.stdin]
+print(eval(sys.argv[1]))' "$2"
+}
+
+# ---- parameters that are not active
+cat >when.conf <<'END'
+name = "when";
+entrypoint = "./when.sh {opt.name} {opt.momentum} x{opt.momentum}x";
+searcher = { name = "random"; max_trials = 12; metric = "loss"; };
+hyperparameters = {
+    opt = { name = { type = "categorical"; vals = ["sgd", "adam"]; };
+            momentum = { type = "float"; minval = 0.5; maxval = 0.9;
+                         when = { opt = { name = "sgd"; }; }; }; };
+};
+resources = { workers = 2; };
+END
+cat >when.sh <<'END'
+#!/bin/sh
+set -e
+[ "${DL_HP_left_over-none}" = none ]
+[ $# -eq 3 ] && [ "$2" = "${DL_HP_opt_momentum-}" ] && [ "$3" = "x$2x" ]
+if [ "$1" = adam ]; then
+    [ "${DL_HP_opt_momentum-none}" = none ]
+    ! grep -q momentum "$DL_HPARAMS"
+else
+    grep -q momentum "$DL_HPARAMS"
+fi
+dl log loss=1
+END
+chmod +x when.sh
+timeout 60 dl run --local when.conf >out 2>&1
+is $? 0 "a sweep with a conditional parameter"
+is "$(count when-0001 fail)" 0 "an inactive one is left out of variables, hparams.json and command"
+events when-0001 'all(("nan" in x["x"]) == ("momentum" not in x["hparams"]["opt"]) for x in e if x.get("op") == "begin")' >out
+is "$(cat out)" True "the log has nan for it"
+like "$(dl show when)" '^ *[0-9]+ completed .* - +adam$' "the table has a dash"
+like "$(dl show when)" '^ *[0-9]+ completed .* 0\.[5-9][0-9]* +sgd$' "and the value of an active one"
+dl show --json when | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert {x["opt.momentum"] is None for x in t} == {True, False}'
+ok $? "null in JSON"
+
+# ---- rejected points
+cat >reject.sh <<'END'
+#!/bin/sh
+[ "$DL_TRIAL" != 2 ] || exit 65
+[ "$DL_TRIAL" != 3 ] || exit 1
+dl log loss="$DL_TRIAL"
+END
+chmod +x reject.sh
+conf reject 'name = "random"; max_trials = 4;' '"./reject.sh"' 'max_restarts = 1;'
+timeout 60 dl run --local reject.conf >out 2>&1
+is $? 0 "a sweep with a rejected point"
+is "$(count reject-0001 reject) $(count reject-0001 result) $(count reject-0001 exit)" "1 3 1" \
+    "is rejected once, and replaced by another"
+like "$(dl show reject)" '^ *2 rejected +0 ' "its state"
+like "$(cat out)" 'trial 2 +rejected' "is told"
+like "$(dl show reject 2)" 'exit status 65: the trainer rejects the point' "and why"
+conf rejectall 'name = "random"; max_trials = 2;' '"exit 65"'
+timeout 60 dl run --local rejectall.conf >out 2>&1
+is $? 1 "no trial gave a result: the experiment failed"
+
+# ---- several metrics
+cat >two.sh <<'END'
+#!/bin/sh
+echo "loss=$DL_TRIAL"
+dl log --step 1 "loss=$DL_TRIAL" "size=$((10 - DL_TRIAL))"
+[ "$DL_TRIAL" != 3 ] || dl log --step 1 loss=20
+dl log --step 2 size=0
+[ "$DL_TRIAL" != 4 ] || dl log --step 2 loss=nan
+END
+chmod +x two.sh
+conf two 'name = "random"; max_trials = 4;' '"./two.sh"'
+sed -i 's/metric = "loss"/metric = ["loss", "size"]; smaller_is_better = [true, false]/' two.conf
+timeout 60 dl run --local two.conf >out 2>&1
+is $? 0 "two metrics"
+events two-0001 'sorted((x["trial"], x["metric"], x["metrics"]) for x in e if x.get("op") == "result")' >got
+is "$(cat got)" "[(1, 1.0, [1.0, 9.0]), (2, 2.0, [2.0, 8.0]), (3, 20.0, [20.0, 7.0]), (4, 'nan', ['nan', 0.0])]" \
+    "values of the last step that has both, the newest of a step"
+like "$(dl show two)" '^ *1\* +completed .* 1 +9 ' "the front has a star, the second metric a column"
+like "$(dl show two)" '^ *2 +completed' "who is beaten has none"
+like "$(dl show two)" '^best loss 1:' "best is of the first metric"
+like "$(dl show two 3)" '^  size: 7' "all metrics of one trial"
+dl show --json two | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert [x["trial"] for x in t if x["pareto"] == "true"] == ["1"], t'
+ok $? "the front in JSON"
+conf oneof 'name = "random"; max_trials = 1;' '"dl log --step 1 loss=1; dl log --step 2 size=1"' 'max_restarts = 0;'
+sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf
+timeout 60 dl run --local oneof.conf >out 2>&1
+like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is told"
+
+# ---- budgets
+conf budget 'name = "random"; max_trials = 500; max_gpu_hours = 0.0006;' '"sleep 0.5; dl log loss=1"'
+timeout 60 dl run --local budget.conf >out 2>&1
+is $? 0 "max_gpu_hours ends the experiment"
+like "$(dl ls)" 'budget-0001 +completed' "as completed"
+begun=$(count budget-0001 begin)
+[ "$begun" -ge 3 ] && [ "$begun" -le 7 ]
+ok $? "after about 2.2 s of training ($begun trials)"
+conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
+timeout 60 dl run --local rungs.conf >out 2>&1
+is $? 0 "also with trials that are paused or due"
+like "$(dl show rungs)" 'ended early' "which then have ended early"
+
+conf hours 'name = "random"; max_trials = 500; max_hours = 0.0005;' '"sleep 0.7; dl log loss=1"'
+timeout 60 dl run --local hours.conf >out 2>&1
+is $? 0 "max_hours ends the experiment"
+is "$(count hours-0001 expire) $(count hours-0001 end)" "1 1" "one expire, one end"
+is "$(count hours-0001 begin)" "$(count hours-0001 result)" "what ran got its result"
+is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expire", "begin")][-1]')" expire \
+    "nothing begins after it"
+like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
+# open attempts without a live worker do not hold the end back
+conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 30"'
+timeout 60 dl run --local hold.conf >out 2>&1 &
+pid=$!
+wait_for 20 sh -c 'cat hold-0001/log/0* | grep -q expire || pgrep -f "worker.*hold-0001$"'
+sleep 0.5
+kill -INT $pid
+wait $pid
+sleep 1.5
+timeout 60 dl resume --local hold >out 2>&1
+is $? 0 "a resumed worker ends an expired experiment"
+is "$(count hold-0001 expire) $(count hold-0001 end)" "1 1" "with one expire and one end"
+
+# ---- repeats
+conf repeat 'name = "random"; max_trials = 2; repeats = 2;' '"[ {repeat} = $DL_REPEAT ]; dl log loss=$DL_REPEAT"'
+timeout 60 dl run --local repeat.conf >out 2>&1
+is $? 0 "repeats"
+is "$(events repeat-0001 'sorted((x["trial"], x["metric"]) for x in e if x.get("op") == "result")')" \
+    "[(1, 0.0), (2, 1.0), (3, 0.0), (4, 1.0)]" "DL_REPEAT and {repeat}"
+is "$(events repeat-0001 'len({str(x["x"]) for x in e if x.get("op") == "begin"})')" 2 "a point each pair"
+
+# ---- reports: trials are stopped while they run
+cat >slow.sh <<'END'
+#!/bin/sh
+trap 'echo asked; exit 0' TERM
+bad=$([ "$DL_TRIAL" -le 3 ] && echo 1 || echo 9)
+for step in $(seq 1 "$DL_LENGTH"); do
+    dl log --step "$step" loss=$bad
+    [ "$DL_TRIAL" -le 3 ] && sleep 0.1 || sleep 0.4
+done
+END
+chmod +x slow.sh
+conf median 'name = "median"; max_trials = 5; max_length = 20; min_length = 2; max_concurrent_trials = 2;' '"./slow.sh"'
+timeout 90 dl run --local median.conf >out 2>&1
+is $? 0 "median"
+[ "$(count median-0001 report)" -ge 5 ]
+ok $? "reports are in the log ($(count median-0001 report))"
+is "$(events median-0001 'sorted((x["trial"], x["length"] < 20) for x in e if x.get("stopped"))')" \
+    "[(4, True), (5, True)]" "the bad trials were stopped"
+is "$(count median-0001 result) $(count median-0001 fail) $(count median-0001 park)" "5 0 0" "each trial has its result"
+like "$(dl show median)" '^ *5 stopped early +[0-9]+ +9 ' "their state"
+like "$(dl logs median 5)" asked "the trainer was asked"
+is "$(events median-0001 'all(x["length"] < y["length"] for t in range(1, 6) for r in [[z for z in e if z.get("op") == "report" and z["trial"] == t]] for x, y in zip(r, r[1:]))')" \
+    True "lengths grow"
+# a worker that dies between the last report and the result
+cat >deaf.sh <<'END'
+#!/bin/sh
+trap '' TERM
+for step in $(seq 1 10); do dl log --step "$step" loss="$DL_TRIAL"; sleep 0.2; done
+[ "$DL_TRIAL" -le 3 ] || sleep 30
+END
+chmod +x deaf.sh
+conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
+sed -i 's/workers = 2/workers = 1/; s/grace = 3/grace = 20/' deaf.conf
+timeout 90 dl run --local deaf.conf >out 2>&1 &
+pid=$!
+wait_for 60 sh -c 'cat deaf-0001/log/0* | grep "\"op\":\"report\"" | grep -q "\"trial\":4,"'
+sleep 1.5
+pkill -9 -f "worker --slot local-.*deaf-0001$"
+wait $pid
+is $? 0 "a stopped trial whose worker died is not trained again"
+is "$(events deaf-0001 '[(x["op"], x.get("stopped", False)) for x in e if x.get("trial") == 4 and x["op"] not in ("begin", "report")]')" \
+    "[('lost', False), ('result', True)]" "its result is that of its last report"
+is "$(count hours-0001 report)" 0 "other searchers have no reports"
+done_testing

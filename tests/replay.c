@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replay: late and repeated events change nothing, and equal logs give equal
+ * states.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sweep.h"
+#include "tests/folder.h"
+
+#define CONF                                                                   \
+    "name = \"t\"; entrypoint = \"true\";\n"                                   \
+    "searcher = { metric = %s; %s };\n"                                        \
+    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
+    "};\n"
+
+static const char create[] = "{'op':'create','version':1,'name':'t',"
+                             "'dir':'/','seed':1,'time':1}";
+
+/* A sweep in memory, without a log of its own. */
+static struct sweep *make (const char *metric, const char *searcher)
+{
+    struct sweep *s = calloc (1, sizeof (*s));
+    struct problems p;
+    FILE *f = fopen (in_dir ("t.conf"), "w");
+
+    assert_non_null (f);
+    fprintf (f, CONF, metric, searcher);
+    fclose (f);
+    assert_int_equal (problems_open (&p), 0);
+    s->exp = experiment_read (in_dir ("t.conf"), &p);
+    problems_close (&p);
+    if (p.count)
+        fputs (p.text, stderr);
+    free (p.text);
+    assert_non_null (s->exp);
+    return s;
+}
+
+/* Apply an event, written with ' for ". */
+static int apply (struct sweep *s, const char *text)
+{
+    struct slurmdl_error err = { "" };
+    char *copy = strdup (text);
+    json_t *event;
+    int rv;
+
+    for (char *c = copy; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    assert_non_null (event = json_loads (copy, 0, NULL));
+    rv = sweep_apply (event, s, &err);
+    if (rv < 0)
+        fprintf (stderr, "%s: %s\n", text, err.text);
+    json_decref (event);
+    free (copy);
+    return rv;
+}
+
+static bool same (const struct sweep *a, const struct sweep *b)
+{
+    size_t n = searcher_size (a->searcher);
+
+    return n == searcher_size (b->searcher)
+           && !memcmp (a->searcher, b->searcher, n) && a->state == b->state
+           && a->best == b->best && a->nhistory == b->nhistory
+           && a->expired == b->expired;
+}
+
+/* ---- the scenarios ---- */
+
+#define BEGIN(t, len, x)                                                       \
+    "{'op':'begin','trial':" t ",'length':" len ",'x':[" x                     \
+    "],'hparams':{'x':" x "}}"
+#define END(op, t, k, more)                                                    \
+    "{'op':'" op "','trial':" t ",'attempt':" k ",'seconds':10" more "}"
+
+static const char *const plain[] = {
+    BEGIN ("1", "1", "0.5"),
+    BEGIN ("2", "1", "0.25"),
+    BEGIN ("3", "1", "0.75"),
+    END ("fail", "1", "1", ",'why':'w'"),
+    END ("lost", "2", "1", ""),
+    END ("result", "1", "2", ",'length':1,'metric':0.5"),
+    END ("park", "2", "2", ""),
+    END ("reject", "2", "3", ",'why':'r'"),
+    END ("fail", "3", "1", ",'why':'w'"),
+    "{'op':'exit','trial':3}",
+    BEGIN ("4", "1", "0.125"),
+    "{'op':'stop'}",
+    END ("result", "4", "1", ",'length':1,'metric':'nan'"),
+    "{'op':'resume'}",
+    "{'op':'expire'}",
+    "{'op':'end','state':'completed'}",
+    NULL,
+};
+
+static const char *const stopping[] = {
+    BEGIN ("1", "20", "0.5"),
+    BEGIN ("2", "20", "0.25"),
+    END ("report", "1", "1", ",'length':3,'metric':0.5"),
+    END ("report", "2", "1", ",'length':3,'metric':'nan'"),
+    END ("lost", "1", "1", ""),
+    END ("report", "1", "2", ",'length':7,'metric':0.25"),
+    END ("result", "2", "1", ",'length':3,'metric':'nan','stopped':true"),
+    END ("result", "1", "2", ",'length':20,'metric':0.125"),
+    NULL,
+};
+
+static const char *const several[] = {
+    BEGIN ("1", "1", "0.5"),
+    BEGIN ("2", "1", "0.25"),
+    END ("result", "1", "1", ",'length':1,'metric':1,'metrics':[1,5]"),
+    END ("result", "2", "1", ",'length':1,'metric':2,'metrics':[2,'inf']"),
+    NULL,
+};
+
+static const struct {
+    const char *metric, *searcher;
+    const char *const *events;
+} scenarios[] = {
+    { "\"m\"", "name = \"random\"; max_trials = 4;", plain },
+    { "\"m\"", "name = \"gp\"; max_trials = 4; cost_aware = true;", plain },
+    { "\"m\"",
+      "name = \"median\"; max_trials = 4; max_length = 20;",
+      stopping },
+    { "(\"m\", \"n\")", "name = \"nsga2\"; max_trials = 4;", several },
+};
+
+/* What an attempt says, said again at any time. */
+static bool may_repeat (const char *event)
+{
+    return !strstr (event, "'begin'") && !strstr (event, "'end'")
+           && !strstr (event, "'stop'") && !strstr (event, "'resume'");
+}
+
+static void repeat_all (struct sweep *s, const char *const *events, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (may_repeat (events[i]))
+            assert_int_equal (apply (s, events[i]), 0);
+}
+
+static void late_events_are_harmless (void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof (scenarios) / sizeof (*scenarios); k++) {
+        struct sweep *a = make (scenarios[k].metric, scenarios[k].searcher);
+        struct sweep *b = make (scenarios[k].metric, scenarios[k].searcher);
+        const char *const *events = scenarios[k].events;
+        assert_int_equal (apply (a, create), 0);
+        assert_int_equal (apply (b, create), 0);
+        assert_int_equal (apply (b, create), 0);
+        for (int i = 0; events[i]; i++) {
+            assert_int_equal (apply (a, events[i]), 0);
+            assert_int_equal (apply (b, events[i]), 0);
+            repeat_all (b, events, i + 1);
+            assert_true (same (a, b));
+        }
+        sweep_close (a);
+        sweep_close (b);
+    }
+}
+
+static struct sweep *replay (size_t k)
+{
+    struct sweep *s = make (scenarios[k].metric, scenarios[k].searcher);
+
+    assert_int_equal (apply (s, create), 0);
+    for (const char *const *e = scenarios[k].events; *e; e++)
+        assert_int_equal (apply (s, *e), 0);
+    return s;
+}
+
+static void plain_states (void **state)
+{
+    struct sweep *s = replay (0);
+
+    (void)state;
+    assert_int_equal (s->state, SWEEP_COMPLETED);
+    assert_true (s->expired);
+    assert_int_equal (s->best, 1);
+    assert_string_equal (trial_state_name (s, sweep_trial (s, 1)), "completed");
+    assert_string_equal (trial_state_name (s, sweep_trial (s, 2)), "rejected");
+    assert_string_equal (trial_state_name (s, sweep_trial (s, 3)), "failed");
+    assert_true (isnan (sweep_trial (s, 4)->metric));
+    assert_int_equal (trial_last (sweep_trial (s, 1)).attempt, 2);
+    assert_int_equal (trial_milestone (sweep_trial (s, 1), 1), 2);
+    assert_int_equal (trial_milestone (sweep_trial (s, 1), 2), 0);
+    /* 10 s in the attempt that failed, 10 s in the one with the result */
+    assert_true (sweep_trial (s, 1)->spent == 20);
+    assert_true (sweep_trial (s, 1)->seconds == 10);
+    assert_true (sweep_trial (s, 2)->spent == 30);
+    sweep_close (s);
+}
+
+static void stopped_states (void **state)
+{
+    struct sweep *s = replay (2);
+
+    (void)state;
+    assert_true (sweep_wants_reports (s));
+    assert_string_equal (trial_state_name (s, sweep_trial (s, 2)),
+                         "stopped early");
+    assert_int_equal (sweep_trial (s, 2)->length, 3);
+    assert_int_equal (sweep_trial (s, 1)->reported, 7);
+    assert_string_equal (trial_state_name (s, sweep_trial (s, 1)), "completed");
+    sweep_close (s);
+}
+
+/* A result before the segment's end is none if the searcher wants more. */
+static void nobody_stops_but_the_searcher (void **state)
+{
+    struct sweep *s = make ("\"m\"", scenarios[2].searcher);
+
+    (void)state;
+    assert_int_equal (apply (s, create), 0);
+    assert_int_equal (apply (s, BEGIN ("1", "20", "0.5")), 0);
+    assert_int_equal (
+        apply (
+            s,
+            END ("result", "1", "1", ",'length':3,'metric':1,'stopped':true")),
+        0);
+    assert_int_equal (sweep_trial (s, 1)->state, TRIAL_OPEN);
+    assert_int_equal (sweep_trial (s, 1)->over, 0);
+    sweep_close (s);
+}
+
+static void front (void **state)
+{
+    static const double values[][2] = {
+        { 1, 5 }, { 2, 4 }, { 2, 5 }, { 3, 1 }, { NAN, 0 }, { 1, 5 },
+    };
+    static const bool want[] = { true, true, false, true, false, true };
+    struct sweep *s = make ("(\"m\", \"n\")", scenarios[3].searcher);
+    struct trial trials[6] = { 0 };
+    bool *got;
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        double copy[2] = { values[i][0], values[i][1] };
+        trials[i].values = malloc (sizeof (copy));
+        memcpy (trials[i].values, copy, sizeof (copy));
+    }
+    s->trials = trials;
+    s->ntrials = 6;
+    assert_non_null (got = sweep_front (s));
+    assert_memory_equal (got, want, sizeof (want));
+    free (got);
+    for (int i = 0; i < 6; i++)
+        free (trials[i].values);
+    s->trials = NULL;
+    s->ntrials = 0;
+    sweep_close (s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (late_events_are_harmless),
+        IN_FOLDER (plain_states),
+        IN_FOLDER (stopped_states),
+        IN_FOLDER (nobody_stops_but_the_searcher),
+        IN_FOLDER (front),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
