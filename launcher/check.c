@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check an experiment beyond the types of its keys. */
-#include <errno.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -293,6 +293,9 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
 
     if (err)
         *err->text = '\0';
+    /* whoever goes on from here will not log the steps before it again; that
+     * a metric cannot be kept is no reason to lose the checkpoint as well */
+    slurmdl_flush (run, NULL);
     if (run->rank != 0)
         return 0;
     if (step < 0) {

@@ -143,7 +143,8 @@ int slurmdl_protect (struct slurmdl *run,
 
 /* Save all protected memory as ckpt/STEP.h5: one whole HDF5 file, on stable
  * storage and verified when this returns.  An older one of this attempt is
- * removed only then, and the two newest stay.
+ * removed only then, and the two newest stay.  What was logged before is
+ * stored first.
  */
 int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 

@@ -88,15 +88,6 @@ static void new_random_point (const struct searcher *s, long trial, double *x)
     }
 }
 
-static int64_t good_values (const struct view *v)
-{
-    int64_t good = 0;
-
-    for (int64_t i = 0; i < v->n; i++)
-        good += isfinite (v->value[i * v->m]);
-    return good;
-}
-
 /* The estimator's proposal instead of x, if it is not an old point. */
 static void maybe_tpe (const struct searcher *s, long trial, double *x)
 {
@@ -112,7 +103,7 @@ model_point (const struct searcher *s, struct view *v, long trial, double *x)
 {
     double error;
 
-    if (good_values (v) < 3)
+    if (view_good (v) < 3)
         sobol_point (s, trial, x);
     else if (!bayes_propose (s, v, trial, x, &error))
         new_random_point (s, trial, x);

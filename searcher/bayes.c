@@ -226,15 +226,6 @@ long bayes_start (const struct searcher *s)
     return n < START_MIN ? START_MIN : n > START_MAX ? START_MAX : n;
 }
 
-static int64_t good_values (const struct view *v)
-{
-    int64_t good = 0;
-
-    for (int64_t i = 0; i < v->n; i++)
-        good += isfinite (v->value[i * v->m]);
-    return good;
-}
-
 static void gp_point (const struct searcher *s, long trial, double *x)
 {
     struct view v;
@@ -246,7 +237,7 @@ static void gp_point (const struct searcher *s, long trial, double *x)
     /* without a model a random point is a point, too */
     if (view_open (&v, s) < 0)
         random_point (s, trial, x);
-    else if (good_values (&v) < 3)
+    else if (view_good (&v) < 3)
         sobol_point (s, trial, x);
     else if (!bayes_propose (s, &v, trial, x, NULL))
         random_point (s, trial, x);

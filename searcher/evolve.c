@@ -79,17 +79,36 @@ static int64_t sort_trials (const struct searcher *s, struct sorted *list)
     return n;
 }
 
+/* A sixth of each range, as in other libraries: wider, 100 trials find half as
+ * much on BBOB.
+ */
+static void start_at (const struct searcher *s,
+                      void *evolution,
+                      const int64_t *steps,
+                      const double *mean)
+{
+    cmaes_start (
+        strategy (evolution), s->n, steps, mean, 1.0 / 6, s->population);
+}
+
 static void begin (const struct searcher *s,
                    void *evolution,
                    struct sorted *list,
                    double *u)
 {
     int64_t steps[DIMS_MAX], n = sort_trials (s, list);
+    double middle[DIMS_MAX];
 
     set_steps (s, steps);
+    for (int64_t i = 0; i < s->n; i++)
+        middle[i] = 0.5;
     for (int64_t i = 0; i < n; i++)
         to_cube (s, searcher_point (s, list[i].trial), u + i * s->n);
-    cmaes_warm_start (strategy (evolution), s->n, steps, u, n, s->population);
+    if (n > 0)
+        cmaes_warm_start (
+            strategy (evolution), s->n, steps, u, n, s->population);
+    else
+        start_at (s, evolution, steps, middle);
 }
 
 void evolve_begin (const struct searcher *s, void *evolution)
@@ -125,7 +144,7 @@ static void begin_anew (const struct searcher *s, void *evolution, long trial)
     set_steps (s, steps);
     for (int64_t i = 0; i < s->n; i++)
         mean[i] = rng_next (&r);
-    cmaes_start (strategy (evolution), s->n, steps, mean, 0.3, s->population);
+    start_at (s, evolution, steps, mean);
 }
 
 void evolve_learn (const struct searcher *s, void *evolution, long trial)

@@ -10,9 +10,11 @@
  * them, so that the results are the same.
  */
 
-/* An instrumented program cannot choose a function before it has begun. */
+/* An instrumented program cannot choose a function before it has begun, and
+ * clang's clones cannot be called from other files.
+ */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__)         \
-    && !defined(__SANITIZE_ADDRESS__)
+    && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define CLONES __attribute__ ((target_clones ("avx2", "default")))
 #else
 #define CLONES

@@ -102,3 +102,12 @@ void view_close (struct view *v)
     free (v->value);
     free (v->noise);
 }
+
+int64_t view_good (const struct view *v)
+{
+    int64_t good = 0;
+
+    for (int64_t i = 0; i < v->n; i++)
+        good += isfinite (v->value[i * v->m]);
+    return good;
+}

@@ -26,6 +26,9 @@ int view_open (struct view *v, const struct searcher *s);
 int view_open_wide (struct view *v, const struct searcher *s);
 void view_close (struct view *v);
 
+/* Trials whose first value is good. */
+int64_t view_good (const struct view *v);
+
 /* Trials that have a value, bad ones included: at the rung with the most. */
 int64_t view_count (const struct searcher *s);
 

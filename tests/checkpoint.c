@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/slurmdl.h"
@@ -416,6 +417,41 @@ static void device_memory (void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown (f, clean, remove_dir)
 
+/* ---- metrics ---- */
+
+static int count_row (const struct slurmdl_row *row, void *arg)
+{
+    (void)row;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* A checkpoint says that its steps were logged: they are, if a kill comes. */
+static void metrics_before_checkpoint (void **state)
+{
+    char attempt[32];
+    int status;
+    int rows;
+
+    (void)state;
+    for (int step = 1; step <= 10; step++) {
+        pid_t pid = fork ();
+        if (pid == 0) {
+            struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+            slurmdl_log (run, "loss", step, 0.5);
+            if (slurmdl_save (run, step, NULL) == 0)
+                kill (getpid (), SIGKILL);
+            _exit (1);
+        }
+        assert_int_equal (waitpid (pid, &status, 0), pid);
+        assert_true (WIFSIGNALED (status));
+        snprintf (attempt, sizeof (attempt), "run/a.%d", step);
+        rows = 0;
+        slurmdl_metrics_read_dir (in_dir (attempt), count_row, &rows, NULL);
+        assert_int_equal (rows, 1);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +467,7 @@ int main (void)
         TEST (which_is_found),
         TEST (device_memory),
         TEST (stop_requests),
+        TEST (metrics_before_checkpoint),
     };
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
     return cmocka_run_group_tests_name ("checkpoint", tests, NULL, NULL);
