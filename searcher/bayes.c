@@ -136,7 +136,8 @@ static void make_candidates (struct hunt *h)
     }
     for (int i = 0; i < ANEW; i++, c += h->d) {
         some_best (h, c);
-        c[below (&h->rng, h->d)] = rng_next (&h->rng);
+        double *one = c + below (&h->rng, h->d);
+        *one = rng_next (&h->rng);
     }
     for (int i = 0; i < CANDIDATES; i++)
         h->score[i] = score (h, h->cube + i * h->d);

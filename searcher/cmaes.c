@@ -123,12 +123,16 @@ add_square (struct cmaes *s, enum matrix m, double w, const double *v)
         add (row (s, m, i), w * v[i], v, s->d);
 }
 
-/* B diag (D^power) B^T */
+/* B diag (D^power) B^T, power 2 or -2.  Not by pow(), whose last bit is not the
+ * same on all processors.
+ */
 static void compose (struct cmaes *s, enum matrix to, int power)
 {
     memset (row (s, to, 0), 0, s->d * s->d * sizeof (double));
-    for (int64_t k = 0; k < s->d; k++)
-        add_square (s, to, pow (vector (s, D)[k], power), row (s, AXIS, k));
+    for (int64_t k = 0; k < s->d; k++) {
+        double square = vector (s, D)[k] * vector (s, D)[k];
+        add_square (s, to, power > 0 ? square : 1 / square, row (s, AXIS, k));
+    }
 }
 
 /* Set B and D.  Rounding must not make C singular. */

@@ -84,12 +84,15 @@ EXTRA_PROGRAMS += %D%/bench/searcher
 EXTRA_PROGRAMS += %D%/bench/decision
 %C%_bench_decision_SOURCES = %D%/bench/decision.c
 %C%_bench_decision_LDADD = searcher/libsearcher.la -lm
+EXTRA_PROGRAMS += %D%/decisions
+%C%_decisions_SOURCES = %D%/decisions.c
+%C%_decisions_LDADD = searcher/libsearcher.la -lm
 EXTRA_PROGRAMS += %D%/bench/fidelity
 %C%_bench_fidelity_SOURCES = %D%/bench/fidelity.c
 %C%_bench_fidelity_LDADD = searcher/libsearcher.la -lm
 EXTRA_DIST += %D%/bench/curves.py
 CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT) \
-	%D%/bench/fidelity$(EXEEXT)
+	%D%/bench/fidelity$(EXEEXT) %D%/decisions$(EXEEXT)
 
 # runtime/
 check_PROGRAMS += %D%/writer
