@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The method that picks and mixes the others. */
-#include <string.h>
-
 #include "searcher/asha.h"
 #include "searcher/bayes.h"
 #include "searcher/carry.h"
@@ -58,14 +56,16 @@ static bool is_numeric (const struct searcher *s)
     return true;
 }
 
-static double tpe_share (const struct searcher *s, double error)
+static double tpe_share (const struct searcher *s, const struct hunt *h)
 {
+    double error;
     int i = 0;
 
     if (is_tree (s))
         return tree_share;
     if (is_discrete (s))
         return 0;
+    error = bayes_error (h);
     while (error >= shares[i].error)
         i++;
     return shares[i].share;
@@ -88,39 +88,40 @@ static void new_random_point (const struct searcher *s, long trial, double *x)
     }
 }
 
-/* The estimator's proposal instead of x, if it is not an old point. */
-static void maybe_tpe (const struct searcher *s, long trial, double *x)
+/* False: the estimator proposes an old point. */
+static bool find_tpe (const struct searcher *s, long trial, double *x)
 {
-    double y[DIMS_MAX];
+    tpe_point (s, trial, x);
+    return point_is_new (s, x);
+}
 
-    tpe_point (s, trial, y);
-    if (point_is_new (s, y))
-        memcpy (x, y, s->n * sizeof (*x));
+static bool
+is_for_tpe (const struct searcher *s, const struct hunt *h, long trial)
+{
+    return s->rungs == 1 && s->objectives == 1
+           && dice (s, trial) < tpe_share (s, h);
 }
 
 static void
 model_point (const struct searcher *s, struct view *v, long trial, double *x)
 {
-    double error;
+    struct hunt *h;
 
-    if (view_good (v) < 3)
+    if (view_good (v) < 3) {
         sobol_point (s, trial, x);
-    else if (!bayes_propose (s, v, trial, x, &error))
+        return;
+    }
+    h = bayes_open (s, v, trial);
+    if (!(h && is_for_tpe (s, h, trial) && find_tpe (s, trial, x))
+        && !(h && bayes_find (h, x)))
         new_random_point (s, trial, x);
-    else if (s->rungs == 1 && s->objectives == 1
-             && dice (s, trial) < tpe_share (s, error))
-        maybe_tpe (s, trial, x);
-}
-
-static bool is_early (const struct searcher *s, long trial)
-{
-    return s->n == 0 || trial + s->known <= bayes_start (s);
+    bayes_close (h);
 }
 
 static void full_point (const struct searcher *s, long trial, double *x)
 {
     const void *evolution = searcher_at (s, s->at_sample);
-    struct view v;
+    struct view v = { 0 };
 
     if (s->objectives > 1 && trial > CROWD_FROM)
         nsga2_point (s, trial, x);
@@ -130,10 +131,9 @@ static void full_point (const struct searcher *s, long trial, double *x)
         evolve_point (s, evolution, trial, x);
     else if (view_open (&v, s) < 0)
         random_point (s, trial, x);
-    else {
+    else
         model_point (s, &v, trial, x);
-        view_close (&v);
-    }
+    view_close (&v);
 }
 
 /* More while nothing is known of long trainings. */
@@ -158,7 +158,7 @@ static void rung_point (const struct searcher *s, long trial, double *x)
 
 static void auto_point (const struct searcher *s, long trial, double *x)
 {
-    if (is_early (s, trial))
+    if (bayes_is_early (s, trial))
         sobol_point (s, trial, x);
     else if (s->rungs > 1)
         rung_point (s, trial, x);
@@ -177,7 +177,8 @@ static void auto_learn (struct searcher *s, long trial)
 {
     void *evolution = searcher_at (s, s->at_sample);
 
-    if (s->rungs > 1 || s->objectives > 1 || !is_numeric (s) || is_discrete (s))
+    if (s->rungs > 1 || s->objectives > 1 || s->n > DIMS_MAX || !is_numeric (s)
+        || is_discrete (s))
         return;
     if (evolve_begun (evolution))
         evolve_learn (s, evolution, trial);

@@ -33,23 +33,21 @@ struct hunt {
     double *cube, *score, *x;
 };
 
-static void hunt_close (struct hunt *h)
+void bayes_close (struct hunt *h)
 {
+    if (!h)
+        return;
     improve_close (&h->a);
     study_close (&h->t);
     free (h->cube);
+    free (h);
 }
 
-static int hunt_open (struct hunt *h,
-                      const struct searcher *s,
-                      const struct view *v,
-                      long trial)
+static int
+prepare (struct hunt *h, const struct searcher *s, const struct view *v)
 {
     int64_t rows = CANDIDATES > POOL ? CANDIDATES : POOL;
 
-    *h = (struct hunt){ .s = s,
-                        .d = s->n,
-                        .rng = { s->seed, trial, rng_key ("gp"), 0 } };
     if (study_open (&h->t, s, v) < 0)
         return -1;
     study_believe (&h->t);
@@ -61,6 +59,27 @@ static int hunt_open (struct hunt *h,
     h->score = h->cube + rows * h->d;
     h->x = h->score + rows;
     return 0;
+}
+
+struct hunt *
+bayes_open (const struct searcher *s, const struct view *v, long trial)
+{
+    struct hunt *h = calloc (1, sizeof (*h));
+
+    if (!h)
+        return NULL;
+    h->s = s;
+    h->d = s->n;
+    h->rng = (struct rng){ s->seed, trial, rng_key ("gp"), 0 };
+    if (prepare (h, s, v) == 0)
+        return h;
+    bayes_close (h);
+    return NULL;
+}
+
+double bayes_error (const struct hunt *h)
+{
+    return gp_error (h->t.gp[0]);
 }
 
 /* ---- candidates ---- */
@@ -87,18 +106,11 @@ static double fold (double u)
     return u < 0 ? 0 : u < 1 ? u : 1 - 1e-9;
 }
 
-static int64_t below (struct rng *r, int64_t n)
-{
-    int64_t k = rng_next (r) * n;
-
-    return k < n ? k : n - 1;
-}
-
 /* Move some coordinates, one at least. */
 static void
 move (struct hunt *h, const double *from, double by, double share, double *to)
 {
-    int64_t sure = below (&h->rng, h->d);
+    int64_t sure = rng_pick (&h->rng, h->d);
 
     for (int64_t k = 0; k < h->d; k++) {
         bool moves = rng_next (&h->rng) < share || k == sure;
@@ -114,7 +126,7 @@ static void some_best (struct hunt *h, double *cube)
 {
     const struct dim *dims = searcher_dims (h->s);
     int64_t most = h->t.n < BEST ? h->t.n : BEST;
-    int64_t i = h->t.order[below (&h->rng, most)];
+    int64_t i = h->t.order[rng_pick (&h->rng, most)];
     const double *x = searcher_point (h->s, study_trial (&h->t, i));
 
     for (int64_t k = 0; k < h->d; k++)
@@ -136,7 +148,7 @@ static void make_candidates (struct hunt *h)
     }
     for (int i = 0; i < ANEW; i++, c += h->d) {
         some_best (h, c);
-        double *one = c + below (&h->rng, h->d);
+        double *one = c + rng_pick (&h->rng, h->d);
         *one = rng_next (&h->rng);
     }
     for (int i = 0; i < CANDIDATES; i++)
@@ -192,7 +204,7 @@ static bool take_best (struct hunt *h, int64_t n, double *x)
     return false;
 }
 
-static bool find_best (struct hunt *h, double *x)
+bool bayes_find (struct hunt *h, double *x)
 {
     make_candidates (h);
     keep_best (h, CANDIDATES, KEPT);
@@ -204,34 +216,30 @@ static bool find_best (struct hunt *h, double *x)
     return take_best (h, CANDIDATES, x);
 }
 
-bool bayes_propose (const struct searcher *s,
-                    const struct view *v,
-                    long trial,
-                    double *x,
-                    double *error)
+bool bayes_is_early (const struct searcher *s, long trial)
 {
-    struct hunt h;
-    bool found = hunt_open (&h, s, v, trial) == 0;
+    long n = s->n < START_MIN ? START_MIN : s->n > START_MAX ? START_MAX : s->n;
 
-    if (error)
-        *error = found ? gp_error (h.t.gp[0]) : 1;
-    found = found && find_best (&h, x);
-    hunt_close (&h);
-    return found;
+    return s->n == 0 || trial + s->known <= n;
 }
 
-long bayes_start (const struct searcher *s)
+static void model_point (const struct searcher *s,
+                         const struct view *v,
+                         long trial,
+                         double *x)
 {
-    long n = s->n;
+    struct hunt *h = bayes_open (s, v, trial);
 
-    return n < START_MIN ? START_MIN : n > START_MAX ? START_MAX : n;
+    if (!h || !bayes_find (h, x))
+        random_point (s, trial, x);
+    bayes_close (h);
 }
 
 static void gp_point (const struct searcher *s, long trial, double *x)
 {
     struct view v;
 
-    if (s->n == 0 || trial + s->known <= bayes_start (s)) {
+    if (bayes_is_early (s, trial)) {
         sobol_point (s, trial, x);
         return;
     }
@@ -240,8 +248,8 @@ static void gp_point (const struct searcher *s, long trial, double *x)
         random_point (s, trial, x);
     else if (view_good (&v) < 3)
         sobol_point (s, trial, x);
-    else if (!bayes_propose (s, &v, trial, x, NULL))
-        random_point (s, trial, x);
+    else
+        model_point (s, &v, trial, x);
     view_close (&v);
 }
 

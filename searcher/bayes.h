@@ -5,17 +5,22 @@
 
 #include "searcher/view.h"
 
-/* Trials at points of a sequence before there is a model. */
-long bayes_start (const struct searcher *s);
+/* Is the trial at a point of a sequence, as there are too few for a model? */
+bool bayes_is_early (const struct searcher *s, long trial);
 
-/* Write the proposal for 'trial' to x, all parameters.  False: there is none
- * (no memory, degenerate points, no point that is new).  '*error', if error is
- * not NULL, is as gp_error() of the first objective, 1 if there is no model.
+/* A model of what a view has, fitted, for the proposal of 'trial'.  NULL: there
+ * is none (no memory, degenerate points).  Reads the view until it is closed.
  */
-bool bayes_propose (const struct searcher *s,
-                    const struct view *v,
-                    long trial,
-                    double *x,
-                    double *error);
+struct hunt;
+struct hunt *
+bayes_open (const struct searcher *s, const struct view *v, long trial);
+void bayes_close (struct hunt *h);
+
+/* How little it explains: gp_error() of the first objective. */
+double bayes_error (const struct hunt *h);
+
+/* Write the best point to x, all parameters.  False: there is none that is new.
+ */
+bool bayes_find (struct hunt *h, double *x);
 
 #endif

@@ -85,18 +85,11 @@ static void nest_close (struct nest *t)
     free (t->lonely);
 }
 
-static int64_t below (struct rng *r, int64_t n)
-{
-    int64_t k = rng_next (r) * n;
-
-    return k < n ? k : n - 1;
-}
-
 /* The better of two. */
 static const double *tournament (struct nest *t)
 {
-    int64_t a = t->parent[below (&t->rng, t->nparents)];
-    int64_t b = t->parent[below (&t->rng, t->nparents)];
+    int64_t a = t->parent[rng_pick (&t->rng, t->nparents)];
+    int64_t b = t->parent[rng_pick (&t->rng, t->nparents)];
 
     return searcher_point (t->s,
                            t->v.trial[t->from + (is_better (t, a, b) ? a : b)]);

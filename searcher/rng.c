@@ -53,6 +53,13 @@ double rng_gauss (struct rng *r)
     return radius * cos (0x1.921fb54442d18p+2 * rng_next (r));
 }
 
+int64_t rng_pick (struct rng *r, int64_t n)
+{
+    int64_t k = rng_next (r) * n;
+
+    return k < n ? k : n - 1;
+}
+
 uint64_t rng_below (uint64_t seed, uint64_t trial, uint64_t key, uint64_t bound)
 {
     /* The high half of bits * bound is uniform once the few products whose

@@ -25,8 +25,9 @@ double rng_unit (uint64_t seed, uint64_t trial, uint64_t key);
 struct rng {
     uint64_t seed, trial, key, draw;
 };
-double rng_next (struct rng *r);  /* uniform in (0, 1) */
-double rng_gauss (struct rng *r); /* standard normal */
+double rng_next (struct rng *r);             /* uniform in (0, 1) */
+double rng_gauss (struct rng *r);            /* standard normal */
+int64_t rng_pick (struct rng *r, int64_t n); /* one of 0 .. n - 1 */
 
 /* Uniform in 0 .. bound - 1, each value equally likely. */
 uint64_t

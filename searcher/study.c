@@ -101,15 +101,23 @@ static void read_values (struct study *t, int64_t k, double *y)
             y[i] = isfinite (worst) ? worst : 0;
 }
 
+static double variance (const double *y, int64_t n, double *mean)
+{
+    double square = 0;
+
+    *mean = 0;
+    for (int64_t i = 0; i < n; i++)
+        *mean += y[i] / n;
+    for (int64_t i = 0; i < n; i++)
+        square += (y[i] - *mean) * (y[i] - *mean) / n;
+    return square;
+}
+
 /* In units of the warped values. */
 static void read_noise (struct study *t, const double *y)
 {
-    double mean = 0, square = 0;
+    double mean, square = variance (y, t->n, &mean);
 
-    for (int64_t i = 0; i < t->n; i++)
-        mean += y[i] / t->n;
-    for (int64_t i = 0; i < t->n; i++)
-        square += (y[i] - mean) * (y[i] - mean) / t->n;
     for (int64_t i = 0; i < t->n; i++)
         t->noise[i] = t->v->noise[t->row[i]] / (square + 1e-12);
 }
@@ -154,7 +162,7 @@ static int fit_values (struct study *t)
 /* The trials whose seconds are known; those from before are not. */
 static int fit_cost (struct study *t)
 {
-    double *y = t->y + t->m * POINTS_MAX, mean = 0, square = 0;
+    double *y = t->y + t->m * POINTS_MAX, mean;
     int64_t n = 0, d = t->d;
     double *z = malloc ((t->n * d + 1) * sizeof (*z));
 
@@ -166,11 +174,7 @@ static int fit_cost (struct study *t)
         memcpy (z + n * d, t->z + i * d, d * sizeof (*z));
         y[n++] = log (seconds);
     }
-    for (int64_t i = 0; i < n; i++)
-        mean += y[i] / n;
-    for (int64_t i = 0; i < n; i++)
-        square += (y[i] - mean) * (y[i] - mean) / n;
-    t->cost_deviation = sqrt (square);
+    t->cost_deviation = sqrt (variance (y, n, &mean));
     for (int64_t i = 0; i < n; i++)
         y[i] = (y[i] - mean) / (t->cost_deviation + 1e-12);
     if (n >= 3 && (t->cost = gp_create (POINTS_MAX, d, t->category))

@@ -133,8 +133,7 @@ static int fill_group (const struct searcher *s,
                        const struct view *v,
                        struct group *g,
                        const bool *part,
-                       const bool *good,
-                       int64_t n)
+                       const bool *good)
 {
     int64_t others = 0, seen = 0;
 
@@ -155,7 +154,6 @@ static int fill_group (const struct searcher *s,
             g->others[g->nothers] = take (s, g, v->pending[i]);
             g->nothers++;
         }
-    (void)n;
     g->likely = parzen_create (g->dims, g->n, g->good, g->ngood);
     g->unlikely = parzen_create (g->dims, g->n, g->others, g->nothers);
     return g->likely && g->unlikely ? 0 : -1;
@@ -199,7 +197,7 @@ static int group_open (struct group *g,
         rv = mark_good (v, part, n, good);
     }
     if (rv == 0)
-        rv = fill_group (s, v, g, part, good, n);
+        rv = fill_group (s, v, g, part, good);
     free (part);
     return rv;
 }
@@ -232,25 +230,49 @@ static bool is_first (const struct searcher *s, int64_t i)
     return true;
 }
 
-static int place_group (const struct searcher *s,
-                        const struct view *v,
-                        int64_t first,
-                        struct rng *r,
-                        double *x)
-{
-    struct group g;
-    double *u = malloc ((2 * s->n + 1) * sizeof (*u));
-    int rv = -1;
+/* What a proposal needs; groups are fitted when they are first active. */
+struct forest {
+    const struct searcher *s;
+    const struct view *v;
+    struct rng rng;
+    struct group *groups; /* of each parameter that is the first of one */
+    bool *done;           /* the parameter has its place */
+    double *u;            /* room for two points */
+};
 
-    if (group_open (&g, s, v, first) == 0 && u) {
-        best_candidate (&g, r, u);
-        for (int64_t i = 0; i < g.n; i++)
-            x[g.index[i]] = space_outer (g.dims + i, u[i]);
-        rv = 0;
-    }
-    group_close (&g);
-    free (u);
-    return rv;
+static int forest_open (struct forest *f,
+                        const struct searcher *s,
+                        const struct view *v,
+                        long trial)
+{
+    *f = (struct forest){ .s = s,
+                          .v = v,
+                          .rng = { s->seed, trial, rng_key ("tpe"), 0 } };
+    f->groups = calloc (s->n + 1, sizeof (*f->groups));
+    f->done = malloc (s->n + 1);
+    f->u = malloc ((2 * s->n + 1) * sizeof (*f->u));
+    return f->groups && f->done && f->u ? 0 : -1;
+}
+
+static void forest_close (struct forest *f)
+{
+    for (int64_t i = 0; f->groups && i < f->s->n; i++)
+        group_close (f->groups + i);
+    free (f->groups);
+    free (f->done);
+    free (f->u);
+}
+
+static int place_group (struct forest *f, int64_t first, double *x)
+{
+    struct group *g = f->groups + first;
+
+    if (!g->likely && group_open (g, f->s, f->v, first) < 0)
+        return -1;
+    best_candidate (g, &f->rng, f->u);
+    for (int64_t i = 0; i < g->n; i++)
+        x[g->index[i]] = space_outer (g->dims + i, f->u[i]);
+    return 0;
 }
 
 /* Is the group active?  Not known (-1) before the parent has its place. */
@@ -272,26 +294,24 @@ static void mark_done (const struct searcher *s, int64_t first, bool *done)
         done[i] = done[i] || same_group (s, first, i);
 }
 
-static int place_all (const struct searcher *s,
-                      const struct view *v,
-                      struct rng *r,
-                      bool *done,
-                      double *x)
+static int place_all (struct forest *f, double *x)
 {
+    const struct searcher *s = f->s;
     bool again = true;
 
+    memset (f->done, 0, s->n);
     for (int64_t i = 0; i < s->n; i++)
         x[i] = NAN;
     while (again) {
         again = false;
         for (int64_t i = 0; i < s->n; i++) {
             int active;
-            if (done[i] || !is_first (s, i)
-                || (active = group_state (s, i, x, done)) < 0)
+            if (f->done[i] || !is_first (s, i)
+                || (active = group_state (s, i, x, f->done)) < 0)
                 continue;
-            if (active && place_group (s, v, i, r, x) < 0)
+            if (active && place_group (f, i, x) < 0)
                 return -1;
-            mark_done (s, i, done);
+            mark_done (s, i, f->done);
             again = true;
         }
     }
@@ -301,17 +321,15 @@ static int place_all (const struct searcher *s,
 static int
 propose (const struct searcher *s, const struct view *v, long trial, double *x)
 {
-    struct rng r = { s->seed, trial, rng_key ("tpe"), 0 };
-    bool *done = malloc (s->n + 1);
-    int rv = done ? 0 : -1;
+    struct forest f;
+    int rv = forest_open (&f, s, v, trial);
 
     for (int try = 0; rv == 0 && try < TRIES; try++) {
-        memset (done, 0, s->n);
-        rv = place_all (s, v, &r, done, x);
+        rv = place_all (&f, x);
         if (rv == 0 && point_allowed (s, x))
             break;
     }
-    free (done);
+    forest_close (&f);
     return rv;
 }
 
