@@ -13,12 +13,6 @@
 
 enum { COUNT_MOST = 10000000, WHO_SIZE = 80 };
 
-static int bad (struct slurmdl_error *err, const char *who, const char *what)
-{
-    errno = EINVAL;
-    return errorf (err, "%.60s%s%s", who, *who ? ": " : "", what);
-}
-
 /* ---- parameters ---- */
 
 struct entry {
@@ -120,11 +114,11 @@ static int read_number (struct header *h,
     h->low[h->n] = e->low;
     h->high[h->n] = e->high;
     if (e->low > e->high)
-        return bad (err, e->name, "'low' is above 'high'");
+        return header_bad (err, e->name, "'low' is above 'high'");
     if (e->log && !(e->low > 0))
-        return bad (err, e->name, "'log' needs a 'low' above 0");
+        return header_bad (err, e->name, "'log' needs a 'low' above 0");
     if (!isnan (e->mean) && !(e->deviation > 0))
-        return bad (err, e->name, "'mean' needs a 'deviation' above 0");
+        return header_bad (err, e->name, "'mean' needs a 'deviation' above 0");
     p->type = !strcmp (e->type, "int") ? PARAM_INT : PARAM_FLOAT;
     p->min = e->low;
     p->max = e->high;
@@ -162,12 +156,13 @@ read_param (struct header *h, const json_t *o, struct slurmdl_error *err)
     int i = 0;
 
     if (!json_is_object (o) || !name)
-        return bad (
+        return header_bad (
             err, "", "'space' is a list of objects, each with a 'name'");
     while (i < TYPES && (!type || strcmp (types[i].name, type)))
         i++;
     if (i == TYPES)
-        return bad (err, name, "'type' must be float, int or categorical");
+        return header_bad (
+            err, name, "'type' must be float, int or categorical");
     if (fields_read (types[i].fields, o, name, &e, err) < 0)
         return -1;
     h->params[h->n].name = name;
@@ -211,9 +206,9 @@ static int read_when (struct header *h,
     int parent;
 
     if (json_object_size (when) != 1)
-        return bad (err, p->name, "'when' names one other parameter");
+        return header_bad (err, p->name, "'when' names one other parameter");
     if ((parent = index_of (h, json_object_iter_key (first))) < 0)
-        return bad (err, p->name, "when: no such parameter");
+        return header_bad (err, p->name, "when: no such parameter");
     if (!(h->when[i] = calloc (n + 1, sizeof (double))))
         return errorf (err, "out of memory");
     for (size_t k = 0; k < n; k++)
@@ -243,7 +238,7 @@ int header_space (struct header *h,
         || !h->when)
         return errorf (err, "out of memory");
     if (n == 0)
-        return bad (err, "", "'space' is empty");
+        return header_bad (err, "", "'space' is empty");
     for (size_t i = 0; i < n; i++)
         if (read_param (h, json_array_get (space, i), err) < 0)
             return -1;
@@ -268,7 +263,8 @@ int header_point (const struct header *h,
     json_t *value;
 
     if (!json_is_object (params))
-        return bad (err, who, "a point is an object: {\"name\": value, ...}");
+        return header_bad (
+            err, who, "a point is an object: {\"name\": value, ...}");
     for (size_t i = 0; i < h->n; i++)
         x[i] = NAN;
     json_object_foreach ((json_t *)params, name, value)
@@ -316,10 +312,11 @@ static int explain (const struct header *h,
             return errorf (
                 err, "%s: '%.60s' cannot be %.9g", who, alone.name, x[i]);
     }
-    return bad (err,
-                who,
-                "a point has a value for each active parameter, and for no "
-                "other one");
+    return header_bad (
+        err,
+        who,
+        "a point has a value for each active parameter, and for no "
+        "other one");
 }
 
 int header_fit (const struct header *h,

@@ -13,7 +13,7 @@
 
 enum { TRIALS_DEFAULT = 100000, TRIALS_MOST = 10000000 };
 
-static int bad (struct slurmdl_error *err, const char *who, const char *what)
+int header_bad (struct slurmdl_error *err, const char *who, const char *what)
 {
     errno = EINVAL;
     return errorf (err, "%.60s%s%s", who, *who ? ": " : "", what);
@@ -143,9 +143,10 @@ static int read_earlier (const struct header *h,
     struct earlier e = { 0 };
 
     if (!json_is_object (o))
-        return bad (err,
-                    "known",
-                    "a list of objects: {\"params\": ..., \"value\": ...}");
+        return header_bad (
+            err,
+            "known",
+            "a list of objects: {\"params\": ..., \"value\": ...}");
     if (fields_read (known_fields, o, "known", &e, err) < 0
         || header_point (h, e.params, "known", x, err) < 0)
         return -1;
@@ -192,12 +193,12 @@ read_directions (struct header *h, const json_t *d, struct slurmdl_error *err)
     bool larger;
 
     if (n < 1 || n > OBJECTIVES_MAX)
-        return bad (err, "", "'direction' has 1 to 8 objectives");
+        return header_bad (err, "", "'direction' has 1 to 8 objectives");
     for (size_t k = 0; k < n; k++) {
         if (read_direction (json_is_array (d) ? json_array_get (d, k) : d,
                             &larger)
             < 0)
-            return bad (
+            return header_bad (
                 err, "", "'direction' must be \"minimize\" or \"maximize\"");
         h->config.larger[k] = larger;
     }
@@ -220,7 +221,8 @@ read_mode (struct header *h, const char *text, struct slurmdl_error *err)
             h->config.mode = (enum search_mode)i;
             return 0;
         }
-    return bad (err, "", "'mode' must be aggressive, standard or conservative");
+    return header_bad (
+        err, "", "'mode' must be aggressive, standard or conservative");
 }
 
 /* 'what' is "searcher" or "sampler". */
@@ -278,7 +280,7 @@ read_config (struct header *h, const struct keys *k, struct slurmdl_error *err)
         || read_mode (h, k->mode, err) < 0)
         return -1;
     if (k->confirm && (h->steps || k->repeats > 1))
-        return bad (
+        return header_bad (
             err, "", "'confirm' needs full trainings that are not repeated");
     h->config.smaller_is_better = true;
     h->config.objectives = 1;

@@ -66,6 +66,9 @@ json_t *header_params (const struct header *h, const double *x);
 
 /* ---- values ---- */
 
+/* Fail with EINVAL and "WHO: WHAT", or WHAT if 'who' is empty. */
+int header_bad (struct slurmdl_error *err, const char *who, const char *what);
+
 /* Read the value of a trial: a number, or a list of one for each objective;
  * null is NaN.  Returns -1 if it is something else.
  */

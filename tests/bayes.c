@@ -162,23 +162,16 @@ static double bowl (const double *x)
     return (x[0] - 0.3) * (x[0] - 0.3) + pow ((x[1] - 7) / 20, 2) + (x[2] != 1);
 }
 
+/* A part of the space is bad. */
+static double told (const double *x, long trial)
+{
+    (void)trial;
+    return x[0] > 0.9 ? INFINITY : x[0] > 0.8 ? NAN : bowl (x);
+}
+
 static double best_of (const char *name, uint64_t seed, long trials)
 {
-    struct searcher *s = search_create (name, seed, trials, bowl_space, 3);
-    double best = INFINITY;
-    double x[3];
-
-    for (long i = 0; i < trials; i++) {
-        long t = search_begin (s, x);
-        /* a part of the space is bad */
-        if (x[0] > 0.9)
-            searcher_exit (s, t);
-        else
-            searcher_tell (s, t, 1, x[0] > 0.8 ? NAN : bowl (x));
-        best = bowl (x) < best ? bowl (x) : best;
-    }
-    searcher_destroy (s);
-    return best;
+    return search_best (name, seed, trials, bowl_space, 3, bowl, told);
 }
 
 static void search_learns (void **state)

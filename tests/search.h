@@ -3,6 +3,8 @@
 #ifndef TESTS_SEARCH_H
 #define TESTS_SEARCH_H
 
+#include <math.h>
+
 #include "searcher/searcher.h"
 
 static inline struct searcher *search_create (const char *name,
@@ -32,6 +34,34 @@ static inline long search_begin (struct searcher *s, double *x)
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
     assert_int_equal (searcher_begin (s, &op, x), 0);
     return op.trial;
+}
+
+/* The best of 'metric' that a search finds, which is told told(): INFINITY is
+ * for a trial that ends without a value.
+ */
+static inline double search_best (const char *name,
+                                  uint64_t seed,
+                                  long trials,
+                                  const struct param *p,
+                                  size_t n,
+                                  double (*metric) (const double *x),
+                                  double (*told) (const double *x, long trial))
+{
+    struct searcher *s = search_create (name, seed, trials, p, n);
+    double best = INFINITY;
+    double x[8];
+
+    for (long i = 0; i < trials; i++) {
+        long t = search_begin (s, x);
+        double value = told (x, t);
+        if (isinf (value))
+            searcher_exit (s, t);
+        else
+            searcher_tell (s, t, 1, value);
+        best = metric (x) < best ? metric (x) : best;
+    }
+    searcher_destroy (s);
+    return best;
 }
 
 /* A searcher and one that is told the negative values find the same. */
