@@ -56,6 +56,7 @@ const struct exit_row exit_table[] = {
     { EXIT_IO,         "reading or writing failed (disk full, quota, permission)" },
     { EXIT_NO_WORKERS, "no worker is left and the experiment is not finished; dl resume goes on" },
     { EXIT_PARKED,     "a worker was told to go while there is work left" },
+    { EXIT_EXCLUDED,   "the same, and its machine is excluded from the experiment" },
     { -1, NULL },
 };
 /* clang-format on */

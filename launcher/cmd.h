@@ -20,7 +20,8 @@ enum dl_exit {
     EXIT_SLURM = 6,
     EXIT_IO = 7,
     EXIT_NO_WORKERS = 8,
-    EXIT_PARKED = 75, /* EX_TEMPFAIL: a worker with work left */
+    EXIT_PARKED = 75,   /* EX_TEMPFAIL: a worker with work left */
+    EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
 };
 
 struct exit_row {

@@ -11,6 +11,7 @@
 
 #include "launcher/log.h"
 #include "launcher/put.h"
+#include "launcher/reserve.h"
 #include "launcher/sweep.h"
 #include "runtime/error.h"
 
@@ -75,25 +76,25 @@ static int first_entry (const struct experiment *e,
                         const char *dir,
                         struct slurmdl_error *err)
 {
-    json_t *event = event_create ("create", sweep_user ());
-    json_t *events = json_array ();
+    struct event event = event_now ((struct event){
+        .op = EVENT_CREATE,
+        .by = sweep_user (),
+        .version = 1,
+        .name = e->name,
+        .dir = e->dir,
+        .seed = e->seed < 0 ? random_seed () : e->seed,
+    });
     char path[PATH_MAX];
     struct log *log;
     int rv = -1;
 
-    json_object_set_new (event, "version", json_integer (1));
-    json_object_set_new (event, "name", json_string (e->name));
-    json_object_set_new (event, "dir", json_string (e->dir));
-    json_object_set_new (
-        event, "seed", json_integer (e->seed < 0 ? random_seed () : e->seed));
     if (e->search.nknown > 0)
-        json_object_set_new (event, "known", known_json (e));
-    json_array_append_new (events, event);
+        event.known = known_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);
-    if ((log = log_create (path, err)))
-        rv = log_append (log, events, err);
+    if ((log = log_create (path, err)) && log_sync (log, NULL, NULL, err) == 0)
+        rv = log_append (log, &event, 1, err);
     log_destroy (log);
-    json_decref (events);
+    json_decref (event.known);
     return rv;
 }
 
@@ -113,7 +114,7 @@ int sweep_new (const struct experiment *e,
         if (put_folder (path, err) < 0)
             return -1;
     }
-    if (freeze_file (e, dir, err) != 0)
+    if (reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0)
         return -1;
     return first_entry (e, dir, err) == 0 ? 0 : -1;
 }

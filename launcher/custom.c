@@ -129,7 +129,7 @@ static json_t *header_json (const struct experiment *e)
 static json_t *begin_json (const struct sweep *s, long trial)
 {
     const struct experiment *e = s->exp;
-    const json_t *hparams = sweep_trial (s, trial)->hparams;
+    const json_t *hparams = trial_hparams (s, sweep_trial (s, trial));
     json_t *params = json_object ();
 
     for (size_t i = 0; i < e->nhparams; i++) {

@@ -277,7 +277,9 @@ static int conclude (struct view *v, bool workers_left)
         return EXIT_OK;
     case SWEEP_FAILED:
         return EXIT_FAILED;
+    case SWEEP_PAUSED:
     case SWEEP_STOPPED:
+    case SWEEP_KILLED:
         return EXIT_STOPPED;
     case SWEEP_NEW:
     case SWEEP_RUNNING:

@@ -1,6 +1,7 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
+	%D%/budget.c \
 	%D%/check.c \
 	%D%/cmd.c \
 	%D%/cmd.h \
@@ -8,6 +9,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/custom.c \
 	%D%/decide.c \
 	%D%/entries.c \
+	%D%/event.c \
+	%D%/event.h \
 	%D%/experiment.c \
 	%D%/experiment.h \
 	%D%/fields.c \
@@ -17,6 +20,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/front.c \
 	%D%/header.c \
 	%D%/header.h \
+	%D%/hosts.c \
 	%D%/hparams.c \
 	%D%/keys.c \
 	%D%/local.c \
@@ -24,6 +28,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/log.h \
 	%D%/metric.c \
 	%D%/newest.c \
+	%D%/pack.c \
+	%D%/pack.h \
 	%D%/pattern.c \
 	%D%/pattern.h \
 	%D%/peer.c \
@@ -35,6 +41,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/put.c \
 	%D%/put.h \
 	%D%/replay.c \
+	%D%/replay.h \
+	%D%/reserve.c \
+	%D%/reserve.h \
 	%D%/run.c \
 	%D%/search.c \
 	%D%/segment.c \
@@ -43,14 +52,18 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/slurm.c \
 	%D%/socket.c \
 	%D%/space.c \
+	%D%/states.c \
 	%D%/sweep.c \
 	%D%/sweep.h \
 	%D%/trainer.c \
 	%D%/trainer.h \
 	%D%/values.c \
+	%D%/verdict.c \
+	%D%/verdict.h \
 	%D%/view.c \
 	%D%/warm.c \
 	%D%/when.c \
+	%D%/wishes.c \
 	%D%/worker.c \
 	%D%/worker.h
 %C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \

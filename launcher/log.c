@@ -10,6 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "launcher/pack.h"
 #include "launcher/put.h"
 #include "runtime/error.h"
 
@@ -18,6 +19,11 @@ enum { ENTRY_MAX = 16 << 20 };
 struct log {
     char *dir;
     long length;
+    long blocks;        /* folders that were seen */
+    struct packed fill; /* the events of the block that is being read ... */
+    bool whole;         /* ... from its first entry on */
+    bool attached;      /* the first sync is over */
+    long mine;          /* number of the last entry that this process put */
 };
 
 struct log *log_create (const char *dir, struct slurmdl_error *err)
@@ -39,6 +45,7 @@ void log_destroy (struct log *log)
     int e = errno;
 
     if (log) {
+        packed_free (&log->fill);
         free (log->dir);
         free (log);
     }
@@ -50,31 +57,51 @@ long log_length (const struct log *log)
     return log->length;
 }
 
-static void entry_path (char *buf, size_t size, const struct log *log, long n)
+/* ---- names ---- */
+
+/* Block of the entry after 'n' others. */
+static long block_of (long n)
 {
-    snprintf (buf, size, "%s/%08ld", log->dir, n);
+    return n / LOG_BLOCK;
 }
 
-/* A listing, because a network file system may answer a question for a name
+static void
+block_path (char *buf, size_t size, const struct log *log, long block)
+{
+    snprintf (buf, size, "%s/%06ld", log->dir, block);
+}
+
+static void entry_path (char *buf, size_t size, const struct log *log, long n)
+{
+    snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of (n - 1), n);
+}
+
+/* The largest number that is a name in a folder, -1 if there is none.  A
+ * listing, because a network file system may answer a question for a name
  * from its memory for half a minute, but lists a folder afresh.
  */
-static long newest_entry (const struct log *log, struct slurmdl_error *err)
+static int largest (const char *path, long *number, struct slurmdl_error *err)
 {
-    DIR *dir = opendir (log->dir);
+    DIR *dir = opendir (path);
     struct dirent *e;
-    long newest = log->length;
 
+    *number = -1;
     if (!dir)
-        return errorf (err, "%s: %s", log->dir, strerror (errno));
+        return errorf (err, "%s: %s", path, strerror (errno));
+    errno = 0;
     while ((e = readdir (dir))) {
         char *end;
         long n = strtol (e->d_name, &end, 10);
-        if (e->d_name[0] != '.' && !*end && n > newest)
-            newest = n;
+        if (e->d_name[0] != '.' && !*end && n > *number)
+            *number = n;
     }
+    if (errno != 0)
+        errorf (err, "%s: %s", path, strerror (errno));
     closedir (dir);
-    return newest;
+    return errno ? -1 : 0;
 }
+
+/* ---- one entry ---- */
 
 /* The text without its last line if that line holds the text's checksum. */
 static char *check_sum (char *text, size_t len)
@@ -109,44 +136,159 @@ static int damaged (struct slurmdl_error *err, const char *path)
                    path);
 }
 
-static int read_events (char *text,
-                        const char *path,
-                        log_event_f f,
-                        void *arg,
-                        struct slurmdl_error *err)
-{
-    char *save = NULL;
-    int rv = 0;
+struct reading {
+    struct log *log;
+    const char *path;
+    log_event_f f;
+    void *arg;
+};
 
-    for (char *line = strtok_r (text, "\n", &save); line && rv == 0;
-         line = strtok_r (NULL, "\n", &save)) {
-        json_t *event = json_loads (line, 0, NULL);
-        rv = json_is_object (event) ? f (event, arg, err) : damaged (err, path);
-        json_decref (event);
+static int read_event (const struct reading *r,
+                       const char *line,
+                       struct slurmdl_error *err)
+{
+    json_t *json = json_loads (line, 0, NULL);
+    struct event e;
+    int rv;
+
+    if (!json_is_object (json))
+        rv = damaged (err, r->path);
+    else if (event_read (json, &e) < 0) {
+        rv = errno == ENOMEM ? errorf (err, "out of memory")
+                             : errorf (err,
+                                       "%s: an event of a newer version of dl",
+                                       r->path);
+        errno = errno == ENOMEM ? ENOMEM : EBADMSG;
+    } else {
+        rv = r->f (&e, r->arg, err);
+        if (rv == 0 && r->log->whole)
+            r->log->whole = event_pack (&r->log->fill, &e) == 0;
+        event_free (&e);
     }
+    json_decref (json);
     return rv;
 }
 
-static int read_entry (struct log *log,
-                       long n,
-                       log_event_f f,
-                       void *arg,
-                       struct slurmdl_error *err)
+static int
+read_entry (const struct reading *r, long n, struct slurmdl_error *err)
 {
+    struct reading with = *r;
     char path[PATH_MAX];
+    char *save = NULL;
     size_t len;
     char *text;
-    int rv;
+    int rv = 0;
 
-    entry_path (path, sizeof (path), log, n);
+    entry_path (path, sizeof (path), r->log, n);
+    with.path = path;
     if (!(text = put_read (path, ENTRY_MAX, &len, err)))
         return -1;
     if (!check_sum (text, len))
         rv = damaged (err, path);
     else
-        rv = read_events (text, path, f, arg, err);
+        for (char *line = strtok_r (text, "\n", &save); line && rv == 0;
+             line = strtok_r (NULL, "\n", &save))
+            rv = read_event (&with, line, err);
     free (text);
     return rv;
+}
+
+/* ---- a block ---- */
+
+static void
+pack_path (char *buf, size_t size, const struct log *log, long block)
+{
+    snprintf (buf, size, "%s/%06ld.pack", log->dir, block);
+}
+
+/* The block is full: keep its events together.  One process does, that which
+ * put the last entry, or one that had to read them all.
+ */
+static void keep_block (struct log *log)
+{
+    char path[PATH_MAX];
+
+    if (log->whole && (!log->attached || log->mine == log->length)) {
+        pack_path (path, sizeof (path), log, block_of (log->length - 1));
+        pack_put (path, &log->fill);
+    }
+}
+
+static int
+read_singles (const struct reading *r, long newest, struct slurmdl_error *err)
+{
+    struct log *log = r->log;
+    int count = 0;
+
+    while (log->length < newest) {
+        if (log->length % LOG_BLOCK == 0) {
+            log->fill.size = 0;
+            log->whole = true;
+        }
+        if (read_entry (r, log->length + 1, err) < 0)
+            return -1;
+        log->length++;
+        count++;
+        if (log->length % LOG_BLOCK == 0)
+            keep_block (log);
+    }
+    return count;
+}
+
+/* Returns the number of entries, 0 if there is no good pack, -1. */
+static int
+read_pack (const struct reading *r, long block, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    struct event e;
+    struct pack *pack;
+    int rv;
+
+    pack_path (path, sizeof (path), r->log, block);
+    if (!(pack = pack_open (path)))
+        return 0;
+    while ((rv = pack_next (pack, &e)) == 1) {
+        rv = r->f (&e, r->arg, err);
+        json_decref (e.known);
+        if (rv < 0)
+            break;
+    }
+    pack_close (pack);
+    if (rv < 0)
+        return errorf (err, "%s: cannot be replayed", path);
+    r->log->length += LOG_BLOCK;
+    return LOG_BLOCK;
+}
+
+static int
+read_block (const struct reading *r, long block, struct slurmdl_error *err)
+{
+    struct log *log = r->log;
+    char path[PATH_MAX];
+    long newest;
+    int n = 0;
+
+    if (log->length % LOG_BLOCK == 0 && block < log->blocks - 1)
+        n = read_pack (r, block, err);
+    if (n != 0)
+        return n;
+    block_path (path, sizeof (path), log, block);
+    if (largest (path, &newest, err) < 0)
+        return -1;
+    return read_singles (r, newest, err);
+}
+
+/* A folder is made when the one before it is full. */
+static int look_for_blocks (struct log *log, struct slurmdl_error *err)
+{
+    long last;
+
+    if (log->length < log->blocks * LOG_BLOCK)
+        return 0;
+    if (largest (log->dir, &last, err) < 0)
+        return -1;
+    log->blocks = last + 1;
+    return 0;
 }
 
 int log_sync (struct log *log,
@@ -154,34 +296,38 @@ int log_sync (struct log *log,
               void *arg,
               struct slurmdl_error *err)
 {
-    long newest = newest_entry (log, err);
-    int count = 0;
+    struct reading r = { .log = log, .f = f, .arg = arg };
+    long start = log->length;
+    int n = 1;
 
-    if (newest < 0)
-        return -1;
-    while (log->length < newest) {
-        if (read_entry (log, log->length + 1, f, arg, err) < 0)
+    while (n > 0) {
+        if (look_for_blocks (log, err) < 0)
             return -1;
-        log->length++;
-        count++;
+        n = 0;
+        if (block_of (log->length) < log->blocks)
+            n = read_block (&r, block_of (log->length), err);
+        if (n < 0)
+            return -1;
     }
-    return count;
+    log->attached = true;
+    return (int)(log->length - start);
 }
 
-static char *entry_text (json_t *events)
+/* ---- putting ---- */
+
+static char *entry_text (const struct event *events, size_t n)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream (&text, &size);
-    json_t *event;
-    size_t i;
 
     if (!f)
         return NULL;
-    json_array_foreach (events, i, event)
-    {
-        json_dumpf (event, f, JSON_COMPACT);
+    for (size_t i = 0; i < n; i++) {
+        json_t *o = event_json (&events[i]);
+        json_dumpf (o, f, JSON_COMPACT);
         fputc ('\n', f);
+        json_decref (o);
     }
     fflush (f);
     fprintf (f,
@@ -193,16 +339,32 @@ static char *entry_text (json_t *events)
     return NULL;
 }
 
-int log_append (struct log *log, json_t *events, struct slurmdl_error *err)
+static int open_block (struct log *log, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    char *text = entry_text (events);
+
+    if (block_of (log->length) < log->blocks)
+        return 0;
+    block_path (path, sizeof (path), log, block_of (log->length));
+    return put_folder (path, err);
+}
+
+int log_append (struct log *log,
+                const struct event *events,
+                size_t n,
+                struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    char *text = entry_text (events, n);
     int rv;
 
     if (!text)
         return errorf (err, "out of memory");
     entry_path (path, sizeof (path), log, log->length + 1);
-    rv = put_if_absent (path, text, strlen (text), err);
+    if ((rv = open_block (log, err)) == 0)
+        rv = put_if_absent (path, text, strlen (text), err);
+    if (rv == 0)
+        log->mine = log->length + 1;
     free (text);
     return rv;
 }

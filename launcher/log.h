@@ -3,20 +3,22 @@
 #ifndef LAUNCHER_LOG_H
 #define LAUNCHER_LOG_H
 
-#include <jansson.h>
-
+#include "launcher/event.h"
 #include "runtime/slurmdl.h"
 
-/* An entry is the file log/00000001, log/00000002, ... of an experiment: a
- * JSON object a line, each one event, and a last line with the XXH64 of the
- * bytes before it.  Entry N+1 can only be put by somebody who has seen N, so
- * every reader sees the same events in the same order (doc/formats.md).
+/* An entry is a file: a JSON object a line, each one event, and a last line
+ * with the XXH64 of the bytes before it.  Entries 1 to 256 are in the folder
+ * log/000000, the next 256 in log/000001, and so on; beside a full folder may
+ * stand log/000000.pack with the same events for the hasty.  Entry N+1 can
+ * only be put by somebody who has seen N, so every reader sees the same
+ * events in the same order (doc/formats.md).
  */
+enum { LOG_BLOCK = 256 };
 
 struct log;
 
 /* Called for each event, in order.  Returning -1 ends the reading. */
-typedef int (*log_event_f) (const json_t *event,
+typedef int (*log_event_f) (const struct event *event,
                             void *arg,
                             struct slurmdl_error *err);
 
@@ -32,11 +34,14 @@ int log_sync (struct log *log,
               void *arg,
               struct slurmdl_error *err);
 
-/* Put the events of the JSON array as the next entry.  Returns 0 if they are
- * in the log (they still have to be read by log_sync()), 1 if another
- * process was faster: sync, decide anew and try again; -1 on failure.
+/* Put 'n' events as the next entry.  Returns 0 if they are in the log (they
+ * still have to be read by log_sync()), 1 if another process was faster:
+ * sync, decide anew and try again; -1 on failure.
  */
-int log_append (struct log *log, json_t *events, struct slurmdl_error *err);
+int log_append (struct log *log,
+                const struct event *events,
+                size_t n,
+                struct slurmdl_error *err);
 
 /* Number of entries that were read. */
 long log_length (const struct log *log);

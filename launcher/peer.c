@@ -2,6 +2,7 @@
 /* Register, beat, claim, and judge who is alive. */
 #include "launcher/peer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -17,17 +18,27 @@
 #include "launcher/put.h"
 #include "runtime/error.h"
 
-enum { FILE_MAX = 64 << 10, COUNTER_SIZE = 21, CLAIMS_MAX = 4096 };
+enum { FILE_MAX = 64 << 10, COUNTER_SIZE = 21 };
+
+/* A worker's file is not read more often, s. */
+static const double look_every = 1;
 
 static const char gone[] = "gone                \n";
 
-/* What this process remembers of a claim that is not its own. */
+/* What this process remembers of a claim that is not its own ... */
 struct claim {
     long trial;
     long attempt;
     char nonce[33];
+};
+
+/* ... and of another worker. */
+struct other {
+    char nonce[33];
     char counter[COUNTER_SIZE + 1];
     double since; /* the counter has not changed */
+    double looked;
+    bool dead;
 };
 
 struct peer {
@@ -41,6 +52,8 @@ struct peer {
     char pidns[40];
     struct claim *claims;
     size_t nclaims;
+    struct other *others;
+    size_t nothers;
 };
 
 double monotonic (void)
@@ -168,6 +181,7 @@ void peer_destroy (struct peer *p)
         close (p->fd);
     }
     free (p->claims);
+    free (p->others);
     free (p->dir);
     free (p);
     errno = e;
@@ -208,13 +222,24 @@ static struct claim *find_claim (struct peer *p, long trial, long attempt)
     return NULL;
 }
 
+static void read_nonce (char *buf, size_t size, const char *path)
+{
+    char *text = put_read (path, FILE_MAX, NULL, NULL);
+    json_t *o = text ? json_loads (text, 0, NULL) : NULL;
+
+    snprintf (buf,
+              size,
+              "%s",
+              json_string_value (json_object_get (o, "nonce")) ?: "");
+    json_decref (o);
+    free (text);
+}
+
 /* Remember whose claim it is; a trial's older claim makes room. */
 static struct claim *learn_claim (struct peer *p, long trial, long attempt)
 {
     char path[PATH_MAX];
     struct claim *c = NULL;
-    char *text;
-    json_t *o;
 
     for (size_t i = 0; i < p->nclaims && !c; i++)
         if (p->claims[i].trial == trial)
@@ -228,16 +253,7 @@ static struct claim *learn_claim (struct peer *p, long trial, long attempt)
     }
     *c = (struct claim){ .trial = trial, .attempt = attempt };
     claim_path (path, sizeof (path), p, trial, attempt);
-    if ((text = put_read (path, FILE_MAX, NULL, NULL))) {
-        o = json_loads (text, 0, NULL);
-        snprintf (c->nonce,
-                  sizeof (c->nonce),
-                  "%s",
-                  json_string_value (json_object_get (o, "nonce")) ?: "");
-        json_decref (o);
-        free (text);
-    }
-    c->since = monotonic ();
+    read_nonce (c->nonce, sizeof (c->nonce), path);
     return c;
 }
 
@@ -286,14 +302,17 @@ int peer_claim (struct peer *p,
     return rv;
 }
 
-bool peer_claimed (struct peer *p, long trial, long attempt)
+const char *peer_claimant (struct peer *p, long trial, long attempt)
 {
+    struct claim *c = find_claim (p, trial, attempt);
     char path[PATH_MAX];
 
-    if (find_claim (p, trial, attempt))
-        return true;
     claim_path (path, sizeof (path), p, trial, attempt);
-    return access (path, F_OK) == 0 && learn_claim (p, trial, attempt);
+    if (!c && access (path, F_OK) == 0)
+        c = learn_claim (p, trial, attempt);
+    if (c && !*c->nonce)
+        read_nonce (c->nonce, sizeof (c->nonce), path);
+    return c ? c->nonce : NULL;
 }
 
 /* ---- life ---- */
@@ -326,37 +345,180 @@ static bool predecessor (const struct peer *p, const json_t *o)
     return same (o, "slot", p->self.slot);
 }
 
-static bool silent (struct claim *c, const char *counter, int64_t lease)
+static bool silent (struct other *o, const char *counter, int64_t lease)
 {
-    if (strncmp (c->counter, counter, COUNTER_SIZE)) {
-        snprintf (c->counter, sizeof (c->counter), "%s", counter);
-        c->since = monotonic ();
+    if (strncmp (o->counter, counter, COUNTER_SIZE)) {
+        snprintf (o->counter, sizeof (o->counter), "%s", counter);
+        o->since = monotonic ();
     }
-    return monotonic () - c->since > (double)lease;
+    return monotonic () - o->since > (double)lease;
 }
 
-bool peer_claim_dead (struct peer *p, long trial, long attempt, int64_t lease)
+/* Its file as JSON, and its counter; NULL if it cannot be read. */
+static json_t *
+read_worker (const char *dir, const char *nonce, char *counter, size_t size)
 {
-    struct claim *c = find_claim (p, trial, attempt);
     char path[PATH_MAX];
-    bool dead = false;
-    char *text;
-    char *counter;
-    json_t *o;
+    char *text, *second;
+    json_t *o = NULL;
 
-    if (!c || !strcmp (c->nonce, p->self.nonce))
-        return false;
-    worker_path (path, sizeof (path), p, c->nonce);
-    if (!*c->nonce || !(text = put_read (path, FILE_MAX, NULL, NULL)))
-        return silent (c, "", lease);
-    counter = strchr (text, '\n');
-    if (counter) {
-        *counter++ = '\0';
+    snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
+    if (!(text = put_read (path, FILE_MAX, NULL, NULL)))
+        return NULL;
+    if ((second = strchr (text, '\n'))) {
+        *second++ = '\0';
+        snprintf (counter, size, "%.*s", COUNTER_SIZE - 1, second);
         o = json_loads (text, 0, NULL);
-        dead = !strncmp (counter, gone, 4) || predecessor (p, o)
-               || process_gone (p, o) || silent (c, counter, lease);
-        json_decref (o);
     }
     free (text);
-    return dead;
+    return o;
+}
+
+static bool look_at (struct peer *p, struct other *other, int64_t lease)
+{
+    char counter[COUNTER_SIZE + 1] = "";
+    json_t *o = NULL;
+    bool dead;
+
+    if (*other->nonce)
+        o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
+    dead = o
+           && (!strncmp (counter, gone, 4) || predecessor (p, o)
+               || process_gone (p, o));
+    json_decref (o);
+    return silent (other, counter, lease) || dead;
+}
+
+static struct other *know_other (struct peer *p, const char *nonce)
+{
+    struct other *list;
+
+    for (size_t i = 0; i < p->nothers; i++)
+        if (!strcmp (p->others[i].nonce, nonce))
+            return &p->others[i];
+    list = realloc (p->others, (p->nothers + 1) * sizeof (*list));
+    if (!list)
+        return NULL;
+    p->others = list;
+    list += p->nothers++;
+    *list = (struct other){ .since = monotonic (), .looked = -look_every };
+    snprintf (list->nonce, sizeof (list->nonce), "%s", nonce);
+    return list;
+}
+
+/* A worker that has died stays dead: its nonce is its process's. */
+bool peer_dead (struct peer *p, const char *nonce, int64_t lease)
+{
+    struct other *o = know_other (p, nonce);
+
+    if (!o || !strcmp (nonce, p->self.nonce))
+        return false;
+    if (!o->dead && monotonic () - o->looked >= look_every) {
+        o->dead = look_at (p, o, lease);
+        o->looked = monotonic ();
+    }
+    return o->dead;
+}
+
+/* ---- all of them ---- */
+
+static void copy_text (char *to, size_t size, const json_t *o, const char *name)
+{
+    snprintf (
+        to, size, "%s", json_string_value (json_object_get (o, name)) ?: "");
+}
+
+static int read_info (struct peer *p, const char *nonce, struct peer_info *info)
+{
+    json_t *o;
+
+    *info = (struct peer_info){ .gone = false };
+    snprintf (info->nonce, sizeof (info->nonce), "%s", nonce);
+    o = read_worker (p->dir, nonce, info->counter, sizeof (info->counter));
+    if (!o)
+        return -1;
+    copy_text (info->slot, sizeof (info->slot), o, "slot");
+    copy_text (info->host, sizeof (info->host), o, "host");
+    info->here = same (o, "host", p->host) && same (o, "boot", p->boot)
+                 && same (o, "pidns", p->pidns);
+    info->gone = !strncmp (info->counter, gone, 4) || process_gone (p, o);
+    json_decref (o);
+    return 0;
+}
+
+static bool is_nonce (const char *name)
+{
+    return strlen (name) == 32 && strspn (name, "0123456789abcdef") == 32;
+}
+
+static long list_folder (struct peer *p, DIR *folder, struct peer_info **list)
+{
+    struct dirent *e;
+    long n = 0;
+
+    while ((e = readdir (folder))) {
+        struct peer_info *more;
+        if (!is_nonce (e->d_name))
+            continue;
+        more = realloc (*list, ((size_t)n + 1) * sizeof (*more));
+        if (!more)
+            return -1;
+        *list = more;
+        if (read_info (p, e->d_name, &more[n]) == 0)
+            n++;
+    }
+    return n;
+}
+
+long peer_list (const char *dir,
+                struct peer_info **list,
+                struct slurmdl_error *err)
+{
+    struct peer p = { .dir = (char *)dir };
+    char path[PATH_MAX];
+    DIR *folder;
+    long n;
+
+    *list = NULL;
+    know_thyself (&p, "");
+    snprintf (path, sizeof (path), "%s/workers", dir);
+    if (!(folder = opendir (path)))
+        return errorf (err, "%s: %s", path, strerror (errno));
+    n = list_folder (&p, folder, list);
+    closedir (folder);
+    return n < 0 ? errorf (err, "out of memory") : n;
+}
+
+/* Whether it still has the counter that it had. */
+static bool stands_still (const char *dir, const struct peer_info *was)
+{
+    char counter[COUNTER_SIZE + 1] = "";
+    json_t *o = read_worker (dir, was->nonce, counter, sizeof (counter));
+
+    json_decref (o);
+    return !o || !strcmp (counter, was->counter) || !strncmp (counter, gone, 4);
+}
+
+static bool is_elsewhere (const struct peer_info *i)
+{
+    return !i->gone && !i->here;
+}
+
+long peer_count (const char *dir, double seconds, struct slurmdl_error *err)
+{
+    struct peer_info *list;
+    long n = peer_list (dir, &list, err);
+    long alive = 0;
+    bool ask = false;
+
+    for (long i = 0; i < n; i++)
+        ask |= is_elsewhere (&list[i]);
+    if (ask && seconds > 0)
+        usleep ((useconds_t)(seconds * 1e6));
+    for (long i = 0; i < n; i++)
+        alive += !list[i].gone
+                 && !(seconds > 0 && is_elsewhere (&list[i])
+                      && stands_still (dir, &list[i]));
+    free (list);
+    return n < 0 ? -1 : alive;
 }

@@ -42,14 +42,36 @@ int peer_claim (struct peer *self,
                 int64_t length,
                 struct slurmdl_error *err);
 
-/* Whether a worker has claimed it, without doing so. */
-bool peer_claimed (struct peer *self, long trial, long attempt);
+/* The nonce of the worker that has claimed it, "" if it cannot be read, NULL
+ * if nobody has.  Good until the next call.
+ */
+const char *peer_claimant (struct peer *self, long trial, long attempt);
 
-/* Whether the worker that has claimed the attempt is to be taken for dead. */
-bool peer_claim_dead (struct peer *self,
-                      long trial,
-                      long attempt,
-                      int64_t lease);
+/* Whether the worker is to be taken for dead. */
+bool peer_dead (struct peer *self, const char *nonce, int64_t lease);
+
+/* ---- all of them, for people ---- */
+
+struct peer_info {
+    char nonce[33];
+    char slot[64];
+    char host[65];
+    char counter[24];
+    bool gone; /* says so, or was a process of this machine and is no more */
+    bool here; /* is a process of this machine */
+};
+
+/* The workers that were ever registered in the experiment 'dir'; the caller
+ * frees the list.  Returns how many, -1 on failure.
+ */
+long peer_list (const char *dir,
+                struct peer_info **list,
+                struct slurmdl_error *err);
+
+/* How many may be alive: of those on other machines, after a look at their
+ * counters for 'seconds'; 0 takes them at their word.
+ */
+long peer_count (const char *dir, double seconds, struct slurmdl_error *err);
 
 /* Seconds on the monotonic clock. */
 double monotonic (void);

@@ -133,23 +133,6 @@ int cmd_run (const struct settings *st)
     return rv;
 }
 
-static int put_op (struct sweep *s, const char *op, struct slurmdl_error *err)
-{
-    int rv = 1;
-
-    while (rv == 1) {
-        json_t *events = json_array ();
-        json_array_append_new (events, event_create (op, sweep_user ()));
-        rv = sweep_put (s, events, err);
-    }
-    return rv;
-}
-
-static bool has_ended (const struct sweep *s)
-{
-    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED;
-}
-
 int cmd_resume (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
@@ -158,12 +141,19 @@ int cmd_resume (const struct settings *st)
 
     if (rv)
         return rv;
-    if (has_ended (s)) {
+    if (sweep_has_ended (s)) {
         complain ("%s has ended (%s): nothing is left to run",
                   s->dir,
                   sweep_state_name (s->state));
         rv = EXIT_USAGE;
-    } else if (s->state == SWEEP_STOPPED && put_op (s, "resume", &err) < 0)
+    } else if (s->state == SWEEP_PAUSED
+               && sweep_insist (
+                      s,
+                      (struct event){ .op = EVENT_RESUME, .by = sweep_user () },
+                      NULL,
+                      NULL,
+                      &err)
+                      < 0)
         rv = fail (&err);
     else
         rv = start_workers (s, st);
@@ -179,10 +169,16 @@ int cmd_stop (const struct settings *st)
 
     if (rv)
         return rv;
-    if (has_ended (s))
+    if (sweep_has_ended (s))
         printf (
             "%s has already ended (%s)\n", s->dir, sweep_state_name (s->state));
-    else if (put_op (s, "stop", &err) < 0)
+    else if (sweep_insist (
+                 s,
+                 (struct event){ .op = EVENT_PAUSE, .by = sweep_user () },
+                 NULL,
+                 NULL,
+                 &err)
+             < 0)
         rv = fail (&err);
     else
         printf ("%s: its workers stop within %lld s and save what they have; "
@@ -219,6 +215,8 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
         /* fall through */
     case WORKER_PARKED:
         return EXIT_PARKED;
+    case WORKER_EXCLUDED:
+        return EXIT_EXCLUDED;
     case WORKER_ERROR:
         break;
     }
@@ -238,7 +236,7 @@ int cmd_worker (const struct settings *st)
     if (st->slot)
         prctl (PR_SET_PDEATHSIG, SIGTERM);
     slot_name (st, slot, sizeof (slot));
-    end = worker_run (s, slot, &err);
+    end = worker_run (s, &(struct worker_place){ .slot = slot }, &err);
     rv = worker_status (end, &err);
     sweep_close (s);
     return rv;

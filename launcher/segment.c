@@ -51,8 +51,11 @@ static void look_around (struct segment *s)
         s->dropped = true;
         trainer_signal (s->trainer, SIGKILL);
     }
+    if (s->w->sweep->state == SWEEP_KILLED)
+        trainer_signal (s->trainer, SIGKILL);
     s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
-    if (s->early || s->w->stop || s->w->sweep->state != SWEEP_RUNNING)
+    if (s->early || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
+        || sweep_retires (s->w->sweep, s->w->slot))
         ask_to_stop (s);
     if (s->deadline && monotonic () > s->deadline)
         trainer_signal (s->trainer, SIGKILL);
@@ -75,15 +78,15 @@ static void put_news (struct segment *s, int64_t step, double value)
     int rv = 1;
 
     while (rv == 1 && !fenced (s) && is_news (s, step)) {
-        json_t *events = json_array ();
-        json_t *event = event_trial ("report",
-                                     peer_self (s->w->peer)->slot,
-                                     s->attempt.trial,
-                                     s->attempt.number);
-        json_object_set_new (event, "length", json_integer (step));
-        json_object_set_new (event, "metric", number_json (value));
-        json_array_append_new (events, event);
-        rv = sweep_put (s->w->sweep, events, NULL);
+        struct event event = {
+            .op = EVENT_REPORT,
+            .by = s->w->slot,
+            .trial = s->attempt.trial,
+            .attempt = s->attempt.number,
+            .length = step,
+            .metric = value,
+        };
+        rv = sweep_put (s->w->sweep, &event, 1, NULL);
     }
 }
 
@@ -180,48 +183,6 @@ static void late_signal (struct segment *s)
         ;
 }
 
-static void why_no_metric (const struct segment *s, struct report *r)
-{
-    const struct sweep *sweep = s->w->sweep;
-
-    if (sweep_metrics (sweep) == 1)
-        snprintf (r->why,
-                  sizeof (r->why),
-                  "ended without logging the metric \"%s\"",
-                  sweep_metric (sweep, 0));
-    else
-        snprintf (r->why,
-                  sizeof (r->why),
-                  "ended without logging all %zu metrics (\"%s\", \"%s\"%s) "
-                  "at one step",
-                  sweep_metrics (sweep),
-                  sweep_metric (sweep, 0),
-                  sweep_metric (sweep, 1),
-                  sweep_metrics (sweep) > 2 ? ", ..." : "");
-}
-
-static void why_failed (struct segment *s, struct report *r)
-{
-    if (WIFSIGNALED (s->status))
-        snprintf (r->why,
-                  sizeof (r->why),
-                  "killed by signal %d (%s)",
-                  WTERMSIG (s->status),
-                  strsignal (WTERMSIG (s->status)));
-    else if (WEXITSTATUS (s->status) > 128)
-        /* how a shell passes on that its command was killed */
-        snprintf (r->why,
-                  sizeof (r->why),
-                  "exit status %d (%s)",
-                  WEXITSTATUS (s->status),
-                  strsignal (WEXITSTATUS (s->status) - 128));
-    else if (WEXITSTATUS (s->status))
-        snprintf (
-            r->why, sizeof (r->why), "exit status %d", WEXITSTATUS (s->status));
-    else
-        why_no_metric (s, r);
-}
-
 /* The length it has, and the metric there. */
 static void judge_early (const struct segment *s, struct report *r)
 {
@@ -263,15 +224,15 @@ static void judge (struct segment *s, struct report *r)
     else if (WIFEXITED (s->status)
              && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT) {
         r->outcome = OUTCOME_REJECTED;
-        snprintf (r->why,
-                  sizeof (r->why),
+        snprintf (r->verdict.why,
+                  sizeof (r->verdict.why),
                   "exit status %d: the trainer rejects the point",
                   SLURMDL_EXIT_REJECT);
     } else if (s->deadline > 0 || s->w->stop)
         r->outcome = OUTCOME_PARKED;
     else {
         r->outcome = OUTCOME_FAILED;
-        why_failed (s, r);
+        verdict_of (&s->attempt, s->status, &r->verdict);
     }
 }
 

@@ -46,8 +46,8 @@ static void print_attempt (const struct sweep *s, long trial, long attempt)
 
 static void show_trial (const struct sweep *s, long n)
 {
-    const struct trial *t = sweep_trial (s, n);
-    char *text = json_dumps (t->hparams, JSON_SORT_KEYS);
+    struct trial *t = sweep_trial (s, n);
+    char *text = json_dumps (trial_hparams (s, t), JSON_SORT_KEYS);
 
     printf ("trial %ld: %s, length %lld, %s %.6g (best %.6g at %lld)\n",
             n,

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "launcher/log.h"
+#include "launcher/private.h"
 #include "runtime/error.h"
 
 /* ---- numbers ---- */
@@ -70,14 +70,31 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err)
     return log_sync (s->log, sweep_apply, s, err);
 }
 
-int sweep_put (struct sweep *s, json_t *list, struct slurmdl_error *err)
+int sweep_put (struct sweep *s,
+               struct event *events,
+               size_t n,
+               struct slurmdl_error *err)
 {
-    int rv =
-        list ? log_append (s->log, list, err) : errorf (err, "out of memory");
+    int rv;
 
-    json_decref (list);
+    for (size_t i = 0; i < n; i++)
+        events[i] = event_now (events[i]);
+    rv = log_append (s->log, events, n, err);
     if (rv >= 0 && sweep_sync (s, err) < 0)
         return -1;
+    return rv;
+}
+
+int sweep_insist (struct sweep *s,
+                  struct event event,
+                  bool (*still) (const struct sweep *s, const void *arg),
+                  const void *arg,
+                  struct slurmdl_error *err)
+{
+    int rv = 1;
+
+    while (rv == 1 && (!still || still (s, arg)))
+        rv = sweep_put (s, &event, 1, err);
     return rv;
 }
 
@@ -112,14 +129,28 @@ void sweep_close (struct sweep *s)
     if (!s)
         return;
     for (long i = 0; i < s->ntrials; i++) {
-        json_decref (s->trials[i].hparams);
-        free (s->trials[i].values);
-        free (s->trials[i].milestones);
-        free (s->trials[i].why);
+        struct trial *t = &s->trials[i];
+        json_decref (t->hparams);
+        free (t->x);
+        free (t->values);
+        free (t->milestones);
+        free (t->why);
+        free (t->owner);
+        free (t->host);
+        free (t->gpus);
     }
+    for (size_t i = 0; i < s->nsubmits; i++)
+        free (s->submits[i].job);
+    for (size_t i = 0; i < s->nhosts; i++) {
+        free (s->hosts[i].name);
+        free (s->hosts[i].why);
+    }
+    free (s->submits);
+    free (s->hosts);
+    strings_free (s->labels);
+    strings_free (s->retired);
     free (s->trials);
     free (s->history);
-    json_decref (s->create);
     searcher_destroy (s->searcher);
     log_destroy (s->log);
     experiment_destroy (s->exp);
@@ -128,52 +159,30 @@ void sweep_close (struct sweep *s)
     errno = e;
 }
 
-/* ---- events ---- */
-
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)(ts.tv_nsec / 1000000) / 1000;
-}
-
-json_t *event_create (const char *op, const char *by)
-{
-    return json_pack ("{s:s, s:f, s:s}", "op", op, "time", now (), "by", by);
-}
-
-json_t *event_trial (const char *op, const char *by, long trial, long attempt)
-{
-    json_t *event = event_create (op, by);
-
-    json_object_set_new (event, "trial", json_integer (trial));
-    json_object_set_new (event, "attempt", json_integer (attempt));
-    return event;
-}
-
 /* ---- views ---- */
 
 const char *sweep_state_name (enum sweep_state state)
 {
     static const char *const names[] = {
-        "new", "running", "stopped", "completed", "failed"
+        "new", "running", "paused", "stopped", "killed", "completed", "failed",
     };
     return names[state];
 }
 
-static bool has_ended (const struct sweep *s)
+const json_t *trial_hparams (const struct sweep *s, const struct trial *t)
 {
-    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED;
+    struct trial *keep = &s->trials[t - s->trials];
+
+    if (!keep->hparams)
+        keep->hparams = hparams_json (s->exp, keep->x);
+    return keep->hparams;
 }
 
 const char *trial_state_name (const struct sweep *s, const struct trial *t)
 {
     switch (t->state) {
     case TRIAL_OPEN:
-        return has_ended (s)               ? "ended early"
-               : s->state == SWEEP_STOPPED ? "stopped"
-                                           : "open";
+        return sweep_has_ended (s) ? "ended early" : "open";
     case TRIAL_FAILED:
         return "failed";
     case TRIAL_REJECTED:
@@ -185,7 +194,7 @@ const char *trial_state_name (const struct sweep *s, const struct trial *t)
         return "stopped early";
     if (t->length >= s->exp->search.max_length)
         return "completed";
-    return has_ended (s) ? "ended early" : "paused";
+    return sweep_has_ended (s) ? "ended early" : "paused";
 }
 
 long trial_milestone (const struct trial *t, int64_t length)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "launcher/event.h"
 #include "launcher/experiment.h"
 
 enum trial_state {
@@ -24,10 +25,11 @@ struct milestone {
 
 struct trial {
     enum trial_state state;
-    json_t *hparams;
-    int64_t length; /* of the last accepted result, 0: none */
-    int64_t target; /* of the open segment */
-    double metric;  /* last accepted; NaN until there is one */
+    double *x;       /* its point */
+    json_t *hparams; /* of it; NULL until trial_hparams() is called */
+    int64_t length;  /* of the last accepted result, 0: none */
+    int64_t target;  /* of the open segment */
+    double metric;   /* last accepted; NaN until there is one */
     double *values; /* the same of all metrics, NULL unless there are several */
     double best;    /* NaN until there is one */
     int64_t best_length;
@@ -43,13 +45,34 @@ struct trial {
     bool stopped;        /* the searcher ended it before max_length */
     int fails;
     int losts;
-    char *why; /* it failed last, or NULL */
+    char *why;         /* it failed last, or NULL */
+    char *owner;       /* worker whose attempt over + 1 is, NULL: not known */
+    char *host, *gpus; /* of the last attempt that ended, or NULL */
+    double begin_time; /* s since the epoch, on its worker's clock */
+    double end_time;   /* of the last result */
+};
+
+/* An array of workers that was submitted to Slurm. */
+struct submit {
+    char *job;
+    long first, last;
+};
+
+/* Machines on which attempts ended. */
+struct host {
+    char *name;
+    int fails;      /* attempts that failed since one succeeded ... */
+    long trials[2]; /* ... of these trials at least; 0: none */
+    long results;
+    char *why; /* no attempt begins there any more, or NULL */
 };
 
 enum sweep_state {
     SWEEP_NEW, /* no first log entry yet */
     SWEEP_RUNNING,
-    SWEEP_STOPPED,
+    SWEEP_PAUSED,
+    SWEEP_STOPPED, /* by somebody, gracefully */
+    SWEEP_KILLED,
     SWEEP_COMPLETED,
     SWEEP_FAILED, /* no trial gave a result */
 };
@@ -68,7 +91,14 @@ struct sweep {
     long nhistory;  /* ... -N: a segment of it has ended for good */
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
-    json_t *create; /* the first event */
+    bool archived;
+    char **labels; /* NULL-ended, or NULL */
+    struct submit *submits;
+    size_t nsubmits;
+    long wanted;    /* workers, by `dl scale`; 0: as the experiment says */
+    char **retired; /* slots that are to end, NULL-ended, or NULL */
+    struct host *hosts;
+    size_t nhosts;
 };
 
 /* Open an experiment's folder and read its log.  'p' takes what is wrong
@@ -91,21 +121,42 @@ int sweep_new (const struct experiment *e,
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 
-/* Put events and read the log, the new entry included.  Returns 0 if they
- * are in, 1 if somebody was faster (the log was read), -1 on failure.
- * Takes the array over.
+/* Put 'n' events, of now, as one entry, and read the log, that included.
+ * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
+ * on failure.
  */
-int sweep_put (struct sweep *s, json_t *events, struct slurmdl_error *err);
+int sweep_put (struct sweep *s,
+               struct event *events,
+               size_t n,
+               struct slurmdl_error *err);
+
+/* Put one event until it is in, or 'still' (if given) says that it makes no
+ * sense any more.  Returns 0, 1 if it is not in for that reason, -1.
+ */
+int sweep_insist (struct sweep *s,
+                  struct event event,
+                  bool (*still) (const struct sweep *s, const void *arg),
+                  const void *arg,
+                  struct slurmdl_error *err);
 
 /* Apply one event to the state (replay.c); 'sweep' is a struct sweep. */
-int sweep_apply (const json_t *event, void *sweep, struct slurmdl_error *err);
+int sweep_apply (const struct event *event,
+                 void *sweep,
+                 struct slurmdl_error *err);
+
+/* Whether a wish (EVENT_PAUSE to EVENT_KILL, EVENT_CONTINUE, EVENT_ARCHIVE)
+ * makes sense in a state; all other events do in each (states.c).
+ */
+bool sweep_allows (enum sweep_state state, enum event_op op);
+
+/* The state after a wish that makes sense, or after EVENT_END. */
+enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op);
+
+/* No worker is to work: the states from SWEEP_STOPPED on. */
+bool sweep_has_ended (const struct sweep *s);
 
 /* Name of the user, "" if unknown. */
 const char *sweep_user (void);
-
-/* Events; 'by' is the worker or user.  NULL if out of memory. */
-json_t *event_create (const char *op, const char *by);
-json_t *event_trial (const char *op, const char *by, long trial, long attempt);
 
 /* ---- views ---- */
 
@@ -118,6 +169,15 @@ const char *trial_state_name (const struct sweep *s, const struct trial *t);
 bool sweep_better (const struct sweep *s, double a, double b);
 
 struct trial *sweep_trial (const struct sweep *s, long number);
+
+/* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it. */
+const json_t *trial_hparams (const struct sweep *s, const struct trial *t);
+
+/* What is known of a machine, NULL: nothing. */
+struct host *sweep_host (const struct sweep *s, const char *name);
+
+/* Whether the worker of 'slot' is to end. */
+bool sweep_retires (const struct sweep *s, const char *slot);
 
 /* The searcher asks for reports, and stops trials by them. */
 bool sweep_wants_reports (const struct sweep *s);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,7 +84,8 @@ static int env_set_number (struct env *env, const char *name, long long value)
 static void env_hparams (struct env *env, const struct attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
+    const json_t *hparams =
+        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char name[256];
 
     for (size_t i = 0; i < e->nhparams; i++) {
@@ -181,7 +183,8 @@ static char **make_environment (const struct attempt *a)
 static char **make_command (const struct attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
-    const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
+    const json_t *hparams =
+        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     json_t *more = json_pack ("{s:I, s:I, s:I, s:I, s:s}",
                               "length",
                               (json_int_t)a->length,
@@ -238,9 +241,27 @@ static void child (const struct attempt *a, int out, char **argv, char **envp)
 
 /* ---- the attempt's folder ---- */
 
+/* The trial's folder is not there yet if nobody had to claim the attempt. */
+static int make_folder (const struct attempt *a, struct slurmdl_error *err)
+{
+    char trial[4200];
+
+    if (mkdir (a->dir, 0777) == 0 || errno == EEXIST)
+        return 0;
+    snprintf (trial,
+              sizeof (trial),
+              "%.*s",
+              (int)(strrchr (a->dir, '/') - a->dir),
+              a->dir);
+    if (errno == ENOENT && put_folder (trial, err) < 0)
+        return -1;
+    return put_folder (a->dir, err);
+}
+
 static int put_hparams (const struct attempt *a, struct slurmdl_error *err)
 {
-    const json_t *hparams = sweep_trial (a->sweep, a->trial)->hparams;
+    const json_t *hparams =
+        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
     char path[4200];
     int rv = -1;
@@ -317,7 +338,7 @@ struct trainer *trainer_start (const struct attempt *a,
     }
     t->log = t->pipe = -1;
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
-    if (put_folder (a->dir, err) < 0 || put_hparams (a, err) < 0
+    if (make_folder (a, err) < 0 || put_hparams (a, err) < 0
         || (t->log = open_log (a, err)) < 0
         || make_patterns (t, a->sweep->exp->patterns) < 0
         || spawn (t, a, err) < 0) {

@@ -33,7 +33,7 @@ static char *cell_text (const struct sweep *s,
                         const struct hparam *h,
                         bool json)
 {
-    char *text = hparams_text (t->hparams, h->path);
+    char *text = hparams_text (trial_hparams (s, t), h->path);
     enum param_type type = s->exp->params[h->dim].type;
     char *brief;
 

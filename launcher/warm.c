@@ -192,13 +192,13 @@ take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
     long finished = 0;
 
     for (long n = 0; n < s->ntrials; n++) {
-        const struct trial *t = &s->trials[n];
+        struct trial *t = &s->trials[n];
         double *x = e->known_numbers
                     + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
         if (!is_finished (s, t))
             continue;
         finished++;
-        if (old_point (e, t->hparams, x) < 0)
+        if (old_point (e, trial_hparams (s, t), x) < 0)
             continue;
         for (size_t i = 0; i < e->nmetrics; i++)
             x[e->nparams + i] = t->values ? t->values[at[i]] : t->metric;

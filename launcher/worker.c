@@ -5,18 +5,23 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "launcher/peer.h"
+#include "launcher/reserve.h"
 #include "runtime/error.h"
 
 /* A trial whose workers die this often at one segment without a word (the
  * kernel killed them for its memory, say) takes the sweep down no further.
  */
 enum { LOST_MAX = 20 };
+
+/* So many failures in a row make a machine suspicious. */
+enum { SUSPICIOUS = 3 };
 
 static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
 
@@ -60,57 +65,174 @@ static void rest (struct worker *w, double seconds)
         worker_signal (w);
 }
 
-static const char *by (const struct worker *w)
+const char *worker_nonce (const struct worker *w)
 {
-    return peer_self (w->peer)->slot;
+    return peer_self (w->peer)->nonce;
+}
+
+static bool is_excluded (const struct worker *w)
+{
+    const struct host *h = sweep_host (w->sweep, w->host);
+
+    return h && h->why;
+}
+
+static bool may_go_on (const struct worker *w)
+{
+    return !w->stop && w->sweep->state == SWEEP_RUNNING
+           && !sweep_retires (w->sweep, w->slot) && !is_excluded (w);
+}
+
+bool worker_may_begin (const struct worker *w)
+{
+    return may_go_on (w) && !worker_is_late (w);
+}
+
+/* ---- a full disk ---- */
+
+/* Told to go, it tries for as long as it would give a trainer. */
+static bool has_patience (const struct worker *w, double *limit)
+{
+    if (w->stop && *limit == 0)
+        *limit = monotonic () + (double)w->sweep->exp->grace;
+    return *limit == 0 || monotonic () < *limit;
+}
+
+static void wait_for_space (struct worker *w, const struct slurmdl_error *why)
+{
+    if (!w->waits)
+        fprintf (stderr, "dl: %s; waiting for space\n", why->text);
+    w->waits = true;
+}
+
+int worker_put (struct worker *w,
+                struct event *events,
+                size_t n,
+                struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    double limit = 0;
+    int rv;
+
+    while ((rv = sweep_put (w->sweep, events, n, &why)) < 0
+           && disk_is_full (errno) && has_patience (w, &limit)) {
+        if (reserve_spend (w->sweep->dir) < 0) {
+            wait_for_space (w, &why);
+            peer_beat (w->peer, NULL);
+            rest (w, 2);
+        }
+        why = (struct slurmdl_error){ "" };
+    }
+    if (rv < 0)
+        errorf (err, "%s", why.text);
+    return rv;
+}
+
+/* Nothing begins before there is room again for what it will have to say. */
+static bool disk_has_room (struct worker *w)
+{
+    if (w->waits && reserve_make (w->sweep->dir, NULL) == 0) {
+        fputs ("dl: there is space again\n", stderr);
+        w->waits = false;
+    }
+    return !w->waits;
 }
 
 /* ---- what came of an attempt ---- */
 
-static void
-add_result (const struct worker *w, json_t *event, const struct report *r)
+static struct event
+report_event (const struct worker *w, long trial, struct report *r)
 {
-    size_t n = sweep_metrics (w->sweep);
-    json_t *all = json_array ();
+    static const enum event_op ops[] = {
+        EVENT_RESULT, EVENT_FAIL, EVENT_PARK, EVENT_REJECT
+    };
+    struct event e = {
+        .op = ops[r->outcome],
+        .by = w->slot,
+        .trial = trial,
+        .attempt = sweep_trial (w->sweep, trial)->over + 1,
+        .seconds = r->seconds,
+        .host = w->host,
+        .gpus = *w->gpus ? w->gpus : NULL,
+        .why = *r->verdict.why ? r->verdict.why : NULL,
+        .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
+    };
 
-    json_object_set_new (event, "length", json_integer (r->length));
-    json_object_set_new (event, "metric", number_json (r->values[0]));
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new (all, number_json (r->values[i]));
-    if (n > 1)
-        json_object_set (event, "metrics", all);
-    json_decref (all);
-    if (r->stopped)
-        json_object_set_new (event, "stopped", json_true ());
+    if (r->outcome != OUTCOME_RESULT)
+        return e;
+    e.length = r->length;
+    e.stopped = r->stopped;
+    e.metric = r->values[0];
+    if (sweep_metrics (w->sweep) > 1) {
+        e.metrics = r->values;
+        e.nmetrics = sweep_metrics (w->sweep);
+    }
+    return e;
 }
 
-static json_t *
-report_event (struct worker *w, long trial, const struct report *r)
+/* That failure was the trial's last. */
+static bool
+gives_up (const struct worker *w, long trial, const struct report *r)
 {
-    static const char *const ops[] = { "result", "fail", "park", "reject" };
     const struct trial *t = sweep_trial (w->sweep, trial);
-    json_t *event = event_trial (ops[r->outcome], by (w), trial, t->over + 1);
 
-    json_object_set_new (event, "seconds", json_real (r->seconds));
-    if (r->outcome == OUTCOME_RESULT)
-        add_result (w, event, r);
-    if (*r->why)
-        json_object_set_new (event, "why", json_string (r->why));
-    return event;
+    return r->verdict.last
+           || (r->verdict.free ? t->losts >= LOST_MAX
+                               : t->fails >= w->sweep->exp->max_restarts);
 }
 
-static json_t *exit_event (struct worker *w, long trial)
+/* Attempts of several trials have failed here in a row, this one included,
+ * and elsewhere they succeed: it is the machine.
+ */
+static bool is_suspicious (const struct worker *w, long trial)
 {
-    json_t *event = event_create ("exit", by (w));
+    const struct host *h = sweep_host (w->sweep, w->host);
 
-    json_object_set_new (event, "trial", json_integer (trial));
-    return event;
+    if (!h || h->why || h->fails + 1 < SUSPICIOUS
+        || (h->trials[1] == 0 && h->trials[0] == trial))
+        return false;
+    for (size_t i = 0; i < w->sweep->nhosts; i++)
+        if (&w->sweep->hosts[i] != h && w->sweep->hosts[i].results > 0)
+            return true;
+    return false;
+}
+
+static const char *
+why_exclude (const struct worker *w, long trial, const struct report *r)
+{
+    if (r->outcome != OUTCOME_FAILED)
+        return NULL;
+    if (r->verdict.exclude)
+        return r->verdict.why;
+    return !r->verdict.free && is_suspicious (w, trial)
+               ? "attempts of several trials failed here in a row, while "
+                 "others succeed elsewhere"
+               : NULL;
+}
+
+static int put_end (struct worker *w,
+                    long trial,
+                    struct report *r,
+                    struct slurmdl_error *err)
+{
+    struct event events[3] = { report_event (w, trial, r) };
+    const char *why = why_exclude (w, trial, r);
+    size_t n = 1;
+
+    if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r))
+        events[n++] =
+            (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
+    if (why)
+        events[n++] = (struct event){
+            .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why
+        };
+    return worker_put (w, events, n, err);
 }
 
 /* Put what the attempt gave; nothing if it was fenced meanwhile. */
 static int put_report (struct worker *w,
                        long trial,
-                       const struct report *r,
+                       struct report *r,
                        struct slurmdl_error *err)
 {
     const struct trial *t = sweep_trial (w->sweep, trial);
@@ -118,12 +240,9 @@ static int put_report (struct worker *w,
     int rv = 1;
 
     while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
-        json_t *events = json_array ();
-        json_array_append_new (events, report_event (w, trial, r));
-        if (r->outcome == OUTCOME_FAILED
-            && t->fails >= w->sweep->exp->max_restarts)
-            json_array_append_new (events, exit_event (w, trial));
-        rv = sweep_put (w->sweep, events, err);
+        struct event event = report_event (w, trial, r);
+        rv = r->outcome == OUTCOME_RESULT ? worker_put_result (w, &event, err)
+                                          : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
     return rv < 0 ? -1 : 0;
@@ -135,6 +254,9 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 
     if (segment_run (w, trial, &r, err) < 0)
         return -1;
+    w->fresh = false;
+    if (r.outcome == OUTCOME_FAILED && r.verdict.error)
+        w->waits = true;
     if (r.outcome == OUTCOME_DROPPED)
         return 0;
     return put_report (w, trial, &r, err);
@@ -145,28 +267,60 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 static int put_lost (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const struct trial *t = sweep_trial (w->sweep, trial);
-    json_t *events = json_array ();
-    json_t *event = event_trial ("lost", by (w), trial, t->over + 1);
+    struct event events[2] = {
+        { .op = EVENT_LOST,
+          .by = w->slot,
+          .trial = trial,
+          .attempt = t->over + 1,
+          .why = "its worker is gone" },
+        { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
+    };
 
-    json_object_set_new (event, "why", json_string ("its worker is gone"));
-    json_array_append_new (events, event);
-    if (t->losts >= LOST_MAX)
-        json_array_append_new (events, exit_event (w, trial));
-    return sweep_put (w->sweep, events, err) < 0 ? -1 : 0;
+    return worker_put (w, events, t->losts >= LOST_MAX ? 2 : 1, err);
+}
+
+/* NULL: nobody has it. */
+static const char *owner_of (struct worker *w, long trial)
+{
+    const struct trial *t = sweep_trial (w->sweep, trial);
+
+    return t->owner ? t->owner : peer_claimant (w->peer, trial, t->over + 1);
+}
+
+bool worker_trains (struct worker *w, long trial)
+{
+    const char *owner = owner_of (w, trial);
+
+    return owner && strcmp (owner, worker_nonce (w))
+           && !peer_dead (w->peer, owner, w->sweep->exp->lease);
+}
+
+/* 1: it is ours, 0: it is not, -1 */
+static int claim (struct worker *w, long trial, struct slurmdl_error *err)
+{
+    const struct trial *t = sweep_trial (w->sweep, trial);
+    int rv;
+
+    if (!budget_fits (w, trial, t->target)) {
+        w->out_of_time = true;
+        return 0;
+    }
+    rv = peer_claim (w->peer, trial, t->over + 1, t->target, err);
+    return rv < 0 ? -1 : rv == 0;
 }
 
 /* 1: the trial is ours, 0: it is not to be had now, 2: look again, -1 */
 static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
-    const struct trial *t = sweep_trial (w->sweep, trial);
-    int rv;
+    const char *owner;
 
-    if (t->state != TRIAL_OPEN)
+    if (sweep_trial (w->sweep, trial)->state != TRIAL_OPEN)
         return 0;
-    rv = peer_claim (w->peer, trial, t->over + 1, t->target, err);
-    if (rv <= 0)
-        return rv < 0 ? -1 : 1;
-    if (!peer_claim_dead (w->peer, trial, t->over + 1, w->sweep->exp->lease))
+    if (!(owner = owner_of (w, trial)))
+        return claim (w, trial, err);
+    if (!strcmp (owner, worker_nonce (w)))
+        return 1;
+    if (!peer_dead (w->peer, owner, w->sweep->exp->lease))
         return 0;
     return put_lost (w, trial, err) < 0 ? -1 : 2;
 }
@@ -176,7 +330,7 @@ static long first_trial (const struct worker *w)
 {
     unsigned long hash = 5381;
 
-    for (const char *c = peer_self (w->peer)->nonce; *c; c++)
+    for (const char *c = worker_nonce (w); *c; c++)
         hash = hash * 33 + (unsigned char)*c;
     return w->sweep->ntrials ? (long)(hash % (unsigned long)w->sweep->ntrials)
                              : 0;
@@ -201,17 +355,13 @@ static int work (struct worker *w, struct slurmdl_error *err)
 
 /* ---- the loop ---- */
 
-static bool may_go_on (const struct worker *w)
-{
-    return !w->stop && w->sweep->state == SWEEP_RUNNING;
-}
-
 /* 1: did something, 0: there is nothing to do now, -1 */
 static int do_next (struct worker *w, struct slurmdl_error *err)
 {
     int rv;
 
-    if (!may_go_on (w))
+    w->out_of_time = false;
+    if (!may_go_on (w) || !disk_has_room (w))
         return 0;
     if (worker_is_late (w))
         return worker_wind_up (w, err);
@@ -220,19 +370,35 @@ static int do_next (struct worker *w, struct slurmdl_error *err)
     return worker_decide (w, err);
 }
 
+/* A full disk is no end: what is its own stays its own meanwhile. */
+static int try_next (struct worker *w, struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    int rv = do_next (w, &why);
+
+    if (rv >= 0)
+        return rv;
+    if (!disk_is_full (errno) || w->stop)
+        return errorf (err, "%s", why.text);
+    wait_for_space (w, &why);
+    return 0;
+}
+
 static int pull (struct worker *w, struct slurmdl_error *err)
 {
     double pause = 0.05;
 
     while (may_go_on (w)) {
         int news = sweep_sync (w->sweep, err);
-        int did = news < 0 ? -1 : do_next (w, err);
+        int did = news < 0 ? -1 : try_next (w, err);
         if (did < 0)
             return -1;
         if (news > 0 || did > 0)
             pause = 0.05;
         if (did > 0)
             continue;
+        if (w->out_of_time)
+            break;
         if (may_go_on (w)) {
             rest (w, pause);
             pause = pause < 2 ? pause * 1.5 : 2;
@@ -243,10 +409,38 @@ static int pull (struct worker *w, struct slurmdl_error *err)
     return 0;
 }
 
-enum worker_end
-worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err)
+static enum worker_end how_it_ended (const struct worker *w)
 {
-    struct worker w = { .sweep = sweep, .signals = -1, .socket = -1 };
+    if (w->sweep->state != SWEEP_RUNNING || sweep_retires (w->sweep, w->slot))
+        return WORKER_DONE;
+    if (is_excluded (w))
+        return WORKER_EXCLUDED;
+    return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
+}
+
+/* What the trainers see of the machine, for the records. */
+static void look_around_here (struct worker *w)
+{
+    static const char *const names[] = { "CUDA_VISIBLE_DEVICES",
+                                         "ROCR_VISIBLE_DEVICES",
+                                         "ZE_AFFINITY_MASK" };
+    const char *gpus = NULL;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names) && !gpus; i++)
+        gpus = getenv (names[i]);
+    snprintf (w->gpus, sizeof (w->gpus), "%s", gpus ? gpus : "");
+    gethostname (w->host, sizeof (w->host) - 1);
+}
+
+enum worker_end worker_run (struct sweep *sweep,
+                            const struct worker_place *place,
+                            struct slurmdl_error *err)
+{
+    struct worker w = { .sweep = sweep,
+                        .slot = place->slot,
+                        .fresh = place->fresh,
+                        .signals = -1,
+                        .socket = -1 };
     enum worker_end end = WORKER_ERROR;
     int e;
 
@@ -254,13 +448,14 @@ worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err)
         errorf (err, "signalfd: %s", strerror (errno));
         return end;
     }
+    look_around_here (&w);
     /* without the socket `dl log` says so; all else works */
     socket_open (&w, NULL);
     w.beat = monotonic ();
-    if ((w.peer = peer_create (sweep->dir, slot, err)) && pull (&w, err) == 0)
-        end = sweep->state != SWEEP_RUNNING ? WORKER_DONE
-              : w.stop == SIGTERM           ? WORKER_PREEMPTED
-                                            : WORKER_PARKED;
+    if (place->seconds > 0)
+        w.end = w.beat + place->seconds;
+    if ((w.peer = peer_create (sweep->dir, w.slot, err)) && pull (&w, err) == 0)
+        end = how_it_ended (&w);
     e = errno;
     custom_close (&w);
     peer_destroy (w.peer);

@@ -4,20 +4,30 @@
 #define LAUNCHER_WORKER_H
 
 #include "launcher/sweep.h"
+#include "launcher/verdict.h"
 
 /* How a worker ended; also its exit status (launcher/exits.h). */
 enum worker_end {
     WORKER_DONE,      /* the sweep has ended or was stopped */
     WORKER_PARKED,    /* it was told to go; there is work left */
     WORKER_PREEMPTED, /* the same, by SIGTERM: Slurm is about to kill it */
+    WORKER_EXCLUDED,  /* no attempt may begin on this machine */
     WORKER_ERROR,
 };
 
-/* Work in 'sweep' as 'slot'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
+/* How a worker works. */
+struct worker_place {
+    const char *slot;
+    double seconds; /* that it has before Slurm kills it, 0: no limit */
+    bool fresh;     /* it has just got them: more are not to be had */
+};
+
+/* Work in 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
  * the calling thread and takes them as requests (dl(1), SIGNALS).
  */
-enum worker_end
-worker_run (struct sweep *sweep, const char *slot, struct slurmdl_error *err);
+enum worker_end worker_run (struct sweep *sweep,
+                            const struct worker_place *place,
+                            struct slurmdl_error *err);
 
 /* ---- one attempt (segment.c) ---- */
 
@@ -37,7 +47,7 @@ struct report {
     bool stopped; /* by the searcher, before the segment's end */
     double values[OBJECTIVES_MAX];
     double seconds;
-    char why[160];
+    struct verdict verdict; /* of a failure */
 };
 
 int segment_run (struct worker *w,
@@ -45,19 +55,26 @@ int segment_run (struct worker *w,
                  struct report *report,
                  struct slurmdl_error *err);
 
-/* What segment_run() needs of the worker. */
+/* What the parts of the worker share. */
 struct peer;
 struct custom;
 struct worker {
     struct sweep *sweep;
+    const char *slot;
+    char host[65];
+    char gpus[256];
     struct peer *peer;
     struct custom *custom; /* NULL: not started */
     int signals;           /* signalfd */
     int socket;            /* of `dl log`, -1: none */
     char socket_dir[64];
     char socket_path[80];
-    int stop;    /* signal that asked to stop, 0: none */
-    double beat; /* when the last sign of life was given */
+    int stop;         /* signal that asked to stop, 0: none */
+    double beat;      /* when the last sign of life was given */
+    double end;       /* when Slurm kills it by the same clock, 0: never */
+    bool fresh;       /* as in struct worker_place */
+    bool out_of_time; /* what is open needs longer than there is */
+    bool waits;       /* for the disk; said so */
 };
 
 /* Read a pending signal: 0 if there is none.  A stop is noted in w->stop. */
@@ -66,12 +83,43 @@ int worker_signal (struct worker *w);
 /* Give a sign of life and read the log, if it is time. */
 int worker_tick (struct worker *w, struct slurmdl_error *err);
 
+const char *worker_nonce (const struct worker *w);
+
+/* May it begin something? */
+bool worker_may_begin (const struct worker *w);
+
+/* Whether another worker that lives has the trial's next attempt. */
+bool worker_trains (struct worker *w, long trial);
+
+/* As sweep_put(); while the disk is full it waits and tries again, until it
+ * is told to go.
+ */
+int worker_put (struct worker *w,
+                struct event *events,
+                size_t n,
+                struct slurmdl_error *err);
+
+/* ---- time (budget.c) ---- */
+
+/* Whether the trial's segment to 'length' (the trial may be the next one)
+ * fits into the time that is left, or, if the trainers save checkpoints, a
+ * part of it that is worth the while.  Always, in an allocation that is fresh:
+ * there is no better one to be had.
+ */
+bool budget_fits (const struct worker *w, long trial, int64_t length);
+
 /* ---- what comes next (decide.c) ---- */
 
 /* Both return 1 if they put something into the log (or another worker was
  * faster, and it was read), 0 if there is nothing to do now, -1 on failure.
  */
 int worker_decide (struct worker *w, struct slurmdl_error *err);
+/* Put a result, and what this worker does next, as one entry; as
+ * worker_put().
+ */
+int worker_put_result (struct worker *w,
+                       struct event *result,
+                       struct slurmdl_error *err);
 /* Instead, once searcher.max_hours is over. */
 bool worker_is_late (const struct worker *w);
 int worker_wind_up (struct worker *w, struct slurmdl_error *err);

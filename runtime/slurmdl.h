@@ -173,7 +173,11 @@ void slurmdl_request_stop (struct slurmdl *run); /* async-signal-safe */
 /* The exit status of a program whose hyperparameters make no sense together:
  * the trial is not tried again, and the search puts another one in its place.
  */
-enum { SLURMDL_EXIT_REJECT = 65 };
+enum {
+    SLURMDL_EXIT_REJECT = 65,
+    SLURMDL_EXIT_AGAIN = 75, /* try again; does not count as a failure */
+    SLURMDL_EXIT_NEVER = 78, /* failed, and another try makes no sense */
+};
 
 /* ---- metrics and checkpoint files by themselves ---- */
 

@@ -297,16 +297,17 @@ void cmaes_ask (const void *state, struct rng *r, double *u)
 static void
 redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
 {
-    double n = vector (s, CELLS)[i], cell = cell_of (u, n), z = NAN;
+    double n = vector (s, CELLS)[i], cell = cell_of (u, n);
     double scale = s->sigma * vector (s, A)[i], mean = vector (s, MEAN)[i];
     double low = cell == 0 ? -INFINITY : (cell / n - mean) / scale;
     double high = cell == n - 1 ? INFINITY : ((cell + 1) / n - mean) / scale;
     const double *inverse = row (s, WORK, i);
     double centre = y[i] - dot (inverse, y, s->d) / inverse[i];
+    double dev = 1 / sqrt (inverse[i]);
+    double z =
+        rng_gauss_between (r, (low - centre) / dev, (high - centre) / dev);
 
-    for (int j = 0; j < TRIES && !(z >= low && z <= high); j++)
-        z = centre + rng_gauss (r) / sqrt (inverse[i]);
-    y[i] = clip (z, low, high);
+    y[i] = clip (centre + dev * z, low, high);
 }
 
 /* Turn point k into y.  Where in its cell it was drawn has no part in its

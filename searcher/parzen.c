@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLAT = 25, NARROW = 100, TRIES = 1000 };
+enum { FLAT = 25, NARROW = 100, CELLS_MAX = 2 * NARROW, TRIES = 1000 };
 /* More integers than so many are not looked at in a density. */
 enum { DISCRETE_MAX = 256, NEGLIGIBLE = 40, ALL = 9 };
 
@@ -63,43 +63,44 @@ static bool is_discrete (const struct dim *d)
     return d->step > 0;
 }
 
-/* Numbers of points, ordered by their coordinate. */
-static void sort (int64_t *order, int64_t n, const double *value, int64_t *room)
-{
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t at = 0; at < n; at += 2 * width) {
-            int64_t mid = at + width < n ? at + width : n;
-            int64_t end = mid + width < n ? mid + width : n;
-            int64_t a = at, b = mid;
-            for (int64_t k = at; k < end; k++)
-                room[k] =
-                    b >= end || (a < mid && value[order[a]] <= value[order[b]])
-                        ? order[a++]
-                        : order[b++];
-        }
-        memcpy (order, room, n * sizeof (*order));
-    }
-}
-
 static double clip (double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;
 }
 
-/* The larger distance to the neighbours; at an end there is but one. */
-static double width (const double *value,
-                     const int64_t *order,
-                     int64_t k,
-                     int64_t n,
-                     double low,
-                     double high)
+/* The larger distance of each value to its neighbours, the first of equal ones
+ * below the others; 0 if that is less than the width of a cell.  So there is no
+ * need to sort: a neighbour that is farther away than that is the first or the
+ * last of another cell.
+ */
+static void find_gaps (const double *value,
+                       int64_t n,
+                       double low,
+                       double range,
+                       int64_t cells,
+                       double *gap)
 {
-    double below = k > 0 ? value[order[k]] - value[order[k - 1]] : 0;
-    double above = k + 1 < n ? value[order[k + 1]] - value[order[k]] : 0;
+    int64_t first[CELLS_MAX], last[CELLS_MAX], below = -1;
+    double a_cell = range / cells;
 
-    if (n == 1)
-        return fmax (value[order[0]] - low, high - value[order[0]]);
-    return fmax (below, above);
+    memset (first, -1, sizeof (first));
+    for (int64_t k = 0; k < n; k++) {
+        double at = (value[k] - low) / a_cell;
+        int64_t c = at > 0 ? (int64_t)(at < cells ? at : cells - 1) : 0;
+        gap[k] = 0;
+        if (first[c] < 0)
+            first[c] = last[c] = k;
+        first[c] = value[k] < value[first[c]] ? k : first[c];
+        last[c] = value[k] >= value[last[c]] ? k : last[c];
+    }
+    for (int64_t c = 0; c < cells; c++) {
+        if (first[c] >= 0 && below >= 0) {
+            double d = value[first[c]] - value[below];
+            gap[first[c]] = fmax (gap[first[c]], d);
+            gap[below] = fmax (gap[below], d);
+        }
+        below = first[c] >= 0 ? last[c] : below;
+    }
 }
 
 static void
@@ -121,28 +122,24 @@ set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, double sigma)
         kernel->log_norm += log (sigma) + log_sqrt_2pi;
 }
 
+/* 'room' is for two numbers a point. */
 static void fit_number (struct parzen *p,
                         int64_t i,
                         const double *const *points,
-                        double *value,
-                        int64_t *order)
+                        double *room)
 {
     double low = space_low (p->dims + i), high = space_high (p->dims + i);
-    double range = high - low, least;
+    double range = high - low, *value = room, *gap = room + p->count;
+    int64_t parts = p->count + 2 < NARROW ? p->count + 2 : NARROW;
 
-    for (int64_t k = 0; k < p->count; k++) {
-        value[k] = points[k][i];
-        order[k] = k;
-    }
-    sort (order, p->count, value, order + p->count);
-    least = range / (p->count + 2 < NARROW ? p->count + 2 : NARROW);
     for (int64_t k = 0; k < p->count; k++)
-        set_kernel (
-            p,
-            order[k],
-            i,
-            value[order[k]],
-            clip (width (value, order, k, p->count, low, high), least, range));
+        value[k] = points[k][i];
+    /* cells of half the least width, whatever is rounded */
+    find_gaps (value, p->count, low, range, 2 * parts, gap);
+    if (p->count == 1)
+        gap[0] = fmax (value[0] - low, high - value[0]);
+    for (int64_t k = 0; k < p->count; k++)
+        set_kernel (p, k, i, value[k], clip (gap[k], range / parts, range));
     if (p->dims[i].deviation > 0)
         set_kernel (p, p->count, i, p->dims[i].mean, p->dims[i].deviation);
     else
@@ -182,17 +179,15 @@ static void weigh (struct parzen *p)
 
 static int fit (struct parzen *p, const double *const *points)
 {
-    double *value = malloc ((p->count + 1) * sizeof (*value));
-    int64_t *order = malloc ((2 * p->count + 1) * sizeof (*order));
-    int rv = value && order ? 0 : -1;
+    double *room = malloc ((2 * p->count + 1) * sizeof (*room));
+    int rv = room ? 0 : -1;
 
     for (int64_t i = 0; rv == 0 && i < p->n; i++)
         if (p->dims[i].type == PARAM_CATEGORICAL)
             fit_choice (p, i, points);
         else
-            fit_number (p, i, points, value, order);
-    free (value);
-    free (order);
+            fit_number (p, i, points, room);
+    free (room);
     return rv;
 }
 

@@ -105,8 +105,8 @@ warm ''
 like "$(dl preview new.conf)" "^known before: $below points? of old-0001$" "warm_start: what lies in the space"
 dl run --local new.conf >/dev/null 2>&1
 is $? 0 "warm_start: run"
-is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/00000001 | wc -l)" "$below" "warm_start: in the log"
-is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/00000001 | sed 's/.*\[\(.*\)\].*:\(.*\)/\1 \2/' | awk '$1 != $2')" "" "warm_start: each with its value"
+is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/000000/00000001 | wc -l)" "$below" "warm_start: in the log"
+is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/000000/00000001 | sed 's/.*\[\(.*\)\].*:\(.*\)/\1 \2/' | awk '$1 != $2')" "" "warm_start: each with its value"
 mkdir away && mv old-0001 away/
 dl show new-0001 >/dev/null
 is $? 0 "warm_start: readable without the other folder"

@@ -20,10 +20,10 @@ eval "$("$minicluster" env $name)"
 cd "$work" || exit 1
 
 count () { # count NAME OP
-    cat "$1"/log/0* | grep -c "\"op\":\"$2\""
+    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
 }
 results_once () { # each segment has one result
-    [ -z "$(cat "$1"/log/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
+    [ -z "$(cat "$1"/log/0*/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
 }
 steps_of () { # this experiment's workers, without the srun that starts each
     pgrep -f "^[^ ]*dl worker -- $work/$1-0001"
@@ -49,7 +49,7 @@ done
 wait $pid
 is $? 0 "digits: the sweep completes although these were killed:$killed"
 sed 's/^/# /' out | tail -18
-is "$(cat kill-0001/log/0* | grep '"op":"begin"' | grep -c '"x"')" 24 "all trials were begun"
+is "$(cat kill-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 24 "all trials were begun"
 results_once kill-0001
 ok $? "no segment has two results"
 is "$(dl show --json kill | python3 -c '
@@ -124,7 +124,7 @@ pid=$!
 wait_for 30 sh -c 'ls late-0001/trials/*/claim.1'
 sleep 0.5
 scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
-wait_for 20 sh -c 'cat late-0001/log/0* | grep -q "\"op\":\"park\""'
+wait_for 20 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"
 wait_for 20 sh -c 'squeue -h -o %T | grep -q PENDING'
 ok $? "its task is pending again"

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -24,6 +25,7 @@ struct problem {
 
 static double room[BYTES / sizeof (double)];
 static double other[BYTES / sizeof (double)];
+static double third[BYTES / sizeof (double)];
 static const int64_t continuous[D_MAX];
 
 /* ---- functions ---- */
@@ -435,6 +437,95 @@ static void test_foreign (void **state)
     }
 }
 
+/* A log of points from anywhere: the same points follow and the state is the
+ * same if it is copied after each event, and if points are drawn in between.
+ */
+static void test_replay (void **state)
+{
+    static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
+    size_t size = cmaes_size (p.d, 0);
+    void *here = other, *there = third;
+    double u[D_MAX], v[D_MAX];
+
+    (void)state;
+    start (room, &p);
+    memcpy (here, room, size);
+    for (int k = 0; k < 1000; k++) {
+        void *old = here;
+        for (int64_t i = 0; i < p.d; i++)
+            u[i] = (floor (10 * rng_unit (3, k, i)) + 0.5) / 10;
+        cmaes_tell (room, u, p.value (&p, u));
+        ask (here, 4, k, v);
+        cmaes_tell (here, u, p.value (&p, u));
+        memcpy (there, here, size);
+        memset (old, 0xff, size);
+        here = there;
+        there = old;
+    }
+    assert_true (cmaes_generations (room) > 100);
+    assert_memory_equal (room, here, size);
+    for (int k = 0; k < 100; k++) {
+        ask (room, 5, k, u);
+        ask (here, 5, k, v);
+        assert_point (&p, u);
+        assert_memory_equal (u, v, p.d * sizeof (double));
+    }
+}
+
+/* ---- the normal distribution in an interval ---- */
+
+static double mass (double a, double b)
+{
+    if (b < 0)
+        return mass (-b, -a);
+    return a > 0 ? (erfc (a / sqrt (2)) - erfc (b / sqrt (2))) / 2
+                 : (erf (b / sqrt (2)) - erf (a / sqrt (2))) / 2;
+}
+
+/* Each tenth of the mass has a tenth of the draws, which take few numbers. */
+static void test_gauss_between (void **state)
+{
+    enum { DRAWS = 20000, PARTS = 10 };
+    static const double rows[][2] = {
+        { -INFINITY, INFINITY },
+        { -INFINITY, 0.5 },
+        { 0, INFINITY },
+        { 0, 0.1 },
+        { -1, 1.4 },
+        { -0.01, 2.6 },
+        { 0.5, 0.6 },
+        { 1, 3 },
+        { 5, INFINITY },
+        { 30, INFINITY },
+        { 20, 20.01 },
+        { -20.3, -20 },
+        { -INFINITY, -2 },
+    };
+
+    (void)state;
+    for (size_t j = 0; j < COUNT (rows); j++) {
+        double low = rows[j][0], high = rows[j][1], all = mass (low, high);
+        struct rng r = { .seed = 1, .trial = j };
+        int count[PARTS + 1] = { 0 };
+        for (int k = 0; k < DRAWS; k++) {
+            double z = rng_gauss_between (&r, low, high);
+            assert_true (z >= low && z <= high);
+            count[(int)(mass (low, z) / all * PARTS)]++;
+        }
+        for (int i = 0; i < PARTS; i++)
+            if (abs (count[i] - DRAWS / PARTS) > 200)
+                fail_msg ("row %zu, part %d: %d", j, i, count[i]);
+        assert_true (r.draw < 4.4 * DRAWS);
+    }
+    for (int k = 0; k < 100; k++) {
+        struct rng r = { .seed = 2, .trial = k };
+        double z = rng_gauss_between (&r, 1e9, INFINITY);
+        assert_true (z >= 1e9 && z < 1e9 + 1);
+        z = rng_gauss_between (&r, -1e80, -1e80);
+        assert_true (z == -1e80);
+    }
+}
+
 static void test_stop (void **state)
 {
     static const struct problem p = { sphere, 5, 0, 0, 0, 0 };
@@ -477,6 +568,8 @@ int main (void)
         cmocka_unit_test (test_warm_start_few),
         cmocka_unit_test (test_degenerate),
         cmocka_unit_test (test_foreign),
+        cmocka_unit_test (test_replay),
+        cmocka_unit_test (test_gauss_between),
         cmocka_unit_test (test_stop),
         cmocka_unit_test (test_size),
     };

@@ -54,7 +54,7 @@ reproducibility = { experiment_seed = 5; };
 worker = { heartbeat = 1; lease = 4; grace = 3; };
 END
 }
-count () { cat "$1"/log/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
+count () { cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
 
 conf random 'exec python3 random_search.py' 6 '[ $DL_TRIAL != 2 ] && dl log loss=$DL_HP_lr'
 timeout 60 dl run --local random.conf >out 2>&1
@@ -65,7 +65,7 @@ ok $? "each worker has a process of its own"
 python3 - told.* >out 2>&1 <<'END'
 import glob, json, sys
 trials, last = {}, {}
-for path in sorted(glob.glob("random-0001/log/0*")):
+for path in sorted(glob.glob("random-0001/log/0*/0*")):
     for line in open(path):
         e = json.loads(line)
         if e.get("op") == "begin":

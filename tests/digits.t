@@ -51,8 +51,8 @@ sed 's/population = 8/population = 4/; s/max_length = 27/max_length = 12/; s/min
      s/workers = 4/workers = 1/; s/experiment_seed = 1/experiment_seed = 2/' pbt.conf >pbt4.conf
 timeout 120 dl run --local pbt4.conf >out 2>&1
 is $? 0 "population based training"
-is "$(cat digits-pbt-0001/log/0* | grep -c '"op":"fail"')" 0 "no trial failed"
-clones=$(cat digits-pbt-0001/log/0* | sed -n 's/.*"op":"begin".*"trial":\([0-9]*\),.*"from":\([0-9]*\),"from_length":\([0-9]*\).*/\1 \2 \3/p')
+is "$(cat digits-pbt-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
+clones=$(cat digits-pbt-0001/log/0*/0* | sed -n 's/.*"op":"begin".*"trial":\([0-9]*\),.*"from":\([0-9]*\),"from_length":\([0-9]*\).*/\1 \2 \3/p')
 [ -n "$clones" ]
 ok $? "has clones ($(echo "$clones" | wc -l))"
 [ -n "$clones" ] && wrong=$(echo "$clones" | while read -r trial from length; do
@@ -79,7 +79,7 @@ if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     PATH=/usr/bin:$PATH timeout 120 dl run --local python.conf >out 2>&1
     is $? 0 "the sweep in Python"
     like "$(cat out)" '^best accuracy 0\.[89]' "finds something that works"
-    is "$(cat digits-python-0001/log/0* | grep -c '"op":"fail"')" 0 "no trial failed"
+    is "$(cat digits-python-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 else
     skip "the sweep in Python" "no python3-numpy"
 fi

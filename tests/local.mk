@@ -136,7 +136,7 @@ EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py
 dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
 	%D%/outcomes.t %D%/custom.t
 if HAVE_CMOCKA
-launcher_tests = %D%/log.t %D%/pattern.t %D%/replay.t
+launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t
 check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -144,6 +144,9 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_log_t_SOURCES = %D%/log.c %D%/folder.h
 %C%_log_t_CFLAGS = $(launcher_cflags)
 %C%_log_t_LDADD = $(launcher_ldadd)
+%C%_event_t_SOURCES = %D%/event.c
+%C%_event_t_CFLAGS = $(launcher_cflags)
+%C%_event_t_LDADD = $(launcher_ldadd)
 %C%_pattern_t_SOURCES = %D%/pattern.c
 %C%_pattern_t_CFLAGS = $(launcher_cflags)
 %C%_pattern_t_LDADD = $(launcher_ldadd)

@@ -23,7 +23,7 @@ END
 }
 
 count () { # count NAME OP: events of the log
-    cat "$1"/log/0* | grep -c "\"op\":\"$2\""
+    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
 }
 
 # ---- a shell script that logs with dl log; hyperparameters in all three ways
@@ -65,8 +65,8 @@ like "$(cat out)" 'trial 1 +length 1 +loss 0\.' "lines of progress where there i
 
 # ---- the same seed gives the same trials
 timeout 60 dl run --local print.conf >/dev/null
-is "$(cat print-0001/log/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sort)" \
-    "$(cat print-0002/log/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sort)" "same seed, same trials"
+is "$(cat print-0001/log/0*/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sed 's/"owner":"[^"]*",//' | sort)" \
+    "$(cat print-0002/log/0*/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sed 's/"owner":"[^"]*",//' | sort)" "same seed, same trials"
 
 # ---- asha: promotions, NaN, failing trials, restarts counted
 cat >asha.sh <<'END'
@@ -85,14 +85,14 @@ conf asha 'name = "asha"; max_trials = 9; max_length = 9; divisor = 3;' '"./asha
 timeout 90 dl run --local asha.conf >out
 is $? 0 "asha with bad trials"
 is "$(count asha-0001 end)" 1 "ended once"
-is "$(cat asha-0001/log/0* | grep '"op":"begin"' | grep -c '"x"')" 9 "9 trials"
-is "$(cat asha-0001/log/0* | grep '"op":"fail"' | grep -c '"trial":3,')" 3 "trial 3 was tried 1 + 2 times"
+is "$(cat asha-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 9 "9 trials"
+is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c '"trial":3,')" 3 "trial 3 was tried 1 + 2 times"
 is "$(count asha-0001 exit)" 1 "and then given up"
 like "$(dl show asha 3)" 'failed.*|exit status 3' "show says why"
 like "$(dl show asha 4)" 'exit status 137 \(Killed\)' "a killed trainer was tried again"
-is "$(cat asha-0001/log/0* | grep '"op":"fail"' | grep -c 'ended without logging')" 1 "no metric is a failure"
+is "$(cat asha-0001/log/0*/0* | grep '"op":"fail"' | grep -c 'ended without logging')" 1 "no metric is a failure"
 like "$(dl show asha)" '^ +2 .* nan' "NaN is a bad trial"
-is "$(cat asha-0001/log/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"attempt":[0-9]*,.*"length":[0-9]*' | sed 's/"attempt":[0-9]*,.*"length"/"length"/' | sort | uniq -d)" "" \
+is "$(cat asha-0001/log/0*/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"attempt":[0-9]*,.*"length":[0-9]*' | sed 's/"attempt":[0-9]*,.*"length"/"length"/' | sort | uniq -d)" "" \
     "no segment has two results"
 
 # ---- every trial fails: the experiment failed
@@ -120,7 +120,7 @@ sleep 0.5
 like "$(dl stop slow)" 'its workers stop' "stop"
 wait $pid
 is $? 4 "run ends as stopped"
-like "$(dl ls)" 'slow-0001 +stopped' "state stopped"
+like "$(dl ls)" 'slow-0001 +paused' "state paused"
 parked=$(count slow-0001 park)
 [ "$parked" -ge 1 ]
 ok $? "its trials were parked ($parked)"
@@ -136,8 +136,9 @@ rm go
 conf kill 'name = "random"; max_trials = 8; max_length = 1;' '"sleep 0.5; dl log loss=$DL_TRIAL"'
 timeout 90 dl run --local kill.conf >out &
 pid=$!
+wait_for 20 sh -c 'ls kill-0001/trials/*/a.1/log'
 for _ in 1 2 3; do
-    sleep 0.7
+    sleep 0.3
     pkill -9 -o -f "worker --slot local-.*kill-0001$" || true
 done
 wait $pid
@@ -167,7 +168,7 @@ wait_for 10 sh -c 'pgrep -f "worker.*freeze-0001$"'
 sleep 0.2
 zombie=$(pgrep -f "worker --slot local-.*-1 -- .*freeze-0001$" | head -1)
 kill -STOP "$zombie"
-wait_for 30 sh -c '[ $(cat freeze-0001/log/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
+wait_for 30 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"
 kill -CONT "$zombie"
 wait $pid
@@ -175,7 +176,7 @@ is $? 0 "the sweep completes"
 is "$(count freeze-0001 result)" 3 "three results, none twice"
 
 # ---- damage is told
-entry=$(ls kill-0001/log/0* | tail -1)
+entry=$(ls kill-0001/log/0*/0* | tail -1)
 sed -i 's/time/tame/' "$entry"
 dl show kill-0001 >/dev/null 2>err
 is $? 5 "a damaged log entry: exit status"

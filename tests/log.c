@@ -111,75 +111,128 @@ static void one_winner_a_name (void **state)
 
 /* ---- log ---- */
 
-static int collect (const json_t *event, void *arg, struct slurmdl_error *err)
-{
-    (void)err;
-    return json_array_append (arg, (json_t *)event);
-}
+/* What was read: the numbers of trials. */
+struct seen {
+    long n, sum;
+    long at[2000];
+};
 
-static json_t *number (int n)
+static int
+collect (const struct event *event, void *arg, struct slurmdl_error *err)
 {
-    return json_pack ("[{s:i}]", "n", n);
+    struct seen *seen = arg;
+
+    (void)err;
+    assert_int_equal (event->op, EVENT_EXIT);
+    assert_true (seen->n < 2000);
+    seen->at[seen->n++] = (long)event->trial;
+    seen->sum += (long)event->trial;
+    return 0;
 }
 
 static int append (struct log *log, int n)
 {
-    json_t *events = number (n);
-    int rv = log_append (log, events, NULL);
+    struct event event = { .op = EVENT_EXIT, .trial = n, .by = "test" };
 
-    json_decref (events);
-    return rv;
+    return log_append (log, &event, 1, NULL);
 }
 
 static void entries_come_in_order (void **state)
 {
     struct log *a = log_create (in_dir ("log"), NULL);
     struct log *b = log_create (in_dir ("log"), NULL);
-    json_t *seen = json_array ();
+    struct seen seen = { 0 };
 
     (void)state;
     assert_int_equal (append (a, 1), 0);
     assert_int_equal (append (b, 2), 1); /* b has not seen entry 1 */
-    assert_int_equal (log_sync (b, collect, seen, NULL), 1);
+    assert_int_equal (log_sync (b, collect, &seen, NULL), 1);
     assert_int_equal (append (b, 2), 0);
-    assert_int_equal (log_sync (b, collect, seen, NULL), 1);
-    assert_int_equal (log_sync (b, collect, seen, NULL), 0);
+    assert_int_equal (log_sync (b, collect, &seen, NULL), 1);
+    assert_int_equal (log_sync (b, collect, &seen, NULL), 0);
     assert_int_equal (log_length (b), 2);
-    assert_int_equal (json_array_size (seen), 2);
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal (json_integer_value (
-                              json_object_get (json_array_get (seen, i), "n")),
-                          i + 1);
-    json_decref (seen);
+    assert_int_equal (seen.n, 2);
+    assert_int_equal (seen.at[0], 1);
+    assert_int_equal (seen.at[1], 2);
     log_destroy (a);
     log_destroy (b);
 }
 
+enum { WRITERS = 4, EACH = 160 };
+
+static void write_many (struct log *log, int writer)
+{
+    static struct seen seen;
+
+    for (int k = 1; k <= EACH; k++)
+        while (append (log, writer * EACH + k) == 1)
+            log_sync (log, collect, &seen, NULL);
+    _exit (0);
+}
+
+static void read_log (struct seen *seen)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+
+    *seen = (struct seen){ 0 };
+    assert_int_equal (log_sync (log, collect, seen, NULL), WRITERS * EACH);
+    log_destroy (log);
+}
+
+/* Over several blocks, and read once from the packs and once without. */
 static void writers_share_a_log (void **state)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
-    json_t *seen = json_array ();
-    json_t *event;
-    size_t i;
-    int sum = 0;
+    static struct seen packed, single, damaged;
+    long n = WRITERS * EACH;
+    int fd;
 
     (void)state;
-    for (int p = 0; p < 4; p++)
-        if (fork () == 0) {
-            for (int k = 0; k < 25; k++)
-                while (append (log, p * 25 + k) == 1)
-                    log_sync (log, collect, json_array (), NULL);
-            _exit (0);
-        }
-    for (int p = 0; p < 4; p++)
+    for (int p = 0; p < WRITERS; p++)
+        if (fork () == 0)
+            write_many (log, p);
+    for (int p = 0; p < WRITERS; p++)
         wait (NULL);
-    assert_int_equal (log_sync (log, collect, seen, NULL), 100);
-    json_array_foreach (seen, i, event)
-    {
-        sum += (int)json_integer_value (json_object_get (event, "n"));
+    read_log (&packed);
+    assert_int_equal (packed.n, n);
+    assert_int_equal (packed.sum, n * (n + 1) / 2);
+    assert_int_equal (access (in_dir ("log/000000.pack"), F_OK), 0);
+    assert_int_equal (access (in_dir ("log/000001.pack"), F_OK), 0);
+    fd = open (in_dir ("log/000001.pack"), O_RDWR);
+    assert_int_equal (pwrite (fd, "?", 1, 100), 1);
+    close (fd);
+    read_log (&damaged);
+    assert_memory_equal (&packed, &damaged, sizeof (packed));
+    unlink (in_dir ("log/000000.pack"));
+    unlink (in_dir ("log/000001.pack"));
+    read_log (&single);
+    assert_memory_equal (&packed, &single, sizeof (packed));
+    assert_int_equal (access (in_dir ("log/000001.pack"), F_OK), 0);
+    log_destroy (log);
+}
+
+/* What is in a pack need not be in its folder. */
+static void a_pack_stands_for_its_block (void **state)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+    static struct seen seen;
+    char path[32];
+
+    (void)state;
+    for (int k = 1; k <= LOG_BLOCK + 3; k++) {
+        assert_int_equal (append (log, k), 0);
+        assert_int_equal (log_sync (log, collect, &seen, NULL), 1);
     }
-    assert_int_equal (sum, 4950);
-    json_decref (seen);
+    for (int k = 1; k <= LOG_BLOCK; k++) {
+        snprintf (path, sizeof (path), "log/000000/%08d", k);
+        assert_int_equal (unlink (in_dir (path)), 0);
+    }
+    log_destroy (log);
+    log = log_create (in_dir ("log"), NULL);
+    seen = (struct seen){ 0 };
+    assert_int_equal (log_sync (log, collect, &seen, NULL), LOG_BLOCK + 3);
+    assert_int_equal (seen.at[LOG_BLOCK], LOG_BLOCK + 1);
+    assert_int_equal (append (log, 7), 0);
     log_destroy (log);
 }
 
@@ -187,8 +240,8 @@ static void writers_share_a_log (void **state)
 static void damage_is_noticed (void **state)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
-    json_t *seen = json_array ();
-    const char *path = in_dir ("log/00000001");
+    struct seen seen = { 0 };
+    const char *path = in_dir ("log/000000/00000001");
     char copy[PATH_MAX];
     char byte;
     struct stat st;
@@ -204,7 +257,7 @@ static void damage_is_noticed (void **state)
         assert_int_equal (pread (fd, &byte, 1, at), 1);
         byte ^= 1;
         assert_int_equal (pwrite (fd, &byte, 1, at), 1);
-        assert_int_equal (log_sync (log, collect, seen, &err), -1);
+        assert_int_equal (log_sync (log, collect, &seen, &err), -1);
         assert_int_equal (errno, EBADMSG);
         assert_non_null (strstr (err.text, "damaged"));
         byte ^= 1;
@@ -213,14 +266,13 @@ static void damage_is_noticed (void **state)
     for (off_t cut = 0; cut < st.st_size; cut++) {
         char *text = put_read (copy, 1000, NULL, NULL);
         assert_int_equal (ftruncate (fd, cut), 0);
-        assert_int_equal (log_sync (log, collect, seen, NULL), -1);
+        assert_int_equal (log_sync (log, collect, &seen, NULL), -1);
         assert_int_equal (pwrite (fd, text, (size_t)st.st_size, 0), st.st_size);
         free (text);
     }
-    assert_int_equal (json_array_size (seen), 0);
-    assert_int_equal (log_sync (log, collect, seen, NULL), 1);
+    assert_int_equal (seen.n, 0);
+    assert_int_equal (log_sync (log, collect, &seen, NULL), 1);
     close (fd);
-    json_decref (seen);
     log_destroy (log);
 }
 
@@ -236,6 +288,8 @@ int main (void)
             entries_come_in_order, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
             writers_share_a_log, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            a_pack_stands_for_its_block, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
             damage_is_noticed, make_dir, remove_dir),
     };

@@ -253,6 +253,66 @@ static void samples_follow_the_density (void **state)
     parzen_destroy (p);
 }
 
+/* The distance to the farther of both neighbours, of equal values in turn. */
+static double farther (const double *value, int n, int k)
+{
+    double below = 0, above = 0;
+
+    for (int side = -1; side <= 1; side += 2) {
+        double least = INFINITY;
+        for (int i = 0; i < n; i++) {
+            double d = side * (value[i] - value[k]);
+            if (i != k && (d > 0 || (d == 0 && side * (i - k) > 0)))
+                least = fmin (least, d);
+        }
+        *(side < 0 ? &below : &above) = isfinite (least) ? least : 0;
+    }
+    return fmax (below, above);
+}
+
+static double kernel (double u, double mu, double sigma)
+{
+    double z = (u - mu) / sigma, root = sqrt (2) * sigma;
+    double inside = (erf ((1 - mu) / root) + erf (mu / root)) / 2;
+
+    return exp (-z * z / 2) / sigma / sqrt (8 * atan (1)) / inside;
+}
+
+/* Against the definition; so few points have the same weight. */
+static void widths_are_distances (void **state)
+{
+    enum { MOST = 25, ROUNDS = 200 };
+    struct param x = FLOAT ("x", 0, 1, 0);
+    const double *points[MOST];
+    double value[MOST];
+    struct dim d;
+
+    (void)state;
+    one_dimension (&x, &d);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct rng r = { .seed = 1, .trial = round };
+        int n = 2 + rng_pick (&r, MOST - 1);
+        struct parzen *p;
+        for (int k = 0; k < n; k++) {
+            double u = rng_next (&r);
+            value[k] = round % 3 == 0   ? u
+                       : round % 3 == 1 ? floor (8 * u) / 7
+                                        : fmin (0.3 + u * u * u, 1);
+            points[k] = value + k;
+        }
+        p = parzen_create (&d, 1, points, n);
+        for (double u = 0; u <= 1; u += 1.0 / 64) {
+            double sum = kernel (u, 0.5, 1);
+            for (int k = 0; k < n; k++)
+                sum += kernel (
+                    u, value[k], fmax (farther (value, n, k), 1.0 / (n + 2)));
+            assert_true (fabs (exp (parzen_log (p, &u)) * (n + 1) / sum - 1)
+                         < 1e-9);
+        }
+        parzen_destroy (p);
+    }
+}
+
 /* ---- TPE ---- */
 
 static double bowl (const double *x)
@@ -339,6 +399,7 @@ int main (void)
         cmocka_unit_test (logarithmic_integers),
         cmocka_unit_test (densities_are_normalised),
         cmocka_unit_test (samples_follow_the_density),
+        cmocka_unit_test (widths_are_distances),
         cmocka_unit_test (tpe_learns),
         cmocka_unit_test (tpe_mirrors),
         cmocka_unit_test (tpe_waits_for_nobody),

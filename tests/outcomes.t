@@ -21,7 +21,7 @@ $4
 END
 }
 
-log () { cat "$1"/log/0*; }
+log () { cat "$1"/log/0*/0*; }
 count () { log "$1" | grep -c "\"op\":\"$2\""; } # count NAME OP
 
 # evaluate Python over the events e of an experiment
@@ -141,7 +141,7 @@ like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
 conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 30"'
 timeout 60 dl run --local hold.conf >out 2>&1 &
 pid=$!
-wait_for 20 sh -c 'cat hold-0001/log/0* | grep -q expire || pgrep -f "worker.*hold-0001$"'
+wait_for 20 sh -c 'cat hold-0001/log/0*/0* | grep -q expire || pgrep -f "worker.*hold-0001$"'
 sleep 0.5
 kill -INT $pid
 wait $pid
@@ -193,7 +193,7 @@ conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max
 sed -i 's/workers = 2/workers = 1/; s/grace = 3/grace = 20/' deaf.conf
 timeout 90 dl run --local deaf.conf >out 2>&1 &
 pid=$!
-wait_for 60 sh -c 'cat deaf-0001/log/0* | grep "\"op\":\"report\"" | grep -q "\"trial\":4,"'
+wait_for 60 sh -c 'cat deaf-0001/log/0*/0* | grep "\"op\":\"report\"" | grep -q "\"trial\":4,"'
 sleep 1.5
 pkill -9 -f "worker --slot local-.*deaf-0001$"
 wait $pid
