@@ -214,6 +214,21 @@ static void keep_block (struct log *log)
     }
 }
 
+static void begin_entry (struct log *log)
+{
+    if (log->length % LOG_BLOCK == 0) {
+        log->fill.size = 0;
+        log->whole = true;
+    }
+}
+
+static void end_entry (struct log *log)
+{
+    log->length++;
+    if (log->length % LOG_BLOCK == 0)
+        keep_block (log);
+}
+
 static int
 read_singles (const struct reading *r, long newest, struct slurmdl_error *err)
 {
@@ -221,16 +236,11 @@ read_singles (const struct reading *r, long newest, struct slurmdl_error *err)
     int count = 0;
 
     while (log->length < newest) {
-        if (log->length % LOG_BLOCK == 0) {
-            log->fill.size = 0;
-            log->whole = true;
-        }
+        begin_entry (log);
         if (read_entry (r, log->length + 1, err) < 0)
             return -1;
-        log->length++;
+        end_entry (log);
         count++;
-        if (log->length % LOG_BLOCK == 0)
-            keep_block (log);
     }
     return count;
 }
@@ -298,9 +308,9 @@ int log_sync (struct log *log,
 {
     struct reading r = { .log = log, .f = f, .arg = arg };
     long start = log->length;
-    int n = 1;
+    int n;
 
-    while (n > 0) {
+    do {
         if (look_for_blocks (log, err) < 0)
             return -1;
         n = 0;
@@ -308,7 +318,7 @@ int log_sync (struct log *log,
             n = read_block (&r, block_of (log->length), err);
         if (n < 0)
             return -1;
-    }
+    } while (n > 0 && log->length % LOG_BLOCK == 0);
     log->attached = true;
     return (int)(log->length - start);
 }
@@ -363,8 +373,15 @@ int log_append (struct log *log,
     entry_path (path, sizeof (path), log, log->length + 1);
     if ((rv = open_block (log, err)) == 0)
         rv = put_if_absent (path, text, strlen (text), err);
-    if (rv == 0)
-        log->mine = log->length + 1;
     free (text);
-    return rv;
+    if (rv != 0)
+        return rv;
+    log->mine = log->length + 1;
+    if (block_of (log->length) >= log->blocks)
+        log->blocks = block_of (log->length) + 1;
+    begin_entry (log);
+    for (size_t i = 0; i < n && log->whole; i++)
+        log->whole = event_pack (&log->fill, &events[i]) == 0;
+    end_entry (log);
+    return 0;
 }

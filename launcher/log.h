@@ -34,9 +34,9 @@ int log_sync (struct log *log,
               void *arg,
               struct slurmdl_error *err);
 
-/* Put 'n' events as the next entry.  Returns 0 if they are in the log (they
- * still have to be read by log_sync()), 1 if another process was faster:
- * sync, decide anew and try again; -1 on failure.
+/* Put 'n' events as the next entry.  Returns 0 if they are in the log (and
+ * read: the caller applies them), 1 if another process was faster: sync,
+ * decide anew and try again; -1 on failure.
  */
 int log_append (struct log *log,
                 const struct event *events,

@@ -75,6 +75,21 @@ int put_if_absent (const char *path,
                : errorf (err, "%s: cannot create: %s", path, strerror (errno));
 }
 
+int put_plain (const char *path,
+               const char *buf,
+               size_t len,
+               struct slurmdl_error *err)
+{
+    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int rv = fd < 0 ? -1 : write_all (fd, buf, len);
+
+    if (fd >= 0 && close (fd) < 0)
+        rv = -1;
+    return rv == 0
+               ? 0
+               : errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
 int put_folder (const char *path, struct slurmdl_error *err)
 {
     if (mkdir (path, 0777) < 0 && errno != EEXIST)

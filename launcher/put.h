@@ -19,6 +19,14 @@ int put_if_absent (const char *path,
                    size_t len,
                    struct slurmdl_error *err);
 
+/* Write a file that belongs to this process alone: not synced, and one of
+ * that name is written anew.
+ */
+int put_plain (const char *path,
+               const char *buf,
+               size_t len,
+               struct slurmdl_error *err);
+
 /* Create a folder; one that exists is fine.  Returns 0, or -1 with errno. */
 int put_folder (const char *path, struct slurmdl_error *err);
 

@@ -80,7 +80,9 @@ int sweep_put (struct sweep *s,
     for (size_t i = 0; i < n; i++)
         events[i] = event_now (events[i]);
     rv = log_append (s->log, events, n, err);
-    if (rv >= 0 && sweep_sync (s, err) < 0)
+    for (size_t i = 0; i < n && rv == 0; i++)
+        rv = sweep_apply (&events[i], s, err);
+    if (rv == 1 && sweep_sync (s, err) < 0)
         return -1;
     return rv;
 }

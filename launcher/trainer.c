@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -246,19 +245,18 @@ static int make_folder (const struct attempt *a, struct slurmdl_error *err)
 {
     char trial[4200];
 
-    if (mkdir (a->dir, 0777) == 0 || errno == EEXIST)
-        return 0;
     snprintf (trial,
               sizeof (trial),
               "%.*s",
               (int)(strrchr (a->dir, '/') - a->dir),
               a->dir);
-    if (errno == ENOENT && put_folder (trial, err) < 0)
+    if (a->number == 1 && put_folder (trial, err) < 0)
         return -1;
     return put_folder (a->dir, err);
 }
 
-static int put_hparams (const struct attempt *a, struct slurmdl_error *err)
+/* Nobody else reads it before the trainer runs, or writes it ever. */
+static int write_hparams (const struct attempt *a, struct slurmdl_error *err)
 {
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
@@ -268,9 +266,9 @@ static int put_hparams (const struct attempt *a, struct slurmdl_error *err)
 
     snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
     if (text)
-        rv = put_if_absent (path, text, strlen (text), err);
+        rv = put_plain (path, text, strlen (text), err);
     free (text);
-    return rv < 0 ? -1 : 0;
+    return rv;
 }
 
 static int open_log (const struct attempt *a, struct slurmdl_error *err)
@@ -338,7 +336,7 @@ struct trainer *trainer_start (const struct attempt *a,
     }
     t->log = t->pipe = -1;
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
-    if (make_folder (a, err) < 0 || put_hparams (a, err) < 0
+    if (make_folder (a, err) < 0 || write_hparams (a, err) < 0
         || (t->log = open_log (a, err)) < 0
         || make_patterns (t, a->sweep->exp->patterns) < 0
         || spawn (t, a, err) < 0) {

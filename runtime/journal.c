@@ -16,7 +16,7 @@
 #include "runtime/io.h"
 #include "runtime/link.h"
 
-enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000 };
+enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000, WASTE_MAX = 64 << 10 };
 enum { MESSAGE_DATASPACE = 0x01, MESSAGE_CONTINUATION = 0x10 };
 
 uint32_t row_crc (const struct row *row)
@@ -252,7 +252,7 @@ int journal_create (struct journal *j,
 
     *j = (struct journal){ .fd = -1,
                            .about = *about,
-                           .names.room = NAMES_MAX,
+                           .names.room = NAMES_FIRST,
                            .rows.room = ROWS_FIRST };
     if (snprintf (near, sizeof (near), "%s/metrics.h5", dir) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
@@ -333,19 +333,30 @@ static int replace (struct journal *j, uint64_t names, uint64_t rows)
 
 /* ---- the rest of the interface ---- */
 
+static uint64_t room_for (const struct column *c, uint64_t n)
+{
+    uint64_t room = c->room;
+
+    while (room - c->n < n)
+        room *= GROWTH;
+    return room;
+}
+
 int journal_add_names (struct journal *j,
                        const char (*names)[NAME_SIZE],
                        uint64_t n)
 {
+    uint64_t room = room_for (&j->names, n);
+
+    if (room > j->names.room && replace (j, room, j->rows.room) < 0)
+        return -1;
     return add (j, &j->names, names, NAME_SIZE, n);
 }
 
 int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n)
 {
-    uint64_t room = j->rows.room;
+    uint64_t room = room_for (&j->rows, n);
 
-    while (room - j->rows.n < n)
-        room *= 2;
     if (room > j->rows.room && replace (j, j->names.room, room) < 0)
         return -1;
     return add (j, &j->rows, rows, sizeof (*rows), n);
@@ -356,6 +367,13 @@ int journal_sync (struct journal *j)
     return fdatasync (j->fd);
 }
 
+/* Bytes that a file of the exact size would not have. */
+static uint64_t waste (const struct journal *j)
+{
+    return (j->names.room - j->names.n) * NAME_SIZE
+           + (j->rows.room - j->rows.n) * sizeof (struct row);
+}
+
 int journal_close (struct journal *j)
 {
     int rv = 0;
@@ -363,8 +381,8 @@ int journal_close (struct journal *j)
     if (j->fd < 0)
         return 0;
     /* the file that is there is good: a failure here loses nothing */
-    if (replace (j, j->names.n, j->rows.n) < 0)
-        rv = fsync (j->fd);
+    if (waste (j) <= WASTE_MAX || replace (j, j->names.n, j->rows.n) < 0)
+        rv = fdatasync (j->fd);
     close (j->fd);
     j->fd = -1;
     return rv;

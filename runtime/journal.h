@@ -16,7 +16,10 @@
  * holds all rows written so far.  doc/formats.md has the layout.
  */
 
-enum { NAME_SIZE = 64, NAMES_MAX = 1024, ROWS_FIRST = 32768 };
+enum { NAME_SIZE = 64, NAMES_MAX = 1024 };
+
+/* Room at first; when it is used up, so many times as much. */
+enum { NAMES_FIRST = 32, ROWS_FIRST = 1024, GROWTH = 8 };
 
 struct row {
     int64_t step;
@@ -67,7 +70,7 @@ int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n);
 
 int journal_sync (struct journal *j);
 
-/* Rewrite the file in its exact size and close it. */
+/* Close the file, rewritten in its exact size if that saves much. */
 int journal_close (struct journal *j);
 
 #endif
