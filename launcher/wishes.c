@@ -7,28 +7,14 @@
 #include "launcher/replay.h"
 #include "runtime/error.h"
 
-/* STANDIN */ static int
-searcher_extend (struct searcher **s, long t, int64_t l)
-{
-    (void)s;
-    (void)t;
-    (void)l;
-    return 0;
-}
-/* STANDIN */ static int searcher_revive (struct searcher *s, long t)
-{
-    (void)s;
-    (void)t;
-    return 0;
-}
-
 int apply_continue (struct sweep *s,
                     const struct event *e,
                     struct slurmdl_error *err)
 {
     struct search_config *c = &s->exp->search;
 
-    if (searcher_extend (&s->searcher, (long)e->max_trials, e->max_length) < 0)
+    if (searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0)
+        < 0)
         return errno == ENOMEM ? errorf (err, "out of memory")
                                : replay_bad (err, "an impossible \"continue\"");
     if (e->max_trials)

@@ -27,22 +27,37 @@ bool asha_promote (struct searcher *s, long trial, int rung)
     return true;
 }
 
+bool asha_promote_best (struct searcher *s, struct bracket *b, int rung)
+{
+    struct results r = rung_results (s, b, rung);
+    int32_t best = rung_best (&r);
+
+    if (best < 0 || !waits (s, r.trial[best], rung))
+        return false;
+    searcher_promote (s, r.trial[best]);
+    return true;
+}
+
+void asha_promote_share (struct searcher *s, struct bracket *b, int rung)
+{
+    struct results r = rung_results (s, b, rung);
+
+    rung_resize (&r, ratio_share (s->divisor, r.rung->results));
+    rung_sort (&r);
+    for (int64_t i = r.rung->top - 1; i >= 0; i--)
+        asha_promote (s, r.trial[r.ranked[i]], rung);
+}
+
 /* A bracket of few trials can end before a rung has a share to promote: its
  * best goes on all the same, or the search would end without one trial that
  * was trained in full (and below what searcher_preview() said).
  */
 void asha_promote_last (struct searcher *s, struct bracket *b)
 {
-    struct results r;
-    int32_t best;
-
-    if (b->created < b->trials || b->running > 0 || b->due > 0
+    if (b->created < b->trials || b->running > 0 || b->due > 0 || b->highest < 0
         || b->highest == s->rungs - 1 || b->rung[b->highest].top > 0)
         return;
-    r = rung_results (s, b, b->highest);
-    best = r.trial[rung_best (&r)];
-    if (waits (s, best, b->highest))
-        searcher_promote (s, best);
+    (void)asha_promote_best (s, b, b->highest);
 }
 
 void asha_ended (struct searcher *s, long trial, double value)
@@ -55,6 +70,20 @@ void asha_ended (struct searcher *s, long trial, double value)
 
     if (risen < 0 || !asha_promote (s, r.trial[risen], t->rung))
         asha_promote_last (s, b);
+}
+
+/* What was the top rung has its share now; and with fewer trials than were
+ * planned a bracket may be at its end.
+ */
+void asha_extended (struct searcher *s, int top)
+{
+    s->top = s->rungs - 1;
+    for (int i = 0; i < s->brackets; i++) {
+        struct bracket *b = searcher_bracket (s, i);
+        if (top < s->top)
+            asha_promote_share (s, b, top);
+        asha_promote_last (s, b);
+    }
 }
 
 const char *asha_check (const struct request *request, int *param)
@@ -129,10 +158,12 @@ const struct scheduler schedule_asha = {
     .check = asha_check,
     .plan = asha_plan,
     .ended = asha_ended,
+    .extended = asha_extended,
 };
 
 const struct scheduler schedule_adaptive = {
     .check = adaptive_check,
     .plan = adaptive_plan,
     .ended = asha_ended,
+    .extended = asha_extended,
 };

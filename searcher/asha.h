@@ -12,6 +12,16 @@ void asha_ended (struct searcher *s, long trial, double value);
 /* Fill the plan's ladder.  Returns its height before rungs were merged. */
 int asha_ladder (struct plan *plan, const struct search_config *config);
 
+void asha_extended (struct searcher *s, int top);
+
+/* Have the best share of a rung apart and promote those of it that wait, the
+ * best first: the next rung would take on more of them in the other order.
+ */
+void asha_promote_share (struct searcher *s, struct bracket *b, int rung);
+
+/* Promote the best trial of a rung, even above the top, if it waits there. */
+bool asha_promote_best (struct searcher *s, struct bracket *b, int rung);
+
 /* Give the best trial of the highest rung that has one its next segment, if
  * the bracket would end without one that was trained in full.
  */

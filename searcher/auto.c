@@ -16,7 +16,10 @@
  * trials stays random: all of them before some came to the second rung, more
  * before some came half-way up.  Early values are of fast learners.
  */
-enum { EVOLVE_FROM = 100, CROWD_FROM = 250, DIMS_MAX = 60 };
+enum { EVOLVE_FROM = 100, CROWD_FROM = 250 };
+
+/* A process of more parameters at once, or of more in all, is not tried. */
+enum { ACTIVE_MAX = 60, DIMS_MAX = 200, SAMPLE = 100 };
 
 static const struct {
     double error, share;
@@ -54,6 +57,29 @@ static bool is_numeric (const struct searcher *s)
             return false;
     }
     return true;
+}
+
+static int64_t active_count (const struct searcher *s, long trial)
+{
+    const double *x = searcher_point (s, trial);
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < s->n; i++)
+        n += !isnan (x[i]);
+    return n;
+}
+
+/* The first points are spread over the space: the widest of them is as wide as
+ * the space, or nearly.
+ */
+static bool is_wide (const struct searcher *s)
+{
+    if (s->n <= ACTIVE_MAX || s->n > DIMS_MAX || !is_tree (s))
+        return s->n > ACTIVE_MAX;
+    for (long i = 1; i <= s->created && i <= SAMPLE; i++)
+        if (active_count (s, i) > ACTIVE_MAX)
+            return true;
+    return false;
 }
 
 static double tpe_share (const struct searcher *s, const struct hunt *h)
@@ -125,7 +151,7 @@ static void full_point (const struct searcher *s, long trial, double *x)
 
     if (s->objectives > 1 && trial > CROWD_FROM)
         nsga2_point (s, trial, x);
-    else if (s->n > DIMS_MAX)
+    else if (is_wide (s))
         tpe_point (s, trial, x);
     else if (evolve_begun (evolution) && dice (s, trial) < evolve_share)
         evolve_point (s, evolution, trial, x);
@@ -148,7 +174,7 @@ static void rung_point (const struct searcher *s, long trial, double *x)
 {
     struct view v = { 0 };
 
-    if (s->n > DIMS_MAX || carry_open (&v, s) < 0
+    if (is_wide (s) || carry_open (&v, s) < 0
         || dice (s, trial) < share_at (s, v.rung))
         new_random_point (s, trial, x);
     else
@@ -177,8 +203,8 @@ static void auto_learn (struct searcher *s, long trial)
 {
     void *evolution = searcher_at (s, s->at_sample);
 
-    if (s->rungs > 1 || s->objectives > 1 || s->n > DIMS_MAX || !is_numeric (s)
-        || is_discrete (s))
+    if (s->rungs > 1 || s->objectives > 1 || s->n > ACTIVE_MAX
+        || !is_numeric (s) || is_discrete (s))
         return;
     if (evolve_begun (evolution))
         evolve_learn (s, evolution, trial);
@@ -206,6 +232,7 @@ const struct scheduler schedule_auto = {
     .check = auto_check,
     .plan = auto_plan,
     .ended = asha_ended,
+    .extended = asha_extended,
 };
 
 const struct sampler sample_auto = {

@@ -4,8 +4,6 @@
 
 #include "searcher/state.h"
 
-static const int64_t length_max = INT64_C (1) << 53;
-
 static const char *check_trials (const struct search_config *config, int needs)
 {
     if (config->max_trials > TRIALS_MAX)
@@ -21,7 +19,7 @@ static const char *check_numbers (const struct search_config *config)
 {
     if (config->max_length < 1)
         return "max_length is below 1";
-    if (config->max_length > length_max)
+    if (config->max_length > LENGTH_MAX)
         return "max_length is above 2^53";
     if (config->max_concurrent < 0)
         return "max_concurrent is negative";

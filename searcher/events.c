@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "searcher/rung.h"
 #include "searcher/state.h"
 
 /* ---- which trial is next ---- */
@@ -94,8 +95,7 @@ static int refuse (void)
 
 static int64_t segment (const struct searcher *s, const struct trial *t)
 {
-    return segment_length (
-        s->length, searcher_bracket (s, t->bracket)->first, t->rung);
+    return searcher_goal (s, t) - searcher_start (s, t);
 }
 
 static void run (struct searcher *s, struct trial *t)
@@ -109,6 +109,15 @@ static void forget_values (struct searcher *s, long trial)
 {
     for (int64_t i = 0; i < s->width; i++)
         searcher_values (s, trial)[i] = NAN;
+}
+
+/* Of several objectives all. */
+static void forget_rung (struct searcher *s, long trial)
+{
+    if (s->objectives > 1)
+        forget_values (s, trial);
+    else
+        searcher_values (s, trial)[searcher_trial (s, trial)->rung] = NAN;
 }
 
 /* The bracket of the fresh trial of 'op', NULL if there is none. */
@@ -199,15 +208,31 @@ int inner_begin (struct searcher *s,
     return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
 }
 
-void searcher_promote (struct searcher *s, long trial)
+static void add_due (struct searcher *s, long trial)
 {
     struct trial *t = searcher_trial (s, trial);
 
-    t->rung++;
     t->state = TRIAL_DUE;
     *due (s, s->due++) = trial;
     searcher_bracket (s, t->bracket)->due++;
     s->work_open += segment (s, t);
+}
+
+void searcher_promote (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+
+    searcher_bracket (s, t->bracket)->rung[t->rung++].promoted++;
+    add_due (s, trial);
+}
+
+void searcher_go_on (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+
+    t->from = t->goal ? t->goal : s->nearlier;
+    t->goal = 0;
+    add_due (s, trial);
 }
 
 /* The work that is done by what is known to be needed, at least what was
@@ -231,6 +256,12 @@ static void update_progress (struct searcher *s)
         part = 1 - 0x1p-53;
     if (part > s->progress)
         s->progress = part;
+}
+
+void searcher_restart_progress (struct searcher *s)
+{
+    s->progress = 0;
+    update_progress (s);
 }
 
 /* The values of a rung, or all of a full training's; NULL: a bad trial. */
@@ -257,25 +288,41 @@ static void stop_running (struct searcher *s, struct trial *t)
     s->work_open -= segment (s, t);
 }
 
+/* Say what is to be made of the trial's value. */
+static void judge (struct searcher *s, long trial, double value)
+{
+    struct trial *t = searcher_trial (s, trial);
+    struct results r;
+
+    if (t->rung < s->rungs - 1)
+        searcher_schedule (s)->ended (s, trial, value);
+    else if (t->goal && t->state == TRIAL_PAUSED)
+        searcher_go_on (s, trial);
+    else if (s->divisor.p > s->divisor.q) {
+        /* for when there is a rung above */
+        r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
+        rung_add (&r, trial, value, 0);
+    }
+}
+
 /* The segment of the running trial has ended; no values: badly. */
 static int
 end_segment (struct searcher *s, long trial, const double *values, bool ended)
 {
     struct trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
-    bool last = t->rung == s->rungs - 1;
+    /* once for each trial: a strategy compares those of one time */
+    bool learns = (t->rung == s->rungs - 1 || ended) && !t->from;
 
-    t->state = last || ended ? TRIAL_ENDED : TRIAL_PAUSED;
+    t->state = ended ? TRIAL_ENDED : TRIAL_PAUSED;
     stop_running (s, t);
     s->work += segment (s, t);
     if (b->highest < t->rung)
         b->highest = t->rung;
     if (s->at_values)
         keep_values (s, trial, values);
-    if (!last)
-        searcher_schedule (s)->ended (
-            s, trial, values ? searcher_objective (s, 0, *values) : INFINITY);
-    if ((last || ended) && searcher_sampler (s)->learn)
+    judge (s, trial, values ? searcher_objective (s, 0, *values) : INFINITY);
+    if (learns && searcher_sampler (s)->learn)
         searcher_sampler (s)->learn (s, trial);
     update_progress (s);
     return 0;
@@ -298,8 +345,8 @@ int inner_tell (struct searcher *s,
     if (!is_running (s, trial))
         return refuse ();
     t = searcher_trial (s, trial);
-    if (length != s->length[t->rung]
-        && !(t->stops && length >= 1 && length < s->length[t->rung]))
+    if (length != searcher_goal (s, t)
+        && !(t->stops && length >= 1 && length < searcher_goal (s, t)))
         return refuse ();
     for (int64_t i = 0; i < s->objectives; i++)
         good = good && isfinite (values[i]);
@@ -313,6 +360,7 @@ static void replace (struct searcher *s, long trial)
     struct bracket *b = searcher_bracket (s, t->bracket);
 
     t->state = TRIAL_ENDED;
+    t->replaced = true;
     stop_running (s, t);
     b->trials++;
     b->rejected++;
@@ -326,17 +374,47 @@ static void replace (struct searcher *s, long trial)
 
 int inner_exit (struct searcher *s, long trial, bool rejected)
 {
-    const struct trial *t;
+    struct trial *t;
     const struct bracket *b;
 
     if (!is_running (s, trial))
         return refuse ();
     t = searcher_trial (s, trial);
     b = searcher_bracket (s, t->bracket);
-    if (!rejected || searcher_schedule (s)->fixed || t->rung != b->first
-        || b->rejected == b->capacity)
-        return end_segment (s, trial, NULL, true);
-    replace (s, trial);
+    if (rejected && !searcher_schedule (s)->fixed && searcher_start (s, t) == 0
+        && b->rejected < b->capacity) {
+        replace (s, trial);
+        return 0;
+    }
+    (void)end_segment (s, trial, NULL, true);
+    if (!rejected)
+        t->state = TRIAL_FAILED;
+    return 0;
+}
+
+/* As before the exit, but for what was decided since then. */
+int inner_revive (struct searcher *s, long trial)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+    struct trial *t;
+    struct results r;
+
+    if (trial < 1 || trial > s->created
+        || searcher_trial (s, trial)->state != TRIAL_FAILED)
+        return refuse ();
+    t = searcher_trial (s, trial);
+    if (s->at_values)
+        forget_rung (s, trial);
+    if (s->divisor.p > s->divisor.q) {
+        r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
+        rung_remove (&r, trial);
+    }
+    if (schedule->revived)
+        schedule->revived (s, trial);
+    s->work -= segment (s, t);
+    s->work_open += segment (s, t);
+    run (s, t);
+    searcher_restart_progress (s);
     return 0;
 }
 
@@ -348,7 +426,7 @@ int inner_report (struct searcher *s, long trial, int64_t length, double value)
     if (!is_running (s, trial))
         return refuse ();
     t = searcher_trial (s, trial);
-    if (length < 1 || length > s->length[t->rung])
+    if (length < 1 || length > searcher_goal (s, t))
         return refuse ();
     if (schedule->watch && !t->stops
         && schedule->watch (s, trial, length, searcher_objective (s, 0, value)))

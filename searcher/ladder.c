@@ -147,6 +147,20 @@ int ladder_build (struct ratio d, int rungs, int64_t length, int64_t *out)
     return n;
 }
 
+int ladder_extend (struct ratio d, int64_t *rungs, int n, int64_t length)
+{
+    if (n == RUNGS_MAX)
+        return -1;
+    while (rungs[n - 1] < length) {
+        __int128 next = (__int128)rungs[n - 1] * d.p / d.q;
+        if (next == rungs[n - 1])
+            next++;
+        rungs[n] = next < length && n < RUNGS_MAX - 1 ? (int64_t)next : length;
+        n++;
+    }
+    return n;
+}
+
 int bracket_heights (enum search_mode mode, int rungs, int *heights)
 {
     int lowest = 0, n = 0;

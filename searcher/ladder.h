@@ -37,6 +37,11 @@ int64_t ladder_rung (struct ratio d, int64_t length, int steps);
  */
 int ladder_build (struct ratio d, int rungs, int64_t length, int64_t *out);
 
+/* Add rungs to n of them: each 'd' times as long as the last, up to 'length',
+ * which is the last one.  Returns how many there are, -1 if there is no room.
+ */
+int ladder_extend (struct ratio d, int64_t *rungs, int n, int64_t length);
+
 /* Write the heights of the brackets in a mode, highest first.
  * Returns how many there are, 0 if the mode is unknown.
  */

@@ -29,29 +29,42 @@ static uint64_t permute (uint64_t i, uint64_t n, uint64_t seed, uint64_t key)
     return i;
 }
 
-/* The trials of the plan: others may be added later. */
-static int64_t planned (const struct searcher *s)
-{
-    int64_t trials = 0;
+/* The trials of a cube: those of the plan, or those that were added to it. */
+struct cube {
+    int64_t before, trials;
+};
 
-    for (int i = 0; i < s->brackets; i++)
-        trials += searcher_bracket (s, i)->capacity;
-    return trials;
+static int64_t lhs_room (const struct request *request)
+{
+    (void)request;
+    return sizeof (struct cube);
+}
+
+static void lhs_start (struct searcher *s)
+{
+    struct cube *c = searcher_at (s, s->at_sample);
+
+    c->before = s->created;
+    c->trials = s->trials - s->created;
 }
 
 /* Each of the n equal parts of each dimension holds one trial. */
 static void lhs_point (const struct searcher *s, long trial, double *x)
 {
     const struct dim *dims = searcher_dims (s);
-    int64_t n = planned (s);
+    const struct cube *c = searcher_at (s, s->at_sample);
+    int64_t n = c->trials > 0 ? c->trials : 1, rank = trial - 1 - c->before;
 
     for (int64_t i = 0; i < s->n; i++) {
         const struct dim *d = dims + i;
-        uint64_t part = permute ((trial - 1) % n, n, s->seed, d->key);
+        uint64_t part = permute (rank % n, n, s->seed, d->key + c->before);
         x[i] = space_at (d, (part + rng_unit (s->seed, trial, d->key)) / n);
     }
 }
 
 const struct sampler sample_lhs = {
+    .room = lhs_room,
+    .start = lhs_start,
     .point = lhs_point,
+    .extended = lhs_start,
 };

@@ -7,6 +7,7 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/check.c \
 	%D%/state.h \
 	%D%/events.c \
+	%D%/extend.c \
 	%D%/repeat.c \
 	%D%/space.h \
 	%D%/space.c \

@@ -89,29 +89,21 @@ static bool is_unclear (const struct searcher *s)
 /* The share that waited in what was the top rung goes on. */
 static void raise_top (struct searcher *s)
 {
-    struct bracket *b = searcher_bracket (s, 0);
-    struct results r = rung_results (s, b, s->top);
     int rung = s->top++;
 
-    for (int64_t i = 0; i < r.rung->top; i++)
-        asha_promote (s, r.trial[r.ranked[i]], rung);
+    asha_promote_share (s, searcher_bracket (s, 0), rung);
 }
 
 /* The best goes on to full length in the end, whatever the top rung is. */
 static void finish (struct searcher *s)
 {
     struct bracket *b = searcher_bracket (s, 0);
-    struct results r;
-    int32_t best;
+    int rung = b->highest < s->top ? b->highest : s->top;
 
-    if (b->created < b->trials || b->running > 0 || b->due > 0
-        || b->highest == s->rungs - 1)
+    if (b->created < b->trials || b->running > 0 || b->due > 0 || rung < 0)
         return;
-    r = rung_results (s, b, b->highest);
-    best = rung_best (&r);
-    s->top = s->rungs - 1;
-    if (best >= 0)
-        asha_promote (s, r.trial[best], b->highest);
+    while (rung < s->rungs - 1 && !asha_promote_best (s, b, rung))
+        rung++;
 }
 
 static void pasha_ended (struct searcher *s, long trial, double value)
@@ -131,10 +123,24 @@ static void pasha_start (struct searcher *s, const struct request *request)
         s->top = 1;
 }
 
+/* The top rung rises if it was the last one and is unclear. */
+static void pasha_extended (struct searcher *s, int top)
+{
+    struct results r = rung_results (s, searcher_bracket (s, 0), top);
+
+    if (top < s->rungs - 1) {
+        rung_resize (&r, ratio_share (s->divisor, r.rung->results));
+        if (s->top == top && (top == 0 || is_unclear (s)))
+            raise_top (s);
+    }
+    finish (s);
+}
+
 const struct scheduler schedule_pasha = {
     .check = asha_check,
     .plan = asha_plan,
     .keeps = true,
     .start = pasha_start,
     .ended = pasha_ended,
+    .extended = pasha_extended,
 };

@@ -14,9 +14,9 @@ enum { POPULATION = 16, GENERATIONS = 10, QUARTER = 4, TRIES = 50 };
 
 static const double resampled = 0.25;
 
-/* What came to a generation, and the trials that are to be cloned. */
+/* The place of a trial that ended at a rung, where one is to be cloned. */
 struct seat {
-    int32_t winner, rung;
+    int32_t winner, rung, loser;
 };
 
 struct crowd {
@@ -131,14 +131,24 @@ static long choose_winner (const struct searcher *s, long loser, int rung)
     return i;
 }
 
-static void leave_seat (struct searcher *s, long winner, int rung)
+static void leave_seat (struct searcher *s, long winner, long loser)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct bracket *b = searcher_bracket (s, 0);
+    struct trial *t = searcher_trial (s, loser);
 
-    seats (s)[c->open++] = (struct seat){ winner, rung };
-    b->trials++;
+    seats (s)[c->open++] = (struct seat){ winner, t->rung, loser };
+    t->replaced = true;
+    searcher_bracket (s, 0)->trials++;
     s->trials++;
+}
+
+static void take_seat (struct searcher *s, int64_t i)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+    struct seat *seat = seats (s) + i;
+
+    memmove (seat, seat + 1, (--c->open - i) * sizeof (*seat));
+    seats (s)[c->open] = (struct seat){ 0 };
 }
 
 static void population_ended (struct searcher *s, long trial, double value)
@@ -152,8 +162,10 @@ static void population_ended (struct searcher *s, long trial, double value)
         || (came >= QUARTER && better >= came - came / QUARTER))
         winner = choose_winner (s, trial, t->rung);
     if (winner) {
-        t->state = TRIAL_ENDED;
-        leave_seat (s, winner, t->rung);
+        if (t->state == TRIAL_PAUSED)
+            t->state = TRIAL_ENDED;
+        if (!t->replaced)
+            leave_seat (s, winner, trial);
     } else if (t->state == TRIAL_PAUSED)
         searcher_promote (s, trial);
 }
@@ -229,9 +241,56 @@ static bool population_begun (struct searcher *s, const struct search_op *op)
         i++;
     if (i == c->open)
         return false;
-    memmove (seat + i, seat + i + 1, (--c->open - i) * sizeof (*seat));
-    seat[c->open] = (struct seat){ 0 };
+    take_seat (s, i);
     return true;
+}
+
+/* If its clone has begun there is one more than the population, who leaves no
+ * seat behind.
+ */
+static void population_revived (struct searcher *s, long trial)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+
+    for (int64_t i = 0; i < c->open; i++)
+        if (seats (s)[i].loser == trial) {
+            take_seat (s, i);
+            searcher_trial (s, trial)->replaced = false;
+            searcher_bracket (s, 0)->trials--;
+            s->trials--;
+            return;
+        }
+}
+
+/* ---- more generations ---- */
+
+static int population_lengthen (struct plan *plan, int64_t length)
+{
+    int before = plan->rungs, room = RUNGS_MAX - before;
+    int64_t *rung = plan->length, more = length - rung[before - 1], step;
+
+    if (room == 0)
+        return -1;
+    step = (more + room - 1) / room;
+    if (step < rung[0])
+        step = rung[0];
+    for (; more > 0; more -= step, plan->rungs++)
+        rung[plan->rungs] = more > step ? rung[plan->rungs - 1] + step : length;
+    plan->spare = plan->bracket[0].capacity * (plan->rungs - before);
+    return 0;
+}
+
+/* What was the last generation is judged as the others are. */
+static void population_extended (struct searcher *s, int top)
+{
+    if (top == s->rungs - 1)
+        return;
+    for (long i = 1; i <= s->created; i++) {
+        const struct trial *t = searcher_trial (s, i);
+        if (t->rung == top && t->state != TRIAL_RUNNING && t->state != TRIAL_DUE
+            && !t->replaced)
+            population_ended (s, i, searcher_values (s, i)[top]);
+    }
 }
 
 const struct scheduler schedule_population = {
@@ -243,4 +302,7 @@ const struct scheduler schedule_population = {
     .ended = population_ended,
     .clone = population_clone,
     .begun = population_begun,
+    .revived = population_revived,
+    .lengthen = population_lengthen,
+    .extended = population_extended,
 };

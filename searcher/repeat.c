@@ -9,13 +9,6 @@
  * method's trial i, and their mean is its value.  The method knows only its
  * own trials.
  */
-struct repeat {
-    double sum;
-    uint64_t told; /* a bit each, of the segment that is being trained */
-    int32_t begun;
-    int32_t rejected;
-};
-
 static struct repeat *repeat_of (const struct searcher *s, long inner)
 {
     return (struct repeat *)searcher_at (s, s->at_repeats) + inner - 1;
@@ -44,9 +37,7 @@ static long half_begun (const struct searcher *s)
 
 static bool is_first (const struct searcher *s, long inner)
 {
-    const struct trial *t = searcher_trial (s, inner);
-
-    return t->rung == searcher_bracket (s, t->bracket)->first;
+    return searcher_start (s, searcher_trial (s, inner)) == 0;
 }
 
 static void ask_repeat (const struct searcher *s,
@@ -57,7 +48,7 @@ static void ask_repeat (const struct searcher *s,
     *op = (struct search_op){
         .trial = (inner - 1) * s->repeats + 1 + repeat_of (s, inner)->begun,
         .fresh = is_first (s, inner),
-        .length = s->length[searcher_trial (s, inner)->rung],
+        .length = searcher_goal (s, searcher_trial (s, inner)),
     };
     if (op->fresh && s->n > 0)
         memcpy (x, searcher_point (s, inner), s->n * sizeof (*x));
@@ -108,7 +99,7 @@ static bool is_running (const struct searcher *s, long inner, int64_t length)
         return false;
     t = searcher_trial (s, inner);
     return t->state == TRIAL_RUNNING
-           && (length == 0 || length == s->length[t->rung]);
+           && (length == 0 || length == searcher_goal (s, t));
 }
 
 int searcher_begin (struct searcher *s,
@@ -135,20 +126,25 @@ int searcher_begin (struct searcher *s,
 
 /* ---- tell ---- */
 
+enum outcome { TOLD, FAILED, REJECTED };
+
 /* All repeats have told: the mean, which a bad one makes bad. */
 static int tell_mean (struct searcher *s, long inner)
 {
     const struct repeat *r = repeat_of (s, inner);
     double mean = r->sum / s->repeats;
 
-    if (r->rejected)
-        return inner_exit (s, inner, true);
+    if (r->rejected || r->failed)
+        return inner_exit (s, inner, r->rejected);
     return inner_tell (
-        s, inner, s->length[searcher_trial (s, inner)->rung], &mean);
+        s, inner, searcher_goal (s, searcher_trial (s, inner)), &mean);
 }
 
-static int tell_repeat (
-    struct searcher *s, long trial, int64_t length, double value, bool rejected)
+static int tell_repeat (struct searcher *s,
+                        long trial,
+                        int64_t length,
+                        double value,
+                        enum outcome outcome)
 {
     long inner = trial < 1 ? 0 : inner_of (s, trial);
     struct repeat *r;
@@ -160,9 +156,13 @@ static int tell_repeat (
     r = repeat_of (s, inner);
     if (place >= r->begun || r->told >> place & 1)
         return refuse ();
-    r->sum += value;
     r->told |= UINT64_C (1) << place;
-    r->rejected |= rejected;
+    if (outcome == TOLD)
+        r->sum += value;
+    if (outcome == FAILED)
+        r->failed |= UINT64_C (1) << place;
+    if (outcome == REJECTED)
+        r->rejected = true;
     s->outer--;
     if (r->told != UINT64_MAX >> (64 - s->repeats))
         return 0;
@@ -178,7 +178,7 @@ int searcher_tell_all (struct searcher *s,
         return inner_tell (s, trial, length, values);
     if (length < 1)
         return refuse ();
-    return tell_repeat (s, trial, length, *values, false);
+    return tell_repeat (s, trial, length, *values, TOLD);
 }
 
 int searcher_tell (struct searcher *s, long trial, int64_t length, double value)
@@ -192,14 +192,35 @@ int searcher_exit (struct searcher *s, long trial)
 {
     if (s->repeats == 1)
         return inner_exit (s, trial, false);
-    return tell_repeat (s, trial, 0, NAN, false);
+    return tell_repeat (s, trial, 0, NAN, FAILED);
 }
 
 int searcher_reject (struct searcher *s, long trial)
 {
     if (s->repeats == 1)
         return inner_exit (s, trial, true);
-    return tell_repeat (s, trial, 0, NAN, true);
+    return tell_repeat (s, trial, 0, NAN, REJECTED);
+}
+
+int searcher_revive (struct searcher *s, long trial)
+{
+    long inner = trial < 1 ? 0 : inner_of (s, trial);
+    struct repeat *r;
+    uint64_t bit;
+
+    if (s->repeats == 1)
+        return inner_revive (s, trial);
+    if (inner < 1 || inner > s->created)
+        return refuse ();
+    r = repeat_of (s, inner);
+    bit = UINT64_C (1) << (trial - 1) % s->repeats;
+    if (!(r->failed & bit)
+        || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
+        return refuse ();
+    r->failed &= ~bit;
+    r->told &= ~bit;
+    s->outer++;
+    return 0;
 }
 
 int searcher_report (struct searcher *s,

@@ -2,6 +2,8 @@
 /* The results at one length, the best share of them apart. */
 #include "searcher/rung.h"
 
+#include <string.h>
+
 /* The results are numbered in the order in which they come, and are kept in two
  * heaps: the top ones, with the worst of them at the root, and the rest, with
  * the best of them at the root.  One report moves at most one result from heap
@@ -113,6 +115,77 @@ int32_t rung_add (struct results *r, long trial, double value, int64_t share)
     r->trial[result] = trial;
     r->value[result] = value;
     return rank_result (r, result, share);
+}
+
+void rung_resize (struct results *r, int64_t share)
+{
+    struct heap top = top_heap (r), rest = rest_heap (r);
+
+    while (top.n > share)
+        heap_push (&rest, heap_pop (&top));
+    while (top.n < share && rest.n > 0)
+        heap_push (&top, heap_pop (&rest));
+    r->rung->top = top.n;
+}
+
+/* So sorted it is a heap still. */
+void rung_sort (struct results *r)
+{
+    struct heap top = top_heap (r);
+    int64_t n = top.n;
+
+    while (top.n > 0) {
+        int32_t worst = heap_pop (&top);
+        r->ranked[top.n] = worst;
+    }
+    for (int64_t i = 0; i < n / 2; i++) {
+        int32_t better = r->ranked[i];
+        r->ranked[i] = r->ranked[n - 1 - i];
+        r->ranked[n - 1 - i] = better;
+    }
+}
+
+/* Push all but one anew, and number those after it. */
+static void heap_drop (struct heap *h, int32_t result)
+{
+    int64_t n = h->n;
+
+    h->n = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (*heap_at (h, i) != result)
+            heap_push (h, *heap_at (h, i));
+    for (int64_t i = 0; i < h->n; i++)
+        *heap_at (h, i) -= *heap_at (h, i) > result;
+}
+
+void rung_remove (struct results *r, long trial)
+{
+    struct heap top = top_heap (r), rest = rest_heap (r);
+    int64_t share = top.n, i = 0, after;
+
+    while (i < r->rung->results && r->trial[i] != trial)
+        i++;
+    if (i == r->rung->results)
+        return;
+    heap_drop (&top, i);
+    heap_drop (&rest, i);
+    after = --r->rung->results - i;
+    memmove (r->value + i, r->value + i + 1, after * sizeof (*r->value));
+    memmove (r->trial + i, r->trial + i + 1, after * sizeof (*r->trial));
+    r->rung->top = top.n;
+    rung_resize (r, share);
+}
+
+void rung_move (struct results *to, const struct results *from)
+{
+    int64_t n = from->rung->results, rest = n - from->rung->top;
+
+    memcpy (to->value, from->value, n * sizeof (*to->value));
+    memcpy (to->trial, from->trial, n * sizeof (*to->trial));
+    memcpy (to->ranked, from->ranked, from->rung->top * sizeof (*to->ranked));
+    memcpy (to->ranked + to->capacity - rest,
+            from->ranked + from->capacity - rest,
+            rest * sizeof (*to->ranked));
 }
 
 int32_t rung_best (const struct results *r)

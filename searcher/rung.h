@@ -25,6 +25,18 @@ struct results rung_results (struct searcher *s, struct bracket *b, int rung);
  */
 int32_t rung_add (struct results *r, long trial, double value, int64_t share);
 
+/* Take the trial's result away, if there is one. */
+void rung_remove (struct results *r, long trial);
+
+/* Have the best 'share' apart, or all that there are. */
+void rung_resize (struct results *r, int64_t share);
+
+/* Sort the best share, the worst of it first. */
+void rung_sort (struct results *r);
+
+/* Copy results to where there is as much room, or more or less. */
+void rung_move (struct results *to, const struct results *from);
+
 /* The best result, -1 if there is none. */
 int32_t rung_best (const struct results *r);
 

@@ -51,7 +51,7 @@ static void expect (const struct plan *plan,
                     const struct bracket *b,
                     int64_t trials[RUNGS_MAX + 1])
 {
-    int64_t left = b->trials;
+    int64_t left = b->capacity;
 
     memset (trials, 0, (RUNGS_MAX + 1) * sizeof (*trials));
     for (int rung = b->first; rung < plan->rungs; rung++) {
@@ -95,7 +95,7 @@ int searcher_preview (const struct search_config *config,
     return rv;
 }
 
-static double planned_work (const struct plan *plan)
+double search_work (const struct plan *plan)
 {
     int64_t trials[RUNGS_MAX + 1];
     double work = 0;
@@ -121,68 +121,77 @@ static int64_t append (int64_t *size, int64_t bytes)
     return at;
 }
 
-static void lay_out_trials (struct searcher *s, struct plan *plan)
+void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps)
 {
-    for (int i = 0; i < plan->brackets; i++) {
-        struct bracket *b = plan->bracket + i;
-        int64_t rungs = plan->rungs - 1 - b->first;
-        b->results = append (&s->size, b->trials * rungs * RESULT_SIZE);
-        s->trials += b->trials;
+    int64_t rows = s->capacity + s->known;
+    bool compares = s->divisor.p > s->divisor.q;
+
+    s->at_brackets = append (&s->size, s->brackets * sizeof (struct bracket));
+    for (int i = 0; i < s->brackets; i++) {
+        struct bracket *b = brackets + i;
+        int64_t rungs = compares ? s->rungs - b->first : 0;
+        b->results = append (&s->size, b->capacity * rungs * RESULT_SIZE);
     }
-    s->capacity = 2 * s->trials + plan->spare;
     s->at_trials = append (&s->size, s->capacity * sizeof (struct trial));
-    s->at_due =
-        append (&s->size, plan->rungs > 1 ? s->capacity * sizeof (int32_t) : 0);
-}
-
-static void lay_out_points (struct searcher *s,
-                            const struct search_config *config,
-                            int64_t n,
-                            bool keeps)
-{
-    int64_t rows = s->capacity + config->nknown;
-
-    if (keeps || config->repeats > 1) {
-        s->known = config->nknown;
-        s->at_points = append (&s->size, rows * n * sizeof (double));
+    s->at_due = append (&s->size, s->capacity * sizeof (int32_t));
+    if (keeps) {
+        s->at_points = append (&s->size, rows * s->n * sizeof (double));
         s->at_values = append (&s->size, rows * s->width * sizeof (double));
     }
-    if (config->cost_aware)
+    if (s->cost_aware)
         s->at_seconds = append (&s->size, s->capacity * sizeof (double));
+    if (s->repeats > 1)
+        s->at_repeats = append (&s->size, s->capacity * sizeof (struct repeat));
+}
+
+void search_lay_out_own (struct searcher *s, int64_t room)
+{
+    s->at_schedule = append (&s->size, room);
+}
+
+/* What never grows. */
+static void lay_out_space (struct searcher *s, const struct request *request)
+{
+    const struct search_config *config = request->config;
+    const struct sampler *sampler = kind_sampler (config);
+
+    s->at_dims = append (&s->size, s->n * sizeof (struct dim));
+    s->at_when = append (
+        &s->size, space_when_values (request->params, s->n) * sizeof (double));
+    if (config->constraint)
+        s->at_constraint = append (&s->size, sizeof (struct constraint));
     s->points = config->npoints;
-    s->at_first = append (&s->size, s->points * n * sizeof (double));
-    if (config->repeats > 1)
-        s->at_repeats = append (&s->size, s->capacity * 3 * sizeof (double));
+    s->at_first = append (&s->size, s->points * s->n * sizeof (double));
+    s->at_sample =
+        append (&s->size, sampler->room ? sampler->room (request) : 0);
 }
 
 /* Set the offsets in 's' and in the brackets. */
 static void lay_out (struct searcher *s,
                      const struct request *request,
                      struct plan *plan,
-                     const struct searcher_kind *kind)
+                     const struct scheduler *schedule)
 {
     const struct search_config *config = request->config;
-    const struct sampler *sampler = kind_sampler (config);
+    bool keeps =
+        schedule->keeps || kind_sampler (config)->keeps || config->repeats > 1;
 
     s->size = sizeof (*s);
+    s->n = request->n;
+    s->rungs = plan->rungs;
+    s->brackets = plan->brackets;
+    s->divisor = plan->divisor;
     s->objectives = config->objectives > 1 ? config->objectives : 1;
     s->width = s->objectives > 1 ? s->objectives : plan->rungs;
-    s->at_brackets =
-        append (&s->size, plan->brackets * sizeof (struct bracket));
-    s->at_dims = append (&s->size, request->n * sizeof (struct dim));
-    s->at_when = append (&s->size,
-                         space_when_values (request->params, request->n)
-                             * sizeof (double));
-    if (config->constraint)
-        s->at_constraint = append (&s->size, sizeof (struct constraint));
-    lay_out_trials (s, plan);
-    lay_out_points (
-        s, config, request->n, kind->scheduler->keeps || sampler->keeps);
-    s->at_schedule = append (
-        &s->size,
-        kind->scheduler->room ? kind->scheduler->room (request, plan) : 0);
-    s->at_sample =
-        append (&s->size, sampler->room ? sampler->room (request) : 0);
+    s->repeats = config->repeats > 1 ? config->repeats : 1;
+    s->cost_aware = config->cost_aware;
+    s->known = keeps ? config->nknown : 0;
+    for (int i = 0; i < plan->brackets; i++)
+        s->trials += plan->bracket[i].trials;
+    s->capacity = 2 * s->trials + plan->spare;
+    lay_out_space (s, request);
+    search_lay_out (s, plan->bracket, keeps);
+    search_lay_out_own (s, schedule->room ? schedule->room (request, plan) : 0);
 }
 
 static void fill_known (struct searcher *s, const struct search_config *config)
@@ -217,22 +226,16 @@ static void fill (struct searcher *s,
         s->larger |=
             (int64_t)(i ? config->larger[i] : !config->smaller_is_better) << i;
     s->limit = config->max_concurrent;
-    s->n = request->n;
-    s->rungs = plan->rungs;
     s->top = plan->rungs - 1;
-    s->brackets = plan->brackets;
-    s->divisor = plan->divisor;
-    s->repeats = config->repeats > 1 ? config->repeats : 1;
     s->min_length = config->min_length;
     s->population = config->population;
     s->max_seconds = config->max_seconds;
-    s->cost_aware = config->cost_aware;
     memcpy (s->length, plan->length, sizeof (s->length));
     memcpy (searcher_bracket (s, 0),
             plan->bracket,
             plan->brackets * sizeof (struct bracket));
     space_fill (searcher_dims (s), s, s->at_when, request->params, s->n);
-    s->work_planned = planned_work (plan);
+    s->work_planned = search_work (plan);
 }
 
 /* Without the points from before, which are not checked yet. */
@@ -245,7 +248,7 @@ struct searcher *search_build (const struct request *request)
     int column;
 
     if (kind) {
-        lay_out (&header, request, &plan, kind);
+        lay_out (&header, request, &plan, kind->scheduler);
         s = calloc (1, header.size);
     }
     if (s) {

@@ -215,6 +215,16 @@ int searcher_exit (struct searcher *s, long trial);
  */
 int searcher_reject (struct searcher *s, long trial);
 
+/* A trial that searcher_exit() ended is being trained again, to the length at
+ * which it failed: it can be told, or exit, as before.  EINVAL for any other
+ * trial, and where another repeat of its point was rejected.
+ *
+ * Its bad value is forgotten.  What the search decided meanwhile stands: the
+ * clone that took its place in a population goes on, too, and a model is told
+ * of the trial once more.
+ */
+int searcher_revive (struct searcher *s, long trial);
+
 /* The metric at 'length' of a segment that goes on; lengths grow.  Methods
  * that stop trials early (HAS_REPORTS) learn from it; for others it does
  * nothing.
@@ -234,7 +244,37 @@ bool searcher_stops (const struct searcher *s, long trial);
  */
 int searcher_spend (struct searcher *s, long trial, double seconds);
 
-/* Part of the work that is done, 0 to 1; never goes back, 1 at the end. */
+/* The search goes on, whether it was done or not, with other limits: 0 leaves
+ * one as it is.  All that was told stays, and segments that are being trained
+ * end where they were to end.  '*s' is replaced; it stays on failure.
+ *
+ * max_trials may be less than what there is: no new trial begins.  Searchers
+ * that do not take it (single, grid, pbt) ignore it.  hyperband and its like
+ * go on with their next brackets, halving with one of the trials that are
+ * added, lhs with a hypercube of those that have not begun; others just have
+ * more trials.
+ *
+ * max_length may not be less.  Rungs stay where they are, whatever max_rungs
+ * was, and there are more above: 'divisor' times as long each, the last
+ * max_length.  The best go on to them from the old top rung as from any other,
+ * in pbt generation by generation.  Where trials are trained in full, each
+ * that has a good value goes on, before there are new ones: its value is the
+ * one at the greater length then.
+ *
+ * max_seconds is of the whole search.
+ *
+ * -1 with errno EINVAL (a limit that searcher_check() would not take; a
+ * shorter max_length; more than 32 rungs or changes of the length; more than
+ * 1000 brackets) or ENOMEM.
+ */
+int searcher_extend (struct searcher **s,
+                     long max_trials,
+                     int64_t max_length,
+                     double max_seconds);
+
+/* Part of the work that is done, 0 to 1, 1 at the end.  It goes back only when
+ * there is more to do: by searcher_revive() and searcher_extend().
+ */
 double searcher_progress (const struct searcher *s);
 
 /* ---- looking ahead ---- */

@@ -13,21 +13,28 @@
 #include "searcher/searcher.h"
 #include "searcher/space.h"
 
-enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000 };
+enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000, EARLIER_MAX = 32 };
+
+#define LENGTH_MAX (INT64_C (1) << 53)
 
 enum trial_state {
     TRIAL_RUNNING, /* a segment of it is being trained */
-    TRIAL_PAUSED,  /* it waits in its rung */
+    TRIAL_PAUSED,  /* it waits in its rung, in the top one for ever */
     TRIAL_DUE,     /* promoted to its rung, to be trained */
-    TRIAL_ENDED,
+    TRIAL_ENDED,   /* badly, too early, or another one took its place */
+    TRIAL_FAILED,  /* by searcher_exit() */
 };
 
 struct trial {
     uint8_t state;
     uint8_t rung;  /* it is trained to, or waits in */
     uint8_t stops; /* it is being trained but should not */
-    uint8_t unused;
-    int32_t bracket;
+    uint8_t replaced;
+    /* Of full trainings, where max_length has changed: its segment ends at, or
+     * began at, earlier[i - 1].  0: as its rung has it.
+     */
+    uint8_t goal, from;
+    int16_t bracket;
 };
 
 /* Bytes of a result: its value, its trial and its rank. */
@@ -37,12 +44,13 @@ enum { RESULT_SIZE = sizeof (double) + 2 * sizeof (int32_t) };
 struct rung {
     int64_t results;
     int64_t top; /* the best of them, whose share was promoted */
+    int64_t promoted;
 };
 
 /* A bracket is a search of its own that starts at the rung 'first'. */
 struct bracket {
     int64_t trials;   /* at most; a rejected one makes it one more */
-    int64_t capacity; /* what 'trials' was at the start */
+    int64_t capacity; /* what 'trials' is without these */
     int64_t limit;    /* of trials at once */
     int64_t created, running, due, rejected;
     int64_t results; /* offset in the state */
@@ -82,7 +90,8 @@ struct searcher {
     int64_t n, rungs, brackets;
     struct ratio divisor;
     int64_t length[RUNGS_MAX];
-    double work, work_open, work_planned; /* in units of length */
+    int64_t earlier[EARLIER_MAX], nearlier; /* lengths of full trainings */
+    double work, work_open, work_planned;   /* in units of length */
     double progress;
     int64_t top;                /* rung to which trials are promoted */
     int64_t objectives, larger; /* bits of those that are to be maximised */
@@ -92,12 +101,25 @@ struct searcher {
     double spent, max_seconds;
     int64_t cost_aware;
     int64_t known, points; /* from before; to be tried first */
-    int64_t at_dims, at_when, at_constraint, at_brackets, at_trials, at_due;
-    int64_t at_points, at_values;   /* 0: the method does not keep them */
-    int64_t at_seconds;             /* of each trial, 0: not kept */
-    int64_t at_first;               /* points to be tried first */
-    int64_t at_schedule, at_sample; /* what else the method keeps */
+    int64_t at_dims, at_when, at_constraint;
+    int64_t at_first;  /* points to be tried first */
+    int64_t at_sample; /* what else the sampler keeps */
+    /* From here on it may grow: see searcher_extend(). */
+    int64_t at_brackets, at_trials, at_due;
+    int64_t at_points, at_values; /* 0: the method does not keep them */
+    int64_t at_seconds;           /* of each trial, 0: not kept */
+    int64_t at_schedule;          /* what else the scheduler keeps */
     int64_t at_repeats;
+};
+
+/* The repeats of a trial: bits of those that were told, and that failed for
+ * good, of the segment that is being trained.
+ */
+struct repeat {
+    double sum;
+    uint64_t told, failed;
+    int32_t begun;
+    int32_t rejected;
 };
 
 /* How far trials are trained, and in which order.  All but 'plan' may be NULL.
@@ -128,6 +150,24 @@ struct scheduler {
     /* A fresh trial begins; false: it does not fit.  NULL: none has a 'from'.
      */
     bool (*begun) (struct searcher *s, const struct search_op *op);
+    /* A trial that failed is being trained again. */
+    void (*revived) (struct searcher *s, long trial);
+
+    /* For searcher_extend().  Add rungs to the plan of the search as it is, up
+     * to 'length'; NULL: full trainings have a new length, and others a longer
+     * ladder.  -1: there is no room.
+     */
+    int (*lengthen) (struct plan *plan, int64_t length);
+    /* Add brackets of so many trials; NULL: those that there are grow. */
+    void (*widen) (struct plan *plan, int64_t trials);
+    /* Bytes of its own state in 's', of which there is only the header, ... */
+    int64_t (*regrow) (const struct searcher *s,
+                       const struct plan *plan,
+                       const struct searcher *old);
+    /* ... and all but that state.  NULL: it stays as it is. */
+    void (*move) (struct searcher *s, const struct searcher *old);
+    /* All is there: give trials their next segment.  The top rung was 'top'. */
+    void (*extended) (struct searcher *s, int top);
 };
 
 /* Where points come from.  All but 'point' may be NULL. */
@@ -143,6 +183,8 @@ struct sampler {
     void (*point) (const struct searcher *s, long trial, double *x);
     /* A fully trained trial has a value. */
     void (*learn) (struct searcher *s, long trial);
+    /* There are more trials to come, or fewer. */
+    void (*extended) (struct searcher *s);
 };
 
 extern const struct scheduler schedule_single, schedule_grid, schedule_full,
@@ -218,6 +260,30 @@ static inline double *searcher_seconds (const struct searcher *s, long id)
     return (double *)searcher_at (s, s->at_seconds) + id - 1;
 }
 
+/* Each trial is trained in full: nothing is compared on the way. */
+static inline bool searcher_is_full (const struct searcher *s)
+{
+    return s->divisor.p == s->divisor.q && s->rungs == 1;
+}
+
+/* Where the segment of a trial ends, ... */
+static inline int64_t searcher_goal (const struct searcher *s,
+                                     const struct trial *t)
+{
+    return t->goal ? s->earlier[t->goal - 1] : s->length[t->rung];
+}
+
+/* ... and where it begins. */
+static inline int64_t searcher_start (const struct searcher *s,
+                                      const struct trial *t)
+{
+    if (t->from)
+        return s->earlier[t->from - 1];
+    return t->rung > searcher_bracket (s, t->bracket)->first
+               ? s->length[t->rung - 1]
+               : 0;
+}
+
 /* Length of the segment that ends at a rung, of a trial that starts at 'first'
  */
 static inline int64_t
@@ -249,6 +315,15 @@ const char *search_compile (const struct request *request,
  */
 struct searcher *search_build (const struct request *request);
 
+/* Lay out what may grow: 's' says what, and of how many trials and rungs; its
+ * own state has 'room' bytes.  Sets the offsets in 's' and in the brackets.
+ */
+void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps);
+void search_lay_out_own (struct searcher *s, int64_t room);
+
+/* What is planned, if each rung promotes its share, in units of length. */
+double search_work (const struct plan *plan);
+
 /* ---- for schedulers ---- */
 
 /* A plan of 'trials' full trainings. */
@@ -256,8 +331,14 @@ void plan_flat (struct plan *plan,
                 const struct search_config *config,
                 int64_t trials);
 
-/* Give a trial that is paused its next segment. */
+/* Give a trial that is paused its next segment: to the next rung, ... */
 void searcher_promote (struct searcher *s, long trial);
+
+/* ... or to the length that full trainings have now. */
+void searcher_go_on (struct searcher *s, long trial);
+
+/* The progress after there came to be more to do. */
+void searcher_restart_progress (struct searcher *s);
 
 /* ---- events, without repeats: see searcher.h ---- */
 
@@ -273,6 +354,7 @@ int inner_tell (struct searcher *s,
 int inner_exit (struct searcher *s, long trial, bool rejected);
 int inner_report (struct searcher *s, long trial, int64_t length, double value);
 int inner_spend (struct searcher *s, long trial, double seconds);
+int inner_revive (struct searcher *s, long trial);
 
 /* ---- points ---- */
 

@@ -21,12 +21,18 @@ struct ladder {
     struct ratio divisor;
 };
 
-/* After the ladder: of each trial the rungs that it has passed, then of each
- * rung as in rung.h.
+/* After the ladder: of each trial (rejected ones, too) the rungs that it has
+ * passed, then of each rung as in rung.h.
  */
-static int64_t passed_size (int64_t trials)
+static int64_t passed_size (int64_t capacity)
 {
-    return (2 * trials + 7) / 8 * 8;
+    return (capacity + 7) / 8 * 8;
+}
+
+static int64_t ladder_size (int64_t rungs, int64_t capacity, int64_t trials)
+{
+    return (int64_t)sizeof (struct ladder) + passed_size (capacity)
+           + rungs * trials * RESULT_SIZE;
 }
 
 static int64_t ladder_room (const struct request *request,
@@ -36,8 +42,7 @@ static int64_t ladder_room (const struct request *request,
     struct plan ladder = { 0 };
 
     asha_ladder (&ladder, request->config);
-    return (int64_t)sizeof (struct ladder) + passed_size (trials)
-           + (ladder.rungs - 1) * trials * RESULT_SIZE;
+    return ladder_size (ladder.rungs - 1, 2 * trials, trials);
 }
 
 static void ladder_start (struct searcher *s, const struct request *request)
@@ -61,8 +66,8 @@ static struct results ladder_results (struct searcher *s, int rung)
 {
     struct ladder *l = searcher_at (s, s->at_schedule);
     int64_t n = searcher_bracket (s, 0)->capacity;
-    int64_t at = s->at_schedule + (int64_t)sizeof (*l) + passed_size (n)
-                 + rung * n * RESULT_SIZE;
+    int64_t at = s->at_schedule + (int64_t)sizeof (*l)
+                 + passed_size (s->capacity) + rung * n * RESULT_SIZE;
     int32_t *trial = searcher_at (s, at + n * (int64_t)sizeof (double));
 
     return (struct results){
@@ -102,12 +107,48 @@ ladder_watch (struct searcher *s, long trial, int64_t length, double value)
     return false;
 }
 
+/* The ladder up to the length that 's' has now; without room as it was. */
+static struct ladder ladder_of (const struct searcher *s,
+                                const struct searcher *old)
+{
+    struct ladder l = *(struct ladder *)searcher_at (old, old->at_schedule);
+    int n = ladder_extend (l.divisor, l.length, l.rungs + 1, s->length[0]);
+
+    if (n > 0)
+        l.rungs = n - 1;
+    return l;
+}
+
+static int64_t ladder_regrow (const struct searcher *s,
+                              const struct plan *plan,
+                              const struct searcher *old)
+{
+    return ladder_size (
+        ladder_of (s, old).rungs, s->capacity, plan->bracket[0].capacity);
+}
+
+static void ladder_move (struct searcher *s, const struct searcher *old)
+{
+    struct ladder *l = searcher_at (s, s->at_schedule);
+    const struct ladder *before = searcher_at (old, old->at_schedule);
+
+    *l = ladder_of (s, old);
+    memcpy (passed (s, 1), passed (old, 1), old->created);
+    for (int rung = 0; rung < before->rungs; rung++) {
+        struct results from = ladder_results ((struct searcher *)old, rung);
+        struct results to = ladder_results (s, rung);
+        rung_move (&to, &from);
+    }
+}
+
 const struct scheduler schedule_stop = {
     .check = asha_check,
     .plan = stop_plan,
     .room = ladder_room,
     .start = ladder_start,
     .watch = ladder_watch,
+    .regrow = ladder_regrow,
+    .move = ladder_move,
 };
 
 /* ---- the median rule ---- */
@@ -129,11 +170,11 @@ struct course {
     int64_t count, length; /* of reports; of the last one */
 };
 
-static int64_t slots_of (const struct search_config *config)
+static int64_t slots_of (int64_t trials, int64_t length)
 {
-    int64_t most = config->max_trials > MANY ? SLOTS_MANY : SLOTS_MAX;
+    int64_t most = trials > MANY ? SLOTS_MANY : SLOTS_MAX;
 
-    return config->max_length < most ? config->max_length : most;
+    return length < most ? length : most;
 }
 
 static int64_t course_size (int64_t slots)
@@ -142,13 +183,19 @@ static int64_t course_size (int64_t slots)
            + (slots * (int64_t)sizeof (float) + 7) / 8 * 8;
 }
 
+static int64_t median_size (int64_t slots, int64_t capacity)
+{
+    return (int64_t)sizeof (struct medians) + capacity * course_size (slots);
+}
+
 /* Twice the trials: rejected ones are replaced. */
 static int64_t median_room (const struct request *request,
                             const struct plan *plan)
 {
-    return (int64_t)sizeof (struct medians)
-           + 2 * plan->bracket[0].trials
-                 * course_size (slots_of (request->config));
+    int64_t trials = plan->bracket[0].trials;
+
+    return median_size (slots_of (trials, request->config->max_length),
+                        2 * trials);
 }
 
 static struct course *course_of (const struct searcher *s, long trial)
@@ -165,17 +212,24 @@ static float *averages (struct course *c)
     return (float *)(c + 1);
 }
 
+static void clear_slots (struct searcher *s, long first)
+{
+    const struct medians *m = searcher_at (s, s->at_schedule);
+
+    for (long i = first; i <= s->capacity; i++)
+        for (int64_t k = 0; k < m->slots; k++)
+            averages (course_of (s, i))[k] = NAN;
+}
+
 static void median_start (struct searcher *s, const struct request *request)
 {
     struct medians *m = searcher_at (s, s->at_schedule);
 
-    m->slots = slots_of (request->config);
+    m->slots = slots_of (request->config->max_trials, s->length[0]);
     m->min_length = request->config->min_length > 0
                         ? request->config->min_length
                         : (request->config->max_length + 19) / 20;
-    for (long i = 1; i <= s->capacity; i++)
-        for (int64_t k = 0; k < m->slots; k++)
-            averages (course_of (s, i))[k] = NAN;
+    clear_slots (s, 1);
 }
 
 static int64_t slot_at (const struct searcher *s, int64_t length)
@@ -183,6 +237,12 @@ static int64_t slot_at (const struct searcher *s, int64_t length)
     const struct medians *m = searcher_at (s, s->at_schedule);
 
     return (int64_t)((__int128)(length - 1) * m->slots / s->length[0]);
+}
+
+/* It is not being trained; one that is due has ended at an earlier length. */
+static bool has_ended (const struct searcher *s, long trial)
+{
+    return searcher_trial (s, trial)->state != TRIAL_RUNNING;
 }
 
 /* Trials that have ended, came to the slot, and have an average below 'limit',
@@ -195,8 +255,7 @@ count_below (const struct searcher *s, int64_t slot, double limit, bool equal)
 
     for (long i = 1; i <= s->created; i++) {
         float a = averages (course_of (s, i))[slot];
-        n += searcher_trial (s, i)->state == TRIAL_ENDED
-             && (a < limit || (equal && a == limit));
+        n += has_ended (s, i) && (a < limit || (equal && a == limit));
     }
     return n;
 }
@@ -215,7 +274,7 @@ worse_than_median (const struct searcher *s, int64_t slot, float best)
         return all >= ENDED_MIN && 2 * below > all;
     for (long i = 1; i <= s->created; i++) {
         float a = averages (course_of (s, i))[slot];
-        if (searcher_trial (s, i)->state != TRIAL_ENDED)
+        if (!has_ended (s, i))
             continue;
         if (a < best && a > left)
             left = a;
@@ -259,9 +318,69 @@ median_watch (struct searcher *s, long trial, int64_t length, double value)
            && worse_than_median (s, slot_at (s, length), c->best);
 }
 
+/* ---- more trials, or longer ones ---- */
+
+static int64_t median_regrow (const struct searcher *s,
+                              const struct plan *plan,
+                              const struct searcher *old)
+{
+    const struct medians *m = searcher_at (old, old->at_schedule);
+    int64_t slots = s->length[0] == old->length[0]
+                        ? m->slots
+                        : slots_of (plan->bracket[0].capacity, s->length[0]);
+
+    return median_size (slots, s->capacity);
+}
+
+/* Where a slot begins. */
+static int64_t slot_start (const struct searcher *s, int64_t slot)
+{
+    const struct medians *m = searcher_at (s, s->at_schedule);
+
+    return (int64_t)(((__int128)slot * s->length[0] + m->slots - 1) / m->slots)
+           + 1;
+}
+
+/* The last average in the part of the length that the slot stands for. */
+static float average_of (const struct searcher *s,
+                         const struct searcher *old,
+                         const float *before,
+                         int64_t slot)
+{
+    int64_t first = slot_start (s, slot), last = slot_start (s, slot + 1) - 1;
+    int64_t k;
+
+    if (first > old->length[0])
+        return NAN;
+    if (last > old->length[0])
+        last = old->length[0];
+    k = slot_at (old, last);
+    while (isnan (before[k]) && k > slot_at (old, first))
+        k--;
+    return before[k];
+}
+
+static void median_move (struct searcher *s, const struct searcher *old)
+{
+    struct medians *m = searcher_at (s, s->at_schedule);
+
+    *m = *(struct medians *)searcher_at (old, old->at_schedule);
+    if (s->length[0] != old->length[0])
+        m->slots = slots_of (searcher_bracket (s, 0)->capacity, s->length[0]);
+    for (long i = 1; i <= old->created; i++) {
+        struct course *to = course_of (s, i), *from = course_of (old, i);
+        *to = *from;
+        for (int64_t k = 0; k < m->slots; k++)
+            averages (to)[k] = average_of (s, old, averages (from), k);
+    }
+    clear_slots (s, old->created + 1);
+}
+
 const struct scheduler schedule_median = {
     .plan = stop_plan,
     .room = median_room,
     .start = median_start,
     .watch = median_watch,
+    .regrow = median_regrow,
+    .move = median_move,
 };

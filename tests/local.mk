@@ -14,7 +14,7 @@ if HAVE_CMOCKA
 searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
 	%D%/bayes.t %D%/model.t %D%/searcher.t %D%/constraint.t %D%/pareto.t %D%/cmaes.t \
 	%D%/tree.t %D%/values.t %D%/points.t %D%/halving.t %D%/stop.t \
-	%D%/population.t %D%/objectives.t %D%/events.t
+	%D%/population.t %D%/objectives.t %D%/events.t %D%/extend.t
 check_PROGRAMS += $(searcher_tests)
 TESTS += $(searcher_tests)
 sweep = %D%/sweep.h %D%/sweep.c %D%/params.h
@@ -76,6 +76,9 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_events_t_SOURCES = %D%/events.c $(sweep)
 %C%_events_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_events_t_LDADD = $(searcher_ldadd)
+%C%_extend_t_SOURCES = %D%/extend.c %D%/extend.h $(sweep)
+%C%_extend_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_extend_t_LDADD = $(searcher_ldadd)
 endif
 dist_check_SCRIPTS += %D%/pure.t
 EXTRA_PROGRAMS += %D%/bench/searcher
@@ -90,7 +93,7 @@ EXTRA_PROGRAMS += %D%/decisions
 EXTRA_PROGRAMS += %D%/bench/fidelity
 %C%_bench_fidelity_SOURCES = %D%/bench/fidelity.c
 %C%_bench_fidelity_LDADD = searcher/libsearcher.la -lm
-EXTRA_DIST += %D%/bench/curves.py
+EXTRA_DIST += %D%/bench/curves.py %D%/bench/conditional.py %D%/bench/problems.py
 CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT) \
 	%D%/bench/fidelity$(EXEEXT) %D%/decisions$(EXEEXT)
 

@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "tests/search.h"
 #include "tests/sweep.h"
 
 #define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
@@ -463,13 +465,73 @@ static void test_learns (void **state)
     assert_true (mean_best ("nsga2") < random);
 }
 
+enum { SHARED = 14, ARMS = 16, ARM = 3, WIDE = 1 + SHARED + ARMS * ARM };
+
+/* One of 16 arms with three parameters each: 63, of which 18 are active. */
+static void make_arms (struct param *p, char (*names)[8], double *arms)
+{
+    p[0] = (struct param){ .name = "arm",
+                           .type = PARAM_CATEGORICAL,
+                           .choices = ARMS };
+    for (int i = 1; i < WIDE; i++) {
+        snprintf (names[i], sizeof (names[i]), "p%d", i);
+        p[i] =
+            (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
+        if (i <= SHARED)
+            continue;
+        arms[i] = (i - 1 - SHARED) / ARM;
+        p[i].when = "arm";
+        p[i].when_values = arms + i;
+        p[i].when_count = 1;
+    }
+}
+
+static double bowl (const double *x)
+{
+    double y = x[0] * 0.01;
+
+    for (int i = 1; i < WIDE; i++)
+        y += isnan (x[i]) ? 0 : (x[i] - 0.3) * (x[i] - 0.3);
+    return y;
+}
+
+static double bowl_best (const char *name, const struct param *p)
+{
+    double x[WIDE], sum = 0;
+
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct searcher *s = search_create (name, seed, 80, p, WIDE);
+        double best = INFINITY;
+        for (int i = 0; i < 80; i++) {
+            long t = search_begin (s, x);
+            best = fmin (best, bowl (x));
+            assert_int_equal (searcher_tell (s, t, 1, bowl (x)), 0);
+        }
+        sum += best;
+        searcher_destroy (s);
+    }
+    return sum;
+}
+
+/* Many parameters, but few at once: auto has its Gaussian process, too. */
+static void test_many_arms (void **state)
+{
+    struct param p[WIDE];
+    char names[WIDE][8];
+    double arms[WIDE];
+
+    (void)state;
+    make_arms (p, names, arms);
+    assert_true (bowl_best ("auto", p) < 0.7 * bowl_best ("tpe", p));
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_active), cmocka_unit_test (test_single),
         cmocka_unit_test (test_grid),   cmocka_unit_test (test_grid_order),
         cmocka_unit_test (test_bad),    cmocka_unit_test (test_points),
-        cmocka_unit_test (test_learns),
+        cmocka_unit_test (test_learns), cmocka_unit_test (test_many_arms),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
