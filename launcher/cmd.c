@@ -23,6 +23,8 @@ const struct cmd cmd_table[] = {
     { "logs",   "[EXPERIMENT] TRIAL",   "print a trial's output",                            CMD_LOGS,   1, 2,  cmd_logs },
     { "stop",   "[EXPERIMENT]",         "stop: trials save a checkpoint and end",            CMD_STOP,   0, 1,  cmd_stop },
     { "resume", "[EXPERIMENT]",         "start workers for an experiment that has work left", CMD_RESUME, 0, 1, cmd_resume },
+    { "gc",     "[EXPERIMENT]",         "remove checkpoints that checkpoint_policy does not keep", CMD_GC, 0, 1, cmd_gc },
+    { "export", "[EXPERIMENT]",         "write a table of all trials",                       CMD_EXPORT, 0, 1,  cmd_export },
     { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
     { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
     { "worker", "DIR",                  "",                                                  CMD_WORKER, 1, 1,  cmd_worker },
@@ -33,6 +35,9 @@ const struct opt opt_table[] = {
     { "dir",     "DIR", "DL_DIR", "folder that holds the experiments (default: .)",      OPT_STRING, AT (dir),     CMD_SWEEPS },
     { "local",   NULL,  NULL,     "work in processes on this machine instead of Slurm",  OPT_FLAG,   AT (local),   CMD_RUN | CMD_RESUME },
     { "dry-run", NULL,  NULL,     "check FILE and say what would run",                   OPT_FLAG,   AT (dry_run), CMD_RUN },
+    { "dry-run", NULL,  NULL,     "say what would be removed",                           OPT_FLAG,   AT (dry_run), CMD_GC },
+    { "format",  "FORMAT", NULL,  "csv (the default), json or h5",                       OPT_STRING, AT (format),  CMD_EXPORT },
+    { "output",  "FILE", NULL,    "write FILE instead of standard output",               OPT_STRING, AT (output),  CMD_EXPORT },
     { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_RUN | CMD_RESUME },
     { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_RUN | CMD_RESUME },
     { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_INT,    AT (trials),  CMD_SHOW },
@@ -55,6 +60,7 @@ const struct exit_row exit_table[] = {
     { EXIT_SLURM,      "Slurm did not take the job" },
     { EXIT_IO,         "reading or writing failed (disk full, quota, permission)" },
     { EXIT_NO_WORKERS, "no worker is left and the experiment is not finished; dl resume goes on" },
+    { EXIT_BUSY,       "workers are at work on the experiment" },
     { EXIT_PARKED,     "a worker was told to go while there is work left" },
     { EXIT_EXCLUDED,   "the same, and its machine is excluded from the experiment" },
     { -1, NULL },
@@ -296,4 +302,6 @@ void settings_free (struct settings *st)
     free (st->dir);
     free (st->slot);
     free (st->searcher);
+    free (st->format);
+    free (st->output);
 }

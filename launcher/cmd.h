@@ -20,6 +20,7 @@ enum dl_exit {
     EXIT_SLURM = 6,
     EXIT_IO = 7,
     EXIT_NO_WORKERS = 8,
+    EXIT_BUSY = 9,      /* workers are at work */
     EXIT_PARKED = 75,   /* EX_TEMPFAIL: a worker with work left */
     EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
 };
@@ -35,6 +36,8 @@ struct settings {
     char *dir;
     char *slot;
     char *searcher;
+    char *format;
+    char *output;
     bool local;
     bool dry_run;
     bool detach;
@@ -59,7 +62,10 @@ enum cmd_bit {
     CMD_WORKER = 1 << 7,
     CMD_SEARCH = 1 << 8,
     CMD_PREVIEW = 1 << 9,
-    CMD_SWEEPS = CMD_RUN | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP | CMD_RESUME,
+    CMD_GC = 1 << 10,
+    CMD_EXPORT = 1 << 11,
+    CMD_SWEEPS = CMD_RUN | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP | CMD_RESUME
+                 | CMD_GC | CMD_EXPORT,
 };
 
 enum opt_type { OPT_STRING, OPT_INT, OPT_REAL, OPT_FLAG };
@@ -188,6 +194,8 @@ int cmd_show (const struct settings *st);
 int cmd_logs (const struct settings *st);
 int cmd_stop (const struct settings *st);
 int cmd_resume (const struct settings *st);
+int cmd_gc (const struct settings *st);
+int cmd_export (const struct settings *st);
 int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
 int cmd_search_server (const struct settings *st);

@@ -61,7 +61,10 @@ static struct event end_event (const struct worker *w)
 static int
 put_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
-    return worker_put (w, &event, 1, err) < 0 ? -1 : 1;
+    int rv = worker_put (w, &event, 1, err);
+
+    w->closes |= rv == 0 && event.op == EVENT_END;
+    return rv < 0 ? -1 : 1;
 }
 
 /* ---- what the searcher says ---- */

@@ -304,9 +304,9 @@ static void unknown_key (const struct experiment *e,
                          const char *path,
                          struct problems *p)
 {
-    const char *groups[] = { "searcher",        "resources", "metrics",
-                             "reproducibility", "worker",    "hyperparameters",
-                             "environment",     NULL };
+    const char *groups[] = { "searcher",        "resources",         "metrics",
+                             "reproducibility", "checkpoint_policy", "worker",
+                             "hyperparameters", "environment",       NULL };
     const char *meant = suggestion (path, config_setting_name (s));
 
     if (!meant && !strchr (path, '.'))

@@ -30,6 +30,13 @@ struct bools {
     bool value[OBJECTIVES_MAX];
 };
 
+/* How many checkpoints stay (launcher/gc.h). */
+struct gc_policy {
+    int64_t experiment_best;
+    int64_t trial_best;
+    int64_t trial_latest;
+};
+
 struct experiment {
     char *file; /* as given, for messages */
     char *dir;  /* folder in which the command runs */
@@ -66,6 +73,7 @@ struct experiment {
 
     int64_t seed;
     int64_t max_restarts;
+    struct gc_policy policy;
     int64_t workers;
     int64_t slots; /* GPUs of a trial */
     int64_t cpus;  /* cores of a trial */

@@ -46,6 +46,10 @@ const struct key experiment_keys[] = {
 
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
 
+    { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints that stay: those with the best metric of all" },
+    { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },
+    { "checkpoint_policy.save_trial_latest",    KEY_INT, AT (policy.trial_latest),    0, 1e6, "1", "checkpoints of each trial that stay: the latest" },
+
     { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
 
     { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between a worker's signs of life" },

@@ -5,6 +5,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/check.c \
 	%D%/cmd.c \
 	%D%/cmd.h \
+	%D%/collect.c \
+	%D%/columns.c \
+	%D%/columns.h \
 	%D%/create.c \
 	%D%/custom.c \
 	%D%/decide.c \
@@ -13,11 +16,14 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/event.h \
 	%D%/experiment.c \
 	%D%/experiment.h \
+	%D%/export.c \
 	%D%/fields.c \
 	%D%/fields.h \
 	%D%/find.c \
 	%D%/follow.c \
 	%D%/front.c \
+	%D%/gc.c \
+	%D%/gc.h \
 	%D%/header.c \
 	%D%/header.h \
 	%D%/hosts.c \
@@ -35,6 +41,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/peer.c \
 	%D%/peer.h \
 	%D%/points.c \
+	%D%/policy.c \
 	%D%/preview.c \
 	%D%/private.h \
 	%D%/problem.c \
@@ -44,6 +51,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/replay.h \
 	%D%/reserve.c \
 	%D%/reserve.h \
+	%D%/results.c \
+	%D%/results.h \
+	%D%/rows.c \
+	%D%/rows.h \
 	%D%/run.c \
 	%D%/search.c \
 	%D%/segment.c \
@@ -67,7 +78,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker.c \
 	%D%/worker.h
 %C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \
-	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS)
+	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la \
 	runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -lm

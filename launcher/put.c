@@ -90,6 +90,25 @@ int put_plain (const char *path,
                : errorf (err, "%s: cannot write: %s", path, strerror (errno));
 }
 
+int put_replace (const char *path,
+                 const char *buf,
+                 size_t len,
+                 struct slurmdl_error *err)
+{
+    char tmp[PATH_MAX];
+    int e;
+
+    link_tmp_name (tmp, sizeof (tmp), path);
+    if (write_synced (tmp, buf, len) == 0) {
+        if (link_replace (tmp, path) == 0)
+            return 0;
+        e = errno;
+        unlink (tmp);
+        errno = e;
+    }
+    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
 int put_folder (const char *path, struct slurmdl_error *err)
 {
     if (mkdir (path, 0777) < 0 && errno != EEXIST)

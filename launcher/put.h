@@ -27,6 +27,14 @@ int put_plain (const char *path,
                size_t len,
                struct slurmdl_error *err);
 
+/* Put them under 'path' in place of what has the name, which nobody sees in
+ * part: the old file or the new one is there.
+ */
+int put_replace (const char *path,
+                 const char *buf,
+                 size_t len,
+                 struct slurmdl_error *err);
+
 /* Create a folder; one that exists is fine.  Returns 0, or -1 with errno. */
 int put_folder (const char *path, struct slurmdl_error *err);
 

@@ -243,6 +243,7 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     t->length = e->length;
     t->seconds += seconds_of (e);
     t->end_time = e->time;
+    s->nresults++;
     host_succeeds (s, e->host);
     if (keep_values (s, t, e, err) < 0 || add_milestone (t, t->over, err) < 0
         || end_segment (s, t, TRIAL_PAUSED, err) < 0)
@@ -388,14 +389,15 @@ static int (*const apply[EVENT_OPS]) (struct sweep *s,
 int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
 {
     struct sweep *s = sweep;
+    int rv;
 
     if (!s->searcher && e->op != EVENT_CREATE)
         return replay_bad (err, "the first entry is not \"create\"");
     s->changed = e->time;
     if (!sweep_allows (s->state, e->op))
         return 0;
-    if (apply[e->op](s, e, err) < 0)
-        return -1;
+    if ((rv = apply[e->op](s, e, err)) != 0)
+        return rv < 0 ? -1 : 0;
     s->state = sweep_next_state (s->state, e->op);
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
         s->state = SWEEP_FAILED;

@@ -24,15 +24,13 @@ long trial_number (const struct sweep *s, const struct trial *t);
 void host_succeeds (struct sweep *s, const char *name);
 void host_fails (struct sweep *s, const char *name, long trial);
 
-typedef int (*replay_f) (struct sweep *s,
-                         const struct event *e,
-                         struct slurmdl_error *err);
-
 int apply_exclude (struct sweep *s,
                    const struct event *e,
                    struct slurmdl_error *err);
 
 /* ---- what somebody wishes (wishes.c) ---- */
+
+/* Each returns 1 if it makes no sense, and changes nothing then. */
 
 int apply_continue (struct sweep *s,
                     const struct event *e,

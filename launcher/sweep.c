@@ -175,7 +175,7 @@ const json_t *trial_hparams (const struct sweep *s, const struct trial *t)
 {
     struct trial *keep = &s->trials[t - s->trials];
 
-    if (!keep->hparams)
+    if (!keep->hparams && keep->x)
         keep->hparams = hparams_json (s->exp, keep->x);
     return keep->hparams;
 }

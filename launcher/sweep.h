@@ -89,6 +89,7 @@ struct sweep {
     long best;      /* number of the best trial, 0: none */
     long *history;  /* in the order of the log: N: trial N has begun, ... */
     long nhistory;  /* ... -N: a segment of it has ended for good */
+    long nresults;  /* that were accepted */
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
     bool archived;

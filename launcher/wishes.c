@@ -15,8 +15,7 @@ int apply_continue (struct sweep *s,
 
     if (searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0)
         < 0)
-        return errno == ENOMEM ? errorf (err, "out of memory")
-                               : replay_bad (err, "an impossible \"continue\"");
+        return errno == ENOMEM ? errorf (err, "out of memory") : 1;
     if (e->max_trials)
         c->max_trials = (long)e->max_trials;
     if (e->max_length)
@@ -36,7 +35,7 @@ int apply_retry (struct sweep *s,
     if (!t || t->state != TRIAL_FAILED)
         return 0;
     if (searcher_revive (s->searcher, (long)e->trial) < 0)
-        return replay_bad (err, "a retry that the searcher does not know of");
+        return 1;
     t->state = TRIAL_OPEN;
     t->fails = t->losts = 0;
     t->spent = 0;

@@ -3,6 +3,7 @@
 #include "launcher/worker.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "launcher/gc.h"
 #include "launcher/peer.h"
 #include "launcher/reserve.h"
+#include "launcher/results.h"
 #include "runtime/error.h"
 
 /* A trial whose workers die this often at one segment without a word (the
@@ -22,6 +25,9 @@ enum { LOST_MAX = 20 };
 
 /* So many failures in a row make a machine suspicious. */
 enum { SUSPICIOUS = 3 };
+
+/* results.h5 is written anew after so many results, and while they are few. */
+enum { RESULTS_EVERY = 256 };
 
 static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
 
@@ -229,6 +235,26 @@ static int put_end (struct worker *w,
     return worker_put (w, events, n, err);
 }
 
+/* The file is a copy: that it cannot be written is no reason to stop. */
+static void write_results (const struct worker *w)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/results.h5", w->sweep->dir);
+    results_write (w->sweep, path, NULL);
+}
+
+/* Often while it is cheap: whoever puts the result decides, so that nobody
+ * writes it twice.
+ */
+static void keep_results (const struct worker *w)
+{
+    long n = w->sweep->nresults;
+
+    if (n % RESULTS_EVERY == 0 || (n & (n - 1)) == 0)
+        write_results (w);
+}
+
 /* Put what the attempt gave; nothing if it was fenced meanwhile. */
 static int put_report (struct worker *w,
                        long trial,
@@ -245,6 +271,8 @@ static int put_report (struct worker *w,
                                           : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
+    if (rv == 0 && r->outcome == OUTCOME_RESULT)
+        keep_results (w);
     return rv < 0 ? -1 : 0;
 }
 
@@ -432,6 +460,18 @@ static void look_around_here (struct worker *w)
     gethostname (w->host, sizeof (w->host) - 1);
 }
 
+/* Nothing is trained any more: keep what the policy keeps. */
+static void close_sweep (const struct worker *w)
+{
+    struct slurmdl_error err = { "" };
+    struct gc_report report;
+
+    write_results (w);
+    if (gc_run (w->sweep, false, &report, &err) < 0)
+        fprintf (stderr, "dl: %s\n", err.text);
+    gc_report_free (&report);
+}
+
 enum worker_end worker_run (struct sweep *sweep,
                             const struct worker_place *place,
                             struct slurmdl_error *err)
@@ -456,6 +496,8 @@ enum worker_end worker_run (struct sweep *sweep,
         w.end = w.beat + place->seconds;
     if ((w.peer = peer_create (sweep->dir, w.slot, err)) && pull (&w, err) == 0)
         end = how_it_ended (&w);
+    if (w.closes)
+        close_sweep (&w);
     e = errno;
     custom_close (&w);
     peer_destroy (w.peer);

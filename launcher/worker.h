@@ -75,6 +75,7 @@ struct worker {
     bool fresh;       /* as in struct worker_place */
     bool out_of_time; /* what is open needs longer than there is */
     bool waits;       /* for the disk; said so */
+    bool closes;      /* it has put the end: what remains to do is its */
 };
 
 /* Read a pending signal: 0 if there is none.  A stop is noted in w->stop. */

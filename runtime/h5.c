@@ -54,6 +54,11 @@ int h5_write_int (hid_t object, const char *name, long long value)
     return write_attribute (object, name, H5T_NATIVE_LLONG, &value);
 }
 
+int h5_write_real (hid_t object, const char *name, double value)
+{
+    return write_attribute (object, name, H5T_NATIVE_DOUBLE, &value);
+}
+
 int h5_write_text (hid_t object, const char *name, const char *text)
 {
     hid_t type = H5Tcopy (H5T_C_S1);

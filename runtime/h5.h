@@ -26,6 +26,7 @@ hid_t h5_access (void);
 hid_t h5_contiguous (void);
 
 int h5_write_int (hid_t object, const char *name, long long value);
+int h5_write_real (hid_t object, const char *name, double value);
 int h5_write_text (hid_t object, const char *name, const char *text);
 
 #endif

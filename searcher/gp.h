@@ -19,11 +19,19 @@ struct gp;
 struct gp *gp_create (int64_t max, int64_t d, const bool *category);
 void gp_destroy (struct gp *gp);
 
+/* Let gp_fit() warp nothing, which takes less time. */
+void gp_keep_straight (struct gp *gp);
+
 /* Take n points (z[i * d ...]) and their values y, of mean 0 and variance 1,
  * of which value i has the variance extra[i] (NULL: 0) beyond the noise, and
  * fit the length scales and the noise: the most probable ones under a prior
  * that holds for any d (C. Hvarfner and others, arXiv 2402.02229).  Of many
  * points a part is fitted first.
+ *
+ * Numbers are warped, each dimension by its own curve (kumaraswamy.h; J. Snoek
+ * and others, arXiv 1402.0929), where that is clearly more probable: functions
+ * change more in one part of a range than in another.  The points are those
+ * before the warp, everywhere here.
  *
  * Returns 0, or -1 if the points are degenerate.
  */
@@ -41,6 +49,16 @@ void gp_predict (const struct gp *gp,
                  const double *z,
                  double *mean,
                  double *variance);
+
+/* Did it warp any dimension? */
+bool gp_warped (const struct gp *gp);
+
+/* Minus the logarithm, but for a constant, of how probable parameters are given
+ * what it was fitted to last, and the gradient: d logarithms of length scales,
+ * that of the noise's variance, d logarithms of the curves' a, and d of b.  It
+ * must be fitted anew before it predicts.
+ */
+double gp_posterior (struct gp *gp, const double *theta, double *gradient);
 
 /* Variance of the noise that it found. */
 double gp_noise (const struct gp *gp);

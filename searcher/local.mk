@@ -32,6 +32,10 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/tpe.c \
 	%D%/gp.h \
 	%D%/gp.c \
+	%D%/process.h \
+	%D%/posterior.c \
+	%D%/kumaraswamy.h \
+	%D%/kumaraswamy.c \
 	%D%/bfgs.h \
 	%D%/bfgs.c \
 	%D%/vector.h \

@@ -177,8 +177,11 @@ static int fit_cost (struct study *t)
     t->cost_deviation = sqrt (variance (y, n, &mean));
     for (int64_t i = 0; i < n; i++)
         y[i] = (y[i] - mean) / (t->cost_deviation + 1e-12);
-    if (n >= 3 && (t->cost = gp_create (POINTS_MAX, d, t->category))
-        && gp_fit (t->cost, n, z, y, NULL) < 0) {
+    if (z && n >= 3)
+        t->cost = gp_create (POINTS_MAX, d, t->category);
+    if (t->cost)
+        gp_keep_straight (t->cost);
+    if (t->cost && gp_fit (t->cost, n, z, y, NULL) < 0) {
         gp_destroy (t->cost);
         t->cost = NULL;
     }

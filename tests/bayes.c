@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "searcher/gp.h"
+#include "searcher/kumaraswamy.h"
 #include "searcher/searcher.h"
 #include "tests/params.h"
 #include "tests/search.h"
@@ -149,6 +150,156 @@ static void degenerate_data (void **state)
     gp_destroy (gp);
 }
 
+/* ---- warps ---- */
+
+/* The curve is what it says, and so are its derivatives. */
+static void curves (void **state)
+{
+    static const double shape[][2] = { { 1, 1 }, { 0.2, 5 }, { 7, 0.15 } };
+    double u[101], w[101], by_a[101], by_b[101], above[101], below[101];
+    const double h = 1e-5;
+
+    (void)state;
+    for (int i = 0; i <= 100; i++)
+        u[i] = i / 100.0;
+    for (int k = 0; k < 3; k++) {
+        double a = shape[k][0], b = shape[k][1];
+        kumaraswamy (u, a, b, 101, w, by_a, by_b);
+        for (int i = 1; i < 100; i++) {
+            double want = 1 - pow (1 - pow (u[i], a), b);
+            assert_true (fabs (w[i] - want) < 1e-13);
+            assert_true (w[i] > w[i - 1]);
+        }
+        assert_true (w[0] >= 0 && w[0] < 0.01 && w[100] > 0.99 && w[100] <= 1);
+        kumaraswamy (u, a * exp (h), b, 101, above, NULL, NULL);
+        kumaraswamy (u, a * exp (-h), b, 101, below, NULL, NULL);
+        for (int i = 1; i < 100; i++)
+            assert_true (fabs ((above[i] - below[i]) / (2 * h) - by_a[i])
+                         < 1e-7);
+        kumaraswamy (u, a, b * exp (h), 101, above, NULL, NULL);
+        kumaraswamy (u, a, b * exp (-h), 101, below, NULL, NULL);
+        for (int i = 1; i < 100; i++)
+            assert_true (fabs ((above[i] - below[i]) / (2 * h) - by_b[i])
+                         < 1e-7);
+    }
+    u[0] = -1;
+    kumaraswamy (u, 2, 3, 1, w, by_a, by_b);
+    assert_true (w[0] == -1 && by_a[0] == 0 && by_b[0] == 0);
+}
+
+/* Of the posterior by all parameters, by finite differences; one point lacks a
+ * dimension, and a category has no warp.
+ */
+static void gradient_is_exact (void **state)
+{
+    enum { PARAMETERS = 3 * D + 1 };
+    double z[N * D], y[N], theta[PARAMETERS], g[PARAMETERS], none[PARAMETERS];
+    struct gp *gp = gp_create (N, D, category);
+    uint64_t random = 11;
+    const double h = 1e-5;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        random_point (&random, z + i * D);
+        y[i] = smooth (z + i * D) + 0.3 * uniform (&random) - 0.5;
+    }
+    z[1] = -1;
+    assert_int_equal (gp_fit (gp, N, z, y, NULL), 0);
+    for (int try = 0; try < 5; try++) {
+        for (int k = 0; k < PARAMETERS; k++)
+            theta[k] = k == D ? -4 : uniform (&random) - 0.5;
+        gp_posterior (gp, theta, g);
+        for (int k = 0; k < PARAMETERS; k++) {
+            double at = theta[k], above, below;
+            theta[k] = at + h;
+            above = gp_posterior (gp, theta, none);
+            theta[k] = at - h;
+            below = gp_posterior (gp, theta, none);
+            theta[k] = at;
+            assert_true (fabs ((above - below) / (2 * h) - g[k])
+                         < 1e-5 * (1 + fabs (g[k])));
+        }
+    }
+    gp_destroy (gp);
+}
+
+/* Fast near 0 of one coordinate and slow elsewhere; even all over. */
+static double uneven (const double *z)
+{
+    return sin (9 * cbrt (z[0])) + z[1] * z[1];
+}
+
+static double even (const double *z)
+{
+    return sin (5 * z[0]) + cos (4 * z[1]);
+}
+
+/* Mean squared error at other points, of a process that has learnt n. */
+static double held_out (double f (const double *z),
+                        int n,
+                        uint64_t seed,
+                        bool straight,
+                        bool *warped)
+{
+    static const bool numbers[2] = { false, false };
+    struct gp *gp = gp_create (n, 2, numbers);
+    double z[200], y[100], m, v, sum = 0;
+
+    if (straight)
+        gp_keep_straight (gp);
+    for (int i = 0; i < n; i++) {
+        z[2 * i] = uniform (&seed);
+        z[2 * i + 1] = uniform (&seed);
+        y[i] = f (z + 2 * i);
+    }
+    assert_int_equal (gp_fit (gp, n, z, y, NULL), 0);
+    for (int i = 0; i < 300; i++) {
+        z[0] = uniform (&seed);
+        z[1] = uniform (&seed);
+        gp_predict (gp, z, &m, &v);
+        sum += (m - f (z)) * (m - f (z)) / 300;
+    }
+    *warped = gp_warped (gp);
+    gp_destroy (gp);
+    return sum;
+}
+
+/* With all points fitted at once, and with a part first. */
+static void warps_where_it_helps (void **state)
+{
+    (void)state;
+    for (int n = 50; n <= 100; n += 50) {
+        double log_ratio = 0;
+        int count = 0;
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            bool on, off;
+            double with = held_out (uneven, n, seed, false, &on);
+            double without = held_out (uneven, n, seed, true, &off);
+            assert_false (off);
+            count += on;
+            log_ratio += log (with / without) / 10;
+        }
+        assert_in_range (count, 8, 10);
+        assert_true (log_ratio < log (0.5));
+    }
+}
+
+static void is_straight_elsewhere (void **state)
+{
+    (void)state;
+    for (int n = 50; n <= 100; n += 50) {
+        int count = 0;
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            bool on, off;
+            double with = held_out (even, n, seed, false, &on);
+            double without = held_out (even, n, seed, true, &off);
+            assert_true (on || with == without);
+            count += on;
+        }
+        assert_in_range (count, 0, 1);
+    }
+}
+
 /* ---- the search ---- */
 
 static const struct param bowl_space[] = {
@@ -244,6 +395,10 @@ int main (void)
         cmocka_unit_test (best_is_the_smallest_mean),
         cmocka_unit_test (beliefs_do_not_mislead),
         cmocka_unit_test (degenerate_data),
+        cmocka_unit_test (curves),
+        cmocka_unit_test (gradient_is_exact),
+        cmocka_unit_test (warps_where_it_helps),
+        cmocka_unit_test (is_straight_elsewhere),
         cmocka_unit_test (search_learns),
         cmocka_unit_test (mirrors_and_copies),
         cmocka_unit_test (points_are_not_repeated),

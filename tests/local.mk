@@ -137,9 +137,15 @@ dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/spank.t
 # launcher/
 EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py
 dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
-	%D%/outcomes.t %D%/custom.t
+	%D%/outcomes.t %D%/custom.t %D%/export.t
+EXTRA_DIST += %D%/results.py
+EXTRA_PROGRAMS += %D%/bench/results
+%C%_bench_results_SOURCES = %D%/bench/results.c %D%/made.h
+%C%_bench_results_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+%C%_bench_results_LDADD = launcher/liblauncher.la
+CLEANFILES += %D%/bench/results$(EXEEXT)
 if HAVE_CMOCKA
-launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t
+launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t
 check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -156,6 +162,12 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_replay_t_SOURCES = %D%/replay.c %D%/folder.h
 %C%_replay_t_CFLAGS = $(launcher_cflags)
 %C%_replay_t_LDADD = $(launcher_ldadd)
+%C%_gc_t_SOURCES = %D%/gc.c %D%/folder.h %D%/made.h
+%C%_gc_t_CFLAGS = $(launcher_cflags)
+%C%_gc_t_LDADD = $(launcher_ldadd)
+%C%_results_t_SOURCES = %D%/results.c %D%/folder.h %D%/made.h
+%C%_results_t_CFLAGS = $(launcher_cflags) $(HDF5_CFLAGS) -DH5_USE_110_API
+%C%_results_t_LDADD = $(launcher_ldadd) $(HDF5_LIBS)
 endif
 
 # contrib/

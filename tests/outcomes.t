@@ -133,7 +133,7 @@ conf hours 'name = "random"; max_trials = 500; max_hours = 0.0005;' '"sleep 0.7;
 timeout 60 dl run --local hours.conf >out 2>&1
 is $? 0 "max_hours ends the experiment"
 is "$(count hours-0001 expire) $(count hours-0001 end)" "1 1" "one expire, one end"
-is "$(count hours-0001 begin)" "$(count hours-0001 result)" "what ran got its result"
+is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "what ran got its result"
 is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expire", "begin")][-1]')" expire \
     "nothing begins after it"
 like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"

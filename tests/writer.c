@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program to be killed: logs metrics or saves checkpoints for ever.
+/* A program to be killed: logs metrics or saves checkpoints for ever; and a
+ * trainer, which does both to its end.
  *
  *     writer metrics DIR    prints the number of rows that are acknowledged
  *     writer save DIR       prints the step that is acknowledged
+ *     writer train          a trial: loss and a checkpoint at each step
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,11 +59,34 @@ static int save_for_ever (const char *dir)
     }
 }
 
+static int train (void)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = slurmdl_open (NULL, &err);
+    double lr = run ? slurmdl_float (run, "lr", 1) : 1;
+    int64_t step = 0;
+    uint64_t n = 1;
+
+    if (!run || slurmdl_protect (run, "lr", SLURMDL_F64, 1, &n, &lr) < 0
+        || slurmdl_restore (run, &step, &err) < 0)
+        return 1;
+    while (step < slurmdl_length (run)) {
+        step++;
+        if (slurmdl_log (run, "loss", step, lr + (double)step) < 0
+            || slurmdl_log (run, "lr", step, lr) < 0
+            || slurmdl_save (run, step, &err) < 0)
+            return 3;
+    }
+    return slurmdl_close (run) < 0;
+}
+
 int main (int argc, char **argv)
 {
     if (argc == 3 && !strcmp (argv[1], "metrics"))
         return log_for_ever (argv[2]);
     if (argc == 3 && !strcmp (argv[1], "save"))
         return save_for_ever (argv[2]);
+    if (argc == 2 && !strcmp (argv[1], "train"))
+        return train ();
     return 64;
 }

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read results.h5 as users do.
+
+    results.py check FILE CSV JSON   the three formats say the same
+    results.py watch FILE N LEAST    open it N times while it is rewritten, and
+                                     see so many states of it at least
+"""
+import csv
+import json
+import math
+import sys
+import time
+
+import h5py
+
+try:
+    import pandas as pd
+except ImportError:
+    pd = None
+
+
+def column(group, name):
+    values = group[name][:]
+    return [v.decode() for v in values] if values.dtype.kind == "S" else values.tolist()
+
+
+def same(a, b):
+    """A value of the file, and the same in CSV or JSON."""
+    if isinstance(a, str):
+        return a == (b or "")
+    if isinstance(a, float) and math.isnan(a):
+        return b in (None, "")
+    return a == float(b)
+
+
+def check_tables(f, rows, objects):
+    groups = {"": f["trials"], "hp.": f["hyperparameters"]}
+    names = [p + n for p, g in groups.items() for n in g]
+    assert sorted(names) == sorted(rows[0]), (names, list(rows[0]))
+    for prefix, group in groups.items():
+        for name in group:
+            values = column(group, name)
+            assert len(values) == len(rows) == len(objects) > 0
+            for v, row, o in zip(values, rows, objects):
+                other = o["hyperparameters"][name] if prefix else o[name]
+                assert same(v, row[prefix + name]), (name, v, row)
+                assert same(v, other), (name, v, o)
+
+
+def check_metrics(f):
+    rows = f["metrics"][:]
+    names = f["names"][:].astype(str)
+    loss = rows[names[rows["name"]] == "loss"]
+    lr = dict(zip(f["trials/trial"][:], f["hyperparameters/lr"][:]))
+    assert len(loss) == sum(f["trials/length"][:]) > 0
+    for row in loss:
+        assert row["value"] == lr[row["trial"]] + row["step"]
+    best = f["trials/best"][:]
+    for n, b in zip(f["trials/trial"][:], best):
+        assert b == min(loss["value"][loss["trial"] == n])
+
+
+def check_pandas(path):
+    f = h5py.File(path, "r")
+    trials = pd.DataFrame({k: f["trials"][k][:] for k in f["trials"]})
+    metrics = pd.DataFrame(f["metrics"][:])
+    assert len(trials) == len(f["trials/trial"])
+    assert trials.set_index("trial")["best"].min() == metrics[
+        f["names"][:].astype(str)[metrics["name"]] == "loss"]["value"].min()
+    f.close()
+
+
+def check(path, csv_path, json_path):
+    with open(csv_path, newline="") as f:
+        rows = list(csv.DictReader(f))
+    with open(json_path) as f:
+        objects = json.load(f)
+    with h5py.File(path, "r") as f:
+        assert f.attrs["slurmdl_version"] == 1 and f.attrs["entries"] > 0
+        check_tables(f, rows, objects)
+        check_metrics(f)
+    if pd:
+        check_pandas(path)
+    print("pandas", pd.__version__ if pd else "absent")
+
+
+def look(path):
+    """Number of log entries and of trials in a file that is whole."""
+    with h5py.File(path, "r") as f:
+        n = len(f["covered"])
+        for group in ("trials", "hyperparameters"):
+            for name in f[group]:
+                assert len(f[group][name][:]) == n
+        names = f["names"][:]
+        rows = f["metrics"][:]
+        assert all(r["name"] < len(names) and 1 <= r["trial"] <= n for r in rows)
+        assert f["trials/trial"][:].tolist() == list(range(1, n + 1))
+        return int(f.attrs["entries"]), n
+
+
+def watch(path, times, least):
+    seen = []
+    for _ in range(times):
+        seen.append(look(path))
+        time.sleep(0.02)
+    assert seen == sorted(seen), "it went back"
+    print(times, "opens,", len(set(seen)), "states")
+    assert len(set(seen)) >= least, "it did not grow"
+
+
+if sys.argv[1] == "check":
+    check(*sys.argv[2:5])
+else:
+    watch(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
