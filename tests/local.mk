@@ -143,7 +143,11 @@ EXTRA_PROGRAMS += %D%/bench/results
 %C%_bench_results_SOURCES = %D%/bench/results.c %D%/made.h
 %C%_bench_results_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 %C%_bench_results_LDADD = launcher/liblauncher.la
-CLEANFILES += %D%/bench/results$(EXEEXT)
+EXTRA_PROGRAMS += %D%/bench/attach
+%C%_bench_attach_SOURCES = %D%/bench/attach.c
+%C%_bench_attach_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+%C%_bench_attach_LDADD = launcher/liblauncher.la
+CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT)
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t
 check_PROGRAMS += $(launcher_tests)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a worker needs to attach to an experiment: to open it and make its
+ * first decision.
+ *
+ *     attach EXPERIMENT.conf FOLDER N    make one with N finished trials, and
+ *                                        attach to it five times
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/sweep.h"
+
+static double now (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static struct sweep *open_sweep (const char *dir)
+{
+    struct slurmdl_error err = { "" };
+    struct problems p;
+    struct sweep *s;
+
+    problems_open (&p);
+    s = sweep_open (dir, &p, &err);
+    problems_close (&p);
+    if (!s)
+        fprintf (stderr, "%s%s\n", p.text, err.text);
+    free (p.text);
+    return s;
+}
+
+static int create (const char *conf, const char *root, char *dir, size_t size)
+{
+    struct slurmdl_error err = { "" };
+    struct experiment *e;
+    struct problems p;
+    int rv = -1;
+
+    problems_open (&p);
+    e = experiment_read (conf, &p);
+    problems_close (&p);
+    if (e)
+        rv = sweep_new (e, root, dir, size, &err);
+    if (rv < 0)
+        fprintf (stderr, "%s%s\n", p.text, err.text);
+    experiment_destroy (e);
+    free (p.text);
+    return rv;
+}
+
+/* As a worker does: a result and what begins next, in one entry. */
+static int fill (struct sweep *s, long n)
+{
+    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    struct event events[2];
+    struct search_op op;
+    int rv = 0;
+
+    for (long i = 0; i <= n && rv == 0; i++) {
+        size_t k = 0;
+        if (i > 0)
+            events[k++] = (struct event){ .op = EVENT_RESULT,
+                                          .by = "1_1",
+                                          .trial = i,
+                                          .attempt = 1,
+                                          .length = 1,
+                                          .seconds = 1,
+                                          .host = "node1",
+                                          .metric = drand48 () };
+        if (i < n) {
+            op = (struct search_op){ .trial = i + 1, .fresh = true };
+            op.length = 1;
+            for (size_t d = 0; d < s->exp->nparams; d++)
+                x[d] = drand48 ();
+            events[k++] = (struct event){ .op = EVENT_BEGIN,
+                                          .by = "1_1",
+                                          .trial = op.trial,
+                                          .length = 1,
+                                          .owner = "0123",
+                                          .x = x,
+                                          .nx = s->exp->nparams,
+                                          .hparams = hparams_json (s->exp, x) };
+        }
+        rv = sweep_put (s, events, k, NULL);
+        if (i < n)
+            json_decref (events[k - 1].hparams);
+    }
+    free (x);
+    return rv;
+}
+
+static int attach (const char *dir)
+{
+    double start = now ();
+    struct sweep *s = open_sweep (dir);
+    double opened = now ();
+    double *x = s ? calloc (s->exp->nparams + 1, sizeof (*x)) : NULL;
+    struct search_op op;
+
+    if (!x)
+        return 1;
+    searcher_ask (s->searcher, &op, x);
+    printf (
+        "%ld trials, searcher %s: opened in %.1f ms, first decision %.1f ms\n",
+        s->ntrials,
+        s->exp->searcher_name,
+        1e3 * (opened - start),
+        1e3 * (now () - opened));
+    free (x);
+    sweep_close (s);
+    return 0;
+}
+
+int main (int argc, char **argv)
+{
+    char dir[PATH_MAX];
+    struct sweep *s;
+
+    if (argc == 2)
+        return attach (argv[1]);
+    if (argc != 4 || create (argv[1], argv[2], dir, sizeof (dir)) < 0
+        || !(s = open_sweep (dir)))
+        return 1;
+    if (fill (s, atol (argv[3])) != 0)
+        return 1;
+    sweep_close (s);
+    for (int i = 0; i < 5; i++)
+        if (fork () == 0) {
+            execl ("/proc/self/exe", argv[0], dir, NULL);
+            _exit (127);
+        } else
+            wait (NULL);
+    return 0;
+}
