@@ -152,6 +152,19 @@ static void env_inherit (struct env *env)
             env_add (env, strdup (*v));
 }
 
+/* The best of the experiment are among the best of its trials. */
+static void env_retention (struct env *env, const struct experiment *e)
+{
+    const struct gc_policy *p = &e->policy;
+
+    env_set_number (env,
+                    "DL_KEEP_BEST",
+                    p->trial_best > p->experiment_best ? p->trial_best
+                                                       : p->experiment_best);
+    env_set_number (env, "DL_KEEP_LATEST", p->trial_latest);
+    env_set_number (env, "DL_LARGER_IS_BETTER", !e->search.smaller_is_better);
+}
+
 static char **make_environment (const struct attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
@@ -165,6 +178,7 @@ static char **make_environment (const struct attempt *a)
     env_set (&env, "DL_ATTEMPT_DIR", a->dir);
     env_set (&env, "DL_HPARAMS", path);
     env_set (&env, "DL_METRIC", e->metric);
+    env_retention (&env, e);
     env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Save protected memory as one HDF5 file. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +17,7 @@
 #include "runtime/memory.h"
 
 /* The two newest stay: while one is being read back, the other is whole. */
-enum { KEPT = 2, ALIGNMENT = 4096 };
+enum { ALIGNMENT = 4096 };
 
 /* ---- what is saved ---- */
 
@@ -241,38 +240,6 @@ write_file (const struct slurmdl *run, int64_t step, const char *path)
 
 /* ---- names ---- */
 
-static int by_number (const struct dirent **a, const struct dirent **b)
-{
-    long long x = atoll ((*a)->d_name);
-    long long y = atoll ((*b)->d_name);
-
-    return x < y ? -1 : x > y;
-}
-
-static int is_checkpoint (const struct dirent *e)
-{
-    char *end;
-
-    strtoll (e->d_name, &end, 10);
-    return end != e->d_name && !strcmp (end, ".h5");
-}
-
-static void remove_old (const char *folder)
-{
-    struct dirent **list;
-    int n = scandir (folder, &list, is_checkpoint, by_number);
-    char path[PATH_MAX];
-
-    for (int i = 0; i < n; i++) {
-        snprintf (path, sizeof (path), "%s/%s", folder, list[i]->d_name);
-        if (i < n - KEPT)
-            unlink (path);
-        free (list[i]);
-    }
-    if (n >= 0)
-        free (list);
-}
-
 /* A step is saved again only after a restore from an older one: the file of
  * that name is then this attempt's own and out of date.
  */
@@ -314,7 +281,7 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
         && write_file (run, step, tmp) == 0
         && slurmdl_checkpoint_verify (tmp, &found, err) == 0
         && give_name (tmp, path) == 0) {
-        remove_old (folder);
+        retain_saved (&run->retention, folder, step);
         return 0;
     }
     e = errno;

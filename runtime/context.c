@@ -146,7 +146,12 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
 
     if (err)
         *err->text = '\0';
-    if (!run || !(run->experiment = strdup (text_of ("DL_EXPERIMENT", "")))) {
+    if (!run) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    retain_open (&run->retention);
+    if (!(run->experiment = strdup (text_of ("DL_EXPERIMENT", "")))) {
         errorf (err, "out of memory");
         goto fail;
     }
@@ -185,6 +190,7 @@ int slurmdl_close (struct slurmdl *run)
     rv = slurmdl_metrics_destroy (run->metrics);
     if (rv < 0)
         saved = errno;
+    retain_close (&run->retention);
     free (run->regions);
     free (run->experiment);
     free (run->trial_dir);
@@ -296,6 +302,7 @@ int slurmdl_log (struct slurmdl *run,
                  int64_t step,
                  double value)
 {
+    retain_score (&run->retention, name, step, value);
     return run->metrics ? slurmdl_metrics_log (run->metrics, name, step, value)
                         : 0;
 }

@@ -22,6 +22,8 @@ runtime_sources = \
 	%D%/private.h \
 	%D%/reader.c \
 	%D%/restore.c \
+	%D%/retain.c \
+	%D%/retain.h \
 	%D%/slurmdl.h \
 	%D%/stop.c
 runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'

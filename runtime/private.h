@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/retain.h"
 #include "runtime/slurmdl.h"
 
 struct journal_about;
@@ -34,6 +35,7 @@ struct slurmdl {
     struct slurmdl_metrics *metrics; /* NULL on a rank that is not 0 */
     struct region *regions;
     size_t nregions;
+    struct retention retention;
     bool signals; /* handlers were asked for */
 };
 

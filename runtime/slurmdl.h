@@ -143,8 +143,9 @@ int slurmdl_protect (struct slurmdl *run,
 
 /* Save all protected memory as ckpt/STEP.h5: one whole HDF5 file, on stable
  * storage and verified when this returns.  An older one of this attempt is
- * removed only then, and the two newest stay.  What was logged before is
- * stored first.
+ * removed only then; the two newest stay, and under `dl run` the best and the
+ * newest ones that checkpoint_policy (dl-experiment(5)) asks for.  What was
+ * logged before is stored first.
  */
 int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs and checkpoints: context, save, restore, damage, stop requests. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -236,6 +238,59 @@ static void save_and_restore (void **state)
     slurmdl_close (run);
 }
 
+/* Save at the steps 1, 2, ... with these values of the metric (0: none), each
+ * logged before the save, or after it.  'stay' has a character a step.
+ */
+static void check_retention (const double *values,
+                             int n,
+                             bool after,
+                             const char *larger,
+                             const char *stay)
+{
+    struct model m;
+    struct slurmdl *run;
+    char path[64];
+
+    setenv ("DL_METRIC", "loss", 1);
+    setenv ("DL_KEEP_BEST", "1", 1);
+    setenv ("DL_LARGER_IS_BETTER", larger, 1);
+    run = open_run (&m, 1);
+    for (int i = 1; i <= n; i++) {
+        if (values[i - 1] != 0 && !after)
+            slurmdl_log (run, "loss", i, values[i - 1]);
+        slurmdl_log (run, "other", i, -i);
+        assert_int_equal (slurmdl_save (run, i, NULL), 0);
+        if (values[i - 1] != 0 && after)
+            slurmdl_log (run, "loss", i, values[i - 1]);
+    }
+    for (int i = 1; i <= n; i++) {
+        snprintf (path,
+                  sizeof (path),
+                  "run/a.%ld/ckpt/%08d.h5",
+                  slurmdl_attempt (run),
+                  i);
+        assert_int_equal (access (in_dir (path), F_OK) == 0,
+                          stay[i - 1] == 'y');
+    }
+    slurmdl_close (run);
+    unsetenv ("DL_METRIC");
+    unsetenv ("DL_KEEP_BEST");
+    unsetenv ("DL_LARGER_IS_BETTER");
+}
+
+static void the_best_stays (void **state)
+{
+    static const double values[] = { 5, 2, 4, 2, NAN, 0, 9 };
+
+    (void)state;
+    check_retention (values, 7, false, "0", "nynnnyy");
+    check_retention (values, 7, true, "0", "nynnnyy");
+    check_retention (values, 6, false, "1", "ynnnyy");
+    check_retention (values, 7, false, "1", "nnnnnyy");
+    /* known only when the next one is saved: the last is the best */
+    check_retention (values, 2, true, "0", "yy");
+}
+
 static void save_a_step_again (void **state)
 {
     struct model saved, m;
@@ -459,6 +514,7 @@ int main (void)
         TEST (run_of_a_worker),
         TEST (ranks),
         TEST (save_and_restore),
+        TEST (the_best_stays),
         TEST (save_a_step_again),
         TEST (other_models_are_refused),
         TEST (bad_regions),
