@@ -12,7 +12,7 @@ LOG_DRIVER = $(T_LOG_DRIVER)
 # searcher/
 if HAVE_CMOCKA
 searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
-	%D%/bayes.t %D%/model.t %D%/searcher.t %D%/constraint.t %D%/pareto.t %D%/cmaes.t \
+	%D%/bayes.t %D%/model.t %D%/searcher.t %D%/constraint.t %D%/pareto.t %D%/ehvi.t %D%/cmaes.t \
 	%D%/tree.t %D%/values.t %D%/points.t %D%/halving.t %D%/stop.t \
 	%D%/population.t %D%/objectives.t %D%/events.t %D%/extend.t
 check_PROGRAMS += $(searcher_tests)
@@ -31,9 +31,12 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_cmaes_t_SOURCES = %D%/cmaes.c
 %C%_cmaes_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_cmaes_t_LDADD = $(searcher_ldadd)
-%C%_pareto_t_SOURCES = %D%/pareto.c
+%C%_pareto_t_SOURCES = %D%/pareto.c %D%/fronts.h
 %C%_pareto_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_pareto_t_LDADD = $(searcher_ldadd)
+%C%_ehvi_t_SOURCES = %D%/ehvi.c %D%/fronts.h
+%C%_ehvi_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_ehvi_t_LDADD = $(searcher_ldadd)
 %C%_grid_t_SOURCES = %D%/grid.c $(sweep)
 %C%_grid_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_grid_t_LDADD = $(searcher_ldadd)
