@@ -19,6 +19,12 @@ static bool is_experiment (const char *dir)
     return access (path, F_OK) == 0;
 }
 
+/* An error that may pass is for the one who reads the file. */
+static bool may_be_experiment (const char *dir)
+{
+    return is_experiment (dir) || (errno != ENOENT && errno != ENOTDIR);
+}
+
 int each_experiment (const char *root,
                      int (*f) (const char *dir, void *arg),
                      void *arg)
@@ -88,13 +94,13 @@ int find_experiment (const struct settings *st,
     struct search s = { .name = name, .dir = dir, .size = size };
 
     *dir = '\0';
-    if (name && is_experiment (name)) {
+    if (name && may_be_experiment (name)) {
         snprintf (dir, size, "%s", name);
         return 0;
     }
     if (name) {
         snprintf (dir, size, "%s/%s", st->dir, name);
-        if (is_experiment (dir))
+        if (may_be_experiment (dir))
             return 0;
         *dir = '\0';
     }
@@ -131,7 +137,7 @@ int open_experiment (const struct settings *st,
     if (!*sweep) {
         int e = errno;
         fputs (p.text, stderr);
-        errno = p.count ? EBADMSG : e;
+        errno = e == EINVAL ? EBADMSG : e;
         rv = fail (&err);
     } else if ((*sweep)->state == SWEEP_NEW) {
         complain (

@@ -85,5 +85,5 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 
 bin_PROGRAMS += %D%/dl
 %C%_dl_SOURCES = %D%/main.c
-%C%_dl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-%C%_dl_LDADD = %D%/liblauncher.la
+%C%_dl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(HDF5_CFLAGS)
+%C%_dl_LDADD = %D%/liblauncher.la $(HDF5_LIBS)

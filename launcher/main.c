@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl: run deep-learning experiments on Slurm. */
+#include <hdf5.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,8 @@ int main (int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "--help";
 
     setlocale (LC_CTYPE, "");
+    /* it crashes where a file could not be closed, on a full disk say */
+    H5dont_atexit ();
     if (!strcmp (name, "--help") || !strcmp (name, "help")) {
         help_all ();
         return argc > 1 ? EXIT_OK : EXIT_USAGE;

@@ -143,7 +143,7 @@ static int put_self (struct peer *p, struct slurmdl_error *err)
         worker_path (path, sizeof (path), p, p->self.nonce);
         p->offset = (off_t)strlen (line) + 1;
         rv = put_if_absent (path, text, strlen (text), err);
-        if (rv == 0 && (p->fd = open (path, O_WRONLY | O_CLOEXEC)) < 0)
+        if (rv == 0 && (p->fd = put_open (path, O_WRONLY)) < 0)
             rv = errorf (err, "%s: %s", path, strerror (errno));
     }
     free (line);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 
 #include "runtime/error.h"
 #include "runtime/link.h"
+
+enum { TRIES_MAX = 3 };
 
 static int write_all (int fd, const char *buf, size_t len)
 {
@@ -53,6 +56,26 @@ static int write_synced (const char *path, const char *buf, size_t len)
     return 0;
 }
 
+/* A handle that went stale, a signal, a reply that was lost: try again. */
+static bool is_passing (int e)
+{
+    return e == ESTALE || e == EINTR || e == EAGAIN || e == ETIMEDOUT;
+}
+
+/* EEXIST: nobody else has this name, so it is the reply to a second try. */
+static int write_tmp (
+    char *tmp, size_t size, const char *path, const char *buf, size_t len)
+{
+    for (int i = 0; i < TRIES_MAX; i++) {
+        link_tmp_name (tmp, size, path);
+        if (write_synced (tmp, buf, len) == 0)
+            return 0;
+        if (!is_passing (errno) && errno != EEXIST)
+            break;
+    }
+    return -1;
+}
+
 int put_if_absent (const char *path,
                    const char *buf,
                    size_t len,
@@ -60,18 +83,14 @@ int put_if_absent (const char *path,
 {
     char tmp[PATH_MAX];
     int rv;
-    int e;
 
-    link_tmp_name (tmp, sizeof (tmp), path);
-    if (write_synced (tmp, buf, len) < 0)
+    if (write_tmp (tmp, sizeof (tmp), path, buf, len) < 0)
         return errorf (err, "%s: cannot write: %s", path, strerror (errno));
-    if ((rv = link_if_absent (tmp, path)) == 0)
-        return 0;
-    e = errno;
-    unlink (tmp);
-    errno = e;
-    return rv == 1
-               ? 1
+    rv = link_if_absent (tmp, path);
+    if (rv == 1)
+        unlink (tmp);
+    return rv >= 0
+               ? rv
                : errorf (err, "%s: cannot create: %s", path, strerror (errno));
 }
 
@@ -111,19 +130,27 @@ int put_replace (const char *path,
 
 int put_folder (const char *path, struct slurmdl_error *err)
 {
-    if (mkdir (path, 0777) < 0 && errno != EEXIST)
+    int rv = -1;
+
+    /* a lost reply: the second try says EEXIST */
+    for (int i = 0; i < TRIES_MAX && rv < 0; i++) {
+        rv = mkdir (path, 0777) == 0 || errno == EEXIST ? 0 : -1;
+        if (rv < 0 && !is_passing (errno) && errno != EIO)
+            break;
+    }
+    if (rv < 0)
         return errorf (
             err, "%s: cannot make the folder: %s", path, strerror (errno));
     return 0;
 }
 
-static int open_seen (const char *path)
+int put_open (const char *path, int flags)
 {
     struct timespec wait = { 0, 10 * 1000 * 1000 };
     int fd;
 
     for (int i = 0; i < 100; i++) {
-        fd = open (path, O_RDONLY | O_CLOEXEC);
+        fd = open (path, flags | O_CLOEXEC);
         if (fd >= 0 || (errno != ENOENT && errno != ESTALE && errno != EINTR))
             return fd;
         nanosleep (&wait, NULL);
@@ -136,7 +163,7 @@ static int open_seen (const char *path)
 char *
 put_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
 {
-    int fd = open_seen (path);
+    int fd = put_open (path, O_RDONLY);
     struct stat st;
     char *buf = NULL;
     size_t n = 0;

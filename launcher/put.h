@@ -7,6 +7,11 @@
 
 #include "runtime/slurmdl.h"
 
+/* Open a file that is known to be there; waits for a name that a network
+ * file system does not show yet.  Returns -1 with errno.
+ */
+int put_open (const char *path, int flags);
+
 /* Put 'len' bytes under 'path' if no such file exists: a temporary file in
  * the same folder is written, synced and closed, then gets the name by
  * link_if_absent() (runtime/link.h).

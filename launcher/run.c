@@ -220,7 +220,8 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
     case WORKER_ERROR:
         break;
     }
-    return fail (err);
+    /* damage is for good; what is not there now may be there later */
+    return fail (err) == EXIT_DAMAGED ? EXIT_DAMAGED : EXIT_IO;
 }
 
 int cmd_worker (const struct settings *st)

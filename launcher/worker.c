@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/gc.h"
+#include "launcher/log.h"
 #include "launcher/peer.h"
 #include "launcher/reserve.h"
 #include "launcher/results.h"
@@ -117,11 +118,14 @@ int worker_put (struct worker *w,
                 struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
+    long length = log_length (w->sweep->log);
     double limit = 0;
     int rv;
 
+    /* what was put and read must not be put again */
     while ((rv = sweep_put (w->sweep, events, n, &why)) < 0
-           && disk_is_full (errno) && has_patience (w, &limit)) {
+           && disk_is_full (errno) && log_length (w->sweep->log) == length
+           && has_patience (w, &limit)) {
         if (reserve_spend (w->sweep->dir) < 0) {
             wait_for_space (w, &why);
             peer_beat (w->peer, NULL);

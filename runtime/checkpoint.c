@@ -256,6 +256,7 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
     char path[PATH_MAX];
     char tmp[PATH_MAX];
     int64_t found;
+    bool named = false;
     int e;
 
     if (err)
@@ -279,13 +280,17 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
     link_tmp_name (tmp, sizeof (tmp), path);
     if ((mkdir (folder, 0777) == 0 || errno == EEXIST)
         && write_file (run, step, tmp) == 0
-        && slurmdl_checkpoint_verify (tmp, &found, err) == 0
-        && give_name (tmp, path) == 0) {
-        retain_saved (&run->retention, folder, step);
-        return 0;
+        && slurmdl_checkpoint_verify (tmp, &found, err) == 0) {
+        named = true;
+        if (give_name (tmp, path) == 0) {
+            retain_saved (&run->retention, folder, step);
+            return 0;
+        }
     }
     e = errno;
-    unlink (tmp);
+    /* the name may be a symlink to it */
+    if (!named)
+        unlink (tmp);
     errno = e;
     return errorf (err, "%s: cannot save: %s", path, strerror (errno));
 }

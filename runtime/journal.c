@@ -260,10 +260,12 @@ int journal_create (struct journal *j,
     }
     link_tmp_name (tmp, sizeof (tmp), near);
     if (make_file (tmp, j) == 0) {
-        if (fsync (j->fd) == 0 && name_file (j, tmp, dir) == 0)
+        bool named = fsync (j->fd) == 0;
+        if (named && name_file (j, tmp, dir) == 0)
             return 0;
         e = errno;
-        unlink (tmp);
+        if (!named)
+            unlink (tmp);
         close (j->fd);
         j->fd = -1;
         errno = e;

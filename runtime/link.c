@@ -90,11 +90,17 @@ static int no_hard_links (int e)
 int link_if_absent (const char *tmp, const char *path)
 {
     int rv = hard_link (tmp, path);
+    int soft = rv < 0 && no_hard_links (errno);
+    int e;
 
-    if (rv == 0)
-        unlink (tmp);
-    else if (rv < 0 && no_hard_links (errno))
+    if (soft)
         rv = soft_link (tmp, path);
+    /* what a symlink leads to, or may lead to, must stay */
+    if (!soft && rv != 1) {
+        e = errno;
+        unlink (tmp);
+        errno = e;
+    }
     return rv == 0 ? link_sync_folder (path) : rv;
 }
 

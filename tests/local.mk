@@ -177,6 +177,22 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_results_t_LDADD = $(launcher_ldadd) $(HDF5_LIBS)
 endif
 
+# faults/: the bench that kills, freezes and refuses; its files say how to run it for long
+check_LTLIBRARIES += %D%/faults/shim.la
+%C%_faults_shim_la_SOURCES = %D%/faults/shim.c
+%C%_faults_shim_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+%C%_faults_shim_la_LIBADD = -ldl
+if HAVE_FUSE
+check_PROGRAMS += %D%/faults/nfs
+%C%_faults_nfs_SOURCES = %D%/faults/nfs.c
+%C%_faults_nfs_CPPFLAGS = $(AM_CPPFLAGS) -D_FILE_OFFSET_BITS=64
+%C%_faults_nfs_CFLAGS = $(AM_CFLAGS) $(FUSE_CFLAGS)
+%C%_faults_nfs_LDADD = $(FUSE_LIBS)
+endif
+dist_check_SCRIPTS += %D%/faults.t
+EXTRA_DIST += %D%/faults/bench.py %D%/faults/check.py %D%/faults/cluster.py %D%/faults/kill.py \
+	%D%/faults/nfs.py %D%/faults/replay.py %D%/faults/syscalls.py
+
 # contrib/
 dist_check_SCRIPTS += %D%/digits.t
 if HAVE_SLURM

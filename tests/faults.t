@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# sweeps under faults, by chance (the seed is printed; DL_TEST_SEED repeats it); tests/faults/ has the long runs
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+export TMPDIR="$work"
+faults=$srcdir/tests/faults
+seed=${DL_TEST_SEED:-$(date +%s)}
+python=python3
+/usr/bin/python3 -c 'import h5py' 2>/dev/null && python=/usr/bin/python3
+export PYTHONDONTWRITEBYTECODE=1
+
+bench () { # bench NAME SCRIPT ARGUMENT...
+    name=$1
+    script=$2
+    shift 2
+    timeout 120 $python "$faults/$script" "$@" >"$work/out" 2>&1
+    ok $? "$name"
+    sed 's/^/# /' "$work/out"
+}
+
+# ---- the judge finds what is wrong
+cat >"$work/judge.conf" <<'END'
+name = "judge";
+entrypoint = "echo loss=$DL_TRIAL";
+searcher = { name = "random"; metric = "loss"; max_trials = 3; };
+metrics = { pattern = "loss={loss}"; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 1; };
+END
+(cd "$work" && timeout 30 dl run --local judge.conf >out 2>&1)
+judge () { # judge WHAT COMMAND PATTERN: what is said of a copy after this?
+    rm -rf "$work/copy"
+    cp -a "$work/judge-0001" "$work/copy"
+    (cd "$work/copy" && eval "$2")
+    $python "$faults/check.py" --trials=3 "$work/copy" >"$work/out" 2>&1
+    is $? 1 "the judge sees $1"
+    like "$(cat "$work/out")" "^  .*$3" "and says so"
+}
+# shellcheck disable=SC2317
+rewrite () { # rewrite SED: change the log, with good checksums
+    $python - "$1" "$faults" <<'END'
+import glob, subprocess, sys
+sys.path.insert(0, sys.argv[2])
+from replay import xxh64
+for path in glob.glob("log/*/*"):
+    text = open(path, "rb").read()
+    body = b"".join(text.splitlines(True)[:-1])
+    new = subprocess.run(["sed", sys.argv[1]], input=body, stdout=subprocess.PIPE, check=True).stdout
+    open(path, "wb").write(new + b'{"xxh64": "%016x"}\n' % xxh64(new))
+END
+}
+$python "$faults/check.py" --trials=3 "$work/judge-0001" >"$work/out" 2>&1
+is $? 0 "the judge finds a good experiment sound"
+last=$(cd "$work/judge-0001" && find log -name '0*[0-9]' -type f | sort | tail -1)
+judge "a torn entry" "truncate -s -3 $last" "$last: its last line is cut"
+judge "a changed byte" "sed -i 's/completed/completeD/' $last" "$last: its checksum is wrong"
+judge "a sweep without its end" "rm $last" 'has not ended: running'
+judge "a gap" "rm log/000000/00000002" 'log: the numbers have gaps'
+judge "an attempt without its folder" "rm -r trials/0002/a.1" 'trials/0002/a.1: no such folder'
+judge "hparams of another trial" "cp trials/0001/a.1/hparams.json trials/0002/a.1" \
+    'trials/0002/a.1/hparams.json: .*, not'
+if $python -c 'import h5py' 2>/dev/null; then
+    judge "another metric than the trainer's" 'rewrite "s/\"metric\":2.0/\"metric\":2.5/"' \
+        'loss is 2.0, not 2.5'
+    judge "a torn file of metrics" "truncate -s 100 trials/0003/a.1/metrics.h5" 'trials/0003/a.1/metrics.h5: '
+fi
+judge "an attempt of another worker" 'rewrite "/\"op\":\"result\"/s/\"by\":\"/&x/"' \
+    'result of attempt 1 by x.*, but .* had it'
+judge "an attempt of nobody" 'rewrite "/\"op\":\"begin\"/s/\"owner\":\"/&0/"; rm -f trials/*/claim.*' \
+    'which no worker has claimed'
+judge "a second result" 'rewrite "/\"op\":\"result\",.*\"trial\":1/{p;s/\"attempt\":1/\"attempt\":2/}"' \
+    'which has not begun'
+judge "a segment after the end" 'rewrite "/\"op\":\"end\"/{h;s/.*/{\"op\":\"begin\",\"trial\":1,\"length\":2}/;H;x}"' \
+    'begins in a sweep that is completed'
+judge "an entry that leads nowhere" "rm $last; ln -s .none $last" "$last: leads nowhere"
+
+# ---- the benches
+shim=$builddir/tests/faults/.libs/shim.so
+if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
+    skip "a worker crashes at, or is refused, one of its calls" "the sanitizer wraps these calls itself"
+else
+    bench "a worker crashes at, or is refused, one of its calls" syscalls.py "$shim" --cases=60 --seed="$seed"
+fi
+if [ ! -x "$builddir/tests/faults/nfs" ]; then
+    skip "workers on NFS" "no fuse3 (libfuse3-dev)"
+elif [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
+    skip "workers on NFS" "no /dev/fuse or no fusermount3"
+else
+    bench "the model of NFS" nfs.py "$builddir/tests/faults/nfs" --model
+    bench "three clients of one server" nfs.py "$builddir/tests/faults/nfs" --trials=40 --seed="$seed"
+fi
+bench "40 kills" kill.py --kills=40 --trials=60 --seed="$seed"
+done_testing

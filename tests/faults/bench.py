@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the fault benches share: clean environments, and experiments that no worker has seen."""
+import os
+import subprocess
+import tempfile
+
+
+def work_folder(name):
+    """A new folder; what killed workers leave in TMPDIR, their sockets, goes into it, too."""
+    work = tempfile.mkdtemp(prefix=f"dl-{name}.", dir=os.environ.get("TMPDIR", "/tmp"))
+    os.environ["TMPDIR"] = f"{work}/tmp"
+    os.mkdir(f"{work}/tmp")
+    return work
+
+
+def environment(**more):
+    """Of this process, but of no other run."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_JOB", "SLURM_ARRAY", "DL_", "FAULT_"))}
+    return {**env, **more}
+
+
+def run(command, limit=30, **more):
+    """(status, output); the status is "no end" if the limit is over."""
+    try:
+        p = subprocess.run(command, env=environment(**more), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                           timeout=limit, errors="replace")
+    except subprocess.TimeoutExpired:
+        return "no end", ""
+    return p.returncode, p.stdout + p.stderr
+
+
+def create(work, conf):
+    """An experiment in 'work' without workers: sbatch takes the job, and forgets it."""
+    for folder in ("bin", "fresh"):
+        os.makedirs(f"{work}/{folder}", exist_ok=True)
+    with open(f"{work}/bin/sbatch", "w") as f:
+        f.write("#!/bin/sh\ncat >/dev/null\necho 1\n")
+    os.chmod(f"{work}/bin/sbatch", 0o755)
+    with open(f"{work}/faults.conf", "w") as f:
+        f.write(conf)
+    status, text = run(["dl", "run", "--detach", "--dir", f"{work}/fresh", f"{work}/faults.conf"],
+                       PATH=f"{work}/bin:{os.environ['PATH']}")
+    if status != 0:
+        raise SystemExit(f"cannot make an experiment: status {status}: {text}")
+    return text.split()[-1]

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judge an experiment by its files alone: nothing lost, doubled, stuck or torn.
+
+usage: check.py [--table] [--trials=N] [--unfinished] FOLDER
+
+Prints one line, and the problems if there are any; status 0: sound, 1: not.
+--table prints a line "trial hparams length metric" for each accepted result,
+sorted, to compare two runs, and the sum of these lines.  --trials: so many
+trials must have a result.  --unfinished: the sweep need not have ended.
+"""
+import collections
+import glob
+import hashlib
+import json
+import math
+import os
+import re
+import sys
+
+from replay import BLOCK, Replay, number, xxh64
+
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
+TEMPORARY = re.compile(r"\.[0-9a-f]{32}")
+
+
+class Check:
+    def __init__(self, folder):
+        self.folder = folder
+        self.log = Replay(folder)
+        self.problems = self.log.problems
+        self.temporary = 0
+
+    def bad(self, what):
+        self.problems.append(what)
+
+    def json(self, path, whole=True):
+        """The object in a file's first line, or in all of it."""
+        try:
+            with open(path) as f:
+                text = f.read()
+            if not text.strip():
+                raise ValueError("empty")
+            return json.loads(text if whole else text.split("\n")[0])
+        except (OSError, ValueError) as e:
+            self.bad(f"{path}: {e}")
+            return {}
+
+    # ---- the log against itself
+
+    def segments(self, unfinished):
+        if self.log.state == "new":
+            self.bad("no create")
+        if unfinished:
+            return
+        if self.log.state not in ("completed", "failed"):
+            self.bad(f"the sweep has not ended: {self.log.state}")
+        for t in self.log.trials:
+            if t.state == "open" and not self.log.expired:
+                self.bad(f"trial {t.number} is stuck: its segment to {t.target} has no end")
+
+    # ---- the log against the files
+
+    def claims(self):
+        """Each attempt belongs to one worker, the one that speaks of it."""
+        workers = {os.path.basename(p): self.json(p, whole=False) for p in glob.glob(f"{self.folder}/workers/*")
+                   if re.fullmatch(r"[0-9a-f]{32}", os.path.basename(p))}
+        for t in self.log.trials:
+            owners = dict(t.owners)
+            for path in glob.glob(f"{self.folder}/trials/{t.number:04d}/claim.*"):
+                k = int(path.rpartition(".")[2])
+                claim = self.json(path)
+                if (claim.get("trial"), claim.get("attempt")) != (t.number, k):
+                    self.bad(f"{path}: the claim of another attempt: {claim}")
+                if k in owners:
+                    self.bad(f"{path}: this attempt was given to {owners[k]} by its begin")
+                if k > t.over + (t.state == "open"):
+                    self.bad(f"{path}: attempt {k - 1} has not ended")
+                owners[k] = claim.get("nonce")
+            for k, event in t.ends.items():
+                slot = workers.get(owners.get(k), {}).get("slot")
+                if k not in owners or slot is None:
+                    self.bad(f"trial {t.number}: {event['op']} of attempt {k}, which no worker has claimed")
+                elif event["op"] != "lost" and event["by"] != slot:
+                    self.bad(f"trial {t.number}: {event['op']} of attempt {k} by {event['by']}, but {slot} had it")
+
+    def attempts(self):
+        for t in self.log.trials:
+            for r in t.results:
+                folder = f"{self.folder}/trials/{t.number:04d}/a.{r['attempt']}"
+                if not os.path.isdir(folder):
+                    # stopped by its reports: its worker died before it could say so
+                    if not r.get("stopped"):
+                        self.bad(f"{folder}: no such folder, but attempt {r['attempt']} has a result")
+                    continue
+                have = self.json(f"{folder}/hparams.json")
+                if have != t.hparams:
+                    self.bad(f"{folder}/hparams.json: {have}, not {t.hparams}")
+                if h5py:
+                    self.metric(t, r)
+
+    def metric(self, t, result):
+        """The metric stands in the attempt's file, or in that of one before."""
+        name, want = self.metric_name(), number(result["metric"])
+        for k in range(result["attempt"], 0, -1):
+            last = self.last(f"{self.folder}/trials/{t.number:04d}/a.{k}", name)
+            if last is not None:
+                if last != want and not (math.isnan(last) and math.isnan(want)):
+                    self.bad(f"trial {t.number}, attempt {k}: {name} is {last}, not {want}")
+                return
+        self.bad(f"trial {t.number}: no file has the {name} of its result")
+
+    def metric_name(self):
+        with open(f"{self.folder}/experiment.conf") as f:
+            found = re.search(r'\bmetric\s*[=:]\s*\[?\s*"([^"]*)"', f.read())
+        return found.group(1) if found else ""
+
+    def last(self, folder, name):
+        """The newest value; a file with its final name must open."""
+        value = None
+        for path in sorted(glob.glob(f"{folder}/metrics*.h5")):
+            try:
+                with h5py.File(path, "r") as f:
+                    names = f["names"][:].astype(str)
+                    rows = [r for r in f["metrics"][1:] if names[r["name"]] == name]
+            except (OSError, KeyError) as e:
+                self.bad(f"{path}: {e}")
+                continue
+            value = float(rows[-1]["value"]) if rows else value
+        return value
+
+    def files(self):
+        """What is whole; what a crash has left is counted."""
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.islink(path) and not os.path.exists(path):
+                    self.bad(f"{path}: leads nowhere")
+                elif TEMPORARY.fullmatch(name):
+                    self.temporary += 1
+                elif name.endswith(".pack"):
+                    self.pack(path)
+                elif name.endswith(".h5") and h5py:
+                    self.open(path)
+
+    def open(self, path):
+        try:
+            h5py.File(path, "r").close()
+        except OSError as e:
+            self.bad(f"{path}: {e}")
+
+    def pack(self, path):
+        """Derived from the entries of a full block."""
+        with open(path, "rb") as f:
+            head, events = f.read(32), f.read()
+        size, total = (int.from_bytes(head[at:at + 8], "little") for at in (16, 24))
+        if not head.startswith(b"DLPACK") or size != len(events) or total != xxh64(events):
+            self.bad(f"{path}: is cut, or changed")
+        if self.log.entries < (int(os.path.basename(path)[:-5]) + 1) * BLOCK:
+            self.bad(f"{path}: its folder is not full")
+
+    # ---- results
+
+    def table(self):
+        return sorted("%d %s %d %r" % (t.number, json.dumps(t.hparams, sort_keys=True), r["length"], r["metric"])
+                      for t in self.log.trials for r in t.results)
+
+
+    def sum(self):
+        return hashlib.sha256("\n".join(self.table()).encode()).hexdigest()
+
+    def verdict(self):
+        states = collections.Counter(t.state for t in self.log.trials)
+        line = ("%s: %s: %d problems; %d entries, %d trials (%s), %d with a result, %d attempts ended, %d lost, "
+                "%d events of fenced attempts, %d temporary files%s"
+                % (self.folder, "DAMAGED" if self.problems else "sound", len(self.problems), self.log.entries,
+                   len(self.log.trials), ", ".join(f"{n} {s}" for s, n in sorted(states.items())) or "none",
+                   self.done(), sum(len(t.ends) for t in self.log.trials), self.log.counts.get("lost", 0),
+                   self.log.ignored, self.temporary, "" if h5py else " (no h5py: metrics not read)"))
+        return "\n".join(["  " + p for p in self.problems[:20]] + [line])
+
+    def done(self):
+        return sum(bool(t.results) for t in self.log.trials)
+
+
+def judge(folder, trials=None, unfinished=False):
+    """All checks; what is wrong is in .problems."""
+    c = Check(folder)
+    c.segments(unfinished)
+    c.claims()
+    c.attempts()
+    c.files()
+    if trials is not None and c.done() != trials:
+        c.bad(f"{c.done()} trials have a result, not {trials}")
+    return c
+
+
+def usage():
+    print(__doc__.strip(), file=sys.stderr)
+    sys.exit(2)
+
+
+def main():
+    options = [a for a in sys.argv[1:] if a.startswith("--")]
+    folders = [a for a in sys.argv[1:] if not a.startswith("--")]
+    if len(folders) != 1 or any(not re.fullmatch(r"--table|--unfinished|--trials=\d+", o) for o in options):
+        usage()
+    trials = [int(o[9:]) for o in options if o.startswith("--trials=")]
+    c = judge(folders[0].rstrip("/"), trials[0] if trials else None, "--unfinished" in options)
+    if "--table" in options:
+        print("\n".join(c.table()))
+        print("sum", c.sum())
+    print(c.verdict())
+    sys.exit(1 if c.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
