@@ -145,6 +145,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_entrypoint (e, cf, p);
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
+    policies_read (e, cf, p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);

@@ -146,6 +146,8 @@ int read_experiment (const char *path, struct experiment **e);
 void print_preview (const struct experiment *e, double seconds);
 /* Print the table of trials, the best first: 'max' rows, 0: all. */
 int print_trials (const struct sweep *s, long max, bool json);
+/* A line for each machine that is excluded, with the reason. */
+void print_excluded (const struct sweep *s);
 /* "name=value name=value" of a trial; the caller frees it. */
 char *trial_text (const struct sweep *s, const struct trial *t);
 /* "2m13s" */
@@ -170,6 +172,7 @@ struct executor {
     char dl[4096]; /* this program */
     long workers;
     char note[160]; /* for the user, e.g. why nothing runs yet */
+    bool excluded;  /* workers ended because their machine is */
     /* slurm */
     char job[32];
     double asked; /* last squeue */

@@ -217,7 +217,7 @@ static void set_value (struct experiment *e,
     case KEY_BOOLS:
         set_bools (e, k, s, p);
         return;
-    case KEY_POINTS:
+    case KEY_GROUPS:
         return;
     case KEY_LIST:
         set_list (e, k, s, p);
@@ -256,7 +256,7 @@ static void set_default (struct experiment *e, const struct key *k)
         *(char **)at (e, k) = strdup (k->byname);
         break;
     case KEY_LIST:
-    case KEY_POINTS:
+    case KEY_GROUPS:
         break;
     }
 }
@@ -474,6 +474,7 @@ void experiment_destroy (struct experiment *e)
     space_free (e);
     free (e->constraint);
     free (e->points);
+    policies_free (e);
     known_free (e);
     free (e->file);
     free (e->dir);

@@ -73,7 +73,9 @@ struct experiment {
 
     int64_t seed;
     int64_t max_restarts;
-    struct gc_policy policy;
+    struct gc_policy policy; /* checkpoint_policy */
+    struct policy *policies; /* of log_policies and built-in ones */
+    size_t npolicies;
     int64_t workers;
     int64_t slots; /* GPUs of a trial */
     int64_t cpus;  /* cores of a trial */
@@ -100,7 +102,7 @@ enum key_type {
     KEY_LIST,   /* a string or a list of strings */
     KEY_TEXT,   /* a string that is kept as a shell command, or a list of
                    arguments */
-    KEY_POINTS, /* a list of groups; read when the space is known */
+    KEY_GROUPS, /* a list of groups, which a function of its own reads */
 };
 
 struct key {

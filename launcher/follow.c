@@ -271,6 +271,7 @@ static int conclude (struct view *v, bool workers_left)
     say_best (s);
     if (s->ntrials)
         print_trials (s, TRIALS_SHOWN, false);
+    print_excluded (s);
     say_files (s);
     switch (s->state) {
     case SWEEP_COMPLETED:
@@ -287,9 +288,13 @@ static int conclude (struct view *v, bool workers_left)
     }
     if (workers_left)
         return EXIT_STOPPED;
-    complain ("no worker is left%s%s; 'dl resume' goes on",
-              *v->x->note ? ": " : "",
-              v->x->note);
+    if (v->x->excluded)
+        complain ("no worker is left: this machine is excluded from the "
+                  "experiment; 'dl resume' on another one goes on");
+    else
+        complain ("no worker is left%s%s; 'dl resume' goes on",
+                  *v->x->note ? ": " : "",
+                  v->x->note);
     return EXIT_NO_WORKERS;
 }
 

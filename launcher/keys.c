@@ -11,6 +11,7 @@ const struct key experiment_keys[] = {
     { "description", KEY_STRING, AT (description), 0, 0, NULL, "free text" },
     { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
     { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
+    { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
     { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },
     { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: as the searcher has it" },
@@ -23,7 +24,7 @@ const struct key experiment_keys[] = {
     { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha: aggressive, standard or conservative" },
     { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
     { "searcher.constraint",        KEY_LIST,   AT (constraints),              0, 0,   NULL,       "expression, or a list of them, that each point must satisfy" },
-    { "searcher.try_first",         KEY_POINTS, 0,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },
+    { "searcher.try_first",         KEY_GROUPS, 0,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },
     { "searcher.warm_start",        KEY_STRING, AT (warm_start),               0, 0,   NULL,       "folder of an earlier experiment to learn from" },
     { "searcher.repeats",           KEY_INT,    AT (search.repeats),           1, 64,  "1",        "trials of each point, whose mean counts" },
     { "searcher.max_gpu_hours",     KEY_FLOAT,  AT (max_gpu_hours),         1e-6, 1e9, NULL,       "no segment begins once all those that ended took so many GPU-hours (without GPUs: trial-hours)" },

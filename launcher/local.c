@@ -75,6 +75,7 @@ static bool is_final (int status)
     switch (WEXITSTATUS (status)) {
     case EXIT_OK:
     case EXIT_PARKED:
+    case EXIT_EXCLUDED:
     case EXIT_USAGE:
     case EXIT_NOT_FOUND:
     case EXIT_DAMAGED:
@@ -94,6 +95,9 @@ static int tick (struct executor *x)
             w->pid = 0;
             if (!is_final (status) && w->tries < TRIES_MAX)
                 spawn (x, w);
+            else if (WIFEXITED (status)
+                     && WEXITSTATUS (status) == EXIT_EXCLUDED)
+                x->excluded = true;
             else if (!WIFEXITED (status) || WEXITSTATUS (status))
                 snprintf (x->note,
                           sizeof (x->note),

@@ -32,8 +32,12 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/local.c \
 	%D%/log.c \
 	%D%/log.h \
+	%D%/lost.c \
+	%D%/lost.h \
 	%D%/metric.c \
 	%D%/newest.c \
+	%D%/oom.c \
+	%D%/oom.h \
 	%D%/pack.c \
 	%D%/pack.h \
 	%D%/pattern.c \
@@ -41,6 +45,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/peer.c \
 	%D%/peer.h \
 	%D%/points.c \
+	%D%/logpolicies.c \
+	%D%/logpolicy.c \
+	%D%/logpolicy.h \
 	%D%/policy.c \
 	%D%/preview.c \
 	%D%/private.h \

@@ -39,6 +39,7 @@ struct other {
     double since; /* the counter has not changed */
     double looked;
     bool dead;
+    bool before; /* at the slot of this process */
 };
 
 struct peer {
@@ -382,8 +383,9 @@ static bool look_at (struct peer *p, struct other *other, int64_t lease)
 
     if (*other->nonce)
         o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
+    other->before = o && predecessor (p, o);
     dead = o
-           && (!strncmp (counter, gone, 4) || predecessor (p, o)
+           && (!strncmp (counter, gone, 4) || other->before
                || process_gone (p, o));
     json_decref (o);
     return silent (other, counter, lease) || dead;
@@ -418,6 +420,13 @@ bool peer_dead (struct peer *p, const char *nonce, int64_t lease)
         o->looked = monotonic ();
     }
     return o->dead;
+}
+
+bool peer_preceded (struct peer *p, const char *nonce)
+{
+    struct other *o = know_other (p, nonce);
+
+    return o && o->before;
 }
 
 /* ---- all of them ---- */

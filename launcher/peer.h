@@ -50,6 +50,11 @@ const char *peer_claimant (struct peer *self, long trial, long attempt);
 /* Whether the worker is to be taken for dead. */
 bool peer_dead (struct peer *self, const char *nonce, int64_t lease);
 
+/* Whether the worker, of which peer_dead() has been asked, was at this one's
+ * slot before.
+ */
+bool peer_preceded (struct peer *self, const char *nonce);
+
 /* ---- all of them, for people ---- */
 
 struct peer_info {

@@ -186,7 +186,7 @@ static void check_point (const struct experiment *e,
                  what);
 }
 
-static bool is_list_of_groups (const config_setting_t *s)
+bool is_list_of_groups (const config_setting_t *s)
 {
     if (!config_setting_is_list (s) || config_setting_length (s) == 0)
         return false;

@@ -67,10 +67,17 @@ int setting_value (const struct experiment *e,
 /* Is parameter 'i' active, given the values of those that it waits for? */
 bool point_active (const struct experiment *e, size_t i, const double *x);
 
+/* Whether it is a list of one group at least, and nothing else. */
+bool is_list_of_groups (const config_setting_t *s);
+
 /* Fill search.points from the defaults and searcher.try_first. */
 void points_read (struct experiment *e, config_t *cf, struct problems *p);
 
 /* ---- the whole ---- */
+
+/* Fill e->policies from log_policies. */
+void policies_read (struct experiment *e, config_t *cf, struct problems *p);
+void policies_free (struct experiment *e);
 
 /* Line of a key, 0: it is not given. */
 int line_of (config_t *cf, const char *path);

@@ -206,6 +206,8 @@ static void slot_name (const struct settings *st, char *slot, size_t size)
 
 static int worker_status (enum worker_end end, const struct slurmdl_error *err)
 {
+    int rv;
+
     switch (end) {
     case WORKER_DONE:
         return EXIT_OK;
@@ -220,8 +222,9 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
     case WORKER_ERROR:
         break;
     }
-    /* damage is for good; what is not there now may be there later */
-    return fail (err) == EXIT_DAMAGED ? EXIT_DAMAGED : EXIT_IO;
+    /* these are for good; what is not there now may be there later */
+    rv = fail (err);
+    return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
 }
 
 int cmd_worker (const struct settings *st)
@@ -230,6 +233,7 @@ int cmd_worker (const struct settings *st)
     enum worker_end end;
     struct sweep *s;
     char slot[64];
+    struct lost lost;
     int rv = open_experiment (st, st->args[0], &s);
 
     if (rv)
@@ -237,7 +241,9 @@ int cmd_worker (const struct settings *st)
     if (st->slot)
         prctl (PR_SET_PDEATHSIG, SIGTERM);
     slot_name (st, slot, sizeof (slot));
-    end = worker_run (s, &(struct worker_place){ .slot = slot }, &err);
+    lost_read ("", &lost);
+    end = worker_run (
+        s, &(struct worker_place){ .slot = slot, .lost = &lost }, &err);
     rv = worker_status (end, &err);
     sweep_close (s);
     return rv;

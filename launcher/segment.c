@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/oom.h"
 #include "launcher/peer.h"
 #include "launcher/trainer.h"
 #include "launcher/worker.h"
@@ -23,6 +24,7 @@ struct segment {
     struct attempt attempt;
     struct trainer *trainer;
     double start;
+    long oom_kills;  /* in this cgroup, before it began; -1: not known */
     double deadline; /* when a trainer that was asked to stop is killed */
     double look;     /* when to look for news next */
     bool dropped;
@@ -95,15 +97,18 @@ static void look_for_news (struct segment *s)
 {
     const struct sweep *sweep = s->w->sweep;
     double start = monotonic ();
+    bool found;
     int64_t step;
     double value, took;
 
     if (!sweep_wants_reports (sweep) || start < s->look || s->deadline > 0)
         return;
-    if (newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value)
-        == 0)
-        put_news (s, step, value);
+    found =
+        newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value)
+        == 0;
     took = monotonic () - start;
+    if (found)
+        put_news (s, step, value);
     s->look = start + (took > 0.05 ? 20 * took : 1);
 }
 
@@ -212,6 +217,11 @@ static bool is_result (const struct segment *s, struct report *r)
            && (!asked || step >= s->attempt.length);
 }
 
+static bool ran_out_of_memory (const struct segment *s)
+{
+    return s->oom_kills >= 0 && oom_kills ("") > s->oom_kills;
+}
+
 static void judge (struct segment *s, struct report *r)
 {
     r->seconds = monotonic () - s->start;
@@ -232,7 +242,7 @@ static void judge (struct segment *s, struct report *r)
         r->outcome = OUTCOME_PARKED;
     else {
         r->outcome = OUTCOME_FAILED;
-        verdict_of (&s->attempt, s->status, &r->verdict);
+        verdict_of (&s->attempt, s->status, ran_out_of_memory (s), &r->verdict);
     }
 }
 
@@ -282,7 +292,9 @@ int segment_run (struct worker *w,
                  struct report *report,
                  struct slurmdl_error *err)
 {
-    struct segment s = { .w = w, .start = monotonic () };
+    struct segment s = { .w = w,
+                         .start = monotonic (),
+                         .oom_kills = oom_kills ("") };
     int rv;
 
     *report = (struct report){ .outcome = OUTCOME_FAILED };

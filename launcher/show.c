@@ -91,6 +91,7 @@ static void show_header (const struct sweep *s)
     if (s->expired)
         printf ("searcher.max_hours (%g) is over: no segment begins any more\n",
                 s->exp->max_hours);
+    print_excluded (s);
 }
 
 int cmd_show (const struct settings *st)

@@ -17,11 +17,13 @@
 enum { ARGS_MAX = 64, ASK_EVERY = 30, TEXT_MAX = 4096 };
 
 /* A worker runs as a step, because on Slurm 22.05 only steps hear of
- * preemption.  One that was killed is started again; one whose time is up
- * puts its task back in the queue.
+ * preemption.  One that was killed is started again, and told how (lost.h);
+ * one whose time is up puts its task back in the queue; one whose machine is
+ * excluded ends its task.
  */
 static const char script[] =
     "#!/bin/sh\n"
+    "unset DL_LAST_STATUS\n"
     "tries=0\n"
     "while [ $tries -lt 20 ]; do\n"
     "    srun --ntasks=1 --input=none "
@@ -33,8 +35,9 @@ static const char script[] =
     "    75) scontrol requeue "
     "\"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\" && sleep 60\n"
     "        exit 75 ;;\n"
-    "    2 | 3 | 5) exit $status ;;\n"
+    "    2 | 3 | 5 | 76) exit $status ;;\n"
     "    esac\n"
+    "    export DL_LAST_STATUS=$status\n"
     "    tries=$((tries + 1))\n"
     "    sleep 2\n"
     "done\n"

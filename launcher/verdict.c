@@ -2,30 +2,28 @@
 /* The table of ends of a trainer, and what follows from each. */
 #include "launcher/verdict.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/logpolicy.h"
 #include "launcher/reserve.h"
 #include "launcher/trainer.h"
 
 /* A shell passes on that its command was killed as 128 + the signal. */
 enum { SHELL = 128 };
 
-enum retry { COUNTED, FREE, NEVER };
-
 /* clang-format off */
-static const struct {
-    int status; /* as of a shell */
-    enum retry retry;
-    const char *why;
-} ends[] = {
-    { SLURMDL_EXIT_AGAIN, FREE,    "the trainer asks for another try" },
-    { SLURMDL_EXIT_NEVER, NEVER,   "the trainer says that another try makes no sense" },
-    { SHELL + SIGUSR1,    FREE,    "the trainer asks for another try" },
-    { 126,                COUNTED, "the command cannot be run" },
-    { 127,                COUNTED, "there is no such command" },
+const struct end_row end_table[] = {
+    { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the trainer asks for another try" },
+    { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the trainer says that another try makes no sense" },
+    { 126,                RETRY_COUNTED, "the command cannot be run" },
+    { 127,                RETRY_COUNTED, "there is no such command" },
+    { SHELL + SIGUSR1,    RETRY_FREE,    "the trainer asks for another try" },
+    { -1 },
 };
 /* clang-format on */
 
@@ -75,7 +73,58 @@ why_it_ended (const struct sweep *sweep, int status, struct verdict *v)
         why_no_metric (sweep, v);
 }
 
-void verdict_of (const struct attempt *a, int status, struct verdict *v)
+static void look_up (int status, struct verdict *v)
+{
+    const struct end_row *row = end_table;
+    size_t n = strlen (v->why);
+
+    while (row->status >= 0 && row->status != shell_status (status))
+        row++;
+    if (row->status < 0)
+        return;
+    v->free = row->retry == RETRY_FREE;
+    v->last = row->retry == RETRY_NEVER;
+    snprintf (v->why + n, sizeof (v->why) - n, ": %s", row->why);
+}
+
+/* ---- what the log says ---- */
+
+static void
+obey (const struct policy *policy, const char *line, struct verdict *v)
+{
+    char was[sizeof (v->why)];
+
+    v->exclude |= policy->action == POLICY_EXCLUDE_NODE;
+    v->last |= policy->action == POLICY_CANCEL_RETRIES;
+    memcpy (was, v->why, sizeof (was));
+    snprintf (v->why,
+              sizeof (v->why),
+              "%s%.64s: %s; %s",
+              policy->action == POLICY_LABEL ? "" : "policy ",
+              policy->name,
+              line,
+              was);
+}
+
+static void ask_log (const struct attempt *a, struct verdict *v)
+{
+    const struct experiment *e = a->sweep->exp;
+    char (*found)[POLICY_LINE] = calloc (e->npolicies + 1, sizeof (*found));
+    char path[PATH_MAX + 8];
+
+    snprintf (path, sizeof (path), "%s/log", a->dir);
+    if (found && policies_search (e->policies, e->npolicies, path, found) > 0)
+        for (size_t i = 0; i < e->npolicies; i++)
+            if (*found[i])
+                obey (&e->policies[i], found[i], v);
+    policy_text (v->why); /* it may have been cut within a character */
+    free (found);
+}
+
+void verdict_of (const struct attempt *a,
+                 int status,
+                 bool oom,
+                 struct verdict *v)
 {
     *v = (struct verdict){ .error = disk_error (a->dir) };
     if (v->error) {
@@ -83,12 +132,12 @@ void verdict_of (const struct attempt *a, int status, struct verdict *v)
         snprintf (v->why, sizeof (v->why), "%s", strerror (v->error));
         return;
     }
-    why_it_ended (a->sweep, status, v);
-    for (size_t i = 0; i < sizeof (ends) / sizeof (*ends); i++)
-        if (shell_status (status) == ends[i].status) {
-            size_t n = strlen (v->why);
-            v->free = ends[i].retry == FREE;
-            v->last = ends[i].retry == NEVER;
-            snprintf (v->why + n, sizeof (v->why) - n, ": %s", ends[i].why);
-        }
+    if (oom && shell_status (status) == SHELL + SIGKILL)
+        snprintf (
+            v->why, sizeof (v->why), "out of memory (killed by the kernel)");
+    else {
+        why_it_ended (a->sweep, status, v);
+        look_up (status, v);
+    }
+    ask_log (a, v);
 }

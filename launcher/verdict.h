@@ -4,6 +4,7 @@
 #define LAUNCHER_VERDICT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct attempt;
 
@@ -12,12 +13,32 @@ struct verdict {
     bool last;     /* another try makes no sense */
     bool exclude;  /* no attempt of this experiment is to begin here again */
     int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
-    char why[160]; /* for people */
+    char why[256]; /* for people */
 };
 
 /* Judge the attempt whose trainer ended with 'status' (of waitpid()) and
- * without a result.
+ * without a result.  'oom': meanwhile the kernel killed something in this
+ * cgroup for want of memory.  Searches the attempt's log by log_policies.
  */
-void verdict_of (const struct attempt *a, int status, struct verdict *v);
+void verdict_of (const struct attempt *a,
+                 int status,
+                 bool oom,
+                 struct verdict *v);
+
+/* ---- the table of ends ---- */
+
+enum retry {
+    RETRY_COUNTED, /* towards max_restarts */
+    RETRY_FREE,
+    RETRY_NEVER,
+};
+
+/* Statuses, as of a shell, with a meaning of their own; dl(1) lists them. */
+struct end_row {
+    int status;
+    enum retry retry;
+    const char *why;
+};
+extern const struct end_row end_table[]; /* ended by the status -1 */
 
 #endif

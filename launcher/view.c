@@ -223,6 +223,15 @@ static void add_columns (struct libscols_table *tb, const struct sweep *s)
         scols_table_new_column (tb, "pareto", 0, 0);
 }
 
+void print_excluded (const struct sweep *s)
+{
+    for (size_t i = 0; i < s->nhosts; i++)
+        if (s->hosts[i].why)
+            printf ("machine %s is excluded: %s\n",
+                    s->hosts[i].name,
+                    s->hosts[i].why);
+}
+
 int print_trials (const struct sweep *s, long max, bool json)
 {
     struct libscols_table *tb = new_table ("trials", trial_columns, json);

@@ -213,7 +213,7 @@ why_exclude (const struct worker *w, long trial, const struct report *r)
     if (r->outcome != OUTCOME_FAILED)
         return NULL;
     if (r->verdict.exclude)
-        return r->verdict.why;
+        return is_excluded (w) ? NULL : r->verdict.why;
     return !r->verdict.free && is_suspicious (w, trial)
                ? "attempts of several trials failed here in a row, while "
                  "others succeed elsewhere"
@@ -296,19 +296,36 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 
 /* ---- finding work ---- */
 
-static int put_lost (struct worker *w, long trial, struct slurmdl_error *err)
+/* What is known of the end of the worker 'owner'; NULL: nothing. */
+static const struct lost *loss_of (const struct worker *w, const char *owner)
+{
+    return w->lost && *w->lost->why && peer_preceded (w->peer, owner) ? w->lost
+                                                                      : NULL;
+}
+
+/* Put that the attempt's worker is gone; memory that it ran out of is the
+ * trial's failure, though not the machine's.
+ */
+static int put_lost (struct worker *w,
+                     long trial,
+                     const char *owner,
+                     struct slurmdl_error *err)
 {
     const struct trial *t = sweep_trial (w->sweep, trial);
+    const struct lost *lost = loss_of (w, owner);
+    bool counted = lost && lost->counted;
+    bool last = counted ? t->fails >= w->sweep->exp->max_restarts
+                        : t->losts >= LOST_MAX;
     struct event events[2] = {
-        { .op = EVENT_LOST,
+        { .op = counted ? EVENT_FAIL : EVENT_LOST,
           .by = w->slot,
           .trial = trial,
           .attempt = t->over + 1,
-          .why = "its worker is gone" },
+          .why = lost ? lost->why : "its worker is gone" },
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };
 
-    return worker_put (w, events, t->losts >= LOST_MAX ? 2 : 1, err);
+    return worker_put (w, events, last ? 2 : 1, err);
 }
 
 /* NULL: nobody has it. */
@@ -354,7 +371,7 @@ static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
         return 1;
     if (!peer_dead (w->peer, owner, w->sweep->exp->lease))
         return 0;
-    return put_lost (w, trial, err) < 0 ? -1 : 2;
+    return put_lost (w, trial, owner, err) < 0 ? -1 : 2;
 }
 
 /* Each worker starts its search elsewhere, so that they rarely meet. */
@@ -483,6 +500,7 @@ enum worker_end worker_run (struct sweep *sweep,
     struct worker w = { .sweep = sweep,
                         .slot = place->slot,
                         .fresh = place->fresh,
+                        .lost = place->lost,
                         .signals = -1,
                         .socket = -1 };
     enum worker_end end = WORKER_ERROR;

@@ -3,6 +3,7 @@
 #ifndef LAUNCHER_WORKER_H
 #define LAUNCHER_WORKER_H
 
+#include "launcher/lost.h"
 #include "launcher/sweep.h"
 #include "launcher/verdict.h"
 
@@ -20,6 +21,7 @@ struct worker_place {
     const char *slot;
     double seconds; /* that it has before Slurm kills it, 0: no limit */
     bool fresh;     /* it has just got them: more are not to be had */
+    const struct lost *lost; /* of who was here before; NULL: nothing */
 };
 
 /* Work in 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
@@ -69,13 +71,14 @@ struct worker {
     int socket;            /* of `dl log`, -1: none */
     char socket_dir[64];
     char socket_path[80];
-    int stop;         /* signal that asked to stop, 0: none */
-    double beat;      /* when the last sign of life was given */
-    double end;       /* when Slurm kills it by the same clock, 0: never */
-    bool fresh;       /* as in struct worker_place */
-    bool out_of_time; /* what is open needs longer than there is */
-    bool waits;       /* for the disk; said so */
-    bool closes;      /* it has put the end: what remains to do is its */
+    int stop;    /* signal that asked to stop, 0: none */
+    double beat; /* when the last sign of life was given */
+    double end;  /* when Slurm kills it by the same clock, 0: never */
+    bool fresh;  /* as in struct worker_place */
+    const struct lost *lost; /* the same */
+    bool out_of_time;        /* what is open needs longer than there is */
+    bool waits;              /* for the disk; said so */
+    bool closes;             /* it has put the end: what remains to do is its */
 };
 
 /* Read a pending signal: 0 if there is none.  A stop is noted in w->stop. */

@@ -171,10 +171,10 @@ int slurmdl_restore (struct slurmdl *run,
 int slurmdl_should_stop (const struct slurmdl *run);
 void slurmdl_request_stop (struct slurmdl *run); /* async-signal-safe */
 
-/* The exit status of a program whose hyperparameters make no sense together:
- * the trial is not tried again, and the search puts another one in its place.
- */
+/* Exit statuses of a program that have a meaning of their own. */
 enum {
+    /* its hyperparameters make no sense together: the trial is not tried
+     * again, and the search puts another one in its place */
     SLURMDL_EXIT_REJECT = 65,
     SLURMDL_EXIT_AGAIN = 75, /* try again; does not count as a failure */
     SLURMDL_EXIT_NEVER = 78, /* failed, and another try makes no sense */

@@ -102,6 +102,26 @@ mistake 's/lr = .*/lr = { type = "categorical"; vals = ("sgd", "adam"); default 
 mistake 's/lr = .*/lr = { type = "categorical"; vals = (1, "1"); };/' "^exp.conf:10: hyperparameter 'lr': 'vals' has the text \"1\" twice" "a choice twice"
 mistake 's/lr = .*/lr = { type = "const"; val = 1; default = 1; };/' "^exp.conf:10: hyperparameter 'lr': unknown key 'default'" "default of a constant"
 
+# ---- log_policies, which is line 13
+policy () { # policy LIST: the good file with it
+    echo "\$a log_policies = $1;"
+}
+bad="^exp.conf:13: 'log_policies'"
+accepted "$(policy '( { name = "a"; pattern = "b+"; action = "exclude_node"; }, { name = "c"; pattern = "d"; } )')" 'nothing was started' "policies"
+accepted "$(policy '( { name = "CUDA OOM"; pattern = ""; } )')" 'nothing was started' "a built-in policy switched off"
+mistake "$(policy '{ name = "a"; pattern = "b"; }')" "$bad must be a list of policies" "policies: no list"
+mistake "$(policy '( "a" )')" "$bad must be a list of policies" "policies: no groups"
+mistake "$(policy '( { name = "a"; patern = "b"; } )')" "$bad: unknown key 'patern'; did you mean 'pattern'\?" "policies: unknown key"
+mistake "$(policy '( { name = "a"; pattern = "b"; action = "exclude_nodes"; } )')" "$bad: unknown action 'exclude_nodes'; did you mean 'exclude_node'\?" "policies: unknown action"
+mistake "$(policy '( { name = "a"; pattern = "b"; action = "stop"; } )')" "$bad: unknown action 'stop'; dl-experiment\(5\) lists them" "policies: no such action"
+mistake "$(policy '( { name = "a"; } )')" "$bad: a policy without 'pattern'" "policies: no pattern"
+mistake "$(policy '( { pattern = "a"; } )')" "$bad: a policy without 'name'" "policies: no name"
+mistake "$(policy '( { name = ""; pattern = "a"; } )')" "$bad: 'name' must have 1 to 64 bytes" "policies: empty name"
+mistake "$(policy '( { name = "a"; pattern = 3; } )')" "$bad: 'pattern' must be a string" "policies: a number"
+mistake "$(policy '( { name = "a"; pattern = "(b"; } )')" "$bad: 'pattern' \"\(b\": " "policies: no regular expression"
+mistake "$(policy '( { name = "a"; pattern = "b"; }, { name = "a"; pattern = "c"; } )')" "$bad: two policies have the name \"a\"" "policies: one name twice"
+mistake "s/^name = \"t\";/&\nlog_policie = ();/" "^exp.conf:2: unknown key 'log_policie'; did you mean 'log_policies'\?" "log_policies misspelt"
+
 # ---- when: the good file, with a choice and what waits for it
 good=$(printf '%s\n' "$good" | sed 's/optimizer = .*/optimizer = { name = { type = "categorical"; vals = ("adam", "sgd"); };\
     momentum = { type = "float"; minval = 0; maxval = 1; WHEN }; }; fixed = 3;/')

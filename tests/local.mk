@@ -152,7 +152,8 @@ EXTRA_PROGRAMS += %D%/bench/attach
 %C%_bench_attach_LDADD = launcher/liblauncher.la
 CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT)
 if HAVE_CMOCKA
-launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t
+launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t \
+	%D%/verdict.t
 check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -175,6 +176,9 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_results_t_SOURCES = %D%/results.c %D%/folder.h %D%/made.h
 %C%_results_t_CFLAGS = $(launcher_cflags) $(HDF5_CFLAGS) -DH5_USE_110_API
 %C%_results_t_LDADD = $(launcher_ldadd) $(HDF5_LIBS)
+%C%_verdict_t_SOURCES = %D%/verdict.c %D%/folder.h
+%C%_verdict_t_CFLAGS = $(launcher_cflags)
+%C%_verdict_t_LDADD = $(launcher_ldadd)
 endif
 
 # faults/: the bench that kills, freezes and refuses; its files say how to run it for long

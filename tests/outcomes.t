@@ -201,4 +201,83 @@ is $? 0 "a stopped trial whose worker died is not trained again"
 is "$(events deaf-0001 '[(x["op"], x.get("stopped", False)) for x in e if x.get("trial") == 4 and x["op"] not in ("begin", "report")]')" \
     "[('lost', False), ('result', True)]" "its result is that of its last report"
 is "$(count hours-0001 report)" 0 "other searchers have no reports"
+
+# ---- how a trainer ends
+conf again 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || exit 75; dl log loss=1"' 'max_restarts = 0;'
+timeout 60 dl run --local again.conf >out 2>&1
+is $? 0 "status 75 twice, then success"
+is "$(events again-0001 '[(x["op"], x.get("free")) for x in e if x.get("op") in ("fail", "result", "exit")]')" \
+    "[('fail', True), ('fail', True), ('result', None)]" "is no failure"
+is "$(grep -c failed out)" 0 "and none is told"
+conf ever 'name = "random"; max_trials = 1;' '"exit 75"'
+timeout 60 dl run --local ever.conf >out 2>&1
+is $? 1 "status 75 for ever"
+is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is tried again 20 times"
+conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
+timeout 60 dl run --local never.conf >out 2>&1
+is $? 0 "status 78"
+is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"
+like "$(dl show never 1)" 'exit status 78: the trainer says that another try makes no sense' "and says why"
+
+# ---- log_policies
+conf cancel 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || { echo bad shape; exit 1; }; dl log loss=1"' \
+    'log_policies = ( { name = "shape"; pattern = "bad s.ape"; action = "cancel_retries"; } );'
+timeout 60 dl run --local cancel.conf >out 2>&1
+is $? 0 "policy cancel_retries"
+is "$(count cancel-0001 fail) $(count cancel-0001 exit)" "1 1" "gives up at once"
+like "$(dl show cancel 1)" 'last failure: policy shape: bad shape; exit status 1$' "and says why"
+conf label 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' 'max_restarts = 2;'
+timeout 60 dl run --local label.conf >out 2>&1
+is "$(count label-0001 fail) $(count label-0001 exclude)" "3 0" "a label changes nothing"
+like "$(dl show label 1)" 'last failure: CUDA OOM: RuntimeError: CUDA out of memory. Tried 2 GiB; exit status 1$' "but is shown"
+conf nolabel 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' \
+    'max_restarts = 0; log_policies = ( { name = "CUDA OOM"; pattern = ""; } );'
+timeout 60 dl run --local nolabel.conf >out 2>&1
+like "$(dl show nolabel 1)" 'last failure: exit status 1$' "it can be switched off"
+conf bus 'name = "random"; max_trials = 3;' '"echo GPU fell off the bus; exit 1"' \
+    'log_policies = ( { name = "bus"; pattern = "off the bus"; action = "exclude_node"; } );'
+timeout 60 dl run --local bus.conf >out 2>&1
+is $? 8 "policy exclude_node on the only machine"
+why="machine $(hostname) is excluded: policy bus: GPU fell off the bus; exit status 1"
+like "$(cat out)" "^$why\$" "says which machine was excluded, and why"
+like "$(cat out)" "no worker is left: this machine is excluded from the experiment" "and how it ended"
+like "$(dl show bus)" "^$why\$" "so does show"
+is "$(count bus-0001 exclude)" 1 "it is excluded once"
+is "$(events bus-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("exclude", "begin")][-1]')" exclude \
+    "nothing begins there any more"
+like "$(cat out)" 'trial [0-9]+ +failed \(1\): policy bus' "the failure counts"
+is "$(count bus-0001 exit)" 0 "the trial stays open"
+timeout 20 dl worker --slot x bus-0001 >out 2>&1
+is $? 76 "a worker there ends with status 76"
+
+# ---- a worker that Slurm killed: what its successor says of it
+mkdir bin
+printf '#!/bin/sh\necho "7"\n' >bin/sbatch
+printf '#!/bin/sh\necho "$*" >>"%s/asked"\necho OUT_OF_MEMORY\n' "$work" >bin/sacct
+chmod +x bin/sbatch bin/sacct
+conf gone 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || sleep 60; dl log loss=1"' 'max_restarts = 2;'
+PATH=$work/bin:$PATH dl run --detach gone.conf >out 2>&1
+is $? 0 "an experiment without workers"
+# worker VARIABLE=VALUE...: one of the same place in the same job
+worker () {
+    exec env PATH="$work/bin:$PATH" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_JOB_ID=8 "$@" dl worker gone-0001
+}
+worker SLURM_STEP_ID=0 >out1 2>&1 &
+pid=$!
+wait_for 20 test -d gone-0001/trials/0001/a.1
+kill -9 $pid
+worker SLURM_STEP_ID=1 DL_LAST_STATUS=137 >out2 2>&1 &
+pid=$!
+wait_for 20 test -d gone-0001/trials/0001/a.2
+kill -9 $pid
+(worker SLURM_STEP_ID=0 SLURM_RESTART_COUNT=1) >out3 2>&1 &
+pid=$!
+wait_for 30 sh -c "! kill -0 $pid"
+kill -9 $pid 2>/dev/null
+wait $pid
+is $? 0 "the third worker of a place ends the experiment"
+is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.get("op") in ("fail", "lost", "result")]')" \
+    "[('fail', 1, 'out of memory'), ('lost', 2, 'preempted or requeued by Slurm'), ('result', 3, None)]" \
+    "memory is the trainer's failure, preemption is not"
+is "$(cat asked)" "-j 8.0 -o State -n -P" "sacct was asked once, for the step before"
 done_testing
