@@ -21,10 +21,20 @@ const struct cmd cmd_table[] = {
     { "ls",     "",                     "list experiments",                                  CMD_LS,     0, 0,  cmd_ls },
     { "show",   "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",         CMD_SHOW,   0, 2,  cmd_show },
     { "logs",   "[EXPERIMENT] TRIAL",   "print a trial's output",                            CMD_LOGS,   1, 2,  cmd_logs },
-    { "stop",   "[EXPERIMENT]",         "stop: trials save a checkpoint and end",            CMD_STOP,   0, 1,  cmd_stop },
+    { "wait",   "[EXPERIMENT]",         "wait until an experiment has ended or was paused",  CMD_WAIT,   0, 1,  cmd_wait },
+    { "pause",  "[EXPERIMENT]",         "pause: trials save a checkpoint, workers end",      CMD_PAUSE,  0, 1,  cmd_pause },
     { "resume", "[EXPERIMENT]",         "start workers for an experiment that has work left", CMD_RESUME, 0, 1, cmd_resume },
     { "gc",     "[EXPERIMENT]",         "remove checkpoints that checkpoint_policy does not keep", CMD_GC, 0, 1, cmd_gc },
     { "export", "[EXPERIMENT]",         "write a table of all trials",                       CMD_EXPORT, 0, 1,  cmd_export },
+    { "stop",   "[EXPERIMENT]",         "end an experiment: trials save a checkpoint",       CMD_STOP,   0, 1,  cmd_stop },
+    { "kill",   "[EXPERIMENT]",         "end an experiment at once",                         CMD_KILL,   0, 1,  cmd_kill },
+    { "continue", "[EXPERIMENT]",       "go on with an experiment that has ended",           CMD_CONTINUE, 0, 1, cmd_continue },
+    { "retry",  "[EXPERIMENT] [TRIAL...]", "try failed trials again",                        CMD_RETRY,  0, -1, cmd_retry },
+    { "fork",   "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint", CMD_FORK, 0, 2,  cmd_fork },
+    { "archive", "[EXPERIMENT]",        "hide an experiment that has ended from dl ls",      CMD_ARCHIVE, 0, 1, cmd_archive },
+    { "label",  "EXPERIMENT NAME...",   "put labels on an experiment",                       CMD_LABEL,  2, -1, cmd_label },
+    { "exclude", "[EXPERIMENT] HOST",   "begin nothing more on a machine",                   CMD_EXCLUDE, 1, 2, cmd_exclude },
+    { "rm",     "EXPERIMENT...",        "remove experiments",                                CMD_RM,     1, -1, cmd_rm },
     { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
     { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
     { "worker", "DIR",                  "",                                                  CMD_WORKER, 1, 1,  cmd_worker },
@@ -33,14 +43,25 @@ const struct cmd cmd_table[] = {
 
 const struct opt opt_table[] = {
     { "dir",     "DIR", "DL_DIR", "folder that holds the experiments (default: .)",      OPT_STRING, AT (dir),     CMD_SWEEPS },
-    { "local",   NULL,  NULL,     "work in processes on this machine instead of Slurm",  OPT_FLAG,   AT (local),   CMD_RUN | CMD_RESUME },
-    { "dry-run", NULL,  NULL,     "check FILE and say what would run",                   OPT_FLAG,   AT (dry_run), CMD_RUN },
     { "dry-run", NULL,  NULL,     "say what would be removed",                           OPT_FLAG,   AT (dry_run), CMD_GC },
     { "format",  "FORMAT", NULL,  "csv (the default), json or h5",                       OPT_STRING, AT (format),  CMD_EXPORT },
     { "output",  "FILE", NULL,    "write FILE instead of standard output",               OPT_STRING, AT (output),  CMD_EXPORT },
-    { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_RUN | CMD_RESUME },
-    { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_RUN | CMD_RESUME },
+    { "local",   NULL,  NULL,     "work in processes on this machine instead of Slurm",  OPT_FLAG,   AT (local),   CMD_STARTS },
+    { "dry-run", NULL,  NULL,     "check the file and say what would run",               OPT_FLAG,   AT (dry_run), CMD_RUN | CMD_FORK },
+    { "set",     "KEY=VALUE", NULL, "replace a key of the file, or add it",              OPT_LIST,   AT (sets),    CMD_RUN | CMD_PREVIEW | CMD_FORK },
+    { "file",    "FILE", NULL,    "search as FILE says, from the trial's checkpoint",    OPT_STRING, AT (file),    CMD_FORK },
+    { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_STARTS },
+    { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_STARTS },
     { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_INT,    AT (trials),  CMD_SHOW },
+    { "trials",  "N",   NULL,     "go on until there are N trials in all",               OPT_INT,    AT (trials),  CMD_CONTINUE },
+    { "length",  "L",   NULL,     "train the trials to the length L in all",             OPT_INT,    AT (length),  CMD_CONTINUE },
+    { "all",     NULL,  NULL,     "archived ones, too",                                  OPT_FLAG,   AT (all),     CMD_LS },
+    { "label",   "NAME", NULL,    "those with this label only",                          OPT_STRING, AT (label),   CMD_LS },
+    { "undo",    NULL,  NULL,     "the other way round",                                 OPT_FLAG,   AT (undo),    CMD_ARCHIVE | CMD_LABEL | CMD_EXCLUDE },
+    { "force",   NULL,  NULL,     "even if it has not ended or cannot be read",          OPT_FLAG,   AT (force),   CMD_RM },
+    { "timeout", "S",   NULL,     "wait for S seconds at most",                          OPT_REAL,   AT (timeout), CMD_WAIT },
+    { "follow",  NULL,  NULL,     "print what comes until the trial has ended (-f)",     OPT_FLAG,   AT (follow),  CMD_LOGS },
+    { "lines",   "N",   NULL,     "the last N lines only (-n N)",                        OPT_INT,    AT (lines),   CMD_LOGS },
     { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW | CMD_PREVIEW },
     { "seconds", "S",   NULL,     "one unit of length of one trial takes S seconds",     OPT_REAL,   AT (seconds), CMD_PREVIEW },
     { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
@@ -50,17 +71,30 @@ const struct opt opt_table[] = {
     { 0 },
 };
 
+/* clang-format on */
+
+/* Options that have a letter, too. */
+static const struct letter {
+    char letter;
+    const char *name;
+} letters[] = {
+    { 'f', "follow" },
+    { 'n', "lines" },
+};
+
+/* clang-format off */
 const struct exit_row exit_table[] = {
-    { EXIT_OK,         "success; of run and resume: the experiment completed" },
+    { EXIT_OK,         "success; of those that follow an experiment: it completed" },
     { EXIT_FAILED,     "the experiment failed: no trial gave a result" },
-    { EXIT_USAGE,      "bad option, argument or experiment file; nothing was started" },
+    { EXIT_USAGE,      "bad option, argument or experiment file, or not in this state; nothing was done" },
     { EXIT_NOT_FOUND,  "no such experiment, trial or file" },
-    { EXIT_STOPPED,    "the experiment was stopped; dl resume goes on" },
+    { EXIT_STOPPED,    "the experiment was paused (dl resume goes on), stopped or killed (dl continue)" },
     { EXIT_DAMAGED,    "the experiment's files are damaged" },
     { EXIT_SLURM,      "Slurm did not take the job" },
     { EXIT_IO,         "reading or writing failed (disk full, quota, permission)" },
     { EXIT_NO_WORKERS, "no worker is left and the experiment is not finished; dl resume goes on" },
     { EXIT_BUSY,       "workers are at work on the experiment" },
+    { EXIT_TIMEOUT,    "the time of dl wait is over" },
     { EXIT_PARKED,     "a worker was told to go while there is work left" },
     { EXIT_EXCLUDED,   "the same, and its machine is excluded from the experiment" },
     { -1, NULL },
@@ -147,10 +181,21 @@ static const struct cmd *find_cmd (const char *name)
     return NULL;
 }
 
+static int print_name (const char *dir, void *arg)
+{
+    (void)arg;
+    puts (strrchr (dir, '/') + 1);
+    return 0;
+}
+
 void complete (int argc, char **argv)
 {
     const struct cmd *cmd = argc > 0 ? find_cmd (argv[0]) : NULL;
+    const char *dir = getenv ("DL_DIR") ?: ".";
 
+    for (int i = 1; i < argc - 1; i++)
+        if (!strcmp (argv[i], "--dir"))
+            dir = argv[i + 1 + (i + 2 < argc && !strcmp (argv[i + 1], "="))];
     if (!cmd) {
         for (const struct cmd *c = cmd_table; c->name; c++)
             if (*c->help)
@@ -162,6 +207,8 @@ void complete (int argc, char **argv)
         if (o->cmds & cmd->bit)
             printf ("--%s%s\n", o->name, o->arginfo ? "=" : "");
     puts ("--help");
+    if (strstr (cmd->args, "EXPERIMENT"))
+        each_experiment (dir, print_name, NULL);
 }
 
 /* ---- parsing ---- */
@@ -182,6 +229,21 @@ static int set_number (const struct opt *o, const char *arg, void *at)
     return -1;
 }
 
+static int add_string (char ***list, const char *text)
+{
+    size_t n = 0;
+    char **more;
+
+    while (*list && (*list)[n])
+        n++;
+    if (!(more = realloc (*list, (n + 2) * sizeof (*more))))
+        return -1;
+    *list = more;
+    more[n] = strdup (text);
+    more[n + 1] = NULL;
+    return more[n] ? 0 : -1;
+}
+
 static int set_opt (const struct opt *o, const char *arg, struct settings *st)
 {
     void *at = (char *)st + o->offset;
@@ -194,6 +256,8 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
         free (*(char **)at);
         *(char **)at = strdup (arg);
         return 0;
+    case OPT_LIST:
+        return add_string (at, arg);
     case OPT_INT:
     case OPT_REAL:
         return set_number (o, arg, at);
@@ -217,6 +281,31 @@ static int fill_long_options (const struct cmd *cmd,
         }
     lo[n] = (struct option){ .name = "help", .has_arg = no_argument };
     return n;
+}
+
+/* The row of the option that a letter stands for; 'n' if there is none. */
+static int find_letter (const struct opt **row, int n, int letter)
+{
+    int i = 0;
+
+    for (size_t k = 0; k < sizeof (letters) / sizeof (*letters); k++)
+        if (letters[k].letter == letter)
+            while (i < n && strcmp (row[i]->name, letters[k].name))
+                i++;
+    return i;
+}
+
+static void fill_letters (const struct opt **row, int n, char *brief)
+{
+    for (size_t k = 0; k < sizeof (letters) / sizeof (*letters); k++) {
+        int i = find_letter (row, n, letters[k].letter);
+        if (i == n)
+            continue;
+        *brief++ = letters[k].letter;
+        if (row[i]->arginfo)
+            *brief++ = ':';
+    }
+    *brief = '\0';
 }
 
 static void bad_option (const struct cmd *cmd, char **argv)
@@ -249,7 +338,7 @@ static void bad_option (const struct cmd *cmd, char **argv)
 
 static void defaults (const struct cmd *cmd, struct settings *st)
 {
-    *st = (struct settings){ .step = -1 };
+    *st = (struct settings){ .step = -1, .lines = -1, .timeout = -1 };
     for (const struct opt *o = opt_table; o->name; o++) {
         const char *value = o->env ? getenv (o->env) : NULL;
         if (value && *value && (o->cmds & cmd->bit))
@@ -276,14 +365,18 @@ int settings_parse (const struct cmd *cmd,
     struct option lo[32] = { { 0 } };
     const struct opt *row[32];
     int help = fill_long_options (cmd, lo, row);
+    char brief[16];
     int i = 0;
     int c;
 
     defaults (cmd, st);
+    fill_letters (row, help, brief);
     opterr = 0;
     optind = 1;
-    while ((c = getopt_long (argc, argv, "", lo, &i)) != -1) {
-        if (c != 0) {
+    while ((c = getopt_long (argc, argv, brief, lo, &i)) != -1) {
+        if (c != 0 && c != '?')
+            i = find_letter (row, help, c);
+        else if (c != 0) {
             bad_option (cmd, argv);
             return -1;
         }
@@ -304,4 +397,9 @@ void settings_free (struct settings *st)
     free (st->searcher);
     free (st->format);
     free (st->output);
+    free (st->file);
+    free (st->label);
+    for (char **s = st->sets; s && *s; s++)
+        free (*s);
+    free (st->sets);
 }

@@ -21,6 +21,7 @@ enum dl_exit {
     EXIT_IO = 7,
     EXIT_NO_WORKERS = 8,
     EXIT_BUSY = 9,      /* workers are at work */
+    EXIT_TIMEOUT = 10,  /* dl wait --timeout */
     EXIT_PARKED = 75,   /* EX_TEMPFAIL: a worker with work left */
     EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
 };
@@ -38,15 +39,25 @@ struct settings {
     char *searcher;
     char *format;
     char *output;
+    char *file;
+    char *label;
+    char **sets; /* of --set, NULL-ended, or NULL */
     bool local;
     bool dry_run;
     bool detach;
     bool json;
+    bool undo;
+    bool force;
+    bool follow;
+    bool all;
     int64_t workers; /* 0: as the experiment says */
     int64_t attempt; /* 0: the last */
     int64_t step;    /* -1: not given */
     int64_t trials;  /* rows of a table, 0: all */
+    int64_t length;  /* of a full training, 0: as it is */
+    int64_t lines;   /* of a log, the last; -1: all */
     double seconds;  /* for one unit of length, 0: unknown */
+    double timeout;  /* s, < 0: none */
     char **args;     /* what is no option, NULL-ended */
     int nargs;
 };
@@ -64,11 +75,23 @@ enum cmd_bit {
     CMD_PREVIEW = 1 << 9,
     CMD_GC = 1 << 10,
     CMD_EXPORT = 1 << 11,
-    CMD_SWEEPS = CMD_RUN | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP | CMD_RESUME
-                 | CMD_GC | CMD_EXPORT,
+    CMD_PAUSE = 1 << 13,
+    CMD_KILL = 1 << 14,
+    CMD_CONTINUE = 1 << 15,
+    CMD_RETRY = 1 << 16,
+    CMD_FORK = 1 << 17,
+    CMD_WAIT = 1 << 18,
+    CMD_ARCHIVE = 1 << 19,
+    CMD_LABEL = 1 << 20,
+    CMD_EXCLUDE = 1 << 21,
+    CMD_RM = 1 << 22,
+    CMD_STARTS = CMD_RUN | CMD_RESUME | CMD_CONTINUE | CMD_RETRY | CMD_FORK,
+    CMD_SWEEPS = CMD_STARTS | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP
+                 | CMD_PAUSE | CMD_KILL | CMD_WAIT | CMD_ARCHIVE | CMD_LABEL
+                 | CMD_EXCLUDE | CMD_RM | CMD_GC | CMD_EXPORT,
 };
 
-enum opt_type { OPT_STRING, OPT_INT, OPT_REAL, OPT_FLAG };
+enum opt_type { OPT_STRING, OPT_LIST, OPT_INT, OPT_REAL, OPT_FLAG };
 
 /* The only list of options: getopt, the environment, --help and completion
  * are made from it, and tests/options.t compares dl(1) with it.
@@ -135,10 +158,24 @@ int each_experiment (const char *root,
                      int (*f) (const char *dir, void *arg),
                      void *arg);
 
-/* Read an experiment file, and the earlier experiment that it names.  On
- * failure says so and returns an exit status, else 0.
+/* Read an experiment file, edited if 'edit' is not NULL, and the earlier
+ * experiment that it names.  On failure says so and returns an exit status,
+ * else 0.
  */
-int read_experiment (const char *path, struct experiment **e);
+struct edit;
+int read_experiment (const char *path,
+                     const struct edit *edit,
+                     struct experiment **e);
+
+/* The number of a trial that 'text' is; else says so and returns an exit
+ * status.
+ */
+int parse_trial (const struct sweep *s, const char *text, long *n);
+
+/* What dl makes in a folder that a group shares is the group's, too: adapt the
+ * process's umask to 'dir'.
+ */
+void share_umask (const char *dir);
 
 /* ---- views ---- */
 
@@ -152,6 +189,12 @@ void print_excluded (const struct sweep *s);
 char *trial_text (const struct sweep *s, const struct trial *t);
 /* "2m13s" */
 void duration_text (char *buf, size_t size, double seconds);
+/* "2026-11-21 10:55" */
+void time_text (char *buf, size_t size, double when);
+/* "best loss 0.1: trial 3 at length 9", nothing if there is no result. */
+void print_best (const struct sweep *s);
+/* What is known of the experiment beside its trials (overview.c). */
+void print_overview (const struct sweep *s);
 
 /* ---- executors and following ---- */
 
@@ -189,6 +232,18 @@ int executor_open (struct executor *x,
 /* Show progress until the sweep ends, is stopped, or has no workers. */
 int follow (struct sweep *s, struct executor *x);
 
+/* Start workers and follow them, as the settings say. */
+int start_workers (struct sweep *s, const struct settings *st);
+
+/* Make a new experiment of 'e', which is taken, and start its workers. */
+int run_new (struct experiment *e, const struct settings *st);
+
+/* The exit status that says how an experiment that does not run ended. */
+int state_status (enum sweep_state state);
+
+/* Kill an experiment, and cancel its jobs, before it is removed. */
+int kill_experiment (struct sweep *s);
+
 /* ---- subcommands, a file each ---- */
 int cmd_run (const struct settings *st);
 int cmd_preview (const struct settings *st);
@@ -199,6 +254,16 @@ int cmd_stop (const struct settings *st);
 int cmd_resume (const struct settings *st);
 int cmd_gc (const struct settings *st);
 int cmd_export (const struct settings *st);
+int cmd_pause (const struct settings *st);
+int cmd_kill (const struct settings *st);
+int cmd_continue (const struct settings *st);
+int cmd_retry (const struct settings *st);
+int cmd_fork (const struct settings *st);
+int cmd_wait (const struct settings *st);
+int cmd_archive (const struct settings *st);
+int cmd_label (const struct settings *st);
+int cmd_exclude (const struct settings *st);
+int cmd_rm (const struct settings *st);
 int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
 int cmd_search_server (const struct settings *st);

@@ -17,6 +17,20 @@
 
 enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
 
+/* What a group may write in is its, and so is all that is made there. */
+static void share_folder (const char *root, const char *dir)
+{
+    struct stat top, st;
+
+    if (stat (root, &top) < 0 || stat (dir, &st) < 0 || !(top.st_mode & S_IWGRP)
+        || top.st_mode & S_IWOTH)
+        return;
+    /* where that is forbidden the user's own group has it */
+    if (st.st_gid != top.st_gid && chown (dir, (uid_t)-1, top.st_gid) < 0)
+        return;
+    chmod (dir, (st.st_mode & 07777) | S_ISGID | S_IRWXG);
+}
+
 static int claim_folder (const char *root,
                          const char *name,
                          char *dir,
@@ -28,8 +42,10 @@ static int claim_folder (const char *root,
             errno = ENAMETOOLONG;
             break;
         }
-        if (mkdir (dir, 0777) == 0)
+        if (mkdir (dir, 0777) == 0) {
+            share_folder (root, dir);
             return 0;
+        }
         if (errno != EEXIST)
             break;
     }
@@ -44,12 +60,13 @@ static int freeze_file (const struct experiment *e,
                         struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    size_t len;
-    char *text = put_read (e->file, CONF_MAX, &len, err);
+    size_t len = e->text ? strlen (e->text) : 0;
+    char *text =
+        e->text ? strdup (e->text) : put_read (e->file, CONF_MAX, &len, err);
     int rv;
 
     if (!text)
-        return -1;
+        return e->text ? errorf (err, "out of memory") : -1;
     snprintf (path, sizeof (path), "%s/experiment.conf", dir);
     rv = put_if_absent (path, text, len, err);
     free (text);
@@ -59,8 +76,12 @@ static int freeze_file (const struct experiment *e,
 const char *sweep_user (void)
 {
     const struct passwd *pw = getpwuid (geteuid ());
+    static char number[24];
 
-    return pw ? pw->pw_name : "";
+    if (pw)
+        return pw->pw_name;
+    snprintf (number, sizeof (number), "%ld", (long)geteuid ());
+    return number;
 }
 
 static int64_t random_seed (void)
@@ -83,6 +104,9 @@ static int first_entry (const struct experiment *e,
         .name = e->name,
         .dir = e->dir,
         .seed = e->seed < 0 ? random_seed () : e->seed,
+        .source = e->source,
+        .from = e->source_trial,
+        .from_length = e->source_length,
     });
     char path[PATH_MAX];
     struct log *log;
@@ -114,7 +138,8 @@ int sweep_new (const struct experiment *e,
         if (put_folder (path, err) < 0)
             return -1;
     }
-    if (reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0)
+    if (reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0
+        || (e->source_file && source_put (e, dir, err) < 0))
         return -1;
     return first_entry (e, dir, err) == 0 ? 0 : -1;
 }

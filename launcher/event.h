@@ -67,6 +67,7 @@ struct event {
     const char *dir;
     int64_t seed;
     json_t *known;
+    const char *source; /* experiment that it is forked from */
     const char *job;
     int64_t first;
     int64_t last;

@@ -427,13 +427,22 @@ static char *folder_of (const char *path)
 
 struct experiment *experiment_read (const char *path, struct problems *p)
 {
+    return experiment_read_edited (path, NULL, p);
+}
+
+struct experiment *experiment_read_edited (const char *path,
+                                           const struct edit *edit,
+                                           struct problems *p)
+{
     struct experiment *e = calloc (1, sizeof (*e));
     config_t cf;
 
     config_init (&cf);
     if (!e || !(e->file = strdup (path)) || parse (&cf, path, p) < 0)
         goto fail;
-    e->dir = folder_of (path);
+    e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
+    if (edit && edit_apply (edit, &cf, p) == 1)
+        e->text = edit_text (&cf);
     e->seed = -1;
     for (const struct key *k = experiment_keys; k->path; k++)
         set_default (e, k);
@@ -478,6 +487,9 @@ void experiment_destroy (struct experiment *e)
     known_free (e);
     free (e->file);
     free (e->dir);
+    free (e->text);
+    free (e->source);
+    free (e->source_file);
     free (e);
     errno = saved;
 }

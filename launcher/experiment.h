@@ -40,6 +40,7 @@ struct gc_policy {
 struct experiment {
     char *file; /* as given, for messages */
     char *dir;  /* folder in which the command runs */
+    char *text; /* what it says if it was edited, else NULL */
     char *name;
     char *description;
     char *entrypoint; /* a shell command, or NULL and ... */
@@ -89,6 +90,12 @@ struct experiment {
     int64_t lease;     /* s without a sign of life until a worker is dead */
     int64_t heartbeat; /* s between two signs of life */
     int64_t grace;     /* s that a trainer has to stop */
+
+    /* Of a fork (dl fork); the first log entry has it. */
+    char *source;          /* experiment, NULL: it is none, ... */
+    long source_trial;     /* ... trial, 0: none, ... */
+    int64_t source_length; /* ... and length of the checkpoint ... */
+    char *source_file;     /* ... that is to be taken; NULL when it is there */
 };
 
 /* ---- the keys ---- */
@@ -127,6 +134,7 @@ struct problems {
     size_t size;
     FILE *stream;
     int count;
+    char *const *sets; /* of --set: lines may stand for them (edit.c) */
 };
 
 int problems_open (struct problems *p);
@@ -139,6 +147,12 @@ void problem (struct problems *p, const char *fmt, ...)
  * Returns NULL on failure with errno EINVAL (see 'p'), ENOENT, ....
  */
 struct experiment *experiment_read (const char *path, struct problems *p);
+
+/* The same, with the file edited before it is checked. */
+struct edit;
+struct experiment *experiment_read_edited (const char *path,
+                                           const struct edit *edit,
+                                           struct problems *p);
 void experiment_destroy (struct experiment *e);
 
 /* Number of trials that the search may make, 0 if unknown. */

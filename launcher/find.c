@@ -117,6 +117,18 @@ int find_experiment (const struct settings *st,
     return EXIT_NOT_FOUND;
 }
 
+/* A folder that all may write in, like /tmp, says nothing about a group. */
+void share_umask (const char *dir)
+{
+    struct stat st;
+    mode_t mask;
+
+    if (stat (dir, &st) < 0 || !(st.st_mode & S_IWGRP) || st.st_mode & S_IWOTH)
+        return;
+    mask = umask (0);
+    umask (mask & ~(mode_t)S_IRWXG);
+}
+
 int open_experiment (const struct settings *st,
                      const char *name,
                      struct sweep **sweep)
@@ -132,6 +144,7 @@ int open_experiment (const struct settings *st,
         return rv;
     if (!realpath (found, dir) || problems_open (&p) < 0)
         return fail (&err);
+    share_umask (dir);
     *sweep = sweep_open (dir, &p, &err);
     problems_close (&p);
     if (!*sweep) {

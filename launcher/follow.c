@@ -273,19 +273,8 @@ static int conclude (struct view *v, bool workers_left)
         print_trials (s, TRIALS_SHOWN, false);
     print_excluded (s);
     say_files (s);
-    switch (s->state) {
-    case SWEEP_COMPLETED:
-        return EXIT_OK;
-    case SWEEP_FAILED:
-        return EXIT_FAILED;
-    case SWEEP_PAUSED:
-    case SWEEP_STOPPED:
-    case SWEEP_KILLED:
-        return EXIT_STOPPED;
-    case SWEEP_NEW:
-    case SWEEP_RUNNING:
-        break;
-    }
+    if (s->state != SWEEP_RUNNING)
+        return state_status (s->state);
     if (workers_left)
         return EXIT_STOPPED;
     if (v->x->excluded)

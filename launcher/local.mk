@@ -8,9 +8,11 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/collect.c \
 	%D%/columns.c \
 	%D%/columns.h \
+	%D%/continue.c \
 	%D%/create.c \
 	%D%/custom.c \
 	%D%/decide.c \
+	%D%/edit.c \
 	%D%/entries.c \
 	%D%/event.c \
 	%D%/event.h \
@@ -21,6 +23,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/fields.h \
 	%D%/find.c \
 	%D%/follow.c \
+	%D%/fork.c \
 	%D%/front.c \
 	%D%/gc.c \
 	%D%/gc.h \
@@ -29,6 +32,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/hosts.c \
 	%D%/hparams.c \
 	%D%/keys.c \
+	%D%/lifecycle.c \
 	%D%/local.c \
 	%D%/log.c \
 	%D%/log.h \
@@ -38,6 +42,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/newest.c \
 	%D%/oom.c \
 	%D%/oom.h \
+	%D%/logs.c \
+	%D%/marks.c \
+	%D%/overview.c \
 	%D%/pack.c \
 	%D%/pack.h \
 	%D%/pattern.c \
@@ -54,6 +61,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/problem.c \
 	%D%/put.c \
 	%D%/put.h \
+	%D%/remove.c \
 	%D%/replay.c \
 	%D%/replay.h \
 	%D%/reserve.c \
@@ -69,6 +77,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/show.c \
 	%D%/slurm.c \
 	%D%/socket.c \
+	%D%/source.c \
 	%D%/space.c \
 	%D%/states.c \
 	%D%/sweep.c \
@@ -79,6 +88,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/verdict.c \
 	%D%/verdict.h \
 	%D%/view.c \
+	%D%/wait.c \
 	%D%/warm.c \
 	%D%/when.c \
 	%D%/wishes.c \

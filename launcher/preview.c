@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/cmd.h"
+#include "launcher/private.h"
 
 enum { RUNGS = 64 };
 
@@ -314,9 +315,10 @@ static void print_json (const struct plan *plan)
 
 int cmd_preview (const struct settings *st)
 {
+    const struct edit edit = { .sets = st->sets };
     struct experiment *e;
     struct plan plan;
-    int rv = read_experiment (st->args[0], &e);
+    int rv = read_experiment (st->args[0], &edit, &e);
 
     if (rv)
         return rv;

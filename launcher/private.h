@@ -23,6 +23,35 @@ void strings_free (char **list);
 json_t *setting_json (const config_setting_t *s);
 char *json_text (const json_t *v);
 
+/* ---- editing a file (edit.c) ---- */
+
+struct edit {
+    const char *dir; /* where the command runs, NULL: the file's folder */
+    void (*f) (config_t *cf, const void *arg); /* NULL: no change, else ... */
+    const void *arg;                           /* ... this one first */
+    char *const *sets; /* "KEY=VALUE", NULL-ended, or NULL */
+};
+
+/* Returns 1 if there was something to do, else 0; mistakes are problems. */
+int edit_apply (const struct edit *edit, config_t *cf, struct problems *p);
+
+/* Replace or add the value of 'key' by a copy of 'value'; NULL if the key
+ * cannot be.
+ */
+config_setting_t *
+edit_put (config_t *cf, const char *key, const config_setting_t *value);
+
+/* Add 'v' to a group under 'name' (in a list: NULL). */
+void edit_add_json (config_setting_t *to, const char *name, const json_t *v);
+
+/* All of it as text with all digits; the caller frees it. */
+char *edit_text (config_t *cf);
+
+/* "FILE:LINE: " at the start of a problem: the option instead, if the line
+ * stands for one.
+ */
+void edit_name_option (char **text, char *const *sets);
+
 /* ---- the space ---- */
 
 /* Read the group "hyperparameters" into e->hparams and e->params. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "launcher/experiment.h"
+#include "launcher/private.h"
 
 int problems_open (struct problems *p)
 {
@@ -30,6 +30,8 @@ void problem (struct problems *p, const char *fmt, ...)
     if (vasprintf (&text, fmt, ap) < 0)
         text = NULL;
     va_end (ap);
+    if (p->sets && text)
+        edit_name_option (&text, p->sets);
     /* one line, whatever a value in it has */
     for (char *c = text; c && *c; c++)
         if (iscntrl ((unsigned char)*c))

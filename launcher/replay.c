@@ -60,8 +60,10 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return replay_bad (err, "written by another version of dl");
     exp->seed = e->seed;
     exp->search.seed = (uint64_t)exp->seed;
-    free (exp->dir);
-    exp->dir = strdup (e->dir ? e->dir : ".");
+    replay_text (&exp->dir, e->dir ? e->dir : ".");
+    replay_text (&exp->source, e->source);
+    exp->source_trial = (long)e->from;
+    exp->source_length = e->from_length;
     if (!exp->dir || known_read (exp, e->known) < 0)
         return errorf (err, "out of memory");
     s->searcher = searcher_create (&exp->search, exp->params, exp->nparams);
@@ -401,5 +403,6 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     s->state = sweep_next_state (s->state, e->op);
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
         s->state = SWEEP_FAILED;
+    replay_deed (s, e);
     return 0;
 }

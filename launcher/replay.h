@@ -31,6 +31,8 @@ int apply_exclude (struct sweep *s,
 /* ---- what somebody wishes (wishes.c) ---- */
 
 /* Each returns 1 if it makes no sense, and changes nothing then. */
+/* Note who has wished something, and what. */
+void replay_deed (struct sweep *s, const struct event *e);
 
 int apply_continue (struct sweep *s,
                     const struct event *e,

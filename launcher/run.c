@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl run, dl resume, dl stop, dl worker. */
+/* dl run, dl worker. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd.h"
+#include "launcher/private.h"
 #include "launcher/worker.h"
 #include "runtime/error.h"
 
@@ -19,9 +20,10 @@
 enum { PREEMPT_WAIT = 300 };
 
 /* 'p' is opened, and printed. */
-static struct experiment *read_file (const char *path, struct problems *p)
+static struct experiment *
+read_file (const char *path, const struct edit *edit, struct problems *p)
 {
-    struct experiment *e = experiment_read (path, p);
+    struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
 
     if (e && warm_start (e, p) < 0) {
@@ -36,11 +38,13 @@ static struct experiment *read_file (const char *path, struct problems *p)
     return e;
 }
 
-int read_experiment (const char *path, struct experiment **e)
+int read_experiment (const char *path,
+                     const struct edit *edit,
+                     struct experiment **e)
 {
     struct problems p;
 
-    *e = problems_open (&p) < 0 ? NULL : read_file (path, &p);
+    *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
     if (*e)
         return EXIT_OK;
     return errno == EINVAL   ? EXIT_USAGE
@@ -79,9 +83,9 @@ static int dry_run (const struct experiment *e)
     return EXIT_OK;
 }
 
-/* ---- run and resume ---- */
+/* ---- run ---- */
 
-static int start_workers (struct sweep *s, const struct settings *st)
+int start_workers (struct sweep *s, const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     struct executor x;
@@ -101,17 +105,13 @@ static int start_workers (struct sweep *s, const struct settings *st)
     return rv;
 }
 
-int cmd_run (const struct settings *st)
+int run_new (struct experiment *e, const struct settings *st)
 {
-    struct experiment *e;
     struct slurmdl_error err = { "" };
-    struct settings found = *st;
     struct sweep *s;
     char dir[PATH_MAX];
-    int rv = read_experiment (st->args[0], &e);
+    int rv;
 
-    if (rv)
-        return rv;
     if (st->dry_run) {
         rv = dry_run (e);
         experiment_destroy (e);
@@ -122,71 +122,25 @@ int cmd_run (const struct settings *st)
         experiment_destroy (e);
         return EXIT_USAGE;
     }
+    share_umask (st->dir);
     rv = sweep_new (e, st->dir, dir, sizeof (dir), &err);
     experiment_destroy (e);
     if (rv < 0)
         return fail (&err);
-    if ((rv = open_experiment (&found, dir, &s)))
+    if ((rv = open_experiment (st, dir, &s)))
         return rv;
     rv = start_workers (s, st);
     sweep_close (s);
     return rv;
 }
 
-int cmd_resume (const struct settings *st)
+int cmd_run (const struct settings *st)
 {
-    struct slurmdl_error err = { "" };
-    struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    const struct edit edit = { .sets = st->sets };
+    struct experiment *e;
+    int rv = read_experiment (st->args[0], &edit, &e);
 
-    if (rv)
-        return rv;
-    if (sweep_has_ended (s)) {
-        complain ("%s has ended (%s): nothing is left to run",
-                  s->dir,
-                  sweep_state_name (s->state));
-        rv = EXIT_USAGE;
-    } else if (s->state == SWEEP_PAUSED
-               && sweep_insist (
-                      s,
-                      (struct event){ .op = EVENT_RESUME, .by = sweep_user () },
-                      NULL,
-                      NULL,
-                      &err)
-                      < 0)
-        rv = fail (&err);
-    else
-        rv = start_workers (s, st);
-    sweep_close (s);
-    return rv;
-}
-
-int cmd_stop (const struct settings *st)
-{
-    struct slurmdl_error err = { "" };
-    struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
-
-    if (rv)
-        return rv;
-    if (sweep_has_ended (s))
-        printf (
-            "%s has already ended (%s)\n", s->dir, sweep_state_name (s->state));
-    else if (sweep_insist (
-                 s,
-                 (struct event){ .op = EVENT_PAUSE, .by = sweep_user () },
-                 NULL,
-                 NULL,
-                 &err)
-             < 0)
-        rv = fail (&err);
-    else
-        printf ("%s: its workers stop within %lld s and save what they have; "
-                "'dl resume' goes on\n",
-                s->dir,
-                (long long)(s->exp->heartbeat + s->exp->grace));
-    sweep_close (s);
-    return rv;
+    return rv ? rv : run_new (e, st);
 }
 
 /* ---- worker ---- */

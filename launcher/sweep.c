@@ -148,6 +148,7 @@ void sweep_close (struct sweep *s)
         free (s->hosts[i].why);
     }
     free (s->submits);
+    free (s->deed.by);
     free (s->hosts);
     strings_free (s->labels);
     strings_free (s->retired);

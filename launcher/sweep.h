@@ -67,6 +67,14 @@ struct host {
     char *why; /* no attempt begins there any more, or NULL */
 };
 
+/* What somebody wished. */
+struct deed {
+    const char *what; /* "paused" */
+    bool undone;
+    double time;
+    char *by;
+};
+
 enum sweep_state {
     SWEEP_NEW, /* no first log entry yet */
     SWEEP_RUNNING,
@@ -100,6 +108,7 @@ struct sweep {
     char **retired; /* slots that are to end, NULL-ended, or NULL */
     struct host *hosts;
     size_t nhosts;
+    struct deed deed; /* the last */
 };
 
 /* Open an experiment's folder and read its log.  'p' takes what is wrong
@@ -118,6 +127,14 @@ int sweep_new (const struct experiment *e,
                char *dir,
                size_t size,
                struct slurmdl_error *err);
+
+/* Put the checkpoint e->source_file into a new experiment's folder, as that of
+ * an attempt (source.c); and that attempt's folder.
+ */
+int source_put (const struct experiment *e,
+                const char *dir,
+                struct slurmdl_error *err);
+void source_dir (char *buf, size_t size, const char *dir);
 
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
@@ -156,7 +173,7 @@ enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op);
 /* No worker is to work: the states from SWEEP_STOPPED on. */
 bool sweep_has_ended (const struct sweep *s);
 
-/* Name of the user, "" if unknown. */
+/* Name of the user, the number of one that has none. */
 const char *sweep_user (void);
 
 /* ---- views ---- */

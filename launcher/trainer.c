@@ -96,7 +96,9 @@ static void env_hparams (struct env *env, const struct attempt *a)
     }
 }
 
-/* Where the trial goes on from: its own last result, or another trial's. */
+/* Where the trial goes on from: its own last result, another trial's, or, in a
+ * fork, that of a trial of another experiment.
+ */
 static void env_checkpoint (struct env *env, const struct attempt *a)
 {
     const struct trial *t = sweep_trial (a->sweep, a->trial);
@@ -117,8 +119,10 @@ static void env_checkpoint (struct env *env, const struct attempt *a)
                   a->sweep->dir,
                   trial,
                   m.attempt);
+    else if ((m.length = a->sweep->exp->source_length))
+        source_dir (path, sizeof (path), a->sweep->dir);
     env_set (env, "DL_CHECKPOINT_DIR", path);
-    env_set_number (env, "DL_CHECKPOINT_LENGTH", m.attempt ? m.length : 0);
+    env_set_number (env, "DL_CHECKPOINT_LENGTH", m.length);
 }
 
 static void env_variables (struct env *env, char **variables)

@@ -270,16 +270,33 @@ static const struct column experiment_columns[] = {
     { "metric",     false },
     { "best",       true  },
     { "created",    false },
+    { "labels",     false },
+    { "archived",   false },
     { NULL,         false },
 };
 /* clang-format on */
+enum { ARCHIVED = 9 }; /* the column, the last */
 
-static void time_text (char *buf, size_t size, double when)
+void time_text (char *buf, size_t size, double when)
 {
     time_t t = (time_t)when;
     struct tm tm;
 
     strftime (buf, size, "%Y-%m-%d %H:%M", localtime_r (&t, &tm));
+}
+
+/* "best,paper" */
+static char *labels_text (const struct sweep *s)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+
+    for (char **l = s->labels; f && l && *l; l++)
+        fprintf (f, "%s%s", l == s->labels ? "" : ",", *l);
+    if (f)
+        fclose (f);
+    return out;
 }
 
 static void fill_experiment (struct libscols_line *line, const struct sweep *s)
@@ -298,28 +315,61 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     if (best)
         set_cell (line, 6, "%.6g", best->best);
     set_cell (line, 7, "%s", created);
+    scols_line_refer_data (line, 8, labels_text (s));
+}
+
+struct listing {
+    struct libscols_table *tb;
+    const struct settings *st;
+};
+
+/* 's' is NULL if it cannot be read. */
+static bool is_listed (const struct settings *st, const struct sweep *s)
+{
+    bool has = !st->label;
+
+    if (!s)
+        return !st->label;
+    for (char **l = s->labels; !has && l && *l; l++)
+        has = !strcmp (*l, st->label);
+    return has && (!s->archived || st->all);
+}
+
+static int add_line (struct listing *l, const char *dir, const struct sweep *s)
+{
+    struct libscols_line *line = scols_table_new_line (l->tb, NULL);
+    const char *base = strrchr (dir, '/');
+
+    if (!line)
+        return -1;
+    set_cell (line, 0, "%s", base ? base + 1 : dir);
+    if (s)
+        fill_experiment (line, s);
+    if (s && scols_table_get_ncols (l->tb) > ARCHIVED)
+        set_cell (line, ARCHIVED, "%s", s->archived ? "yes" : "no");
+    if (!s)
+        set_cell (line, 1, "damaged");
+    return 0;
 }
 
 /* One experiment that cannot be read must not hide the others. */
 static int add_experiment (const char *dir, void *arg)
 {
-    struct libscols_line *line = scols_table_new_line (arg, NULL);
+    struct listing *l = arg;
     struct slurmdl_error err = { "" };
-    const char *base = strrchr (dir, '/');
     struct problems p;
     struct sweep *s;
+    int rv = 0;
 
-    if (!line || problems_open (&p) < 0)
+    if (problems_open (&p) < 0)
         return -1;
-    set_cell (line, 0, "%s", base ? base + 1 : dir);
-    if ((s = sweep_open (dir, &p, &err)))
-        fill_experiment (line, s);
-    else
-        set_cell (line, 1, "damaged");
+    s = sweep_open (dir, &p, &err);
+    if (is_listed (l->st, s))
+        rv = add_line (l, dir, s);
     sweep_close (s);
     problems_close (&p);
     free (p.text);
-    return 0;
+    return rv;
 }
 
 int cmd_ls (const struct settings *st)
@@ -327,9 +377,13 @@ int cmd_ls (const struct settings *st)
     struct libscols_table *tb =
         new_table ("experiments", experiment_columns, st->json);
 
+    struct listing l = { tb, st };
+
     if (!tb)
         return EXIT_IO;
-    if (each_experiment (st->dir, add_experiment, tb) < 0) {
+    if (!st->all && !st->json)
+        scols_table_remove_column (tb, scols_table_get_column (tb, ARCHIVED));
+    if (each_experiment (st->dir, add_experiment, &l) < 0) {
         complain ("%s: %s", st->dir, strerror (errno));
         scols_unref_table (tb);
         return EXIT_NOT_FOUND;

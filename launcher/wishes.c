@@ -133,3 +133,27 @@ int apply_archive (struct sweep *s,
     s->archived = !e->off;
     return 0;
 }
+
+void replay_deed (struct sweep *s, const struct event *e)
+{
+    static const char *const deeds[EVENT_OPS] = {
+        [EVENT_CREATE] = "created",
+        [EVENT_PAUSE] = "paused",
+        [EVENT_RESUME] = "resumed",
+        [EVENT_STOP] = "stopped",
+        [EVENT_KILL] = "killed",
+        [EVENT_CONTINUE] = "continued",
+        [EVENT_RETRY] = "trial retried",
+        [EVENT_SCALE] = "scaled",
+        [EVENT_LABEL] = "labelled",
+        [EVENT_ARCHIVE] = "archived",
+        [EVENT_EXCLUDE] = "excluded a machine",
+    };
+
+    if (!deeds[e->op])
+        return;
+    s->deed.what = deeds[e->op];
+    s->deed.undone = e->off;
+    s->deed.time = e->time;
+    replay_text (&s->deed.by, e->by);
+}

@@ -63,7 +63,7 @@ ok $? "promoted trials went on from their checkpoints"
 wait_for 20 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "the array has ended"
 
-# ---- stop and resume
+# ---- pause and resume
 cat >slow.sh <<'END'
 #!/bin/sh
 trap 'exit 0' TERM
@@ -87,13 +87,13 @@ else
 fi
 dir=$(timeout 30 dl run --detach slow.conf)
 is "$dir" "$work/slow-0001" "run --detach prints the folder"
-wait_for 30 sh -c 'ls slow-0001/trials/*/claim.1'
+wait_for 30 sh -c 'ls slow-0001/trials/*/a.1/log'
 sleep 1
-timeout 20 dl stop slow >/dev/null
+timeout 20 dl pause slow >/dev/null
 wait_for 30 sh -c '[ -z "$(squeue -h -o %i)" ]'
-ok $? "stop ends the array"
-like "$(dl ls)" 'slow-0001 +stopped' "state"
-is "$(count slow-0001 fail)" 0 "a stop is no failure"
+ok $? "a pause ends the array"
+like "$(dl ls)" 'slow-0001 +paused' "state"
+is "$(count slow-0001 fail)" 0 "a pause is no failure"
 touch go
 timeout 60 dl resume slow >out 2>&1
 is $? 0 "resume"
@@ -104,7 +104,7 @@ rm go
 sed 's/"slow"/"low"/; s/workers = 2/workers = 4; partition = "low"/' slow.conf >low.conf
 timeout 150 dl run low.conf >out 2>&1 &
 pid=$!
-wait_for 30 sh -c '[ $(ls low-0001/trials/*/claim.1 | wc -l) -ge 4 ]'
+wait_for 30 sh -c '[ $(ls low-0001/trials/*/a.1/log | wc -l) -ge 4 ]'
 ok $? "four trials run on two nodes"
 timeout 60 srun -p high -N2 -n4 true
 ok $? "a job of higher priority got the nodes"
@@ -121,7 +121,7 @@ sed 's/"slow"/"late"/; s/workers = 2/workers = 1/; s/max_trials = 6/max_trials =
 rm -f go
 timeout 150 dl run late.conf >out 2>&1 &
 pid=$!
-wait_for 30 sh -c 'ls late-0001/trials/*/claim.1'
+wait_for 30 sh -c 'ls late-0001/trials/*/a.1/log'
 sleep 0.5
 scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
 wait_for 20 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'

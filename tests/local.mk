@@ -202,3 +202,8 @@ dist_check_SCRIPTS += %D%/digits.t
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/minicluster.t
 endif
+dist_check_SCRIPTS += %D%/lifecycle.t %D%/share.t
+check_PROGRAMS += %D%/putevent
+%C%_putevent_SOURCES = %D%/putevent.c
+%C%_putevent_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+%C%_putevent_LDADD = launcher/liblauncher.la

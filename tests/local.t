@@ -101,9 +101,9 @@ timeout 60 dl run --local fail.conf >out 2>&1
 is $? 1 "all trials failed: exit status"
 like "$(dl ls)" 'fail-0001 +failed' "and state"
 timeout 20 dl resume --local fail >/dev/null 2>&1
-is $? 2 "nothing is left to resume"
+is $? 2 "one that has failed is not resumed"
 
-# ---- stop, resume
+# ---- pause, resume
 cat >slow.sh <<'END'
 #!/bin/sh
 trap 'echo stopped >&2; exit 0' TERM
@@ -117,9 +117,9 @@ timeout 60 dl run --local slow.conf >out &
 pid=$!
 wait_for 10 sh -c 'dl show slow | grep -q open'
 sleep 0.5
-like "$(dl stop slow)" 'its workers stop' "stop"
+like "$(dl pause slow)" 'its workers save what they have' "pause"
 wait $pid
-is $? 4 "run ends as stopped"
+is $? 4 "run ends as paused"
 like "$(dl ls)" 'slow-0001 +paused' "state paused"
 parked=$(count slow-0001 park)
 [ "$parked" -ge 1 ]
@@ -129,7 +129,7 @@ touch go
 timeout 60 dl resume --local slow >out
 is $? 0 "resume"
 is "$(count slow-0001 result)" 4 "each trial has its result"
-is "$(count slow-0001 fail)" 0 "a stop is no failure"
+is "$(count slow-0001 fail)" 0 "a pause is no failure"
 rm go
 
 # ---- kill -9 of workers and of the launcher in mid-sweep

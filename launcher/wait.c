@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl wait: until an experiment has ended or was paused. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "launcher/cmd.h"
+#include "launcher/peer.h"
+
+static const double look_every = 1;
+
+void print_best (const struct sweep *s)
+{
+    const struct trial *t = sweep_trial (s, s->best);
+
+    if (t)
+        printf ("best %s %.6g: trial %ld at length %lld\n",
+                s->exp->metric,
+                t->best,
+                s->best,
+                (long long)t->best_length);
+}
+
+static double rest_until (double deadline)
+{
+    double left = deadline - monotonic ();
+
+    return left < look_every ? left : look_every;
+}
+
+/* It looks at the files only: no question to Slurm, no worker asked. */
+static int wait_for_end (struct sweep *s, double seconds)
+{
+    double deadline = seconds < 0 ? 1e300 : monotonic () + seconds;
+    struct slurmdl_error err = { "" };
+    double rest;
+
+    while (s->state == SWEEP_RUNNING) {
+        if ((rest = rest_until (deadline)) <= 0) {
+            complain ("%s is still %s after %g s",
+                      s->dir,
+                      sweep_state_name (s->state),
+                      seconds);
+            return EXIT_TIMEOUT;
+        }
+        usleep ((useconds_t)(rest * 1e6));
+        if (sweep_sync (s, &err) < 0)
+            return fail (&err);
+    }
+    printf ("%s: %s, %ld trials\n",
+            s->dir,
+            sweep_state_name (s->state),
+            s->ntrials);
+    print_best (s);
+    return state_status (s->state);
+}
+
+int cmd_wait (const struct settings *st)
+{
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    rv = wait_for_end (s, st->timeout);
+    sweep_close (s);
+    return rv;
+}

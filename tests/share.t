@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# two users of a group work at one experiment
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+[ "$(id -u)" -eq 0 ] || skip_all "needs root, to be two users"
+command -v setpriv >/dev/null || skip_all "no setpriv"
+cd "$work" || exit 1
+unset DL_DIR
+chmod 755 .
+alice=54321 bob=54322 group=54323
+as () { # as UID COMMAND...: in the group, but not first
+    uid=$1
+    shift
+    HOME=$work timeout 60 setpriv --reuid "$uid" --regid "$uid" --groups "$group" sh -c 'umask 022; exec "$@"' sh "$@"
+}
+dl=$(command -v dl)
+as $alice "$dl" --version >/dev/null 2>&1 || skip_all "other users cannot reach the program"
+mkdir shared own
+chgrp $group shared
+chmod 775 shared
+chown $alice own
+cat >s.conf <<'END'
+name = "s"; entrypoint = "while [ ! -f go ]; do sleep 0.1; done; dl log loss=1";
+searcher = { name = "random"; metric = "loss"; max_trials = 3; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+worker = { heartbeat = 1; lease = 4; grace = 3; };
+resources = { workers = 1; };
+END
+as $alice "$dl" run --local --dir shared s.conf >out 2>&1 &
+pid=$!
+wait_for 20 sh -c 'ls shared/s-0001/trials/*/a.1/log'
+ok $? "one user runs it"
+like "$(as $bob "$dl" pause --dir shared s 2>&1)" 'paused' "another one of the group pauses it"
+wait $pid
+is $? 4 "which ends the first one's workers"
+like "$(as $bob "$dl" show --dir shared s)" "^last: paused by $bob, " "show: who did"
+touch go
+as $bob "$dl" resume --local --dir shared s >out 2>&1
+is $? 0 "the other one goes on with it"
+is "$(cat shared/s-0001/log/0*/0* | grep -c '"op":"result"')" 3 "to the end"
+like "$(as $alice "$dl" label --dir shared s good 2>&1)" 'label good' "the first one marks it"
+is "$(find shared/s-0001 ! -type l ! -group $group | head -3)" "" "all of it is the group's"
+is "$(find shared/s-0001 -type d ! -perm -2070 | head -3)" "" "its folders pass that on"
+is "$(find shared/s-0001 -type f ! -perm -060 | head -3)" "" "its files can be written by the group"
+like "$(as 54324 "$dl" pause --dir shared s 2>&1)" 'nothing to pause' "others may look"
+as 60000 "$dl" label --dir shared s mine >out 2>&1
+is $? 0 "who is in the group may write"
+HOME=$work setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s mine >out 2>&1
+is $? 0 "a label that is there is no change"
+HOME=$work setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s theirs >out 2>&1
+is $? 7 "who is not may not"
+like "$(cat out)" 'Permission denied' "and is told"
+as $bob "$dl" rm --dir shared s-0001 >out 2>&1
+is $? 0 "one of the group removes it"
+[ ! -e shared/s-0001 ]
+ok $? "all of it"
+as $alice "$dl" run --local --dir own s.conf >out 2>&1
+is "$(find own/s-0001 ! -type l -perm /020 | head -3)" "" "in a folder of one's own nothing is the group's"
+done_testing
