@@ -33,6 +33,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/hparams.c \
 	%D%/keys.c \
 	%D%/lifecycle.c \
+	%D%/life.c \
+	%D%/life.h \
 	%D%/local.c \
 	%D%/log.c \
 	%D%/log.h \

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Register, beat, claim, and judge who is alive. */
-#include "launcher/peer.h"
-
-#include <dirent.h>
+/* Register, beat and claim. */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,47 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/life.h"
 #include "launcher/put.h"
 #include "runtime/error.h"
-
-enum { FILE_MAX = 64 << 10, COUNTER_SIZE = 21 };
-
-/* A worker's file is not read more often, s. */
-static const double look_every = 1;
-
-static const char gone[] = "gone                \n";
-
-/* What this process remembers of a claim that is not its own ... */
-struct claim {
-    long trial;
-    long attempt;
-    char nonce[33];
-};
-
-/* ... and of another worker. */
-struct other {
-    char nonce[33];
-    char counter[COUNTER_SIZE + 1];
-    double since; /* the counter has not changed */
-    double looked;
-    bool dead;
-    bool before; /* at the slot of this process */
-};
-
-struct peer {
-    struct peer_self self;
-    char *dir;
-    int fd;
-    off_t offset; /* of the counter */
-    unsigned long long count;
-    char host[65];
-    char boot[40];
-    char pidns[40];
-    struct claim *claims;
-    size_t nclaims;
-    struct other *others;
-    size_t nothers;
-};
 
 double monotonic (void)
 {
@@ -78,8 +35,7 @@ static void read_line (char *buf, size_t size, const char *path)
     buf[strcspn (buf, "\n")] = '\0';
 }
 
-/* When the process started, in ticks since boot: tells a reused pid. */
-static unsigned long long start_of (long pid)
+unsigned long long peer_start_of (long pid)
 {
     unsigned long long start = 0;
     char path[64];
@@ -97,7 +53,7 @@ static unsigned long long start_of (long pid)
     return start;
 }
 
-static void know_thyself (struct peer *p, const char *slot)
+void peer_know_thyself (struct peer *p, const char *slot)
 {
     unsigned long long r[2] = { 0 };
     ssize_t n;
@@ -135,7 +91,7 @@ static int put_self (struct peer *p, struct slurmdl_error *err)
                            "pid",
                            (json_int_t)getpid (),
                            "start",
-                           (json_int_t)start_of (getpid ()));
+                           (json_int_t)peer_start_of (getpid ()));
     char *line = json_dumps (o, JSON_COMPACT);
     int rv = -1;
 
@@ -163,7 +119,7 @@ peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
         return NULL;
     }
     p->fd = -1;
-    know_thyself (p, slot);
+    peer_know_thyself (p, slot);
     if (put_self (p, err) == 0)
         return p;
     peer_destroy (p);
@@ -177,7 +133,7 @@ void peer_destroy (struct peer *p)
     if (!p)
         return;
     if (p->fd >= 0) {
-        if (pwrite (p->fd, gone, COUNTER_SIZE, p->offset) < 0)
+        if (pwrite (p->fd, PEER_GONE, COUNTER_SIZE, p->offset) < 0)
             p->count = 0; /* then the others wait for the lease */
         close (p->fd);
     }
@@ -225,7 +181,7 @@ static struct claim *find_claim (struct peer *p, long trial, long attempt)
 
 static void read_nonce (char *buf, size_t size, const char *path)
 {
-    char *text = put_read (path, FILE_MAX, NULL, NULL);
+    char *text = put_read (path, PEER_FILE_MAX, NULL, NULL);
     json_t *o = text ? json_loads (text, 0, NULL) : NULL;
 
     snprintf (buf,
@@ -314,220 +270,4 @@ const char *peer_claimant (struct peer *p, long trial, long attempt)
     if (c && !*c->nonce)
         read_nonce (c->nonce, sizeof (c->nonce), path);
     return c ? c->nonce : NULL;
-}
-
-/* ---- life ---- */
-
-static long long number_in (const json_t *o, const char *name)
-{
-    return json_integer_value (json_object_get (o, name));
-}
-
-static bool same (const json_t *o, const char *name, const char *text)
-{
-    const char *value = json_string_value (json_object_get (o, name));
-
-    return value && !strcmp (value, text);
-}
-
-/* It was on this machine (since this boot), and its process is no more. */
-static bool process_gone (const struct peer *p, const json_t *o)
-{
-    long pid = (long)number_in (o, "pid");
-
-    return same (o, "host", p->host) && same (o, "boot", p->boot)
-           && same (o, "pidns", p->pidns)
-           && start_of (pid) != (unsigned long long)number_in (o, "start");
-}
-
-/* There is one worker a slot at a time, and now that is this process. */
-static bool predecessor (const struct peer *p, const json_t *o)
-{
-    return same (o, "slot", p->self.slot);
-}
-
-static bool silent (struct other *o, const char *counter, int64_t lease)
-{
-    if (strncmp (o->counter, counter, COUNTER_SIZE)) {
-        snprintf (o->counter, sizeof (o->counter), "%s", counter);
-        o->since = monotonic ();
-    }
-    return monotonic () - o->since > (double)lease;
-}
-
-/* Its file as JSON, and its counter; NULL if it cannot be read. */
-static json_t *
-read_worker (const char *dir, const char *nonce, char *counter, size_t size)
-{
-    char path[PATH_MAX];
-    char *text, *second;
-    json_t *o = NULL;
-
-    snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
-    if (!(text = put_read (path, FILE_MAX, NULL, NULL)))
-        return NULL;
-    if ((second = strchr (text, '\n'))) {
-        *second++ = '\0';
-        snprintf (counter, size, "%.*s", COUNTER_SIZE - 1, second);
-        o = json_loads (text, 0, NULL);
-    }
-    free (text);
-    return o;
-}
-
-static bool look_at (struct peer *p, struct other *other, int64_t lease)
-{
-    char counter[COUNTER_SIZE + 1] = "";
-    json_t *o = NULL;
-    bool dead;
-
-    if (*other->nonce)
-        o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
-    other->before = o && predecessor (p, o);
-    dead = o
-           && (!strncmp (counter, gone, 4) || other->before
-               || process_gone (p, o));
-    json_decref (o);
-    return silent (other, counter, lease) || dead;
-}
-
-static struct other *know_other (struct peer *p, const char *nonce)
-{
-    struct other *list;
-
-    for (size_t i = 0; i < p->nothers; i++)
-        if (!strcmp (p->others[i].nonce, nonce))
-            return &p->others[i];
-    list = realloc (p->others, (p->nothers + 1) * sizeof (*list));
-    if (!list)
-        return NULL;
-    p->others = list;
-    list += p->nothers++;
-    *list = (struct other){ .since = monotonic (), .looked = -look_every };
-    snprintf (list->nonce, sizeof (list->nonce), "%s", nonce);
-    return list;
-}
-
-/* A worker that has died stays dead: its nonce is its process's. */
-bool peer_dead (struct peer *p, const char *nonce, int64_t lease)
-{
-    struct other *o = know_other (p, nonce);
-
-    if (!o || !strcmp (nonce, p->self.nonce))
-        return false;
-    if (!o->dead && monotonic () - o->looked >= look_every) {
-        o->dead = look_at (p, o, lease);
-        o->looked = monotonic ();
-    }
-    return o->dead;
-}
-
-bool peer_preceded (struct peer *p, const char *nonce)
-{
-    struct other *o = know_other (p, nonce);
-
-    return o && o->before;
-}
-
-/* ---- all of them ---- */
-
-static void copy_text (char *to, size_t size, const json_t *o, const char *name)
-{
-    snprintf (
-        to, size, "%s", json_string_value (json_object_get (o, name)) ?: "");
-}
-
-static int read_info (struct peer *p, const char *nonce, struct peer_info *info)
-{
-    json_t *o;
-
-    *info = (struct peer_info){ .gone = false };
-    snprintf (info->nonce, sizeof (info->nonce), "%s", nonce);
-    o = read_worker (p->dir, nonce, info->counter, sizeof (info->counter));
-    if (!o)
-        return -1;
-    copy_text (info->slot, sizeof (info->slot), o, "slot");
-    copy_text (info->host, sizeof (info->host), o, "host");
-    info->here = same (o, "host", p->host) && same (o, "boot", p->boot)
-                 && same (o, "pidns", p->pidns);
-    info->gone = !strncmp (info->counter, gone, 4) || process_gone (p, o);
-    json_decref (o);
-    return 0;
-}
-
-static bool is_nonce (const char *name)
-{
-    return strlen (name) == 32 && strspn (name, "0123456789abcdef") == 32;
-}
-
-static long list_folder (struct peer *p, DIR *folder, struct peer_info **list)
-{
-    struct dirent *e;
-    long n = 0;
-
-    while ((e = readdir (folder))) {
-        struct peer_info *more;
-        if (!is_nonce (e->d_name))
-            continue;
-        more = realloc (*list, ((size_t)n + 1) * sizeof (*more));
-        if (!more)
-            return -1;
-        *list = more;
-        if (read_info (p, e->d_name, &more[n]) == 0)
-            n++;
-    }
-    return n;
-}
-
-long peer_list (const char *dir,
-                struct peer_info **list,
-                struct slurmdl_error *err)
-{
-    struct peer p = { .dir = (char *)dir };
-    char path[PATH_MAX];
-    DIR *folder;
-    long n;
-
-    *list = NULL;
-    know_thyself (&p, "");
-    snprintf (path, sizeof (path), "%s/workers", dir);
-    if (!(folder = opendir (path)))
-        return errorf (err, "%s: %s", path, strerror (errno));
-    n = list_folder (&p, folder, list);
-    closedir (folder);
-    return n < 0 ? errorf (err, "out of memory") : n;
-}
-
-/* Whether it still has the counter that it had. */
-static bool stands_still (const char *dir, const struct peer_info *was)
-{
-    char counter[COUNTER_SIZE + 1] = "";
-    json_t *o = read_worker (dir, was->nonce, counter, sizeof (counter));
-
-    json_decref (o);
-    return !o || !strcmp (counter, was->counter) || !strncmp (counter, gone, 4);
-}
-
-static bool is_elsewhere (const struct peer_info *i)
-{
-    return !i->gone && !i->here;
-}
-
-long peer_count (const char *dir, double seconds, struct slurmdl_error *err)
-{
-    struct peer_info *list;
-    long n = peer_list (dir, &list, err);
-    long alive = 0;
-    bool ask = false;
-
-    for (long i = 0; i < n; i++)
-        ask |= is_elsewhere (&list[i]);
-    if (ask && seconds > 0)
-        usleep ((useconds_t)(seconds * 1e6));
-    for (long i = 0; i < n; i++)
-        alive += !list[i].gone
-                 && !(seconds > 0 && is_elsewhere (&list[i])
-                      && stands_still (dir, &list[i]));
-    free (list);
-    return n < 0 ? -1 : alive;
 }

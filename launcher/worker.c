@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -369,7 +370,7 @@ static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
         return claim (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
         return 1;
-    if (!peer_dead (w->peer, owner, w->sweep->exp->lease))
+    if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->lease))
         return 0;
     return put_lost (w, trial, owner, err) < 0 ? -1 : 2;
 }
@@ -385,12 +386,24 @@ static long first_trial (const struct worker *w)
                              : 0;
 }
 
+/* The dead are looked for once a second: with many workers that takes longer
+ * than all else.
+ */
+static bool is_time_to_look (struct worker *w)
+{
+    if (monotonic () - w->looked < 1)
+        return false;
+    w->looked = monotonic ();
+    return true;
+}
+
 /* Train an open segment.  1: did, 0: none is to be had, 2: look again, -1 */
 static int work (struct worker *w, struct slurmdl_error *err)
 {
     long n = w->sweep->ntrials;
     long first = first_trial (w);
 
+    w->looks = is_time_to_look (w);
     for (long i = 0; i < n; i++) {
         long trial = (first + i) % n + 1;
         int rv = try_trial (w, trial, err);
@@ -433,9 +446,17 @@ static int try_next (struct worker *w, struct slurmdl_error *err)
     return 0;
 }
 
+/* Those that wait read the log some 300 times a second in all. */
+static double least_pause (const struct worker *w)
+{
+    double pause = (double)w->sweep->exp->workers / 320;
+
+    return fmin (fmax (pause, 0.05), 2);
+}
+
 static int pull (struct worker *w, struct slurmdl_error *err)
 {
-    double pause = 0.05;
+    double pause = least_pause (w);
 
     while (may_go_on (w)) {
         int news = sweep_sync (w->sweep, err);
@@ -443,7 +464,7 @@ static int pull (struct worker *w, struct slurmdl_error *err)
         if (did < 0)
             return -1;
         if (news > 0 || did > 0)
-            pause = 0.05;
+            pause = least_pause (w);
         if (did > 0)
             continue;
         if (w->out_of_time)

@@ -71,10 +71,12 @@ struct worker {
     int socket;            /* of `dl log`, -1: none */
     char socket_dir[64];
     char socket_path[80];
-    int stop;    /* signal that asked to stop, 0: none */
-    double beat; /* when the last sign of life was given */
-    double end;  /* when Slurm kills it by the same clock, 0: never */
-    bool fresh;  /* as in struct worker_place */
+    int stop;      /* signal that asked to stop, 0: none */
+    double beat;   /* when the last sign of life was given */
+    double looked; /* when it looked for dead workers */
+    bool looks;    /* it does just now */
+    double end;    /* when Slurm kills it by the same clock, 0: never */
+    bool fresh;    /* as in struct worker_place */
     const struct lost *lost; /* the same */
     bool out_of_time;        /* what is open needs longer than there is */
     bool waits;              /* for the disk; said so */

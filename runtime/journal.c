@@ -183,6 +183,7 @@ static int add (struct journal *j,
 {
     off_t at = c->data + (off_t)(c->n * size);
 
+    j->dirty = true;
     if (io_write_at (j->fd, records, n * size, at) < 0)
         return -1;
     return set_length (j, c, c->n + n);
@@ -261,8 +262,10 @@ int journal_create (struct journal *j,
     link_tmp_name (tmp, sizeof (tmp), near);
     if (make_file (tmp, j) == 0) {
         bool named = fsync (j->fd) == 0;
-        if (named && name_file (j, tmp, dir) == 0)
+        if (named && name_file (j, tmp, dir) == 0) {
+            j->dirty = false;
             return 0;
+        }
         e = errno;
         if (!named)
             unlink (tmp);
@@ -366,7 +369,10 @@ int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n)
 
 int journal_sync (struct journal *j)
 {
-    return fdatasync (j->fd);
+    if (j->dirty && fdatasync (j->fd) < 0)
+        return -1;
+    j->dirty = false;
+    return 0;
 }
 
 /* Bytes that a file of the exact size would not have. */
@@ -384,7 +390,7 @@ int journal_close (struct journal *j)
         return 0;
     /* the file that is there is good: a failure here loses nothing */
     if (waste (j) <= WASTE_MAX || replace (j, j->names.n, j->rows.n) < 0)
-        rv = fdatasync (j->fd);
+        rv = journal_sync (j);
     close (j->fd);
     j->fd = -1;
     return rv;

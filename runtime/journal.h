@@ -3,6 +3,7 @@
 #ifndef RUNTIME_JOURNAL_H
 #define RUNTIME_JOURNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -46,6 +47,7 @@ struct journal_about {
 
 struct journal {
     int fd;
+    bool dirty; /* something is not on stable storage yet */
     char path[4096];
     struct journal_about about;
     struct column names;

@@ -151,6 +151,7 @@ EXTRA_PROGRAMS += %D%/bench/attach
 %C%_bench_attach_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 %C%_bench_attach_LDADD = launcher/liblauncher.la
 CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT)
+EXTRA_DIST += %D%/bench/peers.py %D%/bench/peer_runs.py %D%/bench/peers_cluster.py %D%/bench/herd.py
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t \
 	%D%/verdict.t
