@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include "launcher/peer.h"
+#include "launcher/trainer.h"
 #include "launcher/worker.h"
 
 /* A segment may take so many times what the others took. */
 static const double slack = 1.5;
+
+/* One that goes on from where it was comes further than that. */
+static const double growth = 1.1;
 
 /* Seconds that a unit of length has taken in the trial, or in all; 0: not
  * known.
@@ -61,4 +65,32 @@ bool budget_fits (const struct worker *w, long trial, int64_t length)
         || pace (s, t) * (double)(length - (t ? t->length : 0)) * slack <= left)
         return true;
     return left > grace && saves_checkpoints (s, trial);
+}
+
+static int64_t newest_step (const struct sweep *s, long trial, long attempt)
+{
+    char path[PATH_MAX];
+    int64_t step;
+    double value;
+
+    snprintf (
+        path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
+    return newest_metric (path, sweep_metric (s, 0), &step, &value) == 0 ? step
+                                                                         : 0;
+}
+
+bool budget_in_vain (const struct worker *w, const struct attempt *a)
+{
+    int64_t before = 0;
+
+    if (w->end == 0 || !w->fresh || a->number < 2
+        || monotonic () + (double)a->sweep->exp->grace < w->end
+        || has_checkpoint (a->sweep, a->trial, a->number))
+        return false;
+    for (long k = 1; k < a->number; k++) {
+        int64_t step = newest_step (a->sweep, a->trial, k);
+        before = step > before ? step : before;
+    }
+    return (double)newest_step (a->sweep, a->trial, a->number)
+           <= growth * (double)before;
 }

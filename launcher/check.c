@@ -114,6 +114,34 @@ check_lease (const struct experiment *e, config_t *cf, struct problems *p)
                          "'worker.heartbeat'");
 }
 
+bool experiment_has_ranks (const struct experiment *e)
+{
+    return e->nodes * e->ranks > 1;
+}
+
+int64_t experiment_gpus (const struct experiment *e)
+{
+    return e->slots * e->nodes;
+}
+
+static void
+check_resources (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->lanes > 1 && experiment_has_ranks (e))
+        setting_problem (
+            p,
+            e,
+            line_of (cf, "resources.trials_per_task"),
+            "'resources.trials_per_task' is for trials of one "
+            "process: leave it out, or 'resources.nodes_per_trial' "
+            "and 'resources.ranks_per_node'");
+    if (e->lanes > 1 && e->memory && !strspn (e->memory, "0123456789"))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "resources.memory"),
+                         "'resources.memory' must begin with a number");
+}
+
 long experiment_trials (const struct experiment *e)
 {
     struct search_rung rungs[64];
@@ -146,6 +174,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
     policies_read (e, cf, p);
+    check_resources (e, cf, p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);

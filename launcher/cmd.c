@@ -37,7 +37,10 @@ const struct cmd cmd_table[] = {
     { "rm",     "EXPERIMENT...",        "remove experiments",                                CMD_RM,     1, -1, cmd_rm },
     { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
     { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
-    { "worker", "DIR",                  "",                                                  CMD_WORKER, 1, 1,  cmd_worker },
+    { "scale",  "N [EXPERIMENT]",       "work with N workers from now on",                   CMD_SCALE,  1, 2,  cmd_scale },
+    { "worker", "[EXPERIMENT]",         "work at an experiment in this allocation",          CMD_WORKER, 0, 1,  cmd_worker },
+    { "again",  "DIR STATUS",           "",                                                  CMD_AGAIN,  2, 2,  cmd_again },
+    { "rank",   "COMMAND...",           "",                                                  CMD_RANK,   1, -1, cmd_rank },
     { 0 },
 };
 
@@ -52,6 +55,7 @@ const struct opt opt_table[] = {
     { "file",    "FILE", NULL,    "search as FILE says, from the trial's checkpoint",    OPT_STRING, AT (file),    CMD_FORK },
     { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_STARTS },
     { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_STARTS },
+    { "no-workers", NULL, NULL,   "only make the experiment; 'dl worker' works at it",   OPT_FLAG,   AT (no_workers), CMD_RUN },
     { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_INT,    AT (trials),  CMD_SHOW },
     { "trials",  "N",   NULL,     "go on until there are N trials in all",               OPT_INT,    AT (trials),  CMD_CONTINUE },
     { "length",  "L",   NULL,     "train the trials to the length L in all",             OPT_INT,    AT (length),  CMD_CONTINUE },

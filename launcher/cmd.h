@@ -45,6 +45,7 @@ struct settings {
     bool local;
     bool dry_run;
     bool detach;
+    bool no_workers;
     bool json;
     bool undo;
     bool force;
@@ -85,10 +86,14 @@ enum cmd_bit {
     CMD_LABEL = 1 << 20,
     CMD_EXCLUDE = 1 << 21,
     CMD_RM = 1 << 22,
+    CMD_SCALE = 1 << 23,
+    CMD_AGAIN = 1 << 24,
+    CMD_RANK = 1 << 25,
     CMD_STARTS = CMD_RUN | CMD_RESUME | CMD_CONTINUE | CMD_RETRY | CMD_FORK,
     CMD_SWEEPS = CMD_STARTS | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP
                  | CMD_PAUSE | CMD_KILL | CMD_WAIT | CMD_ARCHIVE | CMD_LABEL
-                 | CMD_EXCLUDE | CMD_RM | CMD_GC | CMD_EXPORT,
+                 | CMD_EXCLUDE | CMD_RM | CMD_GC | CMD_EXPORT | CMD_SCALE
+                 | CMD_WORKER,
 };
 
 enum opt_type { OPT_STRING, OPT_LIST, OPT_INT, OPT_REAL, OPT_FLAG };
@@ -201,7 +206,9 @@ void print_overview (const struct sweep *s);
 struct executor;
 struct executor_ops {
     const char *name;
-    /* Start 'workers' workers. */
+    /* Start 'workers' workers, besides those that it has started before.
+     * Fewer are no failure: 'granted' says how many there are, 'note' why.
+     */
     int (*start) (struct executor *x, struct slurmdl_error *err);
     /* 1: there are workers or may be, 0: none is left.  Fills x->note. */
     int (*tick) (struct executor *x);
@@ -211,23 +218,57 @@ struct executor_ops {
 };
 struct executor {
     const struct executor_ops *ops;
-    const struct sweep *sweep;
+    struct sweep *sweep;
     char dl[4096]; /* this program */
     long workers;
-    char note[160]; /* for the user, e.g. why nothing runs yet */
+    long granted;
+    char note[256]; /* for the user, e.g. why nothing runs yet */
     bool excluded;  /* workers ended because their machine is */
     /* slurm */
-    char job[32];
-    double asked; /* last squeue */
+    char job[1024];  /* "12,13" */
+    size_t nsubmits; /* of the sweep's that are in it */
+    double asked;    /* last squeue */
     /* local */
     struct local_worker *pool;
+    long npool;
+    long wanted; /* by `dl scale`, as far as it was obeyed */
+    struct devices *devices;
 };
 extern const struct executor_ops executor_slurm, executor_local;
 
 int executor_open (struct executor *x,
-                   const struct sweep *sweep,
+                   struct sweep *sweep,
                    const struct settings *st,
                    struct slurmdl_error *err);
+
+/* Whether this machine has what a trial needs. */
+int local_check (const struct experiment *e, struct slurmdl_error *err);
+
+/* Array tasks for so many workers. */
+long slurm_tasks (const struct experiment *e, long workers);
+
+/* "n1,n2": the machines that are excluded, "" if there is none. */
+void slurm_excluded (const struct sweep *s, char *buf, size_t size);
+
+/* Write the script of the array tasks (script.c). */
+int script_write (const struct executor *x,
+                  const char *path,
+                  struct slurmdl_error *err);
+
+/* ---- the allocation that a worker is in (place.c) ---- */
+
+/* Seconds of a time as Slurm writes it, "1-02:03:04"; 0: none, or no limit. */
+double slurm_seconds (const char *text);
+
+/* Fill in 'place', whose slot is written to 'slot'; and make the worker see
+ * only its own GPUs, if it has others of its step beside it.
+ */
+struct worker_place;
+void place_find (struct worker_place *place,
+                 const struct experiment *e,
+                 const struct settings *st,
+                 char *slot,
+                 size_t size);
 
 /* Show progress until the sweep ends, is stopped, or has no workers. */
 int follow (struct sweep *s, struct executor *x);
@@ -266,6 +307,9 @@ int cmd_exclude (const struct settings *st);
 int cmd_rm (const struct settings *st);
 int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
+int cmd_scale (const struct settings *st);
+int cmd_again (const struct settings *st);
+int cmd_rank (const struct settings *st);
 int cmd_search_server (const struct settings *st);
 
 #endif

@@ -78,8 +78,11 @@ struct experiment {
     struct policy *policies; /* of log_policies and built-in ones */
     size_t npolicies;
     int64_t workers;
-    int64_t slots; /* GPUs of a trial */
-    int64_t cpus;  /* cores of a trial */
+    int64_t slots; /* GPUs of a trial on each of its nodes */
+    int64_t cpus;  /* cores of a trial, or of each of its ranks */
+    int64_t lanes; /* trials side by side in one array task */
+    int64_t nodes; /* of a trial */
+    int64_t ranks; /* of a trial on each of its nodes */
     char *memory;
     char *partition;
     char *account;
@@ -154,6 +157,12 @@ struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,
                                            struct problems *p);
 void experiment_destroy (struct experiment *e);
+
+/* Whether a trial is several processes that Slurm starts as a step. */
+bool experiment_has_ranks (const struct experiment *e);
+
+/* GPUs of a trial on all of its nodes. */
+int64_t experiment_gpus (const struct experiment *e);
 
 /* Number of trials that the search may make, 0 if unknown. */
 long experiment_trials (const struct experiment *e);

@@ -332,8 +332,8 @@ int follow (struct sweep *s, struct executor *x)
     printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n",
             s->dir,
             s->exp->searcher_name,
-            x->workers,
-            x->workers == 1 ? "" : "s",
+            x->granted,
+            x->granted == 1 ? "" : "s",
             x->ops->name,
             *x->job ? " job " : "",
             x->job);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd.h"
+#include "launcher/devices.h"
 #include "runtime/error.h"
 
 enum { TRIES_MAX = 20 };
@@ -18,8 +19,37 @@ enum { TRIES_MAX = 20 };
 struct local_worker {
     pid_t pid; /* 0: ended for good */
     int tries;
+    int place; /* whose GPUs and cores it has */
     char slot[48];
 };
+
+/* The variable is for tests on machines without GPUs. */
+static const char *device_folder (void)
+{
+    return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
+}
+
+static void take_devices (struct executor *x, const struct local_worker *w)
+{
+    const struct experiment *e = x->sweep->exp;
+
+    if (e->slots > 0)
+        devices_take (x->devices, w->place, (int)e->slots);
+    cores_take (w->place, x->workers, (long)e->cpus);
+}
+
+static void child (struct executor *x, struct local_worker *w, int out)
+{
+    int null = open ("/dev/null", O_RDONLY);
+
+    dup2 (null, 0);
+    dup2 (out, 1);
+    dup2 (out, 2);
+    take_devices (x, w);
+    execl (x->dl, "dl", "worker", "--slot", w->slot, "--", x->sweep->dir, NULL);
+    dprintf (2, "dl: %s: %s\n", x->dl, strerror (errno));
+    _exit (127);
+}
 
 static int spawn (struct executor *x, struct local_worker *w)
 {
@@ -29,44 +59,126 @@ static int spawn (struct executor *x, struct local_worker *w)
     snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
     fd = open (log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     w->pid = fd < 0 ? -1 : fork ();
-    if (w->pid == 0) {
-        int null = open ("/dev/null", O_RDONLY);
-        dup2 (null, 0);
-        dup2 (fd, 1);
-        dup2 (fd, 2);
-        execl (x->dl,
-               "dl",
-               "worker",
-               "--slot",
-               w->slot,
-               "--",
-               x->sweep->dir,
-               NULL);
-        dprintf (2, "dl: %s: %s\n", x->dl, strerror (errno));
-        _exit (127);
-    }
+    if (w->pid == 0)
+        child (x, w, fd);
     if (fd >= 0)
         close (fd);
     w->tries++;
     return w->pid < 0 ? -1 : 0;
 }
 
-static int start (struct executor *x, struct slurmdl_error *err)
+/* ---- places ---- */
+
+static int free_place (const struct executor *x)
 {
-    if (!(x->pool = calloc ((size_t)x->workers, sizeof (*x->pool))))
+    int place = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0 && x->pool[i].place == place) {
+            place++;
+            i = -1;
+        }
+    return place;
+}
+
+static long alive (const struct executor *x)
+{
+    long n = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        n += x->pool[i].pid > 0;
+    return n;
+}
+
+/* Those that are not about to end. */
+static long staying (const struct executor *x)
+{
+    long n = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        n += x->pool[i].pid > 0 && !sweep_retires (x->sweep, x->pool[i].slot);
+    return n;
+}
+
+/* Workers that have GPUs of their own; says so if these are fewer. */
+static long with_gpus (const struct executor *x, long workers)
+{
+    int each = (int)x->sweep->exp->slots;
+    int places = devices_places (x->devices, each);
+
+    if (places >= workers)
+        return workers;
+    complain ("%d of %ld workers: this machine has %d GPU%s, a trial needs %d",
+              places,
+              workers,
+              x->devices->ngpus,
+              x->devices->ngpus == 1 ? "" : "s",
+              each);
+    return places;
+}
+
+static int add_worker (struct executor *x)
+{
+    struct local_worker *pool =
+        realloc (x->pool, ((size_t)x->npool + 1) * sizeof (*pool));
+    struct local_worker *w;
+
+    if (!pool)
+        return -1;
+    x->pool = pool;
+    w = &pool[x->npool];
+    *w = (struct local_worker){ .place = free_place (x) };
+    /* unique: another dl on this machine may work at the same sweep */
+    snprintf (w->slot,
+              sizeof (w->slot),
+              "local-%ld-%ld",
+              (long)getpid (),
+              ++x->npool);
+    return spawn (x, w);
+}
+
+int local_check (const struct experiment *e, struct slurmdl_error *err)
+{
+    struct devices *d;
+    int ngpus;
+
+    errno = EINVAL;
+    if (experiment_has_ranks (e))
+        return errorf (err,
+                       "'resources.nodes_per_trial' and 'ranks_per_node' need "
+                       "Slurm: leave out --local, or set them to 1");
+    if (e->slots == 0)
+        return 0;
+    if (!(d = devices_find (device_folder ())))
         return errorf (err, "out of memory");
-    for (long i = 0; i < x->workers; i++) {
-        /* unique: another dl on this machine may work at the same sweep */
-        snprintf (x->pool[i].slot,
-                  sizeof (x->pool[i].slot),
-                  "local-%ld-%ld",
-                  (long)getpid (),
-                  i + 1);
-        if (spawn (x, &x->pool[i]) < 0)
-            return errorf (err, "cannot start a worker: %s", strerror (errno));
-    }
+    ngpus = d->ngpus;
+    devices_destroy (d);
+    errno = EINVAL;
+    if (ngpus < e->slots)
+        return errorf (err,
+                       "a trial needs %lld GPU%s ('resources.slots_per_trial') "
+                       "and this machine has %d",
+                       (long long)e->slots,
+                       e->slots == 1 ? "" : "s",
+                       ngpus);
     return 0;
 }
+
+static int start (struct executor *x, struct slurmdl_error *err)
+{
+    if (local_check (x->sweep->exp, err) < 0)
+        return -1;
+    if (!(x->devices = devices_find (device_folder ())))
+        return errorf (err, "out of memory");
+    x->wanted = x->sweep->wanted;
+    x->workers = x->granted = with_gpus (x, x->workers);
+    while (x->npool < x->workers)
+        if (add_worker (x) < 0)
+            return errorf (err, "cannot start a worker: %s", strerror (errno));
+    return 0;
+}
+
+/* ---- while they work ---- */
 
 static bool is_final (int status)
 {
@@ -84,40 +196,55 @@ static bool is_final (int status)
     return false;
 }
 
-static int tick (struct executor *x)
+static void reap (struct executor *x, struct local_worker *w)
 {
-    int alive = 0;
     int status;
 
-    for (long i = 0; i < x->workers; i++) {
-        struct local_worker *w = &x->pool[i];
-        if (w->pid > 0 && waitpid (w->pid, &status, WNOHANG) == w->pid) {
-            w->pid = 0;
-            if (!is_final (status) && w->tries < TRIES_MAX)
-                spawn (x, w);
-            else if (WIFEXITED (status)
-                     && WEXITSTATUS (status) == EXIT_EXCLUDED)
-                x->excluded = true;
-            else if (!WIFEXITED (status) || WEXITSTATUS (status))
-                snprintf (x->note,
-                          sizeof (x->note),
-                          "a worker ended early: see %.60s/workers/%s.log",
-                          x->sweep->dir,
-                          w->slot);
-        }
-        alive += w->pid > 0;
-    }
-    return alive > 0;
+    if (w->pid <= 0 || waitpid (w->pid, &status, WNOHANG) != w->pid)
+        return;
+    w->pid = 0;
+    if (!is_final (status) && w->tries < TRIES_MAX)
+        spawn (x, w);
+    else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
+        x->excluded = true;
+    else if (!WIFEXITED (status) || WEXITSTATUS (status))
+        snprintf (x->note,
+                  sizeof (x->note),
+                  "a worker ended early: see %.140s/workers/%s.log",
+                  x->sweep->dir,
+                  w->slot);
+}
+
+/* Those that are too many read in the log that they are to end. */
+static void scale (struct executor *x)
+{
+    long wanted = x->sweep->wanted;
+
+    if (wanted == x->wanted || wanted == 0 || x->sweep->state != SWEEP_RUNNING)
+        return;
+    x->wanted = wanted;
+    x->workers = with_gpus (x, wanted);
+    for (long n = staying (x); n < x->workers; n++)
+        if (add_worker (x) < 0)
+            return;
+}
+
+static int tick (struct executor *x)
+{
+    for (long i = 0; i < x->npool; i++)
+        reap (x, &x->pool[i]);
+    scale (x);
+    return alive (x) > 0;
 }
 
 static void leave (struct executor *x)
 {
     puts ("stopping the workers: trials save what they have");
     fflush (stdout);
-    for (long i = 0; i < x->workers; i++)
+    for (long i = 0; i < x->npool; i++)
         if (x->pool[i].pid > 0)
             kill (x->pool[i].pid, SIGTERM);
-    for (long i = 0; i < x->workers; i++)
+    for (long i = 0; i < x->npool; i++)
         if (x->pool[i].pid > 0)
             waitpid (x->pool[i].pid, NULL, 0);
 }
@@ -126,6 +253,8 @@ static void close_local (struct executor *x)
 {
     free (x->pool);
     x->pool = NULL;
+    devices_destroy (x->devices);
+    x->devices = NULL;
 }
 
 const struct executor_ops executor_local = {
@@ -133,16 +262,18 @@ const struct executor_ops executor_local = {
 };
 
 int executor_open (struct executor *x,
-                   const struct sweep *sweep,
+                   struct sweep *sweep,
                    const struct settings *st,
                    struct slurmdl_error *err)
 {
+    long wanted = sweep->wanted ? sweep->wanted : (long)sweep->exp->workers;
     ssize_t n;
 
     *x = (struct executor){
         .ops = st->local ? &executor_local : &executor_slurm,
         .sweep = sweep,
-        .workers = (long)(st->workers ? st->workers : sweep->exp->workers),
+        .workers = st->workers ? (long)st->workers : wanted,
+        .nsubmits = sweep->nsubmits,
     };
     n = readlink ("/proc/self/exe", x->dl, sizeof (x->dl) - 1);
     if (n < 0)

@@ -1,6 +1,7 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
+	%D%/again.c \
 	%D%/budget.c \
 	%D%/check.c \
 	%D%/cmd.c \
@@ -8,10 +9,14 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/collect.c \
 	%D%/columns.c \
 	%D%/columns.h \
+	%D%/command.c \
+	%D%/command.h \
 	%D%/continue.c \
 	%D%/create.c \
 	%D%/custom.c \
 	%D%/decide.c \
+	%D%/devices.c \
+	%D%/devices.h \
 	%D%/edit.c \
 	%D%/entries.c \
 	%D%/event.c \
@@ -32,20 +37,23 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/hosts.c \
 	%D%/hparams.c \
 	%D%/keys.c \
-	%D%/lifecycle.c \
 	%D%/life.c \
 	%D%/life.h \
+	%D%/lifecycle.c \
 	%D%/local.c \
 	%D%/log.c \
 	%D%/log.h \
+	%D%/logpolicies.c \
+	%D%/logpolicy.c \
+	%D%/logpolicy.h \
+	%D%/logs.c \
 	%D%/lost.c \
 	%D%/lost.h \
+	%D%/marks.c \
 	%D%/metric.c \
 	%D%/newest.c \
 	%D%/oom.c \
 	%D%/oom.h \
-	%D%/logs.c \
-	%D%/marks.c \
 	%D%/overview.c \
 	%D%/pack.c \
 	%D%/pack.h \
@@ -53,16 +61,15 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/pattern.h \
 	%D%/peer.c \
 	%D%/peer.h \
+	%D%/place.c \
 	%D%/points.c \
-	%D%/logpolicies.c \
-	%D%/logpolicy.c \
-	%D%/logpolicy.h \
 	%D%/policy.c \
 	%D%/preview.c \
 	%D%/private.h \
 	%D%/problem.c \
 	%D%/put.c \
 	%D%/put.h \
+	%D%/rank.c \
 	%D%/remove.c \
 	%D%/replay.c \
 	%D%/replay.h \
@@ -73,6 +80,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/rows.c \
 	%D%/rows.h \
 	%D%/run.c \
+	%D%/scale.c \
+	%D%/script.c \
 	%D%/search.c \
 	%D%/segment.c \
 	%D%/server.c \
@@ -82,6 +91,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/source.c \
 	%D%/space.c \
 	%D%/states.c \
+	%D%/step.c \
+	%D%/step.h \
 	%D%/sweep.c \
 	%D%/sweep.h \
 	%D%/trainer.c \

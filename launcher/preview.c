@@ -203,7 +203,7 @@ static void print_time (const struct plan *plan)
 {
     const struct experiment *e = plan->exp;
     double hours = trial_hours (plan);
-    double gpus = hours * (double)e->slots;
+    double gpus = hours * (double)experiment_gpus (e);
 
     printf ("%.4g trial-hours, %.4g GPU-hours, about %.4g hours with %lld "
             "worker%s\n",
@@ -271,7 +271,9 @@ static void set_times (json_t *v, const struct plan *plan)
 
     json_object_set_new (v, "trial_hours", json_real (hours));
     json_object_set_new (
-        v, "gpu_hours", json_real (hours * (double)plan->exp->slots));
+        v,
+        "gpu_hours",
+        json_real (hours * (double)experiment_gpus (plan->exp)));
     json_object_set_new (v, "wall_hours", json_real (wall_hours (plan)));
 }
 

@@ -123,13 +123,20 @@ int run_new (struct experiment *e, const struct settings *st)
         return EXIT_USAGE;
     }
     share_umask (st->dir);
+    if (st->local && local_check (e, &err) < 0) {
+        experiment_destroy (e);
+        return fail (&err);
+    }
     rv = sweep_new (e, st->dir, dir, sizeof (dir), &err);
     experiment_destroy (e);
     if (rv < 0)
         return fail (&err);
     if ((rv = open_experiment (st, dir, &s)))
         return rv;
-    rv = start_workers (s, st);
+    if (st->no_workers)
+        puts (s->dir);
+    else
+        rv = start_workers (s, st);
     sweep_close (s);
     return rv;
 }
@@ -144,19 +151,6 @@ int cmd_run (const struct settings *st)
 }
 
 /* ---- worker ---- */
-
-static void slot_name (const struct settings *st, char *slot, size_t size)
-{
-    const char *job = getenv ("SLURM_ARRAY_JOB_ID");
-    const char *task = getenv ("SLURM_ARRAY_TASK_ID");
-
-    if (st->slot)
-        snprintf (slot, size, "%s", st->slot);
-    else if (job && task)
-        snprintf (slot, size, "%.20s_%.20s", job, task);
-    else
-        snprintf (slot, size, "%s-%ld", "worker", (long)getpid ());
-}
 
 static int worker_status (enum worker_end end, const struct slurmdl_error *err)
 {
@@ -184,6 +178,7 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
 int cmd_worker (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
+    struct worker_place place;
     enum worker_end end;
     struct sweep *s;
     char slot[64];
@@ -194,10 +189,10 @@ int cmd_worker (const struct settings *st)
         return rv;
     if (st->slot)
         prctl (PR_SET_PDEATHSIG, SIGTERM);
-    slot_name (st, slot, sizeof (slot));
+    place_find (&place, s->exp, st, slot, sizeof (slot));
     lost_read ("", &lost);
-    end = worker_run (
-        s, &(struct worker_place){ .slot = slot, .lost = &lost }, &err);
+    place.lost = &lost;
+    end = worker_run (s, &place, &err);
     rv = worker_status (end, &err);
     sweep_close (s);
     return rv;

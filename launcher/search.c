@@ -302,7 +302,8 @@ static void set_limits (struct experiment *e)
     double hour = 3600;
 
     e->search.max_seconds =
-        e->max_gpu_hours * hour / (e->slots > 1 ? (double)e->slots : 1);
+        e->max_gpu_hours * hour
+        / (experiment_gpus (e) > 1 ? (double)experiment_gpus (e) : 1);
 }
 
 void search_check (struct experiment *e, config_t *cf, struct problems *p)

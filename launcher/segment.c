@@ -238,6 +238,13 @@ static void judge (struct segment *s, struct report *r)
                   sizeof (r->verdict.why),
                   "exit status %d: the trainer rejects the point",
                   SLURMDL_EXIT_REJECT);
+    } else if (budget_in_vain (s->w, &s->attempt)) {
+        r->outcome = OUTCOME_FAILED;
+        snprintf (r->verdict.why,
+                  sizeof (r->verdict.why),
+                  "the time limit is too short: stopped after %.0f s, without "
+                  "a checkpoint, and no further than before",
+                  r->seconds);
     } else if (s->deadline > 0 || s->w->stop)
         r->outcome = OUTCOME_PARKED;
     else {

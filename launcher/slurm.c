@@ -1,226 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor that starts workers as one job array. */
+/* The executor that starts workers as job arrays. */
+#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/cmd.h"
+#include "launcher/command.h"
 #include "launcher/peer.h"
 #include "runtime/error.h"
 
-enum { ARGS_MAX = 64, ASK_EVERY = 30, TEXT_MAX = 4096 };
+enum { ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };
 
-/* A worker runs as a step, because on Slurm 22.05 only steps hear of
- * preemption.  One that was killed is started again, and told how (lost.h);
- * one whose time is up puts its task back in the queue; one whose machine is
- * excluded ends its task.
+/* Below, SIGUSR2 by Slurm would take too much of an allocation: it comes up
+ * to a minute early, and the worker watches the clock itself.
  */
-static const char script[] =
-    "#!/bin/sh\n"
-    "unset DL_LAST_STATUS\n"
-    "tries=0\n"
-    "while [ $tries -lt 20 ]; do\n"
-    "    srun --ntasks=1 --input=none "
-    "${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} \\\n"
-    "        %s worker -- %s\n"
-    "    status=$?\n"
-    "    case $status in\n"
-    "    0) exit 0 ;;\n"
-    "    75) scontrol requeue "
-    "\"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\" && sleep 60\n"
-    "        exit 75 ;;\n"
-    "    2 | 3 | 5 | 76) exit $status ;;\n"
-    "    esac\n"
-    "    export DL_LAST_STATUS=$status\n"
-    "    tries=$((tries + 1))\n"
-    "    sleep 2\n"
-    "done\n"
-    "exit $status\n";
+enum { SIGNAL_FROM = 600 };
 
-/* ---- running a command ---- */
+/* sbatch waits for two minutes when the controller has MaxJobCount jobs. */
+static const char queue_full[] = "queue full";
 
-struct command {
-    const char *argv[ARGS_MAX];
-    char *owned[ARGS_MAX];
-    int n, nowned;
+/* What sbatch says when the array is too large, or more than the user may
+ * submit; the rest may come in smaller ones.
+ */
+static const char *const too_much[] = {
+    "Invalid job array specification",
+    "MaxSubmitJob",
+    "job submit limit",
+    "GrpSubmitJob",
+    queue_full,
+    NULL,
 };
-
-static void add_arg (struct command *c, const char *option, const char *value)
-{
-    char *text = NULL;
-
-    if (c->n >= ARGS_MAX - 1)
-        return;
-    if (!value)
-        c->argv[c->n++] = option;
-    else if (asprintf (&text, "%s=%s", option, value) > 0)
-        c->argv[c->n++] = c->owned[c->nowned++] = text;
-}
-
-static void add_number (struct command *c, const char *option, long long value)
-{
-    char text[32];
-
-    snprintf (text, sizeof (text), "%lld", value);
-    add_arg (c, option, text);
-}
-
-static void command_free (struct command *c)
-{
-    for (int i = 0; i < c->nowned; i++)
-        free (c->owned[i]);
-}
-
-static void read_all (int fd, char *buf, size_t size)
-{
-    size_t fill = 0;
-    ssize_t n;
-
-    while (fill < size - 1 && (n = read (fd, buf + fill, size - 1 - fill)) > 0)
-        fill += (size_t)n;
-    buf[fill] = '\0';
-    while (fill > 0 && buf[fill - 1] == '\n')
-        buf[--fill] = '\0';
-}
-
-static void exec_command (struct command *c, int in, int out)
-{
-    dup2 (in, 0);
-    dup2 (out, 1);
-    dup2 (out, 2);
-    execvp (c->argv[0], (char *const *)c->argv);
-    dprintf (2, "%s", strerror (errno));
-    _exit (127);
-}
-
-/* Run the command with 'input'; its output, both streams, goes to buf.
- * Returns its exit status, -1 on failure.
- */
-static int
-run_command (struct command *c, const char *input, char *buf, size_t size)
-{
-    int in[2] = { -1, -1 };
-    int out[2] = { -1, -1 };
-    int status = -1;
-    pid_t pid;
-
-    if (pipe2 (in, O_CLOEXEC) < 0 || pipe2 (out, O_CLOEXEC) < 0
-        || (pid = fork ()) < 0)
-        return -1;
-    if (pid == 0)
-        exec_command (c, in[0], out[1]);
-    close (in[0]);
-    close (out[1]);
-    /* the script fits into the pipe */
-    if (*input && write (in[1], input, strlen (input)) < 0)
-        kill (pid, SIGTERM);
-    close (in[1]);
-    read_all (out[0], buf, size);
-    close (out[0]);
-    while (waitpid (pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
-}
 
 /* ---- sbatch ---- */
 
-static void shell_quote (char *buf, size_t size, const char *text)
+long slurm_tasks (const struct experiment *e, long workers)
 {
-    size_t n = 0;
-
-    buf[n++] = '\'';
-    for (; *text && n + 6 < size; text++) {
-        if (*text == '\'') {
-            memcpy (buf + n, "'\\''", 4);
-            n += 4;
-        } else
-            buf[n++] = *text;
-    }
-    buf[n++] = '\'';
-    buf[n] = '\0';
+    return (workers + (long)e->lanes - 1) / (long)e->lanes;
 }
 
-static char *make_script (const struct executor *x)
+/* "16G" of each trial. */
+static void add_memory (struct command *c, const struct experiment *e)
 {
-    char dl[2 * PATH_MAX];
-    char dir[2 * PATH_MAX];
-    char *text = NULL;
+    char text[64];
+    char *unit;
+    long long n;
 
-    shell_quote (dl, sizeof (dl), x->dl);
-    shell_quote (dir, sizeof (dir), x->sweep->dir);
-    if (asprintf (&text, script, dl, dir) < 0)
-        return NULL;
-    return text;
+    if (!e->memory)
+        return;
+    n = strtoll (e->memory, &unit, 10);
+    snprintf (text, sizeof (text), "%lld%s", n * (long long)e->lanes, unit);
+    command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
 }
 
 static void add_resources (struct command *c, const struct experiment *e)
 {
-    add_number (c, "--cpus-per-task", e->cpus);
+    command_number (c, "--nodes", e->nodes);
+    command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
+    command_number (c, "--ntasks-per-node", e->lanes * e->ranks);
+    command_number (c, "--cpus-per-task", e->cpus);
     if (e->slots)
-        add_number (c, "--gpus-per-node", e->slots);
-    if (e->memory)
-        add_arg (c, "--mem", e->memory);
+        command_number (c, "--gpus-per-node", e->slots * e->lanes);
+    add_memory (c, e);
     if (e->partition)
-        add_arg (c, "--partition", e->partition);
+        command_add (c, "--partition", e->partition);
     if (e->account)
-        add_arg (c, "--account", e->account);
+        command_add (c, "--account", e->account);
     if (e->qos)
-        add_arg (c, "--qos", e->qos);
+        command_add (c, "--qos", e->qos);
     if (e->time)
-        add_arg (c, "--time", e->time);
+        command_add (c, "--time", e->time);
     if (e->framework)
-        add_arg (c, "--dl", e->framework);
+        command_add (c, "--dl", e->framework);
     for (char **a = e->sbatch_args; a && *a; a++)
-        add_arg (c, *a, NULL);
+        command_add (c, *a, NULL);
 }
 
-static void make_sbatch (struct command *c, const struct executor *x)
+/* "n1,n2": machines on which nothing is to begin. */
+void slurm_excluded (const struct sweep *s, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    *buf = '\0';
+    for (size_t i = 0; i < s->nhosts; i++) {
+        size_t len = strlen (s->hosts[i].name);
+        if (!s->hosts[i].why || n + len + 2 > size)
+            continue;
+        n += (size_t)snprintf (
+            buf + n, size - n, "%s%s", n ? "," : "", s->hosts[i].name);
+    }
+}
+
+static void make_sbatch (struct command *c,
+                         const struct executor *x,
+                         long tasks,
+                         bool hosts)
 {
     const struct sweep *s = x->sweep;
     char text[PATH_MAX + 32];
+    double limit = slurm_seconds (s->exp->time);
 
-    add_arg (c, "sbatch", NULL);
-    add_arg (c, "--parsable", NULL);
-    add_arg (c, "--requeue", NULL);
-    add_arg (c, "--open-mode", "append");
-    add_arg (c, "--signal", "USR2@60");
-    add_arg (c, "--ntasks", "1");
-    add_arg (c, "--job-name", s->exp->name);
-    snprintf (text, sizeof (text), "1-%ld", x->workers);
-    add_arg (c, "--array", text);
+    command_add (c, "sbatch", NULL);
+    command_add (c, "--parsable", NULL);
+    command_add (c, "--requeue", NULL);
+    command_add (c, "--open-mode", "append");
+    if (limit == 0 || limit >= SIGNAL_FROM)
+        command_add (c, "--signal", "USR2@60");
+    command_add (c, "--job-name", s->exp->name);
+    snprintf (text, sizeof (text), "1-%ld", tasks);
+    command_add (c, "--array", text);
     snprintf (text, sizeof (text), "%s/workers/%%A_%%a.log", s->dir);
-    add_arg (c, "--output", text);
+    command_add (c, "--output", text);
     add_resources (c, s->exp);
-    c->argv[c->n] = NULL;
+    slurm_excluded (s, text, sizeof (text));
+    if (hosts && *text)
+        command_add (c, "--exclude", text);
+}
+
+static bool is_too_much (const char *said)
+{
+    for (const char *const *t = too_much; *t; t++)
+        if (strstr (said, *t))
+            return true;
+    return false;
+}
+
+/* Its exit status; 'said' is the job, or what is wrong. */
+static int sbatch (
+    struct executor *x, const char *script, long tasks, bool hosts, char *said)
+{
+    struct command c = { 0 };
+    int status;
+
+    make_sbatch (&c, x, tasks, hosts);
+    command_add (&c, script, NULL);
+    status = command_run (&c, queue_full, said, TEXT_MAX);
+    command_free (&c);
+    /* the experiment may have run elsewhere, too */
+    if (status > 0 && hosts && strstr (said, "nvalid node name"))
+        return sbatch (x, script, tasks, false, said);
+    return status;
+}
+
+/* With --parsable: "JOB" or "JOB;CLUSTER", perhaps after warnings. */
+static const char *job_in (char *said)
+{
+    char *line = strrchr (said, '\n');
+
+    line = line ? line + 1 : said;
+    line[strspn (line, "0123456789")] = '\0';
+    return line;
+}
+
+/* It works already: no failure of this stops it. */
+static void note_array (struct executor *x, const char *job, long tasks)
+{
+    struct slurmdl_error why = { "" };
+    struct event e = { .op = EVENT_SUBMIT,
+                       .by = sweep_user (),
+                       .job = job,
+                       .first = 1,
+                       .last = tasks };
+    size_t n = strlen (x->job);
+
+    snprintf (x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
+    if (sweep_insist (x->sweep, e, NULL, NULL, &why) < 0)
+        complain ("array %s is not in the log: %s", job, why.text);
+}
+
+static int refused (const char *said, int status, struct slurmdl_error *err)
+{
+    errno = EPROTO;
+    return errorf (err,
+                   "sbatch: %s%s",
+                   *said ? said : "it failed without a word",
+                   status == 127 ? " (without Slurm use --local)" : "");
+}
+
+/* Submit 'tasks' in as few arrays as Slurm allows.  Returns how many it took,
+ * -1 if none.
+ */
+static long submit (struct executor *x,
+                    const char *script,
+                    long tasks,
+                    struct slurmdl_error *err)
+{
+    char said[TEXT_MAX];
+    long size = tasks;
+    long done = 0;
+    int status;
+
+    for (int i = 0; i < SUBMITS_MAX && done < tasks; i++) {
+        if (size > tasks - done)
+            size = tasks - done;
+        status = sbatch (x, script, size, true, said);
+        if (status == 0) {
+            note_array (x, job_in (said), size);
+            done += size;
+            continue;
+        }
+        refused (said, status, err);
+        if (!is_too_much (said) || size == 1)
+            break;
+        size /= 2;
+    }
+    return done ? done : -1;
 }
 
 static int start (struct executor *x, struct slurmdl_error *err)
 {
-    struct command c = { 0 };
-    char *text = make_script (x);
-    char out[TEXT_MAX];
-    int status;
+    const struct experiment *e = x->sweep->exp;
+    struct slurmdl_error why = { "" };
+    char script[PATH_MAX];
+    long tasks = slurm_tasks (e, x->workers);
+    long taken;
 
-    if (!text)
-        return errorf (err, "out of memory");
-    make_sbatch (&c, x);
-    status = run_command (&c, text, out, sizeof (out));
-    command_free (&c);
-    free (text);
-    if (status != 0) {
-        errno = EPROTO;
-        return errorf (err,
-                       "sbatch: %s%s",
-                       *out ? out : "it failed without a word",
-                       status == 127 ? " (without Slurm use --local)" : "");
-    }
-    snprintf (x->job, sizeof (x->job), "%.*s", (int)strcspn (out, ";\n"), out);
+    if (snprintf (script, sizeof (script), "%s/workers/job.sh", x->sweep->dir)
+        >= (int)sizeof (script))
+        return errorf (err, "%s: path too long", x->sweep->dir);
+    if (script_write (x, script, err) < 0)
+        return -1;
+    if ((taken = submit (x, script, tasks, &why)) < 0)
+        return errorf (err, "%s", why.text);
+    x->granted = taken < tasks ? taken * (long)e->lanes : x->workers;
+    if (taken < tasks)
+        complain ("%ld of %ld workers: %.*s",
+                  x->granted,
+                  x->workers,
+                  (int)strcspn (why.text, "\n"),
+                  why.text);
     x->asked = monotonic ();
     return 0;
 }
@@ -231,28 +241,41 @@ static void describe (struct executor *x, const char *out)
 {
     snprintf (x->note,
               sizeof (x->note),
-              "job %s: %.*s",
+              "job %.100s: %.*s",
               x->job,
               (int)strcspn (out, "\n"),
               out);
 }
 
+/* Those that `dl scale` and the workers themselves have submitted since. */
+static void follow_arrays (struct executor *x)
+{
+    for (; x->nsubmits < x->sweep->nsubmits; x->nsubmits++) {
+        const char *job = x->sweep->submits[x->nsubmits].job;
+        size_t n = strlen (x->job);
+        const char *at = strstr (x->job, job);
+        if (!at || (at > x->job && at[-1] != ',') || isdigit (at[strlen (job)]))
+            snprintf (
+                x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
+    }
+}
+
 /* Only the one who watches asks Slurm, and seldom; workers never do. */
 static int tick (struct executor *x)
 {
-    struct command c = {
-        .argv = { "squeue", "--noheader", "--Format=State:20,Reason:40" },
-        .n = 3
-    };
+    struct command c = { 0 };
     char out[TEXT_MAX];
     int status;
 
     if (monotonic () - x->asked < ASK_EVERY)
         return 1;
     x->asked = monotonic ();
-    add_arg (&c, "--jobs", x->job);
-    c.argv[c.n] = NULL;
-    status = run_command (&c, "", out, sizeof (out));
+    follow_arrays (x);
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--Format", "State:20,Reason:40");
+    command_add (&c, "--jobs", x->job);
+    status = command_run (&c, NULL, out, sizeof (out));
     command_free (&c);
     if (status == 0 && *out)
         describe (x, out);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How `dl log` in a script reaches the worker, the one writer of metrics. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/trainer.h"
@@ -17,7 +22,7 @@
  * before) and lines "NAME VALUE"; the answer is "ok" or what is wrong.  The
  * socket is in a folder that only the user may enter.
  */
-enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000 };
+enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000, YOUNG = 60 };
 
 static int bind_socket (struct worker *w)
 {
@@ -30,6 +35,53 @@ static int bind_socket (struct worker *w)
     return bind (w->socket, (struct sockaddr *)&addr, sizeof (addr));
 }
 
+/* ---- what workers that were killed have left ---- */
+
+/* A living worker holds a lock on its folder; the kernel drops it with the
+ * process, in whatever container that was.
+ */
+static int lock_folder (const char *path)
+{
+    int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock (fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    return -1;
+}
+
+/* "dl-XXXXXX" of this user; a young one may be about to be locked. */
+static bool is_old_folder (const char *path, const char *name)
+{
+    struct stat st;
+
+    return !strncmp (name, "dl-", 3) && strlen (name) == 9
+           && lstat (path, &st) == 0 && S_ISDIR (st.st_mode)
+           && st.st_uid == geteuid () && time (NULL) - st.st_mtime > YOUNG;
+}
+
+static void sweep_folder (const char *tmp)
+{
+    DIR *folder = opendir (tmp);
+    struct dirent *e;
+    char path[512];
+    char file[sizeof (path) + 2];
+    int fd;
+
+    while (folder && (e = readdir (folder))) {
+        snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name);
+        if (!is_old_folder (path, e->d_name) || (fd = lock_folder (path)) < 0)
+            continue;
+        snprintf (file, sizeof (file), "%s/s", path);
+        unlink (file);
+        rmdir (path);
+        close (fd);
+    }
+    if (folder)
+        closedir (folder);
+}
+
 int socket_open (struct worker *w, struct slurmdl_error *err)
 {
     const char *tmp = getenv ("TMPDIR");
@@ -37,12 +89,14 @@ int socket_open (struct worker *w, struct slurmdl_error *err)
     /* a socket's path is short: a long TMPDIR cannot hold one */
     if (!tmp || strlen (tmp) > 40)
         tmp = "/tmp";
+    sweep_folder (tmp);
     snprintf (w->socket_dir, sizeof (w->socket_dir), "%s/dl-XXXXXX", tmp);
     if (!mkdtemp (w->socket_dir)) {
         errorf (err, "%s: %s", w->socket_dir, strerror (errno));
         w->socket_dir[0] = '\0';
         return -1;
     }
+    w->socket_lock = lock_folder (w->socket_dir);
     snprintf (w->socket_path, sizeof (w->socket_path), "%s/s", w->socket_dir);
     if (bind_socket (w) == 0)
         return 0;
@@ -60,6 +114,9 @@ void socket_close (struct worker *w)
         unlink (w->socket_path);
         rmdir (w->socket_dir);
     }
+    if (w->socket_lock >= 0)
+        close (w->socket_lock);
+    w->socket_lock = -1;
     *w->socket_dir = '\0';
 }
 

@@ -14,6 +14,7 @@
 
 #include "launcher/pattern.h"
 #include "launcher/put.h"
+#include "launcher/step.h"
 #include "runtime/error.h"
 
 extern char **environ;
@@ -21,8 +22,10 @@ extern char **environ;
 enum { LINE_SIZE = 8192 };
 
 struct trainer {
-    pid_t pid;   /* 0: reaped */
-    pid_t group; /* its process group; 0: killed */
+    pid_t pid;    /* 0: reaped */
+    pid_t group;  /* its process group; 0: killed */
+    bool is_step; /* it is an srun */
+    double ended; /* when that was told to end its step, 0: not */
     int status;
     int pipe; /* its output, where patterns look at it */
     int log;
@@ -149,10 +152,12 @@ static long repeat_of (const struct attempt *a)
 }
 
 /* Not another run's hyperparameters: one may not be active here. */
-static void env_inherit (struct env *env)
+static void env_inherit (struct env *env, const struct experiment *e)
 {
+    bool is_step = experiment_has_ranks (e);
+
     for (char **v = environ; *v; v++)
-        if (strncmp (*v, "DL_HP_", 6))
+        if (strncmp (*v, "DL_HP_", 6) && !(is_step && step_spoiled_by (*v)))
             env_add (env, strdup (*v));
 }
 
@@ -175,7 +180,7 @@ static char **make_environment (const struct attempt *a)
     struct env env = { 0 };
     char path[4200];
 
-    env_inherit (&env);
+    env_inherit (&env, e);
     snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
     env_set (&env, "DL_EXPERIMENT", e->name);
     env_set (&env, "DL_EXPERIMENT_DIR", a->sweep->dir);
@@ -215,6 +220,8 @@ static char **make_command (const struct attempt *a)
                               a->dir);
     struct env argv = { 0 };
 
+    if (experiment_has_ranks (e))
+        argv.n = step_command (e, &argv.list);
     if (e->entrypoint) {
         env_add (&argv, strdup ("/bin/sh"));
         env_add (&argv, strdup ("-c"));
@@ -330,6 +337,7 @@ spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
         child (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp);
     setpgid (t->pid, t->pid);
     t->group = t->pid;
+    t->is_step = experiment_has_ranks (a->sweep->exp);
     if (ends[1] >= 0)
         close (ends[1]);
     t->pipe = ends[0];
@@ -371,7 +379,9 @@ void trainer_destroy (struct trainer *t)
     if (!t)
         return;
     trainer_signal (t, SIGKILL);
-    if (t->pid > 0)
+    if (t->is_step && t->pid > 0)
+        step_end (t->pid, &t->ended);
+    else if (t->pid > 0)
         waitpid (t->pid, NULL, 0);
     if (t->pipe >= 0)
         close (t->pipe);
@@ -406,12 +416,14 @@ bool trainer_ended (struct trainer *t, int *status)
 
 bool trainer_lingers (const struct trainer *t)
 {
-    return t->group > 0 && kill (-t->group, 0) == 0;
+    return t->group > 0 && !t->is_step && kill (-t->group, 0) == 0;
 }
 
 void trainer_signal (struct trainer *t, int signal)
 {
-    if (t->group > 0)
+    if (t->is_step && t->pid > 0)
+        step_signal (t->pid, signal, &t->ended);
+    else if (!t->is_step && t->group > 0)
         kill (-t->group, signal);
     if (signal == SIGKILL && t->pid == 0)
         t->group = 0;

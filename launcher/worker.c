@@ -55,8 +55,17 @@ int worker_signal (struct worker *w)
     return (int)info.ssi_signo;
 }
 
+/* What Slurm kills first can save nothing. */
+static void watch_clock (struct worker *w)
+{
+    if (w->end > 0 && !w->stop
+        && monotonic () + (double)w->sweep->exp->grace >= w->end)
+        w->stop = SIGUSR2;
+}
+
 int worker_tick (struct worker *w, struct slurmdl_error *err)
 {
+    watch_clock (w);
     if (monotonic () - w->beat < (double)w->sweep->exp->heartbeat)
         return 0;
     w->beat = monotonic ();
@@ -494,12 +503,16 @@ static void look_around_here (struct worker *w)
     static const char *const names[] = { "CUDA_VISIBLE_DEVICES",
                                          "ROCR_VISIBLE_DEVICES",
                                          "ZE_AFFINITY_MASK" };
+    const char *node = getenv ("SLURMD_NODENAME");
     const char *gpus = NULL;
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names) && !gpus; i++)
         gpus = getenv (names[i]);
     snprintf (w->gpus, sizeof (w->gpus), "%s", gpus ? gpus : "");
-    gethostname (w->host, sizeof (w->host) - 1);
+    if (node)
+        snprintf (w->host, sizeof (w->host), "%s", node);
+    else
+        gethostname (w->host, sizeof (w->host) - 1);
 }
 
 /* Nothing is trained any more: keep what the policy keeps. */
@@ -523,7 +536,8 @@ enum worker_end worker_run (struct sweep *sweep,
                         .fresh = place->fresh,
                         .lost = place->lost,
                         .signals = -1,
-                        .socket = -1 };
+                        .socket = -1,
+                        .socket_lock = -1 };
     enum worker_end end = WORKER_ERROR;
     int e;
 

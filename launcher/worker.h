@@ -69,6 +69,7 @@ struct worker {
     struct custom *custom; /* NULL: not started */
     int signals;           /* signalfd */
     int socket;            /* of `dl log`, -1: none */
+    int socket_lock;       /* on its folder, -1: none */
     char socket_dir[64];
     char socket_path[80];
     int stop;      /* signal that asked to stop, 0: none */
@@ -113,6 +114,12 @@ int worker_put (struct worker *w,
  * there is no better one to be had.
  */
 bool budget_fits (const struct worker *w, long trial, int64_t length);
+
+/* Whether an attempt that used up a fresh allocation came to nothing: it saved
+ * no checkpoint and was no further than those before it.
+ */
+struct attempt;
+bool budget_in_vain (const struct worker *w, const struct attempt *a);
 
 /* ---- what comes next (decide.c) ---- */
 

@@ -140,7 +140,8 @@ dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/spank.t
 # launcher/
 EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py
 dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
-	%D%/outcomes.t %D%/custom.t %D%/export.t
+	%D%/outcomes.t %D%/custom.t %D%/export.t \
+	%D%/executor.t
 EXTRA_DIST += %D%/results.py
 EXTRA_PROGRAMS += %D%/bench/results
 %C%_bench_results_SOURCES = %D%/bench/results.c %D%/made.h
@@ -201,7 +202,7 @@ EXTRA_DIST += %D%/faults/bench.py %D%/faults/check.py %D%/faults/cluster.py %D%/
 # contrib/
 dist_check_SCRIPTS += %D%/digits.t
 if HAVE_SLURM
-dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/minicluster.t
+dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t
 endif
 dist_check_SCRIPTS += %D%/lifecycle.t %D%/share.t
 check_PROGRAMS += %D%/putevent

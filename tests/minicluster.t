@@ -37,7 +37,7 @@ all=$work/minicluster-$([ "$(id -u)" -eq 0 ] && echo 65534 || id -u)
 
 # ---- mistakes
 like "$("$mc" --help)" 'usage: minicluster up' "help"
-for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name' 'up --plugin=/nonexistent' 'env nope'; do
+for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name' 'up --plugin=/nonexistent' 'up --conf=nope' 'env nope'; do
     # shellcheck disable=SC2086
     out=$(timeout 10 "$mc" $bad 2>&1)
     is $? 1 "refused: $bad"
@@ -46,7 +46,7 @@ done
 
 # ---- two at once, started at the same moment, by an ordinary user
 ordinary up --name=one --nodes=2 --cpus=2 --gpus=2 >"$work/one" 2>&1 &
-ordinary up --name=two --nodes=1 >"$work/two" 2>&1 &
+ordinary up --name=two --nodes=1 --conf=KillWait=7 >"$work/two" 2>&1 &
 wait %1
 is $? 0 "first"
 wait %2
@@ -64,6 +64,7 @@ as_ordinary sbatch -o /dev/null --wrap 'srun sleep 1000' >/dev/null
 wait_for 10 sh -c 'squeue -h -t R | grep -q wrap'
 use "$all/two"
 is "$(as_ordinary squeue -h)" "" "the other cluster has jobs of its own"
+like "$(as_ordinary scontrol show config)" '^KillWait += 7 sec' "and another configuration"
 ordinary down one
 is $? 0 "down, with a job that runs"
 is "$(grep -sl "$all/one/" /proc/[0-9]*/cmdline 2>/dev/null)" "" "no daemon is left"

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The batch script of an array task: workers, started again if they die. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd.h"
+#include "launcher/private.h"
+#include "runtime/error.h"
+
+/* A worker runs as a step, because on Slurm 22.05 only steps hear of
+ * preemption; but where the trials are steps of their own it is no step, for
+ * Slurm would then end the srun of the trial with it (rank.c).  A worker that
+ * was killed is started again; one whose time is up leaves with 75, one whose
+ * machine is excluded with 76.
+ */
+static const char text[] =
+    "#!/bin/sh\n"
+    "# Workers of an experiment; dl writes this file whenever it submits it.\n"
+    "dl=%s\n"
+    "dir=%s\n"
+    "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+    "SLURM_CPU_BIND_VERBOSE\n"
+    "DL_TIME_LEFT=\n"
+    "[ \"$SLURM_JOB_END_TIME\" ] || DL_TIME_LEFT=$(squeue --noheader "
+    "--format=%%L \\\n"
+    "    --jobs=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\" 2>/dev/null)\n"
+    "DL_TIME_ASKED=$(date +%%s)\n"
+    "DL_FRESH=1\n"
+    "export DL_TIME_LEFT DL_TIME_ASKED DL_FRESH\n"
+    "unset DL_LAST_STATUS\n"
+    "tries=0\n"
+    "while [ $tries -lt 20 ]; do\n"
+    "    %s\"$dl\" worker -- \"$dir\"\n"
+    "    status=$?\n"
+    "    case $status in\n"
+    "    0) exit 0 ;;\n"
+    "    75 | 76) exec \"$dl\" again -- \"$dir\" $status ;;\n"
+    "    2 | 3 | 5) exit $status ;;\n"
+    "    esac\n"
+    "    DL_FRESH=0\n"
+    "    export DL_LAST_STATUS=$status\n"
+    "    tries=$((tries + 1))\n"
+    "    sleep 2\n"
+    "done\n"
+    "exit $status\n";
+
+static void shell_quote (char *buf, size_t size, const char *word)
+{
+    size_t n = 0;
+
+    buf[n++] = '\'';
+    for (; *word && n + 6 < size; word++) {
+        if (*word == '\'') {
+            memcpy (buf + n, "'\\''", 4);
+            n += 4;
+        } else
+            buf[n++] = *word;
+    }
+    buf[n++] = '\'';
+    buf[n] = '\0';
+}
+
+/* A lane that dies must not take the others with it. */
+static void step_command (const struct experiment *e, char *buf, size_t size)
+{
+    *buf = '\0';
+    if (!experiment_has_ranks (e))
+        snprintf (buf,
+                  size,
+                  "srun --nodes=1 --ntasks=%lld --cpus-per-task=%lld "
+                  "--input=none --kill-on-bad-exit=0 --wait=0 \\\n        ",
+                  (long long)e->lanes,
+                  (long long)e->cpus);
+}
+
+static int write_text (const char *path, const char *content)
+{
+    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
+    size_t len = strlen (content);
+    int rv = fd < 0 || write (fd, content, len) != (ssize_t)len ? -1 : 0;
+
+    if (fd >= 0 && close (fd) < 0)
+        rv = -1;
+    return rv;
+}
+
+/* The name changes hands at once: another dl may be submitting it. */
+static int
+put_script (const char *path, const char *content, struct slurmdl_error *err)
+{
+    char temporary[PATH_MAX + 32];
+    int e;
+
+    snprintf (temporary, sizeof (temporary), "%s.%ld", path, (long)getpid ());
+    if (write_text (temporary, content) == 0 && rename (temporary, path) == 0)
+        return 0;
+    e = errno;
+    unlink (temporary);
+    errno = e;
+    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
+int script_write (const struct executor *x,
+                  const char *path,
+                  struct slurmdl_error *err)
+{
+    char dl[2 * PATH_MAX];
+    char dir[2 * PATH_MAX];
+    char step[256];
+    char *content = NULL;
+    int rv;
+
+    shell_quote (dl, sizeof (dl), x->dl);
+    shell_quote (dir, sizeof (dir), x->sweep->dir);
+    step_command (x->sweep->exp, step, sizeof (step));
+    if (asprintf (&content, text, dl, dir, step) < 0)
+        return errorf (err, "out of memory");
+    rv = put_script (path, content, err);
+    free (content);
+    return rv;
+}

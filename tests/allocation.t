@@ -1,0 +1,204 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# allocations on a real Slurm cluster: several arrays, time limits, lanes, ranks, steps
+. "$srcdir/tests/lib.sh"
+command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+unset DL_DIR
+name=alloc$$
+minicluster=$srcdir/contrib/minicluster
+down () { timeout 60 "$minicluster" down $name >/dev/null 2>&1; }
+trap 'down; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+# as root the GPUs are device files of the cluster's own
+gpus=0
+[ "$(id -u)" -eq 0 ] && gpus=4
+timeout 60 "$minicluster" up --name $name --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4 >"$work/up" 2>&1 ||
+    { sed 's/^/# /' "$work/up"; echo "not ok 1 - cluster"; echo "1..1"; exit 1; }
+eval "$("$minicluster" env $name)"
+cd "$work" || exit 1
+
+count () { # count NAME OP
+    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
+}
+conf () { # conf NAME TRAINER TRIALS RESOURCES [MORE-SEARCHER]
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = "$2";
+searcher = { name = "random"; metric = "loss"; max_trials = $3; max_concurrent_trials = 0; $5 };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { $4 };
+worker = { heartbeat = 1; lease = 30; grace = 3; };
+END
+}
+queue_is_empty () {
+    wait_for 30 sh -c '[ -z "$(squeue -h -o %i)" ]'
+}
+
+# ---- more workers than an array may have; then fewer, then more
+cat >wait.sh <<'END'
+#!/bin/sh
+trap 'exit 0' TERM
+while [ ! -f go ]; do sleep 0.1; done
+sleep 0.1
+dl log loss=$DL_TRIAL
+END
+chmod +x wait.sh
+conf many ./wait.sh 30 'workers = 8;'
+dir=$(timeout 30 dl run --detach many.conf)
+is "$(count many-0001 submit)" 4 "an array above MaxArraySize becomes four"
+is "$(squeue -h -r | wc -l)" 8 "of eight tasks"
+wait_for 30 sh -c '[ "$(find many-0001/trials -name "a.1" | wc -l)" -eq 8 ]'
+ok $? "eight workers work"
+timeout 20 dl scale 9 many >/dev/null
+is "$(squeue -h -r | wc -l)" 9 "scale up: another task"
+timeout 20 dl scale 8 many >/dev/null
+is "$(squeue -h -r | wc -l)" 8 "scale down: that which waits is cancelled"
+timeout 20 dl scale 6 many >/dev/null
+wait_for 20 sh -c '[ "$(squeue -h -r -t RUNNING | wc -l)" -eq 6 ]'
+ok $? "and then the highest end"
+is "$(count many-0001 park)" 2 "and save what they have"
+
+# ---- what a running sweep asks Slurm: nothing
+requests () { # but those of this test and of the nodes
+    sdiag | sed -n '/by message type/,/by user/s/^\t\([A-Z_]*\) .*count:\([0-9]*\).*/\1 \2/p' |
+        grep -v 'REQUEST_STATS_INFO\|NODE_REGISTRATION\|REQUEST_PING' | sort
+}
+before=$(requests)
+sleep 20
+is "$(requests)" "$before" "six workers asked Slurm for nothing in 20 s"
+like "$before" 'REQUEST_SUBMIT_BATCH_JOB [0-9]+' "(requests are counted)"
+touch go
+queue_is_empty
+ok $? "the arrays end"
+like "$(dl ls)" 'many-0001 +completed' "the sweep completes"
+is "$(count many-0001 result)" 30 "thirty results"
+is "$(count many-0001 fail)$(count many-0001 lost)" 00 "nothing failed or was lost"
+
+# ---- a sweep that is longer than a job may last: here 24 s, as a squeue says that the script asks; one trainer saves
+# checkpoints and goes back into the queue, the other's tasks submit themselves again
+mkdir short chain
+cat >short/squeue <<END
+#!/bin/sh
+case "\$*" in
+*--format=%L*) echo 0:24; exit ;;
+esac
+exec $(command -v squeue) "\$@"
+END
+printf '#!/bin/sh\nexit 1\n' >chain/scontrol
+chmod +x short/squeue chain/scontrol
+cat >save.sh <<'END'
+#!/bin/sh
+# goes on from the newest step that an attempt has saved
+n=$(cat "${DL_ATTEMPT_DIR%/*}"/a.*/ckpt/n 2>/dev/null | sort -n | tail -1)
+n=${n:-0}
+mkdir -p "$DL_ATTEMPT_DIR/ckpt"
+echo "from $n"
+while [ "$n" -lt "$DL_LENGTH" ]; do
+    sleep 1
+    n=$((n + 1))
+    echo $n >"$DL_ATTEMPT_DIR/ckpt/n"
+done
+dl log --step "$n" loss=1
+END
+cat >sleep.sh <<'END'
+#!/bin/sh
+sleep 4
+dl log loss=$DL_TRIAL
+END
+chmod +x save.sh sleep.sh
+conf save ./save.sh 1 'workers = 1; time = "2";' 'max_length = 16;'
+conf sleep ./sleep.sh 5 'workers = 1; time = "2";'
+PATH=$work/short:$PATH timeout 120 dl run save.conf >save.out 2>&1 &
+save=$!
+PATH=$work/short:$work/chain:$PATH timeout 120 dl run sleep.conf >sleep.out 2>&1 &
+sleep=$!
+
+# ---- meanwhile, on the other cores, several trials in a task, one of which is killed
+cat >lane.sh <<'END'
+#!/bin/sh
+echo "gpus=$CUDA_VISIBLE_DEVICES"
+sleep 1
+dl log loss=$DL_TRIAL
+END
+chmod +x lane.sh
+[ $gpus -eq 0 ] || slots='slots_per_trial = 2;'
+conf lane ./lane.sh 8 "workers = 2; trials_per_task = 2; $slots"
+timeout 100 dl run lane.conf >lane.out 2>&1 &
+lane=$!
+wait_for 30 sh -c 'ls lane-0001/trials/000[12]/a.1/log'
+sleep 0.2
+# this experiment's second worker, which is no srun
+pgrep -f "^[^ ]*dl worker -- $work/lane-0001" | tail -1 | xargs -r kill -9
+wait $lane
+is $? 0 "two trials side by side in a task, one worker killed: the sweep completes"
+is "$(count lane-0001 result)" 8 "eight results"
+is "$(count lane-0001 fail)" 0 "none failed"
+lost=$(count lane-0001 lost)
+[ "$lost" -ge 1 ] && [ "$lost" -le 2 ]
+ok $? "what the worker had begun, or had claimed, was lost with it ($lost)"
+like "$(cat lane-0001/workers/*)" '"slot":"[0-9]*_1\.1"' "workers are named by their lane"
+if [ $gpus -gt 0 ]; then
+    is "$(cat lane-0001/trials/*/a.*/log | grep gpus | sort -u | tr '\n' ' ')" "gpus=0,1 gpus=2,3 " "each has its own GPUs"
+else
+    skip "each has its own GPUs" "device files are made by root only"
+fi
+
+# ---- a trial of two nodes with two ranks each; stopped in the midst
+cat >rank.sh <<'END'
+#!/bin/sh
+trap 'sleep 1; touch "$DL_ATTEMPT_DIR/saved.$SLURM_PROCID"; exit 0' TERM
+echo "rank $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME local $SLURM_LOCALID"
+while [ ! -f go ]; do sleep 0.1; done
+[ "$SLURM_PROCID" != 0 ] || dl log loss=$DL_TRIAL
+END
+chmod +x rank.sh
+rm -f go
+conf rank ./rank.sh 2 'workers = 1; nodes_per_trial = 2; ranks_per_node = 2;'
+timeout 60 dl run rank.conf >out 2>&1 &
+pid=$!
+wait_for 30 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.1/log)" -eq 4 ]'
+is "$(sort rank-0001/trials/0001/a.1/log | tr '\n' ' ')" \
+    "rank 0 of 4 on n1 local 0 rank 1 of 4 on n1 local 1 rank 2 of 4 on n2 local 0 rank 3 of 4 on n2 local 1 " "four ranks on two nodes"
+# as when the time is up: the worker, which is no step, is told to go
+pkill -USR2 -f "^[^ ]*dl worker -- $work/rank-0001"
+wait_for 20 sh -c 'cat rank-0001/log/0*/0* | grep "\"op\":\"park\""'
+ok $? "the trial is parked"
+is "$(find rank-0001 -name 'saved.*' | wc -l)" 4 "each rank heard SIGTERM and had the time to save"
+
+# ---- a step of one's own
+conf step ./lane.sh 6 'workers = 1;'
+dir=$(timeout 10 dl run --no-workers step.conf)
+timeout 60 srun -n4 --quiet dl worker "$dir" >out 2>&1
+is $? 0 "dl worker in a step of an own allocation"
+is "$(cat step-0001/workers/* | sed -n 's/.*"slot":"[0-9]*\.0_\([0-9]\)".*/\1/p' | sort | tr '\n' ' ')" "0 1 2 3 " "each task is a worker"
+like "$(dl ls)" 'step-0001 +completed' "the sweep completes"
+# ---- and the ranks go on
+wait_for 30 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.2/log)" -eq 4 ]'
+ok $? "its task comes back"
+ranks=$(pgrep -f '^/bin/sh ./rank.sh' | tr '\n' ' ')
+pkill -9 -f "^[^ ]*dl worker -- $work/rank-0001"
+wait_for 10 sh -c "[ -n '$ranks' ] && ! ps -o stat= $ranks | grep -v Z"
+ok $? "ranks do not outlive a worker that is killed"
+touch go
+wait $pid
+is $? 0 "the sweep completes"
+is "$(count rank-0001 result)" 2 "two results"
+is "$(count rank-0001 fail)" 0 "none failed"
+is "$(count rank-0001 lost)" 1 "one attempt was lost"
+
+# ---- the long ones
+wait $save
+is $? 0 "trainer with checkpoints: a sweep longer than its jobs completes"
+is "$(count save-0001 fail)$(count save-0001 lost)" 00 "no attempt failed or was lost"
+[ "$(count save-0001 park)" -ge 1 ]
+ok $? "it was parked ($(count save-0001 park))"
+is "$(count save-0001 submit)" 1 "its task went back into the queue"
+like "$(cat save-0001/trials/0001/a.2/log)" '^from ([4-9]|1[0-5])$' "and it went on from its checkpoint"
+wait $sleep
+is $? 0 "trainer without checkpoints, no scontrol: the sweep completes"
+is "$(count sleep-0001 fail)$(count sleep-0001 lost)$(count sleep-0001 park)" 000 "no segment was begun that did not fit"
+[ "$(count sleep-0001 submit)" -ge 2 ]
+ok $? "its tasks submitted themselves again ($(count sleep-0001 submit) arrays)"
+queue_is_empty
+
+done_testing
