@@ -39,6 +39,7 @@ const struct cmd cmd_table[] = {
     { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
     { "scale",  "N [EXPERIMENT]",       "work with N workers from now on",                   CMD_SCALE,  1, 2,  cmd_scale },
     { "worker", "[EXPERIMENT]",         "work at an experiment in this allocation",          CMD_WORKER, 0, 1,  cmd_worker },
+    { "horovod", "PROGRAM [ARGUMENT...]", "start a rank of Horovod's, under srun --dl=horovod", CMD_HOROVOD, 1, -1, cmd_horovod },
     { "again",  "DIR STATUS",           "",                                                  CMD_AGAIN,  2, 2,  cmd_again },
     { "rank",   "COMMAND...",           "",                                                  CMD_RANK,   1, -1, cmd_rank },
     { 0 },
@@ -374,7 +375,9 @@ int settings_parse (const struct cmd *cmd,
     int c;
 
     defaults (cmd, st);
-    fill_letters (row, help, brief);
+    /* what follows a program's name is for the program */
+    brief[0] = '+';
+    fill_letters (row, help, brief + (cmd->bit == CMD_HOROVOD));
     opterr = 0;
     optind = 1;
     while ((c = getopt_long (argc, argv, brief, lo, &i)) != -1) {

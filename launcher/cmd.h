@@ -89,6 +89,7 @@ enum cmd_bit {
     CMD_SCALE = 1 << 23,
     CMD_AGAIN = 1 << 24,
     CMD_RANK = 1 << 25,
+    CMD_HOROVOD = 1 << 26,
     CMD_STARTS = CMD_RUN | CMD_RESUME | CMD_CONTINUE | CMD_RETRY | CMD_FORK,
     CMD_SWEEPS = CMD_STARTS | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP
                  | CMD_PAUSE | CMD_KILL | CMD_WAIT | CMD_ARCHIVE | CMD_LABEL
@@ -311,5 +312,6 @@ int cmd_scale (const struct settings *st);
 int cmd_again (const struct settings *st);
 int cmd_rank (const struct settings *st);
 int cmd_search_server (const struct settings *st);
+int cmd_horovod (const struct settings *st);
 
 #endif

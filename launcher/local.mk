@@ -34,6 +34,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/gc.h \
 	%D%/header.c \
 	%D%/header.h \
+	%D%/horovod.c \
 	%D%/hosts.c \
 	%D%/hparams.c \
 	%D%/keys.c \
@@ -74,6 +75,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/replay.c \
 	%D%/replay.h \
 	%D%/reserve.c \
+	%D%/rendezvous.c \
+	%D%/rendezvous.h \
 	%D%/reserve.h \
 	%D%/results.c \
 	%D%/results.h \

@@ -17,6 +17,7 @@
 #include "runtime/link.h"
 
 enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000, WASTE_MAX = 64 << 10 };
+enum { BLOCK = 64 << 10 };
 enum { MESSAGE_DATASPACE = 0x01, MESSAGE_CONTINUATION = 0x10 };
 
 uint32_t row_crc (const struct row *row)
@@ -47,33 +48,50 @@ static hid_t name_type (void)
     return t;
 }
 
+/* A file as libhdf5 has made it, in memory: an error of the disk inside of
+ * libhdf5 would leave it with a file that it cannot close, and crash at exit.
+ */
+struct image {
+    char *data;
+    size_t size;
+};
+
+static int read_image (const struct image *im, void *to, size_t n, uint64_t at)
+{
+    if (at > im->size || n > im->size - at)
+        return -1;
+    memcpy (to, im->data + at, n);
+    return 0;
+}
+
 /* Look for the dataspace in a block of version 1 messages: type and size (2
  * bytes each), flags, 3 bytes unused, then the message (HDF5 File Format
  * Specification 1.1, IV.A.1.a).  A continuation names a further block.
  */
-static off_t find_length (int fd, off_t at, uint64_t len, uint64_t room)
+static off_t
+find_length (const struct image *im, uint64_t at, uint64_t len, uint64_t room)
 {
     static const unsigned char simple[8] = { 1, 1, 1 }; /* version, rank, max */
-    off_t end = at + (off_t)len;
+    uint64_t end = at + len;
     off_t found = -1;
     uint64_t v[3];
     uint16_t head[4];
 
     while (found < 0 && at + 8 <= end
-           && pread (fd, head, sizeof (head), at) == sizeof (head)
-           && pread (fd, v, sizeof (v), at + 8) > 0) {
+           && read_image (im, head, sizeof (head), at) == 0
+           && read_image (im, v, sizeof (v), at + 8) == 0) {
         if (head[0] == MESSAGE_DATASPACE && !memcmp (v, simple, 8)
             && v[1] == room && v[2] == room)
-            found = at + 16;
+            found = (off_t)at + 16;
         if (head[0] == MESSAGE_CONTINUATION)
-            found = find_length (fd, (off_t)v[0], v[1], room);
+            found = find_length (im, v[0], v[1], room);
         at += 8 + head[1];
     }
     return found;
 }
 
 /* Where the dataset's data and, in its object header, its length lie. */
-static int find_column (hid_t dataset, int fd, struct column *c)
+static int find_column (hid_t dataset, const struct image *im, struct column *c)
 {
     haddr_t data = H5Dget_offset (dataset);
     unsigned char prefix[16];
@@ -81,13 +99,12 @@ static int find_column (hid_t dataset, int fd, struct column *c)
     H5O_info_t info;
 
     if (data == HADDR_UNDEF || H5Oget_info2 (dataset, &info, H5O_INFO_BASIC) < 0
-        || pread (fd, prefix, sizeof (prefix), (off_t)info.addr)
-               != sizeof (prefix)
+        || read_image (im, prefix, sizeof (prefix), info.addr) < 0
         || prefix[0] != 1)
         return -1;
     memcpy (&len, prefix + 8, sizeof (len));
     c->data = (off_t)data;
-    c->length = find_length (fd, (off_t)info.addr + 16, len, c->room);
+    c->length = find_length (im, info.addr + 16, len, c->room);
     return c->length > 0 && c->length % 8 == 0 ? 0 : -1;
 }
 
@@ -122,44 +139,57 @@ static int add_about (hid_t file, const struct journal_about *about)
     return 0;
 }
 
-static int lay_out (const char *path, struct journal *j)
+static hid_t in_memory (void)
 {
     hid_t access = h5_access ();
-    hid_t file = H5Fcreate (path, H5F_ACC_EXCL, H5P_DEFAULT, access);
+
+    H5Pset_fapl_core (access, BLOCK, 0);
+    return access;
+}
+
+static int take_image (hid_t file, struct image *im)
+{
+    ssize_t n = -1;
+
+    if (H5Fflush (file, H5F_SCOPE_LOCAL) >= 0)
+        n = H5Fget_file_image (file, NULL, 0);
+    if (n <= 0 || !(im->data = malloc ((size_t)n)))
+        return -1;
+    im->size = (size_t)n;
+    return H5Fget_file_image (file, im->data, im->size) == n ? 0 : -1;
+}
+
+static int locate (hid_t file, const struct image *im, struct journal *j)
+{
+    hid_t names = H5Dopen2 (file, "names", H5P_DEFAULT);
+    hid_t rows = H5Dopen2 (file, "metrics", H5P_DEFAULT);
+    int rv = names < 0 || rows < 0 || find_column (names, im, &j->names) < 0
+                     || find_column (rows, im, &j->rows) < 0
+                 ? -1
+                 : 0;
+
+    if (names >= 0)
+        H5Dclose (names);
+    if (rows >= 0)
+        H5Dclose (rows);
+    return rv;
+}
+
+static int lay_out (struct journal *j, struct image *im)
+{
+    hid_t access = in_memory ();
+    hid_t file = H5Fcreate ("metrics.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
     int rv = -1;
 
     if (file >= 0) {
         rv = add_about (file, &j->about) < 0
                      || add_dataset (file, "names", name_type (), &j->names) < 0
                      || add_dataset (file, "metrics", row_type (), &j->rows) < 0
+                     || take_image (file, im) < 0 || locate (file, im, j) < 0
                  ? -1
                  : 0;
         rv = H5Fclose (file) < 0 ? -1 : rv;
     }
-    H5Pclose (access);
-    return rv;
-}
-
-static int locate (const char *path, struct journal *j)
-{
-    hid_t access = h5_access ();
-    hid_t file = H5Fopen (path, H5F_ACC_RDONLY, access);
-    hid_t names = -1;
-    hid_t rows = -1;
-    int rv = -1;
-
-    if (file >= 0 && (names = H5Dopen2 (file, "names", H5P_DEFAULT)) >= 0
-        && (rows = H5Dopen2 (file, "metrics", H5P_DEFAULT)) >= 0)
-        rv = find_column (names, j->fd, &j->names) < 0
-                     || find_column (rows, j->fd, &j->rows) < 0
-                 ? -1
-                 : 0;
-    if (names >= 0)
-        H5Dclose (names);
-    if (rows >= 0)
-        H5Dclose (rows);
-    if (file >= 0)
-        H5Fclose (file);
     H5Pclose (access);
     return rv;
 }
@@ -203,26 +233,46 @@ static int first_records (struct journal *j)
                : 0;
 }
 
+/* The room for records, at its end, stays a hole. */
+static int write_image (int fd, const struct image *im)
+{
+    size_t n = im->size;
+
+    while (n > 0 && im->data[n - 1] == 0)
+        n--;
+    return io_write_at (fd, im->data, n, 0) < 0
+                   || ftruncate (fd, (off_t)im->size) < 0
+               ? -1
+               : 0;
+}
+
 /* Make a file of the journal's room under 'path'.  HDF5 sets no errno. */
 static int make_file (const char *path, struct journal *j)
 {
+    struct image im = { NULL };
     struct h5_quiet q;
-    int rv = -1;
+    int rv;
     int e;
 
     errno = 0;
     h5_quiet_begin (&q);
-    if (lay_out (path, j) == 0
-        && (j->fd = open (path, O_RDWR | O_CLOEXEC)) >= 0)
-        rv = locate (path, j) < 0 || first_records (j) < 0 ? -1 : 0;
+    rv = lay_out (j, &im);
     h5_quiet_end (&q);
+    if (rv == 0) {
+        j->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        rv = j->fd < 0 || write_image (j->fd, &im) < 0 || first_records (j) < 0
+                 ? -1
+                 : 0;
+    }
+    free (im.data);
     if (rv == 0)
         return 0;
     e = errno ? errno : EIO;
-    if (j->fd >= 0)
+    if (j->fd >= 0) {
         close (j->fd);
+        unlink (path);
+    }
     j->fd = -1;
-    unlink (path);
     errno = e;
     return -1;
 }

@@ -3,62 +3,100 @@
 #ifndef RUNTIME_RANKENV_H
 #define RUNTIME_RANKENV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/layout.h"
+#include "runtime/roles.h"
 
 /* Pure functions over libc, without allocation: the plugin calls them in a
  * process that was forked from one with several threads.
  */
+
+enum rank_pmi { RANK_PMI_NONE, RANK_PMI_2, RANK_PMI_X };
 
 /* Where a task stands in its step, and how the others find rank 0. */
 struct rank_facts {
     long rank, size;
     long local_rank, local_size; /* on this node */
     long node, nodes;            /* index of this node in the step */
-    char master[256];            /* address or name of rank 0's node */
-    int port;                    /* on which rank 0 listens */
-    char interface[32];          /* that reaches the master; "" if unknown */
+    long gpus;                   /* of the node; 0: none, or not known */
+    long visible_gpus;           /* to this task; 0: not known */
+    char master[256]; /* name or address of rank 0's node; "" if unknown */
+    char address[64]; /* the same as numbers; "" if unknown */
+    char own[256];    /* as 'master', of this node */
+    char own_address[64];
+    char interface[32]; /* that reaches the master; "" if unknown */
+    int port, port2;    /* on which rank 0 can listen */
+    int task_port;      /* first of the ports of tasks; 0: too few */
+    bool one_machine;   /* all nodes are this machine */
+    enum rank_pmi pmi;
+    const struct rank_layout *layout; /* NULL: unknown */
+    const struct rank_roles *roles;   /* NULL: not given */
+};
+
+enum {
+    RANK_VARIABLES_MAX = 40,
+    RANK_VALUE_MAX = 100000, /* the kernel takes 128 KiB for one variable */
+    RANK_TEXT = 4 * RANK_VALUE_MAX
 };
 
 struct rank_variable {
     const char *name;
-    char value[256];
+    const char *value; /* in the text of the environment */
 };
 
-enum { RANK_VARIABLES_MAX = 32 };
+/* About 400 KiB: for the heap. */
+struct rank_environment {
+    int n;
+    struct rank_variable vars[RANK_VARIABLES_MAX];
+    char why[200]; /* what is missing, and why; "" if nothing is */
+    char text[RANK_TEXT];
+    size_t used;
+};
 
 /* Names of the frameworks, ended by NULL.  "off" has no variables. */
 extern const char *const rankenv_frameworks[];
 
-/* Write the variables that 'framework' reads.  Returns how many, or -1 with
- * errno EINVAL if there is no such framework.
+/* Whether the framework needs a port for each task. */
+bool rankenv_needs_task_ports (const char *framework);
+
+/* The roles that the framework has if none are given; NULL: it has none. */
+const char *rankenv_roles (const char *framework);
+
+/* The rank whose node is the master: that of the scheduler, else 0. */
+long rankenv_master_rank (const struct rank_roles *roles);
+
+/* Write the variables that 'framework' reads; dl-spank(8) lists them.  Returns
+ * how many, or -1 with errno EINVAL if there is no such framework.  What cannot
+ * be known is left out, and e->why says so.
  *
- * torch: torch.distributed's env:// (RANK, WORLD_SIZE, MASTER_ADDR,
- * MASTER_PORT), what its users and libraries read by convention (LOCAL_RANK,
- * LOCAL_WORLD_SIZE, NODE_RANK), and GLOO_SOCKET_IFNAME.  Never TORCHELASTIC_*,
- * which would make every rank wait for a server that nobody starts.
+ * Never TORCHELASTIC_*, which would make every rank wait for a server that
+ * nobody starts.
  */
 int rankenv_fill (const char *framework,
                   const struct rank_facts *facts,
-                  struct rank_variable vars[static RANK_VARIABLES_MAX]);
+                  struct rank_environment *e);
 
-/* First host of a list as Slurm writes it: "gpu-a[001-010],x3" gives
- * "gpu-a001".  Returns 0, or -1 with errno EINVAL.
- */
-int rankenv_first_host (const char *list, char *buf, size_t size);
+struct rank_ports {
+    int master, second; /* for rank 0 */
+    int tasks;          /* first of those of the tasks; 0: too many tasks */
+};
 
-/* Tasks of node 'node' by SLURM_STEP_TASKS_PER_NODE: "4(x2),3" gives 4, 4, 3.
- * Returns -1 with errno EINVAL if it does not say.
- */
-long rankenv_tasks_of_node (const char *spec, long node);
+enum { RANK_TASK_PORTS = 64 };
 
-/* Port for rank 0: the first of 'reserved' (SLURM_STEP_RESV_PORTS, "41004-
- * 41006"; may be NULL), else one that job and step choose among the 12,000
- * below 'ephemeral', where the kernel's own choices begin.
+/* Ports of a step.  From 'reserved' (SLURM_STEP_RESV_PORTS, "41004-41006"; may
+ * be NULL): the first, the second, and 'tasks' of them from the second on if
+ * there are so many.  Else from the 12,000 below 'ephemeral', where the
+ * kernel's own choices begin: the upper half is divided in 3,000 pairs, the
+ * lower one in 93 blocks of RANK_TASK_PORTS; the job chooses the first, each
+ * next step has the next.
  */
-int rankenv_port (const char *reserved,
-                  uint32_t job,
-                  uint32_t step,
-                  int ephemeral);
+struct rank_ports rankenv_ports (const char *reserved,
+                                 uint32_t job,
+                                 uint32_t step,
+                                 int ephemeral,
+                                 long tasks);
 
 #endif

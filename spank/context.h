@@ -20,10 +20,13 @@ struct option_row {
     const char *arginfo;
     const char *usage;
     const char *const *words; /* the values that it takes, ended by NULL */
+    /* or, if words is NULL: -1 and why if it does not take the value */
+    int (*check) (const char *value, char *why, size_t size);
+    bool list; /* several words, with commas */
 };
 extern const struct option_row option_rows[];
 
-enum { OPTION_FRAMEWORK, OPTIONS };
+enum { OPTION_FRAMEWORK, OPTION_ROLES, OPTION_BIND, OPTIONS };
 
 struct context {
     char value[OPTIONS][VALUE_MAX + 1]; /* "": not given */
@@ -38,6 +41,10 @@ void options_defaults (int ac, char **av);
 const char *option_value (int row);
 
 /* Set the environment of one task (task.c). */
-void task_environment (spank_t sp, const char *framework);
+void task_environment (spank_t sp, const char *framework, const char *roles);
+
+/* Bind one task to GPUs, cores and memory (bind.c). */
+extern const char *const bind_words[];
+void bind_task (spank_t sp);
 
 #endif

@@ -3,15 +3,38 @@
 #include <string.h>
 
 #include "runtime/rankenv.h"
+#include "runtime/roles.h"
 #include "runtime/word.h"
 #include "spank/context.h"
+
+static int check_roles (const char *value, char *why, size_t size)
+{
+    struct rank_roles roles;
+
+    return roles_parse (value, &roles, why, size);
+}
 
 const struct option_row option_rows[] = {
     [OPTION_FRAMEWORK] = {
         "dl",
         "FRAMEWORK",
-        "[dl] set each rank's environment for torch (or off)",
+        "[dl] set each rank's environment for torch, tf, jax, ...",
         rankenv_frameworks,
+        NULL,
+    },
+    [OPTION_ROLES] = {
+        "dl-roles",
+        "ROLE:N[,ROLE:N]...",
+        "[dl] roles of the ranks in their order, as chief:1,ps:2,worker:*",
+        NULL,
+        check_roles,
+    },
+    [OPTION_BIND] = {
+        "dl-bind",
+        "WHERE",
+        "[dl] bind each rank to cores near its GPU: closest, socket, spread, none",
+        bind_words,
+        .list = true,
     },
 };
 
@@ -28,6 +51,23 @@ static bool is_word (const char *text, const char *const *words)
         if (!strcmp (text, *words))
             return true;
     return false;
+}
+
+/* Whether each part of "A,B" is one of the words. */
+static bool is_list (const char *text, const char *const *words)
+{
+    char word[VALUE_MAX + 1];
+
+    for (;;) {
+        size_t len = strcspn (text, ",");
+        memcpy (word, text, len);
+        word[len] = '\0';
+        if (!is_word (word, words))
+            return false;
+        if (!text[len])
+            return true;
+        text += len + 1;
+    }
 }
 
 /* How an option without its value arrives in an inner srun. */
@@ -48,6 +88,22 @@ static void refuse (const struct option_row *o, const char *value)
                  meant ? "?" : "");
 }
 
+static bool is_taken (const struct option_row *o, const char *value)
+{
+    char why[160];
+
+    if (o->words && (o->list ? is_list : is_word) (value, o->words))
+        return true;
+    if (o->words)
+        refuse (o, value);
+    else if (o->check (value, why, sizeof (why)) == 0)
+        return true;
+    else
+        slurm_error (
+            "dl: --%s=%.64s: %s; see dl-spank(8)", o->name, value, why);
+    return false;
+}
+
 /* May be called twice with the same value.  An error here refuses the command
  * at submission; on a node it could only come from a forged environment, and
  * must not fail the job.
@@ -62,10 +118,8 @@ static int set_option (int row, const char *value, int remote)
         slurm_error ("dl: --%s: the value is too long", o->name);
         return remote ? 0 : -1;
     }
-    if (!is_word (value, o->words)) {
-        refuse (o, value);
+    if (!is_taken (o, value))
         return remote ? 0 : -1;
-    }
     memcpy (context.value[row], value, strlen (value) + 1);
     return 0;
 }

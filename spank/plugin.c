@@ -39,7 +39,11 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
 
     (void)ac;
     (void)av;
-    if (*framework && strcmp (framework, "off") && is_ordinary_step (sp))
-        task_environment (sp, framework);
+    if (!is_ordinary_step (sp))
+        return 0;
+    if (*framework && strcmp (framework, "off"))
+        task_environment (sp, framework, option_value (OPTION_ROLES));
+    if (*option_value (OPTION_BIND))
+        bind_task (sp);
     return 0; /* a job is never failed for its environment */
 }

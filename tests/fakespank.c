@@ -6,15 +6,25 @@
  * CONTEXT is local, allocator, slurmd, or remote with a step number; an OPTION
  * is NAME=VALUE as the user gave it, @FILE for a value that is in a file.  The
  * job's environment is this process's.  Prints what the plugin registers, says
- * and sets.
+ * and sets.  FAKE_ROOT is the folder that the plugin finds when it opens "/";
+ * FAKE_CPUS the CPUs of a cpuset and FAKE_OWN_CPUS those that Slurm bound the
+ * task to, neither of which this machine need have; FAKE_PROBE a command that
+ * runs as the task would.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <slurm/spank.h>
+
+#include "runtime/topology.h"
 
 extern char **environ;
 
@@ -75,6 +85,62 @@ spank_setenv (spank_t sp, const char *name, const char *value, int overwrite)
     return ESPANK_SUCCESS;
 }
 
+spank_err_t spank_unsetenv (spank_t sp, const char *name)
+{
+    (void)sp;
+    printf ("unset %s\n", name);
+    return ESPANK_SUCCESS;
+}
+
+/* ---- the machine, in place of libc's ---- */
+
+int open (const char *path, int flags, ...)
+{
+    const char *root = getenv ("FAKE_ROOT");
+    va_list ap;
+    int mode;
+
+    va_start (ap, flags);
+    mode = va_arg (ap, int);
+    va_end (ap);
+    if (root && !strcmp (path, "/"))
+        path = root;
+    return openat (AT_FDCWD, path, flags, mode);
+}
+
+static struct cpu_set fake_cpus;
+
+int sched_getaffinity (pid_t pid, size_t size, cpu_set_t *cpus)
+{
+    const char *list = getenv ("FAKE_OWN_CPUS");
+
+    if (!getenv ("FAKE_CPUS"))
+        return syscall (SYS_sched_getaffinity, pid, size, cpus) < 0 ? -1 : 0;
+    if (cpus_count (&fake_cpus) == 0)
+        cpus_parse (list ? list : getenv ("FAKE_CPUS"), &fake_cpus);
+    memcpy (cpus, &fake_cpus, size);
+    return 0;
+}
+
+int sched_setaffinity (pid_t pid, size_t size, const cpu_set_t *cpus)
+{
+    struct cpu_set all;
+
+    if (!getenv ("FAKE_CPUS"))
+        return (int)syscall (SYS_sched_setaffinity, pid, size, cpus);
+    cpus_parse (getenv ("FAKE_CPUS"), &all);
+    cpus_and (&fake_cpus, (const struct cpu_set *)cpus, &all);
+    return 0;
+}
+
+static void print_cpus (void)
+{
+    char list[512];
+
+    if (cpus_count (&fake_cpus) > 0)
+        printf ("cpus %s\n", cpus_print (&fake_cpus, list, sizeof (list)));
+}
+
 static void say (const char *fmt, va_list ap)
 {
     fputs ("error ", stdout);
@@ -89,6 +155,17 @@ void slurm_error (const char *fmt, ...)
     va_start (ap, fmt);
     say (fmt, ap);
     va_end (ap);
+}
+
+void slurm_spank_log (const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs ("log ", stdout);
+    va_start (ap, fmt);
+    vprintf (fmt, ap);
+    va_end (ap);
+    putchar ('\n');
 }
 
 static char *file_text (const char *path)
@@ -168,6 +245,8 @@ int main (int argc, char **argv)
         rv |= give_option (argv[i]);
     if (context == S_CTX_REMOTE)
         rv |= call (plugin, "slurm_spank_task_init", 0, NULL);
+    print_cpus ();
     printf ("status %d\n", rv);
-    return 0;
+    fflush (stdout);
+    return getenv ("FAKE_PROBE") ? system (getenv ("FAKE_PROBE")) : 0;
 }

@@ -123,23 +123,39 @@ endif
 
 # spank/
 if HAVE_CMOCKA
-check_PROGRAMS += %D%/rankenv.t
-TESTS += %D%/rankenv.t
-%C%_rankenv_t_SOURCES = %D%/rankenv.c
+check_PROGRAMS += %D%/rankenv.t %D%/layout.t
+TESTS += %D%/rankenv.t %D%/layout.t
+%C%_layout_t_SOURCES = %D%/layout.c %D%/steps.h
+%C%_layout_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_layout_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+%C%_rankenv_t_SOURCES = %D%/rankenv.c %D%/steps.h
 %C%_rankenv_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_rankenv_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+check_PROGRAMS += %D%/topology.t
+TESTS += %D%/topology.t
+%C%_topology_t_SOURCES = %D%/topology.c %D%/folder.h %D%/machine.h
+%C%_topology_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
+%C%_topology_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
 endif
+EXTRA_DIST += %D%/topology/dgx-a100 %D%/topology/dgx-h100 %D%/topology/hgx-h100 \
+	%D%/topology/laptop %D%/topology/mi250x %D%/topology/no-numa %D%/topology/pcie-4gpu
+EXTRA_PROGRAMS += %D%/bench/topology
+%C%_bench_topology_SOURCES = %D%/bench/topology.c
+%C%_bench_topology_LDADD = runtime/librankenv.la
+CLEANFILES += %D%/bench/topology$(EXEEXT)
 if HAVE_SLURM
+check_PROGRAMS += %D%/machine
+%C%_machine_SOURCES = %D%/machine.c %D%/machine.h
 check_PROGRAMS += %D%/fakespank
 %C%_fakespank_SOURCES = %D%/fakespank.c
 %C%_fakespank_LDFLAGS = -export-dynamic
-%C%_fakespank_LDADD = -ldl
+%C%_fakespank_LDADD = runtime/librankenv.la -ldl
 endif
-dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/spank.t
+dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/bind.t %D%/spank.t
 
 # launcher/
-EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py
-dist_check_SCRIPTS += %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
+EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py %D%/horovod.py
+dist_check_SCRIPTS += %D%/horovod.t %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
 	%D%/outcomes.t %D%/custom.t %D%/export.t \
 	%D%/executor.t
 EXTRA_DIST += %D%/results.py

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 # What Slurm sets for rank 2 of 3: n1 has two tasks, n2 one.
 fake () {
     env -i SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 \
-        SLURM_STEP_TASKS_PER_NODE='2,1' SLURM_STEP_NODELIST='n[1-2]' SLURMD_NODENAME=n2 \
+        SLURM_STEP_TASKS_PER_NODE='2,1' SLURM_STEP_NODELIST='n[1-2]' SLURMD_NODENAME=n2 SLURM_GTIDS=2 \
         SLURM_STEP_RESV_PORTS=41004-41006 "$@"
 }
 stub=$builddir/tests/fakespank
@@ -24,6 +24,12 @@ for c in local allocator; do
     like "$out" '^status -1' "$c: and refused"
     like "$("$stub" "$PLUGIN" $c dl=torch)" '^status 0' "$c: torch is accepted"
     like "$("$stub" "$PLUGIN" $c dl=off)" '^status 0' "$c: off is accepted"
+    like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
+    for r in chef:1 worker chief:2 'worker:*,ps:*' worker:1,worker:2 'worker:1;ps:1' 'worker:$(id)'; do
+        out=$("$stub" "$PLUGIN" $c dl=tf "dl-roles=$r")
+        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(8\)$' "$c: --dl-roles=$r is told"
+        like "$out" '^status -1' "$c: and refused"
+    done
 done
 
 out=$(fake "$stub" "$PLUGIN" 0 dl=torch)
@@ -34,6 +40,37 @@ like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not re
 like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "one node needs no name"
 like "$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
 is "$(echo "$out" | grep -cE 'TORCHELASTIC|CUDA')" 0 "never TORCHELASTIC_*, never CUDA_VISIBLE_DEVICES"
+
+# ---- the other frameworks (tests/rankenv.c has all layouts)
+out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
+like "$out" '^set TF_CONFIG=\{"cluster": \{"worker": \["127.0.0.1:[0-9]+","127.0.0.1:[0-9]+","127.0.0.1:[0-9]+"\]\}, "task": \{"type": "worker", "index": 2\}, "rpc_layer": "grpc"\}$' "TF_CONFIG"
+out=$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=tf dl-roles=ps:1,worker:*)
+like "$out" '"ps": \["n1:41005"\], "worker": \["n1:41006","n2:41005"\]' "TF_CONFIG with roles, over hosts, on reserved ports"
+like "$out" '^set DL_ROLE=worker$' "the role of this rank"
+out=$(fake SLURMD_NODENAME="$(hostname)" SLURM_STEP_RESV_PORTS= "$stub" "$PLUGIN" 0 dl=tf)
+like "$out" '"n1:[0-9]+","n1:[0-9]+","n2:[0-9]+"' "and without a reservation"
+is "$(echo "$out" | grep -cE '"n[12]:4100[0-9]"')" 0 "on other ports"
+out=$(fake "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)
+is "$(echo "$out" | grep -c '^set')" 0 "roles of another number of tasks: nothing is set"
+like "$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)" \
+    '^error dl: --dl=tf: nothing is set: the roles are those of 2 tasks; the step has 3$' "rank 0 says why"
+out=$(fake "$stub" "$PLUGIN" 0 dl=ps)
+like "$out" '^set DMLC_ROLE=worker$' "ps has roles of its own"
+like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"
+out=$(fake SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 CUDA_VISIBLE_DEVICES=0,1,2 "$stub" "$PLUGIN" 0 dl=torchrun)
+for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=41004 PET_RDZV_BACKEND=static; do
+    like "$out" "^set $v\$" "torchrun: $v"
+done
+is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "and not what torchrun gives its ranks"
+like "$(fake PMIX_RANK=2 "$stub" "$PLUGIN" 0 dl=mpi)" '^set OMPI_COMM_WORLD_LOCAL_RANK=0$' "mpi under pmix"
+like "$(fake PMI_FD=7 "$stub" "$PLUGIN" 0 dl=mpi)" '^set MPI_LOCALRANKID=0$' "mpi under pmi2"
+like "$(fake CUDA_VISIBLE_DEVICES=3 "$stub" "$PLUGIN" 0 dl=jax)" '^set JAX_LOCAL_DEVICE_IDS=0$' "jax with one GPU visible"
+out=$(fake "$stub" "$PLUGIN" 0 dl=auto)
+is "$(echo "$out" | grep -cE '^set (TF_CONFIG|DMLC_|HOROVOD_|PADDLE_|OMPI_)')" 0 "auto has none of those that change a program"
+out=$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_GTIDS=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n2 "$stub" "$PLUGIN" 0 dl=auto)
+is "$(echo "$out" | grep -E '^set' | grep -vE '^set (PET_|DL_ENV_)')" "" "auto leaves a single task alone"
+long=$(head -c 9000 /dev/zero | tr '\0' 'n')
+is "$(fake TF_CONFIG="$long" "$stub" "$PLUGIN" 0 dl=tf | grep -c '^set TF_CONFIG')" 0 "a long value of the user's wins too"
 
 nothing () { # nothing NAME COMMAND...
     name=$1
@@ -46,10 +83,32 @@ nothing "batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl=torch
 nothing "extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl=torch
 nothing "interactive step" fake "$stub" "$PLUGIN" 0xfffffffa dl=torch
 nothing "an absent value" fake "$stub" "$PLUGIN" 0 "dl=(null)" "dl="
-nothing "arbitrary distribution" fake SLURM_DISTRIBUTION=arbitrary "$stub" "$PLUGIN" 0 dl=torch
-nothing "heterogeneous job" fake SLURM_HET_SIZE=2 "$stub" "$PLUGIN" 0 dl=torch
+arbitrary () {
+    fake SLURM_DISTRIBUTION=arbitrary SLURM_STEP_NUM_NODES=3 SLURM_STEP_NODELIST='n[1-3]' SLURM_STEP_TASKS_PER_NODE='1(x3)' \
+        SLURM_NODEID=2 SLURM_PROCID=0 SLURM_GTIDS=0 "$@"
+}
+nothing "tf, arbitrary on three nodes" arbitrary "$stub" "$PLUGIN" 0 dl=tf
+out=$(arbitrary "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set RANK=0$' "arbitrary on three nodes: the rank is known"
+is "$(echo "$out" | grep -c '^set MASTER_')" 0 "the master is not"
+like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is told"
+arbitrary2 () {
+    fake SLURMD_NODENAME="$(hostname)" SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
+}
+is "$(arbitrary2) $(arbitrary2 SLURM_STEP_TASKS_PER_NODE=1,2 SLURM_GTIDS=0,2)" "n1 n2" "arbitrary on two nodes: the node of rank 0"
+het () {
+    fake SLURMD_NODENAME="$(hostname)" SLURM_HET_SIZE=2 SLURM_STEP_NUM_TASKS=5 SLURM_STEP_NODELIST='n[1-3]' SLURM_STEP_TASKS_PER_NODE=2,1,2 \
+        SLURM_STEP_NUM_NODES=3 SLURM_GTIDS=2,3 "$@"
+}
+out=$(het SLURM_JOB_NODELIST_PACK_GROUP_0=n3 SLURM_JOB_NODELIST_PACK_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set MASTER_ADDR=n3$' "heterogeneous job: the first component's first node"
+like "$out" '^set LOCAL_WORLD_SIZE=2$' "and the tasks of this one"
+out=$(het SLURM_JOB_NODELIST_HET_GROUP_0=n3 SLURM_JOB_NODELIST_HET_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set MASTER_ADDR=n3$' "under both of Slurm's names"
+is "$(het "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "a heterogeneous job without them has no master"
+like "$(fake SLURM_HET_SIZE=2 SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "what an outer heterogeneous job left harms not"
 nothing "no word from Slurm" env -i "$stub" "$PLUGIN" 0 dl=torch
-like "$(fake SLURM_DISTRIBUTION=arbitrary "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is told"
+like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is told"
 like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job goes on"
 
 like "$(fake "$stub" "$PLUGIN" 0 -- default=torch)" '^set RANK=2$' "the site's default"
@@ -68,16 +127,23 @@ is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
 for size in 1 63 64 65 255 4096 65536; do
     head -c $size /dev/urandom | tr -d '\000' >"$work/value"
     for c in local 0; do
-        fake "$stub" "$PLUGIN" $c "dl=@$work/value" >"$work/out" 2>&1
+        fake "$stub" "$PLUGIN" $c "dl=@$work/value" "dl-roles=@$work/value" >"$work/out" 2>&1
         is $? 0 "$size random bytes in context $c"
         is "$(grep -ac '^set' "$work/out")" 0 "and nothing is set"
     done
     tr '\000-\377' 'torch' <"$work/value" >"$work/letters"
     fake "$stub" "$PLUGIN" 0 "dl=@$work/letters" >/dev/null
     is $? 0 "$size letters"
+    tr '\000-\377' 'worke:1,*' <"$work/value" >"$work/letters"
+    fake "$stub" "$PLUGIN" 0 dl=tf "dl-roles=@$work/letters" >/dev/null
+    is $? 0 "$size letters of roles"
+    for v in value letters; do
+        fake "$stub" "$PLUGIN" 0 "dl-bind=@$work/$v" >"$work/out" 2>&1
+        is "$? $(grep -ac '^set' "$work/out")" "0 0" "$size bytes of $v for --dl-bind"
+    done
 done
 long=$(head -c 100000 /dev/zero | tr '\0' 'n')
-fake SLURM_STEP_NODELIST="$long" SLURM_STEP_TASKS_PER_NODE="$long" "$stub" "$PLUGIN" 0 dl=torch >/dev/null
+fake SLURM_STEP_NODELIST="$long" SLURM_STEP_TASKS_PER_NODE="$long" SLURM_GTIDS="$long" "$stub" "$PLUGIN" 0 dl=torch >/dev/null
 is $? 0 "oversized variables"
 
 # ---- every option is in the manual, and the other way round

@@ -8,6 +8,7 @@ command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slu
 case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
 minicluster=$srcdir/contrib/minicluster
 name=spank$$
+export PATH="$builddir/launcher:$PATH"
 trap 'timeout 60 "$minicluster" down $name; timeout 60 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
@@ -23,6 +24,23 @@ is "$out" "0:0/4:0/2:0:127.0.0.1 1:1/4:1/2:0:127.0.0.1 2:2/4:0/2:1:127.0.0.1 3:3
 is "$(timeout 20 srun --dl=torch -N2 -n3 sh -c 'echo $MASTER_PORT' | sort -u | wc -l)" 1 "all ranks have one port"
 is "$(timeout 20 srun -n1 sh -c 'env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|DL_)"')" 0 "a job without --dl has no new variable"
 is "$(RANK=77 timeout 20 srun --dl=torch -n1 sh -c 'echo $RANK $WORLD_SIZE')" "77 1" "the user's export wins"
+
+# ---- cores
+cores=$(nproc)
+cpus='sed -n "s/^Cpus_allowed_list:[[:space:]]*/$SLURM_PROCID /p" /proc/self/status'
+if [ "$cores" -ge 2 ] && [ "$(cat /sys/devices/system/cpu/smt/active 2>/dev/null)" != 1 ]; then
+    out=$(timeout 20 srun --dl-bind=closest -N1 -n2 sh -c "$cpus; echo \$SLURM_PROCID threads \$OMP_NUM_THREADS" 2>err)
+    is "$(echo "$out" | grep -v threads | cut -d' ' -f2 | sort -u | wc -l)" 2 "--dl-bind: two ranks have cores of their own"
+    is "$(echo "$out" | grep -c 'threads [1-9]')" 2 "and OMP_NUM_THREADS"
+    is "$(grep -c 'dl:' err)" 0 "without a word"
+    out=$(timeout 20 srun --dl-bind=none -N1 -n2 sh -c "$cpus; env | grep OMP_NUM; true" 2>&1)
+    is "$(echo "$out" | grep ' ' | cut -d' ' -f2 | sort -u | wc -l)" 1 "--dl-bind=none leaves them"
+else
+    skip "--dl-bind" "one core"
+fi
+like "$(timeout 20 srun --dl-bind=closest,verbose -n1 true 2>&1)" 'dl: rank 0 on n1: no GPU, CPUs [0-9,-]+, NIC ' "verbose"
+out=$(timeout 20 srun --dl-bind=closet true 2>&1)
+like "$out" 'did you mean closest\?' "a typo is told"
 
 # ---- sbatch, several steps at once, what leaks
 cat >job.sh <<'END'
@@ -43,6 +61,42 @@ is "$(timeout 20 salloc -Q --dl=torch -n1 srun sh -c 'echo $RANK/$WORLD_SIZE' 2>
 timeout 30 srun --dl=torch -n1 sh -c 'sbatch -W --dl=torch -n2 --output=inner.out --wrap "srun sh -c \"echo \\\$RANK/\\\$WORLD_SIZE\""' >/dev/null
 is "$(sort inner.out | tr '\n' ' ')" "0/2 1/2 " "a job that a step submits gets its own values"
 
+# ---- where rank 0 is: arbitrary distributions, heterogeneous jobs
+place='echo "$SLURM_PROCID $SLURMD_NODENAME $LOCAL_RANK/$LOCAL_WORLD_SIZE $NODE_RANK"'
+is "$(timeout 20 srun --dl=torch -n3 -m arbitrary -w n2,n1,n1 sh -c "$place" | sort | tr '\n' ';')" "0 n2 0/1 1;1 n1 0/2 0;2 n1 1/2 0;" "arbitrary: every rank"
+is "$(timeout 20 srun --dl=torch -n3 -m arbitrary -w n2,n1,n1 sh -c 'echo $MASTER_ADDR')" "127.0.0.1
+127.0.0.1
+127.0.0.1" "arbitrary on two nodes: the master is known"
+is "$(timeout 20 srun --dl=torch -N1 -n1 -w n2 sh -c "$place" : -N1 -n2 -w n1 sh -c "$place" 2>/dev/null | sort | tr '\n' ';')" "0 n2 0/1 0;1 n1 0/2 1;2 n1 1/2 1;" "heterogeneous: every rank"
+like "$(timeout 20 srun --dl=torch -N1 -n1 -w n2 sh -c 'echo "$WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"' : -N1 -n2 -w n1 sh -c 'echo "$WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"' 2>/dev/null | sort | uniq -c)" '^ *3 3 127\.0\.0\.1:[0-9]+$' "and one master for both components"
+timeout 30 sbatch -W --dl=torch --array=1-2 -n1 --output=array.%a --wrap 'srun sh -c "echo \$RANK/\$WORLD_SIZE \$MASTER_PORT"' >/dev/null
+is "$(cut -d' ' -f1 array.1 array.2 | tr '\n' ' ')$(cat array.? | sort -u | wc -l)" "0/1 0/1 2" "tasks of an array have ports of their own"
+
+# ---- the other frameworks
+tf=$(timeout 20 srun --dl=tf --dl-roles=chief:1,ps:1,worker:* -N2 -n4 sh -c 'echo "$TF_CONFIG"')
+is "$(echo "$tf" | sed 's/, "task".*//' | sort -u | wc -l)" 1 "all tasks have one cluster"
+is "$(echo "$tf" | /usr/bin/python3 -c 'import json, sys
+all = [json.loads(line) for line in sys.stdin]
+hosts = sum(all[0]["cluster"].values(), [])
+print(*sorted("%(type)s.%(index)d" % c["task"] for c in all), len(set(hosts)), [len(all[0]["cluster"][k]) for k in ("chief", "ps", "worker")])')" \
+    "chief.0 ps.0 worker.0 worker.1 4 [1, 1, 2]" "TF_CONFIG as TensorFlow reads it"
+is "$(timeout 20 srun --dl=ps -n4 --dl-roles=scheduler:1,server:1,worker:* sh -c 'echo "$DMLC_ROLE $DMLC_NUM_WORKER $DMLC_NUM_SERVER"' | sort | tr '\n' ';')" \
+    "scheduler 2 1;server 2 1;worker 2 1;worker 2 1;" "a parameter-server job"
+like "$(timeout 20 srun --dl=ps -n2 true 2>&1)" 'dl: --dl=ps: nothing is set: the roles are those of at least 3 tasks; the step has 2' "too few tasks are told"
+like "$(timeout 20 srun --dl=mpi --mpi=none -n1 true 2>&1)" 'dl: --dl=mpi: nothing is set: this step has no PMI' "MPI without PMI is told"
+is "$(timeout 60 srun --dl=horovod -N2 -n3 dl horovod /usr/bin/python3 "$srcdir/tests/horovod.py" | sort | tr '\n' ';')" \
+    "0 0+1+2 0+1 0+2;1 0+1+2 0+1 1;2 0+1+2 2 0+2;" "Horovod's rendezvous"
+if srun --mpi=list 2>&1 | grep -q 'pmix$'; then
+    is "$(timeout 20 srun --dl=mpi --mpi=pmix -N1 -n2 sh -c 'echo "$PMIX_RANK $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK"' | sort | tr '\n' ';')" "0 0/2 0;1 1/2 1;" "MPI under pmix"
+else
+    skip "MPI under pmix" "Slurm has no pmix"
+fi
+if srun --mpi=list 2>&1 | grep -q pmi2; then
+    is "$(timeout 20 srun --dl=mpi --mpi=pmi2 -N1 -n2 sh -c 'echo "$PMI_RANK $MPI_LOCALRANKID/$MPI_LOCALNRANKS"' | sort | tr '\n' ';')" "0 0/2;1 1/2;" "MPI under pmi2"
+else
+    skip "MPI under pmi2" "Slurm has no pmi2"
+fi
+
 # ---- typos never reach a node
 for c in "srun true" "sbatch job.sh" "salloc true"; do
     # shellcheck disable=SC2086
@@ -50,6 +104,12 @@ for c in "srun true" "sbatch job.sh" "salloc true"; do
     [ $? -ne 0 ]
     ok $? "${c%% *} --dl=toch is refused"
     like "$out" 'did you mean torch\?' "with what was meant"
+done
+for c in srun sbatch salloc; do
+    timeout 20 $c --dl=tf --dl-roles=worker:2,chef:1 job.sh >out 2>&1
+    [ $? -ne 0 ]
+    ok $? "$c --dl-roles=worker:2,chef:1 is refused"
+    like "$(cat out)" "no role 'chef'; did you mean chief\?" "and why"
 done
 is "$(sinfo -h -o %T | sort -u)" idle "no node was harmed"
 like "$(srun --help)" '\-\-dl=FRAMEWORK +\[dl\]' "srun --help has it"
@@ -63,6 +123,12 @@ if [ -n "$torch" ]; then
     like "$out" '^2 ranks: loss 0\.[0-9]+ accuracy 0\.9' "DistributedDataParallel on one node, without a word of set-up"
     out=$(timeout 120 srun --dl=torch -N2 -n2 /usr/bin/python3 "$train" 2>err)
     like "$out" '^2 ranks: loss 0\.[0-9]+ accuracy 0\.9' "and on two nodes of one machine"
+    # torch 1.13 under Python 3.11 cannot read its own default of these two
+    export PET_REDIRECTS=1 PET_TEE=1 PET_LOG_DIR="$work/torchrun"
+    out=$(PET_NPROC_PER_NODE=2 timeout 120 srun --dl=torchrun -N2 -n2 torchrun "$train" 2>err)
+    like "$out" '4 ranks: loss 0\.[0-9]+ accuracy 0\.9' "torchrun, one a node, without an argument"
+    is "$(grep -c Traceback err)" 0 "and without a word of protest"
+    unset PET_REDIRECTS PET_TEE PET_LOG_DIR
 else
     skip "PyTorch on one machine" "no python3-torch"
 fi
@@ -74,6 +140,12 @@ if [ "$(id -u)" -eq 0 ] && timeout 60 "$minicluster" up --name=${name}h --nodes=
     is "$out" "n1 eth0" "hosts: address and interface"
     out=$(timeout 20 srun --dl=torch -N1 -n1 -w n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"')
     is "$out" "127.0.0.1 lo" "a step on one host needs no network"
+    out=$(timeout 20 srun --dl=tf -N2 -n3 sh -c 'echo "$TF_CONFIG"' | sed 's/, "task".*//; s/:[0-9]*"/"/g' | sort -u)
+    is "$out" '{"cluster": {"worker": ["n1","n1","n2"]}' "TF_CONFIG over hosts"
+    is "$(timeout 20 srun --dl=ps -N2 -n4 --ntasks-per-node=2 -m cyclic --dl-roles=worker:2,server:1,scheduler:1 sh -c 'echo "$DMLC_PS_ROOT_URI $DMLC_INTERFACE"' | sort -u)" \
+        "$(timeout 20 srun -w n2 -n1 hostname -I | tr -d ' ') eth0" "the scheduler's address"
+    is "$(timeout 60 srun --dl=horovod -N2 -n3 dl horovod /usr/bin/python3 "$srcdir/tests/horovod.py" | sort | tr '\n' ';')" \
+        "0 0+1+2 0+1 0+2;1 0+1+2 0+1 1;2 0+1+2 2 0+2;" "Horovod's rendezvous over hosts"
     if [ -n "$torch" ]; then
         out=$(timeout 120 srun --dl=torch -N2 -n4 /usr/bin/python3 "$train" 2>err)
         like "$out" '^4 ranks: loss 0\.[0-9]+ accuracy 0\.9' "DistributedDataParallel over two hosts"

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topology [ROOT [CPUS]]: time to read a machine and to place one of 8 ranks.
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/place.h"
+
+enum { RUNS = 100 };
+
+static double now (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+static int by_value (const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void print (const char *what, double us[static RUNS])
+{
+    qsort (us, RUNS, sizeof (*us), by_value);
+    printf ("%s: median %.0f us, least %.0f, greatest %.0f\n",
+            what,
+            us[RUNS / 2],
+            us[0],
+            us[RUNS - 1]);
+}
+
+int main (int argc, char **argv)
+{
+    const char *root = argc > 1 ? argv[1] : "/";
+    struct place_request r = { .placement = PLACE_SOCKET, .local_size = 8 };
+    int visible[GPUS_MAX];
+    double read_us[RUNS];
+    double place_us[RUNS];
+    struct place p;
+
+    if (argc > 2)
+        cpus_parse (argv[2], &r.cpus);
+    else
+        sched_getaffinity (0, sizeof (r.cpus), (cpu_set_t *)&r.cpus);
+    r.visible = visible;
+    for (int i = 0; i < RUNS; i++) {
+        double t0 = now ();
+        struct topology *t = topology_open (root, &r.cpus);
+        double t1 = now ();
+        if (!t)
+            return 1;
+        for (r.devices = 0; r.devices < t->gpus; r.devices++)
+            visible[r.devices] = r.devices;
+        place_rank (t, &r, &p);
+        place_us[i] = now () - t1;
+        read_us[i] = t1 - t0;
+        if (i == 0)
+            printf ("%d GPUs, %d network devices, %d NUMA nodes, %d CPUs\n",
+                    t->gpus,
+                    t->nics,
+                    t->nodes,
+                    cpus_count (&r.cpus));
+        topology_close (t);
+    }
+    print ("read", read_us);
+    print ("place", place_us);
+    return 0;
+}
