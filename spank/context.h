@@ -26,19 +26,23 @@ struct option_row {
 };
 extern const struct option_row option_rows[];
 
-enum { OPTION_FRAMEWORK, OPTION_ROLES, OPTION_BIND, OPTIONS };
+enum { OPTION_FRAMEWORK, OPTION_ROLES, OPTION_BIND, OPTION_NCCL, OPTIONS };
 
 struct context {
     char value[OPTIONS][VALUE_MAX + 1]; /* "": not given */
+    char nccl_dir[256];                 /* of site profiles */
 };
 
 /* Register the options of all rows (options.c). */
 int options_register (spank_t sp);
 
-/* Take "default=torch" from plugstack.conf. */
+/* Take "default=torch", "nccl=auto" and "nccl_dir=DIR" from plugstack.conf. */
 void options_defaults (int ac, char **av);
 
 const char *option_value (int row);
+
+/* Folder of the site's profiles. */
+const char *option_nccl_dir (void);
 
 /* Set the environment of one task (task.c). */
 void task_environment (spank_t sp, const char *framework, const char *roles);
@@ -46,5 +50,15 @@ void task_environment (spank_t sp, const char *framework, const char *roles);
 /* Bind one task to GPUs, cores and memory (bind.c). */
 extern const char *const bind_words[];
 void bind_task (spank_t sp);
+
+/* Set the network variables of one task and say what is wrong with those that
+ * its user exported (nccl.c).
+ */
+void nccl_task (spank_t sp);
+
+/* -1 and why if there can be no such profile; looks for its file too, unless
+ * on a node, where this runs as root.
+ */
+int nccl_check (const char *value, char *why, size_t size);
 
 #endif

@@ -36,13 +36,27 @@ const struct option_row option_rows[] = {
         bind_words,
         .list = true,
     },
+    [OPTION_NCCL] = {
+        "dl-nccl",
+        "PROFILE",
+        "[dl] set the site's network variables: auto, none or a profile",
+        NULL,
+        nccl_check,
+    },
 };
+
+#define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"
 
 static struct context context;
 
 const char *option_value (int row)
 {
     return context.value[row];
+}
+
+const char *option_nccl_dir (void)
+{
+    return context.nccl_dir;
 }
 
 static bool is_word (const char *text, const char *const *words)
@@ -141,14 +155,37 @@ int options_register (spank_t sp)
     return 0;
 }
 
+static void set_nccl_dir (const char *value)
+{
+    if (*value == '/' && strlen (value) < sizeof (context.nccl_dir))
+        memcpy (context.nccl_dir, value, strlen (value) + 1);
+    else
+        slurm_error ("dl: plugstack.conf: nccl_dir=%.64s: not a path from /, "
+                     "or too long",
+                     value);
+}
+
+static const char *after (const char *arg, const char *key)
+{
+    size_t n = strlen (key);
+
+    return strncmp (arg, key, n) ? NULL : arg + n;
+}
+
 void options_defaults (int ac, char **av)
 {
-    static const char key[] = "default=";
+    const char *value;
 
     memset (&context, 0, sizeof (context));
+    set_nccl_dir (DEFAULT_NCCL_DIR);
+    for (int i = 0; i < ac; i++) /* "nccl=" before it is looked for there */
+        if ((value = after (av[i], "nccl_dir=")))
+            set_nccl_dir (value);
     for (int i = 0; i < ac; i++)
-        if (!strncmp (av[i], key, sizeof (key) - 1))
-            set_option (OPTION_FRAMEWORK, av[i] + sizeof (key) - 1, 1);
-        else
+        if ((value = after (av[i], "default=")))
+            set_option (OPTION_FRAMEWORK, value, 1);
+        else if ((value = after (av[i], "nccl=")))
+            set_option (OPTION_NCCL, value, 1);
+        else if (!after (av[i], "nccl_dir="))
             slurm_error ("dl: plugstack.conf: unknown argument '%.64s'", av[i]);
 }

@@ -45,5 +45,7 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
         task_environment (sp, framework, option_value (OPTION_ROLES));
     if (*option_value (OPTION_BIND))
         bind_task (sp);
+    if (*option_value (OPTION_NCCL))
+        nccl_task (sp);
     return 0; /* a job is never failed for its environment */
 }

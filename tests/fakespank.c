@@ -51,6 +51,7 @@ spank_context_t spank_context (void)
 
 spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
 {
+    spank_err_t rv = ESPANK_SUCCESS;
     va_list ap;
 
     (void)sp;
@@ -59,9 +60,12 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
         *va_arg (ap, unsigned *) = step;
     else if (item == S_JOB_ID)
         *va_arg (ap, unsigned *) = 1234;
+    else if (item == S_JOB_ENV)
+        *va_arg (ap, char ***) = environ;
+    else
+        rv = ESPANK_BAD_ARG;
     va_end (ap);
-    return item == S_JOB_STEPID || item == S_JOB_ID ? ESPANK_SUCCESS
-                                                    : ESPANK_BAD_ARG;
+    return rv;
 }
 
 spank_err_t spank_getenv (spank_t sp, const char *name, char *buf, int len)

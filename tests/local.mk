@@ -136,6 +136,13 @@ TESTS += %D%/topology.t
 %C%_topology_t_SOURCES = %D%/topology.c %D%/folder.h %D%/machine.h
 %C%_topology_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
 %C%_topology_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+check_PROGRAMS += %D%/nccl.t
+TESTS += %D%/nccl.t
+%C%_nccl_t_SOURCES = %D%/nccl.c %D%/fabric.h
+%C%_nccl_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_nccl_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+EXTRA_DIST += %D%/fabric/efa %D%/fabric/infiniband %D%/fabric/no-manager %D%/fabric/none \
+	%D%/fabric/roce-bond %D%/fabric/slingshot %D%/fabric/tcp-overlay
 endif
 EXTRA_DIST += %D%/topology/dgx-a100 %D%/topology/dgx-h100 %D%/topology/hgx-h100 \
 	%D%/topology/laptop %D%/topology/mi250x %D%/topology/no-numa %D%/topology/pcie-4gpu

@@ -123,6 +123,59 @@ out=$(fake MASTER_PORT=5 RANK=9 DL_ENV_SET=RANK,WORLD_SIZE DL_ENV_STEP=1.0 "$stu
 like "$out" '^set RANK=2$' "what an outer step's plugin set is replaced"
 is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
 
+# ---- --dl-nccl
+mkdir "$work/nccl.d"
+for f in infiniband roce slingshot efa tcp; do
+    echo "NCCL_IB_TC=41" >"$work/nccl.d/$f.conf"
+done
+printf 'NCCL_IB_SL=3\nNCCL_ALGO=Ring\nNCCL_NET="AWS Libfabric"\nUCX_IB_SL=3\n' >"$work/nccl.d/site.conf"
+head -c 17000 /dev/zero | tr '\0' '\n' >"$work/nccl.d/big.conf"
+dir=nccl_dir=$work/nccl.d
+for c in local allocator; do
+    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^error dl: --dl-nccl=sit: no such profile in ' "$c: a profile that is not there"
+    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^status -1' "$c: is refused"
+    for good in auto none site; do
+        like "$("$stub" "$PLUGIN" $c dl-nccl=$good -- "$dir")" '^status 0' "$c: --dl-nccl=$good"
+    done
+    for bad in ../site a/b .site 'a b' 123456789012345678901234567890123; do
+        like "$("$stub" "$PLUGIN" $c "dl-nccl=$bad" -- "$dir")" '^status -1' "$c: --dl-nccl=$bad is refused"
+    done
+    like "$("$stub" "$PLUGIN" $c dl-nccl=site -- nccl_dir=/nonexistent)" '^status 0' "$c: a host without profiles cannot tell"
+done
+out=$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+for v in NCCL_IB_SL=3 'NCCL_NET=AWS Libfabric' UCX_IB_SL=3 DL_NCCL_SET=NCCL_IB_SL,NCCL_NET,UCX_IB_SL; do
+    like "$out" "^set $v\$" "the profile sets $v"
+done
+like "$out" '^set DL_NCCL_FABRIC=(infiniband|roce|slingshot|efa|tcp):' "and the fabric is told"
+is "$(echo "$out" | grep '^error')" "error dl: $work/nccl.d/site.conf:2: NCCL_ALGO: for debugging only, by NVIDIA's manual" "what it may not set is told"
+is "$(echo "$out" | grep -cE '^set (NCCL_ALGO|RANK|DL_ENV)')" 0 "and not set, nor what --dl sets"
+is "$(fake SLURM_PROCID=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir" | grep -c '^error')" 0 "by rank 0 only"
+out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 NCCL_TIMEOUT=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+like "$out" '^set DL_NCCL_SET=NCCL_NET,UCX_IB_SL$' "the user's export wins"
+like "$out" '^error dl: NCCL_TIMEOUT has no effect' "what is wrong with one is told"
+out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 DL_NCCL_SET=NCCL_IB_SL "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+like "$out" '^set NCCL_IB_SL=3$' "what an outer step's plugin set is replaced"
+long=$(head -c 100000 /dev/zero | tr '\0' 'n')
+out=$(fake SLURM_PROCID=0 NCCL_IB_SL="$long" NCCL_SOCKET_IFNAME="$long" NCCL_"$long"=1 UCX_"$long"=1 DL_NCCL_SET="$long" \
+    "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+is $? 0 "oversized exports"
+is "$(echo "$out" | grep -c '^set NCCL_IB_SL')" 0 "win too"
+like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- "$dir")" '^set NCCL_IB_TC=41$' "auto: the profile of the fabric"
+like "$(fake "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$' "the site's default"
+like "$("$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: --dl-nccl=sit: no such profile' "a site's default that is not there"
+[ -e /etc/nccl.conf ] || like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)" '^set NCCL_DEBUG=WARN$' "auto without a profile"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
+like "$("$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not a path' "a folder that is no full path"
+nothing "--dl-nccl=none" fake "$stub" "$PLUGIN" 0 dl-nccl=none -- nccl=auto "$dir"
+nothing "--dl-nccl in a batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir"
+nothing "--dl-nccl in an extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl-nccl=site -- "$dir"
+nothing "--dl-nccl in an interactive step" fake "$stub" "$PLUGIN" 0xfffffffa dl-nccl=site -- "$dir"
+if command -v strace >/dev/null; then
+    strace -f -e trace=file -o "$work/trace" "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir" >/dev/null 2>&1
+    is "$(grep -v execve "$work/trace" | grep -cE "nccl.d|/sys/class")" 0 "no file is looked for where the plugin is root"
+fi
+
 # ---- values of any length and bytes, in any context (as in CVE-2026-65108)
 for size in 1 63 64 65 255 4096 65536; do
     head -c $size /dev/urandom | tr -d '\000' >"$work/value"
@@ -130,6 +183,8 @@ for size in 1 63 64 65 255 4096 65536; do
         fake "$stub" "$PLUGIN" $c "dl=@$work/value" "dl-roles=@$work/value" >"$work/out" 2>&1
         is $? 0 "$size random bytes in context $c"
         is "$(grep -ac '^set' "$work/out")" 0 "and nothing is set"
+        fake "$stub" "$PLUGIN" $c "dl-nccl=@$work/value" >"$work/out" 2>&1
+        is $? 0 "$size random bytes for --dl-nccl in context $c"
     done
     tr '\000-\377' 'torch' <"$work/value" >"$work/letters"
     fake "$stub" "$PLUGIN" 0 "dl=@$work/letters" >/dev/null

@@ -96,6 +96,18 @@ if srun --mpi=list 2>&1 | grep -q pmi2; then
 else
     skip "MPI under pmi2" "Slurm has no pmi2"
 fi
+# ---- network variables
+out=$(NCCL_IB_TC=7 NCCL_TIMEOUT=60 timeout 20 srun --dl-nccl=auto -N2 -n4 sh -c 'env | grep -E "^(NCCL_IB_TC|DL_NCCL_FABRIC)="' 2>err)
+is "$(echo "$out" | grep -c '^NCCL_IB_TC=7$')" 4 "--dl-nccl: the user's export wins"
+is "$(echo "$out" | grep -cE '^DL_NCCL_FABRIC=(infiniband|roce|slingshot|efa|tcp):')" 4 "every rank knows the fabric"
+is "$(grep -c 'NCCL_TIMEOUT has no effect' err)" 1 "what is wrong is told once"
+[ -e /etc/nccl.conf ] || [ -e /etc/slurm-dl ] ||
+    is "$(timeout 20 srun --dl-nccl=auto -n2 sh -c 'echo $NCCL_DEBUG')" "WARN
+WARN" "defaults without a profile"
+timeout 20 srun --dl-nccl=../x true 2>err
+[ $? -ne 0 ]
+ok $? "a name that is no profile's is refused"
+is "$(timeout 20 srun -n1 sh -c 'env | grep -cE "^(NCCL_|DL_NCCL)"')" 0 "a job without --dl-nccl has no new variable"
 
 # ---- typos never reach a node
 for c in "srun true" "sbatch job.sh" "salloc true"; do
