@@ -5,6 +5,9 @@
 
 #include "launcher/replay.h"
 
+/* So many failures in a row, and results elsewhere meanwhile. */
+enum { STREAK = 5 };
+
 struct host *sweep_host (const struct sweep *s, const char *name)
 {
     for (size_t i = 0; name && i < s->nhosts; i++)
@@ -48,11 +51,34 @@ void host_fails (struct sweep *s, const char *name, long trial)
 
     if (!h)
         return;
-    h->fails++;
+    if (h->fails++ == 0)
+        h->before = s->nresults;
     if (!h->trials[0])
         h->trials[0] = trial;
     else if (h->trials[0] != trial)
         h->trials[1] = trial;
+}
+
+/* Those that do well outnumber those that are excluded. */
+static bool is_minority (const struct sweep *s, const struct host *h)
+{
+    long balance = 0;
+
+    for (size_t i = 0; i < s->nhosts; i++) {
+        const struct host *other = &s->hosts[i];
+        if (other != h)
+            balance += other->why ? -1 : other->results > 0;
+    }
+    return balance > 0;
+}
+
+bool host_spoils (const struct sweep *s, const char *name, long trial)
+{
+    const struct host *h = sweep_host (s, name);
+
+    return h && !h->why && h->fails + 1 >= STREAK
+           && (h->trials[1] != 0 || h->trials[0] != trial)
+           && s->nresults - h->before >= STREAK && is_minority (s, h);
 }
 
 int apply_exclude (struct sweep *s,

@@ -74,6 +74,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/remove.c \
 	%D%/replay.c \
 	%D%/replay.h \
+	%D%/report.c \
 	%D%/reserve.c \
 	%D%/rendezvous.c \
 	%D%/rendezvous.h \

@@ -63,6 +63,7 @@ struct host {
     char *name;
     int fails;      /* attempts that failed since one succeeded ... */
     long trials[2]; /* ... of these trials at least; 0: none */
+    long before;    /* results of the sweep when they began to */
     long results;
     char *why; /* no attempt begins there any more, or NULL */
 };
@@ -190,6 +191,12 @@ struct trial *sweep_trial (const struct sweep *s, long number);
 
 /* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it. */
 const json_t *trial_hparams (const struct sweep *s, const struct trial *t);
+
+/* Whether it is the machine that fails, if this trial's attempt has just
+ * failed there: attempts of several trials did in a row while as many
+ * succeeded elsewhere.  Never most of the machines.
+ */
+bool host_spoils (const struct sweep *s, const char *name, long trial);
 
 /* What is known of a machine, NULL: nothing. */
 struct host *sweep_host (const struct sweep *s, const char *name);

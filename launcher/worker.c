@@ -13,23 +13,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/gc.h"
 #include "launcher/log.h"
 #include "launcher/peer.h"
 #include "launcher/reserve.h"
-#include "launcher/results.h"
 #include "runtime/error.h"
-
-/* A trial whose workers die this often at one segment without a word (the
- * kernel killed them for its memory, say) takes the sweep down no further.
- */
-enum { LOST_MAX = 20 };
-
-/* So many failures in a row make a machine suspicious. */
-enum { SUSPICIOUS = 3 };
-
-/* results.h5 is written anew after so many results, and while they are few. */
-enum { RESULTS_EVERY = 256 };
 
 static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
 
@@ -87,7 +74,7 @@ const char *worker_nonce (const struct worker *w)
     return peer_self (w->peer)->nonce;
 }
 
-static bool is_excluded (const struct worker *w)
+bool worker_is_excluded (const struct worker *w)
 {
     const struct host *h = sweep_host (w->sweep, w->host);
 
@@ -97,7 +84,7 @@ static bool is_excluded (const struct worker *w)
 static bool may_go_on (const struct worker *w)
 {
     return !w->stop && w->sweep->state == SWEEP_RUNNING
-           && !sweep_retires (w->sweep, w->slot) && !is_excluded (w);
+           && !sweep_retires (w->sweep, w->slot) && !worker_is_excluded (w);
 }
 
 bool worker_may_begin (const struct worker *w)
@@ -158,137 +145,7 @@ static bool disk_has_room (struct worker *w)
     return !w->waits;
 }
 
-/* ---- what came of an attempt ---- */
-
-static struct event
-report_event (const struct worker *w, long trial, struct report *r)
-{
-    static const enum event_op ops[] = {
-        EVENT_RESULT, EVENT_FAIL, EVENT_PARK, EVENT_REJECT
-    };
-    struct event e = {
-        .op = ops[r->outcome],
-        .by = w->slot,
-        .trial = trial,
-        .attempt = sweep_trial (w->sweep, trial)->over + 1,
-        .seconds = r->seconds,
-        .host = w->host,
-        .gpus = *w->gpus ? w->gpus : NULL,
-        .why = *r->verdict.why ? r->verdict.why : NULL,
-        .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
-    };
-
-    if (r->outcome != OUTCOME_RESULT)
-        return e;
-    e.length = r->length;
-    e.stopped = r->stopped;
-    e.metric = r->values[0];
-    if (sweep_metrics (w->sweep) > 1) {
-        e.metrics = r->values;
-        e.nmetrics = sweep_metrics (w->sweep);
-    }
-    return e;
-}
-
-/* That failure was the trial's last. */
-static bool
-gives_up (const struct worker *w, long trial, const struct report *r)
-{
-    const struct trial *t = sweep_trial (w->sweep, trial);
-
-    return r->verdict.last
-           || (r->verdict.free ? t->losts >= LOST_MAX
-                               : t->fails >= w->sweep->exp->max_restarts);
-}
-
-/* Attempts of several trials have failed here in a row, this one included,
- * and elsewhere they succeed: it is the machine.
- */
-static bool is_suspicious (const struct worker *w, long trial)
-{
-    const struct host *h = sweep_host (w->sweep, w->host);
-
-    if (!h || h->why || h->fails + 1 < SUSPICIOUS
-        || (h->trials[1] == 0 && h->trials[0] == trial))
-        return false;
-    for (size_t i = 0; i < w->sweep->nhosts; i++)
-        if (&w->sweep->hosts[i] != h && w->sweep->hosts[i].results > 0)
-            return true;
-    return false;
-}
-
-static const char *
-why_exclude (const struct worker *w, long trial, const struct report *r)
-{
-    if (r->outcome != OUTCOME_FAILED)
-        return NULL;
-    if (r->verdict.exclude)
-        return is_excluded (w) ? NULL : r->verdict.why;
-    return !r->verdict.free && is_suspicious (w, trial)
-               ? "attempts of several trials failed here in a row, while "
-                 "others succeed elsewhere"
-               : NULL;
-}
-
-static int put_end (struct worker *w,
-                    long trial,
-                    struct report *r,
-                    struct slurmdl_error *err)
-{
-    struct event events[3] = { report_event (w, trial, r) };
-    const char *why = why_exclude (w, trial, r);
-    size_t n = 1;
-
-    if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r))
-        events[n++] =
-            (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
-    if (why)
-        events[n++] = (struct event){
-            .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why
-        };
-    return worker_put (w, events, n, err);
-}
-
-/* The file is a copy: that it cannot be written is no reason to stop. */
-static void write_results (const struct worker *w)
-{
-    char path[PATH_MAX];
-
-    snprintf (path, sizeof (path), "%s/results.h5", w->sweep->dir);
-    results_write (w->sweep, path, NULL);
-}
-
-/* Often while it is cheap: whoever puts the result decides, so that nobody
- * writes it twice.
- */
-static void keep_results (const struct worker *w)
-{
-    long n = w->sweep->nresults;
-
-    if (n % RESULTS_EVERY == 0 || (n & (n - 1)) == 0)
-        write_results (w);
-}
-
-/* Put what the attempt gave; nothing if it was fenced meanwhile. */
-static int put_report (struct worker *w,
-                       long trial,
-                       struct report *r,
-                       struct slurmdl_error *err)
-{
-    const struct trial *t = sweep_trial (w->sweep, trial);
-    long attempt = t->over + 1;
-    int rv = 1;
-
-    while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
-        struct event event = report_event (w, trial, r);
-        rv = r->outcome == OUTCOME_RESULT ? worker_put_result (w, &event, err)
-                                          : put_end (w, trial, r, err);
-        t = sweep_trial (w->sweep, trial);
-    }
-    if (rv == 0 && r->outcome == OUTCOME_RESULT)
-        keep_results (w);
-    return rv < 0 ? -1 : 0;
-}
+/* ---- one attempt ---- */
 
 static int train (struct worker *w, long trial, struct slurmdl_error *err)
 {
@@ -301,7 +158,7 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
         w->waits = true;
     if (r.outcome == OUTCOME_DROPPED)
         return 0;
-    return put_report (w, trial, &r, err);
+    return worker_put_report (w, trial, &r, err);
 }
 
 /* ---- finding work ---- */
@@ -492,7 +349,7 @@ static enum worker_end how_it_ended (const struct worker *w)
 {
     if (w->sweep->state != SWEEP_RUNNING || sweep_retires (w->sweep, w->slot))
         return WORKER_DONE;
-    if (is_excluded (w))
+    if (worker_is_excluded (w))
         return WORKER_EXCLUDED;
     return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
 }
@@ -513,18 +370,6 @@ static void look_around_here (struct worker *w)
         snprintf (w->host, sizeof (w->host), "%s", node);
     else
         gethostname (w->host, sizeof (w->host) - 1);
-}
-
-/* Nothing is trained any more: keep what the policy keeps. */
-static void close_sweep (const struct worker *w)
-{
-    struct slurmdl_error err = { "" };
-    struct gc_report report;
-
-    write_results (w);
-    if (gc_run (w->sweep, false, &report, &err) < 0)
-        fprintf (stderr, "dl: %s\n", err.text);
-    gc_report_free (&report);
 }
 
 enum worker_end worker_run (struct sweep *sweep,
@@ -554,7 +399,7 @@ enum worker_end worker_run (struct sweep *sweep,
     if ((w.peer = peer_create (sweep->dir, w.slot, err)) && pull (&w, err) == 0)
         end = how_it_ended (&w);
     if (w.closes)
-        close_sweep (&w);
+        worker_close_sweep (&w);
     e = errno;
     custom_close (&w);
     peer_destroy (w.peer);

@@ -92,6 +92,14 @@ int worker_tick (struct worker *w, struct slurmdl_error *err);
 
 const char *worker_nonce (const struct worker *w);
 
+/* A trial whose workers die this often at one segment without a word (the
+ * kernel killed them for its memory, say) takes the sweep down no further.
+ */
+enum { LOST_MAX = 20 };
+
+/* No attempt may begin on this machine. */
+bool worker_is_excluded (const struct worker *w);
+
 /* May it begin something? */
 bool worker_may_begin (const struct worker *w);
 
@@ -105,6 +113,19 @@ int worker_put (struct worker *w,
                 struct event *events,
                 size_t n,
                 struct slurmdl_error *err);
+
+/* ---- what came of an attempt (report.c) ---- */
+
+/* Put it; nothing if the attempt was fenced meanwhile. */
+int worker_put_report (struct worker *w,
+                       long trial,
+                       struct report *r,
+                       struct slurmdl_error *err);
+
+/* Nothing is trained any more: write results.h5, remove the checkpoints that
+ * the policy does not keep.
+ */
+void worker_close_sweep (const struct worker *w);
 
 /* ---- time (budget.c) ---- */
 

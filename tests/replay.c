@@ -338,6 +338,88 @@ static void machines (void **state)
     sweep_close (s);
 }
 
+/* Attempt 'k' of trial 'n' ends at 'host'. */
+static void
+end_at (struct sweep *s, const char *op, int n, int k, const char *host)
+{
+    char text[160];
+
+    snprintf (text,
+              sizeof (text),
+              "{'op':'%s','trial':%d,'attempt':%d,'host':'%s','length':1,"
+              "'metric':1}",
+              op,
+              n,
+              k,
+              host);
+    assert_int_equal (apply (s, text), 0);
+}
+
+/* Which machine is blamed, and which never. */
+static void spoilers (void **state)
+{
+    struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 40;");
+    char text[96];
+
+    (void)state;
+    assert_int_equal (apply (s, create), 0);
+    for (int i = 1; i <= 40; i++) {
+        snprintf (text,
+                  sizeof (text),
+                  "{'op':'begin','trial':%d,'length':1,'x':[0.5]}",
+                  i);
+        assert_int_equal (apply (s, text), 0);
+    }
+    for (int i = 1; i <= 4; i++)
+        end_at (s, "fail", 1 + i % 2, (i + 1) / 2, "bad");
+    assert_false (host_spoils (s, "bad", 3)); /* nothing succeeds elsewhere */
+    for (int i = 11; i <= 14; i++)
+        end_at (s, "result", i, 1, "good");
+    assert_false (host_spoils (s, "bad", 3));
+    end_at (s, "result", 15, 1, "good");
+    assert_true (host_spoils (s, "bad", 3));
+    assert_false (host_spoils (s, "other", 3));
+    end_at (s, "result", 3, 1, "bad"); /* one success, and it is forgotten */
+    for (int i = 1; i <= 4; i++)
+        end_at (s, "fail", 1 + i % 2, 2 + (i + 1) / 2, "bad");
+    assert_false (host_spoils (s, "bad", 4));
+    for (int i = 16; i <= 20; i++)
+        end_at (s, "result", i, 1, "good");
+    assert_true (host_spoils (s, "bad", 4));
+    assert_int_equal (apply (s, "{'op':'exclude','host':'bad','why':'w'}"), 0);
+    /* the last one is never blamed */
+    for (int i = 1; i <= 8; i++)
+        end_at (s, "fail", 30 + i % 2, (i + 1) / 2, "good");
+    for (int i = 21; i <= 29; i++)
+        end_at (s, "result", i, 1, "bad");
+    assert_false (host_spoils (s, "good", 39));
+    sweep_close (s);
+}
+
+/* One trial that always fails is the trial's fault. */
+static void a_bad_trial_is_no_bad_machine (void **state)
+{
+    struct sweep *s = make ("\"m\"", "name = \"random\"; max_trials = 40;");
+    char text[96];
+
+    (void)state;
+    assert_int_equal (apply (s, create), 0);
+    for (int i = 1; i <= 12; i++) {
+        snprintf (text,
+                  sizeof (text),
+                  "{'op':'begin','trial':%d,'length':1,'x':[0.5]}",
+                  i);
+        assert_int_equal (apply (s, text), 0);
+    }
+    for (int i = 1; i <= 8; i++)
+        end_at (s, "fail", 1, i, "bad");
+    for (int i = 2; i <= 10; i++)
+        end_at (s, "result", i, 1, "good");
+    assert_false (host_spoils (s, "bad", 1));
+    assert_true (host_spoils (s, "bad", 11));
+    sweep_close (s);
+}
+
 static void front (void **state)
 {
     static const double values[][2] = {
@@ -376,6 +458,8 @@ int main (void)
         IN_FOLDER (transitions),
         IN_FOLDER (wishes),
         IN_FOLDER (machines),
+        IN_FOLDER (spoilers),
+        IN_FOLDER (a_bad_trial_is_no_bad_machine),
         IN_FOLDER (front),
     };
 
