@@ -248,13 +248,14 @@ is "$(cat lanes-0001/log/0*/0* | grep -c '"op":"submit"')" 2 "and is in the log"
 # ---- a machine that is excluded
 cat >fail.sh <<'END'
 #!/bin/sh
-[ "$SLURMD_NODENAME" = n8 ] || exit 1
+[ "$SLURMD_NODENAME" = n8 ] || { echo "GPU 3 fell off the bus"; exit 1; }
 [ "$DL_TRIAL" = 1 ] || while [ ! -f go ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
 chmod +x fail.sh
 conf host ./fail.sh 'workers = 1;'
-sed -i 's/^name/max_restarts = 0; name/; s/max_trials = 6/max_trials = 12/' host.conf
+sed -i 's/^name/max_restarts = 1; name/' host.conf
+echo 'log_policies = ({ name = "bus"; pattern = "fell off the bus"; action = "exclude_node"; });' >>host.conf
 rm -f go
 dir=$(timeout 10 dl run --no-workers host.conf)
 SLURMD_NODENAME=n8 timeout 60 dl worker --slot good "$dir" &
