@@ -58,3 +58,16 @@ const char *nearest_word (const char *word, const char *const *words)
     }
     return best;
 }
+
+bool word_listed (const char *list, const char *name)
+{
+    size_t n = strlen (name);
+
+    while (*list) {
+        size_t len = strcspn (list, ",");
+        if (len == n && !strncmp (list, name, n))
+            return true;
+        list += len + (list[len] == ',');
+    }
+    return false;
+}

@@ -3,10 +3,15 @@
 #ifndef RUNTIME_WORD_H
 #define RUNTIME_WORD_H
 
+#include <stdbool.h>
+
 /* The word of the NULL-ended list that is nearest to 'word' (by letters
  * inserted, dropped, replaced or swapped), NULL if none is near enough to be
  * meant.
  */
 const char *nearest_word (const char *word, const char *const *words);
+
+/* Whether 'name' is in the list "A,B,C". */
+bool word_listed (const char *list, const char *name);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "spank/bind.h"
+#include "spank/variable.h"
 
 static int parts (const char *list)
 {
@@ -25,12 +26,13 @@ static long gpus_asked (const struct binding *b)
                                            "SLURM_TRES_BIND" };
     char text[TEXT];
     long asked;
-    long on_node = bind_number (b->sp, "SLURM_GPUS_ON_NODE");
+    long on_node = variable_number (b->sp, "SLURM_GPUS_ON_NODE");
 
-    bind_text (b->sp, "SLURM_STEP_GPUS", text, TEXT);
+    variable_text (b->sp, "SLURM_STEP_GPUS", text, TEXT);
     asked = parts (text);
     for (size_t i = 0; i < sizeof (by_task) / sizeof (*by_task); i++)
-        if (on_node > asked && bind_text (b->sp, by_task[i], text, TEXT) == 0)
+        if (on_node > asked
+            && variable_text (b->sp, by_task[i], text, TEXT) == 0)
             return on_node;
     return asked;
 }
@@ -71,7 +73,7 @@ static void tell_hidden_gpus (const struct binding *b)
 
 static void tell_lost_cpus (const struct binding *b)
 {
-    long asked = bind_number (b->sp, "SLURM_CPUS_PER_TASK");
+    long asked = variable_number (b->sp, "SLURM_CPUS_PER_TASK");
     int have = cpus_count (&b->own);
 
     if (asked > have)
@@ -117,7 +119,7 @@ static void tell_place (const struct binding *b)
     struct cpu_set now;
     int used = 0;
 
-    bind_text (b->sp, "SLURMD_NODENAME", node, sizeof (node));
+    variable_text (b->sp, "SLURMD_NODENAME", node, sizeof (node));
     bind_cpus (&now);
     for (int i = 0; i < b->p.count && used < (int)sizeof (gpus); i++)
         used += snprintf (gpus + used,

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "runtime/layout.h"
+#include "runtime/word.h"
 #include "spank/bind.h"
+#include "spank/variable.h"
 
 /* ---- the option ---- */
 
@@ -32,24 +34,11 @@ const char *const bind_words[] = {
 };
 /* clang-format on */
 
-static bool is_listed (const char *list, const char *name)
-{
-    size_t n = strlen (name);
-
-    while (*list) {
-        size_t len = strcspn (list, ",");
-        if (len == n && !strncmp (list, name, n))
-            return true;
-        list += len + (list[len] == ',');
-    }
-    return false;
-}
-
 static void read_words (struct binding *b, const char *value)
 {
     b->placement = PLACE_CLOSEST;
     for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++) {
-        if (!is_listed (value, words[i].word))
+        if (!word_listed (value, words[i].word))
             continue;
         if (words[i].flag)
             *(bool *)((char *)b + words[i].flag) = true;
@@ -58,36 +47,16 @@ static void read_words (struct binding *b, const char *value)
     }
 }
 
-/* ---- what Slurm says ---- */
-
-int bind_text (spank_t sp, const char *name, char *buf, int size)
-{
-    *buf = '\0';
-    return spank_getenv (sp, name, buf, size) == ESPANK_SUCCESS ? 0 : -1;
-}
-
-long bind_number (spank_t sp, const char *name)
-{
-    char text[32];
-    char *end;
-    long n;
-
-    if (bind_text (sp, name, text, sizeof (text)) < 0 || !*text)
-        return -1;
-    n = strtol (text, &end, 10);
-    return *end ? -1 : n;
-}
-
 static int read_place (struct binding *b)
 {
     char spec[TEXT];
 
-    b->rank = bind_number (b->sp, "SLURM_PROCID");
-    b->local_rank = bind_number (b->sp, "SLURM_LOCALID");
-    b->cpus_on_node = bind_number (b->sp, "SLURM_CPUS_ON_NODE");
-    bind_text (b->sp, "SLURM_STEP_TASKS_PER_NODE", spec, sizeof (spec));
+    b->rank = variable_number (b->sp, "SLURM_PROCID");
+    b->local_rank = variable_number (b->sp, "SLURM_LOCALID");
+    b->cpus_on_node = variable_number (b->sp, "SLURM_CPUS_ON_NODE");
+    variable_text (b->sp, "SLURM_STEP_TASKS_PER_NODE", spec, sizeof (spec));
     b->local_size =
-        layout_tasks_of_node (spec, bind_number (b->sp, "SLURM_NODEID"));
+        layout_tasks_of_node (spec, variable_number (b->sp, "SLURM_NODEID"));
     if (b->local_rank < 0 || b->local_size <= b->local_rank
         || b->local_size > LOCAL_RANKS_MAX)
         return -1;
@@ -144,9 +113,9 @@ static bool are_private (struct binding *b, char list[static TEXT])
     struct cpu_set mask;
     bool differ = false;
 
-    bind_text (b->sp, "SLURM_CPU_BIND_TYPE", list, TEXT);
+    variable_text (b->sp, "SLURM_CPU_BIND_TYPE", list, TEXT);
     if (!strstr (list, "mask_cpu")
-        || bind_text (b->sp, "SLURM_CPU_BIND_LIST", list, TEXT) < 0
+        || variable_text (b->sp, "SLURM_CPU_BIND_LIST", list, TEXT) < 0
         || mask_of (list, b->r.local_rank, &mask) < 0
         || !is_same (&mask, &b->own))
         return false; /* no mask, or another step's that was inherited */
@@ -212,8 +181,8 @@ int bind_gpus (const struct topology *t, enum gpu_vendor vendor, bool reachable)
 static void find_view (struct binding *b)
 {
     for (size_t i = 0; i < sizeof (views) / sizeof (*views); i++) {
-        if (bind_text (b->sp, views[i].variable, b->list, TEXT) < 0 || !*b->list
-            || bind_gpus (b->t, views[i].vendor, false) == 0)
+        if (variable_text (b->sp, views[i].variable, b->list, TEXT) < 0
+            || !*b->list || bind_gpus (b->t, views[i].vendor, false) == 0)
             continue;
         b->view = &views[i];
         b->r.visible = b->visible;
@@ -232,11 +201,11 @@ static void find_order (struct binding *b)
         return;
     b->r.fixed_order = b->view->vendor == GPU_INTEL;
     if (b->view->vendor == GPU_NVIDIA
-        && bind_text (b->sp, "CUDA_DEVICE_ORDER", text, TEXT) == 0
+        && variable_text (b->sp, "CUDA_DEVICE_ORDER", text, TEXT) == 0
         && strcmp (text, "PCI_BUS_ID"))
         b->r.fixed_order = true;
     if (b->view->vendor == GPU_AMD
-        && bind_text (b->sp, "HIP_VISIBLE_DEVICES", text, TEXT) == 0
+        && variable_text (b->sp, "HIP_VISIBLE_DEVICES", text, TEXT) == 0
         && strcmp (text, b->list))
         b->r.fixed_order = true;
     for (int i = 0; i < b->r.devices; i++)
@@ -260,7 +229,8 @@ static bool give (struct binding *b, const char *name, const char *value)
 {
     char have[TEXT];
 
-    if (bind_text (b->sp, name, have, TEXT) == 0 && !is_listed (b->stale, name))
+    if (variable_text (b->sp, name, have, TEXT) == 0
+        && !word_listed (b->stale, name))
         return false;
     set (b, name, value);
     return true;
@@ -310,7 +280,7 @@ static void leave_one_filter (struct binding *b)
 
     for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
         if (strcmp (others[i], b->view->variable)
-            && bind_text (b->sp, others[i], text, TEXT) == 0
+            && variable_text (b->sp, others[i], text, TEXT) == 0
             && !strcmp (text, b->list))
             spank_unsetenv (b->sp, others[i]);
 }
@@ -427,7 +397,7 @@ void bind_task (spank_t sp)
     if (b.placement == PLACE_NONE && !b.own_gpu && !b.nic && !b.verbose)
         return;
     b.r.placement = b.placement;
-    bind_text (sp, "DL_BIND_SET", b.stale, sizeof (b.stale));
+    variable_text (sp, "DL_BIND_SET", b.stale, sizeof (b.stale));
     why = bind_rank (&b);
     topology_close (b.t);
     if (why)

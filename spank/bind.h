@@ -29,12 +29,6 @@ struct binding {
     char stale[TEXT], ours[TEXT]; /* variables that the plugin sets */
 };
 
-/* A variable of the task; "" and -1 if it has none. */
-int bind_text (spank_t sp, const char *name, char *buf, int size);
-
-/* The same as a number that is not negative, else -1. */
-long bind_number (spank_t sp, const char *name);
-
 /* The affinity of this process. */
 int bind_cpus (struct cpu_set *s);
 

@@ -2,6 +2,7 @@
 /* Where a task is: from Slurm's variables, the resolver and the routing table.
  */
 #include "spank/place.h"
+#include "spank/variable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,31 +22,10 @@ static const char self[] = "127.0.0.1";
 
 /* ---- what Slurm says ---- */
 
-static int text_of (spank_t sp, const char *name, char *buf, int size)
-{
-    *buf = '\0';
-    if (spank_getenv (sp, name, buf, size) == ESPANK_SUCCESS)
-        return 0;
-    *buf = '\0';
-    return -1;
-}
-
-static long number_of (spank_t sp, const char *name)
-{
-    char text[32];
-    char *end;
-    long n;
-
-    if (text_of (sp, name, text, sizeof (text)) < 0 || !*text)
-        return -1;
-    n = strtol (text, &end, 10);
-    return *end ? -1 : n;
-}
-
 /* Of a heterogeneous job: all components have the number of the first one. */
 static uint32_t job_of (spank_t sp)
 {
-    long job = number_of (sp, "SLURM_JOB_ID");
+    long job = variable_number (sp, "SLURM_JOB_ID");
     uint32_t id = 0;
 
     if (job <= 0)
@@ -57,16 +37,17 @@ static int read_place (struct task *t)
 {
     struct rank_facts *f = &t->facts;
 
-    f->rank = number_of (t->sp, "SLURM_PROCID");
-    f->size = number_of (t->sp, "SLURM_STEP_NUM_TASKS");
-    f->local_rank = number_of (t->sp, "SLURM_LOCALID");
-    f->node = number_of (t->sp, "SLURM_NODEID");
-    f->nodes = number_of (t->sp, "SLURM_STEP_NUM_NODES");
-    text_of (t->sp, "SLURM_STEP_NODELIST", t->hosts, sizeof (t->hosts));
-    text_of (t->sp, "SLURM_STEP_TASKS_PER_NODE", t->tasks, sizeof (t->tasks));
-    text_of (t->sp, "SLURM_GTIDS", t->gtids, sizeof (t->gtids));
-    text_of (t->sp, "SLURMD_NODENAME", f->own, sizeof (f->own));
-    text_of (
+    f->rank = variable_number (t->sp, "SLURM_PROCID");
+    f->size = variable_number (t->sp, "SLURM_STEP_NUM_TASKS");
+    f->local_rank = variable_number (t->sp, "SLURM_LOCALID");
+    f->node = variable_number (t->sp, "SLURM_NODEID");
+    f->nodes = variable_number (t->sp, "SLURM_STEP_NUM_NODES");
+    variable_text (t->sp, "SLURM_STEP_NODELIST", t->hosts, sizeof (t->hosts));
+    variable_text (
+        t->sp, "SLURM_STEP_TASKS_PER_NODE", t->tasks, sizeof (t->tasks));
+    variable_text (t->sp, "SLURM_GTIDS", t->gtids, sizeof (t->gtids));
+    variable_text (t->sp, "SLURMD_NODENAME", f->own, sizeof (f->own));
+    variable_text (
         t->sp, "SLURM_DISTRIBUTION", t->distribution, sizeof (t->distribution));
     f->local_size = layout_count (t->gtids);
     if (f->local_size < 1)
@@ -101,20 +82,20 @@ static void read_gpus (struct task *t)
     long n;
 
     for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (text_of (t->sp, names[i], list, sizeof (list)) == 0 && *list
+        if (variable_text (t->sp, names[i], list, sizeof (list)) == 0 && *list
             && strcmp (list, "NoDevFiles") && strcmp (list, "-1")) {
             f->visible_gpus = count_items (list);
             break;
         }
-    n = number_of (t->sp, "SLURM_GPUS_ON_NODE");
+    n = variable_number (t->sp, "SLURM_GPUS_ON_NODE");
     f->gpus = f->visible_gpus ? f->visible_gpus : n > 0 ? n : 0;
 }
 
 static void read_pmi (struct task *t)
 {
-    if (number_of (t->sp, "PMIX_RANK") >= 0)
+    if (variable_number (t->sp, "PMIX_RANK") >= 0)
         t->facts.pmi = RANK_PMI_X;
-    else if (number_of (t->sp, "PMI_FD") >= 0)
+    else if (variable_number (t->sp, "PMI_FD") >= 0)
         t->facts.pmi = RANK_PMI_2;
 }
 
@@ -125,10 +106,10 @@ static void read_group (struct task *t, int i)
     char name[NAME];
 
     snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_HET_GROUP_%d", i);
-    if (text_of (t->sp, name, t->groups[i], sizeof (t->groups[i])) == 0)
+    if (variable_text (t->sp, name, t->groups[i], sizeof (t->groups[i])) == 0)
         return;
     snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_PACK_GROUP_%d", i);
-    text_of (t->sp, name, t->groups[i], sizeof (t->groups[i]));
+    variable_text (t->sp, name, t->groups[i], sizeof (t->groups[i]));
 }
 
 /* SLURM_HET_SIZE is also there in a step of one component, and in a job that
@@ -137,7 +118,7 @@ static void read_group (struct task *t, int i)
 static void find_layout (struct task *t)
 {
     struct rank_facts *f = &t->facts;
-    long het = number_of (t->sp, "SLURM_HET_SIZE");
+    long het = variable_number (t->sp, "SLURM_HET_SIZE");
     struct layout_facts l = { .hosts = t->hosts,
                               .tasks = t->tasks,
                               .distribution = t->distribution,
@@ -145,7 +126,7 @@ static void find_layout (struct task *t)
                               .node = f->node,
                               .gtids = t->gtids };
 
-    l.plane = number_of (t->sp, "SLURM_DIST_PLANESIZE");
+    l.plane = variable_number (t->sp, "SLURM_DIST_PLANESIZE");
     for (int i = 0; i < het && het <= LAYOUT_GROUPS; i++) {
         read_group (t, i);
         l.groups[l.ngroups++] = t->groups[i];
@@ -201,7 +182,7 @@ static int nodes_are_no_hosts (spank_t sp)
     char host[256] = "";
 
     gethostname (host, sizeof (host) - 1);
-    text_of (sp, "SLURMD_NODENAME", node, sizeof (node));
+    variable_text (sp, "SLURMD_NODENAME", node, sizeof (node));
     host[strcspn (host, ".")] = '\0';
     node[strcspn (node, ".")] = '\0';
     return *node && strcmp (node, host);
@@ -334,7 +315,7 @@ static void find_ports (struct task *t, bool task_ports)
     struct rank_ports p;
     char reserved[256];
 
-    text_of (t->sp, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
+    variable_text (t->sp, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
     if (task_ports && t->is_het)
         *reserved = '\0';
     p = rankenv_ports (reserved, t->job, t->step, first_ephemeral (), tasks);

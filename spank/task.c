@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/word.h"
 #include "spank/context.h"
 #include "spank/place.h"
 
@@ -50,20 +51,6 @@ static void test_ports (const struct task *t, const char *framework)
 
 /* ---- setting ---- */
 
-/* Whether 'name' is in the list "A,B,C". */
-static int is_listed (const char *list, const char *name)
-{
-    size_t n = strlen (name);
-
-    while (*list) {
-        size_t len = strcspn (list, ",");
-        if (len == n && !strncmp (list, name, n))
-            return 1;
-        list += len + (list[len] == ',');
-    }
-    return 0;
-}
-
 /* However long its value is. */
 static bool is_set (spank_t sp, const char *name)
 {
@@ -86,7 +73,7 @@ static void set_variables (struct task *t, const struct rank_variable *v, int n)
         != ESPANK_SUCCESS)
         *stale = '\0';
     for (int i = 0; i < n; i++) {
-        if (is_set (t->sp, v[i].name) && !is_listed (stale, v[i].name))
+        if (is_set (t->sp, v[i].name) && !word_listed (stale, v[i].name))
             continue;
         spank_setenv (t->sp, v[i].name, v[i].value, 1);
         used += (size_t)snprintf (ours + used,
