@@ -19,6 +19,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/devices.h \
 	%D%/edit.c \
 	%D%/entries.c \
+	%D%/environment.c \
 	%D%/event.c \
 	%D%/event.h \
 	%D%/experiment.c \

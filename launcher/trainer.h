@@ -18,6 +18,12 @@ struct attempt {
     char dir[4096];     /* trials/0007/a.2 */
 };
 
+/* Its command, and the variables of that (dl(1), THE TRAINER): NULL-ended
+ * lists of texts that the caller frees, or NULL.
+ */
+char **attempt_command (const struct attempt *a);
+char **attempt_environment (const struct attempt *a);
+
 struct trainer;
 
 /* Make the attempt's folder with hparams.json and log, and start the command

@@ -20,19 +20,19 @@ rank () {
 }
 
 # two ranks on n1, one on n2
-(rank 0 3 0 2 0 2 n1 dl horovod /usr/bin/python3 "$client" 3) >0 2>&1 &
+(rank 0 3 0 2 0 2 n1 dl horovod /usr/bin/python3 "$client" 3) >rank0 2>&1 &
 first=$!
 sleep 0.3
-(rank 1 3 1 2 0 1 n1 dl horovod /usr/bin/python3 "$client" 3) >1 2>&1 &
-(rank 2 3 0 1 1 2 n2 dl horovod /usr/bin/python3 "$client" 3) >2 2>&1 &
+(rank 1 3 1 2 0 1 n1 dl horovod /usr/bin/python3 "$client" 3) >rank1 2>&1 &
+(rank 2 3 0 1 1 2 n2 dl horovod /usr/bin/python3 "$client" 3) >rank2 2>&1 &
 wait $first
 is $? 0 "rank 0 ends well"
 wait
-is "$(cat 0 1 2)" "0 0+1+2 0+1 0+2
+is "$(cat rank0 rank1 rank2)" "0 0+1+2 0+1 0+2
 1 0+1+2 0+1 1
 2 0+1+2 2 0+2" "three ranks meet in their scopes, three times"
-(rank 0 1 0 1 0 1 n1 dl horovod /usr/bin/python3 "$client" 2 1000000) >0 2>&1
-is "$(cat 0)" "0 0 0 0" "values of a megabyte"
+(rank 0 1 0 1 0 1 n1 dl horovod /usr/bin/python3 "$client" 2 1000000) >rank0 2>&1
+is "$(cat rank0)" "0 0 0 0" "values of a megabyte"
 
 # ---- ends
 (rank 0 1 0 1 0 1 n1 dl horovod sh -c 'exit 7')
