@@ -328,10 +328,13 @@ worker = { heartbeat = 1; lease = 30; grace = 2; };
 END
     dir=$(timeout 10 dl run --no-workers $name.conf)
     rm -f kept
-    for _ in 1 2 3; do limited "$dir"; done
+    # by chance one may come a little further than those before it
+    [ $name = goes ] && times="1 2 3" || times="1 2 3 4 5 6"
+    for _ in $times; do limited "$dir"; done
 done
 is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
-is "$(cat stays-0001/log/0*/0* | grep -c '"op":"park"') $(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" "1 2" "one that begins anew each time has failed"
+is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"
+like "$(dl ls)" 'stays-0001 +failed' "and is given up"
 like "$(dl show stays 1)" 'time limit is too short' "and why"
 
 done_testing
