@@ -263,11 +263,27 @@ static bool is_time_to_look (struct worker *w)
     return true;
 }
 
+/* One that it has put for itself comes first: nobody else may train it. */
+static long own_trial (const struct worker *w)
+{
+    for (long i = 1; i <= w->sweep->ntrials; i++) {
+        const struct trial *t = sweep_trial (w->sweep, i);
+        if (t->state == TRIAL_OPEN && t->owner
+            && !strcmp (t->owner, worker_nonce (w)))
+            return i;
+    }
+    return 0;
+}
+
 /* Train an open segment.  1: did, 0: none is to be had, 2: look again, -1 */
 static int work (struct worker *w, struct slurmdl_error *err)
 {
     long n = w->sweep->ntrials;
     long first = first_trial (w);
+    long own = own_trial (w);
+
+    if (own)
+        return train (w, own, err) < 0 ? -1 : 1;
 
     w->looks = is_time_to_look (w);
     for (long i = 0; i < n; i++) {
