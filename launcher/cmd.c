@@ -2,6 +2,7 @@
 /* Tables of subcommands, options and exit statuses, and what is made of them.
  */
 #include "launcher/cmd.h"
+#include "launcher/private.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -234,21 +235,6 @@ static int set_number (const struct opt *o, const char *arg, void *at)
     return -1;
 }
 
-static int add_string (char ***list, const char *text)
-{
-    size_t n = 0;
-    char **more;
-
-    while (*list && (*list)[n])
-        n++;
-    if (!(more = realloc (*list, (n + 2) * sizeof (*more))))
-        return -1;
-    *list = more;
-    more[n] = strdup (text);
-    more[n + 1] = NULL;
-    return more[n] ? 0 : -1;
-}
-
 static int set_opt (const struct opt *o, const char *arg, struct settings *st)
 {
     void *at = (char *)st + o->offset;
@@ -262,7 +248,7 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
         *(char **)at = strdup (arg);
         return 0;
     case OPT_LIST:
-        return add_string (at, arg);
+        return strings_add (at, arg, strlen (arg));
     case OPT_INT:
     case OPT_REAL:
         return set_number (o, arg, at);

@@ -89,6 +89,7 @@ static void child (struct command *c, int out)
     dup2 (out, 1);
     dup2 (out, 2);
     drop_job ();
+    alarm (c->patience);
     c->argv[c->n] = NULL;
     execvp (c->argv[0], (char *const *)c->argv);
     dprintf (2, "%s: %s", c->argv[0], strerror (errno));

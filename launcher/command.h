@@ -5,12 +5,13 @@
 
 #include <stddef.h>
 
-enum { COMMAND_ARGS = 96 };
+enum { COMMAND_ARGS = 260 };
 
 struct command {
     const char *argv[COMMAND_ARGS];
     char *owned[COMMAND_ARGS];
     int n, nowned;
+    unsigned patience; /* s until it is killed, 0: for ever */
 };
 
 /* Add "option=value", or 'option' alone, which stays the caller's. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "launcher/cmd.h"
 #include "launcher/peer.h"
@@ -104,21 +103,6 @@ static int put_rehearsed (struct sweep *s,
 
 /* ---- continue ---- */
 
-static int kind_of (const struct sweep *s)
-{
-    const struct searcher_kind *k = searcher_kinds;
-
-    while (k->name && strcmp (k->name, s->exp->search.name))
-        k++;
-    return k->needs;
-}
-
-static bool is_late (const struct experiment *e, double created)
-{
-    return e->max_hours > 0
-           && (double)time (NULL) > created + e->max_hours * 3600;
-}
-
 /* Returns an exit status after a line if it cannot be. */
 static int check_continue (const struct sweep *s, const struct settings *st)
 {
@@ -131,7 +115,9 @@ static int check_continue (const struct sweep *s, const struct settings *st)
             "starts workers",
             s->dir,
             sweep_state_name (s->state));
-    else if (st->trials && !(kind_of (s) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
+    else if (st->trials
+             && !(experiment_needs (s->exp)
+                  & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
         complain ("%s: --trials: the searcher %s sets the number of trials "
                   "itself",
                   s->dir,
@@ -147,7 +133,7 @@ static int check_continue (const struct sweep *s, const struct settings *st)
                   s->dir,
                   (long long)st->length,
                   (long long)c->max_length);
-    else if (is_late (s->exp, s->created))
+    else if (sweep_is_late (s))
         complain ("%s: its searcher.max_hours (%g) are over; 'dl fork' makes "
                   "a new one",
                   s->dir,

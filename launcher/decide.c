@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "launcher/peer.h"
 #include "launcher/worker.h"
@@ -11,11 +10,7 @@
 
 static bool decides_by_program (const struct worker *w)
 {
-    const struct searcher_kind *k = searcher_kinds;
-
-    while (k->name && strcmp (k->name, w->sweep->exp->search.name))
-        k++;
-    return k->needs & IS_CUSTOM;
+    return experiment_needs (w->sweep->exp) & IS_CUSTOM;
 }
 
 /* ---- events ---- */
@@ -260,11 +255,7 @@ int worker_decide (struct worker *w, struct slurmdl_error *err)
 /* Clocks need not agree: the event counts, whoever puts it first. */
 bool worker_is_late (const struct worker *w)
 {
-    const struct sweep *s = w->sweep;
-
-    return s->expired
-           || (s->exp->max_hours > 0
-               && (double)time (NULL) > s->created + s->exp->max_hours * 3600);
+    return w->sweep->expired || sweep_is_late (w->sweep);
 }
 
 static bool is_trained (struct worker *w, long trial)

@@ -460,13 +460,6 @@ fail:
     return NULL;
 }
 
-void strings_free (char **list)
-{
-    for (char **s = list; s && *s; s++)
-        free (*s);
-    free (list);
-}
-
 void experiment_destroy (struct experiment *e)
 {
     int saved = errno;

@@ -167,6 +167,9 @@ int64_t experiment_gpus (const struct experiment *e);
 /* Number of trials that the search may make, 0 if unknown. */
 long experiment_trials (const struct experiment *e);
 
+/* What its searcher is and needs (the bits of searcher_kinds). */
+int experiment_needs (const struct experiment *e);
+
 /* ---- an earlier experiment ---- */
 
 /* Read the finished trials of the experiment 'warm_start' whose points lie in

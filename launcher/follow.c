@@ -247,13 +247,9 @@ static void say_best (const struct sweep *s)
         say_why (s);
         return;
     }
+    print_best (s);
     text = trial_text (s, t);
-    printf ("best %s %.6g: trial %ld at length %lld\n  %s\n",
-            s->exp->metric,
-            t->best,
-            s->best,
-            (long long)t->best_length,
-            text ? text : "");
+    printf ("  %s\n", text ? text : "");
     free (text);
 }
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl pause, resume, stop, kill: from one state to another. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "launcher/cmd.h"
+#include "launcher/command.h"
 #include "runtime/error.h"
 
 int state_status (enum sweep_state state)
@@ -24,40 +21,7 @@ int state_status (enum sweep_state state)
 
 /* ---- the jobs ---- */
 
-enum { PATIENCE = 30 /* s for scancel */, ARGS_MAX = 256 };
-
-static void exec_scancel (const char **argv, int out)
-{
-    dup2 (out, 1);
-    dup2 (out, 2);
-    alarm (PATIENCE);
-    execvp (argv[0], (char *const *)argv);
-    _exit (127);
-}
-
-/* Its status, 127 if there is no such program; what it says goes to 'text'. */
-static int run_scancel (const char **argv, char *text, size_t size)
-{
-    int ends[2];
-    int status = -1;
-    size_t fill = 0;
-    ssize_t n;
-    pid_t pid;
-
-    if (pipe2 (ends, O_CLOEXEC) < 0)
-        return -1;
-    if ((pid = fork ()) == 0)
-        exec_scancel (argv, ends[1]);
-    close (ends[1]);
-    while (fill < size - 1
-           && (n = read (ends[0], text + fill, size - 1 - fill)) > 0)
-        fill += (size_t)n;
-    text[fill] = '\0';
-    close (ends[0]);
-    while (pid > 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
-}
+enum { PATIENCE = 30 /* s for scancel */ };
 
 /* A line of it that is no news that the job is over; NULL: none. */
 static const char *complaint_of (char *text)
@@ -78,19 +42,21 @@ static int cancel_jobs (const struct sweep *s,
                         const char *option,
                         struct slurmdl_error *err)
 {
-    const char *argv[ARGS_MAX + 3] = { "scancel" };
+    struct command c = { .patience = PATIENCE };
     char text[4096];
     const char *why;
-    int n = 1;
     int status;
 
-    if (option)
-        argv[n++] = option;
-    for (size_t i = s->nsubmits; i > 0 && n < ARGS_MAX; i--)
-        argv[n++] = s->submits[i - 1].job;
     if (s->nsubmits == 0)
         return 0;
-    status = run_scancel (argv, text, sizeof (text));
+    command_add (&c, "scancel", NULL);
+    if (option)
+        command_add (&c, option, NULL);
+    /* of very many the last ones: the others are over */
+    for (size_t i = s->nsubmits; i > 0; i--)
+        command_add (&c, s->submits[i - 1].job, NULL);
+    status = command_run (&c, NULL, text, sizeof (text));
+    command_free (&c);
     if (status == 127)
         return errorf (err, "there is no scancel here");
     why = complaint_of (text);
@@ -107,22 +73,25 @@ static long long delay_of (const struct sweep *s)
     return (long long)(s->exp->heartbeat + s->exp->grace);
 }
 
-static void say_pause (const struct sweep *s)
+/* It ends as its workers see fit. */
+static void say_soft (const struct sweep *s, const char *what, const char *how)
 {
     cancel_jobs (s, "--state=PENDING", NULL);
-    printf ("%s: paused; its workers save what they have and end within %lld "
-            "s; 'dl resume' goes on\n",
+    printf ("%s: %s and end within %lld s; '%s' goes on\n",
             s->dir,
-            delay_of (s));
+            what,
+            delay_of (s),
+            how);
+}
+
+static void say_pause (const struct sweep *s)
+{
+    say_soft (s, "paused; its workers save what they have", "dl resume");
 }
 
 static void say_stop (const struct sweep *s)
 {
-    cancel_jobs (s, "--state=PENDING", NULL);
-    printf ("%s: stopped; its trials save a checkpoint and end within %lld s; "
-            "'dl continue' goes on\n",
-            s->dir,
-            delay_of (s));
+    say_soft (s, "stopped; its trials save a checkpoint", "dl continue");
 }
 
 static void say_kill (const struct sweep *s)

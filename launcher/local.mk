@@ -98,6 +98,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/states.c \
 	%D%/step.c \
 	%D%/step.h \
+	%D%/strings.c \
 	%D%/sweep.c \
 	%D%/sweep.h \
 	%D%/trainer.c \

@@ -104,11 +104,7 @@ static double count_points (const struct experiment *e)
 /* Are trials stopped early, by how much nobody can say? */
 static bool is_most (const struct experiment *e)
 {
-    const struct searcher_kind *k = searcher_kinds;
-
-    while (k->name && strcmp (k->name, e->searcher_name))
-        k++;
-    return k->needs & HAS_REPORTS;
+    return experiment_needs (e) & HAS_REPORTS;
 }
 
 static void

@@ -16,6 +16,11 @@ void setting_problem (struct problems *p,
 /* The value of a number of any type.  Returns -1 if it is none. */
 int setting_number (const config_setting_t *s, double *v);
 
+/* Add the first 'len' bytes of a text to a NULL-ended list (NULL: none yet).
+ * Returns -1 if out of memory.
+ */
+int strings_add (char ***list, const char *text, size_t len);
+
 /* Free a NULL-ended list and its strings. */
 void strings_free (char **list);
 

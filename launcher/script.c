@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch script of an array task: workers, started again if they die. */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/cmd.h"
 #include "launcher/private.h"
+#include "launcher/put.h"
 #include "runtime/error.h"
 
 /* A worker runs as a step, because on Slurm 22.05 only steps hear of
@@ -66,7 +64,7 @@ static void shell_quote (char *buf, size_t size, const char *word)
 }
 
 /* A lane that dies must not take the others with it. */
-static void step_command (const struct experiment *e, char *buf, size_t size)
+static void worker_step (const struct experiment *e, char *buf, size_t size)
 {
     *buf = '\0';
     if (!experiment_has_ranks (e))
@@ -76,33 +74,6 @@ static void step_command (const struct experiment *e, char *buf, size_t size)
                   "--input=none --kill-on-bad-exit=0 --wait=0 \\\n        ",
                   (long long)e->lanes,
                   (long long)e->cpus);
-}
-
-static int write_text (const char *path, const char *content)
-{
-    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
-    size_t len = strlen (content);
-    int rv = fd < 0 || write (fd, content, len) != (ssize_t)len ? -1 : 0;
-
-    if (fd >= 0 && close (fd) < 0)
-        rv = -1;
-    return rv;
-}
-
-/* The name changes hands at once: another dl may be submitting it. */
-static int
-put_script (const char *path, const char *content, struct slurmdl_error *err)
-{
-    char temporary[PATH_MAX + 32];
-    int e;
-
-    snprintf (temporary, sizeof (temporary), "%s.%ld", path, (long)getpid ());
-    if (write_text (temporary, content) == 0 && rename (temporary, path) == 0)
-        return 0;
-    e = errno;
-    unlink (temporary);
-    errno = e;
-    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
 }
 
 int script_write (const struct executor *x,
@@ -117,10 +88,11 @@ int script_write (const struct executor *x,
 
     shell_quote (dl, sizeof (dl), x->dl);
     shell_quote (dir, sizeof (dir), x->sweep->dir);
-    step_command (x->sweep->exp, step, sizeof (step));
+    worker_step (x->sweep->exp, step, sizeof (step));
     if (asprintf (&content, text, dl, dir, step) < 0)
         return errorf (err, "out of memory");
-    rv = put_script (path, content, err);
+    /* its name changes hands at once: another dl may be submitting it */
+    rv = put_replace (path, content, strlen (content), err);
     free (content);
     return rv;
 }

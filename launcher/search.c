@@ -336,3 +336,10 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
     if (p->count == 0)
         ask (e, &e->search, cf, p);
 }
+
+int experiment_needs (const struct experiment *e)
+{
+    const struct searcher_kind *k = find_searcher (e->search.name);
+
+    return k ? k->needs : 0;
+}

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "launcher/log.h"
 #include "launcher/private.h"
@@ -46,11 +47,13 @@ struct trial *sweep_trial (const struct sweep *s, long number)
 
 bool sweep_wants_reports (const struct sweep *s)
 {
-    const struct searcher_kind *k = searcher_kinds;
+    return experiment_needs (s->exp) & HAS_REPORTS;
+}
 
-    while (k->name && strcmp (k->name, s->exp->search.name))
-        k++;
-    return k->needs & HAS_REPORTS;
+bool sweep_is_late (const struct sweep *s)
+{
+    return s->exp->max_hours > 0
+           && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
 }
 
 size_t sweep_metrics (const struct sweep *s)

@@ -204,6 +204,9 @@ struct host *sweep_host (const struct sweep *s, const char *name);
 /* Whether the worker of 'slot' is to end. */
 bool sweep_retires (const struct sweep *s, const char *slot);
 
+/* searcher.max_hours are over, by the clock of this machine. */
+bool sweep_is_late (const struct sweep *s);
+
 /* The searcher asks for reports, and stops trials by them. */
 bool sweep_wants_reports (const struct sweep *s);
 

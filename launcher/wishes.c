@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/private.h"
 #include "launcher/replay.h"
 #include "runtime/error.h"
 
@@ -59,22 +60,6 @@ int apply_submit (struct sweep *s,
     return 0;
 }
 
-/* Add a text to a NULL-ended list. */
-static int add_text (char ***list, const char *text, size_t len)
-{
-    size_t n = 0;
-    char **more;
-
-    while (*list && (*list)[n])
-        n++;
-    if (!(more = realloc (*list, (n + 2) * sizeof (*more))))
-        return -1;
-    *list = more;
-    more[n] = strndup (text, len);
-    more[n + 1] = NULL;
-    return more[n] ? 0 : -1;
-}
-
 int apply_scale (struct sweep *s,
                  const struct event *e,
                  struct slurmdl_error *err)
@@ -84,7 +69,7 @@ int apply_scale (struct sweep *s,
     s->wanted = (long)e->workers;
     while (*(p += strspn (p, " "))) {
         size_t len = strcspn (p, " ");
-        if (add_text (&s->retired, p, len) < 0)
+        if (strings_add (&s->retired, p, len) < 0)
             return errorf (err, "out of memory");
         p += len;
     }
@@ -113,7 +98,7 @@ int apply_label (struct sweep *s,
     if (!e->label || !*e->label)
         return 0;
     if (!e->off)
-        return at || add_text (&s->labels, e->label, strlen (e->label)) == 0
+        return at || strings_add (&s->labels, e->label, strlen (e->label)) == 0
                    ? 0
                    : errorf (err, "out of memory");
     if (at) {
