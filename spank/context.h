@@ -12,7 +12,7 @@
 /* A value comes from the user, byte for byte, into a process of root's: it is
  * one of a list of words, and short.
  */
-enum { VALUE_MAX = 64 };
+enum { VALUE_MAX = 64, PATH_LENGTH = 256 };
 
 /* One option; the only list of them (dl-spank(8) is compared with it). */
 struct option_row {
@@ -22,7 +22,8 @@ struct option_row {
     const char *const *words; /* the values that it takes, ended by NULL */
     /* or, if words is NULL: -1 and why if it does not take the value */
     int (*check) (const char *value, char *why, size_t size);
-    bool list; /* several words, with commas */
+    bool list;        /* several words, with commas */
+    const char *bare; /* the value if none is given; NULL: one must be */
 };
 extern const struct option_row option_rows[];
 
@@ -30,19 +31,25 @@ enum { OPTION_FRAMEWORK, OPTION_ROLES, OPTION_BIND, OPTION_NCCL, OPTIONS };
 
 struct context {
     char value[OPTIONS][VALUE_MAX + 1]; /* "": not given */
-    char nccl_dir[256];                 /* of site profiles */
+    char nccl_dir[PATH_LENGTH];         /* of site profiles */
+    char command[PATH_LENGTH];          /* dl */
 };
 
 /* Register the options of all rows (options.c). */
 int options_register (spank_t sp);
 
-/* Take "default=torch", "nccl=auto" and "nccl_dir=DIR" from plugstack.conf. */
+/* Take "default=torch", "nccl=auto", "nccl_dir=DIR" and "dl=PATH" from
+ * plugstack.conf.
+ */
 void options_defaults (int ac, char **av);
 
 const char *option_value (int row);
 
 /* Folder of the site's profiles. */
 const char *option_nccl_dir (void);
+
+/* The command dl of this plugin, from /. */
+const char *option_command (void);
 
 /* Set the environment of one task (task.c). */
 void task_environment (spank_t sp, const char *framework, const char *roles);

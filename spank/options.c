@@ -46,6 +46,7 @@ const struct option_row option_rows[] = {
 };
 
 #define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"
+#define DEFAULT_COMMAND  BINDIR "/dl"
 
 static struct context context;
 
@@ -57,6 +58,11 @@ const char *option_value (int row)
 const char *option_nccl_dir (void)
 {
     return context.nccl_dir;
+}
+
+const char *option_command (void)
+{
+    return context.command;
 }
 
 static bool is_word (const char *text, const char *const *words)
@@ -126,7 +132,7 @@ static int set_option (int row, const char *value, int remote)
 {
     const struct option_row *o = &option_rows[row];
 
-    if (is_absent (value))
+    if (is_absent (value) && !(value = o->bare))
         return 0;
     if (strnlen (value, VALUE_MAX + 1) > VALUE_MAX) {
         slurm_error ("dl: --%s: the value is too long", o->name);
@@ -145,7 +151,7 @@ int options_register (spank_t sp)
             .name = (char *)option_rows[i].name,
             .arginfo = (char *)option_rows[i].arginfo,
             .usage = (char *)option_rows[i].usage,
-            .has_arg = 1,
+            .has_arg = option_rows[i].bare ? 2 : 1,
             .val = i,
             .cb = set_option,
         };
@@ -155,13 +161,14 @@ int options_register (spank_t sp)
     return 0;
 }
 
-static void set_nccl_dir (const char *value)
+static void set_path (const char *key, const char *value, char *path)
 {
-    if (*value == '/' && strlen (value) < sizeof (context.nccl_dir))
-        memcpy (context.nccl_dir, value, strlen (value) + 1);
+    if (*value == '/' && strlen (value) < PATH_LENGTH)
+        memcpy (path, value, strlen (value) + 1);
     else
-        slurm_error ("dl: plugstack.conf: nccl_dir=%.64s: not a path from /, "
-                     "or too long",
+        slurm_error ("dl: plugstack.conf: %s%.64s: not a path from /, or too "
+                     "long",
+                     key,
                      value);
 }
 
@@ -172,20 +179,37 @@ static const char *after (const char *arg, const char *key)
     return strncmp (arg, key, n) ? NULL : arg + n;
 }
 
-void options_defaults (int ac, char **av)
+static bool is_path (const char *arg)
 {
     const char *value;
 
+    if ((value = after (arg, "nccl_dir=")))
+        set_path ("nccl_dir=", value, context.nccl_dir);
+    else if ((value = after (arg, "dl=")))
+        set_path ("dl=", value, context.command);
+    return value;
+}
+
+static void set_default (const char *arg)
+{
+    const char *value;
+
+    if ((value = after (arg, "default=")))
+        set_option (OPTION_FRAMEWORK, value, 1);
+    else if ((value = after (arg, "nccl=")))
+        set_option (OPTION_NCCL, value, 1);
+    else
+        slurm_error ("dl: plugstack.conf: unknown argument '%.64s'", arg);
+}
+
+void options_defaults (int ac, char **av)
+{
     memset (&context, 0, sizeof (context));
-    set_nccl_dir (DEFAULT_NCCL_DIR);
-    for (int i = 0; i < ac; i++) /* "nccl=" before it is looked for there */
-        if ((value = after (av[i], "nccl_dir=")))
-            set_nccl_dir (value);
+    set_path ("", DEFAULT_NCCL_DIR, context.nccl_dir);
+    set_path ("", DEFAULT_COMMAND, context.command);
+    for (int i = 0; i < ac; i++) /* "nccl=" is looked for in "nccl_dir=" */
+        is_path (av[i]);
     for (int i = 0; i < ac; i++)
-        if ((value = after (av[i], "default=")))
-            set_option (OPTION_FRAMEWORK, value, 1);
-        else if ((value = after (av[i], "nccl=")))
-            set_option (OPTION_NCCL, value, 1);
-        else if (!after (av[i], "nccl_dir="))
-            slurm_error ("dl: plugstack.conf: unknown argument '%.64s'", av[i]);
+        if (!is_path (av[i]))
+            set_default (av[i]);
 }

@@ -11,7 +11,7 @@ name=spank$$
 export PATH="$builddir/launcher:$PATH"
 trap 'timeout 60 "$minicluster" down $name; timeout 60 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 cd "$work" || exit 1
@@ -146,7 +146,7 @@ else
 fi
 
 # ---- hosts
-if [ "$(id -u)" -eq 0 ] && timeout 60 "$minicluster" up --name=${name}h --nodes=2 --hosts --plugin="$PLUGIN" >"$work/up" 2>&1; then
+if [ "$(id -u)" -eq 0 ] && timeout 60 "$minicluster" up --name=${name}h --nodes=2 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1; then
     eval "$("$minicluster" env ${name}h)"
     out=$(timeout 20 srun --dl=torch -N2 -n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"' | sort -u)
     is "$out" "n1 eth0" "hosts: address and interface"

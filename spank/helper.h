@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run the command dl for a task, or beside it. */
+#ifndef SPANK_HELPER_H
+#define SPANK_HELPER_H
+
+#include <slurm/spank.h>
+
+/* The command is the one that was installed with the plugin, or that of the
+ * argument dl=PATH of plugstack.conf; never one that the user's PATH finds.
+ * It gets the job's environment, /dev/null as its standard input, and this
+ * process's standard error as its output too.
+ *
+ * For task_init and for srun's own hooks, where this process is the user's:
+ * in any other both refuse, and return -1 with errno EPERM.
+ */
+
+/* 'args' follow "dl" and end with NULL.  Waits for its end; after 'seconds'
+ * it is killed.  Returns its exit status, 128 + the signal that ended it, or
+ * -1 with errno (ENOENT: there is no such command).
+ */
+int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
+
+/* Start one that lives beside the task and is nobody's child.  It must end by
+ * itself when the step's tasks have: not every site's Slurm kills it.
+ */
+int helper_detach (spank_t sp, const char *const *args);
+
+#endif
