@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a trial that is a step: srun's signals become a trainer's. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,11 @@
  * which comes back.
  */
 enum { PREEMPT_WAIT = 300 };
+
+/* Its end may come before the SIGTERM that caused it comes here: Slurm signals
+ * one process after the other.
+ */
+enum { LATE_MS = 200 };
 
 struct rank {
     pid_t pid;
@@ -69,6 +75,14 @@ static void on_signal (struct rank *r)
     }
 }
 
+static void late_signals (struct rank *r)
+{
+    struct pollfd p = { .fd = r->signals, .events = POLLIN };
+
+    while (!r->preempted && poll (&p, 1, LATE_MS) == 1)
+        on_signal (r);
+}
+
 /* A rank that ends badly ends the others (srun --kill-on-bad-exit): not while
  * they save what they have.
  */
@@ -98,5 +112,7 @@ int cmd_rank (const struct settings *st)
     setpgid (r.pid, r.pid);
     while (waitpid (r.pid, &status, WNOHANG) == 0)
         on_signal (&r);
+    if (!r.asked)
+        late_signals (&r);
     return verdict (&r, status);
 }

@@ -174,17 +174,36 @@ static int died_of (int status)
                : 0;
 }
 
-/* Slurm signals all processes of the step: the trainer may have died of a
- * signal that the worker is only about to read.
+/* How long to wait for the signal that may have caused this end. */
+static int late (int status)
+{
+    int signal = died_of (status);
+
+    if (signal == SIGTERM || signal == SIGUSR2)
+        return LATE_MS;
+    return WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LATE_MS / 10 : 0;
+}
+
+static bool has_result (const struct segment *s)
+{
+    double values[OBJECTIVES_MAX];
+    int64_t step;
+
+    return attempt_metrics (&s->attempt, &step, values) == 0
+           && step >= s->attempt.length;
+}
+
+/* Slurm signals all processes of the step: the trainer may have ended because
+ * of a signal that the worker is only about to read.
  */
 static void late_signal (struct segment *s)
 {
     struct pollfd p = { .fd = s->w->signals, .events = POLLIN };
-    int signal = died_of (s->status);
+    bool known = s->w->stop || s->deadline > 0 || s->early || s->dropped;
 
-    if (s->w->stop || (signal != SIGTERM && signal != SIGUSR2))
+    if (known || has_result (s))
         return;
-    while (poll (&p, 1, LATE_MS) == 1 && worker_signal (s->w))
+    while (poll (&p, 1, late (s->status)) == 1 && worker_signal (s->w))
         ;
 }
 
