@@ -82,6 +82,24 @@ static int chain (struct sweep *s, const struct settings *st)
     return rv;
 }
 
+/* Before its workers began, a check found this machine bad. */
+static void exclude_here (struct sweep *s)
+{
+    const char *host = getenv ("SLURMD_NODENAME");
+    struct event event = { .op = EVENT_EXCLUDE,
+                           .by = "check",
+                           .host = (char *)host,
+                           .why = "it failed its check" };
+    struct slurmdl_error err = { "" };
+    const struct host *h;
+    int rv = 1;
+
+    while (host && rv == 1 && (!(h = sweep_host (s, host)) || !h->why))
+        rv = sweep_put (s, &event, 1, &err);
+    if (rv < 0)
+        complain ("%s", err.text);
+}
+
 int cmd_again (const struct settings *st)
 {
     const char *job = getenv ("SLURM_ARRAY_JOB_ID");
@@ -94,6 +112,8 @@ int cmd_again (const struct settings *st)
     if (rv)
         return rv;
     snprintf (task, sizeof (task), "%.30s_%.30s", job ?: "", number ?: "");
+    if (status == EXIT_BAD_NODE)
+        exclude_here (s);
     rv = status;
     if (s->state == SWEEP_RUNNING && job && number && requeue (s, task) < 0
         && chain (s, st) == 0)

@@ -140,6 +140,11 @@ check_resources (const struct experiment *e, config_t *cf, struct problems *p)
                          e,
                          line_of (cf, "resources.memory"),
                          "'resources.memory' must begin with a number");
+    if (e->check && strcmp (e->check, "quick") && strcmp (e->check, "full"))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "resources.check"),
+                         "'resources.check' must be \"quick\" or \"full\"");
 }
 
 long experiment_trials (const struct experiment *e)

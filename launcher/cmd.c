@@ -41,6 +41,9 @@ const struct cmd cmd_table[] = {
     { "scale",  "N [EXPERIMENT]",       "work with N workers from now on",                   CMD_SCALE,  1, 2,  cmd_scale },
     { "worker", "[EXPERIMENT]",         "work at an experiment in this allocation",          CMD_WORKER, 0, 1,  cmd_worker },
     { "horovod", "PROGRAM [ARGUMENT...]", "start a rank of Horovod's, under srun --dl=horovod", CMD_HOROVOD, 1, -1, cmd_horovod },
+    { "check",  "",                     "check this node, or in a step all its nodes and GPUs", CMD_CHECK, 0, 0, cmd_check },
+    { "gather", "LEVEL WHAT",           "",                                                  0,          2, 2,  cmd_gather },
+    { "check-rank", "LEVEL WHAT",       "",                                                  0,          2, 2,  cmd_check_rank },
     { "again",  "DIR STATUS",           "",                                                  CMD_AGAIN,  2, 2,  cmd_again },
     { "rank",   "COMMAND...",           "",                                                  CMD_RANK,   1, -1, cmd_rank },
     { 0 },
@@ -70,6 +73,8 @@ const struct opt opt_table[] = {
     { "lines",   "N",   NULL,     "the last N lines only (-n N)",                        OPT_INT,    AT (lines),   CMD_LOGS },
     { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW | CMD_PREVIEW },
     { "seconds", "S",   NULL,     "one unit of length of one trial takes S seconds",     OPT_REAL,   AT (seconds), CMD_PREVIEW },
+    { "full",    NULL,  NULL,     "measure GPUs, memory, disk and network, too",         OPT_FLAG,   AT (full),    CMD_CHECK },
+    { "table",   NULL,  NULL,     "print who is where, too",                             OPT_FLAG,   AT (table),   CMD_CHECK },
     { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
     { "step",    "N",   NULL,     "the metrics are those of step N (default: one further)", OPT_INT, AT (step),    CMD_LOG },
     { "searcher", "NAME", NULL,     "search with NAME, whatever the first line says",      OPT_STRING, AT (searcher), CMD_SEARCH },
@@ -103,6 +108,7 @@ const struct exit_row exit_table[] = {
     { EXIT_TIMEOUT,    "the time of dl wait is over" },
     { EXIT_PARKED,     "a worker was told to go while there is work left" },
     { EXIT_EXCLUDED,   "the same, and its machine is excluded from the experiment" },
+    { EXIT_BAD_NODE,   "dl check: this node is bad (75: only others are, or none is to blame)" },
     { -1, NULL },
 };
 /* clang-format on */

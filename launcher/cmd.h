@@ -24,6 +24,7 @@ enum dl_exit {
     EXIT_TIMEOUT = 10,  /* dl wait --timeout */
     EXIT_PARKED = 75,   /* EX_TEMPFAIL: a worker with work left */
     EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
+    EXIT_BAD_NODE = 79, /* dl check: this node is bad */
 };
 
 struct exit_row {
@@ -51,6 +52,8 @@ struct settings {
     bool force;
     bool follow;
     bool all;
+    bool full;
+    bool table;
     int64_t workers; /* 0: as the experiment says */
     int64_t attempt; /* 0: the last */
     int64_t step;    /* -1: not given */
@@ -76,6 +79,7 @@ enum cmd_bit {
     CMD_PREVIEW = 1 << 9,
     CMD_GC = 1 << 10,
     CMD_EXPORT = 1 << 11,
+    CMD_CHECK = 1 << 12,
     CMD_PAUSE = 1 << 13,
     CMD_KILL = 1 << 14,
     CMD_CONTINUE = 1 << 15,
@@ -313,5 +317,8 @@ int cmd_again (const struct settings *st);
 int cmd_rank (const struct settings *st);
 int cmd_search_server (const struct settings *st);
 int cmd_horovod (const struct settings *st);
+int cmd_check (const struct settings *st);
+int cmd_gather (const struct settings *st);
+int cmd_check_rank (const struct settings *st);
 
 #endif

@@ -89,6 +89,7 @@ struct experiment {
     char *qos;
     char *time;
     char *framework; /* --dl=FRAMEWORK for the workers' steps */
+    char *check;     /* --dl-check=LEVEL, the same; NULL: none */
     char **sbatch_args;
     int64_t lease;     /* s without a sign of life until a worker is dead */
     int64_t heartbeat; /* s between two signs of life */

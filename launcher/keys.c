@@ -46,6 +46,7 @@ const struct key experiment_keys[] = {
     { "resources.qos",             KEY_STRING, AT (qos),         0, 0,   NULL, "quality of service (--qos)" },
     { "resources.time",            KEY_STRING, AT (time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
     { "resources.framework",       KEY_STRING, AT (framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
+    { "resources.check",           KEY_STRING, AT (check),       0, 0,   NULL, "check nodes and GPUs before a trial begins (--dl-check): \"quick\" or \"full\"" },
     { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
 
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },

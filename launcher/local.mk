@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/again.c \
 	%D%/budget.c \
 	%D%/check.c \
+	%D%/checking.c \
 	%D%/cmd.c \
 	%D%/cmd.h \
 	%D%/collect.c \
@@ -17,6 +18,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/decide.c \
 	%D%/devices.c \
 	%D%/devices.h \
+	%D%/diagnosis.c \
+	%D%/diagnosis.h \
 	%D%/edit.c \
 	%D%/entries.c \
 	%D%/environment.c \
@@ -31,10 +34,19 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/follow.c \
 	%D%/fork.c \
 	%D%/front.c \
+	%D%/files.c \
+	%D%/gather.c \
+	%D%/gather.h \
+	%D%/gatheropen.c \
+	%D%/gatherrank.c \
 	%D%/gc.c \
 	%D%/gc.h \
+	%D%/gpucopy.c \
+	%D%/gpus.c \
 	%D%/header.c \
 	%D%/header.h \
+	%D%/health.c \
+	%D%/health.h \
 	%D%/horovod.c \
 	%D%/hosts.c \
 	%D%/hparams.c \
@@ -63,6 +75,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/pattern.h \
 	%D%/peer.c \
 	%D%/peer.h \
+	%D%/peers.c \
 	%D%/place.c \
 	%D%/points.c \
 	%D%/policy.c \
@@ -101,15 +114,19 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/strings.c \
 	%D%/sweep.c \
 	%D%/sweep.h \
+	%D%/system.c \
 	%D%/trainer.c \
 	%D%/trainer.h \
 	%D%/values.c \
 	%D%/verdict.c \
 	%D%/verdict.h \
+	%D%/versions.c \
 	%D%/view.c \
 	%D%/wait.c \
 	%D%/warm.c \
 	%D%/when.c \
+	%D%/whoiswhere.c \
+	%D%/wire.c \
 	%D%/wishes.c \
 	%D%/worker.c \
 	%D%/worker.h
@@ -117,7 +134,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la \
 	runtime/librankenv.la \
-	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -lm
+	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -ldl -lm
 
 bin_PROGRAMS += %D%/dl
 %C%_dl_SOURCES = %D%/main.c

@@ -2,6 +2,8 @@
 /* Put what came of an attempt, and keep what is made of the results. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "launcher/gc.h"
 #include "launcher/results.h"
@@ -9,6 +11,9 @@
 
 /* results.h5 is written anew after so many results, and while they are few. */
 enum { RESULTS_EVERY = 256 };
+
+/* Excluded at once, for one trial; more of them the next check finds. */
+enum { NODES_MAX = 16 };
 
 static struct event
 report_event (const struct worker *w, long trial, struct report *r)
@@ -64,14 +69,52 @@ why_exclude (const struct worker *w, long trial, const struct report *r)
                : NULL;
 }
 
+/* Add an event for each node that the attempt's check found bad. */
+static size_t
+exclude_nodes (const struct worker *w, struct event *events, char *nodes)
+{
+    char *save = NULL;
+    size_t n = 0;
+
+    for (char *name = strtok_r (nodes, "\n", &save); name && n < NODES_MAX;
+         name = strtok_r (NULL, "\n", &save)) {
+        const struct host *h = sweep_host (w->sweep, name);
+        if (!h || !h->why)
+            events[n++] = (struct event){ .op = EVENT_EXCLUDE,
+                                          .by = w->slot,
+                                          .host = name,
+                                          .why = "it failed its check" };
+    }
+    return n;
+}
+
+static char *
+bad_nodes (const struct worker *w, long trial, const struct report *r)
+{
+    char dir[PATH_MAX];
+
+    if (r->outcome != OUTCOME_FAILED
+        || snprintf (dir,
+                     sizeof (dir),
+                     "%s/trials/%04ld/a.%ld",
+                     w->sweep->dir,
+                     trial,
+                     sweep_trial (w->sweep, trial)->over + 1)
+               >= (int)sizeof (dir))
+        return NULL;
+    return verdict_bad_nodes (dir);
+}
+
 static int put_end (struct worker *w,
                     long trial,
                     struct report *r,
                     struct slurmdl_error *err)
 {
-    struct event events[3] = { report_event (w, trial, r) };
+    struct event events[3 + NODES_MAX] = { report_event (w, trial, r) };
     const char *why = why_exclude (w, trial, r);
+    char *nodes = bad_nodes (w, trial, r);
     size_t n = 1;
+    int rv;
 
     if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r))
         events[n++] =
@@ -80,7 +123,11 @@ static int put_end (struct worker *w,
         events[n++] = (struct event){
             .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why
         };
-    return worker_put (w, events, n, err);
+    if (nodes)
+        n += exclude_nodes (w, events + n, nodes);
+    rv = worker_put (w, events, n, err);
+    free (nodes);
+    return rv;
 }
 
 /* The file is a copy: that it cannot be written is no reason to stop. */

@@ -74,6 +74,8 @@ static void add_resources (struct command *c, const struct experiment *e)
         command_add (c, "--time", e->time);
     if (e->framework)
         command_add (c, "--dl", e->framework);
+    if (e->check)
+        command_add (c, "--dl-check", e->check);
     for (char **a = e->sbatch_args; a && *a; a++)
         command_add (c, *a, NULL);
 }

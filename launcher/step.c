@@ -68,6 +68,8 @@ size_t step_command (const struct experiment *e, char ***words)
         /* all of the environment is the default */
         option (e->framework ? "--dl" : "--export",
                 e->framework ? e->framework : "ALL"),
+        option (e->check ? "--dl-check" : "--export",
+                e->check ? e->check : "ALL"),
         self (),
         strdup ("rank"),
         strdup ("--"),

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "launcher/cmd.h"
+#include "launcher/gather.h"
 #include "launcher/logpolicy.h"
+#include "launcher/put.h"
 #include "launcher/reserve.h"
 #include "launcher/trainer.h"
 
@@ -20,6 +24,7 @@ enum { SHELL = 128 };
 const struct end_row end_table[] = {
     { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the trainer asks for another try" },
     { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the trainer says that another try makes no sense" },
+    { EXIT_BAD_NODE,      RETRY_FREE,    "this machine failed its check", true },
     { 126,                RETRY_COUNTED, "the command cannot be run" },
     { 127,                RETRY_COUNTED, "there is no such command" },
     { SHELL + SIGUSR1,    RETRY_FREE,    "the trainer asks for another try" },
@@ -84,6 +89,7 @@ static void look_up (int status, struct verdict *v)
         return;
     v->free = row->retry == RETRY_FREE;
     v->last = row->retry == RETRY_NEVER;
+    v->exclude |= row->exclude;
     snprintf (v->why + n, sizeof (v->why) - n, ": %s", row->why);
 }
 
@@ -121,6 +127,43 @@ static void ask_log (const struct attempt *a, struct verdict *v)
     free (found);
 }
 
+/* ---- what a check before the start says ---- */
+
+enum { NODES_MAX = 1 << 16 };
+
+char *verdict_bad_nodes (const char *dir)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, GATHER_NOTES)
+            >= (int)sizeof (path)
+        || access (path, F_OK) < 0)
+        return NULL;
+    return put_read (path, NODES_MAX, NULL, NULL);
+}
+
+/* Its step may have ended in any way: ranks on good nodes were ended by those
+ * on bad ones.  Which nodes those are is known better than by a status.
+ */
+static bool failed_its_check (const struct attempt *a, struct verdict *v)
+{
+    char *nodes = verdict_bad_nodes (a->dir);
+
+    if (!nodes)
+        return false;
+    for (char *c = nodes; *c; c++)
+        if (*c == '\n')
+            *c = c[1] ? ',' : '\0';
+    v->free = true;
+    snprintf (v->why,
+              sizeof (v->why),
+              "not started: its check found bad: %.200s",
+              nodes);
+    policy_text (v->why);
+    free (nodes);
+    return true;
+}
+
 void verdict_of (const struct attempt *a,
                  int status,
                  bool oom,
@@ -132,6 +175,8 @@ void verdict_of (const struct attempt *a,
         snprintf (v->why, sizeof (v->why), "%s", strerror (v->error));
         return;
     }
+    if (failed_its_check (a, v))
+        return;
     if (oom && shell_status (status) == SHELL + SIGKILL)
         snprintf (
             v->why, sizeof (v->why), "out of memory (killed by the kernel)");

@@ -25,6 +25,11 @@ void verdict_of (const struct attempt *a,
                  bool oom,
                  struct verdict *v);
 
+/* The nodes, a name a line, that a check before the trainer's start
+ * (--dl-check) has found bad; the caller frees it.  NULL: none.
+ */
+char *verdict_bad_nodes (const char *dir);
+
 /* ---- the table of ends ---- */
 
 enum retry {
@@ -38,6 +43,7 @@ struct end_row {
     int status;
     enum retry retry;
     const char *why;
+    bool exclude; /* the machine */
 };
 extern const struct end_row end_table[]; /* ended by the status -1 */
 

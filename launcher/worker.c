@@ -17,6 +17,7 @@
 #include "launcher/peer.h"
 #include "launcher/reserve.h"
 #include "runtime/error.h"
+#include "runtime/layout.h"
 
 static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
 
@@ -74,11 +75,22 @@ const char *worker_nonce (const struct worker *w)
     return peer_self (w->peer)->nonce;
 }
 
-bool worker_is_excluded (const struct worker *w)
+static int look_up_node (void *sweep, const char *name)
 {
-    const struct host *h = sweep_host (w->sweep, w->host);
+    const struct host *h = sweep_host (sweep, name);
 
     return h && h->why;
+}
+
+/* A trial of several nodes has all those of the allocation. */
+bool worker_is_excluded (const struct worker *w)
+{
+    const char *nodes =
+        w->sweep->exp->nodes > 1 ? getenv ("SLURM_JOB_NODELIST") : NULL;
+
+    return look_up_node (w->sweep, w->host)
+           || (nodes && w->sweep->nhosts > 0
+               && layout_each_host (nodes, look_up_node, w->sweep) > 0);
 }
 
 static bool may_go_on (const struct worker *w)

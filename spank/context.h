@@ -27,7 +27,14 @@ struct option_row {
 };
 extern const struct option_row option_rows[];
 
-enum { OPTION_FRAMEWORK, OPTION_ROLES, OPTION_BIND, OPTION_NCCL, OPTIONS };
+enum {
+    OPTION_FRAMEWORK,
+    OPTION_ROLES,
+    OPTION_BIND,
+    OPTION_NCCL,
+    OPTION_CHECK,
+    OPTIONS
+};
 
 struct context {
     char value[OPTIONS][VALUE_MAX + 1]; /* "": not given */
@@ -67,5 +74,18 @@ void nccl_task (spank_t sp);
  * on a node, where this runs as root.
  */
 int nccl_check (const char *value, char *why, size_t size);
+
+/* The gathering of a step's ranks (gather.c): what --dl-check decides, and the
+ * table of who is where.  'level' is a word of check_words, or "".
+ *
+ * In srun: start the collector that the ranks will find.
+ */
+extern const char *const check_words[];
+void gather_start (spank_t sp, const char *level, bool table);
+
+/* In a task: take part, and wait for the verdict.  Ends the task if that says
+ * so.
+ */
+void gather_task (spank_t sp, const char *level, bool table);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/wait.h>
@@ -49,19 +50,24 @@ static void plain_signals (void)
 }
 
 /* Between fork and exec, in a process that may have had threads. */
+static void run (char **argv, char **env)
+{
+    plain_signals ();
+    execve (option_command (), argv, env);
+    _exit (NOT_RUN);
+}
+
 static void become (char **argv, char **env, unsigned seconds)
 {
     int null = open ("/dev/null", O_RDONLY);
 
-    plain_signals ();
     if (null >= 0)
         dup2 (null, 0);
     if (null > 2)
         close (null);
     dup2 (2, 1);
     alarm (seconds);
-    execve (option_command (), argv, env);
-    _exit (NOT_RUN);
+    run (argv, env);
 }
 
 static int prepare (spank_t sp, const char *const *args, char **argv)
@@ -115,4 +121,66 @@ int helper_detach (spank_t sp, const char *const *args)
         _exit (pid < 0 ? NOT_RUN : 0);
     }
     return end_of (pid) == 0 ? 0 : -1;
+}
+
+/* Its first line, or what comes of it until the time is over. */
+static int read_line (int fd, unsigned seconds, char *line, size_t size)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    size_t n = 0;
+    ssize_t got;
+
+    while (n + 1 < size && poll (&p, 1, (int)seconds * 1000) == 1
+           && (got = read (fd, line + n, 1)) == 1 && line[n] != '\n')
+        n++;
+    line[n] = '\0';
+    if (n > 0)
+        return 0;
+    errno = ETIMEDOUT;
+    return -1;
+}
+
+static int detach_with (char **argv, char **env, int in, int out)
+{
+    pid_t pid = fork ();
+
+    if (pid == 0) {
+        setsid ();
+        if ((pid = fork ()) == 0) {
+            dup2 (in, 0);
+            dup2 (out, 1);
+            run (argv, env);
+        }
+        _exit (pid < 0 ? NOT_RUN : 0);
+    }
+    return pid > 0 && end_of (pid) == 0 ? 0 : -1;
+}
+
+/* The end of 'life' that is written to stays open here, and nowhere else. */
+int helper_ask (spank_t sp,
+                const char *const *args,
+                unsigned seconds,
+                char *line,
+                size_t size)
+{
+    char *argv[ARGS + 1];
+    int life[2] = { -1, -1 };
+    int answer[2] = { -1, -1 };
+    int rv = -1;
+
+    if (prepare (sp, args, argv) < 0 || pipe2 (life, O_CLOEXEC) < 0
+        || pipe2 (answer, O_CLOEXEC) < 0)
+        goto out;
+    if (detach_with (argv, environment (sp), life[0], answer[1]) < 0)
+        goto out;
+    close (answer[1]);
+    answer[1] = -1;
+    rv = read_line (answer[0], seconds, line, size);
+out:
+    close (life[0]);
+    close (answer[0]);
+    close (answer[1]);
+    if (rv < 0)
+        close (life[1]);
+    return rv;
 }

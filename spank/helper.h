@@ -3,6 +3,8 @@
 #ifndef SPANK_HELPER_H
 #define SPANK_HELPER_H
 
+#include <stddef.h>
+
 #include <slurm/spank.h>
 
 /* The command is the one that was installed with the plugin, or that of the
@@ -24,5 +26,15 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
  * itself when the step's tasks have: not every site's Slurm kills it.
  */
 int helper_detach (spank_t sp, const char *const *args);
+
+/* Start one that lives as long as this process, and is nobody's child: its
+ * standard input ends when this process does.  Takes the first line that it
+ * prints, for which it has 'seconds'.  Returns 0, or -1 with errno.
+ */
+int helper_ask (spank_t sp,
+                const char *const *args,
+                unsigned seconds,
+                char *line,
+                size_t size);
 
 #endif

@@ -43,6 +43,13 @@ const struct option_row option_rows[] = {
         NULL,
         nccl_check,
     },
+    [OPTION_CHECK] = {
+        "dl-check",
+        "LEVEL",
+        "[dl] check nodes and GPUs before the program starts: quick, full, off",
+        check_words,
+        .bare = "quick",
+    },
 };
 
 #define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"

@@ -47,5 +47,18 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
         bind_task (sp);
     if (*option_value (OPTION_NCCL))
         nccl_task (sp);
+    gather_task (sp, option_value (OPTION_CHECK), false);
     return 0; /* a job is never failed for its environment */
+}
+
+/* In srun, as the user: the last hook whose environment all components of a
+ * heterogeneous job get.
+ */
+int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
+{
+    (void)ac;
+    (void)av;
+    if (spank_context () == S_CTX_LOCAL)
+        gather_start (sp, option_value (OPTION_CHECK), false);
+    return 0;
 }

@@ -60,6 +60,8 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
         *va_arg (ap, unsigned *) = step;
     else if (item == S_JOB_ID)
         *va_arg (ap, unsigned *) = 1234;
+    else if (item == S_JOB_UID)
+        *va_arg (ap, uid_t *) = getuid ();
     else if (item == S_JOB_ENV)
         *va_arg (ap, char ***) = environ;
     else

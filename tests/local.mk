@@ -206,6 +206,24 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_verdict_t_LDADD = $(launcher_ldadd)
 endif
 
+# the check before the start, over libraries that stand in for a driver's
+check_LTLIBRARIES += %D%/fakenvml.la %D%/fakenvmlless.la %D%/fakecuda.la
+%C%_fakenvml_la_SOURCES = %D%/fakenvml.c
+%C%_fakenvml_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+%C%_fakenvmlless_la_SOURCES = %D%/fakenvml.c
+%C%_fakenvmlless_la_CPPFLAGS = $(AM_CPPFLAGS) -DLESS
+%C%_fakenvmlless_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+%C%_fakecuda_la_SOURCES = %D%/fakecuda.c
+%C%_fakecuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+dist_check_SCRIPTS += %D%/check.t
+if HAVE_CMOCKA
+check_PROGRAMS += %D%/diagnosis.t
+TESTS += %D%/diagnosis.t
+%C%_diagnosis_t_SOURCES = %D%/diagnosis.c
+%C%_diagnosis_t_CFLAGS = $(launcher_cflags)
+%C%_diagnosis_t_LDADD = $(launcher_ldadd)
+endif
+
 # faults/: the bench that kills, freezes and refuses; its files say how to run it for long
 check_LTLIBRARIES += %D%/faults/shim.la
 %C%_faults_shim_la_SOURCES = %D%/faults/shim.c

@@ -201,6 +201,30 @@ long=$(head -c 100000 /dev/zero | tr '\0' 'n')
 fake SLURM_STEP_NODELIST="$long" SLURM_STEP_TASKS_PER_NODE="$long" SLURM_GTIDS="$long" "$stub" "$PLUGIN" 0 dl=torch >/dev/null
 is $? 0 "oversized variables"
 
+# ---- --dl-check: what becomes of a task
+printf '#!/bin/sh\necho "called $*"\nexit $FAKE_STATUS\n' >"$work/dl"
+chmod +x "$work/dl"
+for s in 75 79; do
+    out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=full -- "dl=$work/dl" 2>&1)
+    is $? $s "--dl-check: a task ends with dl's status $s"
+    like "$out" '^called check-rank full plain$' "that was asked for a full check"
+done
+out=$(fake FAKE_STATUS=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
+like "$out" '^unset DL_GATHER$' "a task that goes on does not have the token"
+like "$out" '^status 0$' "and goes on"
+for s in 1 127 139; do
+    out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
+    like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is told"
+    like "$out" '^status 0$' "and the task goes on"
+done
+out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
+like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
+is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 dl-check=off -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "--dl-check=off starts nothing"
+is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does a task without it"
+for c in 0xfffffffb 0xfffffffc 0xfffffffa; do
+    is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" $c dl-check=quick -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does step $c"
+done
+
 # ---- every option is in the manual, and the other way round
 options=$("$stub" "$PLUGIN" local | sed -n 's/^option \(--[a-z-]*\).*/\1/p' | sort)
 documented=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*\)=.*/\1/p' "$srcdir/doc/dl-spank.8" | sed 's/\\//g' | sort -u)

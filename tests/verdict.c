@@ -41,6 +41,7 @@ static const struct {
     { EXIT (1),   true,  false, false, "exit status 1" },
     { EXIT (75),  false, true,  false, "exit status 75: the trainer asks for another try" },
     { EXIT (78),  false, false, true,  "exit status 78: the trainer says that another try makes no sense" },
+    { EXIT (79),  false, true,  false, "exit status 79: this machine failed its check" },
     { EXIT (126), false, false, false, "exit status 126: the command cannot be run" },
     { EXIT (127), false, false, false, "exit status 127: there is no such command" },
     { EXIT (138), false, true,  false, "exit status 138 (User defined signal 1): the trainer asks for another try" },
@@ -81,8 +82,26 @@ static void table_of_ends (void **state)
         assert_string_equal (v.why, ends[i].why);
         assert_int_equal (v.free, ends[i].free);
         assert_int_equal (v.last, ends[i].last);
-        assert_false (v.exclude);
+        assert_int_equal (v.exclude, ends[i].status == EXIT (79));
         assert_int_equal (v.error, 0);
+    }
+}
+
+static void put (const char *name, const char *text, size_t n);
+
+/* Whatever the step ended with, those that its check named are to blame. */
+static void bad_nodes (void **state)
+{
+    static const int statuses[] = { EXIT (79), EXIT (75), EXIT (143), SIGKILL };
+    struct verdict v;
+
+    (void)state;
+    put ("bad-nodes", "n2\nn7\n", 6);
+    for (size_t i = 0; i < COUNT (statuses); i++) {
+        judge (NULL, 0, statuses[i], false, &v);
+        assert_string_equal (v.why, "not started: its check found bad: n2,n7");
+        assert_true (v.free);
+        assert_false (v.exclude || v.last);
     }
 }
 
@@ -437,11 +456,11 @@ static void lost_workers (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (table_of_ends),       cmocka_unit_test (manual_has_it),
-        IN_FOLDER (lines_of_logs),       IN_FOLDER (several_policies),
-        IN_FOLDER (long_lines),          IN_FOLDER (long_logs),
-        cmocka_unit_test (bad_patterns), IN_FOLDER (recorded_trees),
-        IN_FOLDER (lost_workers),
+        IN_FOLDER (table_of_ends),    cmocka_unit_test (manual_has_it),
+        IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_logs),
+        IN_FOLDER (several_policies), IN_FOLDER (long_lines),
+        IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
+        IN_FOLDER (recorded_trees),   IN_FOLDER (lost_workers),
     };
     return cmocka_run_group_tests_name ("verdict", tests, NULL, NULL);
 }

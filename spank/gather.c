@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --dl-check: a collector beside srun, and the part of each task. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <slurm/spank.h>
+
+#include "spank/context.h"
+#include "spank/helper.h"
+#include "spank/variable.h"
+
+const char *const check_words[] = { "quick", "full", "off", NULL };
+
+/* The same numbers as launcher/gather.h: what dl ends with when the program is
+ * not to start, and how long it may take.
+ */
+enum { TRY_AGAIN = 75, THIS_NODE = 79, QUICK = 20, FULL = 125, START = 5 };
+
+static const char variable[] = "DL_GATHER";
+
+static bool is_wanted (const char *level, bool table)
+{
+    return table || (*level && strcmp (level, "off"));
+}
+
+static const char *level_word (const char *level)
+{
+    return *level && strcmp (level, "off") ? level : "none";
+}
+
+static void start (spank_t sp, const char *level, bool table)
+{
+    const char *args[] = {
+        "gather", level_word (level), table ? "table" : "plain", NULL
+    };
+    char line[128];
+
+    unsetenv (variable);
+    if (helper_ask (sp, args, START, line, sizeof (line)) == 0)
+        setenv (variable, line, 1);
+    else
+        slurm_error ("dl: --dl-check: each node is checked alone: cannot run "
+                     "%s: %s",
+                     option_command (),
+                     strerror (errno));
+}
+
+/* srun calls this for each component of a heterogeneous job. */
+void gather_start (spank_t sp, const char *level, bool table)
+{
+    static pid_t done;
+
+    if (is_wanted (level, table) && done != getpid ())
+        start (sp, level, table);
+    done = getpid ();
+}
+
+void gather_task (spank_t sp, const char *level, bool table)
+{
+    const char *args[] = {
+        "check-rank", level_word (level), table ? "table" : "plain", NULL
+    };
+    unsigned seconds = strcmp (level, "full") ? QUICK : FULL;
+    int status;
+
+    if (!is_wanted (level, table))
+        return;
+    status = helper_wait (sp, args, seconds);
+    if (status == TRY_AGAIN || status == THIS_NODE)
+        _exit (status);
+    if (status != 0 && variable_number (sp, "SLURM_LOCALID") <= 0)
+        slurm_error ("dl: --dl-check: this node is not checked: %s: %s",
+                     option_command (),
+                     status < 0 ? strerror (errno) : "it did not end well");
+    spank_unsetenv (sp, variable);
+}
