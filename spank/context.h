@@ -12,7 +12,7 @@
 /* A value comes from the user, byte for byte, into a process of root's: it is
  * one of a list of words, and short.
  */
-enum { VALUE_MAX = 64, PATH_LENGTH = 256 };
+enum { VALUE_MAX = 64, LIST_MAX = 255, PATH_LENGTH = 256, WHY_SIZE = 320 };
 
 /* One option; the only list of them (dl-spank(8) is compared with it). */
 struct option_row {
@@ -36,19 +36,44 @@ enum {
     OPTIONS
 };
 
-struct context {
-    char value[OPTIONS][VALUE_MAX + 1]; /* "": not given */
-    char nccl_dir[PATH_LENGTH];         /* of site profiles */
-    char command[PATH_LENGTH];          /* dl */
+/* What the site decides (policy.c). */
+struct policy {
+    char options[LIST_MAX + 1];            /* "": all of them */
+    char fallback[OPTIONS][VALUE_MAX + 1]; /* of jobs that give none */
+    char allow[OPTIONS][LIST_MAX + 1];     /* "": all values */
+    char deny[OPTIONS][LIST_MAX + 1];
+    long min[OPTIONS], max[OPTIONS]; /* 0: none */
+    char nccl_dir[PATH_LENGTH];      /* of site profiles */
+    char command[PATH_LENGTH];       /* dl */
 };
 
-/* Register the options of all rows (options.c). */
+struct context {
+    char value[OPTIONS][VALUE_MAX + 1]; /* "": not given */
+    struct policy policy;
+};
+
+/* Register the options of all rows that the site has (options.c). */
 int options_register (spank_t sp);
 
-/* Take "default=torch", "nccl=auto", "nccl_dir=DIR" and "dl=PATH" from
- * plugstack.conf.
+/* Read the site's policy, and begin with its defaults. */
+void options_begin (int ac, char **av);
+
+/* -1 and why if the option does not take this value at any site. */
+int option_check (int row, const char *value, char *why, size_t size);
+
+/* Say one line, whatever bytes of the user's are in it. */
+void complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
+
+/* Read the arguments in plugstack.conf.  A wrong one is told, unless on a
+ * node, and ignored.
  */
-void options_defaults (int ac, char **av);
+void policy_read (struct policy *p, int ac, char **av);
+
+bool policy_has (const struct policy *p, int row);
+
+/* -1 and why if this site does not take a value that the option has. */
+int policy_check (
+    const struct policy *p, int row, const char *value, char *why, size_t size);
 
 const char *option_value (int row);
 

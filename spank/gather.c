@@ -17,7 +17,7 @@ const char *const check_words[] = { "quick", "full", "off", NULL };
 /* The same numbers as launcher/gather.h: what dl ends with when the program is
  * not to start, and how long it may take.
  */
-enum { TRY_AGAIN = 75, THIS_NODE = 79, QUICK = 20, FULL = 125, START = 5 };
+enum { END_AGAIN = 75, END_NODE = 79, QUICK = 20, FULL = 125, START = 5 };
 
 static const char variable[] = "DL_GATHER";
 
@@ -69,7 +69,7 @@ void gather_task (spank_t sp, const char *level, bool table)
     if (!is_wanted (level, table))
         return;
     status = helper_wait (sp, args, seconds);
-    if (status == TRY_AGAIN || status == THIS_NODE)
+    if (status == END_AGAIN || status == END_NODE)
         _exit (status);
     if (status != 0 && variable_number (sp, "SLURM_LOCALID") <= 0)
         slurm_error ("dl: --dl-check: this node is not checked: %s: %s",

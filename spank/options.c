@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options that the plugin adds to srun, sbatch and salloc. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/rankenv.h"
@@ -52,9 +55,6 @@ const struct option_row option_rows[] = {
     },
 };
 
-#define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"
-#define DEFAULT_COMMAND  BINDIR "/dl"
-
 static struct context context;
 
 const char *option_value (int row)
@@ -64,12 +64,12 @@ const char *option_value (int row)
 
 const char *option_nccl_dir (void)
 {
-    return context.nccl_dir;
+    return context.policy.nccl_dir;
 }
 
 const char *option_command (void)
 {
-    return context.command;
+    return context.policy.command;
 }
 
 static bool is_word (const char *text, const char *const *words)
@@ -103,32 +103,45 @@ static bool is_absent (const char *value)
     return !value || !*value || !strcmp (value, "(null)");
 }
 
-static void refuse (const struct option_row *o, const char *value)
+void complain (const char *fmt, ...)
 {
-    const char *meant = nearest_word (value, o->words);
+    char line[512];
+    va_list ap;
 
-    slurm_error ("dl: --%s=%.64s: no such value%s%s%s",
-                 o->name,
-                 value,
-                 meant ? "; did you mean " : "; see dl-spank(8)",
-                 meant ? meant : "",
-                 meant ? "?" : "");
+    va_start (ap, fmt);
+    vsnprintf (line, sizeof (line), fmt, ap);
+    va_end (ap);
+    for (char *c = line; *c; c++)
+        if (!isascii (*c) || !isprint (*c))
+            *c = '?';
+    slurm_error ("dl: %s", line);
 }
 
-static bool is_taken (const struct option_row *o, const char *value)
+int option_check (int row, const char *value, char *why, size_t size)
 {
-    char why[160];
+    const struct option_row *o = &option_rows[row];
+    const char *meant;
 
-    if (o->words && (o->list ? is_list : is_word) (value, o->words))
-        return true;
-    if (o->words)
-        refuse (o, value);
-    else if (o->check (value, why, sizeof (why)) == 0)
-        return true;
-    else
-        slurm_error (
-            "dl: --%s=%.64s: %s; see dl-spank(8)", o->name, value, why);
-    return false;
+    if (strnlen (value, VALUE_MAX + 1) > VALUE_MAX) {
+        snprintf (why, size, "the value is too long");
+        return -1;
+    }
+    if (!o->words) {
+        if (o->check (value, why, size) == 0)
+            return 0;
+        snprintf (why + strlen (why), size - strlen (why), "; see dl-spank(8)");
+        return -1;
+    }
+    if ((o->list ? is_list : is_word) (value, o->words))
+        return 0;
+    meant = nearest_word (value, o->words);
+    snprintf (why,
+              size,
+              "no such value; %s%s%s",
+              meant ? "did you mean " : "see dl-spank(8)",
+              meant ? meant : "",
+              meant ? "?" : "");
+    return -1;
 }
 
 /* May be called twice with the same value.  An error here refuses the command
@@ -138,15 +151,15 @@ static bool is_taken (const struct option_row *o, const char *value)
 static int set_option (int row, const char *value, int remote)
 {
     const struct option_row *o = &option_rows[row];
+    char why[WHY_SIZE] = "";
 
     if (is_absent (value) && !(value = o->bare))
         return 0;
-    if (strnlen (value, VALUE_MAX + 1) > VALUE_MAX) {
-        slurm_error ("dl: --%s: the value is too long", o->name);
+    if (option_check (row, value, why, sizeof (why)) < 0
+        || policy_check (&context.policy, row, value, why, sizeof (why)) < 0) {
+        complain ("--%s=%.64s: %s", o->name, value, why);
         return remote ? 0 : -1;
     }
-    if (!is_taken (o, value))
-        return remote ? 0 : -1;
     memcpy (context.value[row], value, strlen (value) + 1);
     return 0;
 }
@@ -162,61 +175,16 @@ int options_register (spank_t sp)
             .val = i,
             .cb = set_option,
         };
-        if (spank_option_register (sp, &o) != ESPANK_SUCCESS)
+        if (policy_has (&context.policy, i)
+            && spank_option_register (sp, &o) != ESPANK_SUCCESS)
             return -1;
     }
     return 0;
 }
 
-static void set_path (const char *key, const char *value, char *path)
-{
-    if (*value == '/' && strlen (value) < PATH_LENGTH)
-        memcpy (path, value, strlen (value) + 1);
-    else
-        slurm_error ("dl: plugstack.conf: %s%.64s: not a path from /, or too "
-                     "long",
-                     key,
-                     value);
-}
-
-static const char *after (const char *arg, const char *key)
-{
-    size_t n = strlen (key);
-
-    return strncmp (arg, key, n) ? NULL : arg + n;
-}
-
-static bool is_path (const char *arg)
-{
-    const char *value;
-
-    if ((value = after (arg, "nccl_dir=")))
-        set_path ("nccl_dir=", value, context.nccl_dir);
-    else if ((value = after (arg, "dl=")))
-        set_path ("dl=", value, context.command);
-    return value;
-}
-
-static void set_default (const char *arg)
-{
-    const char *value;
-
-    if ((value = after (arg, "default=")))
-        set_option (OPTION_FRAMEWORK, value, 1);
-    else if ((value = after (arg, "nccl=")))
-        set_option (OPTION_NCCL, value, 1);
-    else
-        slurm_error ("dl: plugstack.conf: unknown argument '%.64s'", arg);
-}
-
-void options_defaults (int ac, char **av)
+void options_begin (int ac, char **av)
 {
     memset (&context, 0, sizeof (context));
-    set_path ("", DEFAULT_NCCL_DIR, context.nccl_dir);
-    set_path ("", DEFAULT_COMMAND, context.command);
-    for (int i = 0; i < ac; i++) /* "nccl=" is looked for in "nccl_dir=" */
-        is_path (av[i]);
-    for (int i = 0; i < ac; i++)
-        if (!is_path (av[i]))
-            set_default (av[i]);
+    policy_read (&context.policy, ac, av);
+    memcpy (context.value, context.policy.fallback, sizeof (context.value));
 }

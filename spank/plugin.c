@@ -26,11 +26,15 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
     case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
     case S_CTX_REMOTE:
-        options_defaults (ac, av);
-        return options_register (sp);
+        options_begin (ac, av);
+        if (options_register (sp) < 0)
+            complain ("another plugin has one of these options; see "
+                      "plugstack.conf");
+        break;
     default:
-        return 0; /* slurmd loads the plugin and has no use for it */
+        break; /* slurmd loads the plugin and has no use for it */
     }
+    return 0; /* an error on a node would drain it */
 }
 
 int slurm_spank_task_init (spank_t sp, int ac, char **av)

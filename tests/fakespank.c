@@ -9,7 +9,9 @@
  * and sets.  FAKE_ROOT is the folder that the plugin finds when it opens "/";
  * FAKE_CPUS the CPUs of a cpuset and FAKE_OWN_CPUS those that Slurm bound the
  * task to, neither of which this machine need have; FAKE_PROBE a command that
- * runs as the task would.
+ * runs as the task would.  FAKE_TIME: the microseconds that loading,
+ * slurm_spank_init with the options, and slurm_spank_task_init took, on
+ * standard error.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,6 +22,7 @@
 #include <string.h>
 
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slurm/spank.h>
@@ -230,8 +233,17 @@ static void set_context (const char *name)
             context = names[i].context;
 }
 
+static double now (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
 int main (int argc, char **argv)
 {
+    double t[4] = { now () };
     void *plugin = argc > 2 ? dlopen (argv[1], RTLD_NOW) : NULL;
     int rv = 0;
     int i;
@@ -240,6 +252,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "fakespank: %s\n", dlerror ());
         return 64;
     }
+    t[1] = now ();
     set_context (argv[2]);
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         ;
@@ -249,8 +262,13 @@ int main (int argc, char **argv)
                 argv + i + (i < argc));
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         rv |= give_option (argv[i]);
+    t[2] = now ();
     if (context == S_CTX_REMOTE)
         rv |= call (plugin, "slurm_spank_task_init", 0, NULL);
+    t[3] = now ();
+    if (getenv ("FAKE_TIME"))
+        fprintf (
+            stderr, "%.1f %.1f %.1f\n", t[1] - t[0], t[2] - t[1], t[3] - t[2]);
     print_cpus ();
     printf ("status %d\n", rv);
     fflush (stdout);

@@ -151,6 +151,14 @@ EXTRA_PROGRAMS += %D%/bench/topology
 %C%_bench_topology_LDADD = runtime/librankenv.la
 CLEANFILES += %D%/bench/topology$(EXEEXT)
 if HAVE_SLURM
+if HAVE_CMOCKA
+check_PROGRAMS += %D%/bounds.t
+TESTS += %D%/bounds.t
+%C%_bounds_t_SOURCES = %D%/bounds.c spank/policy.c
+%C%_bounds_t_CPPFLAGS = $(AM_CPPFLAGS) -DSYSCONFDIR='"$(sysconfdir)"' -DBINDIR='"$(bindir)"'
+%C%_bounds_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_bounds_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+endif
 check_PROGRAMS += %D%/machine
 %C%_machine_SOURCES = %D%/machine.c %D%/machine.h
 check_PROGRAMS += %D%/fakespank
@@ -158,7 +166,11 @@ check_PROGRAMS += %D%/fakespank
 %C%_fakespank_LDFLAGS = -export-dynamic
 %C%_fakespank_LDADD = runtime/librankenv.la -ldl
 endif
-dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/bind.t %D%/spank.t
+dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/spank.t \
+	%D%/boilerplate.t %D%/beside.t %D%/asroot.t %D%/hooks.t %D%/hostile.t
+EXTRA_DIST += %D%/variant.sh %D%/hostile.py %D%/planted.c %D%/forklock.c %D%/touched.py \
+	%D%/hooks/container.c %D%/hooks/curious.c %D%/hooks/failing.c %D%/hooks/helper.c %D%/hooks/poor.h \
+	%D%/bench/launch.py %D%/bench/bind.py
 
 # launcher/
 EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py %D%/horovod.py

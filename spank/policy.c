@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the site decides: the arguments of the plugin's line in plugstack.conf.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/word.h"
+#include "spank/context.h"
+
+#define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"
+#define DEFAULT_COMMAND  BINDIR "/dl"
+
+enum { KEY_SIZE = 64, NUMBER_DIGITS = 9 };
+
+/* ---- values ---- */
+
+/* What an argument sets, and where. */
+struct target {
+    const struct policy *policy;
+    int row; /* of option_rows; -1: none */
+    void *field;
+    size_t size;
+};
+
+typedef int take_f (struct target t, const char *value, char *why, size_t size);
+
+static int
+take_text (struct target t, const char *value, char *why, size_t size)
+{
+    if (strnlen (value, t.size) >= t.size) {
+        snprintf (why, size, "too long");
+        return -1;
+    }
+    memcpy (t.field, value, strlen (value) + 1);
+    return 0;
+}
+
+static int
+take_path (struct target t, const char *value, char *why, size_t size)
+{
+    if (*value != '/') {
+        snprintf (why, size, "not a path from /");
+        return -1;
+    }
+    return take_text (t, value, why, size);
+}
+
+static int
+take_number (struct target t, const char *value, char *why, size_t size)
+{
+    size_t digits = strspn (value, "0123456789");
+
+    if (digits == 0 || value[digits] || digits > NUMBER_DIGITS) {
+        snprintf (why, size, "not a number");
+        return -1;
+    }
+    if (option_rows[t.row].words) {
+        snprintf (why, size, "--%s takes no number", option_rows[t.row].name);
+        return -1;
+    }
+    *(long *)t.field = strtol (value, NULL, 10);
+    return 0;
+}
+
+/* The first part of "A,B" and what follows it, NULL after the last one. */
+static const char *next_part (const char *list, char *part, size_t size)
+{
+    size_t len;
+
+    if (!list)
+        return NULL;
+    len = strcspn (list, ",");
+    snprintf (part, size, "%.*s", (int)len, list);
+    return list + len;
+}
+
+static const char *rest (const char *end)
+{
+    return *end ? end + 1 : NULL;
+}
+
+static int row_of (const char *name)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (!strcmp (option_rows[i].name, name))
+            return i;
+    return -1;
+}
+
+static int
+take_options (struct target t, const char *value, char *why, size_t size)
+{
+    char name[KEY_SIZE];
+
+    for (const char *l = value; (l = next_part (l, name, sizeof (name)));
+         l = rest (l))
+        if (row_of (name) < 0) {
+            snprintf (why, size, "'%s' is no option", name);
+            return -1;
+        }
+    return take_text (t, value, why, size);
+}
+
+static int
+take_list (struct target t, const char *value, char *why, size_t size)
+{
+    char word[VALUE_MAX + 1];
+
+    for (const char *l = value; (l = next_part (l, word, sizeof (word)));
+         l = rest (l))
+        if (option_rows[t.row].words
+            && option_check (t.row, word, why, size) < 0)
+            return -1;
+    return take_text (t, value, why, size);
+}
+
+static int
+take_value (struct target t, const char *value, char *why, size_t size)
+{
+    if (t.row == OPTION_ROLES) {
+        snprintf (why, size, "roles are a job's own");
+        return -1;
+    }
+    if (!policy_has (t.policy, t.row)) {
+        snprintf (
+            why, size, "--%s is not in options=", option_rows[t.row].name);
+        return -1;
+    }
+    if (option_check (t.row, value, why, size) < 0
+        || policy_check (t.policy, t.row, value, why, size) < 0)
+        return -1;
+    return take_text (t, value, why, size);
+}
+
+/* ---- the table ---- */
+
+#define OWN(field)                                                             \
+    offsetof (struct policy, field), sizeof (((struct policy *)NULL)->field)
+#define EACH(field) OWN (field[0])
+
+/* The only list of them (dl-spank(8) is compared with it), in the order in
+ * which they are read: a default is looked up in nccl_dir.
+ */
+static const struct argument {
+    const char *name; /* NULL: not for --dl */
+    const char
+        *prefix; /* of the NAME of --dl-NAME; NULL: not for each option */
+    take_f *take;
+    size_t offset, size;
+} arguments[] = {
+    /* clang-format off */
+    { "dl",       NULL,     take_path,    OWN (command) },
+    { "nccl_dir", NULL,     take_path,    OWN (nccl_dir) },
+    { "options",  NULL,     take_options, OWN (options) },
+    { "allow",    "allow_", take_list,    EACH (allow) },
+    { "deny",     "deny_",  take_list,    EACH (deny) },
+    { NULL,       "min_",   take_number,  EACH (min) },
+    { NULL,       "max_",   take_number,  EACH (max) },
+    { "default",  "",       take_value,   EACH (fallback) },
+    /* clang-format on */
+};
+
+enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
+
+/* ---- reading ---- */
+
+/* The row of option_rows that a key of this row of the table names; 0 for one
+ * that no option has; -1 if the key is another one's.
+ */
+static int match (const struct argument *a, const char *key)
+{
+    size_t n = a->prefix ? strlen (a->prefix) : 0;
+
+    if (a->name && !strcmp (key, a->name))
+        return OPTION_FRAMEWORK;
+    if (!a->prefix || strncmp (key, a->prefix, n))
+        return -1;
+    for (int i = 0; i < OPTIONS; i++)
+        if (!strncmp (option_rows[i].name, "dl-", 3)
+            && !strcmp (option_rows[i].name + 3, key + n))
+            return i;
+    return -1;
+}
+
+/* The row of the table that 'arg' is of, -1 if there is none. */
+static int find (const char *arg, int *row)
+{
+    char key[KEY_SIZE];
+    size_t n = strcspn (arg, "=");
+
+    if (!arg[n] || n >= sizeof (key))
+        return -1;
+    memcpy (key, arg, n);
+    key[n] = '\0';
+    for (int k = 0; k < ARGUMENTS; k++)
+        if ((*row = match (&arguments[k], key)) >= 0)
+            return k;
+    return -1;
+}
+
+static void reject (const char *arg, const char *why)
+{
+    if (spank_context () != S_CTX_REMOTE)
+        complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
+}
+
+static void read_argument (struct policy *p, int k, int row, const char *arg)
+{
+    const struct argument *a = &arguments[k];
+    struct target t = { .policy = p, .row = row, .size = a->size };
+    char why[WHY_SIZE] = "";
+
+    t.field = (char *)p + a->offset + (size_t)row * a->size;
+    if (a->take (t, strchr (arg, '=') + 1, why, sizeof (why)) < 0)
+        reject (arg, why);
+}
+
+void policy_read (struct policy *p, int ac, char **av)
+{
+    int row;
+
+    memset (p, 0, sizeof (*p));
+    memcpy (p->nccl_dir, DEFAULT_NCCL_DIR, sizeof (DEFAULT_NCCL_DIR));
+    memcpy (p->command, DEFAULT_COMMAND, sizeof (DEFAULT_COMMAND));
+    for (int k = 0; k < ARGUMENTS; k++)
+        for (int i = 0; i < ac; i++)
+            if (find (av[i], &row) == k)
+                read_argument (p, k, row, av[i]);
+    for (int i = 0; i < ac; i++)
+        if (find (av[i], &row) < 0)
+            reject (av[i], "no such argument");
+}
+
+/* ---- what it says ---- */
+
+bool policy_has (const struct policy *p, int row)
+{
+    return !*p->options || word_listed (p->options, option_rows[row].name);
+}
+
+static int check_word (
+    const struct policy *p, int row, const char *word, char *why, size_t size)
+{
+    if (!strcmp (word, "off") || !strcmp (word, "none"))
+        return 0;
+    if (word_listed (p->deny[row], word))
+        snprintf (why, size, "this site does not allow %s", p->deny[row]);
+    else if (*p->allow[row] && !word_listed (p->allow[row], word))
+        snprintf (why, size, "this site allows %s", p->allow[row]);
+    else
+        return 0;
+    return -1;
+}
+
+static int check_number (
+    const struct policy *p, int row, const char *word, char *why, size_t size)
+{
+    double x;
+    char *end;
+
+    if (!strchr ("0123456789.", *word))
+        return 0;
+    x = strtod (word, &end);
+    if (end == word)
+        return 0;
+    if (p->min[row] && x < (double)p->min[row])
+        snprintf (why, size, "this site allows %ld or more", p->min[row]);
+    else if (p->max[row] && x > (double)p->max[row])
+        snprintf (why, size, "this site allows %ld or less", p->max[row]);
+    else
+        return 0;
+    return -1;
+}
+
+int policy_check (
+    const struct policy *p, int row, const char *value, char *why, size_t size)
+{
+    char word[VALUE_MAX + 1];
+
+    for (const char *l = value; (l = next_part (l, word, sizeof (word)));
+         l = rest (l))
+        if (check_word (p, row, word, why, size) < 0
+            || check_number (p, row, word, why, size) < 0)
+            return -1;
+    return 0;
+}

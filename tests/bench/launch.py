@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""launch.py PLUGIN [ROUNDS]: what the plugin adds to "srun true", on the private cluster of SLURM_CONF.
+
+    eval "$(contrib/minicluster up --name=launch >&2; contrib/minicluster env launch)"
+    python3 tests/bench/launch.py build/test/spank/.libs/dl.so 500
+    contrib/minicluster down launch
+
+Each round launches one step in each way, in an order of its own, in one allocation; plugstack.conf is replaced in
+between (Slurm reads it at each launch).  "off" is launched twice a round: the second one shows what of a difference is
+noise.  Printed are the medians, and of the paired differences to the first "off" the median and its 95 % interval
+(bootstrap of 10,000 samples).  Then the time inside the calls of the plugin, in the stub tests/fakespank.
+"""
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+ASKED = ["--dl=torch", "--dl-bind=closest", "--dl-nccl=auto"]
+WAYS = [("off", False, []), ("off again", False, []), ("on, not asked for", True, []), ("on, " + " ".join(ASKED), True, ASKED)]
+
+
+def plugstack(path, line):
+    with open(path + ".new", "w") as f:
+        f.write(line)
+    os.rename(path + ".new", path)
+
+
+def launch(argv):
+    start = time.perf_counter()
+    subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=60)
+    return 1000 * (time.perf_counter() - start)
+
+
+def interval(d, r):
+    medians = sorted(statistics.median(r.choices(d, k=len(d))) for _ in range(10000))
+    return medians[250], medians[9749]
+
+
+def step_times(plugin, rounds, r):
+    path = os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), "plugstack.conf")
+    before = open(path).read()
+    job = subprocess.run(["salloc", "--no-shell", "-N1", "-n1"], stderr=subprocess.PIPE, check=True, timeout=60).stderr.decode()
+    job = next(word for word in reversed(job.split()) if word.isdigit())
+    times = {name: [] for name, _, _ in WAYS}
+    try:
+        for _ in range(rounds):
+            for name, on, options in r.sample(WAYS, len(WAYS)):
+                plugstack(path, "optional %s\n" % plugin if on else "")
+                times[name].append(launch(["srun", "--jobid=" + job, "--overlap", "-n1"] + options + ["true"]))
+    finally:
+        plugstack(path, before)
+        subprocess.run(["scancel", job], check=False)
+    return times
+
+
+def inside(plugin, options):
+    """Microseconds in dlopen, init with options, task_init: of each the median, and the tenth that nothing interrupted."""
+    stub = os.path.join(os.path.dirname(plugin), "../../tests/fakespank")
+    env = dict(FAKE_TIME="1", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="8", SLURM_LOCALID="0", SLURM_NODEID="0", SLURM_STEP_NUM_NODES="1",
+               SLURM_STEP_TASKS_PER_NODE="8", SLURM_STEP_NODELIST="n1", SLURMD_NODENAME="n1", SLURM_GTIDS="0,1,2,3,4,5,6,7",
+               SLURM_STEP_RESV_PORTS="41004-41012", SLURM_CPUS_ON_NODE="64")
+    rows = []
+    for _ in range(200):
+        p = subprocess.run([stub, plugin, "0"] + [o[2:] for o in options], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        rows.append([float(x) for x in p.stderr.split()[-3:]])
+    return [x for column in zip(*rows) for x in (statistics.median(column), sorted(column)[len(column) // 10])]
+
+
+def main():
+    plugin, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 500
+    r = random.Random(1)
+    step_times(plugin, 5, r)  # warm
+    times = step_times(plugin, rounds, r)
+    print("%d rounds; milliseconds" % rounds)
+    for name, _, _ in WAYS:
+        d = [b - a for a, b in zip(times["off"], times[name])]
+        if name == "off":
+            print("%-55s median %.2f" % (name, statistics.median(times[name])))
+        else:
+            print("%-55s median %.2f, difference %+.2f (%+.2f to %+.2f)" % ((name, statistics.median(times[name]), statistics.median(d)) + interval(d, r)))
+    for options in [], ASKED:
+        print("inside, %-47s dlopen %.0f (%.0f), init %.0f (%.0f), task_init %.0f (%.0f) microseconds" % ((" ".join(options) or "not asked for",) + tuple(inside(plugin, options))))
+
+
+main()
