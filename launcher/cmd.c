@@ -44,6 +44,8 @@ const struct cmd cmd_table[] = {
     { "check",  "",                     "check this node, or in a step all its nodes and GPUs", CMD_CHECK, 0, 0, cmd_check },
     { "gather", "LEVEL WHAT",           "",                                                  0,          2, 2,  cmd_gather },
     { "check-rank", "LEVEL WHAT",       "",                                                  0,          2, 2,  cmd_check_rank },
+    { "env",    "[FILE]",               "say what the plugin gives each rank of a job, or has given this one", CMD_ENV, 0, 1, cmd_env },
+    { "doctor", "",                     "check this host's Slurm and say what to change",    CMD_DOCTOR, 0, 0,  cmd_doctor },
     { "again",  "DIR STATUS",           "",                                                  CMD_AGAIN,  2, 2,  cmd_again },
     { "rank",   "COMMAND...",           "",                                                  CMD_RANK,   1, -1, cmd_rank },
     { 0 },
@@ -71,13 +73,36 @@ const struct opt opt_table[] = {
     { "timeout", "S",   NULL,     "wait for S seconds at most",                          OPT_REAL,   AT (timeout), CMD_WAIT },
     { "follow",  NULL,  NULL,     "print what comes until the trial has ended (-f)",     OPT_FLAG,   AT (follow),  CMD_LOGS },
     { "lines",   "N",   NULL,     "the last N lines only (-n N)",                        OPT_INT,    AT (lines),   CMD_LOGS },
-    { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW | CMD_PREVIEW },
+    { "json",    NULL,  NULL,     "print JSON",                                          OPT_FLAG,   AT (json),    CMD_LS | CMD_SHOW | CMD_PREVIEW | CMD_ENV | CMD_DOCTOR },
     { "seconds", "S",   NULL,     "one unit of length of one trial takes S seconds",     OPT_REAL,   AT (seconds), CMD_PREVIEW },
     { "full",    NULL,  NULL,     "measure GPUs, memory, disk and network, too",         OPT_FLAG,   AT (full),    CMD_CHECK },
     { "table",   NULL,  NULL,     "print who is where, too",                             OPT_FLAG,   AT (table),   CMD_CHECK },
     { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
     { "step",    "N",   NULL,     "the metrics are those of step N (default: one further)", OPT_INT, AT (step),    CMD_LOG },
     { "searcher", "NAME", NULL,     "search with NAME, whatever the first line says",      OPT_STRING, AT (searcher), CMD_SEARCH },
+    { "nodes", "N", NULL, "the step has N nodes", OPT_WORD, AT (words), CMD_ENV },
+    { "nodelist", "HOSTS", NULL, "and these are their names", OPT_WORD, AT (words), CMD_ENV },
+    { "ntasks", "N", NULL, "and N tasks in all", OPT_WORD, AT (words), CMD_ENV },
+    { "ntasks-per-node", "K", NULL, "K on each node, or as 4(x2),3", OPT_WORD, AT (words), CMD_ENV },
+    { "distribution", "HOW", NULL, "block, cyclic, plane=SIZE or arbitrary", OPT_WORD, AT (words), CMD_ENV },
+    { "cpus-per-task", "N", NULL, "cores of a task", OPT_WORD, AT (words), CMD_ENV },
+    { "gpus-per-node", "N", NULL, "GPUs of a node", OPT_WORD, AT (words), CMD_ENV },
+    { "gpus-per-task", "N", NULL, "GPUs of a task, which sees no others", OPT_WORD, AT (words), CMD_ENV },
+    { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (words), CMD_ENV },
+    { "dl", "FRAMEWORK", NULL, "as the options of srun, dl-spank(8)", OPT_WORD, AT (words), CMD_ENV },
+    { "dl-roles", "ROLES", NULL, "the same", OPT_WORD, AT (words), CMD_ENV },
+    { "dl-bind", "WHERE", NULL, "the same", OPT_WORD, AT (words), CMD_ENV },
+    { "dl-nccl", "PROFILE", NULL, "the same", OPT_WORD, AT (words), CMD_ENV },
+    { "job", "JOB[.STEP]", NULL, "number of the job, for ports", OPT_WORD, AT (words), CMD_ENV },
+    { "resv-ports", "LIST", NULL, "ports that Slurm reserves, as 41004-41006", OPT_WORD, AT (words), CMD_ENV },
+    { "topology", "DIR", NULL, "folder with a copy of a node's sys, proc and dev", OPT_WORD, AT (words), CMD_ENV },
+    { "cpu-list", "LIST", NULL, "CPUs of the step on each node of --topology", OPT_WORD, AT (words), CMD_ENV },
+    { "nccl-dir", "DIR", NULL, "folder of the site's network profiles", OPT_WORD, AT (words), CMD_ENV },
+    { "one-machine", NULL, NULL,  "all nodes are this machine (contrib/minicluster)",    OPT_WORD,   AT (words),   CMD_ENV },
+    { "rank",    "R",   NULL,     "print NAME=VALUE lines of rank R, for env -S and eval", OPT_INT, AT (rank),    CMD_ENV },
+    { "run",     NULL,  NULL,     "start one task, and see what the plugin does",        OPT_FLAG,   AT (run),     CMD_DOCTOR },
+    { "root",    "DIR", NULL,     "look at the copy of a host in DIR",                   OPT_STRING, AT (root),    CMD_DOCTOR },
+    { "config",  "FILE", NULL,    "recorded output of scontrol show config",             OPT_STRING, AT (config),  CMD_DOCTOR },
     { "slot",    "NAME", NULL,    "name of the place that the worker fills",             OPT_STRING, AT (slot),    CMD_WORKER },
     { 0 },
 };
@@ -96,7 +121,7 @@ static const struct letter {
 /* clang-format off */
 const struct exit_row exit_table[] = {
     { EXIT_OK,         "success; of those that follow an experiment: it completed" },
-    { EXIT_FAILED,     "the experiment failed: no trial gave a result" },
+    { EXIT_FAILED,     "the experiment failed: no trial gave a result; of dl env: a contradiction; of dl doctor: something must be changed" },
     { EXIT_USAGE,      "bad option, argument or experiment file, or not in this state; nothing was done" },
     { EXIT_NOT_FOUND,  "no such experiment, trial or file" },
     { EXIT_STOPPED,    "the experiment was paused (dl resume goes on), stopped or killed (dl continue)" },
@@ -244,6 +269,7 @@ static int set_number (const struct opt *o, const char *arg, void *at)
 static int set_opt (const struct opt *o, const char *arg, struct settings *st)
 {
     void *at = (char *)st + o->offset;
+    char word[4096];
 
     switch (o->type) {
     case OPT_FLAG:
@@ -255,6 +281,14 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
         return 0;
     case OPT_LIST:
         return strings_add (at, arg, strlen (arg));
+    case OPT_WORD:
+        snprintf (word,
+                  sizeof (word),
+                  "--%s%s%s",
+                  o->name,
+                  arg ? "=" : "",
+                  arg ? arg : "");
+        return strings_add (at, word, strlen (word));
     case OPT_INT:
     case OPT_REAL:
         return set_number (o, arg, at);
@@ -335,7 +369,8 @@ static void bad_option (const struct cmd *cmd, char **argv)
 
 static void defaults (const struct cmd *cmd, struct settings *st)
 {
-    *st = (struct settings){ .step = -1, .lines = -1, .timeout = -1 };
+    *st =
+        (struct settings){ .step = -1, .lines = -1, .timeout = -1, .rank = -1 };
     for (const struct opt *o = opt_table; o->name; o++) {
         const char *value = o->env ? getenv (o->env) : NULL;
         if (value && *value && (o->cmds & cmd->bit))
@@ -398,7 +433,8 @@ void settings_free (struct settings *st)
     free (st->output);
     free (st->file);
     free (st->label);
-    for (char **s = st->sets; s && *s; s++)
-        free (*s);
-    free (st->sets);
+    free (st->root);
+    free (st->config);
+    strings_free (st->sets);
+    strings_free (st->words);
 }

@@ -12,7 +12,7 @@
 /* Exit statuses; dl(1) lists this table. */
 enum dl_exit {
     EXIT_OK = 0,
-    EXIT_FAILED = 1, /* the experiment failed */
+    EXIT_FAILED = 1, /* the experiment failed; there is something to change */
     EXIT_USAGE = 2,  /* bad option, argument or experiment file */
     EXIT_NOT_FOUND = 3,
     EXIT_STOPPED = 4,
@@ -42,7 +42,10 @@ struct settings {
     char *output;
     char *file;
     char *label;
-    char **sets; /* of --set, NULL-ended, or NULL */
+    char **sets;  /* of --set, NULL-ended, or NULL */
+    char **words; /* options of Slurm's, "--nodes=2", NULL-ended, or NULL */
+    char *root;   /* of a recorded machine */
+    char *config; /* recorded output of scontrol show config */
     bool local;
     bool dry_run;
     bool detach;
@@ -54,6 +57,8 @@ struct settings {
     bool all;
     bool full;
     bool table;
+    bool run;
+    int64_t rank;    /* -1: all */
     int64_t workers; /* 0: as the experiment says */
     int64_t attempt; /* 0: the last */
     int64_t step;    /* -1: not given */
@@ -94,6 +99,8 @@ enum cmd_bit {
     CMD_AGAIN = 1 << 24,
     CMD_RANK = 1 << 25,
     CMD_HOROVOD = 1 << 26,
+    CMD_ENV = 1 << 29,
+    CMD_DOCTOR = 1 << 30,
     CMD_STARTS = CMD_RUN | CMD_RESUME | CMD_CONTINUE | CMD_RETRY | CMD_FORK,
     CMD_SWEEPS = CMD_STARTS | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP
                  | CMD_PAUSE | CMD_KILL | CMD_WAIT | CMD_ARCHIVE | CMD_LABEL
@@ -101,7 +108,8 @@ enum cmd_bit {
                  | CMD_WORKER,
 };
 
-enum opt_type { OPT_STRING, OPT_LIST, OPT_INT, OPT_REAL, OPT_FLAG };
+/* A WORD is kept as it was written, "--nodes=2". */
+enum opt_type { OPT_STRING, OPT_LIST, OPT_WORD, OPT_INT, OPT_REAL, OPT_FLAG };
 
 /* The only list of options: getopt, the environment, --help and completion
  * are made from it, and tests/options.t compares dl(1) with it.
@@ -320,5 +328,7 @@ int cmd_horovod (const struct settings *st);
 int cmd_check (const struct settings *st);
 int cmd_gather (const struct settings *st);
 int cmd_check_rank (const struct settings *st);
+int cmd_env (const struct settings *st);
+int cmd_doctor (const struct settings *st);
 
 #endif

@@ -4,7 +4,6 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/again.c \
 	%D%/budget.c \
 	%D%/check.c \
-	%D%/checking.c \
 	%D%/cmd.c \
 	%D%/cmd.h \
 	%D%/collect.c \
@@ -18,8 +17,6 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/decide.c \
 	%D%/devices.c \
 	%D%/devices.h \
-	%D%/diagnosis.c \
-	%D%/diagnosis.h \
 	%D%/edit.c \
 	%D%/entries.c \
 	%D%/environment.c \
@@ -34,19 +31,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/follow.c \
 	%D%/fork.c \
 	%D%/front.c \
-	%D%/files.c \
-	%D%/gather.c \
-	%D%/gather.h \
-	%D%/gatheropen.c \
-	%D%/gatherrank.c \
 	%D%/gc.c \
 	%D%/gc.h \
-	%D%/gpucopy.c \
-	%D%/gpus.c \
 	%D%/header.c \
 	%D%/header.h \
-	%D%/health.c \
-	%D%/health.h \
 	%D%/horovod.c \
 	%D%/hosts.c \
 	%D%/hparams.c \
@@ -75,7 +63,6 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/pattern.h \
 	%D%/peer.c \
 	%D%/peer.h \
-	%D%/peers.c \
 	%D%/place.c \
 	%D%/points.c \
 	%D%/policy.c \
@@ -86,12 +73,12 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/put.h \
 	%D%/rank.c \
 	%D%/remove.c \
+	%D%/rendezvous.c \
+	%D%/rendezvous.h \
 	%D%/replay.c \
 	%D%/replay.h \
 	%D%/report.c \
 	%D%/reserve.c \
-	%D%/rendezvous.c \
-	%D%/rendezvous.h \
 	%D%/reserve.h \
 	%D%/results.c \
 	%D%/results.h \
@@ -114,24 +101,57 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/strings.c \
 	%D%/sweep.c \
 	%D%/sweep.h \
-	%D%/system.c \
 	%D%/trainer.c \
 	%D%/trainer.h \
 	%D%/values.c \
 	%D%/verdict.c \
 	%D%/verdict.h \
-	%D%/versions.c \
 	%D%/view.c \
 	%D%/wait.c \
 	%D%/warm.c \
 	%D%/when.c \
-	%D%/whoiswhere.c \
-	%D%/wire.c \
 	%D%/wishes.c \
 	%D%/worker.c \
-	%D%/worker.h
+	%D%/worker.h \
+	%D%/check/checking.c \
+	%D%/check/diagnosis.c \
+	%D%/check/diagnosis.h \
+	%D%/check/files.c \
+	%D%/check/gather.c \
+	%D%/check/gather.h \
+	%D%/check/gpucopy.c \
+	%D%/check/gpus.c \
+	%D%/check/health.c \
+	%D%/check/health.h \
+	%D%/check/open.c \
+	%D%/check/peers.c \
+	%D%/check/rank.c \
+	%D%/check/system.c \
+	%D%/check/versions.c \
+	%D%/check/whoiswhere.c \
+	%D%/check/wire.c \
+	%D%/doctor/conf.c \
+	%D%/doctor/doctor.c \
+	%D%/doctor/doctor.h \
+	%D%/doctor/elfnumber.c \
+	%D%/doctor/host.c \
+	%D%/doctor/plugin.c \
+	%D%/doctor/slurm.c \
+	%D%/plan/ask.c \
+	%D%/plan/ask.h \
+	%D%/plan/batch.c \
+	%D%/plan/env.c \
+	%D%/plan/hosts.c \
+	%D%/plan/inside.c \
+	%D%/plan/inside.h \
+	%D%/plan/needs.c \
+	%D%/plan/plan.c \
+	%D%/plan/plan.h \
+	%D%/plan/vars.c \
+	%D%/plan/view.c
 %C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \
-	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API
+	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API \
+	-DSYSCONFDIR='"$(sysconfdir)"' -DBINDIR='"$(bindir)"'
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la \
 	runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -ldl -lm

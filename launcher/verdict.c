@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd.h"
-#include "launcher/gather.h"
+#include "launcher/check/gather.h"
 #include "launcher/logpolicy.h"
 #include "launcher/put.h"
 #include "launcher/reserve.h"

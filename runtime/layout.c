@@ -311,7 +311,7 @@ static int deal_arbitrary (struct rank_layout *l, const struct layout_facts *f)
 {
     uint16_t dealt[2] = { 0, 0 };
 
-    if (l->nodes > 2 || f->ngroups)
+    if (l->nodes > 2 || f->ngroups || is_empty (f->gtids))
         return fail (ENOTSUP);
     for (long r = 0; r < l->ranks; r++) {
         long here = l->nodes == 1 || is_listed (f->gtids, r);
@@ -364,22 +364,26 @@ static int verify (const struct rank_layout *l, const struct layout_facts *f)
     return *p || count != l->tasks[f->node] ? fail (EINVAL) : 0;
 }
 
-int layout_fill (struct rank_layout *l, const struct layout_facts *f)
+int layout_deal (struct rank_layout *l, const struct layout_facts *f)
 {
     l->nodes = l->most = 0;
     l->used = 0;
     l->ranks = f->ranks;
-    if (is_empty (f->hosts) || is_empty (f->tasks) || is_empty (f->gtids)
-        || f->ranks < 1 || f->node < 0)
+    if (is_empty (f->hosts) || is_empty (f->tasks) || f->ranks < 1)
         return fail (EINVAL);
     if (f->ranks > LAYOUT_RANKS)
         return fail (E2BIG);
     if (layout_each_host (f->hosts, add_name, l) != 0
         || read_tasks (l, f->tasks) < 0)
         return -1;
-    if (f->node >= l->nodes)
+    return f->node >= l->nodes ? fail (EINVAL) : deal_all (l, f);
+}
+
+int layout_fill (struct rank_layout *l, const struct layout_facts *f)
+{
+    if (is_empty (f->gtids) || f->node < 0)
         return fail (EINVAL);
-    return deal_all (l, f) < 0 ? -1 : verify (l, f);
+    return layout_deal (l, f) < 0 ? -1 : verify (l, f);
 }
 
 const char *layout_host (const struct rank_layout *l, long rank)

@@ -50,6 +50,11 @@ struct layout_facts {
  */
 int layout_fill (struct rank_layout *l, const struct layout_facts *f);
 
+/* The same before there is a task to compare with: f->gtids is not needed, but
+ * for an arbitrary distribution (ENOTSUP).
+ */
+int layout_deal (struct rank_layout *l, const struct layout_facts *f);
+
 const char *layout_host (const struct rank_layout *l, long rank);
 
 /* Nodes with a task of that local rank, and how many of them are before 'node':

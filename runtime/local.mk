@@ -35,10 +35,11 @@ noinst_LTLIBRARIES += %D%/libruntime.la
 
 # without dependencies: the plugin links it too
 noinst_LTLIBRARIES += %D%/librankenv.la
-%C%_librankenv_la_SOURCES = %D%/clusters.c %D%/cpus.c %D%/fabric.c %D%/fabric.h %D%/layout.c %D%/layout.h \
-	%D%/nccl.c %D%/nccl.h %D%/nccllint.c %D%/ncclnames.c %D%/place.c %D%/place.h \
+%C%_librankenv_la_SOURCES = %D%/binding.c %D%/binding.h %D%/clusters.c %D%/cpus.c %D%/fabric.c %D%/fabric.h %D%/layout.c %D%/layout.h \
+	%D%/nccl.c %D%/nccl.h %D%/nccllint.c %D%/ncclnames.c %D%/ncclsite.c %D%/place.c %D%/place.h \
 	%D%/ports.c %D%/rankenv.c %D%/rankenv.h %D%/roles.c %D%/roles.h %D%/sysfs.c %D%/sysfs.h \
-	%D%/topology.c %D%/topology.h %D%/values.c %D%/values.h %D%/visible.c %D%/word.c %D%/word.h
+	%D%/task.c %D%/task.h %D%/topology.c %D%/topology.h %D%/values.c %D%/values.h \
+	%D%/variables.c %D%/variables.h %D%/visible.c %D%/word.c %D%/word.h
 
 lib_LTLIBRARIES += %D%/libslurmdl.la
 %C%_libslurmdl_la_SOURCES =

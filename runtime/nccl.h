@@ -81,6 +81,26 @@ int nccl_read (const char *path,
                nccl_say_f *say,
                void *arg);
 
+/* What a node with the fabric f gets for --dl-nccl=NAME.  "auto": the profile
+ * in the folder 'dir' that has the fabric's name, else nccl_defaults() without
+ * what the file 'conf' (/etc/nccl.conf) gives NCCL itself.  'say' may be NULL.
+ */
+void nccl_choose (const char *dir,
+                  const char *conf,
+                  const char *name,
+                  const struct fabric *f,
+                  struct nccl_profile *p,
+                  nccl_say_f *say,
+                  void *arg);
+
+/* DIR/NAME.conf */
+enum { NCCL_PATH = 320 };
+void nccl_path (char path[static NCCL_PATH], const char *dir, const char *name);
+
+/* Set its variables, and say which in DL_NCCL_SET. */
+struct variables;
+void nccl_set (const struct variables *v, const struct nccl_profile *p);
+
 /* What is set where the site has configured nothing: dl-spank(8) says why. */
 void nccl_defaults (const struct fabric *f, struct nccl_profile *p);
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "spank/bind.h"
-#include "spank/variable.h"
 
 static int parts (const char *list)
 {
@@ -24,15 +23,15 @@ static long gpus_asked (const struct binding *b)
                                            "SLURM_NTASKS_PER_GPU",
                                            "SLURM_GPU_BIND",
                                            "SLURM_TRES_BIND" };
-    char text[TEXT];
+    char text[BINDING_TEXT];
     long asked;
-    long on_node = variable_number (b->sp, "SLURM_GPUS_ON_NODE");
+    long on_node = variables_number (&b->vars, "SLURM_GPUS_ON_NODE");
 
-    variable_text (b->sp, "SLURM_STEP_GPUS", text, TEXT);
+    variables_text (&b->vars, "SLURM_STEP_GPUS", text, BINDING_TEXT);
     asked = parts (text);
     for (size_t i = 0; i < sizeof (by_task) / sizeof (*by_task); i++)
         if (on_node > asked
-            && variable_text (b->sp, by_task[i], text, TEXT) == 0)
+            && variables_text (&b->vars, by_task[i], text, BINDING_TEXT) == 0)
             return on_node;
     return asked;
 }
@@ -48,7 +47,7 @@ static void tell_hidden_gpus (const struct binding *b)
     if (!b->view || b->local_size < 2 || b->r.devices >= b->local_size
         || b->r.devices >= asked)
         return;
-    open = bind_gpus (b->t, b->view->vendor, true);
+    open = binding_gpus (b->t, b->view->vendor, true);
     if (open < asked)
         slurm_error (
             "dl: this task may open %d of the %ld GPUs that the job has on "
@@ -73,7 +72,7 @@ static void tell_hidden_gpus (const struct binding *b)
 
 static void tell_lost_cpus (const struct binding *b)
 {
-    long asked = variable_number (b->sp, "SLURM_CPUS_PER_TASK");
+    long asked = variables_number (&b->vars, "SLURM_CPUS_PER_TASK");
     int have = cpus_count (&b->own);
 
     if (asked > have)
@@ -119,7 +118,7 @@ static void tell_place (const struct binding *b)
     struct cpu_set now;
     int used = 0;
 
-    variable_text (b->sp, "SLURMD_NODENAME", node, sizeof (node));
+    variables_text (&b->vars, "SLURMD_NODENAME", node, sizeof (node));
     bind_cpus (&now);
     for (int i = 0; i < b->p.count && used < (int)sizeof (gpus); i++)
         used += snprintf (gpus + used,

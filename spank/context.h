@@ -87,7 +87,6 @@ const char *option_command (void);
 void task_environment (spank_t sp, const char *framework, const char *roles);
 
 /* Bind one task to GPUs, cores and memory (bind.c). */
-extern const char *const bind_words[];
 void bind_task (spank_t sp);
 
 /* Set the network variables of one task and say what is wrong with those that

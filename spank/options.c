@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/binding.h"
 #include "runtime/rankenv.h"
 #include "runtime/roles.h"
 #include "runtime/word.h"

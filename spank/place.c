@@ -4,7 +4,6 @@
 #include "spank/place.h"
 #include "spank/variable.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -16,149 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EPHEMERAL = 32768, NAME = 64 };
-
-static const char self[] = "127.0.0.1";
-
-/* ---- what Slurm says ---- */
-
-/* Of a heterogeneous job: all components have the number of the first one. */
-static uint32_t job_of (spank_t sp)
-{
-    long job = variable_number (sp, "SLURM_JOB_ID");
-    uint32_t id = 0;
-
-    if (job <= 0)
-        spank_get_item (sp, S_JOB_ID, &id);
-    return job > 0 ? (uint32_t)job : id;
-}
-
-static int read_place (struct task *t)
-{
-    struct rank_facts *f = &t->facts;
-
-    f->rank = variable_number (t->sp, "SLURM_PROCID");
-    f->size = variable_number (t->sp, "SLURM_STEP_NUM_TASKS");
-    f->local_rank = variable_number (t->sp, "SLURM_LOCALID");
-    f->node = variable_number (t->sp, "SLURM_NODEID");
-    f->nodes = variable_number (t->sp, "SLURM_STEP_NUM_NODES");
-    variable_text (t->sp, "SLURM_STEP_NODELIST", t->hosts, sizeof (t->hosts));
-    variable_text (
-        t->sp, "SLURM_STEP_TASKS_PER_NODE", t->tasks, sizeof (t->tasks));
-    variable_text (t->sp, "SLURM_GTIDS", t->gtids, sizeof (t->gtids));
-    variable_text (t->sp, "SLURMD_NODENAME", f->own, sizeof (f->own));
-    variable_text (
-        t->sp, "SLURM_DISTRIBUTION", t->distribution, sizeof (t->distribution));
-    f->local_size = layout_count (t->gtids);
-    if (f->local_size < 1)
-        f->local_size = layout_tasks_of_node (t->tasks, f->node);
-    t->job = job_of (t->sp);
-    if (spank_get_item (t->sp, S_JOB_STEPID, &t->step) != ESPANK_SUCCESS
-        || f->rank < 0 || f->size <= f->rank || f->local_rank < 0 || f->node < 0
-        || f->nodes < 1 || f->local_size < 1)
-        return -1;
-    return 0;
-}
-
-/* ---- GPUs and PMI ---- */
-
-static long count_items (const char *list)
-{
-    long n = *list != '\0';
-
-    for (; *list; list++)
-        n += *list == ',';
-    return n;
-}
-
-static void read_gpus (struct task *t)
-{
-    static const char *const names[] = { "CUDA_VISIBLE_DEVICES",
-                                         "ROCR_VISIBLE_DEVICES",
-                                         "HIP_VISIBLE_DEVICES",
-                                         "ZE_AFFINITY_MASK" };
-    struct rank_facts *f = &t->facts;
-    char list[1024];
-    long n;
-
-    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        if (variable_text (t->sp, names[i], list, sizeof (list)) == 0 && *list
-            && strcmp (list, "NoDevFiles") && strcmp (list, "-1")) {
-            f->visible_gpus = count_items (list);
-            break;
-        }
-    n = variable_number (t->sp, "SLURM_GPUS_ON_NODE");
-    f->gpus = f->visible_gpus ? f->visible_gpus : n > 0 ? n : 0;
-}
-
-static void read_pmi (struct task *t)
-{
-    if (variable_number (t->sp, "PMIX_RANK") >= 0)
-        t->facts.pmi = RANK_PMI_X;
-    else if (variable_number (t->sp, "PMI_FD") >= 0)
-        t->facts.pmi = RANK_PMI_2;
-}
-
-/* ---- which rank is where ---- */
-
-static void read_group (struct task *t, int i)
-{
-    char name[NAME];
-
-    snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_HET_GROUP_%d", i);
-    if (variable_text (t->sp, name, t->groups[i], sizeof (t->groups[i])) == 0)
-        return;
-    snprintf (name, sizeof (name), "SLURM_JOB_NODELIST_PACK_GROUP_%d", i);
-    variable_text (t->sp, name, t->groups[i], sizeof (t->groups[i]));
-}
-
-/* SLURM_HET_SIZE is also there in a step of one component, and in a job that
- * was submitted from a heterogeneous one.
- */
-static void find_layout (struct task *t)
-{
-    struct rank_facts *f = &t->facts;
-    long het = variable_number (t->sp, "SLURM_HET_SIZE");
-    struct layout_facts l = { .hosts = t->hosts,
-                              .tasks = t->tasks,
-                              .distribution = t->distribution,
-                              .ranks = f->size,
-                              .node = f->node,
-                              .gtids = t->gtids };
-
-    l.plane = variable_number (t->sp, "SLURM_DIST_PLANESIZE");
-    for (int i = 0; i < het && het <= LAYOUT_GROUPS; i++) {
-        read_group (t, i);
-        l.groups[l.ngroups++] = t->groups[i];
-    }
-    t->is_het = l.ngroups > 1;
-    if (layout_fill (&t->layout, &l) == 0) {
-        f->layout = &t->layout;
-        return;
-    }
-    t->contradicted = errno == EINVAL;
-    l.ngroups = 0;
-    if (t->is_het && layout_fill (&t->layout, &l) == 0) {
-        t->is_het = t->contradicted = false;
-        f->layout = &t->layout;
-    }
-}
-
-/* Without a layout it is only known that an ordinary step begins on its first
- * host.
- */
-static int host_of_master (struct task *t, char *buf, size_t size)
-{
-    if (t->facts.layout) {
-        snprintf (
-            buf, size, "%s", layout_host (t->facts.layout, t->master_rank));
-        return 0;
-    }
-    if (t->is_het || t->master_rank
-        || !strncmp (t->distribution, "arbitrary", 9))
-        return -1;
-    return layout_first_host (t->hosts, buf, size);
-}
+enum { EPHEMERAL = 32768 };
 
 /* ---- the host of rank 0 ---- */
 
@@ -176,13 +33,13 @@ static int resolve (struct task *t, const char *host)
 }
 
 /* Several slurmd on one machine: the names of their nodes are no hosts. */
-static int nodes_are_no_hosts (spank_t sp)
+static int nodes_are_no_hosts (const struct variables *v)
 {
     char node[256];
     char host[256] = "";
 
     gethostname (host, sizeof (host) - 1);
-    variable_text (sp, "SLURMD_NODENAME", node, sizeof (node));
+    variables_text (v, "SLURMD_NODENAME", node, sizeof (node));
     host[strcspn (host, ".")] = '\0';
     node[strcspn (node, ".")] = '\0';
     return *node && strcmp (node, host);
@@ -193,16 +50,15 @@ static void find_master (struct task *t)
     struct rank_facts *f = &t->facts;
 
     if (f->nodes > 1) {
-        if (host_of_master (t, f->master, sizeof (f->master)) < 0) {
+        if (task_master_host (t, f->master, sizeof (f->master)) < 0) {
             f->master[0] = '\0';
             return;
         }
-        if (resolve (t, f->master) == 0 || !nodes_are_no_hosts (t->sp))
+        if (resolve (t, f->master) == 0 || !nodes_are_no_hosts (&t->vars))
             return;
-        f->one_machine = true;
     }
-    memcpy (f->master, self, sizeof (self));
-    resolve (t, self);
+    task_master_here (t);
+    resolve (t, f->master);
 }
 
 /* ---- the interface that reaches it ---- */
@@ -305,47 +161,21 @@ static int first_ephemeral (void)
     return n > 0 && atoi (text) > 0 ? atoi (text) : EPHEMERAL;
 }
 
-/* Components of a heterogeneous job have reserved ports of their own, in one
- * list: only the first ones are known to be those of rank 0's node.
- */
-static void find_ports (struct task *t, bool task_ports)
-{
-    struct rank_facts *f = &t->facts;
-    long tasks = f->one_machine ? f->size : f->layout ? f->layout->most : 1;
-    struct rank_ports p;
-    char reserved[256];
-
-    variable_text (t->sp, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
-    if (task_ports && t->is_het)
-        *reserved = '\0';
-    p = rankenv_ports (reserved, t->job, t->step, first_ephemeral (), tasks);
-    f->port = p.master;
-    f->port2 = p.second;
-    f->task_port = p.tasks;
-}
-
 /* ---- */
 
-int task_place (struct task *t, const char *roles, bool task_ports)
+int task_place (spank_t sp, struct task *t, const char *roles, bool of_tasks)
 {
-    if (read_place (t) < 0) {
+    t->vars = variables_of (sp);
+    if (spank_get_item (sp, S_JOB_STEPID, &t->step) != ESPANK_SUCCESS) {
         snprintf (
             t->why, sizeof (t->why), "Slurm does not say where this task is");
         return -1;
     }
-    if (roles && *roles) {
-        if (roles_parse (roles, &t->roles, t->why, sizeof (t->why)) < 0
-            || roles_resolve (&t->roles, t->facts.size, t->why, sizeof (t->why))
-                   < 0)
-            return -1;
-        t->facts.roles = &t->roles;
-    }
-    t->master_rank = rankenv_master_rank (t->facts.roles);
-    find_layout (t);
+    spank_get_item (sp, S_JOB_ID, &t->job);
+    if (task_read (t, roles) < 0)
+        return -1;
     find_master (t);
     find_interface (t);
-    find_ports (t, task_ports);
-    read_gpus (t);
-    read_pmi (t);
+    task_ports (t, of_tasks, first_ephemeral ());
     return 0;
 }

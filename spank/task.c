@@ -8,11 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/word.h"
 #include "spank/context.h"
 #include "spank/place.h"
-
-enum { TEXT = 4096 };
 
 /* ---- the port ---- */
 
@@ -51,42 +48,6 @@ static void test_ports (const struct task *t, const char *framework)
 
 /* ---- setting ---- */
 
-/* However long its value is. */
-static bool is_set (spank_t sp, const char *name)
-{
-    char text[8];
-
-    return spank_getenv (sp, name, text, sizeof (text)) != ESPANK_ENV_NOEXIST;
-}
-
-/* What the user exported stays; what this plugin set in an outer step (a job
- * that was submitted from a step inherits it) does not.
- */
-static void set_variables (struct task *t, const struct rank_variable *v, int n)
-{
-    char stale[TEXT] = "";
-    char ours[TEXT] = "";
-    char step[32];
-    size_t used = 0;
-
-    if (spank_getenv (t->sp, "DL_ENV_SET", stale, sizeof (stale))
-        != ESPANK_SUCCESS)
-        *stale = '\0';
-    for (int i = 0; i < n; i++) {
-        if (is_set (t->sp, v[i].name) && !word_listed (stale, v[i].name))
-            continue;
-        spank_setenv (t->sp, v[i].name, v[i].value, 1);
-        used += (size_t)snprintf (ours + used,
-                                  sizeof (ours) - used,
-                                  "%s%s",
-                                  used ? "," : "",
-                                  v[i].name);
-    }
-    snprintf (step, sizeof (step), "%u.%u", t->job, t->step);
-    spank_setenv (t->sp, "DL_ENV_STEP", step, 1);
-    spank_setenv (t->sp, "DL_ENV_SET", ours, 1);
-}
-
 /* One line for the step, not one for each rank; what only this node sees is
  * told by its first task.
  */
@@ -97,13 +58,14 @@ static void tell (const struct task *t, const char *framework, const char *why)
         slurm_error ("dl: --dl=%s: %s", framework, why);
 }
 
-static void set_all (struct task *t, const char *framework, const char *roles)
+static void
+set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
 {
     int n;
 
     if (!*roles)
         roles = rankenv_roles (framework);
-    if (task_place (t, roles, rankenv_needs_task_ports (framework)) < 0) {
+    if (task_place (sp, t, roles, rankenv_needs_task_ports (framework)) < 0) {
         char why[sizeof (t->why) + 32];
         snprintf (why, sizeof (why), "nothing is set: %s", t->why);
         tell (t, framework, why);
@@ -113,7 +75,7 @@ static void set_all (struct task *t, const char *framework, const char *roles)
     n = rankenv_fill (framework, &t->facts, &t->environment);
     tell (t, framework, t->environment.why);
     if (n > 0)
-        set_variables (t, t->environment.vars, n);
+        task_set (t, n);
 }
 
 void task_environment (spank_t sp, const char *framework, const char *roles)
@@ -124,7 +86,6 @@ void task_environment (spank_t sp, const char *framework, const char *roles)
         slurm_error ("dl: --dl=%s: nothing is set: out of memory", framework);
         return;
     }
-    t->sp = sp;
-    set_all (t, framework, roles);
+    set_all (sp, t, framework, roles);
     free (t);
 }

@@ -2,25 +2,38 @@
 /* Read the variables of a task. */
 #include "spank/variable.h"
 
-#include <stdlib.h>
+static int get (void *arg, const char *name, char *buf, int size)
+{
+    spank_err_t rv = spank_getenv (arg, name, buf, size);
+
+    return rv == ESPANK_SUCCESS ? 0 : rv == ESPANK_ENV_NOEXIST ? -1 : 1;
+}
+
+static void set (void *arg, const char *name, const char *value)
+{
+    spank_setenv (arg, name, value, 1);
+}
+
+static void unset (void *arg, const char *name)
+{
+    spank_unsetenv (arg, name);
+}
+
+struct variables variables_of (spank_t sp)
+{
+    return (struct variables){ get, set, unset, sp };
+}
 
 int variable_text (spank_t sp, const char *name, char *buf, int size)
 {
-    *buf = '\0';
-    if (spank_getenv (sp, name, buf, size) == ESPANK_SUCCESS)
-        return 0;
-    *buf = '\0';
-    return -1;
+    const struct variables v = variables_of (sp);
+
+    return variables_text (&v, name, buf, size);
 }
 
 long variable_number (spank_t sp, const char *name)
 {
-    char text[32];
-    char *end;
-    long n;
+    const struct variables v = variables_of (sp);
 
-    if (variable_text (sp, name, text, sizeof (text)) < 0 || !*text)
-        return -1;
-    n = strtol (text, &end, 10);
-    return *end ? -1 : n;
+    return variables_number (&v, name);
 }

@@ -5,6 +5,11 @@
 
 #include <slurm/spank.h>
 
+#include "runtime/variables.h"
+
+/* Those of the task that is in its task_init. */
+struct variables variables_of (spank_t sp);
+
 /* Copy its value; "" and -1 if it is not set, or does not fit. */
 int variable_text (spank_t sp, const char *name, char *buf, int size);
 

@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/diagnosis.h"
-#include "launcher/gather.h"
-#include "launcher/health.h"
+#include "launcher/check/diagnosis.h"
+#include "launcher/check/gather.h"
+#include "launcher/check/health.h"
 #include "launcher/peer.h"
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))

@@ -171,6 +171,8 @@ dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/spa
 EXTRA_DIST += %D%/variant.sh %D%/hostile.py %D%/planted.c %D%/forklock.c %D%/touched.py \
 	%D%/hooks/container.c %D%/hooks/curious.c %D%/hooks/failing.c %D%/hooks/helper.c %D%/hooks/poor.h \
 	%D%/bench/launch.py %D%/bench/bind.py
+dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/bind.t %D%/spank.t %D%/env.t %D%/doctor.t
+EXTRA_DIST += %D%/env.py %D%/doctor/config %D%/doctor/etc
 
 # launcher/
 EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py %D%/horovod.py

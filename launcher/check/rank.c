@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/check/health.h"
 #include "launcher/cmd.h"
-#include "launcher/health.h"
 #include "launcher/peer.h"
 #include "runtime/fabric.h"
 #include "runtime/layout.h"

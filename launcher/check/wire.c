@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/gather.h"
+#include "launcher/check/gather.h"
 #include "launcher/peer.h"
 
 void gather_line_free (struct gather_line *line)

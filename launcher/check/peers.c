@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 #include "launcher/peer.h"
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };

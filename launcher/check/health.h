@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/diagnosis.h"
-#include "launcher/gather.h"
+#include "launcher/check/diagnosis.h"
+#include "launcher/check/gather.h"
 
 /* Where the checks run. */
 struct check_place {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 #include "launcher/peer.h"
 
 /* The driver's interface, which has kept these names since CUDA 3.2. */

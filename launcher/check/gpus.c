@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 
 /* The library is part of the driver and its header is not: these are the
  * prototypes that it has had since CUDA 11.

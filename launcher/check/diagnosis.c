@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what the ranks of a step told to a verdict. */
-#include "launcher/diagnosis.h"
+#include "launcher/check/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/gather.h"
+#include "launcher/check/gather.h"
 #include "launcher/replay.h"
 
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };

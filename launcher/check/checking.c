@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/check/diagnosis.h"
+#include "launcher/check/gather.h"
 #include "launcher/cmd.h"
-#include "launcher/diagnosis.h"
-#include "launcher/gather.h"
 #include "runtime/layout.h"
 #include "runtime/rankenv.h"
 

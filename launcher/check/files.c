@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 #include "launcher/peer.h"
 
 enum { SMALL = 4096, BLOCK = 1 << 20, BLOCKS = 256, FEW_MIB = 100 };

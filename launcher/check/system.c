@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 #include "launcher/peer.h"
 #include "runtime/fabric.h"
 

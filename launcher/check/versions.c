@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 
 static void
 version (const struct check_place *p, const char *name, const char *value)

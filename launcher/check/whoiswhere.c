@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/diagnosis.h"
-#include "launcher/gather.h"
+#include "launcher/check/diagnosis.h"
+#include "launcher/check/gather.h"
 
 enum { NODES_SHOWN = 64, NAMED = 8, CELL = 256 };
 

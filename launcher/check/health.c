@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run the checks of a node, each in a process that may hang. */
-#include "launcher/health.h"
+#include "launcher/check/health.h"
 
 #include <errno.h>
 #include <fcntl.h>

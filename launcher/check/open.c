@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/gather.h"
+#include "launcher/check/gather.h"
 #include "runtime/error.h"
 
 enum { BACKLOG = 4096 };

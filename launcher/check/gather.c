@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collector: one loop over the connections of all ranks. */
-#include "launcher/gather.h"
+#include "launcher/check/gather.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/diagnosis.h"
+#include "launcher/check/diagnosis.h"
 #include "launcher/peer.h"
 #include "launcher/put.h"
 

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl doctor: plugstack.conf, dl.so and what belongs to it. */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/doctor/doctor.h"
+#include "runtime/nccl.h"
+#include "runtime/rankenv.h"
+#include "runtime/roles.h"
+#include "runtime/word.h"
+
+enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX };
+
+static const char *full (const struct site *s, const char *path, char buf[FULL])
+{
+    snprintf (buf, FULL, "%s%s", s->root, path);
+    return buf;
+}
+
+static const char *line_of (const struct conf_line *l, char buf[WHERE])
+{
+    snprintf (buf, WHERE, "%s:%d", l->file, l->line);
+    return buf;
+}
+
+/* ---- plugstack.conf; spank(8) ---- */
+
+void check_plugstack (struct site *s)
+{
+    char path[FULL];
+
+    if (strstr (s->conf_path, "/conf-cache/")
+        || !strncmp (s->conf_path, "/run/slurm/conf/", 16))
+        found (s,
+               HINT,
+               s->conf_path,
+               "this host is configless: see that plugstack.conf, and the "
+               "files that it includes, are here too");
+    if (access (full (s, s->stack_path, path), F_OK) < 0)
+        found (s,
+               BROKEN,
+               s->stack_path,
+               "%s: make it, with the line \"optional dl.so\"",
+               strerror (errno));
+    else if (access (path, R_OK) < 0)
+        found (s,
+               BROKEN,
+               s->stack_path,
+               "%s: users' srun and sbatch read it too: chmod 644",
+               strerror (errno));
+    else
+        found (s, FINE, s->stack_path, "it can be read");
+}
+
+void check_plugin_line (struct site *s)
+{
+    char where[WHERE];
+
+    if (!s->plugin.at) {
+        found (s,
+               BROKEN,
+               s->stack_path,
+               "no line loads dl.so: add \"optional dl.so\", on login and "
+               "compute nodes");
+        return;
+    }
+    line_of (s->plugin.at, where);
+    if (s->plugins > 1)
+        found (s,
+               CHANGE,
+               where,
+               "dl.so is there in %d lines: keep one",
+               s->plugins);
+    if (!strcmp (s->plugin.word, "required"))
+        found (s,
+               CHANGE,
+               where,
+               "\"required\": a node on which dl.so cannot be loaded fails "
+               "all its jobs: say \"optional\"");
+    else if (strcmp (s->plugin.word, "optional"))
+        found (s,
+               BROKEN,
+               where,
+               "'%s' is no word of plugstack.conf: say \"optional\"",
+               s->plugin.word);
+    else
+        found (s, FINE, where, "optional");
+}
+
+/* ---- the file ---- */
+
+/* Who owns the files of a host: of a copy, who owns the copy. */
+static uid_t owner (const struct site *s)
+{
+    struct stat st;
+
+    return *s->root && stat (s->root, &st) == 0 ? st.st_uid : 0;
+}
+
+static bool is_open (const struct site *s, const struct stat *st)
+{
+    bool sticky = S_ISDIR (st->st_mode) && st->st_mode & S_ISVTX;
+
+    return (st->st_uid != owner (s) && st->st_uid != 0)
+           || (st->st_mode & (S_IWGRP | S_IWOTH) && !sticky);
+}
+
+/* slurmstepd runs what is in there as root: the file and each folder above. */
+static bool is_safe (struct site *s, const char *path)
+{
+    char part[PATH_MAX];
+    char name[FULL];
+    struct stat st;
+    char *slash;
+
+    snprintf (part, sizeof (part), "%s", path);
+    do {
+        const char *at = *part ? part : "/";
+        if (stat (full (s, at, name), &st) == 0 && is_open (s, &st)) {
+            found (s,
+                   CHANGE,
+                   at,
+                   "owner %ld, mode %o: who may write there becomes root on "
+                   "each node: chown root, chmod go-w",
+                   (long)st.st_uid,
+                   st.st_mode & 07777);
+            return false;
+        }
+        if ((slash = strrchr (part, '/')))
+            *slash = '\0';
+    } while (slash);
+    return true;
+}
+
+void check_plugin_file (struct site *s)
+{
+    char name[FULL];
+    char where[WHERE];
+
+    if (!s->plugin.at)
+        return;
+    if (access (full (s, s->plugin.plugin, name), R_OK) < 0) {
+        found (s,
+               BROKEN,
+               line_of (s->plugin.at, where),
+               "%s: %s: install it, or give the full path",
+               s->plugin.plugin,
+               strerror (errno));
+        return;
+    }
+    if (is_safe (s, s->plugin.plugin))
+        found (s, FINE, s->plugin.plugin, "only root may write there");
+}
+
+/* Slurm compares major and minor number, and refuses another one's plugin. */
+void check_plugin_release (struct site *s)
+{
+    char name[FULL];
+    char text[64];
+    unsigned major = 0;
+    unsigned minor = 0;
+    uint32_t n;
+
+    if (!s->plugin.at || access (full (s, s->plugin.plugin, name), R_OK) < 0)
+        return;
+    site_value (s, "SLURM_VERSION", text, sizeof (text), "");
+    if (elf_number (name, "plugin_version", &n) < 0)
+        found (s,
+               BROKEN,
+               s->plugin.plugin,
+               "%s: build and install it anew",
+               errno == ENOENT ? "no plugin of Slurm's" : "no shared library");
+    else if (sscanf (text, "%u.%u", &major, &minor) != 2
+             || (n >> 16 == major && (n >> 8 & 0xff) == minor))
+        found (s,
+               FINE,
+               s->plugin.plugin,
+               "built for Slurm %u.%02u",
+               n >> 16,
+               n >> 8 & 0xff);
+    else
+        found (s,
+               BROKEN,
+               s->plugin.plugin,
+               "it was built for Slurm %u.%02u, and here is %s, which does "
+               "not load it: build it anew",
+               n >> 16,
+               n >> 8 & 0xff,
+               text);
+}
+
+/* ---- its arguments; dl-spank(8) ---- */
+
+static int is_framework (const char *value)
+{
+    for (const char *const *w = rankenv_frameworks; *w; w++)
+        if (!strcmp (*w, value))
+            return 0;
+    return -1;
+}
+
+static int is_path (const char *value)
+{
+    return *value == '/' ? 0 : -1;
+}
+
+static int is_any (const char *value)
+{
+    return *value ? 0 : -1;
+}
+
+static int is_roles (const char *value)
+{
+    struct rank_roles roles;
+
+    return roles_parse (value, &roles, NULL, 0);
+}
+
+/* clang-format off */
+static const struct {
+    const char *key;
+    bool prefix; /* more of the name may follow */
+    int (*check) (const char *value);
+    const char *what;
+} arguments[] = {
+    { "default",  false, is_framework,    "a framework" },
+    { "nccl",     false, nccl_check_name, "a profile" },
+    { "nccl_dir", false, is_path,         "a path from /" },
+    { "dl",       false, is_path,         "a path from /" },
+    { "roles",    false, is_roles,        "roles" },
+    { "bind",     false, is_any,          "words of --dl-bind" },
+    { "check",    false, is_any,          "words of --dl-check" },
+    { "monitor",  false, is_any,          "words of --dl-monitor" },
+    { "debug",    false, is_any,          "words of --dl-debug" },
+    { "options",  false, is_any,          "names of options" },
+    { "allow",    true,  is_any,          "words" },
+    { "deny",     true,  is_any,          "words" },
+    { "min_",     true,  is_any,          "a number" },
+    { "max_",     true,  is_any,          "a number" },
+};
+/* clang-format on */
+enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
+
+static bool is_key (int row, const char *key)
+{
+    const char *name = arguments[row].key;
+
+    return arguments[row].prefix ? !strncmp (key, name, strlen (name))
+                                 : !strcmp (key, name);
+}
+
+static void check_argument (struct site *s, const char *arg)
+{
+    const char *keys[ARGUMENTS + 1] = { 0 };
+    const char *value = arg + strcspn (arg, "=");
+    const char *meant;
+    char where[WHERE];
+    char key[64];
+
+    line_of (s->plugin.at, where);
+    snprintf (key, sizeof (key), "%.*s", (int)(value - arg), arg);
+    for (int i = 0; i < ARGUMENTS; i++) {
+        keys[i] = arguments[i].key;
+        if (!*value || !is_key (i, key))
+            continue;
+        if (arguments[i].check (value + 1) < 0)
+            found (s,
+                   CHANGE,
+                   where,
+                   "%s: not %s; the plugin ignores it",
+                   arg,
+                   arguments[i].what);
+        return;
+    }
+    meant = nearest_word (key, keys);
+    found (s,
+           CHANGE,
+           where,
+           "%s: no argument of dl.so%s%s%s",
+           arg,
+           meant ? "; did you mean " : "; see dl-spank(8)",
+           meant ? meant : "",
+           meant ? "=?" : "");
+}
+
+void check_plugin_arguments (struct site *s)
+{
+    char text[4096];
+    char where[WHERE];
+    char *rest = NULL;
+    size_t before = s->n;
+
+    if (!s->plugin.at)
+        return;
+    snprintf (text, sizeof (text), "%s", s->plugin.arguments);
+    for (char *a = strtok_r (text, " \t", &rest); a;
+         a = strtok_r (NULL, " \t", &rest))
+        check_argument (s, a);
+    if (s->n == before)
+        found (s, FINE, line_of (s->plugin.at, where), "known, and valid");
+}
+
+static const char *
+argument (const struct site *s, const char *key, char *buf, size_t size)
+{
+    size_t n = strlen (key);
+
+    for (const char *at = s->plugin.at ? s->plugin.arguments : ""; *at;) {
+        size_t len = strcspn (at, " \t");
+        if (!strncmp (at, key, n) && at[n] == '=') {
+            snprintf (buf, size, "%.*s", (int)(len - n - 1), at + n + 1);
+            return buf;
+        }
+        at += len;
+        at += strspn (at, " \t");
+    }
+    return NULL;
+}
+
+/* Only looked at, never run: here it might be root that asks. */
+void check_command (struct site *s)
+{
+    char buf[PATH_MAX];
+    char name[FULL];
+    const char *path = argument (s, "dl", buf, sizeof (buf));
+
+    if (!s->plugin.at)
+        return;
+    if (!path)
+        path = BINDIR "/dl";
+    if (access (full (s, path, name), X_OK) < 0)
+        found (s,
+               CHANGE,
+               path,
+               "%s: options that need more than libc do nothing: install "
+               "slurm-dl there, or give dl.so the argument dl=PATH",
+               strerror (errno));
+    else
+        found (s, FINE, path, "it is there");
+}
+
+/* ---- profiles ---- */
+
+static void say (void *arg, const char *line)
+{
+    struct site *s = arg;
+
+    found (s, CHANGE, "", "%s", line + strlen (s->root));
+}
+
+static void read_profile (struct site *s, const char *path)
+{
+    struct nccl_profile p = { .n = 0 };
+
+    if (nccl_read (path, &p, say, s) < 0)
+        found (s,
+               CHANGE,
+               path + strlen (s->root),
+               "%s: every user must be able to read it",
+               strerror (errno));
+}
+
+void check_profiles (struct site *s)
+{
+    char buf[PATH_MAX];
+    char pattern[FULL + 16];
+    const char *dir = argument (s, "nccl_dir", buf, sizeof (buf));
+    size_t before = s->n;
+    glob_t g = { .gl_pathc = 0 };
+
+    if (!dir)
+        dir = SYSCONFDIR "/slurm-dl/nccl.d";
+    snprintf (pattern, sizeof (pattern), "%s%s/*.conf", s->root, dir);
+    if (glob (pattern, 0, NULL, &g) != 0) {
+        found (s,
+               HINT,
+               dir,
+               "no profile: --dl-nccl=auto sets as little as possible; "
+               "dl-spank(8) says where examples are");
+        return;
+    }
+    for (size_t i = 0; i < g.gl_pathc; i++)
+        read_profile (s, g.gl_pathv[i]);
+    if (s->n == before)
+        found (s, FINE, dir, "%zu profiles, no line refused", g.gl_pathc);
+    globfree (&g);
+}
+
+/* ---- beside pyxis ---- */
+
+/* pyxis enters the container in task_init: after it dl.so would look for the
+ * site's profiles and its command inside.
+ */
+void check_order (struct site *s)
+{
+    const struct conf_line *pyxis = NULL;
+    char where[WHERE];
+
+    for (size_t i = 0; i < s->stack.n && s->plugin.at; i++) {
+        const struct conf_line *l = &s->stack.list[i];
+        if (strstr (l->text, "spank_pyxis.so") && !pyxis)
+            pyxis = l;
+        if (pyxis && l == s->plugin.at) {
+            found (s,
+                   CHANGE,
+                   line_of (pyxis, where),
+                   "spank_pyxis.so is before dl.so, which would then look for "
+                   "its profiles inside the container: put dl.so first");
+            return;
+        }
+    }
+    if (pyxis && s->plugin.at)
+        found (s, FINE, line_of (pyxis, where), "dl.so is before pyxis");
+}
