@@ -58,6 +58,7 @@ struct settings {
     bool full;
     bool table;
     bool run;
+    bool summary;
     int64_t rank;    /* -1: all */
     int64_t workers; /* 0: as the experiment says */
     int64_t attempt; /* 0: the last */
@@ -101,6 +102,8 @@ enum cmd_bit {
     CMD_HOROVOD = 1 << 26,
     CMD_ENV = 1 << 29,
     CMD_DOCTOR = 1 << 30,
+    CMD_MONITOR = 1 << 27,
+    CMD_SAMPLE = 1 << 28,
     CMD_STARTS = CMD_RUN | CMD_RESUME | CMD_CONTINUE | CMD_RETRY | CMD_FORK,
     CMD_SWEEPS = CMD_STARTS | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP
                  | CMD_PAUSE | CMD_KILL | CMD_WAIT | CMD_ARCHIVE | CMD_LABEL
@@ -330,5 +333,7 @@ int cmd_gather (const struct settings *st);
 int cmd_check_rank (const struct settings *st);
 int cmd_env (const struct settings *st);
 int cmd_doctor (const struct settings *st);
+int cmd_monitor (const struct settings *st);
+int cmd_sample (const struct settings *st);
 
 #endif

@@ -72,6 +72,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/put.c \
 	%D%/put.h \
 	%D%/rank.c \
+	%D%/ranks.c \
+	%D%/ranks.h \
 	%D%/remove.c \
 	%D%/rendezvous.c \
 	%D%/rendezvous.h \
@@ -137,6 +139,25 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/doctor/host.c \
 	%D%/doctor/plugin.c \
 	%D%/doctor/slurm.c \
+	%D%/monitor/advise.c \
+	%D%/monitor/advise.h \
+	%D%/monitor/amd.c \
+	%D%/monitor/gpus.c \
+	%D%/monitor/gpus.h \
+	%D%/monitor/load.c \
+	%D%/monitor/load.h \
+	%D%/monitor/monitor.c \
+	%D%/monitor/monitor.h \
+	%D%/monitor/node.c \
+	%D%/monitor/node.h \
+	%D%/monitor/nvidia.c \
+	%D%/monitor/nvml.c \
+	%D%/monitor/nvml.h \
+	%D%/monitor/sample.c \
+	%D%/monitor/series.c \
+	%D%/monitor/series.h \
+	%D%/monitor/usage.c \
+	%D%/monitor/usage.h \
 	%D%/plan/ask.c \
 	%D%/plan/ask.h \
 	%D%/plan/batch.c \

@@ -278,24 +278,28 @@ static int make_file (const char *path, struct journal *j)
 }
 
 /* Give the file the first name that is free: 0, or -1 */
-static int name_file (struct journal *j, const char *tmp, const char *dir)
+static int name_file (struct journal *j,
+                      const char *tmp,
+                      const char *dir,
+                      const char *stem)
 {
     int rv = 1;
 
     for (int i = 0; rv == 1 && i < FILES_MAX; i++) {
         if (i == 0)
-            snprintf (j->path, sizeof (j->path), "%s/metrics.h5", dir);
+            snprintf (j->path, sizeof (j->path), "%s/%s.h5", dir, stem);
         else
-            snprintf (j->path, sizeof (j->path), "%s/metrics.%d.h5", dir, i);
+            snprintf (j->path, sizeof (j->path), "%s/%s.%d.h5", dir, stem, i);
         rv = link_if_absent (tmp, j->path);
     }
     return rv == 0 ? 0 : -1;
 }
 
-int journal_create (struct journal *j,
-                    const char *dir,
-                    const struct journal_about *about,
-                    struct slurmdl_error *err)
+int journal_create_as (struct journal *j,
+                       const char *dir,
+                       const char *stem,
+                       const struct journal_about *about,
+                       struct slurmdl_error *err)
 {
     char near[PATH_MAX];
     char tmp[PATH_MAX];
@@ -305,14 +309,14 @@ int journal_create (struct journal *j,
                            .about = *about,
                            .names.room = NAMES_FIRST,
                            .rows.room = ROWS_FIRST };
-    if (snprintf (near, sizeof (near), "%s/metrics.h5", dir) > PATH_MAX - 64) {
+    if (snprintf (near, sizeof (near), "%s/%s.h5", dir, stem) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }
     link_tmp_name (tmp, sizeof (tmp), near);
     if (make_file (tmp, j) == 0) {
         bool named = fsync (j->fd) == 0;
-        if (named && name_file (j, tmp, dir) == 0) {
+        if (named && name_file (j, tmp, dir, stem) == 0) {
             j->dirty = false;
             return 0;
         }
@@ -325,6 +329,14 @@ int journal_create (struct journal *j,
     }
     return errorf (
         err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
+}
+
+int journal_create (struct journal *j,
+                    const char *dir,
+                    const struct journal_about *about,
+                    struct slurmdl_error *err)
+{
+    return journal_create_as (j, dir, "metrics", about, err);
 }
 
 /* ---- a larger, or an exact, file in the place of this one ---- */
@@ -360,20 +372,36 @@ static int copy_column (const struct journal *old,
     return set_length (j, to, from->n);
 }
 
-static int replace (struct journal *j, uint64_t names, uint64_t rows)
+static int copy_rows (const struct journal *old, struct journal *j)
+{
+    return copy_column (old, &old->rows, j, &j->rows, sizeof (struct row));
+}
+
+static int put_rows (struct journal *j, const struct row *rows, uint64_t n)
+{
+    j->rows.n = 0;
+    return add (j, &j->rows, rows, sizeof (*rows), n);
+}
+
+/* 'n' rows in the place of all, or all of them if 'rows' is NULL. */
+static int replace (struct journal *j,
+                    uint64_t room_names,
+                    uint64_t room_rows,
+                    const struct row *rows,
+                    uint64_t n)
 {
     struct journal new = *j;
     char tmp[PATH_MAX];
     int e;
 
     new.fd = -1;
-    new.names.room = names;
-    new.rows.room = rows;
+    new.names.room = room_names;
+    new.rows.room = room_rows;
     link_tmp_name (tmp, sizeof (tmp), j->path);
     if (make_file (tmp, &new) < 0)
         return -1;
     if (copy_column (j, &j->names, &new, &new.names, NAME_SIZE) < 0
-        || copy_column (j, &j->rows, &new, &new.rows, sizeof (struct row)) < 0
+        || (rows ? put_rows (&new, rows, n) : copy_rows (j, &new)) < 0
         || fsync (new.fd) < 0 || link_replace (tmp, j->path) < 0) {
         e = errno;
         close (new.fd);
@@ -403,7 +431,7 @@ int journal_add_names (struct journal *j,
 {
     uint64_t room = room_for (&j->names, n);
 
-    if (room > j->names.room && replace (j, room, j->rows.room) < 0)
+    if (room > j->names.room && replace (j, room, j->rows.room, NULL, 0) < 0)
         return -1;
     return add (j, &j->names, names, NAME_SIZE, n);
 }
@@ -412,9 +440,18 @@ int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n)
 {
     uint64_t room = room_for (&j->rows, n);
 
-    if (room > j->rows.room && replace (j, j->names.room, room) < 0)
+    if (room > j->rows.room && replace (j, j->names.room, room, NULL, 0) < 0)
         return -1;
     return add (j, &j->rows, rows, sizeof (*rows), n);
+}
+
+int journal_replace_rows (struct journal *j, const struct row *rows, uint64_t n)
+{
+    uint64_t room = j->rows.room;
+
+    while (room < n)
+        room *= GROWTH;
+    return replace (j, j->names.room, room, rows, n);
 }
 
 int journal_sync (struct journal *j)
@@ -439,7 +476,8 @@ int journal_close (struct journal *j)
     if (j->fd < 0)
         return 0;
     /* the file that is there is good: a failure here loses nothing */
-    if (waste (j) <= WASTE_MAX || replace (j, j->names.n, j->rows.n) < 0)
+    if (waste (j) <= WASTE_MAX
+        || replace (j, j->names.n, j->rows.n, NULL, 0) < 0)
         rv = journal_sync (j);
     close (j->fd);
     j->fd = -1;

@@ -62,6 +62,13 @@ int journal_create (struct journal *j,
                     const struct journal_about *about,
                     struct slurmdl_error *err);
 
+/* The same, as DIR/STEM.h5, or STEM.1.h5, ... */
+int journal_create_as (struct journal *j,
+                       const char *dir,
+                       const char *stem,
+                       const struct journal_about *about,
+                       struct slurmdl_error *err);
+
 /* Append names, or rows whose names are in.  On failure the file is as it
  * was, and the same call may be tried again.
  */
@@ -69,6 +76,13 @@ int journal_add_names (struct journal *j,
                        const char (*names)[NAME_SIZE],
                        uint64_t n);
 int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n);
+
+/* Have these rows, the first of which is that of 'slurmdl', in the place of
+ * all that are there.  On failure the file is as it was.
+ */
+int journal_replace_rows (struct journal *j,
+                          const struct row *rows,
+                          uint64_t n);
 
 int journal_sync (struct journal *j);
 

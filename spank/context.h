@@ -33,6 +33,7 @@ enum {
     OPTION_BIND,
     OPTION_NCCL,
     OPTION_CHECK,
+    OPTION_MONITOR,
     OPTIONS
 };
 
@@ -93,6 +94,14 @@ void bind_task (spank_t sp);
  * its user exported (nccl.c).
  */
 void nccl_task (spank_t sp);
+
+/* Start the monitor of this node, if this is its first task; in srun, say which
+ * step is to be summarized, and do it at the end (monitor.c).
+ */
+int monitor_check (const char *value, char *why, size_t size);
+void monitor_task (spank_t sp);
+void monitor_begin (spank_t sp);
+void monitor_end (spank_t sp);
 
 /* -1 and why if there can be no such profile; looks for its file too, unless
  * on a node, where this runs as root.

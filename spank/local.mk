@@ -2,8 +2,8 @@
 spankdir = $(libdir)/slurm
 spank_LTLIBRARIES = %D%/dl.la
 %C%_dl_la_SOURCES = %D%/advice.c %D%/bind.c %D%/bind.h %D%/context.h \
-	%D%/gather.c %D%/helper.c %D%/helper.h %D%/nccl.c %D%/options.c \
-	%D%/place.c %D%/place.h %D%/plugin.c %D%/policy.c %D%/task.c \
+	%D%/gather.c %D%/helper.c %D%/helper.h %D%/monitor.c %D%/nccl.c \
+	%D%/options.c %D%/place.c %D%/place.h %D%/plugin.c %D%/policy.c %D%/task.c \
 	%D%/variable.c %D%/variable.h
 %C%_dl_la_CPPFLAGS = $(AM_CPPFLAGS) -DSYSCONFDIR='"$(sysconfdir)"' -DBINDIR='"$(bindir)"'
 %C%_dl_la_LIBADD = runtime/librankenv.la

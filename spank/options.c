@@ -54,6 +54,14 @@ const struct option_row option_rows[] = {
         check_words,
         .bare = "quick",
     },
+    [OPTION_MONITOR] = {
+        "dl-monitor",
+        "SECONDS",
+        "[dl] sample what each rank uses, every so many seconds (5)",
+        NULL,
+        monitor_check,
+        .bare = "5",
+    },
 };
 
 static struct context context;

@@ -20,6 +20,13 @@ static int is_ordinary_step (spank_t sp)
            && step != SLURM_INTERACTIVE_STEP && step != SLURM_PENDING_STEP;
 }
 
+static bool is_on (int row)
+{
+    const char *value = option_value (row);
+
+    return *value && strcmp (value, "off");
+}
+
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
     switch (spank_context ()) {
@@ -39,19 +46,20 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
 
 int slurm_spank_task_init (spank_t sp, int ac, char **av)
 {
-    const char *framework = option_value (OPTION_FRAMEWORK);
-
     (void)ac;
     (void)av;
     if (!is_ordinary_step (sp))
         return 0;
-    if (*framework && strcmp (framework, "off"))
-        task_environment (sp, framework, option_value (OPTION_ROLES));
+    if (is_on (OPTION_FRAMEWORK))
+        task_environment (
+            sp, option_value (OPTION_FRAMEWORK), option_value (OPTION_ROLES));
     if (*option_value (OPTION_BIND))
         bind_task (sp);
     if (*option_value (OPTION_NCCL))
         nccl_task (sp);
     gather_task (sp, option_value (OPTION_CHECK), false);
+    if (is_on (OPTION_MONITOR))
+        monitor_task (sp);
     return 0; /* a job is never failed for its environment */
 }
 
@@ -64,5 +72,23 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     (void)av;
     if (spank_context () == S_CTX_LOCAL)
         gather_start (sp, option_value (OPTION_CHECK), false);
+    return 0;
+}
+
+int slurm_spank_local_user_init (spank_t sp, int ac, char **av)
+{
+    (void)ac;
+    (void)av;
+    if (is_on (OPTION_MONITOR) && is_ordinary_step (sp))
+        monitor_begin (sp);
+    return 0;
+}
+
+int slurm_spank_exit (spank_t sp, int ac, char **av)
+{
+    (void)ac;
+    (void)av;
+    if (spank_context () == S_CTX_LOCAL)
+        monitor_end (sp);
     return 0;
 }

@@ -161,6 +161,9 @@ TESTS += %D%/bounds.t
 endif
 check_PROGRAMS += %D%/machine
 %C%_machine_SOURCES = %D%/machine.c %D%/machine.h
+check_LTLIBRARIES += %D%/libnvidia-ml.la
+%C%_libnvidia_ml_la_SOURCES = %D%/fakegpus.c
+%C%_libnvidia_ml_la_LDFLAGS = -rpath /none -version-info 1:0:0
 check_PROGRAMS += %D%/fakespank
 %C%_fakespank_SOURCES = %D%/fakespank.c
 %C%_fakespank_LDFLAGS = -export-dynamic
@@ -171,7 +174,7 @@ dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/spa
 EXTRA_DIST += %D%/variant.sh %D%/hostile.py %D%/planted.c %D%/forklock.c %D%/touched.py \
 	%D%/hooks/container.c %D%/hooks/curious.c %D%/hooks/failing.c %D%/hooks/helper.c %D%/hooks/poor.h \
 	%D%/bench/launch.py %D%/bench/bind.py
-dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/bind.t %D%/spank.t %D%/env.t %D%/doctor.t
+dist_check_SCRIPTS += %D%/env.t %D%/doctor.t %D%/monitor.t
 EXTRA_DIST += %D%/env.py %D%/doctor/config %D%/doctor/etc
 
 # launcher/
@@ -189,10 +192,11 @@ EXTRA_PROGRAMS += %D%/bench/attach
 %C%_bench_attach_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 %C%_bench_attach_LDADD = launcher/liblauncher.la
 CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT)
+EXTRA_DIST += %D%/bench/monitor.py
 EXTRA_DIST += %D%/bench/peers.py %D%/bench/peer_runs.py %D%/bench/peers_cluster.py %D%/bench/herd.py
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t \
-	%D%/verdict.t
+	%D%/verdict.t %D%/ranks.t %D%/advise.t
 check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -218,6 +222,12 @@ launcher_ldadd = launcher/liblauncher.la $(CMOCKA_LIBS)
 %C%_verdict_t_SOURCES = %D%/verdict.c %D%/folder.h
 %C%_verdict_t_CFLAGS = $(launcher_cflags)
 %C%_verdict_t_LDADD = $(launcher_ldadd)
+%C%_ranks_t_SOURCES = %D%/ranks.c %D%/folder.h
+%C%_ranks_t_CFLAGS = $(launcher_cflags)
+%C%_ranks_t_LDADD = $(launcher_ldadd)
+%C%_advise_t_SOURCES = %D%/advise.c %D%/folder.h
+%C%_advise_t_CFLAGS = $(launcher_cflags) $(HDF5_CFLAGS) -DH5_USE_110_API
+%C%_advise_t_LDADD = $(launcher_ldadd) $(HDF5_LIBS)
 endif
 
 # the check before the start, over libraries that stand in for a driver's

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node as a whole does: memory, network, pressure. */
+#ifndef LAUNCHER_NODE_H
+#define LAUNCHER_NODE_H
+
+#include "launcher/monitor/series.h"
+
+struct node;
+
+/* 'proc' and 'sys' are the roots, "/proc" and "/sys" but in tests.  Returns
+ * NULL if out of memory; what cannot be read is left out.
+ */
+struct node *node_create (const char *proc, const char *sys);
+void node_destroy (struct node *n);
+
+/* Put "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/..." */
+void node_sample (struct node *n, struct series *s);
+
+/* Bytes that this process's cgroups let the step use together; NaN: no limit.
+ */
+double node_limit (const struct node *n);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of a monitor: named values over time, of bounded size. */
+#include "launcher/monitor/series.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "runtime/io.h"
+
+enum { NAMES = 4096, SLOTS = 4 * NAMES, SYNC_EVERY = 60, RETRY_AFTER = 16 };
+
+struct line {
+    char name[NAME_SIZE];
+    enum series_kind kind;
+    double now; /* sum of a gauge, newest of a counter; since the last row */
+    unsigned n; /* of the samples that are joined to one */
+    double written;
+    bool known; /* 'written' is in the file */
+};
+
+struct series {
+    struct journal journal;
+    struct line *lines;
+    size_t nlines;
+    uint16_t slots[SLOTS]; /* index in lines + 1 */
+    unsigned joined;       /* samples that make a row */
+    unsigned taken;        /* of them */
+    int64_t number;        /* of the sample that is written next */
+    size_t max;
+    unsigned pause; /* samples until there is a new try to make room */
+    double time;    /* of the last sample */
+    double synced;
+    struct row *rows; /* one sample's */
+};
+
+/* ---- names ---- */
+
+static uint32_t hash (const char *name)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+static struct line *
+find (struct series *s, const char *name, enum series_kind kind)
+{
+    uint32_t at = hash (name) % SLOTS;
+    struct line *l;
+
+    for (; s->slots[at]; at = (at + 1) % SLOTS)
+        if (!strcmp (s->lines[s->slots[at] - 1].name, name))
+            return &s->lines[s->slots[at] - 1];
+    if (s->nlines == NAMES)
+        return NULL;
+    l = &s->lines[s->nlines++];
+    *l = (struct line){ .kind = kind };
+    memcpy (l->name, name, strlen (name));
+    s->slots[at] = (uint16_t)s->nlines;
+    return l;
+}
+
+void series_put (
+    struct series *s, enum series_kind kind, double value, const char *fmt, ...)
+{
+    char name[NAME_SIZE];
+    struct line *l;
+    va_list ap;
+    int n;
+
+    va_start (ap, fmt);
+    n = vsnprintf (name, sizeof (name), fmt, ap);
+    va_end (ap);
+    if (isnan (value) || n < 0 || n >= NAME_SIZE || !(l = find (s, name, kind)))
+        return;
+    l->now = kind == SERIES_COUNTER ? value : l->now + value;
+    l->n++;
+}
+
+/* ---- joining samples in the file ---- */
+
+/* Values that hold until a sample says otherwise. */
+struct joiner {
+    const struct line *lines;
+    size_t nnames;
+    double *held, *sum, *out;
+    unsigned *samples;
+    size_t n; /* rows that were made */
+    struct row *rows;
+};
+
+static void join (struct joiner *j, int64_t number, double time)
+{
+    for (size_t i = 0; i < j->nnames; i++) {
+        double v = j->held[i];
+        if (isnan (v))
+            continue;
+        if (j->lines[i].kind == SERIES_GAUGE && j->samples[i])
+            v = j->sum[i] / j->samples[i];
+        j->sum[i] = 0;
+        j->samples[i] = 0;
+        if (v == j->out[i])
+            continue;
+        j->out[i] = v;
+        struct row row = {
+            .step = number, .time = time, .value = v, .name = (uint32_t)i + 1
+        };
+        row.crc = row_crc (&row);
+        j->rows[j->n++] = row;
+    }
+}
+
+static void hold (struct joiner *j)
+{
+    for (size_t i = 0; i < j->nnames; i++)
+        if (!isnan (j->held[i])) {
+            j->sum[i] += j->held[i];
+            j->samples[i]++;
+        }
+}
+
+/* Pairs of samples become one, with the number and the time of the second; the
+ * first, which says when all began, stays.
+ */
+static int64_t join_all (struct joiner *j, const struct row *rows, size_t n)
+{
+    double time = 0;
+    unsigned samples = 0;
+    int64_t number = 0;
+
+    for (size_t i = 0; i < n;) {
+        int64_t sample = rows[i].step;
+        time = rows[i].time;
+        for (; i < n && rows[i].step == sample; i++)
+            if (rows[i].name >= 1 && rows[i].name <= j->nnames)
+                j->held[rows[i].name - 1] = rows[i].value;
+        hold (j);
+        if (++samples == 2 || number == 0) {
+            join (j, number++, time);
+            samples = 0;
+        }
+    }
+    if (samples)
+        join (j, number++, time);
+    return number;
+}
+
+static int start_joiner (struct joiner *j, struct series *s, size_t n)
+{
+    *j = (struct joiner){ .lines = s->lines, .nnames = s->nlines };
+    j->held = calloc (s->nlines, sizeof (double));
+    j->sum = calloc (s->nlines, sizeof (double));
+    j->out = calloc (s->nlines, sizeof (double));
+    j->samples = calloc (s->nlines, sizeof (unsigned));
+    j->rows = calloc (n + s->nlines + 1, sizeof (struct row));
+    if (!j->held || !j->sum || !j->out || !j->samples || !j->rows)
+        return -1;
+    for (size_t i = 0; i < s->nlines; i++)
+        j->held[i] = j->out[i] = NAN;
+    return 0;
+}
+
+static void end_joiner (struct joiner *j)
+{
+    free (j->held);
+    free (j->sum);
+    free (j->out);
+    free (j->samples);
+    free (j->rows);
+}
+
+static int thin (struct series *s)
+{
+    size_t n = s->journal.rows.n;
+    struct row *rows = calloc (n, sizeof (*rows));
+    struct joiner j = { 0 };
+    int64_t number;
+    int rv = -1;
+
+    if (!rows || start_joiner (&j, s, n) < 0
+        || io_read_at (
+               s->journal.fd, rows, n * sizeof (*rows), s->journal.rows.data)
+               < 0)
+        goto out;
+    j.rows[j.n++] = rows[0]; /* that of 'slurmdl' */
+    number = join_all (&j, rows + 1, n - 1);
+    if (journal_replace_rows (&s->journal, j.rows, j.n) < 0)
+        goto out;
+    s->number = number;
+    s->joined *= 2;
+    for (size_t i = 0; i < s->nlines; i++)
+        s->lines[i].known = false;
+    rv = 0;
+out:
+    end_joiner (&j);
+    free (rows);
+    return rv;
+}
+
+/* ---- writing ---- */
+
+static size_t fill_rows (struct series *s, double time)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->nlines; i++) {
+        struct line *l = &s->lines[i];
+        double v = l->kind == SERIES_GAUGE ? l->now / l->n : l->now;
+        if (l->n == 0)
+            continue;
+        l->n = 0;
+        l->now = 0;
+        if (l->known && v == l->written)
+            continue;
+        l->written = v;
+        l->known = true;
+        struct row row = {
+            .step = s->number, .time = time, .value = v, .name = (uint32_t)i + 1
+        };
+        row.crc = row_crc (&row);
+        s->rows[n++] = row;
+    }
+    return n;
+}
+
+static int add_names (struct series *s)
+{
+    while (s->journal.names.n < s->nlines + 1) {
+        const struct line *l = &s->lines[s->journal.names.n - 1];
+        if (journal_add_names (&s->journal, &l->name, 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_sample (struct series *s, double time)
+{
+    size_t n = fill_rows (s, time);
+
+    if (n == 0)
+        return 0;
+    if (add_names (s) < 0 || journal_add_rows (&s->journal, s->rows, n) < 0) {
+        for (size_t i = 0; i < s->nlines; i++)
+            s->lines[i].known = false;
+        return -1;
+    }
+    s->number++;
+    if (time - s->synced >= SYNC_EVERY) {
+        s->synced = time;
+        return journal_sync (&s->journal);
+    }
+    return 0;
+}
+
+/* Room for one sample more; where a full disk does not let it be made, that is
+ * tried now and then.
+ */
+static int make_room (struct series *s)
+{
+    if (s->journal.rows.n + s->nlines <= s->max)
+        return 0;
+    if (s->pause == 0 && thin (s) == 0)
+        return 0;
+    s->pause = s->pause ? s->pause - 1 : RETRY_AFTER;
+    errno = ENOSPC;
+    return -1;
+}
+
+int series_end (struct series *s, double time)
+{
+    s->time = time;
+    if (++s->taken < s->joined)
+        return 0;
+    s->taken = 0;
+    return make_room (s) < 0 ? -1 : write_sample (s, time);
+}
+
+/* ---- create, destroy ---- */
+
+static void free_series (struct series *s)
+{
+    free (s->lines);
+    free (s->rows);
+    free (s);
+}
+
+struct series *series_create (const char *dir,
+                              const char *stem,
+                              const struct journal_about *about,
+                              size_t max,
+                              struct slurmdl_error *err)
+{
+    struct series *s = calloc (1, sizeof (*s));
+
+    if (!s || !(s->lines = calloc (NAMES, sizeof (*s->lines)))
+        || !(s->rows = calloc (NAMES, sizeof (*s->rows)))) {
+        errorf (err, "out of memory");
+        goto fail;
+    }
+    s->joined = 1;
+    s->max = max;
+    if (journal_create_as (&s->journal, dir, stem, about, err) == 0)
+        return s;
+fail:
+    if (s)
+        free_series (s);
+    return NULL;
+}
+
+void series_destroy (struct series *s)
+{
+    if (!s)
+        return;
+    if (s->taken > 0 && make_room (s) == 0)
+        write_sample (s, s->time);
+    journal_close (&s->journal);
+    free_series (s);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks of a monitored step used, from the files of its nodes. */
+#include "launcher/monitor/usage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+
+/* ---- one file: what became of each name ---- */
+
+struct track {
+    char name[NAME_SIZE];
+    double first, first_time;
+    double last, last_time;
+    double most;
+    double integral; /* until last_time */
+    double ended;    /* when it fell to 0, NaN */
+};
+
+struct tracks {
+    struct track *list;
+    size_t n, room, next;
+    long long step;
+    double begin, time, before; /* of the first, this and the last sample */
+};
+
+static struct track *find (struct tracks *t, const char *name)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        size_t at = (t->next + i) % t->n; /* rows come in one order */
+        if (!strcmp (t->list[at].name, name)) {
+            t->next = at + 1;
+            return &t->list[at];
+        }
+    }
+    return NULL;
+}
+
+static struct track *add (struct tracks *t, const char *name, double value)
+{
+    struct track *k;
+
+    if (t->n == t->room) {
+        size_t room = t->room ? 2 * t->room : 64;
+        struct track *more = realloc (t->list, room * sizeof (*more));
+        if (!more)
+            return NULL;
+        t->list = more;
+        t->room = room;
+    }
+    k = &t->list[t->n++];
+    *k = (struct track){ .first = value,
+                         .first_time = t->time,
+                         .last = value,
+                         .last_time = t->time,
+                         .most = value,
+                         .ended = NAN };
+    snprintf (k->name, sizeof (k->name), "%s", name);
+    return k;
+}
+
+static int take_row (const struct slurmdl_row *row, void *arg)
+{
+    struct tracks *t = arg;
+    struct track *k;
+
+    if (isnan (t->begin))
+        t->begin = t->before = row->time;
+    else if (row->step != t->step)
+        t->before = t->time;
+    t->step = row->step;
+    t->time = row->time;
+    if (!(k = find (t, row->name)))
+        return add (t, row->name, row->value) ? 0 : -1;
+    /* a value is of the time since the sample before */
+    k->integral += k->last * (t->before - k->last_time)
+                   + row->value * (row->time - t->before);
+    k->ended = row->value == 0 ? t->before : NAN;
+    k->last = row->value;
+    k->last_time = row->time;
+    k->most = fmax (k->most, row->value);
+    return 0;
+}
+
+__attribute__ ((format (printf, 2, 3))) static const struct track *
+track (const struct tracks *t, const char *fmt, ...)
+{
+    char name[NAME_SIZE];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (name, sizeof (name), fmt, ap);
+    va_end (ap);
+    for (size_t i = 0; i < t->n; i++)
+        if (!strcmp (t->list[i].name, name))
+            return &t->list[i];
+    return NULL;
+}
+
+static double mean (const struct track *k, double until)
+{
+    double seconds = k ? until - k->first_time : 0;
+
+    if (!k)
+        return NAN;
+    if (seconds <= 0)
+        return k->first;
+    if (until <= k->last_time) /* it ended: the last value is 0 */
+        return k->integral / seconds;
+    return (k->integral + k->last * (until - k->last_time)) / seconds;
+}
+
+static double rate (const struct track *k, double until)
+{
+    double seconds = k ? until - k->first_time : 0;
+
+    return seconds > 0 ? (k->last - k->first) / seconds : NAN;
+}
+
+static double most (const struct track *k)
+{
+    return k ? k->most : NAN;
+}
+
+/* ---- ranks ---- */
+
+static void fill_rank (struct usage_rank *r, const struct tracks *t)
+{
+    const struct track *life = track (t, "rank/%ld/processes", r->rank);
+    double until = isnan (life->ended) ? t->time : life->ended;
+
+#define RATE(what) rate (track (t, "rank/%ld/" what, r->rank), until)
+#define MEAN(what) mean (track (t, "rank/%ld/" what, r->rank), until)
+#define MOST(what) most (track (t, "rank/%ld/" what, r->rank))
+    r->seconds = until - life->first_time;
+    r->ended = !isnan (life->ended);
+    r->cores = RATE ("cpu_user") + RATE ("cpu_system");
+    r->cores_given = MOST ("cores");
+    r->busiest = MEAN ("busiest");
+    r->memory = MOST ("memory");
+    r->processes = MOST ("processes");
+    r->read = RATE ("read");
+    r->write = RATE ("write");
+    r->storage_read = RATE ("storage_read");
+    r->storage_write = RATE ("storage_write");
+    r->blocked = MEAN ("blocked");
+    r->switches = RATE ("switches");
+    r->gpu_busy = r->gpu_memory = NAN;
+#undef RATE
+#undef MEAN
+#undef MOST
+}
+
+static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct usage_rank *more;
+        char end[16];
+        long rank;
+        if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2
+            || strcmp (end, "processes"))
+            continue;
+        more = realloc (u->ranks, (u->nranks + 1) * sizeof (*more));
+        if (!more)
+            return -1;
+        u->ranks = more;
+        more[u->nranks] = (struct usage_rank){ .rank = rank, .node = node };
+        fill_rank (&more[u->nranks++], t);
+    }
+    return 0;
+}
+
+/* ---- GPUs ---- */
+
+static void fill_gpu (struct usage_gpu *g, const struct tracks *t, double until)
+{
+#define MEAN(what) mean (track (t, "gpu/%d/" what, g->index), until)
+#define MOST(what) most (track (t, "gpu/%d/" what, g->index))
+    const struct track *energy = track (t, "gpu/%d/energy", g->index);
+
+    g->rank = -1;
+    g->busy = MEAN ("busy");
+    g->sm = MEAN ("sm");
+    g->tensor = MEAN ("tensor");
+    g->memory = MOST ("memory");
+    g->memory_size = MOST ("memory_size");
+    g->power = rate (energy, until);
+    if (isnan (g->power) || g->power <= 0)
+        g->power = MEAN ("power");
+    g->temperature = MOST ("temperature");
+    g->hot = MEAN ("hot");
+    g->capped = MEAN ("capped");
+#undef MEAN
+#undef MOST
+}
+
+static void add_gpus (struct usage_node *n, const struct tracks *t)
+{
+    for (size_t i = 0; i < t->n && n->ngpus < GPUS_MAX; i++) {
+        char end[24];
+        int gpu;
+        if (sscanf (t->list[i].name, "gpu/%d/%23s", &gpu, end) != 2
+            || strcmp (end, "memory_size"))
+            continue;
+        n->gpus[n->ngpus].index = gpu;
+        fill_gpu (&n->gpus[n->ngpus++], t, t->time);
+    }
+}
+
+static struct usage_gpu *find_gpu (struct usage_node *n, int index)
+{
+    for (int i = 0; i < n->ngpus; i++)
+        if (n->gpus[i].index == index)
+            return &n->gpus[i];
+    return NULL;
+}
+
+/* The driver says which processes use a GPU; where it does not, GPUs are
+ * divided in order, as --dl-bind and most programs do.
+ */
+static void share_gpus (struct usage *u, size_t first, struct usage_node *n)
+{
+    size_t ranks = u->nranks - first;
+
+    if (ranks == 0 || (size_t)n->ngpus % ranks)
+        return;
+    for (int i = 0; i < n->ngpus; i++)
+        n->gpus[i].rank =
+            u->ranks[first + (size_t)i / ((size_t)n->ngpus / ranks)].rank;
+}
+
+static void own_gpus (struct usage *u,
+                      size_t first,
+                      struct usage_node *n,
+                      const struct tracks *t)
+{
+    bool told = false;
+
+    for (size_t i = 0; i < t->n; i++) {
+        struct usage_gpu *g;
+        long rank;
+        int gpu;
+        if (sscanf (t->list[i].name, "rank/%ld/gpu/%d", &rank, &gpu) == 2
+            && (g = find_gpu (n, gpu))) {
+            g->rank = g->rank < 0 || g->rank == rank ? rank : -1;
+            told = true;
+        }
+    }
+    if (!told)
+        share_gpus (u, first, n);
+}
+
+static void give_gpus (struct usage *u, size_t first, struct usage_node *n)
+{
+    for (size_t i = first; i < u->nranks; i++) {
+        struct usage_rank *r = &u->ranks[i];
+        double busy = 0;
+        for (int k = 0; k < n->ngpus; k++)
+            if (n->gpus[k].rank == r->rank) {
+                r->gpus++;
+                busy += n->gpus[k].busy;
+                r->gpu_memory = fmax (r->gpu_memory, n->gpus[k].memory);
+            }
+        if (r->gpus > 0)
+            r->gpu_busy = busy / r->gpus;
+    }
+}
+
+/* ---- the node ---- */
+
+static void fill_memory (struct usage_node *n, const struct tracks *t)
+{
+    const struct track *job = track (t, "node/job_memory");
+
+    n->job_memory = job;
+    n->memory = most (job ? job : track (t, "node/memory"));
+    n->limit = most (track (t, job ? "node/limit" : "node/memory_size"));
+}
+
+/* The interface or port that is nearest to what it can do. */
+static void fill_network (struct usage_node *n, const struct tracks *t)
+{
+    n->network = n->link = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct track *k = &t->list[i];
+        size_t len = strlen (k->name);
+        double bytes, share;
+        if ((strncmp (k->name, "net/", 4) && strncmp (k->name, "ib/", 3))
+            || (strcmp (k->name + len - 3, "/rx")
+                && strcmp (k->name + len - 3, "/tx")))
+            continue;
+        bytes = rate (k, t->time);
+        share = bytes / most (track (t, "%.*s/speed", (int)len - 3, k->name));
+        if (bytes > n->network)
+            n->network = bytes;
+        if (share > n->link)
+            n->link = share;
+    }
+}
+
+static int by_rank (const void *a, const void *b)
+{
+    long x = ((const struct usage_rank *)a)->rank;
+    long y = ((const struct usage_rank *)b)->rank;
+
+    return (x > y) - (x < y);
+}
+
+static int add_node (struct usage *u, const char *name, const struct tracks *t)
+{
+    size_t first = u->nranks;
+    struct usage_node *n;
+    const struct track *cpu = track (t, "monitor/cpu");
+
+    n = realloc (u->nodes, (u->nnodes + 1) * sizeof (*n));
+    if (!n)
+        return -1;
+    u->nodes = n;
+    n += u->nnodes++;
+    *n = (struct usage_node){ .seconds = t->time - t->begin };
+    snprintf (n->name, sizeof (n->name), "%s", name);
+    fill_memory (n, t);
+    fill_network (n, t);
+    n->pressure_io = rate (track (t, "node/pressure_io"), t->time);
+    n->pressure_memory = rate (track (t, "node/pressure_memory"), t->time);
+    n->monitor = rate (cpu, t->time);
+    n->lost = track (t, "monitor/lost") ? most (track (t, "monitor/lost")) : 0;
+    u->seconds = fmax (u->seconds, n->seconds);
+    add_gpus (n, t);
+    if (add_ranks (u, u->nnodes - 1, t) < 0)
+        return -1;
+    if (u->nranks > first)
+        qsort (
+            u->ranks + first, u->nranks - first, sizeof (*u->ranks), by_rank);
+    own_gpus (u, first, n, t);
+    give_gpus (u, first, n);
+    return 0;
+}
+
+/* ---- the folder ---- */
+
+/* Of a node that began anew (NODE.1.h5) the newest counts. */
+static bool is_newest (const char *dir, const char *file)
+{
+    char path[PATH_MAX];
+    char stem[NAME_MAX + 1];
+    char *dot;
+    int k = 0;
+
+    snprintf (stem, sizeof (stem), "%s", file);
+    stem[strlen (stem) - 3] = '\0';
+    if ((dot = strrchr (stem, '.'))
+        && strspn (dot + 1, "0123456789") == strlen (dot + 1)) {
+        k = atoi (dot + 1);
+        *dot = '\0';
+    }
+    snprintf (path, sizeof (path), "%.3000s/%s.%d.h5", dir, stem, k + 1);
+    return access (path, F_OK) < 0;
+}
+
+static int is_file (const struct dirent *e)
+{
+    size_t n = strlen (e->d_name);
+
+    return n > 3 && n < 64 && *e->d_name != '.'
+           && !strcmp (e->d_name + n - 3, ".h5");
+}
+
+static int read_file (struct usage *u, const char *dir, const char *file)
+{
+    struct tracks t = { .begin = NAN };
+    char path[PATH_MAX];
+    char name[64];
+    int rv = 0;
+
+    snprintf (path, sizeof (path), "%.3000s/%s", dir, file);
+    snprintf (name, sizeof (name), "%.*s", (int)strlen (file) - 3, file);
+    if (slurmdl_metrics_read (path, take_row, &t, NULL) == 0 && t.n > 0)
+        rv = add_node (u, name, &t);
+    free (t.list);
+    return rv;
+}
+
+int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err)
+{
+    struct dirent **list;
+    int n = scandir (dir, &list, is_file, versionsort);
+    int rv = 0;
+
+    *u = (struct usage){ NULL };
+    if (n < 0)
+        return errorf (err, "%s: %s", dir, strerror (errno));
+    for (int i = 0; i < n; i++) {
+        if (rv == 0 && is_newest (dir, list[i]->d_name))
+            rv = read_file (u, dir, list[i]->d_name);
+        free (list[i]);
+    }
+    free (list);
+    if (rv < 0)
+        return errorf (err, "out of memory");
+    if (u->nnodes == 0) {
+        errno = ENOENT;
+        return errorf (err, "%s: there is no sample yet", dir);
+    }
+    if (u->nranks > 0)
+        qsort (u->ranks, u->nranks, sizeof (*u->ranks), by_rank);
+    return 0;
+}
+
+void usage_free (struct usage *u)
+{
+    free (u->ranks);
+    free (u->nodes);
+    *u = (struct usage){ NULL };
+}
