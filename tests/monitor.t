@@ -143,7 +143,7 @@ timeout 20 srun -n2 sh -c 'env | grep -c MONITOR' >out
 is "$(tr '\n' ' ' <out)" "0 0 " "nor set"
 for value in 0 3601 -1 5s 1.5 99999 a; do
     timeout 20 srun --dl-monitor=$value true 2>err
-    [ $? -ne 0 ] && grep -q "dl: --dl-monitor=$value: not a number of seconds from 1 to 3600" err
+    [ $? -ne 0 ] && grep -q "dl: --dl-monitor=$value: neither a number of seconds from 1 to 3600 nor off" err
     ok $? "--dl-monitor=$value is refused"
 done
 timeout 20 sbatch --dl-monitor=x job.sh 2>err
