@@ -47,7 +47,9 @@ const struct cmd cmd_table[] = {
     { "env",    "[FILE]",               "say what the plugin gives each rank of a job, or has given this one", CMD_ENV, 0, 1, cmd_env },
     { "doctor", "",                     "check this host's Slurm and say what to change",    CMD_DOCTOR, 0, 0,  cmd_doctor },
     { "monitor", "[DIR|JOB]",           "what the ranks under srun --dl-monitor use",        CMD_MONITOR, 0, 1, cmd_monitor },
-    { "sample", "SECONDS [PROC [SYS]]", "",                                                  CMD_SAMPLE, 1, 3,  cmd_sample },
+    { "sample", "SECONDS [PROC [SYS]]", "",                                                  0         , 1, 3,  cmd_sample },
+    { "debug",  "JOB[.STEP]|DIR",       "say where the ranks of a step with --dl-debug are", CMD_DEBUG, 1, 1,  cmd_debug },
+    { "watch",  "DIR SECONDS PID [kill]", "",                                                0,          3, 4,  cmd_watch },
     { "again",  "DIR STATUS",           "",                                                  CMD_AGAIN,  2, 2,  cmd_again },
     { "rank",   "COMMAND...",           "",                                                  CMD_RANK,   1, -1, cmd_rank },
     { 0 },
@@ -106,6 +108,7 @@ const struct opt opt_table[] = {
     { "run",     NULL,  NULL,     "start one task, and see what the plugin does",        OPT_FLAG,   AT (run),     CMD_DOCTOR },
     { "root",    "DIR", NULL,     "look at the copy of a host in DIR",                   OPT_STRING, AT (root),    CMD_DOCTOR },
     { "config",  "FILE", NULL,    "recorded output of scontrol show config",             OPT_STRING, AT (config),  CMD_DOCTOR },
+    { "last",    NULL,  NULL,     "print what is there; ask for nothing new",            OPT_FLAG,   AT (last),    CMD_DEBUG },
     { "slot",    "NAME", NULL,    "name of the place that the worker fills",             OPT_STRING, AT (slot),    CMD_WORKER },
     { 0 },
 };

@@ -59,6 +59,7 @@ struct settings {
     bool table;
     bool run;
     bool summary;
+    bool last;
     int64_t rank;    /* -1: all */
     int64_t workers; /* 0: as the experiment says */
     int64_t attempt; /* 0: the last */
@@ -100,10 +101,10 @@ enum cmd_bit {
     CMD_AGAIN = 1 << 24,
     CMD_RANK = 1 << 25,
     CMD_HOROVOD = 1 << 26,
+    CMD_MONITOR = 1 << 27,
+    CMD_DEBUG = 1 << 28,
     CMD_ENV = 1 << 29,
     CMD_DOCTOR = 1 << 30,
-    CMD_MONITOR = 1 << 27,
-    CMD_SAMPLE = 1 << 28,
     CMD_STARTS = CMD_RUN | CMD_RESUME | CMD_CONTINUE | CMD_RETRY | CMD_FORK,
     CMD_SWEEPS = CMD_STARTS | CMD_LS | CMD_SHOW | CMD_LOGS | CMD_STOP
                  | CMD_PAUSE | CMD_KILL | CMD_WAIT | CMD_ARCHIVE | CMD_LABEL
@@ -335,5 +336,7 @@ int cmd_env (const struct settings *st);
 int cmd_doctor (const struct settings *st);
 int cmd_monitor (const struct settings *st);
 int cmd_sample (const struct settings *st);
+int cmd_debug (const struct settings *st);
+int cmd_watch (const struct settings *st);
 
 #endif

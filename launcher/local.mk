@@ -132,6 +132,22 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/check/versions.c \
 	%D%/check/whoiswhere.c \
 	%D%/check/wire.c \
+	%D%/debug/debug.c \
+	%D%/debug/debug.h \
+	%D%/debug/dump.c \
+	%D%/debug/dump.h \
+	%D%/debug/family.c \
+	%D%/debug/family.h \
+	%D%/debug/folder.c \
+	%D%/debug/progress.c \
+	%D%/debug/progress.h \
+	%D%/debug/roots.c \
+	%D%/debug/roots.h \
+	%D%/debug/sample.c \
+	%D%/debug/sample.h \
+	%D%/debug/stacks.c \
+	%D%/debug/stacks.h \
+	%D%/debug/watch.c \
 	%D%/doctor/conf.c \
 	%D%/doctor/doctor.c \
 	%D%/doctor/doctor.h \

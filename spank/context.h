@@ -34,6 +34,7 @@ enum {
     OPTION_NCCL,
     OPTION_CHECK,
     OPTION_MONITOR,
+    OPTION_DEBUG,
     OPTIONS
 };
 
@@ -102,6 +103,11 @@ int monitor_check (const char *value, char *why, size_t size);
 void monitor_task (spank_t sp);
 void monitor_begin (spank_t sp);
 void monitor_end (spank_t sp);
+/* Set the variables that tell why a step hangs, and start the watcher of this
+ * node (debug.c); after nccl_task().
+ */
+void debug_task (spank_t sp);
+int debug_check (const char *value, char *why, size_t size);
 
 /* -1 and why if there can be no such profile; looks for its file too, unless
  * on a node, where this runs as root.

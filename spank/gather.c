@@ -42,8 +42,10 @@ static void start (spank_t sp, const char *level, bool table)
     if (helper_ask (sp, args, START, line, sizeof (line)) == 0)
         setenv (variable, line, 1);
     else
-        slurm_error ("dl: --dl-check: each node is checked alone: cannot run "
-                     "%s: %s",
+        slurm_error ("dl: %s: cannot run %s: %s",
+                     is_wanted (level, false)
+                         ? "--dl-check: each node is checked alone"
+                         : "--dl-debug: no table of the ranks",
                      option_command (),
                      strerror (errno));
 }
@@ -72,7 +74,10 @@ void gather_task (spank_t sp, const char *level, bool table)
     if (status == END_AGAIN || status == END_NODE)
         _exit (status);
     if (status != 0 && variable_number (sp, "SLURM_LOCALID") <= 0)
-        slurm_error ("dl: --dl-check: this node is not checked: %s: %s",
+        slurm_error ("dl: %s: %s: %s",
+                     is_wanted (level, false)
+                         ? "--dl-check: this node is not checked"
+                         : "--dl-debug: this node is not in the table",
                      option_command (),
                      status < 0 ? strerror (errno) : "it did not end well");
     spank_unsetenv (sp, variable);

@@ -62,6 +62,14 @@ const struct option_row option_rows[] = {
         monitor_check,
         .bare = "5",
     },
+    [OPTION_DEBUG] = {
+        "dl-debug",
+        "hang:SECONDS",
+        "[dl] keep logs, and the stacks of all ranks if they hang",
+        NULL,
+        debug_check,
+        .bare = "hang:600",
+    },
 };
 
 static struct context context;

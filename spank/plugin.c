@@ -57,7 +57,9 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
         bind_task (sp);
     if (*option_value (OPTION_NCCL))
         nccl_task (sp);
-    gather_task (sp, option_value (OPTION_CHECK), false);
+    if (is_on (OPTION_DEBUG))
+        debug_task (sp);
+    gather_task (sp, option_value (OPTION_CHECK), is_on (OPTION_DEBUG));
     if (is_on (OPTION_MONITOR))
         monitor_task (sp);
     return 0; /* a job is never failed for its environment */
@@ -71,7 +73,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     (void)ac;
     (void)av;
     if (spank_context () == S_CTX_LOCAL)
-        gather_start (sp, option_value (OPTION_CHECK), false);
+        gather_start (sp, option_value (OPTION_CHECK), is_on (OPTION_DEBUG));
     return 0;
 }
 

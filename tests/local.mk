@@ -174,7 +174,7 @@ dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/spa
 EXTRA_DIST += %D%/variant.sh %D%/hostile.py %D%/planted.c %D%/forklock.c %D%/touched.py \
 	%D%/hooks/container.c %D%/hooks/curious.c %D%/hooks/failing.c %D%/hooks/helper.c %D%/hooks/poor.h \
 	%D%/bench/launch.py %D%/bench/bind.py
-dist_check_SCRIPTS += %D%/env.t %D%/doctor.t %D%/monitor.t
+dist_check_SCRIPTS += %D%/env.t %D%/doctor.t %D%/monitor.t %D%/debug.t
 EXTRA_DIST += %D%/env.py %D%/doctor/config %D%/doctor/etc
 
 # launcher/
@@ -196,7 +196,7 @@ EXTRA_DIST += %D%/bench/monitor.py
 EXTRA_DIST += %D%/bench/peers.py %D%/bench/peer_runs.py %D%/bench/peers_cluster.py %D%/bench/herd.py
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t \
-	%D%/verdict.t %D%/ranks.t %D%/advise.t
+	%D%/verdict.t %D%/ranks.t %D%/advise.t %D%/stacks.t %D%/progress.t
 check_PROGRAMS += $(launcher_tests)
 TESTS += $(launcher_tests)
 launcher_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -246,6 +246,12 @@ TESTS += %D%/diagnosis.t
 %C%_diagnosis_t_SOURCES = %D%/diagnosis.c
 %C%_diagnosis_t_CFLAGS = $(launcher_cflags)
 %C%_diagnosis_t_LDADD = $(launcher_ldadd)
+%C%_progress_t_SOURCES = %D%/progress.c %D%/folder.h
+%C%_progress_t_CFLAGS = $(launcher_cflags)
+%C%_progress_t_LDADD = $(launcher_ldadd)
+%C%_stacks_t_SOURCES = %D%/stacks.c
+%C%_stacks_t_CFLAGS = $(launcher_cflags)
+%C%_stacks_t_LDADD = $(launcher_ldadd)
 endif
 
 # faults/: the bench that kills, freezes and refuses; its files say how to run it for long

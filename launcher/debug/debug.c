@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl debug: where the ranks of a step are, and what else was kept of it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/cmd.h"
+#include "launcher/debug/debug.h"
+
+enum { WAIT_SECONDS = 90 };
+
+/* ---- which folder ---- */
+
+struct search {
+    char prefix[64];
+    bool has_step;
+    char found[PATH_MAX];
+    struct timespec made;
+};
+
+/* "dl-debug-12" means all steps of 12, not of 123. */
+static void consider (const char *dir, const char *name, void *arg)
+{
+    struct search *s = arg;
+    char next = name[strlen (s->prefix)];
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (next && (next != '.' || s->has_step))
+        return;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if (stat (path, &st) < 0 || !S_ISDIR (st.st_mode))
+        return;
+    if (*s->found
+        && (st.st_mtim.tv_sec < s->made.tv_sec
+            || (st.st_mtim.tv_sec == s->made.tv_sec
+                && st.st_mtim.tv_nsec < s->made.tv_nsec)))
+        return;
+    s->made = st.st_mtim;
+    snprintf (s->found, sizeof (s->found), "%s", path);
+}
+
+static int find_folder (const char *what, char *dir, size_t size)
+{
+    struct search s = { .found = "" };
+    const char *parent = getenv ("DL_DEBUG_DIR") ?: ".";
+    struct stat st;
+
+    if (stat (what, &st) == 0 && S_ISDIR (st.st_mode)) {
+        snprintf (dir, size, "%s", what);
+        return EXIT_OK;
+    }
+    snprintf (s.prefix, sizeof (s.prefix), "dl-debug-%.48s", what);
+    s.has_step = strchr (what, '.') != NULL;
+    debug_each (parent, s.prefix, consider, &s);
+    if (*s.found) {
+        snprintf (dir, size, "%s", s.found);
+        return EXIT_OK;
+    }
+    complain ("%s/%s: no such folder: give it, or run this in the job's "
+              "working directory; the job needs --dl-debug",
+              parent,
+              s.prefix);
+    return EXIT_NOT_FOUND;
+}
+
+/* ---- what is printed ---- */
+
+static void print_stacks (const char *dir, long dump)
+{
+    struct stack *stacks;
+    size_t *group;
+    size_t n = debug_read (dir, dump, &stacks, &group);
+    size_t end;
+
+    for (size_t i = 0; i < n; i = end) {
+        char ranks[256];
+        char place[512];
+        for (end = i; end < n && group[end] == group[i]; end++)
+            ;
+        stacks_ranks (stacks + i, end - i, ranks, sizeof (ranks));
+        stack_place (&stacks[i], place, sizeof (place));
+        printf ("%5zu %s %-16s %s%s%s%s\n",
+                end - i,
+                end - i == 1 ? "rank " : "ranks",
+                ranks,
+                place,
+                end - i == 1 && n > 2 ? "  [" : "",
+                end - i == 1 && n > 2 ? stacks[i].host : "",
+                end - i == 1 && n > 2 ? "]" : "");
+    }
+    if (n == 0)
+        puts ("no stacks");
+    free (stacks);
+    free (group);
+}
+
+static void print_dump (const char *dir, long dump)
+{
+    char path[PATH_MAX];
+    char reason[DEBUG_LINE];
+    char when[64] = "";
+    struct stat st;
+
+    debug_path (path, sizeof (path), dir, dump, "reason");
+    debug_line (path, reason, sizeof (reason));
+    if (stat (path, &st) == 0)
+        time_text (when, sizeof (when), (double)st.st_mtim.tv_sec);
+    printf ("%s/dump-%ld, %s: %s\n", dir, dump, when, reason);
+    print_stacks (dir, dump);
+}
+
+static void print_error (const char *dir, const char *name, void *arg)
+{
+    char path[PATH_MAX];
+    char line[256];
+
+    (void)arg;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    debug_last_line (path, "", line, sizeof (line));
+    if (*line)
+        printf ("rank %ld ended: %s (%s)\n",
+                strtol (name + 6, NULL, 10),
+                line,
+                name);
+}
+
+static void print_warning (const char *dir, const char *name, void *arg)
+{
+    char path[PATH_MAX];
+    char line[256];
+
+    (void)arg;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    debug_last_line (path, "NCCL WARN", line, sizeof (line));
+    if (*line)
+        printf ("rank %ld: %s (%s)\n", strtol (name + 5, NULL, 10), line, name);
+}
+
+static void count (const char *dir, const char *name, void *arg)
+{
+    (void)dir;
+    (void)name;
+    ++*(long *)arg;
+}
+
+static void print_rest (const char *dir)
+{
+    long flights = 0;
+
+    debug_each (dir, "error.", print_error, NULL);
+    debug_each (dir, "nccl.", print_warning, NULL);
+    debug_each (dir, "flight_", count, &flights);
+    if (flights > 0)
+        printf ("flight recorder of %ld ranks: torchfrtrace --prefix flight_ "
+                "%s\n",
+                flights,
+                dir);
+}
+
+/* ---- asking ---- */
+
+static bool always (void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void count_live (const char *dir, const char *name, void *arg)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    /* as old as the network's clocks may differ: the dump's wait ends it */
+    if (stat (path, &st) == 0)
+        ++*(long *)arg;
+}
+
+/* A new dump if the step runs. */
+static int ask (const char *dir)
+{
+    long watchers = 0;
+    char path[PATH_MAX];
+    long missing;
+    long dump;
+
+    debug_each (dir, "watch-", count_live, &watchers);
+    if (watchers == 0)
+        return EXIT_OK;
+    if ((dump = debug_ask (dir, "asked for by dl debug")) < 0
+        && errno != EEXIST) {
+        complain ("%s: %s", dir, strerror (errno));
+        return EXIT_IO;
+    }
+    if (dump < 0)
+        dump = debug_newest (dir);
+    missing = debug_wait (dir, dump, WAIT_SECONDS, always, NULL);
+    if (debug_done (dir, dump) == 0) { /* the step has ended meanwhile */
+        debug_path (path, sizeof (path), dir, dump, "reason");
+        unlink (path);
+        debug_path (path, sizeof (path), dir, dump, "");
+        rmdir (path);
+    } else if (missing > 0)
+        complain (
+            "%ld nodes have not answered within %d s", missing, WAIT_SECONDS);
+    return EXIT_OK;
+}
+
+int cmd_debug (const struct settings *st)
+{
+    char dir[PATH_MAX];
+    long newest;
+    int rv = find_folder (st->args[0], dir, sizeof (dir));
+
+    if (rv == EXIT_OK && !st->last)
+        rv = ask (dir);
+    if (rv != EXIT_OK)
+        return rv;
+    newest = debug_newest (dir);
+    if (newest > 0)
+        print_dump (dir, newest);
+    else
+        printf ("%s: no stacks were asked for\n", dir);
+    print_rest (dir);
+    return EXIT_OK;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/debug/debug.h"
+#include "launcher/debug/dump.h"
+
+enum { STACKS_MAX = 4096, TEXT_MAX = 4 << 20, WAIT_MS = 200 };
+
+void debug_path (
+    char *path, size_t size, const char *dir, long dump, const char *file)
+{
+    snprintf (path, size, "%s/dump-%ld%s%s", dir, dump, *file ? "/" : "", file);
+}
+
+void debug_each (const char *dir,
+                 const char *prefix,
+                 void (*f) (const char *dir, const char *name, void *arg),
+                 void *arg)
+{
+    size_t n = strlen (prefix);
+    struct dirent *e;
+    DIR *d = opendir (dir);
+
+    if (!d)
+        return;
+    while ((e = readdir (d)))
+        if (!strncmp (e->d_name, prefix, n))
+            f (dir, e->d_name, arg);
+    closedir (d);
+}
+
+static void find_newest (const char *dir, const char *name, void *arg)
+{
+    long n = strtol (name + 5, NULL, 10);
+
+    (void)dir;
+    if (n > *(long *)arg)
+        *(long *)arg = n;
+}
+
+long debug_newest (const char *dir)
+{
+    long newest = 0;
+
+    debug_each (dir, "dump-", find_newest, &newest);
+    return newest;
+}
+
+int debug_write (const char *path, const char *text)
+{
+    char temporary[PATH_MAX + 64];
+    size_t n = strlen (text);
+    int fd;
+    bool ok;
+
+    snprintf (temporary, sizeof (temporary), "%s.%d~", path, (int)getpid ());
+    fd = open (temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -1;
+    ok = write (fd, text, n) == (ssize_t)n;
+    if (close (fd) == 0 && ok && rename (temporary, path) == 0)
+        return 0;
+    unlink (temporary);
+    return -1;
+}
+
+long debug_ask (const char *dir, const char *reason)
+{
+    long dump = debug_newest (dir) + 1;
+    char path[PATH_MAX];
+    char line[DEBUG_LINE + 2];
+
+    debug_path (path, sizeof (path), dir, dump, "");
+    if (mkdir (path, 0777) < 0)
+        return -1;
+    debug_path (path, sizeof (path), dir, dump, "reason");
+    snprintf (line, sizeof (line), "%s\n", reason);
+    debug_write (path, line);
+    return dump;
+}
+
+void debug_line (const char *path, char *buf, size_t size)
+{
+    FILE *f = fopen (path, "re");
+
+    *buf = '\0';
+    if (!f)
+        return;
+    if (!fgets (buf, (int)size, f))
+        *buf = '\0';
+    fclose (f);
+    buf[strcspn (buf, "\n")] = '\0';
+}
+
+void debug_last_line (const char *path,
+                      const char *word,
+                      char *buf,
+                      size_t size)
+{
+    char line[1024];
+    FILE *f = fopen (path, "re");
+
+    *buf = '\0';
+    if (!f)
+        return;
+    while (fgets (line, sizeof (line), f)) {
+        line[strcspn (line, "\n")] = '\0';
+        if (*line && strstr (line, word))
+            snprintf (buf, size, "%s", line);
+    }
+    fclose (f);
+}
+
+/* ---- watchers ---- */
+
+struct watchers {
+    struct timespec made; /* the dump */
+    long n;
+};
+
+/* Opened, because NFS then asks the server for the time. */
+static int stat_open (const char *path, struct stat *st)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    int rv;
+
+    if (fd < 0)
+        return -1;
+    rv = fstat (fd, st);
+    close (fd);
+    return rv;
+}
+
+static void count_watcher (const char *dir, const char *name, void *arg)
+{
+    struct watchers *w = arg;
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if (!strchr (name, '~') && stat_open (path, &st) == 0
+        && st.st_mtim.tv_sec + DEBUG_STALE >= w->made.tv_sec)
+        w->n++;
+}
+
+/* Both times are the file system's, not this machine's. */
+long debug_watchers (const char *dir, long dump)
+{
+    struct watchers w = { .n = 0 };
+    char path[PATH_MAX];
+    struct stat st;
+
+    debug_path (path, sizeof (path), dir, dump, "reason");
+    if (stat (path, &st) < 0)
+        return 0;
+    w.made = st.st_mtim;
+    debug_each (dir, "watch-", count_watcher, &w);
+    return w.n;
+}
+
+struct listening {
+    char own[64];
+    time_t now; /* of the file system */
+    struct debug_others others;
+};
+
+static void hear_watcher (const char *dir, const char *name, void *arg)
+{
+    struct listening *l = arg;
+    char path[PATH_MAX];
+    char line[256];
+    double seconds;
+    struct stat st;
+
+    if (!strcmp (name, l->own) || strchr (name, '~'))
+        return;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if (stat_open (path, &st) < 0 || st.st_mtim.tv_sec + DEBUG_STALE < l->now)
+        return;
+    debug_line (path, line, sizeof (line));
+    if (sscanf (line, "%*s %lf", &seconds) != 1)
+        return;
+    if (l->others.n++ == 0 || seconds < l->others.quiet)
+        l->others.quiet = seconds;
+}
+
+struct debug_others debug_others (const char *dir, const char *node)
+{
+    struct listening l = { .others = { 0, 0 } };
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (l.own, sizeof (l.own), "watch-%.32s", node);
+    snprintf (path, sizeof (path), "%s/%s", dir, l.own);
+    if (stat (path, &st) == 0)
+        l.now = st.st_mtim.tv_sec;
+    debug_each (dir, "watch-", hear_watcher, &l);
+    return l.others;
+}
+
+static void count_done (const char *dir, const char *name, void *arg)
+{
+    (void)dir;
+    *(long *)arg += !strchr (name, '~');
+}
+
+long debug_done (const char *dir, long dump)
+{
+    char path[PATH_MAX];
+    long n = 0;
+
+    debug_path (path, sizeof (path), dir, dump, "");
+    debug_each (path, "node-", count_done, &n);
+    return n;
+}
+
+long debug_wait (const char *dir,
+                 long dump,
+                 double seconds,
+                 bool (*go_on) (void *),
+                 void *arg)
+{
+    double until = dump_clock () + seconds;
+    long left;
+
+    while ((left = debug_watchers (dir, dump) - debug_done (dir, dump)) > 0
+           && dump_clock () < until && go_on (arg))
+        poll (NULL, 0, WAIT_MS);
+    return left > 0 ? left : 0;
+}
+
+/* ---- stacks ---- */
+
+struct reading {
+    struct stack *stacks;
+    size_t n;
+};
+
+static char *read_all (const char *path)
+{
+    char *text = NULL;
+    ssize_t n = -1;
+    size_t used = 0;
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return NULL;
+    text = malloc (TEXT_MAX + 1);
+    while (text && used < TEXT_MAX
+           && (n = read (fd, text + used, TEXT_MAX - used)) > 0)
+        used += (size_t)n;
+    close (fd);
+    if (text)
+        text[used] = '\0';
+    return text;
+}
+
+static void read_rank (const char *dir, const char *name, void *arg)
+{
+    struct reading *r = arg;
+    char path[PATH_MAX];
+    char *text;
+
+    if (strchr (name, '~')) /* not whole yet */
+        return;
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if ((text = read_all (path)))
+        r->n = stacks_parse (text, r->stacks, r->n, STACKS_MAX);
+    free (text);
+}
+
+size_t
+debug_read (const char *dir, long dump, struct stack **stacks, size_t **group)
+{
+    struct reading r = { .stacks = calloc (STACKS_MAX, sizeof (*r.stacks)) };
+    char path[PATH_MAX];
+
+    *group = calloc (STACKS_MAX, sizeof (**group));
+    debug_path (path, sizeof (path), dir, dump, "");
+    if (r.stacks && *group) {
+        debug_each (path, "rank-", read_rank, &r);
+        stacks_group (r.stacks, r.n, *group);
+    }
+    *stacks = r.stacks;
+    return r.n;
+}

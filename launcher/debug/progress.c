@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When did each rank last do something, as far as it can be seen outside. */
+#include "launcher/debug/progress.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/debug/family.h"
+
+enum { TEN = 10 };
+
+/* What a thread has done so far. */
+struct thread {
+    pid_t tid;
+    uint64_t start;
+    uint64_t faults;
+    uint64_t io;  /* bytes and calls */
+    uint64_t cpu; /* clock ticks */
+};
+
+struct threads {
+    struct thread *list; /* in order of tid */
+    size_t n, room;
+};
+
+struct seen {
+    long rank;
+    double last;
+};
+
+struct progress {
+    char proc[PATH_MAX];
+    struct threads before, now;
+    struct seen *ranks;
+    size_t nranks;
+    double looked;
+    long hertz;
+};
+
+struct progress *progress_create (const char *proc)
+{
+    struct progress *p = calloc (1, sizeof (*p));
+
+    if (p) {
+        snprintf (p->proc, sizeof (p->proc), "%s", proc);
+        p->hertz = sysconf (_SC_CLK_TCK);
+    }
+    return p;
+}
+
+void progress_destroy (struct progress *p)
+{
+    if (!p)
+        return;
+    free (p->before.list);
+    free (p->now.list);
+    free (p->ranks);
+    free (p);
+}
+
+/* ---- one thread ---- */
+
+static int read_file (const char *path, char *buf, size_t size)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return -1;
+    n = read (fd, buf, size - 1);
+    close (fd);
+    if (n < 0)
+        return -1;
+    buf[n] = '\0';
+    return 0;
+}
+
+static int read_stat (const char *folder, struct thread *t)
+{
+    unsigned long minor, major, user, system, start;
+    char path[PATH_MAX + 64];
+    char text[1024];
+    char *end;
+
+    snprintf (path, sizeof (path), "%s/stat", folder);
+    if (read_file (path, text, sizeof (text)) < 0
+        || !(end = strrchr (text, ')'))
+        || sscanf (end + 1,
+                   " %*c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %*d "
+                   "%*d %*d %*d %*d %*d %lu",
+                   &minor,
+                   &major,
+                   &user,
+                   &system,
+                   &start)
+               != 5)
+        return -1;
+    t->faults = minor + major;
+    t->cpu = user + system;
+    t->start = start;
+    return 0;
+}
+
+/* The sum changes when one of them does: none ever falls. */
+static void read_io (const char *folder, struct thread *t)
+{
+    unsigned long v[4] = { 0 };
+    char path[PATH_MAX + 64];
+    char text[512];
+
+    snprintf (path, sizeof (path), "%s/io", folder);
+    if (read_file (path, text, sizeof (text)) == 0)
+        sscanf (text,
+                "rchar: %lu wchar: %lu syscr: %lu syscw: %lu",
+                &v[0],
+                &v[1],
+                &v[2],
+                &v[3]);
+    t->io = v[0] + v[1] + v[2] + v[3];
+}
+
+static struct thread *add_thread (struct threads *t)
+{
+    if (t->n == t->room) {
+        size_t room = t->room ? 2 * t->room : 256;
+        struct thread *list = realloc (t->list, room * sizeof (*list));
+        if (!list)
+            return NULL;
+        t->list = list;
+        t->room = room;
+    }
+    memset (&t->list[t->n], 0, sizeof (*t->list));
+    return &t->list[t->n++];
+}
+
+static int by_tid (const void *a, const void *b)
+{
+    const struct thread *x = a, *y = b;
+
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static bool has_moved (const struct progress *p,
+                       const struct thread *t,
+                       bool is_main,
+                       double elapsed)
+{
+    const struct thread *b = NULL;
+
+    if (p->before.n > 0)
+        b = bsearch (t, p->before.list, p->before.n, sizeof (*t), by_tid);
+    if (!b || b->start != t->start)
+        return is_main; /* a new process is something; a new thread is not */
+    if (is_main)
+        return b->io != t->io || b->faults != t->faults;
+    return b->faults != t->faults
+           && (double)(t->cpu - b->cpu) * TEN > elapsed * (double)p->hertz;
+}
+
+/* ---- all of a process, of a rank ---- */
+
+static bool look_at (struct progress *p, pid_t pid, double elapsed)
+{
+    char path[PATH_MAX + 32];
+    bool moved = false;
+    struct dirent *e;
+    DIR *d;
+
+    snprintf (path, sizeof (path), "%s/%d/task", p->proc, (int)pid);
+    if (!(d = opendir (path)))
+        return false;
+    while ((e = readdir (d))) {
+        char folder[PATH_MAX + 320];
+        struct thread *t;
+        pid_t tid = atoi (e->d_name);
+        if (tid <= 0)
+            continue;
+        snprintf (folder, sizeof (folder), "%s/%s", path, e->d_name);
+        if (!(t = add_thread (&p->now)))
+            break;
+        t->tid = tid;
+        if (read_stat (folder, t) < 0) {
+            p->now.n--;
+            continue;
+        }
+        if (tid == pid)
+            read_io (folder, t);
+        moved |= has_moved (p, t, tid == pid, elapsed);
+    }
+    closedir (d);
+    return moved;
+}
+
+void progress_mark (struct progress *p, long rank, double now)
+{
+    struct seen *more;
+
+    for (size_t i = 0; i < p->nranks; i++)
+        if (p->ranks[i].rank == rank) {
+            p->ranks[i].last = now;
+            return;
+        }
+    more = realloc (p->ranks, (p->nranks + 1) * sizeof (*more));
+    if (!more)
+        return;
+    p->ranks = more;
+    p->ranks[p->nranks++] = (struct seen){ rank, now };
+}
+
+double progress_last (const struct progress *p, long rank, double now)
+{
+    for (size_t i = 0; i < p->nranks; i++)
+        if (p->ranks[i].rank == rank)
+            return p->ranks[i].last;
+    return now;
+}
+
+static bool look_at_rank (struct progress *p,
+                          const struct rank_process *list,
+                          size_t n,
+                          double elapsed)
+{
+    enum process_kind *kinds = calloc (n, sizeof (*kinds));
+    bool moved = false;
+
+    if (!kinds)
+        return true;
+    family_kinds (p->proc, list, n, kinds);
+    for (size_t i = 0; i < n; i++)
+        if (kinds[i] == PROCESS_MAIN || kinds[i] == PROCESS_HELPER)
+            moved |= look_at (p, list[i].pid, elapsed);
+    free (kinds);
+    return moved;
+}
+
+void progress_look (struct progress *p,
+                    const struct rank_process *all,
+                    size_t n,
+                    double now,
+                    int quiet)
+{
+    struct threads old = p->before;
+    double elapsed = now - p->looked;
+    size_t end;
+
+    p->now.n = 0;
+    for (size_t i = 0; i < n; i = end) {
+        for (end = i; end < n && all[end].rank == all[i].rank; end++)
+            ;
+        if (look_at_rank (p, all + i, end - i, elapsed) && !quiet)
+            progress_mark (p, all[i].rank, now);
+    }
+    if (p->now.n > 0)
+        qsort (p->now.list, p->now.n, sizeof (*p->now.list), by_tid);
+    p->before = p->now;
+    p->now = old;
+    p->looked = now;
+}

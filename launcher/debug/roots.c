@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of this node that live, and the first of them that ended. */
+#include "launcher/debug/roots.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launcher/debug/debug.h"
+#include "launcher/debug/dump.h"
+
+/* Of a process that has ended but was not collected yet; see proc(5). */
+static int exit_status (pid_t pid)
+{
+    char path[64];
+    char text[2048];
+    char *last;
+    ssize_t n;
+    int fd;
+
+    snprintf (path, sizeof (path), "/proc/%d/stat", (int)pid);
+    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return -1;
+    n = read (fd, text, sizeof (text) - 1);
+    close (fd);
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    if (!(last = strrchr (text, ')')) || last[1] != ' ' || last[2] != 'Z')
+        return -1;
+    last = strrchr (text, ' ');
+    return (int)strtol (last, NULL, 10);
+}
+
+static void add_root (struct roots *r, const struct rank_process *p)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->list[i].pid == p->pid)
+            return;
+    if (r->n == ROOTS_MAX || p->state == 'Z')
+        return;
+    r->list[r->n++] = (struct root){
+        .rank = p->rank,
+        .pid = p->pid,
+        .fd = (int)syscall (SYS_pidfd_open, p->pid, 0),
+        .status = -1,
+    };
+}
+
+static bool is_listed (const struct rank_process *p, size_t n, pid_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i].pid == pid)
+            return true;
+    return false;
+}
+
+static void drop_root (struct roots *r, size_t i)
+{
+    r->last_end = dump_clock ();
+    if (r->ended_at <= 0) {
+        r->ended = r->list[i];
+        r->ended_at = r->last_end;
+    }
+    if (r->list[i].fd >= 0)
+        close (r->list[i].fd);
+    r->list[i] = r->list[--r->n];
+}
+
+void roots_find (struct roots *r)
+{
+    const struct rank_process *p;
+    size_t n;
+
+    ranks_look (r->ranks);
+    p = ranks_roots (r->ranks, &n);
+    for (size_t i = 0; i < n; i++)
+        add_root (r, &p[i]);
+    for (size_t i = r->n; i-- > 0;)
+        if (!is_listed (p, n, r->list[i].pid))
+            drop_root (r, i);
+}
+
+void roots_wait (struct roots *r, double seconds)
+{
+    struct pollfd fds[ROOTS_MAX];
+
+    for (size_t i = 0; i < r->n; i++)
+        fds[i] = (struct pollfd){ .fd = r->list[i].fd, .events = POLLIN };
+    if (poll (fds, r->n, (int)(seconds * 1000)) <= 0)
+        return;
+    for (size_t i = r->n; i-- > 0;)
+        if (fds[i].revents) {
+            r->list[i].status = exit_status (r->list[i].pid);
+            drop_root (r, i);
+        }
+}
+
+/* The last line of what a Python of that rank said when it ended. */
+static void find_error (const char *dir, const char *name, void *arg)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    debug_last_line (path, "", arg, 256);
+}
+
+static void say_status (int status, char *buf, size_t size)
+{
+    if (status < 0)
+        *buf = '\0';
+    else if (status & 127)
+        snprintf (buf, size, " by signal %d", status & 127);
+    else
+        snprintf (buf, size, " with status %d", status >> 8 & 255);
+}
+
+char *roots_end (const struct roots *r, const char *dir, char *buf, size_t size)
+{
+    char error[256] = "";
+    char status[32];
+    char prefix[32];
+
+    snprintf (prefix, sizeof (prefix), "error.%ld.", r->ended.rank);
+    debug_each (dir, prefix, find_error, error);
+    say_status (r->ended.status, status, sizeof (status));
+    snprintf (buf,
+              size,
+              "rank %ld has ended%s%s%s%s",
+              r->ended.rank,
+              status,
+              *error ? " (" : "",
+              error,
+              *error ? ")" : "");
+    return buf;
+}

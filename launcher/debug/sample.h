@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the main threads of Python ranks are where they were. */
+#ifndef LAUNCHER_SAMPLE_H
+#define LAUNCHER_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/debug/progress.h"
+#include "launcher/debug/roots.h"
+
+enum { SAMPLES_MAX = 1024 };
+
+/* Begin with 0. */
+struct samples {
+    struct sample {
+        pid_t pid;
+        uint64_t hash; /* of the stack */
+    } list[SAMPLES_MAX];
+    size_t n;
+};
+
+/* Look at the stacks of ranks that have made no progress for so many seconds;
+ * one that differs from the last look is progress.  The look itself leaves
+ * traces: progress_look() with 'quiet' must follow.
+ */
+void samples_take (struct samples *s,
+                   const struct roots *roots,
+                   struct progress *progress,
+                   double seconds);
+
+#endif

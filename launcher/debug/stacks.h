@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the stacks of all ranks, and find the ones that are elsewhere. */
+#ifndef LAUNCHER_STACKS_H
+#define LAUNCHER_STACKS_H
+
+#include <stddef.h>
+
+/* A file of stacks is text.  Lines that begin with "== " divide it:
+ *
+ *     == rank 3 on n2
+ *     == process 4711 python S
+ *     == python        then what faulthandler writes
+ *     == native        then what gdb or eu-stack writes
+ *     == kernel        then one line a thread: TID NAME STATE WCHAN SYSCALL
+ *
+ * The process has the state of proc(5) and, after it, "helper" if it works
+ * for another process of the rank, such as a loader of data.
+ */
+
+struct stack_frame {
+    char function[96];
+    char file[192]; /* "": not known */
+    long line;      /* 0: not known */
+};
+
+/* Where the main thread of one process is. */
+struct stack {
+    long rank; /* -1: not known */
+    long pid;
+    char host[64];
+    char name[16];
+    char state;
+    struct stack_frame top;  /* the innermost one that says something */
+    struct stack_frame user; /* the innermost one outside of libraries */
+};
+
+/* Append what a file of stacks says of processes that are no helpers; of a
+ * rank with several, each is one.  Text that is none of the above is skipped.
+ * Returns the new number, at most 'max'.
+ */
+size_t
+stacks_parse (const char *text, struct stack *stacks, size_t n, size_t max);
+
+/* Give stacks that are at the same place the same number, the place with the
+ * most ranks 0, and sort them by it and by rank.  Returns the number of
+ * places.
+ */
+size_t stacks_group (struct stack *stacks, size_t n, size_t *group);
+
+/* "all_reduce (distributed_c10d.py:1320) from step (train.py:41)", with
+ * "stopped (SIGSTOP) in " and the like before it.  Returns buf.
+ */
+char *stack_place (const struct stack *s, char *buf, size_t size);
+
+/* "0-2,5": ranks of one group.  Returns buf. */
+char *
+stacks_ranks (const struct stack *stacks, size_t n, char *buf, size_t size);
+
+/* One line for all, such as "3 ranks (0,2-3) are in A; rank 1 is in B", with
+ * the first four places.  Returns buf.
+ */
+char *stacks_line (const struct stack *stacks,
+                   const size_t *group,
+                   size_t n,
+                   char *buf,
+                   size_t size);
+
+#endif

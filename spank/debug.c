@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In a task, as the user: what a hang will be explained with, and a watcher. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/word.h"
+#include "spank/context.h"
+#include "spank/helper.h"
+#include "spank/variable.h"
+
+enum { TEXT = 4096, SHORTEST = 5, LONGEST = 86400, DEFAULT = 600 };
+
+struct wishes {
+    long seconds;
+    bool kill;
+};
+
+struct debug {
+    spank_t sp;
+    struct wishes wishes;
+    char folder[PATH_MAX];
+    char stale[TEXT]; /* names that this plugin has set before */
+    char ours[TEXT];
+    size_t used;
+};
+
+/* ---- the option ---- */
+
+/* "hang:SECONDS", "SECONDS", "kill" */
+static int read_word (const char *word, size_t len, struct wishes *w)
+{
+    char *end;
+
+    if (len == 4 && !strncmp (word, "kill", 4)) {
+        w->kill = true;
+        return 0;
+    }
+    if (len > 5 && !strncmp (word, "hang:", 5)) {
+        word += 5;
+        len -= 5;
+    }
+    if (len < 1 || len > 5 || *word < '1' || *word > '9')
+        return -1;
+    w->seconds = strtol (word, &end, 10);
+    if (end != word + len || w->seconds < SHORTEST || w->seconds > LONGEST)
+        return -1;
+    return 0;
+}
+
+static int read_wishes (const char *value, struct wishes *w)
+{
+    *w = (struct wishes){ .seconds = DEFAULT };
+    for (;;) {
+        size_t len = strcspn (value, ",");
+        if (read_word (value, len, w) < 0)
+            return -1;
+        if (!value[len])
+            return 0;
+        value += len + 1;
+    }
+}
+
+int debug_check (const char *value, char *why, size_t size)
+{
+    struct wishes w;
+
+    if (!strcmp (value, "off") || read_wishes (value, &w) == 0)
+        return 0;
+    snprintf (why,
+              size,
+              "not hang:SECONDS (%d to %d), with ,kill after it to end the "
+              "step",
+              SHORTEST,
+              LONGEST);
+    return -1;
+}
+
+/* ---- the folder ---- */
+
+static int make_folder (struct debug *d)
+{
+    char parent[PATH_MAX - 64] = "";
+    char cwd[PATH_MAX - 64];
+    const char *job;
+    char text[32];
+    uint32_t step = 0;
+    struct stat st;
+
+    variable_text (d->sp, "DL_DEBUG_DIR", parent, sizeof (parent));
+    if (*parent != '/' && !getcwd (cwd, sizeof (cwd)))
+        return -1;
+    spank_get_item (d->sp, S_JOB_STEPID, &step);
+    job = variable_text (d->sp, "SLURM_JOB_ID", text, sizeof (text)) == 0 ? text
+                                                                          : "0";
+    if (*parent == '/')
+        snprintf (d->folder, PATH_MAX, "%s/dl-debug-%s.%u", parent, job, step);
+    else
+        snprintf (d->folder,
+                  PATH_MAX,
+                  "%s%s%s/dl-debug-%s.%u",
+                  cwd,
+                  *parent ? "/" : "",
+                  parent,
+                  job,
+                  step);
+    if (mkdir (d->folder, 0777) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return -1;
+    if (lstat (d->folder, &st) < 0)
+        return -1;
+    errno = EPERM;
+    return S_ISDIR (st.st_mode) && st.st_uid == geteuid () ? 0 : -1;
+}
+
+/* PyTorch fails where it cannot make its pipe. */
+static bool can_have_pipes (const struct debug *d, long rank)
+{
+    char path[PATH_MAX + 32];
+    bool can;
+
+    snprintf (path, sizeof (path), "%s/pipe_%ld.test", d->folder, rank);
+    can = mkfifo (path, 0600) == 0;
+    unlink (path);
+    return can;
+}
+
+/* ---- variables ---- */
+
+static void set (struct debug *d, const char *name, const char *value)
+{
+    char have[8];
+
+    if (spank_getenv (d->sp, name, have, sizeof (have)) != ESPANK_ENV_NOEXIST
+        && !word_listed (d->stale, name))
+        return;
+    spank_setenv (d->sp, name, value, 1);
+    d->used += (size_t)snprintf (d->ours + d->used,
+                                 sizeof (d->ours) - d->used,
+                                 "%s%s",
+                                 d->used ? "," : "",
+                                 name);
+}
+
+/* What the profile of --dl-nccl and an outer step have set is not the user's.
+ */
+static void read_stale (struct debug *d)
+{
+    size_t n;
+
+    variable_text (d->sp, "DL_DEBUG_SET", d->stale, sizeof (d->stale) / 2);
+    n = strlen (d->stale);
+    d->stale[n++] = ',';
+    variable_text (
+        d->sp, "DL_NCCL_SET", d->stale + n, (int)(sizeof (d->stale) - n));
+}
+
+static void set_path (struct debug *d, const char *name, const char *file)
+{
+    char path[PATH_MAX + 64];
+
+    snprintf (path, sizeof (path), "%s/%s", d->folder, file);
+    set (d, name, path);
+}
+
+static void set_variables (struct debug *d, long rank)
+{
+    /* clang-format off */
+    static const struct { const char *name, *value; } rows[] = {
+        { "NCCL_DEBUG",                   "INFO" },
+        { "NCCL_DEBUG_TIMESTAMP_LEVELS",  "WARN,INFO" },
+        { "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000" },
+        { "TORCH_FR_BUFFER_SIZE",         "2000" }, /* its name since 2.9 */
+        { "TORCH_NCCL_DUMP_ON_TIMEOUT",   "1" },
+        { "TORCH_SHOW_CPP_STACKTRACES",   "1" },
+        { "PYTHONFAULTHANDLER",           "1" },
+    };
+    /* clang-format on */
+    char file[64];
+
+    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
+        set (d, rows[i].name, rows[i].value);
+    snprintf (file, sizeof (file), "nccl.%ld.%%h.%%p.log", rank);
+    set_path (d, "NCCL_DEBUG_FILE", file);
+    set_path (d, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "flight_");
+    set_path (d, "TORCH_FR_DUMP_TEMP_FILE", "flight_");
+    if (can_have_pipes (d, rank)) {
+        set_path (d, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "pipe_");
+        set_path (d, "TORCH_FR_DEBUG_INFO_PIPE_FILE", "pipe_");
+    }
+    spank_setenv (d->sp, "DL_DEBUG_SET", d->ours, 1);
+    spank_setenv (d->sp, "DL_DEBUG_PATH", d->folder, 1);
+}
+
+/* Our folder goes in front.  No empty part: that is the working directory. */
+static void set_python (struct debug *d)
+{
+    char ours[PATH_MAX];
+    char theirs[TEXT * 4];
+    char path[sizeof (ours) + sizeof (theirs) + 1];
+    char file[PATH_MAX + 32];
+    size_t n;
+
+    if (variable_text (d->sp, "DL_DEBUG_PYTHON", ours, sizeof (ours)) < 0)
+        snprintf (ours, sizeof (ours), "%s", DEBUGDIR);
+    snprintf (file, sizeof (file), "%s/sitecustomize.py", ours);
+    if (access (file, R_OK) < 0)
+        return;
+    if (spank_getenv (d->sp, "PYTHONPATH", theirs, sizeof (theirs))
+        == ESPANK_NOSPACE)
+        return;
+    variable_text (d->sp, "PYTHONPATH", theirs, sizeof (theirs));
+    n = strlen (ours);
+    if (!strncmp (theirs, ours, n) && (theirs[n] == ':' || !theirs[n]))
+        return;
+    snprintf (path, sizeof (path), "%s%s%s", ours, *theirs ? ":" : "", theirs);
+    spank_setenv (d->sp, "PYTHONPATH", path, 1);
+}
+
+/* ---- the watcher ---- */
+
+static void start_watcher (const struct debug *d)
+{
+    char seconds[32];
+    char pid[32];
+    const char *args[] = {
+        "watch", d->folder, seconds, pid, d->wishes.kill ? "kill" : NULL, NULL
+    };
+
+    snprintf (seconds, sizeof (seconds), "%ld", d->wishes.seconds);
+    snprintf (pid, sizeof (pid), "%d", (int)getpid ());
+    if (helper_detach (d->sp, args) < 0)
+        slurm_error ("dl: --dl-debug: hangs are not watched for: %.200s: %s",
+                     option_command (),
+                     strerror (errno));
+}
+
+static void set_all (struct debug *d)
+{
+    long rank = variable_number (d->sp, "SLURM_PROCID");
+    long local = variable_number (d->sp, "SLURM_LOCALID");
+
+    if (make_folder (d) < 0) {
+        if (local == 0)
+            slurm_error ("dl: --dl-debug: nothing is kept: %.300s: %s; choose "
+                         "another folder with DL_DEBUG_DIR",
+                         d->folder,
+                         strerror (errno));
+        return;
+    }
+    read_stale (d);
+    set_variables (d, rank);
+    set_python (d);
+    if (local == 0)
+        start_watcher (d);
+}
+
+void debug_task (spank_t sp)
+{
+    struct debug *d = calloc (1, sizeof (*d));
+
+    if (!d)
+        return;
+    d->sp = sp;
+    if (read_wishes (option_value (OPTION_DEBUG), &d->wishes) == 0)
+        set_all (d);
+    free (d);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which signs in a made-up /proc are progress of a rank. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "launcher/debug/family.h"
+#include "launcher/debug/progress.h"
+#include "tests/folder.h"
+
+/* A thread as proc shows it. */
+static void put_thread (int pid, int tid, long faults, long cpu, long written)
+{
+    char path[256];
+    FILE *f;
+
+    snprintf (path, sizeof (path), "mkdir -p %s/%d/task/%d", dir, pid, tid);
+    assert_int_equal (system (path), 0);
+    snprintf (path, sizeof (path), "%s/%d/task/%d/stat", dir, pid, tid);
+    f = fopen (path, "w");
+    fprintf (f,
+             "%d (a b) c) S 1 1 1 0 -1 4194560 %ld 0 0 0 %ld 0 0 0 20 0 1 0 "
+             "777 1000 10 0\n",
+             tid,
+             faults,
+             cpu);
+    fclose (f);
+    snprintf (path, sizeof (path), "%s/%d/task/%d/io", dir, pid, tid);
+    f = fopen (path, "w");
+    fprintf (f,
+             "rchar: 5\nwchar: %ld\nsyscr: 1\nsyscw: 1\nread_bytes: 0\n",
+             written);
+    fclose (f);
+}
+
+static void put_command (int pid, const char *text, size_t size)
+{
+    char path[256];
+    FILE *f;
+
+    snprintf (path, sizeof (path), "%s/%d/cmdline", dir, pid);
+    f = fopen (path, "w");
+    fwrite (text, 1, size, f);
+    fclose (f);
+}
+
+static struct rank_process
+process (long rank, int pid, int parent, const char *name)
+{
+    struct rank_process p = { .rank = rank, .pid = pid, .parent = parent };
+
+    snprintf (p.name, sizeof (p.name), "%s", name);
+    return p;
+}
+
+static void main_thread (void **state)
+{
+    struct rank_process p = process (0, 10, 1, "train");
+    struct progress *r = progress_create (dir);
+
+    (void)state;
+    put_thread (10, 10, 1, 1, 0);
+    progress_look (r, &p, 1, 1, 0);
+    assert_true (progress_last (r, 0, 9) == 1);
+    put_thread (10, 10, 1, 900, 0); /* burns a core */
+    progress_look (r, &p, 1, 2, 0);
+    assert_true (progress_last (r, 0, 9) == 1);
+    put_thread (10, 10, 1, 900, 1);
+    progress_look (r, &p, 1, 3, 0);
+    assert_true (progress_last (r, 0, 9) == 3);
+    put_thread (10, 10, 2, 900, 1);
+    progress_look (r, &p, 1, 4, 0);
+    assert_true (progress_last (r, 0, 9) == 4);
+    put_thread (10, 10, 2, 900, 2); /* our own doing */
+    progress_look (r, &p, 1, 5, 1);
+    progress_look (r, &p, 1, 6, 0);
+    assert_true (progress_last (r, 0, 9) == 4);
+    assert_true (progress_last (r, 7, 9) == 9);
+    progress_mark (r, 0, 8);
+    assert_true (progress_last (r, 0, 9) == 8);
+    progress_destroy (r);
+}
+
+static void other_threads (void **state)
+{
+    struct rank_process p = process (3, 10, 1, "train");
+    struct progress *r = progress_create (dir);
+
+    (void)state;
+    put_thread (10, 10, 1, 1, 0);
+    put_thread (10, 11, 1, 1, 0);
+    progress_look (r, &p, 1, 1, 0);
+    put_thread (10, 11, 1, 2, 500); /* says that it is alive */
+    progress_look (r, &p, 1, 2, 0);
+    put_thread (10, 11, 2, 3, 600); /* and touches a page */
+    progress_look (r, &p, 1, 3, 0);
+    put_thread (10, 12, 1, 1, 0); /* a new one */
+    progress_look (r, &p, 1, 4, 0);
+    assert_true (progress_last (r, 3, 9) == 1);
+    put_thread (10, 11, 3, 60, 600); /* works */
+    progress_look (r, &p, 1, 5, 0);
+    assert_true (progress_last (r, 3, 9) == 5);
+    progress_destroy (r);
+}
+
+static void other_processes (void **state)
+{
+    struct rank_process p[] = {
+        process (0, 10, 1, "bash"),          process (0, 11, 10, "python3"),
+        process (0, 12, 11, "wandb-core"),   process (0, 13, 12, "git"),
+        process (0, 14, 11, "python3"),      process (1, 20, 1, "python3"),
+        process (1, 21, 20, "pt_main_thre"),
+    };
+    const size_t n = sizeof (p) / sizeof (*p);
+    struct progress *r = progress_create (dir);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        put_thread (p[i].pid, p[i].pid, 1, 1, 0);
+    put_command (20, "/usr/bin/python3", 17);
+    put_command (11, "python", 7);
+    progress_look (r, p, n, 1, 0);
+    put_thread (10, 10, 9, 1, 0); /* the shell */
+    put_thread (12, 12, 9, 1, 0); /* in the background, and below */
+    put_thread (13, 13, 9, 1, 0);
+    progress_look (r, p, n, 2, 0);
+    assert_true (progress_last (r, 0, 9) == 1);
+    put_thread (14, 14, 9, 1, 0); /* a loader */
+    progress_look (r, p, n, 3, 0);
+    assert_true (progress_last (r, 0, 9) == 3);
+    assert_true (progress_last (r, 1, 9) == 1);
+    progress_destroy (r);
+}
+
+static void kinds_of_processes (void **state)
+{
+    struct rank_process p[] = {
+        process (0, 10, 1, "bash"),
+        process (0, 11, 10, "python3"), /* -m torch.distributed.run */
+        process (0, 12, 11, "python3"),
+        process (0, 13, 12, "python3"),
+        process (0, 14, 11, "python3"),
+        process (0, 15, 12, "nvidia-smi"),
+    };
+    static const char command[] =
+        "python3\0-m\0torch.distributed.run\0train.py";
+    enum process_kind k[6];
+
+    (void)state;
+    for (int i = 10; i < 16; i++)
+        put_thread (i, i, 1, 1, 0);
+    put_command (11, command, sizeof (command));
+    family_kinds (dir, p, 6, k);
+    assert_int_equal (k[0], PROCESS_LAUNCHER);
+    assert_int_equal (k[1], PROCESS_LAUNCHER);
+    assert_int_equal (k[2], PROCESS_MAIN);
+    assert_int_equal (k[3], PROCESS_HELPER);
+    assert_int_equal (k[4], PROCESS_MAIN);
+    assert_int_equal (k[5], PROCESS_BACKGROUND);
+    family_kinds (dir, p, 1, k); /* a shell alone is the program */
+    assert_int_equal (k[0], PROCESS_MAIN);
+    family_kinds (dir, p, 0, k);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (main_thread),
+        IN_FOLDER (other_threads),
+        IN_FOLDER (other_processes),
+        IN_FOLDER (kinds_of_processes),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
