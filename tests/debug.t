@@ -139,8 +139,14 @@ def spin(seconds):
         pass
 def train():
     spin(0.31)
+    spin(0.23)
+    spin(0.17)
+    spin(0.29)
+    spin(0.13)
+    spin(0.19)
 def validate():
-    spin(0.47)
+    spin(0.27)
+    spin(0.37)
 while time.time() < end:
     if sys.argv[1] == "logs":
         time.sleep(2)
