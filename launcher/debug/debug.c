@@ -194,13 +194,11 @@ static int ask (const char *dir)
     debug_each (dir, "watch-", count_live, &watchers);
     if (watchers == 0)
         return EXIT_OK;
-    if ((dump = debug_ask (dir, "asked for by dl debug")) < 0
-        && errno != EEXIST) {
+    dump = debug_newest (dir) + 1;
+    if (debug_ask (dir, dump, "asked for by dl debug") < 0 && errno != EEXIST) {
         complain ("%s: %s", dir, strerror (errno));
         return EXIT_IO;
     }
-    if (dump < 0)
-        dump = debug_newest (dir);
     missing = debug_wait (dir, dump, WAIT_SECONDS, always, NULL);
     if (debug_done (dir, dump) == 0) { /* the step has ended meanwhile */
         debug_path (path, sizeof (path), dir, dump, "reason");

@@ -26,10 +26,10 @@ enum { DEBUG_LINE = 2048, DEBUG_STALE = 40 };
 /* Number of the last dump, 0: none. */
 long debug_newest (const char *dir);
 
-/* Ask for the next one, with the reason.  Returns its number; -1 with errno
- * (EEXIST: somebody else just did).
+/* Ask for this one, the next after those that the caller knows, with the
+ * reason.  Returns -1 with errno (EEXIST: somebody else did).
  */
-long debug_ask (const char *dir, const char *reason);
+int debug_ask (const char *dir, long dump, const char *reason);
 
 /* Path of a file of a dump; "" is its folder. */
 void debug_path (

@@ -74,9 +74,8 @@ int debug_write (const char *path, const char *text)
     return -1;
 }
 
-long debug_ask (const char *dir, const char *reason)
+int debug_ask (const char *dir, long dump, const char *reason)
 {
-    long dump = debug_newest (dir) + 1;
     char path[PATH_MAX];
     char line[DEBUG_LINE + 2];
 
@@ -86,7 +85,7 @@ long debug_ask (const char *dir, const char *reason)
     debug_path (path, sizeof (path), dir, dump, "reason");
     snprintf (line, sizeof (line), "%s\n", reason);
     debug_write (path, line);
-    return dump;
+    return 0;
 }
 
 void debug_line (const char *path, char *buf, size_t size)

@@ -24,6 +24,7 @@ enum {
     FIRST_RANK_SECONDS = 60, /* until the first one is found */
     AFTER_END_SECONDS = 30, /* quiet after a rank has ended: they wait for it */
     DUMP_SECONDS = 60,
+    REASON_SECONDS = 5,  /* after which somebody who asked has died */
     OTHERS_SECONDS = 90, /* NFS shows a new file to other nodes late */
     ABORT_SECONDS = 10,
     DUMPS_MAX = 5, /* of its own accord */
@@ -47,6 +48,8 @@ struct watch {
     long served;   /* number of the last dump that this node is in */
     int own_dumps;
     bool told_hang, told_end, told_part;
+    long without_reason; /* this dump, since then */
+    double since;
 };
 
 static double clamp (double v, double low, double high)
@@ -259,21 +262,26 @@ static void tell (struct watch *w, long dump, const char *reason)
     free (group);
 }
 
-static void dump_of_own (struct watch *w, const char *reason)
+/* Of several watchers that have the same verdict one asks; the others find
+ * that at their next look for requests.  Returns -1 if it is to wait for that.
+ */
+static int dump_of_own (struct watch *w, const char *reason)
 {
-    long dump;
+    long dump = w->served + 1;
 
-    if (w->own_dumps++ >= DUMPS_MAX)
-        return;
-    dump = debug_ask (w->dir, reason);
-    if (dump < 0) {
-        if (errno != EEXIST)
-            complain (
-                "%s; no stacks: %s: %s", reason, w->dir, strerror (errno));
-        return;
+    if (w->own_dumps >= DUMPS_MAX)
+        return 0;
+    if (debug_ask (w->dir, dump, reason) == 0) {
+        w->own_dumps++;
+        serve (w, dump);
+        tell (w, dump, reason);
+    } else if (errno == EEXIST) {
+        return -1;
+    } else {
+        w->own_dumps = DUMPS_MAX;
+        complain ("%s; no stacks: %s: %s", reason, w->dir, strerror (errno));
     }
-    serve (w, dump);
-    tell (w, dump, reason);
+    return 0;
 }
 
 /* ---- verdicts ---- */
@@ -331,7 +339,8 @@ static void on_hang (struct watch *w)
                   "no progress for %.0f s%s",
                   w->limit,
                   w->kills ? ", the step is ended" : "");
-        dump_of_own (w, reason);
+        if (dump_of_own (w, reason) < 0)
+            return;
     }
     w->told_hang = true;
     if (w->kills)
@@ -346,7 +355,6 @@ static void on_part (struct watch *w)
 
     if (w->told_hang || w->told_part || quiet == 0 || quiet * 2 < w->roots.n)
         return;
-    w->told_part = true;
     snprintf (reason,
               sizeof (reason),
               "%zu of %zu ranks on %s have made no progress for %.0f s while "
@@ -355,7 +363,7 @@ static void on_part (struct watch *w)
               w->roots.n,
               w->host,
               PATIENCE * w->limit);
-    dump_of_own (w, reason);
+    w->told_part = dump_of_own (w, reason) == 0;
 }
 
 static void on_end (struct watch *w)
@@ -368,31 +376,45 @@ static void on_end (struct watch *w)
     if (w->roots.ended_at <= 0 || w->told_end || w->told_hang
         || now - w->roots.ended_at < wait || !all_quiet (w, wait))
         return;
-    w->told_end = w->told_hang = true;
     snprintf (reason,
               sizeof (reason),
               "%s and %zu ranks on %s wait",
               roots_end (&w->roots, w->dir, end, sizeof (end)),
               w->roots.n,
               w->host);
-    dump_of_own (w, reason);
+    if (dump_of_own (w, reason) == 0)
+        w->told_end = w->told_hang = true;
+}
+
+/* A dump's folder comes before its reason, unless who asked has died. */
+static bool has_reason (struct watch *w, long dump, char *reason)
+{
+    char path[PATH_MAX];
+    double now = dump_clock ();
+
+    debug_path (path, sizeof (path), w->dir, dump, "reason");
+    debug_line (path, reason, DEBUG_LINE);
+    if (!*reason && w->without_reason != dump) {
+        w->without_reason = dump;
+        w->since = now;
+    }
+    return *reason || now - w->since > REASON_SECONDS;
 }
 
 static void on_request (struct watch *w)
 {
     long newest = debug_newest (w->dir);
     char reason[DEBUG_LINE];
-    char path[PATH_MAX];
 
-    if (newest <= w->served)
-        return;
-    serve (w, newest);
-    debug_path (path, sizeof (path), w->dir, newest, "reason");
-    debug_line (path, reason, sizeof (reason));
-    if (!strncmp (reason, "no progress", 11)) {
-        w->told_hang = true;
-        if (w->kills)
-            end_ranks (w);
+    while (w->served < newest && has_reason (w, w->served + 1, reason)) {
+        serve (w, w->served + 1);
+        if (!strncmp (reason, "no progress", 11)) {
+            w->told_hang = true;
+            if (w->kills)
+                end_ranks (w);
+        } else if (strncmp (reason, "asked for", 9) != 0) {
+            w->told_end = w->told_part = true;
+        }
     }
 }
 
