@@ -111,8 +111,10 @@ else:
     else:
         raise SystemExit("no connection")'
     is $? 0 "hosts reach each other by name"
+    bridge=mcb$(cat "$work/minicluster-0/hosts/place")
+    like "$(ip netns list)" "^$bridge-n2" "a namespace for each"
     timeout 30 "$mc" down hosts
-    is "$(ip -o link | grep mcb)$(ip netns list | grep mcb)" "" "no bridge and no namespace is left"
+    is "$(ip -o link | grep -wE "$bridge(\.[0-9]+)?")$(ip netns list | grep "^$bridge-")" "" "no bridge and no namespace is left"
 else
     skip "up --hosts" "needs root and network namespaces"
 fi
