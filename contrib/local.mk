@@ -1,6 +1,8 @@
 # contrib/
 EXTRA_DIST += %D%/quickstart %D%/minicluster
 
+EXTRA_DIST += %D%/fortran/slurmdl.f90 %D%/fortran/fit.f90
+
 EXTRA_DIST += %D%/examples/torch/train.py
 
 # contrib/examples/digits: also built here, for the tests
@@ -52,4 +54,23 @@ if HAVE_PMIX
 %C%_examples_allreduce_spread_check_SOURCES += %D%/examples/allreduce/pmix.c
 %C%_examples_allreduce_spread_check_CPPFLAGS = $(AM_CPPFLAGS) -DWITH_PMIX=1 $(PMIX_CFLAGS)
 %C%_examples_allreduce_spread_check_LDADD = $(PMIX_LIBS)
+endif
+
+# contrib/python: pip builds it; here its extension is made for the tests, with the library in it
+python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %D%/python/slurmdl/_slurmdl.pyi \
+	%D%/python/slurmdl/arrays.py %D%/python/slurmdl/capture.py %D%/python/slurmdl/files.py \
+	%D%/python/slurmdl/hparams.py %D%/python/slurmdl/keras.py %D%/python/slurmdl/lightning.py \
+	%D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/py.typed \
+	%D%/python/slurmdl/run.py %D%/python/slurmdl/sklearn.py %D%/python/slurmdl/structure.py \
+	%D%/python/slurmdl/torch.py %D%/python/slurmdl/transformers.py
+python_extension = %D%/python/ext/ext.h %D%/python/ext/file.c %D%/python/ext/log.c %D%/python/ext/memory.c \
+	%D%/python/ext/module.c %D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c
+EXTRA_DIST += %D%/python/README.md %D%/python/backend.py %D%/python/pyproject.toml $(python_package) $(python_extension)
+EXTRA_DIST += %D%/examples/python/digits.py %D%/examples/python/digits.conf
+if HAVE_PYTHON
+check_LTLIBRARIES += %D%/python/_slurmdl.la
+%C%_python__slurmdl_la_SOURCES = $(python_extension)
+%C%_python__slurmdl_la_CPPFLAGS = $(AM_CPPFLAGS) $(PYTHON_CPPFLAGS) -I$(srcdir)/runtime -DPKGLIBDIR='"$(pkglibdir)"'
+%C%_python__slurmdl_la_LDFLAGS = -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
+%C%_python__slurmdl_la_LIBADD = runtime/libruntime.la -ldl
 endif

@@ -98,8 +98,7 @@ enum cmd_bit {
     CMD_EXCLUDE = 1 << 21,
     CMD_RM = 1 << 22,
     CMD_SCALE = 1 << 23,
-    CMD_AGAIN = 1 << 24,
-    CMD_RANK = 1 << 25,
+    CMD_CKPT = 1 << 24,
     CMD_HOROVOD = 1 << 26,
     CMD_MONITOR = 1 << 27,
     CMD_DEBUG = 1 << 28,
@@ -338,5 +337,6 @@ int cmd_monitor (const struct settings *st);
 int cmd_sample (const struct settings *st);
 int cmd_debug (const struct settings *st);
 int cmd_watch (const struct settings *st);
+int cmd_ckpt (const struct settings *st);
 
 #endif

@@ -4,6 +4,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/again.c \
 	%D%/budget.c \
 	%D%/check.c \
+	%D%/ckpt.c \
+	%D%/ckpt.h \
+	%D%/ckptcopy.c \
+	%D%/ckptdiff.c \
 	%D%/cmd.c \
 	%D%/cmd.h \
 	%D%/collect.c \
@@ -87,6 +91,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/rows.c \
 	%D%/rows.h \
 	%D%/run.c \
+	%D%/safetensors.c \
+	%D%/safetensors.h \
 	%D%/scale.c \
 	%D%/script.c \
 	%D%/search.c \

@@ -91,20 +91,22 @@ static int add_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-/* Of the rows first .. new - 1 drop those that the rows from 'new' on have
- * again.
+/* Of the rows first .. new - 1 drop those that the attempt with the rows from
+ * 'new' on has superseded: slurmdl_trial_read() says the same of them.  They
+ * begin at 'begin' in any case.
  */
-static int drop_repeated (struct rows *r, size_t first, size_t new)
+static int
+drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 {
     int64_t *least;
     size_t kept = first;
 
-    if (first == new || new == r->n)
+    if (first == new || (begin == INT64_MAX && new == r->n))
         return 0;
     if (!(least = malloc (r->nnames * sizeof (*least))))
         return -1;
     for (size_t i = 0; i < r->nnames; i++)
-        least[i] = INT64_MAX;
+        least[i] = begin;
     for (size_t i = new; i < r->n; i++)
         if (r->list[i].step < least[r->list[i].name])
             least[r->list[i].name] = r->list[i].step;
@@ -120,6 +122,7 @@ static int drop_repeated (struct rows *r, size_t first, size_t new)
 static int read_attempt (struct reading *g, const struct sweep *s, size_t first)
 {
     size_t new = g->rows->n;
+    int64_t begin = INT64_MAX;
     char dir[PATH_MAX];
     int rv;
 
@@ -130,7 +133,9 @@ static int read_attempt (struct reading *g, const struct sweep *s, size_t first)
               g->trial,
               g->attempt);
     rv = slurmdl_metrics_read_dir (dir, add_row, g, NULL);
-    if (rv == NO_MEMORY || drop_repeated (g->rows, first, new) < 0)
+    if (rv == 0 && slurmdl_resumed_at (dir, &begin) > 0)
+        begin++;
+    if (rv == NO_MEMORY || drop_repeated (g->rows, first, new, begin) < 0)
         return -1;
     return rv < 0;
 }

@@ -19,24 +19,52 @@ int parse_trial (const struct sweep *s, const char *text, long *n)
     return EXIT_NOT_FOUND;
 }
 
+struct printing {
+    const struct sweep *sweep;
+    long trial;
+    long attempt; /* whose heading was printed last */
+    long last;
+};
+
+/* The headings of all attempts up to this one. */
+static void print_headings (struct printing *p, long attempt)
+{
+    char dir[PATH_MAX];
+
+    while (p->attempt < attempt) {
+        snprintf (dir,
+                  sizeof (dir),
+                  "%s/trials/%04ld/a.%ld",
+                  p->sweep->dir,
+                  p->trial,
+                  ++p->attempt);
+        if (access (dir, F_OK) == 0)
+            printf ("  attempt %ld: %s\n", p->attempt, dir);
+    }
+}
+
 static int print_row (const struct slurmdl_row *row, void *arg)
 {
-    (void)arg;
+    const struct printing *p = arg;
+
+    if (row->superseded || row->attempt > p->last)
+        return 0;
+    print_headings (arg, row->attempt);
     printf (
         "    %-32s %8lld  %.9g\n", row->name, (long long)row->step, row->value);
     return 0;
 }
 
-static void print_attempt (const struct sweep *s, long trial, long attempt)
+static void print_attempts (const struct sweep *s, long trial, long last)
 {
+    struct printing p = { .sweep = s, .trial = trial, .last = last };
+    struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
 
-    snprintf (
-        dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, attempt);
-    if (access (dir, F_OK) < 0)
-        return;
-    printf ("  attempt %ld: %s\n", attempt, dir);
-    slurmdl_metrics_read_dir (dir, print_row, NULL, NULL);
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, trial);
+    if (slurmdl_trial_read (dir, print_row, &p, &err) < 0)
+        complain ("%s", err.text);
+    print_headings (&p, last);
 }
 
 static void show_trial (const struct sweep *s, long n)
@@ -63,8 +91,7 @@ static void show_trial (const struct sweep *s, long n)
         printf ("  %s: %.6g\n", sweep_metric (s, i), t->values[i]);
     if (t->why)
         printf ("  last failure: %s\n", t->why);
-    for (long k = 1; k <= t->over + 1; k++)
-        print_attempt (s, n, k);
+    print_attempts (s, n, t->over + 1);
     free (text);
 }
 

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd.h"
 #include "launcher/check/gather.h"
+#include "launcher/cmd.h"
 #include "launcher/logpolicy.h"
 #include "launcher/put.h"
 #include "launcher/reserve.h"

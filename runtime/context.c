@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/journal.h"
 #include "runtime/private.h"
+#include "runtime/team.h"
 
 enum { ATTEMPTS_MAX = 1000000 };
 
@@ -136,7 +137,7 @@ static int open_metrics (struct slurmdl *run, struct slurmdl_error *err)
         return 0;
     context_about (&about);
     about.attempt = run->attempt;
-    run->metrics = metrics_create (run->dir, &about, err);
+    run->metrics = metrics_create (run->dir, &about, &run->retention, err);
     return run->metrics ? 0 : -1;
 }
 
@@ -171,6 +172,7 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
     if (strcmp (text_of ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;
         stop_open ();
+        left_open ();
     }
     return run;
 fail:
@@ -181,23 +183,33 @@ fail:
 int slurmdl_close (struct slurmdl *run)
 {
     int saved = errno;
+    int failed = 0;
     int rv;
 
     if (!run)
         return 0;
-    if (run->signals)
+    if (saver_destroy (run->saver) < 0) {
+        failed = -1;
+        saved = errno;
+    }
+    agreement_destroy (run->agreement);
+    team_destroy (run->team);
+    if (run->signals) {
+        left_close ();
         stop_close ();
+    }
     rv = slurmdl_metrics_destroy (run->metrics);
     if (rv < 0)
         saved = errno;
     retain_close (&run->retention);
-    free (run->regions);
+    regions_clear (&run->regions);
+    slurmdl_checkpoint_close (run->from);
     free (run->experiment);
     free (run->trial_dir);
     free (run->dir);
     free (run);
     errno = saved;
-    return rv;
+    return failed ? -1 : rv;
 }
 
 /* ---- what a run knows ---- */
@@ -293,23 +305,4 @@ const char *slurmdl_string (const struct slurmdl *run,
     const char *value = slurmdl_hp (run, name);
 
     return value ? value : otherwise;
-}
-
-/* ---- metrics of a run ---- */
-
-int slurmdl_log (struct slurmdl *run,
-                 const char *name,
-                 int64_t step,
-                 double value)
-{
-    retain_score (&run->retention, name, step, value);
-    return run->metrics ? slurmdl_metrics_log (run->metrics, name, step, value)
-                        : 0;
-}
-
-int slurmdl_flush (struct slurmdl *run, struct slurmdl_error *err)
-{
-    if (err)
-        *err->text = '\0';
-    return run->metrics ? slurmdl_metrics_flush (run->metrics, err) : 0;
 }

@@ -5,40 +5,129 @@
 
 #include "runtime/memory.h"
 
+enum { DEVICES_MAX = 64 };
+
+/* A stream a device, for copies that begin between begin() and end(); only one
+ * thread at a time takes a snapshot.
+ */
+static cudaStream_t streams[DEVICES_MAX];
+static bool used[DEVICES_MAX];
+
+static int check (cudaError_t e)
+{
+    if (e == cudaSuccess)
+        return 0;
+    cudaGetLastError (); /* else the program would find our error */
+    errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
+    return -1;
+}
+
 static bool is_device (const void *p)
 {
     struct cudaPointerAttributes a;
 
-    if (cudaPointerGetAttributes (&a, p) != cudaSuccess) {
-        cudaGetLastError (); /* else the program would find our error */
+    if (check (cudaPointerGetAttributes (&a, p)) < 0)
         return false;
-    }
     return a.type == cudaMemoryTypeDevice;
-}
-
-static int copy (void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
-{
-    if (cudaMemcpy (to, from, n, kind) == cudaSuccess)
-        return 0;
-    cudaGetLastError ();
-    errno = EIO;
-    return -1;
 }
 
 static int to_host (void *host, const void *device, size_t n)
 {
-    return copy (host, device, n, cudaMemcpyDeviceToHost);
+    return check (cudaMemcpy (host, device, n, cudaMemcpyDeviceToHost));
 }
 
 static int to_device (void *device, const void *host, size_t n)
 {
-    return copy (device, host, n, cudaMemcpyHostToDevice);
+    return check (cudaMemcpy (device, host, n, cudaMemcpyHostToDevice));
+}
+
+static void *alloc_pinned (size_t n)
+{
+    void *p;
+
+    return check (cudaHostAlloc (&p, n, cudaHostAllocPortable)) < 0 ? NULL : p;
+}
+
+static void free_pinned (void *p)
+{
+    check (cudaFreeHost (p));
+}
+
+/* Call 'f' with the device that is current made current again after it. */
+static int on_device (int device, int (*f) (int device))
+{
+    int before;
+    int rv;
+
+    if (check (cudaGetDevice (&before)) < 0
+        || check (cudaSetDevice (device)) < 0)
+        return -1;
+    rv = f (device);
+    check (cudaSetDevice (before));
+    return rv;
+}
+
+static int make_stream (int device)
+{
+    return streams[device] ? 0
+                           : check (cudaStreamCreateWithFlags (
+                               &streams[device], cudaStreamNonBlocking));
+}
+
+static int wait_for_device (int device)
+{
+    (void)device;
+    return check (cudaDeviceSynchronize ());
+}
+
+static int wait_for_stream (int device)
+{
+    return check (cudaStreamSynchronize (streams[device]));
+}
+
+static int begin (void)
+{
+    for (int i = 0; i < DEVICES_MAX; i++)
+        used[i] = false;
+    return 0;
+}
+
+static int to_host_later (void *host, const void *device, size_t n)
+{
+    struct cudaPointerAttributes a;
+
+    if (check (cudaPointerGetAttributes (&a, device)) < 0)
+        return -1;
+    if (a.device < 0 || a.device >= DEVICES_MAX)
+        return to_host (host, device, n);
+    if (!used[a.device]
+        && (on_device (a.device, wait_for_device) < 0
+            || on_device (a.device, make_stream) < 0))
+        return -1;
+    used[a.device] = true;
+    return check (cudaMemcpyAsync (
+        host, device, n, cudaMemcpyDeviceToHost, streams[a.device]));
+}
+
+static int end (void)
+{
+    int rv = 0;
+
+    for (int i = 0; i < DEVICES_MAX; i++)
+        if (used[i] && on_device (i, wait_for_stream) < 0)
+            rv = -1;
+    return rv;
 }
 
 extern const struct memory_ops slurmdl_memory_cuda;
 const struct memory_ops slurmdl_memory_cuda = {
-    "cuda",
-    is_device,
-    to_host,
-    to_device,
+    .name = "cuda",
+    .is_device = is_device,
+    .to_host = to_host,
+    .to_device = to_device,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
+    .begin = begin,
+    .to_host_later = to_host_later,
+    .end = end,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lay out a metrics file with libhdf5, then extend it with pwrite(). */
+/* Extend a metrics file with pwrite(). */
 #include "runtime/journal.h"
 
 #include <errno.h>
@@ -8,191 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/crc32c.h"
 #include "runtime/error.h"
-#include "runtime/h5.h"
 #include "runtime/io.h"
 #include "runtime/link.h"
 
 enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000, WASTE_MAX = 64 << 10 };
-enum { BLOCK = 64 << 10 };
-enum { MESSAGE_DATASPACE = 0x01, MESSAGE_CONTINUATION = 0x10 };
+enum { ALIGN = 64 };
 
-uint32_t row_crc (const struct row *row)
-{
-    return crc32c (0, row, offsetof (struct row, crc));
-}
-
-/* ---- the layout ---- */
-
-static hid_t row_type (void)
-{
-    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct row));
-
-    H5Tinsert (t, "step", offsetof (struct row, step), H5T_STD_I64LE);
-    H5Tinsert (t, "time", offsetof (struct row, time), H5T_IEEE_F64LE);
-    H5Tinsert (t, "value", offsetof (struct row, value), H5T_IEEE_F64LE);
-    H5Tinsert (t, "name", offsetof (struct row, name), H5T_STD_U32LE);
-    H5Tinsert (t, "crc32c", offsetof (struct row, crc), H5T_STD_U32LE);
-    return t;
-}
-
-static hid_t name_type (void)
-{
-    hid_t t = H5Tcopy (H5T_C_S1);
-
-    H5Tset_size (t, NAME_SIZE);
-    H5Tset_strpad (t, H5T_STR_NULLPAD);
-    return t;
-}
-
-/* A file as libhdf5 has made it, in memory: an error of the disk inside of
- * libhdf5 would leave it with a file that it cannot close, and crash at exit.
- */
-struct image {
-    char *data;
-    size_t size;
-};
-
-static int read_image (const struct image *im, void *to, size_t n, uint64_t at)
-{
-    if (at > im->size || n > im->size - at)
-        return -1;
-    memcpy (to, im->data + at, n);
-    return 0;
-}
-
-/* Look for the dataspace in a block of version 1 messages: type and size (2
- * bytes each), flags, 3 bytes unused, then the message (HDF5 File Format
- * Specification 1.1, IV.A.1.a).  A continuation names a further block.
- */
-static off_t
-find_length (const struct image *im, uint64_t at, uint64_t len, uint64_t room)
-{
-    static const unsigned char simple[8] = { 1, 1, 1 }; /* version, rank, max */
-    uint64_t end = at + len;
-    off_t found = -1;
-    uint64_t v[3];
-    uint16_t head[4];
-
-    while (found < 0 && at + 8 <= end
-           && read_image (im, head, sizeof (head), at) == 0
-           && read_image (im, v, sizeof (v), at + 8) == 0) {
-        if (head[0] == MESSAGE_DATASPACE && !memcmp (v, simple, 8)
-            && v[1] == room && v[2] == room)
-            found = (off_t)at + 16;
-        if (head[0] == MESSAGE_CONTINUATION)
-            found = find_length (im, v[0], v[1], room);
-        at += 8 + head[1];
-    }
-    return found;
-}
-
-/* Where the dataset's data and, in its object header, its length lie. */
-static int find_column (hid_t dataset, const struct image *im, struct column *c)
-{
-    haddr_t data = H5Dget_offset (dataset);
-    unsigned char prefix[16];
-    uint32_t len;
-    H5O_info_t info;
-
-    if (data == HADDR_UNDEF || H5Oget_info2 (dataset, &info, H5O_INFO_BASIC) < 0
-        || read_image (im, prefix, sizeof (prefix), info.addr) < 0
-        || prefix[0] != 1)
-        return -1;
-    memcpy (&len, prefix + 8, sizeof (len));
-    c->data = (off_t)data;
-    c->length = find_length (im, info.addr + 16, len, c->room);
-    return c->length > 0 && c->length % 8 == 0 ? 0 : -1;
-}
-
-static int
-add_dataset (hid_t file, const char *name, hid_t type, const struct column *c)
-{
-    hsize_t room = c->room;
-    hid_t space = H5Screate_simple (1, &room, NULL);
-    hid_t how = h5_contiguous ();
-    hid_t d =
-        H5Dcreate2 (file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
-
-    if (d >= 0)
-        H5Dclose (d);
-    H5Pclose (how);
-    H5Sclose (space);
-    H5Tclose (type);
-    return d < 0 ? -1 : 0;
-}
-
-static int add_about (hid_t file, const struct journal_about *about)
-{
-    char host[65] = "";
-
-    gethostname (host, sizeof (host) - 1);
-    if (h5_write_int (file, "slurmdl_version", 1) < 0
-        || h5_write_text (file, "experiment", about->experiment) < 0
-        || h5_write_int (file, "trial", about->trial) < 0
-        || h5_write_int (file, "attempt", about->attempt) < 0
-        || h5_write_text (file, "host", host) < 0)
-        return -1;
-    return 0;
-}
-
-static hid_t in_memory (void)
-{
-    hid_t access = h5_access ();
-
-    H5Pset_fapl_core (access, BLOCK, 0);
-    return access;
-}
-
-static int take_image (hid_t file, struct image *im)
-{
-    ssize_t n = -1;
-
-    if (H5Fflush (file, H5F_SCOPE_LOCAL) >= 0)
-        n = H5Fget_file_image (file, NULL, 0);
-    if (n <= 0 || !(im->data = malloc ((size_t)n)))
-        return -1;
-    im->size = (size_t)n;
-    return H5Fget_file_image (file, im->data, im->size) == n ? 0 : -1;
-}
-
-static int locate (hid_t file, const struct image *im, struct journal *j)
-{
-    hid_t names = H5Dopen2 (file, "names", H5P_DEFAULT);
-    hid_t rows = H5Dopen2 (file, "metrics", H5P_DEFAULT);
-    int rv = names < 0 || rows < 0 || find_column (names, im, &j->names) < 0
-                     || find_column (rows, im, &j->rows) < 0
-                 ? -1
-                 : 0;
-
-    if (names >= 0)
-        H5Dclose (names);
-    if (rows >= 0)
-        H5Dclose (rows);
-    return rv;
-}
-
-static int lay_out (struct journal *j, struct image *im)
-{
-    hid_t access = in_memory ();
-    hid_t file = H5Fcreate ("metrics.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    int rv = -1;
-
-    if (file >= 0) {
-        rv = add_about (file, &j->about) < 0
-                     || add_dataset (file, "names", name_type (), &j->names) < 0
-                     || add_dataset (file, "metrics", row_type (), &j->rows) < 0
-                     || take_image (file, im) < 0 || locate (file, im, j) < 0
-                 ? -1
-                 : 0;
-        rv = H5Fclose (file) < 0 ? -1 : rv;
-    }
-    H5Pclose (access);
-    return rv;
-}
+/* So many times the room when it is used up; a large dataset's twice. */
+enum { GROWTH = 8, GROWTH_LARGE = 2, LARGE = 64 << 20 };
 
 /* ---- writing ---- */
 
@@ -204,74 +32,76 @@ static int set_length (struct journal *j, struct column *c, uint64_t n)
     return 0;
 }
 
-/* The records first: nobody sees them before the length says so. */
-static int add (struct journal *j,
-                struct column *c,
-                const void *records,
-                size_t size,
-                uint64_t n)
+static int
+put (struct journal *j, const struct column *c, const void *records, uint64_t n)
 {
-    off_t at = c->data + (off_t)(c->n * size);
-
     j->dirty = true;
-    if (io_write_at (j->fd, records, n * size, at) < 0)
-        return -1;
-    return set_length (j, c, c->n + n);
+    return io_write_at (
+        j->fd, records, n * c->size, c->data + (off_t)(c->n * c->size));
+}
+
+/* The records first: nobody sees them before the length says so. */
+static int
+add (struct journal *j, struct column *c, const void *records, uint64_t n)
+{
+    return put (j, c, records, n) < 0 ? -1 : set_length (j, c, c->n + n);
 }
 
 /* HDF5 2.0 refuses a dataset of length 0: each begins with one record. */
 static int first_records (struct journal *j)
 {
-    static const char name[1][NAME_SIZE] = { "slurmdl" };
+    static const char name[NAME_SIZE] = "slurmdl";
     struct row row = { .value = 1 };
+    struct record record = { .bytes = 1 };
 
-    row.crc = row_crc (&row);
-    j->names.n = j->rows.n = 0;
-    return add (j, &j->names, name, NAME_SIZE, 1) < 0
-                   || add (j, &j->rows, &row, sizeof (row), 1) < 0
+    rows_seal (&row, 1);
+    record.data_crc = crc32c (0, "", 1);
+    record.crc = record_crc (&record);
+    for (int i = 0; i < COLUMNS; i++)
+        j->columns[i].n = 0;
+    return add (j, &j->names, name, 1) < 0 || add (j, &j->rows, &row, 1) < 0
+                   || add (j, &j->bytes, "", 1) < 0
+                   || add (j, &j->records, &record, 1) < 0
                ? -1
                : 0;
 }
 
-/* The room for records, at its end, stays a hole. */
-static int write_image (int fd, const struct image *im)
+static uint64_t round_up (uint64_t n)
 {
-    size_t n = im->size;
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
 
-    while (n > 0 && im->data[n - 1] == 0)
-        n--;
-    return io_write_at (fd, im->data, n, 0) < 0
-                   || ftruncate (fd, (off_t)im->size) < 0
+/* The room for records, at the end, stays a hole. */
+static int write_blank (struct journal *j)
+{
+    uint64_t at = round_up (j->blank.size);
+
+    for (int i = 0; i < COLUMNS; i++) {
+        struct column *c = &j->columns[i];
+        c->data = (off_t)at;
+        blank_place (&j->blank, c);
+        at = round_up (at + c->room * c->size);
+    }
+    blank_end (&j->blank, at);
+    return io_write_at (j->fd, j->blank.image, j->blank.size, 0) < 0
+                   || ftruncate (j->fd, (off_t)at) < 0
                ? -1
                : 0;
 }
 
-/* Make a file of the journal's room under 'path'.  HDF5 sets no errno. */
+/* Make a file of the journal's room under 'path'. */
 static int make_file (const char *path, struct journal *j)
 {
-    struct image im = { NULL };
-    struct h5_quiet q;
-    int rv;
     int e;
 
-    errno = 0;
-    h5_quiet_begin (&q);
-    rv = lay_out (j, &im);
-    h5_quiet_end (&q);
-    if (rv == 0) {
-        j->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        rv = j->fd < 0 || write_image (j->fd, &im) < 0 || first_records (j) < 0
-                 ? -1
-                 : 0;
-    }
-    free (im.data);
-    if (rv == 0)
+    j->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (j->fd < 0)
+        return -1;
+    if (write_blank (j) == 0 && first_records (j) == 0)
         return 0;
-    e = errno ? errno : EIO;
-    if (j->fd >= 0) {
-        close (j->fd);
-        unlink (path);
-    }
+    e = errno;
+    close (j->fd);
+    unlink (path);
     j->fd = -1;
     errno = e;
     return -1;
@@ -295,38 +125,52 @@ static int name_file (struct journal *j,
     return rv == 0 ? 0 : -1;
 }
 
+static int make_named (struct journal *j, const char *dir, const char *stem)
+{
+    char near[PATH_MAX];
+    char tmp[PATH_MAX];
+    bool named;
+    int e;
+
+    snprintf (near, sizeof (near), "%s/%s.h5", dir, stem);
+    link_tmp_name (tmp, sizeof (tmp), near);
+    if (make_file (tmp, j) < 0)
+        return -1;
+    named = fsync (j->fd) == 0;
+    if (named && name_file (j, tmp, dir, stem) == 0) {
+        j->dirty = false;
+        return 0;
+    }
+    e = errno;
+    if (!named)
+        unlink (tmp);
+    close (j->fd);
+    j->fd = -1;
+    errno = e;
+    return -1;
+}
+
 int journal_create_as (struct journal *j,
                        const char *dir,
                        const char *stem,
                        const struct journal_about *about,
                        struct slurmdl_error *err)
 {
-    char near[PATH_MAX];
-    char tmp[PATH_MAX];
     int e;
 
-    *j = (struct journal){ .fd = -1,
-                           .about = *about,
-                           .names.room = NAMES_FIRST,
-                           .rows.room = ROWS_FIRST };
-    if (snprintf (near, sizeof (near), "%s/%s.h5", dir, stem) > PATH_MAX - 64) {
+    *j = (struct journal){ .fd = -1 };
+    if (strlen (dir) + strlen (stem) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }
-    link_tmp_name (tmp, sizeof (tmp), near);
-    if (make_file (tmp, j) == 0) {
-        bool named = fsync (j->fd) == 0;
-        if (named && name_file (j, tmp, dir, stem) == 0) {
-            j->dirty = false;
-            return 0;
-        }
-        e = errno;
-        if (!named)
-            unlink (tmp);
-        close (j->fd);
-        j->fd = -1;
-        errno = e;
-    }
+    errno = 0;
+    if (blank_make (&j->blank, about, j->columns) == 0
+        && make_named (j, dir, stem) == 0)
+        return 0;
+    e = errno ? errno : EIO; /* HDF5 sets none */
+    free (j->blank.image);
+    j->blank.image = NULL;
+    errno = e;
     return errorf (
         err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
 }
@@ -347,15 +191,13 @@ static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
     int rv = buf ? 0 : -1;
 
     while (rv == 0 && len > 0) {
-        size_t want = len < COPY_SIZE ? (size_t)len : COPY_SIZE;
-        ssize_t n = pread (from, buf, want, at);
-        if (n <= 0 || io_write_at (to, buf, (size_t)n, where) < 0) {
+        size_t n = len < COPY_SIZE ? (size_t)len : COPY_SIZE;
+        if (io_read_at (from, buf, n, at) < 0
+            || io_write_at (to, buf, n, where) < 0)
             rv = -1;
-            break;
-        }
-        at += n;
-        where += n;
-        len -= (uint64_t)n;
+        at += (off_t)n;
+        where += (off_t)n;
+        len -= n;
     }
     free (buf);
     return rv;
@@ -364,29 +206,56 @@ static int copy_bytes (int from, off_t at, int to, off_t where, uint64_t len)
 static int copy_column (const struct journal *old,
                         const struct column *from,
                         struct journal *j,
-                        struct column *to,
-                        size_t size)
+                        struct column *to)
 {
-    if (copy_bytes (old->fd, from->data, j->fd, to->data, from->n * size) < 0)
+    if (copy_bytes (old->fd, from->data, j->fd, to->data, from->n * from->size)
+        < 0)
         return -1;
     return set_length (j, to, from->n);
 }
 
-static int copy_rows (const struct journal *old, struct journal *j)
-{
-    return copy_column (old, &old->rows, j, &j->rows, sizeof (struct row));
-}
-
-static int put_rows (struct journal *j, const struct row *rows, uint64_t n)
-{
-    j->rows.n = 0;
-    return add (j, &j->rows, rows, sizeof (*rows), n);
-}
-
 /* 'n' rows in the place of all, or all of them if 'rows' is NULL. */
+static int copy_columns (const struct journal *old,
+                         struct journal *j,
+                         const struct row *rows,
+                         uint64_t n)
+{
+    int rv = 0;
+
+    for (int i = 0; rv == 0 && i < COLUMNS; i++) {
+        struct column *to = &j->columns[i];
+        if (rows && to == &j->rows) {
+            to->n = 0;
+            rv = add (j, to, rows, n);
+        } else
+            rv = copy_column (old, &old->columns[i], j, to);
+    }
+    return rv;
+}
+
+static bool has_name (const struct journal *j)
+{
+    struct stat file;
+    struct stat named;
+
+    return fstat (j->fd, &file) == 0 && stat (j->path, &named) == 0
+           && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+}
+
+/* What fails after the new file has the name has not failed: the old one is
+ * out of reach then.  The next sync tries once more.
+ */
+static int give_name (struct journal *j, const char *tmp)
+{
+    j->dirty = j->suspect = false;
+    if (link_replace (tmp, j->path) == 0)
+        return 0;
+    j->dirty = j->suspect = has_name (j);
+    return j->suspect ? 0 : -1;
+}
+
 static int replace (struct journal *j,
-                    uint64_t room_names,
-                    uint64_t room_rows,
+                    const uint64_t *rooms,
                     const struct row *rows,
                     uint64_t n)
 {
@@ -394,15 +263,13 @@ static int replace (struct journal *j,
     char tmp[PATH_MAX];
     int e;
 
-    new.fd = -1;
-    new.names.room = room_names;
-    new.rows.room = room_rows;
+    for (int i = 0; i < COLUMNS; i++)
+        new.columns[i].room = rooms[i];
     link_tmp_name (tmp, sizeof (tmp), j->path);
     if (make_file (tmp, &new) < 0)
         return -1;
-    if (copy_column (j, &j->names, &new, &new.names, NAME_SIZE) < 0
-        || (rows ? put_rows (&new, rows, n) : copy_rows (j, &new)) < 0
-        || fsync (new.fd) < 0 || link_replace (tmp, j->path) < 0) {
+    if (copy_columns (j, &new, rows, n) < 0 || fsync (new.fd) < 0
+        || give_name (&new, tmp) < 0) {
         e = errno;
         close (new.fd);
         unlink (tmp);
@@ -414,72 +281,134 @@ static int replace (struct journal *j,
     return 0;
 }
 
-/* ---- the rest of the interface ---- */
+static void present_rooms (const struct journal *j, uint64_t *rooms)
+{
+    for (int i = 0; i < COLUMNS; i++)
+        rooms[i] = j->columns[i].room;
+}
 
 static uint64_t room_for (const struct column *c, uint64_t n)
 {
     uint64_t room = c->room;
 
     while (room - c->n < n)
-        room *= GROWTH;
+        room *= room * c->size < LARGE ? GROWTH : GROWTH_LARGE;
     return room;
 }
+
+/* Room for so many more records of each column. */
+static int make_room (struct journal *j, const uint64_t *more)
+{
+    uint64_t rooms[COLUMNS];
+    bool enough = true;
+
+    for (int i = 0; i < COLUMNS; i++) {
+        rooms[i] = room_for (&j->columns[i], more[i]);
+        enough = enough && rooms[i] == j->columns[i].room;
+    }
+    return enough ? 0 : replace (j, rooms, NULL, 0);
+}
+
+/* ---- the rest of the interface ---- */
 
 int journal_add_names (struct journal *j,
                        const char (*names)[NAME_SIZE],
                        uint64_t n)
 {
-    uint64_t room = room_for (&j->names, n);
-
-    if (room > j->names.room && replace (j, room, j->rows.room, NULL, 0) < 0)
+    if (make_room (j, (uint64_t[COLUMNS]){ n }) < 0)
         return -1;
-    return add (j, &j->names, names, NAME_SIZE, n);
+    return add (j, &j->names, names, n);
 }
 
 int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n)
 {
-    uint64_t room = room_for (&j->rows, n);
-
-    if (room > j->rows.room && replace (j, j->names.room, room, NULL, 0) < 0)
+    if (make_room (j, (uint64_t[COLUMNS]){ 0, n }) < 0)
         return -1;
-    return add (j, &j->rows, rows, sizeof (*rows), n);
+    return add (j, &j->rows, rows, n);
+}
+
+static int put_data (struct journal *j,
+                     struct record *records,
+                     const void *const *data,
+                     uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        struct record *r = &records[i];
+        r->offset = j->bytes.n;
+        r->data_crc = crc32c (0, data[i], r->bytes);
+        r->crc = record_crc (r);
+        if (put (j, &j->bytes, data[i], r->bytes) < 0)
+            return -1;
+        j->bytes.n += r->bytes;
+    }
+    return set_length (j, &j->bytes, j->bytes.n);
+}
+
+int journal_add_records (struct journal *j,
+                         struct record *records,
+                         const void *const *data,
+                         uint64_t n)
+{
+    uint64_t bytes = 0;
+    uint64_t before;
+
+    for (uint64_t i = 0; i < n; i++)
+        bytes += records[i].bytes;
+    if (make_room (j, (uint64_t[COLUMNS]){ 0, 0, n, bytes }) < 0)
+        return -1;
+    before = j->bytes.n;
+    if (put_data (j, records, data, n) == 0
+        && add (j, &j->records, records, n) == 0)
+        return 0;
+    j->bytes.n = before; /* the next try writes there again */
+    return -1;
 }
 
 int journal_replace_rows (struct journal *j, const struct row *rows, uint64_t n)
 {
-    uint64_t room = j->rows.room;
+    uint64_t rooms[COLUMNS];
 
-    while (room < n)
-        room *= GROWTH;
-    return replace (j, j->names.room, room, rows, n);
+    present_rooms (j, rooms);
+    while (rooms[1] < n)
+        rooms[1] *= GROWTH;
+    return replace (j, rooms, rows, n);
 }
 
+/* After a failed sync the kernel may take what it could not write for written:
+ * only a new file is sure then.
+ */
 int journal_sync (struct journal *j)
 {
-    if (j->dirty && fdatasync (j->fd) < 0)
-        return -1;
-    j->dirty = false;
-    return 0;
-}
+    uint64_t rooms[COLUMNS];
 
-/* Bytes that a file of the exact size would not have. */
-static uint64_t waste (const struct journal *j)
-{
-    return (j->names.room - j->names.n) * NAME_SIZE
-           + (j->rows.room - j->rows.n) * sizeof (struct row);
+    present_rooms (j, rooms);
+    if (j->suspect && replace (j, rooms, NULL, 0) < 0)
+        return -1;
+    j->suspect = j->dirty && fdatasync (j->fd) < 0;
+    if (!j->suspect)
+        j->dirty = false;
+    return j->suspect ? -1 : 0;
 }
 
 int journal_close (struct journal *j)
 {
+    uint64_t waste = 0;
+    uint64_t exact[COLUMNS];
     int rv = 0;
 
     if (j->fd < 0)
         return 0;
+    for (int i = 0; i < COLUMNS; i++) {
+        const struct column *c = &j->columns[i];
+        exact[i] = c->n;
+        waste += (c->room - c->n) * c->size;
+    }
     /* the file that is there is good: a failure here loses nothing */
-    if (waste (j) <= WASTE_MAX
-        || replace (j, j->names.n, j->rows.n, NULL, 0) < 0)
+    if (waste <= WASTE_MAX || replace (j, exact, NULL, 0) < 0)
         rv = journal_sync (j);
     close (j->fd);
+    free (j->blank.image);
     j->fd = -1;
+    j->blank.image = NULL;
     return rv;
 }

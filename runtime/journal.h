@@ -7,20 +7,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/blank.h"
 #include "runtime/slurmdl.h"
 
-/* libhdf5 lays the file out once: contiguous datasets /names and /metrics,
- * allocated (sparsely) for all the rows they may get.  From then on rows are
- * written with pwrite(), and the dataset's length, one aligned 8-byte word of
- * its object header (HDF5 file format, version 1 dataspace message), with
- * one more pwrite().  At every instant the file is a valid HDF5 file that
- * holds all rows written so far.  doc/formats.md has the layout.
+/* libhdf5 lays the file out once: contiguous datasets, which get room for all
+ * the records that they may have (sparsely).  From then on records are written
+ * with pwrite(), and the dataset's length, one aligned 8-byte word of its
+ * object header (HDF5 file format, version 1 dataspace message), with one
+ * more pwrite().  At every instant the file is a valid HDF5 file that holds
+ * all records written so far.  doc/formats.md has the layout.
  */
 
 enum { NAME_SIZE = 64, NAMES_MAX = 1024 };
-
-/* Room at first; when it is used up, so many times as much. */
-enum { NAMES_FIRST = 32, ROWS_FIRST = 1024, GROWTH = 8 };
 
 struct row {
     int64_t step;
@@ -30,12 +28,16 @@ struct row {
     uint32_t crc;  /* CRC-32C of the 28 bytes before it */
 };
 
-/* One growing dataset. */
-struct column {
-    off_t data;   /* where its first record lies */
-    off_t length; /* where its length lies */
-    uint64_t n;
-    uint64_t room;
+/* What is no scalar: its data lie in /bytes. */
+struct record {
+    int64_t step;
+    double time;
+    uint64_t offset;
+    uint64_t bytes;
+    uint32_t name;
+    uint32_t kind;     /* enum slurmdl_kind */
+    uint32_t data_crc; /* CRC-32C of the data */
+    uint32_t crc;      /* CRC-32C of the 44 bytes before it */
 };
 
 /* What is said of the writer in the file's attributes. */
@@ -45,18 +47,32 @@ struct journal_about {
     long attempt;
 };
 
+enum { COLUMNS = 4 };
+
 struct journal {
     int fd;
-    bool dirty; /* something is not on stable storage yet */
+    bool dirty;   /* something is not on stable storage yet */
+    bool suspect; /* it could not be brought there */
     char path[4096];
-    struct journal_about about;
-    struct column names;
-    struct column rows;
+    struct blank blank;
+    union {
+        struct {
+            struct column names, rows, records, bytes;
+        };
+        struct column columns[COLUMNS];
+    };
 };
 
-uint32_t row_crc (const struct row *row);
+void rows_seal (struct row *rows, size_t n);
 
-/* Create DIR/metrics.h5, or metrics.1.h5, ... where that is taken. */
+/* Number of rows before the first one whose checksum is wrong. */
+size_t rows_check (const struct row *rows, size_t n);
+
+uint32_t record_crc (const struct record *r);
+
+/* Create DIR/metrics.h5, or metrics.1.h5, ... where that is taken.  This
+ * calls libhdf5; nothing that is done with the journal later does.
+ */
 int journal_create (struct journal *j,
                     const char *dir,
                     const struct journal_about *about,
@@ -76,6 +92,12 @@ int journal_add_names (struct journal *j,
                        const char (*names)[NAME_SIZE],
                        uint64_t n);
 int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n);
+
+/* Append records, whose offset, data_crc and crc are set, and their data. */
+int journal_add_records (struct journal *j,
+                         struct record *records,
+                         const void *const *data,
+                         uint64_t n);
 
 /* Have these rows, the first of which is that of 'slurmdl', in the place of
  * all that are there.  On failure the file is as it was.

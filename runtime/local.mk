@@ -1,37 +1,81 @@
 # runtime/: libslurmdl, and what the plugin and the launcher share with it.
 runtime_sources = \
-	%D%/checkpoint.c \
+	%D%/agree.c \
+	%D%/blank.c \
+	%D%/blank.h \
+	%D%/candidates.c \
+	%D%/candidates.h \
+	%D%/check.c \
+	%D%/check.h \
+	%D%/commit.c \
+	%D%/commit.h \
 	%D%/context.c \
 	%D%/crc32c.c \
 	%D%/crc32c.h \
+	%D%/draft.c \
+	%D%/draft.h \
 	%D%/error.c \
 	%D%/error.h \
+	%D%/futex.c \
+	%D%/futex.h \
 	%D%/h5.c \
 	%D%/h5.h \
 	%D%/io.c \
 	%D%/io.h \
 	%D%/journal.c \
 	%D%/journal.h \
+	%D%/left.c \
 	%D%/link.c \
 	%D%/link.h \
+	%D%/logging.c \
 	%D%/manifest.c \
 	%D%/manifest.h \
+	%D%/member.c \
+	%D%/member.h \
 	%D%/memory.c \
 	%D%/memory.h \
+	%D%/merge.c \
+	%D%/merge.h \
+	%D%/message.c \
+	%D%/message.h \
 	%D%/metrics.c \
+	%D%/metrics.h \
+	%D%/pieces.c \
+	%D%/pour.c \
+	%D%/pour.h \
 	%D%/private.h \
 	%D%/reader.c \
+	%D%/recorder.c \
+	%D%/records.c \
+	%D%/region.c \
+	%D%/region.h \
 	%D%/restore.c \
 	%D%/retain.c \
 	%D%/retain.h \
+	%D%/ring.c \
+	%D%/ring.h \
+	%D%/samples.c \
+	%D%/save.c \
+	%D%/seal.c \
+	%D%/slab.c \
+	%D%/slab.h \
 	%D%/slurmdl.h \
-	%D%/stop.c
+	%D%/snapshot.c \
+	%D%/snapshot.h \
+	%D%/stop.c \
+	%D%/stream.c \
+	%D%/table.c \
+	%D%/table.h \
+	%D%/team.c \
+	%D%/team.h \
+	%D%/trial.c \
+	%D%/types.c
 runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
 
 noinst_LTLIBRARIES += %D%/libruntime.la
 %C%_libruntime_la_SOURCES = $(runtime_sources)
 %C%_libruntime_la_CPPFLAGS = $(runtime_cppflags)
-%C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread
+%C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread -lm
 
 # without dependencies: the plugin links it too
 noinst_LTLIBRARIES += %D%/librankenv.la

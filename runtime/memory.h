@@ -12,6 +12,15 @@ struct memory_ops {
     bool (*is_device) (const void *p);
     int (*to_host) (void *host, const void *device, size_t n);
     int (*to_device) (void *device, const void *host, size_t n);
+    /* Host memory that a device copies to at full speed; NULL if there is
+     * none left. */
+    void *(*alloc_pinned) (size_t n);
+    void (*free_pinned) (void *p);
+    /* Between these two, copies to the host are only begun: begin() waits for
+     * what the program has given the devices to do, end() for the copies. */
+    int (*begin) (void);
+    int (*to_host_later) (void *host, const void *device, size_t n);
+    int (*end) (void);
 };
 
 /* The functions for 'p', NULL if it is the host's.  The CUDA module is loaded

@@ -1,54 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log scalars: a queue, and a thread that writes it to the file. */
+/* Log scalars: names, the queue, flush and close. */
+#include "runtime/metrics.h"
+
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "runtime/error.h"
-#include "runtime/journal.h"
+#include "runtime/futex.h"
 #include "runtime/private.h"
 
 enum {
-    QUEUE_MAX = 1 << 20, /* rows that wait for a disk */
-    HASH_SIZE = 4096,    /* > 2 * NAMES_MAX */
-    SYNC_EVERY = 5,      /* s */
-    RETRY_EVERY = 1,     /* s */
-};
-static const long batch_time = 100 * 1000 * 1000; /* ns */
-
-struct queue {
-    struct row *rows;
-    size_t n, room;
+    FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */
+    CLOSE_MOST = 10000,
+    URGE = RING_SIZE / 16, /* rows after which the writer is woken */
 };
 
-struct slurmdl_metrics {
-    pthread_mutex_t lock;
-    pthread_cond_t wake; /* the writer */
-    pthread_cond_t done; /* whoever waits in flush */
-    pthread_t writer;
-    pid_t pid; /* a child of fork() has no writer */
+/* ---- fork ---- */
 
-    /* under the lock */
-    struct queue queue;
-    char (*names)[NAME_SIZE];
-    uint32_t nnames;
-    uint16_t hash[HASH_SIZE]; /* index in names + 1 */
-    uint64_t dropped;
-    uint64_t asked;    /* flushes that were asked for ... */
-    uint64_t answered; /* ... and answered */
-    int error;         /* errno of the last try to write, 0: it went well */
-    bool closing;
+/* It is of the process, like the fork that changes it. */
+static atomic_uint generation;
+static pthread_once_t watching = PTHREAD_ONCE_INIT;
 
-    /* the writer's */
-    struct journal journal;
-    struct queue pending;
-    time_t synced;
-};
+static void count_fork (void)
+{
+    atomic_fetch_add_explicit (&generation, 1, memory_order_relaxed);
+}
+
+static void watch_forks (void)
+{
+    pthread_atfork (NULL, NULL, count_fork);
+}
+
+bool metrics_ours (const struct slurmdl_metrics *m)
+{
+    return m->generation
+           == atomic_load_explicit (&generation, memory_order_relaxed);
+}
+
+static int not_ours (struct slurmdl_error *err)
+{
+    errno = EPERM;
+    return errorf (err,
+                   "metrics: this is a child of the process that opened them");
+}
+
+/* ---- time ---- */
+
+/* That of the kernel's last tick, some ms ago: reading the clock itself would
+ * cost as much as all the rest.
+ */
+double metrics_time (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_REALTIME_COARSE, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
 
 /* ---- names ---- */
 
@@ -58,77 +66,126 @@ static uint32_t hash_name (const char *name)
 
     for (; *name; name++)
         h = (h ^ (unsigned char)*name) * 16777619u;
-    return h;
+    return h % HASH_SIZE;
 }
 
-/* Index of the name, which is added if it is new; -1 with errno. */
-static int find_name (struct slurmdl_metrics *m, const char *name)
+/* '*at' goes on from there to the name's place, or to the free one. */
+static struct slurmdl_metric *
+find_name (const struct slurmdl_metrics *m, const char *name, uint32_t *at)
 {
-    uint32_t at = hash_name (name) % HASH_SIZE;
-    size_t len;
+    unsigned i;
 
-    for (; m->hash[at]; at = (at + 1) % HASH_SIZE)
-        if (!strcmp (m->names[m->hash[at] - 1], name))
-            return m->hash[at] - 1;
-    len = strlen (name);
-    if (len == 0 || len >= NAME_SIZE) {
+    for (; (i = atomic_load_explicit (&m->hash[*at], memory_order_acquire));
+         *at = (*at + 1) % HASH_SIZE)
+        if (!strcmp (m->names[i - 1], name))
+            return &m->metrics[i - 1];
+    return NULL;
+}
+
+/* Under the lock. */
+static struct slurmdl_metric *
+add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
+{
+    unsigned n = atomic_load (&m->nnames);
+    struct retention *r = m->retention;
+
+    if (n == NAMES_MAX) {
+        errno = ENOSPC;
+        return NULL;
+    }
+    memcpy (m->names[n], name, strlen (name) + 1);
+    m->metrics[n] = (struct slurmdl_metric){
+        m, r && r->metric && !strcmp (r->metric, name) ? r : NULL, n
+    };
+    atomic_store (&m->nnames, n + 1);
+    atomic_store_explicit (
+        &m->hash[at], (uint16_t)(n + 1), memory_order_release);
+    return &m->metrics[n];
+}
+
+struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
+                                     const char *name)
+{
+    struct slurmdl_metric *found;
+    uint32_t at;
+
+    if (!name || !*name || strnlen (name, NAME_SIZE) == NAME_SIZE) {
+        errno = EINVAL;
+        return NULL;
+    }
+    at = hash_name (name);
+    if ((found = find_name (m, name, &at)))
+        return found;
+    if (!metrics_ours (m)) { /* the lock may be held for ever */
+        not_ours (NULL);
+        return NULL;
+    }
+    pthread_mutex_lock (&m->lock);
+    if (!(found = find_name (m, name, &at)))
+        found = add_name (m, name, at);
+    pthread_mutex_unlock (&m->lock);
+    return found;
+}
+
+/* ---- logging ---- */
+
+void metrics_lose (struct slurmdl_metrics *m, long n)
+{
+    if (atomic_fetch_add (&m->lost, n) == 0)
+        atomic_fetch_add (&m->troubles, 1);
+    errno = ENOSPC;
+}
+
+/* The row is in the queue before 'idle' is read, and the writer sets that
+ * before it looks into the queue: one of the two sees the other.
+ */
+static void wake (struct slurmdl_metrics *m, long number)
+{
+    if (number % URGE == 0
+        || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
+        recorder_ring (m);
+}
+
+static int put_row (const struct slurmdl_metric *metric,
+                    uint32_t flags,
+                    int64_t step,
+                    double value)
+{
+    struct slurmdl_metrics *m = metric->metrics;
+    struct row row = { .step = step,
+                       .time = metrics_time (),
+                       .value = value,
+                       .name = metric->index | flags };
+    long number;
+
+    if (!metrics_ours (m))
+        return not_ours (NULL);
+    if ((number = ring_put (&m->ring, &row)) < 0) {
+        metrics_lose (m, 1);
+        return -1;
+    }
+    wake (m, number);
+    return 0;
+}
+
+int slurmdl_log_to (struct slurmdl_metric *metric, int64_t step, double value)
+{
+    if (!metric) {
         errno = EINVAL;
         return -1;
     }
-    if (m->nnames == NAMES_MAX) {
-        errno = ENOSPC;
-        return -1;
-    }
-    memset (m->names[m->nnames], 0, NAME_SIZE);
-    memcpy (m->names[m->nnames], name, len);
-    m->hash[at] = (uint16_t)++m->nnames;
-    return (int)m->nnames - 1;
-}
-
-/* ---- the queue ---- */
-
-static int grow (struct queue *q)
-{
-    size_t room = q->room ? 2 * q->room : 1024;
-    struct row *rows;
-
-    if (q->n < q->room)
+    if (!metric->metrics)
         return 0;
-    if (q->room >= QUEUE_MAX
-        || !(rows = realloc (q->rows, room * sizeof (*rows)))) {
-        errno = ENOSPC;
-        return -1;
-    }
-    q->rows = rows;
-    q->room = room;
-    return 0;
+    if (metric->scored)
+        retain_score (metric->scored, metric->scored->metric, step, value);
+    return put_row (metric, 0, step, value);
 }
 
-static double now (void)
+int metrics_epoch (struct slurmdl_metrics *m, double epoch)
 {
-    struct timespec ts;
+    const struct slurmdl_metric *metric = metrics_name (m, "epoch");
 
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static int
-push (struct slurmdl_metrics *m, const char *name, int64_t step, double value)
-{
-    struct row row = { .step = step, .time = now (), .value = value };
-    int index = find_name (m, name);
-
-    if (index < 0)
-        return -1;
-    if (grow (&m->queue) < 0) {
-        m->dropped++;
-        return -1;
-    }
-    row.name = (uint32_t)index;
-    m->queue.rows[m->queue.n++] = row;
-    if (m->queue.n == 1)
-        pthread_cond_signal (&m->wake);
-    return 0;
+    return metric ? put_row (metric, STEP_OF_LAST, 0, epoch) : -1;
 }
 
 int slurmdl_metrics_log (struct slurmdl_metrics *m,
@@ -136,173 +193,118 @@ int slurmdl_metrics_log (struct slurmdl_metrics *m,
                          int64_t step,
                          double value)
 {
-    int rv;
+    struct slurmdl_metric *metric;
 
-    if (m->pid != getpid ()) {
-        errno = EPERM;
+    if (!metrics_ours (m))
+        return not_ours (NULL);
+    if (!(metric = metrics_name (m, name))) {
+        if (errno == ENOSPC)
+            metrics_lose (m, 1);
         return -1;
     }
-    pthread_mutex_lock (&m->lock);
-    rv = push (m, name, step, value);
-    pthread_mutex_unlock (&m->lock);
-    return rv;
+    return slurmdl_log_to (metric, step, value);
 }
 
-/* ---- the writer ---- */
+/* ---- records ---- */
 
-static void sleep_until (struct slurmdl_metrics *m, long ns)
+struct item *item_create (struct slurmdl_metrics *m,
+                          const char *name,
+                          int64_t step,
+                          enum slurmdl_kind kind,
+                          size_t size)
 {
-    struct timespec until;
-    uint64_t asked = m->asked;
+    const struct slurmdl_metric *metric;
+    struct item *item;
 
-    clock_gettime (CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ns % 1000000000;
-    until.tv_sec += ns / 1000000000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (!m->closing && m->asked == asked)
-        if (pthread_cond_timedwait (&m->wake, &m->lock, &until) == ETIMEDOUT)
-            break;
-}
-
-/* Wait for rows, then a while for more of them.  Under the lock. */
-static void wait_for_rows (struct slurmdl_metrics *m)
-{
-    while (!m->closing && m->asked == m->answered && m->queue.n == 0
-           && m->pending.n == 0)
-        pthread_cond_wait (&m->wake, &m->lock);
-    if (!m->closing && m->asked == m->answered)
-        sleep_until (m, m->error ? RETRY_EVERY * 1000000000l : batch_time);
-}
-
-/* Rows that could not be written stay pending and the new ones wait: then
- * false.
- */
-static bool take_rows (struct slurmdl_metrics *m)
-{
-    struct queue empty = m->pending;
-
-    if (m->pending.n > 0)
-        return false;
-    m->pending = m->queue;
-    m->queue = empty;
-    return true;
-}
-
-static int
-write_pending (struct slurmdl_metrics *m, uint32_t nnames, bool flush)
-{
-    struct journal *j = &m->journal;
-
-    for (size_t i = 0; i < m->pending.n; i++)
-        m->pending.rows[i].crc = row_crc (&m->pending.rows[i]);
-    /* names below nnames are never changed, so the lock is not needed */
-    if (nnames > j->names.n
-        && journal_add_names (j,
-                              (const char (*)[NAME_SIZE])m->names + j->names.n,
-                              nnames - j->names.n)
-               < 0)
-        return -1;
-    if (m->pending.n > 0
-        && journal_add_rows (j, m->pending.rows, m->pending.n) < 0)
-        return -1;
-    m->pending.n = 0;
-    if (flush || time (NULL) - m->synced >= SYNC_EVERY) {
-        m->synced = time (NULL);
-        return journal_sync (j);
+    if (!metrics_ours (m)) {
+        not_ours (NULL);
+        return NULL;
     }
-    return 0;
-}
-
-static void *write_rows (void *arg)
-{
-    struct slurmdl_metrics *m = arg;
-    bool closing = false;
-
-    pthread_mutex_lock (&m->lock);
-    while (!closing || (m->error == 0 && m->queue.n > 0)) {
-        wait_for_rows (m);
-        bool all = take_rows (m);
-        bool flush = m->closing || m->asked != m->answered;
-        uint64_t asked = m->asked;
-        uint32_t nnames = m->nnames;
-        closing = m->closing;
-        pthread_mutex_unlock (&m->lock);
-        int e = write_pending (m, nnames, flush) < 0 ? errno : 0;
-        pthread_mutex_lock (&m->lock);
-        m->error = e;
-        if (e || all)
-            m->answered = asked;
-        pthread_cond_broadcast (&m->done);
+    if (size > RECORD_MAX) {
+        errno = EINVAL;
+        return NULL;
     }
-    pthread_mutex_unlock (&m->lock);
-    return NULL;
+    metric = metrics_name (m, name);
+    item = metric && atomic_load (&m->waiting) + size <= RECORDS_MAX
+               ? malloc (sizeof (*item) + size)
+               : NULL;
+    if (!item) {
+        if (metric || errno == ENOSPC)
+            metrics_lose (m, 1);
+        return NULL;
+    }
+    item->record = (struct record){ .step = step,
+                                    .time = metrics_time (),
+                                    .bytes = size,
+                                    .name = metric->index,
+                                    .kind = kind };
+    return item;
 }
 
-static int start_writer (struct slurmdl_metrics *m)
+void item_put (struct slurmdl_metrics *m, struct item *item)
 {
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
-    /* signals are the program's business, not this thread's */
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    rc = pthread_create (&m->writer, NULL, write_rows, m);
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
-    errno = rc;
-    return rc ? -1 : 0;
+    atomic_fetch_add (&m->waiting, item_size (item));
+    item->next = atomic_load (&m->items);
+    while (!atomic_compare_exchange_weak (&m->items, &item->next, item))
+        ;
+    if (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0))
+        recorder_ring (m);
 }
 
-/* ---- create, flush, destroy ---- */
-
-static void init_locks (struct slurmdl_metrics *m)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init (&attr);
-    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init (&m->lock, NULL);
-    pthread_cond_init (&m->wake, &attr);
-    pthread_cond_init (&m->done, NULL);
-    pthread_condattr_destroy (&attr);
-}
+/* ---- create ---- */
 
 static void free_metrics (struct slurmdl_metrics *m)
 {
+    int e = errno;
+
+    ring_close (&m->ring);
     pthread_mutex_destroy (&m->lock);
-    pthread_cond_destroy (&m->wake);
-    pthread_cond_destroy (&m->done);
-    free (m->queue.rows);
-    free (m->pending.rows);
+    free (m->rows);
     free (m->names);
+    free (m->metrics);
     free (m);
+    errno = e;
+}
+
+static struct slurmdl_metrics *allocate (void)
+{
+    struct slurmdl_metrics *m = aligned_alloc (CACHE_LINE, sizeof (*m));
+
+    if (!m)
+        return NULL;
+    memset (m, 0, sizeof (*m));
+    pthread_mutex_init (&m->lock, NULL);
+    m->names = calloc (NAMES_MAX, sizeof (*m->names));
+    m->metrics = calloc (NAMES_MAX, sizeof (*m->metrics));
+    m->rows = malloc (BATCH * sizeof (*m->rows));
+    if (m->names && m->metrics && m->rows && ring_open (&m->ring) == 0)
+        return m;
+    free_metrics (m);
+    return NULL;
 }
 
 struct slurmdl_metrics *metrics_create (const char *dir,
                                         const struct journal_about *about,
+                                        struct retention *retention,
                                         struct slurmdl_error *err)
 {
-    struct slurmdl_metrics *m = calloc (1, sizeof (*m));
-    int e;
+    struct slurmdl_metrics *m = allocate ();
 
-    if (!m || !(m->names = calloc (NAMES_MAX, NAME_SIZE))) {
-        free (m);
+    if (!m) {
         errorf (err, "out of memory");
         return NULL;
     }
-    init_locks (m);
-    m->pid = getpid ();
-    m->synced = time (NULL);
+    pthread_once (&watching, watch_forks);
+    m->generation = atomic_load (&generation);
+    m->retention = retention;
+    metrics_name (m, "slurmdl");
     if (journal_create (&m->journal, dir, about, err) == 0) {
-        find_name (m, "slurmdl");
-        if (start_writer (m) == 0)
+        if (recorder_start (m) == 0)
             return m;
         errorf (err, "cannot start a thread: %s", strerror (errno));
         journal_close (&m->journal);
     }
-    e = errno;
     free_metrics (m);
-    errno = e;
     return NULL;
 }
 
@@ -312,69 +314,105 @@ struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
     struct journal_about about;
 
     context_about (&about);
-    return metrics_create (dir, &about, err);
+    return metrics_create (dir, &about, NULL, err);
+}
+
+/* ---- what went wrong ---- */
+
+long metrics_lost (const struct slurmdl_metrics *m)
+{
+    return atomic_load (&m->lost);
 }
 
 /* What a user is told, -1; or 0 if nothing is lost. */
 static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
-    if (m->error) {
-        errno = m->error;
+    int e = atomic_load (&m->error);
+    long lost = atomic_load (&m->lost);
+
+    errno = e ? e : ENOSPC;
+    if (e)
         return errorf (err,
-                       "%s: cannot write: %s; %zu metrics wait in memory, %llu "
+                       "%s: cannot write: %s; %lu metrics wait in memory, %ld "
                        "are lost",
                        m->journal.path,
-                       strerror (m->error),
-                       m->queue.n + m->pending.n,
-                       (unsigned long long)m->dropped);
-    }
-    if (m->dropped) {
-        errno = ENOSPC;
+                       strerror (e),
+                       ring_count (&m->ring) - atomic_load (&m->written),
+                       lost);
+    if (lost)
         return errorf (err,
-                       "%s: %llu metrics are lost: they came while the disk "
+                       "%s: %ld metrics are lost: they came while the disk "
                        "took none",
                        m->journal.path,
-                       (unsigned long long)m->dropped);
-    }
+                       lost);
     return 0;
+}
+
+int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
+{
+    unsigned n = atomic_load_explicit (&m->troubles, memory_order_relaxed);
+
+    if (n == atomic_load_explicit (&m->told, memory_order_relaxed)
+        || atomic_exchange (&m->told, n) == n || !metrics_ours (m))
+        return 0;
+    if (err)
+        *err->text = '\0';
+    if (report (m, err) == 0)
+        errorf (err, "%s: could not be written for a while", m->journal.path);
+    return 1;
+}
+
+/* ---- flush and close ---- */
+
+static int no_answer (const struct slurmdl_metrics *m,
+                      struct slurmdl_error *err)
+{
+    errno = ETIMEDOUT;
+    return errorf (err,
+                   "%s: the disk does not answer; %lu metrics wait in memory",
+                   m->journal.path,
+                   ring_count (&m->ring) - atomic_load (&m->written));
 }
 
 int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
 {
-    uint64_t ticket;
-    int rv;
+    struct timespec begin;
+    unsigned ticket;
+    unsigned done;
+    long left;
 
-    if (m->pid != getpid ()) {
-        errno = EPERM;
-        return errorf (
-            err, "metrics: this is a child of the process that opened them");
+    if (!metrics_ours (m))
+        return not_ours (err);
+    clock_gettime (CLOCK_MONOTONIC, &begin);
+    ticket = atomic_fetch_add (&m->asked, 1) + 1;
+    recorder_ring (m);
+    while ((int)((done = atomic_load (&m->answered)) - ticket) < 0) {
+        if ((left = FLUSH_MOST - elapsed (&begin)) <= 0)
+            return no_answer (m, err);
+        futex_wait (&m->answered, done, left);
     }
-    pthread_mutex_lock (&m->lock);
-    ticket = ++m->asked;
-    pthread_cond_signal (&m->wake);
-    while (m->answered < ticket)
-        pthread_cond_wait (&m->done, &m->lock);
-    rv = report (m, err);
-    pthread_mutex_unlock (&m->lock);
-    return rv;
+    return report (m, err);
 }
 
 int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
 {
     int rv;
 
-    if (!m)
+    /* a child of fork(): the memory is the parent's as well, leave all alone */
+    if (!m || !metrics_ours (m))
         return 0;
-    if (m->pid != getpid ())
-        return 0; /* the memory is the parent's as well: leave all alone */
-    pthread_mutex_lock (&m->lock);
-    m->closing = true;
-    pthread_cond_signal (&m->wake);
-    pthread_mutex_unlock (&m->lock);
-    pthread_join (m->writer, NULL);
+    atomic_store (&m->closing, true);
+    recorder_ring (m);
+    if (!recorder_join (m, CLOSE_MOST)) {
+        /* the thread is in a system call, and will use the memory after it;
+         * what is the run's goes away */
+        pthread_mutex_lock (&m->lock);
+        m->retention = NULL;
+        pthread_mutex_unlock (&m->lock);
+        errno = ETIMEDOUT;
+        return -1;
+    }
     rv = report (m, NULL);
-    if (journal_close (&m->journal) < 0)
-        rv = -1;
     free_metrics (m);
     return rv;
 }

@@ -6,22 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/region.h"
 #include "runtime/retain.h"
 #include "runtime/slurmdl.h"
 
 struct journal_about;
-
-enum { DIMS_MAX = 8, DATASET_NAME_SIZE = 128 };
-
-/* Memory that is part of the checkpoint. */
-struct region {
-    char name[DATASET_NAME_SIZE];
-    enum slurmdl_type type;
-    int ndims;
-    uint64_t dims[DIMS_MAX];
-    uint64_t bytes;
-    void *data;
-};
 
 struct slurmdl {
     char *experiment;
@@ -33,8 +22,11 @@ struct slurmdl {
     int64_t length;
     uint32_t seed;
     struct slurmdl_metrics *metrics; /* NULL on a rank that is not 0 */
-    struct region *regions;
-    size_t nregions;
+    struct regions regions;
+    struct slurmdl_checkpoint *from; /* that was restored, or NULL */
+    struct saver *saver;             /* NULL until the first save */
+    struct team *team;               /* NULL until the ranks have met */
+    struct agreement *agreement;     /* of slurmdl_stop_here() */
     struct retention retention;
     bool signals; /* handlers were asked for */
 };
@@ -44,18 +36,28 @@ void context_about (struct journal_about *about);
 
 struct slurmdl_metrics *metrics_create (const char *dir,
                                         const struct journal_about *about,
+                                        struct retention *retention,
                                         struct slurmdl_error *err);
+
+/* The same as slurmdl_epoch() and so on. */
+int metrics_epoch (struct slurmdl_metrics *m, double epoch);
+long metrics_lost (const struct slurmdl_metrics *m);
+int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);
+
+/* The run was restored to this step: an event "resumed".  NULL is accepted. */
+void metrics_resumed (struct slurmdl_metrics *m, int64_t step);
 
 /* stop.c */
 void stop_open (void);
 void stop_close (void);
 
-/* How a type is called in HDF5, and its size in bytes. */
-struct element {
-    enum slurmdl_type type;
-    const char *name;
-    size_t size;
-};
-extern const struct element elements[];
+/* left.c: request a stop before the job's time is over. */
+void left_open (void);
+void left_close (void);
+void left_saved (double seconds); /* that is how long a save takes */
+
+/* save.c, agree.c; NULL is accepted */
+int saver_destroy (struct saver *s); /* -1: a save has failed */
+void agreement_destroy (struct agreement *a);
 
 #endif

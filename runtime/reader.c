@@ -1,82 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read metrics files, also while they are written. */
-#include <dirent.h>
+/* Read the metrics files of an attempt, also while they are written. */
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "runtime/h5.h"
-#include "runtime/journal.h"
+#include "runtime/table.h"
 
-struct table {
-    char (*names)[NAME_SIZE];
-    struct row *rows;
-    hsize_t nnames, nrows;
+struct giving {
+    slurmdl_row_f f;
+    void *arg;
+    double epoch;
 };
 
-static int damaged (const char *path, struct slurmdl_error *err)
+static int give_rows (const struct table *t,
+                      const struct row *rows,
+                      size_t n,
+                      uint64_t first,
+                      void *arg)
 {
-    errno = EBADMSG;
-    return errorf (err, "%s: is no metrics file, or is damaged", path);
-}
-
-/* Read a whole one-dimensional dataset whose records have 'size' bytes. */
-static void *
-read_dataset (hid_t file, const char *name, size_t size, hsize_t *n)
-{
-    hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
-    hid_t type = d >= 0 ? H5Dget_type (d) : -1;
-    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
-    void *buf = NULL;
-
-    if (d >= 0 && H5Tget_size (type) == size
-        && H5Sget_simple_extent_ndims (space) == 1
-        && H5Sget_simple_extent_dims (space, n, NULL) == 1
-        && (buf = malloc (*n * size + 1))
-        && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
-        free (buf);
-        buf = NULL;
-    }
-    if (space >= 0)
-        H5Sclose (space);
-    if (type >= 0)
-        H5Tclose (type);
-    if (d >= 0)
-        H5Dclose (d);
-    return buf;
-}
-
-/* Rows first: the names that they use are then in the file. */
-static int read_table (const char *path, struct table *t)
-{
-    hid_t access = h5_access ();
-    hid_t file = H5Fopen (path, H5F_ACC_RDONLY, access);
-
-    if (file >= 0) {
-        t->rows =
-            read_dataset (file, "metrics", sizeof (struct row), &t->nrows);
-        t->names = read_dataset (file, "names", NAME_SIZE, &t->nnames);
-        H5Fclose (file);
-    }
-    H5Pclose (access);
-    return t->rows && t->names ? 0 : -1;
-}
-
-/* A row may be newer than the list of names that this handle saw. */
-static int give_rows (const struct table *t, slurmdl_row_f f, void *arg)
-{
+    struct giving *g = arg;
     int rv = 0;
 
-    for (hsize_t i = 1; rv == 0 && i < t->nrows; i++) {
-        const struct row *r = &t->rows[i];
-        struct slurmdl_row row = { r->step, r->time, r->value, NULL };
-        if (r->crc != row_crc (r) || r->name >= t->nnames)
-            break;
-        row.name = t->names[r->name];
-        rv = f (&row, arg);
+    for (size_t i = 0; rv == 0 && i < n; i++) {
+        const struct row *r = &rows[i];
+        const char *name = t->names[r->name];
+        if (name[0] == 'e' && !strcmp (name, "epoch"))
+            g->epoch = r->value;
+        if (t->nresumes && table_superseded (t, first + i, r))
+            continue;
+        rv = g->f (
+            &(struct slurmdl_row){
+                r->step, r->time, r->value, name, g->epoch, t->attempt, 0 },
+            g->arg);
     }
     return rv;
 }
@@ -86,30 +41,42 @@ int slurmdl_metrics_read (const char *path,
                           void *arg,
                           struct slurmdl_error *err)
 {
-    struct table t = { 0 };
-    struct h5_quiet q;
-    int rv;
+    struct giving g = { f, arg, NAN };
+    struct table t;
+    int rv = table_open (&t, path, err);
 
-    h5_quiet_begin (&q);
-    rv = read_table (path, &t);
-    h5_quiet_end (&q);
-    if (rv < 0)
-        damaged (path, err);
-    else
-        rv = give_rows (&t, f, arg);
-    int e = errno;
-    free (t.names);
-    free (t.rows);
-    errno = e;
+    if (rv == 0)
+        rv = table_read_rows (&t, give_rows, &g, err);
+    table_close (&t);
     return rv;
 }
 
-static int is_metrics (const struct dirent *e)
+int slurmdl_records_read (const char *path,
+                          slurmdl_record_f f,
+                          void *arg,
+                          struct slurmdl_error *err)
 {
-    size_t n = strlen (e->d_name);
+    struct table t;
+    int rv = table_open (&t, path, err);
 
-    return !strncmp (e->d_name, "metrics.", 8) && n >= 10
-           && !strcmp (e->d_name + n - 3, ".h5");
+    if (rv == 0)
+        rv = table_read_records (&t, f, arg, err);
+    table_close (&t);
+    return rv;
+}
+
+/* ---- folders ---- */
+
+struct rows_of {
+    slurmdl_row_f f;
+    void *arg;
+};
+
+static int read_rows (const char *path, void *arg, struct slurmdl_error *err)
+{
+    const struct rows_of *of = arg;
+
+    return slurmdl_metrics_read (path, of->f, of->arg, err);
 }
 
 int slurmdl_metrics_read_dir (const char *dir,
@@ -117,20 +84,26 @@ int slurmdl_metrics_read_dir (const char *dir,
                               void *arg,
                               struct slurmdl_error *err)
 {
-    struct dirent **list;
-    int n = scandir (dir, &list, is_metrics, alphasort);
-    char path[PATH_MAX];
-    int rv = 0;
+    return each_metrics_file (dir, read_rows, &(struct rows_of){ f, arg }, err);
+}
 
-    if (n < 0)
-        return errno == ENOENT ? 0
-                               : errorf (err, "%s: %s", dir, strerror (errno));
-    for (int i = 0; i < n; i++) {
-        snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
-        if (rv == 0)
-            rv = slurmdl_metrics_read (path, f, arg, err);
-        free (list[i]);
-    }
-    free (list);
-    return rv;
+struct records_of {
+    slurmdl_record_f f;
+    void *arg;
+};
+
+static int read_records (const char *path, void *arg, struct slurmdl_error *err)
+{
+    const struct records_of *of = arg;
+
+    return slurmdl_records_read (path, of->f, of->arg, err);
+}
+
+int slurmdl_records_read_dir (const char *dir,
+                              slurmdl_record_f f,
+                              void *arg,
+                              struct slurmdl_error *err)
+{
+    return each_metrics_file (
+        dir, read_records, &(struct records_of){ f, arg }, err);
 }

@@ -1,324 +1,432 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verify, find and restore checkpoints. */
-#include <dirent.h>
+/* Restore checkpoints. */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/crc32c.h"
+#include "runtime/candidates.h"
+#include "runtime/check.h"
 #include "runtime/error.h"
-#include "runtime/io.h"
-#include "runtime/manifest.h"
 #include "runtime/memory.h"
+#include "runtime/metrics.h"
+#include "runtime/team.h"
 
-enum { CHUNK = 4 << 20 };
+/* ---- one file into the protected memory ---- */
 
-/* ---- verify ---- */
-
-static bool data_fits (int fd, const struct manifest_row *row, void *buf)
+static bool wanted (const struct region *r, const char *pattern)
 {
-    uint32_t crc = 0;
-
-    for (uint64_t at = 0; at < row->bytes; at += CHUNK) {
-        size_t n = row->bytes - at < CHUNK ? (size_t)(row->bytes - at) : CHUNK;
-        if (io_read_at (fd, buf, n, (off_t)(row->offset + at)) < 0)
-            return false;
-        crc = crc32c (crc, buf, n);
-    }
-    return crc == row->crc;
-}
-
-static bool all_data_fits (int fd, const struct manifest *m)
-{
-    void *buf = malloc (CHUNK);
-    bool fits = buf != NULL;
-
-    for (hsize_t i = 0; fits && i < m->n; i++)
-        fits = data_fits (fd, &m->rows[i], buf);
-    free (buf);
-    return fits;
-}
-
-/* The manifest of a checkpoint all of which is right; free m->rows. */
-static int
-verify (const char *path, struct manifest *m, struct slurmdl_error *err)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    bool whole;
-
-    *m = (struct manifest){ 0 };
-    if (fd < 0)
-        return errorf (err, "%s: %s", path, strerror (errno));
-    whole = manifest_read (fd, m) == 0 && all_data_fits (fd, m);
-    close (fd);
-    if (whole)
-        return 0;
-    free (m->rows);
-    m->rows = NULL;
-    errno = EBADMSG;
-    return errorf (err, "%s: is no checkpoint, or is damaged", path);
-}
-
-int slurmdl_checkpoint_verify (const char *path,
-                               int64_t *step,
-                               struct slurmdl_error *err)
-{
-    struct manifest m;
-
-    if (verify (path, &m, err) < 0)
-        return -1;
-    *step = m.step;
-    free (m.rows);
-    return 0;
-}
-
-/* ---- find ---- */
-
-struct candidate {
-    int64_t step;
-    long attempt;
-};
-
-struct candidates {
-    struct candidate *list;
-    size_t n;
-};
-
-static int add_candidate (struct candidates *c, int64_t step, long attempt)
-{
-    struct candidate *list = realloc (c->list, (c->n + 1) * sizeof (*list));
-
-    if (!list)
-        return -1;
-    c->list = list;
-    list[c->n++] = (struct candidate){ step, attempt };
-    return 0;
-}
-
-static void add_attempt (struct candidates *c,
-                         const char *dir,
-                         long attempt,
-                         int64_t max_step)
-{
-    char path[PATH_MAX];
-    struct dirent *e;
-    char *end;
-    DIR *d;
-
-    snprintf (path, sizeof (path), "%s/a.%ld/ckpt", dir, attempt);
-    if (!(d = opendir (path)))
-        return;
-    while ((e = readdir (d))) {
-        int64_t step = strtoll (e->d_name, &end, 10);
-        if (end != e->d_name && !strcmp (end, ".h5") && step <= max_step)
-            add_candidate (c, step, attempt);
-    }
-    closedir (d);
-}
-
-static void
-add_attempts (struct candidates *c, const char *dir, int64_t max_step)
-{
-    DIR *d = opendir (dir);
-    struct dirent *e;
-
-    if (!d)
-        return;
-    while ((e = readdir (d)))
-        if (!strncmp (e->d_name, "a.", 2) && atol (e->d_name + 2) > 0)
-            add_attempt (c, dir, atol (e->d_name + 2), max_step);
-    closedir (d);
-}
-
-static bool
-before (const struct candidate *a, const struct candidate *b, long prefer)
-{
-    if (a->step != b->step)
-        return a->step > b->step;
-    if ((a->attempt == prefer) != (b->attempt == prefer))
-        return a->attempt == prefer;
-    return a->attempt > b->attempt;
-}
-
-/* Take the best one that is left out of the list. */
-static struct candidate take_best (struct candidates *c, long prefer)
-{
-    size_t best = 0;
-    struct candidate taken;
-
-    for (size_t i = 1; i < c->n; i++)
-        if (before (&c->list[i], &c->list[best], prefer))
-            best = i;
-    taken = c->list[best];
-    c->list[best] = c->list[--c->n];
-    return taken;
-}
-
-/* Path of the newest that verifies, with its manifest; NULL with ENOENT. */
-static char *
-find (const char *dir, int64_t max_step, long prefer, struct manifest *m)
-{
-    struct candidates c = { 0 };
-    char path[PATH_MAX];
-    char *found = NULL;
-
-    add_attempts (&c, dir, max_step);
-    while (c.n > 0 && !found) {
-        struct candidate best = take_best (&c, prefer);
-        snprintf (path,
-                  sizeof (path),
-                  "%s/a.%ld/ckpt/%08lld.h5",
-                  dir,
-                  best.attempt,
-                  (long long)best.step);
-        if (verify (path, m, NULL) == 0 && m->step == best.step)
-            found = strdup (path);
-    }
-    free (c.list);
-    if (!found)
-        errno = ENOENT;
-    return found;
-}
-
-char *slurmdl_checkpoint_find (const char *dir,
-                               int64_t max_step,
-                               long prefer,
-                               int64_t *step)
-{
-    struct manifest m = { 0 };
-    char *path = find (dir, max_step, prefer, &m);
-
-    *step = m.step;
-    free (m.rows);
-    return path;
-}
-
-/* ---- restore ---- */
-
-static const struct manifest_row *find_row (const struct manifest *m,
-                                            const char *name)
-{
-    for (hsize_t i = 0; i < m->n; i++)
-        if (!strcmp (m->rows[i].name, name))
-            return &m->rows[i];
-    return NULL;
+    return !r->state && (!pattern || fnmatch (pattern, r->name, 0) == 0);
 }
 
 static int compare (const struct slurmdl *run,
-                    const struct manifest *m,
-                    const char *path,
+                    const struct slurmdl_checkpoint *c,
+                    const char *pattern,
                     struct slurmdl_error *err)
 {
-    for (size_t i = 0; i < run->nregions; i++) {
-        const struct region *r = &run->regions[i];
-        const struct manifest_row *row = find_row (m, r->name);
-        if (row && row->type == r->type && row->ndims == (uint32_t)r->ndims
-            && !memcmp (row->dims, r->dims, sizeof (r->dims)))
+    for (size_t i = 0; i < run->regions.n; i++) {
+        const struct region *r = &run->regions.list[i];
+        const struct manifest_row *row = manifest_find (&c->m, r->name);
+        if (!wanted (r, pattern)
+            || (row && row->type == r->type
+                && row->ndims == (uint32_t)r->slab.ndims
+                && !memcmp (row->dims, r->dims, sizeof (r->dims))))
             continue;
         errno = EINVAL;
         return errorf (err,
                        "%s: '%s' %s: the checkpoint is of another model; "
                        "remove it, or restore what it holds",
-                       path,
+                       c->path,
                        r->name,
                        row ? "has another type or shape" : "is missing");
     }
     return 0;
 }
 
-static int fill (int fd, const struct region *r, const struct manifest_row *row)
+static int fill (const struct slurmdl_checkpoint *c, const struct region *r)
 {
-    const struct memory_ops *ops = memory_ops_of (r->data);
+    const struct memory_ops *ops = r->bytes ? memory_ops_of (r->data) : NULL;
     void *host = ops ? malloc (r->bytes + 1) : r->data;
-    int rv = host ? io_read_at (fd, host, r->bytes, (off_t)row->offset) : -1;
+    int rv = -1;
+    int e;
 
+    if (host || r->bytes == 0)
+        rv = read_tensor (
+            c->fd, &c->m, manifest_find (&c->m, r->name), &r->slab, host, NULL);
     if (ops && rv == 0)
         rv = ops->to_device (r->data, host, r->bytes);
+    e = errno;
     if (ops)
         free (host);
+    errno = e;
     return rv;
+}
+
+/* ---- several threads ---- */
+
+enum { READERS = 4 };
+
+struct filling {
+    const struct slurmdl *run;
+    const struct slurmdl_checkpoint *c;
+    const char *pattern;
+    atomic_size_t next;
+    atomic_int error;
+};
+
+static void *fill_some (void *arg)
+{
+    struct filling *f = arg;
+    const struct regions *all = &f->run->regions;
+    size_t i;
+
+    while ((i = atomic_fetch_add (&f->next, 1)) < all->n
+           && !atomic_load (&f->error))
+        if (wanted (&all->list[i], f->pattern)
+            && fill (f->c, &all->list[i]) < 0)
+            atomic_store (&f->error, errno ? errno : EIO);
+    return NULL;
+}
+
+static long readers (const struct regions *all)
+{
+    long n = sysconf (_SC_NPROCESSORS_ONLN);
+
+    if (n > READERS)
+        n = READERS;
+    return n > (long)all->n ? (long)all->n : n;
+}
+
+/* Nothing may stay in the way of a state either: all are verified. */
+static int check_states (const struct slurmdl_checkpoint *c)
+{
+    for (hsize_t i = 0; i < c->m.n; i++) {
+        const struct manifest_row *row = &c->m.rows[i];
+        struct slab all = slab_whole ((int)row->ndims, row->dims);
+        if (is_state (row->name)
+            && read_tensor (c->fd, &c->m, row, &all, NULL, NULL) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int fill_all (const struct slurmdl *run,
-                     const struct manifest *m,
+                     const struct slurmdl_checkpoint *c,
+                     const char *pattern)
+{
+    struct filling f = { run, c, pattern, 0, 0 };
+    pthread_t threads[READERS];
+    long n = readers (&run->regions);
+    long started = 0;
+
+    if (check_states (c) < 0)
+        return -1;
+    while (started < n - 1
+           && pthread_create (&threads[started], NULL, fill_some, &f) == 0)
+        started++;
+    fill_some (&f);
+    for (long i = 0; i < started; i++)
+        pthread_join (threads[i], NULL);
+    errno = atomic_load (&f.error);
+    return errno ? -1 : 0;
+}
+
+/* ---- restore ---- */
+
+/* 1: done, and '*from' is the open file; 0: damaged, '*touched' says whether
+ * memory is; -1: it does not fit, or something else failed.
+ */
+static int try_file (struct slurmdl *run,
                      const char *path,
+                     const char *pattern,
+                     int64_t step,
+                     bool *touched,
+                     struct slurmdl_checkpoint **from,
                      struct slurmdl_error *err)
 {
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    int rv = fd < 0 ? -1 : 0;
+    struct slurmdl_checkpoint *c = checkpoint_open (path, true, NULL);
+    int rv = 0;
 
-    for (size_t i = 0; rv == 0 && i < run->nregions; i++)
-        rv = fill (fd, &run->regions[i], find_row (m, run->regions[i].name));
-    if (rv < 0)
-        errorf (err, "%s: cannot read: %s", path, strerror (errno));
-    if (fd >= 0)
-        close (fd);
+    *from = NULL;
+    if (!c)
+        return errno == ENOMEM ? -1 : 0;
+    if (step < 0 || c->m.step == step) {
+        rv = compare (run, c, pattern, err);
+        if (rv == 0) {
+            *touched = true;
+            rv = fill_all (run, c, pattern);
+            if (rv < 0)
+                errorf (err, "%s: cannot read: %s", path, strerror (errno));
+            if (rv < 0 && (errno == EBADMSG || errno == EIO)) {
+                if (err)
+                    *err->text = '\0';
+                rv = 0;
+            } else if (rv == 0)
+                rv = 1;
+        }
+    }
+    if (rv == 1)
+        *from = c;
+    else
+        slurmdl_checkpoint_close (c);
     return rv;
 }
 
-/* The checkpoint of another trial that this one is to begin with: the worker
- * names an attempt's folder, TRIAL/a.K, and the length there.
- */
-static char *find_other (const struct slurmdl *run, struct manifest *m)
+static void
+restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
 {
-    const char *dir = getenv ("DL_CHECKPOINT_DIR");
-    const char *length = getenv ("DL_CHECKPOINT_LENGTH");
-    const char *slash = dir ? strrchr (dir, '/') : NULL;
-    char *trial, *path = NULL;
-
-    if (!slash || !length || strncmp (slash, "/a.", 3)
-        || !(trial = strndup (dir, (size_t)(slash - dir))))
-        return NULL;
-    if (strcmp (trial, run->trial_dir))
-        path = find (trial, strtoll (length, NULL, 10), atol (slash + 3), m);
-    free (trial);
-    return path;
+    slurmdl_checkpoint_close (run->from);
+    run->from = c;
+    *step = c->m.step;
 }
 
-/* The newest of this trial, or the other's if that is newer. */
-static char *find_newest (const struct slurmdl *run, struct manifest *m)
+static int
+none_left (const struct slurmdl *run, bool touched, struct slurmdl_error *err)
 {
-    const char *prefer = getenv ("DL_CHECKPOINT_ATTEMPT");
-    struct manifest other = { 0 };
-    char *theirs = find_other (run, &other);
-    char *path =
-        find (run->trial_dir, run->length, prefer ? atol (prefer) : 0, m);
+    if (!touched)
+        return 0;
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: every checkpoint is damaged, and the protected memory "
+                   "has parts of one: move them away to begin anew",
+                   run->trial_dir);
+}
 
-    if (theirs && (!path || m->step < other.step)) {
-        free (path);
-        free (m->rows);
-        *m = other;
-        return theirs;
+static int
+restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *from = NULL;
+    struct candidates c = { 0 };
+    bool touched = false;
+    int rv = 0;
+
+    candidates_find (&c, run);
+    for (size_t i = 0; i < c.n && rv == 0; i++)
+        rv = try_file (
+            run, c.list[i].path, NULL, c.list[i].step, &touched, &from, err);
+    if (rv == 1)
+        restored (run, from, step);
+    int e = errno;
+    candidates_free (&c);
+    errno = e;
+    return rv == 0 ? none_left (run, touched, err) : rv;
+}
+
+/* ---- by all ranks ---- */
+
+/* Rank 0 names a file, each tries it, rank 0 says what comes of it. */
+struct offer {
+    int64_t step;
+    int32_t verdict; /* of the file before: 1 done, 0 the next, -1 failed */
+    int32_t error;
+    char text[sizeof (struct slurmdl_error)];
+    char path[PATH_MAX]; /* empty: there is none */
+};
+
+struct outcome {
+    int32_t verdict;
+    int32_t error;
+    int32_t touched;
+    int32_t reserved;
+    char text[sizeof (struct slurmdl_error)];
+};
+
+static void name_of (char *buf, unsigned restore, const char *what, unsigned i)
+{
+    snprintf (buf, 64, "restore%u.%s%u", restore, what, i);
+}
+
+static void try_offer (struct slurmdl *run,
+                       const struct offer *o,
+                       struct outcome *out,
+                       struct slurmdl_checkpoint **from)
+{
+    struct slurmdl_error err = { "" };
+    bool touched = out->touched;
+
+    out->verdict = try_file (run, o->path, NULL, o->step, &touched, from, &err);
+    out->error = out->verdict < 0 ? errno : 0;
+    out->touched = touched;
+    memcpy (out->text, err.text, sizeof (out->text));
+}
+
+/* The worst of all ranks' outcomes. */
+static int judge (struct slurmdl *run,
+                  const char *name,
+                  double extra,
+                  struct outcome *own,
+                  struct slurmdl_error *err)
+{
+    for (long r = 1; r < run->size; r++) {
+        struct outcome *theirs;
+        size_t n;
+        if (team_get (run->team, r, name, extra, (void **)&theirs, &n, err) < 0)
+            return -1;
+        own->touched |= theirs->touched;
+        if (theirs->verdict < own->verdict) {
+            own->verdict = theirs->verdict;
+            own->error = theirs->error;
+            memcpy (own->text, theirs->text, sizeof (own->text));
+        }
+        free (theirs);
     }
-    free (theirs);
-    free (other.rows);
-    return path;
+    return 0;
+}
+
+enum { RESTORE_SECONDS = 3600 };
+
+static int
+lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
+{
+    struct candidates c = { 0 };
+    struct offer o = { 0 };
+    struct outcome out = { 0 };
+    struct slurmdl_checkpoint *from = NULL;
+    char name[64];
+    int rv = 0;
+
+    candidates_find (&c, run);
+    for (size_t i = 0; o.verdict == 0 && rv == 0; i++) {
+        o.step = i < c.n ? c.list[i].step : 0;
+        snprintf (o.path, sizeof (o.path), "%s", i < c.n ? c.list[i].path : "");
+        name_of (name, k, "offer", (unsigned)i);
+        rv = team_put (run->team, name, &o, sizeof (o));
+        if (rv < 0 || i >= c.n)
+            break;
+        try_offer (run, &o, &out, &from);
+        name_of (name, k, "outcome", (unsigned)i);
+        rv = judge (run, name, RESTORE_SECONDS, &out, err);
+        if (rv < 0) {
+            out.verdict = -1;
+            out.error = errno;
+            if (err)
+                memcpy (out.text, err->text, sizeof (out.text));
+        }
+        o.verdict = out.verdict;
+        o.error = out.error;
+        memcpy (o.text, out.text, sizeof (o.text));
+        if (o.verdict != 0) {
+            *o.path = '\0';
+            name_of (name, k, "offer", (unsigned)i + 1);
+            team_put (run->team, name, &o, sizeof (o));
+        } else {
+            slurmdl_checkpoint_close (from);
+            from = NULL;
+        }
+    }
+    candidates_free (&c);
+    if (o.verdict == 1) {
+        restored (run, from, step);
+        return 1;
+    }
+    slurmdl_checkpoint_close (from);
+    if (rv < 0)
+        return errorf (err, "cannot restore: %s", strerror (errno));
+    errno = o.error;
+    return o.verdict < 0 ? errorf (err, "%.255s", o.text)
+                         : none_left (run, out.touched, err);
+}
+
+static int follow (struct slurmdl *run,
+                   unsigned k,
+                   int64_t *step,
+                   struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *from = NULL;
+    struct outcome out = { 0 };
+    struct offer *o = NULL;
+    char name[64];
+    size_t n;
+    int rv;
+
+    for (unsigned i = 0;; i++) {
+        name_of (name, k, "offer", i);
+        rv = team_get (
+            run->team, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
+        if (rv < 0 || o->verdict != 0 || !*o->path)
+            break;
+        slurmdl_checkpoint_close (from);
+        try_offer (run, o, &out, &from);
+        free (o);
+        o = NULL;
+        name_of (name, k, "outcome", i);
+        if ((rv = team_put (run->team, name, &out, sizeof (out))) < 0)
+            break;
+    }
+    rv = rv < 0 ? -1 : o->verdict;
+    if (rv == 1 && from)
+        restored (run, from, step);
+    else
+        slurmdl_checkpoint_close (from);
+    if (o && rv < 0) {
+        errno = o->error;
+        errorf (err, "%.255s", o->text);
+    }
+    int e = errno;
+    free (o);
+    errno = e;
+    return rv == 0 ? none_left (run, out.touched, err) : rv;
+}
+
+static int
+restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+{
+    unsigned k;
+
+    if (err)
+        *err->text = '\0';
+    if (run->size == 1 || !regions_shared (&run->regions))
+        return restore_alone (run, step, err);
+    if (team_join (run, err) < 0)
+        return -1;
+    k = team_count (run->team, TEAM_RESTORE);
+    return run->rank == 0 ? lead (run, k, step, err)
+                          : follow (run, k, step, err);
 }
 
 int slurmdl_restore (struct slurmdl *run,
                      int64_t *step,
                      struct slurmdl_error *err)
 {
-    struct manifest m = { 0 };
-    char *path;
-    int rv = -1;
+    int rv = restore_any (run, step, err);
+
+    if (rv == 1)
+        metrics_resumed (run->metrics, *step);
+    return rv;
+}
+
+int slurmdl_restore_only (struct slurmdl *run,
+                          const char *pattern,
+                          const char *path,
+                          int64_t *step,
+                          struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *from = NULL;
+    struct candidates c = { 0 };
+    bool touched = false;
+    int rv = 0;
 
     if (err)
         *err->text = '\0';
-    if (!(path = find_newest (run, &m)))
-        return 0;
-    if (compare (run, &m, path, err) == 0
-        && fill_all (run, &m, path, err) == 0) {
-        *step = m.step;
-        rv = 1;
+    if (path)
+        rv = try_file (run, path, pattern, -1, &touched, &from, err);
+    else
+        candidates_find (&c, run);
+    for (size_t i = 0; i < c.n && rv == 0; i++)
+        rv = try_file (
+            run, c.list[i].path, pattern, c.list[i].step, &touched, &from, err);
+    if (rv == 1)
+        *step = from->m.step;
+    slurmdl_checkpoint_close (from);
+    candidates_free (&c);
+    if (rv == 0 && path) {
+        errno = EBADMSG;
+        return errorf (err, "%s: is no checkpoint, or is damaged", path);
     }
-    int e = errno;
-    free (m.rows);
-    free (path);
-    errno = e;
-    return rv;
+    return rv == 0 ? none_left (run, touched, err) : rv;
 }

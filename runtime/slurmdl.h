@@ -32,12 +32,13 @@ extern "C" {
  * 'dir': the same files, so that a program restarted there finds its
  * checkpoints.  Of several ranks (RANK, else SLURM_PROCID in a step) only
  * rank 0 writes: where another one logs or saves, the call succeeds and does
- * nothing.  Every rank restores.
+ * nothing, unless memory differs from rank to rank (slurmdl_protect_shard()).
+ * Every rank restores.
  *
  * Unless said otherwise a function returns 0 on success and -1 on failure
  * with errno set and, where it takes one that is not NULL, 'err' filled.  The
  * library never prints or exits.  One thread may use a run at a time, except
- * for slurmdl_log() and slurmdl_should_stop(), which any thread may call.
+ * for slurmdl_should_stop() and the section on metrics.
  */
 
 /* One clear line: what, where, what to do. */
@@ -64,7 +65,9 @@ struct slurmdl;
  */
 struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err);
 
-/* Flush and close; NULL is accepted.  Returns -1 if metrics were lost. */
+/* Wait for saves, flush and close; NULL is accepted.  Returns -1 if metrics
+ * were lost or a save has failed.
+ */
 int slurmdl_close (struct slurmdl *run);
 
 const char *slurmdl_experiment (const struct slurmdl *run); /* "" if none */
@@ -100,19 +103,88 @@ const char *slurmdl_hp (const struct slurmdl *run, const char *name);
 
 /* ---- metrics ---- */
 
-/* Log one scalar.  'name' is at most 63 bytes ("validation/loss"), 'step' in
- * the unit of slurmdl_length().  The value is queued; a thread writes it
- * within 0.1 s to metrics.h5 in slurmdl_dir(), where it survives the death of
- * the process.  Fails with EINVAL (name), ENOSPC (more than 1,024 names, or
- * more than 1 M values wait because the disk does not take them): training
- * may ignore that, the loss is counted.
+/* What is logged goes into a queue in memory, which a thread writes within
+ * 0.1 s to metrics.h5 in slurmdl_dir(); there it survives the death of the
+ * process.  No call of this section waits for the disk, except
+ * slurmdl_flush().  Where the disk takes nothing, up to 1 M scalars and 64 MiB
+ * of records wait in memory, and are written when there is room again; what
+ * comes beyond that is lost, and counted.
+ *
+ * A name has 1 to 63 bytes and may have a group before a slash:
+ * "training/loss", "validation/error", "system/power".  'step' is in the unit
+ * of slurmdl_length().  The calls fail with EINVAL (an argument makes no
+ * sense), ENOSPC (lost: the queue is full, or there are more than 1,024
+ * names), EPERM (in a child of the process that opened the run); training may
+ * ignore that.  Any thread may make them.
  */
+
+/* Handle of a metric, the run's, valid until slurmdl_close(); NULL on failure.
+ */
+struct slurmdl_metric;
+struct slurmdl_metric *slurmdl_metric (struct slurmdl *run, const char *name);
+
+/* Log one scalar: through a handle, or, somewhat slower, by name.  A NULL
+ * handle is EINVAL.
+ */
+int slurmdl_log_to (struct slurmdl_metric *metric, int64_t step, double value);
 int slurmdl_log (struct slurmdl *run,
                  const char *name,
                  int64_t step,
                  double value);
 
-/* Wait until what was logged is on stable storage (fdatasync). */
+/* What is logged from now on belongs to this epoch.  A change is a row of the
+ * metric "epoch", whose step is that of the row before it.
+ */
+int slurmdl_epoch (struct slurmdl *run, double epoch);
+
+/* Records of up to 16 MiB; what is given is copied. */
+int slurmdl_log_vector (struct slurmdl *run,
+                        const char *name,
+                        int64_t step,
+                        size_t n,
+                        const double *values);
+
+/* 'edges' has nbins + 1 ascending values. */
+int slurmdl_log_histogram (struct slurmdl *run,
+                           const char *name,
+                           int64_t step,
+                           size_t nbins,
+                           const double *edges,
+                           const uint64_t *counts);
+
+int slurmdl_log_text (struct slurmdl *run,
+                      const char *name,
+                      int64_t step,
+                      const char *text); /* UTF-8 */
+
+/* 'pixels': rows from the top, in each the pixels, in each its 1 to 4
+ * channels (grey, grey and alpha, RGB, RGBA).
+ */
+int slurmdl_log_image (struct slurmdl *run,
+                       const char *name,
+                       int64_t step,
+                       unsigned width,
+                       unsigned height,
+                       unsigned channels,
+                       const unsigned char *pixels);
+
+/* Something that happened, as parameters or a note: a kind that is a name
+ * like a metric's, and a JSON object, which is checked to be UTF-8 only.
+ */
+int slurmdl_event (struct slurmdl *run, const char *kind, const char *json);
+
+/* Number of scalars and records that were lost so far. */
+int64_t slurmdl_lost (const struct slurmdl *run);
+
+/* Whether there is something new to tell the user: that the disk takes
+ * nothing, or that something was lost.  Returns 1 with 'err' filled the first
+ * time, else 0; costs a load.
+ */
+int slurmdl_trouble (struct slurmdl *run, struct slurmdl_error *err);
+
+/* Wait until what was logged is on stable storage (fdatasync); ETIMEDOUT if
+ * the disk has not answered in 30 s.
+ */
 int slurmdl_flush (struct slurmdl *run, struct slurmdl_error *err);
 
 /* ---- checkpoints ---- */
@@ -127,7 +199,17 @@ enum slurmdl_type {
     SLURMDL_F16,
     SLURMDL_F32,
     SLURMDL_F64,
+    SLURMDL_BF16, /* bfloat16 */
+    SLURMDL_BOOL, /* a byte, 0 or 1 */
+    SLURMDL_C64,  /* two F32: real, imaginary */
+    SLURMDL_C128, /* two F64 */
+    SLURMDL_I16,
+    SLURMDL_U16,
+    SLURMDL_F8_E4M3,
+    SLURMDL_F8_E5M2,
 };
+
+enum { SLURMDL_DIMS_MAX = 8, SLURMDL_NAME_SIZE = 128 };
 
 /* Say that 'data' (C order, 'ndims' <= 8 dimensions, 0 for a scalar) is part
  * of the checkpoint under 'name' ("model/w1": HDF5 groups are made).  The
@@ -141,35 +223,124 @@ int slurmdl_protect (struct slurmdl *run,
                      const uint64_t *dims,
                      void *data);
 
-/* Save all protected memory as ckpt/STEP.h5: one whole HDF5 file, on stable
- * storage and verified when this returns.  An older one of this attempt is
- * removed only then; the two newest stay, and under `dl run` the best and the
+/* Say that 'data' is this rank's slab of a tensor of the shape 'global': it
+ * begins at 'offset' and has the shape 'local' (both with 'ndims' numbers, 1
+ * to 8).  The slabs of all ranks together must cover the tensor once; a rank
+ * without a part of it protects a slab with a 0 in 'local', or nothing.
+ *
+ * With a slab of any rank slurmdl_save(), slurmdl_save_async() and
+ * slurmdl_restore() are collective: every rank has a slab or a state of its
+ * own (slurmdl_state()) and calls them in the same order.  The ranks meet
+ * through files in the run's folder, which all of them must see.
+ */
+int slurmdl_protect_shard (struct slurmdl *run,
+                           const char *name,
+                           enum slurmdl_type type,
+                           int ndims,
+                           const uint64_t *global,
+                           const uint64_t *offset,
+                           const uint64_t *local,
+                           void *data);
+
+/* Take 'name' out again (ENOENT if it is not in); NULL: all, states too. */
+int slurmdl_unprotect (struct slurmdl *run, const char *name);
+
+/* Put 'n' bytes, which are copied, into the checkpoints from now on: the
+ * state of a random number generator, a scheduler, a data loader.  The same
+ * name again replaces them.  A name with "%r" is each rank's own (%r is its
+ * number): saving is then collective, as with slabs.
+ */
+int slurmdl_state (struct slurmdl *run,
+                   const char *name,
+                   const void *bytes,
+                   size_t n);
+
+/* What slurmdl_state() had put into the checkpoint that was restored, or
+ * after slurmdl_open() without one, is put for the next.  '*bytes' is the
+ * caller's to free().  Fails with ENOENT.
+ */
+int slurmdl_read_state (struct slurmdl *run,
+                        const char *name,
+                        void **bytes,
+                        size_t *n);
+
+/* Save all protected memory as ckpt/STEP.h5: one HDF5 file, whole and on
+ * stable storage when this returns.  An older one of this attempt is removed
+ * only when the new one was read back and verified (at once if it is small,
+ * by a thread else); the two newest stay, and under `dl run` the best and the
  * newest ones that checkpoint_policy (dl-experiment(5)) asks for.  What was
  * logged before is stored first.
+ *
+ * Where it is collective, all ranks return the same; a rank that does not
+ * come within DL_RANK_TIMEOUT seconds (600) is named, and no file is made.
  */
 int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 
+/* The same, but return as soon as the protected memory was copied; a thread
+ * writes the copy.  Two saves may be in flight, a third waits for the first
+ * of them.  Where the memory for a copy is not to be had (DL_SNAPSHOT_MAX
+ * bytes, else half of what is free), the save is not asynchronous; 'err' then
+ * says so although 0 is returned.
+ *
+ * That an earlier save failed is returned by the next call of this function
+ * (whose own save is begun all the same) or of slurmdl_save_wait(), once; else
+ * by slurmdl_close().
+ */
+int slurmdl_save_async (struct slurmdl *run,
+                        int64_t step,
+                        struct slurmdl_error *err);
+
+/* Wait until no save is in flight, and what was saved is verified; -1 if one
+ * has failed.
+ */
+int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err);
+
 /* Fill the protected memory from the newest checkpoint of this trial that
- * verifies; '*step' is then its step.  Damaged files are passed over.  A
- * trial that goes on from another one (population based training) begins with
- * that one's checkpoint.
+ * verifies; '*step' is then its step.  Damaged files are passed over.  It may
+ * have been saved by another number of ranks, with other slabs.  A trial
+ * that goes on from another one (population based training) begins with that
+ * one's checkpoint.
  *
  * Returns 1 if restored, 0 if there is none (memory and '*step' unchanged),
- * -1 if a name, type or shape differs from what was protected (EINVAL), or
- * on an I/O error.
+ * -1 if a name, type or shape differs from what was protected (EINVAL), on
+ * an I/O error, or if the data of each one are damaged (EBADMSG: part of the
+ * memory was overwritten).
  */
 int slurmdl_restore (struct slurmdl *run,
                      int64_t *step,
                      struct slurmdl_error *err);
 
+/* The same for the protected names that match 'pattern' (fnmatch(3), NULL:
+ * all) alone, from the checkpoint 'path' (NULL: the newest).  It is not
+ * collective, and slurmdl_read_state() is not changed by it.
+ */
+int slurmdl_restore_only (struct slurmdl *run,
+                          const char *pattern,
+                          const char *path,
+                          int64_t *step,
+                          struct slurmdl_error *err);
+
 /* ---- stopping ---- */
 
 /* Nonzero once a stop was requested (SIGTERM or SIGUSR2 from Slurm or the
- * worker, or slurmdl_request_stop()): save a checkpoint and return from main
- * with status 0.  Costs one load.
+ * worker, slurmdl_request_stop(), or the job's time limit is near): save a
+ * checkpoint and return from main with status 0.  Costs one load.
+ *
+ * The time limit is that of SLURM_JOB_END_TIME, where no worker looks after
+ * it; the request comes DL_STOP_MARGIN seconds (60) and twice the duration of
+ * the last save before it.
  */
 int slurmdl_should_stop (const struct slurmdl *run);
 void slurmdl_request_stop (struct slurmdl *run); /* async-signal-safe */
+
+/* Whether to stop here, the same answer on all ranks: each calls this with
+ * the same sequence of steps (once an iteration, say), and a request on any of
+ * them stops all at the same one, within seconds.  Costs a comparison; now
+ * and then rank 0 writes, and the others read, a name in the run's folder.
+ *
+ * Returns 0 or 1; -1 with errno ETIMEDOUT if rank 0 did not come.
+ */
+int slurmdl_stop_here (struct slurmdl *run, int64_t step);
 
 /* Exit statuses of a program that have a meaning of their own. */
 enum {
@@ -179,6 +350,19 @@ enum {
     SLURMDL_EXIT_AGAIN = 75, /* try again; does not count as a failure */
     SLURMDL_EXIT_NEVER = 78, /* failed, and another try makes no sense */
 };
+
+/* ---- metrics of arrays ---- */
+
+/* A histogram of 64 bins from the least to the largest finite value, with
+ * the mean, the standard deviation and the number of NaN and infinite values;
+ * of complex numbers the absolute values.  Memory of the host.
+ */
+int slurmdl_log_samples (struct slurmdl *run,
+                         const char *name,
+                         int64_t step,
+                         enum slurmdl_type type,
+                         size_t n,
+                         const void *values);
 
 /* ---- metrics and checkpoint files by themselves ---- */
 
@@ -205,11 +389,17 @@ struct slurmdl_row {
     double time; /* seconds since the epoch, on the writer's clock */
     double value;
     const char *name; /* until the call-back returns */
+    double epoch;     /* as of slurmdl_epoch(); NaN: none */
+    long attempt;     /* as of the file */
+    int superseded;   /* by a later attempt: slurmdl_trial_read() */
 };
 
 /* Call 'f' for each row of the file 'path', oldest first, while a writer may
  * be at work on it.  A row whose checksum is wrong ends the file.  'f'
  * returning nonzero ends the reading, and that value is returned.
+ *
+ * Rows of a higher step than that to which the run was restored after it had
+ * logged them (slurmdl_restore() in the middle of it) are left out.
  */
 typedef int (*slurmdl_row_f) (const struct slurmdl_row *row, void *arg);
 int slurmdl_metrics_read (const char *path,
@@ -217,13 +407,78 @@ int slurmdl_metrics_read (const char *path,
                           void *arg,
                           struct slurmdl_error *err);
 
-/* The same for all metrics files of an attempt's folder, in order of name.
+/* The same for all metrics files of an attempt's folder, the oldest first.
  * A folder without any is no error.
  */
 int slurmdl_metrics_read_dir (const char *dir,
                               slurmdl_row_f f,
                               void *arg,
                               struct slurmdl_error *err);
+
+/* The same for all attempts a.1/, a.2/, .. of the trial's folder 'dir', with
+ * those rows too that are superseded: a later attempt was restored to a lower
+ * step, or has logged the same metric at that step or a lower one.  A damaged
+ * file is passed over, and the reading fails with EBADMSG at its end.
+ */
+int slurmdl_trial_read (const char *dir,
+                        slurmdl_row_f f,
+                        void *arg,
+                        struct slurmdl_error *err);
+
+/* The lowest step to which the attempt with the folder 'dir' was restored.
+ * Returns 1, or 0 if it began anew.
+ */
+int slurmdl_resumed_at (const char *dir, int64_t *step);
+
+enum slurmdl_kind {
+    SLURMDL_VECTOR = 1,
+    SLURMDL_HISTOGRAM,
+    SLURMDL_TEXT,
+    SLURMDL_IMAGE,
+    SLURMDL_EVENT,
+};
+
+struct slurmdl_record {
+    int64_t step;
+    double time;
+    const char *name;       /* an event's: its kind */
+    enum slurmdl_kind kind; /* others may follow: pass them over */
+    size_t size;
+    const void *data; /* vector: doubles; text, event: UTF-8, then a NUL */
+};
+
+/* The same for records that are no scalars. */
+typedef int (*slurmdl_record_f) (const struct slurmdl_record *r, void *arg);
+int slurmdl_records_read (const char *path,
+                          slurmdl_record_f f,
+                          void *arg,
+                          struct slurmdl_error *err);
+int slurmdl_records_read_dir (const char *dir,
+                              slurmdl_record_f f,
+                              void *arg,
+                              struct slurmdl_error *err);
+
+struct slurmdl_histogram {
+    uint64_t nbins;
+    double min, max, mean, sd; /* of the finite samples; NaN: not known */
+    uint64_t n;                /* samples, all of them */
+    uint64_t nan, infinite;    /* samples that are in no bin */
+    const double *edges;       /* nbins + 1 */
+    const uint64_t *counts;    /* nbins */
+};
+
+struct slurmdl_image {
+    unsigned width, height, channels;
+    const unsigned char *pixels;
+};
+
+/* Decode a record; what is pointed to is the record's.  EINVAL if it is of
+ * another kind, or makes no sense.
+ */
+int slurmdl_record_histogram (const struct slurmdl_record *r,
+                              struct slurmdl_histogram *h);
+int slurmdl_record_image (const struct slurmdl_record *r,
+                          struct slurmdl_image *image);
 
 /* Read the whole checkpoint and compare its checksums.  '*step' is set. */
 int slurmdl_checkpoint_verify (const char *path,
@@ -241,6 +496,66 @@ char *slurmdl_checkpoint_find (const char *dir,
                                int64_t max_step,
                                long prefer,
                                int64_t *step);
+
+/* ---- the tensors of a checkpoint ---- */
+
+/* A tensor of a file, or one to be written. */
+struct slurmdl_tensor {
+    char name[SLURMDL_NAME_SIZE];
+    enum slurmdl_type type;
+    int ndims;
+    uint64_t dims[SLURMDL_DIMS_MAX];
+    uint64_t bytes;
+    uint32_t shards; /* slabs in which it was saved */
+    int state;       /* nonzero: a blob of slurmdl_state() */
+};
+
+/* "f32" and so on; NULL if there is no such type.  0: no such type. */
+const char *slurmdl_type_name (enum slurmdl_type type);
+size_t slurmdl_type_size (enum slurmdl_type type);
+
+struct slurmdl_checkpoint;
+
+/* Open a checkpoint for reading.  All but its data is verified at once; data
+ * are when they are read.
+ */
+struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
+                                                    struct slurmdl_error *err);
+void slurmdl_checkpoint_close (struct slurmdl_checkpoint *c);
+int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c);
+size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c);
+/* Tensor 'i' < count; EINVAL if there is none. */
+int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,
+                             size_t i,
+                             struct slurmdl_tensor *t);
+/* Its number; -1 with ENOENT. */
+int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c,
+                                        const char *name);
+/* Read the slab of shape 'dims' at 'offset' (NULL for both: all) into 'data'
+ * (the host's).  The saved slabs that it touches are verified: EBADMSG.
+ */
+int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
+                             const char *name,
+                             const uint64_t *offset,
+                             const uint64_t *dims,
+                             void *data,
+                             struct slurmdl_error *err);
+
+/* Write a checkpoint tensor by tensor.  'data' is written by _add() and need
+ * not live longer.  'path' gets its name, with the whole file, at _commit();
+ * what has the name is replaced.
+ */
+struct slurmdl_writer;
+struct slurmdl_writer *
+slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err);
+int slurmdl_writer_add (
+    struct slurmdl_writer *w,
+    const struct slurmdl_tensor *t, /* name to dims, state */
+    const void *data,
+    struct slurmdl_error *err);
+/* Both free 'w'. */
+int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err);
+void slurmdl_writer_abort (struct slurmdl_writer *w);
 
 #ifdef __cplusplus
 }

@@ -470,6 +470,46 @@ static void device_memory (void **state)
     dlclose (module);
 }
 
+/* A snapshot of it goes to pinned memory, and is waited for. */
+static void device_snapshot (void **state)
+{
+    void *module;
+    uint64_t n = 600000;
+    unsigned char *host = calloc (1, n);
+    unsigned char *device;
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    struct slurmdl_error err;
+    int (*pinned) (void);
+    int64_t step;
+    char path[256];
+
+    (void)state;
+    snprintf (
+        path, sizeof (path), "%s/slurmdl-cuda.so", getenv ("DL_BACKEND_DIR"));
+    assert_non_null (module = dlopen (path, RTLD_NOW));
+    device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
+    pinned = (int (*) (void))dlsym (module, "fake_pinned");
+    for (int k = 0; k < 2; k++) {
+        if (k == 1)
+            setenv ("FAKE_NO_PINNED", "1", 1);
+        memset (device, 0x5a ^ (7 + k), n);
+        slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, device);
+        assert_int_equal (slurmdl_save_async (run, 1 + k, &err), 0);
+        memset (device, 0, n);
+        assert_int_equal (pinned (), 1);
+        assert_int_equal (slurmdl_save_wait (run, &err), 0);
+        slurmdl_protect (run, "d", SLURMDL_U8, 1, &n, host);
+        assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+        assert_int_equal (step, 1 + k);
+        assert_true (host[0] == 7 + k && !memcmp (host, host + 1, n - 1));
+    }
+    unsetenv ("FAKE_NO_PINNED");
+    slurmdl_close (run);
+    assert_int_equal (pinned (), 0);
+    dlclose (module);
+    free (host);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown (f, clean, remove_dir)
 
 /* ---- metrics ---- */
@@ -522,6 +562,7 @@ int main (void)
         TEST (cut_files),
         TEST (which_is_found),
         TEST (device_memory),
+        TEST (device_snapshot),
         TEST (stop_requests),
         TEST (metrics_before_checkpoint),
     };

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -14,10 +15,11 @@ import time
 import h5py
 
 
-def last_number(path):
+def last_numbers(path):
+    """What was acknowledged last: (records, rows), or (step,)."""
     with open(path, "rb") as f:
         lines = f.read().split(b"\n")
-    return int(lines[-2].split()[-1]) if len(lines) > 1 else 0
+    return tuple(int(word) for word in lines[-2].split() if word.isdigit()) if len(lines) > 1 else (0, 0)
 
 
 def killed(command, out, seconds):
@@ -28,44 +30,80 @@ def killed(command, out, seconds):
         p.send_signal(signal.SIGKILL)
         p.wait(timeout=10)
     assert p.returncode == -signal.SIGKILL, f"{command}: status {p.returncode}"
-    return last_number(out)
+    return last_numbers(out)
 
 
-def check_metrics(path, acknowledged):
+def data_of(rows, data, i):
+    return data[int(rows["offset"][i]):int(rows["offset"][i] + rows["bytes"][i])].tobytes()
+
+
+def check_record(kind, data, j):
+    """Record j is as tests/writer.c has logged it."""
+    n, text = j % 39 + 1, b'{"j": %d}' % j
+    assert kind == j % 5 + 1, f"record {j} is of kind {kind}"
+    if kind == 1:
+        assert data == struct.pack(f"<{n}d", *range(j, j + n)), f"vector {j}"
+    elif kind == 2:
+        head, values = struct.unpack_from("<Q4d3Q", data), struct.unpack_from(f"<{n + 1}d{n}Q", data, 64)
+        assert head[0] == n and values == (*range(j, j + n + 1), *(j * i for i in range(n))), f"histogram {j}"
+    elif kind == 4:
+        assert struct.unpack_from("<4I", data) == (n, 2, 3, 0) and data[16:] == bytes([j & 255]) * (n * 6), f"image {j}"
+    else:
+        assert data == text, f"text {j}"
+
+
+def check_metrics(path, acknowledged, only_acknowledged=False):
+    """What a plain h5py sees.  After a loss of power only what was acknowledged need be right."""
     with h5py.File(path, "r") as f:
-        rows, names = f["metrics"][1:], f["names"][:]
-    assert len(rows) >= acknowledged, f"{len(rows)} rows of {acknowledged}"
+        records, rows = f["records"][1:], f["metrics"][1:]
+        names, data = f["names"][:], f["bytes"][:]  # after what refers to them: the writer may be at work
+    assert len(rows) >= acknowledged[1], f"{len(rows)} rows of {acknowledged[1]}"
+    assert len(records) >= acknowledged[0], f"{len(records)} records of {acknowledged[0]}"
+    if only_acknowledged:
+        rows, records = rows[:acknowledged[1]], records[:acknowledged[0]]
     for i in (*range(0, len(rows), 371), *range(max(0, len(rows) - 50), len(rows))):
         want = f"n{i // 500 % 100}".encode()
         assert rows["step"][i] == i and rows["value"][i] == i / 8 and names[rows["name"][i]] == want, f"row {i}"
+    for j in (*range(0, len(records), 23), *range(max(0, len(records) - 30), len(records))):
+        check_record(records["kind"][j], data_of(records, data, j), j)
+
+
+def check_reader(writer, path, acknowledged):
+    """What the library's reader sees: all of it right, and at least what was acknowledged."""
+    p = subprocess.run([writer, "check", path], capture_output=True, text=True)
+    assert p.returncode == 0, f"the reader: {p.stderr}"
+    seen = tuple(int(word) for word in p.stdout.split())
+    assert all(a >= b for a, b in zip(seen, acknowledged)), f"the reader sees {seen} of {acknowledged}"
 
 
 def kill_loggers(writer, top, kills, rng):
     for k in range(kills):
         d = f"{top}/m{k}"
         os.mkdir(d)
-        n = killed([writer, "metrics", d], f"{top}/out", rng.uniform(0.002, 0.12))
-        path = f"{d}/metrics.h5"
+        n = killed([writer, "mixed", d], f"{top}/out", rng.uniform(0.002, 0.12))
+        path = f"{d}/a.1/metrics.h5"
         if os.path.exists(path):
             check_metrics(path, n)
+            check_reader(writer, path, n)
             if k % 10 == 0:
                 subprocess.run(["h5dump", "-H", path], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run(["h5dump", "-d", "/records", path], check=True, stdout=subprocess.DEVNULL)
         else:
-            assert n == 0, "rows were acknowledged, and there is no file"
+            assert n == (0, 0), "rows were acknowledged, and there is no file"
         shutil.rmtree(d)
 
 
 def kill_savers(writer, top, kills, rng):
     saved = 0
     for _ in range(kills):
-        n = killed([writer, "save", f"{top}/run"], f"{top}/out", rng.uniform(0.01, 0.08))
+        n = killed([writer, "save", f"{top}/run"], f"{top}/out", rng.uniform(0.01, 0.08))[-1]
         with open(f"{top}/out", "rb") as f:
             first = f.readline()
         if first.startswith(b"restored"):
             restored = int(first.split()[1])
             assert restored >= saved, f"restored {restored}, but {saved} was acknowledged"
             saved = max(saved, n)
-    assert saved > kills / 10, "the writers came to nothing"
+    assert saved > kills // 10, "the writers came to nothing"
 
 
 def read_live(writer, top):
@@ -73,14 +111,15 @@ def read_live(writer, top):
     d = f"{top}/live"
     os.mkdir(d)
     with open(f"{top}/out", "wb") as out:
-        p = subprocess.Popen([writer, "metrics", d], stdout=out)
+        p = subprocess.Popen([writer, "mixed", d], stdout=out)
+    path = f"{d}/a.1/metrics.h5"
     try:
-        while not os.path.exists(f"{d}/metrics.h5"):
+        while not os.path.exists(path):
             time.sleep(0.01)
         lengths = []
         for _ in range(300):
-            n = last_number(f"{top}/out")
-            check_metrics(f"{d}/metrics.h5", n)
+            n = last_numbers(f"{top}/out")
+            check_metrics(path, n)
             lengths.append(n)
         assert lengths[-1] > lengths[0], "the writer stood still"
     finally:

@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 of writers: metrics and checkpoints stay whole, for each Python's HDF5
+# kill -9 of writers, and crashes at each boundary of their I/O: metrics and
+# checkpoints stay whole, for each Python's HDF5.  The long run, of some minutes:
+# make check TESTS=tests/crash.t DL_TEST_KILLS=1000 DL_TEST_IMAGES=0
 . "$srcdir/tests/lib.sh"
 trap 'rm -rf "$work"' EXIT
 seed=${DL_TEST_SEED:-$(date +%s)}
-kills=${DL_TEST_KILLS:-100}
+kills=${DL_TEST_KILLS:-40}
+images=${DL_TEST_IMAGES:-40}
 pythons=
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
     "$p" -c 'import h5py' 2>/dev/null && pythons="$pythons $p"
@@ -15,6 +18,12 @@ for p in $pythons; do
     mkdir "$work/run"
     timeout 300 "$p" "$srcdir/tests/crash.py" "$builddir/tests/writer" "$work/run" "$kills" "$seed" >"$work/out" 2>&1
     ok $? "$kills kills each of loggers and savers, and a live reader, with HDF5 $version (seed $seed)"
+    sed 's/^/# /' "$work/out"
+    rm -rf "$work/run"
+    mkdir "$work/run"
+    timeout 3000 "$p" "$srcdir/tests/boundaries.py" "$builddir/tests/writer" "$builddir/tests/.libs/trace.so" \
+        "$builddir/tests/faults/.libs/shim.so" "$work/run" "$images" "$seed" >"$work/out" 2>&1
+    ok $? "$images crashes at boundaries of I/O, torn writes, losses of power and refused calls, with HDF5 $version (seed $seed)"
     sed 's/^/# /' "$work/out"
     rm -rf "$work/run"
 done

@@ -104,22 +104,51 @@ CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT) \
 check_PROGRAMS += %D%/writer
 %C%_writer_SOURCES = %D%/writer.c
 %C%_writer_LDADD = runtime/libruntime.la
-dist_check_SCRIPTS += %D%/crash.t
-EXTRA_DIST += %D%/crash.py
+dist_check_SCRIPTS += %D%/crash.t %D%/languages.t %D%/save.t
+EXTRA_DIST += %D%/crash.py %D%/boundaries.py %D%/save.py
+EXTRA_PROGRAMS += %D%/bench/metrics
+%C%_bench_metrics_SOURCES = %D%/bench/metrics.c
+%C%_bench_metrics_LDADD = runtime/libslurmdl.la
+CLEANFILES += %D%/bench/metrics$(EXEEXT)
+EXTRA_DIST += %D%/bench/metrics.py
+check_LTLIBRARIES += %D%/trace.la
+%C%_trace_la_SOURCES = %D%/trace.c
+%C%_trace_la_LDFLAGS = -module -avoid-version -shared -rpath /none
 if HAVE_CMOCKA
 check_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_SOURCES = %D%/fakedevice.c
 %C%_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
-runtime_tests = %D%/metrics.t %D%/checkpoint.t
+runtime_tests = %D%/metrics.t %D%/checkpoint.t %D%/records.t %D%/shards.t %D%/saves.t %D%/slabs.t %D%/agree.t
 check_PROGRAMS += $(runtime_tests)
 TESTS += $(runtime_tests)
 %C%_metrics_t_SOURCES = %D%/metrics.c %D%/folder.h
 %C%_metrics_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_metrics_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_records_t_SOURCES = %D%/records.c %D%/folder.h
+%C%_records_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_records_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 %C%_checkpoint_t_SOURCES = %D%/checkpoint.c %D%/folder.h
 %C%_checkpoint_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/.libs"'
 %C%_checkpoint_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -ldl
+%C%_saves_t_SOURCES = %D%/saves.c %D%/counted.h %D%/folder.h
+%C%_saves_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_saves_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_slabs_t_SOURCES = %D%/slabs.c %D%/plain.h
+%C%_slabs_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_slabs_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_agree_t_SOURCES = %D%/agree.c %D%/folder.h %D%/ranks.h
+%C%_agree_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_agree_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_shards_t_SOURCES = %D%/shards.c %D%/counted.h %D%/folder.h %D%/plain.h %D%/ranks.h
+%C%_shards_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_shards_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 endif
+
+EXTRA_PROGRAMS += %D%/bench/checkpoint
+%C%_bench_checkpoint_SOURCES = %D%/bench/checkpoint.c
+%C%_bench_checkpoint_LDADD = runtime/libruntime.la
+CLEANFILES += %D%/bench/checkpoint$(EXEEXT)
+EXTRA_DIST += %D%/bench/checkpoint.py
 
 # spank/
 if HAVE_CMOCKA
@@ -181,8 +210,8 @@ EXTRA_DIST += %D%/env.py %D%/doctor/config %D%/doctor/etc
 EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py %D%/horovod.py
 dist_check_SCRIPTS += %D%/horovod.t %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
 	%D%/outcomes.t %D%/custom.t %D%/export.t \
-	%D%/executor.t
-EXTRA_DIST += %D%/results.py
+	%D%/executor.t %D%/ckpt.t
+EXTRA_DIST += %D%/results.py %D%/exchange.py
 EXTRA_PROGRAMS += %D%/bench/results
 %C%_bench_results_SOURCES = %D%/bench/results.c %D%/made.h
 %C%_bench_results_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
@@ -271,7 +300,11 @@ EXTRA_DIST += %D%/faults/bench.py %D%/faults/check.py %D%/faults/cluster.py %D%/
 	%D%/faults/nfs.py %D%/faults/replay.py %D%/faults/syscalls.py
 
 # contrib/
-dist_check_SCRIPTS += %D%/digits.t
+dist_check_SCRIPTS += %D%/digits.t %D%/python.t
+EXTRA_DIST += %D%/python/arrays.py %D%/python/board.py %D%/python/capture.py %D%/python/check.py %D%/python/core.py \
+	%D%/python/fakes/tensorflow.py %D%/python/frameworks.py %D%/python/parts.py %D%/python/plain.py \
+	%D%/python/ranks.py %D%/python/train.py
+EXTRA_DIST += %D%/bench/python.py
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t
 endif

@@ -198,6 +198,7 @@ is $bad 0 "20 monitors killed at random moments: h5py opens every file"
 ok $? "there were some ($files)"
 wait_for 10 no_monitors
 ok $? "and what they had started is gone"
+# shellcheck disable=SC2046
 kill $(cat rank.0 rank.1)
 
 # ---- NVIDIA

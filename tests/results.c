@@ -168,7 +168,7 @@ static struct sweep *make_lost (void)
 }
 
 #define LOST                                                                   \
-    "1.1:loss@1 1.1:loss@2 1.2:loss@3 1.2:loss@4 1.2:loss@5 1.2:once@0 "
+    "1.1:loss@1 1.1:loss@2 1.2:once@0 1.2:loss@3 1.2:loss@4 1.2:loss@5 "
 
 static void repeated_steps_count_once (void **state)
 {
@@ -179,6 +179,28 @@ static void repeated_steps_count_once (void **state)
     assert_int_equal (rows_read (&r, s, NULL), 0);
     check_rows (&r, LOST "2.1:loss@1 ");
     assert_int_equal (r.covered[0], 2);
+    rows_destroy (&r);
+    sweep_close (s);
+}
+
+/* An attempt that was restored to step 2, and died before it logged a row. */
+static void rows_beyond_a_restore_are_left_out (void **state)
+{
+    struct sweep *s = make (1);
+    struct slurmdl *run;
+    struct rows r;
+
+    (void)state;
+    log_rows (s, 1, 1, "loss", 1, 4);
+    setenv ("DL_ATTEMPT_DIR", made_attempt (s, 1, 2), 1);
+    run = slurmdl_open (NULL, NULL);
+    unsetenv ("DL_ATTEMPT_DIR");
+    assert_non_null (run);
+    slurmdl_event (run, "resumed", "{\"step\": 2, \"row\": 1}");
+    assert_int_equal (slurmdl_close (run), 0);
+    made_result (s, 1, 2, 2, 1);
+    assert_int_equal (rows_read (&r, s, NULL), 0);
+    check_rows (&r, "1.1:loss@1 1.1:loss@2 ");
     rows_destroy (&r);
     sweep_close (s);
 }
@@ -326,6 +348,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER (columns),
         IN_FOLDER (repeated_steps_count_once),
+        IN_FOLDER (rows_beyond_a_restore_are_left_out),
         IN_FOLDER (old_rows_are_kept),
         IN_FOLDER (unreadable_metrics_are_tried_again),
         IN_FOLDER (an_old_file_is_used_if_it_is_whole),

@@ -245,11 +245,11 @@ static void print_summary (const struct usage *u, FILE *to, const char *before)
 /* ---- the table ---- */
 
 /* clang-format off */
-enum place { RANK, NODE, CORES, GIVEN, BUSIEST, MEMORY, READ_RATE, WRITE_RATE, WAIT, GPUS, BUSY, GPU_MEM, COLUMNS };
+enum place { RANK, NODE, CORES, GIVEN, BUSIEST, MEMORY, READ_RATE, WRITE_RATE, WAIT, GPUS, BUSY, GPU_MEM, VIEW_COLUMNS };
 static const struct {
     const char *name;
     bool gpu;
-} columns[COLUMNS] = {
+} columns[VIEW_COLUMNS] = {
     [RANK] = { "RANK", false },         [NODE] = { "NODE", false },
     [CORES] = { "CORES", false },       [GIVEN] = { "OF", false },
     [BUSIEST] = { "BUSIEST", false },   [MEMORY] = { "MEMORY", false },
@@ -303,7 +303,7 @@ static const char *cell (const struct usage *u,
         return number_text (buf, size, "%.0f%%", r->gpu_busy);
     case GPU_MEM:
         return bytes_text (buf, size, r->gpu_memory);
-    case COLUMNS:
+    case VIEW_COLUMNS:
         break;
     }
     return "";
@@ -314,14 +314,14 @@ static void print_table (const struct usage *u, bool gpus)
     struct libscols_table *t = scols_new_table ();
     char buf[64];
 
-    for (int c = 0; c < COLUMNS; c++)
+    for (int c = 0; c < VIEW_COLUMNS; c++)
         if (gpus || !columns[c].gpu)
             scols_table_new_column (
                 t, columns[c].name, 0, c == NODE ? 0 : SCOLS_FL_RIGHT);
     for (size_t i = 0; i < u->nranks; i++) {
         struct libscols_line *l = scols_table_new_line (t, NULL);
         size_t at = 0;
-        for (int c = 0; c < COLUMNS; c++)
+        for (int c = 0; c < VIEW_COLUMNS; c++)
             if (gpus || !columns[c].gpu)
                 scols_line_set_data (
                     l,

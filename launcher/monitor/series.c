@@ -112,7 +112,7 @@ static void join (struct joiner *j, int64_t number, double time)
         struct row row = {
             .step = number, .time = time, .value = v, .name = (uint32_t)i + 1
         };
-        row.crc = row_crc (&row);
+        rows_seal (&row, 1);
         j->rows[j->n++] = row;
     }
 }
@@ -224,7 +224,7 @@ static size_t fill_rows (struct series *s, double time)
         struct row row = {
             .step = s->number, .time = time, .value = v, .name = (uint32_t)i + 1
         };
-        row.crc = row_crc (&row);
+        rows_seal (&row, 1);
         s->rows[n++] = row;
     }
     return n;

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the package slurmdl: wheels, source archives, editable installs (PEP 517, 660).
+
+Nothing is fetched.  The extension is linked with the installed libslurmdl where pkg-config knows it; else, or with the
+setting slurmdl=bundled, the library's sources of this tree are compiled into it, and it needs only libhdf5.
+"""
+
+import base64
+import hashlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NAME = "slurmdl"
+
+
+def root():
+    """Folder of the library's sources: of the tree, or of a source archive."""
+    for folder in (os.path.dirname(os.path.dirname(HERE)), HERE):
+        if os.path.exists(os.path.join(folder, "runtime", "local.mk")):
+            return folder
+    return None
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as f:
+        return f.read()
+
+
+def version():
+    if os.path.exists(os.path.join(HERE, "PKG-INFO")):
+        return re.search(r"^Version: (.+)$", read(HERE, "PKG-INFO"), re.M).group(1)
+    return re.search(r"AC_INIT\(\[[^]]*\], \[([^]]*)\]", read(root(), "configure.ac")).group(1)
+
+
+# ---- the extension ----
+
+
+def is_stable():
+    """Whether one extension serves this and all later versions of Python."""
+    return (
+        sys.implementation.name == "cpython"
+        and sys.version_info >= (3, 11)
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+    )
+
+
+def pkg_config(*args):
+    try:
+        done = subprocess.run(["pkg-config", *args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    except FileNotFoundError:
+        raise SystemExit("slurmdl: pkg-config is needed to build it") from None
+    return shlex.split(done.stdout) if done.returncode == 0 else None
+
+
+def linked():
+    """Flags to link the installed library, found again at run time; None if there is none."""
+    flags = pkg_config("--cflags", "--libs", "slurmdl")
+    if flags is None:
+        return None
+    folder = " ".join(pkg_config("--variable=libdir", "slurmdl"))
+    return flags + [f"-Wl,-rpath,{folder}", f'-DPKGLIBDIR="{folder}/slurm-dl"', "-ldl"]
+
+
+def bundled():
+    """Sources and flags to compile the library in."""
+    top = root()
+    if top is None:
+        raise SystemExit("slurmdl: libslurmdl is not installed (pkg-config slurmdl), and its sources are not here")
+    hdf5 = pkg_config("--cflags", "--libs", "hdf5-serial") or pkg_config("--cflags", "--libs", "hdf5")
+    if hdf5 is None:
+        raise SystemExit("slurmdl: HDF5 is needed to build it (libhdf5-dev, hdf5-devel)")
+    listed = re.search(r"runtime_sources = \\\n((?:.*\\\n)*.*)", read(top, "runtime", "local.mk")).group(1)
+    sources = [os.path.join(top, "runtime", name) for name in re.findall(r"%D%/(\S+\.c)\b", listed)]
+    flags = ["-D_GNU_SOURCE", "-DH5_USE_110_API", '-DPKGLIBDIR="/usr/lib/slurm-dl"']
+    return sources + flags + [f"-I{top}", f"-I{top}/runtime"] + hdf5 + ["-ldl", "-lpthread", "-lm"]
+
+
+def build_extension(folder, settings=None):
+    """Compile the extension into 'folder'; returns its file name."""
+    how = (settings or {}).get("slurmdl")
+    if how not in (None, "linked", "bundled"):
+        raise SystemExit(f"slurmdl: slurmdl={how}: must be linked or bundled")
+    library = None if how == "bundled" else linked()
+    if library is None and how == "linked":
+        raise SystemExit("slurmdl: pkg-config does not know slurmdl: install it, or set PKG_CONFIG_PATH")
+    name = "_slurmdl" + (".abi3.so" if is_stable() else sysconfig.get_config_var("EXT_SUFFIX"))
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    command = compiler + ["-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,relro,-z,now"]
+    command += shlex.split(os.environ.get("CFLAGS", "")) + [f"-I{sysconfig.get_path('include')}"]
+    command += ["-DPy_LIMITED_API=0x030b0000"] if is_stable() else []
+    command += [os.path.join(HERE, "ext", f) for f in sorted(os.listdir(os.path.join(HERE, "ext"))) if f.endswith(".c")]
+    command += (library or bundled()) + ["-o", os.path.join(folder, name)]
+    if subprocess.run(command).returncode != 0:
+        raise SystemExit("slurmdl: the compiler failed: " + shlex.join(command))
+    return name
+
+
+# ---- wheels ----
+
+
+def metadata():
+    return (
+        f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\n"
+        "Summary: Metrics, checkpoints and stop requests for training on Slurm\n"
+        "License: Apache-2.0\nRequires-Python: >=3.8\nRequires-Dist: numpy\n"
+        "Description-Content-Type: text/markdown\n\n" + read(HERE, "README.md")
+    )
+
+
+def tag():
+    python = "cp%d%d" % sys.version_info[:2]
+    if is_stable():
+        python, abi = "cp311", "abi3"
+    else:
+        abi = python + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "")
+    return f"{python}-{abi}-{re.sub('[-.]', '_', sysconfig.get_platform())}"
+
+
+class Wheel:
+    """A zip archive with a list of its files and their checksums."""
+
+    def __init__(self, folder):
+        self.name = f"{NAME}-{version()}-{tag()}.whl"
+        self.info = f"{NAME}-{version()}.dist-info"
+        self.zip = zipfile.ZipFile(os.path.join(folder, self.name), "w", zipfile.ZIP_DEFLATED)
+        self.record = []
+
+    def add(self, name, data, mode=0o644):
+        entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        entry.external_attr = (0o100000 | mode) << 16
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        self.zip.writestr(entry, data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        self.record.append(f"{name},sha256={digest},{len(data)}\n")
+
+    def close(self):
+        self.add(self.info + "/METADATA", metadata().encode())
+        self.add(
+            self.info + "/WHEEL",
+            f"Wheel-Version: 1.0\nGenerator: slurmdl\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(),
+        )
+        record = "".join(self.record) + f"{self.info}/RECORD,,\n"
+        self.add(self.info + "/RECORD", record.encode())
+        self.zip.close()
+        return self.name
+
+
+def package_files():
+    for name in sorted(os.listdir(os.path.join(HERE, NAME))):
+        if name.endswith((".py", ".pyi", ".typed")):
+            yield name
+
+
+def read_bytes(*path):
+    with open(os.path.join(*path), "rb") as f:
+        return f.read()
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    with tempfile.TemporaryDirectory() as tmp:
+        extension = build_extension(tmp, config_settings)
+        wheel = Wheel(wheel_directory)
+        for name in package_files():
+            wheel.add(f"{NAME}/{name}", read_bytes(HERE, NAME, name))
+        wheel.add(f"{NAME}/{extension}", read_bytes(tmp, extension), 0o755)
+        return wheel.close()
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    build_extension(os.path.join(HERE, NAME), config_settings)
+    wheel = Wheel(wheel_directory)
+    wheel.add(f"{NAME}.pth", (HERE + "\n").encode())
+    return wheel.close()
+
+
+# ---- source archives ----
+
+
+def archived():
+    """(path in the archive, path here) of each file."""
+    for folder in ("ext", NAME):
+        for name in sorted(os.listdir(os.path.join(HERE, folder))):
+            if name.endswith((".c", ".h", ".py", ".pyi", ".typed")):
+                yield f"{folder}/{name}", os.path.join(HERE, folder, name)
+    for name in ("backend.py", "pyproject.toml", "README.md"):
+        yield name, os.path.join(HERE, name)
+    for name in sorted(os.listdir(os.path.join(root(), "runtime"))):
+        if name.endswith((".c", ".h", ".mk")):
+            yield f"runtime/{name}", os.path.join(root(), "runtime", name)
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    base = f"{NAME}-{version()}"
+    with tarfile.open(os.path.join(sdist_directory, base + ".tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for name, path in archived():
+            tar.add(path, f"{base}/{name}")
+        data = metadata().encode()
+        entry = tarfile.TarInfo(f"{base}/PKG-INFO")
+        entry.size = len(data)
+        tar.addfile(entry, io.BytesIO(data))
+    return base + ".tar.gz"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: backend.py FOLDER [linked|bundled]: compile the extension into it")
+    print(build_extension(sys.argv[1], {"slurmdl": sys.argv[2]} if len(sys.argv) > 2 else None))

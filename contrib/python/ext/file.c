@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The types Checkpoint and Writer: checkpoint files by themselves. */
+#include "ext.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Checkpoint ---- */
+
+struct checkpoint {
+    PyObject_HEAD struct slurmdl_checkpoint *file;
+};
+
+static PyObject *
+checkpoint_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
+    struct slurmdl_error err = { "" };
+    struct checkpoint *self;
+    const char *path;
+
+    (void)kw;
+    if (!PyArg_ParseTuple (args, "s:Checkpoint", &path)
+        || !(self = (struct checkpoint *)alloc (type, 0)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    self->file = slurmdl_checkpoint_open (path, &err);
+    Py_END_ALLOW_THREADS;
+    if (self->file)
+        return (PyObject *)self;
+    raise_error (&err, path);
+    Py_DECREF (self);
+    return NULL;
+}
+
+static void checkpoint_dealloc (PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    slurmdl_checkpoint_close (((struct checkpoint *)o)->file);
+    release (o);
+    Py_DECREF (type);
+}
+
+static PyObject *checkpoint_step (PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong (
+        slurmdl_checkpoint_step (((struct checkpoint *)o)->file));
+}
+
+/* (name, type, shape, whether it is a state) of each. */
+static PyObject *checkpoint_tensors (PyObject *o, PyObject *unused)
+{
+    struct slurmdl_checkpoint *file = ((struct checkpoint *)o)->file;
+    size_t n = slurmdl_checkpoint_count (file);
+    PyObject *list = PyList_New (0);
+    struct slurmdl_tensor t;
+
+    (void)unused;
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *row = NULL;
+        if (slurmdl_checkpoint_info (file, i, &t) == 0)
+            row = Py_BuildValue ("(ssNi)",
+                                 t.name,
+                                 name_of_type (t.type),
+                                 tuple_of (t.dims, t.ndims),
+                                 t.state != 0);
+        if (!row || PyList_Append (list, row) < 0)
+            Py_CLEAR (list);
+        Py_XDECREF (row);
+    }
+    return list;
+}
+
+/* (name, memory): the whole tensor. */
+static PyObject *checkpoint_read (PyObject *o, PyObject *args)
+{
+    struct slurmdl_checkpoint *file = ((struct checkpoint *)o)->file;
+    struct slurmdl_error err = { "" };
+    struct slurmdl_tensor t;
+    PyObject *memory;
+    const char *name;
+    struct lent l;
+    int64_t i;
+    int rv;
+
+    if (!PyArg_ParseTuple (args, "sO:read", &name, &memory))
+        return NULL;
+    if ((i = slurmdl_checkpoint_find_tensor (file, name)) < 0
+        || slurmdl_checkpoint_info (file, (size_t)i, &t) < 0)
+        return raise_error (NULL, name);
+    if (lent_take (&l, memory, true) < 0)
+        return NULL;
+    if ((rv = lent_fits (&l, t.type, t.ndims, t.dims)) == 0) {
+        Py_BEGIN_ALLOW_THREADS;
+        rv = slurmdl_checkpoint_read (file, name, NULL, NULL, l.data, &err);
+        Py_END_ALLOW_THREADS;
+        if (rv < 0)
+            raise_error (&err, name);
+    }
+    lent_return (&l);
+    if (rv < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef checkpoint_methods[] = {
+    { "tensors", checkpoint_tensors, METH_NOARGS, NULL },
+    { "read", checkpoint_read, METH_VARARGS, NULL },
+    { NULL },
+};
+
+static PyGetSetDef checkpoint_facts[] = {
+    { "step", checkpoint_step, NULL, "Step at which it was saved.", NULL },
+    { NULL },
+};
+
+static PyType_Slot checkpoint_slots[] = {
+    { Py_tp_doc, "A checkpoint that is read; slurmdl.load() is simpler." },
+    { Py_tp_new, checkpoint_new },
+    { Py_tp_dealloc, checkpoint_dealloc },
+    { Py_tp_methods, checkpoint_methods },
+    { Py_tp_getset, checkpoint_facts },
+    { 0 },
+};
+
+PyType_Spec checkpoint_spec = {
+    .name = "slurmdl._slurmdl.Checkpoint",
+    .basicsize = sizeof (struct checkpoint),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = checkpoint_slots,
+};
+
+/* ---- Writer ---- */
+
+struct writer {
+    PyObject_HEAD struct slurmdl_writer *file; /* NULL: it has ended */
+};
+
+static PyObject *writer_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
+    struct slurmdl_error err = { "" };
+    struct writer *self;
+    const char *path;
+    long long step;
+
+    (void)kw;
+    if (!PyArg_ParseTuple (args, "sL:Writer", &path, &step)
+        || !(self = (struct writer *)alloc (type, 0)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    self->file = slurmdl_writer_open (path, step, &err);
+    Py_END_ALLOW_THREADS;
+    if (self->file)
+        return (PyObject *)self;
+    raise_error (&err, path);
+    Py_DECREF (self);
+    return NULL;
+}
+
+static PyObject *writer_abort (PyObject *o, PyObject *unused)
+{
+    struct writer *self = (struct writer *)o;
+
+    (void)unused;
+    if (self->file)
+        slurmdl_writer_abort (self->file);
+    self->file = NULL;
+    Py_RETURN_NONE;
+}
+
+static void writer_dealloc (PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    Py_XDECREF (writer_abort (o, NULL));
+    release (o);
+    Py_DECREF (type);
+}
+
+static bool is_open (const struct writer *self)
+{
+    if (!self->file)
+        PyErr_SetString (PyExc_ValueError, "the file is closed");
+    return self->file;
+}
+
+static int
+add (struct writer *self, const struct slurmdl_tensor *t, const struct lent *l)
+{
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    if (lent_fits (l, t->type, t->ndims, t->dims) < 0)
+        return -1;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_writer_add (self->file, t, l->data, &err);
+    Py_END_ALLOW_THREADS;
+    if (rv < 0)
+        raise_error (&err, t->name);
+    return rv;
+}
+
+/* (name, type, shape, memory, whether it is a state) */
+static PyObject *writer_add (PyObject *o, PyObject *args)
+{
+    struct writer *self = (struct writer *)o;
+    struct slurmdl_tensor t = { .state = 0 };
+    const char *name, *type_name;
+    PyObject *shape, *memory;
+    struct lent l;
+    int type, rv;
+
+    if (!PyArg_ParseTuple (
+            args, "ssOOp:add", &name, &type_name, &shape, &memory, &t.state)
+        || !is_open (self) || (type = type_of_name (type_name)) < 0
+        || (t.ndims = dims_of (shape, t.dims)) < 0
+        || lent_take (&l, memory, false) < 0)
+        return NULL;
+    t.type = (enum slurmdl_type)type;
+    snprintf (t.name, sizeof (t.name), "%s", name);
+    rv = add (self, &t, &l);
+    lent_return (&l);
+    if (rv < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *writer_commit (PyObject *o, PyObject *unused)
+{
+    struct writer *self = (struct writer *)o;
+    struct slurmdl_writer *file = self->file;
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    (void)unused;
+    if (!is_open (self))
+        return NULL;
+    self->file = NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_writer_commit (file, &err);
+    Py_END_ALLOW_THREADS;
+    if (rv < 0)
+        return raise_error (&err, "commit");
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef writer_methods[] = {
+    { "add", writer_add, METH_VARARGS, NULL },
+    { "commit", writer_commit, METH_NOARGS, NULL },
+    { "abort", writer_abort, METH_NOARGS, NULL },
+    { NULL },
+};
+
+static PyType_Slot writer_slots[] = {
+    { Py_tp_doc, "A checkpoint that is written; slurmdl.dump() is simpler." },
+    { Py_tp_new, writer_new },
+    { Py_tp_dealloc, writer_dealloc },
+    { Py_tp_methods, writer_methods },
+    { 0 },
+};
+
+PyType_Spec writer_spec = {
+    .name = "slurmdl._slurmdl.Writer",
+    .basicsize = sizeof (struct writer),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = writer_slots,
+};
+
+/* ---- find ---- */
+
+/* (dir, max_step, prefer): (path, step), or None */
+PyObject *find_checkpoint (PyObject *module, PyObject *args)
+{
+    long long max_step;
+    const char *dir;
+    PyObject *result;
+    int64_t step;
+    char *path;
+    long prefer;
+
+    (void)module;
+    if (!PyArg_ParseTuple (
+            args, "sLl:find_checkpoint", &dir, &max_step, &prefer))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    path = slurmdl_checkpoint_find (dir, max_step, prefer, &step);
+    Py_END_ALLOW_THREADS;
+    if (!path)
+        Py_RETURN_NONE;
+    result = Py_BuildValue (
+        "(NL)", PyUnicode_DecodeFSDefault (path), (long long)step);
+    free (path);
+    return result;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log scalars, and the type Metric. */
+#include "ext.h"
+
+#include <errno.h>
+
+/* ---- Metric ---- */
+
+struct metric {
+    PyObject_HEAD struct slurmdl_metric
+        *metric; /* NULL: there was no room for its name */
+    struct run *run;
+    PyObject *name;
+};
+
+/* A number of Python, or what has an item(): a tensor gives one without a
+ * word on its gradient, an array of one element without one on its shape.
+ */
+static double number_of (PyObject *o)
+{
+    PyObject *item = NULL;
+    double value;
+
+    if (PyFloat_Check (o) || PyLong_Check (o)
+        || !PyObject_HasAttrString (o, "item"))
+        return PyFloat_AsDouble (o);
+    if (!(item = PyObject_CallMethod (o, "item", NULL)))
+        return -1;
+    value = PyFloat_AsDouble (item);
+    Py_DECREF (item);
+    return value;
+}
+
+/* Before Python 3.10 a float would be taken, too, and cut. */
+static int64_t step_of (PyObject *o)
+{
+    PyObject *index = PyLong_Check (o) ? NULL : PyNumber_Index (o);
+    int64_t step;
+
+    if (!index)
+        return PyErr_Occurred () ? -1 : PyLong_AsLongLong (o);
+    step = PyLong_AsLongLong (index);
+    Py_DECREF (index);
+    return step;
+}
+
+static int convert (PyObject *step_object,
+                    PyObject *value_object,
+                    int64_t *step,
+                    double *value)
+{
+    *value = number_of (value_object);
+    if (*value == -1 && PyErr_Occurred ())
+        return -1;
+    *step = step_of (step_object);
+    return *step == -1 && PyErr_Occurred () ? -1 : 0;
+}
+
+/* In a child of fork() there is no writer: nothing is logged there. */
+static PyObject *
+log_to (struct metric *m, PyObject *step_object, PyObject *value_object)
+{
+    int64_t step;
+    double value;
+
+    if (convert (step_object, value_object, &step, &value) < 0)
+        return NULL;
+    if (m->run->run && m->run->generation == generation && m->metric
+        && slurmdl_log_to (m->metric, step, value) == 0)
+        Py_RETURN_NONE;
+    return logged (m->run, -1);
+}
+
+static PyObject *metric_log (PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+    if (n == 2)
+        return log_to ((struct metric *)o, args[0], args[1]);
+    PyErr_Format (
+        PyExc_TypeError, "log(step, value) takes 2 arguments, not %zd", n);
+    return NULL;
+}
+
+static PyObject *metric_name (PyObject *o, void *unused)
+{
+    struct metric *m = (struct metric *)o;
+
+    (void)unused;
+    Py_INCREF (m->name);
+    return m->name;
+}
+
+static int metric_traverse (PyObject *o, visitproc visit, void *arg)
+{
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT (Py_TYPE (o));
+#endif
+    Py_VISIT (((struct metric *)o)->run);
+    return 0;
+}
+
+static int metric_clear (PyObject *o)
+{
+    (void)o; /* the run clears its dict of metrics, which breaks the cycle */
+    return 0;
+}
+
+static void metric_dealloc (PyObject *o)
+{
+    struct metric *m = (struct metric *)o;
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    PyObject_GC_UnTrack (o);
+    Py_XDECREF ((PyObject *)m->run);
+    Py_XDECREF (m->name);
+    release (o);
+    Py_DECREF (type);
+}
+
+static PyMethodDef metric_methods[] = {
+    { "log",
+      (PyCFunction)(void (*) (void))metric_log,
+      METH_FASTCALL,
+      "log($self, step, value, /)\n--\n\nLog one value." },
+    { NULL },
+};
+
+static PyGetSetDef metric_facts[] = {
+    { "name", metric_name, NULL, "The name.", NULL },
+    { NULL },
+};
+
+static PyType_Slot metric_slots[] = {
+    { Py_tp_doc, "A metric of a run; Run.metric() makes it." },
+    { Py_tp_traverse, metric_traverse },
+    { Py_tp_clear, metric_clear },
+    { Py_tp_dealloc, metric_dealloc },
+    { Py_tp_methods, metric_methods },
+    { Py_tp_getset, metric_facts },
+    { 0 },
+};
+
+PyType_Spec metric_spec = {
+    .name = "slurmdl._slurmdl.Metric",
+    .basicsize = sizeof (struct metric),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = metric_slots,
+};
+
+/* ---- metrics of a run ---- */
+
+static PyObject *
+make_metric (struct run *self, PyObject *name, struct slurmdl_metric *metric)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot (types.metric, Py_tp_alloc);
+    struct metric *m = (struct metric *)alloc (types.metric, 0);
+
+    if (!m)
+        return NULL;
+    Py_INCREF ((PyObject *)self);
+    Py_INCREF (name);
+    m->metric = metric;
+    m->run = self;
+    m->name = name;
+    if (PyDict_SetItem (self->metrics, name, (PyObject *)m) == 0)
+        return (PyObject *)m;
+    Py_DECREF (m);
+    return NULL;
+}
+
+static PyObject *new_metric (struct run *self, PyObject *name)
+{
+    const char *text = text_of (name, "the name of a metric");
+    struct slurmdl_metric *metric = NULL;
+
+    if (!text || !self->run)
+        return text ? (PyObject *)run_of (self) : NULL;
+    if (self->generation == generation
+        && !(metric = slurmdl_metric (self->run, text)) && errno == EINVAL)
+        return PyErr_Format (
+            PyExc_ValueError,
+            "%R: the name of a metric has 1 to 63 bytes of UTF-8",
+            name);
+    return make_metric (self, name, metric);
+}
+
+/* A new reference. */
+static PyObject *find_metric (struct run *self, PyObject *name)
+{
+    PyObject *m = PyDict_GetItemWithError (self->metrics, name);
+
+    if (m) {
+        Py_INCREF (m);
+        return m;
+    }
+    return PyErr_Occurred () ? NULL : new_metric (self, name);
+}
+
+PyObject *run_metric (PyObject *self, PyObject *name)
+{
+    return run_of ((struct run *)self) ? find_metric ((struct run *)self, name)
+                                       : NULL;
+}
+
+/* ---- log() ---- */
+
+static PyObject *
+log_one (struct run *self, PyObject *name, PyObject *step, PyObject *value)
+{
+    PyObject *m = find_metric (self, name);
+    PyObject *result = m ? log_to ((struct metric *)m, step, value) : NULL;
+
+    Py_XDECREF (m);
+    return result;
+}
+
+static PyObject *log_dict (struct run *self, PyObject *values, PyObject *step)
+{
+    PyObject *name, *value, *result;
+    Py_ssize_t at = 0;
+
+    while (PyDict_Next (values, &at, &name, &value)) {
+        Py_INCREF (name);
+        Py_INCREF (value);
+        result = log_one (self, name, step, value);
+        Py_DECREF (name);
+        Py_DECREF (value);
+        if (!result)
+            return NULL;
+        Py_DECREF (result);
+    }
+    Py_RETURN_NONE;
+}
+
+enum { NAME, VALUE, STEP, ARGUMENTS };
+
+static int take_keywords (PyObject **a, PyObject *const *args, PyObject *names)
+{
+    static const char *const known[] = { "name", "value", "step" };
+    Py_ssize_t n = names ? PyTuple_Size (names) : 0;
+
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *name = PyTuple_GetItem (names, i);
+        int k = 0;
+        while (k < ARGUMENTS
+               && PyUnicode_CompareWithASCIIString (name, known[k]))
+            k++;
+        if (k == ARGUMENTS || a[k]) {
+            PyErr_Format (
+                PyExc_TypeError, "log(): argument %R is not expected", name);
+            return -1;
+        }
+        a[k] = args[i];
+    }
+    return 0;
+}
+
+PyObject *
+run_log (PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    struct run *self = (struct run *)o;
+    PyObject *a[ARGUMENTS] = { NULL };
+    bool many = n > 0 && PyDict_Check (args[0]);
+
+    if (!self->run)
+        return (PyObject *)run_of (self);
+    for (Py_ssize_t i = 0; i < n && i < ARGUMENTS; i++)
+        a[many && i == 1 ? STEP : i] = args[i];
+    if (take_keywords (a, args + n, names) < 0)
+        return NULL;
+    if (n <= ARGUMENTS - many && a[NAME] && a[STEP] && !a[VALUE] == many)
+        return many ? log_dict (self, a[NAME], a[STEP])
+                    : log_one (self, a[NAME], a[STEP], a[VALUE]);
+    PyErr_SetString (PyExc_TypeError,
+                     "log(name, value, step) or log({name: value}, step)");
+    return NULL;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type Run: a run, its checkpoints and stop requests. */
+#include "ext.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- open runs ---- */
+
+struct slurmdl *run_of (struct run *self)
+{
+    if (!self->run)
+        PyErr_SetString (PyExc_ValueError, "the run is closed");
+    else if (self->generation != generation)
+        PyErr_SetString (
+            PyExc_RuntimeError,
+            "the run is that of the process that this one was forked from");
+    else
+        return self->run;
+    return NULL;
+}
+
+struct slurmdl *run_enter (struct run *self)
+{
+    if (!run_of (self))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    PyThread_acquire_lock (self->lock, WAIT_LOCK);
+    Py_END_ALLOW_THREADS;
+    if (self->run)
+        return self->run;
+    PyThread_release_lock (self->lock);
+    return run_of (self);
+}
+
+void run_leave (struct run *self)
+{
+    PyThread_release_lock (self->lock);
+}
+
+static PyObject *open_run (struct run *self, const char *dir)
+{
+    struct slurmdl_error err = { "" };
+
+    self->generation = generation;
+    self->metrics = PyDict_New ();
+    self->kept = PyDict_New ();
+    self->lock = PyThread_allocate_lock ();
+    if (!self->metrics || !self->kept || !self->lock)
+        return PyErr_NoMemory ();
+    Py_BEGIN_ALLOW_THREADS;
+    self->run = slurmdl_open (dir, &err);
+    Py_END_ALLOW_THREADS;
+    return self->run ? (PyObject *)self : raise_error (&err, "slurmdl");
+}
+
+static PyObject *run_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    static char *names[] = { "dir", NULL };
+    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
+    const char *dir = NULL;
+    struct run *self;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kw, "|z:Run", names, &dir)
+        || !(self = (struct run *)alloc (type, 0)))
+        return NULL;
+    if (open_run (self, dir))
+        return (PyObject *)self;
+    Py_DECREF (self);
+    return NULL;
+}
+
+/* A child of fork() has no part in its parent's run. */
+static int close_run (struct run *self)
+{
+    struct slurmdl *run = self->run;
+    int rv = 0;
+
+    self->run = NULL;
+    if (!run || self->generation != generation)
+        return 0;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_close (run);
+    Py_END_ALLOW_THREADS;
+    return rv;
+}
+
+static PyObject *run_close (PyObject *o, PyObject *unused)
+{
+    struct run *self = (struct run *)o;
+    int rv;
+
+    (void)unused;
+    if (!self->run || self->generation != generation)
+        Py_RETURN_NONE;
+    if (!run_enter (self))
+        return NULL;
+    rv = close_run (self);
+    run_leave (self);
+    PyDict_Clear (self->kept);
+    if (rv < 0)
+        return raise_error (NULL, "slurmdl: metrics were lost");
+    Py_RETURN_NONE;
+}
+
+static int run_traverse (PyObject *o, visitproc visit, void *arg)
+{
+    struct run *self = (struct run *)o;
+
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT (Py_TYPE (o));
+#endif
+    Py_VISIT (self->metrics);
+    Py_VISIT (self->kept);
+    return 0;
+}
+
+static int run_clear (PyObject *o)
+{
+    struct run *self = (struct run *)o;
+
+    close_run (self); /* before the memory goes that it may be writing */
+    Py_CLEAR (self->metrics);
+    Py_CLEAR (self->kept);
+    return 0;
+}
+
+static void run_dealloc (PyObject *o)
+{
+    struct run *self = (struct run *)o;
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    PyObject_GC_UnTrack (o);
+    run_clear (o);
+    if (self->lock)
+        PyThread_free_lock (self->lock);
+    release (o);
+    Py_DECREF (type);
+}
+
+/* ---- what a run knows ---- */
+
+enum fact { EXPERIMENT, TRIAL, ATTEMPT, DIR, SEED, RANK, SIZE, LENGTH, LOST };
+
+static PyObject *get_fact (PyObject *o, void *which)
+{
+    struct slurmdl *run = run_of ((struct run *)o);
+
+    if (!run)
+        return NULL;
+    switch ((enum fact) (intptr_t)which) {
+    case EXPERIMENT:
+        return PyUnicode_FromString (slurmdl_experiment (run));
+    case TRIAL:
+        return PyLong_FromLong (slurmdl_trial (run));
+    case ATTEMPT:
+        return PyLong_FromLong (slurmdl_attempt (run));
+    case DIR:
+        return PyUnicode_DecodeFSDefault (slurmdl_dir (run));
+    case SEED:
+        return PyLong_FromUnsignedLong (slurmdl_seed (run));
+    case RANK:
+        return PyLong_FromLong (slurmdl_rank (run));
+    case SIZE:
+        return PyLong_FromLong (slurmdl_size (run));
+    case LENGTH:
+        return PyLong_FromLongLong (slurmdl_length (run));
+    case LOST:
+        return PyLong_FromLongLong (slurmdl_lost (run));
+    }
+    return NULL;
+}
+
+static PyObject *get_closed (PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong (!((struct run *)o)->run);
+}
+
+/* clang-format off */
+static PyGetSetDef facts[] = {
+    { "experiment", get_fact, NULL, "Name of the experiment, '' if none.", (void *)EXPERIMENT },
+    { "trial",      get_fact, NULL, "Number of the trial, 0 if none.",     (void *)TRIAL },
+    { "attempt",    get_fact, NULL, "Number of this attempt: 1, 2, ...",   (void *)ATTEMPT },
+    { "dir",        get_fact, NULL, "Folder of this attempt.",             (void *)DIR },
+    { "seed",       get_fact, NULL, "Seed of the trial.",                  (void *)SEED },
+    { "rank",       get_fact, NULL, "Rank of this process.",               (void *)RANK },
+    { "size",       get_fact, NULL, "Number of ranks.",                    (void *)SIZE },
+    { "length",     get_fact, NULL, "Length to which to train now.",       (void *)LENGTH },
+    { "lost",       get_fact, NULL, "Values lost so far.",                 (void *)LOST },
+    { "closed",     get_closed, NULL, "Whether the run is closed.",        NULL },
+    { NULL },
+};
+/* clang-format on */
+
+/* ---- checkpoints ---- */
+
+typedef int (*save_f) (struct slurmdl *, int64_t, struct slurmdl_error *);
+typedef int (*wait_f) (struct slurmdl *, struct slurmdl_error *);
+
+static PyObject *save_with (PyObject *o, PyObject *step_object, save_f save)
+{
+    struct run *self = (struct run *)o;
+    int64_t step = PyLong_AsLongLong (step_object);
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run;
+    int rv;
+
+    if ((step == -1 && PyErr_Occurred ()) || !(run = run_enter (self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = save (run, step, &err);
+    Py_END_ALLOW_THREADS;
+    run_leave (self);
+    if (rv < 0)
+        return raise_error (&err, "save");
+    Py_RETURN_NONE;
+}
+
+static PyObject *run_save (PyObject *o, PyObject *step)
+{
+    return save_with (o, step, slurmdl_save);
+}
+
+static PyObject *run_save_async (PyObject *o, PyObject *step)
+{
+    return save_with (o, step, slurmdl_save_async);
+}
+
+static PyObject *wait_with (PyObject *o, wait_f wait, const char *what)
+{
+    struct run *self = (struct run *)o;
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = run_enter (self);
+    int rv;
+
+    if (!run)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = wait (run, &err);
+    Py_END_ALLOW_THREADS;
+    run_leave (self);
+    if (rv < 0)
+        return raise_error (&err, what);
+    Py_RETURN_NONE;
+}
+
+static PyObject *run_wait (PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return wait_with (o, slurmdl_save_wait, "save");
+}
+
+static PyObject *run_flush (PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return wait_with (o, slurmdl_flush, "flush");
+}
+
+static PyObject *run_restore (PyObject *o, PyObject *args)
+{
+    struct run *self = (struct run *)o;
+    const char *pattern = NULL, *path = NULL;
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run;
+    int64_t step = 0;
+    int rv;
+
+    if (!PyArg_ParseTuple (args, "|zz:restore", &pattern, &path)
+        || !(run = run_enter (self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = pattern || path
+             ? slurmdl_restore_only (run, pattern, path, &step, &err)
+             : slurmdl_restore (run, &step, &err);
+    Py_END_ALLOW_THREADS;
+    run_leave (self);
+    if (rv < 0)
+        return raise_error (&err, "restore");
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong (step);
+}
+
+static PyObject *run_state (PyObject *o, PyObject *args)
+{
+    struct run *self = (struct run *)o;
+    struct slurmdl *run;
+    const char *name;
+    Py_buffer bytes;
+    int rv = -1;
+
+    if (!PyArg_ParseTuple (args, "sy*:state", &name, &bytes))
+        return NULL;
+    if ((run = run_enter (self))) {
+        rv = slurmdl_state (run, name, bytes.buf, (size_t)bytes.len);
+        run_leave (self);
+        if (rv < 0)
+            raise_error (NULL, name);
+    }
+    PyBuffer_Release (&bytes);
+    if (rv < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *run_read_state (PyObject *o, PyObject *name_object)
+{
+    struct run *self = (struct run *)o;
+    const char *name = text_of (name_object, "name");
+    struct slurmdl *run;
+    void *bytes = NULL;
+    PyObject *result;
+    size_t n = 0;
+    int rv;
+
+    if (!name || !(run = run_enter (self)))
+        return NULL;
+    rv = slurmdl_read_state (run, name, &bytes, &n);
+    run_leave (self);
+    if (rv < 0 && errno == ENOENT)
+        Py_RETURN_NONE;
+    if (rv < 0)
+        return raise_error (NULL, name);
+    result = PyBytes_FromStringAndSize (bytes, (Py_ssize_t)n);
+    free (bytes);
+    return result;
+}
+
+/* ---- stopping ---- */
+
+static PyObject *run_should_stop (PyObject *o, PyObject *unused)
+{
+    struct run *self = (struct run *)o;
+
+    (void)unused;
+    if (self->run)
+        return PyBool_FromLong (slurmdl_should_stop (self->run));
+    run_of (self);
+    return NULL;
+}
+
+static PyObject *run_request_stop (PyObject *o, PyObject *unused)
+{
+    struct slurmdl *run = run_of ((struct run *)o);
+
+    (void)unused;
+    if (!run)
+        return NULL;
+    slurmdl_request_stop (run);
+    Py_RETURN_NONE;
+}
+
+static PyObject *run_stop_here (PyObject *o, PyObject *step_object)
+{
+    struct run *self = (struct run *)o;
+    int64_t step = PyLong_AsLongLong (step_object);
+    struct slurmdl *run;
+    int rv;
+
+    if ((step == -1 && PyErr_Occurred ()) || !(run = run_enter (self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_stop_here (run, step);
+    Py_END_ALLOW_THREADS;
+    run_leave (self);
+    return rv < 0 ? raise_error (NULL, "stop_here") : PyBool_FromLong (rv);
+}
+
+/* clang-format off */
+static PyMethodDef methods[] = {
+    { "log", (PyCFunction)(void (*) (void))run_log, METH_FASTCALL | METH_KEYWORDS,
+      "log(name, value, step) or log({name: value}, step): log scalars." },
+    { "metric", run_metric, METH_O,
+      "metric($self, name, /)\n--\n\nThe metric of this name: its log(step, value) is the quickest way." },
+    { "log_epoch",     run_epoch,     METH_O,       NULL },
+    { "log_vector",    run_vector,    METH_VARARGS, NULL },
+    { "log_histogram", run_histogram, METH_VARARGS, NULL },
+    { "log_samples",   run_samples,   METH_VARARGS, NULL },
+    { "log_text",      run_text,      METH_VARARGS, NULL },
+    { "log_image",     run_image,     METH_VARARGS, NULL },
+    { "log_event",     run_event,     METH_VARARGS, NULL },
+    { "flush", run_flush, METH_NOARGS,
+      "flush($self, /)\n--\n\nWait until what was logged is on stable storage." },
+    { "protect_memory", run_protect,       METH_VARARGS, NULL },
+    { "protect_slab",   run_protect_shard, METH_VARARGS, NULL },
+    { "forget",         run_unprotect,     METH_VARARGS, NULL },
+    { "state", run_state, METH_VARARGS,
+      "state($self, name, data, /)\n--\n\nPut a copy of these bytes into the checkpoints from now on." },
+    { "read_state", run_read_state, METH_O,
+      "read_state($self, name, /)\n--\n\nThese bytes from the checkpoint that was restored; None if there are none." },
+    { "save", run_save, METH_O,
+      "save($self, step, /)\n--\n\nSave a checkpoint: on stable storage when this returns." },
+    { "save_async", run_save_async, METH_O,
+      "save_async($self, step, /)\n--\n\nCopy what is protected and return; a thread writes the checkpoint." },
+    { "wait", run_wait, METH_NOARGS,
+      "wait($self, /)\n--\n\nWait until no save is in flight; raises if one has failed." },
+    { "restore_memory", run_restore, METH_VARARGS, NULL },
+    { "should_stop", run_should_stop, METH_NOARGS,
+      "should_stop($self, /)\n--\n\nWhether a stop was requested: save a checkpoint and return." },
+    { "request_stop", run_request_stop, METH_NOARGS,
+      "request_stop($self, /)\n--\n\nRequest a stop of this process." },
+    { "stop_here", run_stop_here, METH_O,
+      "stop_here($self, step, /)\n--\n\nWhether to stop at this step: the same answer on all ranks." },
+    { "close", run_close, METH_NOARGS,
+      "close($self, /)\n--\n\nFlush and close; raises if metrics were lost." },
+    { NULL },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_doc,      "A run: what slurmdl.init() returns is made of it." },
+    { Py_tp_new,      run_new },
+    { Py_tp_traverse, run_traverse },
+    { Py_tp_clear,    run_clear },
+    { Py_tp_dealloc,  run_dealloc },
+    { Py_tp_methods,  methods },
+    { Py_tp_getset,   facts },
+    { 0 },
+};
+/* clang-format on */
+
+PyType_Spec run_spec = {
+    .name = "slurmdl._slurmdl.Run",
+    .basicsize = sizeof (struct run),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m slurmdl SCRIPT ARGUMENTS, or -m MODULE ARGUMENTS: run it, and collect what it logs and prints."""
+
+import os
+import runpy
+import sys
+
+from . import init
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    module = arguments[:1] == ["-m"]
+    if module:
+        arguments = arguments[1:]
+    if not arguments or (arguments[0].startswith("-") and not module):
+        raise SystemExit(f"usage: {os.path.basename(sys.executable)} -m slurmdl SCRIPT ARGUMENTS | -m MODULE ARGUMENTS")
+    init(capture=True)
+    sys.argv[:] = arguments
+    if module:
+        sys.path[0] = os.getcwd()
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays and tensors as memory with a type and a shape: of numpy, torch, cupy and whatever has a buffer."""
+
+import functools
+import os
+from typing import Any, NamedTuple, Tuple, Union
+
+from . import _slurmdl
+
+Path = Union[str, "os.PathLike[str]"]
+
+NUMPY_TYPES = {
+    "i8": "int8",
+    "u8": "uint8",
+    "i16": "int16",
+    "u16": "uint16",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "bool": "bool",
+    "c64": "complex64",
+    "c128": "complex128",
+}
+# where ml_dtypes is not there these are read as integers of the same size
+EXTENDED_TYPES = {
+    "bf16": ("bfloat16", "uint16"),
+    "f8_e4m3": ("float8_e4m3fn", "uint8"),
+    "f8_e5m2": ("float8_e5m2", "uint8"),
+}
+TYPES = {name: code for code, name in NUMPY_TYPES.items()}
+TYPES.update({name: code for code, (name, _) in EXTENDED_TYPES.items()})
+
+
+class Memory(NamedTuple):
+    """Memory of an array: 'where' is its address, or an object with a buffer."""
+
+    type: str
+    shape: Tuple[int, ...]
+    where: Any
+    owner: Any
+
+
+@functools.lru_cache(maxsize=None)
+def has_cuda() -> bool:
+    """Whether the library's module for the memory of CUDA devices is installed."""
+    return _slurmdl.has_cuda()
+
+
+def _check_cuda() -> None:
+    if not has_cuda():
+        raise _slurmdl.Error("slurmdl-cuda.so is not installed: protect a copy on the host, or use slurmdl.torch")
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether x is a tensor of torch, which need not be imported for that."""
+    return any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in type(x).__mro__)
+
+
+def _of_tensor(x: Any) -> Memory:
+    name = str(x.dtype).split(".")[-1]
+    if name not in TYPES:
+        raise TypeError(f"tensors of type {x.dtype} cannot be saved")
+    if not x.is_contiguous():
+        raise ValueError("the tensor is not contiguous: protect tensor.contiguous(), or use slurmdl.torch")
+    if x.device.type != "cpu":
+        if x.device.type != "cuda":
+            raise TypeError(f"tensors on {x.device} cannot be saved: copy them to the host")
+        _check_cuda()
+    return Memory(TYPES[name], tuple(x.shape), x.data_ptr(), x)
+
+
+def _of_cuda(x: Any) -> Memory:
+    about = x.__cuda_array_interface__
+    if about.get("strides") is not None:
+        raise ValueError("the array is not contiguous")
+    _check_cuda()
+    import numpy
+
+    return Memory(TYPES[numpy.dtype(about["typestr"]).name], tuple(about["shape"]), about["data"][0], x)
+
+
+def memory_of(x: Any) -> Memory:
+    """The memory of an array or tensor, C-contiguous, on the host or a CUDA device."""
+    if is_tensor(x):
+        return _of_tensor(x)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _of_cuda(x)
+    name = str(getattr(x, "dtype", ""))
+    if TYPES.get(name) in EXTENDED_TYPES:
+        code = TYPES[name]
+        return Memory(code, tuple(x.shape), memoryview(x.view(EXTENDED_TYPES[code][1])), x)
+    code, shape, view = _slurmdl.format_of(x)
+    return Memory(code, shape, view, view)
+
+
+def dtype_of(code: str) -> Any:
+    """numpy's type for one of ours."""
+    import numpy
+
+    if code in NUMPY_TYPES:
+        return numpy.dtype(NUMPY_TYPES[code])
+    name, instead = EXTENDED_TYPES[code]
+    try:
+        import ml_dtypes  # type: ignore[import-not-found, unused-ignore]
+
+        return numpy.dtype(getattr(ml_dtypes, name))
+    except ImportError:
+        return numpy.dtype(instead)
+
+
+def empty(code: str, shape: Tuple[int, ...]) -> Any:
+    import numpy
+
+    return numpy.empty(shape, dtype_of(code))
+
+
+def host(x: Any) -> Any:
+    """A tensor, a list or an array as an array of numpy."""
+    import numpy
+
+    return numpy.asarray(x.detach().cpu() if is_tensor(x) else x)

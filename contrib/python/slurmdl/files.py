@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read metrics and checkpoints, and write checkpoints, without a run."""
+
+import json
+import os
+import re
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from . import _slurmdl
+from .arrays import Path, empty, memory_of
+
+_PACKED = [
+    ("step", "i8"),
+    ("time", "f8"),
+    ("value", "f8"),
+    ("epoch", "f8"),
+    ("attempt", "i4"),
+    ("name", "u4"),
+    ("superseded", "u4"),
+    ("reserved", "u4"),
+]
+_KINDS = {1: "vector", 2: "histogram", 3: "text", 4: "image", 5: "event"}
+
+
+def _is_trial(path: str) -> bool:
+    return os.path.isdir(path) and any(re.fullmatch(r"a\.\d+", name) for name in os.listdir(path))
+
+
+def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> Any:
+    """The scalars of a metrics file, of an attempt's folder or of a trial's, as a structured array of numpy with name,
+    step, value, time (seconds since 1970), epoch (NaN: none), attempt and superseded, oldest first; with 'frame' as a
+    DataFrame of pandas.  They may be being written just now.
+
+    Of a trial the rows that a later attempt has logged again, or that it was restored to before, are left out unless
+    'superseded' is given.
+    """
+    import numpy
+
+    path = os.fspath(path)
+    how = 2 if _is_trial(path) else int(os.path.isdir(path))
+    data, names = _slurmdl.read_rows(path, how)
+    packed = numpy.frombuffer(data, dtype=_PACKED)
+    if not superseded:
+        packed = packed[packed["superseded"] == 0]
+    if frame:
+        return _frame(packed, names)
+    text = numpy.array(names or [""], dtype=str)
+    kinds: Any = [("name", text.dtype), *_PACKED[:4], ("attempt", "i4"), ("superseded", "?")]
+    rows = numpy.empty(len(packed), dtype=kinds)
+    rows["name"] = text[packed["name"]] if len(packed) else ""
+    for field in ("step", "time", "value", "epoch", "attempt", "superseded"):
+        rows[field] = packed[field]
+    return rows
+
+
+def _frame(packed: Any, names: List[str]) -> Any:
+    import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+    columns: Dict[str, Any] = {"name": pandas.Categorical.from_codes(packed["name"].astype("i4"), categories=names)}
+    for field in ("step", "time", "value", "epoch", "attempt"):
+        columns[field] = packed[field]
+    columns["superseded"] = packed["superseded"] != 0
+    return pandas.DataFrame(columns)
+
+
+def read_records(path: Path) -> List[Dict[str, Any]]:
+    """The records of a metrics file or an attempt's folder that are no scalars, oldest first: dictionaries with kind
+    ("vector", "histogram", "text", "image", "event"), name, step, time and value.  The value is an array (of an image:
+    height, width, channels), a text, a dictionary for an event, and for a histogram one with edges, counts, min, max,
+    mean, sd, n, nan and infinite.
+    """
+    path = os.fspath(path)
+    return [
+        {"kind": _KINDS[kind], "name": name, "step": step, "time": time, "value": _content(kind, content)}
+        for kind, name, step, time, content in _slurmdl.read_records(path, os.path.isdir(path))
+        if kind in _KINDS
+    ]
+
+
+def _content(kind: int, content: Any) -> Any:
+    import numpy
+
+    if kind == 1:
+        return numpy.frombuffer(content, "f8")
+    if kind == 2:
+        names = ("edges", "counts", "min", "max", "mean", "sd", "n", "nan", "infinite")
+        result = dict(zip(names, content))
+        result["edges"] = numpy.frombuffer(content[0], "f8")
+        result["counts"] = numpy.frombuffer(content[1], "u8")
+        return result
+    if kind == 4:
+        width, height, channels, pixels = content
+        return numpy.frombuffer(pixels, "u1").reshape(height, width, channels)
+    if kind == 5:
+        try:
+            return json.loads(content)
+        except ValueError:
+            return {"text": content}
+    return content
+
+
+# ---- checkpoints
+
+
+def newest(path: Path, max_step: int = 2**63 - 1) -> Optional[Tuple[str, int]]:
+    """Path and step of the newest checkpoint that verifies under a trial's folder; None if there is none."""
+    return _slurmdl.find_checkpoint(os.fspath(path), max_step, 0)
+
+
+def load(path: Path, states: bool = False) -> Dict[str, Any]:
+    """The tensors of a checkpoint, or of the newest of a trial's folder, as arrays of numpy by name, verified.  With
+    'states' also the states (Run.state()), as bytes under "state/NAME"."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        found = newest(path)
+        if found is None:
+            raise FileNotFoundError(f"{path}: there is no checkpoint that verifies")
+        path = found[0]
+    file = _slurmdl.Checkpoint(path)
+    result: Dict[str, Any] = {}
+    for name, code, shape, state in file.tensors():
+        if state and not states:
+            continue
+        a = empty(code, shape)
+        if a.nbytes:
+            file.read(name, memory_of(a).where)
+        result[name] = a.tobytes() if state else a
+    return result
+
+
+def dump(path: Path, arrays: Mapping[str, Any], step: int = 0) -> None:
+    """Write arrays and tensors (of the host) as a checkpoint, one after the other.  The name 'path' appears, or is
+    replaced, when the whole file is on stable storage."""
+    file = _slurmdl.Writer(os.fspath(path), step)
+    try:
+        for name, a in arrays.items():
+            memory = memory_of(a)
+            file.add(name, memory.type, memory.shape, memory.where, False)
+    except BaseException:
+        file.abort()
+        raise
+    file.commit()

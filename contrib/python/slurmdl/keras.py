@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras: a callback that logs, saves and restores the model with its optimizer, and stops.
+
+callback = slurmdl.keras.Callback(run)
+model.fit(x, y, epochs=run.length, initial_epoch=callback.restore(model), callbacks=[callback])
+"""
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import keras  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import numpy
+
+from .run import Run, init
+
+
+def _variables(model: Any) -> List[Tuple[str, Any]]:
+    """The model's and the optimizer's variables, named by their order: Keras numbers the names of layers as it makes
+    them, so that they differ from one process to the next."""
+    result: List[Tuple[str, Any]] = []
+    for group, owner in (("model", model), ("optimizer", model.optimizer)):
+        for i, variable in enumerate(owner.variables if owner is not None else ()):
+            result.append((f"{group}/{i:04}", variable))
+    return result
+
+
+class Callback(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
+    """Logs every epoch ("training/..", "validation/.."), saves after every n-th one, ends the training when a stop is
+    asked for.  Steps are epochs."""
+
+    def __init__(self, run: Optional[Run] = None, every_n_epochs: int = 1) -> None:
+        super().__init__()
+        self._run = run if run is not None else init()
+        self._every = every_n_epochs
+
+    def restore(self, model: Any) -> int:
+        """Restore the compiled and built model from the trial's newest checkpoint; the epochs that it has had, 0 if
+        there is none."""
+        if model.optimizer is not None and not model.optimizer.built:
+            model.optimizer.build(model.trainable_variables)
+        arrays = [(name, v, numpy.array(v)) for name, v in _variables(model)]
+        for name, _, a in arrays:
+            self._run.protect(name, a)
+        step = self._run.restore()
+        for name, v, a in arrays:
+            if step is not None:
+                v.assign(a)
+            self._run.unprotect(name)
+        return step or 0
+
+    def _save(self, epoch: int) -> None:
+        arrays = [(name, numpy.array(v)) for name, v in _variables(self.model)]
+        for name, a in arrays:
+            self._run.protect(name, a)
+        self._run.save(epoch)
+        for name, _ in arrays:
+            self._run.unprotect(name)
+
+    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        if self._run.should_stop():
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        self._run.epoch(epoch + 1)
+        for name, value in (logs or {}).items():
+            grouped = "validation/" + name[4:] if name.startswith("val_") else "training/" + name
+            self._run.log(grouped, float(value), epoch + 1)
+        # an epoch that was cut short is trained again
+        if not self._run.should_stop() and (epoch + 1) % self._every == 0:
+            self._save(epoch + 1)

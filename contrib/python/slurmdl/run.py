@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run: what a training script opens, logs to, saves to and restores from."""
+
+import array
+import atexit
+import json
+import os
+import random
+import sys
+import weakref
+from types import TracebackType
+from typing import Any, Optional, Sequence, Tuple, Type
+
+from . import _slurmdl
+from .arrays import Path, host, is_tensor, memory_of
+from .hparams import HParams
+
+_open_runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
+
+
+def _doubles(values: Any) -> Any:
+    if is_tensor(values) or hasattr(values, "__array__"):
+        import numpy
+
+        return numpy.ascontiguousarray(host(values), dtype="f8").reshape(-1)
+    return array.array("d", values)
+
+
+class Run(_slurmdl.Run):
+    """A run of this process; slurmdl.init() opens it.
+
+    Under `dl run` it is the attempt of a trial that a worker started.  Else it is a new attempt in the folder 'dir'.
+    Of several ranks only rank 0 writes metrics, and the others' calls do nothing.  Logging never waits for the disk
+    and never fails: what is lost is counted (lost) and said once, as a warning.  log() and should_stop() may be
+    called from any thread.  A child of fork(), such as a worker of a DataLoader, has no part in the run.
+    """
+
+    def __new__(cls, dir: Optional[Path] = None) -> "Run":
+        self = super().__new__(cls, os.fspath(dir) if dir is not None else None)
+        self._pid = os.getpid()
+        self._asked = dir
+        self._hp = None
+        _open_runs.add(self)
+        return self
+
+    _pid: int
+    _asked: Any
+    _hp: Optional[HParams]
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<slurmdl.Run, closed>" if self.closed else f"<slurmdl.Run {self.dir}>"
+
+    # ---- what it knows
+
+    @property
+    def hp(self) -> HParams:
+        """The hyperparameters: run.hp["lr"], run.hp.optimizer.lr, run.hp.get("lr", 0.1)."""
+        if self._hp is None:
+            self._hp = HParams.of_environment()
+        return self._hp
+
+    @property
+    def trial_dir(self) -> str:
+        """Folder of the trial, which all its attempts share."""
+        head, tail = os.path.split(self.dir)
+        return (head or ".") if tail.startswith("a.") else self.dir
+
+    def seed_all(self, per_rank: bool = False) -> int:
+        """Seed random, and numpy and torch if they are imported, with the trial's seed; with 'per_rank' each rank's
+        own.  Returns the seed."""
+        seed = (self.seed + (self.rank if per_rank else 0)) % 2**32
+        random.seed(seed)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(seed)
+        if "torch" in sys.modules:
+            sys.modules["torch"].manual_seed(seed)
+        return seed
+
+    # ---- metrics
+
+    def epoch(self, epoch: float) -> None:
+        """What is logged from now on belongs to this epoch."""
+        self.log_epoch(epoch)
+
+    def vector(self, name: str, values: Any, step: int) -> None:
+        """Log numbers that belong together: an array, a tensor or a sequence."""
+        self.log_vector(name, step, _doubles(values))
+
+    def histogram(self, name: str, values: Any, step: int, edges: Optional[Sequence[float]] = None) -> None:
+        """Log the distribution of 'values', in 64 bins; with 'edges' they are counts, one less than edges."""
+        if edges is not None:
+            self.log_histogram(name, step, _doubles(edges), array.array("Q", [int(n) for n in values]))
+            return
+        if is_tensor(values):
+            values = values.detach().cpu()
+            values = values if values.is_contiguous() else values.contiguous()
+        elif not hasattr(values, "__array__"):
+            values = _doubles(values)
+        memory = memory_of(values)
+        n = 1
+        for d in memory.shape:
+            n *= d
+        self.log_samples(name, step, memory.type, memory.where, n)
+
+    def text(self, name: str, text: str, step: int) -> None:
+        """Log a text."""
+        self.log_text(name, step, text)
+
+    def image(self, name: str, image: Any, step: int, dataformats: str = "HWC") -> None:
+        """Log an image: an array of bytes, or of floats from 0 to 1, or one of PIL; grey, with alpha, RGB or RGBA."""
+        width, height, channels, pixels = _pixels(image, dataformats)
+        self.log_image(name, step, width, height, channels, pixels)
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Log something that happened: run.event("note", text="lr halved", lr=0.01)."""
+        self.log_event(kind, json.dumps(fields, default=str))
+
+    # ---- checkpoints
+
+    def protect(self, name: str, array: Any) -> None:
+        """Say that this array or tensor is part of the checkpoint: it is read when a checkpoint is saved, and
+        written when one is restored.  It may be a tensor on a CUDA device."""
+        memory = memory_of(array)
+        self.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
+
+    def protect_shard(self, name: str, array: Any, shape: Tuple[int, ...], offset: Tuple[int, ...]) -> None:
+        """Say that this array is this rank's slab, at 'offset', of a tensor of 'shape'; saving is then collective."""
+        memory = memory_of(array)
+        self.protect_slab(name, memory.type, tuple(shape), tuple(offset), memory.shape, memory.where, memory.owner)
+
+    def unprotect(self, name: Optional[str] = None) -> None:
+        """Take one out again; without a name all, and all states."""
+        self.forget(name)
+
+    def restore(self, pattern: Optional[str] = None, path: Optional[Path] = None) -> Optional[int]:
+        """Fill what is protected from the trial's newest checkpoint that verifies.  Returns its step, None if there is
+        none.  With 'pattern' only names that match it (*, ?), with 'path' from this file."""
+        return self.restore_memory(pattern, os.fspath(path) if path is not None else None)
+
+
+def _pixels(image: Any, dataformats: str) -> Tuple[int, int, int, bytes]:
+    import numpy
+
+    if hasattr(image, "mode") and hasattr(image, "convert"):
+        image = image if image.mode in ("L", "LA", "RGB", "RGBA") else image.convert("RGB")
+        dataformats = "HWC"
+    a = host(image)
+    if a.ndim == 2:
+        a = a[:, :, None]
+    elif sorted(dataformats) == ["C", "H", "W"] and a.ndim == 3:
+        a = a.transpose([dataformats.index(c) for c in "HWC"])
+    else:
+        raise ValueError(f"an image has 2 or 3 dimensions, {dataformats}, not {a.ndim}")
+    if a.dtype.kind == "b":
+        a = a * numpy.uint8(255)
+    elif a.dtype.kind == "f":
+        a = (numpy.nan_to_num(a).clip(0, 1) * 255).round().astype("u1")
+    if a.dtype != numpy.uint8:
+        raise TypeError(f"an image is of bytes or of floats from 0 to 1, not of {a.dtype}")
+    return a.shape[1], a.shape[0], a.shape[2], numpy.ascontiguousarray(a).tobytes()
+
+
+def _close_all() -> None:
+    for run in list(_open_runs):
+        try:
+            run.close()
+        except _slurmdl.Error as error:
+            print(f"slurmdl: {error}", file=sys.stderr)
+
+
+atexit.register(_close_all)
+
+
+def current() -> Optional[Run]:
+    """The run that this process has open."""
+    for run in list(_open_runs):
+        if not run.closed and run._pid == os.getpid():
+            return run
+    return None
+
+
+def init(dir: Optional[Path] = None, capture: Optional[bool] = None) -> Run:
+    """Open the run of this process, or return the one that is open.
+
+    'dir': folder of the trial where no worker set one (default: DL_RUN_DIR, else "slurmdl"); it is made, with a
+    folder a.K for this attempt.  'capture': also collect what the script writes to TensorBoard and prints
+    (slurmdl.capture); default: if the variable DL_CAPTURE is 1.  The run is closed by run.close(), by the end of a
+    `with`, or when the interpreter ends.
+    """
+    run = current()
+    if run is None or (dir is not None and dir != run._asked):
+        run = Run(dir)
+    if capture if capture is not None else os.environ.get("DL_CAPTURE", "0") not in ("", "0"):
+        from . import capture as hooks
+
+        hooks.start(run)
+    return run

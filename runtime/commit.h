@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make one checkpoint of what the ranks have, and give it its name. */
+#ifndef RUNTIME_COMMIT_H
+#define RUNTIME_COMMIT_H
+
+#include "runtime/private.h"
+
+struct memory_ops;
+
+/* What this rank puts into a checkpoint: memory that does not change until
+ * the checkpoint is made.
+ */
+struct piece {
+    char name[DATASET_NAME_SIZE];
+    enum slurmdl_type type;
+    uint64_t dims[DIMS_MAX]; /* of the tensor */
+    struct slab slab;
+    uint64_t bytes;
+    const unsigned char *data;
+    const struct memory_ops *device; /* NULL: the host's */
+    bool shard;
+    uint64_t offset; /* of the tensor's data in the file */
+    uint32_t crc;
+};
+
+struct job {
+    int64_t step;
+    bool shared; /* by all ranks */
+    struct piece *list;
+    size_t n;
+};
+
+/* Returns 0 when the checkpoint has its name 'path' (PATH_MAX); the same on
+ * all ranks.
+ */
+int commit (struct slurmdl *run,
+            struct job *job,
+            char *path,
+            struct slurmdl_error *err);
+
+/* Write pieces, whose offsets are set, into the file; sets their checksums. */
+struct draft;
+int write_pieces (const char *path,
+                  int fd,
+                  struct piece *list,
+                  size_t n,
+                  const struct draft *whole);
+
+/* Name a finished file; what is of this name already is out of date. */
+int give_name (const char *tmp, const char *path);
+
+/* Files up to this are read back whole before they get their name. */
+enum { SMALL_FILE = 16 << 20 };
+
+#endif

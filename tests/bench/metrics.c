@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time of a scalar that is logged, and of reading 1 M: bench/metrics FOLDER.
+ * Prints, as JSON, nanoseconds by the clock and of the logging thread's
+ * processor time, and milliseconds.  tests/bench/metrics.py runs it beside
+ * other loggers.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "runtime/slurmdl.h"
+
+enum { NAMES = 10, BURST = 10000, ROWS = 1000000 };
+
+static double seconds (clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime (clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct times {
+    double wall, cpu;
+};
+
+/* Half of the rows by handles, or by names; in bursts, with what is still to
+ * be written out of the way.
+ */
+static struct times log_rows (struct slurmdl *run, int by_handle)
+{
+    struct slurmdl_metric *handles[NAMES];
+    char names[NAMES][32];
+    struct times sum = { 0, 0 };
+
+    for (int i = 0; i < NAMES; i++) {
+        snprintf (names[i], sizeof (names[i]), "training/metric_%d", i);
+        handles[i] = slurmdl_metric (run, names[i]);
+    }
+    for (int k = 0; k < ROWS / 2 / BURST; k++) {
+        double wall = seconds (CLOCK_MONOTONIC);
+        double cpu = seconds (CLOCK_THREAD_CPUTIME_ID);
+        for (int i = 0; i < BURST; i++)
+            if (by_handle)
+                slurmdl_log_to (handles[i % NAMES], i / NAMES, i);
+            else
+                slurmdl_log (run, names[i % NAMES], i / NAMES, i);
+        sum.wall += seconds (CLOCK_MONOTONIC) - wall;
+        sum.cpu += seconds (CLOCK_THREAD_CPUTIME_ID) - cpu;
+        slurmdl_flush (run, NULL);
+    }
+    sum.wall *= 1e9 / (ROWS / 2);
+    sum.cpu *= 1e9 / (ROWS / 2);
+    return sum;
+}
+
+static int count_row (const struct slurmdl_row *r, void *arg)
+{
+    *(double *)arg += r->value == r->value;
+    return 0;
+}
+
+int main (int argc, char **argv)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = argc == 2 ? slurmdl_open (argv[1], &err) : NULL;
+    struct times handle;
+    struct times name;
+    double n = 0;
+    double begin;
+    char path[4096];
+
+    if (!run) {
+        fprintf (stderr, "usage: metrics FOLDER\n%s\n", err.text);
+        return 64;
+    }
+    handle = log_rows (run, 1);
+    name = log_rows (run, 0);
+    snprintf (path, sizeof (path), "%s/metrics.h5", slurmdl_dir (run));
+    if (slurmdl_close (run) < 0)
+        return 1;
+    begin = seconds (CLOCK_MONOTONIC);
+    if (slurmdl_metrics_read (path, count_row, &n, &err) < 0 || n != ROWS) {
+        fprintf (stderr, "%.0f rows: %s\n", n, err.text);
+        return 1;
+    }
+    printf ("{\"handle_ns\": %.1f, \"handle_cpu_ns\": %.1f, \"name_ns\": %.1f, "
+            "\"name_cpu_ns\": %.1f, \"read_ms\": %.1f}\n",
+            handle.wall,
+            handle.cpu,
+            name.wall,
+            name.cpu,
+            (seconds (CLOCK_MONOTONIC) - begin) * 1e3);
+    return 0;
+}

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of arrays."""
+
+import array
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import h5py
+import numpy as np
+from check import ok, raises, same
+
+import slurmdl
+
+TYPES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 bool complex64 complex128".split()
+rng = np.random.default_rng(1)
+
+
+def some(name):
+    return (rng.standard_normal((3, 4)) * 10).astype(name)
+
+
+# ---- protect, save, restore
+run = slurmdl.init("trial")
+same(run.restore(), None, "there is no checkpoint yet")
+arrays = {f"model/{name}": some(name) for name in TYPES}
+arrays["scalar"] = np.array(3.5)
+arrays["eight"] = np.arange(256, dtype="u1").reshape((2,) * 8)
+for name, a in arrays.items():
+    run.protect(name, a)
+wanted = {name: a.copy() for name, a in arrays.items()}
+doubles = array.array("d", [1, 2, 3])
+run.protect("doubles", doubles)
+raw = bytearray(b"bytes")
+run.protect("raw", raw)
+run.state("loader", b"position 3")
+run.save(7)
+with raises(BufferError, "", "memory that is protected cannot move"):
+    raw.append(1)
+for a in arrays.values():
+    a[...] = 0
+doubles[1] = 9
+raw[0] = 0
+same(run.restore(), 7, "the checkpoint is restored")
+ok(all((arrays[n] == wanted[n]).all() for n in wanted), "with the values of all types")
+same((doubles.tolist(), bytes(raw)), ([1, 2, 3], b"bytes"), "of whatever has a buffer")
+same((run.read_state("loader"), run.read_state("absent")), (b"position 3", None), "and with states")
+path, step = slurmdl.newest("trial")
+same((path, step), ("trial/a.1/ckpt/00000007.h5", 7), "it is found")
+loaded = slurmdl.load("trial")
+same(set(loaded), set(wanted) | {"doubles", "raw"}, "load() gives all arrays")
+ok(all(loaded[n].dtype == wanted[n].dtype and (loaded[n] == wanted[n]).all() for n in wanted), "as they were")
+same(slurmdl.load(path, states=True)["state/loader"], b"position 3", "and states, if they are asked for")
+with h5py.File(path) as f:
+    ok((f["model/float32"][:] == wanted["model/float32"]).all(), "h5py reads the same")
+
+# ---- some of it
+arrays["scalar"][...] = 0
+arrays["model/int8"][...] = 0
+same(run.restore("model/*"), 7, "a part is restored")
+ok(arrays["scalar"] == 0 and (arrays["model/int8"] == wanted["model/int8"]).all(), "and nothing else")
+same(run.restore(path=path), 7, "from a file that is named")
+ok(arrays["scalar"] == 3.5, "too")
+
+# ---- what is refused
+for what, kind, text in (
+    (np.zeros((2, 3)).T, (ValueError, BufferError), "contiguous"),
+    (np.zeros(3, dtype=">f8"), TypeError, "byte order"),
+    (np.array(["x"]), (TypeError, ValueError), ""),
+    (b"x", (BufferError, TypeError), ""),
+    (5, TypeError, ""),
+    ([1, 2], TypeError, ""),
+):
+    with raises(kind, text, f"{type(what).__name__} {getattr(what, 'dtype', '')} is no memory to protect"):
+        run.protect("refused", what)
+fixed = np.zeros(2)
+fixed.flags.writeable = False
+with raises((BufferError, ValueError), "", "nor is memory that cannot be written"):
+    run.protect("refused", fixed)
+with raises(slurmdl.Error, "/bad", "a bad name is told"):
+    run.protect("/bad", np.zeros(2))
+run.unprotect("scalar")
+run.protect("scalar", np.zeros(2))
+with raises(slurmdl.Error, "another type or shape", "another shape is not restored"):
+    run.restore()
+run.unprotect()
+
+# ---- asynchronous; other threads run meanwhile
+big = np.zeros(1 << 22)
+run.protect("big", big)
+counted = [0]
+stop = threading.Event()
+
+
+def count():
+    while not stop.is_set():
+        counted[0] += 1
+        time.sleep(0)
+
+
+thread = threading.Thread(target=count)
+thread.start()
+before = counted[0]
+for step in range(10, 13):
+    big[:] = step
+    run.save_async(step)
+    big[:] = -1
+run.wait()
+run.save(20)
+ok(counted[0] > before, "other threads run while it saves")
+stop.set()
+thread.join()
+same(run.restore(), 20, "the newest one")
+ok((slurmdl.load("trial/a.1/ckpt/00000012.h5")["big"] == 12).all(), "a copy was saved, not what came after it")
+# one that is damaged is passed over
+with open("trial/a.1/ckpt/00000020.h5", "r+b") as f:
+    f.seek(1 << 20)
+    f.write(b"damage")
+with raises(slurmdl.Error, "damaged", "damage is found"):
+    slurmdl.load("trial/a.1/ckpt/00000020.h5")
+same(run.restore(), 12, "and passed over")
+run.close()
+
+# ---- files by themselves
+slurmdl.dump("file.h5", {"a": np.arange(5), "b/c": np.eye(2, dtype="f2")}, step=3)
+same(
+    {k: v.tolist() for k, v in slurmdl.load("file.h5").items()},
+    {"a": [0, 1, 2, 3, 4], "b/c": [[1, 0], [0, 1]]},
+    "a file",
+)
+with raises((TypeError, ValueError, BufferError), "", "a file with something else in it"):
+    slurmdl.dump("other.h5", {"a": np.arange(5), "b": "text"})
+ok(not os.path.exists("other.h5"), "is not made")
+with raises(slurmdl.Error, "file.txt", "what is no checkpoint is not loaded"):
+    open("file.txt", "w").write("x" * 10000)
+    slurmdl.load("file.txt")
+with raises(FileNotFoundError, "no checkpoint", "nor a folder without one"):
+    os.mkdir("empty")
+    slurmdl.load("empty")
+
+# ---- a stop request
+script = """
+import slurmdl, time
+run = slurmdl.init("stopped")
+print("up", flush=True)
+while not run.should_stop():
+    time.sleep(0.01)
+run.save(1)
+"""
+p = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+p.stdout.readline()
+p.send_signal(signal.SIGTERM)
+same((p.wait(30), slurmdl.newest("stopped")[1]), (0, 1), "a signal asks for a stop: it saves and ends")

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts that know nothing of us: what is collected, and that nothing else changes."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+from check import ok, same, skip
+
+import slurmdl
+from slurmdl.patterns import parse
+
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+def values(folder):
+    rows = slurmdl.read_metrics(folder)
+    return {(r["name"], int(r["step"])): float(r["value"]) for r in rows}
+
+
+# ---- the pattern
+for line, step, metrics in (
+    ("epoch 3 loss 0.123 acc: 97.1%", 3, {"loss": 0.123, "acc": 97.1}),
+    ("Epoch: 3/10 | step 100 | loss=0.5, val_loss = 1e-3", 100, {"loss": 0.5, "val_loss": 1e-3}),
+    ("Epoch [3/10], Step [100/600], Loss: 0.2345", 100, {"Loss": 0.2345}),
+    ("Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.2", 1, {"Loss": 2.2}),
+    ("Epoch 5: 100%|####| 938/938 [00:05<00:00, loss=0.1]", 5, {"loss": 0.1}),
+    ("{'loss': 0.5, \"eval_acc\": -1}", None, {"loss": 0.5, "eval_acc": -1.0}),
+    ("iter 7 training/loss: .5", 7, {"training/loss": 0.5}),
+    ("step=8 accuracy 1", 8, {"accuracy": 1.0}),
+    ("global_step 9 grad_norm inf", 9, {"grad_norm": float("inf")}),
+):
+    found = parse(line)
+    same(found and (found.step, found.metrics), (step, metrics), "taken: " + line.replace("#", "="))
+for line in (
+    "time: 3.2s size=10MB",
+    "12:30:01 started",
+    "at http://x:80/y",
+    "version 1.2.3",
+    "loss of 3 packets",
+    "x" * 2000,
+    "ratio=3/4",
+    "a-1=2b",
+    "[17:03] hello",
+    "progress 50%",
+    "footstep 3",
+    "2024-01-02 03:04:05,678 INFO",
+    "",
+):
+    same(parse(line), None, "not taken: " + line[:40])
+
+# ---- printed
+plain = [sys.executable, here + "/plain.py", "--lr", "0.1"]
+alone = subprocess.run(plain, stdout=subprocess.PIPE)
+env = dict(os.environ, DL_RUN_DIR="plain")
+watched = subprocess.run([sys.executable, "-m", "slurmdl", *plain[1:]], stdout=subprocess.PIPE, env=env)
+same(
+    (watched.returncode, watched.stdout), (alone.returncode, alone.stdout), "a script prints and ends as it does alone"
+)
+got = values("plain")
+for key, value in (
+    (("Loss", 100), 1.0),
+    (("Loss", 200), 0.5),
+    (("loss", 1), 0.5),
+    (("acc", 1), 91.5),
+    (("acc", 2), 92.5),
+    (("val_loss", 2), 0.25),
+    (("lr", 2), 1e-3),
+):
+    same(got.get(key), value, f"{key[0]} of step {key[1]} is collected")
+ok(("nll", 7) in got and got["nll", 7] != got["nll", 7], "NaN too")
+same(set(n for n, _ in got) - {"Loss", "loss", "acc", "val_loss", "lr", "nll", "epoch"}, set(), "and nothing else")
+env["DL_RUN_DIR"] = "module"
+subprocess.run([sys.executable, "-m", "slurmdl", "-m", "plain", "--lr", "0.1"], env=env, stdout=subprocess.PIPE)
+ok(("Loss", 200) in values("module"), "a module can be run as well")
+env.update(DL_RUN_DIR="variable", DL_CAPTURE="1")
+script = "import slurmdl; slurmdl.init(); print('epoch 1 loss 0.5')"
+subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE)
+same(values("variable").get(("loss", 1)), 0.5, "the variable DL_CAPTURE does it, where init() is called")
+env["DL_CAPTURE"] = "0"
+env["DL_RUN_DIR"] = "off"
+subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE)
+same(values("off"), {}, "and nothing is collected without it")
+usage = subprocess.run([sys.executable, "-m", "slurmdl"], stderr=subprocess.PIPE)
+ok(usage.returncode == 1 and b"usage" in usage.stderr, "python -m slurmdl alone says how it is used")
+
+# ---- TensorBoard
+for module in ("torch.utils.tensorboard", "tensorboardX"):
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        skip(module, "not installed")
+        continue
+    folder = module.split(".")[0]
+    board = [sys.executable, here + "/board.py", module]
+    alone = subprocess.run(board, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    before = sum(len(files) for _, _, files in os.walk("board-" + folder))
+    env = dict(os.environ, DL_RUN_DIR=folder)
+    watched = subprocess.run([sys.executable, "-m", "slurmdl", *board[1:]], stdout=subprocess.PIPE, env=env)
+    same(
+        (watched.returncode, watched.stdout),
+        (alone.returncode, alone.stdout),
+        f"{module}: prints and ends as it does alone",
+    )
+    after = sum(len(files) for _, _, files in os.walk("board-" + folder))
+    same((before > 0, after), (True, 2 * before), f"{module}: and writes the files that it writes alone")
+    got = values(folder)
+    same(
+        (got.get(("training/loss", 2)), got.get(("plain", 2)), got.get(("both/b", 1))),
+        (float(np.float32(1 / 3)), 4.0, -1.0),
+        f"{module}: scalars",
+    )
+    records = {(r["kind"], r["name"], r["step"]): r["value"] for r in slurmdl.read_records(folder + "/a.1")}
+    ok(sum(records["histogram", "weights", 2]["counts"]) == 100, f"{module}: a histogram")
+    same(records.get(("text", "note", 1)), "hello", f"{module}: a text")
+    same(
+        (records["image", "image", 1].shape, records["image", "grey", 1].shape),
+        ((4, 5, 3), (4, 5, 1)),
+        f"{module}: images",
+    )
+
+# ---- tf.summary, by a module that has its calls
+script = """
+import slurmdl
+run = slurmdl.init("tf", capture=True)
+import tensorflow as tf
+import numpy as np
+assert tf.summary.scalar("loss", 0.5, step=3) and tf.summary.scalar("loss", np.float32(0.25))
+tf.summary.histogram("h", np.arange(10.0), step=1)
+tf.summary.text("t", "hello", step=1)
+tf.summary.image("i", np.zeros((2, 3, 4, 1)), step=1)
+assert [c[0] for c in tf.calls] == ["scalar", "scalar", "histogram", "text", "image"]
+"""
+env = dict(os.environ, PYTHONPATH=here + "/fakes:" + os.environ.get("PYTHONPATH", ""))
+same(subprocess.run([sys.executable, "-c", script], env=env).returncode, 0, "the calls of tf.summary are made")
+same(
+    (values("tf").get(("loss", 3)), values("tf").get(("loss", 5))),
+    (0.5, 0.25),
+    "and collected, with the step of tf or their own",
+)
+same(sorted(r["kind"] for r in slurmdl.read_records("tf/a.1")), ["histogram", "image", "text"], "of all kinds")

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TAP for the scripts of this folder; tests/python.t numbers the lines."""
+
+import contextlib
+
+
+def ok(condition, name):
+    print(("ok" if condition else "not ok") + " - " + name, flush=True)
+
+
+def same(got, wanted, name):
+    ok(got == wanted, name)
+    if got != wanted:
+        print(f"# got:    {repr(got)[:500]}\n# wanted: {repr(wanted)[:500]}", flush=True)
+
+
+@contextlib.contextmanager
+def raises(kind, text, name):
+    try:
+        yield
+    except kind as error:
+        ok(text in str(error), name)
+        if text not in str(error):
+            print(f"# {error}", flush=True)
+    else:
+        ok(False, name)
+
+
+def skip(name, why):
+    print(f"ok - {name} # SKIP {why}", flush=True)

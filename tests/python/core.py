@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics, parameters and what a run knows, outside any job."""
+
+import gc
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import h5py
+import numpy as np
+from check import ok, raises, same
+
+import slurmdl
+
+# ---- a run by hand
+run = slurmdl.init("trial")
+same((run.trial, run.attempt, run.rank, run.size), (0, 1, 0, 1), "a run outside any job")
+same((run.dir, run.trial_dir, run.length), ("trial/a.1", "trial", 2**63 - 1), "has a folder and no end")
+ok(slurmdl.init() is run and slurmdl.init("trial") is run, "init() again is the same run")
+ok("trial/a.1" in repr(run), "and says where it is")
+
+# ---- scalars
+loss = run.metric("training/loss")
+same(loss.name, "training/loss", "a metric has its name")
+ok(run.metric("training/loss") is loss, "and is there once")
+for kind in (float, int, np.float32, np.float16, np.int8, np.array):
+    loss.log(1, kind(2))
+same(run.log("a", True, np.int64(3)), None, "numbers of Python and numpy are taken")
+run.log({"a": 1.5, "b": np.float32(2.5)}, step=4)
+run.log({"a": 1.5}, 5)
+run.log("c", step=6, value=math.nan)
+run.log(name="c", value=-math.inf, step=-7)
+run.flush()
+rows = slurmdl.read_metrics(run.dir)
+same(len(rows), 12, "all of them are read while the run is open")
+same(rows[rows["name"] == "training/loss"]["value"].tolist(), [2.0] * 6, "with their values")
+same([tuple(r) for r in rows[["name", "step", "value"]][7:9]], [("a", 4, 1.5), ("b", 4, 2.5)], "names and steps")
+ok(math.isnan(rows[-2]["value"]) and rows[-1]["value"] == -math.inf and rows[-1]["step"] == -7, "NaN and infinity too")
+ok(abs(rows[0]["time"] - time.time()) < 60 and np.isnan(rows["epoch"]).all(), "with a time and no epoch")
+with h5py.File(run.dir + "/metrics.h5") as f:
+    table, names = f["metrics"][1:], f["names"][:].astype(str)
+same(table["value"][names[table["name"]] == "b"].tolist(), [2.5], "h5py reads the same")
+
+for arguments, text in (
+    (("", 1, 1), "1 to 63 bytes"),
+    (("x" * 64, 1, 1), "1 to 63 bytes"),
+    ((5, 1, 1), "must be a string"),
+    (("x", "y", 1), "must be real number"),
+    (("x", 1, 1.5), "integer"),
+    (("x", 1), "log(name, value, step)"),
+    (({"x": 1},), "log(name, value, step)"),
+    (({"x": [1]}, 1), "must be real number"),
+    ((), "log(name, value, step)"),
+    (("x", 1, 2, 3), "log(name, value, step)"),
+):
+    with raises((TypeError, ValueError), text, f"log{arguments} is refused"):
+        run.log(*arguments)
+with raises(TypeError, "not expected", "so is an argument that is not known"):
+    run.log("x", 1, stop=3)
+with raises(TypeError, "2 arguments", "and a metric without a step"):
+    loss.log(1)
+
+# ---- other records
+run.epoch(2)
+run.log("after", 1, 10)
+run.vector("v", [1, 2.5], 1)
+run.vector("v", np.arange(6).reshape(2, 3), 2)
+run.histogram("h", np.linspace(0, 1, 640, dtype="f4"), 3)
+run.histogram("h", [3, 4], 4, edges=[0, 1, 2])
+run.text("t", "für 3 €", 5)
+run.image("i", np.arange(24, dtype="u1").reshape(2, 4, 3), 6)
+run.image("i", np.eye(3), 7)
+run.image("i", np.zeros((3, 5, 2)), 8, dataformats="CHW")
+run.event("note", text="half", lr=0.5)
+run.flush()
+same(slurmdl.read_metrics(run.dir)[-1]["epoch"], 2.0, "a row belongs to its epoch")
+found = {(r["name"], r["step"]): r for r in slurmdl.read_records(run.dir)}
+same(found["v", 1]["value"].tolist(), [1, 2.5], "a vector")
+same(found["v", 2]["value"].tolist(), [0, 1, 2, 3, 4, 5], "of any shape")
+h = found["h", 3]["value"]
+ok(
+    len(h["counts"]) == 64 and set(h["counts"].tolist()) == {10} and abs(h["mean"] - 0.5) < 1e-6,
+    "a histogram of samples",
+)
+same(
+    (found["h", 4]["value"]["counts"].tolist(), found["h", 4]["value"]["edges"].tolist()),
+    ([3, 4], [0, 1, 2]),
+    "of counts",
+)
+same(found["t", 5]["value"], "für 3 €", "a text")
+same(found["i", 6]["value"].tolist(), np.arange(24).reshape(2, 4, 3).tolist(), "an image of bytes")
+same(found["i", 7]["value"][:, :, 0].tolist(), (np.eye(3) * 255).tolist(), "an image of floats")
+same(found["i", 8]["value"].shape, (5, 2, 3), "with its channels first")
+event = [r for r in slurmdl.read_records(run.dir) if r["kind"] == "event" and r["name"] == "note"]
+same(event[0]["value"], {"text": "half", "lr": 0.5}, "an event")
+with raises(ValueError, "2 or 3 dimensions", "an image of one dimension is refused"):
+    run.image("i", np.zeros(3), 1)
+with raises(TypeError, "bytes or of floats", "and one of integers"):
+    run.image("i", np.zeros((2, 2), int), 1)
+with raises(ValueError, "can be logged", "and edges that do not ascend"):
+    run.histogram("h", [1, 2], 1, edges=[3, 2, 1])
+
+# ---- threads and children
+threads = [threading.Thread(target=lambda: [run.log(f"thread{t}", i, i) for i in range(2000)]) for t in range(4)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+run.flush()
+rows = slurmdl.read_metrics(run.dir)
+same(sum(n.startswith("thread") for n in rows["name"]), 8000, "threads log side by side")
+before = len(rows)
+child = os.fork()
+if child == 0:
+    status = 1
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        loss.log(1, 1)
+        run.log({"new": 1}, 1)
+        run.epoch(9)
+        try:
+            run.flush()
+        except RuntimeError as error:
+            status = len(said) != 1 or "forked" not in str(said[0].message) or "forked" not in str(error)
+    run.close()
+    del run, loss
+    gc.collect()
+    os._exit(status)
+same(os.waitpid(child, 0)[1], 0, "in a child of fork() nothing is logged, and that is said once")
+loss.log(1, 1)
+run.flush()
+same(len(slurmdl.read_metrics(run.dir)), before + 1, "its parent goes on")
+
+# ---- stopping
+same(run.should_stop(), False, "no stop is requested")
+run.request_stop()
+same((run.should_stop(), run.stop_here(1)), (True, True), "now one is")
+same(run.lost, 0, "nothing was lost")
+
+# ---- the end
+run.close()
+run.close()
+ok(run.closed and "closed" in repr(run), "a run is closed once")
+for call in (
+    lambda: loss.log(1, 1),
+    lambda: run.log("a", 1, 1),
+    run.should_stop,
+    lambda: run.save(1),
+    run.flush,
+    lambda: run.dir,
+):
+    with raises(ValueError, "the run is closed", "then it is no more of use"):
+        call()
+with slurmdl.init("trial") as second:
+    same(second.attempt, 2, "the next one is another attempt")
+    second.log("a", 9, 4)
+same(
+    [r["superseded"] for r in slurmdl.read_metrics("trial", superseded=True) if r["name"] == "a"],
+    [False, True, True, False],
+    "rows that were logged again are superseded",
+)
+same(slurmdl.read_metrics("trial")["attempt"].max(), 2, "the rows say of which attempt they are")
+with raises(slurmdl.Error, "metrics.h5", "a file that is no metrics file is refused"):
+    open("metrics.h5", "w").write("no")
+    slurmdl.read_metrics("metrics.h5")
+try:
+    import pandas  # noqa: F401
+except ImportError:
+    pass
+else:
+    same(len(slurmdl.read_metrics("trial", frame=True)), len(slurmdl.read_metrics("trial")), "pandas gets a DataFrame")
+with raises(slurmdl.Error, "cannot make the folder", "a folder that cannot be made is told"):
+    slurmdl.Run("metrics.h5/x")
+
+# ---- a script that forgets close()
+script = "import slurmdl; slurmdl.init('forgot').log('x', 1, 1)"
+same(subprocess.run([sys.executable, "-c", script]).returncode, 0, "a script without close()")
+same(len(slurmdl.read_metrics("forgot")), 1, "has logged all the same")
+
+# ---- hyperparameters
+os.environ.update(DL_HP_lr="0.1", DL_HP_layers="3", DL_HP_name="adam", DL_HP_optimizer_beta="0.9", DL_HP_flag="true")
+hp = slurmdl.HParams.of_environment()
+same((hp.lr, hp["layers"], hp.name, hp.flag), (0.1, 3, "adam", True), "hyperparameters of the environment")
+same((hp["optimizer.beta"], hp.optimizer.beta, hp["optimizer"]["beta"]), (0.9,) * 3, "nested ones, in all three ways")
+same((hp.get("absent", 7), "lr" in hp, "absent" in hp), (7, True, False), "one that is absent")
+with raises(AttributeError, "no hyperparameter 'absent'", "as an attribute"):
+    hp.absent
+with open("hparams.json", "w") as f:
+    f.write('{"lr": 1, "name": "1", "optimizer": {"beta": 0.5, "x": [1, 2]}}')
+os.environ["DL_HPARAMS"] = "hparams.json"
+hp = slurmdl.HParams.of_environment()
+same(
+    (hp.lr, hp.name, hp["optimizer.beta"], hp.optimizer.x), (1, "1", 0.5, [1, 2]), "those of a worker have their types"
+)
+same(hp.flat(), {"lr": 1, "name": "1", "optimizer.beta": 0.5, "optimizer.x": [1, 2]}, "flat")
+same(hp.as_dict()["optimizer"], {"beta": 0.5, "x": [1, 2]}, "and as dictionaries")
+ok(list(hp) == ["lr", "name", "optimizer"] and len(hp) == 3, "they can be listed")

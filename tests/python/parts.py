@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter for PyTorch: state_dicts as they are, in place, and the order of the data."""
+
+import collections
+import os
+import pickle
+
+import h5py
+import numpy as np
+import torch
+from check import ok, raises, same
+
+import slurmdl.torch
+
+
+def equal(a, b):
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and (a == b).all()
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
+    return type(a) is type(b) and (a == b or a != a and b != b)
+
+
+# ---- anything, as a file
+half = torch.randn(3, 4)
+tree = {
+    "floats": [1.5, float("inf"), float("nan"), -0.0, 1e-300],
+    1: (None, True, 3, "text", b"bytes", 1 + 2j, 2**70),
+    "ordered": collections.OrderedDict([("b", torch.arange(3)), ("a", torch.tensor(2.5))]),
+    "types": [
+        half.to(t) for t in (torch.float16, torch.bfloat16, torch.float64, torch.int16, torch.bool, torch.complex64)
+    ],
+    "view": torch.arange(12.0).reshape(3, 4).t(),
+    "empty": torch.empty(0, 5),
+    "state": {"a/b": half, "": half, ".": half * 2, "manifest": half},
+    "n" * 300: torch.ones(2),
+    "array": np.arange(6).reshape(2, 3),
+    "scalar": np.float32(1.5),
+    "set": {1, 2},
+    "sparse": torch.eye(3).to_sparse().coalesce().indices(),
+}
+slurmdl.torch.save(tree, "tree.h5", step=4)
+got = slurmdl.torch.load("tree.h5")
+ok(equal(tree, got), "a tree of whatever a state_dict can have is the same again")
+same(got["state"]["a/b"].data_ptr(), got["state"][""].data_ptr(), "a tensor that is there twice is saved once")
+with h5py.File("tree.h5") as f:
+    ok((f["data/ordered/b"][:] == [0, 1, 2]).all() and "structure" in f, "tensors are datasets")
+tensors = [n for n in slurmdl.load("tree.h5") if n != "structure"]
+same(len(tensors), 14, "each one of its own")
+with raises(slurmdl.Error, "was not saved by", "another checkpoint is refused"):
+    slurmdl.dump("plain.h5", {"a": np.zeros(2)})
+    slurmdl.torch.load("plain.h5")
+
+
+# ---- a model, in place
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Conv2d(2, 3, 3).to(memory_format=torch.channels_last)
+        self.b = torch.nn.Linear(4, 4)
+        self.tied = self.b.weight
+        self.norm = torch.nn.BatchNorm1d(4)
+        self.low = torch.nn.Linear(2, 2).bfloat16()
+
+    def get_extra_state(self):
+        return {"calls": getattr(self, "calls", 0)}
+
+    def set_extra_state(self, state):
+        self.calls = state["calls"]
+
+
+def make(kind):
+    torch.manual_seed(len(kind))
+    net = Net()
+    optimizer = {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        "adam": lambda p: torch.optim.Adam(p, lr=0.1, amsgrad=True),
+        "adamw": lambda p: torch.optim.AdamW([{"params": p, "lr": 0.5}], betas=(0.8, 0.9)),
+        "rmsprop": lambda p: torch.optim.RMSprop(p, momentum=0.5, centered=True),
+        "adagrad": lambda p: torch.optim.Adagrad(p),
+        "lbfgs": lambda p: torch.optim.LBFGS(p),
+    }[kind]([p for p in net.b.parameters()])
+    return net, optimizer
+
+
+def step(net, optimizer):
+    def closure():
+        optimizer.zero_grad()
+        loss = net.b(torch.ones(2, 4)).pow(2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+for kind in ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lbfgs"):
+    with slurmdl.Run(kind) as run:
+        net, optimizer = make(kind)
+        net.calls = 3
+        step(net, optimizer)
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        schedule.step(1.0)
+        slurmdl.torch.save_model(run, 5, model=net, optimizer=optimizer, scheduler=schedule, extra=("x", half))
+        wanted = pickle.dumps([net.state_dict(), optimizer.state_dict(), schedule.state_dict()])
+        random_wanted = torch.rand(1)
+    with slurmdl.Run(kind) as run:
+        other, optimizer = make(kind + "  ".strip())
+        with torch.no_grad():
+            for p in other.parameters():
+                p.zero_()
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        where = {n: t.data_ptr() for n, t in other.state_dict().items() if isinstance(t, torch.Tensor)}
+        restored = slurmdl.torch.restore_model(run, model=other, optimizer=optimizer, scheduler=schedule)
+        random_got = torch.rand(1)
+        got = [other.state_dict(), optimizer.state_dict(), schedule.state_dict()]
+        ok(equal(pickle.loads(wanted), got), f"{kind}: model, optimizer and schedule are as they were")
+        ok(all(got[0][n].data_ptr() == p for n, p in where.items()), f"{kind}: in the memory where they are")
+        same(
+            (restored.step, equal(restored.extra, ("x", half)), other.calls),
+            (5, True, 3),
+            f"{kind}: with what goes with them",
+        )
+        ok(random_got == random_wanted, f"{kind}: and the random numbers go on")
+        step(net, optimizer)
+        slurmdl.torch.save_model(run, 6, model=other, optimizer=optimizer, scheduler=schedule)
+
+with slurmdl.Run("sgd") as run:
+    net, optimizer = make("sgd")
+    with raises(slurmdl.Error, "has no loader", "a part that was not saved is told"):
+        slurmdl.torch.restore_model(run, model=net, loader=slurmdl.torch.ResumableLoader([1]))
+    net.b = torch.nn.Linear(4, 5)
+    with raises((RuntimeError, slurmdl.Error), "size mismatch", "so is another shape"):
+        slurmdl.torch.restore_model(run, model=net)
+with slurmdl.Run("fresh") as run:
+    same(slurmdl.torch.restore_model(run, model=net), None, "without a checkpoint nothing is restored")
+    several = {"g": make("sgd")[0], "d": make("adam")[0]}
+    slurmdl.torch.save_model(run, 1, model=several)
+    wanted = pickle.dumps({k: m.state_dict() for k, m in several.items()})
+    for m in several.values():
+        torch.nn.init.zeros_(m.b.weight)
+    slurmdl.torch.restore_model(run, model=several)
+    ok(equal(pickle.loads(wanted), {k: m.state_dict() for k, m in several.items()}), "several models")
+    saved = slurmdl.load("fresh")
+    ok("model/g/norm.weight" in saved and saved["model/g/a.weight"].shape == (3, 2, 3, 3), "by their names")
+
+# ---- a tensor by itself
+with slurmdl.Run("tensor") as run:
+    t = torch.arange(6.0).reshape(2, 3)
+    run.protect("t", t)
+    run.protect("low", torch.ones(3, dtype=torch.bfloat16))
+    run.save(1)
+    t.zero_()
+    run.restore()
+    ok(torch.equal(t, torch.arange(6.0).reshape(2, 3)), "a tensor is protected")
+    with raises(ValueError, "contiguous", "one that is not contiguous is not"):
+        run.protect("t", t.t())
+    run.log("loss", torch.tensor(1.5, requires_grad=True), 1)
+    run.histogram("weights", torch.randn(100, 2).t(), 1)
+    run.vector("v", torch.arange(3, dtype=torch.bfloat16).float(), 1)
+    run.flush()
+    same(slurmdl.read_metrics(run.dir)["value"].tolist(), [1.5], "a tensor is logged")
+    weights = [r["value"] for r in slurmdl.read_records(run.dir) if r["name"] == "weights"]
+    same(sum(weights[0]["counts"].tolist()), 200, "and its histogram")
+
+
+# ---- the order of the data
+def order(loader, n=None):
+    result = []
+    for batch in loader:
+        result.append(batch.tolist())
+        if n is not None and len(result) == n:
+            break
+    return result
+
+
+def loader(**options):
+    return slurmdl.torch.ResumableLoader(list(range(23)), **{"batch_size": 4, "shuffle": True, "seed": 3, **options})
+
+
+whole = [order(l) for l in [loader()] for _ in range(3)]
+same(
+    (sorted(sum(whole[0], [])), len(whole[0]), len(loader())), (list(range(23)), 6, 6), "an epoch has each sample once"
+)
+ok(whole[0] != whole[1] and whole[1] != whole[2], "epochs differ")
+first = loader()
+order(first)
+head = order(first, 2)
+second = loader(seed=99)
+second.load_state_dict(first.state_dict())
+same((head + order(second), order(second)), (whole[1], whole[2]), "in mid-epoch it goes on exactly there")
+same((first.epoch, first.position, second.epoch, second.position), (1, 2, 3, 0), "and knows where it is")
+ranks = [order(loader(rank=r, size=3)) for r in range(3)]
+same(
+    (sorted(set(sum(sum(ranks, []), []))), [len(sum(r, [])) for r in ranks]),
+    (list(range(23)), [8, 8, 8]),
+    "ranks share an epoch",
+)
+same(len(order(loader(drop_last=True))), 5, "the last batch may be dropped")
+third = loader()
+order(third, 4)
+fourth = loader(rank=0, size=2)
+fourth.load_state_dict(third.state_dict())
+same(fourth.position, 2, "another number of ranks goes on at the same sample")
+with raises(TypeError, "no argument 'sampler'", "a sampler of its own is refused"):
+    loader(sampler=None)
+with raises(ValueError, "had 23 samples", "so is another dataset"):
+    slurmdl.torch.ResumableLoader([1, 2]).load_state_dict(third.state_dict())

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is logged beside scalars, who superseded whom, disks that refuse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/private.h"
+#include "runtime/slurmdl.h"
+#include "tests/folder.h"
+
+/* For a sanitizer: what is left to a thread that hangs, or to a parent. */
+const char *__lsan_default_suppressions (void);
+const char *__lsan_default_suppressions (void)
+{
+    return "leak:metrics_create";
+}
+
+/* ---- a disk that refuses, or hangs ---- */
+
+static atomic_int refusal; /* errno; -1: hangs */
+
+static int disk (void)
+{
+    int e = atomic_load (&refusal);
+
+    while (atomic_load (&refusal) < 0)
+        usleep (1000);
+    errno = e;
+    return e > 0 ? -1 : 0;
+}
+
+ssize_t pwrite (int fd, const void *buf, size_t n, off_t at)
+{
+    return disk () < 0 ? -1 : syscall (SYS_pwrite64, fd, buf, n, at);
+}
+
+int fdatasync (int fd)
+{
+    return disk () < 0 ? -1 : (int)syscall (SYS_fdatasync, fd);
+}
+
+/* ---- helpers ---- */
+
+static struct slurmdl *open_run (void)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = slurmdl_open (dir, &err);
+
+    if (!run)
+        fail_msg ("%s", err.text);
+    return run;
+}
+
+static const char *attempt_dir (long k)
+{
+    char name[16];
+
+    snprintf (name, sizeof (name), "a.%ld", k);
+    return in_dir (name);
+}
+
+struct text {
+    char text[2000];
+    size_t n;
+};
+
+static void add (struct text *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    t->n +=
+        (size_t)vsnprintf (t->text + t->n, sizeof (t->text) - t->n, fmt, ap);
+    va_end (ap);
+}
+
+static int add_row (const struct slurmdl_row *r, void *arg)
+{
+    add (arg,
+         "%s%ld:%s@%lld",
+         r->superseded ? "-" : "",
+         r->attempt,
+         r->name,
+         (long long)r->step);
+    if (isnan (r->epoch))
+        add (arg, " ");
+    else
+        add (arg, "/%g ", r->epoch);
+    return 0;
+}
+
+static int count_row (const struct slurmdl_row *r, void *arg)
+{
+    long *n = arg;
+
+    n[r->value != 1]++;
+    return 0;
+}
+
+static int add_record (const struct slurmdl_record *r, void *arg)
+{
+    add (arg,
+         "%d %s@%lld %.*s; ",
+         (int)r->kind,
+         r->name,
+         (long long)r->step,
+         r->kind == SLURMDL_TEXT || r->kind == SLURMDL_EVENT ? (int)r->size : 0,
+         (const char *)r->data);
+    return 0;
+}
+
+/* ---- records ---- */
+
+static int check_record (const struct slurmdl_record *r, void *arg)
+{
+    struct slurmdl_histogram h;
+    struct slurmdl_image image;
+    const double *v = r->data;
+    int *seen = arg;
+
+    assert_true (r->time > 1.6e9);
+    *seen |= 1 << r->kind;
+    switch (r->kind) {
+    case SLURMDL_VECTOR:
+        assert_int_equal (r->size, 24);
+        assert_true (v[0] == 1 && v[1] == 2 && isnan (v[2]));
+        break;
+    case SLURMDL_HISTOGRAM:
+        assert_int_equal (slurmdl_record_histogram (r, &h), 0);
+        assert_int_equal (h.nbins, 2);
+        assert_true (h.edges[0] == -1 && h.edges[2] == 3 && isnan (h.mean));
+        assert_int_equal (h.counts[1], 7);
+        assert_int_equal (h.n, 12);
+        assert_int_equal (slurmdl_record_image (r, &image), -1);
+        break;
+    case SLURMDL_IMAGE:
+        assert_int_equal (slurmdl_record_image (r, &image), 0);
+        assert_int_equal (image.width * 10 + image.height, 21);
+        assert_memory_equal (image.pixels, "rgbRGB", 6);
+        assert_int_equal (slurmdl_record_histogram (r, &h), -1);
+        break;
+    case SLURMDL_TEXT:
+        assert_string_equal (r->data, "");
+        break;
+    case SLURMDL_EVENT:
+        assert_string_equal (r->data, "{\"lr\": 0.1}");
+        assert_string_equal (r->name, "note");
+        assert_int_equal (r->step, 4); /* of the row before it */
+        break;
+    }
+    return 0;
+}
+
+static void records_come_back (void **state)
+{
+    struct slurmdl *run = open_run ();
+    int seen = 0;
+
+    (void)state;
+    slurmdl_log (run, "loss", 4, 1);
+    slurmdl_flush (run, NULL);
+    slurmdl_log_vector (run, "v", 5, 3, (double[]){ 1, 2, NAN });
+    slurmdl_log_histogram (
+        run, "h", 6, 2, (double[]){ -1, 0, 3 }, (uint64_t[]){ 5, 7 });
+    slurmdl_log_text (run, "t", 7, "");
+    slurmdl_log_image (run, "i", 8, 2, 1, 3, (const unsigned char *)"rgbRGB");
+    assert_int_equal (slurmdl_event (run, "note", "{\"lr\": 0.1}"), 0);
+    assert_int_equal (slurmdl_flush (run, NULL), 0);
+    slurmdl_records_read_dir (attempt_dir (1), check_record, &seen, NULL);
+    assert_int_equal (seen, 0x3e);
+    assert_int_equal (slurmdl_close (run), 0);
+    seen = 0;
+    slurmdl_records_read_dir (attempt_dir (1), check_record, &seen, NULL);
+    assert_int_equal (seen, 0x3e);
+}
+
+static void nonsense_is_refused (void **state)
+{
+    static const char *const bad[] = {
+        "\x80",         "\xc0\x80",         "a\xe2\x82",
+        "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"
+    };
+    struct slurmdl *run = open_run ();
+    struct text got = { .n = 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++)
+        assert_int_equal (slurmdl_log_text (run, "t", 0, bad[i]), -1);
+    assert_int_equal (errno, EINVAL);
+    assert_int_equal (
+        slurmdl_log_text (run, "t", 0, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
+        0);
+    assert_int_equal (slurmdl_event (run, "", "{}"), -1);
+    assert_int_equal (slurmdl_log_vector (run, "v", 0, 0, (double[]){ 0 }), -1);
+    assert_int_equal (
+        slurmdl_log_vector (run, "v", 0, 1 << 22, (double[]){ 0 }), -1);
+    assert_int_equal (
+        slurmdl_log_histogram (
+            run, "h", 0, 2, (double[]){ 0, 1, 1 }, (uint64_t[]){ 0, 0 }),
+        -1);
+    assert_int_equal (
+        slurmdl_log_image (run, "i", 0, 1, 1, 5, (unsigned char[8]){ 0 }), -1);
+    assert_int_equal (
+        slurmdl_log_image (
+            run, "i", 0, 1u << 31, 1u << 31, 4, (unsigned char[8]){ 0 }),
+        -1);
+    assert_int_equal (slurmdl_log_to (NULL, 0, 0), -1);
+    assert_int_equal (slurmdl_lost (run), 0);
+    assert_int_equal (slurmdl_close (run), 0);
+    slurmdl_records_read_dir (attempt_dir (1), add_record, &got, NULL);
+    assert_string_equal (got.text,
+                         "3 t@0 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80; ");
+}
+
+/* ---- samples ---- */
+
+static int take_histogram (const struct slurmdl_record *r, void *arg)
+{
+    struct slurmdl_histogram h;
+    struct slurmdl_histogram *to = arg;
+    static uint64_t counts[64];
+    static double edges[65];
+
+    assert_int_equal (slurmdl_record_histogram (r, &h), 0);
+    assert_int_equal (h.nbins, 64);
+    memcpy (counts, h.counts, sizeof (counts));
+    memcpy (edges, h.edges, sizeof (edges));
+    *to = h;
+    to->counts = counts;
+    to->edges = edges;
+    return 0;
+}
+
+static struct slurmdl_histogram
+histogram_of (enum slurmdl_type type, size_t n, const void *values)
+{
+    static long attempt;
+    struct slurmdl *run = open_run ();
+    struct slurmdl_histogram h = { 0 };
+
+    assert_int_equal (slurmdl_log_samples (run, "s", 0, type, n, values), 0);
+    attempt = slurmdl_attempt (run);
+    assert_int_equal (slurmdl_close (run), 0);
+    slurmdl_records_read_dir (attempt_dir (attempt), take_histogram, &h, NULL);
+    return h;
+}
+
+static void samples (void **state)
+{
+    double v[131];
+    struct slurmdl_histogram h;
+
+    (void)state;
+    for (int i = 0; i < 128; i++)
+        v[i] = i;
+    v[128] = NAN;
+    v[129] = INFINITY;
+    v[130] = -INFINITY;
+    h = histogram_of (SLURMDL_F64, 131, v);
+    assert_true (h.n == 131 && h.nan == 1 && h.infinite == 2);
+    assert_true (h.min == 0 && h.max == 127 && h.mean == 63.5);
+    assert_true (fabs (h.sd - sqrt ((128. * 128 - 1) / 12)) < 1e-12);
+    assert_true (h.edges[0] == 0 && h.edges[64] == 127);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal (h.counts[i], 2);
+    h = histogram_of (SLURMDL_F64, 2, (double[]){ -1.7e308, 1.7e308 });
+    assert_true (h.counts[0] == 1 && h.counts[63] == 1);
+    assert_true (isfinite (h.edges[32]));
+    h = histogram_of (SLURMDL_F32, 0, NULL);
+    assert_true (h.n == 0 && isnan (h.mean) && h.edges[0] < h.edges[1]);
+}
+
+/* 1.5 and its like in each type; a single value lies in the middle. */
+static void samples_of_each_type (void **state)
+{
+    static const struct {
+        enum slurmdl_type type;
+        unsigned char bytes[16];
+        double value;
+    } of[] = {
+        { SLURMDL_I8, { 0xff }, -1 },
+        { SLURMDL_U8, { 0xff }, 255 },
+        { SLURMDL_BOOL, { 1 }, 1 },
+        { SLURMDL_I16, { 0xfe, 0xff }, -2 },
+        { SLURMDL_U16, { 0xfe, 0xff }, 65534 },
+        { SLURMDL_I32, { 0xfe, 0xff, 0xff, 0xff }, -2 },
+        { SLURMDL_U32, { 0, 0, 0, 0x80 }, 2147483648. },
+        { SLURMDL_I64, { 1 }, 1 },
+        { SLURMDL_U64, { 2 }, 2 },
+        { SLURMDL_F16, { 0x00, 0x3e }, 1.5 },
+        { SLURMDL_F16, { 0x01, 0x00 }, 0x1p-24 },
+        { SLURMDL_BF16, { 0xc0, 0x3f }, 1.5 },
+        { SLURMDL_F8_E4M3, { 0x3c }, 1.5 },
+        { SLURMDL_F8_E4M3, { 0x7e }, 448 },
+        { SLURMDL_F8_E5M2, { 0xbe }, -1.5 },
+        { SLURMDL_F32, { 0, 0, 0xc0, 0x3f }, 1.5 },
+        { SLURMDL_C64, { 0, 0, 0x40, 0x40, 0, 0, 0x80, 0x40 }, 5 },
+        { SLURMDL_C128,
+          { [6] = 0x08, [7] = 0x40, [14] = 0x10, [15] = 0x40 },
+          5 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (of) / sizeof (*of); i++) {
+        struct slurmdl_histogram h = histogram_of (of[i].type, 1, of[i].bytes);
+        assert_true (h.min == of[i].value && h.max == of[i].value);
+        assert_true (h.counts[32] == 1 && h.edges[0] < of[i].value);
+    }
+}
+
+/* ---- epochs, and what is superseded ---- */
+
+static void epochs (void **state)
+{
+    struct slurmdl *run = open_run ();
+    struct text got = { .n = 0 };
+
+    (void)state;
+    slurmdl_log (run, "a", 1, 1);
+    assert_int_equal (slurmdl_epoch (run, 1), 0);
+    slurmdl_log (run, "a", 2, 1);
+    assert_int_equal (slurmdl_epoch (run, 2.5), 0);
+    slurmdl_log (run, "b", 2, 1);
+    slurmdl_close (run);
+    slurmdl_metrics_read_dir (attempt_dir (1), add_row, &got, NULL);
+    assert_string_equal (got.text,
+                         "1:a@1 1:epoch@1/1 1:a@2/1 1:epoch@2/2.5 1:b@2/2.5 ");
+}
+
+/* A run that logs steps from .. to, and saves at 'save' unless that is 0. */
+static void train (int64_t from, int64_t to, int64_t save, bool restore)
+{
+    struct slurmdl *run = open_run ();
+    int64_t step = 0;
+    double x = 1;
+
+    slurmdl_protect (run, "x", SLURMDL_F64, 0, NULL, &x);
+    if (restore)
+        assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+    for (int64_t i = from; i <= to; i++) {
+        slurmdl_log (run, "a", i, 1);
+        if (i == save)
+            assert_int_equal (slurmdl_save (run, i, NULL), 0);
+    }
+    assert_int_equal (slurmdl_close (run), 0);
+}
+
+static void a_resumed_run_supersedes (void **state)
+{
+    struct text got = { .n = 0 };
+    int64_t step = -1;
+
+    (void)state;
+    train (1, 5, 2, false);
+    train (0, -1, 0, true); /* was killed before it logged anything */
+    slurmdl_trial_read (dir, add_row, &got, NULL);
+    assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 -1:a@5 ");
+    assert_int_equal (slurmdl_resumed_at (attempt_dir (1), &step), 0);
+    assert_int_equal (slurmdl_resumed_at (attempt_dir (2), &step), 1);
+    assert_int_equal (step, 2);
+    train (3, 4, 4, true);
+    got.n = 0;
+    slurmdl_trial_read (dir, add_row, &got, NULL);
+    assert_string_equal (got.text,
+                         "1:a@1 1:a@2 -1:a@3 -1:a@4 -1:a@5 3:a@3 3:a@4 ");
+}
+
+/* A trainer with checkpoints of its own tells nobody that it was restored. */
+static void what_is_logged_again_is_superseded (void **state)
+{
+    struct text got = { .n = 0 };
+
+    (void)state;
+    train (1, 4, 0, false);
+    train (3, 3, 0, false);
+    slurmdl_trial_read (dir, add_row, &got, NULL);
+    assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 2:a@3 ");
+}
+
+/* Back to a checkpoint in the middle of a run, as after a loss of NaN. */
+static void back_in_one_run (void **state)
+{
+    struct slurmdl *run = open_run ();
+    struct text got = { .n = 0 };
+    int64_t step = 0;
+    double x = 1;
+
+    (void)state;
+    slurmdl_protect (run, "x", SLURMDL_F64, 0, NULL, &x);
+    for (int64_t i = 1; i <= 4; i++) {
+        slurmdl_log (run, "a", i, 1);
+        if (i == 2)
+            slurmdl_save (run, i, NULL);
+    }
+    assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
+    slurmdl_log (run, "a", 3, 1);
+    slurmdl_close (run);
+    slurmdl_metrics_read_dir (attempt_dir (1), add_row, &got, NULL);
+    assert_string_equal (got.text, "1:a@1 1:a@2 1:a@3 ");
+    got.n = 0;
+    slurmdl_trial_read (dir, add_row, &got, NULL);
+    assert_string_equal (got.text, "1:a@1 1:a@2 -1:a@3 -1:a@4 1:a@3 ");
+}
+
+/* ---- disks ---- */
+
+static double seconds (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void a_disk_that_refuses (void **state)
+{
+    static const int errnos[] = { ENOSPC, EDQUOT, EIO };
+    struct slurmdl_error err;
+    long rows[2] = { 0 };
+    struct slurmdl *run;
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        run = open_run ();
+        assert_int_equal (slurmdl_trouble (run, &err), 0);
+        atomic_store (&refusal, errnos[k]);
+        for (int i = 0; i < 5000; i++)
+            assert_int_equal (slurmdl_log (run, "a", i, 1), 0);
+        assert_int_equal (slurmdl_log_text (run, "t", 1, "text"), 0);
+        assert_int_equal (slurmdl_flush (run, &err), -1);
+        assert_int_equal (errno, errnos[k]);
+        assert_int_equal (slurmdl_trouble (run, &err), 1);
+        assert_non_null (strstr (err.text, "cannot write"));
+        assert_int_equal (slurmdl_flush (run, &err), -1);
+        assert_int_equal (slurmdl_trouble (run, &err), 0); /* told once */
+        atomic_store (&refusal, 0);
+        assert_int_equal (slurmdl_flush (run, &err), 0);
+        assert_int_equal (slurmdl_lost (run), 0);
+        assert_int_equal (slurmdl_close (run), 0);
+        rows[0] = rows[1] = 0;
+        slurmdl_metrics_read_dir (
+            attempt_dir ((long)k + 1), count_row, rows, NULL);
+        assert_int_equal (rows[0], 5000);
+    }
+}
+
+/* Training goes on, what is beyond the queue is counted, and the file says
+ * so; closing takes a bounded time.
+ */
+static void a_disk_that_hangs (void **state)
+{
+    struct slurmdl *run = open_run ();
+    struct slurmdl_metric *a = slurmdl_metric (run, "a");
+    struct text got = { .n = 0 };
+    long rows[2] = { 0 };
+    struct slurmdl_error err;
+    long refused = 0;
+    double begin;
+
+    (void)state;
+    slurmdl_log_to (a, 0, 1);
+    assert_int_equal (slurmdl_flush (run, NULL), 0);
+    atomic_store (&refusal, -1);
+    slurmdl_log_to (a, 0, 1);
+    usleep (300000); /* the thread hangs now */
+    begin = seconds ();
+    for (int i = 0; i < 1100000; i++)
+        refused += slurmdl_log_to (a, i, 1) < 0;
+    assert_true (seconds () - begin < 5);
+    assert_true (refused > 0 && refused < 1100000 - 1000000);
+    assert_int_equal (slurmdl_lost (run), refused);
+    assert_int_equal (slurmdl_trouble (run, &err), 1);
+    assert_non_null (strstr (err.text, "are lost"));
+    atomic_store (&refusal, 0);
+    assert_int_equal (slurmdl_flush (run, NULL), -1); /* some are lost */
+    assert_int_equal (slurmdl_close (run), -1);
+    slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, NULL);
+    assert_int_equal (rows[0], 1100002 - refused);
+    slurmdl_records_read_dir (attempt_dir (1), add_record, &got, NULL);
+    assert_non_null (strstr (got.text, "{\"lost\": "));
+}
+
+static void closing_while_it_hangs (void **state)
+{
+    struct slurmdl *run = open_run ();
+    double begin = seconds ();
+
+    (void)state;
+    atomic_store (&refusal, -1);
+    slurmdl_log (run, "a", 1, 1);
+    assert_int_equal (slurmdl_close (run), -1);
+    assert_int_equal (errno, ETIMEDOUT);
+    assert_in_range (seconds () - begin, 9, 14);
+    atomic_store (&refusal, 0);
+    usleep (300000); /* the thread ends, and frees nothing of ours */
+}
+
+/* ---- fork and threads ---- */
+
+static void children_of_fork (void **state)
+{
+    struct slurmdl *run = open_run ();
+    struct slurmdl_metric *a = slurmdl_metric (run, "a");
+    long rows[2] = { 0 };
+    int status;
+
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        slurmdl_log_to (a, k, 1);
+        pid_t pid = fork ();
+        if (pid == 0) {
+            alarm (10);
+            int bad = slurmdl_log_to (a, k, 2) == 0
+                      || slurmdl_log (run, "b", k, 2) == 0 || errno != EPERM
+                      || slurmdl_log_text (run, "t", k, "child") == 0
+                      || slurmdl_epoch (run, 1) == 0
+                      || slurmdl_flush (run, NULL) == 0
+                      || slurmdl_close (run) != 0;
+            exit (bad);
+        }
+        waitpid (pid, &status, 0);
+        assert_int_equal (status, 0);
+    }
+    assert_int_equal (slurmdl_close (run), 0);
+    slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, NULL);
+    assert_int_equal (rows[0], 8);
+    assert_int_equal (rows[1], 0);
+}
+
+enum { THREADS = 4, PER_THREAD = 20000 };
+
+static void *log_all_kinds (void *arg)
+{
+    struct slurmdl *run = arg;
+    char name[16];
+
+    for (int i = 0; i < PER_THREAD; i++) {
+        snprintf (name, sizeof (name), "n%d", i / 100);
+        slurmdl_log (run, name, i, 1);
+        if (i % 100 == 0)
+            slurmdl_log_vector (run, name, i, 1, (double[]){ 1 });
+        if (i % 5000 == 0)
+            slurmdl_flush (run, NULL);
+        slurmdl_trouble (run, NULL);
+    }
+    return NULL;
+}
+
+static int count_record (const struct slurmdl_record *r, void *arg)
+{
+    *(long *)arg += r->size == 8;
+    return 0;
+}
+
+static void threads (void **state)
+{
+    struct slurmdl *run = open_run ();
+    long rows[2] = { 0 };
+    pthread_t t[THREADS];
+    long records = 0;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create (&t[i], NULL, log_all_kinds, run);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join (t[i], NULL);
+    assert_int_equal (slurmdl_close (run), 0);
+    slurmdl_metrics_read_dir (attempt_dir (1), count_row, rows, NULL);
+    assert_int_equal (rows[0], THREADS * PER_THREAD);
+    slurmdl_records_read_dir (attempt_dir (1), count_record, &records, NULL);
+    assert_int_equal (records, THREADS * PER_THREAD / 100);
+}
+
+static void other_ranks_log_nowhere (void **state)
+{
+    struct slurmdl *run;
+
+    (void)state;
+    setenv ("RANK", "1", 1);
+    setenv ("WORLD_SIZE", "2", 1);
+    run = open_run ();
+    unsetenv ("RANK");
+    unsetenv ("WORLD_SIZE");
+    assert_int_equal (slurmdl_log_to (slurmdl_metric (run, "a"), 1, 1), 0);
+    assert_int_equal (slurmdl_log_text (run, "t", 1, "text"), 0);
+    assert_int_equal (slurmdl_epoch (run, 1), 0);
+    assert_int_equal (slurmdl_event (run, "e", "{}"), 0);
+    assert_int_equal (slurmdl_lost (run), 0);
+    assert_int_equal (slurmdl_close (run), 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (records_come_back),
+        IN_FOLDER (nonsense_is_refused),
+        IN_FOLDER (samples),
+        IN_FOLDER (samples_of_each_type),
+        IN_FOLDER (epochs),
+        IN_FOLDER (a_resumed_run_supersedes),
+        IN_FOLDER (what_is_logged_again_is_superseded),
+        IN_FOLDER (back_in_one_run),
+        IN_FOLDER (a_disk_that_refuses),
+        IN_FOLDER (a_disk_that_hangs),
+        IN_FOLDER (closing_while_it_hangs),
+        IN_FOLDER (children_of_fork),
+        IN_FOLDER (threads),
+        IN_FOLDER (other_ranks_log_nowhere),
+    };
+    return cmocka_run_group_tests_name ("records", tests, NULL, NULL);
+}

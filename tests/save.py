@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kill ranks while they save, and let each file-system call of a save fail.
+
+usage: save.py kill WRITER DIR KILLS SEED | faults WRITER SHIM DIR
+"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ERRORS = ("ENOSPC", "EDQUOT", "EIO")
+
+
+def command(writer, top, ranks, how, steps):
+    return [writer, "ranks", f"{top}/run", str(ranks), how, str(steps)]
+
+
+def steps_of(path):
+    """The step that was restored, and the last that was acknowledged."""
+    with open(path) as f:
+        lines = f.read().split("\n")[:-1]
+    restored = [int(x.split()[1]) for x in lines if x.startswith("restored")]
+    saved = [int(x) for x in lines if x.isdigit()]
+    return (restored or [None])[0], max(saved or [0])
+
+
+def verify_all(top):
+    """Whatever has a checkpoint's name is one."""
+    named = []
+    for where, _, names in os.walk(top):
+        named += [f"{where}/{n}" for n in names if n.endswith(".h5") and n[0] != "." and where.endswith("/ckpt")]
+    if named:
+        subprocess.run(["dl", "ckpt", "verify", *named], check=True, stdout=subprocess.DEVNULL)
+    return named
+
+
+def kill_some(writer, top, ranks, how, kills, rng):
+    best = saved_all = 0
+    for k in range(kills):
+        out = f"{top}/out"
+        with open(out, "wb") as f:
+            p = subprocess.Popen(command(writer, top, ranks, how, 0), stdout=f, start_new_session=True)
+            time.sleep(rng.uniform(0.01, 0.15))
+            assert p.poll() is None, f"kill {k}: the ranks ended with {p.returncode}"
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait(timeout=10)
+        restored, saved = steps_of(out)
+        if restored is not None:
+            assert restored >= best, f"kill {k}: restored {restored}, but {best} was acknowledged"
+        saved_all += saved > best
+        best = max(best, saved)
+        if k % 10 == 9:
+            verify_all(top)
+            for a in sorted(os.listdir(f"{top}/run"), key=lambda n: int(n[2:]) if n[2:].isdigit() else -1)[:-3]:
+                if a.startswith("a."):  # the newest are enough
+                    shutil.rmtree(f"{top}/run/{a}", ignore_errors=True) if not holds(f"{top}/run/{a}", best) else None
+    verify_all(top)
+    assert saved_all * 4 > kills, f"only {saved_all} of {kills} came to save"
+    shutil.rmtree(f"{top}/run")
+    print(f"{ranks} ranks, {how}: {kills} kills, steps up to {best}, nothing lost")
+
+
+def holds(attempt, step):
+    names = os.listdir(f"{attempt}/ckpt") if os.path.isdir(f"{attempt}/ckpt") else []
+    return any(n[:-3].isdigit() and int(n[:-3]) >= step for n in names if n.endswith(".h5"))
+
+
+def kill(writer, top, kills, seed):
+    rng = random.Random(seed)
+    for ranks in (1, 4):
+        for how in ("sync", "async"):
+            kill_some(writer, top, ranks, how, kills, rng)
+
+
+def one_run(writer, shim, top, how, fault):
+    shutil.rmtree(f"{top}/run", ignore_errors=True)
+    os.mkdir(f"{top}/run")
+    env = dict(os.environ, LD_PRELOAD=shim, FAULT_DIR=f"{top}/run", **fault)
+    if os.path.exists(f"{top}/calls"):
+        os.unlink(f"{top}/calls")
+    with open(f"{top}/out", "wb") as f:
+        p = subprocess.run(command(writer, top, 1, how, 3), stdout=f, stderr=subprocess.DEVNULL, env=env, timeout=60)
+    return p.returncode
+
+
+def faults(writer, shim, top):
+    """Three saves; each call under ckpt/ fails once, in each way."""
+    hits = 0
+    for how in ("sync", "async"):
+        assert one_run(writer, shim, top, how, {"FAULT_COUNT": f"{top}/calls"}) == 0
+        with open(f"{top}/calls") as f:
+            calls = [x.split(" ", 2) for x in f.read().split("\n")[:-1]]
+        for n, name, path in calls:
+            if "/ckpt" not in path or name in ("read", "pread", "pread64", "opendir"):
+                continue
+            for e in ERRORS:
+                status = one_run(writer, shim, top, how, {"FAULT_AT": n, "FAULT_MODE": e})
+                restored, saved = steps_of(f"{top}/out")
+                files = verify_all(top)
+                newest = max((int(os.path.basename(x)[:-3]) for x in files), default=0)
+                # async: an error ends the wait for later ones, too; what was acknowledged is there
+                assert status in (0, 4) and newest >= saved, f"{how}, call {n} {name} {path}, {e}: {status}, {saved}, {files}"
+                hits += 1
+    assert hits > 50, hits
+    print(f"{hits} faults")
+
+
+def main():
+    if sys.argv[1] == "kill":
+        kill(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    else:
+        faults(*sys.argv[2:5])
+
+
+main()
