@@ -124,7 +124,7 @@ int slurmdl_protect (struct slurmdl *run,
     struct region new = { .type = type, .data = data };
 
     new.slab.ndims = ndims;
-    for (int i = 0; i < ndims && i < DIMS_MAX; i++)
+    for (int i = 0; ndims <= DIMS_MAX && i < ndims; i++)
         new.slab.dims[i] = dims[i];
     return protect (run, name, &new, dims);
 }
@@ -140,12 +140,12 @@ int slurmdl_protect_shard (struct slurmdl *run,
 {
     struct region new = { .type = type, .data = data, .shard = true };
 
-    if (ndims < 1) {
+    if (ndims < 1 || ndims > DIMS_MAX) {
         errno = EINVAL;
         return -1;
     }
     new.slab.ndims = ndims;
-    for (int i = 0; i < ndims && i < DIMS_MAX; i++) {
+    for (int i = 0; i < ndims; i++) {
         new.slab.offset[i] = offset[i];
         new.slab.dims[i] = local[i];
     }

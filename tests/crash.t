@@ -20,6 +20,10 @@ for p in $pythons; do
     ok $? "$kills kills each of loggers and savers, and a live reader, with HDF5 $version (seed $seed)"
     sed 's/^/# /' "$work/out"
     rm -rf "$work/run"
+    if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
+        skip "crashes at boundaries of I/O" "the sanitizer wraps these calls itself"
+        continue
+    fi
     mkdir "$work/run"
     timeout 3000 "$p" "$srcdir/tests/boundaries.py" "$builddir/tests/writer" "$builddir/tests/.libs/trace.so" \
         "$builddir/tests/faults/.libs/shim.so" "$work/run" "$images" "$seed" >"$work/out" 2>&1

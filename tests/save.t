@@ -13,7 +13,9 @@ mkdir "$work/kill" "$work/faults"
 timeout 3000 "$python" "$srcdir/tests/save.py" kill "$builddir/tests/writer" "$work/kill" "$kills" "$seed" >"$work/out" 2>&1
 ok $? "$kills kills each of 1 and 4 ranks, sync and async (seed $seed)"
 sed 's/^/# /' "$work/out"
-if [ -e "$builddir/tests/faults/.libs/shim.so" ]; then
+if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
+    skip "failing disks" "the sanitizer wraps these calls itself"
+elif [ -e "$builddir/tests/faults/.libs/shim.so" ]; then
     timeout 600 "$python" "$srcdir/tests/save.py" faults "$builddir/tests/writer" "$builddir/tests/faults/.libs/shim.so" "$work/faults" >"$work/out" 2>&1
     ok $? "ENOSPC, EDQUOT and EIO at each call of a save"
     sed 's/^/# /' "$work/out"
