@@ -14,14 +14,6 @@
 #include "launcher/put.h"
 #include "runtime/error.h"
 
-double monotonic (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 /* ---- who this process is ---- */
 
 static void read_line (char *buf, size_t size, const char *path)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/clock.h"
 #include "runtime/slurmdl.h"
 
 /* A worker puts workers/NONCE once, with who it is, and from then on
@@ -77,8 +78,5 @@ long peer_list (const char *dir,
  * counters for 'seconds'; 0 takes them at their word.
  */
 long peer_count (const char *dir, double seconds, struct slurmdl_error *err);
-
-/* Seconds on the monotonic clock. */
-double monotonic (void);
 
 #endif

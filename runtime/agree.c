@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "runtime/clock.h"
 #include "runtime/private.h"
 #include "runtime/team.h"
 
@@ -34,14 +35,6 @@ struct agreement {
 static const double AHEAD = 1; /* seconds */
 enum { AHEAD_MAX = 1 << 20 };
 
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static bool wanted_by_any (struct slurmdl *run)
 {
     if (slurmdl_should_stop (run))
@@ -62,7 +55,7 @@ static bool wanted_by_any (struct slurmdl *run)
  */
 static uint64_t how_far (struct agreement *a)
 {
-    double t = now ();
+    double t = monotonic ();
     uint64_t before = a->granted - a->at;
     uint64_t n = 1;
 

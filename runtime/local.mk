@@ -7,6 +7,8 @@ runtime_sources = \
 	%D%/candidates.h \
 	%D%/check.c \
 	%D%/check.h \
+	%D%/clock.c \
+	%D%/clock.h \
 	%D%/commit.c \
 	%D%/commit.h \
 	%D%/context.c \

@@ -35,19 +35,6 @@ int nccl_check_name (const char *name)
     return -1;
 }
 
-bool nccl_is_listed (const char *list, const char *name)
-{
-    size_t n = strcspn (name, "=");
-
-    while (*list) {
-        size_t len = strcspn (list, ",");
-        if (len == n && !strncmp (list, name, n))
-            return true;
-        list += len + (list[len] == ',');
-    }
-    return false;
-}
-
 /* ---- parsing ---- */
 
 static struct span trim (struct span s)

@@ -118,7 +118,4 @@ int nccl_lint (char *const *env,
                const struct fabric *f,
                char lines[static NCCL_LINES][NCCL_LINE]);
 
-/* Whether 'name' is in the list "A,B". */
-bool nccl_is_listed (const char *list, const char *name);
-
 #endif

@@ -363,7 +363,7 @@ int nccl_lint (char *const *env,
 
     for (size_t i = 0; i < sizeof (passes) / sizeof (*passes); i++)
         for (char *const *e = env; *e; e++)
-            if (!nccl_is_listed (skip, *e))
+            if (!word_listed_part (skip, *e, strcspn (*e, "=")))
                 passes[i](&l, *e);
     if (l.n <= NCCL_LINES)
         return l.n;

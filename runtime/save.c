@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "runtime/check.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/h5.h"
 #include "runtime/snapshot.h"
@@ -34,14 +35,6 @@ struct saver {
     int error; /* of a save by the thread: not yet returned */
     struct slurmdl_error why;
 };
-
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* ---- after a save ---- */
 
@@ -83,7 +76,7 @@ static int save (struct saver *s, struct job *job, struct slurmdl_error *err)
 {
     struct slurmdl *run = s->run;
     char path[PATH_MAX];
-    double begin = now ();
+    double begin = monotonic ();
 
     /* whoever goes on from here will not log the steps before it again; that
      * a metric cannot be kept is no reason to lose the checkpoint as well */
@@ -92,7 +85,7 @@ static int save (struct saver *s, struct job *job, struct slurmdl_error *err)
         return 0;
     if (commit (run, job, path, err) < 0)
         return -1;
-    left_saved (now () - begin);
+    left_saved (monotonic () - begin);
     if (*path) {
         pthread_mutex_lock (&s->lock);
         memcpy (s->unverified, path, sizeof (path));

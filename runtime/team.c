@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks of a run meet and tell each other things through files. */
 #include "runtime/team.h"
+#include "runtime/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,14 +40,6 @@ struct team {
 /* A thread that saves and the program may both come to meet the others. */
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 
-static double now (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* ---- to wait ---- */
 
 /* A client of a network file system may remember for long that a name was not
@@ -69,7 +62,7 @@ struct waiting {
 
 static struct waiting wait_begin (const struct team *t, double extra)
 {
-    double begin = now ();
+    double begin = monotonic ();
 
     return (struct waiting){ begin, begin + t->timeout + extra, begin, 100 };
 }
@@ -79,7 +72,7 @@ static bool wait_more (struct waiting *w)
 {
     struct timespec t = { 0, w->us * 1000 };
 
-    if (now () > w->end)
+    if (monotonic () > w->end)
         return false;
     nanosleep (&t, NULL);
     if (w->us < 7000)
@@ -381,9 +374,9 @@ static int wait_for (struct team *t,
             return gone (from, &t->members[from], err);
         if (!wait_more (&w))
             return late (t, from, &w, err);
-        if (w.us < 5000 || now () - w.last < 0.1)
+        if (w.us < 5000 || monotonic () - w.last < 0.1)
             continue;
-        w.last = now ();
+        w.last = monotonic ();
         read_folder (t->dir);
         if (t->rank == 0)
             welcome_again (t);

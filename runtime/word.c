@@ -61,8 +61,11 @@ const char *nearest_word (const char *word, const char *const *words)
 
 bool word_listed (const char *list, const char *name)
 {
-    size_t n = strlen (name);
+    return word_listed_part (list, name, strlen (name));
+}
 
+bool word_listed_part (const char *list, const char *name, size_t n)
+{
     while (*list) {
         size_t len = strcspn (list, ",");
         if (len == n && !strncmp (list, name, n))

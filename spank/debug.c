@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/word.h"
 #include "spank/context.h"
 #include "spank/helper.h"
 #include "spank/variable.h"
@@ -24,9 +23,8 @@ struct debug {
     spank_t sp;
     struct wishes wishes;
     char folder[PATH_MAX];
-    char stale[TEXT]; /* names that this plugin has set before */
-    char ours[TEXT];
-    size_t used;
+    struct variables vars;
+    struct given given;
 };
 
 /* ---- the option ---- */
@@ -132,32 +130,19 @@ static bool can_have_pipes (const struct debug *d, long rank)
 
 /* ---- variables ---- */
 
-static void set (struct debug *d, const char *name, const char *value)
-{
-    char have[8];
-
-    if (spank_getenv (d->sp, name, have, sizeof (have)) != ESPANK_ENV_NOEXIST
-        && !word_listed (d->stale, name))
-        return;
-    spank_setenv (d->sp, name, value, 1);
-    d->used += (size_t)snprintf (d->ours + d->used,
-                                 sizeof (d->ours) - d->used,
-                                 "%s%s",
-                                 d->used ? "," : "",
-                                 name);
-}
-
 /* What the profile of --dl-nccl and an outer step have set is not the user's.
  */
-static void read_stale (struct debug *d)
+static void begin (struct debug *d)
 {
-    size_t n;
+    struct given *g = &d->given;
+    char nccl[sizeof (g->stale) / 2];
 
-    variable_text (d->sp, "DL_DEBUG_SET", d->stale, sizeof (d->stale) / 2);
-    n = strlen (d->stale);
-    d->stale[n++] = ',';
-    variable_text (
-        d->sp, "DL_NCCL_SET", d->stale + n, (int)(sizeof (d->stale) - n));
+    d->vars = variables_of (d->sp);
+    given_begin (g, &d->vars, "DL_DEBUG_SET");
+    if (strlen (g->stale) >= sizeof (g->stale) / 2)
+        *g->stale = '\0';
+    variable_text (d->sp, "DL_NCCL_SET", nccl, sizeof (nccl));
+    strcat (strcat (g->stale, ","), nccl);
 }
 
 static void set_path (struct debug *d, const char *name, const char *file)
@@ -165,7 +150,7 @@ static void set_path (struct debug *d, const char *name, const char *file)
     char path[PATH_MAX + 64];
 
     snprintf (path, sizeof (path), "%s/%s", d->folder, file);
-    set (d, name, path);
+    given_set (&d->given, name, path);
 }
 
 static void set_variables (struct debug *d, long rank)
@@ -184,7 +169,7 @@ static void set_variables (struct debug *d, long rank)
     char file[64];
 
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
-        set (d, rows[i].name, rows[i].value);
+        given_set (&d->given, rows[i].name, rows[i].value);
     snprintf (file, sizeof (file), "nccl.%ld.%%h.%%p.log", rank);
     set_path (d, "NCCL_DEBUG_FILE", file);
     set_path (d, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "flight_");
@@ -193,7 +178,7 @@ static void set_variables (struct debug *d, long rank)
         set_path (d, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "pipe_");
         set_path (d, "TORCH_FR_DEBUG_INFO_PIPE_FILE", "pipe_");
     }
-    spank_setenv (d->sp, "DL_DEBUG_SET", d->ours, 1);
+    given_end (&d->given, "DL_DEBUG_SET");
     spank_setenv (d->sp, "DL_DEBUG_PATH", d->folder, 1);
 }
 
@@ -253,7 +238,7 @@ static void set_all (struct debug *d)
                          strerror (errno));
         return;
     }
-    read_stale (d);
+    begin (d);
     set_variables (d, rank);
     set_python (d);
     if (local == 0)

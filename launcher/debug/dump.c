@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the stacks of a rank's processes, from outside of them. */
 #include "launcher/debug/dump.h"
+#include "runtime/clock.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -24,14 +25,6 @@ enum {
     THREADS_MAX = 64,
     HELPERS_MAX = 16,
 };
-
-double dump_clock (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* One line of a file of proc, without its end; "-" if it cannot be read. */
 static void
@@ -176,7 +169,7 @@ static bool copy_output (int fd, FILE *out, double until)
     size_t total = 0;
 
     while (total < TEXT_MAX) {
-        double left = until - dump_clock ();
+        double left = until - monotonic ();
         ssize_t n;
         if (left <= 0 || poll (&p, 1, (int)(left * 1000) + 1) <= 0)
             break;
@@ -194,7 +187,7 @@ static bool copy_output (int fd, FILE *out, double until)
 static bool
 run_native (FILE *out, pid_t pid, const char *const *tool, double until)
 {
-    double end = dump_clock () + NATIVE_SECONDS;
+    double end = monotonic () + NATIVE_SECONDS;
     bool any = false;
     pid_t child;
     int fds[2];
@@ -229,7 +222,7 @@ static void dump_native (FILE *out, pid_t pid, double until)
 
     fputs ("== native\n", out);
     for (size_t i = 0; i < sizeof (tools) / sizeof (*tools); i++)
-        if (dump_clock () < until && run_native (out, pid, tools[i], until))
+        if (monotonic () < until && run_native (out, pid, tools[i], until))
             return;
 }
 

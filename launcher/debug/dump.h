@@ -27,7 +27,4 @@ void dump_rank (FILE *out,
                 size_t n,
                 double until);
 
-/* Seconds of the monotonic clock. */
-double dump_clock (void);
-
 #endif

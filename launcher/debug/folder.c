@@ -13,6 +13,7 @@
 
 #include "launcher/debug/debug.h"
 #include "launcher/debug/dump.h"
+#include "runtime/clock.h"
 
 enum { STACKS_MAX = 4096, TEXT_MAX = 4 << 20, WAIT_MS = 200 };
 
@@ -229,11 +230,11 @@ long debug_wait (const char *dir,
                  bool (*go_on) (void *),
                  void *arg)
 {
-    double until = dump_clock () + seconds;
+    double until = monotonic () + seconds;
     long left;
 
     while ((left = debug_watchers (dir, dump) - debug_done (dir, dump)) > 0
-           && dump_clock () < until && go_on (arg))
+           && monotonic () < until && go_on (arg))
         poll (NULL, 0, WAIT_MS);
     return left > 0 ? left : 0;
 }

@@ -14,6 +14,7 @@
 
 #include "launcher/debug/debug.h"
 #include "launcher/debug/dump.h"
+#include "runtime/clock.h"
 
 /* Of a process that has ended but was not collected yet; see proc(5). */
 static int exit_status (pid_t pid)
@@ -63,7 +64,7 @@ static bool is_listed (const struct rank_process *p, size_t n, pid_t pid)
 
 static void drop_root (struct roots *r, size_t i)
 {
-    r->last_end = dump_clock ();
+    r->last_end = monotonic ();
     if (r->ended_at <= 0) {
         r->ended = r->list[i];
         r->ended_at = r->last_end;

@@ -7,6 +7,7 @@
 
 #include "launcher/debug/dump.h"
 #include "launcher/debug/family.h"
+#include "runtime/clock.h"
 
 enum { PROCESSES = 256 };
 
@@ -67,7 +68,7 @@ void samples_take (struct samples *s,
                    struct progress *progress,
                    double seconds)
 {
-    double now = dump_clock ();
+    double now = monotonic ();
 
     for (size_t r = 0; r < roots->n; r++) {
         long rank = roots->list[r].rank;
@@ -77,6 +78,6 @@ void samples_take (struct samples *s,
             continue;
         p = ranks_of (roots->ranks, rank, &n);
         if (rank_goes_on (s, p, n))
-            progress_mark (progress, rank, dump_clock ());
+            progress_mark (progress, rank, monotonic ());
     }
 }

@@ -17,6 +17,7 @@
 #include "launcher/debug/progress.h"
 #include "launcher/debug/roots.h"
 #include "launcher/debug/sample.h"
+#include "runtime/clock.h"
 
 enum {
     NO_RANKS_SECONDS = 2,    /* that no rank was found and the task is gone */
@@ -69,7 +70,7 @@ static double touch_every (const struct watch *w)
  */
 static bool is_over (const struct watch *w)
 {
-    double now = dump_clock ();
+    double now = monotonic ();
 
     if (w->roots.n > 0)
         return false;
@@ -84,7 +85,7 @@ static double idle (const struct watch *w)
 {
     double last = w->roots.ended_at > 0 ? w->roots.ended_at : w->begun;
 
-    return dump_clock () - last < START_SECONDS ? 0.1 : 1;
+    return monotonic () - last < START_SECONDS ? 0.1 : 1;
 }
 
 static bool has_ranks (void *arg)
@@ -103,7 +104,7 @@ static void look (struct watch *w, int quiet)
     size_t n;
 
     all = ranks_all (w->roots.ranks, &n);
-    progress_look (w->progress, all, n, dump_clock (), quiet);
+    progress_look (w->progress, all, n, monotonic (), quiet);
 }
 
 /* Ranks that show nothing outside: does their main thread go on? */
@@ -111,13 +112,13 @@ static void take_samples (struct watch *w)
 {
     samples_take (&w->samples, &w->roots, w->progress, w->limit / 4);
     look (w, 1);
-    w->sampled = dump_clock ();
+    w->sampled = monotonic ();
 }
 
 /* How many of this node's ranks have shown nothing for so long. */
 static size_t count_quiet (const struct watch *w, double seconds)
 {
-    double now = dump_clock ();
+    double now = monotonic ();
     size_t n = 0;
 
     for (size_t i = 0; i < w->roots.n; i++)
@@ -132,7 +133,7 @@ static size_t count_quiet (const struct watch *w, double seconds)
 static void hear_others (struct watch *w)
 {
     struct debug_others o = debug_others (w->dir, w->node);
-    double now = dump_clock ();
+    double now = monotonic ();
 
     if (o.n < w->nothers)
         w->others = now;
@@ -144,7 +145,7 @@ static void hear_others (struct watch *w)
 /* All ranks of the step. */
 static bool all_quiet (struct watch *w, double seconds)
 {
-    double since = dump_clock () - seconds;
+    double since = monotonic () - seconds;
 
     if (w->roots.last_end > since || count_quiet (w, seconds) < w->roots.n)
         return false;
@@ -155,7 +156,7 @@ static bool all_quiet (struct watch *w, double seconds)
 /* Say that this one lives, and since when its ranks show nothing. */
 static void touch (struct watch *w)
 {
-    double now = dump_clock ();
+    double now = monotonic ();
     double last = w->roots.last_end > w->begun ? w->roots.last_end : w->begun;
     char path[PATH_MAX];
     char line[128];
@@ -214,7 +215,7 @@ static void ask_recorder (const char *dir, const char *name, void *arg)
 
 static void serve (struct watch *w, long dump)
 {
-    double until = dump_clock () + DUMP_SECONDS;
+    double until = monotonic () + DUMP_SECONDS;
     char path[PATH_MAX];
     char file[64];
 
@@ -299,14 +300,14 @@ static void forget (struct watch *w)
  */
 static void end_ranks (struct watch *w)
 {
-    double until = dump_clock () + OTHERS_SECONDS;
+    double until = monotonic () + OTHERS_SECONDS;
     const struct rank_process *p;
     char path[PATH_MAX];
     struct stat st;
     size_t n;
 
     debug_path (path, sizeof (path), w->dir, w->served, "line");
-    while (stat (path, &st) < 0 && dump_clock () < until && has_ranks (w))
+    while (stat (path, &st) < 0 && monotonic () < until && has_ranks (w))
         poll (NULL, 0, 200);
     forget (w); /* Slurm may end this with the last rank */
     ranks_look (w->roots.ranks);
@@ -315,8 +316,8 @@ static void end_ranks (struct watch *w)
         kill (p[i].pid, SIGCONT);
         kill (p[i].pid, SIGABRT);
     }
-    until = dump_clock () + ABORT_SECONDS;
-    while (dump_clock () < until && has_ranks (w))
+    until = monotonic () + ABORT_SECONDS;
+    while (monotonic () < until && has_ranks (w))
         poll (NULL, 0, 200);
     ranks_look (w->roots.ranks);
     p = ranks_all (w->roots.ranks, &n);
@@ -368,7 +369,7 @@ static void on_part (struct watch *w)
 
 static void on_end (struct watch *w)
 {
-    double now = dump_clock ();
+    double now = monotonic ();
     double wait = clamp (w->limit / 2, 0, AFTER_END_SECONDS);
     char end[400];
     char reason[512];
@@ -390,7 +391,7 @@ static void on_end (struct watch *w)
 static bool has_reason (struct watch *w, long dump, char *reason)
 {
     char path[PATH_MAX];
-    double now = dump_clock ();
+    double now = monotonic ();
 
     debug_path (path, sizeof (path), w->dir, dump, "reason");
     debug_line (path, reason, DEBUG_LINE);
@@ -428,7 +429,7 @@ static void watch_ranks (struct watch *w)
 
     srand48 (getpid ()); /* not in step with what the ranks do */
     for (roots_find (&w->roots); !is_over (w); roots_find (&w->roots)) {
-        double now = dump_clock ();
+        double now = monotonic ();
         if (now - w->touched >= touch_every (w))
             touch (w);
         if (w->roots.n > 0) {
@@ -492,7 +493,7 @@ static int watch_create (const struct settings *st, struct watch *w)
               "%s",
               getenv ("SLURMD_NODENAME") ?: strdupa (w->host));
     snprintf (w->node, sizeof (w->node), "%s", getenv ("SLURM_NODEID") ?: "0");
-    w->begun = dump_clock ();
+    w->begun = monotonic ();
     w->touched = -LONG_AGO;
     w->served = debug_newest (w->dir);
     if (w->limit <= 0)

@@ -22,6 +22,7 @@
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/node.h"
 #include "launcher/ranks.h"
+#include "runtime/clock.h"
 
 enum {
     SECONDS_MAX = 3600,
@@ -127,7 +128,7 @@ static void forget_ended (struct sampler *m)
 static void wait_for (struct sampler *m, double until, bool gpus)
 {
     struct pollfd *p = calloc (m->ntasks + 1, sizeof (*p));
-    double left = until - clock_of (CLOCK_MONOTONIC);
+    double left = until - monotonic ();
     nfds_t n = 0;
 
     for (size_t i = 0; p && i < m->ntasks; i++) {
@@ -145,11 +146,10 @@ static void wait_for (struct sampler *m, double until, bool gpus)
 /* Whether a task may yet start its program although others have ended. */
 static bool some_come (struct sampler *m)
 {
-    double until = clock_of (CLOCK_MONOTONIC) + LAST_TASKS;
+    double until = monotonic () + LAST_TASKS;
 
     look (m);
-    while (m->ntasks == 0 && m->seen < m->expected
-           && clock_of (CLOCK_MONOTONIC) < until) {
+    while (m->ntasks == 0 && m->seen < m->expected && monotonic () < until) {
         usleep (100 * 1000);
         look (m);
     }
@@ -195,11 +195,11 @@ static void put_gpus (struct sampler *m)
 
 static void read_gpus (struct sampler *m)
 {
-    double until = clock_of (CLOCK_MONOTONIC) + gpu_answer;
+    double until = monotonic () + gpu_answer;
     int got;
 
     while ((got = gpus_take (m->gpus, &m->readings)) == 0 && m->ntasks > 0
-           && clock_of (CLOCK_MONOTONIC) < until) {
+           && monotonic () < until) {
         wait_for (m, until, true);
         forget_ended (m);
     }
@@ -219,7 +219,7 @@ static void put_self (struct sampler *m)
 
 static void sample (struct sampler *m)
 {
-    double now = clock_of (CLOCK_MONOTONIC);
+    double now = monotonic ();
 
     gpus_ask (m->gpus);
     look (m);
@@ -235,13 +235,13 @@ static void sample (struct sampler *m)
 
 static void begin (struct sampler *m)
 {
-    double until = clock_of (CLOCK_MONOTONIC) + BEGIN_WITHIN;
+    double until = monotonic () + BEGIN_WITHIN;
     double pause = 0.05;
 
     for (look (m); m->seen == 0; look (m)) {
-        if (m->ntasks == 0 || clock_of (CLOCK_MONOTONIC) > until)
+        if (m->ntasks == 0 || monotonic () > until)
             return;
-        wait_for (m, clock_of (CLOCK_MONOTONIC) + pause, false);
+        wait_for (m, monotonic () + pause, false);
         forget_ended (m);
         pause = fmin (2 * pause, 1);
     }
@@ -251,19 +251,19 @@ static void begin (struct sampler *m)
 static void follow_tasks (struct sampler *m)
 {
     double pause = fmin (first_sample, m->interval);
-    double next = clock_of (CLOCK_MONOTONIC) + pause;
+    double next = monotonic () + pause;
 
     for (;;) {
         forget_ended (m);
         if (m->ntasks == 0 && !some_come (m))
             return;
-        if (clock_of (CLOCK_MONOTONIC) < next) {
+        if (monotonic () < next) {
             wait_for (m, next, false);
             continue;
         }
         sample (m);
         pause = fmin (2 * pause, m->interval);
-        next = fmax (next + pause, clock_of (CLOCK_MONOTONIC));
+        next = fmax (next + pause, monotonic ());
     }
 }
 
@@ -271,7 +271,7 @@ static void follow_tasks (struct sampler *m)
 static void end (struct sampler *m)
 {
     ranks_look (m->ranks);
-    load_sample (m->load, m->ranks, clock_of (CLOCK_MONOTONIC), m->series);
+    load_sample (m->load, m->ranks, monotonic (), m->series);
     put_self (m);
     series_end (m->series, clock_of (CLOCK_REALTIME));
     series_destroy (m->series);

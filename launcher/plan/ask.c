@@ -174,7 +174,8 @@ static const struct slurm_option table[] = {
     { "wckey", 0, NEEDED, ASK_OTHER },
     { "whole", 0, NONE, ASK_OTHER },
     { "wrap", 0, NEEDED, ASK_OTHER },
-    { "x11", 0, MAY, ASK_OTHER },    /* the plugin's, dl-spank(8) */
+    { "x11", 0, MAY, ASK_OTHER },
+    /* the plugin's, dl-spank(8) */
     { "dl", 0, NEEDED, ASK_DL },
     { "dl-bind", 0, NEEDED, ASK_BIND },
     { "dl-nccl", 0, NEEDED, ASK_NCCL },
