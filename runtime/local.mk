@@ -9,6 +9,11 @@ runtime_sources = \
 	%D%/check.h \
 	%D%/clock.c \
 	%D%/clock.h \
+	%D%/comm/backend.h \
+	%D%/comm/boot.h \
+	%D%/comm/comm.h \
+	%D%/comm/mesh.h \
+	%D%/comm/reduce.h \
 	%D%/commit.c \
 	%D%/commit.h \
 	%D%/context.c \
@@ -62,6 +67,7 @@ runtime_sources = \
 	%D%/slab.c \
 	%D%/slab.h \
 	%D%/slurmdl.h \
+	%D%/slurmdl_comm.h \
 	%D%/snapshot.c \
 	%D%/snapshot.h \
 	%D%/stop.c \
@@ -91,7 +97,7 @@ lib_LTLIBRARIES += %D%/libslurmdl.la
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/libruntime.la
 %C%_libslurmdl_la_LDFLAGS = -version-info 0:0:0 -no-undefined -export-symbols-regex '^slurmdl_'
-include_HEADERS += %D%/slurmdl.h
+include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = %D%/slurmdl.pc
 

@@ -144,6 +144,14 @@ TESTS += $(runtime_tests)
 %C%_shards_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 endif
 
+# runtime/comm/: each test runs its ranks by world.c
+EXTRA_DIST += %D%/world.c %D%/world.h
+if HAVE_CMOCKA
+comm_tests =
+check_PROGRAMS += $(comm_tests)
+TESTS += $(comm_tests)
+endif
+
 EXTRA_PROGRAMS += %D%/bench/checkpoint
 %C%_bench_checkpoint_SOURCES = %D%/bench/checkpoint.c
 %C%_bench_checkpoint_LDADD = runtime/libruntime.la

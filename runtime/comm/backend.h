@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a communication library does for us: a table of functions. */
+#ifndef RUNTIME_COMM_BACKEND_H
+#define RUNTIME_COMM_BACKEND_H
+
+#include "runtime/comm/mesh.h"
+
+/* "native" is built in (host memory, over the mesh and shared memory); "mpi"
+ * and "nccl" are modules, slurmdl-mpi.so and slurmdl-nccl.so, which are loaded
+ * from DL_BACKEND_DIR, else from where they were installed, when they are
+ * wanted.  A module's one symbol is slurmdl_backend_NAME.
+ *
+ * Arguments were checked; 'in' and 'out' are memory that the back end takes;
+ * sizes of 0 and communicators of one rank do not come here.  The functions
+ * mean what those of slurmdl_comm.h mean.
+ */
+struct comm_backend {
+    const char *name;
+    /* Whether it can be used in this process (a library, a GPU): 0, or -1 with
+     * why not.  Not collective. */
+    int (*probe) (struct slurmdl_error *err);
+    /* All ranks of the mesh open it; the mesh stays the caller's, and lives
+     * longer.  Bounded by mesh_timeout(). */
+    int (*open) (struct mesh *m, void **self, struct slurmdl_error *err);
+    void (*close) (void *self);
+    /* From another thread, or after an error: end what is under way. */
+    void (*abort) (void *self);
+    bool device; /* takes memory of a CUDA device; else of the host */
+    int (*allreduce) (void *self,
+                      const void *in,
+                      void *out,
+                      size_t n,
+                      enum slurmdl_type type,
+                      enum slurmdl_op op,
+                      struct slurmdl_error *err);
+    int (*reduce) (void *self,
+                   const void *in,
+                   void *out,
+                   size_t n,
+                   enum slurmdl_type type,
+                   enum slurmdl_op op,
+                   long root,
+                   struct slurmdl_error *err);
+    int (*reduce_scatter) (void *self,
+                           const void *in,
+                           void *out,
+                           const size_t *counts,
+                           enum slurmdl_type type,
+                           enum slurmdl_op op,
+                           struct slurmdl_error *err);
+    int (*allgather) (void *self,
+                      const void *in,
+                      void *out,
+                      const size_t *bytes,
+                      struct slurmdl_error *err);
+    int (*broadcast) (void *self,
+                      void *data,
+                      size_t bytes,
+                      long root,
+                      struct slurmdl_error *err);
+    int (*alltoall) (void *self,
+                     const void *in,
+                     const size_t *to,
+                     void *out,
+                     const size_t *from,
+                     struct slurmdl_error *err);
+    int (*barrier) (void *self, struct slurmdl_error *err);
+    /* Only with 'device': the stream, NULL: wait for each.  May be NULL. */
+    int (*stream) (void *self, void *stream);
+};
+
+extern const struct comm_backend comm_backend_native;
+
+/* The module 'name', NULL with 'err' filled. */
+const struct comm_backend *comm_backend_load (const char *name,
+                                              struct slurmdl_error *err);
+
+#endif

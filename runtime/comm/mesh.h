@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages between any two ranks, over shared memory or TCP. */
+#ifndef RUNTIME_COMM_MESH_H
+#define RUNTIME_COMM_MESH_H
+
+#include <stdbool.h>
+
+#include "runtime/comm/boot.h"
+
+/* Connections are made when they are first used.  A mesh belongs to one
+ * thread at a time; mesh_channel() makes another one of the same ranks.
+ *
+ * Every call ends within the time-out.  It fails with ECONNRESET as soon as
+ * the peer's process or host is known to have gone (closed connections,
+ * keep-alive, a process of this node that has ended), with the peer's reason
+ * where it gave one.
+ */
+struct mesh;
+
+struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err);
+void mesh_close (struct mesh *m); /* NULL is accepted */
+
+/* The same ranks, for another thread: all ranks give the same number, which is
+ * not 0 and not used before; nothing is exchanged.
+ */
+struct mesh *
+mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err);
+
+/* Those of the ranks in 'ranks' (ours is one of them), renumbered in this
+ * order; 'channel' as above, the same on all of them.
+ */
+struct mesh *mesh_subset (struct mesh *m,
+                          const long *ranks,
+                          long n,
+                          unsigned channel,
+                          struct slurmdl_error *err);
+
+/* Tell all peers that this rank gives up, and why. */
+void mesh_abort (struct mesh *m, const char *why);
+
+long mesh_rank (const struct mesh *m);
+long mesh_size (const struct mesh *m);
+double mesh_timeout (const struct mesh *m);
+const char *mesh_host (const struct mesh *m, long rank);
+
+/* Nodes are counted from 0 in the order of their first ranks; ranks share a
+ * node if they can share memory, and DL_COMM_NODE, a word for tests and for
+ * containers that cannot, is the same.
+ */
+long mesh_node_of (const struct mesh *m, long rank);
+long mesh_nodes (const struct mesh *m);
+long mesh_local_rank (const struct mesh *m, long rank);
+long mesh_local_size (const struct mesh *m, long node);
+
+/* Messages from one rank to another come in order; both sides give the same
+ * size.
+ */
+int mesh_send (struct mesh *m,
+               long to,
+               const void *data,
+               size_t n,
+               struct slurmdl_error *err);
+int mesh_recv (
+    struct mesh *m, long from, void *data, size_t n, struct slurmdl_error *err);
+
+/* Both at once; 'to' and 'from' may be the same rank. */
+int mesh_exchange (struct mesh *m,
+                   long to,
+                   const void *out,
+                   size_t nout,
+                   long from,
+                   void *in,
+                   size_t nin,
+                   struct slurmdl_error *err);
+
+/* The same, and call 'f' with each part of 'in' as it has come, so that what
+ * is done with it overlaps with the rest: 'offset' and 'n' in bytes, multiples
+ * of 'grain' but for the last.
+ */
+typedef void (*mesh_part_f) (void *arg, size_t offset, size_t n);
+int mesh_exchange_parts (struct mesh *m,
+                         long to,
+                         const void *out,
+                         size_t nout,
+                         long from,
+                         void *in,
+                         size_t nin,
+                         size_t grain,
+                         mesh_part_f f,
+                         void *arg,
+                         struct slurmdl_error *err);
+
+#endif
