@@ -10,10 +10,19 @@ runtime_sources = \
 	%D%/clock.c \
 	%D%/clock.h \
 	%D%/comm/backend.h \
+	%D%/comm/boot.c \
 	%D%/comm/boot.h \
+	%D%/comm/bootname.c \
+	%D%/comm/boottcp.c \
+	%D%/comm/boottcp.h \
+	%D%/comm/boottree.c \
 	%D%/comm/comm.h \
 	%D%/comm/mesh.h \
 	%D%/comm/reduce.h \
+	%D%/comm/socket.c \
+	%D%/comm/socket.h \
+	%D%/comm/wire.c \
+	%D%/comm/wire.h \
 	%D%/commit.c \
 	%D%/commit.h \
 	%D%/context.c \
@@ -31,6 +40,8 @@ runtime_sources = \
 	%D%/io.h \
 	%D%/journal.c \
 	%D%/journal.h \
+	%D%/layout.c \
+	%D%/layout.h \
 	%D%/left.c \
 	%D%/link.c \
 	%D%/link.h \
@@ -48,6 +59,7 @@ runtime_sources = \
 	%D%/metrics.c \
 	%D%/metrics.h \
 	%D%/pieces.c \
+	%D%/ports.c \
 	%D%/pour.c \
 	%D%/pour.h \
 	%D%/private.h \

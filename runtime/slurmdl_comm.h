@@ -43,7 +43,7 @@ struct slurmdl_comm;
 struct slurmdl_comm_options {
     long rank, size;       /* size 0: of the step */
     const char *bootstrap; /* "pmix", "pmi", "tcp"; DL_COMM_BOOTSTRAP */
-    const char *address;   /* HOST:PORT where rank 0 listens, for tcp */
+    const char *address;   /* HOST:PORT where rank 0 listens; DL_COMM_ADDRESS */
     const char *backend;   /* "native", "mpi", "nccl"; DL_COMM_BACKEND */
     double timeout;        /* seconds; DL_COMM_TIMEOUT, else 300 */
 };
@@ -51,9 +51,9 @@ struct slurmdl_comm_options {
 /* Meet the other ranks.  'o' may be NULL.
  *
  * Who they are comes from PMIx where srun --mpi=pmix started us, else from
- * PMI-1/2 (PMI_FD), else from RANK, WORLD_SIZE, MASTER_ADDR and DL_COMM_PORT
- * (all set by --dl), else SLURM_PROCID, SLURM_NTASKS and
- * SLURM_STEP_RESV_PORTS.
+ * PMI-1/2 (PMI_FD), else from RANK and WORLD_SIZE, else from SLURM_PROCID and
+ * SLURM_STEP_NUM_TASKS.  Rank 0 listens at DL_COMM_ADDRESS, HOST:PORT (set by
+ * --dl), else at the step's first host and a reserved port, if there is one.
  *
  * Returns NULL on failure.
  */

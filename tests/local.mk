@@ -147,9 +147,12 @@ endif
 # runtime/comm/: each test runs its ranks by world.c
 EXTRA_DIST += %D%/world.c %D%/world.h
 if HAVE_CMOCKA
-comm_tests =
+comm_tests = %D%/boot.t
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
+%C%_boot_t_SOURCES = %D%/boot.c
+%C%_boot_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_boot_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 endif
 
 EXTRA_PROGRAMS += %D%/bench/checkpoint

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP sockets with deadlines. */
+#ifndef RUNTIME_COMM_SOCKET_H
+#define RUNTIME_COMM_SOCKET_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* Sockets are non-blocking and close-on-exec; deadlines are on the clock of
+ * monotonic().  Functions return -1 with errno set, ETIMEDOUT at the deadline.
+ */
+
+/* "HOST:PORT", "[v6]:PORT"; -1 with EINVAL. */
+int socket_split (const char *address, char *host, size_t size, int *port);
+
+/* Listen at 'port' (0: any) of all addresses of this machine, IPv6 and IPv4;
+ * of loopback only where 'host', which may be NULL, is a loopback address.
+ */
+int socket_listen (const char *host, int port);
+int socket_port (int fd); /* on which it listens; -1 */
+int socket_accept (int listener);
+
+/* One attempt at each address of 'host'; EHOSTUNREACH if it has no address.
+ * (To look a name up takes as long as the resolver takes.)
+ */
+int socket_connect (const char *host, int port, double deadline);
+
+/* Address of the other side of 'fd' without the port, for messages. */
+void socket_peer (int fd, char *buf, size_t size);
+
+/* Wait until 'fd' is ready for 'events' (poll(2)). */
+int socket_wait (int fd, short events, double deadline);
+
+/* All 'n' bytes; ECONNRESET if the other side has closed. */
+int socket_send (int fd, const void *data, size_t n, double deadline);
+int socket_recv (int fd, void *data, size_t n, double deadline);
+
+/* Milliseconds for poll(2) until the deadline, at least 0, at most 1,000,000.
+ */
+int socket_left (double deadline);
+
+#endif
