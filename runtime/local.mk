@@ -17,6 +17,7 @@ runtime_sources = \
 	%D%/comm/boottcp.h \
 	%D%/comm/boottree.c \
 	%D%/comm/comm.h \
+	%D%/comm/load.c \
 	%D%/comm/mesh.h \
 	%D%/comm/reduce.h \
 	%D%/comm/socket.c \
