@@ -45,16 +45,19 @@ struct rank_ports rankenv_ports (const char *reserved,
 {
     int low = ephemeral - PORTS < PORT_MIN ? PORT_MIN : ephemeral - PORTS;
     uint64_t turn = mix (job) % PORTS + step;
-    int pair = low + PORTS / 2 + (int)(turn % (PORTS / 4)) * 2;
+    int three = low + PORTS / 2 + (int)(turn % (PORTS / 6)) * 3;
     int blocks = PORTS / 2 / RANK_TASK_PORTS;
     struct rank_ports p = { reserved_port (reserved, 0),
                             reserved_port (reserved, 1),
+                            reserved_port (reserved, tasks < 2 ? 2 : tasks + 1),
                             reserved_port (reserved, 1) };
 
     if (!p.master)
-        p.master = pair;
+        p.master = three;
     if (!p.second)
-        p.second = pair + 1;
+        p.second = three + 1;
+    if (!p.comm)
+        p.comm = three + 2;
     if (!p.tasks || reserved_port (reserved, tasks) != p.tasks + tasks - 1)
         p.tasks = tasks > RANK_TASK_PORTS
                       ? 0

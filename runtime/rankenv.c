@@ -268,6 +268,13 @@ static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "DL_ROLE_INDEX", index);
 }
 
+/* The communicator's ranks meet at rank 0, whoever is the master. */
+static void fill_comm (const struct rank_facts *f, struct rank_environment *e)
+{
+    if (f->comm_port > 0 && f->size > 1 && rankenv_master_rank (f->roles) == 0)
+        env_endpoint (e, "DL_COMM_ADDRESS", f->master, f->comm_port);
+}
+
 int rankenv_fill (const char *framework,
                   const struct rank_facts *facts,
                   struct rank_environment *e)
@@ -284,7 +291,9 @@ int rankenv_fill (const char *framework,
         return 0;
     }
     w->fill (facts, e);
-    if (e->n > 0)
+    if (e->n > 0) {
         fill_roles (facts, e);
+        fill_comm (facts, e);
+    }
     return e->n;
 }

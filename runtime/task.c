@@ -182,9 +182,11 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral)
         &t->vars, "SLURM_STEP_RESV_PORTS", reserved, sizeof (reserved));
     if (of_tasks && t->is_het)
         *reserved = '\0';
-    p = rankenv_ports (reserved, t->job, t->step, ephemeral, tasks);
+    p = rankenv_ports (
+        reserved, t->job, t->step, ephemeral, of_tasks ? tasks : 1);
     f->port = p.master;
     f->port2 = p.second;
+    f->comm_port = p.comm;
     f->task_port = p.tasks;
 }
 

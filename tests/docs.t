@@ -8,7 +8,7 @@ cd "$work" || exit 1
 # ---- slurmdl(3): the example compiles, trains, goes on
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl.3" | sed '/^\./d; s/\\-/-/g' >prog.c
 # shellcheck disable=SC2086
-"${CC:-cc}" ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" prog.c -L"$builddir/runtime/.libs" -lslurmdl \
+${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" prog.c -L"$builddir/runtime/.libs" -lslurmdl \
     -Wl,-rpath,"$builddir/runtime/.libs" -o prog >out 2>&1
 ok $? "the example of slurmdl(3) compiles"
 sed 's/^/# /' out

@@ -20,20 +20,22 @@
 static const struct {
     const char *reserved;
     long tasks;
-    int master, second, first; /* 0: not from the reservation */
+    int master, second, first, comm; /* 0: not from the reservation */
 } ports[] = {
-    { "41004-41006",       2, 41004, 41005, 41005 },
-    { "41004-41006",       3, 41004, 41005, 0 },
-    { "41004,41006-41008", 3, 41004, 41006, 41006 },
-    { "41004,41006,41008", 2, 41004, 41006, 0 },
-    { "41004",             1, 41004, 0,     0 },
-    { "",                  1, 0,     0,     0 },
-    { NULL,                1, 0,     0,     0 },
-    { "x",                 1, 0,     0,     0 },
-    { "0-3",               1, 0,     0,     0 },
-    { "70000",             1, 0,     0,     0 },
-    { "41004;",            1, 0,     0,     0 },
-    { "41004-41003",       1, 0,     0,     0 },
+    { "41004-41006",       1, 41004, 41005, 41005, 41006 },
+    { "41004-41006",       2, 41004, 41005, 41005, 0 },
+    { "41004-41007",       2, 41004, 41005, 41005, 41007 },
+    { "41004-41006",       3, 41004, 41005, 0,     0 },
+    { "41004,41006-41008", 3, 41004, 41006, 41006, 0 },
+    { "41004,41006,41008", 2, 41004, 41006, 0,     0 },
+    { "41004",             1, 41004, 0,     0,     0 },
+    { "",                  1, 0,     0,     0,     0 },
+    { NULL,                1, 0,     0,     0,     0 },
+    { "x",                 1, 0,     0,     0,     0 },
+    { "0-3",               1, 0,     0,     0,     0 },
+    { "70000",             1, 0,     0,     0,     0 },
+    { "41004;",            1, 0,     0,     0,     0 },
+    { "41004-41003",       1, 0,     0,     0,     0 },
 };
 
 /* clang-format on */
@@ -52,6 +54,10 @@ static void ports_are_chosen (void **state)
             assert_int_equal (p.second, ports[i].second);
         else
             assert_in_range (p.second, 26768, 32767);
+        if (ports[i].comm)
+            assert_int_equal (p.comm, ports[i].comm);
+        else
+            assert_in_range (p.comm, 26768, 32767);
         if (ports[i].first)
             assert_int_equal (p.tasks, ports[i].first);
         else
@@ -76,6 +82,7 @@ static void ports_differ (void **state)
             assert_int_equal (p.second, p.master + 1);
             assert_int_equal (used[p.master - 20768]++, 0);
             assert_int_equal (used[p.second - 20768]++, 0);
+            assert_int_equal (used[p.comm - 20768]++, 0);
             for (int i = 0; i < 64; i++)
                 assert_int_equal (used[p.tasks + i - 20768]++, 0);
             if (step < 3 && ++seen[p.master - 20768] > most)
@@ -456,6 +463,34 @@ static void gpus (void **state)
     free (c);
 }
 
+/* Whatever the framework, the communicator's ranks meet at rank 0. */
+static void communicator (void **state)
+{
+    static const char *const roles = "worker:4,scheduler:1,server:*";
+    struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
+    struct scene *c = malloc (sizeof (*c));
+
+    (void)state;
+    for (int i = 0; rankenv_frameworks[i]; i++) {
+        const char *w = g.framework = rankenv_frameworks[i];
+        set_scene (c, &g);
+        c->f.comm_port = 41009;
+        c->f.pmi = RANK_PMI_X;
+        if (rankenv_fill (w, &c->f, &c->e) > 0)
+            assert_string_equal (value_of (&c->e, "DL_COMM_ADDRESS"),
+                                 "n1:41009");
+        else
+            assert_true (!strcmp (w, "off") || !strcmp (w, "torchrun"));
+    }
+    g.framework = "ps";
+    g.roles = roles;
+    set_scene (c, &g);
+    c->f.comm_port = 41009;
+    assert_true (rankenv_fill ("ps", &c->f, &c->e) > 0);
+    assert_null (value_of (&c->e, "DL_COMM_ADDRESS"));
+    free (c);
+}
+
 /* 1,024 tasks on 256 hosts fit; what does not is left out and told. */
 static void long_lists (void **state)
 {
@@ -541,6 +576,7 @@ int main (void)
         cmocka_unit_test (ports_differ),
         cmocka_unit_test (golden_environments),
         cmocka_unit_test (gpus),
+        cmocka_unit_test (communicator),
         cmocka_unit_test (long_lists),
         cmocka_unit_test (lists_need_ports),
         cmocka_unit_test (frameworks_are_known),

@@ -86,7 +86,7 @@ static int find_step_address (struct boot_place *p)
                            (uint32_t)variable ("SLURM_STEP_ID", 0),
                            ephemeral (),
                            1);
-    p->port = ports.second;
+    p->port = ports.comm;
     return 0;
 }
 
