@@ -17,8 +17,13 @@ runtime_sources = \
 	%D%/comm/boottcp.h \
 	%D%/comm/boottree.c \
 	%D%/comm/comm.h \
+	%D%/comm/convert.c \
+	%D%/comm/kernels.h \
 	%D%/comm/load.c \
 	%D%/comm/mesh.h \
+	%D%/comm/narrow.c \
+	%D%/comm/plain.c \
+	%D%/comm/reduce.c \
 	%D%/comm/reduce.h \
 	%D%/comm/socket.c \
 	%D%/comm/socket.h \

@@ -148,11 +148,21 @@ endif
 EXTRA_DIST += %D%/world.c %D%/world.h
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
+comm_tests += %D%/reduce.t %D%/reduce_generic.t
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 %C%_boot_t_SOURCES = %D%/boot.c
 %C%_boot_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_boot_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_reduce_t_SOURCES = %D%/reduce.c
+%C%_reduce_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_reduce_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+# as on processors without what gcc would take on this one
+%C%_reduce_generic_t_SOURCES = %D%/reduce.c runtime/comm/convert.c runtime/comm/narrow.c runtime/comm/plain.c \
+	runtime/comm/reduce.c
+%C%_reduce_generic_t_CPPFLAGS = $(AM_CPPFLAGS) -DKERNEL_GENERIC
+%C%_reduce_generic_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_reduce_generic_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 endif
 
 EXTRA_PROGRAMS += %D%/bench/checkpoint
