@@ -30,6 +30,9 @@ struct segment {
     bool dropped;
     bool early; /* the searcher stopped it */
     int status;
+    bool found; /* it has logged the metrics, these: */
+    int64_t step;
+    double values[OBJECTIVES_MAX];
 };
 
 static bool fenced (const struct segment *s)
@@ -186,11 +189,7 @@ static int late (int status)
 
 static bool has_result (const struct segment *s)
 {
-    double values[OBJECTIVES_MAX];
-    int64_t step;
-
-    return attempt_metrics (&s->attempt, &step, values) == 0
-           && step >= s->attempt.length;
+    return s->found && s->step >= s->attempt.length;
 }
 
 /* Slurm signals all processes of the step: the trainer may have ended because
@@ -228,12 +227,11 @@ static void judge_early (const struct segment *s, struct report *r)
 static bool is_result (const struct segment *s, struct report *r)
 {
     bool asked = s->deadline > 0 || s->w->stop;
-    int64_t step;
 
     r->length = s->attempt.length;
-    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0
-           && attempt_metrics (&s->attempt, &step, r->values) == 0
-           && (!asked || step >= s->attempt.length);
+    memcpy (r->values, s->values, sizeof (r->values));
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && s->found
+           && (!asked || has_result (s));
 }
 
 static bool ran_out_of_memory (const struct segment *s)
@@ -309,8 +307,11 @@ static int train (struct segment *s, struct slurmdl_error *err)
         return -1;
     linger (s);
     drain (s);
+    if (trainer_flush (s->trainer, err) < 0)
+        return -1;
+    s->found = attempt_metrics (&s->attempt, &s->step, s->values) == 0;
     late_signal (s);
-    return trainer_flush (s->trainer, err);
+    return 0;
 }
 
 int segment_run (struct worker *w,

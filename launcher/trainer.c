@@ -44,6 +44,7 @@ static void free_list (char **list)
     free (list);
 }
 
+/* In the parent's memory, which waits: system calls only. */
 static void child (const struct attempt *a, int out, char **argv, char **envp)
 {
     int null = open ("/dev/null", O_RDONLY);
@@ -55,6 +56,8 @@ static void child (const struct attempt *a, int out, char **argv, char **envp)
     sigprocmask (SIG_SETMASK, &none, NULL);
     if (dup2 (null, 0) < 0 || dup2 (out, 1) < 0 || dup2 (out, 2) < 0)
         _exit (126);
+    if (null > 2)
+        close (null);
     if (chdir (a->sweep->exp->dir) < 0) {
         dprintf (2,
                  "dl: %s: cannot enter: %s\n",
@@ -126,6 +129,18 @@ static int make_patterns (struct trainer *t, char **texts)
     return 0;
 }
 
+/* vfork(): a copy of the worker's page tables, and of the pages that it
+ * writes next, would cost more than all else here.
+ */
+static pid_t start (const struct attempt *a, int out, char **argv, char **envp)
+{
+    pid_t pid = vfork ();
+
+    if (pid == 0)
+        child (a, out, argv, envp);
+    return pid;
+}
+
 static int
 spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
 {
@@ -135,11 +150,10 @@ spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
 
     if (t->patterns[0] && pipe2 (ends, O_CLOEXEC) < 0)
         goto fail;
-    if (!argv || !envp || (t->pid = fork ()) < 0)
+    if (!argv || !envp
+        || (t->pid = start (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp))
+               < 0)
         goto fail;
-    if (t->pid == 0)
-        child (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp);
-    setpgid (t->pid, t->pid);
     t->group = t->pid;
     t->is_step = experiment_has_ranks (a->sweep->exp);
     if (ends[1] >= 0)

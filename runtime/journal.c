@@ -120,7 +120,7 @@ static int name_file (struct journal *j,
             snprintf (j->path, sizeof (j->path), "%s/%s.h5", dir, stem);
         else
             snprintf (j->path, sizeof (j->path), "%s/%s.%d.h5", dir, stem, i);
-        rv = link_if_absent (tmp, j->path);
+        rv = link_unsynced (tmp, j->path);
     }
     return rv == 0 ? 0 : -1;
 }
@@ -139,6 +139,7 @@ static int make_named (struct journal *j, const char *dir, const char *stem)
     named = fsync (j->fd) == 0;
     if (named && name_file (j, tmp, dir, stem) == 0) {
         j->dirty = false;
+        j->fresh = true;
         return 0;
     }
     e = errno;
@@ -247,7 +248,7 @@ static bool has_name (const struct journal *j)
  */
 static int give_name (struct journal *j, const char *tmp)
 {
-    j->dirty = j->suspect = false;
+    j->dirty = j->suspect = j->fresh = false;
     if (link_replace (tmp, j->path) == 0)
         return 0;
     j->dirty = j->suspect = has_name (j);
@@ -385,9 +386,14 @@ int journal_sync (struct journal *j)
     if (j->suspect && replace (j, rooms, NULL, 0) < 0)
         return -1;
     j->suspect = j->dirty && fdatasync (j->fd) < 0;
-    if (!j->suspect)
-        j->dirty = false;
-    return j->suspect ? -1 : 0;
+    if (j->suspect)
+        return -1;
+    j->dirty = false;
+    /* after the data: the file system has the name on its way by then */
+    if (j->fresh && link_sync_folder (j->path) < 0)
+        return -1;
+    j->fresh = false;
+    return 0;
 }
 
 int journal_close (struct journal *j)

@@ -52,6 +52,7 @@ enum { COLUMNS = 4 };
 struct journal {
     int fd;
     bool dirty;   /* something is not on stable storage yet */
+    bool fresh;   /* nor is its name */
     bool suspect; /* it could not be brought there */
     char path[4096];
     struct blank blank;

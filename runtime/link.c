@@ -87,7 +87,7 @@ static int no_hard_links (int e)
     return e == EPERM || e == ENOTSUP || e == ENOSYS || e == EMLINK;
 }
 
-int link_if_absent (const char *tmp, const char *path)
+int link_unsynced (const char *tmp, const char *path)
 {
     int rv = hard_link (tmp, path);
     int soft = rv < 0 && no_hard_links (errno);
@@ -101,6 +101,13 @@ int link_if_absent (const char *tmp, const char *path)
         unlink (tmp);
         errno = e;
     }
+    return rv;
+}
+
+int link_if_absent (const char *tmp, const char *path)
+{
+    int rv = link_unsynced (tmp, path);
+
     return rv == 0 ? link_sync_folder (path) : rv;
 }
 

@@ -18,6 +18,9 @@ void link_tmp_name (char *buf, size_t size, const char *path);
  */
 int link_if_absent (const char *tmp, const char *path);
 
+/* The same, but the folder is left to be synced. */
+int link_unsynced (const char *tmp, const char *path);
+
 /* The same, replacing a file of this process's own that has the name. */
 int link_replace (const char *tmp, const char *path);
 
