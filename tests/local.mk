@@ -96,7 +96,7 @@ EXTRA_PROGRAMS += %D%/decisions
 EXTRA_PROGRAMS += %D%/bench/fidelity
 %C%_bench_fidelity_SOURCES = %D%/bench/fidelity.c
 %C%_bench_fidelity_LDADD = searcher/libsearcher.la -lm
-EXTRA_DIST += %D%/bench/curves.py %D%/bench/conditional.py %D%/bench/problems.py
+EXTRA_DIST += %D%/bench/curves.py %D%/bench/conditional.py %D%/bench/problems.py %D%/bench/heldout.py
 CLEANFILES += %D%/bench/searcher$(EXEEXT) %D%/bench/decision$(EXEEXT) \
 	%D%/bench/fidelity$(EXEEXT) %D%/decisions$(EXEEXT)
 
@@ -243,7 +243,8 @@ EXTRA_PROGRAMS += %D%/bench/attach
 %C%_bench_attach_LDADD = launcher/liblauncher.la
 CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT)
 EXTRA_DIST += %D%/bench/monitor.py
-EXTRA_DIST += %D%/bench/peers.py %D%/bench/peer_runs.py %D%/bench/peers_cluster.py %D%/bench/herd.py
+EXTRA_DIST += %D%/bench/peers.py %D%/bench/peer_runs.py %D%/bench/peers_cluster.py %D%/bench/herd.py \
+	%D%/bench/limits.sh
 if HAVE_CMOCKA
 launcher_tests = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t \
 	%D%/verdict.t %D%/ranks.t %D%/advise.t %D%/stacks.t %D%/progress.t
@@ -329,7 +330,7 @@ EXTRA_DIST += %D%/bench/python.py
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t
 endif
-dist_check_SCRIPTS += %D%/lifecycle.t %D%/share.t
+dist_check_SCRIPTS += %D%/lifecycle.t %D%/share.t %D%/oom.t
 check_PROGRAMS += %D%/putevent
 %C%_putevent_SOURCES = %D%/putevent.c
 %C%_putevent_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

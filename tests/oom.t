@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the kernel's own out-of-memory kills, in a memory cgroup: a trainer, and what a trainer has started
+. "$srcdir/tests/lib.sh"
+group=
+cluster=
+clean () {
+    [ -z "$cluster" ] || "$top/contrib/minicluster" down "$cluster" >/dev/null 2>&1
+    [ -z "$group" ] || rmdir "$group" 2>/dev/null
+    rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+top=$(cd "$srcdir" && pwd)
+cd "$work" || exit 1
+unset DL_DIR
+[ "$(id -u)" -eq 0 ] || skip_all "needs root, to limit a cgroup's memory"
+
+# ---- a cgroup of 64 MB below ours: version 1, or 2 where our own may have children
+v1=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\(.*\)/\1/p' /proc/self/cgroup)
+v2=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
+limit () { # limit FOLDER FILE
+    mkdir "$1" 2>/dev/null || return 1
+    group=$1
+    echo 64M 2>/dev/null >"$group/$2"
+}
+limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max ||
+    skip_all "cannot make a memory cgroup here"
+[ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
+[ ! -e "$group/memory.oom.group" ] || echo 0 >"$group/memory.oom.group"
+
+inside () { # inside COMMAND...
+    # shellcheck disable=SC2016
+    timeout 60 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
+}
+cat >hog.sh <<'END'
+#!/bin/sh
+# tail keeps the line that never ends
+if [ "$DL_TRIAL" = 2 ]; then exec tail /dev/zero; fi
+if [ "$DL_TRIAL" = 3 ]; then tail /dev/zero; exit $?; fi
+if [ "$DL_TRIAL" = 4 ]; then exit 1; fi
+dl log loss=1
+END
+chmod +x hog.sh
+cat >oom.conf <<'END'
+name = "oom"; entrypoint = "./hog.sh";
+searcher = { name = "random"; metric = "loss"; max_trials = 5; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 1; };
+max_restarts = 1;
+END
+inside dl run --local oom.conf >out 2>&1
+is $? 0 "the sweep completes"
+why () { # why TRIAL: of its failures
+    cat oom-0001/log/0*/0* | grep "\"op\":\"fail\".*\"trial\":$1," | sed 's/.*"why":"\([^"]*\)".*/\1/'
+}
+is "$(why 2)" "out of memory (killed by the kernel)
+out of memory (killed by the kernel)" "a trainer that the kernel killed: the reason, and it counts as a failure"
+like "$(why 3)" "^out of memory" "a child of the trainer: the reason"
+is "$(why 4)" "exit status 1
+exit status 1" "a failure after them is an ordinary one"
+is "$(cat oom-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have results"
+is "$(cat oom-0001/log/0*/0* | grep -c '"op":"lost"')" 0 "the worker lived"
+like "$(dl show oom 2)" "last failure: out of memory" "dl show says it"
+
+# ---- a step of Slurm that is held to its memory
+if ! command -v slurmctld >/dev/null || ! mount -t cgroup 2>/dev/null | grep -q memory; then
+    skip "in a step of Slurm" "no Slurm, or no cgroup version 1"
+    done_testing
+fi
+cluster=oom$$
+if ! timeout 60 "$top/contrib/minicluster" up --name=$cluster --nodes=1 --cpus=2 --hosts \
+    --conf=SelectTypeParameters=CR_Core_Memory >up 2>&1; then
+    sed 's/^/# /' up
+    skip "in a step of Slurm" "no cluster of hosts here"
+    done_testing
+fi
+eval "$("$top/contrib/minicluster" env $cluster)"
+sed 's/workers = 1;/& memory = "64M";/; s/"oom"/"step"/' oom.conf >step.conf
+timeout 100 dl run step.conf >out 2>&1
+is $? 0 "in a step of Slurm the sweep completes"
+is "$(cat step-0001/log/0*/0* | grep '"op":"fail".*"trial":2,' | sed 's/.*"why":"\([^"]*\)".*/\1/')" \
+    "out of memory (killed by the kernel)
+out of memory (killed by the kernel)" "its trainer was killed: the reason"
+is "$(cat step-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have results"
+done_testing
