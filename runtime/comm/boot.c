@@ -170,23 +170,43 @@ static int find_place (struct boot *b,
     return p->size == 1 ? 0 : find_address (o, p, err);
 }
 
+static int meet (struct boot *b, struct slurmdl_error *err)
+{
+    b->name = b->place.size == 1 ? "one" : "tcp";
+    return b->place.size > 1 ? tree_open (&b->tree, &b->place, err) : 0;
+}
+
+static struct boot *create (struct slurmdl_error *err)
+{
+    struct boot *b = calloc (1, sizeof (*b));
+
+    if (!b)
+        errorf (err, "%s", strerror (errno));
+    return b;
+}
+
 struct boot *boot_open (const struct slurmdl_comm_options *o,
                         struct slurmdl_error *err)
 {
     static const struct slurmdl_comm_options none;
-    struct boot *b = calloc (1, sizeof (*b));
+    struct boot *b = create (err);
 
-    if (!b) {
-        errorf (err, "%s", strerror (errno));
-        return NULL;
+    if (b && find_place (b, o ? o : &none, err) == 0 && meet (b, err) == 0)
+        return b;
+    free (b);
+    return NULL;
+}
+
+struct boot *boot_open_place (const struct boot_place *p,
+                              struct slurmdl_error *err)
+{
+    struct boot *b = create (err);
+
+    if (b) {
+        b->place = *p;
+        if (meet (b, err) == 0)
+            return b;
     }
-    if (find_place (b, o ? o : &none, err) < 0)
-        goto fail;
-    b->name = b->place.size == 1 ? "one" : "tcp";
-    if (b->place.size > 1 && tree_open (&b->tree, &b->place, err) < 0)
-        goto fail;
-    return b;
-fail:
     free (b);
     return NULL;
 }

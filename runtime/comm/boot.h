@@ -16,6 +16,10 @@ struct boot;
  */
 struct boot *boot_open (const struct slurmdl_comm_options *o,
                         struct slurmdl_error *err);
+/* The same where all is known, key and time-out too: over TCP. */
+struct boot_place;
+struct boot *boot_open_place (const struct boot_place *p,
+                              struct slurmdl_error *err);
 void boot_close (struct boot *b); /* NULL is accepted */
 
 long boot_rank (const struct boot *b);
