@@ -12,7 +12,10 @@ runtime_sources = \
 	%D%/comm/backend.h \
 	%D%/comm/boot.c \
 	%D%/comm/boot.h \
+	%D%/comm/bootmeet.c \
 	%D%/comm/bootname.c \
+	%D%/comm/bootnode.c \
+	%D%/comm/bootplant.c \
 	%D%/comm/boottcp.c \
 	%D%/comm/boottcp.h \
 	%D%/comm/boottree.c \

@@ -20,6 +20,7 @@ struct boot {
     const char *name;
     struct boot_place place;
     struct tree tree;
+    struct rank_layout *layout; /* NULL: not known */
 };
 
 /* A number that a variable gives; 'otherwise' if it does not. */
@@ -49,6 +50,30 @@ static void find_ranks (struct boot_place *p)
         p->rank = 0;
         p->size = 1;
     }
+}
+
+/* Of an ordinary step only, and if the ranks are the step's. */
+static void find_layout (struct boot *b)
+{
+    struct layout_facts f = { .hosts = getenv ("SLURM_STEP_NODELIST"),
+                              .tasks = getenv ("SLURM_STEP_TASKS_PER_NODE"),
+                              .distribution = getenv ("SLURM_DISTRIBUTION"),
+                              .plane = variable ("SLURM_DIST_PLANESIZE", 0),
+                              .ranks = variable ("SLURM_STEP_NUM_TASKS", 0),
+                              .node = variable ("SLURM_NODEID", 0),
+                              .gtids = getenv ("SLURM_GTIDS") };
+
+    if (!f.hosts || !f.tasks || variable ("SLURM_HET_SIZE", 0) > 1
+        || f.ranks != b->place.size
+        || variable ("SLURM_PROCID", -1) != b->place.rank)
+        return;
+    if (!(b->layout = malloc (sizeof (*b->layout))))
+        return;
+    if (layout_fill (b->layout, &f) < 0) {
+        free (b->layout);
+        b->layout = NULL;
+    }
+    b->place.layout = b->layout;
 }
 
 static double find_timeout (const struct slurmdl_comm_options *o)
@@ -157,7 +182,6 @@ static int find_place (struct boot *b,
     p->rank = o->rank;
     p->size = o->size;
     p->listener = -1;
-    p->local_rank = p->local_size = -1;
     if (o->size == 0)
         find_ranks (p);
     p->timeout = find_timeout (o);
@@ -167,7 +191,10 @@ static int find_place (struct boot *b,
         errno = EINVAL;
         return errorf (err, "there is no rank %ld of %ld", p->rank, p->size);
     }
-    return p->size == 1 ? 0 : find_address (o, p, err);
+    if (p->size == 1)
+        return 0;
+    find_layout (b);
+    return find_address (o, p, err);
 }
 
 static int meet (struct boot *b, struct slurmdl_error *err)
@@ -185,6 +212,16 @@ static struct boot *create (struct slurmdl_error *err)
     return b;
 }
 
+static void destroy (struct boot *b)
+{
+    int saved = errno;
+
+    if (b)
+        free (b->layout);
+    free (b);
+    errno = saved;
+}
+
 struct boot *boot_open (const struct slurmdl_comm_options *o,
                         struct slurmdl_error *err)
 {
@@ -193,7 +230,7 @@ struct boot *boot_open (const struct slurmdl_comm_options *o,
 
     if (b && find_place (b, o ? o : &none, err) == 0 && meet (b, err) == 0)
         return b;
-    free (b);
+    destroy (b);
     return NULL;
 }
 
@@ -207,7 +244,7 @@ struct boot *boot_open_place (const struct boot_place *p,
         if (meet (b, err) == 0)
             return b;
     }
-    free (b);
+    destroy (b);
     return NULL;
 }
 
@@ -217,7 +254,7 @@ void boot_close (struct boot *b)
         return;
     if (b->place.size > 1)
         tree_close (&b->tree);
-    free (b);
+    destroy (b);
 }
 
 long boot_rank (const struct boot *b)

@@ -12,10 +12,9 @@
 /* What a rank knows before it has met anyone. */
 struct boot_place {
     long rank, size;
-    long local_rank, local_size; /* on its node; -1: not known */
-    char host[256];              /* where rank 0 listens */
+    char host[256]; /* where rank 0 listens */
     int port;
-    int listener;   /* of rank 0's, if it listens already; else -1 */
+    int listener;   /* rank 0's, if it listens already, is taken; else -1 */
     uint64_t key;   /* the same on all ranks of this step, and on no others */
     double timeout; /* seconds */
     char own[64];   /* name of this host */
@@ -26,14 +25,16 @@ struct boot_place {
 struct peer {
     struct wire wire;
     double since; /* when it connected */
+    short ready;  /* of poll(2) */
     long rank;    /* -1: it has not said who it is */
     char host[64];
     char from[64];   /* its address */
-    uint32_t *ranks; /* itself first */
+    int port;        /* where it would listen to children; 0: it does not */
+    uint32_t *ranks; /* itself first; NULL where only their number matters */
     long nranks;
 };
 
-/* Parents have smaller numbers than their children; rank 0 has no parent. */
+/* Rank 0 has no parent. */
 struct tree {
     long rank, size;
     double timeout;
@@ -41,10 +42,12 @@ struct tree {
     struct peer *children;
     long nchildren;
     const struct rank_layout *layout;
-    uint32_t turn; /* of exchanges */
     bool broken;
     struct slurmdl_error why;
 };
+
+/* Where all that is sent is told; also after an error. */
+enum { BOOT_TEXT = 1024 };
 
 enum boot_kind {
     BOOT_HELLO = 1,
@@ -72,6 +75,65 @@ void tree_tell (struct tree *t, const struct peer *but, const char *why);
 
 void peer_init (struct peer *p, int fd);
 void peer_close (struct peer *p);
+int tree_adopt (struct tree *t, struct peer *p); /* 'p' is taken */
+
+/* What a rank says when it comes; 'nranks' numbers follow, itself first. */
+struct boot_hello {
+    uint64_t key;
+    int64_t rank, size;
+    char host[64];
+    uint32_t nranks;
+    int32_t port; /* where it would listen to children; 0: it does not */
+};
+
+/* Ranks that come to a listener. */
+struct meeting {
+    const struct boot_place *place;
+    int listener;
+    struct peer *peers;
+    long n, room;
+    bool *missing; /* ranks that are waited for */
+    long left;     /* how many they are */
+};
+
+int meeting_open (struct meeting *m, const struct boot_place *p, int listener);
+void meeting_expect (struct meeting *m, long rank);
+/* Wait for all: 0, or -1, ETIMEDOUT if some did not come. */
+int meeting_run (struct meeting *m, double deadline);
+/* Those who have come become children of 't', in the order of ranks. */
+int meeting_end (struct meeting *m, struct tree *t);
+void meeting_close (struct meeting *m);
+
+/* Of a step with more than BOOT_STAR ranks those of a node come together. */
+enum { BOOT_STAR = 64, BOOT_FANOUT = 32 };
+
+/* The local ranks of this node's first rank 'leader'; who does not come to it
+ * goes to rank 0 itself.  Returns -1 without a reason: they all do.
+ */
+int node_gather (struct tree *t, const struct boot_place *p);
+int node_connect (const struct boot_place *p); /* a socket, or -1 */
+/* The first rank of this node; -1: not known, or it is rank 0. */
+long node_leader (const struct boot_place *p);
+
+/* After the meeting: who has which parent. */
+struct boot_child {
+    uint32_t rank, nranks; /* those below it, too */
+};
+struct boot_welcome {
+    char host[64];  /* of rank 0 */
+    int64_t parent; /* -1: it stays where it is */
+    char parent_host[64], parent_from[64];
+    int32_t parent_port;
+    uint32_t nchildren; /* that follow, and come to it */
+};
+int tree_plant (struct tree *t,
+                const struct boot_place *p,
+                struct slurmdl_error *err);
+/* On the message that has come from the parent; '*listener' is -1 if taken. */
+int tree_move (struct tree *t,
+               const struct boot_place *p,
+               int *listener,
+               struct slurmdl_error *err);
 
 /* "3, 8-11 (node03), 17 (node04)": the ranks r for which missing[r], with
  * their hosts where 'layout' is not NULL; "and 12 more" if there is no room.

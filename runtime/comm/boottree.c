@@ -11,8 +11,6 @@
 #include "runtime/comm/socket.h"
 #include "runtime/error.h"
 
-enum { TEXT_MAX = 1024 };
-
 struct exchange {
     struct tree *t;
     size_t bytes;
@@ -239,7 +237,7 @@ static int prepare (struct exchange *x, const void *mine)
     x->missing[t->rank] = false;
     memcpy (x->all + (size_t)t->rank * x->bytes, mine, x->bytes);
     x->record = sizeof (uint32_t) + x->bytes;
-    x->most = size * x->record + TEXT_MAX;
+    x->most = size * x->record + BOOT_TEXT;
     for (long i = 0; i < t->nchildren; i++)
         x->left += t->children[i].nranks;
     return 0;

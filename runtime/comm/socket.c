@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +251,21 @@ void socket_peer (int fd, char *buf, size_t size)
              == 0)
         snprintf (
             buf, size, "%s", strncmp (host, "::ffff:", 7) ? host : host + 7);
+}
+
+bool socket_is_mine (int fd)
+{
+    struct ucred c;
+    socklen_t n = sizeof (c);
+    int domain = 0;
+    socklen_t nd = sizeof (domain);
+
+    if (getsockopt (fd, SOL_SOCKET, SO_DOMAIN, &domain, &nd) < 0)
+        return false;
+    if (domain != AF_UNIX)
+        return true;
+    return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0
+           && c.uid == getuid ();
 }
 
 int socket_send (int fd, const void *data, size_t n, double deadline)

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_COMM_SOCKET_H
 #define RUNTIME_COMM_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,10 @@ int socket_connect (const char *host, int port, double deadline);
 
 /* Address of the other side of 'fd' without the port, for messages. */
 void socket_peer (int fd, char *buf, size_t size);
+
+/* Whether a process of this user's is on the other side, if it is of AF_UNIX.
+ */
+bool socket_is_mine (int fd);
 
 /* Wait until 'fd' is ready for 'events' (poll(2)). */
 int socket_wait (int fd, short events, double deadline);
