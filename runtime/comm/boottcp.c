@@ -161,8 +161,7 @@ static int hear_answer (struct tree *t,
         errno = EEXIST;
         return errorf (err, "rank 0 (%s): %s", t->parent.from, w->body);
     case BOOT_FAILED:
-        errno = ETIMEDOUT;
-        return errorf (err, "%s", w->body);
+        return errorf (err, "%s", tree_reason (w));
     }
     errno = EPROTO;
     return 1;
@@ -272,7 +271,7 @@ int tree_open (struct tree *t,
     rv = p->rank == 0 ? host_meeting (t, p, &why) : join_meeting (t, p, &why);
     if (rv < 0) {
         int saved = errno;
-        tree_tell (t, NULL, why.text);
+        tree_tell (t, NULL, saved, why.text);
         tree_close (t);
         errorf (err, "%s", why.text);
         errno = saved;

@@ -55,7 +55,7 @@ enum boot_kind {
     BOOT_REFUSED, /* a reason; not for those who come from another step */
     BOOT_GATHER,
     BOOT_ALL,
-    BOOT_FAILED, /* a reason */
+    BOOT_FAILED, /* errno (int32_t) and a reason */
 };
 
 /* Meet; -1 with 'err' naming those who did not come. */
@@ -70,8 +70,14 @@ int tree_allgather (struct tree *t,
                     void *all,
                     struct slurmdl_error *err);
 
-/* Tell all peers but 'but' why this ends. */
-void tree_tell (struct tree *t, const struct peer *but, const char *why);
+/* Tell all peers but 'but' why this ends; and hear it from one: errno is set,
+ * the reason is returned.
+ */
+void tree_tell (struct tree *t,
+                const struct peer *but,
+                int error,
+                const char *why);
+const char *tree_reason (const struct wire *w);
 
 void peer_init (struct peer *p, int fd);
 void peer_close (struct peer *p);

@@ -23,22 +23,44 @@ struct exchange {
     struct pollfd *poll;
 };
 
-void tree_tell (struct tree *t, const struct peer *but, const char *why)
+void tree_tell (struct tree *t,
+                const struct peer *but,
+                int error,
+                const char *why)
 {
     double deadline = monotonic () + 1;
+    char body[BOOT_TEXT];
+    int32_t code = error;
     size_t n = strlen (why);
 
+    memcpy (body, &code, sizeof (code));
+    if (n > sizeof (body) - sizeof (code))
+        n = sizeof (body) - sizeof (code);
+    memcpy (body + sizeof (code), why, n);
+    n += sizeof (code);
     if (t->parent.wire.fd >= 0 && but != &t->parent)
-        wire_send (&t->parent.wire, BOOT_FAILED, why, n, deadline);
+        wire_send (&t->parent.wire, BOOT_FAILED, body, n, deadline);
     for (long i = 0; i < t->nchildren; i++)
         if (t->children[i].wire.fd >= 0 && but != &t->children[i])
-            wire_send (&t->children[i].wire, BOOT_FAILED, why, n, deadline);
+            wire_send (&t->children[i].wire, BOOT_FAILED, body, n, deadline);
+}
+
+const char *tree_reason (const struct wire *w)
+{
+    int32_t code;
+
+    errno = EPROTO;
+    if (w->head.length < sizeof (code))
+        return "no reason";
+    memcpy (&code, w->body, sizeof (code));
+    errno = code;
+    return w->body + sizeof (code);
 }
 
 /* After an error all later exchanges fail in the same way. */
 static int fail (struct tree *t, const struct peer *from, int error)
 {
-    tree_tell (t, from, t->why.text);
+    tree_tell (t, from, error, t->why.text);
     t->broken = true;
     errno = error;
     return -1;
@@ -58,7 +80,7 @@ static int lost (struct exchange *x, struct peer *p)
                 "rank %ld (%s) has ended or lost its connection",
                 p->rank,
                 p->host);
-    return fail (x->t, p, error);
+    return fail (x->t, error == EPROTO ? NULL : p, error);
 }
 
 static int take_gathered (struct exchange *x, struct peer *p)
@@ -89,8 +111,8 @@ static int take_message (struct exchange *x, struct peer *p)
     if (rv <= 0)
         return rv < 0 ? lost (x, p) : 0;
     if (p->wire.head.kind == BOOT_FAILED) {
-        errorf (&x->t->why, "%s", p->wire.body);
-        return fail (x->t, p, ECONNRESET);
+        errorf (&x->t->why, "%s", tree_reason (&p->wire));
+        return fail (x->t, p, errno);
     }
     if (p->wire.head.kind == BOOT_GATHER && p != &x->t->parent) {
         if (take_gathered (x, p) < 0)
