@@ -19,17 +19,32 @@ runtime_sources = \
 	%D%/comm/boottcp.c \
 	%D%/comm/boottcp.h \
 	%D%/comm/boottree.c \
+	%D%/comm/card.c \
+	%D%/comm/card.h \
+	%D%/comm/channel.h \
+	%D%/comm/collectives.c \
+	%D%/comm/comm.c \
 	%D%/comm/comm.h \
 	%D%/comm/convert.c \
+	%D%/comm/dial.c \
+	%D%/comm/dial.h \
+	%D%/comm/home.c \
+	%D%/comm/home.h \
 	%D%/comm/kernels.h \
 	%D%/comm/load.c \
+	%D%/comm/mesh.c \
 	%D%/comm/mesh.h \
 	%D%/comm/narrow.c \
+	%D%/comm/native.c \
+	%D%/comm/native.h \
 	%D%/comm/plain.c \
 	%D%/comm/reduce.c \
 	%D%/comm/reduce.h \
+	%D%/comm/rings.c \
 	%D%/comm/socket.c \
 	%D%/comm/socket.h \
+	%D%/comm/transfer.c \
+	%D%/comm/trouble.c \
 	%D%/comm/wire.c \
 	%D%/comm/wire.h \
 	%D%/commit.c \

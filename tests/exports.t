@@ -18,9 +18,14 @@ else
 fi
 lib=$builddir/runtime/.libs/libslurmdl.so
 is "$(nm -D --defined-only "$lib" | awk '{ print $3 }' | grep -v '^slurmdl_')" "" "the library's exports"
-is "$(nm -D --defined-only "$lib" | awk '{ print $3 }' | sort)" \
-    "$(grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl.h" | tr -d ' (' | grep -v '^slurmdl_row_f$' | sort -u)" \
-    "all that slurmdl.h declares, and nothing else"
+declared ()
+{
+    cat "$@" | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | grep -v '_f$' | sort -u
+}
+exported=$(nm -D --defined-only "$lib" | awk '{ print $3 }' | sort)
+is "$(printf '%s\n' "$exported" | grep -vxF "$(declared "$srcdir"/runtime/slurmdl*.h)")" "" \
+    "nothing but what the headers declare"
+is "$(declared "$srcdir/runtime/slurmdl.h" | grep -vxF "$exported")" "" "all that slurmdl.h declares"
 cuda=$builddir/runtime/.libs/slurmdl-cuda.so
 if [ -f "$cuda" ]; then
     is "$(nm -D --defined-only "$cuda" | awk '{ print $3 }')" slurmdl_memory_cuda "the CUDA back end's export"

@@ -149,8 +149,12 @@ EXTRA_DIST += %D%/world.c %D%/world.h
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
 comm_tests += %D%/reduce.t %D%/reduce_generic.t
+comm_tests += %D%/comm.t
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
+%C%_comm_t_SOURCES = %D%/comm.c %D%/world.c %D%/world.h
+%C%_comm_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_comm_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 %C%_boot_t_SOURCES = %D%/boot.c
 %C%_boot_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_boot_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)

@@ -16,9 +16,30 @@ struct slurmdl_comm {
     void *device_self;
     struct engine *engine; /* of named tensors; NULL until the first */
     unsigned next_channel;
+    bool device_tried;  /* to find a back end for device memory */
+    const char *wanted; /* "mpi", "nccl"; NULL: whatever is there */
+    uint32_t calls;
     bool broken;
     struct slurmdl_error why;
 };
+
+/* slurmdl_comm_open() where the ranks have met already: 'b' is taken, also on
+ * failure.
+ */
+struct slurmdl_comm *comm_open_boot (struct boot *b,
+                                     const struct slurmdl_comm_options *o,
+                                     struct slurmdl_error *err);
+
+/* Of this mesh alone: the host's back end is opened. */
+struct slurmdl_comm *comm_of_mesh (struct mesh *m,
+                                   const struct slurmdl_comm *parent,
+                                   struct slurmdl_error *err);
+
+/* A back end for device memory if there is one, once; collective. */
+int comm_find_device (struct slurmdl_comm *c, struct slurmdl_error *err);
+
+/* A back end has failed: no more can be done.  Returns -1. */
+int comm_break (struct slurmdl_comm *c, struct slurmdl_error *err);
 
 /* A communicator of the same ranks that another thread may use at the same
  * time.  All ranks call it with the same number, which was not used before;
@@ -37,5 +58,8 @@ enum {
 
 /* Complete what was submitted, and end the engine; NULL is accepted. */
 int engine_close (struct engine *e);
+
+/* All tickets in flight fail with 'why'; nothing is waited for. */
+void engine_abort (struct engine *e, const char *why);
 
 #endif

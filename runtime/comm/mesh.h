@@ -41,6 +41,8 @@ void mesh_abort (struct mesh *m, const char *why);
 long mesh_rank (const struct mesh *m);
 long mesh_size (const struct mesh *m);
 double mesh_timeout (const struct mesh *m);
+/* Also of those that are made of it later. */
+void mesh_set_timeout (struct mesh *m, double seconds);
 const char *mesh_host (const struct mesh *m, long rank);
 
 /* Nodes are counted from 0 in the order of their first ranks; ranks share a
@@ -52,8 +54,19 @@ long mesh_nodes (const struct mesh *m);
 long mesh_local_rank (const struct mesh *m, long rank);
 long mesh_local_size (const struct mesh *m, long node);
 
+/* What the messages from now on belong to: one that has another tag is EPROTO,
+ * since the ranks call different collectives.
+ */
+void mesh_tag (struct mesh *m, uint32_t tag);
+
+/* A stream socket to that rank, non-blocking, close-on-exec and the caller's to
+ * close(2); both sides call it, in the same order where they want several.
+ */
+int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err);
+
 /* Messages from one rank to another come in order; both sides give the same
- * size.
+ * size (else EPROTO).  What is sent to the rank itself is received by the same
+ * call of mesh_exchange().
  */
 int mesh_send (struct mesh *m,
                long to,
@@ -63,7 +76,7 @@ int mesh_send (struct mesh *m,
 int mesh_recv (
     struct mesh *m, long from, void *data, size_t n, struct slurmdl_error *err);
 
-/* Both at once; 'to' and 'from' may be the same rank. */
+/* Both at once; 'to' and 'from' may be the same rank; -1: nobody. */
 int mesh_exchange (struct mesh *m,
                    long to,
                    const void *out,
