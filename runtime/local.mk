@@ -28,6 +28,8 @@ runtime_sources = \
 	%D%/comm/convert.c \
 	%D%/comm/dial.c \
 	%D%/comm/dial.h \
+	%D%/comm/flat.c \
+	%D%/comm/flat.h \
 	%D%/comm/home.c \
 	%D%/comm/home.h \
 	%D%/comm/kernels.h \
@@ -36,7 +38,7 @@ runtime_sources = \
 	%D%/comm/mesh.h \
 	%D%/comm/narrow.c \
 	%D%/comm/native.c \
-	%D%/comm/native.h \
+	%D%/comm/parts.h \
 	%D%/comm/plain.c \
 	%D%/comm/reduce.c \
 	%D%/comm/reduce.h \

@@ -29,6 +29,7 @@ struct mesh {
     atomic_long waits; /* for this rank; -1: none */
     atomic_ulong calls;
     _Atomic double since;
+    long suspect;        /* whose process has ended; -1: nobody's */
     atomic_bool aborted; /* 'why' and 'code' are set */
     bool failed;         /* and the others were told */
     char why[DIAL_TEXT];

@@ -59,6 +59,14 @@ long mesh_local_size (const struct mesh *m, long node);
  */
 void mesh_tag (struct mesh *m, uint32_t tag);
 
+/* For a rank that waits for others of its node elsewhere, in shared memory: 0,
+ * or -1 where this mesh was aborted or the process of one of them has ended.
+ * It is called while what is awaited has not come, several times a second: an
+ * end is believed when it is seen twice, so that what the other had done
+ * before is seen first.
+ */
+int mesh_check (struct mesh *m, struct slurmdl_error *err);
+
 /* A stream socket to that rank, non-blocking, close-on-exec and the caller's to
  * close(2); both sides call it, in the same order where they want several.
  */

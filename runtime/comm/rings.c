@@ -2,7 +2,7 @@
 /* Rings: each rank gets from the one before it and gives to the one after. */
 #include <stdlib.h>
 
-#include "runtime/comm/native.h"
+#include "runtime/comm/parts.h"
 #include "runtime/comm/reduce.h"
 #include "runtime/error.h"
 

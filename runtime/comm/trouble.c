@@ -235,6 +235,29 @@ void mesh_abort (struct mesh *m, const char *why)
     report (m, NULL);
 }
 
+static long first_ended (const struct mesh *m)
+{
+    const struct member *self = &own_card (m)->member;
+
+    for (long r = 0; r < m->size; r++)
+        if (r != m->rank && m->node[r] == m->node[m->rank]
+            && member_has_ended (&card_of (m, r)->member, self))
+            return r;
+    return -1;
+}
+
+int mesh_check (struct mesh *m, struct slurmdl_error *err)
+{
+    long before = m->suspect;
+
+    if (mesh_usable (m, err) < 0)
+        return -1;
+    m->suspect = first_ended (m);
+    return m->suspect >= 0 && m->suspect == before
+               ? mesh_lost (m, m->suspect, err)
+               : 0;
+}
+
 /* The first that this peer has made, or -1. */
 static int take_socket (struct mesh *m, long peer)
 {

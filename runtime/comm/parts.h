@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives over the mesh: what the files of the native back end share. */
-#ifndef RUNTIME_COMM_NATIVE_H
-#define RUNTIME_COMM_NATIVE_H
+/* Algorithms over a mesh, for those that choose between them. */
+#ifndef RUNTIME_COMM_PARTS_H
+#define RUNTIME_COMM_PARTS_H
 
 #include "runtime/comm/mesh.h"
 
