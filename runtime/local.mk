@@ -16,9 +16,13 @@ runtime_sources = \
 	%D%/comm/bootname.c \
 	%D%/comm/bootnode.c \
 	%D%/comm/bootplant.c \
+	%D%/comm/bootpmi.c \
+	%D%/comm/bootpmix.c \
+	%D%/comm/bootstep.c \
 	%D%/comm/boottcp.c \
 	%D%/comm/boottcp.h \
 	%D%/comm/boottree.c \
+	%D%/comm/bootway.h \
 	%D%/comm/card.c \
 	%D%/comm/card.h \
 	%D%/comm/channel.h \
@@ -117,6 +121,9 @@ runtime_sources = \
 	%D%/trial.c \
 	%D%/types.c
 runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
+if HAVE_PMIX
+runtime_cppflags += $(PMIX_CFLAGS) -DHAVE_PMIX
+endif
 
 noinst_LTLIBRARIES += %D%/libruntime.la
 %C%_libruntime_la_SOURCES = $(runtime_sources)

@@ -272,6 +272,7 @@ int tree_open (struct tree *t,
     if (rv < 0) {
         int saved = errno;
         tree_tell (t, NULL, saved, why.text);
+        t->broken = true;
         tree_close (t);
         errorf (err, "%s", why.text);
         errno = saved;
@@ -281,6 +282,8 @@ int tree_open (struct tree *t,
 
 void tree_close (struct tree *t)
 {
+    if (t->broken)
+        tree_drain (t);
     for (long i = 0; i < t->nchildren; i++)
         peer_close (&t->children[i]);
     free (t->children);

@@ -12,7 +12,7 @@
 /* What a rank knows before it has met anyone. */
 struct boot_place {
     long rank, size;
-    char host[256]; /* where rank 0 listens */
+    char host[256]; /* where rank 0 listens: "HOST[,HOST...]" */
     int port;
     int listener;   /* rank 0's, if it listens already, is taken; else -1 */
     uint64_t key;   /* the same on all ranks of this step, and on no others */
@@ -77,6 +77,8 @@ void tree_tell (struct tree *t,
                 const struct peer *but,
                 int error,
                 const char *why);
+/* What was told arrives only if nothing that was sent here is left unread. */
+void tree_drain (struct tree *t);
 const char *tree_reason (const struct wire *w);
 
 void peer_init (struct peer *p, int fd);
@@ -128,7 +130,7 @@ struct boot_child {
 struct boot_welcome {
     char host[64];  /* of rank 0 */
     int64_t parent; /* -1: it stays where it is */
-    char parent_host[64], parent_from[64];
+    char parent_host[64], parent_from[256];
     int32_t parent_port;
     uint32_t nchildren; /* that follow, and come to it */
 };

@@ -45,6 +45,26 @@ void tree_tell (struct tree *t,
             wire_send (&t->children[i].wire, BOOT_FAILED, body, n, deadline);
 }
 
+static void drain (struct peer *p, double deadline)
+{
+    char byte[4096];
+
+    if (p->wire.fd < 0)
+        return;
+    shutdown (p->wire.fd, SHUT_WR);
+    while (socket_recv (p->wire.fd, byte, sizeof (byte), deadline) == 0)
+        continue;
+}
+
+void tree_drain (struct tree *t)
+{
+    double deadline = monotonic () + 1;
+
+    drain (&t->parent, deadline);
+    for (long i = 0; i < t->nchildren; i++)
+        drain (&t->children[i], deadline);
+}
+
 const char *tree_reason (const struct wire *w)
 {
     int32_t code;

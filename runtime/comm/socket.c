@@ -3,6 +3,8 @@
 #include "runtime/comm/socket.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -215,7 +217,7 @@ static int connect_to (const struct addrinfo *a, double deadline)
     return keep_or_close (fd, rv);
 }
 
-int socket_connect (const char *host, int port, double deadline)
+static int connect_to_host (const char *host, int port, double deadline)
 {
     struct addrinfo *list = look_up (host, port);
     int saved;
@@ -228,6 +230,80 @@ int socket_connect (const char *host, int port, double deadline)
         freeaddrinfo (list);
     errno = saved;
     return fd;
+}
+
+int socket_connect (const char *hosts, int port, double deadline)
+{
+    char host[NI_MAXHOST];
+    int fd = -1;
+    size_t n;
+
+    errno = EHOSTUNREACH;
+    for (const char *h = hosts; fd < 0 && *h; h += n + (h[n] == ',')) {
+        n = strcspn (h, ",");
+        if (n == 0 || n >= sizeof (host))
+            continue;
+        memcpy (host, h, n);
+        host[n] = '\0';
+        fd = connect_to_host (host, port, deadline);
+    }
+    return fd;
+}
+
+bool socket_has_address (const char *host)
+{
+    struct addrinfo *list = look_up (host, 1);
+
+    if (list)
+        freeaddrinfo (list);
+    return list;
+}
+
+static bool is_usable (const struct ifaddrs *i)
+{
+    const struct sockaddr *a = i->ifa_addr;
+
+    if (!a || !(i->ifa_flags & IFF_UP) || is_loopback (a))
+        return false;
+    return a->sa_family == AF_INET
+           || (a->sa_family == AF_INET6
+               && !IN6_IS_ADDR_LINKLOCAL (
+                   &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr));
+}
+
+static void append (char *buf, size_t size, const char *host)
+{
+    size_t n = strlen (buf);
+
+    if (n + strlen (host) + 2 <= size)
+        snprintf (buf + n, size - n, "%s%s", n ? "," : "", host);
+}
+
+void socket_own_addresses (const char *name, char *buf, size_t size)
+{
+    struct ifaddrs *list = NULL;
+    char host[NI_MAXHOST];
+
+    *buf = '\0';
+    if (name && *name && socket_has_address (name))
+        append (buf, size, name);
+    if (getifaddrs (&list) < 0)
+        list = NULL;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (is_usable (i)
+            && getnameinfo (i->ifa_addr,
+                            i->ifa_addr->sa_family == AF_INET
+                                ? sizeof (struct sockaddr_in)
+                                : sizeof (struct sockaddr_in6),
+                            host,
+                            sizeof (host),
+                            NULL,
+                            0,
+                            NI_NUMERICHOST)
+                   == 0)
+            append (buf, size, host);
+    append (buf, size, "127.0.0.1");
+    freeifaddrs (list);
 }
 
 void socket_peer (int fd, char *buf, size_t size)

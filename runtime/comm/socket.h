@@ -21,10 +21,17 @@ int socket_listen (const char *host, int port);
 int socket_port (int fd); /* on which it listens; -1 */
 int socket_accept (int listener);
 
-/* One attempt at each address of 'host'; EHOSTUNREACH if it has no address.
- * (To look a name up takes as long as the resolver takes.)
+/* One attempt at each address of "HOST[,HOST...]"; EHOSTUNREACH if there is
+ * none.  (To look a name up takes as long as the resolver takes.)
  */
-int socket_connect (const char *host, int port, double deadline);
+int socket_connect (const char *hosts, int port, double deadline);
+
+bool socket_has_address (const char *host);
+
+/* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
+ * address, those of its interfaces, and loopback for who is on it.
+ */
+void socket_own_addresses (const char *name, char *buf, size_t size);
 
 /* Address of the other side of 'fd' without the port, for messages. */
 void socket_peer (int fd, char *buf, size_t size);
