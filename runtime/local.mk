@@ -42,11 +42,11 @@ runtime_sources = \
 	%D%/comm/mesh.h \
 	%D%/comm/narrow.c \
 	%D%/comm/native.c \
+	%D%/comm/parts.c \
 	%D%/comm/parts.h \
 	%D%/comm/plain.c \
 	%D%/comm/reduce.c \
 	%D%/comm/reduce.h \
-	%D%/comm/rings.c \
 	%D%/comm/socket.c \
 	%D%/comm/socket.h \
 	%D%/comm/transfer.c \

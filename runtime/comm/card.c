@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,19 @@ static void interfaces (struct card *c)
     freeifaddrs (all);
 }
 
+static void cores (struct card *c)
+{
+    cpu_set_t set;
+    const unsigned char *bytes = (const void *)&set;
+
+    if (sched_getaffinity (0, sizeof (set), &set) < 0)
+        return;
+    c->cores = CPU_COUNT (&set);
+    c->cores_hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < sizeof (set); i++)
+        c->cores_hash = (c->cores_hash ^ bytes[i]) * 1099511628211u;
+}
+
 void card_fill (struct card *c, int port)
 {
     const char *word = getenv ("DL_COMM_NODE");
@@ -130,6 +144,7 @@ void card_fill (struct card *c, int port)
     if (getrandom (c->token, sizeof (c->token), 0) != sizeof (c->token))
         c->token[0] = c->member.nonce;
     c->port = (uint16_t)port;
+    cores (c);
     interfaces (c);
 }
 

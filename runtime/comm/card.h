@@ -22,6 +22,8 @@ struct card {
     uint64_t netns; /* the network namespace */
     uint64_t token[2];
     struct member member;
+    uint64_t cores_hash; /* of which it may run on */
+    int32_t cores;
     uint16_t port;
     struct card_address at[CARD_ADDRESSES];
 };

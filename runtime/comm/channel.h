@@ -26,6 +26,9 @@ struct mesh {
     int event;              /* the listener has delivered something */
     uint32_t tag;
     double timeout;
+    char *buffer;      /* for mesh_fold_f; NULL until it is needed */
+    bool may_spin;     /* there are cores for all ranks */
+    unsigned missed;   /* times in a row that it was of no use */
     atomic_long waits; /* for this rank; -1: none */
     atomic_ulong calls;
     _Atomic double since;

@@ -9,6 +9,10 @@
 #include "runtime/comm/reduce.h"
 #include "runtime/error.h"
 
+/* Bytes of all ranks together up to which each rank reduces them itself; bytes
+ * a rank from which a broadcast goes along a chain. */
+enum { GATHER_MOST = 64 * 1024, CHAIN_LEAST = 256 * 1024 };
+
 static int no_memory (size_t bytes, struct slurmdl_error *err)
 {
     return errorf (err, "out of memory: %zu bytes", bytes);
@@ -30,13 +34,14 @@ static size_t *places_of (const struct mesh *m, const size_t *counts)
 }
 
 static struct parts parts_of (struct mesh *m,
-                              void *data,
-                              size_t *at,
+                              const void *in,
+                              void *out,
+                              const size_t *at,
                               enum slurmdl_type type,
                               enum slurmdl_op op)
 {
     return (struct parts){
-        data, at, mesh_size (m), type, slurmdl_type_size (type), op
+        in, out, at, mesh_size (m), slurmdl_type_size (type), type, op
     };
 }
 
@@ -45,16 +50,49 @@ static void average (const struct mesh *m, const struct parts *p)
     long r = mesh_rank (m);
 
     if (p->op == SLURMDL_AVERAGE)
-        reduce_scale (p->data + p->at[r] * p->size,
+        reduce_scale (p->out + p->at[r] * p->size,
                       p->at[r + 1] - p->at[r],
                       p->type,
                       1.0 / (double)p->n);
 }
 
-static void to_bytes (size_t *at, long size, size_t element)
+static int small_allreduce (struct mesh *m,
+                            const void *in,
+                            void *out,
+                            size_t n,
+                            enum slurmdl_type type,
+                            enum slurmdl_op op,
+                            struct slurmdl_error *err)
 {
-    for (long r = 0; r <= size; r++)
-        at[r] *= element;
+    int rv = parts_gather_reduce (m, in, out, n, type, op, err);
+
+    if (rv == 0 && op == SLURMDL_AVERAGE)
+        reduce_scale (out, n, type, 1.0 / (double)mesh_size (m));
+    return rv;
+}
+
+static int large_allreduce (struct mesh *m,
+                            const void *in,
+                            void *out,
+                            size_t n,
+                            enum slurmdl_type type,
+                            enum slurmdl_op op,
+                            struct slurmdl_error *err)
+{
+    size_t *at = places (m);
+    struct parts p = parts_of (m, in, out, at, type, op);
+    int rv;
+
+    if (!at)
+        return no_memory (sizeof (*at), err);
+    parts_even (at, p.n, n);
+    rv = parts_reduce_scatter (m, &p, err);
+    if (rv == 0) {
+        average (m, &p);
+        rv = parts_allgather (m, &p, err);
+    }
+    free (at);
+    return rv;
 }
 
 int flat_allreduce (struct mesh *m,
@@ -65,23 +103,17 @@ int flat_allreduce (struct mesh *m,
                     enum slurmdl_op op,
                     struct slurmdl_error *err)
 {
-    size_t *at = places (m);
-    struct parts p = parts_of (m, out, at, type, op);
-    int rv;
+    size_t bytes = n * slurmdl_type_size (type);
+    size_t size = (size_t)mesh_size (m);
 
-    if (!at)
-        return no_memory (sizeof (*at), err);
-    parts_even (at, p.n, n);
-    if (in != out)
-        memcpy (out, in, n * p.size);
-    rv = ring_reduce_scatter (m, &p, err);
-    if (rv == 0) {
-        average (m, &p);
-        to_bytes (at, p.n, p.size);
-        rv = ring_allgather (m, out, at, err);
+    if (size == 1) {
+        if (in != out)
+            memcpy (out, in, bytes);
+        return 0;
     }
-    free (at);
-    return rv;
+    return bytes <= GATHER_MOST / size
+               ? small_allreduce (m, in, out, n, type, op, err)
+               : large_allreduce (m, in, out, n, type, op, err);
 }
 
 /* Each rank's part of 'data', reduced, goes to 'root'. */
@@ -106,6 +138,36 @@ static int collect (struct mesh *m,
     return rv;
 }
 
+static int large_reduce (struct mesh *m,
+                         const void *in,
+                         void *out,
+                         size_t n,
+                         enum slurmdl_type type,
+                         enum slurmdl_op op,
+                         long root,
+                         struct slurmdl_error *err)
+{
+    size_t bytes = n * slurmdl_type_size (type);
+    size_t *at = places (m);
+    char *work = malloc (bytes);
+    struct parts p = parts_of (m, in, work, at, type, op);
+    int rv = at && work ? 0 : no_memory (bytes, err);
+
+    if (rv == 0) {
+        parts_even (at, p.n, n);
+        rv = parts_reduce_scatter (m, &p, err);
+    }
+    if (rv == 0) {
+        average (m, &p);
+        for (long r = 0; r <= p.n; r++)
+            at[r] *= p.size;
+        rv = collect (m, work, at, out, root, err);
+    }
+    free (work);
+    free (at);
+    return rv;
+}
+
 int flat_reduce (struct mesh *m,
                  const void *in,
                  void *out,
@@ -116,23 +178,17 @@ int flat_reduce (struct mesh *m,
                  struct slurmdl_error *err)
 {
     size_t bytes = n * slurmdl_type_size (type);
-    size_t *at = places (m);
-    char *work = malloc (bytes);
-    struct parts p = parts_of (m, work, at, type, op);
-    int rv = at && work ? 0 : no_memory (bytes, err);
+    char *spare;
+    int rv;
 
-    if (rv == 0) {
-        parts_even (at, p.n, n);
-        memcpy (work, in, bytes);
-        rv = ring_reduce_scatter (m, &p, err);
-    }
-    if (rv == 0) {
-        average (m, &p);
-        to_bytes (at, p.n, p.size);
-        rv = collect (m, work, at, out, root, err);
-    }
-    free (work);
-    free (at);
+    if (bytes > GATHER_MOST / (size_t)mesh_size (m))
+        return large_reduce (m, in, out, n, type, op, root, err);
+    if (mesh_rank (m) == root)
+        return flat_allreduce (m, in, out, n, type, op, err);
+    if (!(spare = malloc (bytes + 1)))
+        return no_memory (bytes, err);
+    rv = flat_allreduce (m, in, spare, n, type, op, err);
+    free (spare);
     return rv;
 }
 
@@ -146,21 +202,20 @@ int flat_reduce_scatter (struct mesh *m,
 {
     long me = mesh_rank (m);
     size_t *at = places_of (m, counts);
-    struct parts p = parts_of (m, NULL, at, type, op);
+    struct parts p = parts_of (m, in, NULL, at, type, op);
     size_t bytes = at ? at[p.n] * p.size : 0;
     int rv = 0;
 
-    if (!at || !(p.data = malloc (bytes + 1)))
+    if (!at || !(p.out = malloc (bytes + 1)))
         rv = no_memory (bytes, err);
+    if (rv == 0)
+        rv = parts_reduce_scatter (m, &p, err);
     if (rv == 0) {
-        memcpy (p.data, in, bytes);
-        rv = ring_reduce_scatter (m, &p, err);
-    }
-    if (rv == 0) {
+        const char *from = p.n > 1 ? p.out : p.in;
         average (m, &p);
-        memcpy (out, p.data + at[me] * p.size, counts[me] * p.size);
+        memcpy (out, from + at[me] * p.size, counts[me] * p.size);
     }
-    free (p.data);
+    free (p.out);
     free (at);
     return rv;
 }
@@ -173,23 +228,25 @@ int flat_allgather (struct mesh *m,
 {
     long me = mesh_rank (m);
     size_t *at = places_of (m, bytes);
+    struct parts p;
     int rv;
 
     if (!at)
         return no_memory (sizeof (*at), err);
     if (bytes[me] && in != (char *)out + at[me])
         memmove ((char *)out + at[me], in, bytes[me]);
-    rv = ring_allgather (m, out, at, err);
+    p = parts_of (m, out, out, at, SLURMDL_U8, SLURMDL_SUM);
+    rv = parts_allgather (m, &p, err);
     free (at);
     return rv;
 }
 
 /* A binomial tree: a rank that has it gives it to the one 2^k after it. */
-int flat_broadcast (struct mesh *m,
-                    void *data,
-                    size_t bytes,
-                    long root,
-                    struct slurmdl_error *err)
+static int tree_broadcast (struct mesh *m,
+                           void *data,
+                           size_t bytes,
+                           long root,
+                           struct slurmdl_error *err)
 {
     long n = mesh_size (m);
     long v = (mesh_rank (m) - root + n) % n;
@@ -204,6 +261,17 @@ int flat_broadcast (struct mesh *m,
         if (v + bit < n)
             rv = mesh_send (m, (v + bit + root) % n, data, bytes, err);
     return rv;
+}
+
+int flat_broadcast (struct mesh *m,
+                    void *data,
+                    size_t bytes,
+                    long root,
+                    struct slurmdl_error *err)
+{
+    if (mesh_size (m) > 2 && bytes / (size_t)mesh_size (m) >= CHAIN_LEAST)
+        return parts_chain (m, data, bytes, root, err);
+    return tree_broadcast (m, data, bytes, root, err);
 }
 
 int flat_alltoall (struct mesh *m,

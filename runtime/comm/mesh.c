@@ -24,6 +24,7 @@ static void release (struct mesh *m)
 {
     if (m->event >= 0)
         close (m->event);
+    free (m->buffer);
     free (m->links);
     free (m->world);
     free (m->node);
@@ -45,6 +46,19 @@ static void find_nodes (struct mesh *m)
         if (m->node[r] < 0)
             m->node[r] = m->nodes++;
     }
+}
+
+/* Whether there are as many cores as ranks that run on them. */
+static bool has_cores (const struct mesh *m)
+{
+    const struct card *cards = m->home->cards;
+    const struct card *own = &cards[m->home->rank];
+    long sharers = 0;
+
+    for (long r = 0; r < m->home->size; r++)
+        sharers += strcmp (cards[r].member.boot, own->member.boot) == 0
+                   && cards[r].cores_hash == own->cores_hash;
+    return sharers <= own->cores;
 }
 
 static struct mesh *make (struct home *h,
@@ -85,6 +99,7 @@ static struct mesh *make (struct home *h,
         return NULL;
     }
     find_nodes (m);
+    m->may_spin = has_cores (m);
     return m;
 }
 

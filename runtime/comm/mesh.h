@@ -4,6 +4,7 @@
 #define RUNTIME_COMM_MESH_H
 
 #include <stdbool.h>
+#include <sys/uio.h>
 
 #include "runtime/comm/boot.h"
 
@@ -94,21 +95,24 @@ int mesh_exchange (struct mesh *m,
                    size_t nin,
                    struct slurmdl_error *err);
 
-/* The same, and call 'f' with each part of 'in' as it has come, so that what
- * is done with it overlaps with the rest: 'offset' and 'n' in bytes, multiples
- * of 'grain' but for the last.
+/* The same where the data are in two pieces (of which one may be empty), or
+ * what comes is not stored but given to 'fold', piece by piece from a small
+ * buffer, so that what is done with it overlaps with the rest: 'offset' and 'n'
+ * in bytes, multiples of 'grain' (at most 16).
  */
-typedef void (*mesh_part_f) (void *arg, size_t offset, size_t n);
-int mesh_exchange_parts (struct mesh *m,
-                         long to,
-                         const void *out,
-                         size_t nout,
-                         long from,
-                         void *in,
-                         size_t nin,
-                         size_t grain,
-                         mesh_part_f f,
-                         void *arg,
-                         struct slurmdl_error *err);
+typedef void (*mesh_fold_f) (void *arg,
+                             size_t offset,
+                             const void *data,
+                             size_t n);
+struct mesh_trade {
+    long to, from;
+    struct iovec out[2], in[2];
+    mesh_fold_f fold; /* or NULL */
+    void *arg;
+    size_t fold_n, grain; /* bytes, if there is 'fold' */
+};
+int mesh_trade (struct mesh *m,
+                const struct mesh_trade *t,
+                struct slurmdl_error *err);
 
 #endif

@@ -5,30 +5,55 @@
 
 #include "runtime/comm/mesh.h"
 
-/* An array that is reduced in parts, one a rank: part r begins at element
- * at[r] and ends at at[r + 1]. */
+/* An array in parts, one a rank: part r begins at element at[r] and ends at
+ * at[r + 1]. */
 struct parts {
-    char *data;
-    size_t *at;
+    const char *in; /* only read; may be 'out' */
+    char *out;
+    const size_t *at;
     long n;
-    enum slurmdl_type type;
     size_t size; /* of an element */
+    enum slurmdl_type type;
     enum slurmdl_op op;
 };
 
 /* n / ranks elements each, one more for each of the first n % ranks. */
 void parts_even (size_t *at, long ranks, size_t n);
 
-/* Every rank's part of 'data' becomes the reduced one; the rest of it is
- * used up.  (Ring: each step reduces a part and passes it on.) */
-int ring_reduce_scatter (struct mesh *m,
-                         const struct parts *p,
+/* Both in ceil (log2 (ranks)) steps, in which each rank sends all but its own
+ * part once in total, for any number of ranks (the circulant graph of Traeff,
+ * "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024,
+ * arXiv:2410.14234): in each step a rank sends half of the parts that it
+ * still cares for to the rank that many after it.
+ */
+
+/* This rank's part of 'out' becomes the reduced one of 'in'; what else of
+ * 'out' there is is used up. */
+int parts_reduce_scatter (struct mesh *m,
+                          const struct parts *p,
+                          struct slurmdl_error *err);
+
+/* Each rank has its part of 'out', and gets the others'. */
+int parts_allgather (struct mesh *m,
+                     const struct parts *p,
+                     struct slurmdl_error *err);
+
+/* For few bytes: every rank gets all that the others have, and reduces it
+ * itself, in the order of ranks; also ceil (log2 (ranks)) steps, half as many
+ * as both of the above. */
+int parts_gather_reduce (struct mesh *m,
+                         const void *in,
+                         void *out,
+                         size_t n,
+                         enum slurmdl_type type,
+                         enum slurmdl_op op,
                          struct slurmdl_error *err);
 
-/* Every rank has its part of 'data', and gets the others'; bytes. */
-int ring_allgather (struct mesh *m,
-                    char *data,
-                    const size_t *at,
-                    struct slurmdl_error *err);
+/* For many bytes: from each rank to the next one after it, in segments. */
+int parts_chain (struct mesh *m,
+                 char *data,
+                 size_t bytes,
+                 long root,
+                 struct slurmdl_error *err);
 
 #endif

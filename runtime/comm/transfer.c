@@ -2,6 +2,7 @@
 /* Messages between two ranks: non-blocking in both directions at once. */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -15,31 +16,38 @@ struct side {
     long peer; /* -1: done */
     int fd;    /* -1: not there yet */
     struct head head;
-    char *data;
+    struct iovec data[2];
     size_t n, done; /* 'done' counts the head too */
 };
 
 struct exchange {
     struct mesh *m;
+    const struct mesh_trade *t;
     struct side out, in;
-    size_t grain, told;
-    mesh_part_f f;
-    void *arg;
-    double began, until;
+    size_t folded, kept; /* bytes that came, and were not folded yet */
+    double began, until, spin;
     struct slurmdl_error *err;
 };
 
-enum { HEAD = sizeof (struct head) };
+/* What is moved at once stays in a core's cache. */
+enum { HEAD = sizeof (struct head), AT_ONCE = 256 * 1024, SPIN_US = 30 };
 
-static int pieces (const struct side *s, struct iovec *v)
+/* What is still to be moved, at most AT_ONCE bytes. */
+static int rest (struct side *s, struct iovec *v)
 {
+    struct iovec all[3] = { { &s->head, HEAD }, s->data[0], s->data[1] };
+    size_t skip = s->done;
+    size_t left = AT_ONCE;
     int n = 0;
 
-    if (s->done < HEAD)
-        v[n++] = (struct iovec){ (char *)&s->head + s->done, HEAD - s->done };
-    if (s->n > 0) {
-        size_t at = s->done < HEAD ? 0 : s->done - HEAD;
-        v[n++] = (struct iovec){ s->data + at, s->n - at };
+    for (int i = 0; i < 3 && left > 0; i++) {
+        size_t cut = skip < all[i].iov_len ? skip : all[i].iov_len;
+        size_t len = all[i].iov_len - cut;
+        skip -= cut;
+        len = len < left ? len : left;
+        left -= len;
+        if (len > 0)
+            v[n++] = (struct iovec){ (char *)all[i].iov_base + cut, len };
     }
     return n;
 }
@@ -48,11 +56,11 @@ static int pieces (const struct side *s, struct iovec *v)
 static int push (struct exchange *x)
 {
     struct side *s = &x->out;
-    struct iovec v[2];
+    struct iovec v[3];
     struct msghdr h = { .msg_iov = v };
     ssize_t n;
 
-    h.msg_iovlen = (size_t)pieces (s, v);
+    h.msg_iovlen = (size_t)rest (s, v);
     n = sendmsg (s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR
@@ -91,35 +99,57 @@ static int check_head (struct exchange *x)
                       s->n);
 }
 
-static void tell_parts (struct exchange *x)
+/* Where the next bytes go if they are folded: behind those of an element that
+ * has not come whole. */
+static int rest_to_fold (struct exchange *x, struct iovec *v)
 {
-    size_t have = x->in.done > HEAD ? x->in.done - HEAD : 0;
-    size_t n = have - x->told;
+    struct side *s = &x->in;
+    size_t came = s->done > HEAD ? s->done - HEAD : 0;
+    size_t room = AT_ONCE - x->kept;
+    int n = 0;
 
-    if (!x->f || n == 0)
-        return;
-    if (have < x->in.n)
-        n -= n % x->grain;
-    if (n > 0)
-        x->f (x->arg, x->told, n);
-    x->told += n;
+    if (s->done < HEAD)
+        v[n++] = (struct iovec){ (char *)&s->head + s->done, HEAD - s->done };
+    if (room > s->n - came)
+        room = s->n - came;
+    if (room > 0)
+        v[n++] = (struct iovec){ x->m->buffer + x->kept, room };
+    return n;
+}
+
+static void fold (struct exchange *x)
+{
+    size_t came = x->in.done > HEAD ? x->in.done - HEAD : 0;
+    size_t have = came - x->folded;
+    size_t whole = have - have % x->t->grain;
+
+    if (whole > 0)
+        x->t->fold (x->t->arg, x->folded, x->m->buffer, whole);
+    x->kept = have - whole;
+    if (x->kept > 0 && whole > 0)
+        memmove (x->m->buffer, x->m->buffer + whole, x->kept);
+    x->folded += whole;
 }
 
 static int pull (struct exchange *x)
 {
     struct side *s = &x->in;
-    struct iovec v[2];
-    bool whole = s->done >= HEAD;
-    ssize_t n = readv (s->fd, v, pieces (s, v));
+    struct iovec v[3];
+    struct msghdr h = { .msg_iov = v };
+    bool begun = s->done >= HEAD;
+    ssize_t n;
 
+    h.msg_iovlen = (size_t)(x->t->fold ? rest_to_fold (x, v) : rest (s, v));
+    n = recvmsg (s->fd, &h, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
         return mesh_lost (x->m, s->peer, x->err);
     s->done += (size_t)n;
-    if (!whole && s->done >= HEAD && check_head (x) < 0)
+    if (!begun && s->done >= HEAD && check_head (x) < 0)
         return -1;
-    tell_parts (x);
+    if (x->t->fold)
+        fold (x);
     if (s->done == HEAD + s->n)
         s->peer = -1;
     return 1;
@@ -186,65 +216,112 @@ static int sleep_on (struct exchange *x)
     return check_hangup (x, p);
 }
 
+/* To look again at once is faster than to sleep where the peer is about to
+ * answer, and a waste where it is not. */
+static bool spins (struct exchange *x, double now)
+{
+    struct mesh *m = x->m;
+
+    if (!m->may_spin || (m->missed > 8 && m->missed % 64))
+        return false;
+    if (x->spin == 0)
+        x->spin = now + SPIN_US * 1e-6;
+    return now < x->spin;
+}
+
+/* Nothing can be moved now. */
+static int rest_a_while (struct exchange *x)
+{
+    double now = monotonic ();
+
+    if (x->until == 0)
+        x->until = now + x->m->timeout;
+    if (spins (x, now))
+        return 0;
+    x->m->missed++;
+    return sleep_on (x);
+}
+
+/* Something was moved. */
+static void refresh (struct exchange *x)
+{
+    if (x->spin > 0 && monotonic () < x->spin)
+        x->m->missed = 0;
+    x->until = x->spin = 0;
+}
+
+static int move (struct exchange *x)
+{
+    int out = 0;
+    int in = 0;
+
+    if (x->in.peer >= 0 && x->in.fd < 0)
+        x->in.fd = atomic_load (&x->m->links[x->in.peer].in);
+    if (x->out.peer >= 0)
+        out = push (x);
+    if (out >= 0 && x->in.peer >= 0 && x->in.fd >= 0)
+        in = pull (x);
+    return out < 0 || in < 0 ? -1 : out + in;
+}
+
 static int run (struct exchange *x)
 {
     while (x->out.peer >= 0 || x->in.peer >= 0) {
-        int moved = 0;
-        int n;
-        if (x->in.peer >= 0 && x->in.fd < 0)
-            x->in.fd = atomic_load (&x->m->links[x->in.peer].in);
-        if (x->out.peer >= 0 && (n = push (x)) != 0)
-            moved += n;
+        int moved = move (x);
         if (moved < 0)
             return -1;
-        if (x->in.peer >= 0 && x->in.fd >= 0) {
-            if ((n = pull (x)) < 0)
-                return -1;
-            moved += n;
-        }
         if (moved)
-            x->until = 0;
-        else if (x->until == 0)
-            x->until = monotonic () + x->m->timeout;
-        if (!moved && sleep_on (x) < 0)
+            refresh (x);
+        else if (rest_a_while (x) < 0)
             return -1;
     }
     atomic_store (&x->m->waits, -1);
     return 0;
 }
 
-int mesh_exchange_parts (struct mesh *m,
-                         long to,
-                         const void *out,
-                         size_t nout,
-                         long from,
-                         void *in,
-                         size_t nin,
-                         size_t grain,
-                         mesh_part_f f,
-                         void *arg,
-                         struct slurmdl_error *err)
+static size_t both (const struct iovec *v)
 {
-    struct exchange x = { .m = m,
-                          .out = { to, -1, { 0 }, (void *)out, nout, 0 },
-                          .in = { from, -1, { 0 }, in, nin, 0 },
-                          .grain = grain ? grain : 1,
-                          .f = f,
-                          .arg = arg,
-                          .err = err };
+    return v[0].iov_len + v[1].iov_len;
+}
+
+/* What a rank sends to itself. */
+static int to_self (struct mesh *m, const struct mesh_trade *t)
+{
+    size_t n = t->in[0].iov_len;
+
+    (void)m;
+    if (n > 0)
+        memmove (t->in[0].iov_base, t->out[0].iov_base, n);
+    return 0;
+}
+
+int mesh_trade (struct mesh *m,
+                const struct mesh_trade *t,
+                struct slurmdl_error *err)
+{
+    struct exchange x = { .m = m, .t = t, .err = err };
 
     if (mesh_usable (m, err) < 0)
         return -1;
-    if (to == m->rank && from == m->rank) {
-        memmove (in, out, nin < nout ? nin : nout);
-        if (f && nin)
-            f (arg, 0, nin);
-        return 0;
-    }
-    x.out.head = (struct head){ HEAD_MESSAGE, m->tag, nout };
+    if (t->to == m->rank && t->from == m->rank)
+        return to_self (m, t);
+    if (t->fold && !m->buffer && !(m->buffer = malloc (AT_ONCE)))
+        return mesh_fail (m, ENOMEM, err, "out of memory");
+    x.out = (struct side){ t->to,
+                           -1,
+                           { HEAD_MESSAGE, m->tag, both (t->out) },
+                           { t->out[0], t->out[1] },
+                           both (t->out),
+                           0 };
+    x.in = (struct side){ t->from,
+                          -1,
+                          { 0 },
+                          { t->in[0], t->in[1] },
+                          t->fold ? t->fold_n : both (t->in),
+                          0 };
     x.began = monotonic ();
     atomic_store (&m->since, x.began);
-    if (to >= 0 && (x.out.fd = mesh_dial (m, to, err)) < 0)
+    if (t->to >= 0 && (x.out.fd = mesh_dial (m, t->to, err)) < 0)
         return -1;
     return run (&x);
 }
@@ -258,8 +335,12 @@ int mesh_exchange (struct mesh *m,
                    size_t nin,
                    struct slurmdl_error *err)
 {
-    return mesh_exchange_parts (
-        m, to, out, nout, from, in, nin, 1, NULL, NULL, err);
+    struct mesh_trade t = { .to = to,
+                            .from = from,
+                            .out = { { (void *)out, nout } },
+                            .in = { { in, nin } } };
+
+    return mesh_trade (m, &t, err);
 }
 
 int mesh_send (struct mesh *m,
