@@ -9,6 +9,7 @@ runtime_sources = \
 	%D%/check.h \
 	%D%/clock.c \
 	%D%/clock.h \
+	%D%/comm/answers.c \
 	%D%/comm/backend.h \
 	%D%/comm/boot.c \
 	%D%/comm/boot.h \
@@ -29,28 +30,59 @@ runtime_sources = \
 	%D%/comm/collectives.c \
 	%D%/comm/comm.c \
 	%D%/comm/comm.h \
+	%D%/comm/control.c \
+	%D%/comm/control.h \
 	%D%/comm/convert.c \
+	%D%/comm/coordinator.c \
+	%D%/comm/coordinator.h \
 	%D%/comm/dial.c \
 	%D%/comm/dial.h \
+	%D%/comm/engine.c \
+	%D%/comm/engine.h \
 	%D%/comm/flat.c \
 	%D%/comm/flat.h \
+	%D%/comm/fuse.c \
 	%D%/comm/home.c \
 	%D%/comm/home.h \
+	%D%/comm/join.c \
 	%D%/comm/kernels.h \
 	%D%/comm/load.c \
+	%D%/comm/map.c \
+	%D%/comm/map.h \
 	%D%/comm/mesh.c \
 	%D%/comm/mesh.h \
 	%D%/comm/narrow.c \
 	%D%/comm/native.c \
+	%D%/comm/packet.c \
+	%D%/comm/packet.h \
 	%D%/comm/parts.c \
 	%D%/comm/parts.h \
 	%D%/comm/plain.c \
 	%D%/comm/reduce.c \
 	%D%/comm/reduce.h \
+	%D%/comm/relay.c \
+	%D%/comm/relay.h \
+	%D%/comm/requests.c \
+	%D%/comm/rings.c \
+	%D%/comm/runner.c \
 	%D%/comm/socket.c \
 	%D%/comm/socket.h \
+	%D%/comm/stall.c \
+	%D%/comm/stall.h \
+	%D%/comm/submit.c \
+	%D%/comm/talk.c \
+	%D%/comm/talk.h \
+	%D%/comm/tensor.c \
+	%D%/comm/tensor.h \
+	%D%/comm/timeline.c \
+	%D%/comm/timeline.h \
+	%D%/comm/topk.c \
+	%D%/comm/topk.h \
 	%D%/comm/transfer.c \
 	%D%/comm/trouble.c \
+	%D%/comm/tune.c \
+	%D%/comm/tune.h \
+	%D%/comm/users.h \
 	%D%/comm/wire.c \
 	%D%/comm/wire.h \
 	%D%/commit.c \

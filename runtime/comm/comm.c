@@ -94,10 +94,6 @@ struct slurmdl_comm *slurmdl_comm_open (const struct slurmdl_comm_options *o,
     return comm_open_boot (boot_open (o ? o : &none, err), o, err);
 }
 
-/* A library without named tensors has no engine. */
-#pragma weak engine_close
-#pragma weak engine_abort
-
 int slurmdl_comm_close (struct slurmdl_comm *c)
 {
     int saved = errno;
