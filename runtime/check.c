@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "runtime/crc32c.h"
+#include "runtime/crew.h"
 #include "runtime/error.h"
+#include "runtime/fetch.h"
 #include "runtime/io.h"
 
 /* What is read at once: it is still in the cache when it is summed up. */
-enum { CHUNK = 1 << 20, AHEAD = 64 << 20, ALL_AHEAD = 1 << 30 };
+enum { CHUNK = 256 << 10 };
 
 struct reading {
     int fd;
@@ -44,6 +46,7 @@ struct pass {
     unsigned char *buf;
     size_t room;
     uint32_t crc;
+    atomic_int *cancel;
 };
 
 struct one_run {
@@ -100,45 +103,22 @@ static int read_part (struct pass *p, const struct slab *part)
     return 0;
 }
 
-/* Parts of about a chunk: whole rows of the outermost dimension that has more
- * than one, or, where a row is long, parts of it.
- */
-static int
-read_slab (struct pass *p, struct slab s, int dim, atomic_int *cancel)
+static int read_next (const struct slab *part, void *arg)
 {
-    uint64_t end, row, rows;
+    struct pass *p = arg;
 
-    if (cancel && atomic_load (cancel)) {
-        errno = ECANCELED;
-        return -1;
-    }
-    while (dim < s.ndims && s.dims[dim] == 1)
-        dim++;
-    if (dim >= s.ndims || slab_elements (&s) * p->from.size <= CHUNK)
-        return read_part (p, &s);
-    end = s.offset[dim] + s.dims[dim];
-    row = slab_elements (&s) / s.dims[dim] * p->from.size;
-    rows = row < CHUNK ? CHUNK / row : 1;
-    while (s.offset[dim] < end) {
-        s.dims[dim] = end - s.offset[dim] < rows ? end - s.offset[dim] : rows;
-        if (read_slab (p,
-                       s,
-                       dim + 1 < s.ndims && s.dims[dim] == 1 ? dim + 1
-                                                             : s.ndims,
-                       cancel)
-            < 0)
-            return -1;
-        s.offset[dim] += s.dims[dim];
-    }
-    return 0;
+    if (!p->cancel || !atomic_load (p->cancel))
+        return read_part (p, part);
+    errno = ECANCELED;
+    return -1;
 }
 
-int read_tensor (int fd,
-                 const struct manifest *m,
-                 const struct manifest_row *row,
-                 const struct slab *to,
-                 void *data,
-                 atomic_int *cancel)
+int read_shard (int fd,
+                const struct manifest_row *row,
+                const struct shard_row *shard,
+                const struct slab *to,
+                void *data,
+                atomic_int *cancel)
 {
     struct pass p = {
         .from = { .fd = fd,
@@ -147,48 +127,40 @@ int read_tensor (int fd,
         .tensor = slab_whole ((int)row->ndims, row->dims),
         .to = to,
         .data = data,
+        .cancel = cancel,
     };
-    struct shard_row whole;
-    struct slab both;
-    int rv = 0;
-    int e;
+    struct slab s = shard_slab (row, shard);
+    int rv = slab_cut (&s, CHUNK / p.from.size, read_next, &p);
+    int e = errno;
 
-    if (row->bytes == 0)
-        return 0;
-    /* the kernel's own guess is small */
-    if (row->offset >= ALL_AHEAD)
-        posix_fadvise (fd,
-                       (off_t)row->offset,
-                       row->bytes < AHEAD ? (off_t)row->bytes : AHEAD,
-                       POSIX_FADV_WILLNEED);
-    for (uint32_t i = 0; rv == 0 && i < manifest_shards (row); i++) {
-        const struct shard_row *shard = manifest_shard (m, row, i, &whole);
-        struct slab s = shard_slab (row, shard);
-        if (slab_elements (&s) == 0 || !slab_overlap (&s, to, &both))
-            continue;
-        p.crc = 0;
-        rv = read_slab (&p, s, 0, cancel);
-        if (rv == 0 && p.crc != shard->crc) {
-            errno = EBADMSG;
-            rv = -1;
-        }
-    }
-    e = errno;
     free (p.buf);
+    if (rv == 0 && p.crc != shard->crc) {
+        e = EBADMSG;
+        rv = -1;
+    }
     errno = e;
     return rv;
 }
 
 /* ---- a whole file ---- */
 
-int check_data (int fd, const struct manifest *m, atomic_int *cancel)
+int check_data (int fd,
+                const struct manifest *m,
+                long threads,
+                atomic_int *cancel)
 {
-    for (hsize_t i = 0; i < m->n; i++) {
-        struct slab all = slab_whole ((int)m->rows[i].ndims, m->rows[i].dims);
-        if (read_tensor (fd, m, &m->rows[i], &all, NULL, cancel) < 0)
-            return -1;
-    }
-    return 0;
+    struct fetch f = { .fd = fd, .m = m };
+    int rv = 0;
+    int e;
+
+    for (hsize_t i = 0; rv == 0 && i < m->n; i++)
+        rv = fetch_add_whole (&f, &m->rows[i]);
+    if (rv == 0)
+        rv = fetch_run (&f, threads, cancel);
+    e = errno;
+    fetch_free (&f);
+    errno = e;
+    return rv;
 }
 
 int check_file (const char *path, int64_t step, atomic_int *cancel)
@@ -203,7 +175,7 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
     /* what is in the page cache says nothing of the disk */
     posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
     if (manifest_read (fd, &m) == 0) {
-        rv = check_data (fd, &m, cancel);
+        rv = check_data (fd, &m, 1, cancel);
         if (rv == 0 && m.step != step) {
             errno = EBADMSG;
             rv = -1;
@@ -225,8 +197,8 @@ static int damaged (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: is no checkpoint, or is damaged", path);
 }
 
-struct slurmdl_checkpoint *
-checkpoint_open (const char *path, bool all, struct slurmdl_error *err)
+struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
+                                                    struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *c = calloc (1, sizeof (*c));
 
@@ -239,22 +211,12 @@ checkpoint_open (const char *path, bool all, struct slurmdl_error *err)
     }
     if ((c->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
         errorf (err, "%s: %s", path, strerror (errno));
-    else {
-        /* the tables are read here and there between the data */
-        if (all)
-            posix_fadvise (c->fd, 0, ALL_AHEAD, POSIX_FADV_WILLNEED);
-        if (manifest_read (c->fd, &c->m) == 0)
-            return c;
+    else if (manifest_read (c->fd, &c->m) == 0)
+        return c;
+    else
         damaged (path, err);
-    }
     slurmdl_checkpoint_close (c);
     return NULL;
-}
-
-struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
-                                                    struct slurmdl_error *err)
-{
-    return checkpoint_open (path, false, err);
 }
 
 void slurmdl_checkpoint_close (struct slurmdl_checkpoint *c)
@@ -320,7 +282,10 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
                              struct slurmdl_error *err)
 {
     const struct manifest_row *row = manifest_find (&c->m, name);
+    struct fetch f = { .fd = c->fd, .m = &c->m };
     struct slab to;
+    int rv;
+    int e;
 
     if (err)
         *err->text = '\0';
@@ -335,8 +300,12 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
         errno = EINVAL;
         return errorf (err, "%s: '%s' has no such slab", c->path, name);
     }
-    if (slab_elements (&to) == 0
-        || read_tensor (c->fd, &c->m, row, &to, data, NULL) == 0)
+    if ((rv = fetch_add (&f, row, &to, data)) == 0)
+        rv = fetch_run (&f, crew_size (CREW_MAX), NULL);
+    e = errno;
+    fetch_free (&f);
+    errno = e;
+    if (rv == 0)
         return 0;
     if (errno == EBADMSG)
         return errorf (err, "%s: '%s' is damaged", c->path, name);
@@ -348,12 +317,12 @@ int slurmdl_checkpoint_verify (const char *path,
                                int64_t *step,
                                struct slurmdl_error *err)
 {
-    struct slurmdl_checkpoint *c = checkpoint_open (path, true, err);
+    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (path, err);
     int rv;
 
     if (!c)
         return -1;
-    rv = check_data (c->fd, &c->m, NULL);
+    rv = check_data (c->fd, &c->m, crew_size (CREW_MAX), NULL);
     if (rv == 0)
         *step = c->m.step;
     slurmdl_checkpoint_close (c);

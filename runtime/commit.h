@@ -7,6 +7,9 @@
 
 struct memory_ops;
 
+/* Larger regions are cut into such parts, each a slab with its checksum. */
+enum { PART_BYTES = 16 << 20 };
+
 /* What this rank puts into a checkpoint: memory that does not change until
  * the checkpoint is made.
  */
@@ -27,7 +30,7 @@ struct job {
     int64_t step;
     bool shared; /* by all ranks */
     struct piece *list;
-    size_t n;
+    size_t n, room;
 };
 
 /* Returns 0 when the checkpoint has its name 'path' (PATH_MAX); the same on

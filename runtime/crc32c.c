@@ -111,3 +111,27 @@ uint32_t crc32c (uint32_t crc, const void *data, size_t n)
 #endif
     return crc32c_plain (crc, data, n);
 }
+
+/* Product mod the polynomial; the highest bit is x^0. */
+static uint32_t times (uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+
+    for (uint32_t bit = 0x80000000; bit; bit >>= 1) {
+        if (a & bit)
+            product ^= b;
+        b = (b >> 1) ^ (b & 1 ? POLYNOMIAL : 0);
+    }
+    return product;
+}
+
+/* What is before n bytes counts x^8n times as much. */
+uint32_t crc32c_join (uint32_t first, uint32_t second, uint64_t n)
+{
+    uint32_t square = 0x80000000 >> 8;
+
+    for (; n > 0; n >>= 1, square = times (square, square))
+        if (n & 1)
+            first = times (first, square);
+    return first ^ second;
+}

@@ -192,6 +192,23 @@ int draft_lay_out (struct draft *d)
     return copy_rest (d);
 }
 
+/* Several can write into room that is there side by side, and a full disk is
+ * known before anything is written.
+ */
+int draft_reserve (struct draft *d)
+{
+    off_t n = (off_t)(d->length + sizeof (struct trailer));
+    int rv;
+
+    do
+        rv = fallocate (d->fd, 0, 0, n);
+    while (rv < 0 && errno == EINTR);
+    d->reserved = rv == 0;
+    if (rv < 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+        return -1;
+    return 0;
+}
+
 /* Write the rows into the file and into the image. */
 static int
 put_rows (struct draft *d, uint64_t at, const void *rows, size_t bytes)

@@ -18,6 +18,7 @@ struct draft {
     struct manifest m;
     hsize_t room;
     uint64_t length;
+    bool reserved;
     struct part *rest;
     size_t nrest;
     unsigned char *image; /* the bytes of 'rest', one after the other */
@@ -43,6 +44,11 @@ struct manifest_row *draft_add (struct draft *d,
  * checksums until draft_seal().
  */
 int draft_lay_out (struct draft *d);
+
+/* Take room on the disk for all of the file, where the file system can:
+ * 'reserved'.
+ */
+int draft_reserve (struct draft *d);
 
 /* Write the manifest, what lies behind the last data, and the trailer. */
 int draft_seal (struct draft *d);

@@ -88,12 +88,18 @@ runtime_sources = \
 	%D%/commit.c \
 	%D%/commit.h \
 	%D%/context.c \
+	%D%/copy.c \
+	%D%/copy.h \
 	%D%/crc32c.c \
 	%D%/crc32c.h \
+	%D%/crew.c \
+	%D%/crew.h \
 	%D%/draft.c \
 	%D%/draft.h \
 	%D%/error.c \
 	%D%/error.h \
+	%D%/fetch.c \
+	%D%/fetch.h \
 	%D%/futex.c \
 	%D%/futex.h \
 	%D%/h5.c \

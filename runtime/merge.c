@@ -46,7 +46,9 @@ static int by_name (const void *a, const void *b)
     const struct item *y = b;
     int c = strcmp (x->entry->name, y->entry->name);
 
-    return c ? c : x->rank < y->rank ? -1 : x->rank > y->rank;
+    if (c || x->rank != y->rank)
+        return c ? c : x->rank < y->rank ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
 }
 
 static int list_items (struct merge *g)
@@ -157,7 +159,7 @@ int merge_lay_out (struct merge *g,
                        "it",
                        name);
     }
-    if (draft_lay_out (&g->draft) < 0)
+    if (draft_lay_out (&g->draft) < 0 || draft_reserve (&g->draft) < 0)
         return errorf (err, "%s: cannot lay out: %s", tmp, strerror (errno));
     return 0;
 }

@@ -168,10 +168,10 @@ int write_pieces (const char *path,
     for (size_t i = 0; rv == 0 && i < n; i++)
         if (list[i].offset != UINT64_MAX)
             rv = put_piece (&x, fd, &list[i]);
-    /* appending is faster than filling a hole */
     if (rv == 0 && whole && direct >= 0 && x.n > 0) {
         rv = add_rest (&x, whole, &first);
-        if (rv == 0)
+        /* appending is faster than filling a hole */
+        if (rv == 0 && !whole->reserved)
             rv = ftruncate (fd, (off_t)first);
     }
     if (rv == 0 && x.n > 0) {

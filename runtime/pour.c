@@ -4,103 +4,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/crc32c.h"
+#include "runtime/crew.h"
 #include "runtime/io.h"
 #include "runtime/memory.h"
 
-/* What O_DIRECT asks of places, lengths and memory; a request; requests that
- * wait; what the processor's cache holds while it is summed up and copied.
+/* What O_DIRECT asks of places, lengths and memory; a request; what the
+ * processor's cache holds while it is summed up and copied.
  */
-enum { PAGE = 4096, REQUEST = 8 << 20, DEPTH = 3, HOT = 256 << 10 };
+enum { PAGE = 4096, HUGE = 2 << 20, REQUEST = 4 << 20, HOT = 256 << 10 };
 
-/* Less than this is not worth a thread. */
-enum { SMALL = 1 << 20 };
-
-struct request {
-    uint64_t at;
-    size_t bytes;
-    const unsigned char *data;
-};
-
-/* One thread puts requests, another writes them. */
-struct pipe {
-    int fd, direct;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    struct request ring[DEPTH];
-    unsigned put, done; /* requests so far */
-    bool last;
-    int error;
-};
-
-/* ---- the writer ---- */
-
-static int write_request (struct pipe *p, const struct request *r)
-{
-    if (p->direct >= 0) {
-        if (io_write_at (p->direct, r->data, r->bytes, (off_t)r->at) == 0)
-            return 0;
-        /* said yes to O_DIRECT, but not to this alignment */
-        if (errno != EINVAL)
-            return -1;
-        p->direct = -1;
-    }
-    return io_write_at (p->fd, r->data, r->bytes, (off_t)r->at);
-}
-
-static void *writer (void *arg)
-{
-    struct pipe *p = arg;
-
-    pthread_mutex_lock (&p->lock);
-    for (;;) {
-        while (p->put == p->done && !p->last)
-            pthread_cond_wait (&p->moved, &p->lock);
-        if (p->put == p->done)
-            break;
-        struct request r = p->ring[p->done % DEPTH];
-        int e = p->error;
-        pthread_mutex_unlock (&p->lock);
-        if (!e && write_request (p, &r) < 0)
-            e = errno;
-        pthread_mutex_lock (&p->lock);
-        p->error = e;
-        p->done++;
-        pthread_cond_broadcast (&p->moved);
-    }
-    pthread_mutex_unlock (&p->lock);
-    return NULL;
-}
-
-/* Wait until fewer than 'most' requests are waiting. */
-static int wait_below (struct pipe *p, unsigned most)
-{
-    int e;
-
-    pthread_mutex_lock (&p->lock);
-    while (p->put - p->done >= most)
-        pthread_cond_wait (&p->moved, &p->lock);
-    e = p->error;
-    pthread_mutex_unlock (&p->lock);
-    if (!e)
-        return 0;
-    errno = e;
-    return -1;
-}
-
-static void put_request (struct pipe *p, const struct request *r)
-{
-    pthread_mutex_lock (&p->lock);
-    p->ring[p->put++ % DEPTH] = *r;
-    pthread_cond_broadcast (&p->moved);
-    pthread_mutex_unlock (&p->lock);
-}
+/* Requests at once; less than this is not worth a thread. */
+enum { DEPTH = 4, SMALL = 1 << 20 };
 
 /* ---- where we are in the list ---- */
 
@@ -116,36 +38,20 @@ static uint64_t place (const struct cursor *c)
     return c->list[c->i].at + c->done;
 }
 
-static int
-copy_part (unsigned char *to, const struct extent *x, uint64_t from, size_t n)
+static void move_on (struct cursor *c, size_t n)
 {
-    if (x->device)
-        return x->device->to_host (to, x->data + from, n);
-    memcpy (to, x->data + from, n);
-    return 0;
+    if ((c->done += n) == c->list[c->i].bytes) {
+        c->i++;
+        c->done = 0;
+    }
 }
 
-/* Copy the next 'n' bytes to 'to', and sum them up. */
-static int take (struct cursor *c, unsigned char *to, size_t n)
+/* What of the next 'n' bytes is of one extent. */
+static size_t of_one (const struct cursor *c, size_t n)
 {
-    while (n > 0) {
-        const struct extent *x = &c->list[c->i];
-        size_t most = x->device ? REQUEST : HOT;
-        size_t k = x->bytes - c->done < n ? (size_t)(x->bytes - c->done) : n;
-        if (k > most)
-            k = most;
-        if (copy_part (to, x, c->done, k) < 0)
-            return -1;
-        if (x->crc)
-            *x->crc = crc32c (*x->crc, to, k);
-        to += k;
-        n -= k;
-        if ((c->done += k) == x->bytes) {
-            c->i++;
-            c->done = 0;
-        }
-    }
-    return 0;
+    uint64_t left = c->list[c->i].bytes - c->done;
+
+    return left < n ? (size_t)left : n;
 }
 
 /* Bytes from here on that can be written where they are: 0 if few. */
@@ -173,152 +79,253 @@ static uint64_t chain_end (const struct cursor *c)
     return end;
 }
 
-/* ---- through the page cache ---- */
+/* ---- requests ---- */
 
-static int write_part (int fd, struct cursor *c, unsigned char *buf, uint64_t n)
+/* Threads take them in order; the checksum of an extent that is in several is
+ * put together in the end.
+ */
+struct request {
+    struct cursor from;
+    size_t bytes;
+    size_t sum;    /* the first of its checksums */
+    bool direct;   /* past the page cache */
+    bool in_place; /* from the memory where it is, which is of one extent */
+};
+
+struct sum {
+    uint32_t *to; /* NULL: not wanted */
+    uint32_t crc;
+    uint64_t bytes;
+};
+
+struct plan {
+    int fd;
+    atomic_int direct; /* -1: not any more */
+    struct request *list;
+    size_t n, room;
+    struct sum *sums;
+    size_t nsums;
+    atomic_size_t next;
+    atomic_int error;
+};
+
+static int add_request (struct plan *p,
+                        struct cursor *c,
+                        uint64_t bytes,
+                        bool direct,
+                        bool in_place)
 {
-    while (n > 0) {
-        uint64_t at = place (c);
-        size_t k = n < HOT ? (size_t)n : HOT;
-        if (take (c, buf, k) < 0 || io_write_at (fd, buf, k, (off_t)at) < 0)
+    struct request *list;
+    size_t room = p->room ? 2 * p->room : 64;
+
+    if (p->n == p->room) {
+        if (!(list = realloc (p->list, room * sizeof (*list))))
             return -1;
-        n -= k;
+        p->list = list;
+        p->room = room;
+    }
+    p->list[p->n++] =
+        (struct request){ *c, (size_t)bytes, p->nsums, direct, in_place };
+    while (bytes > 0) {
+        size_t k = of_one (c, (size_t)bytes);
+        p->nsums++;
+        bytes -= k;
+        move_on (c, k);
     }
     return 0;
 }
 
 /* Host memory needs no copy of ours. */
-static int write_extent (int fd, const struct extent *x, unsigned char *buf)
+static int plan_buffered (struct plan *p, struct cursor *c)
 {
-    struct cursor c = { x, 1, 0, 0 };
+    int rv = 0;
 
-    if (x->device)
-        return write_part (fd, &c, buf, x->bytes);
-    for (uint64_t done = 0; done < x->bytes;) {
-        size_t k = x->bytes - done < HOT ? (size_t)(x->bytes - done) : HOT;
-        if (x->crc)
-            *x->crc = crc32c (*x->crc, x->data + done, k);
-        if (io_write_at (fd, x->data + done, k, (off_t)(x->at + done)) < 0)
-            return -1;
-        done += k;
-    }
-    return 0;
-}
-
-static int pour_buffered (int fd, const struct extent *list, size_t n)
-{
-    unsigned char *buf = malloc (HOT);
-    int rv = buf ? 0 : -1;
-
-    for (size_t i = 0; rv == 0 && i < n; i++)
-        rv = write_extent (fd, &list[i], buf);
-    free (buf);
+    while (rv == 0 && c->i < c->n)
+        rv = add_request (
+            p, c, of_one (c, REQUEST), false, !c->list[c->i].device);
     return rv;
 }
 
-/* ---- past the page cache ---- */
-
 /* The next request of a chain whose last whole page ends at 'end'. */
-static int next_request (struct pipe *p,
-                         struct cursor *c,
-                         unsigned char *buf,
-                         uint64_t end)
+static int plan_direct (struct plan *p, struct cursor *c, uint64_t end)
 {
-    struct request r = { .at = place (c), .data = buf };
+    uint64_t at = place (c);
+    uint64_t bytes = end - at < REQUEST ? end - at : REQUEST;
     struct cursor look = *c;
     size_t n = in_place (c);
 
-    if (n && place (c) + n <= end) {
-        const struct extent *x = &c->list[c->i];
-        r.data = x->data + c->done;
-        r.bytes = n;
-        for (size_t k = 0; x->crc && k < n; k += HOT)
-            *x->crc = crc32c (*x->crc, r.data + k, n - k < HOT ? n - k : HOT);
-        if ((c->done += n) == x->bytes) {
-            c->i++;
-            c->done = 0;
-        }
-        put_request (p, &r);
-        return 0;
-    }
-    r.bytes = end - r.at < REQUEST ? (size_t)(end - r.at) : REQUEST;
+    if (n && at + n <= end)
+        return add_request (p, c, n, true, true);
     /* up to where memory can be written as it is */
-    for (look.i++, look.done = 0;
-         look.i < look.n && place (&look) < r.at + r.bytes;
+    for (look.i++, look.done = 0; look.i < look.n && place (&look) < at + bytes;
          look.i++)
         if (in_place (&look))
-            r.bytes = (size_t)(place (&look) - r.at);
-    if (take (c, buf, r.bytes) < 0)
-        return -1;
-    put_request (p, &r);
-    return 0;
+            bytes = place (&look) - at;
+    return add_request (p, c, bytes, true, false);
 }
 
-static int pour_chain (struct pipe *p, struct cursor *c, unsigned char *bufs)
+static int plan_chain (struct plan *p, struct cursor *c)
 {
     uint64_t end = chain_end (c);
     uint64_t first = (place (c) + PAGE - 1) / PAGE * PAGE;
     uint64_t last = end / PAGE * PAGE;
-    unsigned char *edge = bufs + DEPTH * (size_t)REQUEST;
+    int rv = 0;
 
     if (last < first + SMALL)
-        return write_part (p->fd, c, edge, end - place (c));
-    if (write_part (p->fd, c, edge, first - place (c)) < 0)
-        return -1;
-    while (place (c) < last) {
-        if (wait_below (p, DEPTH) < 0
-            || next_request (
-                   p, c, bufs + p->put % DEPTH * (size_t)REQUEST, last)
-                   < 0)
-            return -1;
-        if (c->i == c->n)
-            return 0;
-    }
-    return end > last ? write_part (p->fd, c, edge, end - last) : 0;
+        return add_request (p, c, end - place (c), false, false);
+    if (first > place (c))
+        rv = add_request (p, c, first - place (c), false, false);
+    while (rv == 0 && c->i < c->n && place (c) < last)
+        rv = plan_direct (p, c, last);
+    if (rv == 0 && end > last)
+        rv = add_request (p, c, end - last, false, false);
+    return rv;
 }
 
-static int pour_direct (struct pipe *p, const struct extent *list, size_t n)
-{
-    struct cursor c = { list, n, 0, 0 };
-    unsigned char *bufs;
-    pthread_t thread;
-    int rv = 0;
-    int e;
+/* ---- to write them ---- */
 
-    if (posix_memalign ((void **)&bufs, PAGE, DEPTH * (size_t)REQUEST + HOT))
-        return -1;
-    if ((errno = pthread_create (&thread, NULL, writer, p))) {
-        free (bufs);
-        return -1;
+static int
+copy_part (unsigned char *to, const struct extent *x, uint64_t from, size_t n)
+{
+    if (x->device)
+        return x->device->to_host (to, x->data + from, n);
+    memcpy (to, x->data + from, n);
+    return 0;
+}
+
+static void sum_up (struct sum *s, const void *data, size_t n)
+{
+    if (s->to)
+        s->crc = crc32c (s->crc, data, n);
+    s->bytes += n;
+}
+
+/* Copy the bytes of a request to 'to', and sum them up. */
+static int take (struct plan *p, const struct request *r, unsigned char *to)
+{
+    struct sum *s = &p->sums[r->sum];
+    struct cursor c = r->from;
+    size_t i = c.i;
+
+    for (size_t n = r->bytes; n > 0; s += c.i != i, i = c.i) {
+        const struct extent *x = &c.list[c.i];
+        size_t k = of_one (&c, n);
+        if (!x->device && k > HOT)
+            k = HOT;
+        if (copy_part (to, x, c.done, k) < 0)
+            return -1;
+        s->to = x->crc;
+        sum_up (s, to, k);
+        to += k;
+        n -= k;
+        move_on (&c, k);
     }
-    while (rv == 0 && c.i < n)
-        rv = pour_chain (p, &c, bufs);
-    e = errno;
-    pthread_mutex_lock (&p->lock);
-    p->last = true;
-    pthread_cond_broadcast (&p->moved);
-    pthread_mutex_unlock (&p->lock);
-    pthread_join (thread, NULL);
-    free (bufs);
-    errno = rv < 0 ? e : p->error;
-    return rv < 0 || p->error ? -1 : 0;
+    return 0;
+}
+
+static int
+put (struct plan *p, bool direct, const void *data, size_t n, uint64_t at)
+{
+    int fd = direct ? atomic_load (&p->direct) : -1;
+
+    if (fd >= 0) {
+        if (io_write_at (fd, data, n, (off_t)at) == 0)
+            return 0;
+        /* said yes to O_DIRECT, but not to this alignment */
+        if (errno != EINVAL)
+            return -1;
+        atomic_store (&p->direct, -1);
+    }
+    return io_write_at (p->fd, data, n, (off_t)at);
+}
+
+/* A part after the other: what was summed up is still in the cache. */
+static int put_in_place (struct plan *p, const struct request *r)
+{
+    const struct extent *x = &r->from.list[r->from.i];
+    const unsigned char *data = x->data + r->from.done;
+    struct sum *s = &p->sums[r->sum];
+
+    s->to = x->crc;
+    for (size_t done = 0; done < r->bytes; done += HOT) {
+        size_t k = r->bytes - done < HOT ? r->bytes - done : HOT;
+        sum_up (s, data + done, k);
+        if (!r->direct
+            && put (p, false, data + done, k, place (&r->from) + done) < 0)
+            return -1;
+    }
+    return r->direct ? put (p, true, data, r->bytes, place (&r->from)) : 0;
+}
+
+static int
+put_copy (struct plan *p, const struct request *r, unsigned char **buf)
+{
+    if (!*buf) {
+        if ((errno = posix_memalign ((void **)buf, HUGE, REQUEST)))
+            return -1;
+        madvise (*buf, REQUEST, MADV_HUGEPAGE);
+    }
+    if (take (p, r, *buf) < 0)
+        return -1;
+    return put (p, r->direct, *buf, r->bytes, place (&r->from));
+}
+
+/* What goes through the page cache comes last: it would wait for all that is
+ * on the way past it, and hold up the rest.
+ */
+static void *put_some (void *arg)
+{
+    struct plan *p = arg;
+    unsigned char *buf = NULL;
+    size_t i;
+
+    while (!atomic_load (&p->error)
+           && (i = atomic_fetch_add (&p->next, 1)) < 2 * p->n) {
+        const struct request *r = &p->list[i % p->n];
+        if (r->direct != (i < p->n))
+            continue;
+        if ((r->in_place ? put_in_place (p, r) : put_copy (p, r, &buf)) < 0)
+            atomic_store (&p->error, errno ? errno : EIO);
+    }
+    free (buf);
+    return NULL;
+}
+
+static int put_all (struct plan *p, uint64_t bytes)
+{
+    if (!(p->sums = calloc (p->nsums + 1, sizeof (*p->sums))))
+        return -1;
+    crew_run (bytes < SMALL ? 1 : DEPTH, put_some, p);
+    if ((errno = atomic_load (&p->error)))
+        return -1;
+    for (size_t i = 0; i < p->nsums; i++) {
+        const struct sum *s = &p->sums[i];
+        if (s->to)
+            *s->to = crc32c_join (*s->to, s->crc, s->bytes);
+    }
+    return 0;
 }
 
 int pour (int fd, int direct, const struct extent *list, size_t n)
 {
-    struct pipe p = { .fd = fd, .direct = direct };
-    uint64_t sum = 0;
-    int rv;
+    struct cursor c = { list, n, 0, 0 };
+    struct plan p = { .fd = fd, .direct = direct };
+    uint64_t bytes = 0;
+    int rv = 0;
+    int e;
 
     for (size_t i = 0; i < n; i++)
-        sum += list[i].bytes;
-    if (direct < 0 || sum < SMALL)
-        return pour_buffered (fd, list, n);
-    pthread_mutex_init (&p.lock, NULL);
-    pthread_cond_init (&p.moved, NULL);
-    rv = pour_direct (&p, list, n);
-    pthread_cond_destroy (&p.moved);
-    pthread_mutex_destroy (&p.lock);
+        bytes += list[i].bytes;
+    if (direct < 0 || bytes < SMALL)
+        rv = plan_buffered (&p, &c);
+    while (rv == 0 && c.i < n)
+        rv = plan_chain (&p, &c);
+    if (rv == 0)
+        rv = put_all (&p, bytes);
+    e = errno;
+    free (p.list);
+    free (p.sums);
+    errno = e;
     return rv;
 }
 

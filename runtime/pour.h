@@ -19,7 +19,7 @@ struct extent {
 
 /* Write the extents, which are in order of place and do not overlap, past the
  * page cache where 'direct' (a descriptor with O_DIRECT, or -1) takes them,
- * else through 'fd'.  A thread writes while this one copies and sums up.
+ * else through 'fd'.  Several threads copy, sum up and write.
  *
  * Returns 0, or -1 with errno set.
  */

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,9 @@
 
 #include "runtime/candidates.h"
 #include "runtime/check.h"
+#include "runtime/crew.h"
 #include "runtime/error.h"
+#include "runtime/fetch.h"
 #include "runtime/memory.h"
 #include "runtime/metrics.h"
 #include "runtime/team.h"
@@ -48,120 +49,109 @@ static int compare (const struct slurmdl *run,
     return 0;
 }
 
-static int fill (const struct slurmdl_checkpoint *c, const struct region *r)
+/* Memory of a device, by way of the host's. */
+static int fill_device (const struct slurmdl_checkpoint *c,
+                        const struct region *r,
+                        const struct memory_ops *ops)
 {
-    const struct memory_ops *ops = r->bytes ? memory_ops_of (r->data) : NULL;
-    void *host = ops ? malloc (r->bytes + 1) : r->data;
+    struct fetch f = { .fd = c->fd, .m = &c->m };
+    void *host = malloc (r->bytes);
     int rv = -1;
     int e;
 
-    if (host || r->bytes == 0)
-        rv = read_tensor (
-            c->fd, &c->m, manifest_find (&c->m, r->name), &r->slab, host, NULL);
-    if (ops && rv == 0)
+    if (host
+        && fetch_add (&f, manifest_find (&c->m, r->name), &r->slab, host) == 0
+        && fetch_run (&f, crew_size (CREW_MAX), NULL) == 0)
         rv = ops->to_device (r->data, host, r->bytes);
     e = errno;
-    if (ops)
-        free (host);
+    fetch_free (&f);
+    free (host);
     errno = e;
     return rv;
 }
 
-/* ---- several threads ---- */
-
-enum { READERS = 4 };
-
-struct filling {
-    const struct slurmdl *run;
-    const struct slurmdl_checkpoint *c;
-    const char *pattern;
-    atomic_size_t next;
-    atomic_int error;
-};
-
-static void *fill_some (void *arg)
-{
-    struct filling *f = arg;
-    const struct regions *all = &f->run->regions;
-    size_t i;
-
-    while ((i = atomic_fetch_add (&f->next, 1)) < all->n
-           && !atomic_load (&f->error))
-        if (wanted (&all->list[i], f->pattern)
-            && fill (f->c, &all->list[i]) < 0)
-            atomic_store (&f->error, errno ? errno : EIO);
-    return NULL;
-}
-
-static long readers (const struct regions *all)
-{
-    long n = sysconf (_SC_NPROCESSORS_ONLN);
-
-    if (n > READERS)
-        n = READERS;
-    return n > (long)all->n ? (long)all->n : n;
-}
-
 /* Nothing may stay in the way of a state either: all are verified. */
-static int check_states (const struct slurmdl_checkpoint *c)
+static int add_states (struct fetch *f)
 {
-    for (hsize_t i = 0; i < c->m.n; i++) {
-        const struct manifest_row *row = &c->m.rows[i];
-        struct slab all = slab_whole ((int)row->ndims, row->dims);
-        if (is_state (row->name)
-            && read_tensor (c->fd, &c->m, row, &all, NULL, NULL) < 0)
-            return -1;
+    int rv = 0;
+
+    for (hsize_t i = 0; rv == 0 && i < f->m->n; i++)
+        if (is_state (f->m->rows[i].name))
+            rv = fetch_add_whole (f, &f->m->rows[i]);
+    return rv;
+}
+
+static int
+add_wanted (struct fetch *f, const struct slurmdl *run, const char *pattern)
+{
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
+        const struct region *r = &run->regions.list[i];
+        if (wanted (r, pattern) && r->bytes && !memory_ops_of (r->data))
+            rv =
+                fetch_add (f, manifest_find (f->m, r->name), &r->slab, r->data);
     }
-    return 0;
+    return rv;
 }
 
 static int fill_all (const struct slurmdl *run,
                      const struct slurmdl_checkpoint *c,
-                     const char *pattern)
+                     const char *pattern,
+                     bool states)
 {
-    struct filling f = { run, c, pattern, 0, 0 };
-    pthread_t threads[READERS];
-    long n = readers (&run->regions);
-    long started = 0;
+    struct fetch f = { .fd = c->fd, .m = &c->m };
+    int rv = states ? add_states (&f) : 0;
+    int e;
 
-    if (check_states (c) < 0)
-        return -1;
-    while (started < n - 1
-           && pthread_create (&threads[started], NULL, fill_some, &f) == 0)
-        started++;
-    fill_some (&f);
-    for (long i = 0; i < started; i++)
-        pthread_join (threads[i], NULL);
-    errno = atomic_load (&f.error);
-    return errno ? -1 : 0;
+    if (rv == 0)
+        rv = add_wanted (&f, run, pattern);
+    if (rv == 0)
+        rv = fetch_run (&f, crew_size (CREW_MAX), NULL);
+    e = errno;
+    fetch_free (&f);
+    errno = e;
+    for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
+        const struct region *r = &run->regions.list[i];
+        const struct memory_ops *ops =
+            wanted (r, pattern) && r->bytes ? memory_ops_of (r->data) : NULL;
+        if (ops)
+            rv = fill_device (c, r, ops);
+    }
+    return rv;
 }
 
 /* ---- restore ---- */
+
+struct source {
+    const char *path;
+    int64_t step;        /* negative: whatever it is */
+    const char *pattern; /* NULL: all */
+    bool states;         /* these, too */
+};
 
 /* 1: done, and '*from' is the open file; 0: damaged, '*touched' says whether
  * memory is; -1: it does not fit, or something else failed.
  */
 static int try_file (struct slurmdl *run,
-                     const char *path,
-                     const char *pattern,
-                     int64_t step,
+                     const struct source *s,
                      bool *touched,
                      struct slurmdl_checkpoint **from,
                      struct slurmdl_error *err)
 {
-    struct slurmdl_checkpoint *c = checkpoint_open (path, true, NULL);
+    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (s->path, NULL);
     int rv = 0;
 
     *from = NULL;
     if (!c)
         return errno == ENOMEM ? -1 : 0;
-    if (step < 0 || c->m.step == step) {
-        rv = compare (run, c, pattern, err);
+    if (s->step < 0 || c->m.step == s->step) {
+        rv = compare (run, c, s->pattern, err);
         if (rv == 0) {
             *touched = true;
-            rv = fill_all (run, c, pattern);
+            rv = fill_all (run, c, s->pattern, s->states);
             if (rv < 0)
-                errorf (err, "%s: cannot read: %s", path, strerror (errno));
+                errorf (err, "%s: cannot read: %s", s->path, strerror (errno));
             if (rv < 0 && (errno == EBADMSG || errno == EIO)) {
                 if (err)
                     *err->text = '\0';
@@ -206,9 +196,10 @@ restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
     int rv = 0;
 
     candidates_find (&c, run);
-    for (size_t i = 0; i < c.n && rv == 0; i++)
-        rv = try_file (
-            run, c.list[i].path, NULL, c.list[i].step, &touched, &from, err);
+    for (size_t i = 0; i < c.n && rv == 0; i++) {
+        struct source s = { c.list[i].path, c.list[i].step, NULL, true };
+        rv = try_file (run, &s, &touched, &from, err);
+    }
     if (rv == 1)
         restored (run, from, step);
     int e = errno;
@@ -247,9 +238,10 @@ static void try_offer (struct slurmdl *run,
                        struct slurmdl_checkpoint **from)
 {
     struct slurmdl_error err = { "" };
+    struct source s = { o->path, o->step, NULL, true };
     bool touched = out->touched;
 
-    out->verdict = try_file (run, o->path, NULL, o->step, &touched, from, &err);
+    out->verdict = try_file (run, &s, &touched, from, &err);
     out->error = out->verdict < 0 ? errno : 0;
     out->touched = touched;
     memcpy (out->text, err.text, sizeof (out->text));
@@ -413,13 +405,15 @@ int slurmdl_restore_only (struct slurmdl *run,
 
     if (err)
         *err->text = '\0';
-    if (path)
-        rv = try_file (run, path, pattern, -1, &touched, &from, err);
-    else
+    if (path) {
+        struct source s = { path, -1, pattern, false };
+        rv = try_file (run, &s, &touched, &from, err);
+    } else
         candidates_find (&c, run);
-    for (size_t i = 0; i < c.n && rv == 0; i++)
-        rv = try_file (
-            run, c.list[i].path, pattern, c.list[i].step, &touched, &from, err);
+    for (size_t i = 0; i < c.n && rv == 0; i++) {
+        struct source s = { c.list[i].path, c.list[i].step, pattern, false };
+        rv = try_file (run, &s, &touched, &from, err);
+    }
     if (rv == 1)
         *step = from->m.step;
     slurmdl_checkpoint_close (from);

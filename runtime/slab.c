@@ -100,6 +100,31 @@ int slab_walk (const struct slab *a, const struct slab *b, slab_f f, void *arg)
     return 0;
 }
 
+static int cut (struct slab s, int dim, uint64_t most, slab_part_f f, void *arg)
+{
+    uint64_t end, row, rows;
+    int rv = 0;
+
+    while (dim < s.ndims && s.dims[dim] == 1)
+        dim++;
+    if (dim >= s.ndims || slab_elements (&s) <= most)
+        return f (&s, arg);
+    end = s.offset[dim] + s.dims[dim];
+    row = slab_elements (&s) / s.dims[dim];
+    rows = row < most ? most / row : 1;
+    while (rv == 0 && s.offset[dim] < end) {
+        s.dims[dim] = end - s.offset[dim] < rows ? end - s.offset[dim] : rows;
+        rv = cut (s, dim + 1, most, f, arg);
+        s.offset[dim] += s.dims[dim];
+    }
+    return rv;
+}
+
+int slab_cut (const struct slab *s, uint64_t most, slab_part_f f, void *arg)
+{
+    return cut (*s, 0, most ? most : 1, f, arg);
+}
+
 struct copying {
     unsigned char *to;
     const unsigned char *from;

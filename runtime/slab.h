@@ -36,6 +36,14 @@ bool slab_overlap (const struct slab *a,
 typedef int (*slab_f) (uint64_t at_a, uint64_t at_b, uint64_t n, void *arg);
 int slab_walk (const struct slab *a, const struct slab *b, slab_f f, void *arg);
 
+/* Call 'f' for parts of at most 'most' elements, one after the other in C
+ * order: whole rows of the outermost dimension that has more than one, or,
+ * where a row has more elements, parts of it.  'f' returning nonzero ends it,
+ * and that is returned.
+ */
+typedef int (*slab_part_f) (const struct slab *part, void *arg);
+int slab_cut (const struct slab *s, uint64_t most, slab_part_f f, void *arg);
+
 /* Copy what the two share. */
 void slab_copy (const struct slab *to_box,
                 void *to,

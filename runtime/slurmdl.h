@@ -297,9 +297,10 @@ int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err);
 
 /* Fill the protected memory from the newest checkpoint of this trial that
  * verifies; '*step' is then its step.  Damaged files are passed over.  It may
- * have been saved by another number of ranks, with other slabs.  A trial
- * that goes on from another one (population based training) begins with that
- * one's checkpoint.
+ * have been saved by another number of ranks, with other slabs; each rank reads
+ * and verifies the saved parts (of at most 16 MiB) that it needs.  A trial that
+ * goes on from another one (population based training) begins with that one's
+ * checkpoint.
  *
  * Returns 1 if restored, 0 if there is none (memory and '*step' unchanged),
  * -1 if a name, type or shape differs from what was protected (EINVAL), on
@@ -506,7 +507,7 @@ struct slurmdl_tensor {
     int ndims;
     uint64_t dims[SLURMDL_DIMS_MAX];
     uint64_t bytes;
-    uint32_t shards; /* slabs in which it was saved */
+    uint32_t shards; /* parts in which it was saved, each with a checksum */
     int state;       /* nonzero: a blob of slurmdl_state() */
 };
 
@@ -532,7 +533,8 @@ int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,
 int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c,
                                         const char *name);
 /* Read the slab of shape 'dims' at 'offset' (NULL for both: all) into 'data'
- * (the host's).  The saved slabs that it touches are verified: EBADMSG.
+ * (the host's).  The saved parts that it touches are read and verified:
+ * EBADMSG.
  */
 int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
                              const char *name,

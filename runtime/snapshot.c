@@ -3,11 +3,14 @@
 #include "runtime/snapshot.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/copy.h"
+#include "runtime/crew.h"
 #include "runtime/memory.h"
 
 enum { PAGE = 4096 };
@@ -24,38 +27,86 @@ static bool is_mine (const struct slurmdl *run, const struct region *r)
     return run->rank == 0 || r->shard;
 }
 
-static void fill (struct piece *p, const struct region *r)
+static struct piece *add (struct job *job)
 {
+    struct piece *list;
+    size_t room = job->room ? 2 * job->room : 64;
+
+    if (job->n == job->room) {
+        if (!(list = realloc (job->list, room * sizeof (*list))))
+            return NULL;
+        job->list = list;
+        job->room = room;
+    }
+    return &job->list[job->n++];
+}
+
+struct cutting {
+    struct job *job;
+    const struct region *r;
+    const struct memory_ops *device;
+    uint64_t done; /* bytes of the region */
+};
+
+static int add_part (const struct slab *part, void *arg)
+{
+    struct cutting *c = arg;
+    const struct region *r = c->r;
+    struct piece *p = add (c->job);
+
+    if (!p)
+        return -1;
     *p = (struct piece){ .type = r->type,
-                         .slab = r->slab,
-                         .bytes = r->bytes,
-                         .data = r->data,
-                         .shard = r->shard,
+                         .slab = *part,
+                         .data = (unsigned char *)r->data + c->done,
+                         .device = c->device,
+                         .shard = true,
                          .offset = UINT64_MAX };
     memcpy (p->name, r->name, sizeof (p->name));
     memcpy (p->dims, r->dims, sizeof (p->dims));
+    p->bytes =
+        r->bytes ? slab_elements (part) * slurmdl_type_size (r->type) : 0;
+    c->done += p->bytes;
+    return 0;
+}
+
+/* In parts, each with a checksum: then nobody need read more than those that
+ * he wants, and several threads can read one tensor.
+ */
+int job_add (struct job *job, const struct region *r)
+{
+    struct cutting c = { job, r, NULL, 0 };
+
     if (r->bytes && !r->state)
-        p->device = memory_ops_of (r->data);
+        c.device = memory_ops_of (r->data);
+    if (r->bytes > PART_BYTES)
+        return slab_cut (
+            &r->slab, PART_BYTES / slurmdl_type_size (r->type), add_part, &c);
+    if (add_part (&r->slab, &c) < 0)
+        return -1;
+    job->list[job->n - 1].shard = r->shard;
+    return 0;
 }
 
 int job_create (struct job *job, const struct slurmdl *run, int64_t step)
 {
+    int rv = 0;
+
     *job = (struct job){ .step = step };
     job->shared = run->size > 1 && regions_shared (&run->regions);
-    job->list = calloc (run->regions.n + 1, sizeof (*job->list));
-    if (!job->list)
-        return -1;
-    for (size_t i = 0; i < run->regions.n; i++)
+    for (size_t i = 0; rv == 0 && i < run->regions.n; i++)
         if (is_mine (run, &run->regions.list[i]))
-            fill (&job->list[job->n++], &run->regions.list[i]);
-    return 0;
+            rv = job_add (job, &run->regions.list[i]);
+    if (rv < 0)
+        job_free (job);
+    return rv;
 }
 
 void job_free (struct job *job)
 {
     free (job->list);
     job->list = NULL;
-    job->n = 0;
+    job->n = job->room = 0;
 }
 
 /* ---- the buffer ---- */
@@ -137,46 +188,86 @@ static size_t room (uint64_t bytes)
     return (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
 
-static int copy (unsigned char *to, const struct piece *p)
+/* ---- by several threads ---- */
+
+enum { COPIERS = 4, ALONE = 32 << 20 };
+
+struct copying {
+    const struct job *job;
+    unsigned char *const *places;
+    atomic_size_t next;
+};
+
+static void *copy_some (void *arg)
 {
-    if (p->device)
-        return p->device->to_host_later (to, p->data, p->bytes);
-    memcpy (to, p->data, p->bytes);
-    return 0;
+    struct copying *c = arg;
+    size_t i;
+
+    while ((i = atomic_fetch_add (&c->next, 1)) < c->job->n) {
+        const struct piece *p = &c->job->list[i];
+        if (p->bytes && !p->device)
+            copy_past_caches (c->places[i], p->data, p->bytes);
+    }
+    return NULL;
+}
+
+/* What a device copies to the host meanwhile is only begun here. */
+static int copy_all (const struct job *job,
+                     unsigned char *const *places,
+                     const struct memory_ops *device)
+{
+    struct copying c = { .job = job, .places = places };
+    uint64_t bytes = 0;
+    /* what the device still computes is part of it */
+    int rv = device ? device->begin () : 0;
+
+    for (size_t i = 0; rv == 0 && i < job->n; i++) {
+        const struct piece *p = &job->list[i];
+        if (p->bytes && p->device)
+            rv = p->device->to_host_later (places[i], p->data, p->bytes);
+        else
+            bytes += p->bytes;
+    }
+    if (rv == 0)
+        crew_run (bytes < ALONE ? 1 : crew_size (COPIERS), copy_some, &c);
+    if (device && device->end () < 0)
+        rv = -1;
+    return rv;
+}
+
+static void move_job (struct job *job, unsigned char *const *places)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        job->list[i].data = places[i];
+        job->list[i].device = NULL;
+    }
 }
 
 int snapshot_take (struct buffer *b, struct job *job)
 {
     const struct memory_ops *device = NULL;
+    unsigned char **places = malloc ((job->n + 1) * sizeof (*places));
     size_t size = PAGE;
-    unsigned char *to;
-    int rv = 0;
+    int rv = -1;
+    int e;
 
     for (size_t i = 0; i < job->n; i++) {
         size += room (job->list[i].bytes);
         if (job->list[i].device)
             device = job->list[i].device;
     }
-    if (get_buffer (b, size, device) < 0)
-        return -1;
-    /* what the device still computes is part of it */
-    if (device)
-        rv = device->begin ();
-    to = b->data;
-    for (size_t i = 0; rv == 0 && i < job->n; i++) {
-        if (job->list[i].bytes)
-            rv = copy (to, &job->list[i]);
-        to += room (job->list[i].bytes);
+    if (places && get_buffer (b, size, device) == 0) {
+        size = 0;
+        for (size_t i = 0; i < job->n; i++) {
+            places[i] = b->data + size;
+            size += room (job->list[i].bytes);
+        }
+        rv = copy_all (job, places, device);
     }
-    if (device && device->end () < 0)
-        rv = -1;
-    if (rv < 0)
-        return -1;
-    to = b->data;
-    for (size_t i = 0; i < job->n; i++) {
-        job->list[i].data = to;
-        job->list[i].device = NULL;
-        to += room (job->list[i].bytes);
-    }
-    return 0;
+    if (rv == 0)
+        move_job (job, places);
+    e = errno;
+    free (places);
+    errno = e;
+    return rv;
 }

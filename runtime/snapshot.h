@@ -17,6 +17,8 @@ struct buffer {
 
 /* The pieces of this rank, in the program's own memory. */
 int job_create (struct job *job, const struct slurmdl *run, int64_t step);
+/* Put a region into a job, in parts of at most PART_BYTES. */
+int job_add (struct job *job, const struct region *r);
 void job_free (struct job *job);
 
 /* Move the job into the buffer.  On failure the job is as it was: ENOMEM (more

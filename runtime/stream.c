@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "runtime/check.h"
-#include "runtime/commit.h"
 #include "runtime/draft.h"
 #include "runtime/error.h"
 #include "runtime/link.h"
+#include "runtime/snapshot.h"
 
 struct slurmdl_writer {
     struct draft draft;
@@ -43,32 +43,76 @@ slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
     return NULL;
 }
 
+/* The checksums of what was written, as those of one slab or of several. */
+static int
+put_sums (struct manifest *m, struct manifest_row *row, const struct job *job)
+{
+    struct shard_row *s;
+
+    if (job->n == 1 && !job->list[0].shard) {
+        row->crc = job->list[0].crc;
+        return 0;
+    }
+    if (!(s = realloc (m->shards, (m->nshards + job->n) * sizeof (*s))))
+        return -1;
+    m->shards = s;
+    row->crc = (uint32_t)m->nshards;
+    row->shards = (uint32_t)job->n;
+    s += m->nshards;
+    m->nshards += job->n;
+    for (size_t i = 0; i < job->n; i++) {
+        const struct piece *p = &job->list[i];
+        s[i] = (struct shard_row){ .tensor = (uint32_t)(row - m->rows),
+                                   .crc = p->crc };
+        memcpy (s[i].offset, p->slab.offset, sizeof (s[i].offset));
+        memcpy (s[i].dims, p->slab.dims, sizeof (s[i].dims));
+    }
+    return 0;
+}
+
+static int write_tensor (struct slurmdl_writer *w,
+                         struct manifest_row *row,
+                         const struct region *r)
+{
+    struct job job = { 0 };
+    int rv = job_add (&job, r);
+    int e;
+
+    for (size_t i = 0; i < job.n; i++)
+        job.list[i].offset = row->offset;
+    if (rv == 0)
+        rv = write_pieces (w->tmp, w->draft.fd, job.list, job.n, NULL);
+    if (rv == 0)
+        rv = put_sums (&w->draft.m, row, &job);
+    e = errno;
+    job_free (&job);
+    errno = e;
+    return rv;
+}
+
 int slurmdl_writer_add (struct slurmdl_writer *w,
                         const struct slurmdl_tensor *t,
                         const void *data,
                         struct slurmdl_error *err)
 {
     struct manifest_row *row;
-    struct piece p = { .type = t->type, .data = data };
+    struct region r = { .type = t->type, .data = (void *)data };
 
     if (err)
         *err->text = '\0';
     if (!memchr (t->name, '\0', sizeof (t->name))
         || !good_dataset_name (t->name)
-        || tensor_bytes (t->type, t->ndims, t->dims, &p.bytes) < 0) {
+        || tensor_bytes (t->type, t->ndims, t->dims, &r.bytes) < 0) {
         errno = EINVAL;
         return errorf (
             err, "'%.127s': bad name, type or shape of a tensor", t->name);
     }
     row = draft_add (&w->draft, t->name, t->type, t->ndims, t->dims);
     if (row) {
-        p.slab = slab_whole (t->ndims, t->dims);
-        memcpy (p.dims, p.slab.dims, sizeof (p.dims));
-        p.offset = row->offset;
-        if (write_pieces (w->tmp, w->draft.fd, &p, 1, NULL) == 0) {
-            row->crc = p.crc;
+        r.slab = slab_whole (t->ndims, t->dims);
+        memcpy (r.dims, r.slab.dims, sizeof (r.dims));
+        if (write_tensor (w, row, &r) == 0)
             return 0;
-        }
     }
     return errorf (err,
                    "%s: cannot write '%s': %s",

@@ -78,9 +78,13 @@ static void crc_of_known_bytes (void **state)
     for (int i = 0; i < 32; i++)
         bytes[i] = (unsigned char)i;
     assert_int_equal (crc32c (0, bytes, 32), 0x46dd794e);
-    for (size_t n = 0; n < 32; n++)
-        assert_int_equal (crc32c (crc32c (0, bytes, n), bytes + n, 32 - n),
+    for (size_t n = 0; n <= 32; n++) {
+        uint32_t first = crc32c (0, bytes, n);
+        uint32_t second = crc32c (0, bytes + n, 32 - n);
+        assert_int_equal (crc32c (first, bytes + n, 32 - n),
                           crc32c_plain (0, bytes, 32));
+        assert_int_equal (crc32c_join (first, second, 32 - n), 0x46dd794e);
+    }
 }
 
 static void rows_come_back (void **state)

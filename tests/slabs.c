@@ -68,6 +68,52 @@ static void slabs_copy_what_they_share (void **state)
     assert_true (pairs > 8000);
 }
 
+struct cutting {
+    const struct slab *box;
+    uint64_t most, next, parts;
+};
+
+/* The elements of a part are the next ones of the box. */
+static int check_part (const struct slab *part, void *arg)
+{
+    struct cutting *c = arg;
+
+    assert_true (count_of (part) > 0 && count_of (part) <= c->most);
+    for (uint64_t k = 0; k < count_of (part); k++)
+        assert_int_equal (plain_place (c->box, part, k), c->next++);
+    c->parts++;
+    return 0;
+}
+
+static int stop_at_once (const struct slab *part, void *arg)
+{
+    (void)part;
+    return ++*(int *)arg;
+}
+
+static void slabs_cut_in_order (void **state)
+{
+    static const struct slab boxes[] = {
+        { .ndims = 0 },
+        { .ndims = 1, .offset = { 3 }, .dims = { 7 } },
+        { .ndims = 3, .offset = { 1, 0, 2 }, .dims = { 3, 1, 5 } },
+        { .ndims = 3, .dims = { 1, 4, 6 } },
+        { .ndims = 4, .offset = { 0, 0, 1 }, .dims = { 2, 2, 3, 2 } },
+    };
+    int calls = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (boxes) / sizeof (*boxes); i++)
+        for (uint64_t most = 1; most < 30; most++) {
+            struct cutting c = { &boxes[i], most, 0, 0 };
+            assert_int_equal (slab_cut (&boxes[i], most, check_part, &c), 0);
+            assert_int_equal (c.next, count_of (&boxes[i]));
+            assert_true (c.parts == 1 || c.next > most);
+        }
+    assert_int_equal (slab_cut (&boxes[3], 2, stop_at_once, &calls), 1);
+    assert_int_equal (calls, 1);
+}
+
 static void slabs_without_elements (void **state)
 {
     struct slab none = { .ndims = 2, .dims = { 0, 3 } };
@@ -92,6 +138,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (slabs_copy_what_they_share),
+        cmocka_unit_test (slabs_cut_in_order),
         cmocka_unit_test (slabs_without_elements),
     };
 

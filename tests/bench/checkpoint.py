@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-OURS = ("raw-direct", "save", "raw-buffered", "async", "raw-ranks", "ranks", "raw-read", "restore")
+OURS = ("raw-direct", "save", "raw-buffered", "async", "raw-ranks", "ranks", "restore")
 AGAINST = {"save": "raw-direct", "save-4-ranks": "raw-direct", "raw-4-ranks": "raw-direct", "restore-warm": "raw-read-warm",
            "restore-cold": "raw-read-cold"}
 

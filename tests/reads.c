@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restoring reads what it needs: the saved parts that it touches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/slurmdl.h"
+#include "tests/folder.h"
+#include "tests/ranks.h"
+
+/* Rows of a MiB, which are saved in parts of 16. */
+enum { ROWS = 40, COLUMNS = 256 << 10, PART = 16, MIB = 1 << 20 };
+
+static const uint64_t shape[2] = { ROWS, COLUMNS };
+
+static float value_at (uint64_t row, uint64_t column)
+{
+    return (float)(row * 1000 + column % 997);
+}
+
+static float *make_rows (uint64_t first, uint64_t n)
+{
+    float *data = malloc (n * COLUMNS * sizeof (*data));
+
+    for (uint64_t i = 0; i < n * COLUMNS; i++)
+        data[i] = value_at (first + i / COLUMNS, i % COLUMNS);
+    return data;
+}
+
+/* Bytes that this process has read so far; -1: the kernel does not count. */
+static long long bytes_read (void)
+{
+    FILE *f = fopen ("/proc/self/io", "r");
+    long long n = -1;
+
+    if (f && fscanf (f, "rchar: %lld", &n) != 1)
+        n = -1;
+    if (f)
+        fclose (f);
+    return n;
+}
+
+/* So many MiB, and less than one of tables and messages. */
+static bool is_about (long long bytes, long long mib)
+{
+    if (bytes >= mib * MIB && bytes < (mib + 1) * MIB)
+        return true;
+    fprintf (stderr, "# read %.2f MiB, not %lld\n", (double)bytes / MIB, mib);
+    return false;
+}
+
+static struct slurmdl *open_alone (float **w, float **other)
+{
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+
+    *w = make_rows (0, ROWS);
+    *other = make_rows (7, ROWS);
+    assert_int_equal (slurmdl_protect (run, "w", SLURMDL_F32, 2, shape, *w), 0);
+    assert_int_equal (
+        slurmdl_protect (run, "other", SLURMDL_F32, 2, shape, *other), 0);
+    return run;
+}
+
+static void save_alone (void)
+{
+    struct slurmdl_error err = { "" };
+    float *w, *other;
+    struct slurmdl *run = open_alone (&w, &other);
+
+    assert_int_equal (slurmdl_save (run, 1, &err), 0);
+    assert_int_equal (slurmdl_close (run), 0);
+    free (w);
+    free (other);
+}
+
+/* ---- by ranks ---- */
+
+static void restore_rows (int rank, int size, void *arg)
+{
+    const uint64_t n = (uint64_t)(ROWS / size);
+    uint64_t offset[2] = { n * (uint64_t)rank, 0 };
+    uint64_t local[2] = { n, COLUMNS };
+    uint64_t last = offset[0] + n - 1;
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    float *want = make_rows (offset[0], n);
+    float *data = calloc (n * COLUMNS, sizeof (*data));
+    long long before;
+    int64_t step;
+
+    (void)arg;
+    NEED (slurmdl_protect_shard (
+              run, "w", SLURMDL_F32, 2, shape, offset, local, data)
+          == 0);
+    NEED (slurmdl_stop_here (run, 0) == 0); /* they have met */
+    before = bytes_read ();
+    NEED (slurmdl_restore (run, &step, &err) == 1);
+    NEED (!memcmp (data, want, n * COLUMNS * sizeof (*data)));
+    /* the last part is shorter */
+    last = last / PART * PART + PART;
+    NEED (is_about (
+        bytes_read () - before,
+        (long long)((last < ROWS ? last : ROWS) - offset[0] / PART * PART)));
+    slurmdl_close (run);
+}
+
+/* One rank has saved, four restore a quarter each. */
+static void ranks_read_their_rows (void **state)
+{
+    (void)state;
+    if (bytes_read () < 0)
+        skip ();
+    save_alone ();
+    assert_int_equal (ranks (4, -1, restore_rows, NULL), 0);
+}
+
+static void save_and_restore_columns (int rank, int size, void *arg)
+{
+    const uint64_t n = (uint64_t)(COLUMNS / size);
+    uint64_t offset[2] = { 0, n * (uint64_t)rank };
+    uint64_t local[2] = { ROWS, n };
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    float *data = malloc (ROWS * n * sizeof (*data));
+    long long before;
+    int64_t step;
+
+    (void)arg;
+    for (uint64_t i = 0; i < ROWS * n; i++)
+        data[i] = value_at (i / n, offset[1] + i % n);
+    NEED (slurmdl_protect_shard (
+              run, "w", SLURMDL_F32, 2, shape, offset, local, data)
+          == 0);
+    NEED (slurmdl_save (run, 1, &err) == 0);
+    NEED (slurmdl_save_wait (run, &err) == 0); /* it is read back */
+    memset (data, 0, ROWS * n * sizeof (*data));
+    before = bytes_read ();
+    NEED (slurmdl_restore (run, &step, &err) == 1);
+    NEED (is_about (bytes_read () - before, ROWS / size));
+    for (uint64_t i = 0; i < ROWS * n; i++)
+        NEED (data[i] == value_at (i / n, offset[1] + i % n));
+    slurmdl_close (run);
+}
+
+/* Of columns each rank reads what it has saved. */
+static void ranks_read_their_columns (void **state)
+{
+    (void)state;
+    if (bytes_read () < 0)
+        skip ();
+    assert_int_equal (ranks (4, -1, save_and_restore_columns, NULL), 0);
+}
+
+/* ---- a part ---- */
+
+static void one_name_alone (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run;
+    float *w, *other, *want;
+    long long before;
+    int64_t step;
+
+    (void)state;
+    if (bytes_read () < 0)
+        skip ();
+    save_alone ();
+    run = open_alone (&w, &other);
+    want = make_rows (7, ROWS);
+    memset (other, 0, ROWS * MIB);
+    before = bytes_read ();
+    assert_int_equal (slurmdl_restore_only (run, "ot*", NULL, &step, &err), 1);
+    assert_true (is_about (bytes_read () - before, ROWS));
+    assert_memory_equal (other, want, ROWS * MIB);
+    slurmdl_close (run);
+    free (w);
+    free (other);
+    free (want);
+}
+
+static void one_row_alone (void **state)
+{
+    const uint64_t offset[2] = { 33, 5 };
+    const uint64_t dims[2] = { 1, 3 };
+    struct slurmdl_error err = { "" };
+    struct slurmdl_checkpoint *c;
+    struct slurmdl_tensor t;
+    float three[3];
+    long long before = bytes_read ();
+
+    (void)state;
+    if (before < 0)
+        skip ();
+    save_alone ();
+    c = slurmdl_checkpoint_open (in_dir ("run/a.1/ckpt/00000001.h5"), &err);
+    assert_non_null (c);
+    assert_int_equal (
+        slurmdl_checkpoint_info (
+            c, (size_t)slurmdl_checkpoint_find_tensor (c, "w"), &t),
+        0);
+    assert_int_equal (t.shards, 3);
+    before = bytes_read ();
+    assert_int_equal (
+        slurmdl_checkpoint_read (c, "w", offset, dims, three, &err), 0);
+    /* the third part, of 8 rows */
+    assert_true (is_about (bytes_read () - before, ROWS - 2 * PART));
+    for (uint64_t i = 0; i < 3; i++)
+        assert_true (three[i] == value_at (33, 5 + i));
+    slurmdl_checkpoint_close (c);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (ranks_read_their_rows),
+        IN_FOLDER (ranks_read_their_columns),
+        IN_FOLDER (one_name_alone),
+        IN_FOLDER (one_row_alone),
+    };
+
+    unsetenv ("SLURM_JOB_END_TIME");
+    return cmocka_run_group_tests_name ("reads", tests, NULL, NULL);
+}
