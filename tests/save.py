@@ -53,7 +53,7 @@ def kill_some(writer, top, ranks, how, kills, rng):
             assert restored >= best, f"kill {k}: restored {restored}, but {best} was acknowledged"
         saved_all += saved > best
         if saved <= best:
-            longest = min(1.5 * longest, 2)
+            longest = min(2 * longest, 10)
         best = max(best, saved)
         if k % 10 == 9:
             verify_all(top)
