@@ -63,7 +63,6 @@ runtime_sources = \
 	%D%/comm/relay.c \
 	%D%/comm/relay.h \
 	%D%/comm/requests.c \
-	%D%/comm/rings.c \
 	%D%/comm/runner.c \
 	%D%/comm/socket.c \
 	%D%/comm/socket.h \
