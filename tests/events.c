@@ -176,6 +176,64 @@ static void test_copy (void **state)
     }
 }
 
+/* ---- a long search ---- */
+
+static const struct param plain[] = {
+    { .name = "lr", .type = PARAM_LOG, .min = -5, .max = -1, .base = 10 },
+    { .name = "momentum", .type = PARAM_FLOAT, .max = 1 },
+    { .name = "layers", .type = PARAM_INT, .min = 1, .max = 8 },
+};
+
+static double bowl (const struct sweep *w, long trial, int64_t length)
+{
+    const double *x = w->x[trial];
+
+    (void)length;
+    return fabs (log10 (x[0]) + 3) + (x[1] - 0.3) * (x[1] - 0.3) + x[2] / 9;
+}
+
+/* Models and evolutions that begin late: one search is replaced by a copy after
+ * each event (sweep_run() does), the other one never.
+ */
+static void test_long (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+        struct sweep w = start (k, 7);
+        struct searcher *s;
+
+        if (!(k->needs & NEED_MAX_TRIALS) || k->needs & HAS_REPORTS)
+            continue;
+        w = (struct sweep){ .config = w.config,
+                            .params = plain,
+                            .n = COUNT (plain),
+                            .metric = bowl,
+                            .workers = 4,
+                            .shuffle = 3 };
+        w.config.max_trials = 130;
+        w.config.max_length = 1;
+        w.config.constraint = NULL;
+        w.config.max_seconds = 0;
+        sweep_run (&w);
+        assert_int_equal (w.trials, 130);
+        s = searcher_create (&w.config, w.params, w.n);
+        for (size_t i = 0; i < w.n_events; i++) {
+            const struct event *e = w.events + i;
+            struct search_op op;
+            double x[8] = { 0 };
+            if (e->what == EVENT_BEGIN) {
+                assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+                assert_memory_equal (&op, &e->op, sizeof (op));
+                assert_memory_equal (x, e->x, op.fresh ? sizeof (x) : 0);
+            }
+            sweep_apply (s, e);
+        }
+        assert_true (same_bytes (s, w.s));
+        searcher_destroy (s);
+        sweep_free (&w);
+    }
+}
+
 /* ---- nonsense ---- */
 
 static long odd (uint64_t *r)
@@ -393,6 +451,7 @@ int main (void)
         cmocka_unit_test (test_replay),  cmocka_unit_test (test_copy),
         cmocka_unit_test (test_fuzz),    cmocka_unit_test (test_outstanding),
         cmocka_unit_test (test_pending), cmocka_unit_test (test_choices),
+        cmocka_unit_test (test_long),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
