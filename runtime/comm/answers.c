@@ -157,6 +157,7 @@ static int down_joined (struct control *k, struct packet *p)
     pthread_mutex_lock (&k->e->lock);
     k->e->last_to_join = last;
     k->e->joining = JOIN_NO;
+    k->e->joins++;
     engine_wake_joined (k->e);
     pthread_mutex_unlock (&k->e->lock);
     return 0;

@@ -109,7 +109,8 @@ struct engine {
     size_t known;     /* names that have numbers */
     struct task *all; /* the last one that got a ticket */
     enum { JOIN_NO, JOIN_ASKED, JOIN_SENT } joining;
-    atomic_uint joined; /* counts the times that all had joined */
+    atomic_uint joined; /* changes when slurmdl_join() may end */
+    uint64_t joins;     /* times that all had joined */
     long last_to_join;
     bool left;    /* another rank has closed the communicator */
     bool closing; /* no more is taken */

@@ -10,7 +10,7 @@
 /* What this rank has submitted is completed first: from then on the others
  * need not ask.
  */
-static int begin_join (struct engine *e, unsigned *seen)
+static int begin_join (struct engine *e, unsigned *seen, uint64_t *joins)
 {
     pthread_mutex_lock (&e->lock);
     if (e->joining != JOIN_NO || e->closing || e->left || e->code) {
@@ -21,17 +21,21 @@ static int begin_join (struct engine *e, unsigned *seen)
     e->joining = JOIN_ASKED;
     e->hurry = true;
     *seen = atomic_load (&e->joined);
+    *joins = e->joins;
     pthread_mutex_unlock (&e->lock);
     engine_wake (e);
     return 0;
 }
 
-static int end_join (struct engine *e, long *last, struct slurmdl_error *err)
+static int end_join (struct engine *e,
+                     uint64_t joins,
+                     long *last,
+                     struct slurmdl_error *err)
 {
     int rv = 0;
 
     pthread_mutex_lock (&e->lock);
-    if (e->code || e->left) {
+    if (e->joins == joins) {
         errno = e->code ? e->code : ECONNRESET;
         rv = errorf (err, "%s", e->why.text);
     } else if (last) {
@@ -45,17 +49,18 @@ int slurmdl_join (struct slurmdl_comm *c, long *last, struct slurmdl_error *err)
 {
     struct engine *e = engine_enter (c, true, err);
     unsigned seen;
+    uint64_t joins;
     int saved;
     int rv;
 
     if (!e)
         return -1;
-    if (begin_join (e, &seen) < 0) {
+    if (begin_join (e, &seen, &joins) < 0) {
         rv = errorf (err, "another thread has joined the others, or closes");
     } else {
         while (atomic_load (&e->joined) == seen)
             futex_wait (&e->joined, seen, -1);
-        rv = end_join (e, last, err);
+        rv = end_join (e, joins, last, err);
     }
     saved = errno;
     engine_leave (e);
