@@ -153,12 +153,15 @@ if HAVE_CMOCKA
 comm_tests = %D%/boot.t
 comm_tests += %D%/reduce.t %D%/reduce_generic.t
 comm_tests += %D%/comm.t
-comm_tests += %D%/engine.t %D%/stalls.t
+comm_tests += %D%/engine.t %D%/stalls.t %D%/tensors.t
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 %C%_stalls_t_SOURCES = %D%/stalls.c %D%/named.h %D%/world.c %D%/world.h
 %C%_stalls_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_stalls_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+%C%_tensors_t_SOURCES = %D%/tensors.c %D%/named.h %D%/world.c %D%/world.h
+%C%_tensors_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_tensors_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 %C%_engine_t_SOURCES = %D%/engine.c %D%/named.h %D%/world.c %D%/world.h
 %C%_engine_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_engine_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm

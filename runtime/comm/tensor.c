@@ -179,6 +179,13 @@ void tensor_put (struct packet *p, const struct tensor *t)
     packet_real (p, t->keep);
 }
 
+static bool is_valid (const struct tensor *t)
+{
+    return (unsigned)t->what <= SLURMDL_REDUCE_SCATTER
+           && slurmdl_type_size (t->type) && (unsigned)t->op <= SLURMDL_PRODUCT
+           && (unsigned)t->compression <= SLURMDL_TOP_K;
+}
+
 struct tensor *tensor_take (struct packet *p)
 {
     struct tensor t = { .refs = 1 };
@@ -199,5 +206,5 @@ struct tensor *tensor_take (struct packet *p)
     t.prescale = packet_take_real (p);
     t.postscale = packet_take_real (p);
     t.keep = packet_take_real (p);
-    return p->bad ? NULL : tensor_copy (&t);
+    return p->bad || !is_valid (&t) ? NULL : tensor_copy (&t);
 }

@@ -10,8 +10,8 @@
 /* A coordinate search on powers of two: from where it is, each of the two is
  * doubled while that is better by 2 % or more, then halved, in turns, until
  * neither helps.  A setting is measured three times, for at least 0.2 s and 10
- * batches each, after a first time that does not count, and has the median
- * of bytes a second.  What it does follows from what it measures alone.
+ * batches each, after a first time that does not count, and has the best of
+ * their bytes a second.  What it does follows from what it measures alone.
  */
 struct tune;
 
