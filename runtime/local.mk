@@ -58,6 +58,29 @@ runtime_sources = \
 	%D%/comm/parts.c \
 	%D%/comm/parts.h \
 	%D%/comm/plain.c \
+	%D%/comm/ps.h \
+	%D%/comm/psapply.c \
+	%D%/comm/pscalls.c \
+	%D%/comm/pscalls.h \
+	%D%/comm/psclient.c \
+	%D%/comm/pshello.c \
+	%D%/comm/pslink.c \
+	%D%/comm/pslink.h \
+	%D%/comm/psopen.c \
+	%D%/comm/pspeople.c \
+	%D%/comm/psplace.c \
+	%D%/comm/psplace.h \
+	%D%/comm/psrules.c \
+	%D%/comm/psrules.h \
+	%D%/comm/psserve.c \
+	%D%/comm/psserver.h \
+	%D%/comm/psstore.c \
+	%D%/comm/pssum.c \
+	%D%/comm/pssum.h \
+	%D%/comm/pstable.c \
+	%D%/comm/pstable.h \
+	%D%/comm/pswire.c \
+	%D%/comm/pswire.h \
 	%D%/comm/reduce.c \
 	%D%/comm/reduce.h \
 	%D%/comm/relay.c \
@@ -147,6 +170,7 @@ runtime_sources = \
 	%D%/slab.h \
 	%D%/slurmdl.h \
 	%D%/slurmdl_comm.h \
+	%D%/slurmdl_ps.h \
 	%D%/snapshot.c \
 	%D%/snapshot.h \
 	%D%/stop.c \
@@ -179,7 +203,7 @@ lib_LTLIBRARIES += %D%/libslurmdl.la
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/libruntime.la
 %C%_libslurmdl_la_LDFLAGS = -version-info 0:0:0 -no-undefined -export-symbols-regex '^slurmdl_'
-include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h
+include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h %D%/slurmdl_ps.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = %D%/slurmdl.pc
 

@@ -188,6 +188,15 @@ EXTRA_PROGRAMS += %D%/bench/checkpoint
 CLEANFILES += %D%/bench/checkpoint$(EXEEXT)
 EXTRA_DIST += %D%/bench/checkpoint.py
 
+# the parameter server
+if HAVE_CMOCKA
+check_PROGRAMS += %D%/ps.t
+TESTS += %D%/ps.t
+%C%_ps_t_SOURCES = %D%/ps.c %D%/folder.h %D%/ranks.h
+%C%_ps_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_ps_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+endif
+
 # spank/
 if HAVE_CMOCKA
 check_PROGRAMS += %D%/rankenv.t %D%/layout.t
