@@ -7,22 +7,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void futex_wait (atomic_uint *word, unsigned value, long ms)
+static void wait_as (int how, atomic_uint *word, unsigned value, long ms)
 {
     struct timespec most = { ms / 1000, ms % 1000 * 1000000 };
 
-    syscall (SYS_futex,
-             word,
-             FUTEX_WAIT_PRIVATE,
-             value,
-             ms < 0 ? NULL : &most,
-             NULL,
-             0);
+    syscall (SYS_futex, word, how, value, ms < 0 ? NULL : &most, NULL, 0);
+}
+
+void futex_wait (atomic_uint *word, unsigned value, long ms)
+{
+    wait_as (FUTEX_WAIT_PRIVATE, word, value, ms);
+}
+
+void futex_wait_shared (atomic_uint *word, unsigned value, long ms)
+{
+    wait_as (FUTEX_WAIT, word, value, ms);
 }
 
 void futex_wake (atomic_uint *word)
 {
     syscall (SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void futex_wake_shared (atomic_uint *word)
+{
+    syscall (SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 long elapsed (const struct timespec *then)

@@ -14,6 +14,10 @@ void futex_wait (atomic_uint *word, unsigned value, long ms);
 
 void futex_wake (atomic_uint *word);
 
+/* The same between processes that share the memory. */
+void futex_wait_shared (atomic_uint *word, unsigned value, long ms);
+void futex_wake_shared (atomic_uint *word);
+
 /* Milliseconds since then, which clock_gettime (CLOCK_MONOTONIC) gave. */
 long elapsed (const struct timespec *then);
 

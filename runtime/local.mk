@@ -42,6 +42,8 @@ runtime_sources = \
 	%D%/comm/flat.c \
 	%D%/comm/flat.h \
 	%D%/comm/fuse.c \
+	%D%/comm/hier.c \
+	%D%/comm/hier.h \
 	%D%/comm/home.c \
 	%D%/comm/home.h \
 	%D%/comm/join.c \
@@ -53,6 +55,12 @@ runtime_sources = \
 	%D%/comm/mesh.h \
 	%D%/comm/narrow.c \
 	%D%/comm/native.c \
+	%D%/comm/node.c \
+	%D%/comm/node.h \
+	%D%/comm/nodeops.c \
+	%D%/comm/nodeparts.c \
+	%D%/comm/nodesync.c \
+	%D%/comm/nodesync.h \
 	%D%/comm/packet.c \
 	%D%/comm/packet.h \
 	%D%/comm/parts.c \
@@ -89,6 +97,7 @@ runtime_sources = \
 	%D%/comm/runner.c \
 	%D%/comm/socket.c \
 	%D%/comm/socket.h \
+	%D%/comm/stages.c \
 	%D%/comm/stall.c \
 	%D%/comm/stall.h \
 	%D%/comm/submit.c \

@@ -63,7 +63,4 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err);
 /* It did not come within the time. */
 int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err);
 
-/* -1 if it can no longer be used. */
-int mesh_usable (struct mesh *m, struct slurmdl_error *err);
-
 #endif

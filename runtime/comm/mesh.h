@@ -60,6 +60,9 @@ long mesh_local_size (const struct mesh *m, long node);
  */
 void mesh_tag (struct mesh *m, uint32_t tag);
 
+/* -1 if it was aborted, or is the parent process's. */
+int mesh_usable (struct mesh *m, struct slurmdl_error *err);
+
 /* For a rank that waits for others of its node elsewhere, in shared memory: 0,
  * or -1 where this mesh was aborted or the process of one of them has ended.
  * It is called while what is awaited has not come, several times a second: an

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back end that is always there: host memory, over the mesh. */
+/* The back end that is always there: host memory, shared or over the mesh. */
+#include <errno.h>
+
 #include "runtime/comm/backend.h"
 #include "runtime/comm/flat.h"
+#include "runtime/comm/hier.h"
 
 static int native_probe (struct slurmdl_error *err)
 {
@@ -11,19 +14,37 @@ static int native_probe (struct slurmdl_error *err)
 
 static int native_open (struct mesh *m, void **self, struct slurmdl_error *err)
 {
-    (void)err;
-    *self = m;
-    return 0;
+    *self = hier_open (m, err);
+    return *self ? 0 : -1;
 }
 
 static void native_close (void *self)
 {
-    (void)self;
+    hier_close (self);
 }
 
 static void native_abort (void *self)
 {
-    mesh_abort (self, "aborted");
+    struct hier *h = self;
+
+    mesh_abort (h->mesh, "aborted");
+    hier_abort (h, "aborted");
+}
+
+/* Those that wait for us elsewhere are to know why we do not come. */
+static int end (struct hier *h, int rv, const struct slurmdl_error *err)
+{
+    int number = errno;
+
+    if (rv < 0)
+        hier_abort (h, err && *err->text ? err->text : "it met an error");
+    errno = number;
+    return rv;
+}
+
+static double factor_of (const struct hier *h, enum slurmdl_op op)
+{
+    return op == SLURMDL_AVERAGE ? 1.0 / (double)mesh_size (h->mesh) : 1;
 }
 
 static int native_allreduce (void *self,
@@ -34,7 +55,17 @@ static int native_allreduce (void *self,
                              enum slurmdl_op op,
                              struct slurmdl_error *err)
 {
-    return flat_allreduce (self, in, out, n, type, op, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_FLAT)
+        rv = flat_allreduce (h->mesh, in, out, n, type, op, err);
+    else if (rv == 0 && h->shape == HIER_NODE)
+        rv = node_allreduce (
+            h->node, in, out, n, type, op, factor_of (h, op), err);
+    else if (rv == 0)
+        rv = hier_allreduce (h, in, out, n, type, op, err);
+    return end (h, rv, err);
 }
 
 static int native_reduce (void *self,
@@ -46,7 +77,17 @@ static int native_reduce (void *self,
                           long root,
                           struct slurmdl_error *err)
 {
-    return flat_reduce (self, in, out, n, type, op, root, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_FLAT)
+        rv = flat_reduce (h->mesh, in, out, n, type, op, root, err);
+    else if (rv == 0 && h->shape == HIER_NODE)
+        rv = node_reduce (
+            h->node, in, out, n, type, op, factor_of (h, op), root, err);
+    else if (rv == 0)
+        rv = hier_reduce (h, in, out, n, type, op, root, err);
+    return end (h, rv, err);
 }
 
 static int native_reduce_scatter (void *self,
@@ -57,7 +98,14 @@ static int native_reduce_scatter (void *self,
                                   enum slurmdl_op op,
                                   struct slurmdl_error *err)
 {
-    return flat_reduce_scatter (self, in, out, counts, type, op, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_FLAT)
+        rv = flat_reduce_scatter (h->mesh, in, out, counts, type, op, err);
+    else if (rv == 0)
+        rv = hier_reduce_scatter (h, in, out, counts, type, op, err);
+    return end (h, rv, err);
 }
 
 static int native_allgather (void *self,
@@ -66,13 +114,29 @@ static int native_allgather (void *self,
                              const size_t *bytes,
                              struct slurmdl_error *err)
 {
-    return flat_allgather (self, in, out, bytes, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_FLAT)
+        rv = flat_allgather (h->mesh, in, out, bytes, err);
+    else if (rv == 0)
+        rv = hier_allgather (h, in, out, bytes, err);
+    return end (h, rv, err);
 }
 
 static int native_broadcast (
     void *self, void *data, size_t bytes, long root, struct slurmdl_error *err)
 {
-    return flat_broadcast (self, data, bytes, root, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_FLAT)
+        rv = flat_broadcast (h->mesh, data, bytes, root, err);
+    else if (rv == 0 && h->shape == HIER_NODE)
+        rv = node_broadcast (h->node, data, bytes, root, err);
+    else if (rv == 0)
+        rv = hier_broadcast (h, data, bytes, root, err);
+    return end (h, rv, err);
 }
 
 static int native_alltoall (void *self,
@@ -82,12 +146,28 @@ static int native_alltoall (void *self,
                             const size_t *from,
                             struct slurmdl_error *err)
 {
-    return flat_alltoall (self, in, to, out, from, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_NODE)
+        rv = node_alltoall (h->node, in, to, out, from, err);
+    else if (rv == 0)
+        rv = flat_alltoall (h->mesh, in, to, out, from, err);
+    return end (h, rv, err);
 }
 
 static int native_barrier (void *self, struct slurmdl_error *err)
 {
-    return flat_barrier (self, err);
+    struct hier *h = self;
+    int rv = hier_prepare (h, err);
+
+    if (rv == 0 && h->shape == HIER_FLAT)
+        rv = flat_barrier (h->mesh, err);
+    else if (rv == 0 && h->shape == HIER_NODE)
+        rv = node_barrier (h->node, err);
+    else if (rv == 0)
+        rv = hier_barrier (h, err);
+    return end (h, rv, err);
 }
 
 const struct comm_backend comm_backend_native = {

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a node wait for each other. */
+#include "runtime/comm/nodesync.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/error.h"
+#include "runtime/futex.h"
+
+/* how often one that sleeps looks whether the others are still there */
+enum { LOOK_MS = 50 };
+/* Looks at a counter before one sleeps, which with waking up takes some 20 us:
+ * first a few that leave the CPU to nobody, then such that leave it to another
+ * rank that is to run there. */
+enum { SPINS = 10, YIELDS = 100 };
+
+static void pause_cpu (void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause ();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static struct node_meter *meter_of (struct node *n, uint64_t meeting)
+{
+    return &n->head->meters[meeting % NODE_METERS];
+}
+
+/* What the counter is when all have come; both wrap around. */
+static unsigned whole (struct node *n, uint64_t meeting)
+{
+    return (unsigned)((meeting / NODE_METERS + 1) * (uint64_t)n->size);
+}
+
+static bool is_whole (struct node *n, uint64_t meeting)
+{
+    unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came,
+                                          memory_order_acquire);
+
+    return (int)(came - whole (n, meeting)) >= 0;
+}
+
+uint64_t node_come (struct node *n)
+{
+    struct node_rank *own = &n->head->ranks[n->rank];
+    uint64_t meeting = n->meeting++;
+    struct node_meter *m = meter_of (n, meeting);
+
+    own->call[meeting % NODE_METERS] = n->call;
+    own->number[meeting % NODE_METERS] = n->say;
+    atomic_store_explicit (&own->meeting, meeting + 1, memory_order_relaxed);
+    if (atomic_fetch_add (&m->came, 1) + 1 == whole (n, meeting)
+        && atomic_load (&m->sleepers))
+        futex_wake_shared (&m->came);
+    return meeting;
+}
+
+void node_abort (struct node *n, const char *why)
+{
+    struct node_head *h = n->head;
+    unsigned none = 0;
+
+    if (atomic_compare_exchange_strong (&h->broken, &none, 1)) {
+        snprintf (h->why, sizeof (h->why), "%s", why);
+        atomic_store (&h->broken, 2);
+    }
+    for (int i = 0; i < NODE_METERS; i++)
+        futex_wake_shared (&h->meters[i].came);
+}
+
+static int fail (struct node *n, int number, struct slurmdl_error *err)
+{
+    node_abort (n, err->text);
+    errno = number;
+    return -1;
+}
+
+/* Whether somebody has given up. */
+static int look_at_reason (struct node *n, struct slurmdl_error *err)
+{
+    if (atomic_load (&n->head->broken) != 2)
+        return 0;
+    errno = ECONNRESET;
+    return errorf (err, "%.255s", n->head->why);
+}
+
+static int
+time_is_up (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    long r = 0;
+
+    while (r < n->size - 1
+           && atomic_load (&n->head->ranks[r].meeting) > meeting)
+        r++;
+    errorf (err,
+            "rank %ld on %s did not come within %g s",
+            n->world[r],
+            mesh_host (n->mesh, n->world[r]),
+            mesh_timeout (n->mesh));
+    return fail (n, ETIMEDOUT, err);
+}
+
+static void doze (struct node *n, uint64_t meeting)
+{
+    struct node_meter *m = meter_of (n, meeting);
+    unsigned came;
+
+    atomic_fetch_add (&m->sleepers, 1);
+    came = atomic_load (&m->came);
+    if (!is_whole (n, meeting) && atomic_load (&n->head->broken) != 2)
+        futex_wait_shared (&m->came, came, LOOK_MS);
+    atomic_fetch_sub (&m->sleepers, 1);
+}
+
+static int
+sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    double begin = monotonic (), look = begin, now;
+
+    while (!is_whole (n, meeting)) {
+        if (look_at_reason (n, err) < 0)
+            return -1;
+        doze (n, meeting);
+        now = monotonic ();
+        if (now - look < LOOK_MS / 1e3 || is_whole (n, meeting))
+            continue;
+        if (mesh_check (n->mesh, err) < 0)
+            return fail (n, errno, err);
+        if (now - begin > mesh_timeout (n->mesh))
+            return time_is_up (n, meeting, err);
+        look = now;
+    }
+    return 0;
+}
+
+/* Neighbours compare what they do. */
+static int
+check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    long r = (n->rank + 1) % n->size;
+
+    if (n->head->ranks[r].call[meeting % NODE_METERS] == n->call)
+        return 0;
+    errorf (err,
+            "ranks %ld and %ld call different collectives, or the same with "
+            "another size, type, operation or root",
+            n->world[n->rank],
+            n->world[r]);
+    return fail (n, EPROTO, err);
+}
+
+int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    struct slurmdl_error own = { "" };
+
+    if (!err)
+        err = &own;
+    for (int i = 0; i < SPINS && !is_whole (n, meeting); i++)
+        pause_cpu ();
+    for (int i = 0; i < YIELDS && !is_whole (n, meeting); i++)
+        sched_yield ();
+    if (!is_whole (n, meeting) && sleep_until (n, meeting, err) < 0)
+        return -1;
+    return check_call (n, meeting, err);
+}
