@@ -182,6 +182,11 @@ TESTS += $(comm_tests)
 %C%_reduce_generic_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 endif
 
+EXTRA_PROGRAMS += %D%/bench/gradients
+%C%_bench_gradients_SOURCES = %D%/bench/gradients.c
+%C%_bench_gradients_LDADD = runtime/libslurmdl.la
+CLEANFILES += %D%/bench/gradients$(EXEEXT)
+EXTRA_DIST += %D%/bench/gradients.py
 EXTRA_PROGRAMS += %D%/bench/checkpoint
 %C%_bench_checkpoint_SOURCES = %D%/bench/checkpoint.c
 %C%_bench_checkpoint_LDADD = runtime/libruntime.la
