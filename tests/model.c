@@ -380,6 +380,92 @@ static void tpe_waits_for_nobody (void **state)
     searcher_destroy (s);
 }
 
+/* Sixty results of random choices, of which the best six have choice 0 and the
+ * next nine choice 1: a tenth is good, and a quarter would speak for choice 1.
+ */
+static long next_of_sixty (uint64_t seed)
+{
+    static const struct param choice[] = { CHOICE ("c", 4) };
+    struct searcher *s = search_create ("tpe", seed, 61, choice, 1);
+    int best = 0, good = 0;
+    double x[60], next;
+
+    for (int i = 0; i < 60; i++)
+        assert_int_equal (search_begin (s, x + i), i + 1);
+    for (int i = 0; i < 60; i++) {
+        double value = 100 + i;
+        if (x[i] == 0 && best < 6)
+            value = best++;
+        else if (x[i] == 1 && good < 9)
+            value = 10 + good++;
+        assert_int_equal (searcher_tell (s, i + 1, 1, value), 0);
+    }
+    search_begin (s, &next);
+    searcher_destroy (s);
+    return best == 6 && good == 9 ? (long)next : -1;
+}
+
+static void tpe_takes_a_tenth_as_good (void **state)
+{
+    int count[2] = { 0 }, all = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        long next = next_of_sixty (seed);
+        all += next >= 0;
+        if (next == 0 || next == 1)
+            count[next]++;
+    }
+    assert_in_range (all, 30, 40);
+    assert_true (count[0] > 0.8 * all);
+    assert_true (count[1] < 0.1 * all);
+}
+
+/* Two parameters that wait for the same value of different ones are apart. */
+static const double on[] = { 1 };
+static const struct param branches[] = {
+    { .name = "a", .type = PARAM_CATEGORICAL, .choices = 2 },
+    { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
+    { .name = "x",
+      .type = PARAM_FLOAT,
+      .max = 1,
+      .when = "a",
+      .when_values = on,
+      .when_count = 1 },
+    { .name = "y",
+      .type = PARAM_FLOAT,
+      .max = 1,
+      .when = "b",
+      .when_values = on,
+      .when_count = 1 },
+};
+
+static double branch (const double *x)
+{
+    assert_int_equal (isnan (x[2]), x[0] != 1);
+    assert_int_equal (isnan (x[3]), x[1] != 1);
+    return (x[0] == 1 ? fabs (x[2] - 0.2) : 0.4)
+           + (x[1] == 1 ? fabs (x[3] - 0.8) : 0.4);
+}
+
+static double branch_told (const double *x, long trial)
+{
+    (void)trial;
+    return branch (x);
+}
+
+static void tpe_groups_by_parent (void **state)
+{
+    int wins = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++)
+        wins += search_best ("tpe", seed, 80, branches, 4, branch, branch_told)
+                < search_best (
+                    "random", seed, 80, branches, 4, branch, branch_told);
+    assert_in_range (wins, 17, 20);
+}
+
 static void copies_agree (void **state)
 {
     static const char *const names[] = { "sobol", "lhs", "tpe" };
@@ -403,6 +489,8 @@ int main (void)
         cmocka_unit_test (tpe_learns),
         cmocka_unit_test (tpe_mirrors),
         cmocka_unit_test (tpe_waits_for_nobody),
+        cmocka_unit_test (tpe_takes_a_tenth_as_good),
+        cmocka_unit_test (tpe_groups_by_parent),
         cmocka_unit_test (copies_agree),
     };
     return cmocka_run_group_tests_name ("model", tests, NULL, NULL);
