@@ -280,7 +280,7 @@ static bool below (const double *x)
 
 static void test_explore (void **state)
 {
-    long clones = 0, same[6] = { 0 };
+    long clones = 0, fifth = 0, same[6] = { 0 };
 
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -294,12 +294,15 @@ static void test_explore (void **state)
             if (!w.begun[t].from)
                 continue;
             clones++;
+            fifth += fabs (fabs (x[0] / from[0] - 1) - 0.2) < 1e-9;
             for (int k = 0; k < 6; k++)
                 same[k] += x[k] == from[k];
         }
         sweep_free (&w);
     }
     assert_true (clones > 100);
+    /* a fifth up or down, but for ends of the range and some that are new */
+    assert_true (fifth > clones / 2);
     /* at an end of the range a value may stay, and a choice is drawn anew */
     assert_true (same[0] < clones / 10);
     assert_true (same[1] < clones / 2);
