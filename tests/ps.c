@@ -183,6 +183,7 @@ struct train {
     uint64_t n;
     int64_t until;
     double nap;
+    bool together; /* the others do not leave before worker 1 */
 };
 
 static struct slurmdl_ps_table table_of (const struct train *t)
@@ -251,6 +252,9 @@ static void train (struct slurmdl_ps *ps, void *arg)
         board->clocks[me] = k + 1;
     }
     NEED (slurmdl_ps_pull (ps, w, v, NULL, NULL) == 0);
+    reach (me, 1);
+    if (t->together)
+        await (1, 1);
     if (me == 0)
         memcpy (board->values, v, t->n * sizeof (*v));
     free (g);
@@ -574,7 +578,7 @@ static void a_lost_worker_holds_nobody (void **state)
 
 static void a_lost_worker_is_replaced (void **state)
 {
-    struct train t = { SLURMDL_PS_SGD, BIG, 40, 0.02 };
+    struct train t = { SLURMDL_PS_SGD, BIG, 40, 0.02, true };
 
     (void)state;
     lose_worker (&t, true, NULL);

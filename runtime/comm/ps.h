@@ -36,9 +36,8 @@ extern const char *const ps_modes[]; /* by enum slurmdl_ps_mode */
 int ps_claim (struct slurmdl_ps *ps, struct slurmdl_error *err);
 const char *ps_role_name (const struct slurmdl_ps *ps);
 
-/* psclient.c */
-struct ps_client *psclient_open (struct slurmdl_ps *ps,
-                                 struct slurmdl_error *err);
+/* psclient.c: ps->client; also after a failure it is to be closed. */
+int psclient_open (struct slurmdl_ps *ps, struct slurmdl_error *err);
 int psclient_close (struct slurmdl_ps *ps); /* as slurmdl_ps_close() */
 
 #endif

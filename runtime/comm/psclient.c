@@ -299,16 +299,13 @@ static int join (struct slurmdl_ps *ps, struct slurmdl_error *err)
     return pslinks_pump (ps, all_answered, 0, err);
 }
 
-struct ps_client *psclient_open (struct slurmdl_ps *ps,
-                                 struct slurmdl_error *err)
+int psclient_open (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
     struct ps_client *c = calloc (1, sizeof (*c));
 
     ps->client = c;
-    if (!c || !(c->links = calloc ((size_t)ps->servers, sizeof (*c->links)))) {
-        errorf (err, "out of memory");
-        return NULL;
-    }
+    if (!c || !(c->links = calloc ((size_t)ps->servers, sizeof (*c->links))))
+        return errorf (err, "out of memory");
     c->clocked = true;
     c->saved = -1;
     for (long i = 0; i < ps->servers; i++) {
@@ -318,9 +315,9 @@ struct ps_client *psclient_open (struct slurmdl_ps *ps,
         c->links[i].pause = 0.02;
     }
     if (ps_claim (ps, err) < 0 || join (ps, err) < 0)
-        return NULL;
+        return -1;
     c->joined = true;
-    return c;
+    return 0;
 }
 
 static int leave (struct slurmdl_ps *ps)

@@ -154,6 +154,14 @@ int pslink_connect (struct slurmdl_ps *ps,
     if (psplace_newest (ps->dir, "server", l->server, &l->number, &l->entry)
         != 1)
         return 0;
+    if (l->entry.state == PS_LEFT && ps->client->joined) {
+        errno = ECONNRESET;
+        return errorf (err,
+                       "server %ld (%s) has left: all other workers have left, "
+                       "or this one was given up as lost",
+                       l->server,
+                       l->entry.host);
+    }
     if (l->entry.state != PS_SERVING)
         return l->entry.state == PS_RESTORING ? not_connected (ps, l, true) : 0;
     if ((fd = pswire_connect (&l->entry)) < 0)

@@ -315,7 +315,7 @@ struct slurmdl_ps *slurmdl_ps_open (const struct slurmdl_ps_options *o,
         errorf (err, "eventfd: %s", strerror (errno));
         goto fail;
     }
-    if (ps->role == PS_WORKER && !(ps->client = psclient_open (ps, err)))
+    if (ps->role == PS_WORKER && psclient_open (ps, err) < 0)
         goto fail;
     return ps;
 fail:

@@ -307,7 +307,7 @@ static short events_of (const struct ps_peer *p)
 }
 
 /* Returns 1 when it was told to stop. */
-static int wait_events (struct ps_server *s, struct pollfd *fds)
+static int handle_events (struct ps_server *s, struct pollfd *fds)
 {
     size_t n = s->npeers;
 
@@ -338,12 +338,19 @@ static int wait_events (struct ps_server *s, struct pollfd *fds)
     return 0;
 }
 
-static int turn (struct ps_server *s, struct slurmdl_error *err)
+static int wait_events (struct ps_server *s)
 {
     struct pollfd *fds = calloc (s->npeers + 2, sizeof (*fds));
-    int rv = fds ? wait_events (s, fds) : -1;
+    int rv = fds ? handle_events (s, fds) : -1;
 
     free (fds);
+    return rv;
+}
+
+static int turn (struct ps_server *s, struct slurmdl_error *err)
+{
+    int rv = wait_events (s);
+
     if (rv > 0) {
         errno = ECANCELED;
         return errorf (err, "the server was told to stop");
@@ -383,14 +390,9 @@ static int save_end (struct ps_server *s, struct slurmdl_error *err)
 static void drain (struct ps_server *s)
 {
     double until = monotonic () + 2;
-    struct pollfd *fds = calloc (s->npeers + 2, sizeof (*fds));
 
-    while (fds && s->npeers > 0 && monotonic () < until) {
-        if (wait_events (s, fds) != 0)
-            break;
+    while (s->npeers > 0 && monotonic () < until && wait_events (s) == 0)
         tick (s);
-    }
-    free (fds);
 }
 
 static int run (struct ps_server *s, struct slurmdl_error *err)
