@@ -94,26 +94,15 @@ static long count_servers (const struct rank_roles *r, long *first)
     return n ? n : roles_count (r, ROLE_PS, first);
 }
 
-void fill_ps (const struct rank_facts *f, struct rank_environment *e)
+/* ps-lite meets at its scheduler; without one it is libslurmdl's own. */
+static void fill_dmlc (const struct rank_facts *f,
+                       struct rank_environment *e,
+                       long servers,
+                       long workers)
 {
     long index;
     enum role role = roles_of (f->roles, f->rank, &index);
-    long workers = roles_count (f->roles, ROLE_WORKER, NULL);
-    long servers = count_servers (f->roles, NULL);
 
-    if (!workers || !servers || !roles_count (f->roles, ROLE_SCHEDULER, NULL)
-        || workers + servers + 1 != f->size) {
-        env_why (
-            e,
-            "nothing is set: ps has the roles scheduler:1, server and worker");
-        return;
-    }
-    if (!*f->address) {
-        env_why (
-            e,
-            "nothing is set: the address of the scheduler's node is not known");
-        return;
-    }
     env_text (e, "DMLC_ROLE", is_server (role) ? "server" : role_names[role]);
     env_text (e, "DMLC_PS_ROOT_URI", f->address);
     env_number (e, "DMLC_PS_ROOT_PORT", f->port);
@@ -123,6 +112,30 @@ void fill_ps (const struct rank_facts *f, struct rank_environment *e)
         env_number (e, "DMLC_WORKER_ID", index);
     env_text (e, "DMLC_NODE_HOST", f->own_address);
     env_text (e, "DMLC_INTERFACE", f->interface);
+}
+
+void fill_ps (const struct rank_facts *f, struct rank_environment *e)
+{
+    long workers = roles_count (f->roles, ROLE_WORKER, NULL);
+    long servers = count_servers (f->roles, NULL);
+    long schedulers = roles_count (f->roles, ROLE_SCHEDULER, NULL);
+
+    if (!workers || !servers || workers + servers + schedulers != f->size) {
+        env_why (e,
+                 "nothing is set: ps has the roles server and worker, and "
+                 "scheduler:1 for ps-lite");
+        return;
+    }
+    if (schedulers && !*f->address) {
+        env_why (
+            e,
+            "nothing is set: the address of the scheduler's node is not known");
+        return;
+    }
+    env_number (e, "DL_PS_SERVERS", servers);
+    env_number (e, "DL_PS_WORKERS", workers);
+    if (schedulers)
+        fill_dmlc (f, e, servers, workers);
 }
 
 static void add_ranks (const struct rank_facts *f,
