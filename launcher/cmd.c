@@ -40,6 +40,7 @@ const struct cmd cmd_table[] = {
     { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
     { "scale",  "N [EXPERIMENT]",       "work with N workers from now on",                   CMD_SCALE,  1, 2,  cmd_scale },
     { "worker", "[EXPERIMENT]",         "work at an experiment in this allocation",          CMD_WORKER, 0, 1,  cmd_worker },
+    { "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go", CMD_ELASTIC, 1, -1, cmd_elastic },
     { "horovod", "PROGRAM [ARGUMENT...]", "start a rank of Horovod's, under srun --dl=horovod", CMD_HOROVOD, 1, -1, cmd_horovod },
     { "check",  "",                     "check this node, or in a step all its nodes and GPUs", CMD_CHECK, 0, 0, cmd_check },
     { "gather", "LEVEL WHAT",           "",                                                  0,          2, 2,  cmd_gather },
@@ -58,6 +59,15 @@ const struct cmd cmd_table[] = {
 
 const struct opt opt_table[] = {
     { "dir",     "DIR", "DL_DIR", "folder that holds the experiments (default: .)",      OPT_STRING, AT (dir),     CMD_SWEEPS },
+    { "dir",     "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_STRING, AT (dir), CMD_ELASTIC },
+    { "min",     "N",   NULL,     "go on as long as there are N nodes (default: 1)",     OPT_INT,    AT (min),     CMD_ELASTIC },
+    { "max",     "N",   NULL,     "have N nodes at most (default: all of the job)",      OPT_INT,    AT (max),     CMD_ELASTIC },
+    { "nodes",   "N",   NULL,     "begin with N nodes (default: all but the spare ones)", OPT_INT,   AT (size),    CMD_ELASTIC },
+    { "spares",  "N",   NULL,     "so many more wait to take the place of one that is lost", OPT_INT, AT (spares), CMD_ELASTIC },
+    { "ntasks-per-node", "K", NULL, "ranks of a node (default: 1)",                      OPT_INT,    AT (ranks),   CMD_ELASTIC },
+    { "restarts", "N",  NULL,     "begin again on a node until it has failed N + 1 times in a row (default: 3)", OPT_INT, AT (restarts), CMD_ELASTIC },
+    { "srun",    "OPTION", NULL,  "one more option for srun, as --srun=--dl=torch (may be given several times)", OPT_LIST, AT (sets), CMD_ELASTIC },
+    { "local",   NULL,  NULL,     "start --nodes processes on this machine",             OPT_FLAG,   AT (local),   CMD_ELASTIC },
     { "dry-run", NULL,  NULL,     "say what would be removed",                           OPT_FLAG,   AT (dry_run), CMD_GC },
     { "format",  "FORMAT", NULL,  "csv (the default), json or h5",                       OPT_STRING, AT (format),  CMD_EXPORT },
     { "format",  "FORMAT", NULL,  "of extract: npy (the default) or raw",                OPT_STRING, AT (format),  CMD_CKPT },
@@ -380,7 +390,7 @@ static void bad_option (const struct cmd *cmd, char **argv)
 static void defaults (const struct cmd *cmd, struct settings *st)
 {
     *st =
-        (struct settings){ .step = -1, .lines = -1, .timeout = -1, .rank = -1 };
+        (struct settings){ .step = -1, .lines = -1, .timeout = -1, .rank = -1, .restarts = 3 };
     for (const struct opt *o = opt_table; o->name; o++) {
         const char *value = o->env ? getenv (o->env) : NULL;
         if (value && *value && (o->cmds & cmd->bit))
@@ -414,7 +424,10 @@ int settings_parse (const struct cmd *cmd,
     defaults (cmd, st);
     /* what follows a program's name is for the program */
     brief[0] = '+';
-    fill_letters (row, help, brief + (cmd->bit == CMD_HOROVOD));
+    fill_letters (row,
+                  help,
+                  brief
+                      + ((cmd->bit & (CMD_HOROVOD | CMD_ELASTIC)) != 0));
     opterr = 0;
     optind = 1;
     while ((c = getopt_long (argc, argv, brief, lo, &i)) != -1) {

@@ -60,16 +60,19 @@ struct settings {
     bool run;
     bool summary;
     bool last;
-    int64_t rank;    /* -1: all */
-    int64_t workers; /* 0: as the experiment says */
-    int64_t attempt; /* 0: the last */
-    int64_t step;    /* -1: not given */
-    int64_t trials;  /* rows of a table, 0: all */
-    int64_t length;  /* of a full training, 0: as it is */
-    int64_t lines;   /* of a log, the last; -1: all */
-    double seconds;  /* for one unit of length, 0: unknown */
-    double timeout;  /* s, < 0: none */
-    char **args;     /* what is no option, NULL-ended */
+    int64_t rank;                   /* -1: all */
+    int64_t workers;                /* 0: as the experiment says */
+    int64_t attempt;                /* 0: the last */
+    int64_t step;                   /* -1: not given */
+    int64_t trials;                 /* rows of a table, 0: all */
+    int64_t length;                 /* of a full training, 0: as it is */
+    int64_t lines;                  /* of a log, the last; -1: all */
+    int64_t min, max, size, spares; /* nodes, 0: as there are */
+    int64_t ranks;                  /* on each, 0: one */
+    int64_t restarts;
+    double seconds; /* for one unit of length, 0: unknown */
+    double timeout; /* s, < 0: none */
+    char **args;    /* what is no option, NULL-ended */
     int nargs;
 };
 
@@ -99,6 +102,7 @@ enum cmd_bit {
     CMD_RM = 1 << 22,
     CMD_SCALE = 1 << 23,
     CMD_CKPT = 1 << 24,
+    CMD_ELASTIC = 1 << 25,
     CMD_HOROVOD = 1 << 26,
     CMD_MONITOR = 1 << 27,
     CMD_DEBUG = 1 << 28,
@@ -327,6 +331,7 @@ int cmd_scale (const struct settings *st);
 int cmd_again (const struct settings *st);
 int cmd_rank (const struct settings *st);
 int cmd_search_server (const struct settings *st);
+int cmd_elastic (const struct settings *st);
 int cmd_horovod (const struct settings *st);
 int cmd_check (const struct settings *st);
 int cmd_gather (const struct settings *st);

@@ -161,6 +161,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/doctor/host.c \
 	%D%/doctor/plugin.c \
 	%D%/doctor/slurm.c \
+	%D%/elastic/elastic.h \
+	%D%/elastic/main.c \
+	%D%/elastic/plan.c \
+	%D%/elastic/unit.c \
 	%D%/monitor/advise.c \
 	%D%/monitor/advise.h \
 	%D%/monitor/amd.c \

@@ -52,5 +52,5 @@ int cmd_log (const struct settings *st)
     }
     if (rv < 0)
         return EXIT_USAGE;
-    return socket_send (socket, text, &err) < 0 ? fail (&err) : EXIT_OK;
+    return socket_say (socket, text, &err) < 0 ? fail (&err) : EXIT_OK;
 }

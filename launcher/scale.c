@@ -7,6 +7,7 @@
 
 #include "launcher/cmd.h"
 #include "launcher/command.h"
+#include "launcher/elastic/elastic.h"
 #include "launcher/peer.h"
 #include "runtime/error.h"
 
@@ -262,8 +263,31 @@ static int scale (struct sweep *s,
     return EXIT_OK;
 }
 
+/* Whether a run of dl elastic is meant: by its folder, or that under --dir. */
+static bool find_elastic (const struct settings *st, char *dir, size_t size)
+{
+    if (st->nargs < 2)
+        return false;
+    snprintf (dir, size, "%s", st->args[1]);
+    if (elastic_is_run (dir))
+        return true;
+    snprintf (dir, size, "%s/%s", st->dir, st->args[1]);
+    return elastic_is_run (dir);
+}
+
+static int scale_elastic (const char *dir, long nodes)
+{
+    struct slurmdl_error err = { "" };
+
+    if (elastic_scale (dir, nodes, &err) < 0)
+        return fail (&err);
+    printf ("%s: %ld node%s\n", dir, nodes, nodes == 1 ? "" : "s");
+    return EXIT_OK;
+}
+
 int cmd_scale (const struct settings *st)
 {
+    char dir[PATH_MAX];
     struct slurmdl_error err = { "" };
     struct places places = { 0 };
     struct sweep *s;
@@ -276,6 +300,8 @@ int cmd_scale (const struct settings *st)
                   st->args[0]);
         return EXIT_USAGE;
     }
+    if (find_elastic (st, dir, sizeof (dir)))
+        return scale_elastic (dir, workers);
     if ((rv = open_experiment (st, st->args[1], &s)))
         return rv;
     if (s->state != SWEEP_RUNNING) {

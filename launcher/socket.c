@@ -191,7 +191,7 @@ static int answer (int fd, struct slurmdl_error *err)
     return errorf (err, "%s", text);
 }
 
-int socket_send (const char *path, const char *text, struct slurmdl_error *err)
+int socket_say (const char *path, const char *text, struct slurmdl_error *err)
 {
     struct sockaddr_un to = { .sun_family = AF_UNIX };
     struct sockaddr_un self = { .sun_family = AF_UNIX };

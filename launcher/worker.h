@@ -178,6 +178,6 @@ void socket_close (struct worker *w);
 /* Answer one message that waits on w->socket. */
 void socket_serve (struct worker *w, struct trainer *t);
 /* The other side: send 'text' to the worker at 'path', wait for its answer. */
-int socket_send (const char *path, const char *text, struct slurmdl_error *err);
+int socket_say (const char *path, const char *text, struct slurmdl_error *err);
 
 #endif

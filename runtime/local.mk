@@ -44,6 +44,17 @@ runtime_sources = \
 	%D%/comm/fuse.c \
 	%D%/comm/hier.c \
 	%D%/comm/hier.h \
+	%D%/comm/elastic.c \
+	%D%/comm/elastic.h \
+	%D%/comm/elasticdirectory.c \
+	%D%/comm/elasticdirectory.h \
+	%D%/comm/elasticfolder.c \
+	%D%/comm/elasticfolder.h \
+	%D%/comm/elasticgate.c \
+	%D%/comm/elasticmove.c \
+	%D%/comm/elasticopen.c \
+	%D%/comm/elasticrestore.c \
+	%D%/comm/elasticstate.c \
 	%D%/comm/home.c \
 	%D%/comm/home.h \
 	%D%/comm/join.c \

@@ -31,7 +31,8 @@ extern "C" {
  * come, or whose process or host has gone, is named with its host, on all
  * ranks, within the time-out (ETIMEDOUT) or as soon as it is known
  * (ECONNRESET).  After such an error the communicator is broken: every call
- * fails with ENOTCONN but slurmdl_comm_close() and slurmdl_comm_reform().
+ * fails with ENOTCONN but slurmdl_comm_close(); slurmdl_elastic_form() makes
+ * another one of those that are left.
  *
  * One thread at a time may use a communicator, except that named tensors may
  * be submitted and waited for by any thread at any time.
@@ -274,6 +275,145 @@ struct slurmdl_comm_stats {
 };
 void slurmdl_comm_stats (struct slurmdl_comm *c,
                          struct slurmdl_comm_stats *stats);
+
+/* ---- elastic training ---- */
+
+/* A world that loses ranks and takes others in, and training that goes on
+ * from the memory of those that are left:
+ *
+ *     struct slurmdl_elastic *e = slurmdl_elastic_open (NULL, &err);
+ *     slurmdl_elastic_protect (e, "w", SLURMDL_F32, 1, &n, weights, &err);
+ *     while (step < steps) {
+ *         struct slurmdl_comm *world = slurmdl_elastic_form (e, &err);
+ *         if (!world)
+ *             return errno == ECANCELED ? 0 : 1;
+ *         if (slurmdl_elastic_restore (e, &step, &err) < 0)
+ *             continue; (EINVAL: return 1)
+ *         while (step < steps) {
+ *             if (train (world, weights) < 0)
+ *                 break;
+ *             if (slurmdl_elastic_commit (e, ++step, &err) != 0)
+ *                 break;
+ *         }
+ *     }
+ *     slurmdl_elastic_close (e);
+ *
+ * `dl elastic` starts such a program on each node of a job, starts again what
+ * ends, and takes `dl scale`; it works without it, too (srun --no-kill
+ * --kill-on-bad-exit=0 --wait=0), where nothing is started again.
+ *
+ * Worlds are numbered.  Who is in world G is a file in a folder that all ranks
+ * see, made once (link(2)), whoever makes it: all that were in world G - 1 and
+ * still live, in their order, then those that came, up to the number wanted.
+ * Whether a process lives is a hint only: a rank that was passed over, as it
+ * was frozen, say, finds no one to speak to, and comes in again as a new one.
+ *
+ * One thread uses the handle and its communicator.
+ */
+struct slurmdl_elastic;
+
+/* Zero and NULL mean: as the environment says. */
+struct slurmdl_elastic_options {
+    const char *dir; /* DL_ELASTIC_DIR, else one of this step in DL_RUN_DIR */
+    long min, max;   /* ranks; DL_ELASTIC_MIN (1), DL_ELASTIC_MAX (no limit) */
+    double settle;   /* seconds in which a rank that lives comes to form a
+                        world; DL_ELASTIC_SETTLE (20) */
+    double timeout;  /* to have 'min' ranks; DL_ELASTIC_TIMEOUT (600) */
+};
+
+/* The folder is made.  'o' may be NULL.  NULL on failure. */
+struct slurmdl_elastic *
+slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
+                      struct slurmdl_error *err);
+
+/* Ends it, and its communicator.  After the last commit all ranks call it:
+ * those that wait to be taken in then end (ECANCELED).  NULL is accepted.
+ */
+int slurmdl_elastic_close (struct slurmdl_elastic *e);
+
+/* Meet the others that live in a new world: at the beginning, after a call of
+ * the communicator has failed, and after slurmdl_elastic_commit() gave
+ * nonzero.  The communicator is the handle's, until the next call, which
+ * closes it.
+ *
+ * NULL on failure, with errno ECANCELED if this rank is not needed: the world
+ * is to be smaller, or the training has ended; ETIMEDOUT if fewer than 'min'
+ * ranks have come.
+ */
+struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
+                                           struct slurmdl_error *err);
+
+/* Say that 'data' is part of the state, as slurmdl_protect(): the same on all
+ * ranks, or this rank's slab of a tensor, as slurmdl_protect_shard().  The
+ * same name again replaces it.  Slabs of a world are given after it was
+ * formed, before slurmdl_elastic_restore(); together they cover the tensor
+ * once.  Fails with EINVAL and ENOMEM.
+ */
+int slurmdl_elastic_protect (struct slurmdl_elastic *e,
+                             const char *name,
+                             enum slurmdl_type type,
+                             int ndims,
+                             const uint64_t *dims,
+                             void *data,
+                             struct slurmdl_error *err);
+int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
+                                   const char *name,
+                                   enum slurmdl_type type,
+                                   int ndims,
+                                   const uint64_t *global,
+                                   const uint64_t *offset,
+                                   const uint64_t *local,
+                                   void *data,
+                                   struct slurmdl_error *err);
+
+/* Put 'n' bytes, which are copied, into the commits from now on, the same on
+ * all ranks; and read what a commit had.  '*bytes' is the caller's to free();
+ * ENOENT if there is none of this name.
+ */
+int slurmdl_elastic_state (struct slurmdl_elastic *e,
+                           const char *name,
+                           const void *bytes,
+                           size_t n,
+                           struct slurmdl_error *err);
+int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
+                                const char *name,
+                                void **bytes,
+                                size_t *n);
+
+/* All ranks, after the same step: copy the state to memory, and each slab to
+ * the memory of one other rank, on another node where nodes have the same
+ * number of ranks.  The commit before is kept until this one is whole.
+ *
+ * Returns 0; 1 if it is whole, and ranks wait to come in, or are to go; -1 if
+ * a rank was lost.  In both the world is to be formed anew.
+ */
+int slurmdl_elastic_commit (struct slurmdl_elastic *e,
+                            int64_t step,
+                            struct slurmdl_error *err);
+
+/* All ranks of a new world: fill the protected memory from the newest commit
+ * that the ranks have together, and commit that in the new world.
+ *
+ * Returns 1 if done, '*step' is then the commit's; 0 if there is none, and
+ * '*step' is as before: the memory is to be filled as at the start, from a
+ * checkpoint, say ('err' tells if there was one, and a rank and the one that
+ * had a copy of its slab were both lost); -1 if a rank was lost meanwhile, or
+ * with EINVAL, on all ranks, if what is protected is not what was committed,
+ * which no new world mends.
+ */
+int slurmdl_elastic_restore (struct slurmdl_elastic *e,
+                             int64_t *step,
+                             struct slurmdl_error *err);
+
+/* The world that is, and how it came to be. */
+struct slurmdl_elastic_world {
+    int64_t generation; /* 1, 2, ...; 0: none yet */
+    long size, kept;    /* ranks; of them, those of the world before */
+    long lost, left;    /* of the world before: lost, or not needed */
+    double seconds;     /* that slurmdl_elastic_form() took here */
+};
+void slurmdl_elastic_world (const struct slurmdl_elastic *e,
+                            struct slurmdl_elastic_world *world);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl elastic: start a program's ranks, and again those that end. */
+#ifndef LAUNCHER_ELASTIC_ELASTIC_H
+#define LAUNCHER_ELASTIC_ELASTIC_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "launcher/cmd.h"
+
+/* A node of the allocation, or with --local a place on this machine.  Its
+ * ranks are one step, so that they end together.
+ */
+struct unit {
+    char node[256];     /* "": this machine */
+    long tries;         /* that were started */
+    long fails;         /* since it last ran for long */
+    pid_t pid;          /* 0: nothing runs */
+    double begun, next; /* when it began, when it may begin again */
+    double asked;       /* to end; 0: not yet (step_signal()) */
+};
+
+struct elastic {
+    const struct settings *st;
+    char dir[PATH_MAX - 128]; /* of this run */
+    struct unit *units;
+    long n;
+    long ranks;    /* of a unit */
+    long min, max; /* units */
+    long wanted;   /* units, without spares */
+    long spares;
+    bool local;
+    bool done;  /* a rank has done with training: nothing is begun any more */
+    bool never; /* another try makes no sense */
+    int signal; /* that ends all; 0: none */
+};
+
+/* Units, numbers and the folder, as the settings and Slurm say. */
+int elastic_plan (struct elastic *e, struct slurmdl_error *err);
+
+/* "NUMBER.TRY", by which its ranks and this command know it. */
+void unit_name (const struct elastic *e, long i, char *buf, size_t size);
+
+int unit_start (struct elastic *e, long i, struct slurmdl_error *err);
+
+/* Whether 'dir' is the folder of such a run; and to ask it for N units. */
+bool elastic_is_run (const char *dir);
+int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
+
+#endif

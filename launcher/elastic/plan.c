@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl elastic: where the ranks are to run, and how many. */
+#include "launcher/elastic/elastic.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/comm/elastic.h"
+#include "runtime/error.h"
+#include "runtime/layout.h"
+
+enum { UNITS_MAX = 65536 };
+
+/* ---- units ---- */
+
+static int add_unit (void *arg, const char *host)
+{
+    struct elastic *e = arg;
+    struct unit *list = realloc (e->units, ((size_t)e->n + 1) * sizeof (*list));
+
+    if (!list || e->n == UNITS_MAX)
+        return 1;
+    e->units = list;
+    memset (&list[e->n], 0, sizeof (*list));
+    snprintf (list[e->n].node, sizeof (list[e->n].node), "%.255s", host);
+    e->n++;
+    return 0;
+}
+
+static int find_units (struct elastic *e, struct slurmdl_error *err)
+{
+    const char *nodes = getenv ("SLURM_JOB_NODELIST");
+    long n = e->st->max > 0 ? e->st->max : e->st->size;
+
+    if (e->local) {
+        for (long i = 0; i < n + e->st->spares; i++)
+            if (add_unit (e, "") != 0)
+                return errorf (err, "out of memory");
+        return 0;
+    }
+    errno = EINVAL;
+    if (!nodes || !*nodes)
+        return errorf (err,
+                       "not in a job: start it in a batch script, or in "
+                       "salloc; or with --local on this machine");
+    if (layout_each_host (nodes, add_unit, e) != 0)
+        return errorf (err, "SLURM_JOB_NODELIST: '%s' is no list", nodes);
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+static int check_numbers (struct elastic *e, struct slurmdl_error *err)
+{
+    const struct settings *st = e->st;
+
+    errno = EINVAL;
+    e->ranks = st->ranks > 0 ? st->ranks : 1;
+    e->spares = st->spares;
+    e->max = st->max > 0 ? st->max : e->n;
+    e->min = st->min > 0 ? st->min : 1;
+    e->wanted = st->size > 0 ? st->size : e->n - e->spares;
+    if (!st->size && e->wanted > e->max)
+        e->wanted = e->max;
+    if (e->local && e->ranks != 1)
+        return errorf (err, "--local starts one rank at each place");
+    if (e->max > e->n)
+        return errorf (err, "--max=%ld: there are %ld nodes", e->max, e->n);
+    if (e->wanted < e->min || e->wanted > e->max)
+        return errorf (err,
+                       "%ld nodes to begin with (%ld, less %ld spare) are not "
+                       "between --min=%ld and --max=%ld",
+                       e->wanted,
+                       e->n,
+                       e->spares,
+                       e->min,
+                       e->max);
+    if (e->wanted + e->spares > e->n)
+        return errorf (err,
+                       "%ld nodes and %ld spare ones are more than %ld",
+                       e->wanted,
+                       e->spares,
+                       e->n);
+    return 0;
+}
+
+/* ---- the folder ---- */
+
+static int make_folder (struct elastic *e, struct slurmdl_error *err)
+{
+    const char *job = e->local ? NULL : getenv ("SLURM_JOB_ID");
+    const char *again = getenv ("SLURM_RESTART_COUNT");
+    char base[PATH_MAX];
+    int n;
+
+    if (!realpath (e->st->dir, base))
+        return errorf (err, "%s: %s", e->st->dir, strerror (errno));
+    if (job && again && strcmp (again, "0"))
+        n = snprintf (
+            e->dir, sizeof (e->dir), "%s/elastic.%s.%s", base, job, again);
+    else if (job)
+        n = snprintf (e->dir, sizeof (e->dir), "%s/elastic.%s", base, job);
+    else
+        n = snprintf (
+            e->dir, sizeof (e->dir), "%s/elastic.%ld", base, (long)getpid ());
+    errno = ENAMETOOLONG;
+    if (n >= (int)sizeof (e->dir) || mkdir (e->dir, 0777) < 0)
+        return errorf (err, "%s: cannot make: %s", e->dir, strerror (errno));
+    return 0;
+}
+
+/* For dl scale. */
+static int write_run (const struct elastic *e, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    FILE *f;
+
+    snprintf (path, sizeof (path), "%s/run", e->dir);
+    if ((f = fopen (path, "wxe"))) {
+        fprintf (f, "ranks %ld min %ld max %ld\n", e->ranks, e->min, e->max);
+        if (fclose (f) == 0
+            && gate_put_target (e->dir, e->wanted * e->ranks) == 0)
+            return 0;
+    }
+    return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
+}
+
+int elastic_plan (struct elastic *e, struct slurmdl_error *err)
+{
+    if (find_units (e, err) < 0 || check_numbers (e, err) < 0
+        || make_folder (e, err) < 0)
+        return -1;
+    return write_run (e, err);
+}
+
+/* ---- dl scale ---- */
+
+static FILE *open_run (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/run", dir);
+    return fopen (path, "re");
+}
+
+bool elastic_is_run (const char *dir)
+{
+    FILE *f = open_run (dir);
+    long a, b, c;
+    bool rv = f && fscanf (f, "ranks %ld min %ld max %ld", &a, &b, &c) == 3;
+
+    if (f)
+        fclose (f);
+    return rv;
+}
+
+int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
+{
+    FILE *f = open_run (dir);
+    long ranks = 0, min = 0, max = 0;
+    bool ok =
+        f && fscanf (f, "ranks %ld min %ld max %ld", &ranks, &min, &max) == 3;
+
+    if (f)
+        fclose (f);
+    errno = EINVAL;
+    if (!ok)
+        return errorf (err, "%s: is no run of dl elastic", dir);
+    if (units < min || units > max)
+        return errorf (err, "%s: it has from %ld to %ld nodes", dir, min, max);
+    if (gate_put_target (dir, units * ranks) < 0)
+        return errorf (err, "%s: cannot write: %s", dir, strerror (errno));
+    return 0;
+}
