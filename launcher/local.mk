@@ -177,13 +177,13 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/node.c \
 	%D%/monitor/node.h \
 	%D%/monitor/nvidia.c \
-	%D%/monitor/nvml.c \
-	%D%/monitor/nvml.h \
 	%D%/monitor/sample.c \
 	%D%/monitor/series.c \
 	%D%/monitor/series.h \
 	%D%/monitor/usage.c \
 	%D%/monitor/usage.h \
+	%D%/nvml.c \
+	%D%/nvml.h \
 	%D%/plan/ask.c \
 	%D%/plan/ask.h \
 	%D%/plan/batch.c \

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/monitor/nvml.h"
+#include "launcher/nvml.h"
 
 enum { GPUS = 8, NOT_FOUND = 6, UNKNOWN = 999 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVIDIA's management library says of the GPUs of this process. */
-#include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,102 +8,16 @@
 #include <unistd.h>
 
 #include "launcher/check/health.h"
+#include "launcher/nvml.h"
 
-/* The library is part of the driver and its header is not: these are the
- * prototypes that it has had since CUDA 11.
- */
-struct nvml_device;
-typedef struct nvml_device *device_t;
+enum { PROCESSES = 64 };
 
-struct pci_info {
-    char legacy[16];
-    unsigned domain, bus, device, id, subsystem;
-    char bus_id[32];
-};
-
-struct memory_info {
-    unsigned long long total, free, used;
-};
-
-struct process_info {
-    unsigned pid;
-    unsigned long long memory;
-    unsigned instance, compute_instance;
-};
-
-enum { OK = 0, NOT_FOUND = 6, NOT_LOADED = 9, LOST = 15, RESET = 16 };
-
-enum { UNCORRECTED = 1, SINCE_BOOT = 0, LINKS = 18, PROCESSES = 64 };
-
-/* Bits of the reasons for a lower clock. */
-enum {
-    IDLE = 0x1,
-    HW_SLOWDOWN = 0x8,
-    HW_THERMAL = 0x40,
-    POWER_BRAKE = 0x80,
-    SW_THERMAL = 0x20,
-};
-
-static struct {
-    int (*init) (void);
-    int (*count) (unsigned *);
-    int (*by_index) (unsigned, device_t *);
-    int (*name) (device_t, char *, unsigned);
-    int (*uuid) (device_t, char *, unsigned);
-    int (*pci) (device_t, struct pci_info *);
-    int (*ecc_mode) (device_t, int *, int *);
-    int (*ecc_errors) (device_t, int, int, unsigned long long *);
-    int (*pages_pending) (device_t, int *);
-    int (*rows) (device_t, unsigned *, unsigned *, unsigned *, unsigned *);
-    int (*reasons) (device_t, unsigned long long *);
-    int (*link) (device_t, unsigned, int *);
-    int (*persistence) (device_t, int *);
-    int (*memory) (device_t, struct memory_info *);
-    int (*processes) (device_t, unsigned *, struct process_info *);
-    int (*width) (device_t, unsigned *);
-    int (*max_width) (device_t, unsigned *);
-    int (*generation) (device_t, unsigned *);
-    int (*max_generation) (device_t, unsigned *);
-    int (*mig) (device_t, int *, int *);
-    int (*driver) (char *, unsigned);
-    int (*cuda) (int *);
-} nvml;
-
-/* clang-format off */
-static const struct {
-    void *at;
-    const char *name;
-    bool needed;
-} symbols[] = {
-    { &nvml.init,           "nvmlInit_v2",                              true },
-    { &nvml.count,          "nvmlDeviceGetCount_v2",                    true },
-    { &nvml.by_index,       "nvmlDeviceGetHandleByIndex_v2",            true },
-    { &nvml.name,           "nvmlDeviceGetName",                        true },
-    { &nvml.uuid,           "nvmlDeviceGetUUID",                        true },
-    { &nvml.pci,            "nvmlDeviceGetPciInfo_v3",                  true },
-    { &nvml.ecc_mode,       "nvmlDeviceGetEccMode",                     false },
-    { &nvml.ecc_errors,     "nvmlDeviceGetTotalEccErrors",              false },
-    { &nvml.pages_pending,  "nvmlDeviceGetRetiredPagesPendingStatus",   false },
-    { &nvml.rows,           "nvmlDeviceGetRemappedRows",                false },
-    { &nvml.reasons,        "nvmlDeviceGetCurrentClocksThrottleReasons", false },
-    { &nvml.link,           "nvmlDeviceGetNvLinkState",                 false },
-    { &nvml.persistence,    "nvmlDeviceGetPersistenceMode",             false },
-    { &nvml.memory,         "nvmlDeviceGetMemoryInfo",                  false },
-    { &nvml.processes,      "nvmlDeviceGetComputeRunningProcesses_v3",  false },
-    { &nvml.width,          "nvmlDeviceGetCurrPcieLinkWidth",           false },
-    { &nvml.max_width,      "nvmlDeviceGetMaxPcieLinkWidth",            false },
-    { &nvml.generation,     "nvmlDeviceGetCurrPcieLinkGeneration",      false },
-    { &nvml.max_generation, "nvmlDeviceGetMaxPcieLinkGeneration",       false },
-    { &nvml.mig,            "nvmlDeviceGetMigMode",                     false },
-    { &nvml.driver,         "nvmlSystemGetDriverVersion",               false },
-    { &nvml.cuda,           "nvmlSystemGetCudaDriverVersion_v2",        false },
-};
-/* clang-format on */
+static struct nvml nvml;
 
 /* One GPU that is being looked at. */
 struct look {
     const struct check_place *place;
-    device_t device;
+    struct nvml_device *device;
     const char *bus;
     bool lost;
 };
@@ -161,19 +74,20 @@ bool gpu_is_given (unsigned i, const char *uuid)
 /* 0: the answer counts.  A GPU without a feature says so with an error. */
 static int ask (struct look *l, int rv)
 {
-    if ((rv == LOST || rv == RESET) && !l->lost) {
+    if ((rv == NVML_LOST || rv == NVML_RESET) && !l->lost) {
         l->lost = true;
         check_tells (l->place,
                      SEVERITY_BAD,
-                     rv == LOST ? "GPU %s: lost (it fell off the bus)"
-                                : "GPU %s: the driver wants it reset",
+                     rv == NVML_LOST ? "GPU %s: lost (it fell off the bus)"
+                                     : "GPU %s: the driver wants it reset",
                      l->bus);
     }
     return rv;
 }
 
 #define ASK(l, f, ...)                                                         \
-    (nvml.f && !(l)->lost && ask (l, nvml.f ((l)->device, __VA_ARGS__)) == OK)
+    (nvml.f && !(l)->lost                                                      \
+     && ask (l, nvml.f ((l)->device, __VA_ARGS__)) == NVML_SUCCESS)
 
 static void look_at_memory (struct look *l)
 {
@@ -183,7 +97,8 @@ static void look_at_memory (struct look *l)
 
     if (ASK (l, ecc_mode, &on, &later) && !on)
         check_tells (l->place, SEVERITY_WARN, "GPU %s: ECC is off", l->bus);
-    if (ASK (l, ecc_errors, UNCORRECTED, SINCE_BOOT, &errors) && errors)
+    if (ASK (l, ecc_errors, NVML_UNCORRECTED, NVML_SINCE_BOOT, &errors)
+        && errors)
         check_tells (l->place,
                      SEVERITY_BAD,
                      "GPU %s: %llu uncorrected ECC errors since its driver "
@@ -214,22 +129,22 @@ static bool look_at_clock (struct look *l)
 {
     unsigned long long reasons = 0;
 
-    if (!ASK (l, reasons, &reasons))
+    if (!ASK (l, slowed, &reasons))
         return false;
-    if (reasons & (HW_THERMAL | POWER_BRAKE | HW_SLOWDOWN))
+    if (reasons & (NVML_HW_THERMAL | NVML_POWER_BRAKE | NVML_HW_SLOWDOWN))
         check_tells (l->place,
                      SEVERITY_BAD,
                      "GPU %s: slowed down by its hardware (%s)",
                      l->bus,
-                     reasons & HW_THERMAL    ? "temperature"
-                     : reasons & POWER_BRAKE ? "power brake"
-                                             : "no further reason");
-    else if (reasons & SW_THERMAL)
+                     reasons & NVML_HW_THERMAL    ? "temperature"
+                     : reasons & NVML_POWER_BRAKE ? "power brake"
+                                                  : "no further reason");
+    else if (reasons & NVML_SW_THERMAL)
         check_tells (l->place,
                      SEVERITY_WARN,
                      "GPU %s: slowed down by its driver (temperature)",
                      l->bus);
-    return reasons & IDLE;
+    return reasons & NVML_IDLE;
 }
 
 /* Where none is up there is no NVLink, or it is not used. */
@@ -238,7 +153,7 @@ static void look_at_links (struct look *l)
     unsigned up = 0, down = 0, first = 0;
     int on;
 
-    for (unsigned i = 0; i < LINKS; i++) {
+    for (unsigned i = 0; i < NVML_LINKS; i++) {
         if (!ASK (l, link, i, &on))
             continue;
         if (!on && down++ == 0)
@@ -280,8 +195,8 @@ static void look_at_pcie (struct look *l, bool idle)
 /* In a container of its own a process sees 0, or numbers that say nothing. */
 static void look_at_users (struct look *l)
 {
-    struct process_info list[PROCESSES];
-    struct memory_info m;
+    struct nvml_process list[PROCESSES];
+    struct nvml_memory m;
     unsigned n = PROCESSES;
     int on;
 
@@ -322,28 +237,14 @@ static void look_at (struct look *l)
 
 /* ---- all of them ---- */
 
-static int load (void)
-{
-    void *library = dlopen ("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-
-    for (size_t i = 0; library && i < sizeof (symbols) / sizeof (*symbols);
-         i++) {
-        void *f = dlsym (library, symbols[i].name);
-        memcpy (symbols[i].at, &f, sizeof (f));
-        if (!f && symbols[i].needed)
-            return -1;
-    }
-    return library ? 0 : -1;
-}
-
 static void tell_versions (const struct check_place *p)
 {
     char driver[80] = "", text[32];
     int cuda;
 
-    if (nvml.driver && nvml.driver (driver, sizeof (driver)) == OK)
+    if (nvml.driver && nvml.driver (driver, sizeof (driver)) == NVML_SUCCESS)
         check_fact (p, "versions", "NVIDIA driver", json_string (driver));
-    if (!nvml.cuda || nvml.cuda (&cuda) != OK)
+    if (!nvml.cuda || nvml.cuda (&cuda) != NVML_SUCCESS)
         return;
     snprintf (text, sizeof (text), "%d.%d", cuda / 1000, cuda % 1000 / 10);
     check_fact (p, "versions", "CUDA", json_string (text));
@@ -362,14 +263,14 @@ static bool is_mine (const struct check_place *p, long i)
 static int meet (const struct check_place *p, unsigned i, long nth)
 {
     struct look l = { .place = p };
-    struct pci_info pci = { .bus_id = "" };
+    struct nvml_pci pci = { .bus_id = "" };
     char name[96] = "", uuid[96] = "", bus[40];
     int rv;
 
     snprintf (bus, sizeof (bus), "number %u", i);
     check_begins (p, "GPU %s", bus);
     l.bus = bus;
-    if ((rv = nvml.by_index (i, &l.device)) != OK) {
+    if ((rv = nvml.handle (i, &l.device)) != NVML_SUCCESS) {
         if (!gpu_is_given (i, ""))
             return 0;
         ask (&l, rv);
@@ -381,11 +282,13 @@ static int meet (const struct check_place *p, unsigned i, long nth)
                          rv);
         return 1;
     }
-    nvml.uuid (l.device, uuid, sizeof (uuid));
+    if (nvml.uuid)
+        nvml.uuid (l.device, uuid, sizeof (uuid));
     if (!gpu_is_given (i, uuid))
         return 0;
-    nvml.name (l.device, name, sizeof (name));
-    if (ask (&l, nvml.pci (l.device, &pci)) == OK)
+    if (nvml.name)
+        nvml.name (l.device, name, sizeof (name));
+    if (ASK (&l, pci, &pci))
         snprintf (bus, sizeof (bus), "%.31s", pci.bus_id);
     check_begins (p, "GPU %s", bus);
     check_fact (
@@ -451,15 +354,16 @@ void check_gpus (const struct check_place *p)
     int rv;
 
     check_begins (p, "the driver");
-    if (load () < 0) {
+    if (nvml_load (&nvml, NULL) < 0) {
         no_library (p);
         return;
     }
-    if ((rv = nvml.init ()) != OK || (rv = nvml.count (&n)) != OK) {
+    if ((rv = nvml.init ()) != NVML_SUCCESS
+        || (rv = nvml.count (&n)) != NVML_SUCCESS) {
         if (given > 0 && p->level > LEVEL_NONE && has_hardware ())
             check_tells (p,
                          SEVERITY_BAD,
-                         rv == NOT_LOADED
+                         rv == NVML_NOT_LOADED
                              ? "GPUs: the NVIDIA driver is not loaded (NVML "
                                "error %d)"
                              : "GPUs: the driver does not answer (NVML error "

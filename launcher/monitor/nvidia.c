@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "launcher/monitor/gpus.h"
-#include "launcher/monitor/nvml.h"
+#include "launcher/nvml.h"
 
 struct device {
     struct nvml_device *handle;

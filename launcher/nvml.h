@@ -15,13 +15,21 @@
 struct nvml_device;
 struct nvml_gpm_sample;
 
-enum { NVML_SUCCESS = 0, NVML_NAME_SIZE = 96 };
+enum {
+    NVML_SUCCESS = 0,
+    NVML_NOT_LOADED = 9, /* the driver */
+    NVML_LOST = 15,
+    NVML_RESET = 16,
+    NVML_NAME_SIZE = 96,
+};
+enum { NVML_UNCORRECTED = 1, NVML_SINCE_BOOT = 0, NVML_LINKS = 18 };
 enum { NVML_TEMPERATURE_GPU = 0 };
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
 
 /* Bits of why the clocks are lower than they could be. */
 enum nvml_slowed {
+    NVML_IDLE = 0x1,
     NVML_POWER_CAP = 0x4,
     NVML_HW_SLOWDOWN = 0x8,
     NVML_SW_THERMAL = 0x20,
@@ -31,6 +39,12 @@ enum nvml_slowed {
 
 struct nvml_utilization {
     unsigned gpu, memory; /* per cent of the time */
+};
+
+struct nvml_pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, subsystem;
+    char bus_id[32];
 };
 
 struct nvml_memory {
@@ -67,14 +81,16 @@ struct nvml_gpm_metrics {
     struct nvml_gpm_metric metrics[512];
 };
 
-/* A function that the library lacks is NULL; the first five are there. */
+/* A function that the library lacks is NULL; the first three are there. */
 struct nvml {
     void *library;
     int (*init) (void);
-    int (*shutdown) (void);
     int (*count) (unsigned *n);
     int (*handle) (unsigned index, struct nvml_device **d);
+    int (*shutdown) (void);
     const char *(*error) (int status);
+    int (*driver) (char *text, unsigned size);
+    int (*cuda) (int *version);
     int (*name) (struct nvml_device *d, char *text, unsigned size);
     int (*uuid) (struct nvml_device *d, char *text, unsigned size);
     int (*utilization) (struct nvml_device *d, struct nvml_utilization *u);
@@ -88,6 +104,25 @@ struct nvml {
     int (*processes) (struct nvml_device *d,
                       unsigned *n,
                       struct nvml_process *p);
+    int (*pci) (struct nvml_device *d, struct nvml_pci *pci);
+    int (*ecc_mode) (struct nvml_device *d, int *now, int *later);
+    int (*ecc_errors) (struct nvml_device *d,
+                       int type,
+                       int counter,
+                       unsigned long long *n);
+    int (*pages_pending) (struct nvml_device *d, int *pending);
+    int (*rows) (struct nvml_device *d,
+                 unsigned *corrected,
+                 unsigned *uncorrected,
+                 unsigned *pending,
+                 unsigned *failed);
+    int (*link) (struct nvml_device *d, unsigned link, int *up);
+    int (*persistence) (struct nvml_device *d, int *on);
+    int (*width) (struct nvml_device *d, unsigned *lanes);
+    int (*max_width) (struct nvml_device *d, unsigned *lanes);
+    int (*generation) (struct nvml_device *d, unsigned *number);
+    int (*max_generation) (struct nvml_device *d, unsigned *number);
+    int (*mig) (struct nvml_device *d, int *now, int *later);
     int (*gpm_support) (struct nvml_device *d, struct nvml_gpm_support *s);
     int (*gpm_alloc) (struct nvml_gpm_sample **s);
     int (*gpm_free) (struct nvml_gpm_sample *s);
@@ -95,9 +130,12 @@ struct nvml {
     int (*gpm_metrics) (struct nvml_gpm_metrics *m);
 };
 
-/* Load and start the library: libnvidia-ml.so.1, where the loader finds it.
- * On failure -1 with errno ENOENT (it is not installed) or EIO and 'err'.
+/* Load the library: libnvidia-ml.so.1, where the loader finds it.  On failure
+ * -1 with errno ENOENT (it is not installed) or EIO (it is too old) and 'err'.
  */
+int nvml_load (struct nvml *n, struct slurmdl_error *err);
+
+/* The same, and start it: EIO and 'err' if the driver does not answer. */
 int nvml_open (struct nvml *n, struct slurmdl_error *err);
 void nvml_close (struct nvml *n);
 
