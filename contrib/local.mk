@@ -11,11 +11,24 @@ EXTRA_DIST += $(digits)/DATA.md $(digits)/asha.conf $(digits)/digits.csv.gz \
 	$(digits)/digits.py $(digits)/pbt.conf $(digits)/python.conf
 noinst_PROGRAMS += %D%/examples/digits/digits
 %C%_examples_digits_digits_SOURCES = \
+	%D%/examples/digits/data.c \
+	%D%/examples/digits/data.h \
 	%D%/examples/digits/digits.c \
 	%D%/examples/digits/mlp.c \
 	%D%/examples/digits/mlp.h
 %C%_examples_digits_digits_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime
 %C%_examples_digits_digits_LDADD = runtime/libslurmdl.la -lz -lm
+
+# contrib/examples/parallel: the same on all ranks of a step
+noinst_PROGRAMS += %D%/examples/parallel/parallel
+%C%_examples_parallel_parallel_SOURCES = \
+	%D%/examples/digits/data.c \
+	%D%/examples/digits/data.h \
+	%D%/examples/digits/mlp.c \
+	%D%/examples/digits/mlp.h \
+	%D%/examples/parallel/parallel.c
+%C%_examples_parallel_parallel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/examples/digits
+%C%_examples_parallel_parallel_LDADD = runtime/libslurmdl.la -lz -lm
 
 # contrib/examples/allreduce: bandwidth of a sum over all ranks
 allreduce = %D%/examples/allreduce
@@ -58,13 +71,16 @@ endif
 
 # contrib/python: pip builds it; here its extension is made for the tests, with the library in it
 python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %D%/python/slurmdl/_slurmdl.pyi \
-	%D%/python/slurmdl/arrays.py %D%/python/slurmdl/capture.py %D%/python/slurmdl/files.py \
-	%D%/python/slurmdl/hparams.py %D%/python/slurmdl/keras.py %D%/python/slurmdl/lightning.py \
+	%D%/python/slurmdl/arrays.py %D%/python/slurmdl/capture.py %D%/python/slurmdl/comm.py \
+	%D%/python/slurmdl/distributed.py %D%/python/slurmdl/files.py \
+	%D%/python/slurmdl/hparams.py %D%/python/slurmdl/hvd.py %D%/python/slurmdl/keras.py %D%/python/slurmdl/lightning.py \
 	%D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/py.typed \
 	%D%/python/slurmdl/run.py %D%/python/slurmdl/sklearn.py %D%/python/slurmdl/structure.py \
 	%D%/python/slurmdl/torch.py %D%/python/slurmdl/transformers.py
-python_extension = %D%/python/ext/ext.h %D%/python/ext/file.c %D%/python/ext/log.c %D%/python/ext/memory.c \
-	%D%/python/ext/module.c %D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c
+python_extension = %D%/python/ext/collective.c %D%/python/ext/comm.c %D%/python/ext/comm.h %D%/python/ext/ext.h \
+	%D%/python/ext/file.c %D%/python/ext/log.c %D%/python/ext/memory.c \
+	%D%/python/ext/module.c %D%/python/ext/named.c \
+	%D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c
 EXTRA_DIST += %D%/python/README.md %D%/python/backend.py %D%/python/pyproject.toml $(python_package) $(python_extension)
 EXTRA_DIST += %D%/examples/python/digits.py %D%/examples/python/digits.conf
 if HAVE_PYTHON

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Train a perceptron on handwritten digits, with libslurmdl.
  *
- *     cc digits.c mlp.c $(pkg-config --cflags --libs slurmdl) -lz -lm -o digits
+ *     cc digits.c data.c mlp.c -o digits \
+ *         $(pkg-config --cflags --libs slurmdl) -lz -lm
  *     ./digits digits.csv.gz            by hand: 20 epochs
  *     dl run asha.conf                  as a sweep
  *
@@ -14,57 +15,10 @@
 #include <string.h>
 
 #include <slurmdl.h>
-#include <zlib.h>
 
-#include "mlp.h"
+#include "data.h"
 
-enum { IMAGES_MAX = 10000, TRAINING_PERCENT = 70, EPOCHS_BY_HAND = 20 };
-
-static int read_image (char *line, float *x, int *y)
-{
-    char *save = NULL;
-    char *field = strtok_r (line, ",\n", &save);
-
-    for (int i = 0; i < PIXELS; i++) {
-        if (!field)
-            return -1;
-        x[i] = (float)atof (field) / 16;
-        field = strtok_r (NULL, ",\n", &save);
-    }
-    if (!field)
-        return -1;
-    *y = atoi (field);
-    return *y >= 0 && *y < CLASSES ? 0 : -1;
-}
-
-static int read_data (const char *path, struct data *d)
-{
-    gzFile f = gzopen (path, "rb");
-    char line[1024];
-
-    d->x = calloc (IMAGES_MAX, sizeof (*d->x));
-    d->y = calloc (IMAGES_MAX, sizeof (*d->y));
-    d->n = 0;
-    if (!f || !d->x || !d->y) {
-        fprintf (stderr, "digits: cannot read %s\n", path);
-        return -1;
-    }
-    while (d->n < IMAGES_MAX && gzgets (f, line, sizeof (line)))
-        if (read_image (line, d->x[d->n], &d->y[d->n]) == 0)
-            d->n++;
-    gzclose (f);
-    return d->n > 0 ? 0 : -1;
-}
-
-/* The first images train, the others validate: different writers. */
-static void
-split (const struct data *all, struct data *train, struct data *valid)
-{
-    size_t n = all->n * TRAINING_PERCENT / 100;
-
-    *train = (struct data){ n, all->x, all->y };
-    *valid = (struct data){ all->n - n, all->x + n, all->y + n };
-}
+enum { EPOCHS_BY_HAND = 20 };
 
 static int stop_asked (void *run)
 {
@@ -82,7 +36,7 @@ static int epoch (struct slurmdl *run,
     struct data train, valid;
     double loss, accuracy;
 
-    split (all, &train, &valid);
+    data_split (all, &train, &valid);
     if (mlp_epoch (m, &train, sgd, seed, stop_asked, run, &loss))
         return 1;
     accuracy = mlp_accuracy (m, &valid);
@@ -134,7 +88,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "digits: %s\n", err.text);
         return rv;
     }
-    if (read_data (argc > 1 ? argv[1] : "digits.csv.gz", &all) == 0
+    if (data_read (argc > 1 ? argv[1] : "digits.csv.gz", &all) == 0
         && mlp_init (
                &m,
                (int)slurmdl_int (run, "hidden", 32),
@@ -147,7 +101,6 @@ int main (int argc, char **argv)
         rv = EXIT_SUCCESS;
     slurmdl_close (run);
     mlp_free (&m);
-    free (all.x);
-    free (all.y);
+    data_free (&all);
     return rv;
 }

@@ -224,6 +224,8 @@ int mlp_epoch (struct mlp *m,
 {
     size_t *order = calloc (d->n, sizeof (*order));
     float *h = calloc ((size_t)m->hidden * 2, sizeof (*h));
+    size_t stride = sgd->size ? sgd->size : 1;
+    size_t taken = 0;
     int stopped = !order || !h;
 
     *loss = 0;
@@ -234,12 +236,14 @@ int mlp_epoch (struct mlp *m,
         if ((stopped = stop (arg)))
             break;
         memset (m->gradient, 0, m->n * sizeof (float));
-        for (size_t i = at; i < end; i++)
+        for (size_t i = at + sgd->rank; i < end; i += stride, taken++)
             *loss += add_gradient (
                 m, d->x[order[i]], d->y[order[i]], h, h + m->hidden);
+        if (sgd->sum && (stopped = sgd->sum (arg, m->gradient, m->n) < 0))
+            break;
         update (m, sgd, end - at);
     }
-    *loss /= (double)d->n;
+    *loss /= taken ? (double)taken : 1;
     free (order);
     free (h);
     return stopped;

@@ -27,7 +27,12 @@ struct mlp {
 
 struct sgd {
     float lr, momentum, weight_decay;
-    size_t batch;
+    size_t batch; /* of all ranks together */
+    /* Of several ranks each takes every size-th image of a batch, from 'rank'
+     * on, and 'sum' adds up the gradients of all (its 'arg' is that of 'stop');
+     * a failure of it ends the pass.  size 0: this process alone. */
+    size_t rank, size;
+    int (*sum) (void *arg, float *gradient, size_t n);
 };
 
 /* Weights drawn from N(0, 2/fan-in) by 'seed'.  Returns 0, or -1 (ENOMEM). */
@@ -36,7 +41,7 @@ void mlp_free (struct mlp *m);
 
 /* One pass over 'd' in an order that 'seed' gives.  'stop' is asked before
  * each batch; if it returns nonzero the pass ends early and 1 is returned.
- * '*loss' is the mean cross-entropy.
+ * '*loss' is the mean cross-entropy of the images that this rank took.
  */
 int mlp_epoch (struct mlp *m,
                const struct data *d,

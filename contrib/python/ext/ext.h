@@ -16,7 +16,7 @@
 /* The types and the exception: made when the module is imported. */
 struct types {
     PyObject *error; /* slurmdl.Error */
-    PyTypeObject *run, *metric, *checkpoint, *writer;
+    PyTypeObject *run, *metric, *checkpoint, *writer, *comm;
 };
 extern struct types types;
 
@@ -90,6 +90,9 @@ void lent_return (struct lent *l);
 int type_of_name (const char *name);
 const char *name_of_type (enum slurmdl_type type);
 
+/* Bytes of 'n' elements; SIZE_MAX where that is no number of bytes. */
+size_t size_of_array (int type, Py_ssize_t n);
+
 /* At most SLURMDL_DIMS_MAX numbers of a tuple; their count or -1. */
 int dims_of (PyObject *tuple, uint64_t *dims);
 PyObject *tuple_of (const uint64_t *dims, int n);
@@ -112,5 +115,9 @@ extern PyType_Spec checkpoint_spec, writer_spec;
 PyObject *find_checkpoint (PyObject *module, PyObject *args);
 PyObject *read_rows (PyObject *module, PyObject *args);
 PyObject *read_records (PyObject *module, PyObject *args);
+
+/* ---- comm.c ---- */
+
+extern PyType_Spec comm_spec;
 
 #endif

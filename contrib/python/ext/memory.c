@@ -65,6 +65,17 @@ static size_t size_of_type (enum slurmdl_type type)
     return 0;
 }
 
+size_t size_of_array (int type, Py_ssize_t n)
+{
+    size_t bytes;
+
+    if (n < 0
+        || __builtin_mul_overflow (
+            (size_t)n, size_of_type ((enum slurmdl_type)type), &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
 /* C has two names for the integers of 64 bits. */
 static const char *name_of_format (const char *format, Py_ssize_t size)
 {

@@ -93,6 +93,7 @@ PyMODINIT_FUNC PyInit__slurmdl (void)
         && add_type (module, &metric_spec, &types.metric) == 0
         && add_type (module, &checkpoint_spec, &types.checkpoint) == 0
         && add_type (module, &writer_spec, &types.writer) == 0
+        && add_type (module, &comm_spec, &types.comm) == 0
         && pthread_atfork (NULL, NULL, count_fork) == 0)
         return module;
     Py_DECREF (module);

@@ -14,6 +14,8 @@
 It works under `dl run`, in any Slurm job, and by hand.
 """
 
+from typing import Any
+
 from ._slurmdl import Checkpoint, Error, Metric, Writer
 from .files import dump, load, newest, read_metrics, read_records
 from .hparams import HParams
@@ -21,6 +23,7 @@ from .run import Run, init
 
 __all__ = [
     "Checkpoint",
+    "DistributedOptimizer",
     "Error",
     "HParams",
     "Metric",
@@ -33,3 +36,12 @@ __all__ = [
     "read_metrics",
     "read_records",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # torch is imported by those only who use it
+    if name == "DistributedOptimizer":
+        from .distributed import DistributedOptimizer
+
+        return DistributedOptimizer
+    raise AttributeError(f"module 'slurmdl' has no attribute {name!r}")

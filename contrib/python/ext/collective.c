@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives of the type Comm. */
+#include "comm.h"
+
+#include <stdlib.h>
+
+/* What a collective is asked: its result is in 'rv'. */
+struct call {
+    struct comm *self;
+    struct lent in, out;
+    struct slurmdl_error err;
+    int rv;
+};
+
+static int call_take (struct call *k, PyObject *o, PyObject *in, PyObject *out)
+{
+    *k = (struct call){ .self = (struct comm *)o };
+    if (lent_take (&k->in, in, false) < 0)
+        return -1;
+    if (out == Py_None || lent_take (&k->out, out, true) == 0)
+        return 0;
+    lent_return (&k->in);
+    return -1;
+}
+
+static int call_fits (const struct lent *l, size_t bytes)
+{
+    if (bytes <= l->bytes && bytes != SIZE_MAX)
+        return 0;
+    PyErr_SetString (PyExc_ValueError,
+                     "the memory is smaller than its shape says");
+    return -1;
+}
+
+static PyObject *call_end (struct call *k, const char *what)
+{
+    lent_return (&k->in);
+    lent_return (&k->out);
+    if (PyErr_Occurred ())
+        return NULL;
+    if (k->rv < 0)
+        return raise_error (&k->err, what);
+    Py_RETURN_NONE;
+}
+
+/* The calls wait: without the GIL, one at a time. */
+#define COLLECTIVE(K, EXPRESSION)                                              \
+    do {                                                                       \
+        struct slurmdl_comm *c = comm_enter ((K)->self);                       \
+        if (!c)                                                                \
+            break;                                                             \
+        Py_BEGIN_ALLOW_THREADS;                                                \
+        (K)->rv = (EXPRESSION);                                                \
+        Py_END_ALLOW_THREADS;                                                  \
+        comm_leave ((K)->self);                                                \
+    } while (0)
+
+/* (type, n, in, out, op) */
+PyObject *comm_allreduce (PyObject *o, PyObject *args)
+{
+    const char *type_name;
+    PyObject *in, *out;
+    Py_ssize_t n;
+    struct call k;
+    int type, op;
+
+    if (!PyArg_ParseTuple (
+            args, "snOOi:allreduce", &type_name, &n, &in, &out, &op)
+        || (type = type_of_name (type_name)) < 0
+        || call_take (&k, o, in, out) < 0)
+        return NULL;
+    if (call_fits (&k.in, size_of_array (type, n)) == 0
+        && call_fits (&k.out, size_of_array (type, n)) == 0)
+        COLLECTIVE (&k,
+                    slurmdl_allreduce (c,
+                                       k.in.data,
+                                       k.out.data,
+                                       (size_t)n,
+                                       (enum slurmdl_type)type,
+                                       (enum slurmdl_op)op,
+                                       &k.err));
+    return call_end (&k, "allreduce");
+}
+
+/* (type, n, in, out or None, op, root) */
+PyObject *comm_reduce (PyObject *o, PyObject *args)
+{
+    const char *type_name;
+    PyObject *in, *out;
+    Py_ssize_t n;
+    struct call k;
+    int type, op;
+    long root;
+
+    if (!PyArg_ParseTuple (
+            args, "snOOil:reduce", &type_name, &n, &in, &out, &op, &root)
+        || (type = type_of_name (type_name)) < 0
+        || call_take (&k, o, in, out) < 0)
+        return NULL;
+    if (call_fits (&k.in, size_of_array (type, n)) == 0
+        && (!k.out.data || call_fits (&k.out, size_of_array (type, n)) == 0))
+        COLLECTIVE (&k,
+                    slurmdl_reduce (c,
+                                    k.in.data,
+                                    k.out.data,
+                                    (size_t)n,
+                                    (enum slurmdl_type)type,
+                                    (enum slurmdl_op)op,
+                                    root,
+                                    &k.err));
+    return call_end (&k, "reduce");
+}
+
+/* Numbers of a tuple, one a rank; '*sum' is their sum.  NULL with an error. */
+static size_t *
+numbers_of (struct comm *self, PyObject *tuple, size_t *sum, size_t own)
+{
+    struct slurmdl_comm *c = comm_of (self);
+    long size = c ? slurmdl_comm_size (c) : 0;
+    size_t *numbers = c ? calloc ((size_t)size, sizeof (*numbers)) : NULL;
+
+    *sum = 0;
+    if (c && tuple != Py_None
+        && (!PyTuple_Check (tuple) || PyTuple_Size (tuple) != size))
+        PyErr_Format (
+            PyExc_ValueError, "a number for each of the %ld ranks", size);
+    for (long r = 0; numbers && !PyErr_Occurred () && r < size; r++) {
+        numbers[r] = tuple == Py_None
+                         ? own
+                         : PyLong_AsSize_t (PyTuple_GetItem (tuple, r));
+        *sum += numbers[r];
+    }
+    if (numbers && !PyErr_Occurred ())
+        return numbers;
+    if (!PyErr_Occurred ())
+        PyErr_NoMemory ();
+    free (numbers);
+    return NULL;
+}
+
+/* (type, n, in, out, counts, op) */
+PyObject *comm_reduce_scatter (PyObject *o, PyObject *args)
+{
+    struct comm *self = (struct comm *)o;
+    const char *type_name;
+    PyObject *in, *out, *tuple;
+    Py_ssize_t n;
+    struct call k;
+    size_t *counts, sum;
+    int type, op;
+
+    if (!PyArg_ParseTuple (args,
+                           "snOOOi:reduce_scatter",
+                           &type_name,
+                           &n,
+                           &in,
+                           &out,
+                           &tuple,
+                           &op)
+        || (type = type_of_name (type_name)) < 0
+        || !(counts = numbers_of (self, tuple, &sum, 0)))
+        return NULL;
+    if (call_take (&k, o, in, out) < 0) {
+        free (counts);
+        return NULL;
+    }
+    if (call_fits (&k.in, size_of_array (type, n)) == 0
+        && call_fits (
+               &k.out,
+               size_of_array (type,
+                              (Py_ssize_t)counts[slurmdl_comm_rank (self->c)]))
+               == 0)
+        COLLECTIVE (&k,
+                    slurmdl_reduce_scatter (c,
+                                            k.in.data,
+                                            k.out.data,
+                                            (size_t)n,
+                                            counts,
+                                            (enum slurmdl_type)type,
+                                            (enum slurmdl_op)op,
+                                            &k.err));
+    free (counts);
+    return call_end (&k, "reduce_scatter");
+}
+
+/* (in, own, out, bytes of each rank or None) */
+PyObject *comm_allgather (PyObject *o, PyObject *args)
+{
+    PyObject *in, *out, *tuple;
+    size_t *bytes, sum;
+    Py_ssize_t own;
+    struct call k;
+
+    if (!PyArg_ParseTuple (args, "OnOO:allgather", &in, &own, &out, &tuple)
+        || !(bytes = numbers_of ((struct comm *)o, tuple, &sum, (size_t)own)))
+        return NULL;
+    if (call_take (&k, o, in, out) < 0) {
+        free (bytes);
+        return NULL;
+    }
+    if (call_fits (&k.in, (size_t)own) == 0 && call_fits (&k.out, sum) == 0)
+        COLLECTIVE (&k,
+                    slurmdl_allgather (
+                        c, k.in.data, (size_t)own, k.out.data, bytes, &k.err));
+    free (bytes);
+    return call_end (&k, "allgather");
+}
+
+/* (memory, bytes, root) */
+PyObject *comm_broadcast (PyObject *o, PyObject *args)
+{
+    struct call k = { .self = (struct comm *)o };
+    PyObject *memory;
+    Py_ssize_t n;
+    long root;
+
+    if (!PyArg_ParseTuple (args, "Onl:broadcast", &memory, &n, &root)
+        || lent_take (&k.out, memory, true) < 0)
+        return NULL;
+    if (call_fits (&k.out, (size_t)n) == 0)
+        COLLECTIVE (&k,
+                    slurmdl_broadcast (c, k.out.data, (size_t)n, root, &k.err));
+    return call_end (&k, "broadcast");
+}
+
+/* (in, bytes to each, out, bytes from each) */
+PyObject *comm_alltoall (PyObject *o, PyObject *args)
+{
+    struct comm *self = (struct comm *)o;
+    PyObject *in, *out, *to_tuple, *from_tuple;
+    size_t *to = NULL, *from = NULL, sent, got;
+    PyObject *result = NULL;
+    struct call k;
+
+    if (PyArg_ParseTuple (
+            args, "OOOO:alltoall", &in, &to_tuple, &out, &from_tuple)
+        && (to = numbers_of (self, to_tuple, &sent, 0))
+        && (from = numbers_of (self, from_tuple, &got, 0))
+        && call_take (&k, o, in, out) == 0) {
+        if (call_fits (&k.in, sent) == 0 && call_fits (&k.out, got) == 0)
+            COLLECTIVE (
+                &k,
+                slurmdl_alltoall (c, k.in.data, to, k.out.data, from, &k.err));
+        result = call_end (&k, "alltoall");
+    }
+    free (to);
+    free (from);
+    return result;
+}
+
+PyObject *comm_barrier (PyObject *o, PyObject *unused)
+{
+    struct call k = { .self = (struct comm *)o };
+
+    (void)unused;
+    COLLECTIVE (&k, slurmdl_barrier (c, &k.err));
+    return call_end (&k, "barrier");
+}

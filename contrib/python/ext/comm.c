@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type Comm: a communicator and its collectives. */
+#include "comm.h"
+
+#include <errno.h>
+#include <time.h>
+
+/* ---- open communicators ---- */
+
+struct slurmdl_comm *comm_of (struct comm *self)
+{
+    if (!self->c)
+        PyErr_SetString (PyExc_ValueError, "the communicator is closed");
+    else if (self->generation != generation)
+        PyErr_SetString (PyExc_RuntimeError,
+                         "the communicator is that of the process that this "
+                         "one was forked from");
+    else
+        return self->c;
+    return NULL;
+}
+
+struct slurmdl_comm *comm_use (struct comm *self)
+{
+    struct slurmdl_comm *c = comm_of (self);
+
+    self->users += c != NULL;
+    return c;
+}
+
+void comm_unuse (struct comm *self)
+{
+    self->users--;
+}
+
+struct slurmdl_comm *comm_enter (struct comm *self)
+{
+    if (!comm_use (self))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    PyThread_acquire_lock (self->lock, WAIT_LOCK);
+    Py_END_ALLOW_THREADS;
+    if (self->c)
+        return self->c;
+    comm_leave (self);
+    return comm_of (self);
+}
+
+void comm_leave (struct comm *self)
+{
+    PyThread_release_lock (self->lock);
+    comm_unuse (self);
+}
+
+static struct comm *new_comm (PyTypeObject *type)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
+    struct comm *self = (struct comm *)alloc (type, 0);
+
+    if (!self)
+        return NULL;
+    self->generation = generation;
+    self->kept = PyDict_New ();
+    self->lock = PyThread_allocate_lock ();
+    if (self->kept && self->lock)
+        return self;
+    Py_DECREF (self);
+    PyErr_NoMemory ();
+    return NULL;
+}
+
+static PyObject *comm_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    static char *names[] = { "rank",    "size",    "bootstrap", "address",
+                             "backend", "timeout", NULL };
+    struct slurmdl_comm_options o = { 0 };
+    struct slurmdl_error err = { "" };
+    struct comm *self;
+
+    if (!PyArg_ParseTupleAndKeywords (args,
+                                      kw,
+                                      "|llzzzd:Comm",
+                                      names,
+                                      &o.rank,
+                                      &o.size,
+                                      &o.bootstrap,
+                                      &o.address,
+                                      &o.backend,
+                                      &o.timeout)
+        || !(self = new_comm (type)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    self->c = slurmdl_comm_open (&o, &err);
+    Py_END_ALLOW_THREADS;
+    if (self->c)
+        return (PyObject *)self;
+    Py_DECREF (self);
+    return raise_error (&err, "slurmdl.comm");
+}
+
+/* Others may wait for what the library completes before it closes. */
+static void wait_for_users (struct comm *self, int mine)
+{
+    struct timespec nap = { 0, 1000000 };
+
+    while (self->users > mine) {
+        Py_BEGIN_ALLOW_THREADS;
+        nanosleep (&nap, NULL);
+        Py_END_ALLOW_THREADS;
+    }
+}
+
+static int close_comm (struct comm *self, int mine)
+{
+    struct slurmdl_comm *c = self->c;
+    int rv = 0;
+
+    self->c = NULL;
+    if (!c || self->generation != generation)
+        return 0;
+    wait_for_users (self, mine);
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_comm_close (c);
+    Py_END_ALLOW_THREADS;
+    return rv;
+}
+
+static PyObject *comm_close (PyObject *o, PyObject *unused)
+{
+    struct comm *self = (struct comm *)o;
+    int rv;
+
+    (void)unused;
+    if (!self->c || self->generation != generation)
+        Py_RETURN_NONE;
+    rv = close_comm (self, 0);
+    PyDict_Clear (self->kept);
+    Py_CLEAR (self->parent);
+    if (rv < 0)
+        return raise_error (NULL, "slurmdl.comm");
+    Py_RETURN_NONE;
+}
+
+static int comm_traverse (PyObject *o, visitproc visit, void *arg)
+{
+    struct comm *self = (struct comm *)o;
+
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT (Py_TYPE (o));
+#endif
+    Py_VISIT (self->kept);
+    Py_VISIT (self->parent);
+    return 0;
+}
+
+static int comm_clear (PyObject *o)
+{
+    struct comm *self = (struct comm *)o;
+
+    close_comm (self, 0);
+    Py_CLEAR (self->kept);
+    Py_CLEAR (self->parent);
+    return 0;
+}
+
+static void comm_dealloc (PyObject *o)
+{
+    struct comm *self = (struct comm *)o;
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    PyObject_GC_UnTrack (o);
+    comm_clear (o);
+    if (self->lock)
+        PyThread_free_lock (self->lock);
+    release (o);
+    Py_DECREF (type);
+}
+
+/* ---- what it knows ---- */
+
+enum fact { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NODE, NODES };
+
+static PyObject *get_fact (PyObject *o, void *which)
+{
+    static long (*const get[]) (const struct slurmdl_comm *) = {
+        [RANK] = slurmdl_comm_rank,
+        [SIZE] = slurmdl_comm_size,
+        [LOCAL_RANK] = slurmdl_comm_local_rank,
+        [LOCAL_SIZE] = slurmdl_comm_local_size,
+        [NODE] = slurmdl_comm_node,
+        [NODES] = slurmdl_comm_nodes,
+    };
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+
+    return c ? PyLong_FromLong (get[(intptr_t)which](c)) : NULL;
+}
+
+static PyObject *get_name (PyObject *o, void *bootstrap)
+{
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+
+    if (!c)
+        return NULL;
+    return PyUnicode_FromString (bootstrap ? slurmdl_comm_bootstrap (c)
+                                           : slurmdl_comm_backend (c));
+}
+
+static PyObject *get_closed (PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong (!((struct comm *)o)->c);
+}
+
+/* clang-format off */
+static PyGetSetDef facts[] = {
+    { "rank",       get_fact, NULL, "Rank of this process.",                  (void *)RANK },
+    { "size",       get_fact, NULL, "Number of ranks.",                       (void *)SIZE },
+    { "local_rank", get_fact, NULL, "Rank among those of this node.",         (void *)LOCAL_RANK },
+    { "local_size", get_fact, NULL, "Number of ranks of this node.",          (void *)LOCAL_SIZE },
+    { "node",       get_fact, NULL, "Number of this node.",                   (void *)NODE },
+    { "nodes",      get_fact, NULL, "Number of nodes.",                       (void *)NODES },
+    { "backend",    get_name, NULL, "native, mpi or nccl.",                   NULL },
+    { "bootstrap",  get_name, NULL, "How the ranks met: pmix, pmi, tcp, one.", (void *)1 },
+    { "closed",     get_closed, NULL, "Whether it is closed.",                NULL },
+    { NULL },
+};
+/* clang-format on */
+
+static PyObject *comm_host (PyObject *o, PyObject *rank_object)
+{
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+    long rank = PyLong_AsLong (rank_object);
+    const char *host;
+
+    if (!c || (rank == -1 && PyErr_Occurred ()))
+        return NULL;
+    host = slurmdl_comm_host (c, rank);
+    if (host)
+        return PyUnicode_FromString (host);
+    return PyErr_Format (PyExc_ValueError, "there is no rank %ld", rank);
+}
+
+/* (color, key): a Comm, or None */
+static PyObject *comm_split (PyObject *o, PyObject *args)
+{
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_error err = { "" };
+    struct slurmdl_comm *c;
+    struct comm *part;
+    long color, key;
+
+    if (!PyArg_ParseTuple (args, "ll:split", &color, &key)
+        || !(part = new_comm (Py_TYPE (o))))
+        return NULL;
+    if ((c = comm_enter (self))) {
+        errno = 0;
+        Py_BEGIN_ALLOW_THREADS;
+        part->c = slurmdl_comm_split (c, color, key, &err);
+        Py_END_ALLOW_THREADS;
+        comm_leave (self);
+        if (!part->c && errno != 0)
+            raise_error (&err, "split");
+    }
+    if (part->c) {
+        Py_INCREF (o);
+        part->parent = o;
+        return (PyObject *)part;
+    }
+    Py_DECREF (part);
+    if (PyErr_Occurred ())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *comm_abort (PyObject *o, PyObject *why_object)
+{
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+    const char *why = text_of (why_object, "why");
+
+    if (!c || !why)
+        return NULL;
+    slurmdl_comm_abort (c, why);
+    Py_RETURN_NONE;
+}
+
+/* clang-format off */
+static PyMethodDef methods[] = {
+    { "host", comm_host, METH_O,
+      "host($self, rank, /)\n--\n\nName of the host of a rank." },
+    { "allreduce_memory",      comm_allreduce,      METH_VARARGS, NULL },
+    { "reduce_memory",         comm_reduce,         METH_VARARGS, NULL },
+    { "reduce_scatter_memory", comm_reduce_scatter, METH_VARARGS, NULL },
+    { "allgather_memory",      comm_allgather,      METH_VARARGS, NULL },
+    { "broadcast_memory",      comm_broadcast,      METH_VARARGS, NULL },
+    { "alltoall_memory",       comm_alltoall,       METH_VARARGS, NULL },
+    { "split_ranks",           comm_split,          METH_VARARGS, NULL },
+    { "barrier", comm_barrier, METH_NOARGS,
+      "barrier($self, /)\n--\n\nWait until all ranks have come here." },
+    { "abort", comm_abort, METH_O,
+      "abort($self, why, /)\n--\n\nLeave at once: the others' calls fail, and say why." },
+    { "submit_memory", comm_submit, METH_VARARGS, NULL },
+    { "done", comm_done, METH_O, NULL },
+    { "wait", comm_wait, METH_O, NULL },
+    { "take", comm_take, METH_VARARGS, NULL },
+    { "join", comm_join, METH_NOARGS,
+      "join($self, /)\n--\n\nThis rank has no more data: give zeros until all have come here.  Returns the last rank." },
+    { "write_timeline", comm_timeline, METH_VARARGS, NULL },
+    { "trouble", comm_trouble, METH_NOARGS,
+      "trouble($self, /)\n--\n\nA line about tensors that some ranks wait for, once; None if there is nothing new." },
+    { "stats", comm_stats, METH_NOARGS,
+      "stats($self, /)\n--\n\nWhat the named tensors have cost so far, as a dict." },
+    { "close", comm_close, METH_NOARGS,
+      "close($self, /)\n--\n\nComplete what was submitted, and leave." },
+    { NULL },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_doc,      "A communicator: what slurmdl.comm.open() returns is made of it." },
+    { Py_tp_new,      comm_new },
+    { Py_tp_traverse, comm_traverse },
+    { Py_tp_clear,    comm_clear },
+    { Py_tp_dealloc,  comm_dealloc },
+    { Py_tp_methods,  methods },
+    { Py_tp_getset,   facts },
+    { 0 },
+};
+/* clang-format on */
+
+PyType_Spec comm_spec = {
+    .name = "slurmdl._slurmdl.Comm",
+    .basicsize = sizeof (struct comm),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};

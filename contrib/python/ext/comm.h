@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the type Comm share. */
+#ifndef PYTHON_COMM_H
+#define PYTHON_COMM_H
+
+#include <slurmdl_comm.h>
+
+#include "ext.h"
+
+struct comm {
+    PyObject_HEAD struct slurmdl_comm *c; /* NULL: closed */
+    PyObject *kept;   /* dict: ticket to what owns the memory */
+    PyObject *parent; /* that this one is a part of, or NULL */
+    PyThread_type_lock lock;
+    unsigned generation;
+    int users; /* calls that are under way; changed with the GIL only */
+};
+
+/* The open communicator in the process that opened it; NULL with an error. */
+struct slurmdl_comm *comm_of (struct comm *self);
+
+/* The same for a call that waits without the GIL, and may run beside others:
+ * it is not closed before comm_unuse().
+ */
+struct slurmdl_comm *comm_use (struct comm *self);
+void comm_unuse (struct comm *self);
+
+/* The same for a call that is alone. */
+struct slurmdl_comm *comm_enter (struct comm *self);
+void comm_leave (struct comm *self);
+
+/* ---- collective.c ---- */
+
+PyObject *comm_allreduce (PyObject *self, PyObject *args);
+PyObject *comm_reduce (PyObject *self, PyObject *args);
+PyObject *comm_reduce_scatter (PyObject *self, PyObject *args);
+PyObject *comm_allgather (PyObject *self, PyObject *args);
+PyObject *comm_broadcast (PyObject *self, PyObject *args);
+PyObject *comm_alltoall (PyObject *self, PyObject *args);
+PyObject *comm_barrier (PyObject *self, PyObject *unused);
+
+/* ---- named.c ---- */
+
+PyObject *comm_submit (PyObject *self, PyObject *args);
+PyObject *comm_done (PyObject *self, PyObject *ticket);
+PyObject *comm_wait (PyObject *self, PyObject *ticket);
+PyObject *comm_take (PyObject *self, PyObject *args);
+PyObject *comm_join (PyObject *self, PyObject *unused);
+PyObject *comm_timeline (PyObject *self, PyObject *args);
+PyObject *comm_trouble (PyObject *self, PyObject *unused);
+PyObject *comm_stats (PyObject *self, PyObject *unused);
+
+#endif

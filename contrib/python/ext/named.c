@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors of the type Comm. */
+#include "comm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* What keeps the memory of an argument: a view of it, or the owner alone. */
+static PyObject *view_of (PyObject *o)
+{
+    if (PyLong_Check (o) || o == Py_None) {
+        Py_INCREF (o);
+        return o;
+    }
+    return PyMemoryView_FromObject (o);
+}
+
+/* (name, what, type, op, n, row, root, in, out or None, prescale, postscale,
+ * compression, keep, group or None, members, owner): a ticket
+ */
+PyObject *comm_submit (PyObject *o, PyObject *args)
+{
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_request r = { 0 };
+    struct slurmdl_error err = { "" };
+    const char *type_name;
+    PyObject *in, *out, *owner, *kept = NULL, *number = NULL;
+    struct lent lent_in = { 0 }, lent_out = { 0 };
+    Py_ssize_t n, row, members;
+    int what, type, op, compression;
+    int64_t ticket = -1;
+
+    if (!PyArg_ParseTuple (args,
+                           "sisinnlOOddidznO:submit",
+                           &r.name,
+                           &what,
+                           &type_name,
+                           &op,
+                           &n,
+                           &row,
+                           &r.root,
+                           &in,
+                           &out,
+                           &r.prescale,
+                           &r.postscale,
+                           &compression,
+                           &r.keep,
+                           &r.group,
+                           &members,
+                           &owner)
+        || (type = type_of_name (type_name)) < 0 || !comm_of (self)
+        || lent_take (&lent_in, in, false) < 0)
+        return NULL;
+    if (size_of_array (type, n) > lent_in.bytes
+        || size_of_array (type, n) == SIZE_MAX)
+        PyErr_SetString (PyExc_ValueError,
+                         "the memory is smaller than its shape says");
+    if (PyErr_Occurred ()
+        || (out != Py_None && lent_take (&lent_out, out, true) < 0)
+        || !(kept =
+                 Py_BuildValue ("(NNO)", view_of (in), view_of (out), owner)))
+        goto out;
+    r.what = (enum slurmdl_what)what;
+    r.type = (enum slurmdl_type)type;
+    r.op = (enum slurmdl_op)op;
+    r.n = (size_t)n;
+    r.row = (size_t)row;
+    r.members = (size_t)members;
+    r.compression = (enum slurmdl_compression)compression;
+    r.in = lent_in.data;
+    r.out = lent_out.data;
+    ticket = slurmdl_submit (self->c, &r, &err);
+    if (ticket < 0)
+        raise_error (&err, r.name);
+    else if ((number = PyLong_FromLongLong (ticket)))
+        PyDict_SetItem (self->kept, number, kept);
+out:
+    lent_return (&lent_in);
+    lent_return (&lent_out);
+    Py_XDECREF (kept);
+    return number;
+}
+
+static int ticket_of (PyObject *o, int64_t *ticket)
+{
+    *ticket = PyLong_AsLongLong (o);
+    return *ticket == -1 && PyErr_Occurred () ? -1 : 0;
+}
+
+PyObject *comm_done (PyObject *o, PyObject *ticket_object)
+{
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+    int64_t ticket;
+
+    if (!c || ticket_of (ticket_object, &ticket) < 0)
+        return NULL;
+    return PyBool_FromLong (slurmdl_done (c, ticket) != 0);
+}
+
+/* The memory may go. */
+static void forget (struct comm *self, PyObject *ticket_object, int64_t ticket)
+{
+    if (ticket == 0)
+        PyDict_Clear (self->kept);
+    else if (PyDict_DelItem (self->kept, ticket_object) < 0)
+        PyErr_Clear ();
+}
+
+PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
+{
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_error err = { "" };
+    struct slurmdl_comm *c;
+    int64_t ticket;
+    int rv;
+
+    if (ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_wait (c, ticket, &err);
+    Py_END_ALLOW_THREADS;
+    comm_unuse (self);
+    forget (self, ticket_object, ticket);
+    if (rv < 0)
+        return raise_error (&err, "wait");
+    Py_RETURN_NONE;
+}
+
+static PyObject *result_of (
+    int type_size, const void *out, size_t n, const size_t *counts, long size)
+{
+    PyObject *tuple = PyTuple_New (size);
+
+    for (long r = 0; tuple && r < size; r++)
+        if (PyTuple_SetItem (tuple, r, PyLong_FromSize_t (counts[r])) < 0)
+            Py_CLEAR (tuple);
+    if (!tuple)
+        return NULL;
+    return Py_BuildValue (
+        "(y#N)", out ? out : "", (Py_ssize_t)n * type_size, tuple);
+}
+
+/* (ticket, size of an element): bytes, and elements from each rank */
+PyObject *comm_take (PyObject *o, PyObject *args)
+{
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_error err = { "" };
+    PyObject *ticket_object, *result = NULL;
+    struct slurmdl_comm *c;
+    size_t *counts = NULL;
+    void *out = NULL;
+    size_t n = 0;
+    int64_t ticket;
+    int size;
+    int rv = -1;
+
+    if (!PyArg_ParseTuple (args, "Oi:take", &ticket_object, &size)
+        || ticket_of (ticket_object, &ticket) < 0 || !(c = comm_use (self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    counts = calloc ((size_t)slurmdl_comm_size (c), sizeof (*counts));
+    if (counts)
+        rv = slurmdl_take (c, ticket, &out, &n, counts, &err);
+    Py_END_ALLOW_THREADS;
+    forget (self, ticket_object, ticket);
+    if (rv == 0)
+        result = result_of (size, out, n, counts, slurmdl_comm_size (c));
+    else
+        raise_error (&err, "take");
+    comm_unuse (self);
+    free (counts);
+    free (out);
+    return result;
+}
+
+PyObject *comm_join (PyObject *o, PyObject *unused)
+{
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_comm *c = comm_use (self);
+    struct slurmdl_error err = { "" };
+    long last = -1;
+    int rv;
+
+    (void)unused;
+    if (!c)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_join (c, &last, &err);
+    Py_END_ALLOW_THREADS;
+    comm_unuse (self);
+    return rv < 0 ? raise_error (&err, "join") : PyLong_FromLong (last);
+}
+
+PyObject *comm_timeline (PyObject *o, PyObject *args)
+{
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_error err = { "" };
+    struct slurmdl_comm *c;
+    const char *path;
+
+    if (!PyArg_ParseTuple (args, "z:timeline", &path)
+        || !(c = comm_enter (self)))
+        return NULL;
+    if (slurmdl_timeline (c, path, &err) < 0)
+        raise_error (&err, "timeline");
+    comm_leave (self);
+    if (PyErr_Occurred ())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *comm_trouble (PyObject *o, PyObject *unused)
+{
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+    struct slurmdl_error err = { "" };
+
+    (void)unused;
+    if (!c)
+        return NULL;
+    if (slurmdl_comm_trouble (c, &err))
+        return PyUnicode_DecodeLocale (err.text, NULL);
+    Py_RETURN_NONE;
+}
+
+PyObject *comm_stats (PyObject *o, PyObject *unused)
+{
+    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+    struct slurmdl_comm_stats s;
+
+    (void)unused;
+    if (!c)
+        return NULL;
+    slurmdl_comm_stats (c, &s);
+    return Py_BuildValue ("{sKsKsKsKsKsKsdsnsd}",
+                          "tensors",
+                          (unsigned long long)s.tensors,
+                          "bytes",
+                          (unsigned long long)s.bytes,
+                          "cycles",
+                          (unsigned long long)s.cycles,
+                          "fused",
+                          (unsigned long long)s.fused,
+                          "hits",
+                          (unsigned long long)s.hits,
+                          "negotiated",
+                          (unsigned long long)s.negotiated,
+                          "seconds",
+                          s.seconds,
+                          "fusion_bytes",
+                          (Py_ssize_t)s.fusion_bytes,
+                          "cycle_ms",
+                          s.cycle_ms);
+}

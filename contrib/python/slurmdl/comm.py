@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks of a job compute together: collectives on arrays and tensors, and named tensors in the background.
+
+    import slurmdl.comm
+
+    world = slurmdl.comm.init()                       # under srun, with or without --dl; alone it is one rank
+    world.broadcast_(weights, root=0)
+    mean = world.allreduce(gradient, op="average")
+    handle = world.submit("layer1.weight", gradient, op="average")
+    ...
+    handle.wait()
+
+An array is one of numpy, torch (CPU, CUDA) or anything with a buffer, and a result is of the same kind.  Every wait is
+bounded: slurmdl.Error names the rank and host that did not come, or has gone.
+"""
+
+import atexit
+import os
+import pickle
+import sys
+import threading
+import warnings
+import weakref
+from types import TracebackType
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+
+from . import _slurmdl
+from .arrays import Memory, empty, is_tensor, memory_of
+
+OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
+COMPRESSIONS = {"none": 0, "f16": 1, "bf16": 2, "top_k": 3}
+_ALLREDUCE, _ALLGATHER, _BROADCAST, _REDUCE_SCATTER = range(4)
+_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+
+_open_comms: "weakref.WeakSet[Comm]" = weakref.WeakSet()
+
+
+def _number(table: Dict[str, int], word: str, what: str) -> int:
+    if word not in table:
+        raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
+    return table[word]
+
+
+def _item_size(code: str) -> int:
+    if code == "bool" or code.startswith("f8"):
+        return 1
+    return _SIZES[code.lstrip("iufcb")]
+
+
+def _count(shape: Sequence[int]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _contiguous(x: Any) -> Any:
+    """x, or a copy of it that is contiguous."""
+    if is_tensor(x):
+        return x.detach().contiguous()
+    if hasattr(x, "__array__") or isinstance(x, (int, float, list, tuple)):
+        import numpy
+
+        return numpy.ascontiguousarray(x)
+    return x
+
+
+def _like(x: Any, code: str, shape: Tuple[int, ...]) -> Any:
+    """A new array of this shape, of the kind that x is."""
+    return x.new_empty(shape) if is_tensor(x) else empty(code, shape)
+
+
+def _of_bytes(x: Any, code: str, shape: Tuple[int, ...], data: bytes) -> Any:
+    """A new array like x with these bytes."""
+    result = _like(x, code, shape)
+    if _count(shape) == 0:
+        return result
+    if is_tensor(x):
+        import torch
+
+        flat = torch.frombuffer(bytearray(data), dtype=x.dtype)
+        return result.copy_(flat.reshape(shape))
+    import numpy
+
+    return numpy.frombuffer(data, result.dtype).reshape(shape).copy()
+
+
+def _settle(x: Any) -> None:
+    """Wait for what a CUDA device has still to do to this tensor."""
+    if is_tensor(x) and x.device.type == "cuda":
+        sys.modules["torch"].cuda.current_stream(x.device).synchronize()
+
+
+class Handle:
+    """A tensor that is on its way."""
+
+    def __init__(self, comm: "Comm", ticket: int, array: Any, out: Any, rows: Optional[Memory] = None) -> None:
+        self._comm = comm
+        self._ticket: Optional[int] = ticket
+        self._array = array
+        self._out = out
+        self._rows = rows
+        self._lock = threading.Lock()
+
+    @property
+    def ready(self) -> bool:
+        """Whether wait() would return at once."""
+        with self._lock:
+            return self._ticket is None or self._comm.done(self._ticket)
+
+    def wait(self) -> Any:
+        """The result, when it is there."""
+        with self._lock:
+            if self._ticket is not None:
+                ticket, self._ticket = self._ticket, None
+                if self._rows is None:
+                    self._comm.wait(ticket)
+                else:
+                    self._out = self._gathered(ticket, self._rows)
+        return self._out
+
+    def _gathered(self, ticket: int, rows: Memory) -> Any:
+        size = _item_size(rows.type)
+        data, counts = self._comm.take(ticket, size)
+        row = _count(rows.shape[1:])
+        return _of_bytes(self._array, rows.type, (sum(counts) // max(row, 1),) + rows.shape[1:], data)
+
+
+class Comm(_slurmdl.Comm):
+    """A communicator; slurmdl.comm.init() opens that of all ranks, split() makes parts of it."""
+
+    def __new__(cls, **options: Any) -> "Comm":
+        self = super().__new__(cls, **options)
+        self._own()
+        return self
+
+    _pid: int
+    _names: int
+
+    def _own(self) -> None:
+        self._pid = os.getpid()
+        self._names = 0
+        _open_comms.add(self)
+
+    def __enter__(self) -> "Comm":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if kind is not None and not self.closed:
+            self.abort(f"{kind.__name__}: {error}")
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<slurmdl.Comm, closed>" if self.closed else f"<slurmdl.Comm, rank {self.rank} of {self.size}>"
+
+    def split(self, color: int, key: int = 0) -> Optional["Comm"]:
+        """The communicator of those that give the same color, ordered by key; None for a negative one."""
+        part = self.split_ranks(color, key)
+        if part is not None:
+            part._own()
+        return part
+
+    # ---- collectives: all ranks call them in the same order
+
+    def allreduce(self, array: Any, op: str = "sum") -> Any:
+        """The sum (average, min, max, product) over all ranks, as a new array."""
+        a = _contiguous(array)
+        m = memory_of(a)
+        out = _like(a, m.type, m.shape)
+        self._allreduce(m, a, out, op)
+        return out
+
+    def allreduce_(self, array: Any, op: str = "sum") -> Any:
+        """The same in place."""
+        self._allreduce(memory_of(array), array, array, op)
+        return array
+
+    def _allreduce(self, m: Memory, a: Any, out: Any, op: str) -> None:
+        _settle(a)
+        self.allreduce_memory(m.type, _count(m.shape), m.where, memory_of(out).where, _number(OPS, op, "op"))
+
+    def reduce(self, array: Any, op: str = "sum", root: int = 0) -> Any:
+        """The same on rank 'root' only; None on the others."""
+        a = _contiguous(array)
+        m = memory_of(a)
+        out = _like(a, m.type, m.shape) if self.rank == root else None
+        _settle(a)
+        where = memory_of(out).where if out is not None else None
+        self.reduce_memory(m.type, _count(m.shape), m.where, where, _number(OPS, op, "op"), root)
+        return out
+
+    def parts(self, n: int) -> Tuple[int, ...]:
+        """How reduce_scatter() shares n rows out."""
+        return tuple(n // self.size + (r < n % self.size) for r in range(self.size))
+
+    def reduce_scatter(self, array: Any, op: str = "sum") -> Any:
+        """This rank's rows of the sum over all ranks."""
+        a = _contiguous(array)
+        m = memory_of(a)
+        rows, row = self.parts(m.shape[0]), _count(m.shape[1:])
+        out = _like(a, m.type, (rows[self.rank],) + m.shape[1:])
+        _settle(a)
+        counts = tuple(r * row for r in rows)
+        where = memory_of(out).where
+        self.reduce_scatter_memory(m.type, _count(m.shape), m.where, where, counts, _number(OPS, op, "op"))
+        return out
+
+    def allgather(self, array: Any) -> Any:
+        """The arrays of all ranks, one after the other along the first dimension, in which they may differ."""
+        a = _contiguous(array)
+        m = memory_of(a)
+        rows = self._allgather_numbers(m.shape[0])
+        row = _count(m.shape[1:]) * _item_size(m.type)
+        out = _like(a, m.type, (sum(rows),) + m.shape[1:])
+        _settle(a)
+        self.allgather_memory(m.where, m.shape[0] * row, memory_of(out).where, tuple(r * row for r in rows))
+        return out
+
+    def _allgather_numbers(self, n: int) -> List[int]:
+        mine = n.to_bytes(8, sys.byteorder)
+        every = bytearray(8 * self.size)
+        self.allgather_memory(mine, 8, every, None)
+        return memoryview(every).cast("Q").tolist()
+
+    def broadcast_(self, array: Any, root: int = 0) -> Any:
+        """Rank root's array, into this one."""
+        m = memory_of(array)
+        _settle(array)
+        self.broadcast_memory(m.where, _count(m.shape) * _item_size(m.type), root)
+        return array
+
+    def alltoall(self, array: Any, rows: Optional[Sequence[int]] = None) -> Tuple[Any, Tuple[int, ...]]:
+        """Give rank r its rows[r] rows of the array (default: as many each); the rows that all gave to this rank, and
+        how many came from each."""
+        a = _contiguous(array)
+        m = memory_of(a)
+        to = tuple(rows) if rows is not None else self.parts(m.shape[0])
+        if len(to) != self.size or sum(to) != m.shape[0]:
+            raise ValueError(f"rows: {self.size} numbers whose sum is {m.shape[0]}")
+        given = bytearray(8 * self.size)
+        eight = (8,) * self.size
+        self.alltoall_memory(b"".join(n.to_bytes(8, sys.byteorder) for n in to), eight, given, eight)
+        came = tuple(memoryview(given).cast("Q").tolist())
+        row = _count(m.shape[1:]) * _item_size(m.type)
+        out = _like(a, m.type, (sum(came),) + m.shape[1:])
+        _settle(a)
+        where = memory_of(out).where
+        self.alltoall_memory(m.where, tuple(n * row for n in to), where, tuple(n * row for n in came))
+        return out, came
+
+    # ---- Python objects, which are pickled: from ranks that you trust
+
+    def broadcast_object(self, obj: Any = None, root: int = 0) -> Any:
+        """Rank root's object."""
+        data = pickle.dumps(obj, protocol=4) if self.rank == root else b""
+        length = bytearray(len(data).to_bytes(8, sys.byteorder))
+        self.broadcast_memory(length, 8, root)
+        buffer = bytearray(data) if self.rank == root else bytearray(int.from_bytes(length, sys.byteorder))
+        self.broadcast_memory(buffer, len(buffer), root)
+        return obj if self.rank == root else pickle.loads(bytes(buffer))
+
+    def allgather_object(self, obj: Any) -> List[Any]:
+        """The objects of all ranks."""
+        data = pickle.dumps(obj, protocol=4)
+        sizes = self._allgather_numbers(len(data))
+        every = bytearray(sum(sizes))
+        self.allgather_memory(data, len(data), every, tuple(sizes))
+        ends = [sum(sizes[: r + 1]) for r in range(self.size)]
+        return [pickle.loads(bytes(every[end - n : end])) for n, end in zip(sizes, ends)]
+
+    # ---- named tensors: in any order on each rank, in the background
+
+    def submit(
+        self,
+        name: str,
+        array: Any,
+        op: str = "sum",
+        out: Any = None,
+        compression: str = "none",
+        keep: float = 0.01,
+        prescale: float = 1.0,
+        postscale: float = 1.0,
+        group: Optional[str] = None,
+        members: int = 0,
+    ) -> Handle:
+        """Reduce 'array' over all ranks that submit 'name', into 'out' (default: in place).
+
+        It belongs to the library until the handle's wait() returns.  'compression': none, f16, bf16 or top_k, which
+        sends the share 'keep' of the values and adds the rest to the next ones of this name.
+        """
+        out = array if out is None else out
+        how = (_number(OPS, op, "op"), prescale, postscale, _number(COMPRESSIONS, compression, "compression"), keep)
+        return self._submit(_ALLREDUCE, name, array, out, how, group=group, members=members)
+
+    def submit_broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
+        """Rank root's array, into this one."""
+        return self._submit(_BROADCAST, name, array, array, root=root)
+
+    def submit_allgather(self, name: str, array: Any) -> Handle:
+        """The arrays of all ranks along the first dimension; wait() returns them."""
+        return self._submit(_ALLGATHER, name, _contiguous(array), None)
+
+    def _submit(
+        self,
+        what: int,
+        name: str,
+        array: Any,
+        out: Any,
+        how: Tuple[int, float, float, int, float] = (0, 1.0, 1.0, 0, 0.0),
+        root: int = 0,
+        group: Optional[str] = None,
+        members: int = 0,
+    ) -> Handle:
+        m = memory_of(array)
+        n = _count(m.shape)
+        row = _count(m.shape[1:]) if what == _ALLGATHER else 0
+        where = None if out is None else m.where if out is array else memory_of(out).where
+        op, prescale, postscale, compression, keep = how
+        _settle(array)
+        ticket = self.submit_memory(
+            name, what, m.type, op, n, row, root, m.where, where, prescale, postscale, compression, keep, group, members,
+            (m.owner, out),
+        )  # fmt: skip
+        self.tell()
+        return Handle(self, ticket, array, out, m if out is None else None)
+
+    def tell(self) -> None:
+        """Say, as a warning, what the library has to say: which ranks hold up which tensors."""
+        text = self.trouble()
+        if text:
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+    def timeline(self, path: Optional[str]) -> None:
+        """Write what happens to named tensors to this file (%r: the rank), in Chrome's trace format; None ends it."""
+        self.write_timeline(path)
+
+
+class _World(NamedTuple):
+    comm: Comm
+    pid: int
+
+
+_world: Optional[_World] = None
+
+
+def init(
+    rank: int = 0,
+    size: int = 0,
+    bootstrap: Optional[str] = None,
+    address: Optional[str] = None,
+    backend: Optional[str] = None,
+    timeout: float = 0.0,
+) -> Comm:
+    """The communicator of all ranks of this step, which is opened at the first call.  Options that are not given come
+    from the environment (slurmdl_comm_open())."""
+    global _world
+    if _world is None or _world.pid != os.getpid() or _world.comm.closed:
+        comm = Comm(rank=rank, size=size, bootstrap=bootstrap, address=address, backend=backend, timeout=timeout)
+        _world = _World(comm, os.getpid())
+    return _world.comm
+
+
+def current() -> Optional[Comm]:
+    """What init() has opened in this process."""
+    if _world is None or _world.pid != os.getpid() or _world.comm.closed:
+        return None
+    return _world.comm
+
+
+def _close_all() -> None:
+    mine = [c for c in list(_open_comms) if not c.closed and c._pid == os.getpid()]
+    # parts before the communicator that they are parts of
+    for comm in sorted(mine, key=lambda c: _world is not None and c is _world.comm):
+        try:
+            comm.close()
+        except _slurmdl.Error as error:
+            print(f"slurmdl: {error}", file=sys.stderr)
+
+
+atexit.register(_close_all)

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data-parallel training with PyTorch over a slurmdl communicator.
+
+    import slurmdl.distributed
+
+    world = slurmdl.comm.init()
+    slurmdl.distributed.broadcast_state(model)
+    optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
+    loss.backward()                # each gradient is on its way as soon as it is there
+    optimizer.step()               # waits for all of them
+
+or, where the model is wrapped in torch's DistributedDataParallel, its buckets go over the communicator:
+
+    ddp.register_comm_hook(slurmdl.distributed.HookState(), slurmdl.distributed.hook)
+"""
+
+import contextlib
+import queue
+import threading
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+
+import torch
+
+from .comm import Comm, Handle, init
+
+# ---- state from one rank to all
+
+
+class _Place:
+    """Stands for a tensor in what is pickled."""
+
+    def __init__(self, x: Any) -> None:
+        self.shape, self.dtype, self.device = tuple(x.shape), x.dtype, x.device.type
+
+
+def _take_out(x: Any, tensors: List[Any]) -> Any:
+    if isinstance(x, torch.Tensor):
+        tensors.append(x)
+        return _Place(x)
+    if isinstance(x, dict):
+        # an OrderedDict's own kind matters to load_state_dict() as little as its metadata
+        return {k: _take_out(v, tensors) for k, v in x.items()}
+    if type(x) in (list, tuple):
+        return type(x)(_take_out(v, tensors) for v in x)
+    return x
+
+
+def _put_back(x: Any, tensors: Iterator[Any]) -> Any:
+    if isinstance(x, _Place):
+        return next(tensors)
+    if isinstance(x, dict):
+        return {k: _put_back(v, tensors) for k, v in x.items()}
+    if type(x) in (list, tuple):
+        return type(x)(_put_back(v, tensors) for v in x)
+    return x
+
+
+def _places(x: Any) -> Iterator[_Place]:
+    if isinstance(x, _Place):
+        yield x
+    elif isinstance(x, dict):
+        for v in x.values():
+            yield from _places(v)
+    elif type(x) in (list, tuple):
+        for v in x:
+            yield from _places(v)
+
+
+def _new(place: _Place) -> Any:
+    device = "cuda" if place.device == "cuda" and torch.cuda.is_available() else "cpu"
+    return torch.empty(place.shape, dtype=place.dtype, device=device)
+
+
+def broadcast_value(value: Any, root: int = 0, comm: Optional[Comm] = None) -> Any:
+    """Rank root's dicts, lists, tensors and objects; tensors are sent as they are, all else is pickled."""
+    world = comm or init()
+    tensors: List[Any] = []
+    skeleton = world.broadcast_object(_take_out(value, tensors) if world.rank == root else None, root)
+    if world.rank != root:
+        tensors = [_new(place) for place in _places(skeleton)]
+    for t in tensors:
+        plain = t.detach().contiguous()
+        world.broadcast_(plain, root)
+    return value if world.rank == root else _put_back(skeleton, iter(tensors))
+
+
+def broadcast_state(part: Any, root: int = 0, comm: Optional[Comm] = None) -> None:
+    """Give all ranks the state of rank root's model, optimizer, scheduler: of whatever has a state_dict()."""
+    world = comm or init()
+    state = broadcast_value(part.state_dict() if world.rank == root else None, root, world)
+    if world.rank != root:
+        part.load_state_dict(state)
+
+
+def broadcast_tensors(named: Iterable[Tuple[str, Any]], root: int = 0, comm: Optional[Comm] = None) -> None:
+    """Rank root's tensors into those of all ranks, which have the same names and shapes."""
+    world = comm or init()
+    waiting = []
+    for name, t in named:
+        if not isinstance(t, torch.Tensor):
+            continue
+        whole = t.data if t.is_contiguous() else t.data.contiguous()
+        waiting.append((world.submit_broadcast(f"broadcast/{name}", whole, root), t, whole))
+    for handle, t, whole in waiting:
+        handle.wait()
+        if whole.data_ptr() != t.data_ptr():
+            t.data.copy_(whole)
+
+
+# ---- gradients
+
+
+class _Sparse:
+    """A gradient of rows: the rows of all ranks, one after the other."""
+
+    def __init__(self, comm: Comm, name: str, p: Any, scale: float) -> None:
+        g = p.grad.coalesce()
+        self.p, self.scale = p, scale
+        self.indices = comm.submit_allgather(f"{name}/indices", g.indices().t().contiguous())
+        self.values = comm.submit_allgather(f"{name}/values", g.values())
+
+    def wait(self) -> None:
+        indices, values = self.indices.wait(), self.values.wait() * self.scale
+        p = self.p
+        p.grad = torch.sparse_coo_tensor(indices.t(), values, p.shape, dtype=p.dtype, device=p.device).coalesce()
+
+
+class _Dense:
+    def __init__(self, handle: Handle, p: Any, sent: Any) -> None:
+        self.handle, self.p, self.sent = handle, p, sent
+
+    def wait(self) -> None:
+        self.handle.wait()
+        if self.sent.data_ptr() != self.p.grad.data_ptr():
+            self.p.grad.copy_(self.sent)
+
+
+def _after_gradient(p: Any, f: Callable[[Any], None]) -> Any:
+    """Call f(p) when p.grad has its value; what must be kept alive for that."""
+    if hasattr(p, "register_post_accumulate_grad_hook"):
+        return p.register_post_accumulate_grad_hook(f)
+    node = p.expand_as(p).grad_fn.next_functions[0][0]
+    node.register_hook(lambda *_: f(p))
+    return node
+
+
+class _Distributed:
+    """The part of a distributed optimizer that is not the optimizer's own: see DistributedOptimizer()."""
+
+    param_groups: List[Dict[str, Any]]
+    _dl: "_Gradients"
+
+    def synchronize(self) -> None:
+        """Wait for the gradients; step() does it."""
+        self._dl.wait()
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """step() does not wait inside: after synchronize(), as where gradients are clipped or unscaled."""
+        self._dl.skip = True
+        try:
+            yield
+        finally:
+            self._dl.skip = False
+
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        def after_backward() -> Any:
+            assert closure is not None
+            loss = closure()
+            self._dl.wait()
+            return loss
+
+        if closure is None and not self._dl.skip:
+            self._dl.wait()
+        return super().step(after_backward if closure is not None else None)  # type: ignore[misc]
+
+    def zero_grad(self, *args: Any, **options: Any) -> None:
+        if self._dl.sent:
+            raise RuntimeError("zero_grad() between backward() and step() or synchronize(): gradients are on their way")
+        super().zero_grad(*args, **options)  # type: ignore[misc]
+
+
+class _Gradients:
+    """Which gradients are on their way."""
+
+    def __init__(self, comm: Comm, named: Sequence[Tuple[str, Any]], passes: int, dense: bool, **how: Any) -> None:
+        self.comm, self.passes, self.dense, self.how = comm, passes, dense, how
+        self.names = {p: f"gradient/{name}" for name, p in named if p.requires_grad}
+        self.left = {p: passes for p in self.names}
+        self.sent: Dict[Any, Any] = {}
+        self.skip = False
+        self._lock = threading.Lock()
+        self._hooks = [_after_gradient(p, self._ready) for p in self.names]
+
+    def _ready(self, p: Any) -> None:
+        with self._lock:
+            if self.left[p] <= 0:
+                raise RuntimeError(
+                    f"{self.names[p]}: more backward passes than backward_passes_per_step ({self.passes}) before step()"
+                )
+            self.left[p] -= 1
+            if self.left[p] == 0:
+                self.sent[p] = self._send(p)
+
+    def _send(self, p: Any) -> Any:
+        name = self.names[p]
+        if p.grad.is_sparse and self.dense:
+            p.grad = p.grad.to_dense()
+        if p.grad.is_sparse:
+            average = self.comm.size if self.how["op"] == "average" else 1
+            return _Sparse(self.comm, name, p, self.how["prescale"] * self.how["postscale"] / average)
+        sent = p.grad if p.grad.is_contiguous() else p.grad.contiguous()
+        return _Dense(self.comm.submit(name, sent.detach(), **self.how), p, sent)
+
+    def wait(self) -> None:
+        with self._lock:
+            # a parameter that had no part in this pass has one on other ranks, perhaps
+            for p in self.names:
+                if p not in self.sent:
+                    if p.grad is None:
+                        p.grad = torch.zeros_like(p)
+                    self.sent[p] = self._send(p)
+            try:
+                for one in self.sent.values():
+                    one.wait()
+            finally:
+                self.sent.clear()
+                self.left = {p: self.passes for p in self.names}
+        self.comm.tell()
+
+
+def _named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]]) -> List[Tuple[str, Any]]:
+    own = [p for group in optimizer.param_groups for p in group["params"]]
+    if named_parameters is None:
+        return [(f"{i}", p) for i, p in enumerate(own)]
+    names = {p: name for name, p in named_parameters}
+    if len(set(names.values())) < len(names):
+        raise ValueError("named_parameters has two parameters of the same name")
+    missing = sum(p not in names for p in own)
+    if missing:
+        raise ValueError(f"named_parameters lacks {missing} of the optimizer's parameters")
+    return [(names[p], p) for p in own]
+
+
+def DistributedOptimizer(
+    optimizer: Any,
+    named_parameters: Optional[Iterable[Tuple[str, Any]]] = None,
+    op: str = "average",
+    compression: str = "none",
+    keep: float = 0.01,
+    backward_passes_per_step: int = 1,
+    predivide: float = 1.0,
+    sparse_as_dense: bool = False,
+    comm: Optional[Comm] = None,
+) -> Any:
+    """An optimizer of the same class, with the same parameters and state, that steps with the gradients of all ranks.
+
+    Each gradient is submitted as soon as backward() has made it, after 'backward_passes_per_step' passes, which add up.
+    'op': average, sum; 'compression': none, f16, bf16, top_k ('keep' is its share).  'predivide' divides gradients
+    before they are added, and multiplies the sum.  A parameter without a gradient counts as zeros.  Sparse gradients
+    are gathered, or with 'sparse_as_dense' added.
+    """
+    if op not in ("average", "sum"):
+        raise ValueError(f"op is average or sum, not {op!r}")
+    if backward_passes_per_step < 1:
+        raise ValueError("backward_passes_per_step is at least 1")
+    kind = type(optimizer)
+    new = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    self = new.__new__(new)
+    # shared, so that a scheduler made for the other one works for this one
+    self.__dict__ = optimizer.__dict__
+    how = {"op": op, "compression": compression, "keep": keep, "prescale": 1 / predivide, "postscale": predivide}
+    named = _named(optimizer, named_parameters)
+    self._dl = _Gradients(comm or init(), named, backward_passes_per_step, sparse_as_dense, **how)
+    return self
+
+
+# ---- DistributedDataParallel
+
+
+class HookState:
+    """How hook() reduces the buckets of one model; 'name' tells several of a process apart."""
+
+    def __init__(
+        self, comm: Optional[Comm] = None, compression: str = "none", keep: float = 0.01, name: str = "ddp"
+    ) -> None:
+        self.comm = comm or init()
+        self.how = {"op": "average", "compression": compression, "keep": keep}
+        self.name = name
+        self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+
+    def later(self, handle: Handle, buffer: Any) -> Any:
+        """A future of this buffer."""
+        devices = [buffer.device] if buffer.device.type == "cuda" else None
+        future: Any = torch.futures.Future(devices=devices) if devices else torch.futures.Future()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._complete, name="slurmdl-ddp", daemon=True)
+            self._thread.start()
+        self._queue.put((handle, buffer, future))
+        return future
+
+    def _complete(self) -> None:
+        while True:
+            handle, buffer, future = self._queue.get()
+            try:
+                handle.wait()
+                future.set_result(buffer)
+            except Exception as error:  # whatever it is, backward() has to raise it
+                future.set_exception(error)
+
+
+def hook(state: HookState, bucket: Any) -> Any:
+    """For ddp.register_comm_hook(HookState(), hook): each bucket is averaged by the communicator."""
+    buffer = bucket.buffer()
+    # buckets are made anew after the first step, with other sizes
+    name = f"{state.name}/{bucket.index()}/{buffer.numel()}"
+    return state.later(state.comm.submit(name, buffer, **state.how), buffer)
+
+
+def same_on_all(tensors: Iterable[Any], comm: Optional[Comm] = None) -> bool:
+    """Whether these tensors have the same bits on all ranks."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for t in tensors:
+        flat = t.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+    every: Set[str] = set((comm or init()).allgather_object(digest.hexdigest()))
+    return len(every) == 1

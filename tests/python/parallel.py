@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of several ranks: PyTorch over the communicator learns what one process with all data learns."""
+
+import sys
+
+import torch
+from check import ok, raises, same
+from torch.utils.data import TensorDataset
+
+import slurmdl
+import slurmdl.comm
+import slurmdl.distributed
+import slurmdl.hvd as hvd
+
+torch.set_num_threads(1)
+world = slurmdl.comm.init(timeout=60)
+rank, size = world.rank, world.size
+STEPS, BATCH = 12, 24
+
+
+def told(condition, name):
+    every = world.allgather_object(bool(condition))
+    if rank == 0:
+        ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
+
+
+def make(kind="dense"):
+    torch.manual_seed(3)
+    if kind == "sparse":
+        return torch.nn.Sequential(torch.nn.EmbeddingBag(40, 8, sparse=True), torch.nn.Linear(8, 3))
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(4 * 36, 10), torch.nn.Linear(10, 3)
+    )
+
+
+def data(kind="dense"):
+    generator = torch.Generator().manual_seed(5)
+    n = STEPS * BATCH
+    x = torch.randint(0, 40, (n, 4), generator=generator) if kind == "sparse" else torch.randn(n, 1, 8, 8, generator=generator)
+    return TensorDataset(x, torch.randint(0, 3, (n,), generator=generator))
+
+
+def batches(kind, part, parts):
+    for i in range(STEPS):
+        yield data(kind)[i * BATCH + part : (i + 1) * BATCH : parts]
+
+
+def train(model, optimizer, kind="dense", part=0, parts=1, passes=1, call=None):
+    f = torch.nn.CrossEntropyLoss()
+    for i, (x, y) in enumerate(batches(kind, part, parts)):
+        if i % passes == 0:
+            optimizer.zero_grad()
+        (f((call or model)(x), y) / passes).backward()
+        if i % passes == passes - 1:
+            optimizer.step()
+    return model
+
+
+def close(a, b, atol=1e-5):
+    return all(torch.allclose(p, q, atol=atol) for p, q in zip(a.parameters(), b.parameters()))
+
+
+def serial(make_optimizer, kind="dense", passes=1):
+    model = make(kind)
+    return train(model, make_optimizer(model.parameters()), kind, passes=passes)
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=0.01)
+
+
+# ---- the optimizer
+for name, make_optimizer in (("SGD", sgd), ("Adam", adam)):
+    model = make()
+    if rank > 0:
+        for p in model.parameters():
+            p.data.add_(rank)
+    slurmdl.distributed.broadcast_state(model)
+    told(close(model, make(), 0), f"{name}: all begin with rank 0's weights")
+    optimizer = slurmdl.DistributedOptimizer(make_optimizer(model.parameters()), model.named_parameters())
+    told(isinstance(optimizer, (torch.optim.SGD, torch.optim.Adam)), f"{name}: it is still one")
+    train(model, optimizer, part=rank, parts=size)
+    told(close(model, serial(make_optimizer)), f"{name}: the same weights as one process with all data")
+    told(slurmdl.distributed.same_on_all(model.parameters()), f"{name}: bit for bit the same on all ranks")
+model = make()
+optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), backward_passes_per_step=3)
+train(model, optimizer, part=rank, parts=size, passes=3)
+told(close(model, serial(sgd, passes=3)), "three passes a step")
+model = make()
+optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), predivide=2.0)
+train(model, optimizer, part=rank, parts=size)
+told(close(model, serial(sgd)), "divided before")
+for compression, atol in (("f16", 0.02), ("bf16", 0.1)):
+    model = make()
+    optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), compression=compression)
+    train(model, optimizer, part=rank, parts=size)
+    told(close(model, serial(sgd), atol), f"{compression}: nearly the same")
+for dense in (False, True):
+    model = make("sparse")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters(), sparse_as_dense=dense)
+    train(model, optimizer, "sparse", part=rank, parts=size)
+    want = serial(lambda p: torch.optim.SGD(p, lr=0.1), "sparse")
+    told(close(model, want), "rows of an embedding" + (" as dense ones" if dense else ""))
+
+# one backward pass too many, a step in between, a clipped gradient, a closure
+model = make()
+optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters())
+x, y = data()[rank:BATCH:size]
+f = torch.nn.CrossEntropyLoss()
+f(model(x), y).backward()
+with raises(RuntimeError, "on their way", "zero_grad() too early"):
+    optimizer.zero_grad()
+optimizer.synchronize()
+norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+with optimizer.skip_synchronize():
+    optimizer.step()
+told(len(set(world.allgather_object(float(norm)))) == 1, "the norm of the gradient is that of all")
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = f(model(x), y)
+    loss.backward()
+    return loss
+
+
+told(optimizer.step(closure) > 0 and slurmdl.distributed.same_on_all(model.parameters()), "a step with a closure")
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+optimizer.step()
+scheduler.step()
+told(optimizer.param_groups[0]["lr"] == 0.05, "a scheduler")
+if rank == 0:
+    with raises(ValueError, "lacks", "parameters that have no name"):
+        slurmdl.DistributedOptimizer(sgd(make().parameters()), [("a", torch.zeros(1))])
+
+# a part of the model that some ranks do not use
+model = make()
+extra = torch.nn.Linear(3, 3)
+named = list(model.named_parameters()) + [("extra." + n, p) for n, p in extra.named_parameters()]
+optimizer = slurmdl.DistributedOptimizer(sgd([p for _, p in named]), named)
+out = model(x)
+f(extra(out) if rank == 0 else out, y).backward()
+optimizer.step()
+told(slurmdl.distributed.same_on_all(extra.parameters()), "a layer that one rank alone has used")
+
+# ---- the state of an optimizer
+model = make()
+optimizer = adam(model.parameters())
+if rank == 0:
+    train(model, optimizer)
+slurmdl.distributed.broadcast_state(model)
+slurmdl.distributed.broadcast_state(optimizer)
+states = [v for s in optimizer.state.values() for v in s.values() if isinstance(v, torch.Tensor)]
+told(len(states) >= 12 and slurmdl.distributed.same_on_all(states), "Adam's moments from rank 0")
+
+# ---- DistributedDataParallel
+if size > 1 and torch.distributed.is_available():
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=size, init_method=f"file://{sys.argv[1]}")
+    for compression, atol in (("none", 1e-5), ("f16", 0.02)):
+        model = make()
+        ddp = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.002)
+        state = slurmdl.distributed.HookState(compression=compression, name="ddp." + compression)
+        ddp.register_comm_hook(state, slurmdl.distributed.hook)
+        train(model, sgd(model.parameters()), part=rank, parts=size, call=ddp)
+        told(close(model, serial(sgd), atol), f"DistributedDataParallel, {compression}: the same weights")
+    torch.distributed.destroy_process_group()
+
+# ---- Horovod's names
+hvd.init()
+told((hvd.rank(), hvd.size(), hvd.is_initialized()) == (rank, size, True), "hvd.init()")
+told(hvd.local_rank() == world.local_rank and hvd.cross_size() == world.nodes, "hvd.local_rank(), cross_size()")
+t = torch.arange(4.0) + rank
+mean = torch.arange(4.0) + (size - 1) / 2
+told(torch.allclose(hvd.allreduce(t), mean), "hvd.allreduce(): the average")
+told(torch.allclose(hvd.allreduce(t, op=hvd.Sum, name="s"), mean * size), "hvd.allreduce(op=hvd.Sum)")
+told(torch.allclose(hvd.allreduce(t, average=False), mean * size), "hvd.allreduce(average=False)")
+w = torch.ones(4, requires_grad=True)
+hvd.allreduce(w * (rank + 1), op=hvd.Sum).sum().backward()
+told(torch.allclose(w.grad, torch.full((4,), float(size * (rank + 1)))), "and its gradient")
+u = t.clone()
+handle = hvd.allreduce_async_(u, name="u")
+told(hvd.synchronize(handle) is not None and torch.allclose(u, mean) and hvd.poll(handle), "hvd.allreduce_async_()")
+transposed = torch.full((3, 2), float(rank)).t()
+hvd.allreduce_(transposed, op=hvd.Sum)
+told((transposed == size * (size - 1) / 2).all(), "a tensor that is not contiguous")
+got = hvd.grouped_allreduce([t, 2 * t], name="g")
+told(torch.allclose(got[1], 2 * mean) and torch.allclose(got[0], mean), "hvd.grouped_allreduce()")
+told(hvd.allgather(torch.full((rank + 1, 1), rank)).shape[0] == size * (size + 1) // 2, "hvd.allgather()")
+told((hvd.broadcast(t, size - 1) == torch.arange(4.0) + size - 1).all(), "hvd.broadcast()")
+got, splits = hvd.alltoall(torch.full((size,), rank), splits=torch.ones(size, dtype=torch.int32))
+told(got.tolist() == list(range(size)) and splits.tolist() == [1] * size, "hvd.alltoall()")
+told(hvd.reducescatter(torch.ones(size, 2), op=hvd.Sum).tolist() == [[size, size]], "hvd.reducescatter()")
+evens = hvd.add_process_set(range(0, size, 2))
+told(evens.included() == (rank % 2 == 0) and evens.size() == (size + 1) // 2, "hvd.add_process_set()")
+if evens.included():
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=evens).item() == evens.size()
+told(hvd.remove_process_set(evens), "hvd.remove_process_set()")
+told(hvd.allgather_object(rank) == list(range(size)) and hvd.broadcast_object(rank, 0) == 0, "objects")
+model = make()
+if rank > 0:
+    model.load_state_dict({k: torch.zeros_like(v) for k, v in model.state_dict().items()})
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+hvd.broadcast_optimizer_state(sgd(model.parameters()), root_rank=0)
+optimizer = hvd.DistributedOptimizer(
+    sgd(model.parameters()), named_parameters=model.named_parameters(), compression=hvd.Compression.fp16
+)
+train(model, optimizer, part=rank, parts=size)
+told(close(model, serial(sgd), 0.02), "hvd.DistributedOptimizer(), fp16")
+if rank == 0:
+    with raises(NotImplementedError, "Adasum", "Adasum"):
+        hvd.allreduce(t, op=hvd.Adasum)
+
+# ranks that have different numbers of batches
+model = make()
+optimizer = hvd.DistributedOptimizer(sgd(model.parameters()), named_parameters=model.named_parameters())
+for _ in range(1 + rank):
+    optimizer.zero_grad()
+    f(model(x), y).backward()
+    optimizer.step()
+told(hvd.join() in range(size), "hvd.join(): ranks with more batches than others")
+hvd.shutdown()
+if rank == 0:
+    same(hvd.is_initialized(), False, "hvd.shutdown()")
+    with raises(ValueError, "not been initialized", "and then nothing works"):
+        hvd.rank()

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of several ranks: slurmdl.comm with arrays of numpy and Python objects.  Rank 0 speaks TAP."""
+
+import json
+import os
+import random
+import sys
+import threading
+
+import numpy as np
+from check import ok, raises, same
+
+import slurmdl
+import slurmdl.comm
+
+world = slurmdl.comm.init(timeout=60)
+rank, size = world.rank, world.size
+
+
+def told(condition, name):
+    """All ranks are of this opinion."""
+    every = world.allgather_object(bool(condition))
+    if rank == 0:
+        ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
+
+
+def mine(shape, dtype, of=None):
+    generator = np.random.default_rng([rank if of is None else of, 7])
+    return (generator.random(shape) * 8 - 4).astype(dtype)
+
+
+told(slurmdl.comm.init() is world and slurmdl.comm.current() is world, "init() opens one world")
+told((rank, size) == (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])), "rank and size")
+told(world.host(rank) and world.nodes >= 1 and world.local_size >= 1, "what it knows")
+if rank == 0:
+    with raises(ValueError, "there is no rank 99", "a host that is not there"):
+        world.host(99)
+
+for dtype in ("float32", "float64", "float16", "int32", "int64", "uint8", "complex64"):
+    x = mine((3, 5), dtype)
+    every = [mine((3, 5), dtype, r) for r in range(size)]
+    got = world.allreduce(x)
+    told(np.allclose(got, sum(e.astype("c16") for e in every).astype(dtype), rtol=1e-2 if dtype == "float16" else 1e-5)
+         if dtype[0] in "fc" else (got == sum(every[1:], every[0])).all(), f"allreduce of {dtype}")  # fmt: skip
+    told((x == mine((3, 5), dtype)).all() and got.dtype == x.dtype and got.shape == x.shape, f"{dtype}: it is a new array")
+x = mine((4, 3), "float64")
+every = [mine((4, 3), "float64", r) for r in range(size)]
+told(np.allclose(world.allreduce(x, "average"), sum(every) / size), "average")
+told((world.allreduce(x, "min") == np.minimum.reduce(every)).all(), "min")
+told((world.allreduce(x, "max") == np.maximum.reduce(every)).all(), "max")
+told(np.allclose(world.allreduce(x, "product"), np.multiply.reduce(every)), "product")
+y = x.copy()
+told(world.allreduce_(y) is y and np.allclose(y, sum(every)), "in place")
+told(float(world.allreduce(rank + 1)) == size * (size + 1) / 2, "a number")
+told(world.allreduce(np.empty(0)).size == 0, "nothing at all")
+got = world.reduce(x, "sum", root=size - 1)
+told(got is None if rank != size - 1 else np.allclose(got, sum(every)), "reduce to the last rank")
+rows = world.parts(10)
+got = world.reduce_scatter(mine((10, 2), "float32"))
+begin = sum(rows[:rank])
+want = sum(mine((10, 2), "float32", r) for r in range(size))[begin : begin + rows[rank]]
+told(got.shape == want.shape and np.allclose(got, want, atol=1e-5), "reduce_scatter of rows")
+got = world.allgather(np.full((rank, 2), rank, "int16"))
+told((got[:, 0] == np.repeat(range(size), range(size))).all(), "allgather of as many rows as the rank's number")
+z = np.arange(6, dtype="float32") if rank == 1 % size else np.zeros(6, "float32")
+world.broadcast_(z, root=1 % size)
+told((z == np.arange(6)).all(), "broadcast")
+got, came = world.alltoall(np.repeat(np.arange(size), [r + 1 for r in range(size)]), [r + 1 for r in range(size)])
+told(came == (rank + 1,) * size and (got == rank).all(), "alltoall")
+things = world.allgather_object({"rank": rank, "text": "x" * rank * 1000})
+told([t["rank"] for t in things] == list(range(size)) and len(things[-1]["text"]) == (size - 1) * 1000, "objects of all ranks")
+told(world.broadcast_object(["from", rank], root=size - 1) == ["from", size - 1], "an object")
+
+with raises(ValueError, "op is one of sum, average", "an unknown operation"):
+    world.allreduce(x, "mean")
+with raises(slurmdl.Error, "", "an average of integers"):
+    world.allreduce(np.arange(3), "average")
+with raises(TypeError, "", "an array of texts"):
+    world.allreduce(np.array(["a"]))
+with raises(ValueError, "contiguous", "an array with holes in place"):
+    try:
+        world.allreduce_(np.zeros((4, 4))[:, 1])
+    except BufferError as error:
+        raise ValueError(f"contiguous: {error}") from error
+
+# ---- parts
+part = world.split(rank % 2, -rank)
+told(part.size == (size + 1 - rank % 2) // 2, "split: size")
+told(part.allgather_object(rank) == sorted((r for r in range(size) if r % 2 == rank % 2), reverse=True), "split: order")
+part.close()
+told(part.closed and not world.closed, "a part is closed by itself")
+told((world.split(-1) is None) if rank == 0 else world.split(0).size == size - 1, "a rank in no part")
+
+# ---- named tensors
+names = [f"layer{i}.weight" for i in range(60)]
+for turn in range(3):
+    random.Random(rank * 10 + turn).shuffle(names)
+    arrays = {n: mine((int(n[5:-7]) * 37 + 1,), "float32") for n in names}
+    handles = {n: world.submit(n, arrays[n], op="average") for n in names}
+    for n in names:
+        assert handles[n].wait() is arrays[n]
+good = all(
+    np.allclose(a, sum(mine(a.shape, "float32", r) for r in range(size)) / size, atol=1e-5) for a in arrays.values()
+)
+told(good, "60 tensors in another order on each rank")
+stats = world.stats()
+told(stats["tensors"] >= 180 and (size == 1 or stats["fused"] < 180), "are reduced together")
+out = np.zeros(5)
+given = np.ones(5)
+told((world.submit("out", given, out=out).wait() == size).all() and (given == 1).all(), "into another array")
+got = world.submit_allgather("rows", np.full((rank + 1, 2), rank, "int32")).wait()
+told(got.shape == (size * (size + 1) // 2, 2) and (got[-1] == size - 1).all(), "rows of all ranks, by name")
+z = np.full(3, rank, "int64")
+told((world.submit_broadcast("b", z, root=size - 1).wait() == size - 1).all(), "broadcast by name")
+half = mine((1000,), "float32")
+want = sum(mine((1000,), "float32", r) for r in range(size))
+told(np.allclose(world.submit("half", half, compression="f16").wait(), want, atol=0.02 * size), "compressed to f16")
+top = np.zeros(100, "float32")
+top[rank] = 5
+told((world.submit("top", top, compression="top_k", keep=0.01).wait()[:size] == 5).all(), "the largest ones alone")
+if size > 1:
+    bad = world.submit("differs", np.zeros(3 + rank, "float32"))
+    with raises(slurmdl.Error, "differs", "ranks that disagree about a name"):
+        bad.wait()
+results = []
+
+
+def submit_some(t):
+    results.append(all((world.submit(f"thread{t}.{i}", np.ones(10)).wait() == size).all() for i in range(20)))
+
+
+threads = [threading.Thread(target=submit_some, args=(t,)) for t in range(4)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+told(results == [True] * 4, "submitted by four threads")
+world.timeline("timeline.%r.json")
+world.submit("in the timeline", np.ones(4)).wait()
+world.timeline(None)
+with open(f"timeline.{rank}.json") as f:
+    text = f.read()
+events = json.loads(text if text.rstrip().endswith("]") else text.rstrip().rstrip(",") + "]")
+told(any("in the timeline" in json.dumps(e) for e in events), "the timeline is JSON, with the tensor")
+last = world.join()
+told(last in range(size), "join")
+world.barrier()
+
+# ---- leaving
+pid = os.fork()
+if pid == 0:
+    try:
+        world.barrier()
+    except RuntimeError:
+        os._exit(0)
+    os._exit(1)
+told(os.waitpid(pid, 0)[1] == 0, "a child has no part in it")
+if size > 1 and len(sys.argv) > 1 and sys.argv[1] == "abort":
+    if rank == 1:
+        world.abort("it has seen enough")
+        sys.exit(0)
+    with raises(slurmdl.Error, "it has seen enough", "a rank that leaves says why"):
+        world.barrier()
+    with raises(slurmdl.Error, "", "then nothing works any more"):
+        world.barrier()
+world.close()
+if rank == 0:
+    same(slurmdl.comm.current(), None, "closed")
+    with raises(ValueError, "is closed", "a closed communicator"):
+        world.barrier()

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the ranks of a communicator from Python: arrays, PyTorch, a script that was written for Horovod
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+python=${DL_TEST_PYTHON:-/usr/bin/python3}
+here=$srcdir/tests/python
+[ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
+$python -c 'import numpy' 2>/dev/null || skip_all "no python3-numpy"
+unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
+mkdir "$work/site" "$work/site/slurmdl"
+cp "$srcdir"/contrib/python/slurmdl/*.py "$work/site/slurmdl"
+cp "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
+PYTHONPATH=$work/site:$here
+PYTHONDONTWRITEBYTECODE=1
+OMP_NUM_THREADS=1
+export PYTHONPATH PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS
+case $CFLAGS in
+*sanitize*)
+    # an interpreter that is not built with it wants it first
+    LD_PRELOAD=$($CC -print-file-name=libasan.so):$($CC -print-file-name=libubsan.so)
+    ASAN_OPTIONS=detect_leaks=0
+    export LD_PRELOAD ASAN_OPTIONS
+    ;;
+esac
+
+# Run a script as so many ranks; rank 0's lines of TAP are counted.
+together () { # together NAME RANKS SCRIPT [ARGUMENT...]
+    name=$1
+    ranks=$2
+    shift 2
+    mkdir -p "$work/$name"
+    cd "$work/$name" || exit 1
+    port=$($python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    pids=
+    rank=0
+    while [ $rank -lt "$ranks" ]; do
+        RANK=$rank WORLD_SIZE=$ranks DL_COMM_ADDRESS=127.0.0.1:$port timeout 200 $python "$@" >out.$rank 2>err.$rank &
+        pids="$pids $!"
+        rank=$((rank + 1))
+    done
+    failed=0
+    for pid in $pids; do
+        wait "$pid" || failed=$((failed + 1))
+    done
+    while IFS= read -r line; do
+        case $line in
+        "ok - "*) ok 0 "$name: ${line#ok - }" ;;
+        "not ok - "*) ok 1 "$name: ${line#not ok - }" ;;
+        *) echo "# $line" ;;
+        esac
+    done <out.0
+    is $failed 0 "$name: $ranks ranks end well"
+    [ $failed -eq 0 ] || tail -n 4 err.* | sed 's/^/# /'
+    cd "$work" || exit 1
+}
+
+together one 1 "$here/together.py"
+together three 3 "$here/together.py" abort
+if $python -c 'import torch' 2>/dev/null; then
+    case $CFLAGS in
+    *sanitize*) skip "PyTorch" "slow under sanitizers" ;;
+    *)
+        together parallel 2 "$here/parallel.py" "$work/store"
+        sed 's/import horovod.torch as hvd/import slurmdl.hvd as hvd/' "$here/hvdscript.py" >"$work/script.py"
+        together script 2 "$work/script.py" "$srcdir/contrib/examples/digits/digits.csv.gz"
+        ;;
+    esac
+else
+    skip "PyTorch" "no python3-torch"
+fi
+done_testing
