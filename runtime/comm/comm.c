@@ -101,8 +101,8 @@ int slurmdl_comm_close (struct slurmdl_comm *c)
 
     if (!c)
         return 0;
-    if (c->engine)
-        rv = engine_close (c->engine);
+    if (c->engine && (rv = engine_close (c->engine)) < 0)
+        saved = errno;
     if (c->device_self)
         c->device->close (c->device_self);
     if (c->host_self)

@@ -39,7 +39,7 @@ static PyObject *call_end (struct call *k, const char *what)
     if (PyErr_Occurred ())
         return NULL;
     if (k->rv < 0)
-        return raise_error (&k->err, what);
+        return comm_fails (k->self, &k->err, what);
     Py_RETURN_NONE;
 }
 

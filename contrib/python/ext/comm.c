@@ -52,6 +52,14 @@ void comm_leave (struct comm *self)
     comm_unuse (self);
 }
 
+PyObject *comm_fails (struct comm *self,
+                      const struct slurmdl_error *err,
+                      const char *what)
+{
+    self->told = true;
+    return raise_error (err, what);
+}
+
 static struct comm *new_comm (PyTypeObject *type)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
@@ -136,7 +144,7 @@ static PyObject *comm_close (PyObject *o, PyObject *unused)
     rv = close_comm (self, 0);
     PyDict_Clear (self->kept);
     Py_CLEAR (self->parent);
-    if (rv < 0)
+    if (rv < 0 && !self->told)
         return raise_error (NULL, "slurmdl.comm");
     Py_RETURN_NONE;
 }
@@ -260,7 +268,7 @@ static PyObject *comm_split (PyObject *o, PyObject *args)
         Py_END_ALLOW_THREADS;
         comm_leave (self);
         if (!part->c && errno != 0)
-            raise_error (&err, "split");
+            comm_fails (self, &err, "split");
     }
     if (part->c) {
         Py_INCREF (o);
@@ -275,11 +283,13 @@ static PyObject *comm_split (PyObject *o, PyObject *args)
 
 static PyObject *comm_abort (PyObject *o, PyObject *why_object)
 {
-    struct slurmdl_comm *c = comm_of ((struct comm *)o);
+    struct comm *self = (struct comm *)o;
+    struct slurmdl_comm *c = comm_of (self);
     const char *why = text_of (why_object, "why");
 
     if (!c || !why)
         return NULL;
+    self->told = true;
     slurmdl_comm_abort (c, why);
     Py_RETURN_NONE;
 }

@@ -14,6 +14,7 @@ struct comm {
     PyThread_type_lock lock;
     unsigned generation;
     int users; /* calls that are under way; changed with the GIL only */
+    bool told; /* that it is broken */
 };
 
 /* The open communicator in the process that opened it; NULL with an error. */
@@ -28,6 +29,11 @@ void comm_unuse (struct comm *self);
 /* The same for a call that is alone. */
 struct slurmdl_comm *comm_enter (struct comm *self);
 void comm_leave (struct comm *self);
+
+/* Raise slurmdl.Error, after which close() need not tell it again; NULL. */
+PyObject *comm_fails (struct comm *self,
+                      const struct slurmdl_error *err,
+                      const char *what);
 
 /* ---- collective.c ---- */
 

@@ -122,7 +122,7 @@ PyObject *comm_wait (PyObject *o, PyObject *ticket_object)
     comm_unuse (self);
     forget (self, ticket_object, ticket);
     if (rv < 0)
-        return raise_error (&err, "wait");
+        return comm_fails (self, &err, "wait");
     Py_RETURN_NONE;
 }
 
@@ -166,7 +166,7 @@ PyObject *comm_take (PyObject *o, PyObject *args)
     if (rv == 0)
         result = result_of (size, out, n, counts, slurmdl_comm_size (c));
     else
-        raise_error (&err, "take");
+        comm_fails (self, &err, "take");
     comm_unuse (self);
     free (counts);
     free (out);
@@ -188,7 +188,7 @@ PyObject *comm_join (PyObject *o, PyObject *unused)
     rv = slurmdl_join (c, &last, &err);
     Py_END_ALLOW_THREADS;
     comm_unuse (self);
-    return rv < 0 ? raise_error (&err, "join") : PyLong_FromLong (last);
+    return rv < 0 ? comm_fails (self, &err, "join") : PyLong_FromLong (last);
 }
 
 PyObject *comm_timeline (PyObject *o, PyObject *args)

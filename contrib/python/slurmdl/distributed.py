@@ -310,7 +310,7 @@ class HookState:
                 future.set_exception(error)
 
 
-def hook(state: HookState, bucket: Any) -> Any:
+def hook(state, bucket):  # type: ignore[no-untyped-def] # torch wants its own annotations, or none
     """For ddp.register_comm_hook(HookState(), hook): each bucket is averaged by the communicator."""
     buffer = bucket.buffer()
     # buckets are made anew after the first step, with other sizes
