@@ -149,6 +149,9 @@ endif
 
 # runtime/comm/: each test runs its ranks by world.c
 EXTRA_DIST += %D%/world.c %D%/world.h
+check_PROGRAMS += %D%/meet
+%C%_meet_SOURCES = %D%/meet.c
+%C%_meet_LDADD = runtime/libruntime.la
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
 comm_tests += %D%/reduce.t %D%/reduce_generic.t
