@@ -235,3 +235,13 @@ pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
 	-export-symbols-regex '^slurmdl_memory_cuda$$'
 endif
+
+# back ends of the communicator that are loaded when they are wanted
+if HAVE_MPI
+pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
+%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi.c %D%/clock.c %D%/error.c
+%C%_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS)
+%C%_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+%C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
+%C%_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^slurmdl_backend_mpi$$'
+endif

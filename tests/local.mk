@@ -150,8 +150,8 @@ endif
 # runtime/comm/: each test runs its ranks by world.c
 EXTRA_DIST += %D%/world.c %D%/world.h
 check_PROGRAMS += %D%/meet
-%C%_meet_SOURCES = %D%/meet.c
-%C%_meet_LDADD = runtime/libruntime.la
+%C%_meet_SOURCES = %D%/collect.c %D%/collect.h %D%/meet.c
+%C%_meet_LDADD = runtime/libruntime.la -lm
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
 comm_tests += %D%/reduce.t %D%/reduce_generic.t
@@ -169,7 +169,7 @@ TESTS += $(comm_tests)
 %C%_engine_t_SOURCES = %D%/engine.c %D%/named.h %D%/world.c %D%/world.h
 %C%_engine_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_engine_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
-%C%_comm_t_SOURCES = %D%/comm.c %D%/world.c %D%/world.h
+%C%_comm_t_SOURCES = %D%/collect.c %D%/collect.h %D%/comm.c %D%/world.c %D%/world.h
 %C%_comm_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_comm_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 %C%_elastic_t_SOURCES = %D%/elastic.c %D%/folder.h

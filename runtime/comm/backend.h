@@ -5,6 +5,34 @@
 
 #include "runtime/comm/mesh.h"
 
+/* What a module calls of the library, which does not export it. */
+struct comm_services {
+    long (*rank) (const struct mesh *m);
+    long (*size) (const struct mesh *m);
+    double (*timeout) (const struct mesh *m);
+    long (*local_rank) (const struct mesh *m, long rank);
+    const char *(*host) (const struct mesh *m, long rank);
+    int (*check) (struct mesh *m, struct slurmdl_error *err);
+    /* 'bytes' of each rank */
+    int (*gather) (struct mesh *m,
+                   const void *mine,
+                   size_t bytes,
+                   void *all,
+                   struct slurmdl_error *err);
+    void (*pair) (void *out,
+                  const void *a,
+                  const void *b,
+                  size_t n,
+                  enum slurmdl_type type,
+                  enum slurmdl_op op);
+    void (*scale) (void *data, size_t n, enum slurmdl_type type, double factor);
+    void (*convert) (void *out,
+                     enum slurmdl_type to,
+                     const void *in,
+                     enum slurmdl_type from,
+                     size_t n);
+};
+
 /* "native" is built in (host memory, over the mesh and shared memory); "mpi"
  * and "nccl" are modules, slurmdl-mpi.so and slurmdl-nccl.so, which are loaded
  * from DL_BACKEND_DIR, else from where they were installed, when they are
@@ -67,6 +95,8 @@ struct comm_backend {
     int (*barrier) (void *self, struct slurmdl_error *err);
     /* Only with 'device': the stream, NULL: wait for each.  May be NULL. */
     int (*stream) (void *self, void *stream);
+    /* Of a module: the library is here, and stays. */
+    void (*attach) (const struct comm_services *s);
 };
 
 extern const struct comm_backend comm_backend_native;

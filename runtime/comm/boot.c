@@ -19,6 +19,7 @@ struct boot {
     struct boot_place place;
     struct tree tree;
     struct rank_layout *layout; /* NULL: not known */
+    pid_t pid;                  /* a child leaves all this alone */
 };
 
 /* In the order in which they are tried. */
@@ -79,12 +80,24 @@ static const struct boot_way *find_way (const char *name,
     return NULL;
 }
 
+/* That this is one rank is not believed where there was a sign of others. */
+static int is_alone (const struct boot *b,
+                     const struct slurmdl_error *first,
+                     struct slurmdl_error *err)
+{
+    if (b->place.size > 1 || !*first->text)
+        return 0;
+    errno = ENOTCONN;
+    return errorf (err, "%s", first->text);
+}
+
 static int find_place (struct boot *b,
                        const struct slurmdl_comm_options *o,
                        struct slurmdl_error *err)
 {
     const char *name =
         o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
+    struct slurmdl_error first = { "" };
     const struct boot_way *w;
 
     if (o->size > 0 || (o->address && *o->address))
@@ -96,11 +109,11 @@ static int find_place (struct boot *b,
         if (!ways[i]->is_there ())
             continue;
         if (try_way (b, ways[i], o, &why) == 0)
-            return 0;
-        if (i == WAYS - 1)
-            return errorf (err, "%s", why.text);
+            return is_alone (b, &first, err);
+        if (!*first.text)
+            first = why;
     }
-    return -1;
+    return errorf (err, "%s", first.text);
 }
 
 static int meet (struct boot *b, struct slurmdl_error *err)
@@ -112,7 +125,7 @@ static void destroy (struct boot *b)
 {
     int saved = errno;
 
-    if (b && b->way)
+    if (b && b->way && b->pid == getpid ())
         b->way->leave ();
     if (b)
         free (b->layout);
@@ -124,7 +137,9 @@ static struct boot *create (struct slurmdl_error *err)
 {
     struct boot *b = calloc (1, sizeof (*b));
 
-    if (!b)
+    if (b)
+        b->pid = getpid ();
+    else
         errorf (err, "%s", strerror (errno));
     return b;
 }
@@ -164,7 +179,7 @@ void boot_close (struct boot *b)
     if (!b)
         return;
     if (b->place.size > 1)
-        tree_close (&b->tree);
+        tree_close (&b->tree, b->pid == getpid ());
     destroy (b);
 }
 

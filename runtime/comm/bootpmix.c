@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "runtime/clock.h"
 #include "runtime/comm/bootway.h"
 #include "runtime/error.h"
 
@@ -114,6 +116,8 @@ static int look_up (const pmix_proc_t *self,
     pmix_proc_t first = *self;
     pmix_value_t *v = NULL;
     pmix_info_t wait;
+    double deadline = monotonic () + p->timeout;
+    struct timespec pause = { 0, 10000000 };
     pmix_status_t s;
     int rv = -1;
 
@@ -122,9 +126,15 @@ static int look_up (const pmix_proc_t *self,
     wait.value.type = PMIX_INT;
     wait.value.data.integer = (int)(p->timeout + 0.999);
     first.rank = 0;
-    s = pmix.get (&first, key, &wait, 1, &v);
-    if (s != PMIX_SUCCESS)
-        return failed (s, "address of rank 0, which has not come", err);
+    /* some servers wait for it, and others do not know it yet */
+    while ((s = pmix.get (&first, key, &wait, 1, &v)) != PMIX_SUCCESS
+           && s != PMIX_ERR_UNREACH && monotonic () < deadline)
+        nanosleep (&pause, NULL);
+    if (s != PMIX_SUCCESS) {
+        failed (s, "rank 0 did not come", err);
+        errno = ETIMEDOUT;
+        return -1;
+    }
     if (v->type == PMIX_STRING && v->data.string)
         rv = boot_parse (p, v->data.string);
     if (v->type == PMIX_STRING)

@@ -273,16 +273,16 @@ int tree_open (struct tree *t,
         int saved = errno;
         tree_tell (t, NULL, saved, why.text);
         t->broken = true;
-        tree_close (t);
+        tree_close (t, true);
         errorf (err, "%s", why.text);
         errno = saved;
     }
     return rv;
 }
 
-void tree_close (struct tree *t)
+void tree_close (struct tree *t, bool ours)
 {
-    if (t->broken)
+    if (t->broken && ours)
         tree_drain (t);
     for (long i = 0; i < t->nchildren; i++)
         peer_close (&t->children[i]);

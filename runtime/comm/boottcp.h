@@ -62,7 +62,7 @@ enum boot_kind {
 int tree_open (struct tree *t,
                const struct boot_place *p,
                struct slurmdl_error *err);
-void tree_close (struct tree *t);
+void tree_close (struct tree *t, bool ours); /* not a parent process's */
 
 int tree_allgather (struct tree *t,
                     const void *mine,

@@ -8,7 +8,33 @@
 #include <string.h>
 
 #include "runtime/comm/backend.h"
+#include "runtime/comm/flat.h"
+#include "runtime/comm/reduce.h"
 #include "runtime/error.h"
+
+static int gather (struct mesh *m,
+                   const void *mine,
+                   size_t bytes,
+                   void *all,
+                   struct slurmdl_error *err)
+{
+    size_t n = (size_t)mesh_size (m);
+    size_t *counts = malloc (n * sizeof (*counts));
+    int rv;
+
+    if (!counts)
+        return errorf (err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        counts[i] = bytes;
+    rv = flat_allgather (m, mine, all, counts, err);
+    free (counts);
+    return rv;
+}
+
+static const struct comm_services services = {
+    mesh_rank,  mesh_size, mesh_timeout, mesh_local_rank, mesh_host,
+    mesh_check, gather,    reduce_pair,  reduce_scale,    reduce_convert
+};
 
 static const char *const names[] = { "mpi", "nccl", NULL };
 
@@ -47,6 +73,8 @@ const struct comm_backend *comm_backend_load (const char *name,
         const char *why = dlerror ();
         errno = ENOTSUP;
         errorf (err, "back end %s: %s", name, why ? why : "it is empty");
+        return NULL;
     }
+    b->attach (&services);
     return b;
 }
