@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "launcher/pack.h"
@@ -321,34 +320,6 @@ int log_sync (struct log *log,
             return -1;
     } while (n > 0 && log->length % LOG_BLOCK == 0);
     log->attached = true;
-    return (int)(log->length - start);
-}
-
-/* "It is there" is true whatever the file system remembers; "it is not" may be
- * old, and then the next try to put says so.
- */
-static bool is_there (const struct log *log, long n)
-{
-    char path[PATH_MAX];
-
-    entry_path (path, sizeof (path), log, n);
-    return access (path, F_OK) == 0;
-}
-
-int log_catch_up (struct log *log,
-                  log_event_f f,
-                  void *arg,
-                  struct slurmdl_error *err)
-{
-    struct reading r = { .log = log, .f = f, .arg = arg };
-    long start = log->length;
-
-    if (block_of (log->length) >= log->blocks)
-        log->blocks = block_of (log->length) + 1;
-    do
-        if (read_singles (&r, log->length + 1, err) < 0)
-            return -1;
-    while (log->length % LOG_BLOCK != 0 && is_there (log, log->length + 1));
     return (int)(log->length - start);
 }
 

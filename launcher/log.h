@@ -34,17 +34,8 @@ int log_sync (struct log *log,
               void *arg,
               struct slurmdl_error *err);
 
-/* After log_append() returned 1: read the entry that was faster, and those that
- * are seen to follow it, without a listing of the folder, which many processes
- * that race would spend most of their time on.  Returns as log_sync().
- */
-int log_catch_up (struct log *log,
-                  log_event_f f,
-                  void *arg,
-                  struct slurmdl_error *err);
-
 /* Put 'n' events as the next entry.  Returns 0 if they are in the log (and
- * read: the caller applies them), 1 if another process was faster: catch up,
+ * read: the caller applies them), 1 if another process was faster: sync,
  * decide anew and try again; -1 on failure.
  */
 int log_append (struct log *log,

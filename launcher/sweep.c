@@ -85,7 +85,7 @@ int sweep_put (struct sweep *s,
     rv = log_append (s->log, events, n, err);
     for (size_t i = 0; i < n && rv == 0; i++)
         rv = sweep_apply (&events[i], s, err);
-    if (rv == 1 && log_catch_up (s->log, sweep_apply, s, err) < 0)
+    if (rv == 1 && sweep_sync (s, err) < 0)
         return -1;
     return rv;
 }

@@ -158,29 +158,6 @@ static void entries_come_in_order (void **state)
     log_destroy (b);
 }
 
-/* Who was too late reads to the end of a folder, then on in the next one. */
-static void who_is_late_catches_up (void **state)
-{
-    struct log *a = log_create (in_dir ("log"), NULL);
-    struct log *b = log_create (in_dir ("log"), NULL);
-    static struct seen seen;
-
-    (void)state;
-    for (int k = 1; k <= LOG_BLOCK + 2; k++)
-        assert_int_equal (append (a, k), 0);
-    assert_int_equal (append (b, 9), 1);
-    assert_int_equal (log_catch_up (b, collect, &seen, NULL), LOG_BLOCK);
-    assert_int_equal (append (b, 9), 1);
-    assert_int_equal (log_catch_up (b, collect, &seen, NULL), 2);
-    assert_int_equal (seen.n, LOG_BLOCK + 2);
-    assert_int_equal (seen.at[LOG_BLOCK + 1], LOG_BLOCK + 2);
-    assert_int_equal (append (b, 9), 0);
-    assert_int_equal (log_sync (b, collect, &seen, NULL), 0);
-    assert_int_equal (log_sync (a, collect, &seen, NULL), 1);
-    log_destroy (a);
-    log_destroy (b);
-}
-
 enum { WRITERS = 4, EACH = 160 };
 
 static void write_many (struct log *log, int writer)
@@ -189,10 +166,7 @@ static void write_many (struct log *log, int writer)
 
     for (int k = 1; k <= EACH; k++)
         while (append (log, writer * EACH + k) == 1)
-            if (writer % 2)
-                log_sync (log, collect, &seen, NULL);
-            else
-                log_catch_up (log, collect, &seen, NULL);
+            log_sync (log, collect, &seen, NULL);
     _exit (0);
 }
 
@@ -314,8 +288,6 @@ int main (void)
             one_winner_a_name, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
             entries_come_in_order, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown (
-            who_is_late_catches_up, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
             writers_share_a_log, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown (
