@@ -11,6 +11,9 @@ runtime_sources = \
 	%D%/clock.h \
 	%D%/comm/answers.c \
 	%D%/comm/backend.h \
+	%D%/comm/batch.c \
+	%D%/comm/batch.h \
+	%D%/comm/batches.c \
 	%D%/comm/boot.c \
 	%D%/comm/boot.h \
 	%D%/comm/bootmeet.c \
@@ -37,13 +40,6 @@ runtime_sources = \
 	%D%/comm/coordinator.h \
 	%D%/comm/dial.c \
 	%D%/comm/dial.h \
-	%D%/comm/engine.c \
-	%D%/comm/engine.h \
-	%D%/comm/flat.c \
-	%D%/comm/flat.h \
-	%D%/comm/fuse.c \
-	%D%/comm/hier.c \
-	%D%/comm/hier.h \
 	%D%/comm/elastic.c \
 	%D%/comm/elastic.h \
 	%D%/comm/elasticdirectory.c \
@@ -55,10 +51,21 @@ runtime_sources = \
 	%D%/comm/elasticopen.c \
 	%D%/comm/elasticrestore.c \
 	%D%/comm/elasticstate.c \
+	%D%/comm/engine.c \
+	%D%/comm/engine.h \
+	%D%/comm/facts.c \
+	%D%/comm/facts.h \
+	%D%/comm/flat.c \
+	%D%/comm/flat.h \
+	%D%/comm/fuse.c \
+	%D%/comm/gather.c \
+	%D%/comm/hier.c \
+	%D%/comm/hier.h \
 	%D%/comm/home.c \
 	%D%/comm/home.h \
 	%D%/comm/join.c \
 	%D%/comm/kernels.h \
+	%D%/comm/largest.c \
 	%D%/comm/load.c \
 	%D%/comm/map.c \
 	%D%/comm/map.h \

@@ -1,51 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors that all ranks have submitted, groups of them, and batches. */
-#include "runtime/comm/coordinator.h"
+#include "runtime/comm/facts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/map.h"
-
-/* A tensor of this many bytes is worth a collective of its own, which saves
- * two copies. */
-enum { ALONE_BYTES = 1 << 20, CACHE_MAX = 16384 };
-
-struct fact {
-    char *name;
-    struct tensor *t; /* of the first rank that asked, or agreed on */
-    uint32_t id;      /* 0: ranks have to describe it */
-    bool complete;    /* waits for its group or for its batch */
-    long asked;       /* ranks that have described it */
-    long first, other;
-    struct tensor *differs; /* of rank 'other' */
-    size_t *counts;
-    struct fact *same;          /* of names that have the same hash */
-    struct fact *next;          /* in the list of those ready, or of a group */
-    struct fact *older, *newer; /* of those that have a number */
-};
-
-struct gang {
-    size_t complete;
-    struct fact *members;
-    char *why; /* it cannot be */
-};
-
-struct coordinator {
-    long size, joined;
-    bool *has_joined;
-    bool left;
-    host_f host;
-    const void *arg;
-    struct packet *down;
-    struct map names, ids, gangs;
-    uint32_t last_id;
-    size_t cached, limit;
-    struct fact *oldest, *newest;
-    struct fact *ready, **tail;
-};
+enum { CACHE_MAX = 16384 };
 
 struct coordinator *coordinator_create (long size,
                                         host_f host,
@@ -67,15 +29,6 @@ struct coordinator *coordinator_create (long size,
         return NULL;
     }
     return c;
-}
-
-static void fact_free (struct fact *f)
-{
-    tensor_free (f->t);
-    tensor_free (f->differs);
-    free (f->counts);
-    free (f->name);
-    free (f);
 }
 
 void coordinator_destroy (struct coordinator *c)
@@ -108,75 +61,6 @@ void coordinator_limit (struct coordinator *c, size_t tensors)
     c->limit = tensors;
 }
 
-static struct fact *fact_find (struct coordinator *c, const char *name)
-{
-    struct fact *f = map_get (&c->names, map_hash (name));
-
-    while (f && strcmp (f->name, name))
-        f = f->same;
-    return f;
-}
-
-static struct fact *fact_make (struct coordinator *c, const char *name)
-{
-    struct fact *f = calloc (1, sizeof (*f));
-    uint64_t hash = map_hash (name);
-
-    if (!f || !(f->name = strdup (name))) {
-        free (f);
-        return NULL;
-    }
-    f->same = map_get (&c->names, hash);
-    if (map_set (&c->names, hash, f) < 0) {
-        fact_free (f);
-        return NULL;
-    }
-    return f;
-}
-
-/* Nothing is known of it any more. */
-static void fact_forget (struct coordinator *c, struct fact *f)
-{
-    uint64_t hash = map_hash (f->name);
-    struct fact *p = map_get (&c->names, hash);
-
-    if (p == f) {
-        map_set (&c->names, hash, f->same);
-    } else {
-        while (p->same != f)
-            p = p->same;
-        p->same = f->same;
-    }
-    fact_free (f);
-}
-
-static void unlink_age (struct coordinator *c, struct fact *f)
-{
-    *(f->older ? &f->older->newer : &c->oldest) = f->newer;
-    *(f->newer ? &f->newer->older : &c->newest) = f->older;
-}
-
-static void link_newest (struct coordinator *c, struct fact *f)
-{
-    f->newer = NULL;
-    f->older = c->newest;
-    *(c->newest ? &c->newest->newer : &c->oldest) = f;
-    c->newest = f;
-}
-
-static void drop (struct coordinator *c, struct fact *f)
-{
-    packet_number (c->down, DOWN_DROP);
-    packet_number (c->down, f->id);
-    map_set (&c->ids, f->id, NULL);
-    unlink_age (c, f);
-    c->cached--;
-    f->id = 0;
-    f->complete = false;
-    tensor_free (f->t);
-    f->t = NULL;
-}
-
 static void
 put_error (struct coordinator *c, const char *name, int code, const char *text)
 {
@@ -186,19 +70,10 @@ put_error (struct coordinator *c, const char *name, int code, const char *text)
     packet_text (c->down, text);
 }
 
-/* The ranks have asked; from now on they may ask for it again. */
-static void reset (struct fact *f)
-{
-    f->complete = false;
-    f->asked = 0;
-    tensor_free (f->differs);
-    f->differs = NULL;
-}
-
 static void fail (struct coordinator *c, struct fact *f, const char *text)
 {
     put_error (c, f->name, EPROTO, text);
-    reset (f);
+    fact_reset (f);
     if (!f->id)
         fact_forget (c, f);
 }
@@ -356,7 +231,7 @@ int coordinator_request (struct coordinator *c, long rank, struct tensor *t)
         return c->left ? 0 : -1;
     }
     if (f->id)
-        drop (c, f);
+        fact_drop (c, f);
     if (!f->asked) {
         if (first_request (c, f, rank, t) < 0)
             return -1;
@@ -378,7 +253,7 @@ int coordinator_ready (struct coordinator *c, uint32_t id)
     if (!f || c->left)
         return 0;
     if (c->joined && f->t->what == SLURMDL_ALLGATHER) {
-        drop (c, f); /* the counts of those that have joined are 0 now */
+        fact_drop (c, f); /* the counts of those that have joined are 0 now */
         return 0;
     }
     return complete (c, f);
@@ -425,124 +300,4 @@ void coordinator_leave (struct coordinator *c, long rank)
     c->tail = &c->ready;
     packet_number (c->down, DOWN_LEFT);
     packet_number (c->down, (uint64_t)rank);
-}
-
-static size_t size_of (const struct coordinator *c, const struct fact *f)
-{
-    const struct tensor *t = f->t;
-    size_t n = 0;
-
-    if (t->what != SLURMDL_ALLGATHER)
-        return tensor_weight (t);
-    for (long r = 0; r < c->size; r++)
-        n += f->counts[r];
-    return n * slurmdl_type_size (t->type);
-}
-
-static bool alone (const struct coordinator *c, const struct fact *f)
-{
-    return f->t->device
-           || (f->t->compression == SLURMDL_PLAIN
-               && size_of (c, f) >= ALONE_BYTES);
-}
-
-static void make_room (struct coordinator *c)
-{
-    struct fact *f = c->oldest;
-
-    while (f && f->complete)
-        f = f->newer;
-    if (!f)
-        return;
-    drop (c, f);
-    fact_forget (c, f);
-}
-
-static void assign (struct coordinator *c, struct fact *f)
-{
-    if (c->cached >= c->limit)
-        make_room (c);
-    f->id = ++c->last_id;
-    f->asked = 0;
-    if (map_set (&c->ids, f->id, f) < 0)
-        c->down->bad = true;
-    link_newest (c, f);
-    c->cached++;
-    packet_number (c->down, DOWN_ASSIGN);
-    packet_number (c->down, f->id);
-    tensor_put (c->down, f->t);
-    if (f->t->what == SLURMDL_ALLGATHER)
-        for (long r = 0; r < c->size; r++)
-            packet_number (c->down, f->counts[r]);
-}
-
-/* Take the first that is ready out of the list, and all that go with it. */
-static struct fact *choose (struct coordinator *c, size_t fusion, size_t *n)
-{
-    struct fact *head = c->ready;
-    struct fact **at = &head->next;
-    size_t bytes = size_of (c, head);
-    struct fact **end = &head->next;
-    struct fact *chosen = NULL;
-
-    c->ready = head->next;
-    *n = 1;
-    for (at = alone (c, head) ? NULL : &c->ready; at && *at;) {
-        struct fact *f = *at;
-        size_t more = size_of (c, f);
-        if (bytes + more > fusion || alone (c, f)
-            || !tensor_fuses (head->t, f->t)) {
-            at = &f->next;
-            continue;
-        }
-        bytes += more;
-        *at = f->next;
-        *end = f;
-        end = &f->next;
-        ++*n;
-    }
-    *end = NULL;
-    chosen = head;
-    for (c->tail = &c->ready; *c->tail;)
-        c->tail = &(*c->tail)->next;
-    return chosen;
-}
-
-static void emit_one (struct coordinator *c, size_t fusion)
-{
-    size_t n, i = 0;
-    struct fact *list = choose (c, fusion, &n);
-    uint32_t *ids = malloc (n * sizeof (*ids));
-
-    if (!ids) {
-        c->down->bad = true;
-        return;
-    }
-    for (struct fact *f = list; f; f = f->next) {
-        if (!f->id)
-            assign (c, f);
-        ids[i++] = f->id;
-    }
-    for (struct fact *f = list; f; f = f->next) {
-        reset (f);
-        unlink_age (c, f);
-        link_newest (c, f);
-    }
-    packet_number (c->down, DOWN_BATCH);
-    packet_ids (c->down, ids, n);
-    free (ids);
-}
-
-size_t coordinator_emit (struct coordinator *c, size_t fusion, size_t room)
-{
-    size_t n = 0;
-
-    for (; n < room && c->ready; n++)
-        emit_one (c, fusion);
-    return n;
-}
-
-bool coordinator_waits (const struct coordinator *c)
-{
-    return c->ready != NULL;
 }

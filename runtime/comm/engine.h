@@ -172,7 +172,7 @@ void *runner_main (void *arg);
  * whether there was one.  By control. */
 bool runner_help (struct engine *e);
 
-/* fuse.c: the three steps of a batch; pack() and unpack() touch only the
+/* batch.c: the three steps of a batch; pack() and unpack() touch only the
  * slot's buffers and the tasks'. */
 int batch_pack (struct engine *e, struct batch *b, struct slurmdl_error *err);
 int batch_run (struct engine *e, struct batch *b, struct slurmdl_error *err);
