@@ -216,8 +216,7 @@ static int killed (struct slurmdl_comm *c, void *arg)
 
     (void)arg;
     for (int step = 0; rv == 0; step++) {
-        if (step == 5)
-            start = seconds_now ();
+        start = seconds_now ();
         if (step == 5 && slurmdl_comm_rank (c) == 2)
             raise (SIGKILL);
         for (int i = 0; i < 8 && rv == 0; i++) {
