@@ -252,3 +252,11 @@ pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
 %C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
 %C%_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^slurmdl_backend_mpi$$'
 endif
+if HAVE_NCCL
+pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la
+%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl.c %D%/clock.c %D%/error.c
+%C%_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_slurmdl_nccl_la_LIBADD = -lnccl -lcudart
+%C%_slurmdl_nccl_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
+	-export-symbols-regex '^slurmdl_backend_nccl$$'
+endif

@@ -19,6 +19,7 @@ struct comm_services {
                    size_t bytes,
                    void *all,
                    struct slurmdl_error *err);
+    size_t (*type_size) (enum slurmdl_type type);
     void (*pair) (void *out,
                   const void *a,
                   const void *b,
@@ -95,6 +96,8 @@ struct comm_backend {
     int (*barrier) (void *self, struct slurmdl_error *err);
     /* Only with 'device': the stream, NULL: wait for each.  May be NULL. */
     int (*stream) (void *self, void *stream);
+    /* Whether it can reduce this; others go through the host.  NULL: all. */
+    bool (*takes) (enum slurmdl_type type, enum slurmdl_op op);
     /* Of a module: the library is here, and stays. */
     void (*attach) (const struct comm_services *s);
 };

@@ -198,6 +198,15 @@ static bool is_empty (const struct call *k)
                                                           : false;
 }
 
+static bool device_takes (const struct call *k)
+{
+    const struct comm_backend *b = k->c->device;
+
+    return b
+           && (k->what > REDUCE_SCATTER || !b->takes
+               || b->takes (k->type, k->op));
+}
+
 static int perform (const struct call *k)
 {
     struct slurmdl_comm *c = k->c;
@@ -212,7 +221,7 @@ static int perform (const struct call *k)
     if (ops && comm_find_device (c, k->err) < 0)
         return comm_break (c, k->err);
     mesh_tag (c->mesh, tag_of (k));
-    if (ops && c->device)
+    if (ops && device_takes (k))
         rv = dispatch (k, c->device, c->device_self, k->in, k->out);
     else if (ops && !c->host->device)
         rv = through_host (k, ops);

@@ -32,8 +32,9 @@ static int gather (struct mesh *m,
 }
 
 static const struct comm_services services = {
-    mesh_rank,  mesh_size, mesh_timeout, mesh_local_rank, mesh_host,
-    mesh_check, gather,    reduce_pair,  reduce_scale,    reduce_convert
+    mesh_rank,   mesh_size,    mesh_timeout,  mesh_local_rank,
+    mesh_host,   mesh_check,   gather,        slurmdl_type_size,
+    reduce_pair, reduce_scale, reduce_convert
 };
 
 static const char *const names[] = { "mpi", "nccl", NULL };

@@ -174,18 +174,6 @@ static MPI_Op op_of (enum slurmdl_type type, enum slurmdl_op op)
     return MPI_OP_NULL;
 }
 
-static size_t size_of (enum slurmdl_type type)
-{
-    int n = 4;
-
-    if (type == SLURMDL_F16 || type == SLURMDL_BF16)
-        return 2;
-    if (type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
-        return 1;
-    MPI_Type_size (type_of (type), &n);
-    return (size_t)n;
-}
-
 static size_t least (size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -482,7 +470,7 @@ static int part_of_job (struct job *j, const void *in, void *out, size_t n)
 
 static int in_parts (struct job *j, const void *in, void *out, size_t n)
 {
-    size_t size = size_of (j->type);
+    size_t size = lib->type_size (j->type);
 
     for (size_t at = 0; at < n; at += MPI_PART)
         if (part_of_job (j,
@@ -499,7 +487,7 @@ static int
 as_f32 (const struct job *narrow, const void *in, void *out, size_t n)
 {
     struct job j = *narrow;
-    size_t size = size_of (j.type);
+    size_t size = lib->type_size (j.type);
     size_t room = least (NARROW_PART, n);
     float *wide = malloc (room * sizeof (*wide));
     int rv = 0;
@@ -575,7 +563,7 @@ static int scatter_in_parts (struct job *j,
                              void *out,
                              const size_t *counts)
 {
-    size_t size = size_of (j->type);
+    size_t size = lib->type_size (j->type);
     const char *from = in;
 
     for (long r = 0; r < j->s->size; r++) {
