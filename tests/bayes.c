@@ -388,6 +388,63 @@ static void odd_searches (void **state)
     searcher_destroy (s);
 }
 
+/* ---- auto ---- */
+
+static double slope (const double *x)
+{
+    return (x[0] - 0.3) * (x[0] - 0.3) + fabs (x[1] - 0.6);
+}
+
+static double ruffle (const double *x)
+{
+    return fabs (sin (40 * x[0])) + fabs (cos (37 * x[1])) + x[0] * x[1] / 4;
+}
+
+/* How many points of trials 'from' to 'to' are those that the method itself
+ * would propose after the same results.
+ */
+static int shared_with (const char *method,
+                        double (*metric) (const double *x),
+                        int from,
+                        int to)
+{
+    static const struct param plain[] = { FLOAT ("x", 0, 1, 0),
+                                          FLOAT ("y", 0, 1, 0) };
+    struct searcher *a = search_create ("auto", 3, to, plain, 2);
+    struct searcher *b = search_create (method, 3, to, plain, 2);
+    int same = 0;
+
+    for (int i = 1; i <= to; i++) {
+        struct search_op op, other;
+        double x[2], y[2];
+        assert_int_equal (searcher_ask (a, &op, x), SEARCH_RUN);
+        assert_int_equal (searcher_ask (b, &other, y), SEARCH_RUN);
+        same += i >= from && x[0] == y[0] && x[1] == y[1];
+        assert_int_equal (searcher_begin (a, &op, x), 0);
+        assert_int_equal (searcher_begin (b, &op, x), 0);
+        assert_int_equal (searcher_tell (a, i, 1, metric (x)), 0);
+        assert_int_equal (searcher_tell (b, i, 1, metric (x)), 0);
+    }
+    searcher_destroy (a);
+    searcher_destroy (b);
+    return same;
+}
+
+/* Each point is one of the two, and more are TPE's where the process predicts
+ * badly.
+ */
+static void auto_mixes (void **state)
+{
+    int smooth_tpe = shared_with ("tpe", slope, 21, 100);
+    int smooth_gp = shared_with ("gp", slope, 21, 100);
+    int rugged_tpe = shared_with ("tpe", ruffle, 21, 100);
+
+    (void)state;
+    assert_int_equal (smooth_tpe + smooth_gp, 80);
+    assert_in_range (smooth_tpe, 5, 30);
+    assert_in_range (rugged_tpe, 40, 60);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +460,7 @@ int main (void)
         cmocka_unit_test (mirrors_and_copies),
         cmocka_unit_test (points_are_not_repeated),
         cmocka_unit_test (odd_searches),
+        cmocka_unit_test (auto_mixes),
     };
     return cmocka_run_group_tests_name ("bayes", tests, NULL, NULL);
 }
