@@ -352,8 +352,14 @@ static int lead (struct slurmdl *run,
     if (rv < 0)
         refuse (run->team, save, run->size, &w);
     stage (name, save, "result", 0);
-    if (team_put (run->team, name, &w, sizeof (w)) < 0 && rv == 0)
-        errorf (err, "cannot tell the ranks: %s", strerror (errno));
+    /* who is not told takes it for failed */
+    if (team_put (run->team, name, &w, sizeof (w)) < 0 && rv == 0) {
+        e = errno;
+        rv = errorf (&own,
+                     "%s: is whole, but the ranks cannot be told: %s",
+                     path,
+                     strerror (e));
+    }
     if (rv < 0)
         errorf (err, "%s", own.text);
     errno = e;

@@ -132,7 +132,7 @@ int slurmdl_log (struct slurmdl *run,
                  int64_t step,
                  double value);
 
-/* What is logged from now on belongs to this epoch.  A change is a row of the
+/* What is logged from now on belongs to this epoch.  A call is a row of the
  * metric "epoch", whose step is that of the row before it.
  */
 int slurmdl_epoch (struct slurmdl *run, double epoch);
@@ -291,7 +291,8 @@ int slurmdl_save_async (struct slurmdl *run,
                         struct slurmdl_error *err);
 
 /* Wait until no save is in flight, and what was saved is verified; -1 if one
- * has failed.
+ * has failed.  Of several ranks rank 0 reads a large file back, and is told if
+ * that fails.
  */
 int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err);
 

@@ -22,6 +22,11 @@
 
 enum { TIMEOUT = 600 };
 
+/* A disk that is full, or a server that is away, may be better soon: so long a
+ * message is tried again (s), and an error is not believed.
+ */
+enum { PATIENCE = 3 };
+
 struct welcome {
     uint64_t session;
     char dir[PATH_MAX]; /* of rank 0's attempt */
@@ -104,6 +109,17 @@ static int late (const struct team *t,
                    t->dir);
 }
 
+static int put_patiently (const char *path, const void *data, size_t n)
+{
+    struct timespec pause = { 0, 100 * 1000 * 1000 };
+    double end = monotonic () + PATIENCE;
+    int rv;
+
+    while ((rv = message_put (path, data, n)) < 0 && monotonic () < end)
+        nanosleep (&pause, NULL);
+    return rv;
+}
+
 /* ---- to meet ---- */
 
 static void
@@ -144,7 +160,7 @@ static int put_welcome (struct team *t)
     memcpy (text, &t->at, sizeof (t->at));
     memcpy (text + sizeof (t->at), t->members, n - sizeof (t->at));
     path_of (t, path, "welcome", 0);
-    rv = message_put (path, text, n);
+    rv = put_patiently (path, text, n);
     free (text);
     return rv;
 }
@@ -206,7 +222,7 @@ static int come (struct team *t, struct slurmdl_error *err)
     size_t n;
 
     path_of (t, path, "hello", t->rank);
-    if (message_put (path, &t->self, sizeof (t->self)) < 0)
+    if (put_patiently (path, &t->self, sizeof (t->self)) < 0)
         return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
     path_of (t, path, "welcome", 0);
     while (!accepted) {
@@ -324,7 +340,7 @@ int team_put (struct team *t, const char *name, const void *data, size_t n)
     char path[PATH_MAX];
 
     message_path (t, path, name, t->rank);
-    return message_put (path, data, n);
+    return put_patiently (path, data, n);
 }
 
 int team_look (
@@ -366,10 +382,17 @@ static int wait_for (struct team *t,
                      struct slurmdl_error *err)
 {
     struct waiting w = wait_begin (t, wish->extra);
+    double bad = 0; /* since when there is an error */
     bool ended = false;
     int rv;
 
-    while ((rv = look (t, from, wish, data, n)) == 0) {
+    while ((rv = look (t, from, wish, data, n)) <= 0) {
+        if (rv == 0)
+            bad = 0;
+        else if (bad == 0)
+            bad = monotonic ();
+        else if (monotonic () - bad > PATIENCE)
+            break;
         if (ended)
             return gone (from, &t->members[from], err);
         if (!wait_more (&w))

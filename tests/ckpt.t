@@ -94,6 +94,15 @@ with h5py.File("a.h5") as f:
 else
     skip "h5py" "no python3-h5py"
 fi
+"$python" "$st" types types.safetensors && dl ckpt import --step=3 types.safetensors types.h5 &&
+    "$builddir/tests/writer" ranks three 3 sync 2 >/dev/null
+is $? 0 "files of all types, and of three ranks"
+for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
+    version=$("$p" -c 'import h5py, numpy; print(h5py.version.hdf5_version)' 2>/dev/null) || continue
+    timeout 100 "$p" "$srcdir/tests/manifest.py" a.h5 types.h5 three/a.1/ckpt/*.h5 >out 2>&1
+    ok $? "each dataset is as the manifest says, by h5py with HDF5 $version"
+    sed 's/^/# /' out
+done
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
     "$p" -c 'import safetensors.numpy' 2>/dev/null || continue
     "$p" "$st" peer out.safetensors && dl ckpt import out.safetensors.peer peer.h5 && dl ckpt verify peer.h5 >out

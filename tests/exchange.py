@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """safetensors files for dl ckpt import, and what it must make of them.
 
-usage: exchange.py write FILE | check FILE | peer FILE | load FILE | damage FILE DIR COUNT SEED
+usage: exchange.py write FILE | types FILE | check FILE | peer FILE | load FILE | damage FILE DIR COUNT SEED
 """
 import json
 import os
@@ -24,6 +24,20 @@ def build(tensors, metadata=None):
         at += len(data)
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values())
+
+
+def types():
+    """A tensor of each type that there is."""
+    small, packed = [1, -2, 3, 0.5, -6, 7], {}
+    for dtype, code in (("F64", "d"), ("F32", "f"), ("F16", "e")):
+        packed[dtype] = struct.pack(f"<6{code}", *small)
+    packed["C64"] = struct.pack("<12f", *small, *small)
+    packed["BF16"] = b"".join(struct.pack("<f", x)[2:] for x in small)
+    packed["BOOL"] = bytes([1, 0, 0, 1, 1, 0])
+    for dtype in ("I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64", "F8_E4M3", "F8_E5M2"):
+        size = 1 if dtype.startswith("F8") else int(dtype[1:]) // 8
+        packed[dtype] = bytes((37 * i + size) & 255 for i in range(6 * size))
+    return {f"group/{dtype}": (dtype, [3, 2], data) for dtype, data in packed.items()}
 
 
 def parse(path):
@@ -113,7 +127,10 @@ def damage(path, top, count, seed):
 
 def main():
     what, path = sys.argv[1:3]
-    if what == "write":
+    if what == "types":
+        with open(path, "wb") as f:
+            f.write(build(types()))
+    elif what == "write":
         with open(path, "wb") as f:
             f.write(build(TENSORS, {"format": "pt"}))
     elif what == "check":

@@ -105,7 +105,8 @@ check_PROGRAMS += %D%/writer
 %C%_writer_SOURCES = %D%/writer.c
 %C%_writer_LDADD = runtime/libruntime.la
 dist_check_SCRIPTS += %D%/crash.t %D%/languages.t %D%/save.t
-EXTRA_DIST += %D%/crash.py %D%/boundaries.py %D%/save.py
+EXTRA_DIST += %D%/crash.py %D%/boundaries.py %D%/save.py %D%/rankfaults.py \
+	%D%/old/checkpoint-1.h5 %D%/old/checkpoint-2.h5 %D%/old/metrics-1.h5 %D%/old/metrics-2.h5
 EXTRA_PROGRAMS += %D%/bench/metrics
 %C%_bench_metrics_SOURCES = %D%/bench/metrics.c
 %C%_bench_metrics_LDADD = runtime/libslurmdl.la
@@ -118,7 +119,7 @@ if HAVE_CMOCKA
 check_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_SOURCES = %D%/fakedevice.c
 %C%_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
-runtime_tests = %D%/metrics.t %D%/checkpoint.t %D%/records.t %D%/shards.t %D%/saves.t %D%/slabs.t %D%/reads.t %D%/agree.t
+runtime_tests = %D%/metrics.t %D%/checkpoint.t %D%/records.t %D%/shards.t %D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t
 check_PROGRAMS += $(runtime_tests)
 TESTS += $(runtime_tests)
 %C%_metrics_t_SOURCES = %D%/metrics.c %D%/folder.h
@@ -139,6 +140,12 @@ TESTS += $(runtime_tests)
 %C%_reads_t_SOURCES = %D%/reads.c %D%/folder.h %D%/ranks.h
 %C%_reads_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_reads_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_damage_t_SOURCES = %D%/damage.c %D%/folder.h %D%/ranks.h
+%C%_damage_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_damage_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_old_t_SOURCES = %D%/old.c
+%C%_old_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_old_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 %C%_agree_t_SOURCES = %D%/agree.c %D%/folder.h %D%/ranks.h
 %C%_agree_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_agree_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
@@ -270,7 +277,7 @@ EXTRA_DIST += %D%/lib.sh %D%/session.py %D%/fuzz.py %D%/horovod.py
 dist_check_SCRIPTS += %D%/horovod.t %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
 	%D%/outcomes.t %D%/custom.t %D%/export.t \
 	%D%/executor.t %D%/ckpt.t
-EXTRA_DIST += %D%/results.py %D%/exchange.py
+EXTRA_DIST += %D%/results.py %D%/exchange.py %D%/manifest.py
 EXTRA_PROGRAMS += %D%/bench/results
 %C%_bench_results_SOURCES = %D%/bench/results.c %D%/made.h
 %C%_bench_results_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

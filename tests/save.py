@@ -118,4 +118,5 @@ def main():
         faults(*sys.argv[2:5])
 
 
-main()
+if __name__ == "__main__":
+    main()

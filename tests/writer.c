@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* A program to be killed: logs metrics or saves checkpoints for ever; and a
  * trainer, which does both to its end.
  *
  *     writer metrics DIR    prints the number of rows that are acknowledged
  *     writer mixed DIR [N]  the same with records of all kinds, in a run in
- * DIR; prints the numbers of records and of rows; with N it logs so many rows,
- * and its status is 0 if none was lost writer save DIR       prints the step
- * that is acknowledged writer train          a trial: loss and a checkpoint at
- * each step writer ranks DIR N sync|async STEPS N ranks save slabs of one
- * tensor and a state each, STEPS times (0: for ever); rank 0 prints "restored
+ *                           DIR; prints the numbers of records and of rows;
+ *                           with N it logs so many rows, and its status is 0
+ *                           if none was lost
+ *     writer save DIR       prints the step that is acknowledged
+ *     writer train          a trial: loss and a checkpoint at each step
+ *     writer ranks DIR N sync|async STEPS
+ *                           N ranks save slabs of one tensor and a state each,
+ *                           STEPS times (0: for ever); rank 0 prints "restored
  *                           STEP", the steps that are acknowledged, and
  *                           "failed TEXT" for each one that failed
+ *     writer rank DIR N sync|async STEPS RANK
+ *                           one of them, with larger slabs; each prints
+ *                           "saved STEP" or "failed STEP"
  */
+/* clang-format on */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +28,7 @@
 
 #include "runtime/slurmdl.h"
 
-enum { FLOATS = 50000 };
+enum { FLOATS = 50000, MANY = 400000 };
 
 static int log_for_ever (const char *dir)
 {
@@ -216,23 +224,29 @@ struct ranks {
     int n;
     int async;
     long steps;
+    int each;   /* every rank says what comes of a save */
+    int floats; /* of a rank, up to MANY */
 };
 
 /* What is in memory, and in the state, at a step. */
-static int put_step (struct slurmdl *run, float *w, int64_t step)
+static int
+put_step (struct slurmdl *run, const struct ranks *r, float *w, int64_t step)
 {
-    for (int i = 0; i < FLOATS; i++)
+    for (int i = 0; i < r->floats; i++)
         w[i] = (float)step;
     return slurmdl_state (run, "rng.%r", &step, sizeof (step));
 }
 
-static int check_step (struct slurmdl *run, const float *w, int64_t step)
+static int check_step (struct slurmdl *run,
+                       const struct ranks *r,
+                       const float *w,
+                       int64_t step)
 {
     void *bytes;
     int64_t state;
     size_t n;
 
-    for (int i = 0; i < FLOATS; i++)
+    for (int i = 0; i < r->floats; i++)
         if (w[i] != (float)step)
             return -1;
     if (slurmdl_read_state (run, "rng.%r", &bytes, &n) < 0)
@@ -253,7 +267,9 @@ static int save_step (struct slurmdl *run, const struct ranks *r, int64_t step)
         rv = slurmdl_save_wait (run, &err);
     else if (rv == 0 && r->async)
         return 0;
-    if (slurmdl_rank (run) == 0 && rv == 0)
+    if (r->each)
+        dprintf (1, "%s %lld\n", rv ? "failed" : "saved", (long long)step);
+    else if (slurmdl_rank (run) == 0 && rv == 0)
         dprintf (1, "%lld\n", (long long)step);
     else if (slurmdl_rank (run) == 0)
         dprintf (1, "failed %s\n", err.text);
@@ -262,11 +278,11 @@ static int save_step (struct slurmdl *run, const struct ranks *r, int64_t step)
 
 static int run_rank (const struct ranks *r, int rank)
 {
-    static float w[FLOATS];
+    static float w[MANY];
     struct slurmdl_error err = { "" };
-    uint64_t all = (uint64_t)FLOATS * (uint64_t)r->n;
-    uint64_t from = (uint64_t)FLOATS * (uint64_t)rank;
-    uint64_t n = FLOATS;
+    uint64_t n = (uint64_t)r->floats;
+    uint64_t all = n * (uint64_t)r->n;
+    uint64_t from = n * (uint64_t)rank;
     struct slurmdl *run;
     int64_t step = 0;
     int found;
@@ -278,17 +294,17 @@ static int run_rank (const struct ranks *r, int rank)
     if (!(run = slurmdl_open (r->dir, &err))
         || slurmdl_protect_shard (run, "w", SLURMDL_F32, 1, &all, &from, &n, w)
                < 0
-        || put_step (run, w, 0) < 0
+        || put_step (run, r, w, 0) < 0
         || (found = slurmdl_restore (run, &step, &err)) < 0) {
         fprintf (stderr, "rank %d: %s\n", rank, err.text);
         return 1;
     }
-    if (found && check_step (run, w, step) < 0)
+    if (found && check_step (run, r, w, step) < 0)
         return 2; /* restored what was never saved */
     if (rank == 0)
         dprintf (1, "restored %lld\n", (long long)step);
     for (int64_t end = step + r->steps; r->steps == 0 || step < end;)
-        if (put_step (run, w, ++step) < 0
+        if (put_step (run, r, w, ++step) < 0
             || (save_step (run, r, step) < 0 && r->steps == 0))
             return 3;
     return slurmdl_close (run) < 0 ? 4 : 0;
@@ -312,10 +328,19 @@ static int run_ranks (const struct ranks *r)
 int main (int argc, char **argv)
 {
     if (argc == 6 && !strcmp (argv[1], "ranks"))
-        return run_ranks (&(struct ranks){ argv[2],
-                                           atoi (argv[3]),
-                                           !strcmp (argv[4], "async"),
-                                           atol (argv[5]) });
+        return run_ranks (&(struct ranks){ .dir = argv[2],
+                                           .n = atoi (argv[3]),
+                                           .async = !strcmp (argv[4], "async"),
+                                           .steps = atol (argv[5]),
+                                           .floats = FLOATS });
+    if (argc == 7 && !strcmp (argv[1], "rank"))
+        return run_rank (&(struct ranks){ .dir = argv[2],
+                                          .n = atoi (argv[3]),
+                                          .async = !strcmp (argv[4], "async"),
+                                          .steps = atol (argv[5]),
+                                          .each = 1,
+                                          .floats = MANY },
+                         atoi (argv[6]));
     if (argc == 3 && !strcmp (argv[1], "metrics"))
         return log_for_ever (argv[2]);
     if (argc >= 3 && !strcmp (argv[1], "mixed"))

@@ -2,6 +2,8 @@
 /* LD_PRELOAD: crash at, or fail, one file-system call of a program.
  *
  * FAULT_DIR=DIR     calls on paths in this folder count, from 1 on
+ * FAULT_CALL=NAME   of them those of this name only
+ * FAULT_PATH=TEXT   of them those whose path has this in it
  * FAULT_AT=N        the call that is hit (0 or unset: none)
  * FAULT_MODE=MODE   what happens there:
  *     before, after   the process ends (status 137) before or after the call
@@ -46,6 +48,8 @@ static const struct {
 static struct {
     char dir[PATH_SIZE];
     char mode[16];
+    char call[16];
+    char path[64];
     long at;
     int nolink;
     int out;
@@ -59,6 +63,8 @@ __attribute__ ((constructor)) static void read_plan (void)
     const char *at = getenv ("FAULT_AT");
     const char *mode = getenv ("FAULT_MODE");
     const char *out = getenv ("FAULT_COUNT");
+    const char *call = getenv ("FAULT_CALL");
+    const char *path = getenv ("FAULT_PATH");
 
     if (out)
         plan.out = (int)syscall (SYS_openat,
@@ -67,6 +73,8 @@ __attribute__ ((constructor)) static void read_plan (void)
                                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
                                  0666);
     snprintf (plan.mode, sizeof (plan.mode), "%s", mode ? mode : "");
+    snprintf (plan.call, sizeof (plan.call), "%s", call ? call : "");
+    snprintf (plan.path, sizeof (plan.path), "%s", path ? path : "");
     plan.at = at ? atol (at) : 0;
     plan.nolink = getenv ("FAULT_NOLINK") != NULL;
     plan.pid = dir ? getpid () : 0;
@@ -158,7 +166,8 @@ static enum act look (const char *call, const char *path, int kind)
     enum act act;
     long n;
 
-    if (!counts (path))
+    if (!counts (path) || (*plan.call && strcmp (plan.call, call))
+        || !strstr (path, plan.path))
         return PASS;
     n = __atomic_add_fetch (&plan.count, 1, __ATOMIC_SEQ_CST);
     if (n != plan.at) {

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Damaged checkpoints of several ranks, restored by other numbers of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/slurmdl.h"
+#include "tests/folder.h"
+#include "tests/ranks.h"
+
+/* A tensor of which each rank has some rows. */
+enum { ROWS = 60, COLUMNS = 31, SAVERS = 3 };
+
+static const uint64_t shape[2] = { ROWS, COLUMNS };
+
+static double value_at (uint64_t row, uint64_t column, int64_t step)
+{
+    return (double)(row * COLUMNS + column) + 0.25 * (double)step;
+}
+
+struct part {
+    uint64_t offset[2], local[2];
+    double data[ROWS * COLUMNS];
+};
+
+static struct slurmdl *open_part (struct part *p, int rank, int size)
+{
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    uint64_t first = (uint64_t)(ROWS * rank / size);
+
+    p->offset[0] = first;
+    p->offset[1] = 0;
+    p->local[0] = (uint64_t)(ROWS * (rank + 1) / size) - first;
+    p->local[1] = COLUMNS;
+    NEED (run);
+    NEED (slurmdl_protect_shard (
+              run, "w", SLURMDL_F64, 2, shape, p->offset, p->local, p->data)
+          == 0);
+    return run;
+}
+
+/* Steps 1 and 2. */
+static void save_both (int rank, int size, void *arg)
+{
+    static struct part p;
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = open_part (&p, rank, size);
+
+    (void)arg;
+    for (int64_t step = 1; step <= 2; step++) {
+        for (uint64_t i = 0; i < p.local[0] * COLUMNS; i++)
+            p.data[i] = value_at (p.offset[0] + i / COLUMNS, i % COLUMNS, step);
+        NEED (slurmdl_state (run, "rng.%r", &step, sizeof (step)) == 0);
+        NEED (slurmdl_save (run, step, &err) == 0);
+    }
+    NEED (slurmdl_close (run) == 0);
+}
+
+static void restore_first (int rank, int size, void *arg)
+{
+    static struct part p;
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = open_part (&p, rank, size);
+    int64_t want = *(int64_t *)arg;
+    int64_t step = 0;
+
+    NEED (slurmdl_restore (run, &step, &err) == 1 && step == want);
+    for (uint64_t i = 0; i < p.local[0] * COLUMNS; i++)
+        NEED (p.data[i]
+              == value_at (p.offset[0] + i / COLUMNS, i % COLUMNS, want));
+    slurmdl_close (run);
+}
+
+static void restore_nothing (int rank, int size, void *arg)
+{
+    static struct part p;
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = open_part (&p, rank, size);
+    int64_t step = -7;
+
+    (void)arg;
+    NEED (slurmdl_restore (run, &step, &err) == -1 && errno == EBADMSG);
+    NEED (step == -7 && strstr (err.text, "every checkpoint is damaged"));
+    slurmdl_close (run);
+}
+
+/* ---- files ---- */
+
+struct image {
+    unsigned char *bytes;
+    size_t n;
+};
+
+static const char *file_of (int64_t step)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "run/a.1/ckpt/%08lld.h5", (long long)step);
+    return in_dir (name);
+}
+
+static void put_file (int64_t step, const struct image *i, size_t n)
+{
+    FILE *f = fopen (file_of (step), "w");
+
+    assert_non_null (f);
+    assert_int_equal (fwrite (i->bytes, 1, n, f), n);
+    assert_int_equal (fclose (f), 0);
+}
+
+static struct image get_file (int64_t step)
+{
+    FILE *f = fopen (file_of (step), "r");
+    struct image i;
+
+    assert_non_null (f);
+    fseek (f, 0, SEEK_END);
+    i.n = (size_t)ftell (f);
+    rewind (f);
+    i.bytes = malloc (i.n);
+    assert_int_equal (fread (i.bytes, 1, i.n, f), i.n);
+    fclose (f);
+    return i;
+}
+
+/* Where the tensor's data are: its values are nowhere else. */
+static size_t data_of (const struct image *i, int64_t step)
+{
+    double first[2] = { value_at (0, 0, step), value_at (0, 1, step) };
+
+    for (size_t at = 0; at + sizeof (first) < i->n; at++)
+        if (!memcmp (i->bytes + at, first, sizeof (first)))
+            return at;
+    fail ();
+    return 0;
+}
+
+static struct image save_all (void)
+{
+    int64_t both = 2;
+
+    assert_int_equal (ranks (SAVERS, -1, save_both, NULL), 0);
+    for (int size = 1; size <= 4; size++)
+        assert_int_equal (ranks (size, -1, restore_first, &both), 0);
+    return get_file (2);
+}
+
+static void expect_first (int size)
+{
+    int64_t one = 1;
+
+    assert_int_equal (ranks (size, -1, restore_first, &one), 0);
+}
+
+/* ---- tests ---- */
+
+static void a_flipped_bit (void **state)
+{
+    struct image i = save_all ();
+    int size = 0;
+
+    (void)state;
+    for (size_t at = 3; at < i.n; at += 1 + i.n / 100) {
+        i.bytes[at] ^= (unsigned char)(1 << at % 8);
+        put_file (2, &i, i.n);
+        expect_first (1 + size++ % 4);
+        i.bytes[at] ^= (unsigned char)(1 << at % 8);
+    }
+    free (i.bytes);
+}
+
+static void a_file_cut_short (void **state)
+{
+    struct image i = save_all ();
+    int size = 0;
+
+    (void)state;
+    for (size_t n = i.n - 1; n > 0; n -= n < i.n / 25 ? n : i.n / 25) {
+        put_file (2, &i, n);
+        expect_first (1 + size++ % 4);
+    }
+    free (i.bytes);
+}
+
+/* As if a rank's slab had never come to the disk. */
+static void a_slab_that_is_not_there (void **state)
+{
+    struct image i = save_all ();
+    size_t at = data_of (&i, 2);
+    size_t n = ROWS / SAVERS * COLUMNS * sizeof (double);
+
+    (void)state;
+    for (int rank = 0; rank < SAVERS; rank++) {
+        unsigned char *slab = i.bytes + at + (size_t)rank * n;
+        unsigned char *copy = malloc (n);
+        memcpy (copy, slab, n);
+        memset (slab, 0, n);
+        put_file (2, &i, i.n);
+        for (int size = 1; size <= 4; size++)
+            expect_first (size);
+        memcpy (slab, copy, n);
+        free (copy);
+    }
+    free (i.bytes);
+}
+
+/* The slabs of two files in one. */
+static void a_slab_of_another_step (void **state)
+{
+    struct image i = save_all ();
+    struct image old = get_file (1);
+    size_t n = ROWS / SAVERS * COLUMNS * sizeof (double);
+
+    (void)state;
+    memcpy (
+        i.bytes + data_of (&i, 2) + n, old.bytes + data_of (&old, 1) + n, n);
+    put_file (2, &i, i.n);
+    for (int size = 1; size <= 4; size++)
+        expect_first (size);
+    free (i.bytes);
+    free (old.bytes);
+}
+
+static void nothing_is_left (void **state)
+{
+    struct image i = save_all ();
+    struct image old = get_file (1);
+
+    (void)state;
+    i.bytes[data_of (&i, 2) + 100] ^= 1;
+    old.bytes[data_of (&old, 1) + ROWS * COLUMNS * sizeof (double) - 1] ^= 1;
+    put_file (1, &old, old.n);
+    put_file (2, &i, i.n);
+    for (int size = 1; size <= 4; size++)
+        assert_int_equal (ranks (size, -1, restore_nothing, NULL), 0);
+    free (i.bytes);
+    free (old.bytes);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (a_flipped_bit),
+        IN_FOLDER (a_file_cut_short),
+        IN_FOLDER (a_slab_that_is_not_there),
+        IN_FOLDER (a_slab_of_another_step),
+        IN_FOLDER (nothing_is_left),
+    };
+
+    unsetenv ("SLURM_JOB_END_TIME");
+    return cmocka_run_group_tests_name ("damage", tests, NULL, NULL);
+}
