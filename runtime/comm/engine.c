@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -15,10 +16,9 @@
 #include "runtime/error.h"
 #include "runtime/futex.h"
 
-/* Guards the pointers to engines in communicators, and 'users'. */
+/* Guards the pointers to engines in communicators. */
 static pthread_mutex_t engines = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
-static int64_t next_ticket = 1;
+static atomic_llong next_ticket = 1;
 
 void engine_wake (struct engine *e)
 {
@@ -62,11 +62,12 @@ static void name_free (struct name *n)
 
 void name_tidy (struct engine *e, struct name *n)
 {
-    uint64_t hash = map_hash (n->text);
+    uint64_t hash;
     struct name *p;
 
     if (n->task || n->parts || n->id || n->residual)
         return;
+    hash = map_hash (n->text);
     p = map_get (&e->names, hash);
     if (p == n) {
         map_set (&e->names, hash, n->same);
@@ -103,7 +104,8 @@ void engine_finish (struct engine *e,
     if (!--e->unfinished)
         pthread_cond_broadcast (&e->idle);
     atomic_store (&t->done, 1);
-    futex_wake (&t->done);
+    if (t->awaited)
+        futex_wake (&t->done);
 }
 
 /* Those that are fresh have no other list that knows of them. */
@@ -170,7 +172,6 @@ static void settings (struct engine *e)
     e->stall_abort = from_environment ("DL_STALL_ABORT", 0);
     e->fresh_tail = &e->fresh;
     e->queue_tail = &e->queue;
-    e->first_ticket = next_ticket;
 }
 
 /* The program's signals are not for our threads. */
@@ -199,10 +200,13 @@ static void engine_free (struct engine *e)
     struct name *n, *same;
     size_t at = 0;
 
-    while (e->all) {
-        struct task *t = e->all;
+    for (struct task *t = e->all; t; t = e->all) {
         e->all = t->earlier;
-        task_free (t);
+        task_free (e, t);
+    }
+    for (struct task *t = e->spare; t; t = e->spare) {
+        e->spare = t->next;
+        free (t);
     }
     while ((n = map_next (&e->names, &at)))
         for (; n; n = same) {
@@ -263,7 +267,7 @@ engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
     if (!c->engine && start && !c->broken)
         c->engine = engine_open (c, err);
     if ((e = c->engine))
-        e->users++;
+        atomic_fetch_add (&e->users, 1);
     pthread_mutex_unlock (&engines);
     if (!e && start && c->broken) {
         errno = ENOTCONN;
@@ -274,40 +278,29 @@ engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
 
 void engine_leave (struct engine *e)
 {
-    pthread_mutex_lock (&engines);
-    if (!--e->users)
-        pthread_cond_broadcast (&left);
-    pthread_mutex_unlock (&engines);
+    atomic_fetch_sub (&e->users, 1);
 }
 
 bool ticket_was_given (int64_t ticket)
 {
-    bool was;
-
-    pthread_mutex_lock (&engines);
-    was = ticket > 0 && ticket < next_ticket;
-    pthread_mutex_unlock (&engines);
-    return was;
+    return ticket > 0 && ticket < atomic_load (&next_ticket);
 }
 
 int64_t ticket_next (void)
 {
-    int64_t t;
-
-    pthread_mutex_lock (&engines);
-    t = next_ticket++;
-    pthread_mutex_unlock (&engines);
-    return t;
+    return atomic_fetch_add (&next_ticket, 1);
 }
 
-/* Its users find it no more, and those inside get out: all tasks are done. */
+/* New ones find it no more, and those inside get out: all tasks are done. */
 static void wait_for_users (struct engine *e)
 {
+    struct timespec nap = { 0, 100000 };
+
     pthread_mutex_lock (&engines);
     e->owner->engine = NULL;
-    while (e->users)
-        pthread_cond_wait (&left, &engines);
     pthread_mutex_unlock (&engines);
+    while (atomic_load (&e->users))
+        nanosleep (&nap, NULL);
 }
 
 static void complete_all (struct engine *e)

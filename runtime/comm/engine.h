@@ -50,6 +50,7 @@ struct task {
     size_t nresult; /* elements */
     size_t *counts; /* of each rank, with 'result' of an all-gather */
     bool take;
+    bool awaited; /* somebody sleeps until it is done */
     enum task_state state;
     atomic_uint done;
     int code;
@@ -90,7 +91,7 @@ struct engine {
     long rank, size;
     double timeout;
     double stall_seconds, stall_abort;
-    int users; /* callers inside; under the lock of engine.c */
+    atomic_int users; /* callers inside */
     pthread_t control, runner;
     int wake;          /* eventfd(2): control has something to do */
     atomic_bool awake; /* it was told so */
@@ -99,15 +100,15 @@ struct engine {
     pthread_cond_t work;  /* for the runner */
     pthread_cond_t idle;  /* nothing is unfinished */
     struct map names, tickets;
-    int64_t first_ticket;
     struct task *fresh, **fresh_tail;
     size_t nfresh, fresh_bytes;
     double fresh_since;
     bool hurry;                   /* somebody waits for what is fresh */
     struct task *oldest, *newest; /* without an answer */
     size_t unfinished, unanswered;
-    size_t known;     /* names that have numbers */
-    struct task *all; /* the last one that got a ticket */
+    size_t known;       /* names that have numbers */
+    struct task *all;   /* the last one that got a ticket */
+    struct task *spare; /* memory for the next ones */
     enum { JOIN_NO, JOIN_ASKED, JOIN_SENT } joining;
     atomic_uint joined; /* changes when slurmdl_join() may end */
     uint64_t joins;     /* times that all had joined */

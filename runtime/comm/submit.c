@@ -120,28 +120,33 @@ static void normalize (const struct engine *e,
     t->device = on_device (e, r);
 }
 
-void task_free (struct task *t)
+void task_free (struct engine *e, struct task *t)
 {
     free (t->t.group);
     free (t->result);
     free (t->counts);
-    free (t);
+    t->next = e->spare;
+    e->spare = t;
 }
 
-static struct task *task_make (const struct engine *e,
+static struct task *task_make (struct engine *e,
                                const struct slurmdl_request *r)
 {
-    struct task *t = calloc (1, sizeof (*t));
+    struct task *t = e->spare;
 
-    if (!t)
+    if (t)
+        e->spare = t->next;
+    else if (!(t = malloc (sizeof (*t))))
         return NULL;
+    memset (t, 0, sizeof (*t));
     normalize (e, r, &t->t);
     t->in = r->in ? r->in : r->out;
     t->out = r->out;
     t->take = !r->out;
-    t->submitted = monotonic ();
+    /* the clock costs as much as the rest */
+    t->submitted = e->fresh && !e->timeline ? e->fresh_since : monotonic ();
     if (r->group && !(t->t.group = strdup (r->group))) {
-        free (t);
+        task_free (e, t);
         return NULL;
     }
     return t;
@@ -200,18 +205,25 @@ static int refuse (const struct engine *e, struct slurmdl_error *err)
 }
 
 static int64_t submit_locked (struct engine *e,
-                              const char *name,
-                              struct task *t,
+                              const struct slurmdl_request *r,
                               struct slurmdl_error *err)
 {
+    struct name *name;
+    struct task *t;
+
     if (e->code || e->left || e->closing || e->joining != JOIN_NO)
         return refuse (e, err);
-    if (!(t->name = name_find (e, name, true)))
+    if (!(name = name_find (e, r->name, true)))
         return errorf (err, "no memory for a tensor");
-    if (t->name->task) {
+    if (name->task) {
         errno = EEXIST;
-        return errorf (err, "%.80s is being reduced already", name);
+        return errorf (err, "%.80s is being reduced already", r->name);
     }
+    if (!(t = task_make (e, r))) {
+        name_tidy (e, name);
+        return errorf (err, "no memory for a tensor");
+    }
+    t->name = name;
     link_task (e, t);
     if (map_set (&e->tickets, (uint64_t)t->ticket, t) < 0)
         engine_fail_locked (e, ENOMEM, "no memory for a ticket");
@@ -225,20 +237,15 @@ static int64_t submit (struct engine *e,
                        struct slurmdl_error *err)
 {
     const char *wrong = check (e, r);
-    struct task *t;
     int64_t ticket;
 
     if (wrong) {
         errno = EINVAL;
         return errorf (err, "%.80s: %s", r->name ? r->name : "", wrong);
     }
-    if (!(t = task_make (e, r)))
-        return errorf (err, "no memory for a tensor");
     pthread_mutex_lock (&e->lock);
-    ticket = submit_locked (e, r->name, t, err);
+    ticket = submit_locked (e, r, err);
     pthread_mutex_unlock (&e->lock);
-    if (ticket < 0)
-        task_free (t);
     return ticket;
 }
 
@@ -299,6 +306,7 @@ static void wait_locked (struct engine *e, struct task *t)
         engine_wake (e);
     }
     while (!atomic_load (&t->done)) {
+        t->awaited = true;
         pthread_mutex_unlock (&e->lock);
         futex_wait (&t->done, 0, -1);
         pthread_mutex_lock (&e->lock);
@@ -335,7 +343,7 @@ static int wait_all (struct engine *e, struct slurmdl_error *err)
         if (end_of (t, err) < 0 && !code)
             code = t->code;
         unlink_task (e, t);
-        task_free (t);
+        task_free (e, t);
     }
     errno = code;
     return code ? -1 : 0;
@@ -352,7 +360,7 @@ wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err)
     wait_locked (e, t);
     rv = end_of (t, err);
     unlink_task (e, t);
-    task_free (t);
+    task_free (e, t);
     return rv;
 }
 
@@ -406,7 +414,7 @@ static int take_one (struct engine *e,
     if (rv == 0)
         give_result (e, t, out, n, counts);
     unlink_task (e, t);
-    task_free (t);
+    task_free (e, t);
     return rv;
 }
 

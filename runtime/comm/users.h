@@ -16,6 +16,7 @@ void engine_leave (struct engine *e);
 int64_t ticket_next (void);
 bool ticket_was_given (int64_t ticket);
 
-void task_free (struct task *t);
+/* With the lock held. */
+void task_free (struct engine *e, struct task *t);
 
 #endif
