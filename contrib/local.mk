@@ -72,12 +72,13 @@ endif
 # contrib/python: pip builds it; here its extension is made for the tests, with the library in it
 python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %D%/python/slurmdl/_slurmdl.pyi \
 	%D%/python/slurmdl/arrays.py %D%/python/slurmdl/capture.py %D%/python/slurmdl/comm.py \
-	%D%/python/slurmdl/distributed.py %D%/python/slurmdl/files.py \
+	%D%/python/slurmdl/distributed.py %D%/python/slurmdl/elastic.py %D%/python/slurmdl/files.py \
 	%D%/python/slurmdl/hparams.py %D%/python/slurmdl/hvd.py %D%/python/slurmdl/keras.py %D%/python/slurmdl/lightning.py \
 	%D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/py.typed \
 	%D%/python/slurmdl/run.py %D%/python/slurmdl/sklearn.py %D%/python/slurmdl/structure.py \
 	%D%/python/slurmdl/torch.py %D%/python/slurmdl/transformers.py
-python_extension = %D%/python/ext/collective.c %D%/python/ext/comm.c %D%/python/ext/comm.h %D%/python/ext/ext.h \
+python_extension = %D%/python/ext/collective.c %D%/python/ext/comm.c %D%/python/ext/comm.h %D%/python/ext/elastic.c \
+	%D%/python/ext/ext.h \
 	%D%/python/ext/file.c %D%/python/ext/log.c %D%/python/ext/memory.c \
 	%D%/python/ext/module.c %D%/python/ext/named.c \
 	%D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c

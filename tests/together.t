@@ -69,4 +69,17 @@ if $python -c 'import torch' 2>/dev/null; then
 else
     skip "PyTorch" "no python3-torch"
 fi
+
+# ---- three ranks, of which one dies; the others go on
+mkdir elastic
+rank=0
+for _ in 0 1 2; do
+    DL_ELASTIC_DIR=$work/elastic DL_ELASTIC_MIN=2 DL_ELASTIC_SETTLE=10 DL_ELASTIC_START=3 timeout 100 $python "$here/elastic.py" 60 7 >elastic.$rank 2>elastic.$rank.err &
+    rank=$((rank + 1))
+done
+wait
+is "$(cat elastic.[0-2])" "learned the same
+learned the same" "a rank dies, and the others learn the same"
+like "$(cat elastic.*.err)" 'going on with those that are left' "they say so"
+[ "$(grep -c same elastic.[0-2] | grep -c ':1')" -eq 2 ] || tail -n 3 elastic.*.err | sed 's/^/# /'
 done_testing

@@ -127,10 +127,31 @@ static int close_comm (struct comm *self, int mine)
     if (!c || self->generation != generation)
         return 0;
     wait_for_users (self, mine);
+    if (self->lent)
+        return 0;
     Py_BEGIN_ALLOW_THREADS;
     rv = slurmdl_comm_close (c);
     Py_END_ALLOW_THREADS;
     return rv;
+}
+
+PyObject *comm_around (PyTypeObject *type, struct slurmdl_comm *c)
+{
+    struct comm *self = new_comm (type);
+
+    if (!self)
+        return NULL;
+    self->c = c;
+    self->lent = true;
+    return (PyObject *)self;
+}
+
+void comm_expire (PyObject *comm)
+{
+    struct comm *self = (struct comm *)comm;
+
+    close_comm (self, 0);
+    PyDict_Clear (self->kept);
 }
 
 static PyObject *comm_close (PyObject *o, PyObject *unused)

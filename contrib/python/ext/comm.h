@@ -15,6 +15,7 @@ struct comm {
     unsigned generation;
     int users; /* calls that are under way; changed with the GIL only */
     bool told; /* that it is broken */
+    bool lent; /* another handle closes it */
 };
 
 /* The open communicator in the process that opened it; NULL with an error. */
@@ -29,6 +30,12 @@ void comm_unuse (struct comm *self);
 /* The same for a call that is alone. */
 struct slurmdl_comm *comm_enter (struct comm *self);
 void comm_leave (struct comm *self);
+
+/* An object of this type around a communicator of another handle's, or NULL;
+ * comm_expire() takes it out again when all calls have ended.
+ */
+PyObject *comm_around (PyTypeObject *type, struct slurmdl_comm *c);
+void comm_expire (PyObject *comm);
 
 /* Raise slurmdl.Error, after which close() need not tell it again; NULL. */
 PyObject *comm_fails (struct comm *self,

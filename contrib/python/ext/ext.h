@@ -16,7 +16,7 @@
 /* The types and the exception: made when the module is imported. */
 struct types {
     PyObject *error; /* slurmdl.Error */
-    PyTypeObject *run, *metric, *checkpoint, *writer, *comm;
+    PyTypeObject *run, *metric, *checkpoint, *writer, *comm, *elastic;
 };
 extern struct types types;
 
@@ -119,5 +119,9 @@ PyObject *read_records (PyObject *module, PyObject *args);
 /* ---- comm.c ---- */
 
 extern PyType_Spec comm_spec;
+
+/* ---- elastic.c ---- */
+
+extern PyType_Spec elastic_spec;
 
 #endif

@@ -354,12 +354,23 @@ def init(
     timeout: float = 0.0,
 ) -> Comm:
     """The communicator of all ranks of this step, which is opened at the first call.  Options that are not given come
-    from the environment (slurmdl_comm_open())."""
-    global _world
-    if _world is None or _world.pid != os.getpid() or _world.comm.closed:
-        comm = Comm(rank=rank, size=size, bootstrap=bootstrap, address=address, backend=backend, timeout=timeout)
-        _world = _World(comm, os.getpid())
+    from the environment (slurmdl_comm_open()).  Under `dl elastic` it is that of slurmdl.elastic."""
+    found = current()
+    if found is not None:
+        return found
+    if os.environ.get("DL_ELASTIC_DIR") and size == 0:
+        from . import elastic
+
+        return elastic.world()
+    adopt(Comm(rank=rank, size=size, bootstrap=bootstrap, address=address, backend=backend, timeout=timeout))
+    assert _world is not None
     return _world.comm
+
+
+def adopt(comm: Comm) -> None:
+    """Make this the communicator that init() returns."""
+    global _world
+    _world = _World(comm, os.getpid())
 
 
 def current() -> Optional[Comm]:

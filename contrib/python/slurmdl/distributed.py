@@ -17,6 +17,7 @@ or, where the model is wrapped in torch's DistributedDataParallel, its buckets g
 import contextlib
 import queue
 import threading
+import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
@@ -183,14 +184,28 @@ class _Distributed:
 class _Gradients:
     """Which gradients are on their way."""
 
-    def __init__(self, comm: Comm, named: Sequence[Tuple[str, Any]], passes: int, dense: bool, **how: Any) -> None:
-        self.comm, self.passes, self.dense, self.how = comm, passes, dense, how
+    def __init__(
+        self, comm: Optional[Comm], named: Sequence[Tuple[str, Any]], passes: int, dense: bool, **how: Any
+    ) -> None:
+        self._comm, self.passes, self.dense, self.how = comm, passes, dense, how
         self.names = {p: f"gradient/{name}" for name, p in named if p.requires_grad}
         self.left = {p: passes for p in self.names}
         self.sent: Dict[Any, Any] = {}
         self.skip = False
         self._lock = threading.Lock()
         self._hooks = [_after_gradient(p, self._ready) for p in self.names]
+        _all.add(self)
+
+    @property
+    def comm(self) -> Comm:
+        """Of an elastic training the one of the world that is."""
+        return self._comm or init()
+
+    def reset(self) -> None:
+        """Forget what was on its way: the world has changed."""
+        with self._lock:
+            self.sent.clear()
+            self.left = {p: self.passes for p in self.names}
 
     def _ready(self, p: Any) -> None:
         with self._lock:
@@ -227,6 +242,15 @@ class _Gradients:
                 self.sent.clear()
                 self.left = {p: self.passes for p in self.names}
         self.comm.tell()
+
+
+_all: "weakref.WeakSet[_Gradients]" = weakref.WeakSet()
+
+
+def reset() -> None:
+    """The world has changed (slurmdl.elastic): gradients that were on their way are none any more."""
+    for gradients in list(_all):
+        gradients.reset()
 
 
 def _named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]]) -> List[Tuple[str, Any]]:
@@ -271,7 +295,7 @@ def DistributedOptimizer(
     self.__dict__ = optimizer.__dict__
     how = {"op": op, "compression": compression, "keep": keep, "prescale": 1 / predivide, "postscale": predivide}
     named = _named(optimizer, named_parameters)
-    self._dl = _Gradients(comm or init(), named, backward_passes_per_step, sparse_as_dense, **how)
+    self._dl = _Gradients(comm, named, backward_passes_per_step, sparse_as_dense, **how)
     return self
 
 
@@ -284,11 +308,15 @@ class HookState:
     def __init__(
         self, comm: Optional[Comm] = None, compression: str = "none", keep: float = 0.01, name: str = "ddp"
     ) -> None:
-        self.comm = comm or init()
+        self._comm = comm
         self.how = {"op": "average", "compression": compression, "keep": keep}
         self.name = name
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
+
+    @property
+    def comm(self) -> Comm:
+        return self._comm or init()
 
     def later(self, handle: Handle, buffer: Any) -> Any:
         """A future of this buffer."""

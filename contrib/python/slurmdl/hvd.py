@@ -4,7 +4,7 @@
     import slurmdl.hvd as hvd          # was: import horovod.torch as hvd
 
 Differences: nothing but `srun` starts the ranks; Adasum is not there; a process set is made by all ranks at the same
-place, as with Horovod's dynamic process sets.
+place, as with Horovod's dynamic process sets.  hvd.elastic is slurmdl.elastic, for `dl elastic python3 script.py`.
 """
 
 import itertools
@@ -15,6 +15,7 @@ import torch
 
 from . import comm as _comm
 from . import distributed as _distributed
+from . import elastic  # noqa: F401
 from ._slurmdl import Error as HorovodInternalError
 
 # ---- words
@@ -499,5 +500,5 @@ def DistributedOptimizer(
         return optimizer
     return _distributed.DistributedOptimizer(
         optimizer, named_parameters, _word(op, None), compression[0], compression[1], backward_passes_per_step,
-        gradient_predivide_factor, sparse_as_dense, _of(process_set),
+        gradient_predivide_factor, sparse_as_dense, None if process_set.ranks is None else _of(process_set),
     )  # fmt: skip

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type Elastic: a world that loses ranks and takes others in. */
+#include "comm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct elastic {
+    PyObject_HEAD struct slurmdl_elastic *e; /* NULL: closed */
+    PyObject *comm;                          /* of the world that is, or NULL */
+    PyObject *kept; /* dict: name to what owns the protected memory */
+    unsigned generation;
+};
+
+static struct slurmdl_elastic *elastic_of (PyObject *o)
+{
+    struct elastic *self = (struct elastic *)o;
+
+    if (self->e && self->generation == generation)
+        return self->e;
+    PyErr_SetString (PyExc_ValueError, "the elastic world is closed");
+    return NULL;
+}
+
+static PyObject *elastic_new (PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    static char *names[] = { "dir", "min", "max", "settle", "timeout", NULL };
+    allocfunc alloc = (allocfunc)PyType_GetSlot (type, Py_tp_alloc);
+    struct slurmdl_elastic_options o = { 0 };
+    struct slurmdl_error err = { "" };
+    struct elastic *self;
+
+    if (!PyArg_ParseTupleAndKeywords (args,
+                                      kw,
+                                      "|zlldd:Elastic",
+                                      names,
+                                      &o.dir,
+                                      &o.min,
+                                      &o.max,
+                                      &o.settle,
+                                      &o.timeout)
+        || !(self = (struct elastic *)alloc (type, 0)))
+        return NULL;
+    self->generation = generation;
+    self->kept = PyDict_New ();
+    Py_BEGIN_ALLOW_THREADS;
+    self->e = slurmdl_elastic_open (&o, &err);
+    Py_END_ALLOW_THREADS;
+    if (self->e && self->kept)
+        return (PyObject *)self;
+    raise_error (&err, "slurmdl.elastic");
+    Py_DECREF (self);
+    return NULL;
+}
+
+/* The world that was: its calls have ended before the library closes it. */
+static void expire (struct elastic *self)
+{
+    if (self->comm)
+        comm_expire (self->comm);
+    Py_CLEAR (self->comm);
+}
+
+static int close_elastic (struct elastic *self)
+{
+    struct slurmdl_elastic *e = self->e;
+    int rv = 0;
+
+    expire (self);
+    self->e = NULL;
+    if (!e || self->generation != generation)
+        return 0;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_elastic_close (e);
+    Py_END_ALLOW_THREADS;
+    return rv;
+}
+
+static PyObject *elastic_close (PyObject *o, PyObject *unused)
+{
+    struct elastic *self = (struct elastic *)o;
+    int rv = close_elastic (self);
+
+    (void)unused;
+    PyDict_Clear (self->kept);
+    if (rv < 0)
+        return raise_error (NULL, "slurmdl.elastic");
+    Py_RETURN_NONE;
+}
+
+static int elastic_traverse (PyObject *o, visitproc visit, void *arg)
+{
+    struct elastic *self = (struct elastic *)o;
+
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT (Py_TYPE (o));
+#endif
+    Py_VISIT (self->comm);
+    Py_VISIT (self->kept);
+    return 0;
+}
+
+static int elastic_clear (PyObject *o)
+{
+    struct elastic *self = (struct elastic *)o;
+
+    close_elastic (self);
+    Py_CLEAR (self->kept);
+    return 0;
+}
+
+static void elastic_dealloc (PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    PyObject_GC_UnTrack (o);
+    elastic_clear (o);
+    release (o);
+    Py_DECREF (type);
+}
+
+/* (type of the communicator) */
+static PyObject *elastic_form (PyObject *o, PyObject *type)
+{
+    struct elastic *self = (struct elastic *)o;
+    struct slurmdl_elastic *e = elastic_of (o);
+    struct slurmdl_error err = { "" };
+    struct slurmdl_comm *c;
+
+    if (!e)
+        return NULL;
+    if (!PyType_Check (type)
+        || !PyType_IsSubtype ((PyTypeObject *)type, types.comm))
+        return PyErr_Format (PyExc_TypeError, "%R is no kind of Comm", type);
+    expire (self);
+    Py_BEGIN_ALLOW_THREADS;
+    c = slurmdl_elastic_form (e, &err);
+    Py_END_ALLOW_THREADS;
+    if (!c)
+        return raise_error (&err, "slurmdl.elastic");
+    self->comm = comm_around ((PyTypeObject *)type, c);
+    Py_XINCREF (self->comm);
+    return self->comm;
+}
+
+/* What owns the memory goes when the library has other memory of this name. */
+static PyObject *keep (PyObject *o,
+                       int rv,
+                       const struct slurmdl_error *err,
+                       const char *name,
+                       PyObject *owner)
+{
+    if (rv < 0)
+        return PyErr_Occurred () ? NULL : raise_error (err, name);
+    if (PyDict_SetItemString (((struct elastic *)o)->kept, name, owner) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* (name, type, shape, memory, owner) */
+static PyObject *elastic_protect (PyObject *o, PyObject *args)
+{
+    uint64_t dims[SLURMDL_DIMS_MAX];
+    struct slurmdl_error err = { "" };
+    const char *name, *type_name;
+    PyObject *shape, *memory, *owner;
+    struct lent l;
+    int type, n, rv;
+
+    if (!PyArg_ParseTuple (
+            args, "ssOOO:protect", &name, &type_name, &shape, &memory, &owner)
+        || !elastic_of (o) || (type = type_of_name (type_name)) < 0
+        || (n = dims_of (shape, dims)) < 0 || lent_take (&l, memory, true) < 0)
+        return NULL;
+    rv = lent_fits (&l, (enum slurmdl_type)type, n, dims);
+    if (rv == 0)
+        rv = slurmdl_elastic_protect (elastic_of (o),
+                                      name,
+                                      (enum slurmdl_type)type,
+                                      n,
+                                      dims,
+                                      l.data,
+                                      &err);
+    lent_return (&l);
+    return keep (o, rv, &err, name, owner);
+}
+
+/* (name, type, global, offset, local, memory, owner) */
+static PyObject *elastic_protect_shard (PyObject *o, PyObject *args)
+{
+    uint64_t whole[SLURMDL_DIMS_MAX], at[SLURMDL_DIMS_MAX],
+        part[SLURMDL_DIMS_MAX];
+    struct slurmdl_error err = { "" };
+    const char *name, *type_name;
+    PyObject *global, *offset, *local, *memory, *owner;
+    struct lent l;
+    int type, n, rv;
+
+    if (!PyArg_ParseTuple (args,
+                           "ssOOOOO:protect_shard",
+                           &name,
+                           &type_name,
+                           &global,
+                           &offset,
+                           &local,
+                           &memory,
+                           &owner)
+        || !elastic_of (o) || (type = type_of_name (type_name)) < 0
+        || (n = dims_of (global, whole)) < 0 || dims_of (offset, at) < 0
+        || dims_of (local, part) < 0)
+        return NULL;
+    if (PyTuple_Size (offset) != n || PyTuple_Size (local) != n)
+        return PyErr_Format (PyExc_ValueError,
+                             "%s: offset and shape of a slab have as many "
+                             "dimensions as the tensor",
+                             name);
+    if (lent_take (&l, memory, true) < 0)
+        return NULL;
+    rv = lent_fits (&l, (enum slurmdl_type)type, n, part);
+    if (rv == 0)
+        rv = slurmdl_elastic_protect_shard (elastic_of (o),
+                                            name,
+                                            (enum slurmdl_type)type,
+                                            n,
+                                            whole,
+                                            at,
+                                            part,
+                                            l.data,
+                                            &err);
+    lent_return (&l);
+    return keep (o, rv, &err, name, owner);
+}
+
+static PyObject *elastic_state (PyObject *o, PyObject *args)
+{
+    struct slurmdl_error err = { "" };
+    const char *name;
+    Py_buffer bytes;
+    int rv = -1;
+
+    if (!PyArg_ParseTuple (args, "sy*:state", &name, &bytes))
+        return NULL;
+    if (elastic_of (o)) {
+        rv = slurmdl_elastic_state (
+            elastic_of (o), name, bytes.buf, (size_t)bytes.len, &err);
+        if (rv < 0)
+            raise_error (&err, name);
+    }
+    PyBuffer_Release (&bytes);
+    if (rv < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *elastic_read_state (PyObject *o, PyObject *name_object)
+{
+    const char *name = text_of (name_object, "name");
+    struct slurmdl_elastic *e = name ? elastic_of (o) : NULL;
+    PyObject *result;
+    void *bytes = NULL;
+    size_t n = 0;
+
+    if (!e)
+        return NULL;
+    if (slurmdl_elastic_read_state (e, name, &bytes, &n) < 0) {
+        if (errno == ENOENT)
+            Py_RETURN_NONE;
+        return raise_error (NULL, name);
+    }
+    result = PyBytes_FromStringAndSize (bytes, (Py_ssize_t)n);
+    free (bytes);
+    return result;
+}
+
+static PyObject *elastic_commit (PyObject *o, PyObject *step_object)
+{
+    int64_t step = PyLong_AsLongLong (step_object);
+    struct slurmdl_elastic *e = elastic_of (o);
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    if (!e || (step == -1 && PyErr_Occurred ()))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_elastic_commit (e, step, &err);
+    Py_END_ALLOW_THREADS;
+    return rv < 0 ? raise_error (&err, "commit") : PyBool_FromLong (rv);
+}
+
+static PyObject *elastic_restore (PyObject *o, PyObject *unused)
+{
+    struct slurmdl_elastic *e = elastic_of (o);
+    struct slurmdl_error err = { "" };
+    int64_t step = 0;
+    int rv;
+
+    (void)unused;
+    if (!e)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rv = slurmdl_elastic_restore (e, &step, &err);
+    Py_END_ALLOW_THREADS;
+    if (rv < 0)
+        return raise_error (&err, "restore");
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong (step);
+}
+
+static PyObject *elastic_world (PyObject *o, PyObject *unused)
+{
+    struct slurmdl_elastic *e = elastic_of (o);
+    struct slurmdl_elastic_world w;
+
+    (void)unused;
+    if (!e)
+        return NULL;
+    slurmdl_elastic_world (e, &w);
+    return Py_BuildValue ("{sLslslslslsd}",
+                          "generation",
+                          (long long)w.generation,
+                          "size",
+                          w.size,
+                          "kept",
+                          w.kept,
+                          "lost",
+                          w.lost,
+                          "left",
+                          w.left,
+                          "seconds",
+                          w.seconds);
+}
+
+/* clang-format off */
+static PyMethodDef methods[] = {
+    { "form_world",     elastic_form,          METH_O,       NULL },
+    { "protect_memory", elastic_protect,       METH_VARARGS, NULL },
+    { "protect_slab",   elastic_protect_shard, METH_VARARGS, NULL },
+    { "state", elastic_state, METH_VARARGS,
+      "state($self, name, data, /)\n--\n\nPut a copy of these bytes into the commits from now on." },
+    { "read_state", elastic_read_state, METH_O,
+      "read_state($self, name, /)\n--\n\nThese bytes of the commit that was restored; None if there are none." },
+    { "commit", elastic_commit, METH_O,
+      "commit($self, step, /)\n--\n\nCopy the state to memory.  Whether the world is to be formed anew, as ranks come or go." },
+    { "restore", elastic_restore, METH_NOARGS,
+      "restore($self, /)\n--\n\nFill the state from the newest commit.  Its step; None if there is none." },
+    { "world", elastic_world, METH_NOARGS,
+      "world($self, /)\n--\n\nThe world that is, and how it came to be, as a dict." },
+    { "close", elastic_close, METH_NOARGS,
+      "close($self, /)\n--\n\nEnd it, after the last commit, on all ranks." },
+    { NULL },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_doc,      "An elastic world: what slurmdl.elastic.Elastic is made of." },
+    { Py_tp_new,      elastic_new },
+    { Py_tp_traverse, elastic_traverse },
+    { Py_tp_clear,    elastic_clear },
+    { Py_tp_dealloc,  elastic_dealloc },
+    { Py_tp_methods,  methods },
+    { 0 },
+};
+/* clang-format on */
+
+PyType_Spec elastic_spec = {
+    .name = "slurmdl._slurmdl.Elastic",
+    .basicsize = sizeof (struct elastic),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};

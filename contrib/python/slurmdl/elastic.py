@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training that goes on when ranks are lost or come, from the memory of those that are left.
+
+    import slurmdl.comm, slurmdl.elastic
+
+    state = slurmdl.elastic.TorchState(model=model, optimizer=optimizer, epoch=0, batch=0)
+
+    @slurmdl.elastic.run
+    def train(state):
+        while state.epoch < epochs:
+            for state.batch in range(state.batch, batches):
+                ...
+                if state.batch % 10 == 9:
+                    state.commit()
+            state.epoch, state.batch = state.epoch + 1, 0
+            state.commit()
+
+    train(state)
+
+started by `dl elastic python3 train.py` in a batch script.  The names are those of horovod.torch.elastic.  run() calls
+the function again in each new world, with the state as it was at the last commit.  Numpy programs, and those with
+memory that is spread over ranks, use Elastic itself.
+"""
+
+import errno
+import functools
+import io
+import os
+import pickle
+import sys
+import weakref
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
+
+from . import _slurmdl, comm
+from .arrays import Path, memory_of
+
+# a call of the communicator failed as a rank was lost
+_LOST = {errno.ECONNRESET, errno.ENOTCONN, errno.ETIMEDOUT, errno.EPIPE, errno.ECONNREFUSED, errno.ECONNABORTED}
+
+
+class HostsUpdatedInterrupt(Exception):
+    """Ranks come or go: the world is to be formed anew."""
+
+
+class NotNeeded(Exception):
+    """This rank is not needed any more: the world is smaller, or the training has ended."""
+
+
+class Elastic(_slurmdl.Elastic):
+    """A world that loses ranks and takes others in: slurmdl_elastic_open() has the words.
+
+    'dir' is a folder that all ranks see; 'min' and 'max' are numbers of ranks.  What is not given comes from
+    `dl elastic`.
+    """
+
+    def __new__(
+        cls, dir: Optional[Path] = None, min: int = 0, max: int = 0, settle: float = 0.0, timeout: float = 0.0
+    ) -> "Elastic":
+        where = os.fspath(dir) if dir is not None else None
+        return super().__new__(cls, dir=where, min=min, max=max, settle=settle, timeout=timeout)
+
+    def __enter__(self) -> "Elastic":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def form(self) -> comm.Comm:
+        """Meet those that live in a new world, which slurmdl.comm.init() then returns too; NotNeeded."""
+        try:
+            world: comm.Comm = self.form_world(comm.Comm)
+        except _slurmdl.Error as error:
+            if error.errno == errno.ECANCELED:
+                raise NotNeeded(str(error)) from None
+            raise
+        world._own()
+        comm.adopt(world)
+        return world
+
+    def protect(self, name: str, array: Any) -> None:
+        """Say that this array or tensor is part of the state, the same on all ranks."""
+        memory = memory_of(array)
+        self.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
+
+    def protect_shard(self, name: str, array: Any, shape: Tuple[int, ...], offset: Tuple[int, ...]) -> None:
+        """Say that this array is this rank's slab, at 'offset', of a tensor of 'shape'."""
+        memory = memory_of(array)
+        self.protect_slab(name, memory.type, tuple(shape), tuple(offset), memory.shape, memory.where, memory.owner)
+
+
+# ---- one world of this process, for the functions below
+
+_elastic: Optional[Elastic] = None
+
+
+def current() -> Elastic:
+    """The elastic world of this process."""
+    global _elastic
+    if _elastic is None:
+        _elastic = Elastic()
+    return _elastic
+
+
+def world() -> comm.Comm:
+    """Its communicator, which is formed if there is none."""
+    formed = comm.current()
+    return formed if formed is not None and _elastic is not None else current().form()
+
+
+def close() -> None:
+    """End it, on all ranks."""
+    global _elastic
+    if _elastic is not None:
+        mine, _elastic = _elastic, None
+        mine.close()
+
+
+# ---- state
+
+_STATE = "slurmdl.elastic"
+
+
+def _dump(value: Any) -> bytes:
+    if "torch" not in sys.modules:
+        return pickle.dumps(value, protocol=4)
+    file = io.BytesIO()
+    sys.modules["torch"].save(value, file)
+    return file.getvalue()
+
+
+def _load(data: bytes) -> Any:
+    if "torch" not in sys.modules:
+        return pickle.loads(data)
+    torch = sys.modules["torch"]
+    try:
+        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
+    except TypeError:  # before PyTorch 1.13
+        return torch.load(io.BytesIO(data), map_location="cpu")
+
+
+class State:
+    """Attributes that all ranks have in common: state.epoch, state.batch; and parts that have a state_dict()."""
+
+    def __init__(self, **values: Any) -> None:
+        self._parts: Dict[str, Any] = {}
+        self._callbacks: List[Callable[[], None]] = []
+        self._step = 0
+        self._committed: Optional[bytes] = None
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+            self._parts[name] = value
+        super().__setattr__(name, value)
+
+    def _values(self) -> Dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in self._parts}
+
+    def _pack(self) -> bytes:
+        return _dump({"values": self._values(), "parts": {k: v.state_dict() for k, v in self._parts.items()}})
+
+    def _unpack(self, data: bytes) -> None:
+        found = _load(data)
+        for name, part in self._parts.items():
+            part.load_state_dict(found["parts"][name])
+        for name, value in found["values"].items():
+            setattr(self, name, value)
+
+    def register_reset_callbacks(self, callbacks: Sequence[Callable[[], None]]) -> None:
+        """Call these after the world has changed."""
+        self._callbacks.extend(callbacks)
+
+    def on_reset(self) -> None:
+        """After the world has changed: a place for learning rates and the like."""
+        for f in self._callbacks:
+            f()
+
+    def save(self) -> None:
+        """Keep the state as it is, in this process."""
+        self._committed = self._pack()
+
+    def restore(self) -> None:
+        """Make the state what save() or commit() has kept."""
+        if self._committed is not None:
+            self._unpack(self._committed)
+
+    def commit(self) -> None:
+        """All ranks, after the same step: what is lost after this is trained again, and nothing else.  Raises
+        HostsUpdatedInterrupt if ranks come or go."""
+        self.save()
+        elastic = current()
+        elastic.state(_STATE, self._committed or b"")
+        self._step += 1
+        if elastic.commit(self._step):
+            raise HostsUpdatedInterrupt
+
+    def check_host_updates(self) -> None:
+        """Horovod's; commit() tells it."""
+
+    def sync(self) -> None:
+        """Give all ranks what rank 0 has."""
+        self._unpack(world().broadcast_object(self._pack()))
+        self.save()
+
+    def _begin(self) -> None:
+        """In a new world: what the ranks have committed together, else what rank 0 has."""
+        elastic = current()
+        step = elastic.restore()
+        if step is None:
+            self.sync()
+            return
+        self._step = step
+        data = elastic.read_state(_STATE)
+        if data is None:
+            raise RuntimeError("the last commit was not made by state.commit()")
+        self._committed = data
+        self._unpack(data)
+
+
+class ObjectState(State):
+    """The same, as Horovod calls it without a framework."""
+
+
+class TorchState(State):
+    """The same with PyTorch's parts: TorchState(model=model, optimizer=optimizer, epoch=0)."""
+
+    def __init__(self, model: Any = None, optimizer: Any = None, **values: Any) -> None:
+        given = {k: v for k, v in (("model", model), ("optimizer", optimizer)) if v is not None}
+        super().__init__(**given, **values)
+
+
+class ElasticSampler:
+    """Samples of a dataset, shared out over the ranks of the world that is, without those that this epoch has had:
+    a sampler for torch's DataLoader.  It is part of the state: TorchState(sampler=sampler); record_batch() after
+    each batch, set_epoch() at the end of an epoch."""
+
+    def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
+        self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
+        self.epoch = 0
+        self.processed = 0
+        _samplers.add(self)
+        self.reset()
+
+    def _order(self) -> List[int]:
+        import random
+
+        order = list(range(len(self.dataset)))
+        if self.shuffle:
+            random.Random(self.seed * 1000003 + self.epoch).shuffle(order)
+        return order
+
+    def reset(self) -> None:
+        """The world has changed: share the rest of the epoch out anew."""
+        formed = comm.current()
+        self.rank, self.size = (formed.rank, formed.size) if formed is not None else (0, 1)
+        rest = self._order()[self.processed :]
+        padding = -len(rest) % self.size
+        self.indices = (rest + rest[:padding] if rest else [])[self.rank :: self.size]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch."""
+        self.epoch, self.processed = epoch, 0
+        self.reset()
+
+    def record_batch(self, batch_idx: int, batch_size: int) -> None:
+        """A batch of so many samples was trained on each rank."""
+        self.processed = min(self.processed + batch_size * self.size, len(self.dataset))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def state_dict(self) -> Dict[str, int]:
+        return {"epoch": self.epoch, "processed": self.processed}
+
+    def load_state_dict(self, state: Dict[str, int]) -> None:
+        self.epoch, self.processed = state["epoch"], state["processed"]
+        self.reset()
+
+
+_samplers: "weakref.WeakSet[ElasticSampler]" = weakref.WeakSet()
+
+
+# ---- the loop over worlds
+
+
+def _reset(state: State) -> None:
+    if "slurmdl.distributed" in sys.modules:
+        sys.modules["slurmdl.distributed"].reset()
+    for sampler in list(_samplers):
+        sampler.reset()
+    state.on_reset()
+
+
+def _again(f: Callable[..., Any], state: State, args: Any, options: Any) -> Tuple[bool, Any]:
+    """Whether the function has come to its end in this world, and what it returned."""
+    try:
+        state._begin()
+        return True, f(state, *args, **options)
+    except HostsUpdatedInterrupt:
+        return False, None
+    except _slurmdl.Error as error:
+        if error.errno not in _LOST:
+            raise
+        print(f"slurmdl: {error}; going on with those that are left", file=sys.stderr, flush=True)
+        return False, None
+
+
+def run(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function of a State one that is called again in each new world, until it returns.  Where this rank is not
+    needed any more it returns None."""
+
+    @functools.wraps(f)
+    def wrapper(state: State, *args: Any, **options: Any) -> Any:
+        done, result = False, None
+        try:
+            world()
+            while True:
+                done, result = _again(f, state, args, options)
+                if done:
+                    break
+                current().form()
+                _reset(state)
+        except NotNeeded as why:
+            print(f"slurmdl: {why}", file=sys.stderr, flush=True)
+        close()
+        return result
+
+    return wrapper
