@@ -15,8 +15,9 @@
  * read element by element at any address, as buffers of the network and of
  * Python are.
  */
-#if !defined(KERNEL_GENERIC) && defined(__x86_64__) && defined(__GLIBC__)      \
-    && defined(__GNUC__) && !defined(__clang__)
+#if !defined(KERNEL_GENERIC) && !defined(__SANITIZE_THREAD__)                  \
+    && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__)          \
+    && !defined(__clang__)
 #define KERNEL __attribute__ ((target_clones ("default", "avx2")))
 #else
 #define KERNEL
