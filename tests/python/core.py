@@ -163,6 +163,11 @@ same(
     [False, True, True, False],
     "rows that were logged again are superseded",
 )
+rows = slurmdl.read_metrics("trial")
+same(sorted(set(rows["name"])), sorted(set(rows.names[i] for i in rows.index)), "names are texts, and numbers")
+same(rows.of("a")["value"].tolist(), rows[rows["name"] == "a"]["value"].tolist(), "the rows of one name")
+same((len(rows.of("nothing")), len(rows[1:3]), rows[-1]["step"]), (0, 2, rows["step"][-1]), "some of the rows")
+same(np.asarray(rows)["step"].tolist(), [r["step"].item() for r in rows], "a structured array")
 same(slurmdl.read_metrics("trial")["attempt"].max(), 2, "the rows say of which attempt they are")
 with raises(slurmdl.Error, "metrics.h5", "a file that is no metrics file is refused"):
     open("metrics.h5", "w").write("no")

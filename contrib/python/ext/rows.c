@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read metrics files: scalars as one block of memory, records as tuples. */
+/* Read metrics files: scalars into one block of memory, records as tuples. */
 #include "ext.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 /* ---- scalars ---- */
 
-/* The layout is that of slurmdl.readers.ROW. */
+/* The layout is that of slurmdl.files._PACKED. */
 struct packed {
     int64_t step;
     double time, value, epoch;
@@ -22,8 +22,9 @@ enum { HASH_SIZE = 4096, NAMES_MAX = 1024 };
 
 /* A name is looked up by its address first: it stays while a file is read. */
 struct rows {
-    struct packed *list;
+    struct packed *list; /* memory of the caller */
     size_t n, room;
+    size_t superseded;
     char *names[NAMES_MAX];
     uint32_t nnames;
     const char *address[HASH_SIZE];
@@ -61,14 +62,8 @@ static int add_row (const struct slurmdl_row *row, void *arg)
     struct rows *rows = arg;
     int name = index_of (rows, row->name);
 
-    if (rows->n == rows->room) {
-        size_t room = rows->room ? 2 * rows->room : 4096;
-        struct packed *list = realloc (rows->list, room * sizeof (*list));
-        if (!list)
-            return ENOMEM;
-        rows->list = list;
-        rows->room = room;
-    }
+    if (rows->n == rows->room)
+        return ENOBUFS;
     if (name < 0)
         return ENOMEM;
     rows->list[rows->n++] =
@@ -79,6 +74,7 @@ static int add_row (const struct slurmdl_row *row, void *arg)
                          .attempt = (int32_t)row->attempt,
                          .name = (uint32_t)name,
                          .superseded = row->superseded != 0 };
+    rows->superseded += row->superseded != 0;
     return 0;
 }
 
@@ -95,11 +91,8 @@ static PyObject *result_of (const struct rows *rows)
     }
     if (!names)
         return NULL;
-    return Py_BuildValue ("(NN)",
-                          PyBytes_FromStringAndSize (
-                              (const char *)rows->list,
-                              (Py_ssize_t)(rows->n * sizeof (*rows->list))),
-                          names);
+    return Py_BuildValue (
+        "(nnN)", (Py_ssize_t)rows->n, (Py_ssize_t)rows->superseded, names);
 }
 
 typedef int (*reader_f) (const char *,
@@ -110,31 +103,56 @@ static const reader_f readers[] = { slurmdl_metrics_read,
                                     slurmdl_metrics_read_dir,
                                     slurmdl_trial_read };
 
-/* (path, 0: a file, 1: an attempt's folder, 2: a trial's) */
-PyObject *read_rows (PyObject *module, PyObject *args)
+/* The rows are in memory that is lent; None if it is too small. */
+static PyObject *
+read_into (const char *path, unsigned how, const struct lent *l)
 {
     struct slurmdl_error err = { "" };
-    struct rows *rows;
-    PyObject *result;
-    const char *path;
-    unsigned how;
+    struct rows *rows = calloc (1, sizeof (*rows));
+    PyObject *result = NULL;
     int rv;
 
-    (void)module;
-    if (!PyArg_ParseTuple (args, "sI:read_rows", &path, &how))
-        return NULL;
-    if (how > 2 || !(rows = calloc (1, sizeof (*rows))))
+    if (!rows)
         return PyErr_NoMemory ();
+    rows->list = l->data;
+    rows->room = l->bytes / sizeof (*rows->list);
     Py_BEGIN_ALLOW_THREADS;
     rv = readers[how](path, add_row, rows, &err);
     Py_END_ALLOW_THREADS;
-    result = rv == 0  ? result_of (rows)
-             : rv < 0 ? raise_error (&err, path)
-                      : PyErr_NoMemory ();
+    if (rv == 0)
+        result = result_of (rows);
+    else if (rv == ENOBUFS) {
+        result = Py_None;
+        Py_INCREF (result);
+    } else
+        result = rv < 0 ? raise_error (&err, path) : PyErr_NoMemory ();
     for (uint32_t i = 0; i < rows->nnames; i++)
         free (rows->names[i]);
-    free (rows->list);
     free (rows);
+    return result;
+}
+
+/* (path, 0: a file, 1: an attempt's folder, 2: a trial's, memory): how many
+ * rows, how many of them are superseded, and the names.
+ */
+PyObject *read_rows (PyObject *module, PyObject *args)
+{
+    PyObject *memory, *result;
+    const char *path;
+    struct lent l;
+    unsigned how;
+
+    (void)module;
+    if (!PyArg_ParseTuple (args, "sIO:read_rows", &path, &how, &memory))
+        return NULL;
+    if (how > 2) {
+        PyErr_SetString (PyExc_ValueError, "a file, an attempt or a trial");
+        return NULL;
+    }
+    if (lent_take (&l, memory, true) < 0)
+        return NULL;
+    result = read_into (path, how, &l);
+    lent_return (&l);
     return result;
 }
 

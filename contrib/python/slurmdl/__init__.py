@@ -17,7 +17,7 @@ It works under `dl run`, in any Slurm job, and by hand.
 from typing import Any
 
 from ._slurmdl import Checkpoint, Error, Metric, Writer
-from .files import dump, load, newest, read_metrics, read_records
+from .files import Rows, dump, load, newest, read_metrics, read_records
 from .hparams import HParams
 from .run import Run, init
 
@@ -27,6 +27,7 @@ __all__ = [
     "Error",
     "HParams",
     "Metric",
+    "Rows",
     "Run",
     "Writer",
     "dump",

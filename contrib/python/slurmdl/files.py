@@ -26,10 +26,86 @@ def _is_trial(path: str) -> bool:
     return os.path.isdir(path) and any(re.fullmatch(r"a\.\d+", name) for name in os.listdir(path))
 
 
+class Rows:
+    """Scalars, oldest first: rows["step"], ["value"], ["time"] (seconds since 1970), ["epoch"] (NaN: none), ["attempt"]
+    and ["superseded"] are arrays of numpy, and so is ["name"], whose texts are made when they are asked for first.
+
+    'names' are the different names, and 'index' says of each row which of them it has: rows.of("loss") are the rows of
+    one name, without a comparison of texts.  rows[mask] and rows[10:20] are some of the rows; numpy.asarray(rows) and a
+    loop over them give a structured array and its records, frame() a DataFrame of pandas.
+    """
+
+    def __init__(self, packed: Any, names: List[str]) -> None:
+        self._packed, self.names, self._texts = packed, names, None
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    @property
+    def index(self) -> Any:
+        return self._packed["name"]
+
+    def of(self, name: str) -> "Rows":
+        which = self.names.index(name) if name in self.names else len(self.names)
+        return self[self.index == which]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int):
+            return Rows(self._packed[[key]], self.names).array()[0]
+        if isinstance(key, list) and key and isinstance(key[0], str):
+            return self.array()[key]
+        if not isinstance(key, str):
+            return Rows(self._packed[key], self.names)
+        if key == "superseded":
+            return self._packed[key] != 0
+        return self._name() if key == "name" else self._packed[key]
+
+    def _name(self) -> Any:
+        import numpy
+
+        if self._texts is None:
+            self._texts = numpy.array(self.names or [""], dtype=str)[self.index]
+        return self._texts
+
+    def array(self) -> Any:
+        """A structured array of numpy with all fields."""
+        import numpy
+
+        kinds: Any = [("name", self._name().dtype), *_PACKED[:4], ("attempt", "i4"), ("superseded", "?")]
+        rows = numpy.empty(len(self), dtype=kinds)
+        for field in rows.dtype.names or ():
+            rows[field] = self[field]
+        return rows
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        a = self.array()
+        return a if dtype is None else a.astype(dtype)
+
+    def __iter__(self) -> Any:
+        return iter(self.array())
+
+    def frame(self) -> Any:
+        """A DataFrame of pandas; the names are a categorical column."""
+        import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+        columns: Dict[str, Any] = {"name": pandas.Categorical.from_codes(self.index.astype("i4"), categories=self.names)}
+        for field in ("step", "time", "value", "epoch", "attempt", "superseded"):
+            columns[field] = self[field]
+        return pandas.DataFrame(columns)
+
+
+def _most_rows(path: str) -> int:
+    """At least as many as there are now, if each file has rows alone."""
+    files = [path]
+    if os.path.isdir(path):
+        files = [os.path.join(d, n) for d, _, names in os.walk(path) for n in names if n.startswith("metrics")]
+    sizes = [os.path.getsize(f) for f in files if os.path.exists(f)]
+    return sum(sizes) // 32 + 4096
+
+
 def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> Any:
-    """The scalars of a metrics file, of an attempt's folder or of a trial's, as a structured array of numpy with name,
-    step, value, time (seconds since 1970), epoch (NaN: none), attempt and superseded, oldest first; with 'frame' as a
-    DataFrame of pandas.  They may be being written just now.
+    """The scalars of a metrics file, of an attempt's folder or of a trial's, as Rows; with 'frame' as a DataFrame of
+    pandas.  They may be being written just now.
 
     Of a trial the rows that a later attempt has logged again, or that it was restored to before, are left out unless
     'superseded' is given.
@@ -38,29 +114,16 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
 
     path = os.fspath(path)
     how = 2 if _is_trial(path) else int(os.path.isdir(path))
-    data, names = _slurmdl.read_rows(path, how)
-    packed = numpy.frombuffer(data, dtype=_PACKED)
-    if not superseded:
-        packed = packed[packed["superseded"] == 0]
-    if frame:
-        return _frame(packed, names)
-    text = numpy.array(names or [""], dtype=str)
-    kinds: Any = [("name", text.dtype), *_PACKED[:4], ("attempt", "i4"), ("superseded", "?")]
-    rows = numpy.empty(len(packed), dtype=kinds)
-    rows["name"] = text[packed["name"]] if len(packed) else ""
-    for field in ("step", "time", "value", "epoch", "attempt", "superseded"):
-        rows[field] = packed[field]
-    return rows
-
-
-def _frame(packed: Any, names: List[str]) -> Any:
-    import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-    columns: Dict[str, Any] = {"name": pandas.Categorical.from_codes(packed["name"].astype("i4"), categories=names)}
-    for field in ("step", "time", "value", "epoch", "attempt"):
-        columns[field] = packed[field]
-    columns["superseded"] = packed["superseded"] != 0
-    return pandas.DataFrame(columns)
+    room, read = _most_rows(path), None
+    while read is None:
+        # memory that is not written to is not there
+        packed = numpy.empty(room, dtype=_PACKED)
+        read = _slurmdl.read_rows(path, how, packed.view("u1"))
+        room *= 2
+    count, old, names = read
+    packed = packed[:count]
+    rows = Rows(packed if superseded or not old else packed[packed["superseded"] == 0], names)
+    return rows.frame() if frame else rows
 
 
 def read_records(path: Path) -> List[Dict[str, Any]]:
