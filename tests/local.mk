@@ -159,6 +159,25 @@ EXTRA_DIST += %D%/world.c %D%/world.h
 check_PROGRAMS += %D%/meet
 %C%_meet_SOURCES = %D%/collect.c %D%/collect.h %D%/meet.c
 %C%_meet_LDADD = runtime/libruntime.la -lm
+EXTRA_DIST += %D%/allonhost.c %D%/fakenccl.c
+if HAVE_NCCL
+if HAVE_CMOCKA
+check_PROGRAMS += %D%/ncclcomm.t
+TESTS += %D%/ncclcomm.t
+%C%_ncclcomm_t_SOURCES = %D%/collect.c %D%/collect.h %D%/ncclcomm.c %D%/world.c %D%/world.h
+%C%_ncclcomm_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/fakes/.libs"'
+%C%_ncclcomm_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_ncclcomm_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm -ldl
+# a folder of modules as the library looks for them
+check_LTLIBRARIES += %D%/fakes/slurmdl-cuda.la %D%/fakes/slurmdl-nccl.la
+%C%_fakes_slurmdl_cuda_la_SOURCES = %D%/allonhost.c
+%C%_fakes_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl.c
+%C%_fakes_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_fakes_slurmdl_nccl_la_LIBADD = runtime/libruntime.la
+%C%_fakes_slurmdl_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+endif
+endif
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
 comm_tests += %D%/reduce.t %D%/reduce_generic.t
@@ -379,7 +398,7 @@ EXTRA_DIST += %D%/python/arrays.py %D%/python/board.py %D%/python/capture.py %D%
 	%D%/python/ranks.py %D%/python/train.py
 EXTRA_DIST += %D%/bench/python.py
 if HAVE_SLURM
-dist_check_SCRIPTS += %D%/allreduce.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t
+dist_check_SCRIPTS += %D%/allreduce.t %D%/meet.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t
 endif
 dist_check_SCRIPTS += %D%/lifecycle.t %D%/share.t %D%/oom.t
 check_PROGRAMS += %D%/putevent

@@ -235,7 +235,24 @@ fail:
     return -1;
 }
 
-/* The current device, or the local rank's; each rank's own. */
+/* Of this process; -1: none yet.  A new thread's current one is the first, even
+ * where the program has chosen another.
+ */
+static atomic_int chosen = -1;
+
+static int find_device (struct slurmdl_error *err)
+{
+    int device = 0;
+
+    CUDA (cudaGetDevice (&device), err);
+    if (device == 0 && atomic_load (&chosen) > 0)
+        device = atomic_load (&chosen);
+    return device;
+fail:
+    return -1;
+}
+
+/* The current device, or the local rank's, which becomes the current one. */
 static int choose_device (struct self *s,
                           struct card *mine,
                           struct card *cards,
@@ -247,6 +264,7 @@ static int choose_device (struct self *s,
         return -1;
     if (find_twins (s, cards, &a, &b) && is_unchosen (s, cards)) {
         mine->device = (int)lib->local_rank (s->mesh, s->rank);
+        cudaSetDevice (mine->device);
         if (describe (mine, err) < 0
             || lib->gather (s->mesh, mine, sizeof (*mine), cards, err) < 0)
             return -1;
@@ -263,6 +281,7 @@ static int choose_device (struct self *s,
                        cards[a].bus);
     }
     s->device = mine->device;
+    atomic_store (&chosen, s->device);
     return 0;
 }
 
@@ -318,14 +337,14 @@ fail:
 static int meet (struct self *s, struct card *cards, struct slurmdl_error *err)
 {
     struct card mine;
-    int device = 0, devices = 0;
+    int devices = 0;
     ncclResult_t r;
 
     memset (&mine, 0, sizeof (mine));
-    CUDA (cudaGetDevice (&device), err);
-    s->device = device;
+    if ((s->device = find_device (err)) < 0)
+        return -1;
     CUDA (cudaGetDeviceCount (&devices), err);
-    mine.device = device;
+    mine.device = s->device;
     mine.devices = devices;
     if (describe (&mine, err) < 0)
         return -1;
