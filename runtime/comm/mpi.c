@@ -191,6 +191,14 @@ static void finalize (void)
         MPI_Finalize ();
 }
 
+/* Open MPI's MPI_Init() ends a process that srun has started without. */
+static bool is_told_of_others (void)
+{
+    return !getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NODELIST")
+           || getenv ("PMIX_RANK") || getenv ("PMI_FD")
+           || getenv ("OMPI_COMM_WORLD_RANK");
+}
+
 static int initialise (struct slurmdl_error *err)
 {
     int there = 0, over = 0, level = 0, here = 0;
@@ -201,6 +209,12 @@ static int initialise (struct slurmdl_error *err)
         return errorf (err, "MPI has been finalised");
     }
     MPI_Initialized (&there);
+    if (!there && !is_told_of_others ()) {
+        errno = ENOTSUP;
+        return errorf (err,
+                       "MPI would end this process, as the step has no PMI: "
+                       "start it with srun --mpi=pmix or mpirun");
+    }
     if (!there) {
         int rv;
         /* its plugins look for its symbols */
