@@ -30,6 +30,21 @@ grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl.h" | grep -v 'slurmdl_\(met
 grep -o 'slurmdl_[a-z_]* (' "$srcdir/doc/slurmdl.3" | tr -d ' (' | sort -u >manual
 is "$(cat manual)" "$(cat header)" "slurmdl(3) has the functions of slurmdl.h"
 
+for page in slurmdl_comm slurmdl_ps; do
+    grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/$page.h" | tr -d ' (' | sort -u >header
+    sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' "$srcdir/doc/$page.3" | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | sort -u >manual
+    is "$(cat manual)" "$(cat header)" "$page(3) has the functions of $page.h"
+done
+
+# ---- slurmdl_comm(3): the example compiles, and is one rank
+sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl_comm.3" | sed '/^\./d; /^The mean/d; s/\\-/-/g; s/\\e/\\/g' >mean.c
+# shellcheck disable=SC2086
+${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" mean.c -L"$builddir/runtime/.libs" -lslurmdl \
+    -Wl,-rpath,"$builddir/runtime/.libs" -o mean >out 2>&1
+ok $? "the example of slurmdl_comm(3) compiles"
+sed 's/^/# /' out
+is "$(env -u RANK -u WORLD_SIZE -u SLURM_PROCID ./mean)" "rank 0 of 1: 0" "and runs"
+
 # ---- the experiment of dl-experiment(5)
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s/\\-/-/g' >exp.conf
 dl run --dry-run exp.conf >out 2>&1
