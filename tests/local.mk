@@ -180,7 +180,7 @@ endif
 endif
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
-comm_tests += %D%/reduce.t %D%/reduce_generic.t
+comm_tests += %D%/reduce.t %D%/reduce_generic.t %D%/node.t
 comm_tests += %D%/comm.t
 comm_tests += %D%/engine.t %D%/stalls.t %D%/tensors.t
 comm_tests += %D%/elastic.t
@@ -204,6 +204,9 @@ TESTS += $(comm_tests)
 %C%_boot_t_SOURCES = %D%/boot.c
 %C%_boot_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_boot_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_node_t_SOURCES = %D%/node.c %D%/world.c %D%/world.h
+%C%_node_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_node_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 %C%_reduce_t_SOURCES = %D%/reduce.c
 %C%_reduce_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_reduce_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm

@@ -243,6 +243,11 @@ const char *mesh_host (const struct mesh *m, long rank)
     return m->home->cards[m->world[rank]].host;
 }
 
+long mesh_world_rank (const struct mesh *m, long rank)
+{
+    return m->world[rank];
+}
+
 long mesh_node_of (const struct mesh *m, long rank)
 {
     return m->node[rank];

@@ -45,6 +45,8 @@ double mesh_timeout (const struct mesh *m);
 /* Also of those that are made of it later. */
 void mesh_set_timeout (struct mesh *m, double seconds);
 const char *mesh_host (const struct mesh *m, long rank);
+/* The number by which messages name it: a user knows no other. */
+long mesh_world_rank (const struct mesh *m, long rank);
 
 /* Nodes are counted from 0 in the order of their first ranks; ranks share a
  * node if they can share memory, and DL_COMM_NODE, a word for tests and for

@@ -100,7 +100,7 @@ time_is_up (struct node *n, uint64_t meeting, struct slurmdl_error *err)
         r++;
     errorf (err,
             "rank %ld on %s did not come within %g s",
-            n->world[r],
+            mesh_world_rank (n->mesh, n->world[r]),
             mesh_host (n->mesh, n->world[r]),
             mesh_timeout (n->mesh));
     return fail (n, ETIMEDOUT, err);
@@ -150,8 +150,8 @@ check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
     errorf (err,
             "ranks %ld and %ld call different collectives, or the same with "
             "another size, type, operation or root",
-            n->world[n->rank],
-            n->world[r]);
+            mesh_world_rank (n->mesh, n->world[n->rank]),
+            mesh_world_rank (n->mesh, n->world[r]));
     return fail (n, EPROTO, err);
 }
 

@@ -82,7 +82,7 @@ static int check_head (struct exchange *x)
                           ECONNRESET,
                           x->err,
                           "rank %ld on %s has closed its communicator",
-                          s->peer,
+                          mesh_world_rank (x->m, s->peer),
                           host);
     if (s->head.magic == HEAD_MESSAGE && s->head.tag == x->m->tag
         && s->head.size == s->n)
@@ -92,9 +92,9 @@ static int check_head (struct exchange *x)
                       x->err,
                       "rank %ld on %s calls another collective than rank %ld, "
                       "or with another size: %llu bytes, not %zu",
-                      s->peer,
+                      mesh_world_rank (x->m, s->peer),
                       host,
-                      x->m->rank,
+                      mesh_world_rank (x->m, x->m->rank),
                       (unsigned long long)s->head.size,
                       s->n);
 }

@@ -204,7 +204,7 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
                       err,
                       "rank %ld on %s has gone: its process or host has "
                       "ended, or the network between",
-                      peer,
+                      mesh_world_rank (m, peer),
                       mesh_host (m, peer));
 }
 
@@ -214,7 +214,7 @@ int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err)
                       ETIMEDOUT,
                       err,
                       "rank %ld on %s did not come within %g s",
-                      peer,
+                      mesh_world_rank (m, peer),
                       mesh_host (m, peer),
                       m->timeout);
 }
@@ -228,7 +228,7 @@ void mesh_abort (struct mesh *m, const char *why)
     snprintf (text,
               sizeof (text),
               "rank %ld on %s gave up: %s",
-              m->rank,
+              mesh_world_rank (m, m->rank),
               mesh_host (m, m->rank),
               why ? why : "no reason given");
     set_reason (m, ECONNRESET, text);

@@ -125,15 +125,15 @@ class Bench:
     def enter(self, host):
         return ["ip", "netns", "exec", SPACE + str(host)] if self.o.hosts > 1 else []
 
-    def ranks(self, argv, env):
-        """Start the ranks ourselves, each on a CPU of its own if there are enough; the lines of rank 0."""
+    def ranks(self, argv, env, bind=False):
+        """Start the ranks ourselves; with 'bind' each on a CPU of its own if there are enough, as mpirun does."""
         o, cpus, all = self.o, sorted(os.sched_getaffinity(0)), []
         for r in range(o.ranks):
             mine = dict(os.environ, RANK=str(r), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(r), OMP_NUM_THREADS="1")
             mine.update({k: v(r) if callable(v) else v for k, v in env.items()})
-            bind = ["taskset", "-c", str(cpus[r])] if o.ranks <= len(cpus) else []
+            on = ["taskset", "-c", str(cpus[r])] if bind and o.ranks <= len(cpus) else []
             pipe = subprocess.PIPE if r == 0 else subprocess.DEVNULL
-            all.append(subprocess.Popen(self.enter(self.host(r)) + bind + argv, env=mine, stdout=pipe, text=True))
+            all.append(subprocess.Popen(self.enter(self.host(r)) + on + argv, env=mine, stdout=pipe, text=True))
         out = all[0].communicate(timeout=600)[0]
         if any([p.wait(60) for p in all]):
             raise SystemExit("comm.py: a rank failed: " + " ".join(argv))
@@ -143,7 +143,7 @@ class Bench:
         env = {"DL_COMM_ADDRESS": "%s:%d" % (self.root, free_port()), "DL_COMM_BOOTSTRAP": "tcp"}
         if self.o.hosts > 1:
             env["DL_COMM_NODE"] = lambda r: str(self.host(r))
-        return self.ranks([self.o.program, str(self.o.runs)] + self.sizes, env)
+        return self.ranks([self.o.program, str(self.o.runs)] + self.sizes, env, True)
 
     def gloo(self, kind="gloo", python=None):
         env = {"MASTER_ADDR": self.root, "MASTER_PORT": str(free_port())}
