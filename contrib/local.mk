@@ -30,6 +30,13 @@ noinst_PROGRAMS += %D%/examples/parallel/parallel
 %C%_examples_parallel_parallel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/examples/digits
 %C%_examples_parallel_parallel_LDADD = runtime/libslurmdl.la -lz -lm
 
+# contrib/examples/ps: an embedding over a parameter server
+noinst_PROGRAMS += %D%/examples/ps/embedding
+%C%_examples_ps_embedding_SOURCES = %D%/examples/ps/embedding.c
+%C%_examples_ps_embedding_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime
+%C%_examples_ps_embedding_LDADD = runtime/libslurmdl.la -lz -lm
+EXTRA_DIST += %D%/examples/ps/embedding.py
+
 # contrib/examples/allreduce: bandwidth of a sum over all ranks
 allreduce = %D%/examples/allreduce
 EXTRA_DIST += $(allreduce)/mpi.c $(allreduce)/nccl.c $(allreduce)/pmix.c
@@ -74,13 +81,13 @@ python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %
 	%D%/python/slurmdl/arrays.py %D%/python/slurmdl/capture.py %D%/python/slurmdl/comm.py \
 	%D%/python/slurmdl/distributed.py %D%/python/slurmdl/elastic.py %D%/python/slurmdl/files.py \
 	%D%/python/slurmdl/hparams.py %D%/python/slurmdl/hvd.py %D%/python/slurmdl/keras.py %D%/python/slurmdl/lightning.py \
-	%D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/py.typed \
+	%D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/ps.py %D%/python/slurmdl/py.typed \
 	%D%/python/slurmdl/run.py %D%/python/slurmdl/sklearn.py %D%/python/slurmdl/structure.py \
 	%D%/python/slurmdl/torch.py %D%/python/slurmdl/transformers.py
 python_extension = %D%/python/ext/collective.c %D%/python/ext/comm.c %D%/python/ext/comm.h %D%/python/ext/elastic.c \
 	%D%/python/ext/ext.h \
 	%D%/python/ext/file.c %D%/python/ext/log.c %D%/python/ext/memory.c \
-	%D%/python/ext/module.c %D%/python/ext/named.c \
+	%D%/python/ext/module.c %D%/python/ext/named.c %D%/python/ext/ps.c \
 	%D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c
 EXTRA_DIST += %D%/python/README.md %D%/python/backend.py %D%/python/pyproject.toml $(python_package) $(python_extension)
 EXTRA_DIST += %D%/examples/python/digits.py %D%/examples/python/digits.conf

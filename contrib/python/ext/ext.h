@@ -16,7 +16,7 @@
 /* The types and the exception: made when the module is imported. */
 struct types {
     PyObject *error; /* slurmdl.Error */
-    PyTypeObject *run, *metric, *checkpoint, *writer, *comm, *elastic;
+    PyTypeObject *run, *metric, *checkpoint, *writer, *comm, *elastic, *ps;
 };
 extern struct types types;
 
@@ -123,5 +123,9 @@ extern PyType_Spec comm_spec;
 /* ---- elastic.c ---- */
 
 extern PyType_Spec elastic_spec;
+
+/* ---- ps.c ---- */
+
+extern PyType_Spec ps_spec;
 
 #endif

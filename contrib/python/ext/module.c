@@ -95,6 +95,7 @@ PyMODINIT_FUNC PyInit__slurmdl (void)
         && add_type (module, &writer_spec, &types.writer) == 0
         && add_type (module, &comm_spec, &types.comm) == 0
         && add_type (module, &elastic_spec, &types.elastic) == 0
+        && add_type (module, &ps_spec, &types.ps) == 0
         && pthread_atfork (NULL, NULL, count_fork) == 0)
         return module;
     Py_DECREF (module);
