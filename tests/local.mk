@@ -242,6 +242,10 @@ TESTS += %D%/ps.t
 %C%_ps_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_ps_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 endif
+EXTRA_PROGRAMS += %D%/bench/ps
+%C%_bench_ps_SOURCES = %D%/bench/ps.c
+%C%_bench_ps_LDADD = runtime/libruntime.la -lm
+CLEANFILES += %D%/bench/ps$(EXEEXT)
 
 # spank/
 if HAVE_CMOCKA
@@ -291,7 +295,7 @@ check_PROGRAMS += %D%/fakespank
 %C%_fakespank_LDFLAGS = -export-dynamic
 %C%_fakespank_LDADD = runtime/librankenv.la -ldl
 endif
-dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/spank.t \
+dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/pscluster.t %D%/spank.t \
 	%D%/boilerplate.t %D%/beside.t %D%/asroot.t %D%/hooks.t %D%/hostile.t
 EXTRA_DIST += %D%/variant.sh %D%/hostile.py %D%/planted.c %D%/forklock.c %D%/touched.py \
 	%D%/hooks/container.c %D%/hooks/curious.c %D%/hooks/failing.c %D%/hooks/helper.c %D%/hooks/poor.h \
@@ -398,7 +402,7 @@ dist_check_SCRIPTS += %D%/digits.t %D%/python.t %D%/together.t
 EXTRA_DIST += %D%/python/arrays.py %D%/python/board.py %D%/python/capture.py %D%/python/check.py %D%/python/core.py %D%/python/elastic.py \
 	%D%/python/fakes/tensorflow.py %D%/python/frameworks.py %D%/python/hvdscript.py %D%/python/parallel.py \
 	%D%/python/parts.py %D%/python/plain.py %D%/python/together.py \
-	%D%/python/ranks.py %D%/python/train.py
+	%D%/python/ranks.py %D%/python/server.py %D%/python/train.py
 EXTRA_DIST += %D%/bench/python.py
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/meet.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t

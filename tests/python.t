@@ -50,6 +50,7 @@ case $CFLAGS in
 esac
 tap core $python "$here/core.py"
 tap arrays $python "$here/arrays.py"
+tap server $python "$here/server.py"
 tap capture $python "$here/capture.py"
 
 # ---- several ranks, and then another number of them

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the extension, which is made of ../ext."""
 
-from typing import Any, List, Optional, SupportsFloat, SupportsIndex, Tuple, TypeVar, Union, overload
+from typing import Any, Dict, List, Optional, SupportsFloat, SupportsIndex, Tuple, TypeVar, Union, overload
 
 _Run = TypeVar("_Run", bound="Run")
 _Comm = TypeVar("_Comm", bound="Comm")
