@@ -528,6 +528,33 @@ static void async_loses_nothing_with_a_server (void **state)
     lose_server (train_counts, &t, false);
 }
 
+static void all_servers_are_replaced (void **state)
+{
+    struct train t = { SLURMDL_PS_ADAM, BIG, 12, 0.02 };
+    pid_t servers[2];
+    pid_t workers[GROUP];
+
+    (void)state;
+    options.save_every = 3;
+    for (long i = 0; i < 2; i++)
+        servers[i] = start_server ("server", i);
+    for (long i = 0; i < options.workers; i++)
+        workers[i] = start_worker (i, train, &t);
+    for (int i = 0; board->clocks[0] < 5 && i < 4000; i++)
+        nap (0.005);
+    for (long i = 0; i < 2; i++) {
+        kill (servers[i], SIGKILL);
+        assert_int_equal (end_of (servers[i]), -SIGKILL);
+    }
+    for (long i = 0; i < 2; i++)
+        servers[i] = start_server ("server", i);
+    for (long i = 0; i < options.workers; i++)
+        assert_int_equal (end_of (workers[i]), 0);
+    for (long i = 0; i < 2; i++)
+        assert_int_equal (end_of (servers[i]), 0);
+    check_values (&t);
+}
+
 /* A log of less than two iterations: each one asks for a save. */
 static void a_small_log_makes_servers_save (void **state)
 {
@@ -821,6 +848,7 @@ int main (void)
         IN_GROUP (staleness_is_bounded),
         IN_GROUP (a_lost_server_is_replaced),
         IN_GROUP (a_spare_takes_over_from_a_save),
+        IN_GROUP (all_servers_are_replaced),
         IN_GROUP (async_loses_nothing_with_a_server),
         IN_GROUP (a_small_log_makes_servers_save),
         IN_GROUP (a_lost_worker_holds_nobody),
