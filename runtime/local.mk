@@ -246,7 +246,7 @@ endif
 # back ends of the communicator that are loaded when they are wanted
 if HAVE_MPI
 pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
-%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi.c %D%/clock.c %D%/error.c
+%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi.c %D%/comm/mpicalls.c %D%/comm/mpiself.h %D%/clock.c %D%/error.c
 %C%_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
 %C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
@@ -254,7 +254,7 @@ pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
 endif
 if HAVE_NCCL
 pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la
-%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl.c %D%/clock.c %D%/error.c
+%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl.c %D%/comm/ncclcalls.c %D%/comm/ncclself.h %D%/clock.c %D%/error.c
 %C%_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_slurmdl_nccl_la_LIBADD = -lnccl -lcudart
 %C%_slurmdl_nccl_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \

@@ -160,6 +160,16 @@ check_PROGRAMS += %D%/meet
 %C%_meet_SOURCES = %D%/collect.c %D%/collect.h %D%/meet.c
 %C%_meet_LDADD = runtime/libruntime.la -lm
 EXTRA_DIST += %D%/allonhost.c %D%/fakenccl.c
+# as if there were too many elements for an int
+if HAVE_MPI
+check_LTLIBRARIES += %D%/parts/slurmdl-mpi.la
+%C%_parts_slurmdl_mpi_la_SOURCES = runtime/comm/mpi.c runtime/comm/mpicalls.c runtime/comm/mpiself.h \
+	runtime/clock.c runtime/error.c
+%C%_parts_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) -DMPI_PART=100
+%C%_parts_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+%C%_parts_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
+%C%_parts_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+endif
 if HAVE_NCCL
 if HAVE_CMOCKA
 check_PROGRAMS += %D%/ncclcomm.t
@@ -172,7 +182,7 @@ TESTS += %D%/ncclcomm.t
 check_LTLIBRARIES += %D%/fakes/slurmdl-cuda.la %D%/fakes/slurmdl-nccl.la
 %C%_fakes_slurmdl_cuda_la_SOURCES = %D%/allonhost.c
 %C%_fakes_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
-%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl.c
+%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl.c runtime/comm/ncclcalls.c runtime/comm/ncclself.h
 %C%_fakes_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_fakes_slurmdl_nccl_la_LIBADD = runtime/libruntime.la
 %C%_fakes_slurmdl_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /none

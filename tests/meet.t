@@ -64,6 +64,7 @@ export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_c
 export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
+    DL_BACKEND_DIR=$builddir/tests/parts/.libs step "pmix over mpi" "and in many parts" --mpi=pmix "$meet" all
     out=$(timeout 60 srun -Q -n2 --mpi=none "$meet" 2>&1)
     like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
     export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((20000 + $$ % 10000))
@@ -74,6 +75,7 @@ if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     like "$out" 'ranks 0 and 1 are both rank 0 of MPI' "and MPI that was not told of the others"
 else
     skip "MPI: all types and sizes" "no MPI or PMIx"
+    skip "and in many parts" "no MPI or PMIx"
     skip "a step without PMI says so" "no MPI or PMIx"
     skip "MPI that was not told of the others" "no MPI or PMIx"
 fi
