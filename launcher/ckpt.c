@@ -215,6 +215,12 @@ static const struct word {
     { 0 },
 };
 
+void ckpt_words (void)
+{
+    for (const struct word *w = words; w->name; w++)
+        puts (w->name);
+}
+
 int cmd_ckpt (const struct settings *st)
 {
     for (const struct word *w = words; w->name; w++) {

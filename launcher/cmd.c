@@ -264,6 +264,8 @@ void complete (int argc, char **argv)
         if (o->cmds & cmd->bit)
             printf ("--%s%s\n", o->name, o->arginfo ? "=" : "");
     puts ("--help");
+    if (argc == 1 && cmd->run == cmd_ckpt)
+        ckpt_words ();
     if (strstr (cmd->args, "EXPERIMENT"))
         each_experiment (dir, print_name, NULL);
 }

@@ -153,6 +153,8 @@ void settings_free (struct settings *st);
 
 void help_all (void);
 void help_cmd (const struct cmd *cmd);
+/* The words that may follow 'ckpt', a line each. */
+void ckpt_words (void);
 /* Words for a shell's completion of the words so far. */
 void complete (int argc, char **argv);
 

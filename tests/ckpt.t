@@ -28,6 +28,8 @@ mkdir -p run/a.1/ckpt && cp a.h5 run/a.1/ckpt/00000012.h5
 is "$(dl ckpt ls run | head -1)" "step 12: 5 tensors, 43 bytes" "a trial's folder means its newest checkpoint"
 is "$(dl ckpt ls run/a.1 | head -1)" "step 12: 5 tensors, 43 bytes" "so does an attempt's"
 
+is "$(dl --complete ckpt | grep -v '^--' | xargs) $(dl --complete ckpt ls | grep -c verify)" "ls verify extract diff export import 0" "a shell completes the words"
+
 # ---- extract
 is "$(dl ckpt extract --format=raw --output=w.raw a.h5 model.w)" "w.raw" "extract says what it wrote"
 is "$("$python" -c 'import struct; print(struct.unpack("<6f", open("w.raw", "rb").read()))')" "(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)" \
