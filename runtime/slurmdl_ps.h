@@ -33,7 +33,7 @@ extern "C" {
  * Unless said otherwise a function returns 0, or -1 with errno set and 'err',
  * which may be NULL, filled.  Every wait is bounded, and what was waited for
  * is named with its host.  After an error of the connection (ETIMEDOUT,
- * ECONNRESET, ESTALE, EPROTO) every call fails with ENOTCONN but
+ * ECONNRESET, ESTALE) every call fails with ENOTCONN but
  * slurmdl_ps_close().  One thread at a time uses a slurmdl_ps.
  *
  * How they find each other: through small files in a folder that all see, at

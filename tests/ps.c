@@ -683,6 +683,7 @@ static void wait_alone (struct slurmdl_ps *ps, void *arg)
     NEED (slurmdl_ps_clock (ps, NULL) == 0);
     NEED (slurmdl_ps_pull (ps, w, v, NULL, &err) < 0 && errno == ETIMEDOUT);
     NEED (strstr (err.text, "worker 1 has not come"));
+    NEED (slurmdl_ps_clock (ps, &err) < 0 && errno == ENOTCONN);
     _exit (0);
 }
 

@@ -131,6 +131,8 @@ wait_ticket (struct slurmdl_ps *ps, int64_t id, struct slurmdl_error *err)
         return -1;
     if ((code = t->code))
         errorf (err, "%s", t->why.text);
+    if (code == ETIMEDOUT)
+        psclient_break (ps, code, t->why.text);
     ticket_destroy (ps, t);
     errno = code ? code : errno;
     return code ? -1 : 0;
