@@ -123,7 +123,9 @@ class Bench:
         self.folder = tempfile.mkdtemp()
 
     def enter(self, host):
-        return ["ip", "netns", "exec", SPACE + str(host)] if self.o.hosts > 1 else []
+        """With a host name of its own, by which Open MPI tells hosts apart."""
+        name = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', "host%d" % host]
+        return ["ip", "netns", "exec", SPACE + str(host)] + name if self.o.hosts > 1 else []
 
     def ranks(self, argv, env, bind=False):
         """Start the ranks ourselves; with 'bind' each on a CPU of its own if there are enough, as mpirun does."""
@@ -160,7 +162,8 @@ class Bench:
             return argv + ["--mca", "btl", "self,vader"]
         agent = os.path.join(self.folder, "agent")
         with open(agent, "w") as f:  # as ssh: HOST COMMAND
-            f.write('#!/bin/sh\nhost=$1; shift\nexec ip netns exec "%s$((${host##*.} - 1))" sh -c "$*"\n' % SPACE)
+            f.write('#!/bin/sh\nk=$((${1##*.} - 1)); shift\nexec ip netns exec "%s$k" ' % SPACE)
+            f.write("unshare --uts sh -c \"hostname host$k; $*\"\n")
         os.chmod(agent, 0o755)
         hosts = ",".join("10.99.0.%d:%d" % (k + 1, self.o.ranks // 2) for k in (0, 1))
         return (self.enter(0) + argv + ["--host", hosts, "--mca", "plm_rsh_agent", agent, "--mca", "btl", "self,vader,tcp"]
