@@ -39,7 +39,7 @@ EXTRA_DIST += %D%/examples/ps/embedding.py
 
 # contrib/examples/allreduce: bandwidth of a sum over all ranks
 allreduce = %D%/examples/allreduce
-EXTRA_DIST += $(allreduce)/mpi.c $(allreduce)/nccl.c $(allreduce)/pmix.c
+EXTRA_DIST += $(allreduce)/mpi.c $(allreduce)/nccl.c
 if HAVE_MPI
 noinst_PROGRAMS += %D%/examples/allreduce/allreduce-mpi
 %C%_examples_allreduce_allreduce_mpi_SOURCES = \
@@ -56,25 +56,17 @@ noinst_PROGRAMS += %D%/examples/allreduce/allreduce-nccl
 	%D%/examples/allreduce/comm.h \
 	%D%/examples/allreduce/nccl.c \
 	%D%/examples/allreduce/spread.c
-%C%_examples_allreduce_allreduce_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_examples_allreduce_allreduce_nccl_LDADD = -lnccl -lcudart
+%C%_examples_allreduce_allreduce_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -idirafter $(srcdir)/runtime
+%C%_examples_allreduce_allreduce_nccl_LDADD = runtime/libslurmdl.la -lnccl -lcudart
 %C%_examples_allreduce_allreduce_nccl_LDFLAGS = $(CUDA_LDFLAGS)
-if HAVE_PMIX
-%C%_examples_allreduce_allreduce_nccl_SOURCES += %D%/examples/allreduce/pmix.c
-%C%_examples_allreduce_allreduce_nccl_CPPFLAGS += -DWITH_PMIX=1 $(PMIX_CFLAGS)
-%C%_examples_allreduce_allreduce_nccl_LDADD += $(PMIX_LIBS)
-endif
 endif
 noinst_PROGRAMS += %D%/examples/allreduce/spread-check
 %C%_examples_allreduce_spread_check_SOURCES = \
 	%D%/examples/allreduce/comm.h \
 	%D%/examples/allreduce/spread.c \
 	%D%/examples/allreduce/spread-check.c
-if HAVE_PMIX
-%C%_examples_allreduce_spread_check_SOURCES += %D%/examples/allreduce/pmix.c
-%C%_examples_allreduce_spread_check_CPPFLAGS = $(AM_CPPFLAGS) -DWITH_PMIX=1 $(PMIX_CFLAGS)
-%C%_examples_allreduce_spread_check_LDADD = $(PMIX_LIBS)
-endif
+%C%_examples_allreduce_spread_check_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime
+%C%_examples_allreduce_spread_check_LDADD = runtime/libslurmdl.la
 
 # contrib/python: pip builds it; here its extension is made for the tests, with the library in it
 python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %D%/python/slurmdl/_slurmdl.pyi \

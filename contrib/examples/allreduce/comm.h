@@ -26,11 +26,9 @@ struct comm_ops {
 /* The library that this program was built with: nccl.c or mpi.c. */
 extern const struct comm_ops comm;
 
-/* Spread 'n' bytes from rank 0 to all ranks: over PMIx where srun --mpi=pmix
- * started us, else over TCP at MASTER_ADDR:MASTER_PORT.  Waits at most 60 s.
- * 0, or -1 after a line on stderr that names who is missing.
+/* Spread 'n' bytes from rank 0 to all ranks; waits at most 60 s.  0, or -1
+ * after a line on stderr that names who is missing.
  */
 int spread (const struct place *p, void *data, size_t n);
-int spread_pmix (const struct place *p, void *data, size_t n); /* 1: no PMIx */
 
 #endif
