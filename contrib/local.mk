@@ -19,6 +19,17 @@ noinst_PROGRAMS += %D%/examples/digits/digits
 %C%_examples_digits_digits_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime
 %C%_examples_digits_digits_LDADD = runtime/libslurmdl.la -lz -lm
 
+# contrib/examples/digits/elastic: on nodes that may fail
+noinst_PROGRAMS += %D%/examples/digits/elastic
+%C%_examples_digits_elastic_SOURCES = \
+	%D%/examples/digits/data.c \
+	%D%/examples/digits/data.h \
+	%D%/examples/digits/elastic.c \
+	%D%/examples/digits/mlp.c \
+	%D%/examples/digits/mlp.h
+%C%_examples_digits_elastic_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/runtime
+%C%_examples_digits_elastic_LDADD = runtime/libslurmdl.la -lz -lm
+
 # contrib/examples/parallel: the same on all ranks of a step
 noinst_PROGRAMS += %D%/examples/parallel/parallel
 %C%_examples_parallel_parallel_SOURCES = \

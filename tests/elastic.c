@@ -33,6 +33,7 @@ struct job {
     long die_us;       /* so long after it has begun */
     int64_t freeze_at; /* step before which it stops itself */
     const char *unit;
+    bool loud;
 };
 
 struct result {
@@ -243,6 +244,18 @@ static int run (struct slurmdl_elastic *e,
         slurmdl_elastic_world (e, &w);
         if (r->worlds++ > 0 && monotonic () - start > r->longest)
             r->longest = monotonic () - start;
+        if (j->loud && slurmdl_comm_rank (c) == 0) {
+            printf ("%ld: world %ld has %ld ranks, %ld lost, %ld left, at step "
+                    "%ld, in %.1f s\n",
+                    (long)time (NULL),
+                    (long)w.generation,
+                    w.size,
+                    w.lost,
+                    w.left,
+                    (long)r->step,
+                    w.seconds);
+            fflush (stdout);
+        }
         protect (e, &t, c, err);
         if ((rv = slurmdl_elastic_restore (e, &r->step, err)) < 0) {
             if (errno == EINVAL)
@@ -678,9 +691,36 @@ static void test_started_again (void **state)
     assert_int_equal (check_trained (&c, j.steps, &(int64_t){ 0 }), 4);
 }
 
+/* elastic.t rank STEPS PAUSE_US: a rank for elasticrun.t, where dl elastic
+ * says the rest.
+ */
+static int be_rank (char **args)
+{
+    struct job j = { .steps = atol (args[0]),
+                     .pause_us = atol (args[1]),
+                     .loud = true };
+    struct slurmdl_error err = { "" };
+    struct slurmdl_elastic *e = slurmdl_elastic_open (NULL, &err);
+    struct result r = { .rv = -1 };
+
+    if (e && run (e, &j, &r, &err) == 0) {
+        printf ("trained to step %ld: the weights are %s, %ld times lost\n",
+                (long)r.step,
+                r.weights == serial (j.steps) ? "right" : "wrong",
+                (long)r.restarts);
+        r.rv = r.weights == serial (j.steps) ? 0 : 1;
+    } else if (r.error == ECANCELED) {
+        printf ("%s\n", err.text);
+        r.rv = 0;
+    } else
+        printf ("failed: %s\n", err.text);
+    slurmdl_elastic_close (e);
+    return r.rv ? 1 : 0;
+}
+
 #define T(f) IN_FOLDER (f)
 
-int main (void)
+int main (int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         T (test_undisturbed),      T (test_alone),
@@ -691,7 +731,11 @@ int main (void)
         T (test_frozen),           T (test_too_few),
         T (test_started_again),
     };
-    const char *seed = getenv ("DL_TEST_SEED");
+    const char *seed;
+
+    if (argc == 4 && !strcmp (argv[1], "rank"))
+        return be_rank (argv + 2);
+    seed = getenv ("DL_TEST_SEED");
 
     random_state =
         seed ? strtoull (seed, NULL, 10) : (uint64_t)time (NULL) * 1000;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: start a program's ranks, and again those that end. */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -233,6 +234,23 @@ static int loop (struct elastic *e, int signals)
     }
 }
 
+/* Nobody needs what is in it after a good end. */
+static void remove_folder (const char *dir)
+{
+    char path[PATH_MAX];
+    struct dirent *f;
+    DIR *d = opendir (dir);
+
+    while (d && (f = readdir (d)))
+        if (strcmp (f->d_name, ".") && strcmp (f->d_name, "..")) {
+            snprintf (path, sizeof (path), "%s/%.255s", dir, f->d_name);
+            unlink (path);
+        }
+    if (d)
+        closedir (d);
+    rmdir (dir);
+}
+
 int cmd_elastic (const struct settings *st)
 {
     struct elastic e = { .st = st, .local = st->local };
@@ -255,7 +273,10 @@ int cmd_elastic (const struct settings *st)
                 e.wanted,
                 e.n,
                 e.spares);
+        fflush (stdout);
         rv = loop (&e, signals);
+        if (rv == EXIT_OK)
+            remove_folder (e.dir);
     }
     if (signals >= 0)
         close (signals);

@@ -154,6 +154,8 @@ static int hear_answer (struct tree *t,
 
     if (wire_wait (w, most, monotonic () + p->timeout + slack) < 0)
         return 1;
+    if (p->heard)
+        *p->heard = true;
     switch (w->head.kind) {
     case BOOT_WELCOME:
         return tree_move (t, p, listener, err);

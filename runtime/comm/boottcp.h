@@ -19,6 +19,7 @@ struct boot_place {
     double timeout; /* seconds */
     char own[64];   /* name of this host */
     const struct rank_layout *layout; /* which rank is where; or NULL */
+    bool *heard; /* set once rank 0 has answered, whatever it said; or NULL */
 };
 
 /* Another rank, and those that it speaks for. */

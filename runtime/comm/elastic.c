@@ -39,12 +39,16 @@ static void leave_world (struct slurmdl_elastic *e)
 
 static int open_world (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
+    bool heard = e->gate.rank == 0;
     struct boot_place p;
     struct boot *b;
 
     gate_place (&e->gate, &p);
     p.timeout = e->gate.settle;
+    p.heard = &heard;
     b = boot_open_place (&p, err);
+    if (!b)
+        e->gate.self.fate = heard ? FATE_TOLD : FATE_ALONE;
     if (p.listener >= 0 && p.size > 1)
         e->gate.listener = -1;
     if (b)
@@ -52,6 +56,7 @@ static int open_world (struct slurmdl_elastic *e, struct slurmdl_error *err)
     if (!e->comm)
         return -1;
     mesh_set_timeout (e->comm->mesh, e->gate.wait);
+    e->gate.penalty = 0;
     return 0;
 }
 

@@ -21,6 +21,13 @@
  *   target           dl elastic, dl scale: number of ranks that are wanted
  */
 
+/* What became of a world that was agreed on. */
+enum fate {
+    FATE_GOOD,  /* its ranks have met */
+    FATE_TOLD,  /* rank 0 said, or is the one to know, that some did not come */
+    FATE_ALONE, /* rank 0 did not answer this rank */
+};
+
 /* A process that is in a world, or wants to be. */
 struct seat {
     struct member self;
@@ -30,6 +37,7 @@ struct seat {
     int64_t wish; /* ranks that it would have: gate_wish(); 0: as wanted */
     int32_t port; /* where it listens, should it be rank 0 */
     int32_t local;
+    int32_t fate; /* enum fate: of that world */
     char host[64];
     char unit[32]; /* DL_ELASTIC_UNIT, or "" */
 };
@@ -49,11 +57,12 @@ struct gate {
     double wait; /* of calls of its communicators */
     struct seat self;
     int listener;
-    long start;          /* ranks that the first world is to have */
-    struct world *world; /* of which we are, or NULL */
-    long rank;           /* in it */
-    bool anew;           /* we were not in the world before it */
-    double looked;       /* gate_wish() */
+    long start;           /* ranks that the first world is to have */
+    struct world *world;  /* of which we are, or NULL */
+    long rank;            /* in it */
+    bool anew;            /* we were not in the world before it */
+    double hold, penalty; /* until when, and how long, it does not ask */
+    double looked;        /* gate_wish() */
     long asked;
 };
 

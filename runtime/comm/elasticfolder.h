@@ -39,6 +39,11 @@ bool signs_is_over (const struct signs *v,
                     const struct seat *self);
 bool signs_has_bye (const struct signs *v, uint64_t nonce);
 
+/* Where a rank of a world is found from another place. */
+const char *world_host (const struct world *w,
+                        const struct seat *of,
+                        const struct seat *from);
+
 /* ---- files ---- */
 
 int folder_put_seat (const char *dir,

@@ -17,6 +17,9 @@
 /* s: between looks of rank 0 for those that wait; and for those that wait to
  * answer when a world is formed, at most */
 static const double between = 0.5, answer = 2;
+/* s: that one waits who was left out as it could not be reached; and for a
+ * look whether it can, of any new one */
+static const double penalty_min = 10, penalty_max = 300, reach = 2;
 
 /* What a process does until it is in a world. */
 struct meeting {
@@ -62,6 +65,18 @@ static int look_at_world (struct meeting *m)
     return 0;
 }
 
+/* We were left out as there was no way to us, though we live and see the
+ * folder: to ask again at once would only hold the others up.
+ */
+static void hold_off (struct gate *g)
+{
+    g->penalty = g->penalty > 0 ? g->penalty * 2 : penalty_min;
+    if (g->penalty > penalty_max)
+        g->penalty = penalty_max;
+    g->hold = monotonic () + g->penalty;
+    g->self.fate = FATE_GOOD;
+}
+
 /* The world went on without us: as it is large enough (1), or because we were
  * thought to be lost; then we come in as a new one.
  */
@@ -74,6 +89,8 @@ static int passed_over (struct meeting *m)
     if (g->self.was == m->last->generation - 1
         && m->last->size >= m->last->wanted)
         return 1;
+    if (g->self.fate != FATE_GOOD)
+        hold_off (g);
     g->self.was = 0;
     g->self.was_rank = -1;
     return 0;
@@ -119,6 +136,31 @@ static bool has_ended_well (const struct meeting *m)
 
 /* ---- to put our seat ---- */
 
+/* Whether there is a way from us to the world: its last rank listens, too, and
+ * the kernel answers for it.
+ */
+static bool reaches (struct gate *g, const struct world *w)
+{
+    const struct seat *s = &w->seats[w->size - 1];
+    int fd = socket_connect (
+        world_host (w, s, &g->self), s->port, monotonic () + reach);
+
+    if (fd >= 0) {
+        close (fd);
+        return true;
+    }
+    g->hold = monotonic () + reach;
+    return false;
+}
+
+static bool may_ask (struct meeting *m)
+{
+    if (!m->last || was_in_last (m, &m->g->self) || m->asked)
+        return true;
+    return monotonic () >= m->g->hold
+           && (is_deserted (m) || reaches (m->g, m->last));
+}
+
 static int put_seat (struct meeting *m, uint64_t next)
 {
     struct gate *g = m->g;
@@ -126,6 +168,8 @@ static int put_seat (struct meeting *m, uint64_t next)
     bool in = !m->last || was_in_last (m, &g->self) || is_called (m, next)
               || is_deserted (m);
 
+    if (!may_ask (m))
+        return 0;
     /* rank 0 takes back what was not answered in time */
     if (m->last && !was_in_last (m, &g->self) && !mine
         && folder_put_seat (g->dir, 0, &g->self) < 0)
@@ -234,8 +278,27 @@ static void count_changes (const struct meeting *m, struct world *w, long came)
         w->lost = m->last->size - came;
 }
 
+/* Of a world whose ranks did not all meet, those that rank 0 has met and those
+ * that it has not do not reach each other: the more of them go on.
+ */
+static enum fate outcast (const struct meeting *m, uint64_t next)
+{
+    long n[3] = { 0 };
+
+    for (long i = 0; i < m->view.nsigns; i++) {
+        const struct sign *s = &m->view.signs[i];
+        if (s->generation == next && was_in_last (m, &s->seat)
+            && s->seat.fate >= 0 && s->seat.fate < 3)
+            n[s->seat.fate]++;
+    }
+    if (n[FATE_ALONE] == 0 || n[FATE_TOLD] == 0)
+        return FATE_GOOD;
+    return n[FATE_ALONE] > n[FATE_TOLD] ? FATE_TOLD : FATE_ALONE;
+}
+
 static struct world *make_world (struct meeting *m, uint64_t next)
 {
+    enum fate out = outcast (m, next);
     long n = signs_count (&m->view, next);
     struct world *w = calloc (1, sizeof (*w) + (size_t)n * sizeof (*w->seats));
     long came = 0;
@@ -252,6 +315,8 @@ static struct world *make_world (struct meeting *m, uint64_t next)
             continue;
         if (!was_in_last (m, &s))
             s.was = 0;
+        if (s.was && out != FATE_GOOD && s.fate == (int32_t)out)
+            continue;
         came += s.was != 0;
         w->seats[w->size++] = s;
     }
@@ -365,6 +430,7 @@ int gate_form (struct gate *g, struct slurmdl_error *err)
         g->world = m.last;
         m.last = NULL;
         g->anew = g->world->seats[g->rank].was == 0;
+        g->self.fate = FATE_GOOD;
         g->self.was = g->world->generation;
         g->self.was_rank = g->rank;
         if (m.asked)
@@ -376,34 +442,6 @@ int gate_form (struct gate *g, struct slurmdl_error *err)
 }
 
 /* ---- afterwards ---- */
-
-static bool is_in (const struct world *w, uint64_t nonce)
-{
-    for (long r = 0; r < w->size; r++)
-        if (w->seats[r].self.nonce == nonce)
-            return true;
-    return false;
-}
-
-/* Who asks and did not answer although there was room asks again. */
-void gate_clean (const struct gate *g)
-{
-    const struct world *w = g->world;
-    struct signs v = { 0 };
-
-    if (signs_look (&v, g->dir, NULL) < 0)
-        return;
-    for (long i = 0; i < v.nsigns; i++) {
-        const struct sign *s = &v.signs[i];
-        if (s->generation ? s->generation <= w->generation
-                          : is_in (w, s->nonce) || w->size < w->wanted
-                                || signs_is_over (&v, &s->seat, &g->self))
-            folder_take_member (g->dir, s->generation, s->nonce);
-    }
-    if (w->generation > 2)
-        folder_take_world (g->dir, w->generation - 2);
-    signs_free (&v);
-}
 
 long gate_wish (struct gate *g)
 {
@@ -422,20 +460,4 @@ long gate_wish (struct gate *g)
     g->asked = asked;
     signs_free (&v);
     return want < size || more ? want : 0;
-}
-
-bool gate_has_done (const char *dir, const char *unit)
-{
-    struct signs v = { 0 };
-    struct world *w = NULL;
-    bool rv = false;
-
-    if (signs_look (&v, dir, NULL) == 0 && v.highest > 0)
-        w = folder_get_world (dir, v.highest);
-    for (long r = 0; w && r < w->size; r++)
-        rv |= !strcmp (w->seats[r].unit, unit)
-              && signs_has_bye (&v, w->seats[r].self.nonce);
-    free (w);
-    signs_free (&v);
-    return rv;
 }

@@ -123,13 +123,25 @@ void gate_close (struct gate *g)
     g->world = NULL;
 }
 
+static bool is_beside (const struct seat *a, const struct seat *b)
+{
+    return a->netns == b->netns && !strcmp (a->self.boot, b->self.boot);
+}
+
 static bool is_one_machine (const struct world *w)
 {
     for (long r = 1; r < w->size; r++)
-        if (w->seats[r].netns != w->seats[0].netns
-            || strcmp (w->seats[r].self.boot, w->seats[0].self.boot))
+        if (!is_beside (&w->seats[r], &w->seats[0]))
             return false;
     return true;
+}
+
+/* A machine's own name may have no address. */
+const char *world_host (const struct world *w,
+                        const struct seat *of,
+                        const struct seat *from)
+{
+    return is_one_machine (w) && is_beside (of, from) ? "127.0.0.1" : of->host;
 }
 
 void gate_place (const struct gate *g, struct boot_place *p)
@@ -142,7 +154,7 @@ void gate_place (const struct gate *g, struct boot_place *p)
     snprintf (p->host,
               sizeof (p->host),
               "%s",
-              is_one_machine (w) ? "127.0.0.1" : w->seats[0].host);
+              world_host (w, &w->seats[0], &g->self));
     p->port = w->seats[0].port;
     p->listener = g->rank == 0 ? g->listener : -1;
     p->key = w->key;
@@ -158,4 +170,48 @@ void gate_bye (const struct gate *g)
               "bye.%016llx",
               (unsigned long long)g->self.self.nonce);
     folder_put_empty (g->dir, name);
+}
+
+static bool is_in (const struct world *w, uint64_t nonce)
+{
+    for (long r = 0; r < w->size; r++)
+        if (w->seats[r].self.nonce == nonce)
+            return true;
+    return false;
+}
+
+/* Who asks and did not answer although there was room asks again. */
+void gate_clean (const struct gate *g)
+{
+    const struct world *w = g->world;
+    struct signs v = { 0 };
+
+    if (signs_look (&v, g->dir, NULL) < 0)
+        return;
+    for (long i = 0; i < v.nsigns; i++) {
+        const struct sign *s = &v.signs[i];
+        if (s->generation ? s->generation <= w->generation
+                          : is_in (w, s->nonce) || w->size < w->wanted
+                                || signs_is_over (&v, &s->seat, &g->self))
+            folder_take_member (g->dir, s->generation, s->nonce);
+    }
+    if (w->generation > 2)
+        folder_take_world (g->dir, w->generation - 2);
+    signs_free (&v);
+}
+
+bool gate_has_done (const char *dir, const char *unit)
+{
+    struct signs v = { 0 };
+    struct world *w = NULL;
+    bool rv = false;
+
+    if (signs_look (&v, dir, NULL) == 0 && v.highest > 0)
+        w = folder_get_world (dir, v.highest);
+    for (long r = 0; w && r < w->size; r++)
+        rv |= !strcmp (w->seats[r].unit, unit)
+              && signs_has_bye (&v, w->seats[r].self.nonce);
+    free (w);
+    signs_free (&v);
+    return rv;
 }

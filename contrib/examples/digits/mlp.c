@@ -175,10 +175,12 @@ static void hidden_delta (const struct mlp *m,
     }
 }
 
-static double
-add_gradient (struct mlp *m, const float *x, int y, float *h, float *delta)
+double mlp_gradient (struct mlp *m, const struct data *d, size_t i, float *h)
 {
+    const float *x = d->x[i];
+    float *delta = h + m->hidden;
     float out[CLASSES];
+    int y = d->y[i];
     double loss;
 
     forward (m, x, h, out);
@@ -192,9 +194,13 @@ add_gradient (struct mlp *m, const float *x, int y, float *h, float *delta)
     return loss;
 }
 
-static void update (struct mlp *m, const struct sgd *sgd, size_t batch)
+void mlp_update (struct mlp *m,
+                 const struct sgd *sgd,
+                 size_t batch,
+                 size_t begin,
+                 size_t end)
 {
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = begin; i < end; i++) {
         float g =
             m->gradient[i] / (float)batch + sgd->weight_decay * m->weights[i];
         m->velocity[i] = sgd->momentum * m->velocity[i] + g;
@@ -202,7 +208,7 @@ static void update (struct mlp *m, const struct sgd *sgd, size_t batch)
     }
 }
 
-static void shuffle (size_t *order, size_t n, uint64_t seed)
+void mlp_order (size_t *order, size_t n, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++)
         order[i] = i;
@@ -230,18 +236,17 @@ int mlp_epoch (struct mlp *m,
 
     *loss = 0;
     if (!stopped)
-        shuffle (order, d->n, seed);
+        mlp_order (order, d->n, seed);
     for (size_t at = 0; at < d->n && !stopped; at += sgd->batch) {
         size_t end = at + sgd->batch < d->n ? at + sgd->batch : d->n;
         if ((stopped = stop (arg)))
             break;
         memset (m->gradient, 0, m->n * sizeof (float));
         for (size_t i = at + sgd->rank; i < end; i += stride, taken++)
-            *loss += add_gradient (
-                m, d->x[order[i]], d->y[order[i]], h, h + m->hidden);
+            *loss += mlp_gradient (m, d, order[i], h);
         if (sgd->sum && (stopped = sgd->sum (arg, m->gradient, m->n) < 0))
             break;
-        update (m, sgd, end - at);
+        mlp_update (m, sgd, end - at, 0, m->n);
     }
     *loss /= taken ? (double)taken : 1;
     free (order);

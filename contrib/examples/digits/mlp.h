@@ -51,6 +51,20 @@ int mlp_epoch (struct mlp *m,
                void *arg,
                double *loss);
 
+/* The parts of an epoch: the order that 'seed' gives to n images; add the
+ * gradient of image 'i' to m->gradient ('work': 2 * m->hidden numbers) and
+ * return its cross-entropy; update the weights from 'begin' to 'end' by a
+ * gradient that is the sum over 'batch' images.
+ */
+void mlp_order (size_t *order, size_t n, uint64_t seed);
+double
+mlp_gradient (struct mlp *m, const struct data *d, size_t i, float *work);
+void mlp_update (struct mlp *m,
+                 const struct sgd *sgd,
+                 size_t batch,
+                 size_t begin,
+                 size_t end);
+
 /* Part of 'd' that is classified rightly. */
 double mlp_accuracy (const struct mlp *m, const struct data *d);
 
