@@ -150,7 +150,7 @@ one_allreduce (struct slurmdl_comm *w, size_t n, int t, int op, bool in_place)
     if (bad)
         collect_complain (w, err.text, n);
     else if (memcmp (out, a.want, a.bytes) || a.out[a.bytes] != 0x5a)
-        bad = (fprintf(stderr,"op %d ", op), collect_complain (w, slurmdl_type_name (t), n));
+        bad = collect_complain (w, slurmdl_type_name (t), n);
     arrays_free (&a);
     return bad != 0;
 }
