@@ -44,30 +44,41 @@ static void free_list (char **list)
     free (list);
 }
 
-/* In the parent's memory, which waits: system calls only. */
-static void child (const struct attempt *a, int out, char **argv, char **envp)
+/* What the worker is told of a child that ran nothing. */
+struct stillbirth {
+    const char *path; /* NULL: it runs */
+    int error;
+};
+
+static void die (volatile struct stillbirth *why, const char *path, int status)
+{
+    why->path = path;
+    why->error = errno;
+    _exit (status);
+}
+
+/* In the worker's memory, while that waits: system calls only. */
+static void child (const struct attempt *a,
+                   int out,
+                   char **argv,
+                   char **envp,
+                   volatile struct stillbirth *why)
 {
     int null = open ("/dev/null", O_RDONLY);
     sigset_t none;
 
     setpgid (0, 0);
     prctl (PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
     if (dup2 (null, 0) < 0 || dup2 (out, 1) < 0 || dup2 (out, 2) < 0)
-        _exit (126);
+        die (why, "/dev/null", 126);
     if (null > 2)
         close (null);
-    if (chdir (a->sweep->exp->dir) < 0) {
-        dprintf (2,
-                 "dl: %s: cannot enter: %s\n",
-                 a->sweep->exp->dir,
-                 strerror (errno));
-        _exit (126);
-    }
+    if (chdir (a->sweep->exp->dir) < 0)
+        die (why, a->sweep->exp->dir, 126);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
     execvpe (argv[0], argv, envp);
-    dprintf (2, "dl: %s: cannot run: %s\n", argv[0], strerror (errno));
-    _exit (127);
+    die (why, argv[0], 127);
 }
 
 /* ---- the attempt's folder ---- */
@@ -134,10 +145,14 @@ static int make_patterns (struct trainer *t, char **texts)
  */
 static pid_t start (const struct attempt *a, int out, char **argv, char **envp)
 {
+    volatile struct stillbirth why = { NULL, 0 };
     pid_t pid = vfork ();
 
     if (pid == 0)
-        child (a, out, argv, envp);
+        child (a, out, argv, envp, &why);
+    if (pid > 0 && why.path)
+        dprintf (
+            out, "dl: %s: cannot run: %s\n", why.path, strerror (why.error));
     return pid;
 }
 
