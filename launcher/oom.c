@@ -97,14 +97,44 @@ long oom_kills (const char *root)
     return -1;
 }
 
+/* How often v1 found the job's limit reached.  Its counters of kills go away
+ * with the cgroups of the steps.
+ */
+static long limit_hits (const char *root, const char *job)
+{
+    char name[3 * PATH_MAX];
+    long count = -1;
+    FILE *f;
+
+    snprintf (name,
+              sizeof (name),
+              "%s%s%s/memory.failcnt",
+              root,
+              versions[V1].folder,
+              job);
+    if (!(f = fopen (name, "re")))
+        return -1;
+    if (fscanf (f, "%ld", &count) != 1)
+        count = -1;
+    fclose (f);
+    return count;
+}
+
 long oom_kills_of_job (const char *root)
 {
-    char path[PATH_MAX];
-    char *job;
-
-    if (own_path (root, V2, path, sizeof (path)) < 0
-        || !(job = strstr (path, "/job_")))
-        return -1;
-    job[1 + strcspn (job + 1, "/")] = '\0';
-    return read_counter (root, V2, path);
+    for (int v = V1; v <= V2; v++) {
+        char path[PATH_MAX];
+        long count;
+        char *job;
+        if (own_path (root, v, path, sizeof (path)) < 0
+            || !(job = strstr (path, "/job_")))
+            continue;
+        job[1 + strcspn (job + 1, "/")] = '\0';
+        count = read_counter (root, v, path);
+        if (v == V1 && count <= 0 && limit_hits (root, path) >= 0)
+            count = limit_hits (root, path) > 0;
+        if (count >= 0)
+            return count;
+    }
+    return -1;
 }

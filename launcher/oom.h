@@ -11,7 +11,8 @@
 long oom_kills (const char *root);
 
 /* The same of all cgroups of the Slurm job that this process is in, those of
- * steps that have ended included.  Only v2 knows.
+ * steps that have ended included.  v1 keeps no count of those: 1 if the job
+ * has reached its limit (memory.failcnt), which the page cache may do as well.
  */
 long oom_kills_of_job (const char *root);
 

@@ -308,6 +308,15 @@ static const struct {
     { "9:name=systemd:/\n5:cpu,memory:/slurm/uid_1/job_7/step_0/task_0\n0::/\n",
       "sys/fs/cgroup/memory/slurm/uid_1/job_7/step_0/task_0/memory.oom_control",
       "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 1, -1 },
+    { "9:name=systemd:/\n5:cpu,memory:/slurm/uid_1/job_7/step_1/task_0\n0::/\n",
+      "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.failcnt", "48\n", -1, 1 },
+    { "9:name=systemd:/\n5:cpu,memory:/slurm/uid_1/job_7/step_1/task_0\n0::/\n",
+      "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.failcnt", "0\n", -1, 0 },
+    { "5:memory:/slurm/uid_1/job_7/step_1/task_0\n",
+      "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.oom_control",
+      "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", -1, 2 },
+    { "5:memory:/slurm/uid_1/job_7/step_1/task_0\n",
+      "sys/fs/cgroup/memory/slurm/uid_1/job_70/memory.failcnt", "3\n", -1, -1 },
     { "4:memory:/docker/abc\n", /* without a cgroup namespace */
       "sys/fs/cgroup/memory/memory.oom_control",
       "oom_kill_disable 0\nunder_oom 0\noom_kill 6\n", 6, -1 },
@@ -361,7 +370,7 @@ static void recorded_trees (void **state)
 
 /* ---- lost workers ---- */
 
-enum { NO_TREE = -1, JOB_KILLED = 1 };
+enum { NO_TREE = -1, JOB_KILLED = 1, JOB_FULL = 3 };
 
 /* clang-format off */
 static const struct {
@@ -379,6 +388,8 @@ static const struct {
     { NULL, "137", "FAILED",        JOB_KILLED, false, "" },
     { NULL, "137", "",              JOB_KILLED, true,  "out of memory" },
     { NULL, "137", NULL,            JOB_KILLED, true,  "out of memory" },
+    { NULL, "137", NULL,            JOB_FULL,   true,  "out of memory" },
+    { NULL, "139", NULL,            JOB_FULL,   false, "" },
     { NULL, "137", NULL,            NO_TREE,    false, "" },
     { NULL, "139", "OUT_OF_MEMORY", JOB_KILLED, false, "" },
     { NULL, "x",   "OUT_OF_MEMORY", JOB_KILLED, false, "" },
