@@ -14,7 +14,7 @@ if HAVE_CMOCKA
 searcher_tests = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t \
 	%D%/bayes.t %D%/model.t %D%/searcher.t %D%/constraint.t %D%/pareto.t %D%/ehvi.t %D%/cmaes.t \
 	%D%/tree.t %D%/values.t %D%/points.t %D%/halving.t %D%/stop.t \
-	%D%/population.t %D%/objectives.t %D%/events.t %D%/extend.t
+	%D%/population.t %D%/objectives.t %D%/events.t %D%/extend.t %D%/rules.t
 check_PROGRAMS += $(searcher_tests)
 TESTS += $(searcher_tests)
 sweep = %D%/sweep.h %D%/sweep.c %D%/params.h
@@ -76,6 +76,9 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_objectives_t_SOURCES = %D%/objectives.c $(sweep)
 %C%_objectives_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_objectives_t_LDADD = $(searcher_ldadd)
+%C%_rules_t_SOURCES = %D%/rules.c $(sweep)
+%C%_rules_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_rules_t_LDADD = $(searcher_ldadd)
 %C%_events_t_SOURCES = %D%/events.c $(sweep)
 %C%_events_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_events_t_LDADD = $(searcher_ldadd)
@@ -327,7 +330,11 @@ EXTRA_PROGRAMS += %D%/bench/attach
 %C%_bench_attach_SOURCES = %D%/bench/attach.c
 %C%_bench_attach_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 %C%_bench_attach_LDADD = launcher/liblauncher.la
-CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT)
+EXTRA_PROGRAMS += %D%/bench/herd
+%C%_bench_herd_SOURCES = %D%/bench/herd.c
+%C%_bench_herd_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+%C%_bench_herd_LDADD = launcher/liblauncher.la -ldl
+CLEANFILES += %D%/bench/results$(EXEEXT) %D%/bench/attach$(EXEEXT) %D%/bench/herd$(EXEEXT)
 EXTRA_DIST += %D%/bench/monitor.py
 EXTRA_DIST += %D%/bench/peers.py %D%/bench/peer_runs.py %D%/bench/peers_cluster.py %D%/bench/herd.py \
 	%D%/bench/limits.sh
