@@ -61,7 +61,7 @@ def _contiguous(x: Any) -> Any:
     if hasattr(x, "__array__") or isinstance(x, (int, float, list, tuple)):
         import numpy
 
-        return numpy.ascontiguousarray(x)
+        return numpy.asarray(x, order="C")
     return x
 
 
@@ -320,8 +320,8 @@ class Comm(_slurmdl.Comm):
         op, prescale, postscale, compression, keep = how
         _settle(array)
         ticket = self.submit_memory(
-            name, what, m.type, op, n, row, root, m.where, where, prescale, postscale, compression, keep, group, members,
-            (m.owner, out),
+            name, what, m.type, op, n, row, root, m.where, where,
+            prescale, postscale, compression, keep, group, members, (m.owner, out),
         )  # fmt: skip
         self.tell()
         return Handle(self, ticket, array, out, m if out is None else None)

@@ -289,7 +289,7 @@ def DistributedOptimizer(
     if backward_passes_per_step < 1:
         raise ValueError("backward_passes_per_step is at least 1")
     kind = type(optimizer)
-    new = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    new: Any = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
     self = new.__new__(new)
     # shared, so that a scheduler made for the other one works for this one
     self.__dict__ = optimizer.__dict__

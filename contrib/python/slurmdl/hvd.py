@@ -16,7 +16,7 @@ import torch
 from . import comm as _comm
 from . import distributed as _distributed
 from . import elastic  # noqa: F401
-from ._slurmdl import Error as HorovodInternalError
+from ._slurmdl import Error as HorovodInternalError  # noqa: F401
 
 # ---- words
 
@@ -124,7 +124,7 @@ def nccl_built(*_: Any, **__: Any) -> int:
 
 
 def cuda_built(*_: Any, **__: Any) -> bool:
-    return torch.cuda.is_available()
+    return bool(torch.cuda.is_available())
 
 
 def start_timeline(path: str, mark_cycles: bool = False) -> None:
@@ -295,7 +295,7 @@ def allreduce_(tensor: Any, *args: Any, **options: Any) -> Any:
     return tensor
 
 
-class _Allreduce(torch.autograd.Function):
+class _Allreduce(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     """Horovod's all-reduce has a gradient: the all-reduce of the gradient."""
 
     @staticmethod
@@ -323,8 +323,8 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    how = {"average": average, "name": name, "op": op, "pre": prescale_factor, "post": postscale_factor}
-    how.update({"set": process_set, "as": compression})
+    how: Dict[str, Any] = {"average": average, "name": name, "op": op, "set": process_set, "as": compression}
+    how.update({"pre": prescale_factor, "post": postscale_factor})
     return _Allreduce.apply(tensor, how)
 
 
