@@ -47,7 +47,8 @@ class Rows:
 
     def of(self, name: str) -> "Rows":
         which = self.names.index(name) if name in self.names else len(self.names)
-        return self[self.index == which]
+        rows: Rows = self[self.index == which]
+        return rows
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int):
