@@ -14,6 +14,7 @@ runtime_sources = \
 	%D%/comm/batch.c \
 	%D%/comm/batch.h \
 	%D%/comm/batches.c \
+	%D%/comm/blame.c \
 	%D%/comm/boot.c \
 	%D%/comm/boot.h \
 	%D%/comm/bootmeet.c \
@@ -38,6 +39,7 @@ runtime_sources = \
 	%D%/comm/convert.c \
 	%D%/comm/coordinator.c \
 	%D%/comm/coordinator.h \
+	%D%/comm/deliver.c \
 	%D%/comm/dial.c \
 	%D%/comm/dial.h \
 	%D%/comm/elastic.c \
@@ -119,6 +121,8 @@ runtime_sources = \
 	%D%/comm/stall.c \
 	%D%/comm/stall.h \
 	%D%/comm/submit.c \
+	%D%/comm/tag.c \
+	%D%/comm/tag.h \
 	%D%/comm/talk.c \
 	%D%/comm/talk.h \
 	%D%/comm/tensor.c \

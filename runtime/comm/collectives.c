@@ -7,23 +7,14 @@
 
 #include "runtime/comm/comm.h"
 #include "runtime/comm/reduce.h"
+#include "runtime/comm/tag.h"
 #include "runtime/error.h"
 #include "runtime/memory.h"
-
-enum what {
-    ALLREDUCE = 1,
-    REDUCE,
-    REDUCE_SCATTER,
-    ALLGATHER,
-    BROADCAST,
-    ALLTOALL,
-    BARRIER,
-};
 
 /* A collective on its way. */
 struct call {
     struct slurmdl_comm *c;
-    enum what what;
+    enum collective what;
     enum slurmdl_type type;
     enum slurmdl_op op;
     long root;
@@ -71,22 +62,11 @@ static int check (const struct call *k)
         return -1;
     if (k->root < 0 || k->root >= mesh_size (k->c->mesh))
         return refuse (k->err, "the root is not a rank");
-    if (k->what <= REDUCE_SCATTER && check_op (k) < 0)
+    if (k->what <= COMM_REDUCE_SCATTER && check_op (k) < 0)
         return -1;
     if ((k->bytes_in && !k->in) || (k->bytes_out && !k->out))
         return refuse (k->err, "memory is NULL");
     return 0;
-}
-
-/* The same on all ranks that call the same. */
-static uint32_t tag_of (const struct call *k)
-{
-    uint32_t kind = k->what <= REDUCE_SCATTER
-                        ? (uint32_t)k->type << 3 | (uint32_t)k->op
-                        : 0;
-
-    return k->c->calls++ << 20 | (uint32_t)(k->root & 0xff) << 12 | kind << 4
-           | (uint32_t)k->what;
 }
 
 static int dispatch (const struct call *k,
@@ -96,21 +76,23 @@ static int dispatch (const struct call *k,
                      void *out)
 {
     switch (k->what) {
-    case ALLREDUCE:
+    case COMM_ALLREDUCE:
         return b->allreduce (self, in, out, k->n, k->type, k->op, k->err);
-    case REDUCE:
+    case COMM_REDUCE:
         return b->reduce (self, in, out, k->n, k->type, k->op, k->root, k->err);
-    case REDUCE_SCATTER:
+    case COMM_REDUCE_SCATTER:
         return b->reduce_scatter (
             self, in, out, k->counts, k->type, k->op, k->err);
-    case ALLGATHER:
+    case COMM_ALLGATHER:
         return b->allgather (self, in, out, k->counts, k->err);
-    case BROADCAST:
+    case COMM_BROADCAST:
         return b->broadcast (self, out, k->bytes_out, k->root, k->err);
-    case ALLTOALL:
+    case COMM_ALLTOALL:
         return b->alltoall (self, in, k->counts, out, k->from, k->err);
-    case BARRIER:
+    case COMM_BARRIER:
         return b->barrier (self, k->err);
+    case COMM_OTHER:
+        break;
     }
     return -1;
 }
@@ -143,7 +125,7 @@ static void stage_free (struct staged *s, void *p)
 static int through_host (const struct call *k, const struct memory_ops *ops)
 {
     struct staged s = { ops, NULL, NULL, ops->alloc_pinned != NULL };
-    bool both = k->what == BROADCAST;
+    bool both = k->what == COMM_BROADCAST;
     int rv = -1;
 
     s.in = stage_new (&s, k->bytes_in);
@@ -193,9 +175,10 @@ static int alone (const struct call *k)
 /* On all ranks alike. */
 static bool is_empty (const struct call *k)
 {
-    return k->what <= REDUCE_SCATTER                      ? k->n == 0
-           : k->what == ALLGATHER || k->what == BROADCAST ? k->bytes_out == 0
-                                                          : false;
+    return k->what <= COMM_REDUCE_SCATTER ? k->n == 0
+           : k->what == COMM_ALLGATHER || k->what == COMM_BROADCAST
+               ? k->bytes_out == 0
+               : false;
 }
 
 static bool device_takes (const struct call *k)
@@ -203,7 +186,7 @@ static bool device_takes (const struct call *k)
     const struct comm_backend *b = k->c->device;
 
     return b
-           && (k->what > REDUCE_SCATTER || !b->takes
+           && (k->what > COMM_REDUCE_SCATTER || !b->takes
                || b->takes (k->type, k->op));
 }
 
@@ -220,7 +203,7 @@ static int perform (const struct call *k)
     ops = memory_of (k);
     if (ops && comm_find_device (c, k->err) < 0)
         return comm_break (c, k->err);
-    mesh_tag (c->mesh, tag_of (k));
+    mesh_tag (c->mesh, tag_of (k->what, k->type, k->op, k->root, ++c->calls));
     if (ops && device_takes (k))
         rv = dispatch (k, c->device, c->device_self, k->in, k->out);
     else if (ops && !c->host->device)
@@ -236,7 +219,7 @@ static int all_can (struct slurmdl_comm *c, int can, struct slurmdl_error *err)
     int32_t mine = can;
     int32_t all = 0;
 
-    mesh_tag (c->mesh, 0xd);
+    mesh_tag (c->mesh, tag_of (COMM_OTHER, 0, 0, 0, ++c->calls));
     return c->host->allreduce (
                c->host_self, &mine, &all, 1, SLURMDL_I32, SLURMDL_MIN, err)
                    < 0
@@ -297,7 +280,7 @@ int slurmdl_allreduce (struct slurmdl_comm *c,
                        struct slurmdl_error *err)
 {
     struct call k = { .c = c,
-                      .what = ALLREDUCE,
+                      .what = COMM_ALLREDUCE,
                       .type = type,
                       .op = op,
                       .n = n,
@@ -321,7 +304,7 @@ int slurmdl_reduce (struct slurmdl_comm *c,
 {
     bool is_root = mesh_rank (c->mesh) == root;
     struct call k = { .c = c,
-                      .what = REDUCE,
+                      .what = COMM_REDUCE,
                       .type = type,
                       .op = op,
                       .root = root,
@@ -367,7 +350,7 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c,
     size_t *own = counts ? NULL : counts_of (size, n, false);
     const size_t *parts = counts ? counts : own;
     struct call k = { .c = c,
-                      .what = REDUCE_SCATTER,
+                      .what = COMM_REDUCE_SCATTER,
                       .type = type,
                       .op = op,
                       .n = n,
@@ -402,7 +385,7 @@ int slurmdl_allgather (struct slurmdl_comm *c,
     long size = mesh_size (c->mesh);
     size_t *even = bytes ? NULL : counts_of (size, own, true);
     struct call k = { .c = c,
-                      .what = ALLGATHER,
+                      .what = COMM_ALLGATHER,
                       .in = in,
                       .out = out,
                       .counts = bytes ? bytes : even,
@@ -431,7 +414,7 @@ int slurmdl_broadcast (struct slurmdl_comm *c,
                        struct slurmdl_error *err)
 {
     struct call k = { .c = c,
-                      .what = BROADCAST,
+                      .what = COMM_BROADCAST,
                       .root = root,
                       .out = data,
                       .bytes_out = bytes,
@@ -449,7 +432,7 @@ int slurmdl_alltoall (struct slurmdl_comm *c,
 {
     long size = mesh_size (c->mesh);
     struct call k = { .c = c,
-                      .what = ALLTOALL,
+                      .what = COMM_ALLTOALL,
                       .in = in,
                       .out = out,
                       .counts = to,
@@ -468,7 +451,7 @@ int slurmdl_alltoall (struct slurmdl_comm *c,
 
 int slurmdl_barrier (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
-    struct call k = { .c = c, .what = BARRIER, .err = err };
+    struct call k = { .c = c, .what = COMM_BARRIER, .err = err };
 
     return begin (&k);
 }

@@ -60,20 +60,25 @@ int dial_listen (int *port, struct slurmdl_error *err)
     return fd;
 }
 
-void dial_watch (int fd, double seconds)
+double dial_patience (double timeout)
+{
+    return timeout < 30 ? timeout : 30;
+}
+
+/* Not TCP_USER_TIMEOUT: it ends connections to hosts that answer, too, when a
+ * process does not read for so long. */
+void dial_watch (int fd, double timeout)
 {
     int on = 1;
-    int idle = seconds < 20 ? 1 + (int)(seconds / 2) : 10;
-    int step = seconds < 20 ? 1 + (int)(seconds / 8) : 5;
+    int step = 1 + (int)dial_patience (timeout) / 6;
+    int idle = 2 * step;
     int count = 4;
-    unsigned ms = seconds < 30 ? (unsigned)(seconds * 1000) : 30000;
 
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof (step));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof (count));
-    setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof (ms));
 }
 
 static int connect_to (const union address *a, double deadline)
@@ -175,14 +180,15 @@ static int try_one (const union address *a,
                     const struct card *self,
                     const struct hello *hello,
                     const char *text,
-                    double deadline)
+                    double deadline,
+                    double timeout)
 {
     int fd = connect_to (a, deadline);
     int saved;
 
     if (fd < 0)
         return -1;
-    dial_watch (fd, 30);
+    dial_watch (fd, timeout);
     if (introduce (fd, self, hello, text, deadline) == 0)
         return fd;
     saved = errno;
@@ -195,7 +201,8 @@ int dial_rank (const struct card *self,
                const struct card *to,
                struct hello *hello,
                const char *text,
-               double deadline)
+               double deadline,
+               double timeout)
 {
     union address at[CARD_ADDRESSES];
     int n = addresses (self, to, at);
@@ -210,8 +217,12 @@ int dial_rank (const struct card *self,
     for (double step = 1; now < deadline; step *= 2) {
         refused = n > 0;
         for (int i = 0; i < n; i++) {
-            int fd = try_one (
-                &at[i], self, hello, text, fmin (deadline, now + step));
+            int fd = try_one (&at[i],
+                              self,
+                              hello,
+                              text,
+                              fmin (deadline, now + step),
+                              timeout);
             if (fd >= 0)
                 return fd;
             code = errno;

@@ -34,8 +34,8 @@ enum { DIAL_MAGIC = 0x43444c53, DIAL_TEXT = 256 };
 int dial_listen (int *port, struct slurmdl_error *err);
 
 /* Connect to the rank with that card, say hello (and 'text'), and get its
- * answer, until 'deadline' (monotonic()).  ECONNREFUSED: nobody listens there
- * any more; ETIMEDOUT; EPROTO: that is another program.
+ * answer, until 'deadline' (monotonic()); dial_watch() is called. ECONNREFUSED:
+ * nobody listens there any more; ETIMEDOUT; EPROTO: that is another program.
  *
  * Returns a non-blocking socket, or -1.
  */
@@ -43,9 +43,12 @@ int dial_rank (const struct card *self,
                const struct card *to,
                struct hello *hello,
                const char *text,
-               double deadline);
+               double deadline,
+               double timeout);
 
-/* Find out within 'seconds' that the peer's host has gone. */
-void dial_watch (int fd, double seconds);
+/* Find out that the peer's host has gone, within dial_patience(): 30 s, less
+ * where the time-out of collectives is shorter. */
+void dial_watch (int fd, double timeout);
+double dial_patience (double timeout);
 
 #endif

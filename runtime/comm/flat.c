@@ -304,7 +304,7 @@ int flat_alltoall (struct mesh *m,
     return rv;
 }
 
-/* Dissemination: after step k a rank knows of the 2^k before it. */
+/* Dissemination: after step k a rank knows of the 2^k after it. */
 int flat_barrier (struct mesh *m, struct slurmdl_error *err)
 {
     long n = mesh_size (m);
@@ -313,6 +313,6 @@ int flat_barrier (struct mesh *m, struct slurmdl_error *err)
 
     for (long d = 1; d < n && rv == 0; d <<= 1)
         rv = mesh_exchange (
-            m, (me + d) % n, NULL, 0, (me - d + n) % n, NULL, 0, err);
+            m, (me - d + n) % n, NULL, 0, (me + d) % n, NULL, 0, err);
     return rv;
 }

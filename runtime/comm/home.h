@@ -59,9 +59,9 @@ void mesh_deliver (struct mesh *m,
 
 /* What a rank waits for, as it tells those that ask. */
 struct mesh_report {
-    int64_t waits;   /* for this rank of the world, -1: for none */
-    uint64_t calls;  /* collectives begun */
-    int64_t seconds; /* since then */
+    int64_t waits;  /* for this rank of the world, -1: for none */
+    uint32_t calls; /* collectives begun */
+    uint32_t tag;   /* of the last one */
 };
 
 struct mesh *home_find (struct home *h, uint64_t channel);

@@ -14,7 +14,7 @@ static void links_init (struct mesh *m)
 {
     for (long r = 0; r < m->size; r++) {
         atomic_init (&m->links[r].in, -1);
-        m->links[r].out = -1;
+        atomic_init (&m->links[r].out, -1);
     }
     atomic_init (&m->waits, -1);
     m->event = -1;
@@ -73,6 +73,7 @@ static struct mesh *make (struct home *h,
         errorf (err, "out of memory");
         return NULL;
     }
+    m->root = m;
     m->home = h;
     m->channel = channel;
     m->size = size;
@@ -128,6 +129,8 @@ static struct mesh *derive (struct mesh *m,
     if (!part)
         return NULL;
     part->timeout = m->timeout;
+    if (channel >= MESH_HELPER)
+        part->root = m->root;
     home_use (m->home);
     home_enter (m->home, part);
     return part;
@@ -164,7 +167,7 @@ static void say_goodbye (struct mesh *m)
     struct head h = { .magic = HEAD_BYE };
 
     for (long r = 0; r < m->size; r++)
-        if (m->links[r].out >= 0 && !m->failed)
+        if (m->links[r].out >= 0 && !atomic_load (&m->aborted))
             if (send (m->links[r].out,
                       &h,
                       sizeof (h),
@@ -278,6 +281,6 @@ long mesh_local_size (const struct mesh *m, long node)
 
 void mesh_tag (struct mesh *m, uint32_t tag)
 {
-    m->tag = tag;
-    atomic_fetch_add (&m->calls, 1);
+    atomic_store (&m->root->tag, tag);
+    atomic_fetch_add (&m->root->calls, 1);
 }

@@ -65,6 +65,22 @@ void mesh_tag (struct mesh *m, uint32_t tag);
 /* -1 if it was aborted, or is the parent process's. */
 int mesh_usable (struct mesh *m, struct slurmdl_error *err);
 
+/* Parts of a mesh that do a part of its collectives have channels from here
+ * on: what fails on one of them has failed on all.
+ */
+enum { MESH_HELPER = 0x40000000 };
+
+/* This rank waits for that one (-1: no more), so that others who wait for us
+ * can say who it is that does not come.
+ */
+void mesh_waits (struct mesh *m, long peer);
+
+/* That rank has gone, or did not come within the time-out: the mesh can no
+ * longer be used, and the others are told.  Return -1.
+ */
+int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err);
+int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err);
+
 /* For a rank that waits for others of its node elsewhere, in shared memory: 0,
  * or -1 where this mesh was aborted or the process of one of them has ended.
  * It is called while what is awaited has not come, several times a second: an

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between two ranks: non-blocking in both directions at once. */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -10,6 +13,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/comm/channel.h"
+#include "runtime/comm/tag.h"
 
 /* One direction of an exchange. */
 struct side {
@@ -26,6 +30,8 @@ struct exchange {
     struct side out, in;
     size_t folded, kept; /* bytes that came, and were not folded yet */
     double began, until, spin;
+    bool slept;
+    unsigned seconds;
     struct slurmdl_error *err;
 };
 
@@ -72,31 +78,40 @@ static int push (struct exchange *x)
     return 1;
 }
 
-static int check_head (struct exchange *x)
+static int differs (struct exchange *x)
 {
     const struct side *s = &x->in;
-    const char *host = mesh_host (x->m, s->peer);
 
-    if (s->head.magic == HEAD_BYE)
-        return mesh_fail (x->m,
-                          ECONNRESET,
-                          x->err,
-                          "rank %ld on %s has closed its communicator",
-                          mesh_world_rank (x->m, s->peer),
-                          host);
-    if (s->head.magic == HEAD_MESSAGE && s->head.tag == x->m->tag
-        && s->head.size == s->n)
-        return 0;
+    if (s->head.tag != atomic_load (&x->m->root->tag))
+        return mesh_clash (x->m, s->peer, s->head.tag, x->err);
     return mesh_fail (x->m,
                       EPROTO,
                       x->err,
-                      "rank %ld on %s calls another collective than rank %ld, "
-                      "or with another size: %llu bytes, not %zu",
-                      mesh_world_rank (x->m, s->peer),
-                      host,
-                      mesh_world_rank (x->m, x->m->rank),
+                      "rank %ld on %s sends %llu bytes, rank %ld expects %zu: "
+                      "they call the same with different sizes",
+                      mesh_name (x->m, s->peer),
+                      mesh_host (x->m, s->peer),
                       (unsigned long long)s->head.size,
+                      x->m->root->rank,
                       s->n);
+}
+
+static int check_head (struct exchange *x)
+{
+    const struct side *s = &x->in;
+
+    if (s->head.magic == HEAD_MESSAGE
+        && s->head.tag == atomic_load (&x->m->root->tag)
+        && s->head.size == s->n)
+        return 0;
+    if (s->head.magic == HEAD_MESSAGE)
+        return differs (x);
+    return mesh_fail (x->m,
+                      ECONNRESET,
+                      x->err,
+                      "rank %ld on %s has closed its communicator",
+                      mesh_name (x->m, s->peer),
+                      mesh_host (x->m, s->peer));
 }
 
 /* Where the next bytes go if they are folded: behind those of an element that
@@ -188,6 +203,36 @@ static int check_hangup (struct exchange *x, const struct pollfd *p)
     return 0;
 }
 
+/* Whether nothing has come from that host, not even that it has got what we
+ * sent, for so long that it has gone.  A process that does not read is no such
+ * case: its host answers. */
+static bool is_silent (const struct exchange *x, const struct side *s)
+{
+    struct tcp_info i;
+    socklen_t n = sizeof (i);
+
+    if (s->peer < 0 || s->fd < 0
+        || getsockopt (s->fd, IPPROTO_TCP, TCP_INFO, &i, &n) < 0)
+        return false;
+    return (i.tcpi_unacked > 0 || i.tcpi_probes > 0)
+           && i.tcpi_last_ack_recv > dial_patience (x->m->timeout) * 1000;
+}
+
+/* A second has passed; the first four, and now and then later. */
+static int look_around (struct exchange *x)
+{
+    unsigned n = x->seconds++;
+
+    if (x->in.peer >= 0 && (n < 4 || n % 16 == 0)
+        && mesh_ask (x->m, x->in.peer, x->err) < 0)
+        return -1;
+    if (monotonic () > x->until)
+        return mesh_late (x->m, awaited (x), x->err);
+    if (is_silent (x, &x->out))
+        return mesh_lost (x->m, x->out.peer, x->err);
+    return 0;
+}
+
 static int sleep_on (struct exchange *x)
 {
     struct mesh *m = x->m;
@@ -206,9 +251,10 @@ static int sleep_on (struct exchange *x)
         p[3].fd = m->links[x->in.peer].out;
         ms = p[3].fd < 0 ? 50 : 1000;
     }
-    atomic_store (&m->waits, awaited (x));
+    mesh_waits (m, awaited (x));
+    x->slept = true;
     if (poll (p, 4, ms) <= 0)
-        return monotonic () > x->until ? mesh_late (m, awaited (x), x->err) : 0;
+        return look_around (x);
     if (p[0].revents)
         listener_said (m);
     if (atomic_load (&m->aborted))
@@ -275,7 +321,8 @@ static int run (struct exchange *x)
         else if (rest_a_while (x) < 0)
             return -1;
     }
-    atomic_store (&x->m->waits, -1);
+    if (x->slept)
+        mesh_waits (x->m, -1);
     return 0;
 }
 
@@ -307,12 +354,14 @@ int mesh_trade (struct mesh *m,
         return to_self (m, t);
     if (t->fold && !m->buffer && !(m->buffer = malloc (AT_ONCE)))
         return mesh_fail (m, ENOMEM, err, "out of memory");
-    x.out = (struct side){ t->to,
-                           -1,
-                           { HEAD_MESSAGE, m->tag, both (t->out) },
-                           { t->out[0], t->out[1] },
-                           both (t->out),
-                           0 };
+    x.out = (struct side){
+        t->to,
+        -1,
+        { HEAD_MESSAGE, atomic_load (&m->root->tag), both (t->out) },
+        { t->out[0], t->out[1] },
+        both (t->out),
+        0
+    };
     x.in = (struct side){ t->from,
                           -1,
                           { 0 },
@@ -320,7 +369,6 @@ int mesh_trade (struct mesh *m,
                           t->fold ? t->fold_n : both (t->in),
                           0 };
     x.began = monotonic ();
-    atomic_store (&m->since, x.began);
     if (t->to >= 0 && (x.out.fd = mesh_dial (m, t->to, err)) < 0)
         return -1;
     return run (&x);

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,84 +11,6 @@
 #include "runtime/clock.h"
 #include "runtime/comm/channel.h"
 #include "runtime/error.h"
-
-static long rank_of (const struct mesh *m, int64_t world)
-{
-    for (long r = 0; r < m->size; r++)
-        if (m->world[r] == world)
-            return r;
-    return -1;
-}
-
-static void deliver_link (struct mesh *m, long peer, int fd)
-{
-    int none = -1;
-
-    if (peer < 0
-        || !atomic_compare_exchange_strong (&m->links[peer].in, &none, fd))
-        close (fd);
-}
-
-static void deliver_abort (struct mesh *m, int code, const char *text, int fd)
-{
-    close (fd);
-    if (atomic_load (&m->aborted))
-        return;
-    m->code = code > 0 ? code : ECONNRESET;
-    snprintf (m->why, sizeof (m->why), "%s", text);
-    atomic_store (&m->aborted, true);
-}
-
-static void deliver_socket (struct mesh *m, const struct hello *w, int fd)
-{
-    struct parked **end = &m->sockets;
-    struct parked *p = calloc (1, sizeof (*p));
-
-    if (!p) {
-        close (fd);
-        return;
-    }
-    p->hello = *w;
-    p->fd = fd;
-    while (*end)
-        end = &(*end)->next;
-    *end = p;
-}
-
-void mesh_deliver (struct mesh *m,
-                   const struct hello *hello,
-                   int fd,
-                   const char *text)
-{
-    long peer = rank_of (m, hello->from);
-
-    if (hello->kind == DIAL_LINK)
-        deliver_link (m, peer, fd);
-    else if (hello->kind == DIAL_ABORT)
-        deliver_abort (m, hello->code, text, fd);
-    else if (hello->kind == DIAL_SOCKET)
-        deliver_socket (m, hello, fd);
-    else
-        close (fd);
-    eventfd_write (m->event, 1);
-}
-
-void mesh_state (struct mesh *m, struct mesh_report *s)
-{
-    long peer = atomic_load (&m->waits);
-
-    s->waits = peer < 0 ? -1 : m->world[peer];
-    s->calls = atomic_load (&m->calls);
-    s->seconds = (int64_t)(monotonic () - atomic_load (&m->since));
-}
-
-static struct hello hello_to (const struct mesh *m, long peer, uint32_t kind)
-{
-    return (struct hello){ .kind = kind,
-                           .from = m->home->rank,
-                           .to = m->world[peer],
-                           .channel = m->channel };
-}
 
 static const struct card *card_of (const struct mesh *m, long peer)
 {
@@ -101,19 +22,50 @@ static const struct card *own_card (const struct mesh *m)
     return &m->home->cards[m->home->rank];
 }
 
+int mesh_call (const struct mesh *m,
+               long peer,
+               enum dial_kind kind,
+               double seconds)
+{
+    struct hello w = { .kind = kind,
+                       .from = m->home->rank,
+                       .to = m->world[peer],
+                       .code = m->code,
+                       .channel = m->channel };
+
+    return dial_rank (own_card (m),
+                      card_of (m, peer),
+                      &w,
+                      kind == DIAL_ABORT ? m->why : NULL,
+                      monotonic () + seconds,
+                      m->timeout);
+}
+
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    struct hello w = hello_to (m, peer, DIAL_LINK);
-    int fd = m->links[peer].out;
+    int fd = atomic_load (&m->links[peer].out);
 
     if (fd >= 0)
         return fd;
-    fd = dial_rank (
-        own_card (m), card_of (m, peer), &w, NULL, monotonic () + m->timeout);
+    fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
     if (fd < 0)
         return errno == ETIMEDOUT ? mesh_late (m, peer, err)
                                   : mesh_lost (m, peer, err);
-    return m->links[peer].out = fd;
+    atomic_store (&m->links[peer].out, fd);
+    return fd;
+}
+
+long mesh_name (const struct mesh *m, long peer)
+{
+    for (long r = 0; r < m->root->size; r++)
+        if (m->root->world[r] == m->world[peer])
+            return r;
+    return peer;
+}
+
+void mesh_waits (struct mesh *m, long peer)
+{
+    atomic_store (&m->root->waits, peer < 0 ? -1 : m->world[peer]);
 }
 
 /* Those with whom there is a connection, and so many more that all are
@@ -123,44 +75,35 @@ static bool is_told (const struct mesh *m, long peer)
     unsigned long bits = (unsigned long)(peer ^ m->rank);
 
     return peer != m->rank
-           && ((bits & (bits - 1)) == 0 || m->links[peer].out >= 0
+           && ((bits & (bits - 1)) == 0
+               || atomic_load (&m->links[peer].out) >= 0
                || atomic_load (&m->links[peer].in) >= 0);
 }
 
-static void tell (struct mesh *m)
+/* A host that does not answer is asked once. */
+static void tell (const struct mesh *m, const char **silent)
 {
     for (long r = 0; r < m->size; r++) {
-        struct hello w = hello_to (m, r, DIAL_ABORT);
+        const char *host = mesh_host (m, r);
         int fd;
-        if (!is_told (m, r))
+        if (!is_told (m, r) || (*silent && strcmp (*silent, host) == 0))
             continue;
-        w.code = m->code;
-        fd = dial_rank (
-            own_card (m), card_of (m, r), &w, m->why, monotonic () + 0.5);
-        if (fd >= 0)
+        if ((fd = mesh_call (m, r, DIAL_ABORT, 0.5)) >= 0)
             close (fd);
+        else if (errno != ECONNREFUSED)
+            *silent = host;
     }
-}
-
-/* The first reason is the cause. */
-static void set_reason (struct mesh *m, int code, const char *why)
-{
-    pthread_mutex_lock (&m->home->mutex);
-    if (!atomic_load (&m->aborted)) {
-        m->code = code;
-        snprintf (m->why, sizeof (m->why), "%s", why);
-        atomic_store (&m->aborted, true);
-    }
-    pthread_mutex_unlock (&m->home->mutex);
 }
 
 static int report (struct mesh *m, struct slurmdl_error *err)
 {
-    if (!m->failed) {
-        m->failed = true;
-        tell (m);
+    const char *silent = NULL;
+
+    if (!atomic_exchange (&m->root->told, true)) {
+        tell (m->root, &silent);
+        if (m != m->root)
+            tell (m, &silent);
     }
-    atomic_store (&m->waits, -1);
     errno = m->code;
     return errorf (err, "%s", m->why);
 }
@@ -174,24 +117,25 @@ int mesh_fail (
     va_start (ap, fmt);
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
-    set_reason (m, code, text);
+    mesh_reason (m, code, text);
     return report (m, err);
 }
 
 int mesh_usable (struct mesh *m, struct slurmdl_error *err)
 {
-    if (home_is_foreign (m->home)) {
-        errno = ENOTCONN;
-        return errorf (err, "the communicator is the parent process's");
-    }
-    if (!atomic_load (&m->aborted))
+    if (!atomic_load (&m->aborted) && !home_is_foreign (m->home))
         return 0;
-    return report (m, err);
+    if (!home_is_foreign (m->home))
+        return report (m, err);
+    errno = ENOTCONN;
+    return errorf (err, "the communicator is the parent process's");
 }
 
-int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
+/* A better reason may be on its way from the one that has gone, or from
+ * another. */
+static void await_reason (struct mesh *m, double seconds)
 {
-    double until = monotonic () + 0.2;
+    double until = monotonic () + seconds;
     struct pollfd p = { .fd = m->event, .events = POLLIN };
     eventfd_t value;
 
@@ -199,40 +143,40 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
         poll (&p, 1, 20);
         eventfd_read (m->event, &value);
     }
+}
+
+int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    await_reason (m, 0.2);
     return mesh_fail (m,
                       ECONNRESET,
                       err,
                       "rank %ld on %s has gone: its process or host has "
                       "ended, or the network between",
-                      mesh_world_rank (m, peer),
+                      mesh_name (m, peer),
                       mesh_host (m, peer));
 }
 
 int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err)
 {
-    return mesh_fail (m,
-                      ETIMEDOUT,
-                      err,
-                      "rank %ld on %s did not come within %g s",
-                      mesh_world_rank (m, peer),
-                      mesh_host (m, peer),
-                      m->timeout);
+    char text[DIAL_TEXT];
+
+    mesh_waits (m, peer);
+    mesh_blame (m, peer, text, sizeof (text));
+    return mesh_fail (m, ETIMEDOUT, err, "%s", text);
 }
 
 void mesh_abort (struct mesh *m, const char *why)
 {
-    char text[DIAL_TEXT];
-
     if (home_is_foreign (m->home))
         return;
-    snprintf (text,
-              sizeof (text),
-              "rank %ld on %s gave up: %s",
-              mesh_world_rank (m, m->rank),
-              mesh_host (m, m->rank),
-              why ? why : "no reason given");
-    set_reason (m, ECONNRESET, text);
-    report (m, NULL);
+    mesh_fail (m->root,
+               ECONNRESET,
+               NULL,
+               "rank %ld on %s gave up: %s",
+               m->root->rank,
+               mesh_host (m, m->rank),
+               why ? why : "no reason given");
 }
 
 static long first_ended (const struct mesh *m)
@@ -256,66 +200,4 @@ int mesh_check (struct mesh *m, struct slurmdl_error *err)
     return m->suspect >= 0 && m->suspect == before
                ? mesh_lost (m, m->suspect, err)
                : 0;
-}
-
-/* The first that this peer has made, or -1. */
-static int take_socket (struct mesh *m, long peer)
-{
-    struct parked **p = &m->sockets;
-    int fd = -1;
-
-    pthread_mutex_lock (&m->home->mutex);
-    while (*p && (*p)->hello.from != m->world[peer])
-        p = &(*p)->next;
-    if (*p) {
-        struct parked *this = *p;
-        *p = this->next;
-        fd = this->fd;
-        free (this);
-    }
-    pthread_mutex_unlock (&m->home->mutex);
-    return fd;
-}
-
-static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
-{
-    double until = monotonic () + m->timeout;
-    struct pollfd p[2] = { { .fd = m->event, .events = POLLIN } };
-    eventfd_t value;
-
-    for (;;) {
-        int fd = take_socket (m, peer);
-        if (fd >= 0)
-            return fd;
-        if (mesh_usable (m, err) < 0)
-            return -1;
-        if (monotonic () > until)
-            return mesh_late (m, peer, err);
-        if ((p[1].fd = mesh_dial (m, peer, err)) < 0)
-            return -1;
-        p[1].events = POLLRDHUP;
-        poll (p, 2, 100);
-        if (p[1].revents && (fd = take_socket (m, peer)) >= 0)
-            return fd;
-        if (p[1].revents)
-            return mesh_lost (m, peer, err);
-        eventfd_read (m->event, &value);
-    }
-}
-
-int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err)
-{
-    struct hello w = hello_to (m, peer, DIAL_SOCKET);
-    int fd;
-
-    if (mesh_usable (m, err) < 0)
-        return -1;
-    if (peer > m->rank)
-        return await_socket (m, peer, err);
-    fd = dial_rank (
-        own_card (m), card_of (m, peer), &w, NULL, monotonic () + m->timeout);
-    if (fd >= 0)
-        return fd;
-    return errno == ETIMEDOUT ? mesh_late (m, peer, err)
-                              : mesh_lost (m, peer, err);
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank did not come: find out which one it is that all wait for. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/channel.h"
+#include "runtime/comm/socket.h"
+#include "runtime/comm/tag.h"
+
+/* The listener of a process that computes answers at once. */
+static const double answer_seconds = 2;
+
+static int ask (const struct mesh *m, long peer, struct mesh_report *r)
+{
+    int fd = mesh_call (m, peer, DIAL_QUERY, answer_seconds);
+    int rv;
+
+    if (fd < 0)
+        return -1;
+    rv = socket_recv (fd, r, sizeof (*r), monotonic () + answer_seconds);
+    close (fd);
+    return rv;
+}
+
+static long rank_of (const struct mesh *m, int64_t world)
+{
+    for (long r = 0; r < m->size; r++)
+        if (m->world[r] == world)
+            return r;
+    return -1;
+}
+
+/* 'peer' waits for nobody, or for one that is not among us. */
+static void say_absent (const struct mesh *m,
+                        long peer,
+                        const struct mesh_report *r,
+                        char *text,
+                        size_t size)
+{
+    unsigned long ours = atomic_load (&m->calls);
+
+    snprintf (text,
+              size,
+              "rank %ld on %s did not come within %g s: it has called %lu "
+              "collectives, rank %ld %lu",
+              peer,
+              mesh_host (m, peer),
+              m->timeout,
+              (unsigned long)r->calls,
+              m->rank,
+              ours);
+}
+
+static void
+say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
+{
+    if (code == ECONNREFUSED)
+        snprintf (
+            text, size, "rank %ld on %s has gone", peer, mesh_host (m, peer));
+    else
+        snprintf (text,
+                  size,
+                  "rank %ld on %s did not come within %g s: its process is "
+                  "stopped, or its host does not answer",
+                  peer,
+                  mesh_host (m, peer),
+                  m->timeout);
+}
+
+void mesh_blame (struct mesh *part, long peer, char *text, size_t size)
+{
+    const struct mesh *m = part->root;
+    struct mesh_report r = { .waits = -1 };
+    long who = mesh_name (part, peer);
+    long next = who;
+
+    for (long hops = 0; next >= 0 && next != m->rank && hops < m->size;
+         hops++) {
+        who = next;
+        if (ask (m, who, &r) < 0) {
+            say_silent (m, who, errno, text, size);
+            return;
+        }
+        next = r.waits < 0 ? -1 : rank_of (m, r.waits);
+    }
+    say_absent (m, who, &r, text, size);
+}
+
+int mesh_clash (struct mesh *m,
+                long peer,
+                uint32_t tag,
+                struct slurmdl_error *err)
+{
+    char theirs[64];
+    char ours[64];
+
+    tag_text (tag, theirs, sizeof (theirs));
+    tag_text (atomic_load (&m->root->tag), ours, sizeof (ours));
+    return mesh_fail (m,
+                      EPROTO,
+                      err,
+                      "rank %ld on %s calls %s, rank %ld %s",
+                      mesh_name (m, peer),
+                      mesh_host (m, peer),
+                      theirs,
+                      m->root->rank,
+                      ours);
+}
+
+int mesh_ask (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    struct mesh_report r = { .waits = -1 };
+
+    if (ask (m->root, mesh_name (m, peer), &r) < 0
+        || !tag_clash (r.tag, atomic_load (&m->root->tag)))
+        return 0;
+    return mesh_clash (m, peer, r.tag, err);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that die, stop, stay away, give up or do something else: all others
+ * get a clear error within the bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/comm.h"
+#include "tests/world.h"
+
+enum { BAD = 2 };
+
+/* What one rank does, and what the others must see. */
+struct scene {
+    const char *name;
+    int (*bad) (struct slurmdl_comm *w);
+    int code;
+    double within; /* seconds */
+    const char *texts[3];
+    size_t n;
+};
+
+static int failed (struct slurmdl_comm *w, const char *what, const char *text)
+{
+    fprintf (stderr, "# rank %ld: %s: %s\n", slurmdl_comm_rank (w), what, text);
+    return 1;
+}
+
+static int work (struct slurmdl_comm *w, size_t n, struct slurmdl_error *err)
+{
+    float *x = calloc (n, sizeof (*x));
+    int rv = slurmdl_allreduce (w, x, x, n, SLURMDL_F32, SLURMDL_SUM, err);
+    int saved = errno;
+
+    free (x);
+    errno = saved;
+    return rv;
+}
+
+/* The communicator stays broken, and says why. */
+static int stays_broken (struct slurmdl_comm *w, const char *why)
+{
+    struct slurmdl_error err;
+    int bad = work (w, 1, &err) == 0 || errno != ENOTCONN
+              || !strstr (err.text, "broken");
+
+    (void)why;
+    return bad ? failed (w, "is not broken", err.text) : 0;
+}
+
+static int see_it (struct slurmdl_comm *w, const struct scene *s)
+{
+    struct slurmdl_error err;
+    double since = monotonic ();
+    int code = 0;
+
+    while (monotonic () < since + s->within + 20 && code == 0)
+        if (work (w, s->n, &err) < 0)
+            code = errno;
+    if (code != s->code)
+        return failed (w, strerror (code), code ? err.text : "no error");
+    if (monotonic () > since + s->within)
+        return failed (w, "too late", err.text);
+    for (int i = 0; i < 3 && s->texts[i]; i++)
+        if (!strstr (err.text, s->texts[i]))
+            return failed (w, s->texts[i], err.text);
+    return stays_broken (w, err.text);
+}
+
+static int on_rank (struct slurmdl_comm *w, void *arg)
+{
+    const struct scene *s = arg;
+    struct slurmdl_error err;
+
+    mesh_set_timeout (w->mesh, 1.5);
+    if (slurmdl_comm_rank (w) != BAD)
+        return see_it (w, s);
+    for (int i = 0; i < 3; i++)
+        if (work (w, s->n, &err) < 0)
+            return failed (w, "beginning", err.text);
+    return s->bad (w);
+}
+
+/* ---- what the bad rank does ---- */
+
+static int is_killed (struct slurmdl_comm *w)
+{
+    (void)w;
+    return raise (SIGKILL);
+}
+
+/* In the middle of a collective, from outside. */
+static int is_killed_later (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+    pid_t pid = getpid ();
+
+    if (fork () == 0) {
+        usleep (100000);
+        kill (pid, SIGKILL);
+        _exit (0);
+    }
+    while (work (w, 1 << 20, &err) == 0)
+        ;
+    return 0;
+}
+
+static void end_after (unsigned seconds)
+{
+    pid_t pid = getpid ();
+
+    if (fork () == 0) {
+        sleep (seconds);
+        kill (pid, SIGKILL);
+        _exit (0);
+    }
+}
+
+static int is_stopped (struct slurmdl_comm *w)
+{
+    (void)w;
+    end_after (6);
+    raise (SIGSTOP);
+    return 0;
+}
+
+static int stays_away (struct slurmdl_comm *w)
+{
+    (void)w;
+    sleep (4);
+    return 0;
+}
+
+static int gives_up (struct slurmdl_comm *w)
+{
+    slurmdl_comm_abort (w, "the loss is not a number");
+    return stays_broken (w, "");
+}
+
+static int leaves (struct slurmdl_comm *w)
+{
+    (void)w;
+    return 0;
+}
+
+static int calls_another (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+    float x[100] = { 0 };
+
+    return slurmdl_allreduce (w, x, x, 100, SLURMDL_F32, SLURMDL_MAX, &err) == 0
+           || errno != EPROTO;
+}
+
+static int has_another_size (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+
+    return work (w, 50000, &err) == 0 || errno != EPROTO;
+}
+
+static int calls_barrier (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+
+    return slurmdl_barrier (w, &err) == 0 || errno != EPROTO;
+}
+
+/* A child that lives on must not hide that its parent has gone. */
+static int is_killed_with_child (struct slurmdl_comm *w)
+{
+    (void)w;
+    if (fork () == 0) {
+        sleep (6);
+        _exit (0);
+    }
+    return raise (SIGKILL);
+}
+
+static const struct scene scenes[] = {
+    { "killed", is_killed, ECONNRESET, 2, { "rank 2 on" }, 1000 },
+    { "killed, 4 MiB",
+      is_killed_later,
+      ECONNRESET,
+      4,
+      { "rank 2 on" },
+      1 << 20 },
+    { "killed, a child lives",
+      is_killed_with_child,
+      ECONNRESET,
+      3,
+      { "rank 2 on" },
+      1000 },
+    { "stopped", is_stopped, ETIMEDOUT, 5.9, { "rank 2 on", "stopped" }, 1000 },
+    { "stopped, 4 MiB",
+      is_stopped,
+      ETIMEDOUT,
+      5.9,
+      { "rank 2 on", "stopped" },
+      1 << 20 },
+    { "away",
+      stays_away,
+      ETIMEDOUT,
+      3.9,
+      { "rank 2 on", "did not come", "has called 3" },
+      1000 },
+    { "abort",
+      gives_up,
+      ECONNRESET,
+      2,
+      { "rank 2 on", "gave up", "the loss is not a number" },
+      1000 },
+    { "closed", leaves, ECONNRESET, 2, { "rank 2 on" }, 1000 },
+    { "another operation",
+      calls_another,
+      EPROTO,
+      2,
+      { "allreduce", "max" },
+      100 },
+    { "another size", has_another_size, EPROTO, 2, { "bytes" }, 1000 },
+    { "another collective", calls_barrier, EPROTO, 3, { "barrier" }, 1000 },
+    { "another collective, 4 MiB",
+      calls_barrier,
+      EPROTO,
+      3,
+      { "barrier" },
+      1 << 20 },
+};
+
+/* Which ranks may end with something else than 0. */
+static int others_failed (const int *status, int size)
+{
+    int bad = 0;
+
+    for (int r = 0; r < size; r++)
+        bad += status[r] != 0
+               && !(r == BAD && WIFSIGNALED (status[r])
+                    && WTERMSIG (status[r]) == SIGKILL);
+    return bad;
+}
+
+static void play (void **state)
+{
+    const struct scene *s = *state;
+    int sizes[][2] = { { 5, 2 }, { 4, 1 }, { 3, 0 } };
+    int status[8];
+    size_t n = s->within > 4 && !getenv ("DL_TEST_LONG") ? 1 : 3;
+
+    for (size_t i = 0; i < n; i++) {
+        world_run (sizes[i][0], sizes[i][1], on_rank, (void *)s, 30, status);
+        assert_int_equal (others_failed (status, sizes[i][0]), 0);
+    }
+}
+
+int main (void)
+{
+    enum { N = sizeof (scenes) / sizeof (*scenes) };
+    struct CMUnitTest tests[N];
+
+    for (size_t i = 0; i < N; i++)
+        tests[i] = (struct CMUnitTest){ .name = scenes[i].name,
+                                        .test_func = play,
+                                        .initial_state = (void *)&scenes[i] };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
