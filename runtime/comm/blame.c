@@ -46,11 +46,11 @@ static void say_absent (const struct mesh *m,
               size,
               "rank %ld on %s did not come within %g s: it has called %lu "
               "collectives, rank %ld %lu",
-              peer,
+              mesh_world_rank (m, peer),
               mesh_host (m, peer),
               m->timeout,
               (unsigned long)r->calls,
-              m->rank,
+              m->home->rank,
               ours);
 }
 
@@ -65,7 +65,7 @@ say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
                   size,
                   "rank %ld on %s did not come within %g s: its process is "
                   "stopped, or its host does not answer",
-                  peer,
+                  mesh_world_rank (m, peer),
                   mesh_host (m, peer),
                   m->timeout);
 }
@@ -103,10 +103,10 @@ int mesh_clash (struct mesh *m,
                       EPROTO,
                       err,
                       "rank %ld on %s calls %s, rank %ld %s",
-                      mesh_name (m, peer),
+                      mesh_world_rank (m, peer),
                       mesh_host (m, peer),
                       theirs,
-                      m->root->rank,
+                      m->home->rank,
                       ours);
 }
 

@@ -65,7 +65,7 @@ int mesh_call (const struct mesh *m,
                enum dial_kind kind,
                double seconds);
 
-/* The rank's number in the root, for messages. */
+/* The rank's number in the root. */
 long mesh_name (const struct mesh *m, long peer);
 
 /* Ask a rank that does not come whether it has called something else: then -1

@@ -6,8 +6,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/clock.h"
+#include "runtime/comm/channel.h"
 #include "runtime/error.h"
 #include "runtime/futex.h"
 
@@ -61,12 +63,13 @@ uint64_t node_come (struct node *n)
     return meeting;
 }
 
-void node_abort (struct node *n, const char *why)
+static void give_up (struct node *n, int code, const char *why)
 {
     struct node_head *h = n->head;
     unsigned none = 0;
 
     if (atomic_compare_exchange_strong (&h->broken, &none, 1)) {
+        h->code = code;
         snprintf (h->why, sizeof (h->why), "%s", why);
         atomic_store (&h->broken, 2);
     }
@@ -74,36 +77,51 @@ void node_abort (struct node *n, const char *why)
         futex_wake_shared (&h->meters[i].came);
 }
 
-static int fail (struct node *n, int number, struct slurmdl_error *err)
+void node_abort (struct node *n, const char *why)
 {
-    node_abort (n, err->text);
-    errno = number;
+    give_up (n, ECONNRESET, why);
+}
+
+/* The mesh has failed. */
+static int fail (struct node *n, struct slurmdl_error *err)
+{
+    int saved = errno;
+
+    give_up (n, saved, err->text);
+    mesh_waits (n->mesh, -1);
+    errno = saved;
     return -1;
 }
 
-/* Whether somebody has given up. */
+/* Whether somebody has given up; what the mesh says of it is the cause. */
 static int look_at_reason (struct node *n, struct slurmdl_error *err)
 {
+    struct timespec nap = { 0, 10000000 };
+    const char *why = n->head->why;
+
     if (atomic_load (&n->head->broken) != 2)
         return 0;
-    errno = ECONNRESET;
-    return errorf (err, "%.255s", n->head->why);
+    for (int i = 0; i < 20; i++) {
+        if (mesh_usable (n->mesh, err) < 0)
+            return -1;
+        nanosleep (&nap, NULL);
+    }
+    return mesh_fail (n->mesh,
+                      n->head->code,
+                      err,
+                      "%.255s",
+                      *why ? why : "a rank of this node has given up");
 }
 
-static int
-time_is_up (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+/* The first that has not come, as the mesh counts. */
+static long awaited (const struct node *n, uint64_t meeting)
 {
     long r = 0;
 
     while (r < n->size - 1
            && atomic_load (&n->head->ranks[r].meeting) > meeting)
         r++;
-    errorf (err,
-            "rank %ld on %s did not come within %g s",
-            mesh_world_rank (n->mesh, n->world[r]),
-            mesh_host (n->mesh, n->world[r]),
-            mesh_timeout (n->mesh));
-    return fail (n, ETIMEDOUT, err);
+    return n->world[r];
 }
 
 static void doze (struct node *n, uint64_t meeting)
@@ -126,16 +144,20 @@ sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
     while (!is_whole (n, meeting)) {
         if (look_at_reason (n, err) < 0)
             return -1;
+        mesh_waits (n->mesh, awaited (n, meeting));
         doze (n, meeting);
         now = monotonic ();
         if (now - look < LOOK_MS / 1e3 || is_whole (n, meeting))
             continue;
         if (mesh_check (n->mesh, err) < 0)
-            return fail (n, errno, err);
-        if (now - begin > mesh_timeout (n->mesh))
-            return time_is_up (n, meeting, err);
+            return fail (n, err);
+        if (now - begin > mesh_timeout (n->mesh)) {
+            mesh_late (n->mesh, awaited (n, meeting), err);
+            return fail (n, err);
+        }
         look = now;
     }
+    mesh_waits (n->mesh, -1);
     return 0;
 }
 
@@ -147,12 +169,15 @@ check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
 
     if (n->head->ranks[r].call[meeting % NODE_METERS] == n->call)
         return 0;
-    errorf (err,
-            "ranks %ld and %ld call different collectives, or the same with "
-            "another size, type, operation or root",
-            mesh_world_rank (n->mesh, n->world[n->rank]),
-            mesh_world_rank (n->mesh, n->world[r]));
-    return fail (n, EPROTO, err);
+    if (mesh_ask (n->mesh, n->world[r], err) == 0)
+        mesh_fail (n->mesh,
+                   EPROTO,
+                   err,
+                   "rank %ld and rank %ld call the same with different numbers "
+                   "of bytes",
+                   mesh_world_rank (n->mesh, n->world[n->rank]),
+                   mesh_world_rank (n->mesh, n->world[r]));
+    return fail (n, err);
 }
 
 int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err)

@@ -34,6 +34,7 @@ struct node_rank {
 struct node_head {
     uint64_t nonce;
     atomic_uint broken; /* 1: 'why' is being written, 2: it is there */
+    int code;           /* errno */
     char why[256];
     struct node_meter meters[NODE_METERS];
     struct node_rank ranks[]; /* and then the slots */

@@ -89,10 +89,10 @@ static int differs (struct exchange *x)
                       x->err,
                       "rank %ld on %s sends %llu bytes, rank %ld expects %zu: "
                       "they call the same with different sizes",
-                      mesh_name (x->m, s->peer),
+                      mesh_world_rank (x->m, s->peer),
                       mesh_host (x->m, s->peer),
                       (unsigned long long)s->head.size,
-                      x->m->root->rank,
+                      x->m->home->rank,
                       s->n);
 }
 
@@ -110,7 +110,7 @@ static int check_head (struct exchange *x)
                       ECONNRESET,
                       x->err,
                       "rank %ld on %s has closed its communicator",
-                      mesh_name (x->m, s->peer),
+                      mesh_world_rank (x->m, s->peer),
                       mesh_host (x->m, s->peer));
 }
 

@@ -153,7 +153,7 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
                       err,
                       "rank %ld on %s has gone: its process or host has "
                       "ended, or the network between",
-                      mesh_name (m, peer),
+                      mesh_world_rank (m, peer),
                       mesh_host (m, peer));
 }
 
@@ -174,7 +174,7 @@ void mesh_abort (struct mesh *m, const char *why)
                ECONNRESET,
                NULL,
                "rank %ld on %s gave up: %s",
-               m->root->rank,
+               m->home->rank,
                mesh_host (m, m->rank),
                why ? why : "no reason given");
 }
