@@ -193,13 +193,8 @@ endif
 endif
 if HAVE_CMOCKA
 comm_tests = %D%/boot.t
-<<<<<<< HEAD
 comm_tests += %D%/reduce.t %D%/reduce_generic.t %D%/node.t
-comm_tests += %D%/comm.t
-=======
-comm_tests += %D%/reduce.t %D%/reduce_generic.t
 comm_tests += %D%/comm.t %D%/commfail.t
->>>>>>> fce297f (runtime/comm: find out who does not come and what it does instead; ranks that fail, in tests)
 comm_tests += %D%/engine.t %D%/stalls.t %D%/tensors.t
 comm_tests += %D%/elastic.t
 check_PROGRAMS += $(comm_tests)

@@ -99,6 +99,9 @@ static int report (struct mesh *m, struct slurmdl_error *err)
 {
     const char *silent = NULL;
 
+    /* the listener may be about to give the reason to the root */
+    pthread_mutex_lock (&m->home->mutex);
+    pthread_mutex_unlock (&m->home->mutex);
     if (!atomic_exchange (&m->root->told, true)) {
         tell (m->root, &silent);
         if (m != m->root)
