@@ -16,13 +16,13 @@ cd "$work" || exit 1
 unset DL_DIR
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to limit a cgroup's memory"
 
-# ---- a cgroup of 64 MB below ours: version 1, or 2 where our own may have children
+# ---- a cgroup of 256 MB below ours: version 1, or 2 where our own may have children
 v1=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\(.*\)/\1/p' /proc/self/cgroup)
 v2=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
 limit () { # limit FOLDER FILE
     mkdir "$1" 2>/dev/null || return 1
     group=$1
-    echo 64M 2>/dev/null >"$group/$2"
+    echo 256M 2>/dev/null >"$group/$2"
 }
 limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max ||
     skip_all "cannot make a memory cgroup here"
