@@ -81,7 +81,7 @@ static bool is_unsigned (enum slurmdl_type t)
 static int
 value_of (long rank, size_t i, enum slurmdl_type type, enum slurmdl_op op)
 {
-    int v = (int)((i * 2654435761u >> 7) + (size_t)rank * 5) % 3;
+    int v = (int)(((i * 2654435761u >> 7) + (size_t)rank * 5) % 3);
 
     if (type == SLURMDL_BOOL)
         return v & 1;
