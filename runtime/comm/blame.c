@@ -11,16 +11,21 @@
 #include "runtime/comm/tag.h"
 
 /* The listener of a process that computes answers at once. */
-static const double answer_seconds = 2;
+static double patience (const struct mesh *m)
+{
+    double t = m->timeout / 4;
+
+    return t < 0.5 ? 0.5 : t > 2 ? 2 : t;
+}
 
 static int ask (const struct mesh *m, long peer, struct mesh_report *r)
 {
-    int fd = mesh_call (m, peer, DIAL_QUERY, answer_seconds);
+    int fd = mesh_call (m, peer, DIAL_QUERY, patience (m));
     int rv;
 
     if (fd < 0)
         return -1;
-    rv = socket_recv (fd, r, sizeof (*r), monotonic () + answer_seconds);
+    rv = socket_recv (fd, r, sizeof (*r), monotonic () + patience (m));
     close (fd);
     return rv;
 }
@@ -70,7 +75,7 @@ say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
                   m->timeout);
 }
 
-void mesh_blame (struct mesh *part, long peer, char *text, size_t size)
+long mesh_blame (struct mesh *part, long peer, char *text, size_t size)
 {
     const struct mesh *m = part->root;
     struct mesh_report r = { .waits = -1 };
@@ -82,11 +87,12 @@ void mesh_blame (struct mesh *part, long peer, char *text, size_t size)
         who = next;
         if (ask (m, who, &r) < 0) {
             say_silent (m, who, errno, text, size);
-            return;
+            return m->world[who];
         }
         next = r.waits < 0 ? -1 : rank_of (m, r.waits);
     }
     say_absent (m, who, &r, text, size);
+    return m->world[who];
 }
 
 int mesh_clash (struct mesh *m,

@@ -33,6 +33,7 @@ struct mesh {
     atomic_ulong calls;  /* the root's */
     long suspect;        /* whose process has ended; -1: nobody's */
     atomic_bool aborted; /* 'why' and 'code' are set */
+    long culprit;        /* a rank of the world that is not told; -1 */
     atomic_bool told;    /* and the others were told; the root's */
     char why[DIAL_TEXT];
     int code;
@@ -79,7 +80,7 @@ int mesh_clash (struct mesh *m,
                 struct slurmdl_error *err);
 
 /* Who it is for whom all wait in the end, 'peer' or one that it waits for
- * itself, and why it does not come. */
-void mesh_blame (struct mesh *m, long peer, char *text, size_t size);
+ * itself, and why it does not come; its number in the world. */
+long mesh_blame (struct mesh *m, long peer, char *text, size_t size);
 
 #endif

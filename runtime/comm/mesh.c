@@ -77,7 +77,7 @@ static struct mesh *make (struct home *h,
     m->home = h;
     m->channel = channel;
     m->size = size;
-    m->rank = m->suspect = -1;
+    m->rank = m->suspect = m->culprit = -1;
     m->timeout = h->timeout;
     m->event = -1;
     m->world = calloc ((size_t)size, sizeof (*m->world));

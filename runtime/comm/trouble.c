@@ -80,32 +80,37 @@ static bool is_told (const struct mesh *m, long peer)
                || atomic_load (&m->links[peer].in) >= 0);
 }
 
-/* A host that does not answer is asked once. */
-static void tell (const struct mesh *m, const char **silent)
+/* Where two ranks of a host do not answer, no others of it are called. */
+static void tell (const struct mesh *m)
 {
+    const char *silent = NULL;
+    int times = 0;
+
     for (long r = 0; r < m->size; r++) {
         const char *host = mesh_host (m, r);
+        bool same = silent && strcmp (silent, host) == 0;
         int fd;
-        if (!is_told (m, r) || (*silent && strcmp (*silent, host) == 0))
+        if (!is_told (m, r) || m->world[r] == m->root->culprit
+            || (same && times > 1))
             continue;
-        if ((fd = mesh_call (m, r, DIAL_ABORT, 0.5)) >= 0)
+        if ((fd = mesh_call (m, r, DIAL_ABORT, 0.5)) >= 0) {
             close (fd);
-        else if (errno != ECONNREFUSED)
-            *silent = host;
+        } else if (errno != ECONNREFUSED) {
+            times = same ? times + 1 : 1;
+            silent = host;
+        }
     }
 }
 
 static int report (struct mesh *m, struct slurmdl_error *err)
 {
-    const char *silent = NULL;
-
     /* the listener may be about to give the reason to the root */
     pthread_mutex_lock (&m->home->mutex);
     pthread_mutex_unlock (&m->home->mutex);
     if (!atomic_exchange (&m->root->told, true)) {
-        tell (m->root, &silent);
+        tell (m->root);
         if (m != m->root)
-            tell (m, &silent);
+            tell (m);
     }
     errno = m->code;
     return errorf (err, "%s", m->why);
@@ -151,6 +156,7 @@ static void await_reason (struct mesh *m, double seconds)
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     await_reason (m, 0.2);
+    m->root->culprit = m->world[peer];
     return mesh_fail (m,
                       ECONNRESET,
                       err,
@@ -165,7 +171,7 @@ int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err)
     char text[DIAL_TEXT];
 
     mesh_waits (m, peer);
-    mesh_blame (m, peer, text, sizeof (text));
+    m->root->culprit = mesh_blame (m, peer, text, sizeof (text));
     return mesh_fail (m, ETIMEDOUT, err, "%s", text);
 }
 
