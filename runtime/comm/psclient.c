@@ -330,8 +330,10 @@ static int leave (struct slurmdl_ps *ps)
         return -1;
     if (c->n > 0 && psclient_clock (ps, NULL) < 0)
         return -1;
-    if (pslinks_pump (ps, all_answered, 0, NULL) < 0
-        || tell_all (ps, PS_BYE, c->clock, false) < 0
+    if (pslinks_pump (ps, all_answered, 0, NULL) < 0)
+        return -1;
+    c->leaving = true;
+    if (tell_all (ps, PS_BYE, c->clock, false) < 0
         || pslinks_pump (ps, all_answered, 0, NULL) < 0)
         return -1;
     ps->entry.state = PS_LEFT;

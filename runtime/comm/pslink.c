@@ -322,6 +322,8 @@ static int look_after (struct slurmdl_ps *ps)
 
     for (long i = 0; i < ps->servers; i++) {
         struct ps_link *l = &c->links[i];
+        if (c->leaving && !l->queue.head)
+            continue; /* it has answered, and may have ended */
         if (look && l->fd >= 0 && pswire_is_dead (l->fd, ps->grace))
             disconnect (l);
         if (raise_link (ps, l) < 0 || too_late (ps, l) < 0)

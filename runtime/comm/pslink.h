@@ -66,6 +66,7 @@ struct ps_client {
     uint64_t *keys;
     size_t ntables;
     bool joined, broken;
+    bool leaving; /* all has been said but goodbye */
     struct slurmdl_error why;
     int code;
     double looked;

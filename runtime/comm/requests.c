@@ -105,7 +105,7 @@ int control_ask (struct control *k)
         rv = ask_fresh (k);
     if (rv == 0 && e->joining == JOIN_ASKED && !e->unanswered)
         rv = say_join (k);
-    if (rv == 0 && e->leave && !k->told)
+    if (rv == 0 && e->leave && !e->code && !k->told)
         say_leave (k);
     pthread_mutex_unlock (&e->lock);
     return rv;

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scaling of data-parallel training over 1, 2 and 4 hosts: a perceptron of 25 M parameters, and the digits.
+
+    PYTHONPATH=contrib/python:... python3 tests/bench/scaling.py [--rounds 5] [--batch 64] PARALLEL DIGITS
+
+As root: each host is a network namespace, all on one bridge, one rank each with one thread.  The hosts share the cores
+of this machine, so a step is compared with that of as many processes that train at the same time and do not speak to
+each other: efficiency = their step / the ranks' step, in turns.  'ddp' is torch's DistributedDataParallel over gloo.
+PARALLEL is the example contrib/examples/parallel/parallel, DIGITS its data (strong scaling: a batch of 64 in all).
+"""
+import argparse
+import contextlib
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+
+def train(kind, batch, steps):
+    """A rank: prints the median seconds of a step."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    layers = [layer for _ in range(6) for layer in (torch.nn.Linear(2048, 2048), torch.nn.ReLU())]
+    model = torch.nn.Sequential(*layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    call = model
+    if kind == "ours":
+        import slurmdl
+        import slurmdl.comm
+
+        world = slurmdl.comm.init()
+        optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
+    elif kind == "ddp":
+        torch.distributed.init_process_group("gloo")
+        call = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    x = torch.randn(batch, 2048)
+    times = []
+    for _ in range(steps + 2):
+        start = time.monotonic()
+        optimizer.zero_grad(set_to_none=False)
+        call(x).square().mean().backward()
+        optimizer.step()
+        times.append(time.monotonic() - start)
+    if kind == "ours":
+        world.barrier()
+    print(statistics.median(times[2:]), flush=True)
+
+
+def run(*command):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def made_hosts(n):
+    """Names of n namespaces on a bridge in one of their own."""
+    names = [f"dls{os.getpid()}{i}" for i in range(n + 1)]
+    hub = names.pop()
+    try:
+        for name in names + [hub]:
+            run("ip", "netns", "add", name)
+        run("ip", "-n", hub, "link", "add", "br0", "type", "bridge")
+        run("ip", "-n", hub, "link", "set", "br0", "up")
+        for i, name in enumerate(names):
+            run("ip", "link", "add", "veth0", "netns", name, "type", "veth", "peer", "name", f"port{i}", "netns", hub)
+            run("ip", "-n", hub, "link", "set", f"port{i}", "master", "br0", "up")
+            run("ip", "-n", name, "addr", "add", f"10.219.8.{i + 1}/24", "dev", "veth0")
+            run("ip", "-n", name, "link", "set", "veth0", "up")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        yield names
+    finally:
+        for name in names + [hub]:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def ranks(hosts, command, together):
+    """Run the command on each host; the last lines that they print."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        port = s.getsockname()[1]
+    processes = []
+    for r, host in enumerate(hosts):
+        size = len(hosts) if together else 1
+        env = dict(os.environ, RANK=str(r if together else 0), WORLD_SIZE=str(size), MASTER_ADDR="10.219.8.1",
+                   MASTER_PORT=str(port), DL_COMM_ADDRESS=f"10.219.8.1:{port + 1}", DL_COMM_BOOTSTRAP="tcp",
+                   GLOO_SOCKET_IFNAME="veth0", OMP_NUM_THREADS="1", DL_COMM_NODE=host, DL_RUN_DIR=f"{os.getcwd()}/{host}")
+        if together:
+            env["DL_RUN_DIR"] = f"{os.getcwd()}/together{port}"
+        processes.append(subprocess.Popen(["ip", "netns", "exec", host] + command, env=env, text=True,
+                                          stdout=subprocess.PIPE))
+    outputs = [p.communicate(timeout=600)[0] for p in processes]
+    if any(p.returncode for p in processes):
+        raise SystemExit(f"scaling.py: {command} failed")
+    return [o.split("\n")[-2] for o in outputs if o.strip()]
+
+
+def perceptron(hosts, kind, batch, steps):
+    command = [sys.executable, os.path.abspath(__file__), "rank", kind, str(batch), str(steps)]
+    return max(float(t) for t in ranks(hosts, command, kind != "alone"))
+
+
+def digits(hosts, together, program, data):
+    start = time.monotonic()
+    ranks(hosts, [program, data, "20"], together)
+    return time.monotonic() - start
+
+
+def table(title, rate, hosts, rounds, kinds, measure):
+    print(f"{title}: {rounds} rounds in turns, load {os.getloadavg()[0]:.0f}")
+    for n in (1, 2, 4):
+        times = {kind: [] for kind in kinds}
+        for _ in range(rounds):
+            for kind in kinds:
+                times[kind].append(measure(hosts[:n], kind))
+        medians = {kind: statistics.median(t) for kind, t in times.items()}
+        row = "  ".join(f"{kind} {1e3 * t:.0f} ms" for kind, t in medians.items())
+        rates = "  ".join(f"{k} {medians['alone'] / medians[k]:.2f}" for k in kinds if k != "alone")
+        print(f"  {n} hosts: {row}; {rate} {rates}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("program")
+    parser.add_argument("data")
+    a = parser.parse_args()
+    with made_hosts(4) as hosts:
+        table(f"25 M parameters, {a.batch} samples a rank, a step", "efficiency", hosts, a.rounds, ("alone", "ours", "ddp"),
+              lambda h, kind: perceptron(h, kind, a.batch, a.steps))
+        program, data = os.path.abspath(a.program), os.path.abspath(a.data)
+        table("digits, 20 epochs, start and all; alone: each does all of it", "speed-up", hosts, a.rounds, ("alone", "ours"),
+              lambda h, kind: digits(h, kind == "ours", program, data))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["rank"]:
+        train(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    else:
+        main()
