@@ -112,6 +112,7 @@ static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
     double until = monotonic () + m->timeout;
     struct pollfd p[2] = { { .fd = m->event, .events = POLLIN } };
     eventfd_t value;
+    int gone = 0;
 
     for (;;) {
         int fd = take_socket (m, peer);
@@ -125,10 +126,11 @@ static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
             return -1;
         p[1].events = POLLRDHUP;
         poll (p, 2, 100);
-        if (p[1].revents && (fd = take_socket (m, peer)) >= 0)
-            return fd;
-        if (p[1].revents)
+        /* it may have called before it closed */
+        if (p[1].revents && gone++ > 10)
             return mesh_lost (m, peer, err);
+        if (p[1].revents)
+            poll (p, 1, 50);
         eventfd_read (m->event, &value);
     }
 }

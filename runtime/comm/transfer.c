@@ -38,6 +38,9 @@ struct exchange {
 /* What is moved at once stays in a core's cache. */
 enum { HEAD = sizeof (struct head), AT_ONCE = 256 * 1024, SPIN_US = 30 };
 
+/* for our listener to take a connection that is there */
+static const double LISTENER_SECONDS = 1;
+
 /* What is still to be moved, at most AT_ONCE bytes. */
 static int rest (struct side *s, struct iovec *v)
 {
@@ -190,14 +193,33 @@ static long awaited (const struct exchange *x)
     return x->in.peer >= 0 ? x->in.peer : x->out.peer;
 }
 
+/* One that has closed may have connected before, and sent all that we wait
+ * for: our listener is about to say so.
+ */
+static int await_link (struct exchange *x)
+{
+    struct mesh *m = x->m;
+    struct pollfd p = { .fd = m->event, .events = POLLIN };
+    double until = monotonic () + LISTENER_SECONDS;
+
+    for (;;) {
+        x->in.fd = atomic_load (&m->links[x->in.peer].in);
+        if (x->in.fd >= 0)
+            return 0;
+        if (atomic_load (&m->aborted))
+            return mesh_usable (m, x->err);
+        if (monotonic () > until)
+            return mesh_lost (m, x->in.peer, x->err);
+        poll (&p, 1, 20);
+        listener_said (m);
+    }
+}
+
 /* Whether the one we wait for has closed our connection to it. */
 static int check_hangup (struct exchange *x, const struct pollfd *p)
 {
-    if (x->in.peer >= 0 && x->in.fd < 0 && p[3].revents) {
-        x->in.fd = atomic_load (&x->m->links[x->in.peer].in);
-        if (x->in.fd < 0)
-            return mesh_lost (x->m, x->in.peer, x->err);
-    }
+    if (x->in.peer >= 0 && x->in.fd < 0 && p[3].revents && await_link (x) < 0)
+        return -1;
     if (x->out.peer >= 0 && (p[1].revents & (POLLERR | POLLHUP | POLLRDHUP)))
         return mesh_lost (x->m, x->out.peer, x->err);
     return 0;
