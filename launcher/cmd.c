@@ -391,8 +391,9 @@ static void bad_option (const struct cmd *cmd, char **argv)
 
 static void defaults (const struct cmd *cmd, struct settings *st)
 {
-    *st =
-        (struct settings){ .step = -1, .lines = -1, .timeout = -1, .rank = -1, .restarts = 3 };
+    *st = (struct settings){
+        .step = -1, .lines = -1, .timeout = -1, .rank = -1, .restarts = 3
+    };
     for (const struct opt *o = opt_table; o->name; o++) {
         const char *value = o->env ? getenv (o->env) : NULL;
         if (value && *value && (o->cmds & cmd->bit))
@@ -426,10 +427,8 @@ int settings_parse (const struct cmd *cmd,
     defaults (cmd, st);
     /* what follows a program's name is for the program */
     brief[0] = '+';
-    fill_letters (row,
-                  help,
-                  brief
-                      + ((cmd->bit & (CMD_HOROVOD | CMD_ELASTIC)) != 0));
+    fill_letters (
+        row, help, brief + ((cmd->bit & (CMD_HOROVOD | CMD_ELASTIC)) != 0));
     opterr = 0;
     optind = 1;
     while ((c = getopt_long (argc, argv, brief, lo, &i)) != -1) {

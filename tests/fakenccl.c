@@ -410,7 +410,8 @@ static void leave_parts (const struct ncclComm *c, const struct work *w)
         abort ();
     for (int i = 0; i < w->parts; i++) {
         fwrite (&w->part[i], sizeof (w->part[i]), 1, f);
-        fwrite (w->part[i].in, 1, w->part[i].bytes, f);
+        if (w->part[i].bytes > 0)
+            fwrite (w->part[i].in, 1, w->part[i].bytes, f);
     }
     fclose (f);
 }

@@ -66,13 +66,15 @@ static void measure (const struct hier *h, long *least, long *most)
 static int share (struct hier *h, bool *all, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
+    struct node *node = NULL;
     int8_t ok = 1;
 
-    if (h->local_size > 1 && !(h->node = node_open (h->mesh, &why))) {
+    if (h->local_size > 1 && !(node = node_open (h->mesh, &why))) {
         if (errno != ENOTSUP)
             return errorf (err, "%s", why.text);
         ok = 0;
     }
+    h->node = node;
     if (h->nodes > 1
         && flat_allreduce (h->mesh, &ok, &ok, 1, SLURMDL_I8, SLURMDL_MIN, err)
                < 0)

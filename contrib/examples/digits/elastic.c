@@ -24,7 +24,7 @@
 enum { HIDDEN = 64, BATCH = 64, EPOCHS = 20 };
 
 struct training {
-    struct data train, valid;
+    struct data all, train, valid;
     struct mlp m;
     struct sgd sgd;
     int64_t steps, epoch; /* batches in all, and of an epoch */
@@ -168,11 +168,9 @@ train (struct slurmdl_elastic *e, struct training *t, struct slurmdl_error *err)
 
 static int prepare (struct training *t, char **args, int n)
 {
-    struct data all;
-
-    if (n < 1 || data_read (args[0], &all) < 0)
+    if (n < 1 || data_read (args[0], &t->all) < 0)
         return -1;
-    data_split (&all, &t->train, &t->valid);
+    data_split (&t->all, &t->train, &t->valid);
     t->sgd = (struct sgd){
         .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f, .batch = BATCH
     };
@@ -189,6 +187,16 @@ static int prepare (struct training *t, char **args, int n)
     return 0;
 }
 
+static void tidy (struct training *t)
+{
+    data_free (&t->all);
+    mlp_free (&t->m);
+    free (t->order);
+    free (t->work);
+    free (t->bytes);
+    free (t->first);
+}
+
 int main (int argc, char **argv)
 {
     struct slurmdl_error err = { "" };
@@ -198,10 +206,12 @@ int main (int argc, char **argv)
 
     if (prepare (&t, argv + 1, argc - 1) < 0) {
         fputs ("usage: elastic digits.csv.gz [EPOCHS]\n", stderr);
+        tidy (&t);
         return 2;
     }
     if (!(e = slurmdl_elastic_open (NULL, &err))) {
         print_error ("open", &err);
+        tidy (&t);
         return 1;
     }
     /* one that is not needed any more has done its part */
@@ -210,5 +220,6 @@ int main (int argc, char **argv)
         status = 1;
     }
     slurmdl_elastic_close (e);
+    tidy (&t);
     return status;
 }
