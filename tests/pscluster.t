@@ -38,8 +38,10 @@ cat >lose.sh <<'END'
 pid=$!
 if [ "$DL_ROLE$DL_ROLE_INDEX" = ps1 ]; then
     while [ ! -e slow ]; do
-        for f in slurmdl/ps.*/0000002*.server-1.*; do [ -e "$f" ] && : >slow; done
-        sleep 0.05
+        # the first save, of which the file soon goes again
+        for f in slurmdl/ps.*/*.server-1.*; do [ -e "$f" ] && : >slow; done
+        kill -0 $pid 2>/dev/null || break
+        sleep 0.01
     done
     kill -9 $pid
     wait $pid
