@@ -145,23 +145,30 @@ static void ps_dealloc (PyObject *o)
 
 /* ---- a server ---- */
 
-/* Nothing else is called meanwhile but stop(), which takes no lock. */
-static PyObject *ps_serve (PyObject *o, PyObject *unused)
+typedef int (*call_f) (struct slurmdl_ps *, struct slurmdl_error *);
+
+static PyObject *call_with (PyObject *o, call_f call, const char *what)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_ps *ps = ps_enter (o);
     int rv;
 
-    (void)unused;
     if (!ps)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_ps_serve (ps, &err);
+    rv = call (ps, &err);
     Py_END_ALLOW_THREADS;
     ps_leave (o);
     if (rv < 0)
-        return ps_fails (o, &err, "serve");
+        return ps_fails (o, &err, what);
     Py_RETURN_NONE;
+}
+
+/* Nothing else is called meanwhile but stop(), which takes no lock. */
+static PyObject *ps_serve (PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return call_with (o, slurmdl_ps_serve, "serve");
 }
 
 static PyObject *ps_stop (PyObject *o, PyObject *unused)
@@ -403,36 +410,14 @@ static PyObject *ps_wait (PyObject *o, PyObject *args)
 
 static PyObject *ps_clock (PyObject *o, PyObject *unused)
 {
-    struct slurmdl_error err = { "" };
-    struct slurmdl_ps *ps = ps_enter (o);
-    int rv;
-
     (void)unused;
-    if (!ps)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    rv = slurmdl_ps_clock (ps, &err);
-    Py_END_ALLOW_THREADS;
-    ps_leave (o);
-    if (rv < 0)
-        return ps_fails (o, &err, "clock");
-    Py_RETURN_NONE;
+    return call_with (o, slurmdl_ps_clock, "clock");
 }
 
 static PyObject *ps_save (PyObject *o, PyObject *unused)
 {
-    struct slurmdl_error err = { "" };
-    struct slurmdl_ps *ps = ps_enter (o);
-    int rv;
-
     (void)unused;
-    if (!ps)
-        return NULL;
-    rv = slurmdl_ps_save (ps, &err);
-    ps_leave (o);
-    if (rv < 0)
-        return ps_fails (o, &err, "save");
-    Py_RETURN_NONE;
+    return call_with (o, slurmdl_ps_save, "save");
 }
 
 /* is_server, index, servers, workers, iteration, saved */
