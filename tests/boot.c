@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/comm/boot.h"
-#include "runtime/comm/boottcp.h"
-#include "runtime/comm/socket.h"
+#include "runtime/comm/boot/boot.h"
+#include "runtime/comm/boot/tcp.h"
+#include "runtime/comm/mesh/socket.h"
 #include "runtime/error.h"
 
 enum { RANKS_MAX = 200 };

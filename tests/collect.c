@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/comm/comm.h"
-#include "runtime/comm/reduce.h"
+#include "runtime/comm/reduce/reduce.h"
 
 bool collect_is_long (void)
 {

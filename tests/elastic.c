@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "runtime/clock.h"
-#include "runtime/comm/elastic.h"
+#include "runtime/comm/elastic/elastic.h"
 #include "tests/folder.h"
 
 /* A model whose arithmetic is exact (integers modulo 2^64), so that any number

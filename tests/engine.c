@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/comm/reduce.h"
+#include "runtime/comm/reduce/reduce.h"
 #include "tests/named.h"
 
 enum { TENSORS = 300, TYPES = SLURMDL_F8_E5M2 + 1 };

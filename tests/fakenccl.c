@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/comm/reduce.h"
+#include "runtime/comm/reduce/reduce.h"
 
 /* FAKE_NCCL is what goes wrong: "hang" (ranks do not find each other), "stuck"
  * (kernels do not end), "async" (a kernel fails), "alone" (one GPU a machine).

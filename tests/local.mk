@@ -166,7 +166,7 @@ EXTRA_DIST += %D%/allonhost.c %D%/fakenccl.c
 # as if there were too many elements for an int
 if HAVE_MPI
 check_LTLIBRARIES += %D%/parts/slurmdl-mpi.la
-%C%_parts_slurmdl_mpi_la_SOURCES = runtime/comm/mpi.c runtime/comm/mpicalls.c runtime/comm/mpiself.h \
+%C%_parts_slurmdl_mpi_la_SOURCES = runtime/comm/mpi/mpi.c runtime/comm/mpi/calls.c runtime/comm/mpi/module.h \
 	runtime/clock.c runtime/error.c
 %C%_parts_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) -DMPI_PART=100
 %C%_parts_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
@@ -185,7 +185,7 @@ TESTS += %D%/ncclcomm.t
 check_LTLIBRARIES += %D%/fakes/slurmdl-cuda.la %D%/fakes/slurmdl-nccl.la
 %C%_fakes_slurmdl_cuda_la_SOURCES = %D%/allonhost.c
 %C%_fakes_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
-%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl.c runtime/comm/ncclcalls.c runtime/comm/ncclself.h
+%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl/nccl.c runtime/comm/nccl/calls.c runtime/comm/nccl/module.h
 %C%_fakes_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_fakes_slurmdl_nccl_la_LIBADD = runtime/libruntime.la
 %C%_fakes_slurmdl_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /none
@@ -227,8 +227,8 @@ TESTS += $(comm_tests)
 %C%_reduce_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_reduce_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 # as on processors without what gcc would take on this one
-%C%_reduce_generic_t_SOURCES = %D%/reduce.c runtime/comm/convert.c runtime/comm/narrow.c runtime/comm/plain.c \
-	runtime/comm/reduce.c
+%C%_reduce_generic_t_SOURCES = %D%/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c runtime/comm/reduce/plain.c \
+	runtime/comm/reduce/reduce.c
 %C%_reduce_generic_t_CPPFLAGS = $(AM_CPPFLAGS) -DKERNEL_GENERIC
 %C%_reduce_generic_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_reduce_generic_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm

@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/comm/psrules.h"
-#include "runtime/comm/pswire.h"
+#include "runtime/comm/ps/rules.h"
+#include "runtime/comm/ps/wire.h"
 #include "runtime/slurmdl_ps.h"
 #include "tests/folder.h"
 #include "tests/ranks.h"

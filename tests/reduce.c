@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/comm/reduce.h"
+#include "runtime/comm/reduce/reduce.h"
 
 /* ---- small floating-point numbers, by the book ---- */
 

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/comm/coordinator.h"
-#include "runtime/comm/map.h"
-#include "runtime/comm/relay.h"
-#include "runtime/comm/stall.h"
-#include "runtime/comm/topk.h"
-#include "runtime/comm/tune.h"
+#include "runtime/comm/engine/coordinator.h"
+#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/relay.h"
+#include "runtime/comm/engine/stall.h"
+#include "runtime/comm/engine/topk.h"
+#include "runtime/comm/engine/tune.h"
 #include "tests/named.h"
 
 /* ---- packets and maps ---- */

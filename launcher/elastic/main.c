@@ -14,7 +14,7 @@
 #include "launcher/elastic/elastic.h"
 #include "launcher/step.h"
 #include "runtime/clock.h"
-#include "runtime/comm/elastic.h"
+#include "runtime/comm/elastic/elastic.h"
 
 /* s: a unit that ran for so long is as good as new; between looks for a wish
  * of dl scale; and what is asked to end has to end */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/comm/elastic.h"
+#include "runtime/comm/elastic/elastic.h"
 #include "runtime/error.h"
 #include "runtime/layout.h"
 

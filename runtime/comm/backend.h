@@ -3,7 +3,7 @@
 #ifndef RUNTIME_COMM_BACKEND_H
 #define RUNTIME_COMM_BACKEND_H
 
-#include "runtime/comm/mesh.h"
+#include "runtime/comm/mesh/mesh.h"
 
 /* What a module calls of the library, which does not export it. */
 struct comm_services {

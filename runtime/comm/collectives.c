@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "runtime/comm/comm.h"
-#include "runtime/comm/reduce.h"
-#include "runtime/comm/tag.h"
+#include "runtime/comm/mesh/tag.h"
+#include "runtime/comm/reduce/reduce.h"
 #include "runtime/error.h"
 #include "runtime/memory.h"
 

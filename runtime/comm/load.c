@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "runtime/comm/backend.h"
-#include "runtime/comm/flat.h"
-#include "runtime/comm/reduce.h"
+#include "runtime/comm/flat/flat.h"
+#include "runtime/comm/reduce/reduce.h"
 #include "runtime/error.h"
 
 static int gather (struct mesh *m,

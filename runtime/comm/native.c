@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "runtime/comm/backend.h"
-#include "runtime/comm/flat.h"
-#include "runtime/comm/hier.h"
+#include "runtime/comm/flat/flat.h"
+#include "runtime/comm/hier/hier.h"
 
 static int native_probe (struct slurmdl_error *err)
 {

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/comm/pswire.h"
+#include "runtime/comm/ps/wire.h"
 #include "runtime/slurmdl_ps.h"
 
 enum {

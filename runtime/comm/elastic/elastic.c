@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training that goes on when ranks are lost, or others come. */
+#include "runtime/comm/elastic/elastic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/boot/tcp.h"
+#include "runtime/error.h"
+
+struct slurmdl_elastic *
+slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
+                      struct slurmdl_error *err)
+{
+    struct slurmdl_elastic *e = calloc (1, sizeof (*e));
+
+    if (!e) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    if (gate_open (&e->gate, o, err) == 0)
+        return e;
+    free (e);
+    return NULL;
+}
+
+/* ---- a world ---- */
+
+/* After an error the others are told, so that none waits for us. */
+static void leave_world (struct slurmdl_elastic *e)
+{
+    if (e->comm && e->broken)
+        slurmdl_comm_abort (e->comm, "it forms a new world");
+    slurmdl_comm_close (e->comm);
+    e->comm = NULL;
+}
+
+static int open_world (struct slurmdl_elastic *e, struct slurmdl_error *err)
+{
+    bool heard = e->gate.rank == 0;
+    struct boot_place p;
+    struct boot *b;
+
+    gate_place (&e->gate, &p);
+    p.timeout = e->gate.settle;
+    p.heard = &heard;
+    b = boot_open_place (&p, err);
+    if (!b)
+        e->gate.self.fate = heard ? FATE_TOLD : FATE_ALONE;
+    if (p.listener >= 0 && p.size > 1)
+        e->gate.listener = -1;
+    if (b)
+        e->comm = comm_open_boot (b, NULL, err);
+    if (!e->comm)
+        return -1;
+    mesh_set_timeout (e->comm->mesh, e->gate.wait);
+    e->gate.penalty = 0;
+    return 0;
+}
+
+static void write_report (struct slurmdl_elastic *e, double begin)
+{
+    const struct world *w = e->gate.world;
+
+    e->report = (struct slurmdl_elastic_world){
+        .generation = (int64_t)w->generation,
+        .size = w->size,
+        .kept = w->kept,
+        .lost = w->lost,
+        .left = w->left,
+        .seconds = monotonic () - begin,
+    };
+}
+
+/* A world of which a rank was lost before it was formed is followed by the
+ * next one.
+ */
+static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
+{
+    double begin = monotonic ();
+    struct slurmdl_error why;
+
+    do {
+        why = (struct slurmdl_error){ "" };
+        if (gate_form (&e->gate, err) < 0)
+            return -1;
+        if (e->gate.anew)
+            for (int i = 0; i < 2; i++)
+                slot_clear (&e->slots[i]);
+        if (open_world (e, &why) == 0) {
+            if (e->gate.rank == 0)
+                gate_clean (&e->gate);
+            write_report (e, begin);
+            return 0;
+        }
+    } while (monotonic () - begin < e->gate.timeout);
+    return errorf (err, "%s", why.text);
+}
+
+struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
+                                           struct slurmdl_error *err)
+{
+    leave_world (e);
+    e->ended = false;
+    if (err)
+        err->text[0] = '\0';
+    e->broken = form (e, err) < 0;
+    e->gate.self.wish = 0;
+    return e->comm;
+}
+
+void slurmdl_elastic_world (const struct slurmdl_elastic *e,
+                            struct slurmdl_elastic_world *world)
+{
+    *world = e->report;
+}
+
+int slurmdl_elastic_close (struct slurmdl_elastic *e)
+{
+    if (!e)
+        return 0;
+    if (e->ended && !e->broken)
+        gate_bye (&e->gate);
+    leave_world (e);
+    gate_close (&e->gate);
+    for (size_t i = 0; i < e->wants.n; i++)
+        if (e->wants.list[i].kind == PIECE_STATE)
+            free (e->wants.list[i].data);
+    free (e->wants.list);
+    for (int i = 0; i < 2; i++)
+        slot_clear (&e->slots[i]);
+    free (e);
+    return 0;
+}
+
+/* ---- what is committed ---- */
+
+static int bad (struct slurmdl_error *err, const char *name, const char *why)
+{
+    errno = EINVAL;
+    return errorf (err, "'%s': %s", name ? name : "", why);
+}
+
+/* Put it in the place of the one with its name. */
+static int put (struct slurmdl_elastic *e,
+                const struct piece *p,
+                struct slurmdl_error *err)
+{
+    struct piece *at = pieces_find (&e->wants, p->name);
+    struct piece *list;
+
+    if (at) {
+        if (at->kind == PIECE_STATE)
+            free (at->data);
+        *at = *p;
+        return 0;
+    }
+    list = realloc (e->wants.list, (e->wants.n + 1) * sizeof (*list));
+    if (!list)
+        return errorf (err, "out of memory");
+    e->wants.list = list;
+    list[e->wants.n++] = *p;
+    return 0;
+}
+
+static int fill_piece (struct piece *p,
+                       const char *name,
+                       enum slurmdl_type type,
+                       int ndims,
+                       const uint64_t *dims,
+                       struct slurmdl_error *err)
+{
+    memset (p, 0, sizeof (*p));
+    if (!name || !*name || strlen (name) >= sizeof (p->name))
+        return bad (err, name, "a name has 1 to 127 bytes");
+    if (slurmdl_type_size (type) == 0)
+        return bad (err, name, "there is no such type");
+    if (ndims < 0 || ndims > DIMS_MAX)
+        return bad (err, name, "a tensor has 0 to 8 dimensions");
+    strcpy (p->name, name);
+    p->type = type;
+    p->box = slab_whole (ndims, dims);
+    for (int i = 0; i < ndims; i++)
+        p->dims[i] = dims[i];
+    return 0;
+}
+
+static int finish_piece (struct slurmdl_elastic *e,
+                         struct piece *p,
+                         void *data,
+                         struct slurmdl_error *err)
+{
+    if (__builtin_mul_overflow (
+            slab_elements (&p->box), slurmdl_type_size (p->type), &p->bytes)
+        || p->bytes > SIZE_MAX / 2)
+        return bad (err, p->name, "it is too large");
+    if (p->bytes && !data)
+        return bad (err, p->name, "there is no memory");
+    p->data = data;
+    return put (e, p, err);
+}
+
+int slurmdl_elastic_protect (struct slurmdl_elastic *e,
+                             const char *name,
+                             enum slurmdl_type type,
+                             int ndims,
+                             const uint64_t *dims,
+                             void *data,
+                             struct slurmdl_error *err)
+{
+    struct piece p;
+
+    if (fill_piece (&p, name, type, ndims, dims, err) < 0)
+        return -1;
+    p.kind = PIECE_WHOLE;
+    return finish_piece (e, &p, data, err);
+}
+
+int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
+                                   const char *name,
+                                   enum slurmdl_type type,
+                                   int ndims,
+                                   const uint64_t *global,
+                                   const uint64_t *offset,
+                                   const uint64_t *local,
+                                   void *data,
+                                   struct slurmdl_error *err)
+{
+    struct piece p;
+
+    if (fill_piece (&p, name, type, ndims, global, err) < 0)
+        return -1;
+    p.kind = PIECE_SHARD;
+    for (int i = 0; i < ndims; i++) {
+        p.box.offset[i] = offset[i];
+        p.box.dims[i] = local[i];
+    }
+    if (ndims < 1 || !slab_fits (&p.box, p.dims))
+        return bad (err, name, "the slab is not in the tensor");
+    return finish_piece (e, &p, data, err);
+}
+
+int slurmdl_elastic_state (struct slurmdl_elastic *e,
+                           const char *name,
+                           const void *bytes,
+                           size_t n,
+                           struct slurmdl_error *err)
+{
+    uint64_t dims = n;
+    struct piece p;
+    void *copy;
+
+    if (fill_piece (&p, name, SLURMDL_U8, 1, &dims, err) < 0)
+        return -1;
+    p.kind = PIECE_STATE;
+    if (!(copy = malloc (n + 1)))
+        return errorf (err, "out of memory");
+    if (n)
+        memcpy (copy, bytes, n);
+    if (finish_piece (e, &p, copy, err) == 0)
+        return 0;
+    free (copy);
+    return -1;
+}
+
+int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
+                                const char *name,
+                                void **bytes,
+                                size_t *n)
+{
+    const struct piece *p = name ? pieces_find (&e->wants, name) : NULL;
+
+    if (!p || p->kind != PIECE_STATE) {
+        errno = ENOENT;
+        return -1;
+    }
+    if (!(*bytes = malloc (p->bytes + 1)))
+        return -1;
+    memcpy (*bytes, p->data, p->bytes);
+    *n = p->bytes;
+    return 0;
+}
+
+int slurmdl_elastic_commit (struct slurmdl_elastic *e,
+                            int64_t step,
+                            struct slurmdl_error *err)
+{
+    long wish;
+
+    if (err)
+        err->text[0] = '\0';
+    errno = ENOTCONN;
+    if (e->broken || !e->comm)
+        return errorf (err, "the world is to be formed first");
+    wish = e->gate.rank == 0 ? gate_wish (&e->gate) : 0;
+    e->ended = false;
+    if (state_commit (e, step, &wish, err) < 0) {
+        e->broken = true;
+        return -1;
+    }
+    e->ended = true;
+    e->gate.self.wish = wish;
+    return wish > 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of elastic training share. */
+#ifndef RUNTIME_COMM_ELASTIC_ELASTIC_H
+#define RUNTIME_COMM_ELASTIC_ELASTIC_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "runtime/comm/comm.h"
+#include "runtime/member.h"
+#include "runtime/slab.h"
+
+/* ---- who is in which world: files in a folder (gate.c) ---- */
+
+/* The files, all put whole under their names:
+ *   world.G          who is in world G; made once
+ *   member.G.NONCE   a process that would be in world G
+ *   ask.NONCE        a process that waits to be taken in
+ *   bye.NONCE        a rank that has done with training
+ *   ended.UNIT       dl elastic: what it started under this word has ended
+ *   target           dl elastic, dl scale: number of ranks that are wanted
+ */
+
+/* What became of a world that was agreed on. */
+enum fate {
+    FATE_GOOD,  /* its ranks have met */
+    FATE_TOLD,  /* rank 0 said, or is the one to know, that some did not come */
+    FATE_ALONE, /* rank 0 did not answer this rank */
+};
+
+/* A process that is in a world, or wants to be. */
+struct seat {
+    struct member self;
+    uint64_t netns;
+    uint64_t was; /* number of the world that it comes from; 0: none */
+    int64_t was_rank;
+    int64_t wish; /* ranks that it would have: gate_wish(); 0: as wanted */
+    int32_t port; /* where it listens, should it be rank 0 */
+    int32_t local;
+    int32_t fate; /* enum fate: of that world */
+    char host[64];
+    char unit[32]; /* DL_ELASTIC_UNIT, or "" */
+};
+
+struct world {
+    uint64_t generation;
+    uint64_t key; /* of its connections */
+    int64_t size, wanted;
+    int64_t kept, lost, left;
+    struct seat seats[];
+};
+
+struct gate {
+    char dir[PATH_MAX - 128];
+    long min, max; /* max 0: no limit */
+    double settle, timeout;
+    double wait; /* of calls of its communicators */
+    struct seat self;
+    int listener;
+    long start;           /* ranks that the first world is to have */
+    struct world *world;  /* of which we are, or NULL */
+    long rank;            /* in it */
+    bool anew;            /* we were not in the world before it */
+    double hold, penalty; /* until when, and how long, it does not ask */
+    double looked;        /* gate_wish() */
+    long asked;
+};
+
+int gate_open (struct gate *g,
+               const struct slurmdl_elastic_options *o,
+               struct slurmdl_error *err);
+void gate_close (struct gate *g);
+
+/* Come into a new world: fills g->world, g->rank, g->anew. */
+int gate_form (struct gate *g, struct slurmdl_error *err);
+/* Where rank 0 of it listens. */
+void gate_place (const struct gate *g, struct boot_place *p);
+/* What is there only for worlds that were is removed: by rank 0. */
+void gate_clean (const struct gate *g);
+/* How many ranks the world is to have, 0: it stays as it is.  Costs a look at
+ * the clock, but for twice a second.
+ */
+long gate_wish (struct gate *g);
+/* This rank has done with training. */
+void gate_bye (const struct gate *g);
+
+/* For dl elastic.  Whether a rank of that unit has done with training. */
+bool gate_has_done (const char *dir, const char *unit);
+int gate_put_ended (const char *dir, const char *unit);
+int gate_put_target (const char *dir, long ranks);
+long gate_target (const char *dir); /* 0: none */
+
+/* ---- what was committed (state.c) ---- */
+
+enum piece_kind { PIECE_WHOLE, PIECE_STATE, PIECE_SHARD };
+
+/* A box of a tensor; a whole tensor; or bytes. */
+struct piece {
+    char name[SLURMDL_NAME_SIZE];
+    uint32_t kind, type;
+    struct slab box;
+    uint64_t dims[DIMS_MAX];
+    uint64_t bytes;
+    void *data; /* the program's memory, or ours */
+};
+
+struct pieces {
+    struct piece *list;
+    size_t n;
+};
+
+/* Two are kept.  Of what a rank holds, its slabs come first, then those of the
+ * rank before it in the ring of copies.
+ */
+struct slot {
+    uint64_t id; /* world number << 32 | a count; 0: nothing */
+    int64_t step;
+    struct pieces own, copies;
+};
+
+struct slurmdl_elastic {
+    struct gate gate;
+    struct slurmdl_comm *comm;
+    bool broken; /* the next thing is to form a world */
+    bool ended;  /* the last commit was whole: it may be the last */
+    uint32_t commits;
+    struct pieces wants; /* what the program protects */
+    struct slot slots[2];
+    int newest;        /* of both: the last that is whole on all ranks */
+    long next, before; /* in the ring of copies */
+    double seconds;
+    struct slurmdl_elastic_world report;
+};
+
+struct piece *pieces_find (const struct pieces *p, const char *name);
+/* Room for one more, whose data are ours; NULL: out of memory. */
+struct piece *pieces_add (struct pieces *p, const struct piece *like);
+void pieces_free (struct pieces *p);
+void slot_clear (struct slot *s);
+bool piece_is_same (const struct piece *a, const struct piece *b);
+int box_compare (const struct slab *a, const struct slab *b);
+
+/* Copy between the program's memory, of the host or a device, and ours. */
+int piece_load (void *ours, const struct piece *program);
+int piece_store (const struct piece *program, const void *ours);
+
+/* The ring in which each rank keeps a copy of the one before it: ranks of the
+ * same number on their nodes follow each other, so nodes alternate.
+ */
+int ring_find (struct slurmdl_elastic *e);
+
+/* Copy the state.  '*wish' is what rank 0 has from gate_wish(); all ranks have
+ * it afterwards.  Of a smaller world, those that are to leave it give their
+ * slabs to others.
+ */
+int state_commit (struct slurmdl_elastic *e,
+                  int64_t step,
+                  long *wish,
+                  struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which ranks agree on who is in a world. */
+#include "runtime/comm/elastic/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "runtime/link.h"
+#include "runtime/message.h"
+
+/* ---- files ---- */
+
+static void
+path_of (char *buf, const char *dir, const char *kind, uint64_t generation)
+{
+    snprintf (
+        buf, PATH_MAX, "%s/%s.%llu", dir, kind, (unsigned long long)generation);
+}
+
+static void
+seat_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
+{
+    if (generation)
+        snprintf (buf,
+                  PATH_MAX,
+                  "%s/member.%llu.%016llx",
+                  dir,
+                  (unsigned long long)generation,
+                  (unsigned long long)nonce);
+    else
+        snprintf (
+            buf, PATH_MAX, "%s/ask.%016llx", dir, (unsigned long long)nonce);
+}
+
+int folder_put_seat (const char *dir, uint64_t generation, const struct seat *s)
+{
+    char path[PATH_MAX];
+
+    seat_path (path, dir, generation, s->self.nonce);
+    return message_put (path, s, sizeof (*s));
+}
+
+void folder_take_ask (const char *dir, uint64_t nonce)
+{
+    folder_take_member (dir, 0, nonce);
+}
+
+void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce)
+{
+    char path[PATH_MAX];
+
+    seat_path (path, dir, generation, nonce);
+    unlink (path);
+}
+
+int folder_put_world (const char *dir, const struct world *w)
+{
+    char path[PATH_MAX];
+    char tmp[PATH_MAX];
+    int rv;
+
+    path_of (path, dir, "world", w->generation);
+    link_tmp_name (tmp, sizeof (tmp), path);
+    if (message_put (tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->seats))
+        < 0)
+        return -1;
+    rv = link_if_absent (tmp, path);
+    if (rv != 0)
+        unlink (tmp);
+    return rv;
+}
+
+struct world *folder_get_world (const char *dir, uint64_t generation)
+{
+    char path[PATH_MAX];
+    struct world *w;
+    void *data;
+    size_t n;
+
+    path_of (path, dir, "world", generation);
+    if (message_get (path, &data, &n) < 0)
+        return NULL;
+    w = data;
+    if (n >= sizeof (*w) && w->size > 0 && w->generation == generation
+        && (n - sizeof (*w)) / sizeof (*w->seats) == (size_t)w->size)
+        return w;
+    free (data);
+    errno = EBADMSG;
+    return NULL;
+}
+
+void folder_take_world (const char *dir, uint64_t generation)
+{
+    char path[PATH_MAX];
+
+    path_of (path, dir, "world", generation);
+    unlink (path);
+}
+
+int folder_put_empty (const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    return message_put (path, "", 0);
+}
+
+int gate_put_ended (const char *dir, const char *unit)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "ended.%.31s", unit);
+    return folder_put_empty (dir, name);
+}
+
+int gate_put_target (const char *dir, long ranks)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/target", dir);
+    return message_put (path, &ranks, sizeof (ranks));
+}
+
+long gate_target (const char *dir)
+{
+    char path[PATH_MAX];
+    void *data;
+    size_t n;
+    long ranks = 0;
+
+    snprintf (path, sizeof (path), "%s/target", dir);
+    if (message_get (path, &data, &n) < 0)
+        return 0;
+    if (n == sizeof (ranks))
+        memcpy (&ranks, data, n);
+    free (data);
+    return ranks;
+}
+
+/* ---- a look ---- */
+
+/* Room for one more of 'n' elements; NULL: out of memory. */
+static void *grow (void *list, long n, size_t size)
+{
+    /* a power of two is full */
+    if (n & (n - 1))
+        return list;
+    return realloc (list, (n ? (size_t)n * 2 : 1) * size);
+}
+
+static struct sign *
+find (const struct signs *v, uint64_t generation, uint64_t n)
+{
+    for (long i = 0; i < v->nsigns; i++)
+        if (v->signs[i].nonce == n && v->signs[i].generation == generation)
+            return &v->signs[i];
+    return NULL;
+}
+
+static int read_seat (const char *dir, struct sign *s)
+{
+    char path[PATH_MAX];
+    void *data;
+    size_t n;
+    int rv = -1;
+
+    seat_path (path, dir, s->generation, s->nonce);
+    if (message_get (path, &data, &n) < 0)
+        return -1;
+    if (n == sizeof (s->seat)) {
+        memcpy (&s->seat, data, n);
+        rv = 0;
+    }
+    free (data);
+    return rv;
+}
+
+static int
+add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
+{
+    struct sign s = { .generation = generation, .nonce = nonce, .seen = true };
+    struct sign *known = find (v, generation, nonce);
+    struct sign *list;
+
+    if (known) {
+        known->seen = true;
+        return 0;
+    }
+    /* it was taken meanwhile */
+    if (read_seat (dir, &s) < 0)
+        return 0;
+    if (!(list = grow (v->signs, v->nsigns, sizeof (*list))))
+        return -1;
+    v->signs = list;
+    list[v->nsigns++] = s;
+    return 0;
+}
+
+static int add_bye (struct signs *v, uint64_t nonce)
+{
+    uint64_t *list = grow (v->byes, v->nbyes, sizeof (*list));
+
+    if (!list)
+        return -1;
+    v->byes = list;
+    list[v->nbyes++] = nonce;
+    return 0;
+}
+
+static int add_ended (struct signs *v, const char *unit)
+{
+    char (*list)[32] = grow (v->ended, v->nended, sizeof (*list));
+
+    if (!list)
+        return -1;
+    v->ended = list;
+    snprintf (list[v->nended++], sizeof (*list), "%.31s", unit);
+    return 0;
+}
+
+static int look_at (struct signs *v, const char *dir, const char *name)
+{
+    unsigned long long g, nonce;
+
+    if (sscanf (name, "member.%llu.%llx", &g, &nonce) == 2 && g > 0)
+        return add_sign (v, dir, g, nonce);
+    if (sscanf (name, "ask.%llx", &nonce) == 1)
+        return add_sign (v, dir, 0, nonce);
+    if (sscanf (name, "world.%llu", &g) == 1 && g > v->highest)
+        v->highest = g;
+    if (sscanf (name, "bye.%llx", &nonce) == 1)
+        return add_bye (v, nonce);
+    if (!strncmp (name, "ended.", 6))
+        return add_ended (v, name + 6);
+    if (!strcmp (name, "target"))
+        v->target = gate_target (dir);
+    return 0;
+}
+
+/* What was there and is no more: its process has taken it back.  grow() goes
+ * by the number, and there is never less room than for that.
+ */
+static void forget (struct signs *v)
+{
+    long n = 0;
+
+    for (long i = 0; i < v->nsigns; i++)
+        if (v->signs[i].seen)
+            v->signs[n++] = v->signs[i];
+    v->nsigns = n;
+}
+
+int signs_look (struct signs *v, const char *dir, struct slurmdl_error *err)
+{
+    DIR *d = opendir (dir);
+    struct dirent *e;
+    int rv = 0;
+
+    if (!d)
+        return errorf (err, "%s: %s", dir, strerror (errno));
+    for (long i = 0; i < v->nsigns; i++)
+        v->signs[i].seen = false;
+    v->highest = 0;
+    v->nbyes = v->nended = v->target = 0;
+    free (v->byes);
+    free (v->ended);
+    v->byes = NULL;
+    v->ended = NULL;
+    while (rv == 0 && (e = readdir (d)))
+        rv = look_at (v, dir, e->d_name);
+    closedir (d);
+    forget (v);
+    return rv < 0 ? errorf (err, "out of memory") : 0;
+}
+
+void signs_free (struct signs *v)
+{
+    free (v->signs);
+    free (v->byes);
+    free (v->ended);
+    memset (v, 0, sizeof (*v));
+}
+
+const struct sign *
+signs_find (const struct signs *v, uint64_t generation, uint64_t nonce)
+{
+    return find (v, generation, nonce);
+}
+
+long signs_count (const struct signs *v, uint64_t generation)
+{
+    long n = 0;
+
+    for (long i = 0; i < v->nsigns; i++)
+        n += v->signs[i].generation == generation;
+    return n;
+}
+
+bool signs_has_bye (const struct signs *v, uint64_t nonce)
+{
+    for (long i = 0; i < v->nbyes; i++)
+        if (v->byes[i] == nonce)
+            return true;
+    return false;
+}
+
+bool signs_is_over (const struct signs *v,
+                    const struct seat *s,
+                    const struct seat *self)
+{
+    if (signs_has_bye (v, s->self.nonce)
+        || member_has_ended (&s->self, &self->self))
+        return true;
+    for (long i = 0; *s->unit && i < v->nended; i++)
+        if (!strcmp (v->ended[i], s->unit))
+            return true;
+    return false;
+}

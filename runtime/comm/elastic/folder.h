@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which ranks agree on who is in a world. */
+#ifndef RUNTIME_COMM_ELASTIC_FOLDER_H
+#define RUNTIME_COMM_ELASTIC_FOLDER_H
+
+#include "runtime/comm/elastic/elastic.h"
+
+/* A file that tells of a process; 'seat' is read when it is first seen. */
+struct sign {
+    uint64_t generation; /* of a member; 0: of one that asks */
+    uint64_t nonce;
+    struct seat seat;
+    bool seen; /* in this look */
+};
+
+/* What one look into the folder has shown. */
+struct signs {
+    uint64_t highest; /* number of the newest world, 0: none */
+    struct sign *signs;
+    long nsigns;
+    uint64_t *byes; /* of ranks of the newest world */
+    long nbyes;
+    char (*ended)[32]; /* units */
+    long nended;
+    long target; /* 0: none */
+};
+
+/* Look; what an earlier look into the same view has read is kept. */
+int signs_look (struct signs *v, const char *dir, struct slurmdl_error *err);
+void signs_free (struct signs *v);
+
+/* The sign of a process: generation 0, that it asks. */
+const struct sign *
+signs_find (const struct signs *v, uint64_t generation, uint64_t nonce);
+long signs_count (const struct signs *v, uint64_t generation);
+/* Whether that process has ended, or has done with training. */
+bool signs_is_over (const struct signs *v,
+                    const struct seat *s,
+                    const struct seat *self);
+bool signs_has_bye (const struct signs *v, uint64_t nonce);
+
+/* Where a rank of a world is found from another place. */
+const char *world_host (const struct world *w,
+                        const struct seat *of,
+                        const struct seat *from);
+
+/* ---- files ---- */
+
+int folder_put_seat (const char *dir,
+                     uint64_t generation,
+                     const struct seat *s);
+void folder_take_ask (const char *dir, uint64_t nonce);
+void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce);
+/* 0 if it is ours, 1 if there is another one. */
+int folder_put_world (const char *dir, const struct world *w);
+/* The caller frees it; NULL if it cannot be read. */
+struct world *folder_get_world (const char *dir, uint64_t generation);
+void folder_take_world (const char *dir, uint64_t generation);
+int folder_put_empty (const char *dir, const char *name);
+
+#endif

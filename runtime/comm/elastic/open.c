@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process comes to the folder where worlds are formed, and leaves it. */
+#include "runtime/comm/elastic/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/comm/boot/tcp.h"
+#include "runtime/error.h"
+
+static double number (const char *name, double given, double otherwise)
+{
+    const char *text = getenv (name);
+    double v = given;
+
+    if (v <= 0 && text)
+        v = strtod (text, NULL);
+    return v > 0 && v < 1e9 ? v : otherwise;
+}
+
+/* A folder that the ranks of this step have alone. */
+static int name_folder (char *buf, size_t size)
+{
+    const char *run = getenv ("DL_RUN_DIR");
+    const char *job = getenv ("SLURM_JOB_ID");
+    const char *step = getenv ("SLURM_STEP_ID");
+    const char *again = getenv ("SLURM_RESTART_COUNT");
+    const char *dir = getenv ("DL_ELASTIC_DIR");
+
+    if (dir && *dir)
+        return snprintf (buf, size, "%s", dir);
+    if (!job || !step)
+        return -1;
+    return snprintf (buf,
+                     size,
+                     "%s/elastic.%s.%s.%s",
+                     run && *run ? run : ".",
+                     job,
+                     step,
+                     again ? again : "0");
+}
+
+/* All folders of a path. */
+static int make_folder (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s", dir);
+    for (char *c = strchr (path + 1, '/'); c; c = strchr (c + 1, '/')) {
+        *c = '\0';
+        mkdir (path, 0777);
+        *c = '/';
+    }
+    return mkdir (path, 0777) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+static void describe (struct seat *s)
+{
+    const char *node = getenv ("SLURMD_NODENAME");
+    const char *unit = getenv ("DL_ELASTIC_UNIT");
+    struct stat st;
+
+    memset (s, 0, sizeof (*s));
+    member_describe (&s->self);
+    if (stat ("/proc/self/ns/net", &st) == 0)
+        s->netns = st.st_ino;
+    s->was_rank = -1;
+    s->local = (int32_t)number ("SLURM_LOCALID", 0, 0);
+    snprintf (s->unit, sizeof (s->unit), "%.31s", unit ? unit : "");
+    if (node && *node)
+        snprintf (s->host, sizeof (s->host), "%.63s", node);
+    else if (gethostname (s->host, sizeof (s->host) - 1) < 0)
+        snprintf (s->host, sizeof (s->host), "localhost");
+}
+
+int gate_open (struct gate *g,
+               const struct slurmdl_elastic_options *o,
+               struct slurmdl_error *err)
+{
+    static const struct slurmdl_elastic_options none;
+    long ranks =
+        (long)number ("SLURM_STEP_NUM_TASKS", 0, number ("WORLD_SIZE", 0, 1));
+    int n;
+
+    o = o ? o : &none;
+    memset (g, 0, sizeof (*g));
+    g->listener = -1;
+    g->min = (long)number ("DL_ELASTIC_MIN", (double)o->min, 1);
+    g->max = (long)number ("DL_ELASTIC_MAX", (double)o->max, 0);
+    g->start = (long)number ("DL_ELASTIC_START", 0, (double)ranks);
+    g->settle = number ("DL_ELASTIC_SETTLE", o->settle, 20);
+    g->timeout = number ("DL_ELASTIC_TIMEOUT", o->timeout, 600);
+    g->wait = number ("DL_COMM_TIMEOUT", 0, 300);
+    errno = EINVAL;
+    if (g->max > 0 && g->max < g->min)
+        return errorf (err,
+                       "at most %ld ranks are fewer than at least %ld",
+                       g->max,
+                       g->min);
+    n = o->dir ? snprintf (g->dir, sizeof (g->dir), "%s", o->dir)
+               : name_folder (g->dir, sizeof (g->dir));
+    if (n < 1 || n >= (int)sizeof (g->dir))
+        return errorf (err,
+                       "where the ranks meet is not known: start them with dl "
+                       "elastic or srun, or set DL_ELASTIC_DIR to a folder "
+                       "that all of them see");
+    if (make_folder (g->dir) < 0)
+        return errorf (err, "%s: cannot make: %s", g->dir, strerror (errno));
+    describe (&g->self);
+    return 0;
+}
+
+void gate_close (struct gate *g)
+{
+    if (g->listener >= 0)
+        close (g->listener);
+    g->listener = -1;
+    free (g->world);
+    g->world = NULL;
+}
+
+static bool is_beside (const struct seat *a, const struct seat *b)
+{
+    return a->netns == b->netns && !strcmp (a->self.boot, b->self.boot);
+}
+
+static bool is_one_machine (const struct world *w)
+{
+    for (long r = 1; r < w->size; r++)
+        if (!is_beside (&w->seats[r], &w->seats[0]))
+            return false;
+    return true;
+}
+
+/* A machine's own name may have no address. */
+const char *world_host (const struct world *w,
+                        const struct seat *of,
+                        const struct seat *from)
+{
+    return is_one_machine (w) && is_beside (of, from) ? "127.0.0.1" : of->host;
+}
+
+void gate_place (const struct gate *g, struct boot_place *p)
+{
+    const struct world *w = g->world;
+
+    memset (p, 0, sizeof (*p));
+    p->rank = g->rank;
+    p->size = w->size;
+    snprintf (p->host,
+              sizeof (p->host),
+              "%s",
+              world_host (w, &w->seats[0], &g->self));
+    p->port = w->seats[0].port;
+    p->listener = g->rank == 0 ? g->listener : -1;
+    p->key = w->key;
+    snprintf (p->own, sizeof (p->own), "%s", g->self.host);
+}
+
+void gate_bye (const struct gate *g)
+{
+    char name[64];
+
+    snprintf (name,
+              sizeof (name),
+              "bye.%016llx",
+              (unsigned long long)g->self.self.nonce);
+    folder_put_empty (g->dir, name);
+}
+
+static bool is_in (const struct world *w, uint64_t nonce)
+{
+    for (long r = 0; r < w->size; r++)
+        if (w->seats[r].self.nonce == nonce)
+            return true;
+    return false;
+}
+
+/* Who asks and did not answer although there was room asks again. */
+void gate_clean (const struct gate *g)
+{
+    const struct world *w = g->world;
+    struct signs v = { 0 };
+
+    if (signs_look (&v, g->dir, NULL) < 0)
+        return;
+    for (long i = 0; i < v.nsigns; i++) {
+        const struct sign *s = &v.signs[i];
+        if (s->generation ? s->generation <= w->generation
+                          : is_in (w, s->nonce) || w->size < w->wanted
+                                || signs_is_over (&v, &s->seat, &g->self))
+            folder_take_member (g->dir, s->generation, s->nonce);
+    }
+    if (w->generation > 2)
+        folder_take_world (g->dir, w->generation - 2);
+    signs_free (&v);
+}
+
+bool gate_has_done (const char *dir, const char *unit)
+{
+    struct signs v = { 0 };
+    struct world *w = NULL;
+    bool rv = false;
+
+    if (signs_look (&v, dir, NULL) == 0 && v.highest > 0)
+        w = folder_get_world (dir, v.highest);
+    for (long r = 0; w && r < w->size; r++)
+        rv |= !strcmp (w->seats[r].unit, unit)
+              && signs_has_bye (&v, w->seats[r].self.nonce);
+    free (w);
+    signs_free (&v);
+    return rv;
+}

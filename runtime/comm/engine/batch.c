@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of named tensors: memory, and whose steps it takes. */
+#include "runtime/comm/engine/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/reduce/reduce.h"
+#include "runtime/error.h"
+
+enum { CHUNK = 1024 }; /* elements that stay in the cache */
+
+void *buffer_room (struct buffer *b, size_t n)
+{
+    if (b->room < n) {
+        size_t room = (n + n / 4 + 4095) & ~(size_t)4095;
+        void *data = aligned_alloc (4096, room);
+        if (!data)
+            return NULL;
+        free (b->data);
+        b->data = data;
+        b->room = room;
+    }
+    return b->data ? b->data : (b->data = calloc (1, 64));
+}
+
+int batch_read (void *host, const void *from, size_t n)
+{
+    const struct memory_ops *ops = n ? memory_ops_of (from) : NULL;
+
+    if (ops)
+        return ops->begin () | ops->end () | ops->to_host (host, from, n);
+    if (n)
+        memcpy (host, from, n);
+    return 0;
+}
+
+int batch_write (void *to, const void *host, size_t n)
+{
+    const struct memory_ops *ops = n ? memory_ops_of (to) : NULL;
+
+    if (ops)
+        return ops->to_device (to, host, n);
+    if (n && to != host)
+        memmove (to, host, n);
+    return 0;
+}
+
+const void *batch_view (const void *p, size_t n, struct buffer *b)
+{
+    if (!n || !memory_ops_of (p))
+        return p;
+    if (!buffer_room (b, n) || batch_read (b->data, p, n) < 0)
+        return NULL;
+    return b->data;
+}
+
+void *batch_target (const struct task *t)
+{
+    return t->take ? t->result : t->out;
+}
+
+size_t batch_part (const struct engine *e, const struct tensor *t, long rank)
+{
+    return t->n / (size_t)e->size + ((size_t)rank < t->n % (size_t)e->size);
+}
+
+void batch_scale (
+    void *out, const void *in, size_t n, enum slurmdl_type type, double factor)
+{
+    size_t size = slurmdl_type_size (type);
+
+    if (factor == 1) {
+        if (n && out != in)
+            memcpy (out, in, n * size);
+        return;
+    }
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t some = n - i < CHUNK ? n - i : CHUNK;
+        char *to = (char *)out + i * size;
+        if (out != in)
+            memcpy (to, (const char *)in + i * size, some * size);
+        reduce_scale (to, some, type, factor);
+    }
+}
+
+static size_t result_elements (const struct engine *e, const struct tensor *t)
+{
+    if (t->what == SLURMDL_REDUCE_SCATTER)
+        return batch_part (e, t, e->rank);
+    return tensor_total (t, e->size);
+}
+
+static int make_result (const struct engine *e,
+                        const struct item *it,
+                        struct slurmdl_error *err)
+{
+    struct task *t = it->task;
+    size_t n = result_elements (e, it->t);
+    size_t each = sizeof (*t->counts);
+
+    if (!t || !t->take)
+        return 0;
+    t->nresult = n;
+    t->result = malloc (n * slurmdl_type_size (it->t->type) + 1);
+    if (it->t->counts && (t->counts = malloc ((size_t)e->size * each)))
+        memcpy (t->counts, it->t->counts, (size_t)e->size * each);
+    if (t->result && (t->counts || !it->t->counts))
+        return 0;
+    return errorf (err, "no memory for the result of %.80s", it->name->text);
+}
+
+static const struct steps *const steps[] = {
+    [SLURMDL_ALLREDUCE] = &steps_reduce,
+    [SLURMDL_ALLGATHER] = &steps_gather,
+    [SLURMDL_BROADCAST] = &steps_broadcast,
+    [SLURMDL_REDUCE_SCATTER] = &steps_scatter,
+};
+
+static const struct steps *steps_of (const struct batch *b)
+{
+    const struct tensor *t = b->items->t;
+
+    return t->compression == SLURMDL_TOP_K ? &steps_largest : steps[t->what];
+}
+
+int batch_pack (struct engine *e, struct batch *b, struct slurmdl_error *err)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (make_result (e, &b->items[i], err) < 0)
+            return -1;
+    return steps_of (b)->pack (e, b, err);
+}
+
+int batch_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
+{
+    return steps_of (b)->run (e, b, err);
+}
+
+int batch_unpack (struct engine *e, struct batch *b, struct slurmdl_error *err)
+{
+    return steps_of (b)->unpack (e, b, err);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tensors are reduced together. */
+#include <stdlib.h>
+
+#include "runtime/comm/engine/facts.h"
+
+/* A tensor of this many bytes is worth a collective of its own, which saves
+ * two copies. */
+enum { ALONE_BYTES = 1 << 20 };
+
+static size_t size_of (const struct coordinator *c, const struct fact *f)
+{
+    const struct tensor *t = f->t;
+    size_t n = 0;
+
+    if (t->what != SLURMDL_ALLGATHER)
+        return tensor_weight (t);
+    for (long r = 0; r < c->size; r++)
+        n += f->counts[r];
+    return n * slurmdl_type_size (t->type);
+}
+
+static bool alone (const struct coordinator *c, const struct fact *f)
+{
+    return f->t->device
+           || (f->t->compression == SLURMDL_PLAIN
+               && size_of (c, f) >= ALONE_BYTES);
+}
+
+/* Take the first that is ready out of the list, and all that go with it. */
+static struct fact *choose (struct coordinator *c, size_t fusion, size_t *n)
+{
+    struct fact *head = c->ready;
+    struct fact **at = &head->next;
+    size_t bytes = size_of (c, head);
+    struct fact **end = &head->next;
+    struct fact *chosen = NULL;
+
+    c->ready = head->next;
+    *n = 1;
+    for (at = alone (c, head) ? NULL : &c->ready; at && *at;) {
+        struct fact *f = *at;
+        size_t more = size_of (c, f);
+        if (bytes + more > fusion || alone (c, f)
+            || !tensor_fuses (head->t, f->t)) {
+            at = &f->next;
+            continue;
+        }
+        bytes += more;
+        *at = f->next;
+        *end = f;
+        end = &f->next;
+        ++*n;
+    }
+    *end = NULL;
+    chosen = head;
+    for (c->tail = &c->ready; *c->tail;)
+        c->tail = &(*c->tail)->next;
+    return chosen;
+}
+
+static void emit_one (struct coordinator *c, size_t fusion)
+{
+    size_t n, i = 0;
+    struct fact *list = choose (c, fusion, &n);
+    uint32_t *ids = malloc (n * sizeof (*ids));
+
+    if (!ids) {
+        c->down->bad = true;
+        return;
+    }
+    for (struct fact *f = list; f; f = f->next) {
+        if (!f->id)
+            fact_number (c, f);
+        ids[i++] = f->id;
+    }
+    for (struct fact *f = list; f; f = f->next) {
+        fact_reset (f);
+        fact_used (c, f);
+    }
+    packet_number (c->down, DOWN_BATCH);
+    packet_ids (c->down, ids, n);
+    free (ids);
+}
+
+size_t coordinator_emit (struct coordinator *c, size_t fusion, size_t room)
+{
+    size_t n = 0;
+
+    for (; n < room && c->ready; n++)
+        emit_one (c, fusion);
+    return n;
+}
+
+bool coordinator_waits (const struct coordinator *c)
+{
+    return c->ready != NULL;
+}

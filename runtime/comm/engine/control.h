@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors: what the thread that talks with the other ranks has. */
+#ifndef RUNTIME_COMM_ENGINE_CONTROL_H
+#define RUNTIME_COMM_ENGINE_CONTROL_H
+
+#include "runtime/comm/engine/coordinator.h"
+#include "runtime/comm/engine/engine.h"
+#include "runtime/comm/engine/relay.h"
+#include "runtime/comm/engine/stall.h"
+#include "runtime/comm/engine/talk.h"
+#include "runtime/comm/engine/tune.h"
+
+struct control {
+    struct engine *e;
+    struct tree tree;
+    struct talk parent, *children; /* of the parent: fd -1 on rank 0 */
+    struct relay *relay;
+    struct map ids;     /* names by their numbers */
+    struct packet up;   /* to the parent; not on rank 0 */
+    struct packet down; /* of the coordinator, to all */
+    double stalled;     /* when this rank has told so the last time */
+    bool ended;         /* all has been said */
+    bool told;          /* that this rank leaves */
+
+    /* only rank 0 has these */
+    struct coordinator *root;
+    struct stall *stall;
+    struct tune *tune;
+};
+
+/* requests.c: what this rank has to say. */
+
+/* Ask for what is fresh, if it is time to. */
+int control_ask (struct control *k);
+/* Ask again for a tensor whose number means nothing any more. */
+int control_ask_again (struct control *k, struct task *t);
+/* Seconds until control_ask() has something to do; -1: never. */
+double control_patience (const struct control *k);
+/* What has been ready for too long. */
+void control_complain (struct control *k, double now);
+
+/* One packet from below, or from this rank: 'unit' of the relay says whose. */
+int control_up (struct control *k, size_t unit, struct packet *p);
+
+/* answers.c: one packet from above. */
+int control_down (struct control *k, struct packet *p);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors that all ranks have submitted, groups of them, and batches. */
+#include "runtime/comm/engine/facts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CACHE_MAX = 16384 };
+
+struct coordinator *coordinator_create (long size,
+                                        host_f host,
+                                        const void *arg,
+                                        struct packet *down)
+{
+    struct coordinator *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return NULL;
+    c->size = size;
+    c->host = host;
+    c->arg = arg;
+    c->down = down;
+    c->limit = CACHE_MAX;
+    c->tail = &c->ready;
+    if (!(c->has_joined = calloc ((size_t)size, sizeof (*c->has_joined)))) {
+        free (c);
+        return NULL;
+    }
+    return c;
+}
+
+void coordinator_destroy (struct coordinator *c)
+{
+    struct fact *f, *same;
+    struct gang *g;
+    size_t at = 0;
+
+    if (!c)
+        return;
+    while ((f = map_next (&c->names, &at)))
+        for (; f; f = same) {
+            same = f->same;
+            fact_free (f);
+        }
+    at = 0;
+    while ((g = map_next (&c->gangs, &at))) {
+        free (g->why);
+        free (g);
+    }
+    map_free (&c->names);
+    map_free (&c->ids);
+    map_free (&c->gangs);
+    free (c->has_joined);
+    free (c);
+}
+
+void coordinator_limit (struct coordinator *c, size_t tensors)
+{
+    c->limit = tensors;
+}
+
+static void
+put_error (struct coordinator *c, const char *name, int code, const char *text)
+{
+    packet_number (c->down, DOWN_ERROR);
+    packet_text (c->down, name);
+    packet_number (c->down, (uint64_t)code);
+    packet_text (c->down, text);
+}
+
+static void fail (struct coordinator *c, struct fact *f, const char *text)
+{
+    put_error (c, f->name, EPROTO, text);
+    fact_reset (f);
+    if (!f->id)
+        fact_forget (c, f);
+}
+
+static void
+mismatch (struct coordinator *c, const struct fact *f, char *text, size_t size)
+{
+    bool swap = f->other < f->first;
+    const struct tensor *a = swap ? f->differs : f->t;
+    const struct tensor *b = swap ? f->t : f->differs;
+    long ra = swap ? f->other : f->first;
+    long rb = swap ? f->first : f->other;
+    char ours[80], theirs[80];
+
+    tensor_differs (a, b, ours, theirs, sizeof (ours));
+    snprintf (text,
+              size,
+              "%s \"%.80s\": rank %ld (%.40s) has %s, rank %ld (%.40s) %s",
+              tensor_noun (a),
+              f->name,
+              ra,
+              c->host (c->arg, ra),
+              ours,
+              rb,
+              c->host (c->arg, rb),
+              theirs);
+}
+
+/* Whether zeros of ranks that have joined make sense in it. */
+static bool joinable (const struct coordinator *c, const struct tensor *t)
+{
+    if (t->device)
+        return false;
+    if (t->what == SLURMDL_BROADCAST)
+        return !c->has_joined[t->root];
+    return t->what == SLURMDL_ALLGATHER || t->op == SLURMDL_SUM
+           || t->op == SLURMDL_AVERAGE;
+}
+
+static bool
+wrong (struct coordinator *c, const struct fact *f, char *text, size_t size)
+{
+    if (f->differs) {
+        mismatch (c, f, text, size);
+        return true;
+    }
+    if (c->joined && !joinable (c, f->t)) {
+        snprintf (text,
+                  size,
+                  "%s \"%.80s\": a rank has joined, and has nothing to give",
+                  tensor_noun (f->t),
+                  f->name);
+        return true;
+    }
+    return false;
+}
+
+static void make_ready (struct coordinator *c, struct fact *f)
+{
+    f->next = NULL;
+    *c->tail = f;
+    c->tail = &f->next;
+}
+
+static struct gang *gang_of (struct coordinator *c, uint64_t hash)
+{
+    struct gang *g = map_get (&c->gangs, hash);
+
+    if (g || !(g = calloc (1, sizeof (*g))))
+        return g;
+    if (map_set (&c->gangs, hash, g) < 0) {
+        free (g);
+        return NULL;
+    }
+    return g;
+}
+
+/* In the order in which its members were completed. */
+static void release (struct coordinator *c, struct gang *g)
+{
+    struct fact *f, *next, *in_order = NULL;
+
+    for (f = g->members; f; f = next) {
+        next = f->next;
+        f->next = in_order;
+        in_order = f;
+    }
+    for (f = in_order; f; f = next) {
+        next = f->next;
+        if (g->why)
+            fail (c, f, g->why);
+        else
+            make_ready (c, f);
+    }
+    free (g->why);
+    free (g);
+}
+
+static int into_group (struct coordinator *c, struct fact *f, const char *why)
+{
+    uint64_t hash = map_hash (f->t->group);
+    struct gang *g = gang_of (c, hash);
+
+    if (!g)
+        return -1;
+    if (why && !g->why)
+        g->why = strdup (why);
+    f->next = g->members;
+    g->members = f;
+    if (++g->complete < f->t->members)
+        return 0;
+    map_set (&c->gangs, hash, NULL);
+    release (c, g);
+    return 0;
+}
+
+static int complete (struct coordinator *c, struct fact *f)
+{
+    char why[256];
+    bool bad = wrong (c, f, why, sizeof (why));
+
+    f->complete = true;
+    if (f->t->group)
+        return into_group (c, f, bad ? why : NULL);
+    if (bad)
+        fail (c, f, why);
+    else
+        make_ready (c, f);
+    return 0;
+}
+
+/* A rank describes it anew, so it is not what it was. */
+static int first_request (struct coordinator *c,
+                          struct fact *f,
+                          long rank,
+                          struct tensor *t)
+{
+    tensor_free (f->t);
+    f->t = t;
+    f->first = rank;
+    free (f->counts);
+    f->counts = NULL;
+    if (t->what == SLURMDL_ALLGATHER)
+        f->counts = calloc ((size_t)c->size, sizeof (*f->counts));
+    return t->what == SLURMDL_ALLGATHER && !f->counts ? -1 : 0;
+}
+
+int coordinator_request (struct coordinator *c, long rank, struct tensor *t)
+{
+    struct fact *f = fact_find (c, t->name);
+    size_t n = t->n;
+
+    if (c->left || (!f && !(f = fact_make (c, t->name)))) {
+        tensor_free (t);
+        return c->left ? 0 : -1;
+    }
+    if (f->id)
+        fact_drop (c, f);
+    if (!f->asked) {
+        if (first_request (c, f, rank, t) < 0)
+            return -1;
+    } else if (!f->differs && !tensor_agrees (f->t, t)) {
+        f->differs = t;
+        f->other = rank;
+    } else {
+        tensor_free (t);
+    }
+    if (f->counts)
+        f->counts[rank] = n;
+    return ++f->asked + c->joined < c->size ? 0 : complete (c, f);
+}
+
+int coordinator_ready (struct coordinator *c, uint32_t id)
+{
+    struct fact *f = map_get (&c->ids, id);
+
+    if (!f || c->left)
+        return 0;
+    if (c->joined && f->t->what == SLURMDL_ALLGATHER) {
+        fact_drop (c, f); /* the counts of those that have joined are 0 now */
+        return 0;
+    }
+    return complete (c, f);
+}
+
+static void all_joined (struct coordinator *c, long last)
+{
+    packet_number (c->down, DOWN_JOINED);
+    packet_number (c->down, (uint64_t)last);
+    c->joined = 0;
+    memset (c->has_joined, 0, (size_t)c->size * sizeof (*c->has_joined));
+}
+
+int coordinator_join (struct coordinator *c, long rank)
+{
+    struct fact *f, *next, *list = NULL;
+    size_t at = 0;
+    int rv = 0;
+
+    c->has_joined[rank] = true;
+    if (++c->joined == c->size) {
+        all_joined (c, rank);
+        return 0;
+    }
+    while ((f = map_next (&c->names, &at)))
+        for (; f; f = f->same)
+            if (f->asked && !f->complete && f->asked + c->joined == c->size) {
+                f->next = list;
+                list = f;
+            }
+    for (f = list; f; f = next) {
+        next = f->next;
+        rv |= complete (c, f);
+    }
+    return rv;
+}
+
+void coordinator_leave (struct coordinator *c, long rank)
+{
+    if (c->left)
+        return;
+    c->left = true;
+    c->ready = NULL;
+    c->tail = &c->ready;
+    packet_number (c->down, DOWN_LEFT);
+    packet_number (c->down, (uint64_t)rank);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rank 0 decides which tensors are reduced, and which together. */
+#ifndef RUNTIME_COMM_ENGINE_COORDINATOR_H
+#define RUNTIME_COMM_ENGINE_COORDINATOR_H
+
+#include "runtime/comm/engine/tensor.h"
+
+/* What ranks tell rank 0, by way of their parents... */
+enum up {
+    UP_READY = 1, /* ids: all ranks below are ready for these */
+    UP_REQUEST,   /* rank, tensor */
+    UP_JOIN,      /* rank */
+    UP_LEAVE,     /* rank: it closes the communicator */
+    UP_STALL,     /* rank, age in seconds, how many, up to 4 names */
+    UP_HERE,      /* rank, name, whether it has been submitted there */
+    UP_FAIL,      /* errno, text: the communicator is broken */
+};
+
+/* ... and what all of them are told, in the same order. */
+enum down {
+    DOWN_ASSIGN = 1, /* id, tensor, its counts if it is an all-gather */
+    DOWN_DROP,       /* id: it means nothing any more, ask again */
+    DOWN_BATCH,      /* ids: reduce these now, in ascending order */
+    DOWN_ERROR,      /* name, errno, text */
+    DOWN_JOINED,     /* the last rank: all have joined */
+    DOWN_TUNE,       /* fusion bytes, cycle in ms */
+    DOWN_WHO,        /* name: who has not submitted it? */
+    DOWN_TROUBLE,    /* text */
+    DOWN_LEFT,       /* rank: it has closed the communicator */
+    DOWN_FAIL,       /* errno, text */
+};
+
+/* It does no I/O: it is given what came up, and writes what goes down. */
+struct coordinator;
+
+typedef const char *(*host_f) (const void *arg, long rank);
+
+struct coordinator *coordinator_create (long size,
+                                        host_f host,
+                                        const void *arg,
+                                        struct packet *down);
+void coordinator_destroy (struct coordinator *c); /* NULL is accepted */
+
+/* At most so many tensors keep their numbers; 16,384 at first. */
+void coordinator_limit (struct coordinator *c, size_t tensors);
+
+/* Each takes 't', and may fail for want of memory only. */
+int coordinator_request (struct coordinator *c, long rank, struct tensor *t);
+int coordinator_ready (struct coordinator *c, uint32_t id);
+int coordinator_join (struct coordinator *c, long rank);
+void coordinator_leave (struct coordinator *c, long rank);
+
+/* Put those that are ready in batches of at most 'fusion' bytes, or of one
+ * tensor that is not small, as many as 'room'.  Returns how many were made.
+ */
+size_t coordinator_emit (struct coordinator *c, size_t fusion, size_t room);
+
+/* Whether some are ready and not in a batch. */
+bool coordinator_waits (const struct coordinator *c);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors: submit, wait, join. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/engine/users.h"
+#include "runtime/comm/reduce/reduce.h"
+#include "runtime/error.h"
+#include "runtime/futex.h"
+
+static bool is_real (enum slurmdl_type type)
+{
+    return type == SLURMDL_F32 || type == SLURMDL_F64;
+}
+
+static bool is_integer (enum slurmdl_type type)
+{
+    return type != SLURMDL_F16 && type != SLURMDL_BF16 && !is_real (type)
+           && type != SLURMDL_C64 && type != SLURMDL_C128
+           && type != SLURMDL_F8_E4M3 && type != SLURMDL_F8_E5M2;
+}
+
+static bool reduces (const struct slurmdl_request *r)
+{
+    return r->what == SLURMDL_ALLREDUCE || r->what == SLURMDL_REDUCE_SCATTER;
+}
+
+static bool scales (const struct slurmdl_request *r)
+{
+    return (r->prescale != 0 && r->prescale != 1)
+           || (r->postscale != 0 && r->postscale != 1);
+}
+
+/* What is wrong with it, NULL: nothing. */
+static const char *check_compression (const struct slurmdl_request *r)
+{
+    if (r->compression == SLURMDL_PLAIN)
+        return NULL;
+    if ((unsigned)r->compression > SLURMDL_TOP_K)
+        return "there is no such compression";
+    if (r->what != SLURMDL_ALLREDUCE)
+        return "only an all-reduce is compressed";
+    if (r->compression != SLURMDL_TOP_K)
+        return NULL;
+    if (!is_real (r->type))
+        return "the largest values are chosen of f32 and f64 only";
+    if (r->op != SLURMDL_SUM && r->op != SLURMDL_AVERAGE)
+        return "the largest values are summed or averaged only";
+    if (!(r->keep > 0 && r->keep <= 1))
+        return "the share to keep is more than 0 and at most 1";
+    return r->n > UINT32_MAX ? "it has more than 2^32 - 1 elements" : NULL;
+}
+
+static const char *check_reduction (const struct slurmdl_request *r)
+{
+    if ((unsigned)r->op > SLURMDL_PRODUCT || !reduce_defined (r->type, r->op))
+        return "this operation is not defined for this type";
+    if (scales (r) && is_integer (r->type))
+        return "integers have no factors";
+    return NULL;
+}
+
+static const char *check (const struct engine *e,
+                          const struct slurmdl_request *r)
+{
+    if (!r->name || !*r->name)
+        return "a tensor has a name";
+    if ((unsigned)r->what > SLURMDL_REDUCE_SCATTER)
+        return "there is no such collective";
+    if (!slurmdl_type_size (r->type))
+        return "there is no such type";
+    if (!r->in && r->n && !(r->what == SLURMDL_BROADCAST && r->out))
+        return "it has no memory";
+    if (r->what == SLURMDL_ALLGATHER && r->row && r->n % r->row)
+        return "it is no whole number of rows";
+    if (r->what == SLURMDL_BROADCAST && (r->root < 0 || r->root >= e->size))
+        return "there is no such root";
+    if (r->group && !r->members)
+        return "a group has members";
+    if (!reduces (r) && scales (r))
+        return "only what is reduced has factors";
+    if (reduces (r) && check_reduction (r))
+        return check_reduction (r);
+    return check_compression (r);
+}
+
+static bool on_device (const struct engine *e, const struct slurmdl_request *r)
+{
+    return e->channel->device && r->n && !scales (r) && r->out
+           && r->compression == SLURMDL_PLAIN
+           && memory_ops_of (r->in ? r->in : r->out);
+}
+
+/* Fields that do not matter are the same on all ranks. */
+static void normalize (const struct engine *e,
+                       const struct slurmdl_request *r,
+                       struct tensor *t)
+{
+    *t = (struct tensor){ .what = r->what,
+                          .type = r->type,
+                          .n = r->n,
+                          .row = 1,
+                          .prescale = r->prescale != 0 ? r->prescale : 1,
+                          .postscale = r->postscale != 0 ? r->postscale : 1,
+                          .refs = 1 };
+    if (reduces (r))
+        t->op = r->op;
+    if (r->what == SLURMDL_BROADCAST)
+        t->root = r->root;
+    if (r->what == SLURMDL_ALLGATHER && r->row)
+        t->row = r->row;
+    if (r->compression == SLURMDL_TOP_K || is_real (r->type))
+        t->compression = r->compression;
+    if (r->compression == SLURMDL_TOP_K)
+        t->keep = r->keep;
+    if (r->group)
+        t->members = r->members;
+    t->device = on_device (e, r);
+}
+
+void task_free (struct engine *e, struct task *t)
+{
+    free (t->t.group);
+    free (t->result);
+    free (t->counts);
+    t->next = e->spare;
+    e->spare = t;
+}
+
+static struct task *task_make (struct engine *e,
+                               const struct slurmdl_request *r)
+{
+    struct task *t = e->spare;
+
+    if (t)
+        e->spare = t->next;
+    else if (!(t = malloc (sizeof (*t))))
+        return NULL;
+    memset (t, 0, sizeof (*t));
+    normalize (e, r, &t->t);
+    t->in = r->in ? r->in : r->out;
+    t->out = r->out;
+    t->take = !r->out;
+    /* the clock costs as much as the rest */
+    t->submitted = e->fresh && !e->timeline ? e->fresh_since : monotonic ();
+    if (r->group && !(t->t.group = strdup (r->group))) {
+        task_free (e, t);
+        return NULL;
+    }
+    return t;
+}
+
+static void link_task (struct engine *e, struct task *t)
+{
+    t->name->task = t;
+    t->t.name = t->name->text;
+    t->ticket = ticket_next ();
+    t->earlier = e->all;
+    if (e->all)
+        e->all->later = t;
+    e->all = t;
+    t->before = e->newest;
+    *(e->newest ? &e->newest->after : &e->oldest) = t;
+    e->newest = t;
+    e->unanswered++;
+    e->unfinished++;
+    if (!e->fresh)
+        e->fresh_since = t->submitted;
+    *e->fresh_tail = t;
+    e->fresh_tail = &t->next;
+    e->nfresh++;
+    e->fresh_bytes += tensor_weight (&t->t);
+}
+
+static void unlink_task (struct engine *e, struct task *t)
+{
+    map_set (&e->tickets, (uint64_t)t->ticket, NULL);
+    *(t->later ? &t->later->earlier : &e->all) = t->earlier;
+    if (t->earlier)
+        t->earlier->later = t->later;
+}
+
+/* Control sleeps until there is something, for a cycle when there is, and no
+ * longer when there is enough.
+ */
+static bool is_time_to_wake (const struct engine *e)
+{
+    return e->nfresh == 1 || e->fresh_bytes >= e->fusion
+           || e->unanswered == e->known;
+}
+
+static int refuse (const struct engine *e, struct slurmdl_error *err)
+{
+    if (e->code || e->left) {
+        errno = ENOTCONN;
+        return errorf (err, "%s", e->why.text);
+    }
+    errno = e->closing ? ENOTCONN : EINVAL;
+    return errorf (err,
+                   "%s",
+                   e->closing ? "the communicator is being closed"
+                              : "this rank has joined the others");
+}
+
+static int64_t submit_locked (struct engine *e,
+                              const struct slurmdl_request *r,
+                              struct slurmdl_error *err)
+{
+    struct name *name;
+    struct task *t;
+
+    if (e->code || e->left || e->closing || e->joining != JOIN_NO)
+        return refuse (e, err);
+    if (!(name = name_find (e, r->name, true)))
+        return errorf (err, "no memory for a tensor");
+    if (name->task) {
+        errno = EEXIST;
+        return errorf (err, "%.80s is being reduced already", r->name);
+    }
+    if (!(t = task_make (e, r))) {
+        name_tidy (e, name);
+        return errorf (err, "no memory for a tensor");
+    }
+    t->name = name;
+    link_task (e, t);
+    if (map_set (&e->tickets, (uint64_t)t->ticket, t) < 0)
+        engine_fail_locked (e, ENOMEM, "no memory for a ticket");
+    if (is_time_to_wake (e))
+        engine_wake (e);
+    return t->ticket;
+}
+
+static int64_t submit (struct engine *e,
+                       const struct slurmdl_request *r,
+                       struct slurmdl_error *err)
+{
+    const char *wrong = check (e, r);
+    int64_t ticket;
+
+    if (wrong) {
+        errno = EINVAL;
+        return errorf (err, "%.80s: %s", r->name ? r->name : "", wrong);
+    }
+    pthread_mutex_lock (&e->lock);
+    ticket = submit_locked (e, r, err);
+    pthread_mutex_unlock (&e->lock);
+    return ticket;
+}
+
+int64_t slurmdl_submit (struct slurmdl_comm *c,
+                        const struct slurmdl_request *r,
+                        struct slurmdl_error *err)
+{
+    struct engine *e = engine_enter (c, true, err);
+    int64_t ticket;
+
+    if (!e)
+        return -1;
+    ticket = submit (e, r, err);
+    engine_leave (e);
+    return ticket;
+}
+
+static int unknown (int64_t ticket, struct slurmdl_error *err)
+{
+    bool old = ticket_was_given (ticket);
+
+    errno = old ? ECONNRESET : EINVAL;
+    return errorf (err,
+                   old ? "ticket %lld was given back, or is of a communicator "
+                         "that was broken"
+                       : "there is no ticket %lld",
+                   (long long)ticket);
+}
+
+static struct task *task_of (struct engine *e, int64_t ticket)
+{
+    return map_get (&e->tickets, (uint64_t)ticket);
+}
+
+int slurmdl_done (struct slurmdl_comm *c, int64_t ticket)
+{
+    struct engine *e = engine_enter (c, false, NULL);
+    struct task *t;
+    int done = 1;
+
+    if (!e)
+        return 1;
+    pthread_mutex_lock (&e->lock);
+    if ((t = task_of (e, ticket)))
+        done = atomic_load (&t->done) != 0;
+    pthread_mutex_unlock (&e->lock);
+    engine_leave (e);
+    return done;
+}
+
+/* Whoever waits submits nothing meanwhile, so the cycle need not be waited
+ * for.  Returns with the lock held, and the task done.
+ */
+static void wait_locked (struct engine *e, struct task *t)
+{
+    if (!atomic_load (&t->done) && e->fresh && !e->hurry) {
+        e->hurry = true;
+        engine_wake (e);
+    }
+    while (!atomic_load (&t->done)) {
+        t->awaited = true;
+        pthread_mutex_unlock (&e->lock);
+        futex_wait (&t->done, 0, -1);
+        pthread_mutex_lock (&e->lock);
+    }
+}
+
+static int end_of (struct task *t, struct slurmdl_error *err)
+{
+    if (!t->code)
+        return 0;
+    errno = t->code;
+    return errorf (err, "%s", t->err.text);
+}
+
+/* Results that are to be taken stay. */
+static struct task *next_of_all (const struct engine *e)
+{
+    struct task *t = e->all;
+
+    while (t && t->take && atomic_load (&t->done) && !t->code)
+        t = t->earlier;
+    return t;
+}
+
+static int wait_all (struct engine *e, struct slurmdl_error *err)
+{
+    struct task *t;
+    int code = 0;
+
+    while ((t = next_of_all (e))) {
+        wait_locked (e, t);
+        if (t->take && !t->code)
+            continue;
+        if (end_of (t, err) < 0 && !code)
+            code = t->code;
+        unlink_task (e, t);
+        task_free (e, t);
+    }
+    errno = code;
+    return code ? -1 : 0;
+}
+
+static int
+wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err)
+{
+    struct task *t = task_of (e, ticket);
+    int rv;
+
+    if (!t)
+        return unknown (ticket, err);
+    wait_locked (e, t);
+    rv = end_of (t, err);
+    unlink_task (e, t);
+    task_free (e, t);
+    return rv;
+}
+
+int slurmdl_wait (struct slurmdl_comm *c,
+                  int64_t ticket,
+                  struct slurmdl_error *err)
+{
+    struct engine *e = engine_enter (c, false, NULL);
+    int saved;
+    int rv;
+
+    if (!e)
+        return ticket ? unknown (ticket, err) : 0;
+    pthread_mutex_lock (&e->lock);
+    rv = ticket ? wait_one (e, ticket, err) : wait_all (e, err);
+    saved = errno;
+    pthread_mutex_unlock (&e->lock);
+    engine_leave (e);
+    errno = saved;
+    return rv;
+}
+
+static void give_result (
+    struct engine *e, struct task *t, void **out, size_t *n, size_t *counts)
+{
+    *out = t->result;
+    *n = t->nresult;
+    for (long r = 0; counts && r < e->size; r++)
+        counts[r] = t->counts ? t->counts[r] : 0;
+    t->result = NULL;
+}
+
+static int take_one (struct engine *e,
+                     int64_t ticket,
+                     void **out,
+                     size_t *n,
+                     size_t *counts,
+                     struct slurmdl_error *err)
+{
+    struct task *t = task_of (e, ticket);
+    int rv;
+
+    if (!t)
+        return unknown (ticket, err);
+    if (!t->take) {
+        errno = EINVAL;
+        return errorf (err, "the result is in the request's own memory");
+    }
+    wait_locked (e, t);
+    rv = end_of (t, err);
+    if (rv == 0)
+        give_result (e, t, out, n, counts);
+    unlink_task (e, t);
+    task_free (e, t);
+    return rv;
+}
+
+int slurmdl_take (struct slurmdl_comm *c,
+                  int64_t ticket,
+                  void **out,
+                  size_t *n,
+                  size_t *counts,
+                  struct slurmdl_error *err)
+{
+    struct engine *e = engine_enter (c, false, NULL);
+    int saved;
+    int rv;
+
+    *out = NULL;
+    *n = 0;
+    if (!e)
+        return unknown (ticket, err);
+    pthread_mutex_lock (&e->lock);
+    rv = take_one (e, ticket, out, n, counts, err);
+    saved = errno;
+    pthread_mutex_unlock (&e->lock);
+    engine_leave (e);
+    errno = saved;
+    return rv;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write events as lines of JSON. */
+#include "runtime/comm/engine/timeline.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/engine/map.h"
+#include "runtime/error.h"
+
+struct timeline {
+    FILE *f;
+    long rank;
+    bool some; /* events */
+    struct map rows;
+    uintptr_t nrows;
+    double flushed;
+};
+
+static int expand (const char *path, long rank, char *out, size_t size)
+{
+    const char *mark = strstr (path, "%r");
+    int n =
+        mark ? snprintf (
+            out, size, "%.*s%ld%s", (int)(mark - path), path, rank, mark + 2)
+             : snprintf (out, size, "%s", path);
+
+    if (n >= 0 && (size_t)n < size)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+static void put_text (FILE *f, const char *text)
+{
+    fputc ('"', f);
+    for (; *text; text++) {
+        unsigned char ch = (unsigned char)*text;
+        if (ch == '"' || ch == '\\')
+            fprintf (f, "\\%c", ch);
+        else if (ch < 32)
+            fprintf (f, "\\u%04x", ch);
+        else
+            fputc (ch, f);
+    }
+    fputc ('"', f);
+}
+
+static void begin (struct timeline *t, const char *phase, uintptr_t row)
+{
+    fprintf (t->f,
+             "%s{\"ph\":\"%s\",\"pid\":%ld,\"tid\":%lu",
+             t->some ? ",\n" : "[\n",
+             phase,
+             t->rank,
+             (unsigned long)row);
+    t->some = true;
+}
+
+static void
+put_name (struct timeline *t, uintptr_t row, const char *what, const char *name)
+{
+    begin (t, "M", row);
+    fprintf (t->f, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+    put_text (t->f, name);
+    fputs ("}}", t->f);
+}
+
+struct timeline *timeline_open (const char *path,
+                                long rank,
+                                const char *host,
+                                struct slurmdl_error *err)
+{
+    struct timeline *t = calloc (1, sizeof (*t));
+    char name[PATH_MAX], title[320];
+
+    if (!t || expand (path, rank, name, sizeof (name)) < 0
+        || !(t->f = fopen (name, "we"))) {
+        errorf (err, "%s: cannot be written: %s", path, strerror (errno));
+        free (t);
+        return NULL;
+    }
+    t->rank = rank;
+    snprintf (title, sizeof (title), "rank %ld (%s)", rank, host);
+    put_name (t, 0, "process_name", title);
+    return t;
+}
+
+int timeline_close (struct timeline *t)
+{
+    int rv;
+
+    if (!t)
+        return 0;
+    fputs ("\n]\n", t->f);
+    rv = ferror (t->f) ? -1 : 0;
+    rv |= fclose (t->f);
+    map_free (&t->rows);
+    free (t);
+    return rv;
+}
+
+static uintptr_t row_of (struct timeline *t, const char *title)
+{
+    uint64_t hash = map_hash (title);
+    uintptr_t row = (uintptr_t)map_get (&t->rows, hash);
+
+    if (row)
+        return row;
+    row = ++t->nrows;
+    map_set (&t->rows, hash, (void *)row);
+    put_name (t, row, "thread_name", title);
+    return row;
+}
+
+void timeline_span (struct timeline *t,
+                    const char *row,
+                    const char *event,
+                    double start,
+                    double end,
+                    size_t bytes)
+{
+    uintptr_t id = row_of (t, row);
+
+    begin (t, "X", id);
+    fprintf (t->f,
+             ",\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f",
+             event,
+             start * 1e6,
+             (end - start) * 1e6);
+    if (bytes)
+        fprintf (t->f, ",\"args\":{\"bytes\":%zu}", bytes);
+    fputc ('}', t->f);
+}
+
+void timeline_flush (struct timeline *t)
+{
+    double now = monotonic ();
+
+    if (now - t->flushed < 0.5)
+        return;
+    t->flushed = now;
+    fflush (t->f);
+}

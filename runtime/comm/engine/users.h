@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors: what the public functions need of the engine. */
+#ifndef RUNTIME_COMM_ENGINE_USERS_H
+#define RUNTIME_COMM_ENGINE_USERS_H
+
+#include "runtime/comm/engine/engine.h"
+
+/* The communicator's engine, which stays until engine_leave(); NULL without
+ * one.  With 'start' it is made if there is none: NULL is a failure.
+ */
+struct engine *
+engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err);
+void engine_leave (struct engine *e);
+
+/* Tickets are numbered in a process, over all communicators. */
+int64_t ticket_next (void);
+bool ticket_was_given (int64_t ticket);
+
+/* With the lock held. */
+void task_free (struct engine *e, struct task *t);
+
+#endif

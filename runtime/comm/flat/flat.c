@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives in which all ranks of a mesh are alike: which algorithm when. */
+#include "runtime/comm/flat/flat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/flat/parts.h"
+#include "runtime/comm/reduce/reduce.h"
+#include "runtime/error.h"
+
+/* Bytes of all ranks together up to which each rank reduces them itself; bytes
+ * a rank from which a broadcast goes along a chain. */
+enum { GATHER_MOST = 64 * 1024, CHAIN_LEAST = 256 * 1024 };
+
+static int no_memory (size_t bytes, struct slurmdl_error *err)
+{
+    return errorf (err, "out of memory: %zu bytes", bytes);
+}
+
+/* Where each rank's part begins, NULL: out of memory. */
+static size_t *places (const struct mesh *m)
+{
+    return calloc ((size_t)mesh_size (m) + 1, sizeof (size_t));
+}
+
+static size_t *places_of (const struct mesh *m, const size_t *counts)
+{
+    size_t *at = places (m);
+
+    for (long r = 0; at && r < mesh_size (m); r++)
+        at[r + 1] = at[r] + counts[r];
+    return at;
+}
+
+static struct parts parts_of (struct mesh *m,
+                              const void *in,
+                              void *out,
+                              const size_t *at,
+                              enum slurmdl_type type,
+                              enum slurmdl_op op)
+{
+    return (struct parts){
+        in, out, at, mesh_size (m), slurmdl_type_size (type), type, op
+    };
+}
+
+static void average (const struct mesh *m, const struct parts *p)
+{
+    long r = mesh_rank (m);
+
+    if (p->op == SLURMDL_AVERAGE)
+        reduce_scale (p->out + p->at[r] * p->size,
+                      p->at[r + 1] - p->at[r],
+                      p->type,
+                      1.0 / (double)p->n);
+}
+
+static int small_allreduce (struct mesh *m,
+                            const void *in,
+                            void *out,
+                            size_t n,
+                            enum slurmdl_type type,
+                            enum slurmdl_op op,
+                            struct slurmdl_error *err)
+{
+    int rv = parts_gather_reduce (m, in, out, n, type, op, err);
+
+    if (rv == 0 && op == SLURMDL_AVERAGE)
+        reduce_scale (out, n, type, 1.0 / (double)mesh_size (m));
+    return rv;
+}
+
+static int large_allreduce (struct mesh *m,
+                            const void *in,
+                            void *out,
+                            size_t n,
+                            enum slurmdl_type type,
+                            enum slurmdl_op op,
+                            struct slurmdl_error *err)
+{
+    size_t *at = places (m);
+    struct parts p = parts_of (m, in, out, at, type, op);
+    int rv;
+
+    if (!at)
+        return no_memory (sizeof (*at), err);
+    parts_even (at, p.n, n);
+    rv = parts_reduce_scatter (m, &p, err);
+    if (rv == 0) {
+        average (m, &p);
+        rv = parts_allgather (m, &p, err);
+    }
+    free (at);
+    return rv;
+}
+
+int flat_allreduce (struct mesh *m,
+                    const void *in,
+                    void *out,
+                    size_t n,
+                    enum slurmdl_type type,
+                    enum slurmdl_op op,
+                    struct slurmdl_error *err)
+{
+    size_t bytes = n * slurmdl_type_size (type);
+    size_t size = (size_t)mesh_size (m);
+
+    if (size == 1) {
+        if (in != out)
+            memcpy (out, in, bytes);
+        return 0;
+    }
+    return bytes <= GATHER_MOST / size
+               ? small_allreduce (m, in, out, n, type, op, err)
+               : large_allreduce (m, in, out, n, type, op, err);
+}
+
+/* Each rank's part of 'data', reduced, goes to 'root'. */
+static int collect (struct mesh *m,
+                    char *data,
+                    const size_t *at,
+                    char *out,
+                    long root,
+                    struct slurmdl_error *err)
+{
+    long me = mesh_rank (m);
+    int rv = 0;
+
+    if (me != root)
+        return mesh_send (m, root, data + at[me], at[me + 1] - at[me], err);
+    for (long r = 0; r < mesh_size (m) && rv == 0; r++) {
+        if (r == root)
+            memcpy (out + at[r], data + at[r], at[r + 1] - at[r]);
+        else
+            rv = mesh_recv (m, r, out + at[r], at[r + 1] - at[r], err);
+    }
+    return rv;
+}
+
+static int large_reduce (struct mesh *m,
+                         const void *in,
+                         void *out,
+                         size_t n,
+                         enum slurmdl_type type,
+                         enum slurmdl_op op,
+                         long root,
+                         struct slurmdl_error *err)
+{
+    size_t bytes = n * slurmdl_type_size (type);
+    size_t *at = places (m);
+    char *work = malloc (bytes);
+    struct parts p = parts_of (m, in, work, at, type, op);
+    int rv = at && work ? 0 : no_memory (bytes, err);
+
+    if (rv == 0) {
+        parts_even (at, p.n, n);
+        rv = parts_reduce_scatter (m, &p, err);
+    }
+    if (rv == 0) {
+        average (m, &p);
+        for (long r = 0; r <= p.n; r++)
+            at[r] *= p.size;
+        rv = collect (m, work, at, out, root, err);
+    }
+    free (work);
+    free (at);
+    return rv;
+}
+
+int flat_reduce (struct mesh *m,
+                 const void *in,
+                 void *out,
+                 size_t n,
+                 enum slurmdl_type type,
+                 enum slurmdl_op op,
+                 long root,
+                 struct slurmdl_error *err)
+{
+    size_t bytes = n * slurmdl_type_size (type);
+    char *spare;
+    int rv;
+
+    if (bytes > GATHER_MOST / (size_t)mesh_size (m))
+        return large_reduce (m, in, out, n, type, op, root, err);
+    if (mesh_rank (m) == root)
+        return flat_allreduce (m, in, out, n, type, op, err);
+    if (!(spare = malloc (bytes + 1)))
+        return no_memory (bytes, err);
+    rv = flat_allreduce (m, in, spare, n, type, op, err);
+    free (spare);
+    return rv;
+}
+
+int flat_reduce_scatter (struct mesh *m,
+                         const void *in,
+                         void *out,
+                         const size_t *counts,
+                         enum slurmdl_type type,
+                         enum slurmdl_op op,
+                         struct slurmdl_error *err)
+{
+    long me = mesh_rank (m);
+    size_t *at = places_of (m, counts);
+    struct parts p = parts_of (m, in, NULL, at, type, op);
+    size_t bytes = at ? at[p.n] * p.size : 0;
+    int rv = 0;
+
+    if (!at || !(p.out = malloc (bytes + 1)))
+        rv = no_memory (bytes, err);
+    if (rv == 0)
+        rv = parts_reduce_scatter (m, &p, err);
+    if (rv == 0) {
+        const char *from = p.n > 1 ? p.out : p.in;
+        average (m, &p);
+        memcpy (out, from + at[me] * p.size, counts[me] * p.size);
+    }
+    free (p.out);
+    free (at);
+    return rv;
+}
+
+int flat_allgather (struct mesh *m,
+                    const void *in,
+                    void *out,
+                    const size_t *bytes,
+                    struct slurmdl_error *err)
+{
+    long me = mesh_rank (m);
+    size_t *at = places_of (m, bytes);
+    struct parts p;
+    int rv;
+
+    if (!at)
+        return no_memory (sizeof (*at), err);
+    if (bytes[me] && in != (char *)out + at[me])
+        memmove ((char *)out + at[me], in, bytes[me]);
+    p = parts_of (m, out, out, at, SLURMDL_U8, SLURMDL_SUM);
+    rv = parts_allgather (m, &p, err);
+    free (at);
+    return rv;
+}
+
+/* A binomial tree: a rank that has it gives it to the one 2^k after it. */
+static int tree_broadcast (struct mesh *m,
+                           void *data,
+                           size_t bytes,
+                           long root,
+                           struct slurmdl_error *err)
+{
+    long n = mesh_size (m);
+    long v = (mesh_rank (m) - root + n) % n;
+    long bit = 1;
+    int rv = 0;
+
+    while (bit < n && !(v & bit))
+        bit <<= 1;
+    if (v)
+        rv = mesh_recv (m, (v - bit + root) % n, data, bytes, err);
+    for (bit >>= 1; bit > 0 && rv == 0; bit >>= 1)
+        if (v + bit < n)
+            rv = mesh_send (m, (v + bit + root) % n, data, bytes, err);
+    return rv;
+}
+
+int flat_broadcast (struct mesh *m,
+                    void *data,
+                    size_t bytes,
+                    long root,
+                    struct slurmdl_error *err)
+{
+    if (mesh_size (m) > 2 && bytes / (size_t)mesh_size (m) >= CHAIN_LEAST)
+        return parts_chain (m, data, bytes, root, err);
+    return tree_broadcast (m, data, bytes, root, err);
+}
+
+int flat_alltoall (struct mesh *m,
+                   const void *in,
+                   const size_t *to,
+                   void *out,
+                   const size_t *from,
+                   struct slurmdl_error *err)
+{
+    long n = mesh_size (m);
+    long me = mesh_rank (m);
+    size_t *give = places_of (m, to);
+    size_t *get = places_of (m, from);
+    int rv = give && get ? 0 : no_memory ((size_t)n * sizeof (*to), err);
+
+    for (long s = 0; s < n && rv == 0; s++) {
+        long dst = (me + s) % n;
+        long src = (me - s + n) % n;
+        rv = mesh_exchange (m,
+                            dst,
+                            (const char *)in + give[dst],
+                            to[dst],
+                            src,
+                            (char *)out + get[src],
+                            from[src],
+                            err);
+    }
+    free (give);
+    free (get);
+    return rv;
+}
+
+/* Dissemination: after step k a rank knows of the 2^k after it. */
+int flat_barrier (struct mesh *m, struct slurmdl_error *err)
+{
+    long n = mesh_size (m);
+    long me = mesh_rank (m);
+    int rv = 0;
+
+    for (long d = 1; d < n && rv == 0; d <<= 1)
+        rv = mesh_exchange (
+            m, (me - d + n) % n, NULL, 0, (me + d) % n, NULL, 0, err);
+    return rv;
+}

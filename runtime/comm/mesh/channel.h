@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the mesh share: its links. */
+#ifndef RUNTIME_COMM_MESH_CHANNEL_H
+#define RUNTIME_COMM_MESH_CHANNEL_H
+
+#include "runtime/comm/mesh/home.h"
+
+/* Two connections, each carries messages from the one that made it: no two
+ * ranks ever have to agree on who connects.
+ */
+struct link {
+    atomic_int in, out; /* -1: none yet */
+};
+
+struct mesh {
+    struct mesh *next; /* of home */
+    struct mesh *root; /* of which it does a part of the work, or itself */
+    struct home *home;
+    uint64_t channel;
+    long rank, size;
+    long *world; /* the ranks' numbers in the world */
+    long *node;  /* of each rank */
+    long nodes;
+    struct link *links;
+    struct parked *sockets; /* of mesh_socket(); home's mutex */
+    int event;              /* the listener has delivered something */
+    _Atomic uint32_t tag;   /* the root's */
+    double timeout;
+    char *buffer;        /* for mesh_fold_f; NULL until it is needed */
+    bool may_spin;       /* there are cores for all ranks */
+    unsigned missed;     /* times in a row that it was of no use */
+    atomic_long waits;   /* for this rank of the world; -1: none; the root's */
+    atomic_ulong calls;  /* the root's */
+    long suspect;        /* whose process has ended; -1: nobody's */
+    atomic_bool aborted; /* 'why' and 'code' are set */
+    long culprit;        /* a rank of the world that is not told; -1 */
+    atomic_bool told;    /* and the others were told; the root's */
+    char why[DIAL_TEXT];
+    int code;
+};
+
+/* Before each message. */
+struct head {
+    uint32_t magic;       /* HEAD_MESSAGE or HEAD_BYE */
+    _Atomic uint32_t tag; /* the root's */
+    uint64_t size;
+};
+
+enum { HEAD_MESSAGE = 0x4d4c4453, HEAD_BYE = 0x424c4453 };
+
+/* The connection to that rank, made if there is none; -1 after mesh_fail(). */
+int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err);
+
+/* The mesh can no longer be used: 'code' becomes errno, the first reason is
+ * kept and told to the others.  Returns -1 with 'err' filled.
+ */
+__attribute__ ((format (printf, 4, 5))) int mesh_fail (
+    struct mesh *m, int code, struct slurmdl_error *err, const char *fmt, ...);
+
+/* The first reason is kept, for all parts of the root. */
+void mesh_reason (struct mesh *m, int code, const char *why);
+
+/* Say hello to a rank; a socket, or -1 (dial.h). */
+int mesh_call (const struct mesh *m,
+               long peer,
+               enum dial_kind kind,
+               double seconds);
+
+/* The rank's number in the root. */
+long mesh_name (const struct mesh *m, long peer);
+
+/* Ask a rank that does not come whether it has called something else: then -1
+ * after mesh_fail(). */
+int mesh_ask (struct mesh *m, long peer, struct slurmdl_error *err);
+
+/* That one calls 'tag', and we do not. */
+int mesh_clash (struct mesh *m,
+                long peer,
+                uint32_t tag,
+                struct slurmdl_error *err);
+
+/* Who it is for whom all wait in the end, 'peer' or one that it waits for
+ * itself, and why it does not come; its number in the world. */
+long mesh_blame (struct mesh *m, long peer, char *text, size_t size);
+
+#endif

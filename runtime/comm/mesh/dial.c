@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP connections between ranks: made within a time, and watched. */
+#include "runtime/comm/mesh/dial.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/mesh/socket.h"
+#include "runtime/error.h"
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static socklen_t size_of (const union address *a)
+{
+    return a->any.sa_family == AF_INET ? sizeof (a->v4) : sizeof (a->v6);
+}
+
+static int bind_range (struct slurmdl_error *err)
+{
+    const char *range = getenv ("DL_COMM_PORTS");
+    int first = 0;
+    int last = 0;
+    int fd = -1;
+
+    if (range && *range
+        && (sscanf (range, "%d-%d", &first, &last) != 2 || first < 1
+            || last < first || last > 65535)) {
+        errno = EINVAL;
+        return errorf (err, "DL_COMM_PORTS=%s: not FIRST-LAST", range);
+    }
+    for (int i = 0; fd < 0 && i <= last - first; i++)
+        fd = socket_listen (
+            NULL, first ? first + (i + getpid ()) % (last - first + 1) : 0);
+    if (fd < 0)
+        errorf (err, "no port to listen at: %s", strerror (errno));
+    return fd;
+}
+
+int dial_listen (int *port, struct slurmdl_error *err)
+{
+    int fd = bind_range (err);
+
+    if (fd >= 0)
+        *port = socket_port (fd);
+    return fd;
+}
+
+double dial_patience (double timeout)
+{
+    return timeout < 30 ? timeout : 30;
+}
+
+/* Not TCP_USER_TIMEOUT: it ends connections to hosts that answer, too, when a
+ * process does not read for so long. */
+void dial_watch (int fd, double timeout)
+{
+    int on = 1;
+    int step = 1 + (int)dial_patience (timeout) / 6;
+    int idle = 2 * step;
+    int count = 4;
+
+    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
+    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof (step));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof (count));
+}
+
+static int connect_to (const union address *a, double deadline)
+{
+    int fd = socket (
+        a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int code = 0;
+    socklen_t n = sizeof (code);
+
+    if (fd < 0)
+        return -1;
+    if (connect (fd, &a->any, size_of (a)) == 0)
+        return fd;
+    if (errno != EINPROGRESS || socket_wait (fd, POLLOUT, deadline) < 0)
+        code = errno;
+    else if (getsockopt (fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
+        code = errno;
+    if (code == 0)
+        return fd;
+    close (fd);
+    errno = code;
+    return -1;
+}
+
+/* 0; EPROTO: the other one is not who we meant. */
+static int introduce (int fd,
+                      const struct card *self,
+                      const struct hello *hello,
+                      const char *text,
+                      double deadline)
+{
+    uint64_t answer[2];
+
+    if (socket_send (fd, hello, sizeof (*hello), deadline) < 0
+        || socket_send (fd, text, hello->text, deadline) < 0
+        || socket_recv (fd, answer, sizeof (answer), deadline) < 0)
+        return -1;
+    if (memcmp (answer, self->token, sizeof (answer)) == 0)
+        return 0;
+    errno = EPROTO;
+    return -1;
+}
+
+static bool same_network (const struct card_address *a,
+                          const struct card_address *b)
+{
+    int bits = a->prefix;
+
+    if (a->family != b->family || a->prefix != b->prefix)
+        return false;
+    if (memcmp (a->bytes, b->bytes, (size_t)bits / 8))
+        return false;
+    return bits % 8 == 0
+           || (a->bytes[bits / 8] ^ b->bytes[bits / 8]) >> (8 - bits % 8) == 0;
+}
+
+static bool is_near (const struct card *self, const struct card_address *a)
+{
+    for (int i = 0; i < CARD_ADDRESSES && self->at[i].family; i++)
+        if (same_network (&self->at[i], a))
+            return true;
+    return false;
+}
+
+static void
+set_address (union address *out, const struct card_address *a, int port)
+{
+    memset (out, 0, sizeof (*out));
+    if (a->family == 4) {
+        out->v4.sin_family = AF_INET;
+        out->v4.sin_port = htons ((uint16_t)port);
+        memcpy (&out->v4.sin_addr, a->bytes, 4);
+    } else {
+        out->v6.sin6_family = AF_INET6;
+        out->v6.sin6_port = htons ((uint16_t)port);
+        memcpy (&out->v6.sin6_addr, a->bytes, 16);
+    }
+}
+
+/* In the order in which they are tried: those of our own networks first. */
+static int
+addresses (const struct card *self, const struct card *to, union address *out)
+{
+    struct card_address loopback = { 4, 8, { 127, 0, 0, 1 } };
+    int n = 0;
+
+    if (card_same_net (self, to)) {
+        set_address (&out[0], &loopback, to->port);
+        return 1;
+    }
+    for (int near = 1; near >= 0; near--)
+        for (int i = 0; i < CARD_ADDRESSES && to->at[i].family; i++)
+            if (is_near (self, &to->at[i]) == near)
+                set_address (&out[n++], &to->at[i], to->port);
+    return n;
+}
+
+static int try_one (const union address *a,
+                    const struct card *self,
+                    const struct hello *hello,
+                    const char *text,
+                    double deadline,
+                    double timeout)
+{
+    int fd = connect_to (a, deadline);
+    int saved;
+
+    if (fd < 0)
+        return -1;
+    dial_watch (fd, timeout);
+    if (introduce (fd, self, hello, text, deadline) == 0)
+        return fd;
+    saved = errno;
+    close (fd);
+    errno = saved;
+    return -1;
+}
+
+int dial_rank (const struct card *self,
+               const struct card *to,
+               struct hello *hello,
+               const char *text,
+               double deadline,
+               double timeout)
+{
+    union address at[CARD_ADDRESSES];
+    int n = addresses (self, to, at);
+    struct timespec nap = { 0, 20000000 };
+    double now = monotonic ();
+    bool refused;
+    int code = EHOSTUNREACH;
+
+    hello->magic = DIAL_MAGIC;
+    hello->text = text ? (uint32_t)strlen (text) : 0;
+    memcpy (hello->token, to->token, sizeof (hello->token));
+    for (double step = 1; now < deadline; step *= 2) {
+        refused = n > 0;
+        for (int i = 0; i < n; i++) {
+            int fd = try_one (&at[i],
+                              self,
+                              hello,
+                              text,
+                              fmin (deadline, now + step),
+                              timeout);
+            if (fd >= 0)
+                return fd;
+            code = errno;
+            refused = refused && code == ECONNREFUSED;
+            now = monotonic ();
+        }
+        if (refused || n == 0)
+            break;
+        nanosleep (&nap, NULL);
+        now = monotonic ();
+    }
+    errno = code;
+    return -1;
+}

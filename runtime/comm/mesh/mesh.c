@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a mesh: who they are, on which nodes, and its channels. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/comm/mesh/channel.h"
+#include "runtime/error.h"
+
+static void links_init (struct mesh *m)
+{
+    for (long r = 0; r < m->size; r++) {
+        atomic_init (&m->links[r].in, -1);
+        atomic_init (&m->links[r].out, -1);
+    }
+    atomic_init (&m->waits, -1);
+    m->event = -1;
+}
+
+static void release (struct mesh *m)
+{
+    if (m->event >= 0)
+        close (m->event);
+    free (m->buffer);
+    free (m->links);
+    free (m->world);
+    free (m->node);
+    free (m);
+}
+
+/* Nodes in the order of their first ranks. */
+static void find_nodes (struct mesh *m)
+{
+    const struct card *cards = m->home->cards;
+
+    for (long r = 0; r < m->size; r++) {
+        const struct card *c = &cards[m->world[r]];
+        m->node[r] = -1;
+        /* ranks of a node mostly follow each other */
+        for (long q = r - 1; q >= 0 && m->node[r] < 0; q--)
+            if (card_same_node (&cards[m->world[q]], c))
+                m->node[r] = m->node[q];
+        if (m->node[r] < 0)
+            m->node[r] = m->nodes++;
+    }
+}
+
+/* Whether there are as many cores as ranks that run on them. */
+static bool has_cores (const struct mesh *m)
+{
+    const struct card *cards = m->home->cards;
+    const struct card *own = &cards[m->home->rank];
+    long sharers = 0;
+
+    for (long r = 0; r < m->home->size; r++)
+        sharers += strcmp (cards[r].member.boot, own->member.boot) == 0
+                   && cards[r].cores_hash == own->cores_hash;
+    return sharers <= own->cores;
+}
+
+static struct mesh *make (struct home *h,
+                          uint64_t channel,
+                          const long *world,
+                          long size,
+                          struct slurmdl_error *err)
+{
+    struct mesh *m = calloc (1, sizeof (*m));
+
+    if (!m) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    m->root = m;
+    m->home = h;
+    m->channel = channel;
+    m->size = size;
+    m->rank = m->suspect = m->culprit = -1;
+    m->timeout = h->timeout;
+    m->event = -1;
+    m->world = calloc ((size_t)size, sizeof (*m->world));
+    m->node = calloc ((size_t)size, sizeof (*m->node));
+    m->links = calloc ((size_t)size, sizeof (*m->links));
+    if (!m->world || !m->node || !m->links) {
+        errorf (err, "out of memory");
+        release (m);
+        return NULL;
+    }
+    links_init (m);
+    for (long r = 0; r < size; r++) {
+        m->world[r] = world ? world[r] : r;
+        if (m->world[r] == h->rank)
+            m->rank = r;
+    }
+    if ((m->event = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+        errorf (err, "eventfd: %s", strerror (errno));
+        release (m);
+        return NULL;
+    }
+    find_nodes (m);
+    m->may_spin = has_cores (m);
+    return m;
+}
+
+struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err)
+{
+    struct home *h = home_open (b, err);
+    struct mesh *m = h ? make (h, 0, NULL, h->size, err) : NULL;
+
+    if (m)
+        home_enter (h, m);
+    else if (h)
+        home_close (h);
+    return m;
+}
+
+static struct mesh *derive (struct mesh *m,
+                            const long *ranks,
+                            long n,
+                            unsigned channel,
+                            struct slurmdl_error *err)
+{
+    /* as many as there can be of parts of parts, without a common counter */
+    uint64_t id = (m->channel + channel) * UINT64_C (0x9e3779b97f4a7c15) + 1;
+    struct mesh *part = make (m->home, id, ranks, n, err);
+
+    if (!part)
+        return NULL;
+    part->timeout = m->timeout;
+    if (channel >= MESH_HELPER)
+        part->root = m->root;
+    home_use (m->home);
+    home_enter (m->home, part);
+    return part;
+}
+
+struct mesh *
+mesh_channel (struct mesh *m, unsigned channel, struct slurmdl_error *err)
+{
+    return derive (m, m->world, m->size, channel, err);
+}
+
+struct mesh *mesh_subset (struct mesh *m,
+                          const long *ranks,
+                          long n,
+                          unsigned channel,
+                          struct slurmdl_error *err)
+{
+    long *world = calloc ((size_t)n, sizeof (*world));
+    struct mesh *part;
+
+    if (!world) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    for (long i = 0; i < n; i++)
+        world[i] = m->world[ranks[i]];
+    part = derive (m, world, n, channel, err);
+    free (world);
+    return part;
+}
+
+static void say_goodbye (struct mesh *m)
+{
+    struct head h = { .magic = HEAD_BYE };
+
+    for (long r = 0; r < m->size; r++)
+        if (m->links[r].out >= 0 && !atomic_load (&m->aborted))
+            if (send (m->links[r].out,
+                      &h,
+                      sizeof (h),
+                      MSG_DONTWAIT | MSG_NOSIGNAL)
+                < 0)
+                errno = 0;
+}
+
+static void close_links (struct mesh *m)
+{
+    for (long r = 0; r < m->size; r++) {
+        int in = atomic_load (&m->links[r].in);
+        if (in >= 0)
+            close (in);
+        if (m->links[r].out >= 0)
+            close (m->links[r].out);
+    }
+    for (struct parked *p = m->sockets; p; p = p->next)
+        if (p->fd >= 0)
+            close (p->fd);
+}
+
+void mesh_close (struct mesh *m)
+{
+    int saved = errno;
+
+    if (!m)
+        return;
+    home_leave (m->home, m);
+    if (!home_is_foreign (m->home)) {
+        say_goodbye (m);
+        close_links (m);
+    }
+    for (struct parked *p = m->sockets, *next; p; p = next) {
+        next = p->next;
+        free (p);
+    }
+    home_close (m->home);
+    release (m);
+    errno = saved;
+}
+
+void mesh_forked (struct mesh *m)
+{
+    close_links (m);
+    close (m->event);
+    m->event = -1;
+    for (long r = 0; r < m->size; r++) {
+        atomic_store (&m->links[r].in, -1);
+        m->links[r].out = -1;
+    }
+}
+
+long mesh_rank (const struct mesh *m)
+{
+    return m->rank;
+}
+
+long mesh_size (const struct mesh *m)
+{
+    return m->size;
+}
+
+double mesh_timeout (const struct mesh *m)
+{
+    return m->timeout;
+}
+
+void mesh_set_timeout (struct mesh *m, double seconds)
+{
+    m->timeout = seconds;
+}
+
+const char *mesh_host (const struct mesh *m, long rank)
+{
+    return m->home->cards[m->world[rank]].host;
+}
+
+long mesh_world_rank (const struct mesh *m, long rank)
+{
+    return m->world[rank];
+}
+
+long mesh_node_of (const struct mesh *m, long rank)
+{
+    return m->node[rank];
+}
+
+long mesh_nodes (const struct mesh *m)
+{
+    return m->nodes;
+}
+
+long mesh_local_rank (const struct mesh *m, long rank)
+{
+    long n = 0;
+
+    for (long r = 0; r < rank; r++)
+        n += m->node[r] == m->node[rank];
+    return n;
+}
+
+long mesh_local_size (const struct mesh *m, long node)
+{
+    long n = 0;
+
+    for (long r = 0; r < m->size; r++)
+        n += m->node[r] == node;
+    return n;
+}
+
+void mesh_tag (struct mesh *m, uint32_t tag)
+{
+    atomic_store (&m->root->tag, tag);
+    atomic_fetch_add (&m->root->calls, 1);
+}

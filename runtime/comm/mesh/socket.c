@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP sockets with deadlines. */
+#include "runtime/comm/mesh/socket.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+
+int socket_left (double deadline)
+{
+    double left = deadline - monotonic ();
+
+    if (left <= 0)
+        return 0;
+    return left > 1000 ? 1000000 : (int)(left * 1000) + 1;
+}
+
+int socket_split (const char *address, char *host, size_t size, int *port)
+{
+    const char *colon = strrchr (address, ':');
+    size_t n = colon ? (size_t)(colon - address) : 0;
+    char *stop;
+    long p = colon ? strtol (colon + 1, &stop, 10) : 0;
+
+    if (n > 2 && address[0] == '[' && address[n - 1] == ']') {
+        address++;
+        n -= 2;
+    }
+    if (n == 0 || n >= size || p < 1 || p > 65535 || *stop) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy (host, address, n);
+    host[n] = '\0';
+    *port = (int)p;
+    return 0;
+}
+
+static struct addrinfo *look_up (const char *host, int port)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_NUMERICSERV };
+    struct addrinfo *list = NULL;
+    char text[16];
+
+    snprintf (text, sizeof (text), "%d", port);
+    if (getaddrinfo (host, text, &hints, &list) != 0) {
+        errno = EHOSTUNREACH;
+        return NULL;
+    }
+    return list;
+}
+
+static bool is_loopback (const struct sockaddr *a)
+{
+    if (a->sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK (
+            &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+    return a->sa_family == AF_INET
+           && ntohl (((const struct sockaddr_in *)(const void *)a)
+                         ->sin_addr.s_addr)
+                      >> 24
+                  == 127;
+}
+
+static int keep_or_close (int fd, int rv)
+{
+    int saved = errno;
+
+    if (rv == 0)
+        return fd;
+    close (fd);
+    errno = saved;
+    return -1;
+}
+
+static int new_socket (int family)
+{
+    return socket (family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static int listen_at (const struct sockaddr *a, socklen_t n)
+{
+    int fd = new_socket (a->sa_family);
+    int one = 1, zero = 0;
+
+    if (fd < 0)
+        return -1;
+    setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
+    if (a->sa_family == AF_INET6)
+        setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof (zero));
+    return keep_or_close (
+        fd, bind (fd, a, n) < 0 || listen (fd, 4096) < 0 ? -1 : 0);
+}
+
+static int listen_everywhere (int port)
+{
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                .sin6_port = htons ((uint16_t)port),
+                                .sin6_addr = in6addr_any };
+    struct sockaddr_in four = { .sin_family = AF_INET,
+                                .sin_port = htons ((uint16_t)port) };
+    int fd = listen_at ((struct sockaddr *)&six, sizeof (six));
+
+    /* a kernel without IPv6 */
+    if (fd < 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
+        fd = listen_at ((struct sockaddr *)&four, sizeof (four));
+    return fd;
+}
+
+int socket_listen (const char *host, int port)
+{
+    struct addrinfo *list = host ? look_up (host, port) : NULL;
+    int fd = -1;
+
+    if (list && is_loopback (list->ai_addr))
+        fd = listen_at (list->ai_addr, list->ai_addrlen);
+    else
+        fd = listen_everywhere (port);
+    if (list)
+        freeaddrinfo (list);
+    return fd;
+}
+
+int socket_port (int fd)
+{
+    struct sockaddr_in6 a;
+    socklen_t n = sizeof (a);
+
+    if (getsockname (fd, (struct sockaddr *)&a, &n) < 0)
+        return -1;
+    return ntohs (a.sin6_port); /* at the same place for both */
+}
+
+static void without_delay (int fd)
+{
+    int one = 1;
+
+    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof (one));
+    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof (one));
+}
+
+int socket_accept (int listener)
+{
+    int fd = accept4 (listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0)
+        without_delay (fd);
+    return fd;
+}
+
+int socket_wait (int fd, short events, double deadline)
+{
+    struct pollfd p = { .fd = fd, .events = events };
+    int n;
+
+    do
+        n = poll (&p, 1, socket_left (deadline));
+    while ((n < 0 && errno == EINTR) || (n == 0 && monotonic () < deadline));
+    if (n == 0)
+        errno = ETIMEDOUT;
+    return n == 1 ? 0 : -1;
+}
+
+/* A port of this machine that is connected to itself: the kernel chose the
+ * very port to which nobody listens yet.
+ */
+static bool is_to_itself (int fd)
+{
+    struct sockaddr_storage a, b;
+    socklen_t na = sizeof (a), nb = sizeof (b);
+
+    memset (&a, 0, sizeof (a));
+    memset (&b, 0, sizeof (b));
+    return getsockname (fd, (struct sockaddr *)&a, &na) == 0
+           && getpeername (fd, (struct sockaddr *)&b, &nb) == 0 && na == nb
+           && !memcmp (&a, &b, na);
+}
+
+static int finish_connect (int fd, double deadline)
+{
+    socklen_t n = sizeof (int);
+    int error = 0;
+
+    if (socket_wait (fd, POLLOUT, deadline) < 0)
+        return -1;
+    if (getsockopt (fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+        return -1;
+    if (!error && is_to_itself (fd))
+        error = ECONNREFUSED;
+    if (error)
+        errno = error;
+    return error ? -1 : 0;
+}
+
+static int connect_to (const struct addrinfo *a, double deadline)
+{
+    int fd = new_socket (a->ai_family);
+    int rv;
+
+    if (fd < 0)
+        return -1;
+    without_delay (fd);
+    rv = connect (fd, a->ai_addr, a->ai_addrlen);
+    if (rv == 0 || errno == EINPROGRESS || errno == EINTR)
+        rv = finish_connect (fd, deadline);
+    return keep_or_close (fd, rv);
+}
+
+static int connect_to_host (const char *host, int port, double deadline)
+{
+    struct addrinfo *list = look_up (host, port);
+    int saved;
+    int fd = -1;
+
+    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+        fd = connect_to (a, deadline);
+    saved = errno;
+    if (list)
+        freeaddrinfo (list);
+    errno = saved;
+    return fd;
+}
+
+int socket_connect (const char *hosts, int port, double deadline)
+{
+    char host[NI_MAXHOST];
+    int fd = -1;
+    size_t n;
+
+    errno = EHOSTUNREACH;
+    for (const char *h = hosts; fd < 0 && *h; h += n + (h[n] == ',')) {
+        n = strcspn (h, ",");
+        if (n == 0 || n >= sizeof (host))
+            continue;
+        memcpy (host, h, n);
+        host[n] = '\0';
+        fd = connect_to_host (host, port, deadline);
+    }
+    return fd;
+}
+
+bool socket_has_address (const char *host)
+{
+    struct addrinfo *list = look_up (host, 1);
+
+    if (list)
+        freeaddrinfo (list);
+    return list;
+}
+
+static bool is_usable (const struct ifaddrs *i)
+{
+    const struct sockaddr *a = i->ifa_addr;
+
+    if (!a || !(i->ifa_flags & IFF_UP) || is_loopback (a))
+        return false;
+    return a->sa_family == AF_INET
+           || (a->sa_family == AF_INET6
+               && !IN6_IS_ADDR_LINKLOCAL (
+                   &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr));
+}
+
+static void append (char *buf, size_t size, const char *host)
+{
+    size_t n = strlen (buf);
+
+    if (n + strlen (host) + 2 <= size)
+        snprintf (buf + n, size - n, "%s%s", n ? "," : "", host);
+}
+
+void socket_own_addresses (const char *name, char *buf, size_t size)
+{
+    struct ifaddrs *list = NULL;
+    char host[NI_MAXHOST];
+
+    *buf = '\0';
+    if (name && *name && socket_has_address (name))
+        append (buf, size, name);
+    if (getifaddrs (&list) < 0)
+        list = NULL;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (is_usable (i)
+            && getnameinfo (i->ifa_addr,
+                            i->ifa_addr->sa_family == AF_INET
+                                ? sizeof (struct sockaddr_in)
+                                : sizeof (struct sockaddr_in6),
+                            host,
+                            sizeof (host),
+                            NULL,
+                            0,
+                            NI_NUMERICHOST)
+                   == 0)
+            append (buf, size, host);
+    append (buf, size, "127.0.0.1");
+    freeifaddrs (list);
+}
+
+void socket_peer (int fd, char *buf, size_t size)
+{
+    struct sockaddr_storage a;
+    socklen_t n = sizeof (a);
+    char host[NI_MAXHOST];
+
+    snprintf (buf, size, "an unknown address");
+    if (getpeername (fd, (struct sockaddr *)&a, &n) < 0)
+        return;
+    if (a.ss_family == AF_UNIX)
+        snprintf (buf, size, "this node");
+    else if (getnameinfo ((struct sockaddr *)&a,
+                          n,
+                          host,
+                          sizeof (host),
+                          NULL,
+                          0,
+                          NI_NUMERICHOST)
+             == 0)
+        snprintf (
+            buf, size, "%s", strncmp (host, "::ffff:", 7) ? host : host + 7);
+}
+
+bool socket_is_mine (int fd)
+{
+    struct ucred c;
+    socklen_t n = sizeof (c);
+    int domain = 0;
+    socklen_t nd = sizeof (domain);
+
+    if (getsockopt (fd, SOL_SOCKET, SO_DOMAIN, &domain, &nd) < 0)
+        return false;
+    if (domain != AF_UNIX)
+        return true;
+    return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0
+           && c.uid == getuid ();
+}
+
+int socket_send (int fd, const void *data, size_t n, double deadline)
+{
+    const char *p = data;
+
+    while (n > 0) {
+        ssize_t k = send (fd, p, n, MSG_NOSIGNAL);
+        if (k < 0 && errno == EAGAIN) {
+            if (socket_wait (fd, POLLOUT, deadline) < 0)
+                return -1;
+        } else if (k < 0 && errno != EINTR)
+            return -1;
+        else if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return 0;
+}
+
+int socket_recv (int fd, void *data, size_t n, double deadline)
+{
+    char *p = data;
+
+    while (n > 0) {
+        ssize_t k = recv (fd, p, n, 0);
+        if (k == 0) {
+            errno = ECONNRESET;
+            return -1;
+        }
+        if (k < 0 && errno == EAGAIN) {
+            if (socket_wait (fd, POLLIN, deadline) < 0)
+                return -1;
+        } else if (k < 0 && errno != EINTR)
+            return -1;
+        else if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP sockets with deadlines. */
+#ifndef RUNTIME_COMM_MESH_SOCKET_H
+#define RUNTIME_COMM_MESH_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* Sockets are non-blocking and close-on-exec; deadlines are on the clock of
+ * monotonic().  Functions return -1 with errno set, ETIMEDOUT at the deadline.
+ */
+
+/* "HOST:PORT", "[v6]:PORT"; -1 with EINVAL. */
+int socket_split (const char *address, char *host, size_t size, int *port);
+
+/* Listen at 'port' (0: any) of all addresses of this machine, IPv6 and IPv4;
+ * of loopback only where 'host', which may be NULL, is a loopback address.
+ */
+int socket_listen (const char *host, int port);
+int socket_port (int fd); /* on which it listens; -1 */
+int socket_accept (int listener);
+
+/* One attempt at each address of "HOST[,HOST...]"; EHOSTUNREACH if there is
+ * none.  (To look a name up takes as long as the resolver takes.)
+ */
+int socket_connect (const char *hosts, int port, double deadline);
+
+bool socket_has_address (const char *host);
+
+/* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
+ * address, those of its interfaces, and loopback for who is on it.
+ */
+void socket_own_addresses (const char *name, char *buf, size_t size);
+
+/* Address of the other side of 'fd' without the port, for messages. */
+void socket_peer (int fd, char *buf, size_t size);
+
+/* Whether a process of this user's is on the other side, if it is of AF_UNIX.
+ */
+bool socket_is_mine (int fd);
+
+/* Wait until 'fd' is ready for 'events' (poll(2)). */
+int socket_wait (int fd, short events, double deadline);
+
+/* All 'n' bytes; ECONNRESET if the other side has closed. */
+int socket_send (int fd, const void *data, size_t n, double deadline);
+int socket_recv (int fd, void *data, size_t n, double deadline);
+
+/* Milliseconds for poll(2) until the deadline, at least 0, at most 1,000,000.
+ */
+int socket_left (double deadline);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the module slurmdl-mpi.so share. */
+#ifndef RUNTIME_COMM_MPI_MODULE_H
+#define RUNTIME_COMM_MPI_MODULE_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+
+#include "runtime/comm/backend.h"
+
+struct mpi_self {
+    struct mesh *mesh;
+    MPI_Comm comm;
+    int size;
+    double timeout;
+    atomic_bool aborted, failed;
+    /* of each rank, for those calls that want int */
+    int *counts, *places, *counts2, *places2;
+};
+
+extern const struct comm_services *mpi_lib;
+
+/* Around each call of MPI, where it has promised threads only one at a time. */
+void mpi_enter (void);
+void mpi_leave (void);
+
+/* Write what MPI says of 'code'; returns -1. */
+int mpi_failed (int code, const char *what, struct slurmdl_error *err);
+
+/* Of a call that has returned 'code', after mpi_enter(): leave, and wait for
+ * it.  A request that is given up stays.
+ */
+int mpi_finish (struct mpi_self *s,
+                int code,
+                MPI_Request *request,
+                const char *what,
+                struct slurmdl_error *err);
+
+/* The operations that are ours, and the functions of struct comm_backend
+ * (calls.c).
+ */
+int mpi_make_ops (struct slurmdl_error *err);
+int mpi_allreduce (void *self,
+                   const void *in,
+                   void *out,
+                   size_t n,
+                   enum slurmdl_type type,
+                   enum slurmdl_op op,
+                   struct slurmdl_error *err);
+int mpi_reduce (void *self,
+                const void *in,
+                void *out,
+                size_t n,
+                enum slurmdl_type type,
+                enum slurmdl_op op,
+                long root,
+                struct slurmdl_error *err);
+int mpi_reduce_scatter (void *self,
+                        const void *in,
+                        void *out,
+                        const size_t *counts,
+                        enum slurmdl_type type,
+                        enum slurmdl_op op,
+                        struct slurmdl_error *err);
+int mpi_allgather (void *self,
+                   const void *in,
+                   void *out,
+                   const size_t *bytes,
+                   struct slurmdl_error *err);
+int mpi_broadcast (
+    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err);
+int mpi_alltoall (void *self,
+                  const void *in,
+                  const size_t *to,
+                  void *out,
+                  const size_t *from,
+                  struct slurmdl_error *err);
+int mpi_barrier (void *self, struct slurmdl_error *err);
+
+#endif

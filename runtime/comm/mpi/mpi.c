@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The back end MPI: the module slurmdl-mpi.so. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/mpi/module.h"
+#include "runtime/error.h"
+
+enum { CHECK_EACH = 4096 }; /* looks at a request between those at the clock */
+
+const struct comm_services *mpi_lib;
+static pid_t initialised; /* by us, in this process */
+static atomic_bool any_failed;
+
+/* Where the library has promised threads only one at a time. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static bool must_take_turns;
+
+static void attach (const struct comm_services *s)
+{
+    mpi_lib = s;
+}
+
+void mpi_enter (void)
+{
+    if (must_take_turns)
+        pthread_mutex_lock (&turn);
+}
+
+void mpi_leave (void)
+{
+    if (must_take_turns)
+        pthread_mutex_unlock (&turn);
+}
+
+int mpi_failed (int code, const char *what, struct slurmdl_error *err)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n;
+
+    MPI_Error_string (code, text, &n);
+    errno = EIO;
+    return errorf (err, "%s: %s", what, text);
+}
+
+/* ---- waiting ---- */
+
+static int give_up (struct mpi_self *s, int error)
+{
+    atomic_store (&s->failed, true);
+    atomic_store (&any_failed, true);
+    errno = error;
+    return -1;
+}
+
+static int look (struct mpi_self *s, double deadline, struct slurmdl_error *err)
+{
+    if (atomic_load (&s->aborted)) {
+        errorf (err, "mpi: aborted");
+        return give_up (s, ECONNRESET);
+    }
+    if (mpi_lib->check (s->mesh, err) < 0)
+        return give_up (s, errno);
+    if (monotonic () < deadline)
+        return 0;
+    errorf (err,
+            "mpi: rank %ld has waited for %g s for the others",
+            mpi_lib->rank (s->mesh),
+            s->timeout);
+    return give_up (s, ETIMEDOUT);
+}
+
+/* Of a call that has returned 'code'; a request that is given up stays. */
+int mpi_finish (struct mpi_self *s,
+                int code,
+                MPI_Request *request,
+                const char *what,
+                struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    int done = 0;
+
+    mpi_leave (); /* taken by the macro below */
+    if (code == MPI_SUCCESS)
+        for (long n = 1; !done; n++) {
+            mpi_enter ();
+            code = MPI_Test (request, &done, MPI_STATUS_IGNORE);
+            mpi_leave ();
+            if (code != MPI_SUCCESS || done)
+                break;
+            if (n % CHECK_EACH == 0 && look (s, deadline, err) < 0)
+                return -1;
+            sched_yield ();
+        }
+    if (code == MPI_SUCCESS)
+        return 0;
+    mpi_failed (code, what, err);
+    return give_up (s, EIO);
+}
+
+/* ---- begin and end ---- */
+
+/* Not after a failure: it would wait for ranks that have gone. */
+static void finalize (void)
+{
+    int done = 0;
+
+    MPI_Finalized (&done);
+    if (!done && getpid () == initialised && !atomic_load (&any_failed))
+        MPI_Finalize ();
+}
+
+/* Open MPI's MPI_Init() ends a process that srun has started without. */
+static bool is_told_of_others (void)
+{
+    return !getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NODELIST")
+           || getenv ("PMIX_RANK") || getenv ("PMI_FD")
+           || getenv ("OMPI_COMM_WORLD_RANK");
+}
+
+static int initialise (struct slurmdl_error *err)
+{
+    int there = 0, over = 0, level = 0, here = 0;
+
+    MPI_Finalized (&over);
+    if (over) {
+        errno = ENOTSUP;
+        return errorf (err, "MPI has been finalised");
+    }
+    MPI_Initialized (&there);
+    if (!there && !is_told_of_others ()) {
+        errno = ENOTSUP;
+        return errorf (err,
+                       "MPI would end this process, as the step has no PMI: "
+                       "start it with srun --mpi=pmix or mpirun");
+    }
+    if (!there) {
+        int rv;
+        /* its plugins look for its symbols */
+        dlopen ("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+        rv = MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+        if (rv != MPI_SUCCESS)
+            return mpi_failed (rv, "MPI_Init_thread", err);
+        initialised = getpid ();
+        atexit (finalize);
+    }
+    MPI_Query_thread (&level);
+    MPI_Is_thread_main (&here);
+    if (level < MPI_THREAD_SERIALIZED && !here) {
+        errno = ENOTSUP;
+        return errorf (err,
+                       "MPI was initialised for one thread, and this is "
+                       "another: call MPI_Init_thread with "
+                       "MPI_THREAD_MULTIPLE");
+    }
+    must_take_turns = level < MPI_THREAD_MULTIPLE;
+    return mpi_make_ops (err);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct slurmdl_error why_not;
+static int can;
+
+static void try_once (void)
+{
+    can = initialise (&why_not);
+}
+
+static int probe (struct slurmdl_error *err)
+{
+    int over = 0;
+
+    pthread_once (&once, try_once);
+    MPI_Finalized (&over);
+    if (can == 0 && !over)
+        return 0;
+    errno = ENOTSUP;
+    return errorf (err, "%s", over ? "MPI has been finalised" : why_not.text);
+}
+
+/* What each rank says of itself. */
+struct card {
+    int rank; /* in MPI_COMM_WORLD */
+    int tag;  /* the first one's is that of the new communicator */
+};
+
+static int check_cards (const struct mpi_self *s,
+                        const struct card *cards,
+                        struct slurmdl_error *err)
+{
+    for (int i = 0; i < s->size; i++)
+        for (int k = 0; k < i; k++)
+            if (cards[i].rank == cards[k].rank) {
+                errno = ENOTSUP;
+                return errorf (err,
+                               "ranks %d and %d are both rank %d of MPI, "
+                               "which was not told of the others: start them "
+                               "with srun --mpi=pmix or mpirun",
+                               k,
+                               i,
+                               cards[i].rank);
+            }
+    return 0;
+}
+
+/* Ranks of the mesh in its order, whichever they are in MPI_COMM_WORLD. */
+static int make_comm (struct mpi_self *s,
+                      const struct card *cards,
+                      struct slurmdl_error *err)
+{
+    MPI_Group world, group;
+    int *ranks = malloc ((size_t)s->size * sizeof (*ranks));
+    int rv;
+
+    if (!ranks)
+        return errorf (err, "out of memory");
+    for (int i = 0; i < s->size; i++)
+        ranks[i] = cards[i].rank;
+    mpi_enter ();
+    MPI_Comm_group (MPI_COMM_WORLD, &world);
+    MPI_Group_incl (world, s->size, ranks, &group);
+    rv = MPI_Comm_create_group (MPI_COMM_WORLD, group, cards[0].tag, &s->comm);
+    if (rv == MPI_SUCCESS)
+        MPI_Comm_set_errhandler (s->comm, MPI_ERRORS_RETURN);
+    MPI_Group_free (&group);
+    MPI_Group_free (&world);
+    mpi_leave ();
+    free (ranks);
+    return rv == MPI_SUCCESS ? 0
+                             : mpi_failed (rv, "MPI_Comm_create_group", err);
+}
+
+static void close_self (void *self)
+{
+    struct mpi_self *s = self;
+    int over = 0;
+
+    if (!s)
+        return;
+    MPI_Finalized (&over);
+    mpi_enter ();
+    /* with a collective under way it would wait */
+    if (!over && s->comm != MPI_COMM_NULL && !atomic_load (&s->failed))
+        MPI_Comm_free (&s->comm);
+    mpi_leave ();
+    free (s->counts);
+    free (s);
+}
+
+static struct mpi_self *create (struct mesh *m)
+{
+    struct mpi_self *s = calloc (1, sizeof (*s));
+
+    if (!s)
+        return NULL;
+    s->mesh = m;
+    s->comm = MPI_COMM_NULL;
+    s->size = (int)mpi_lib->size (m);
+    s->timeout = mpi_lib->timeout (m);
+    s->counts = calloc ((size_t)s->size * 4, sizeof (*s->counts));
+    if (!s->counts) {
+        free (s);
+        return NULL;
+    }
+    s->places = s->counts + s->size;
+    s->counts2 = s->places + s->size;
+    s->places2 = s->counts2 + s->size;
+    return s;
+}
+
+static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
+{
+    static atomic_int tags;
+    struct mpi_self *s = create (m);
+    struct card mine = { 0, atomic_fetch_add (&tags, 1) % 16384 };
+    struct card *cards;
+    int rv = -1;
+
+    if (!s)
+        return errorf (err, "out of memory");
+    MPI_Comm_rank (MPI_COMM_WORLD, &mine.rank);
+    cards = malloc ((size_t)s->size * sizeof (*cards));
+    if (!cards)
+        errorf (err, "out of memory");
+    else if (mpi_lib->gather (m, &mine, sizeof (mine), cards, err) == 0
+             && check_cards (s, cards, err) == 0)
+        rv = make_comm (s, cards, err);
+    free (cards);
+    if (rv < 0)
+        close_self (s);
+    else
+        *self = s;
+    return rv;
+}
+
+static void abort_self (void *self)
+{
+    struct mpi_self *s = self;
+
+    atomic_store (&s->aborted, true);
+}
+
+extern const struct comm_backend slurmdl_backend_mpi;
+const struct comm_backend slurmdl_backend_mpi = {
+    .name = "mpi",
+    .probe = probe,
+    .open = open_self,
+    .close = close_self,
+    .abort = abort_self,
+    .allreduce = mpi_allreduce,
+    .reduce = mpi_reduce,
+    .reduce_scatter = mpi_reduce_scatter,
+    .allgather = mpi_allgather,
+    .broadcast = mpi_broadcast,
+    .alltoall = mpi_alltoall,
+    .barrier = mpi_barrier,
+    .attach = attach,
+};

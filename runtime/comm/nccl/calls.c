@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collectives of the module slurmdl-nccl.so. */
+#include <errno.h>
+
+#include "runtime/comm/nccl/module.h"
+#include "runtime/error.h"
+
+/* ---- types ---- */
+
+/* How a type is given to NCCL, 'n' of its elements each; false: not at all. */
+static bool type_of (enum slurmdl_type type, ncclDataType_t *to, size_t *n)
+{
+    *n = 1;
+    switch (type) {
+    case SLURMDL_I8:
+        *to = ncclInt8;
+        return true;
+    case SLURMDL_U8:
+    case SLURMDL_BOOL:
+        *to = ncclUint8;
+        return true;
+    case SLURMDL_I32:
+        *to = ncclInt32;
+        return true;
+    case SLURMDL_U32:
+        *to = ncclUint32;
+        return true;
+    case SLURMDL_I64:
+        *to = ncclInt64;
+        return true;
+    case SLURMDL_U64:
+        *to = ncclUint64;
+        return true;
+    case SLURMDL_F16:
+        *to = ncclFloat16;
+        return true;
+    case SLURMDL_BF16:
+        *to = ncclBfloat16;
+        return true;
+    case SLURMDL_C64:
+        *n = 2;
+        *to = ncclFloat32;
+        return true;
+    case SLURMDL_F32:
+        *to = ncclFloat32;
+        return true;
+    case SLURMDL_C128:
+        *n = 2;
+        *to = ncclFloat64;
+        return true;
+    case SLURMDL_F64:
+        *to = ncclFloat64;
+        return true;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+    case SLURMDL_F8_E4M3:
+        *to = ncclFloat8e4m3;
+        return true;
+    case SLURMDL_F8_E5M2:
+        *to = ncclFloat8e5m2;
+        return true;
+#else
+    case SLURMDL_F8_E4M3:
+    case SLURMDL_F8_E5M2:
+#endif
+    case SLURMDL_I16:
+    case SLURMDL_U16:
+        break;
+    }
+    return false;
+}
+
+static ncclRedOp_t op_of (enum slurmdl_type type, enum slurmdl_op op)
+{
+    bool truth = type == SLURMDL_BOOL;
+
+    switch (op) {
+    case SLURMDL_SUM:
+        return truth ? ncclMax : ncclSum;
+    case SLURMDL_AVERAGE:
+        return ncclAvg;
+    case SLURMDL_MIN:
+        return ncclMin;
+    case SLURMDL_MAX:
+        return ncclMax;
+    case SLURMDL_PRODUCT:
+        return truth ? ncclMin : ncclProd;
+    }
+    return ncclSum;
+}
+
+/* Pairs of numbers are added, and not multiplied, number by number. */
+bool nccl_takes (enum slurmdl_type type, enum slurmdl_op op)
+{
+    ncclDataType_t t;
+    size_t n;
+
+    return type_of (type, &t, &n) && (n == 1 || op != SLURMDL_PRODUCT);
+}
+
+/* ---- collectives ---- */
+
+struct call {
+    struct nccl_self *s;
+    cudaStream_t stream;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    size_t factor; /* of NCCL's elements in one of ours */
+    size_t size;   /* of ours, in bytes */
+    int before;
+    const char *what;
+    struct slurmdl_error *err;
+};
+
+/* Memory of another device would be an error that ends the process. */
+static int check_memory (const struct call *c, const void *p)
+{
+    struct cudaPointerAttributes a;
+
+    if (!p)
+        return 0;
+    if (cudaPointerGetAttributes (&a, p) != cudaSuccess) {
+        cudaGetLastError ();
+        return 0;
+    }
+    if (a.type != cudaMemoryTypeDevice || a.device == c->s->device)
+        return 0;
+    errno = EINVAL;
+    return errorf (c->err,
+                   "nccl: rank %d: this memory is of device %d, and the "
+                   "communicator of device %d: cudaSetDevice() comes before "
+                   "slurmdl_comm_open()",
+                   c->s->rank,
+                   a.device,
+                   c->s->device);
+}
+
+static int begin (struct call *c,
+                  void *self,
+                  const char *what,
+                  const void *in,
+                  const void *out,
+                  struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+
+    c->s = s;
+    c->stream = s->user ? s->user : s->own;
+    c->what = what;
+    c->err = err;
+    if (s->failed || !s->comm) {
+        errno = ENOTCONN;
+        return errorf (err, "nccl: the communicator has failed before");
+    }
+    if (check_memory (c, in) < 0 || check_memory (c, out) < 0)
+        return -1;
+    c->before = nccl_enter (s);
+    return 0;
+}
+
+static void
+set_type (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
+{
+    type_of (type, &c->type, &c->factor);
+    c->op = op_of (type, op);
+    c->size = nccl_lib->type_size (type);
+}
+
+/* Of a call that has returned 'r', or of the end of a group. */
+static int end (struct call *c, ncclResult_t r)
+{
+    int rv = nccl_settle (c->s, r, c->what, c->err);
+
+    if (rv == 0 && !c->s->user)
+        rv = nccl_drain (c->s, c->stream, c->what, c->err);
+    nccl_leave (c->s, c->before);
+    return rv;
+}
+
+/* Keep the first error of the calls of a group, which must be ended. */
+static void note (ncclResult_t *first, ncclResult_t r)
+{
+    if (*first == ncclSuccess && r != ncclInProgress)
+        *first = r;
+}
+
+static ncclResult_t end_group (ncclResult_t first)
+{
+    ncclResult_t r = ncclGroupEnd ();
+
+    return first != ncclSuccess ? first : r;
+}
+
+int nccl_allreduce (void *self,
+                    const void *in,
+                    void *out,
+                    size_t n,
+                    enum slurmdl_type type,
+                    enum slurmdl_op op,
+                    struct slurmdl_error *err)
+{
+    struct call c;
+
+    if (begin (&c, self, "an all-reduce", in, out, err) < 0)
+        return -1;
+    set_type (&c, type, op);
+    return end (&c,
+                ncclAllReduce (
+                    in, out, n * c.factor, c.type, c.op, c.s->comm, c.stream));
+}
+
+int nccl_reduce (void *self,
+                 const void *in,
+                 void *out,
+                 size_t n,
+                 enum slurmdl_type type,
+                 enum slurmdl_op op,
+                 long root,
+                 struct slurmdl_error *err)
+{
+    struct call c;
+
+    if (begin (&c, self, "a reduction", in, NULL, err) < 0)
+        return -1;
+    set_type (&c, type, op);
+    return end (&c,
+                ncclReduce (in,
+                            out,
+                            n * c.factor,
+                            c.type,
+                            c.op,
+                            (int)root,
+                            c.s->comm,
+                            c.stream));
+}
+
+static bool are_equal (const size_t *n, int size)
+{
+    for (int i = 1; i < size; i++)
+        if (n[i] != n[0])
+            return false;
+    return true;
+}
+
+/* A reduction to each rank, all together. */
+static ncclResult_t scatter_unequal (const struct call *c,
+                                     const char *in,
+                                     void *out,
+                                     const size_t *counts)
+{
+    ncclResult_t first = ncclGroupStart ();
+
+    for (int r = 0; r < c->s->size; r++) {
+        if (counts[r])
+            note (&first,
+                  ncclReduce (in,
+                              out,
+                              counts[r] * c->factor,
+                              c->type,
+                              c->op,
+                              r,
+                              c->s->comm,
+                              c->stream));
+        in += counts[r] * c->size;
+    }
+    return end_group (first);
+}
+
+int nccl_reduce_scatter (void *self,
+                         const void *in,
+                         void *out,
+                         const size_t *counts,
+                         enum slurmdl_type type,
+                         enum slurmdl_op op,
+                         struct slurmdl_error *err)
+{
+    struct call c;
+
+    if (begin (&c, self, "a reduce-scatter", in, out, err) < 0)
+        return -1;
+    set_type (&c, type, op);
+    if (!are_equal (counts, c.s->size))
+        return end (&c, scatter_unequal (&c, in, out, counts));
+    return end (
+        &c,
+        ncclReduceScatter (
+            in, out, counts[0] * c.factor, c.type, c.op, c.s->comm, c.stream));
+}
+
+/* A broadcast of each rank, all together. */
+static ncclResult_t gather_unequal (const struct call *c,
+                                    const void *in,
+                                    char *out,
+                                    const size_t *bytes)
+{
+    ncclResult_t first = ncclGroupStart ();
+
+    for (int r = 0; r < c->s->size; r++) {
+        if (bytes[r])
+            note (&first,
+                  ncclBroadcast (r == c->s->rank ? in : out,
+                                 out,
+                                 bytes[r],
+                                 ncclUint8,
+                                 r,
+                                 c->s->comm,
+                                 c->stream));
+        out += bytes[r];
+    }
+    return end_group (first);
+}
+
+int nccl_allgather (void *self,
+                    const void *in,
+                    void *out,
+                    const size_t *bytes,
+                    struct slurmdl_error *err)
+{
+    struct call c;
+
+    if (begin (&c, self, "an all-gather", in, out, err) < 0)
+        return -1;
+    if (!are_equal (bytes, c.s->size))
+        return end (&c, gather_unequal (&c, in, out, bytes));
+    return end (
+        &c, ncclAllGather (in, out, bytes[0], ncclUint8, c.s->comm, c.stream));
+}
+
+int nccl_broadcast (
+    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err)
+{
+    struct call c;
+
+    if (begin (&c, self, "a broadcast", data, NULL, err) < 0)
+        return -1;
+    return end (
+        &c,
+        ncclBroadcast (
+            data, data, bytes, ncclUint8, (int)root, c.s->comm, c.stream));
+}
+
+int nccl_alltoall (void *self,
+                   const void *in,
+                   const size_t *to,
+                   void *out,
+                   const size_t *from,
+                   struct slurmdl_error *err)
+{
+    const char *source = in;
+    char *target = out;
+    ncclResult_t first;
+    struct call c;
+
+    if (begin (&c, self, "an all-to-all", in, out, err) < 0)
+        return -1;
+    first = ncclGroupStart ();
+    for (int r = 0; r < c.s->size; r++) {
+        if (to[r])
+            note (&first,
+                  ncclSend (source, to[r], ncclUint8, r, c.s->comm, c.stream));
+        if (from[r])
+            note (
+                &first,
+                ncclRecv (target, from[r], ncclUint8, r, c.s->comm, c.stream));
+        source += to[r];
+        target += from[r];
+    }
+    return end (&c, end_group (first));
+}
+
+int nccl_barrier (void *self, struct slurmdl_error *err)
+{
+    struct nccl_self *s = self;
+    struct call c;
+    int rv;
+
+    if (begin (&c, s, "a barrier", s->token, NULL, err) < 0)
+        return -1;
+    rv =
+        end (&c,
+             ncclAllReduce (
+                 s->token, s->token, 1, ncclInt32, ncclMax, s->comm, c.stream));
+    return rv == 0 && s->user ? nccl_drain (s, s->user, c.what, err) : rv;
+}

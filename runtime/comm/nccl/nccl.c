@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The back end NCCL: the module slurmdl-nccl.so. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/nccl/module.h"
+#include "runtime/error.h"
+
+enum { CHECK_EACH = 1024 }; /* looks at a stream between those at the clock */
+
+/* What each rank says of itself. */
+struct card {
+    char bus[32]; /* of its GPU */
+    int32_t device, devices;
+    ncclUniqueId id; /* rank 0's */
+};
+
+const struct comm_services *nccl_lib;
+
+static void attach (const struct comm_services *s)
+{
+    nccl_lib = s;
+}
+
+static int
+cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err)
+{
+    cudaGetLastError (); /* else the program would find our error */
+    errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
+    return errorf (err, "nccl: %s: %s", what, cudaGetErrorString (e));
+}
+
+#define CUDA(call, err)                                                        \
+    do {                                                                       \
+        cudaError_t e_ = (call);                                               \
+        if (e_ != cudaSuccess) {                                               \
+            cuda_failed (e_, #call, err);                                      \
+            goto fail;                                                         \
+        }                                                                      \
+    } while (0)
+
+int nccl_enter (const struct nccl_self *s)
+{
+    int before = s->device;
+
+    cudaGetDevice (&before);
+    if (before != s->device)
+        cudaSetDevice (s->device);
+    return before;
+}
+
+void nccl_leave (const struct nccl_self *s, int before)
+{
+    if (before != s->device)
+        cudaSetDevice (before);
+}
+
+/* ---- waiting ---- */
+
+/* NCCL's kernels and threads end only so. */
+static int give_up (struct nccl_self *s, int error)
+{
+    if (s->comm)
+        ncclCommAbort (s->comm);
+    s->comm = NULL;
+    s->failed = true;
+    errno = error;
+    return -1;
+}
+
+static int failed (struct nccl_self *s,
+                   ncclResult_t r,
+                   const char *what,
+                   struct slurmdl_error *err)
+{
+    const char *detail = s->comm ? ncclGetLastError (s->comm) : NULL;
+
+    errorf (err,
+            "nccl: rank %d: %s: %s%s%.100s",
+            s->rank,
+            what,
+            ncclGetErrorString (r),
+            detail && *detail ? ": " : "",
+            detail ? detail : "");
+    return give_up (s,
+                    r == ncclRemoteError       ? ECONNRESET
+                    : r == ncclInvalidArgument ? EINVAL
+                                               : EIO);
+}
+
+static int look (struct nccl_self *s,
+                 const char *what,
+                 double deadline,
+                 struct slurmdl_error *err)
+{
+    if (atomic_load (&s->aborted)) {
+        errorf (err, "nccl: aborted");
+        return give_up (s, ECONNRESET);
+    }
+    if (nccl_lib->check (s->mesh, err) < 0)
+        return give_up (s, errno);
+    if (monotonic () < deadline)
+        return 0;
+    errorf (err,
+            "nccl: rank %d (%s) has waited for %g s for %s; NCCL_DEBUG=INFO "
+            "says more",
+            s->rank,
+            nccl_lib->host (s->mesh, s->rank),
+            s->timeout,
+            what);
+    return give_up (s, ETIMEDOUT);
+}
+
+int nccl_settle (struct nccl_self *s,
+                 ncclResult_t r,
+                 const char *what,
+                 struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    struct timespec pause = { 0, 100000 };
+
+    for (long n = 0; r == ncclInProgress || (r == ncclSuccess && n == 0); n++) {
+        ncclResult_t async = ncclSuccess;
+        r = ncclCommGetAsyncError (s->comm, &async);
+        if (r == ncclSuccess)
+            r = async;
+        if (r != ncclInProgress)
+            break;
+        if (look (s, what, deadline, err) < 0)
+            return -1;
+        nanosleep (&pause, NULL);
+    }
+    return r == ncclSuccess ? 0 : failed (s, r, what, err);
+}
+
+int nccl_drain (struct nccl_self *s,
+                cudaStream_t stream,
+                const char *what,
+                struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    ncclResult_t async;
+
+    for (long n = 1;; n++) {
+        cudaError_t e = cudaStreamQuery (stream);
+        if (e == cudaSuccess)
+            return 0;
+        if (e != cudaErrorNotReady) {
+            cuda_failed (e, what, err);
+            return give_up (s, EIO);
+        }
+        if (n % CHECK_EACH)
+            continue;
+        if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess
+            && async != ncclSuccess && async != ncclInProgress)
+            return failed (s, async, what, err);
+        if (look (s, what, deadline, err) < 0)
+            return -1;
+    }
+}
+
+/* ---- begin and end ---- */
+
+static int probe (struct slurmdl_error *err)
+{
+    int n = 0;
+    cudaError_t e = cudaGetDeviceCount (&n);
+
+    if (e == cudaSuccess && n > 0)
+        return 0;
+    cudaGetLastError ();
+    errno = ENOTSUP;
+    return errorf (err,
+                   "nccl: no GPU: %s",
+                   e == cudaSuccess ? "none is visible"
+                                    : cudaGetErrorString (e));
+}
+
+/* The first two ranks that have the same GPU. */
+static bool find_twins (const struct nccl_self *s,
+                        const struct card *cards,
+                        int *first,
+                        int *second)
+{
+    for (*second = 1; *second < s->size; (*second)++)
+        for (*first = 0; *first < *second; (*first)++)
+            if (!strcmp (cards[*first].bus, cards[*second].bus)
+                && !strcmp (nccl_lib->host (s->mesh, *first),
+                            nccl_lib->host (s->mesh, *second)))
+                return true;
+    return false;
+}
+
+/* Nobody has chosen one: each sees them all, and its current one is the first.
+ */
+static bool is_unchosen (const struct nccl_self *s, const struct card *cards)
+{
+    for (int i = 0; i < s->size; i++)
+        if (cards[i].device != 0
+            || cards[i].devices <= nccl_lib->local_rank (s->mesh, i))
+            return false;
+    return true;
+}
+
+static int describe (struct card *mine, struct slurmdl_error *err)
+{
+    CUDA (cudaDeviceGetPCIBusId (
+              mine->bus, (int)sizeof (mine->bus), mine->device),
+          err);
+    return 0;
+fail:
+    return -1;
+}
+
+/* Of this process; -1: none yet.  A new thread's current one is the first, even
+ * where the program has chosen another.
+ */
+static atomic_int chosen = -1;
+
+static int find_device (struct slurmdl_error *err)
+{
+    int device = 0;
+
+    CUDA (cudaGetDevice (&device), err);
+    if (device == 0 && atomic_load (&chosen) > 0)
+        device = atomic_load (&chosen);
+    return device;
+fail:
+    return -1;
+}
+
+/* The current device, or the local rank's, which becomes the current one. */
+static int choose_device (struct nccl_self *s,
+                          struct card *mine,
+                          struct card *cards,
+                          struct slurmdl_error *err)
+{
+    int a, b;
+
+    if (nccl_lib->gather (s->mesh, mine, sizeof (*mine), cards, err) < 0)
+        return -1;
+    if (find_twins (s, cards, &a, &b) && is_unchosen (s, cards)) {
+        mine->device = (int)nccl_lib->local_rank (s->mesh, s->rank);
+        cudaSetDevice (mine->device);
+        if (describe (mine, err) < 0
+            || nccl_lib->gather (s->mesh, mine, sizeof (*mine), cards, err) < 0)
+            return -1;
+    }
+    if (find_twins (s, cards, &a, &b)) {
+        errno = EBUSY;
+        return errorf (err,
+                       "nccl: ranks %d and %d (%s) have the same GPU (%s): "
+                       "give each its own, by srun --gpus-per-task=1 or "
+                       "cudaSetDevice()",
+                       a,
+                       b,
+                       nccl_lib->host (s->mesh, a),
+                       cards[a].bus);
+    }
+    s->device = mine->device;
+    atomic_store (&chosen, s->device);
+    return 0;
+}
+
+static void destroy (struct nccl_self *s)
+{
+    ncclResult_t r = ncclSuccess;
+
+    if (s->comm) {
+        r = ncclCommFinalize (s->comm);
+        if (nccl_settle (s, r, "the end of a communicator", NULL) == 0)
+            ncclCommDestroy (s->comm);
+    }
+    if (s->own)
+        cudaStreamDestroy (s->own);
+    if (s->token)
+        cudaFree (s->token);
+    cudaGetLastError ();
+}
+
+static void close_self (void *self)
+{
+    struct nccl_self *s = self;
+    int before;
+
+    if (!s)
+        return;
+    before = nccl_enter (s);
+    destroy (s);
+    nccl_leave (s, before);
+    free (s);
+}
+
+static int
+connect_all (struct nccl_self *s, ncclUniqueId id, struct slurmdl_error *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    int before = nccl_enter (s);
+    int rv = -1;
+
+    config.blocking = 0;
+    CUDA (cudaStreamCreate (&s->own), err);
+    CUDA (cudaMalloc (&s->token, 4), err);
+    rv = nccl_settle (
+        s,
+        ncclCommInitRankConfig (&s->comm, s->size, id, s->rank, &config),
+        "the ranks of a communicator",
+        err);
+fail:
+    nccl_leave (s, before);
+    return rv;
+}
+
+static int
+meet (struct nccl_self *s, struct card *cards, struct slurmdl_error *err)
+{
+    struct card mine;
+    int devices = 0;
+    ncclResult_t r;
+
+    memset (&mine, 0, sizeof (mine));
+    if ((s->device = find_device (err)) < 0)
+        return -1;
+    CUDA (cudaGetDeviceCount (&devices), err);
+    mine.device = s->device;
+    mine.devices = devices;
+    if (describe (&mine, err) < 0)
+        return -1;
+    if (s->rank == 0 && (r = ncclGetUniqueId (&mine.id)) != ncclSuccess)
+        return failed (s, r, "ncclGetUniqueId", err);
+    if (choose_device (s, &mine, cards, err) < 0)
+        return -1;
+    return connect_all (s, cards[0].id, err);
+fail:
+    return -1;
+}
+
+static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
+{
+    struct nccl_self *s = calloc (1, sizeof (*s));
+    size_t size = (size_t)nccl_lib->size (m);
+    struct card *cards = malloc (size * sizeof (*cards));
+    int rv = -1;
+
+    if (!s || !cards) {
+        errorf (err, "out of memory");
+        goto out;
+    }
+    s->mesh = m;
+    s->rank = (int)nccl_lib->rank (m);
+    s->size = (int)size;
+    s->timeout = nccl_lib->timeout (m);
+    rv = meet (s, cards, err);
+out:
+    free (cards);
+    if (rv < 0) {
+        int saved = errno;
+        close_self (s);
+        errno = saved;
+    } else
+        *self = s;
+    return rv;
+}
+
+static void abort_self (void *self)
+{
+    struct nccl_self *s = self;
+
+    atomic_store (&s->aborted, true);
+}
+
+static int set_stream (void *self, void *stream)
+{
+    struct nccl_self *s = self;
+
+    s->user = stream;
+    return 0;
+}
+
+extern const struct comm_backend slurmdl_backend_nccl;
+const struct comm_backend slurmdl_backend_nccl = {
+    .name = "nccl",
+    .probe = probe,
+    .open = open_self,
+    .close = close_self,
+    .abort = abort_self,
+    .device = true,
+    .allreduce = nccl_allreduce,
+    .reduce = nccl_reduce,
+    .reduce_scatter = nccl_reduce_scatter,
+    .allgather = nccl_allgather,
+    .broadcast = nccl_broadcast,
+    .alltoall = nccl_alltoall,
+    .barrier = nccl_barrier,
+    .stream = set_stream,
+    .attach = attach,
+    .takes = nccl_takes,
+};

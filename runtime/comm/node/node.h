@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives among the ranks of one node, through shared memory. */
+#ifndef RUNTIME_COMM_NODE_NODE_H
+#define RUNTIME_COMM_NODE_NODE_H
+
+#include "runtime/comm/mesh/mesh.h"
+
+/* The ranks of our node in a mesh share a piece of memory that has no name
+ * (memfd_create(2)): nothing is left of it whatever is killed.  Its size is
+ * node_memory(), all of which is there from the beginning.
+ *
+ * Tensors of any size go through it in parts that stay in the cache.  While
+ * one part is reduced, the next one is copied.  Ranks that wait spin for
+ * a moment, where there is a CPU for each of them, and sleep then.  Every wait
+ * ends when a rank of the node has ended, when the mesh is broken, and after
+ * mesh_timeout().
+ */
+struct node;
+
+/* All ranks of the node call it.  NULL; with errno ENOTSUP, on all of them,
+ * where they cannot share memory.
+ */
+struct node *node_open (struct mesh *m, struct slurmdl_error *err);
+void node_close (struct node *n); /* NULL is accepted */
+
+/* From another thread, or after an error: end all ranks' waits. */
+void node_abort (struct node *n, const char *why);
+
+/* Bytes that 'size' ranks share. */
+size_t node_memory (long size);
+
+/* The functions mean what those of struct comm_backend mean, with local
+ * ranks.  A sum is multiplied by 'factor', which is 1 for what is not floating
+ * point.
+ */
+int node_allreduce (struct node *n,
+                    const void *in,
+                    void *out,
+                    size_t count,
+                    enum slurmdl_type type,
+                    enum slurmdl_op op,
+                    double factor,
+                    struct slurmdl_error *err);
+int node_reduce (struct node *n,
+                 const void *in,
+                 void *out,
+                 size_t count,
+                 enum slurmdl_type type,
+                 enum slurmdl_op op,
+                 double factor,
+                 long root,
+                 struct slurmdl_error *err);
+int node_broadcast (struct node *n,
+                    void *data,
+                    size_t bytes,
+                    long root,
+                    struct slurmdl_error *err);
+int node_alltoall (struct node *n,
+                   const void *in,
+                   const size_t *to,
+                   void *out,
+                   const size_t *from,
+                   struct slurmdl_error *err);
+int node_barrier (struct node *n, struct slurmdl_error *err);
+
+/* Each local rank has as many blocks of a tensor: block b of rank r begins at
+ * starts[r * blocks + b] and has counts[r * blocks + b] elements.  By itself a
+ * rank has its blocks one after another.
+ */
+struct node_layout {
+    size_t blocks;
+    const size_t *starts, *counts;
+};
+
+/* 'out': this rank's blocks of the reduced 'in'.  With one block it may be
+ * that part of 'in'.
+ */
+int node_reduce_scatter (struct node *n,
+                         const void *in,
+                         void *out,
+                         const struct node_layout *l,
+                         enum slurmdl_type type,
+                         enum slurmdl_op op,
+                         double factor,
+                         struct slurmdl_error *err);
+
+/* 'in': this rank's blocks, 'out': those of all, of bytes.  With one block
+ * 'in' may be its part of 'out'.
+ */
+int node_allgather (struct node *n,
+                    const void *in,
+                    void *out,
+                    const struct node_layout *l,
+                    struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node's collectives: what goes through which slot, and when. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/node/sync.h"
+#include "runtime/comm/reduce/reduce.h"
+#include "runtime/error.h"
+
+/* Up to so many bytes of all ranks together, each rank reduces all of it. */
+enum { SMALL = 32 << 10 };
+/* Parts of a chunk begin at multiples of so many elements. */
+enum { GRAIN = 64 };
+
+static uint64_t mix (uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0x9e3779b97f4a7c15;
+    return h ^ h >> 29;
+}
+
+void node_begin (
+    struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
+{
+    struct node *node = w->node;
+    uint64_t h = mix ((uint64_t)kind + 1, n);
+
+    h = mix (mix (h, (uint64_t)type), (uint64_t)op);
+    node->call = mix (h, (uint64_t)w->root);
+    w->first = node->step;
+    node->step += w->steps;
+}
+
+/* With nothing to copy the pointers may be NULL. */
+static void copy (char *to, const char *from, size_t n)
+{
+    if (n > 0)
+        memcpy (to, from, n);
+}
+
+static size_t least (size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t steps_of (size_t n, size_t step)
+{
+    return (n + step - 1) / step;
+}
+
+/* ---- all-reduce and reduce ---- */
+
+/* Elements of step 's', and of them those that rank 'r' reduces. */
+static size_t length_at (const struct node_work *w, size_t s)
+{
+    return least (w->step, w->n - s * w->step);
+}
+
+static void
+slice_at (const struct node_work *w, size_t s, long r, size_t *from, size_t *n)
+{
+    size_t all = length_at (w, s), size = (size_t)w->node->size;
+    size_t each = ((all + size - 1) / size + GRAIN - 1) / GRAIN * GRAIN;
+
+    *from = least (all, (size_t)r * each);
+    *n = least (each, all - *from);
+}
+
+/* All but what we reduce ourselves. */
+static uint64_t publish (const struct node_work *w, size_t s)
+{
+    struct node *n = w->node;
+    char *slot = node_slot (n, n->rank, w->first + s);
+    const char *in = w->in + s * w->step * w->size;
+    size_t from, count, after;
+
+    slice_at (w, s, n->rank, &from, &count);
+    after = (from + count) * w->size;
+    copy (slot, in, from * w->size);
+    copy (slot + after, in + after, length_at (w, s) * w->size - after);
+    return node_come (n);
+}
+
+static uint64_t reduce_slice (const struct node_work *w, size_t s)
+{
+    struct node *n = w->node;
+    size_t from, count;
+    char *to;
+
+    slice_at (w, s, n->rank, &from, &count);
+    to = node_result (n, w->first + s) + from * w->size;
+    for (long r = 0; r < n->size; r++)
+        n->parts[r] = node_slot (n, r, w->first + s) + from * w->size;
+    n->parts[n->rank] = w->in + (s * w->step + from) * w->size;
+    reduce_many (to, n->parts, (size_t)n->size, count, w->type, w->op);
+    if (w->factor != 1)
+        reduce_scale (to, count, w->type, w->factor);
+    return node_come (n);
+}
+
+static void collect (const struct node_work *w, size_t s)
+{
+    if (w->root < 0 || w->root == w->node->rank)
+        copy (w->out + s * w->step * w->size,
+              node_result (w->node, w->first + s),
+              length_at (w, s) * w->size);
+}
+
+/* The next step's part is there before we wait for this one's, and it is
+ * collected while the others reduce. */
+static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
+{
+    uint64_t in = publish (w, 0), out = 0;
+
+    for (size_t s = 0; s < w->steps; s++) {
+        uint64_t next = s + 1 < w->steps ? publish (w, s + 1) : 0, last = out;
+
+        if (node_wait (w->node, in, err) < 0)
+            return -1;
+        out = reduce_slice (w, s);
+        if (s > 0) {
+            if (node_wait (w->node, last, err) < 0)
+                return -1;
+            collect (w, s - 1);
+        }
+        in = next;
+    }
+    if (node_wait (w->node, out, err) < 0)
+        return -1;
+    collect (w, w->steps - 1);
+    return 0;
+}
+
+/* One meeting for little: all see all, and have the same order. */
+static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
+{
+    struct node *n = w->node;
+
+    copy (node_slot (n, n->rank, w->first), w->in, w->n * w->size);
+    if (node_wait (n, node_come (n), err) < 0)
+        return -1;
+    if (w->root >= 0 && w->root != n->rank)
+        return 0;
+    for (long r = 0; r < n->size; r++)
+        n->parts[r] = node_slot (n, r, w->first);
+    reduce_many (w->out, n->parts, (size_t)n->size, w->n, w->type, w->op);
+    if (w->factor != 1)
+        reduce_scale (w->out, w->n, w->type, w->factor);
+    return 0;
+}
+
+int node_reduce (struct node *n,
+                 const void *in,
+                 void *out,
+                 size_t count,
+                 enum slurmdl_type type,
+                 enum slurmdl_op op,
+                 double factor,
+                 long root,
+                 struct slurmdl_error *err)
+{
+    size_t size = slurmdl_type_size (type);
+    struct node_work w = { .node = n,
+                           .in = in,
+                           .out = out,
+                           .size = size,
+                           .type = type,
+                           .op = op,
+                           .factor = factor,
+                           .n = count,
+                           .step = n->chunk / size,
+                           .root = root };
+    bool small = count * size * (size_t)n->size <= SMALL;
+
+    if (count == 0)
+        return 0;
+    w.steps = steps_of (count, w.step);
+    node_begin (&w, NODE_REDUCE, count, (int)type, (int)op);
+    return small ? reduce_small (&w, err) : reduce_steps (&w, err);
+}
+
+int node_allreduce (struct node *n,
+                    const void *in,
+                    void *out,
+                    size_t count,
+                    enum slurmdl_type type,
+                    enum slurmdl_op op,
+                    double factor,
+                    struct slurmdl_error *err)
+{
+    return node_reduce (n, in, out, count, type, op, factor, -1, err);
+}
+
+/* ---- steps of one meeting each ---- */
+
+int node_each_step (const struct node_work *w,
+                    node_step_f put,
+                    node_step_f take,
+                    struct slurmdl_error *err)
+{
+    uint64_t here, next = 0;
+
+    if (w->steps == 0)
+        return 0;
+    put (w, 0);
+    here = node_come (w->node);
+    for (size_t s = 0; s < w->steps; s++) {
+        if (s + 1 < w->steps) {
+            put (w, s + 1);
+            next = node_come (w->node);
+        }
+        if (node_wait (w->node, here, err) < 0)
+            return -1;
+        take (w, s);
+        here = next;
+    }
+    return 0;
+}
+
+size_t node_step_of (const struct node *n, size_t size)
+{
+    size_t step = n->chunk / size / (size_t)n->size;
+
+    return step > GRAIN ? step / GRAIN * GRAIN : step;
+}
+
+/* ---- broadcast ---- */
+
+static void root_put (const struct node_work *w, size_t s)
+{
+    if (w->root == w->node->rank)
+        copy (node_slot (w->node, w->root, w->first + s),
+              w->in + s * w->step,
+              length_at (w, s));
+}
+
+static void root_take (const struct node_work *w, size_t s)
+{
+    if (w->root != w->node->rank)
+        copy (w->out + s * w->step,
+              node_slot (w->node, w->root, w->first + s),
+              length_at (w, s));
+}
+
+int node_broadcast (struct node *n,
+                    void *data,
+                    size_t bytes,
+                    long root,
+                    struct slurmdl_error *err)
+{
+    struct node_work w = { .node = n,
+                           .in = data,
+                           .out = data,
+                           .size = 1,
+                           .n = bytes,
+                           .step = n->chunk,
+                           .steps = steps_of (bytes, n->chunk),
+                           .root = root };
+
+    node_begin (&w, NODE_BROADCAST, bytes, 0, 0);
+    return node_each_step (&w, root_put, root_take, err);
+}
+
+/* ---- all-to-all ---- */
+
+/* The layout is of what we send; this is of what comes. */
+struct exchange {
+    struct node_work w;
+    const size_t *from, *places;
+};
+
+static size_t part_at (size_t all, size_t s, size_t step)
+{
+    return all > s * step ? least (step, all - s * step) : 0;
+}
+
+static void exchange_put (const struct node_work *w, size_t s)
+{
+    struct node *n = w->node;
+    char *slot = node_slot (n, n->rank, w->first + s);
+
+    for (long r = 0; r < n->size; r++)
+        if (r != n->rank)
+            copy (slot + (size_t)r * w->step,
+                  w->in + w->layout.starts[r] + s * w->step,
+                  part_at (w->layout.counts[r], s, w->step));
+}
+
+static void exchange_take (const struct node_work *w, size_t s)
+{
+    const struct exchange *x = (const struct exchange *)w;
+    struct node *n = w->node;
+
+    for (long r = 0; r < n->size; r++)
+        if (r != n->rank)
+            copy (w->out + x->places[r] + s * w->step,
+                  node_slot (n, r, w->first + s) + (size_t)n->rank * w->step,
+                  part_at (x->from[r], s, w->step));
+}
+
+/* The most that one rank has for another, so that all make as many steps. */
+static int
+agree_on_most (struct node *n, size_t *most, struct slurmdl_error *err)
+{
+    struct node_work w = { .node = n, .root = -1 };
+    uint64_t meeting;
+
+    node_begin (&w, NODE_ALLTOALL, 0, 0, 0);
+    n->say = *most;
+    meeting = node_come (n);
+    if (node_wait (n, meeting, err) < 0)
+        return -1;
+    for (long r = 0; r < n->size; r++)
+        if (node_said (n, r, meeting) > *most)
+            *most = node_said (n, r, meeting);
+    return 0;
+}
+
+/* Sums of 'counts', the largest of which is returned. */
+static size_t add_up (const size_t *counts, long size, size_t *starts)
+{
+    size_t at = 0, most = 0;
+
+    for (long r = 0; r < size; r++) {
+        starts[r] = at;
+        at += counts[r];
+        most = counts[r] > most ? counts[r] : most;
+    }
+    return most;
+}
+
+int node_alltoall (struct node *n,
+                   const void *in,
+                   const size_t *to,
+                   void *out,
+                   const size_t *from,
+                   struct slurmdl_error *err)
+{
+    size_t *starts = calloc (2 * (size_t)n->size, sizeof (*starts));
+    size_t *places = starts + n->size, most;
+    struct exchange x = { .w = { .node = n,
+                                 .in = in,
+                                 .out = out,
+                                 .size = 1,
+                                 .layout = { 1, starts, to },
+                                 .step = node_step_of (n, 1),
+                                 .root = -1 },
+                          .from = from,
+                          .places = places };
+    int rv = -1;
+
+    if (!starts)
+        return errorf (err, "out of memory");
+    most = add_up (to, n->size, starts);
+    add_up (from, n->size, places);
+    if (agree_on_most (n, &most, err) < 0)
+        goto out;
+    copy (x.w.out + places[n->rank], x.w.in + starts[n->rank], to[n->rank]);
+    x.w.steps = steps_of (most, x.w.step);
+    node_begin (&x.w, NODE_ALLTOALL, most, 0, 0);
+    rv = node_each_step (&x.w, exchange_put, exchange_take, err);
+out:
+    free (starts);
+    return rv;
+}
+
+int node_barrier (struct node *n, struct slurmdl_error *err)
+{
+    struct node_work w = { .node = n, .root = -1 };
+
+    node_begin (&w, NODE_BARRIER, 0, 0, 0);
+    return node_wait (n, node_come (n), err);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a node wait for each other. */
+#include "runtime/comm/node/sync.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/clock.h"
+#include "runtime/comm/mesh/channel.h"
+#include "runtime/error.h"
+#include "runtime/futex.h"
+
+/* how often one that sleeps looks whether the others are still there */
+enum { LOOK_MS = 50 };
+/* Looks at a counter before one sleeps, which with waking up takes some 20 us:
+ * first a few that leave the CPU to nobody, then such that leave it to another
+ * rank that is to run there. */
+enum { SPINS = 10, YIELDS = 100 };
+
+static void pause_cpu (void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause ();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static struct node_meter *meter_of (struct node *n, uint64_t meeting)
+{
+    return &n->head->meters[meeting % NODE_METERS];
+}
+
+/* What the counter is when all have come; both wrap around. */
+static unsigned whole (struct node *n, uint64_t meeting)
+{
+    return (unsigned)((meeting / NODE_METERS + 1) * (uint64_t)n->size);
+}
+
+static bool is_whole (struct node *n, uint64_t meeting)
+{
+    unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came,
+                                          memory_order_acquire);
+
+    return (int)(came - whole (n, meeting)) >= 0;
+}
+
+uint64_t node_come (struct node *n)
+{
+    struct node_rank *own = &n->head->ranks[n->rank];
+    uint64_t meeting = n->meeting++;
+    struct node_meter *m = meter_of (n, meeting);
+
+    own->call[meeting % NODE_METERS] = n->call;
+    own->number[meeting % NODE_METERS] = n->say;
+    atomic_store_explicit (&own->meeting, meeting + 1, memory_order_relaxed);
+    if (atomic_fetch_add (&m->came, 1) + 1 == whole (n, meeting)
+        && atomic_load (&m->sleepers))
+        futex_wake_shared (&m->came);
+    return meeting;
+}
+
+static void give_up (struct node *n, int code, const char *why)
+{
+    struct node_head *h = n->head;
+    unsigned none = 0;
+
+    if (atomic_compare_exchange_strong (&h->broken, &none, 1)) {
+        h->code = code;
+        snprintf (h->why, sizeof (h->why), "%s", why);
+        atomic_store (&h->broken, 2);
+    }
+    for (int i = 0; i < NODE_METERS; i++)
+        futex_wake_shared (&h->meters[i].came);
+}
+
+void node_abort (struct node *n, const char *why)
+{
+    give_up (n, ECONNRESET, why);
+}
+
+/* The mesh has failed. */
+static int fail (struct node *n, struct slurmdl_error *err)
+{
+    int saved = errno;
+
+    give_up (n, saved, err->text);
+    mesh_waits (n->mesh, -1);
+    errno = saved;
+    return -1;
+}
+
+/* Whether somebody has given up; what the mesh says of it is the cause. */
+static int look_at_reason (struct node *n, struct slurmdl_error *err)
+{
+    struct timespec nap = { 0, 10000000 };
+    const char *why = n->head->why;
+
+    if (atomic_load (&n->head->broken) != 2)
+        return 0;
+    for (int i = 0; i < 20; i++) {
+        if (mesh_usable (n->mesh, err) < 0)
+            return -1;
+        nanosleep (&nap, NULL);
+    }
+    return mesh_fail (n->mesh,
+                      n->head->code,
+                      err,
+                      "%.255s",
+                      *why ? why : "a rank of this node has given up");
+}
+
+/* The first that has not come, as the mesh counts. */
+static long awaited (const struct node *n, uint64_t meeting)
+{
+    long r = 0;
+
+    while (r < n->size - 1
+           && atomic_load (&n->head->ranks[r].meeting) > meeting)
+        r++;
+    return n->world[r];
+}
+
+static void doze (struct node *n, uint64_t meeting)
+{
+    struct node_meter *m = meter_of (n, meeting);
+    unsigned came;
+
+    atomic_fetch_add (&m->sleepers, 1);
+    came = atomic_load (&m->came);
+    if (!is_whole (n, meeting) && atomic_load (&n->head->broken) != 2)
+        futex_wait_shared (&m->came, came, LOOK_MS);
+    atomic_fetch_sub (&m->sleepers, 1);
+}
+
+static int
+sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    double begin = monotonic (), look = begin, now;
+
+    while (!is_whole (n, meeting)) {
+        if (look_at_reason (n, err) < 0)
+            return -1;
+        mesh_waits (n->mesh, awaited (n, meeting));
+        doze (n, meeting);
+        now = monotonic ();
+        if (now - look < LOOK_MS / 1e3 || is_whole (n, meeting))
+            continue;
+        if (mesh_check (n->mesh, err) < 0)
+            return fail (n, err);
+        if (now - begin > mesh_timeout (n->mesh)) {
+            mesh_late (n->mesh, awaited (n, meeting), err);
+            return fail (n, err);
+        }
+        look = now;
+    }
+    mesh_waits (n->mesh, -1);
+    return 0;
+}
+
+/* Neighbours compare what they do. */
+static int
+check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    long r = (n->rank + 1) % n->size;
+
+    if (n->head->ranks[r].call[meeting % NODE_METERS] == n->call)
+        return 0;
+    if (mesh_ask (n->mesh, n->world[r], err) == 0)
+        mesh_fail (n->mesh,
+                   EPROTO,
+                   err,
+                   "rank %ld and rank %ld call the same with different numbers "
+                   "of bytes",
+                   mesh_world_rank (n->mesh, n->world[n->rank]),
+                   mesh_world_rank (n->mesh, n->world[r]));
+    return fail (n, err);
+}
+
+int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+{
+    struct slurmdl_error own = { "" };
+
+    if (!err)
+        err = &own;
+    for (int i = 0; i < SPINS && !is_whole (n, meeting); i++)
+        pause_cpu ();
+    for (int i = 0; i < YIELDS && !is_whole (n, meeting); i++)
+        sched_yield ();
+    if (!is_whole (n, meeting) && sleep_until (n, meeting, err) < 0)
+        return -1;
+    return check_call (n, meeting, err);
+}
