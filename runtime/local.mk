@@ -1,32 +1,5 @@
 # runtime/: libslurmdl, and what the plugin and the launcher share with it.
 runtime_sources = \
-	 \
-	 \
-	 \
-	 \
-	 \
-	# back ends of the communicator that are loaded when they are wanted \
-	# without dependencies: the plugin links it too \
-	%C%_librankenv_la_SOURCES = %D%/binding.c %D%/binding.h %D%/clusters.c %D%/cpus.c %D%/fabric.c %D%/fabric.h %D%/layout.c %D%/layout.h \
-	%C%_libruntime_la_CPPFLAGS = $(runtime_cppflags) \
-	%C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread -lm \
-	%C%_libruntime_la_SOURCES = $(runtime_sources) \
-	%C%_libslurmdl_la_LDFLAGS = -version-info 0:0:0 -no-undefined -export-symbols-regex '^slurmdl_' \
-	%C%_libslurmdl_la_LIBADD = %D%/libruntime.la \
-	%C%_libslurmdl_la_SOURCES = \
-	%C%_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) \
-	%C%_slurmdl_cuda_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
-	%C%_slurmdl_cuda_la_LIBADD = -lcudart \
-	%C%_slurmdl_cuda_la_SOURCES = %D%/cuda.c \
-	%C%_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) \
-	%C%_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) \
-	%C%_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^slurmdl_backend_mpi$$' \
-	%C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread \
-	%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi/mpi.c %D%/comm/mpi/calls.c %D%/comm/mpi/module.h %D%/clock.c %D%/error.c \
-	%C%_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) \
-	%C%_slurmdl_nccl_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
-	%C%_slurmdl_nccl_la_LIBADD = -lnccl -lcudart \
-	%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl/nccl.c %D%/comm/nccl/calls.c %D%/comm/nccl/module.h %D%/clock.c %D%/error.c \
 	%D%/agree.c \
 	%D%/blank.c \
 	%D%/blank.h \
@@ -206,10 +179,8 @@ runtime_sources = \
 	%D%/message.h \
 	%D%/metrics.c \
 	%D%/metrics.h \
-	%D%/nccl.c %D%/nccl.h %D%/nccllint.c %D%/ncclnames.c %D%/ncclsite.c %D%/place.c %D%/place.h \
 	%D%/pieces.c \
 	%D%/ports.c \
-	%D%/ports.c %D%/rankenv.c %D%/rankenv.h %D%/roles.c %D%/roles.h %D%/sysfs.c %D%/sysfs.h \
 	%D%/pour.c \
 	%D%/pour.h \
 	%D%/private.h \
@@ -237,30 +208,59 @@ runtime_sources = \
 	%D%/stream.c \
 	%D%/table.c \
 	%D%/table.h \
-	%D%/task.c %D%/task.h %D%/topology.c %D%/topology.h %D%/values.c %D%/values.h \
 	%D%/team.c \
 	%D%/team.h \
 	%D%/trial.c \
-	%D%/types.c \
-	%D%/variables.c %D%/variables.h %D%/visible.c %D%/word.c %D%/word.h \
-	-export-symbols-regex '^slurmdl_backend_nccl$$' \
-	-export-symbols-regex '^slurmdl_memory_cuda$$' \
-	endif \
-	endif \
-	endif \
-	endif \
-	if HAVE_CUDA \
-	if HAVE_MPI \
-	if HAVE_NCCL \
-	if HAVE_PMIX \
-	include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h %D%/slurmdl_ps.h \
-	lib_LTLIBRARIES += %D%/libslurmdl.la \
-	noinst_LTLIBRARIES += %D%/librankenv.la \
-	noinst_LTLIBRARIES += %D%/libruntime.la \
-	pkgconfig_DATA = %D%/slurmdl.pc \
-	pkgconfigdir = $(libdir)/pkgconfig \
-	pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la \
-	pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la \
-	pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la \
-	runtime_cppflags += $(PMIX_CFLAGS) -DHAVE_PMIX \
-	runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
+	%D%/types.c
+runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
+if HAVE_PMIX
+runtime_cppflags += $(PMIX_CFLAGS) -DHAVE_PMIX
+endif
+
+noinst_LTLIBRARIES += %D%/libruntime.la
+%C%_libruntime_la_SOURCES = $(runtime_sources)
+%C%_libruntime_la_CPPFLAGS = $(runtime_cppflags)
+%C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread -lm
+
+# without dependencies: the plugin links it too
+noinst_LTLIBRARIES += %D%/librankenv.la
+%C%_librankenv_la_SOURCES = %D%/binding.c %D%/binding.h %D%/clusters.c %D%/cpus.c %D%/fabric.c %D%/fabric.h %D%/layout.c %D%/layout.h \
+	%D%/nccl.c %D%/nccl.h %D%/nccllint.c %D%/ncclnames.c %D%/ncclsite.c %D%/place.c %D%/place.h \
+	%D%/ports.c %D%/rankenv.c %D%/rankenv.h %D%/roles.c %D%/roles.h %D%/sysfs.c %D%/sysfs.h \
+	%D%/task.c %D%/task.h %D%/topology.c %D%/topology.h %D%/values.c %D%/values.h \
+	%D%/variables.c %D%/variables.h %D%/visible.c %D%/word.c %D%/word.h
+
+lib_LTLIBRARIES += %D%/libslurmdl.la
+%C%_libslurmdl_la_SOURCES =
+%C%_libslurmdl_la_LIBADD = %D%/libruntime.la
+%C%_libslurmdl_la_LDFLAGS = -version-info 0:0:0 -no-undefined -export-symbols-regex '^slurmdl_'
+include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h %D%/slurmdl_ps.h
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = %D%/slurmdl.pc
+
+if HAVE_CUDA
+pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
+%C%_slurmdl_cuda_la_SOURCES = %D%/cuda.c
+%C%_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_slurmdl_cuda_la_LIBADD = -lcudart
+%C%_slurmdl_cuda_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
+	-export-symbols-regex '^slurmdl_memory_cuda$$'
+endif
+
+# back ends of the communicator that are loaded when they are wanted
+if HAVE_MPI
+pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
+%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi/mpi.c %D%/comm/mpi/calls.c %D%/comm/mpi/module.h %D%/clock.c %D%/error.c
+%C%_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS)
+%C%_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+%C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
+%C%_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^slurmdl_backend_mpi$$'
+endif
+if HAVE_NCCL
+pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la
+%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl/nccl.c %D%/comm/nccl/calls.c %D%/comm/nccl/module.h %D%/clock.c %D%/error.c
+%C%_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_slurmdl_nccl_la_LIBADD = -lnccl -lcudart
+%C%_slurmdl_nccl_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \
+	-export-symbols-regex '^slurmdl_backend_nccl$$'
+endif
