@@ -7,6 +7,9 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,7 @@
 #include "runtime/clock.h"
 #include "runtime/comm/boot/boot.h"
 #include "runtime/comm/boot/tcp.h"
+#include "runtime/comm/mesh/dial.h"
 #include "runtime/comm/mesh/socket.h"
 #include "runtime/error.h"
 
@@ -474,6 +478,45 @@ static void names (void **state)
     assert_non_null (strstr (text, " more"));
 }
 
+static void control_of (int fd, char *name, size_t size)
+{
+    socklen_t n = (socklen_t)size;
+
+    memset (name, 0, size);
+    assert_int_equal (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, &n),
+                      0);
+}
+
+/* Of who is called as of who calls. */
+static void congestion_control (void **state)
+{
+    struct slurmdl_error err = { "" };
+    char name[17];
+    int listener, called, caller, at;
+
+    (void)state;
+    unsetenv ("DL_COMM_CONGESTION");
+    caller = socket (AF_INET, SOCK_STREAM, 0);
+    assert_int_equal (socket_congestion (caller), 0);
+    control_of (caller, name, sizeof (name));
+    assert_true (strncmp (name, "bbr", 3) != 0);
+    close (caller);
+    setenv ("DL_COMM_CONGESTION", "reno", 1);
+    listener = dial_listen (&at, &err);
+    caller = socket_connect ("127.0.0.1", at, monotonic () + 10);
+    assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 10), 0);
+    called = socket_accept (listener);
+    control_of (called, name, sizeof (name));
+    assert_string_equal (name, "reno");
+    close (caller);
+    close (called);
+    close (listener);
+    setenv ("DL_COMM_CONGESTION", "none-such", 1);
+    assert_int_equal (dial_listen (&at, &err), -1);
+    assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
+    unsetenv ("DL_COMM_CONGESTION");
+}
+
 int main (void)
 {
     static const struct CMUnitTest tests[] = {
@@ -495,6 +538,7 @@ int main (void)
         cmocka_unit_test_setup (port_is_taken, reset),
         cmocka_unit_test_setup (addresses, reset),
         cmocka_unit_test_setup (names, reset),
+        cmocka_unit_test (congestion_control),
     };
 
     results = mmap (NULL,

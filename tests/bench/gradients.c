@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time to reduce gradients by name; gradients.py runs it beside gloo. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,9 @@ static void small (struct gradients *g)
         add (g, SMALL_ELEMENTS);
 }
 
-static int by_name (struct slurmdl_comm *c, struct gradients *g, char kind)
+/* All at once, or each when the one before it is done. */
+static int
+by_name (struct slurmdl_comm *c, struct gradients *g, char kind, bool at_once)
 {
     float *end = g->data + g->total;
     char name[16];
@@ -80,7 +83,8 @@ static int by_name (struct slurmdl_comm *c, struct gradients *g, char kind)
         end -= g->sizes[i];
         r.in = r.out = end;
         snprintf (name, sizeof (name), "%c%zu", kind, i);
-        if (slurmdl_submit (c, &r, NULL) < 0)
+        int64_t ticket = slurmdl_submit (c, &r, NULL);
+        if (ticket < 0 || (!at_once && slurmdl_wait (c, ticket, NULL) < 0))
             return -1;
     }
     return slurmdl_wait (c, 0, NULL);
@@ -104,11 +108,13 @@ static int run (struct slurmdl_comm *c,
                 struct gradients *little)
 {
     if (!strcmp (what, "resnet50"))
-        return by_name (c, large, 'r');
+        return by_name (c, large, 'r', true);
     if (!strcmp (what, "resnet50-single"))
         return one_by_one (c, large);
     if (!strcmp (what, "small"))
-        return by_name (c, little, 's');
+        return by_name (c, little, 's', true);
+    if (!strcmp (what, "small-waited"))
+        return by_name (c, little, 's', false);
     return one_by_one (c, little);
 }
 

@@ -55,8 +55,17 @@ int dial_listen (int *port, struct slurmdl_error *err)
 {
     int fd = bind_range (err);
 
-    if (fd >= 0)
-        *port = socket_port (fd);
+    if (fd < 0)
+        return -1;
+    if (socket_congestion (fd) < 0) {
+        errorf (err,
+                "DL_COMM_CONGESTION=%.20s: %s",
+                getenv ("DL_COMM_CONGESTION"),
+                strerror (errno));
+        close (fd);
+        return -1;
+    }
+    *port = socket_port (fd);
     return fd;
 }
 
@@ -90,6 +99,7 @@ static int connect_to (const union address *a, double deadline)
 
     if (fd < 0)
         return -1;
+    socket_congestion (fd);
     if (connect (fd, &a->any, size_of (a)) == 0)
         return fd;
     if (errno != EINPROGRESS || socket_wait (fd, POLLOUT, deadline) < 0)

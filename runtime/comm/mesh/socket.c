@@ -150,6 +150,29 @@ static void without_delay (int fd)
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof (one));
 }
 
+static int control_by (int fd, const char *name)
+{
+    return setsockopt (
+        fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
+}
+
+/* bbr sends by a clock, at most as fast as it has seen before: between ranks
+ * that compute and exchange in turns this takes more time than the copies.
+ */
+int socket_congestion (int fd)
+{
+    const char *wanted = getenv ("DL_COMM_CONGESTION");
+    char now[16] = "";
+    socklen_t n = sizeof (now);
+
+    if (wanted && *wanted)
+        return control_by (fd, wanted);
+    if (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) == 0
+        && strncmp (now, "bbr", 3) == 0 && control_by (fd, "cubic") < 0)
+        control_by (fd, "reno");
+    return 0;
+}
+
 int socket_accept (int listener)
 {
     int fd = accept4 (listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -40,6 +40,12 @@ void socket_peer (int fd, char *buf, size_t size);
  */
 bool socket_is_mine (int fd);
 
+/* Before it listens or connects: the congestion control DL_COMM_CONGESTION,
+ * else cubic or reno where the system's is bbr.  -1: there is no such, or it is
+ * not allowed here (sysctl net.ipv4.tcp_allowed_congestion_control).
+ */
+int socket_congestion (int fd);
+
 /* Wait until 'fd' is ready for 'events' (poll(2)). */
 int socket_wait (int fd, short events, double deadline);
 
