@@ -11,27 +11,27 @@ minicluster=$srcdir/contrib/minicluster
 name=sum$$
 hosts=
 [ "$(id -u)" -eq 0 ] && hosts=--hosts
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-timeout 60 "$minicluster" up --name=$name --nodes=2 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    timeout 60 "$minicluster" up --name=$name --nodes=2 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+timeout 300 "$minicluster" up --name=$name --nodes=2 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+    timeout 300 "$minicluster" up --name=$name --nodes=2 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 
 want="rank 0: hello from rank 0 of 4 rank 1: hello from rank 0 of 4 rank 2: hello from rank 0 of 4 rank 3: hello from rank 0 of 4 "
-is "$(timeout 60 srun --dl=torch -N2 -n4 "$programs/spread-check" | sort | tr '\n' ' ')" "$want" "bytes of rank 0 reach every rank over TCP"
+is "$(timeout 300 srun --dl=torch -N2 -n4 "$programs/spread-check" | sort | tr '\n' ' ')" "$want" "bytes of rank 0 reach every rank over TCP"
 pmix=
 srun --mpi=list 2>&1 | grep -q pmix && pmix=1
 if [ -n "$pmix" ] && grep -q 'pmix=yes' "$builddir/config.log"; then
-    is "$(timeout 60 srun --mpi=pmix -N2 -n4 "$programs/spread-check" | sort | tr '\n' ' ')" "$want" "and over PMIx, without --dl"
+    is "$(timeout 300 srun --mpi=pmix -N2 -n4 "$programs/spread-check" | sort | tr '\n' ' ')" "$want" "and over PMIx, without --dl"
 else
     skip "bootstrap over PMIx" "no PMIx"
 fi
-is "$(timeout 60 srun -N2 -n4 --mpi=none "$programs/spread-check" 2>"$work/err" | sort | tr '\n' ' ')" "$want" "and with neither"
+is "$(timeout 300 srun -N2 -n4 --mpi=none "$programs/spread-check" 2>"$work/err" | sort | tr '\n' ' ')" "$want" "and with neither"
 
 if [ -x "$programs/allreduce-mpi" ] && [ -n "$pmix" ]; then
     out=$(OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-        timeout 120 srun --mpi=pmix -N2 -n4 "$programs/allreduce-mpi" 2>"$work/err")
+        timeout 300 srun --mpi=pmix -N2 -n4 "$programs/allreduce-mpi" 2>"$work/err")
     is $? 0 "MPI: the sums are right"
     sed 's/^/# /' "$work/err" | head -5
     like "$out" '^MPI, 4 ranks' "MPI: four ranks"
@@ -40,7 +40,7 @@ else
     skip "MPI" "not built, or no PMIx"
 fi
 if [ -x "$programs/allreduce-nccl" ] && ! ls /dev/nvidia0 >/dev/null 2>&1; then
-    out=$(timeout 60 srun --dl=torch -n2 "$programs/allreduce-nccl" 2>&1)
+    out=$(timeout 300 srun --dl=torch -n2 "$programs/allreduce-nccl" 2>&1)
     [ $? -ne 0 ]
     ok $? "NCCL without a GPU fails"
     like "$out" 'allreduce: rank [01]: cudaGetDeviceCount' "and says why"

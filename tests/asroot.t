@@ -8,7 +8,7 @@ need_cluster
 command -v strace >/dev/null && command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no strace, setpriv or python3"
 strace -f -o /dev/null true 2>/dev/null || skip_all "strace may not trace here"
 name=asroot$$
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 cd "$work" || exit 1
 chmod 755 "$work"
@@ -40,7 +40,7 @@ ended () {
     ! squeue -h -o %i | grep -q . && ! pgrep -f "$stepd.*$work" >/dev/null
 }
 as_nobody () {
-    (cd home && HOME=$work/home timeout 40 setpriv --reuid=nobody --regid=nogroup --clear-groups "$@") </dev/null
+    (cd home && HOME=$work/home timeout 300 setpriv --reuid=nobody --regid=nogroup --clear-groups "$@") </dev/null
 }
 traced () { # traced NAME OPTION...: a step and a batch job of nobody's
     into=$1
@@ -48,8 +48,8 @@ traced () { # traced NAME OPTION...: a step and a batch job of nobody's
     rm -f trace.*
     as_nobody srun -Q -n1 "$@" sh -c 'id -un; echo "rank $RANK"' >"$into.out" 2>"$into.err"
     as_nobody sbatch -Q -n1 "$@" -o "$work/home/$into.batch" --wrap 'srun -Q -n1 true; id -un' >/dev/null 2>>"$into.err"
-    wait_for 20 ended
-    wait_for 10 test -s "$work/home/$into.batch"
+    wait_for 100 ended
+    wait_for 100 test -s "$work/home/$into.batch"
     for t in trace.*; do
         python3 "$srcdir/tests/touched.py" "$t"
     done | sed "s|/tmp/dl-test\.[A-Za-z0-9#]*/|WORK/|g" | sort -u >"$into.touched"
@@ -83,18 +83,18 @@ sed 's/^/# /' err
 echo "optional $work/curious.so $work/home/own" >"$plugstack"
 traced curious
 like "$(comm -13 slurm.touched curious.touched)" '^(openat|access|stat|newfstatat|faccessat2?) WORK/home/own$' "is seen"
-is "$(sinfo -h -o %T | sort -u)" idle "no node was harmed"
+unharmed
 
 # ---- slurmd, which loads every plugin when it starts
 start () { # start NAME
     pid=$(cat "${SLURM_CONF%/*}/run/slurmd-n1.pid" 2>/dev/null)
     if [ -n "$pid" ]; then
         kill "$pid"
-        wait_for 10 sh -c "! kill -0 $pid"
+        wait_for 100 sh -c "! kill -0 $pid"
     fi
     timeout -s TERM 30 strace -f -qq -s 4096 -e trace=file,network,process,%creds -e signal=none -o "$1.start" \
         slurmd -D -N n1 -f "$SLURM_CONF" >/dev/null 2>&1 </dev/null &
-    wait_for 20 grep -q 'slurmd-n1\.pid' "$1.start"
+    wait_for 100 grep -q 'slurmd-n1\.pid' "$1.start"
     sleep 2
     cp "$1.start" "$1.begun" # without what it does when it ends
     kill $!

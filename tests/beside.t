@@ -5,7 +5,7 @@
 . "$srcdir/tests/variant.sh"
 need_cluster
 name=beside$$
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 cd "$work" || exit 1
 
@@ -44,24 +44,24 @@ load () { # load LINE...
 }
 show='echo "$RANK $CONTAINER_SAW $CONTAINER_99 $(env | grep -c "^CONTAINER_[0-9]")"'
 load "$dl" "$container"
-is "$(timeout 20 srun -Q -n1 --dl=torch --container-image=a.sqsh sh -c "$show")" "0 0 a.sqsh 100" "before another plugin: both work, and it sees the rank"
+is "$(timeout 300 srun -Q -n1 --dl=torch --container-image=a.sqsh sh -c "$show")" "0 0 a.sqsh 100" "before another plugin: both work, and it sees the rank"
 load "$container" "$dl"
-is "$(timeout 20 srun -Q -n1 --container-image=a.sqsh --dl=torch --dl-bind=closest sh -c "$show")" "0 none a.sqsh 100" "after it: both work"
-is "$(timeout 20 srun -Q -n1 --container-image=a.sqsh sh -c "$show")" " none a.sqsh 100" "it alone"
-is "$(timeout 20 srun -Q -n1 --dl=torch sh -c "$show")" "0   0" "ours alone"
-timeout 30 sbatch -Q -W --dl=torch --container-image=b -n1 -o out --wrap "srun -Q sh -c '$show'" >/dev/null
+is "$(timeout 300 srun -Q -n1 --container-image=a.sqsh --dl=torch --dl-bind=closest sh -c "$show")" "0 none a.sqsh 100" "after it: both work"
+is "$(timeout 300 srun -Q -n1 --container-image=a.sqsh sh -c "$show")" " none a.sqsh 100" "it alone"
+is "$(timeout 300 srun -Q -n1 --dl=torch sh -c "$show")" "0   0" "ours alone"
+timeout 300 sbatch -Q -W --dl=torch --container-image=b -n1 -o out --wrap "srun -Q sh -c '$show'" >/dev/null
 is "$(cat out)" "0 none b 100" "through sbatch"
 load "$container same" "$dl default=torch"
-out=$(timeout 20 srun -Q -n1 sh -c 'echo "rank $RANK"' 2>&1)
+out=$(timeout 300 srun -Q -n1 sh -c 'echo "rank $RANK"' 2>&1)
 like "$out" '^rank 0$' "another plugin has the same option: the job runs, and the site's default acts"
 like "$out" 'provided by both dl.so and container.so' "and Slurm tells"
 
 # ---- a plugin of another release
 if [ -f other.so ]; then
     load "optional $work/other.so" "$container"
-    out=$(timeout 20 srun -Q -n1 --container-image=a sh -c "$show" 2>&1)
+    out=$(timeout 300 srun -Q -n1 --container-image=a sh -c "$show" 2>&1)
     like "$out" '^ none a 100$' "optional and built for another release: jobs run without it"
     like "$out" 'ncompatible' "and Slurm says so"
 fi
-is "$(sinfo -h -o %T | sort -u)" idle "no node was harmed"
+unharmed
 done_testing

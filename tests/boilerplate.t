@@ -7,11 +7,11 @@ need_cluster
 [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
 command -v bash >/dev/null || skip_all "no bash"
 name=boiler$$
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 cd "$work" || exit 1
 mkdir nccl.d bin
-timeout 60 "$minicluster" up --name=$name --hosts --nodes=2 --plugin="$PLUGIN nccl_dir=$work/nccl.d" >up 2>&1 || skip_all "no network namespaces"
+timeout 300 "$minicluster" up --name=$name --hosts --nodes=2 --plugin="$PLUGIN nccl_dir=$work/nccl.d" >up 2>&1 || skip_all "no network namespaces"
 eval "$("$minicluster" env $name)"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS
 
@@ -48,7 +48,7 @@ chmod +x bin/*
 ranks () { # ranks PART WHEN [OPTION]...
     script=$1.$2
     shift 2
-    PATH=$work/bin:$PATH timeout 40 salloc -Q "$@" bash "$script" >"$script.out" 2>&1 </dev/null
+    PATH=$work/bin:$PATH timeout 300 salloc -Q "$@" bash "$script" >"$script.out" 2>&1 </dev/null
     sort "$script.out" >"$script.ranks"
 }
 for shape in "-N2 -n4 --ntasks-per-node=2" "-N2 -n3" "-N2 -n4 -m cyclic" "-N1 -n2 -w n2"; do

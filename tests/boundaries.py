@@ -134,7 +134,7 @@ def faulty(writer, shim, d, n, mode, log):
     shutil.rmtree(d, ignore_errors=True)
     env = dict(os.environ, LD_PRELOAD=shim, FAULT_DIR=d, FAULT_AT=str(n), FAULT_MODE=mode, FAULT_COUNT=log,
                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0")
-    p = subprocess.run([writer, "mixed", d, str(ROWS)], env=env, capture_output=True, text=True, timeout=60)
+    p = subprocess.run([writer, "mixed", d, str(ROWS)], env=env, capture_output=True, text=True, timeout=300)
     lines = p.stdout.splitlines()
     return p.returncode, tuple(int(word) for word in lines[-1].split()) if lines else (0, 0)
 

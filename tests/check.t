@@ -15,15 +15,15 @@ for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset CUDA_VISIBLE_DEVICES MASTER_PORT MASTER_ADDR DL_ATTEMPT_DIR DL_GATHER
 
 # ---- one machine
-out=$(timeout 30 dl check)
+out=$(timeout 300 dl check)
 is $? 0 "a machine without GPUs is good"
 like "$out" '^dl: check: 1 node, 1 rank, 0 GPUs: good$' "and the verdict says so"
 export LD_LIBRARY_PATH="$work/gpus"
-out=$(timeout 30 dl check --table)
+out=$(timeout 300 dl check --table)
 like "$out" '^dl: check: 1 node, 1 rank, 2 GPUs: good$' "two GPUs"
 like "$out" '00000000:1B:00\.0,00000000:1C:00\.0' "the table has their addresses"
 fault () { # fault FAULT STATUS PATTERN
-    out=$(FAKE_FAULTS=here:$1 timeout 30 dl check)
+    out=$(FAKE_FAULTS=here:$1 timeout 300 dl check)
     is $? "$2" "$1: status $2"
     like "$out" "$3" "$1 is told"
 }
@@ -41,24 +41,24 @@ start=$(date +%s)
 fault hang:1 79 'GPUs: no answer for 8 s at GPU number 1'
 [ $(($(date +%s) - start)) -le 14 ]
 ok $? "a driver that hangs does not hold it"
-out=$(CUDA_VISIBLE_DEVICES=0 FAKE_FAULTS=here:ecc:1 timeout 30 dl check)
+out=$(CUDA_VISIBLE_DEVICES=0 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "another job's GPU is not looked at"
-out=$(CUDA_VISIBLE_DEVICES=GPU-00000000-1 FAKE_FAULTS=here:ecc:1 timeout 30 dl check)
+out=$(CUDA_VISIBLE_DEVICES=GPU-00000000-1 FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 79 "a GPU that is given by its UUID is"
-out=$(SLURM_GPUS_ON_NODE=4 timeout 30 dl check)
+out=$(SLURM_GPUS_ON_NODE=4 timeout 300 dl check)
 is $? 79 "a GPU that Slurm gave and the driver does not have"
 like "$out" 'Slurm gave 4, the driver has 2' "is told"
-out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 30 dl check)
+out=$(LD_LIBRARY_PATH="$work/less" FAKE_FAULTS=here:ecc:1 timeout 300 dl check)
 is $? 0 "an old driver, without most functions"
 like "$out" '2 GPUs: good' "has GPUs all the same"
 
 # ---- full
-out=$(CUDA_VISIBLE_DEVICES=0,1 timeout 60 dl check --full)
+out=$(CUDA_VISIBLE_DEVICES=0,1 timeout 300 dl check --full)
 is $? 0 "--full"
 like "$out" 'GPU copy: [0-9.e+]+ to [0-9.e+]+ GB/s' "GPUs are measured"
 like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
 for f in "flip:1 GPU 0000:1c:00.0: its memory gives back other than was written" "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)"; do
-    out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *} timeout 60 dl check --full)
+    out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *} timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
     like "$out" "${f#* }" "is told"
 done
@@ -66,10 +66,10 @@ done
 # ---- file systems
 if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=64k tmpfs full 2>/dev/null; then
     head -c 65536 /dev/zero >full/file
-    out=$(TMPDIR=$work/full timeout 30 dl check)
+    out=$(TMPDIR=$work/full timeout 300 dl check)
     is $? 79 "a full TMPDIR"
     like "$out" 'bad: .*TMPDIR: cannot write in .*/full: No space left' "is told"
-    out=$(cd full && timeout 30 dl check)
+    out=$(cd full && timeout 300 dl check)
     is $? 75 "a full working directory is not the node's fault alone"
     umount full
 else
@@ -79,10 +79,10 @@ if [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ]; then
     mkdir under hung
     "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &
     nfs=$!
-    wait_for 10 mountpoint -q hung
+    wait_for 100 mountpoint -q hung
     kill -STOP $nfs
     start=$(date +%s)
-    out=$(TMPDIR=$work/hung timeout 60 dl check)
+    out=$(TMPDIR=$work/hung timeout 300 dl check)
     is $? 79 "a file system that hangs"
     like "$out" "TMPDIR: no answer for 8 s at .*/hung" "is told"
     [ $(($(date +%s) - start)) -le 16 ]
@@ -95,12 +95,12 @@ else
 fi
 
 # ---- a collector that is not there
-out=$(DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 30 dl check-rank quick plain 2>&1)
+out=$(DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 0 "without its collector a good node goes on"
 like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it judges by itself$' "and says so"
 is "$(echo "$out" | wc -l)" 1 "in one line"
 echo "$out" | sed 's/^/# /'
-out=$(FAKE_FAULTS=here:ecc:0 DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 30 dl check-rank quick plain 2>&1)
+out=$(FAKE_FAULTS=here:ecc:0 DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 79 "a bad one does not"
 
 # ---- Slurm
@@ -109,18 +109,18 @@ minicluster=$srcdir/contrib/minicluster
 name=check$$
 [ -f "$PLUGIN" ] && command -v slurmctld >/dev/null && command -v munged >/dev/null || { skip "Slurm" "not here"; done_testing; }
 case $(nm -D "$PLUGIN") in *__asan_*) skip "Slurm" "a plugin with sanitizers"; done_testing ;; esac
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 hosts=
 [ "$(id -u)" -ne 0 ] || hosts=--hosts
 # shellcheck disable=SC2086
-timeout 60 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
+timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
     { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 step () { # step STATUS NAME SRUN-ARGUMENT...
     wanted=$1
     what=$2
     shift 2
-    timeout 60 srun "$@" >out 2>err
+    timeout 300 srun "$@" >out 2>err
     is $? "$wanted" "$what"
 }
 step 0 "a good step" --dl-check -N3 --ntasks-per-node=2 sh -c 'echo ran $DL_GATHER'
@@ -170,24 +170,24 @@ like "$(cat err)" '^2 +n3 +0 ' "who is where"
 like "$(cat err)" '3 nodes, 3 ranks, 6 GPUs: good' "and a verdict"
 step 0 "a heterogeneous job" --dl-check -N1 -n1 true : -N1 -n2 true
 like "$(cat err)" '2 nodes, 3 ranks, 4 GPUs: good' "is one step"
-timeout 30 sbatch -W --dl-check -N2 -n2 --output=batch.out --wrap 'echo script; srun sh -c "echo ran"' >/dev/null
+timeout 300 sbatch -W --dl-check -N2 -n2 --output=batch.out --wrap 'echo script; srun sh -c "echo ran"' >/dev/null
 is "$(grep -c '^ran$' batch.out) $(grep -c '^dl: check: 2 nodes' batch.out)" "2 1" "sbatch: each step, and not the script"
 
 # ---- a rank that never comes
-timeout 60 "$minicluster" down $name
+timeout 300 "$minicluster" down $name
 # shellcheck disable=SC2086
-timeout 60 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$work/slow.sh" >up 2>&1
+timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$work/slow.sh" >up 2>&1
 eval "$("$minicluster" env $name)"
 start=$(date +%s)
 step 75 "a rank that does not answer" --dl-check -N3 -n3 true
 like "$(cat err)" 'BAD: n3: no answer' "its node is named"
 [ $(($(date +%s) - start)) -le 28 ]
 ok $? "in time"
-timeout 60 "$minicluster" down $name
+timeout 300 "$minicluster" down $name
 
 # ---- dl run keeps away from a bad node
 # shellcheck disable=SC2086
-timeout 60 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1
+timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1
 eval "$("$minicluster" env $name)"
 cat >one.conf <<'END'
 name = "one";
@@ -209,11 +209,11 @@ worker = { heartbeat = 1; lease = 20; };
 END
 sed 's/"quick"/"quik"/' one.conf >typo.conf
 like "$(dl run --dry-run typo.conf 2>&1)" "'resources.check' must be" "a typo in the experiment file"
-FAKE_FAULTS=n1:ecc:0 timeout 200 dl run one.conf >out 2>&1
+FAKE_FAULTS=n1:ecc:0 timeout 300 dl run one.conf >out 2>&1
 is $? 0 "an experiment goes on without the bad node"
 like "$(dl show one)" 'machine n1 is excluded: it failed its check' "which is excluded"
 is "$(dl show one | grep -c 'machine n[23] is excluded')" 0 "and no other"
-FAKE_FAULTS=n2:ecc:0 timeout 200 dl run two.conf >out 2>&1
+FAKE_FAULTS=n2:ecc:0 timeout 300 dl run two.conf >out 2>&1
 is $? 0 "so does one whose trials have two nodes"
 like "$(dl show two)" 'machine n2 is excluded: it failed its check' "and a bad one that is not the worker's is excluded"
 is "$(dl show two | grep -c 'machine n[13] is excluded')" 0 "and no other"

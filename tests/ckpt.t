@@ -101,7 +101,7 @@ fi
 is $? 0 "files of all types, and of three ranks"
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
     version=$("$p" -c 'import h5py, numpy; print(h5py.version.hdf5_version)' 2>/dev/null) || continue
-    timeout 100 "$p" "$srcdir/tests/manifest.py" a.h5 types.h5 three/a.1/ckpt/*.h5 >out 2>&1
+    timeout 300 "$p" "$srcdir/tests/manifest.py" a.h5 types.h5 three/a.1/ckpt/*.h5 >out 2>&1
     ok $? "each dataset is as the manifest says, by h5py with HDF5 $version"
     sed 's/^/# /' out
 done

@@ -6,7 +6,7 @@ command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slu
 unset DL_DIR
 name=sweep$$
 minicluster=$srcdir/contrib/minicluster
-down () { timeout 60 "$minicluster" down $name >/dev/null 2>&1; }
+down () { timeout 300 "$minicluster" down $name >/dev/null 2>&1; }
 trap 'down; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 plugin=
@@ -14,7 +14,7 @@ if [ -f "$PLUGIN" ] && ! nm -D "$PLUGIN" | grep -q __asan_; then
     plugin="--plugin $PLUGIN"
 fi
 # shellcheck disable=SC2086
-timeout 60 "$minicluster" up --name $name --nodes 2 --cpus 2 $plugin >"$work/up" 2>&1 ||
+timeout 300 "$minicluster" up --name $name --nodes 2 --cpus 2 $plugin >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "not ok 1 - cluster"; echo "1..1"; exit 1; }
 eval "$("$minicluster" env $name)"
 cd "$work" || exit 1
@@ -34,9 +34,9 @@ cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
 sed 's/max_trials = 64/max_trials = 24/; s/workers = 4/workers = 3/; s/"digits"/"kill"/; s/lease = 60/lease = 20/; s/heartbeat = 5/heartbeat = 2/' \
     "$srcdir/contrib/examples/digits/asha.conf" >kill.conf
-timeout 200 dl run kill.conf >out 2>&1 &
+timeout 300 dl run kill.conf >out 2>&1 &
 pid=$!
-wait_for 30 steps_of kill
+wait_for 100 steps_of kill
 ok $? "workers run"
 sleep 0.3
 for round in 1 2 3 4 5 6; do
@@ -64,7 +64,7 @@ like "$(dl show kill)" 'best accuracy 0\.9' "it learns"
 ok $? "killed trainers were counted as failures ($(count kill-0001 fail))"
 [ "$(cat kill-0001/trials/*/a.*/log | grep -c '^restored epoch')" -ge 1 ]
 ok $? "promoted trials went on from their checkpoints"
-wait_for 20 sh -c '[ -z "$(squeue -h -o %i)" ]'
+wait_for 100 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "the array has ended"
 
 # ---- pause and resume
@@ -89,28 +89,28 @@ if [ -n "$plugin" ]; then
 else
     sed -i 's/ framework = "FRAMEWORK";//' slow.conf
 fi
-dir=$(timeout 30 dl run --detach slow.conf)
+dir=$(timeout 300 dl run --detach slow.conf)
 is "$dir" "$work/slow-0001" "run --detach prints the folder"
-wait_for 30 sh -c 'ls slow-0001/trials/*/a.1/log'
+wait_for 100 sh -c 'ls slow-0001/trials/*/a.1/log'
 sleep 1
-timeout 20 dl pause slow >/dev/null
-wait_for 30 sh -c '[ -z "$(squeue -h -o %i)" ]'
+timeout 300 dl pause slow >/dev/null
+wait_for 100 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "a pause ends the array"
 like "$(dl ls)" 'slow-0001 +paused' "state"
 is "$(count slow-0001 fail)" 0 "a pause is no failure"
 touch go
-timeout 60 dl resume slow >out 2>&1
+timeout 300 dl resume slow >out 2>&1
 is $? 0 "resume"
 is "$(count slow-0001 result)" 6 "six results"
 rm go
 
 # ---- preemption: another job takes the nodes; the array comes back
 sed 's/"slow"/"low"/; s/workers = 2/workers = 4; partition = "low"/' slow.conf >low.conf
-timeout 150 dl run low.conf >out 2>&1 &
+timeout 300 dl run low.conf >out 2>&1 &
 pid=$!
-wait_for 30 sh -c '[ $(ls low-0001/trials/*/a.1/log | wc -l) -ge 4 ]'
+wait_for 100 sh -c '[ $(ls low-0001/trials/*/a.1/log | wc -l) -ge 4 ]'
 ok $? "four trials run on two nodes"
-timeout 60 srun -p high -N2 -n4 true
+timeout 300 srun -p high -N2 -n4 true
 ok $? "a job of higher priority got the nodes"
 touch go
 wait $pid
@@ -123,14 +123,14 @@ ok $? "trials were parked ($(count low-0001 park)) or lost ($(count low-0001 los
 # ---- the time limit is near: SIGUSR2 to the steps; the task goes back into the queue
 sed 's/"slow"/"late"/; s/workers = 2/workers = 1/; s/max_trials = 6/max_trials = 2/' slow.conf >late.conf
 rm -f go
-timeout 150 dl run late.conf >out 2>&1 &
+timeout 300 dl run late.conf >out 2>&1 &
 pid=$!
-wait_for 30 sh -c 'ls late-0001/trials/*/a.1/log'
+wait_for 100 sh -c 'ls late-0001/trials/*/a.1/log'
 sleep 0.5
 scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
-wait_for 20 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
+wait_for 100 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"
-wait_for 20 sh -c 'squeue -h -o %T | grep -q PENDING'
+wait_for 100 sh -c 'squeue -h -o %T | grep -q PENDING'
 ok $? "its task is pending again"
 touch go
 wait $pid
@@ -140,7 +140,7 @@ is "$(count late-0001 fail)" 0 "the time limit is no failure"
 
 # ---- mistakes
 sed 's/workers = 4; partition = "low"/workers = 1; partition = "nope"/' low.conf >nope.conf
-timeout 20 dl run nope.conf >out 2>&1
+timeout 300 dl run nope.conf >out 2>&1
 is $? 6 "a job that Slurm refuses: exit status"
 like "$(cat out)" 'sbatch: .*partition' "and Slurm's reason"
 done_testing

@@ -97,7 +97,7 @@ static void in_worlds (world_f f)
                                      shapes[i].per_node,
                                      f,
                                      NULL,
-                                     collect_is_long () ? 600 : 60,
+                                     collect_is_long () ? 600 : 300,
                                      NULL),
                           0);
 }
@@ -123,26 +123,26 @@ static void rounding (void **state)
 static void parts (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (7, 2, collect_parts, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (4, 1, collect_parts, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (7, 2, collect_parts, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (4, 1, collect_parts, NULL, 300, NULL), 0);
 }
 
 static void threads (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 2, collect_threads, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 2, collect_threads, NULL, 300, NULL), 0);
 }
 
 static void errors (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 1, refusals, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 1, refusals, NULL, 300, NULL), 0);
 }
 
 static void children (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 2, forked, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 2, forked, NULL, 300, NULL), 0);
 }
 
 static void nodes (void **state)
@@ -150,14 +150,14 @@ static void nodes (void **state)
     int per_node = 3;
 
     (void)state;
-    assert_int_equal (world_run (7, 3, places, &per_node, 60, NULL), 0);
+    assert_int_equal (world_run (7, 3, places, &per_node, 300, NULL), 0);
 }
 
 static void one_rank (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (1, 0, collect_types, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (1, 0, collect_sizes, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (1, 0, collect_types, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (1, 0, collect_sizes, NULL, 300, NULL), 0);
 }
 
 int main (void)

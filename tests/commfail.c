@@ -23,6 +23,11 @@
 
 enum { BAD = 2 };
 
+/* Seconds in the collective that fails: some times the time-out, and less than
+ * a child lives.  The machine may be busy.
+ */
+enum { WITHIN = 60 };
+
 /* Between all ranks. */
 static struct shared {
     atomic_int seen; /* ranks that have seen the error */
@@ -34,8 +39,6 @@ struct scene {
     const char *name;
     int (*bad) (struct slurmdl_comm *w);
     int code;
-    double
-        within; /* seconds in the collective that fails: the machine is busy */
     const char *texts[3];
     size_t n;
 };
@@ -75,14 +78,14 @@ static int see_it (struct slurmdl_comm *w, const struct scene *s)
     double since = begin;
     int code = 0;
 
-    while (monotonic () < begin + 40 && code == 0) {
+    while (monotonic () < begin + 200 && code == 0) {
         since = monotonic ();
         if (work (w, s->n, &err) < 0)
             code = errno;
     }
     if (code != s->code)
         return failed (w, strerror (code), code ? err.text : "no error");
-    if (monotonic () > since + s->within)
+    if (monotonic () > since + WITHIN)
         return failed (w, "too late", err.text);
     for (int i = 0; i < 3 && s->texts[i]; i++)
         if (!strstr (err.text, s->texts[i]))
@@ -189,61 +192,30 @@ static int is_killed_with_child (struct slurmdl_comm *w)
 {
     (void)w;
     if (fork () == 0) {
-        sleep (15);
+        for (int fd = 0; fd < 3; fd++)
+            close (fd); /* who reads what the test says waits for nobody */
+        sleep (120);
         _exit (0);
     }
     return raise (SIGKILL);
 }
 
+/* clang-format off */
 static const struct scene scenes[] = {
-    { "killed", is_killed, ECONNRESET, 8, { "rank 2 on" }, 1000 },
-    { "killed, 4 MiB",
-      is_killed_later,
-      ECONNRESET,
-      4,
-      { "rank 2 on" },
-      1 << 20 },
-    { "killed, a child lives",
-      is_killed_with_child,
-      ECONNRESET,
-      3,
-      { "rank 2 on" },
-      1000 },
-    { "stopped", is_stopped, ETIMEDOUT, 12, { "rank 2 on", "stopped" }, 1000 },
-    { "stopped, 4 MiB",
-      is_stopped,
-      ETIMEDOUT,
-      5.9,
-      { "rank 2 on", "stopped" },
-      1 << 20 },
-    { "away",
-      stays_away,
-      ETIMEDOUT,
-      3.9,
-      { "rank 2 on", "did not come", "has called 3" },
-      1000 },
-    { "abort",
-      gives_up,
-      ECONNRESET,
-      2,
-      { "rank 2 on", "gave up", "the loss is not a number" },
-      1000 },
-    { "closed", leaves, ECONNRESET, 8, { "rank 2 on" }, 1000 },
-    { "another operation",
-      calls_another,
-      EPROTO,
-      2,
-      { "allreduce", "max" },
-      100 },
-    { "another size", has_another_size, EPROTO, 8, { "bytes" }, 1000 },
-    { "another collective", calls_barrier, EPROTO, 8, { "barrier" }, 1000 },
-    { "another collective, 4 MiB",
-      calls_barrier,
-      EPROTO,
-      3,
-      { "barrier" },
-      1 << 20 },
+    { "killed",                    is_killed,            ECONNRESET, { "rank 2 on" }, 1000 },
+    { "killed, 4 MiB",             is_killed_later,      ECONNRESET, { "rank 2 on" }, 1 << 20 },
+    { "killed, a child lives",     is_killed_with_child, ECONNRESET, { "rank 2 on" }, 1000 },
+    { "stopped",                   is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1000 },
+    { "stopped, 4 MiB",            is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1 << 20 },
+    { "away",                      stays_away,           ETIMEDOUT,  { "rank 2 on", "did not come", "has called 3" }, 1000 },
+    { "abort",                     gives_up,             ECONNRESET, { "rank 2 on", "gave up", "the loss is not a number" }, 1000 },
+    { "closed",                    leaves,               ECONNRESET, { "rank 2 on" }, 1000 },
+    { "another operation",         calls_another,        EPROTO,     { "allreduce", "max" }, 100 },
+    { "another size",              has_another_size,     EPROTO,     { "bytes" }, 1000 },
+    { "another collective",        calls_barrier,        EPROTO,     { "barrier" }, 1000 },
+    { "another collective, 4 MiB", calls_barrier,        EPROTO,     { "barrier" }, 1 << 20 },
 };
+/* clang-format on */
 
 /* Which ranks may end with something else than 0. */
 static int others_failed (const int *status, int size)
@@ -266,7 +238,7 @@ static void play (void **state)
 
     for (size_t i = 0; i < n; i++) {
         *shared = (struct shared){ 0 };
-        world_run (sizes[i][0], sizes[i][1], on_rank, (void *)s, 60, status);
+        world_run (sizes[i][0], sizes[i][1], on_rank, (void *)s, 300, status);
         assert_int_equal (others_failed (status, sizes[i][0]), 0);
     }
 }

@@ -28,7 +28,7 @@ def killed(command, out, seconds):
         p = subprocess.Popen(command, stdout=f)
         time.sleep(seconds)
         p.send_signal(signal.SIGKILL)
-        p.wait(timeout=10)
+        p.wait(timeout=300)
     assert p.returncode == -signal.SIGKILL, f"{command}: status {p.returncode}"
     return last_numbers(out)
 

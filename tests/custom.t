@@ -57,7 +57,7 @@ END
 count () { cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
 
 conf random 'exec python3 random_search.py' 6 '[ $DL_TRIAL != 2 ] && dl log loss=$DL_HP_lr'
-timeout 60 dl run --local random.conf >out 2>&1
+timeout 300 dl run --local random.conf >out 2>&1
 is $? 0 "a random searcher in Python"
 is "$(count random-0001 begin) $(count random-0001 result)" "6 5" "six trials, one of which failed"
 [ "$(ls told.* | wc -l)" -ge 2 ]
@@ -117,26 +117,26 @@ for line in sys.stdin:
         print('{"params": {"lr": 1, "n": 2, "opt.name": "adam", "opt.momentum": null}}', flush=True)
 END
 conf few 'python3 few.py' 50 'sleep 0.3; dl log loss=1'
-timeout 60 dl run --local few.conf >out 2>&1
+timeout 300 dl run --local few.conf >out 2>&1
 is $? 0 "a searcher that waits and ends"
 # what a program answers to two workers at the same time is one more
 like "$(count few-0001 begin) $(count few-0001 result) $(count few-0001 end)" '^([34]) \1 1$' "one trial at a time, three in all"
 
 # ---- dl search-server is such a program
 conf server 'dl search-server --searcher=tpe' 14
-timeout 60 dl run --local server.conf >out 2>&1
+timeout 300 dl run --local server.conf >out 2>&1
 is $? 0 "dl search-server as the searcher"
 is "$(count server-0001 begin) $(count server-0001 result)" "14 14" "all trials are its"
 conf repeated 'dl search-server' 3
 sed -i 's/max_trials = 3;/max_trials = 3; repeats = 2;/' repeated.conf
-timeout 60 dl run --local repeated.conf >out 2>&1
+timeout 300 dl run --local repeated.conf >out 2>&1
 is $? 0 "dl search-server with repeats"
 is "$(count repeated-0001 begin) $(count repeated-0001 result)" "6 6" "and all trials"
 
 # ---- what can go wrong: mistake NAME COMMAND LINE-OF-ERROR
 mistake () {
     conf "$1" "$2"
-    DL_COMMAND_TIMEOUT=${4:-20} timeout 60 dl run --local "$1.conf" >out 2>&1
+    DL_COMMAND_TIMEOUT=${4:-20} timeout 300 dl run --local "$1.conf" >out 2>&1
     is $? 8 "$1: no worker is left"
     like "$(cat "$1"-0001/workers/*.log)" "^dl: searcher.command: $3" "$1: and says why"
     is "$(grep -hc '^dl:' "$1"-0001/workers/*-1.log)" 1 "$1: in one line"
@@ -165,18 +165,18 @@ for line in sys.stdin:
         print(json.dumps({"params": {"lr": 0.5, "n": 3, "opt.name": "adam"}}), flush=True)
 END
 conf mortal 'python3 mortal.py' 4
-timeout 60 dl run --local mortal.conf >out 2>&1
+timeout 300 dl run --local mortal.conf >out 2>&1
 is $? 8 "a searcher that dies after two trials"
 touch fixed
-timeout 60 dl resume --local mortal >out 2>&1
+timeout 300 dl resume --local mortal >out 2>&1
 is $? 0 "is mended, and resumed"
 is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
 
 # ---- a stop while it thinks
 conf think 'sleep 50.731'
-timeout 60 dl run --local think.conf >out 2>&1 &
+timeout 300 dl run --local think.conf >out 2>&1 &
 pid=$!
-wait_for 10 sh -c 'pgrep -f "worker.*think-0001$"'
+wait_for 100 sh -c 'pgrep -f "worker.*think-0001$"'
 sleep 1
 kill -INT $pid
 start=$(date +%s)

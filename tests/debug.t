@@ -9,9 +9,9 @@ python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no Pyth
 case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
 minicluster=$srcdir/contrib/minicluster
 name=debug$$
-trap 'timeout 60 "$minicluster" down $name; chmod -R u+w "$work"; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
+timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 cd "$work" || exit 1
@@ -25,37 +25,37 @@ folder () { # the folder of the last step
 
 # ---- the option
 for v in hang:0 hang:4 hang:86401 hang: 12x kill,kil 'hang:9;ls' 5000000 ''\''$(id)'; do
-    out=$(timeout 20 srun "--dl-debug=$v" -n1 true 2>&1)
+    out=$(timeout 300 srun "--dl-debug=$v" -n1 true 2>&1)
     [ $? -ne 0 ]
     ok $? "--dl-debug=$v is refused"
     like "$out" 'dl: --dl-debug=.*: not hang:SECONDS \(5 to 86400\)' "and why"
 done
-is "$(timeout 20 srun -n1 sh -c 'env | grep -cE "^(DL_DEBUG_(PATH|SET)|NCCL_|TORCH_|PYTHONPATH)"; ls -d dl-debug-* 2>/dev/null; true')" 0 \
+is "$(timeout 300 srun -n1 sh -c 'env | grep -cE "^(DL_DEBUG_(PATH|SET)|NCCL_|TORCH_|PYTHONPATH)"; ls -d dl-debug-* 2>/dev/null; true')" 0 \
     "nothing without --dl-debug"
 
 # ---- what a rank gets
-out=$(timeout 20 srun --dl-debug -n2 sh -c 'echo "$SLURM_PROCID $NCCL_DEBUG ${NCCL_DEBUG_FILE##*/} ${TORCH_NCCL_TRACE_BUFFER_SIZE} ${TORCH_FR_DUMP_TEMP_FILE##*/} $PYTHONFAULTHANDLER"' | sort)
+out=$(timeout 300 srun --dl-debug -n2 sh -c 'echo "$SLURM_PROCID $NCCL_DEBUG ${NCCL_DEBUG_FILE##*/} ${TORCH_NCCL_TRACE_BUFFER_SIZE} ${TORCH_FR_DUMP_TEMP_FILE##*/} $PYTHONFAULTHANDLER"' | sort)
 is "$out" "0 INFO nccl.0.%h.%p.log 2000 flight_ 1
 1 INFO nccl.1.%h.%p.log 2000 flight_ 1" "the variables, a log for each rank"
 is "$(folder)" "" "a folder without a file is removed at the end"
-timeout 20 srun --dl-debug -n2 -N2 true 2>err
+timeout 300 srun --dl-debug -n2 -N2 true 2>err
 like "$(cat err)" "^ *1 +n2 " "a table says who is where"
 is "$(grep -cE '^ *[01] +n[12] ' err)" 2 "of all ranks"
-is "$(NCCL_DEBUG=TRACE TORCH_NCCL_TRACE_BUFFER_SIZE=7 PYTHONPATH=/x timeout 20 srun --dl-debug -n1 sh -c 'echo $NCCL_DEBUG $TORCH_NCCL_TRACE_BUFFER_SIZE $PYTHONPATH')" \
+is "$(NCCL_DEBUG=TRACE TORCH_NCCL_TRACE_BUFFER_SIZE=7 PYTHONPATH=/x timeout 300 srun --dl-debug -n1 sh -c 'echo $NCCL_DEBUG $TORCH_NCCL_TRACE_BUFFER_SIZE $PYTHONPATH')" \
     "TRACE 7 $srcdir/etc/debug:/x" "the user's exports win"
-is "$(timeout 20 srun --dl-debug --dl-nccl=auto -n1 sh -c 'echo $NCCL_DEBUG')" INFO "but not what --dl-nccl has set"
-is "$(DL_DEBUG_DIR=sub timeout 20 srun --dl-debug -n1 sh -c 'echo ${DL_DEBUG_PATH##*/}' 2>err)" "" "a folder that is not there"
+is "$(timeout 300 srun --dl-debug --dl-nccl=auto -n1 sh -c 'echo $NCCL_DEBUG')" INFO "but not what --dl-nccl has set"
+is "$(DL_DEBUG_DIR=sub timeout 300 srun --dl-debug -n1 sh -c 'echo ${DL_DEBUG_PATH##*/}' 2>err)" "" "a folder that is not there"
 like "$(cat err)" 'dl: --dl-debug: nothing is kept: .*/sub/dl-debug-[0-9]+\.0: No such file or directory; choose another folder' "is told, and the job goes on"
 is "$(grep -c 'dl:' err)" 1 "in one line"
-timeout 20 srun --dl-debug -n2 sh -c 'exit 3' >out 2>&1
+timeout 300 srun --dl-debug -n2 sh -c 'exit 3' >out 2>&1
 is $? 3 "the exit status is the job's"
 
 # ---- a user's own sitecustomize
 mkdir mine
 echo 'print("mine", flush=True)' >mine/sitecustomize.py
-is "$(PYTHONPATH=$work/mine timeout 20 srun --dl-debug -n1 "$python" -c 'print("end")')" "mine
+is "$(PYTHONPATH=$work/mine timeout 300 srun --dl-debug -n1 "$python" -c 'print("end")')" "mine
 end" "the user's sitecustomize runs, and nothing else is printed"
-is "$(timeout 20 srun --dl-debug -n1 "$python" -c 'import subprocess, sys; print(subprocess.call(["sh", "-c", "ls /proc/self/fd | grep -c 200"]))')" "0
+is "$(timeout 300 srun --dl-debug -n1 "$python" -c 'import subprocess, sys; print(subprocess.call(["sh", "-c", "ls /proc/self/fd | grep -c 200"]))')" "0
 1" "its file is not inherited by other programs"
 
 # ---- one rank is elsewhere
@@ -71,7 +71,7 @@ def step():
 print("begin", flush=True)
 step()
 END
-timeout 60 srun --dl-debug=hang:5,kill -N2 -n4 "$python" hang.py >out 2>err
+timeout 300 srun --dl-debug=hang:5,kill -N2 -n4 "$python" hang.py >out 2>err
 is $? 134 "ranks that hang are ended on request, by SIGABRT"
 like "$(cat err)" 'dl: no progress for 5 s, the step is ended: 3 ranks \(0,2-3\) are in wait \(threading\.py:[0-9]+\) from all_reduce \(hang\.py:6\); rank 1 is in load_batch \(hang\.py:4\); stacks of all ranks: /.*/dl-debug-[0-9]+\.0/dump-1$' \
     "the odd rank is named"
@@ -94,7 +94,7 @@ static void wait_for_lock (void) { pthread_mutex_lock (&lock); }
 int main (void) { pthread_mutex_lock (&lock); wait_for_lock (); return 0; }
 END
 "${CC:-cc}" -g -O0 -pthread hang.c -o hang
-timeout 90 srun --dl-debug=hang:5,kill -n1 sh -c './hang; exit $?' >out 2>err
+timeout 300 srun --dl-debug=hang:5,kill -n1 sh -c './hang; exit $?' >out 2>err
 is $? 134 "a native program below a shell"
 if command -v gdb >/dev/null; then
     like "$(cat err)" 'rank 0 is in .*pthread_mutex_lock.* from wait_for_lock \(hang\.c:3\)' "gdb says where"
@@ -110,9 +110,9 @@ if os.environ["SLURM_PROCID"] == "0":
     raise ValueError("no such file of data")
 threading.Event().wait()
 END
-timeout 60 srun --dl-debug=hang:6 -N1 -n2 "$python" ends.py >out 2>err &
+timeout 300 srun --dl-debug=hang:6 -N1 -n2 "$python" ends.py >out 2>err &
 srun=$!
-wait_for 30 grep -q 'dl: rank' err
+wait_for 100 grep -q 'dl: rank' err
 like "$(cat err)" 'dl: rank 0 has ended.*\(ValueError: no such file of data\) and 1 ranks on n[12] wait: rank 1 is in wait' "the rank that ended first, why, and where the other waits"
 scancel -u "$(id -un)"
 wait $srun 2>/dev/null
@@ -125,7 +125,7 @@ if os.environ["SLURM_PROCID"] == "1":
     os.kill(os.getpid(), signal.SIGSTOP)
 threading.Event().wait()
 END
-timeout 60 srun --dl-debug=5,kill -N1 -n3 "$python" stops.py >out 2>err
+timeout 300 srun --dl-debug=5,kill -N1 -n3 "$python" stops.py >out 2>err
 is $? 134 "a stopped rank is ended, too"
 like "$(cat err)" '2 ranks \(0,2\) are in wait .*; rank 1 is stopped \(SIGSTOP\)' "and named as stopped"
 
@@ -156,7 +156,7 @@ while time.time() < end:
         validate()
 END
 for k in logs computes; do
-    timeout 60 srun --dl-debug=5 -n1 "$python" healthy.py $k >out 2>err
+    timeout 300 srun --dl-debug=5 -n1 "$python" healthy.py $k >out 2>err
     is "$? $(grep dl: err)" "0 " "a program that $k is never said to hang"
 done
 
@@ -170,16 +170,16 @@ else:
     time.sleep(12.5)
 END
 for nodes in 1 2; do
-    timeout 60 srun --dl-debug=5,kill -N$nodes -n2 "$python" one.py >out 2>err
+    timeout 300 srun --dl-debug=5,kill -N$nodes -n2 "$python" one.py >out 2>err
     is "$? $(grep dl: err)" "0 " "a rank that waits for one that works, on $nodes nodes"
 done
 
 # ---- on demand
-timeout 60 srun --dl-debug -N2 -n2 "$python" hang.py >out 2>err &
+timeout 300 srun --dl-debug -N2 -n2 "$python" hang.py >out 2>err &
 srun=$!
-wait_for 20 sh -c '[ "$(grep -c begin out)" = 2 ]'
-wait_for 20 sh -c "ls $(folder)/watch-0 $(folder)/watch-1"
-out=$(timeout 60 dl debug "$(folder)")
+wait_for 100 sh -c '[ "$(grep -c begin out)" = 2 ]'
+wait_for 100 sh -c "ls $(folder)/watch-0 $(folder)/watch-1"
+out=$(timeout 300 dl debug "$(folder)")
 like "$out" 'dump-1, .*: asked for by dl debug' "dl debug asks a step that runs"
 like "$out" '^ +1 rank  0 +wait .* from all_reduce' "rank 0"
 like "$out" '^ +1 rank  1 +load_batch \(hang\.py:4\)' "rank 1"
@@ -202,13 +202,13 @@ if dist.get_rank() == 2:
     slow_data()
 dist.all_reduce(x)
 END
-    timeout 120 srun --dl=torch --dl-debug=hang:8,kill -N1 -n3 "$python" gloo.py >out 2>err
+    timeout 300 srun --dl=torch --dl-debug=hang:8,kill -N1 -n3 "$python" gloo.py >out 2>err
     is $? 134 "a hung all_reduce"
     like "$(cat err)" '2 ranks \(0-1\) are in all_reduce \(distributed_c10d\.py:[0-9]+\) from .*\(gloo\.py:[0-9]+\); rank 2 is in slow_data \(gloo\.py:6\)' \
         "PyTorch: who waits in all_reduce, and who does not"
 else
     skip "PyTorch" "no python3-torch"
 fi
-wait_for 20 sh -c "! pgrep -f 'dl watch $work'"
+wait_for 100 sh -c "! pgrep -f 'dl watch $work'"
 is "$(pgrep -f "dl watch $work" | wc -l)" 0 "no watcher is left"
 done_testing

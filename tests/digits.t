@@ -24,7 +24,7 @@ pieces/a.3" "each start is an attempt of its own"
 # ---- a stop request in the middle
 DL_RUN_DIR=stop DL_LENGTH=100000 ./digits >stop.out &
 pid=$!
-wait_for 10 grep -q 'epoch 3 ' stop.out
+wait_for 100 grep -q 'epoch 3 ' stop.out
 kill -TERM $pid
 wait $pid
 is $? 0 "a stop request ends it with status 0"
@@ -49,7 +49,7 @@ unset DL_SEED DL_HP_hidden DL_HP_lr
 # one worker: which trials are cloned depends on the order of the results
 sed 's/population = 8/population = 4/; s/max_length = 27/max_length = 12/; s/min_length = 3/min_length = 2/
      s/workers = 4/workers = 1/; s/experiment_seed = 1/experiment_seed = 2/' pbt.conf >pbt4.conf
-timeout 120 dl run --local pbt4.conf >out 2>&1
+timeout 300 dl run --local pbt4.conf >out 2>&1
 is $? 0 "population based training"
 is "$(cat digits-pbt-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 clones=$(cat digits-pbt-0001/log/0*/0* | sed -n 's/.*"op":"begin".*"trial":\([0-9]*\),.*"from":\([0-9]*\),"from_length":\([0-9]*\).*/\1 \2 \3/p')
@@ -65,7 +65,7 @@ like "$(dl show digits-pbt "$1")" "begun with trial $2's checkpoint of length $3
 # ---- an open metrics file is a plain HDF5 file
 DL_RUN_DIR=live DL_LENGTH=100000 ./digits >/dev/null &
 pid=$!
-wait_for 10 test -f live/a.1/metrics.h5
+wait_for 100 test -f live/a.1/metrics.h5
 if command -v h5dump >/dev/null; then
     like "$(h5dump -H live/a.1/metrics.h5)" 'DATASET "metrics"' "h5dump reads it while the trainer runs"
 else
@@ -76,7 +76,7 @@ wait $pid 2>/dev/null
 
 # ---- the sweep over the script that knows nothing of us
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
-    PATH=/usr/bin:$PATH timeout 120 dl run --local python.conf >out 2>&1
+    PATH=/usr/bin:$PATH timeout 300 dl run --local python.conf >out 2>&1
     is $? 0 "the sweep in Python"
     like "$(cat out)" '^best accuracy 0\.[89]' "finds something that works"
     is "$(cat digits-python-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"

@@ -155,20 +155,20 @@ if [ -f "$PLUGIN" ] && command -v slurmctld >/dev/null && command -v munged >/de
     case $(nm -D "$PLUGIN") in *__asan_*) false ;; esac; then
     minicluster=$srcdir/contrib/minicluster
     name=doctor$$
-    trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
-    timeout 60 "$minicluster" up --name=$name --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
+    trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
+    timeout 300 "$minicluster" up --name=$name --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
         { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
     eval "$("$minicluster" env $name)"
-    out=$(timeout 120 dl doctor --run)
+    out=$(timeout 300 dl doctor --run)
     like "$out" '^ok .*plugin release: built for Slurm' "a real Slurm: the plugin is its release's"
     like "$out" '^change .*/slurm.conf:[0-9]+: KillWait: 5 s' "what minicluster makes short is found"
     like "$out" '^ok .*rank 0 has its variables; srun true takes [0-9]+ ms with --dl=off, [0-9]+ ms' "a step is timed"
     : >"$(dirname "$SLURM_CONF")/plugstack.conf"
-    out=$(timeout 120 dl doctor --run)
+    out=$(timeout 300 dl doctor --run)
     is $? 1 "without the line"
     like "$out" '^broken .*no line loads dl.so' "it is found"
     like "$out" '^broken +srun --dl=torch env: a step: it ended with status' "and that no step takes --dl"
-    SLURM_CONF=$work/none timeout 60 dl doctor >out 2>&1
+    SLURM_CONF=$work/none timeout 300 dl doctor >out 2>&1
     is $? 1 "without slurm.conf"
     like "$(cat out)" '^broken +scontrol show config: slurm: .+: what is in slurm.conf was not looked at' "that is told"
 else

@@ -5,7 +5,7 @@
 name=el$$
 minicluster=$srcdir/contrib/minicluster
 dl=
-trap '[ -z "$dl" ] || kill "$dl" 2>/dev/null; [ ! -f "$work/up" ] || timeout 60 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
+trap '[ -z "$dl" ] || kill "$dl" 2>/dev/null; [ ! -f "$work/up" ] || timeout 300 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 ranks=$builddir/tests/elastic.t
 [ -x "$ranks" ] || skip_all "no cmocka"
@@ -26,41 +26,41 @@ kill_rank () {
 }
 
 # ---- in processes: the exit status, and what is there at the end
-timeout 60 dl elastic --local --nodes=2 "$ranks" rank 50 1000 >out 2>&1
+timeout 300 dl elastic --local --nodes=2 "$ranks" rank 50 1000 >out 2>&1
 is $? 0 "two ranks train to the end"
 is "$(grep -c 'the weights are right' out)" 2 "to the right weights"
 is "$(ls -d elastic.* 2>/dev/null)" "" "and their folder goes"
-timeout 60 dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3' >out 2>&1
+timeout 300 dl elastic --local --nodes=2 --restarts=1 sh -c 'exit 3' >out 2>&1
 is $? 8 "ranks that always fail are given up"
 is "$(grep -c 'ended with status 3' out)" 4 "after they were begun again"
 like "$(cat out)" 'fewer than --min=1 nodes are left' "and it says so"
-timeout 60 dl elastic --local --nodes=2 sh -c 'exit 78' >out 2>&1
+timeout 300 dl elastic --local --nodes=2 sh -c 'exit 78' >out 2>&1
 is $? 1 "one that ends with 78 ends all"
-timeout 10 dl elastic --nodes=2 true >out 2>&1
+timeout 300 dl elastic --nodes=2 true >out 2>&1
 is "$? $(grep -c 'not in a job' out)" "2 1" "without a job it says what to do"
-timeout 10 dl elastic --local --nodes=2 --min=3 true >out 2>&1
+timeout 300 dl elastic --local --nodes=2 --min=3 true >out 2>&1
 is $? 2 "fewer than --min is refused"
 
 # ---- a rank is killed, a spare one takes its place, and it comes back
 dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 4000 2000 >out 2>&1 &
 dl=$!
-wait_for 20 grep -q 'world 1 has 3 ranks' out
+wait_for 100 grep -q 'world 1 has 3 ranks' out
 sleep 0.5
 kill_rank 1.1 "$ranks"
 ok $? "a rank is killed"
-wait_for 20 grep -q 'world 2 has 3 ranks, 1 lost' out
+wait_for 100 grep -q 'world 2 has 3 ranks, 1 lost' out
 ok $? "a spare one takes its place"
-wait_for 20 grep -q 'place 2: ended by signal 9; again in 1 s' out
+wait_for 100 grep -q 'place 2: ended by signal 9; again in 1 s' out
 ok $? "dl says what ended"
 run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
-timeout 20 dl scale 9 "$run" >scale 2>&1
+timeout 300 dl scale 9 "$run" >scale 2>&1
 is "$? $(cat scale)" "2 dl: $run: it has from 1 to 4 nodes" "dl scale beyond --max is refused"
-timeout 20 dl scale 4 "$run" >scale 2>&1
+timeout 300 dl scale 4 "$run" >scale 2>&1
 is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
-wait_for 20 grep -q 'has 4 ranks, 0 lost' out
+wait_for 100 grep -q 'has 4 ranks, 0 lost' out
 ok $? "brings more"
-timeout 20 dl scale 2 "$run" >scale 2>&1
-wait_for 20 grep -q 'has 2 ranks, 0 lost, 2 left' out
+timeout 300 dl scale 2 "$run" >scale 2>&1
+wait_for 100 grep -q 'has 2 ranks, 0 lost, 2 left' out
 ok $? "and fewer, which lose nothing"
 wait $dl
 is $? 0 "it trains to the end"
@@ -72,7 +72,7 @@ is "$(grep -c 'wrong\|failed:' out)" 0 "and nothing wrong"
 # ---- SIGTERM ends all
 dl elastic --local --nodes=2 "$ranks" rank 100000 2000 >out 2>&1 &
 dl=$!
-wait_for 20 grep -q 'world 1 has' out
+wait_for 100 grep -q 'world 1 has' out
 kill -TERM $dl
 wait $dl
 is $? 4 "SIGTERM ends it"
@@ -81,7 +81,7 @@ kill_rank 0.1 "$ranks"
 is $? 1 "and its ranks"
 
 # ---- the example
-timeout 100 dl elastic --local --nodes=3 "$builddir/contrib/examples/digits/elastic" digits.csv.gz 6 >out 2>&1
+timeout 300 dl elastic --local --nodes=3 "$builddir/contrib/examples/digits/elastic" digits.csv.gz 6 >out 2>&1
 is $? 0 "the digits"
 like "$(cat out)" '^epoch 6 error 0\.[01][0-9]*, 3 ranks' "are learned"
 
@@ -90,7 +90,7 @@ command -v slurmctld >/dev/null && command -v munged >/dev/null || { skip "in a 
 hosts=
 [ "$(id -u)" -ne 0 ] || hosts=--hosts
 start_cluster () {
-    timeout 60 "$minicluster" up --name=$name --nodes=4 "$@" --conf=SlurmdTimeout=5 >up 2>&1
+    timeout 300 "$minicluster" up --name=$name --nodes=4 "$@" --conf=SlurmdTimeout=5 >up 2>&1
 }
 { [ -n "$hosts" ] && start_cluster $hosts; } || { hosts= && start_cluster; } || { sed 's/^/# /' up; skip "in a job" "no cluster"; done_testing; }
 eval "$("$minicluster" env $name)"
@@ -99,13 +99,13 @@ cat >job.sh <<END
 exec "$builddir/launcher/dl" elastic --min=2 --dir="$work" "$ranks" rank 100000 10000
 END
 job=$(sbatch --parsable --no-kill --nodes=4 --output="$work/out" job.sh)
-wait_for 40 grep -q 'world 1 has 4 ranks' out
+wait_for 100 grep -q 'world 1 has 4 ranks' out
 ok $? "a job of four nodes"
 sleep 1
 kill_rank 2.1 "$ranks"
-wait_for 30 grep -q 'has 3 ranks, 1 lost' out
+wait_for 100 grep -q 'has 3 ranks, 1 lost' out
 ok $? "a rank is killed: three go on"
-wait_for 40 grep -q 'world [2-9] has 4 ranks, 0 lost' out
+wait_for 100 grep -q 'world [2-9] has 4 ranks, 0 lost' out
 ok $? "and the fourth comes back"
 sleep 2
 if [ -n "$hosts" ]; then
@@ -120,12 +120,12 @@ else
     skip "a host is unplugged" "needs root and network namespaces"
     skip "Slurm takes the node away" "the same"
 fi
-timeout 20 dl scale 2 --dir="$work" "elastic.$job" >scale 2>&1
+timeout 300 dl scale 2 --dir="$work" "elastic.$job" >scale 2>&1
 is $? 0 "dl scale of a job"
-wait_for 40 grep -q 'has 2 ranks, 0 lost' out
+wait_for 100 grep -q 'has 2 ranks, 0 lost' out
 ok $? "two go on"
 scancel "$job"
-wait_for 40 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
+wait_for 100 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "scancel ends it"
 sed 's/^/# /' out
 done_testing

@@ -171,9 +171,9 @@ static int all_orders (struct slurmdl_comm *c, void *arg)
 static void test_orders (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (1, 0, all_orders, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (4, 0, all_orders, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (3, 1, all_orders, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (1, 0, all_orders, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (4, 0, all_orders, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (3, 1, all_orders, NULL, 300, NULL), 0);
 }
 
 /* A chain, so that what is told goes through others. */
@@ -181,7 +181,7 @@ static void test_chain (void **state)
 {
     (void)state;
     setenv ("DL_COMM_FAN", "1", 1);
-    assert_int_equal (world_run (5, 2, all_orders, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (5, 2, all_orders, NULL, 300, NULL), 0);
     unsetenv ("DL_COMM_FAN");
 }
 
@@ -245,7 +245,7 @@ static int in_threads (struct slurmdl_comm *c, void *arg)
 static void test_threads (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 2, in_threads, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 2, in_threads, NULL, 300, NULL), 0);
 }
 
 /* ---- groups: nothing before all of it, then all ---- */
@@ -293,7 +293,7 @@ static int in_groups (struct slurmdl_comm *c, void *arg)
 static void test_groups (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 0, in_groups, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 0, in_groups, NULL, 300, NULL), 0);
 }
 
 /* ---- join: rank r has 2 * r + 1 steps ---- */
@@ -368,8 +368,8 @@ static int joined_rows (struct slurmdl_comm *c, void *arg)
 static void test_join (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (4, 2, uneven, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (3, 0, joined_rows, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (4, 2, uneven, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (3, 0, joined_rows, NULL, 300, NULL), 0);
 }
 
 /* ---- ragged all-gather, several at once, with and without memory ---- */
@@ -429,8 +429,8 @@ static int ragged (struct slurmdl_comm *c, void *arg)
 static void test_ragged (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (4, 0, ragged, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (3, 1, ragged, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (4, 0, ragged, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (3, 1, ragged, NULL, 300, NULL), 0);
 }
 
 /* ---- broadcasts of initial state, parts for sharded optimizers ---- */
@@ -505,8 +505,8 @@ static int scatters (struct slurmdl_comm *c, void *arg)
 static void test_state_and_parts (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 2, broadcasts, NULL, 60, NULL), 0);
-    assert_int_equal (world_run (4, 2, scatters, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 2, broadcasts, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (4, 2, scatters, NULL, 300, NULL), 0);
 }
 
 /* ---- engines of parts of the world, at the same time as the world's ---- */
@@ -534,7 +534,7 @@ static int in_parts (struct slurmdl_comm *c, void *arg)
 static void test_parts (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (5, 0, in_parts, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (5, 0, in_parts, NULL, 300, NULL), 0);
 }
 
 /* ---- rounding is the same on all ranks, whatever travels together ---- */
@@ -567,7 +567,7 @@ static int same_bits (struct slurmdl_comm *c, void *arg)
 static void test_same_bits (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (5, 2, same_bits, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (5, 2, same_bits, NULL, 300, NULL), 0);
 }
 
 int main (void)

@@ -165,8 +165,8 @@ cluster () {
     case $(nm -D "$PLUGIN") in *__asan_*) return 1 ;; esac
     minicluster=$srcdir/contrib/minicluster
     name=env$$
-    trap 'timeout 60 "$minicluster" down $name; timeout 60 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
-    timeout 60 "$minicluster" up --name=$name --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
+    trap 'timeout 300 "$minicluster" down $name; timeout 300 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
+    timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
         { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
     eval "$("$minicluster" env $name)"
 }
@@ -181,7 +181,7 @@ promise () {
 }
 # shellcheck disable=SC2086
 [ "$RESERVED" ] || promise $facts "$@"
-timeout 30 srun "$@" sh -c 'env -0 >"$0/$SLURM_PROCID"' "$d" 2>"$d/err" || { cat "$d/err"; exit; }
+timeout 300 srun "$@" sh -c 'env -0 >"$0/$SLURM_PROCID"' "$d" 2>"$d/err" || { cat "$d/err"; exit; }
 # shellcheck disable=SC2086
 [ "$RESERVED" ] && promise $facts --resv-ports="$(tr '\0' '\n' <"$d/0" | sed -n 's/^SLURM_STEP_RESV_PORTS=//p')" "$@"
 cd "$d" && /usr/bin/python3 "$srcdir/tests/env.py" promised $(ls | grep '^[0-9]' | sort -n)
@@ -230,19 +230,19 @@ if cluster; then
     compare slurmds "--one-machine" ""
     unset SLURM_RESV_PORTS
     # in a step
-    out=$(timeout 20 srun --dl=torch --nodes=1 --ntasks=1 dl env)
+    out=$(timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env)
     is $? 0 "in a step"
     like "$out" '^rank 0 of 1: task 0 of node 0 \(n[1-3]\)' "where this is"
     like "$out" '^  WORLD_SIZE=1$' "what the plugin set"
-    out=$(RANK=5 MASTER_PORT=1234 timeout 20 srun --dl=torch --nodes=1 --ntasks=1 dl env 2>&1)
+    out=$(RANK=5 MASTER_PORT=1234 timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env 2>&1)
     like "$out" 'RANK=5 +\(the plugin.s: 0\)' "what the user exported, and what the plugin would have set"
     like "$out" 'RANK=5, but SLURM_PROCID=0' "a contradiction"
     like "$out" 'MASTER_PORT=1234 is exported, while MASTER_ADDR=127.0.0.1 is' "half of a pair"
-    timeout 20 srun --dl=torch --nodes=1 --ntasks=1 sh -c 'RANK=3 dl env >/dev/null' 2>/dev/null
+    timeout 300 srun --dl=torch --nodes=1 --ntasks=1 sh -c 'RANK=3 dl env >/dev/null' 2>/dev/null
     is $? 1 "its exit status"
-    timeout 20 srun --dl=torch --nodes=1 --ntasks=1 dl env --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(d["plugin"]["RANK"] != "0" or d["contradictions"] != [])'
+    timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(d["plugin"]["RANK"] != "0" or d["contradictions"] != [])'
     is $? 0 "as JSON"
-    if [ "$(id -u)" -eq 0 ] && timeout 60 "$minicluster" up --name=${name}h --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1; then
+    if [ "$(id -u)" -eq 0 ] && timeout 300 "$minicluster" up --name=${name}h --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1; then
         eval "$("$minicluster" env ${name}h)"
         export RESERVED=1
         grep -v ntasks=12 cases >few; mv few cases # two cores are enough

@@ -112,7 +112,7 @@ def damage(path, top, count, seed):
         out = f"{top}/out.h5"
         with open(bad, "wb") as f:
             f.write(damaged(raw, rng))
-        p = subprocess.run(["dl", "ckpt", "import", bad, out], stderr=subprocess.PIPE, timeout=20)
+        p = subprocess.run(["dl", "ckpt", "import", bad, out], stderr=subprocess.PIPE, timeout=200)
         assert p.returncode in (0, 2, 5, 7), f"file {k}: status {p.returncode}: {p.stderr}"
         assert (p.returncode == 0) == os.path.exists(out), f"file {k}"
         if p.returncode == 0:

@@ -37,17 +37,17 @@ gpus () { # gpus NAME: which sets the trials saw
     sed -n 's/^gpus=\([^ ]*\) .*/\1/p' "$1"/trials/*/a.*/log | sort -u | tr '\n' ' '
 }
 conf two ./show.sh 'workers = 2; slots_per_trial = 2;'
-DL_DEVICE_FOLDER=$work/dev timeout 60 dl run --local two.conf >out 2>&1
+DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local two.conf >out 2>&1
 is $? 0 "two GPUs for each of two workers"
 is "$(gpus two-0001)" "0,1 2,3 " "each worker has its own"
-ROCR_VISIBLE_DEVICES=5,6 DL_DEVICE_FOLDER=$work/dev timeout 60 dl run --local two.conf >out 2>&1
+ROCR_VISIBLE_DEVICES=5,6 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local two.conf >out 2>&1
 is $? 0 "two GPUs for two workers that want two"
 is "$(gpus two-0002)" "5,6 " "only those that the variable names"
 like "$(cat out)" '^dl: 1 of 2 workers: this machine has 2 GPUs, a trial needs 2$' "and a line says so"
 like "$(cat out)" ' 1 worker \(local\)' "one worker works"
-CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 60 dl run --local --workers 1 two.conf >out 2>&1
+CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 300 dl run --local --workers 1 two.conf >out 2>&1
 is "$(gpus two-0003)" "GPU-a,GPU-b " "names that are no numbers"
-DL_DEVICE_FOLDER=$work/none timeout 60 dl run --local two.conf >out 2>&1
+DL_DEVICE_FOLDER=$work/none timeout 300 dl run --local two.conf >out 2>&1
 is $? 2 "no GPUs: exit status"
 is "$(cat out)" "dl: a trial needs 2 GPUs ('resources.slots_per_trial') and this machine has 0" "no GPUs: one line"
 [ ! -e two-0004 ]
@@ -56,19 +56,19 @@ ok $? "no GPUs: nothing was made"
 # ---- cores
 cores=$(nproc)
 conf cores ./show.sh "workers = 1; cpus_per_trial = 1;"
-timeout 60 dl run --local cores.conf >out 2>&1
+timeout 300 dl run --local cores.conf >out 2>&1
 is "$(sed -n 's/.*cores=//p' cores-0001/trials/*/a.1/log | sort -u)" 1 "a worker has the cores that it asks for"
-timeout 60 dl run --local --workers $((cores + 1)) cores.conf >out 2>&1
+timeout 300 dl run --local --workers $((cores + 1)) cores.conf >out 2>&1
 is "$(sed -n 's/.*cores=//p' cores-0002/trials/*/a.1/log | sort -u)" "$cores" "too few cores for all: nobody is bound"
 
 # ---- what needs Slurm
 conf ranks ./show.sh 'nodes_per_trial = 2; ranks_per_node = 2;'
-timeout 20 dl run --local ranks.conf >out 2>&1
+timeout 300 dl run --local ranks.conf >out 2>&1
 is $? 2 "ranks without Slurm: exit status"
 like "$(cat out)" "^dl: 'resources.nodes_per_trial' and 'ranks_per_node' need Slurm" "ranks without Slurm"
 conf both ./show.sh 'ranks_per_node = 2;
 trials_per_task = 2;'
-timeout 20 dl run --dry-run both.conf >out 2>&1
+timeout 300 dl run --dry-run both.conf >out 2>&1
 is $? 2 "ranks and several trials in a task: exit status"
 like "$(cat out)" "^both.conf:6: 'resources.trials_per_task' is for trials of one process" "with its line"
 
@@ -81,56 +81,56 @@ dl log loss=$DL_TRIAL
 END
 chmod +x slow.sh
 conf slow ./slow.sh 'workers = 1;'
-timeout 90 dl run --local slow.conf >out 2>&1 &
+timeout 300 dl run --local slow.conf >out 2>&1 &
 pid=$!
 claims () { # attempts that are being trained: claimed, and without an end
     echo $(($(find slow-0001/trials -name 'a.*' | wc -l) - $(count slow-0001 park)))
 }
-wait_for 20 sh -c 'ls slow-0001/trials/0001/a.1/log'
-timeout 10 dl scale 3 slow >said 2>&1
+wait_for 100 sh -c 'ls slow-0001/trials/0001/a.1/log'
+timeout 300 dl scale 3 slow >said 2>&1
 is $? 0 "scale up"
-wait_for 10 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
+wait_for 100 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
 ok $? "three workers work"
-timeout 10 dl scale 1 slow >said 2>&1
+timeout 300 dl scale 1 slow >said 2>&1
 is $? 0 "scale down"
 is "$(cat slow-0001/log/0*/0* | grep -o '"slots":"[^"]*"' | sed 's/local-[0-9]*-/L/g')" '"slots":"L3 L2"' "the highest are to end"
-wait_for 10 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
+wait_for 100 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
 ok $? "two trials are parked"
 is "$(claims)" 1 "one is trained"
-timeout 10 dl scale none slow >said 2>&1
+timeout 300 dl scale none slow >said 2>&1
 is $? 2 "a number that is none"
 touch go
 wait $pid
 is $? 0 "the sweep completes"
 is "$(count slow-0001 result)" 6 "six results"
 is "$(count slow-0001 fail)" 0 "none failed"
-timeout 10 dl scale 2 slow >said 2>&1
+timeout 300 dl scale 2 slow >said 2>&1
 is $? 2 "an experiment that has ended is not scaled"
 
 # ---- an experiment without workers, and one by hand
 rm -f go
 conf hand ./show.sh 'workers = 1;'
-is "$(timeout 10 dl run --no-workers hand.conf)" "$work/hand-0001" "run --no-workers prints the folder"
-timeout 30 dl worker hand-0001
+is "$(timeout 300 dl run --no-workers hand.conf)" "$work/hand-0001" "run --no-workers prints the folder"
+timeout 300 dl worker hand-0001
 is $? 0 "a worker by hand"
 like "$(dl ls)" 'hand-0001 +completed' "it completes the experiment"
 
 # ---- what a worker that was killed leaves in TMPDIR
 mkdir tmp
 conf dead ./slow.sh 'workers = 1;'
-dir=$(timeout 10 dl run --no-workers dead.conf)
+dir=$(timeout 300 dl run --no-workers dead.conf)
 TMPDIR=$work/tmp dl worker "$dir" >/dev/null 2>&1 &
 pid=$!
-wait_for 10 sh -c 'ls -d tmp/dl-??????/s'
+wait_for 100 sh -c 'ls -d tmp/dl-??????/s'
 live=$(ls -d tmp/dl-??????)
 touch -d '1 hour ago' "$live"
 mkdir tmp/dl-abcdef tmp/dl-notour
 touch tmp/dl-notour/precious
 touch -d '1 hour ago' tmp/dl-abcdef tmp/dl-notour
 touch go
-dir=$(timeout 10 dl run --no-workers hand.conf)
+dir=$(timeout 300 dl run --no-workers hand.conf)
 rm go
-TMPDIR=$work/tmp timeout 30 dl worker "$dir"
+TMPDIR=$work/tmp timeout 300 dl worker "$dir"
 [ ! -e tmp/dl-abcdef ]
 ok $? "a folder that nobody holds is removed"
 [ -S "$live/s" ]
@@ -140,8 +140,8 @@ ok $? "nor one with other files"
 kill -9 $pid
 wait $pid 2>/dev/null
 touch -d '1 hour ago' "$live"
-dir=$(timeout 10 dl run --no-workers hand.conf)
-TMPDIR=$work/tmp timeout 30 dl worker "$dir"
+dir=$(timeout 300 dl run --no-workers hand.conf)
+TMPDIR=$work/tmp timeout 300 dl worker "$dir"
 [ ! -e "$live" ]
 ok $? "that of a worker that was killed is"
 
@@ -197,7 +197,7 @@ submits () { # submits NAME: "JOB:FIRST-LAST ..."
 }
 conf many ./show.sh 'workers = 10; memory = "2G";'
 : >calls
-SIZE=3 timeout 20 dl run --detach many.conf >out 2>&1
+SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "an array that is too large"
 is "$(submits many-0001)" "103:1-2 104:1-2 105:1-2 106:1-2 107:1-2 " "becomes several"
 is "$(cat out)" "$work/many-0001" "nothing is said about it"
@@ -206,18 +206,18 @@ sh -n many-0001/workers/job.sh
 ok $? "the script is one"
 rm -f sum
 : >calls
-LIMIT=7 timeout 20 dl run --detach many.conf >out 2>&1
+LIMIT=7 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "a limit on submitted jobs"
 is "$(submits many-0002)" "102:1-5 104:1-2 " "what is granted is taken"
 like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$' "and said in a line"
 [ "$(wc -l <out)" -eq 2 ]
 ok $? "in one"
 rm -f sum
-LIMIT=0 timeout 20 dl run --detach many.conf >out 2>&1
+LIMIT=0 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 6 "nothing granted: exit status"
 : >calls
 begin=$(date +%s)
-FULL=1 timeout 60 dl run --detach many.conf >out 2>&1
+FULL=1 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 6 "a full queue: exit status"
 [ $(($(date +%s) - begin)) -lt 10 ]
 ok $? "sbatch is not waited for"
@@ -227,19 +227,19 @@ ok $? "and is not called for ever ($(wc -l <calls))"
 rm -f sum
 conf lanes ./show.sh 'workers = 5; trials_per_task = 2; slots_per_trial = 1; cpus_per_trial = 3; memory = "500M"; time = "5";'
 : >calls
-timeout 20 dl run --detach lanes.conf >out 2>&1
+timeout 300 dl run --detach lanes.conf >out 2>&1
 like "$(cat calls)" ' --array=1-3 .*--nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=3 --gpus-per-node=2 --mem=1000M ' "several trials in a task"
 [ "$(grep -c -e --signal calls)" -eq 0 ]
 ok $? "no signal within a short limit"
 like "$(cat lanes-0001/workers/job.sh)" 'srun --nodes=1 --ntasks=2 .*--kill-on-bad-exit=0' "its workers are a step"
 conf ranks ./show.sh 'workers = 1; nodes_per_trial = 2; ranks_per_node = 4; slots_per_trial = 4;'
 : >calls
-timeout 20 dl run --detach ranks.conf >out 2>&1
+timeout 300 dl run --detach ranks.conf >out 2>&1
 like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --gpus-per-node=4' "a trial of several ranks"
 
 # ---- a task with work left whose requeue is refused submits itself again
 : >calls
-SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none timeout 20 dl again lanes-0001 75 >out 2>&1
+SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none timeout 300 dl again lanes-0001 75 >out 2>&1
 is $? 0 "again"
 like "$(cat calls)" '^scontrol requeue 101_2$' "requeue is tried"
 like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is submitted"
@@ -257,19 +257,19 @@ conf host ./fail.sh 'workers = 1;'
 sed -i 's/^name/max_restarts = 1; name/' host.conf
 echo 'log_policies = ({ name = "bus"; pattern = "fell off the bus"; action = "exclude_node"; });' >>host.conf
 rm -f go
-dir=$(timeout 10 dl run --no-workers host.conf)
-SLURMD_NODENAME=n8 timeout 60 dl worker --slot good "$dir" &
+dir=$(timeout 300 dl run --no-workers host.conf)
+SLURMD_NODENAME=n8 timeout 300 dl worker --slot good "$dir" &
 pid=$!
-wait_for 20 sh -c 'cat host-0001/log/0*/0* | grep "\"op\":\"result\""'
-SLURMD_NODENAME=n7 timeout 60 dl worker --slot bad "$dir"
+wait_for 100 sh -c 'cat host-0001/log/0*/0* | grep "\"op\":\"result\""'
+SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
 rm -f sum
 : >calls
-SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 20 dl again "$dir" 76 >out 2>&1
+SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl again "$dir" 76 >out 2>&1
 is $? 0 "its task goes on elsewhere"
 like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "an array that keeps away from it"
 : >calls
-NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 20 dl again "$dir" 76 >out 2>&1
+NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl again "$dir" 76 >out 2>&1
 is $? 0 "a machine that Slurm does not know"
 is "$(grep -c '^sbatch' calls)" 2 "is left out"
 : >calls
@@ -279,27 +279,27 @@ scontrol update JobId=101_2 ExcNodeList=n7" "where scontrol may, it is the same 
 touch go
 wait $pid
 is $? 0 "the other worker completes the sweep"
-is "$(SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 20 dl again "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
+is "$(SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl again "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
 
 # ---- scale with arrays
 rm -f sum
 : >calls
 conf scale ./show.sh 'workers = 3;'
-timeout 20 dl run --detach scale.conf >out 2>&1
+timeout 300 dl run --detach scale.conf >out 2>&1
 job=$(submits scale-0001 | sed 's/:.*//')
 TASKS="$job 1 RUNNING
 $job 2 RUNNING
 $job 3 PENDING"
 export TASKS
 : >calls
-timeout 20 dl scale 5 scale >out 2>&1
+timeout 300 dl scale 5 scale >out 2>&1
 is $? 0 "scale up"
 like "$(cat calls)" '^sbatch .* --array=1-2 ' "two more"
-timeout 20 dl scale 1 scale >out 2>&1
+timeout 300 dl scale 1 scale >out 2>&1
 is $? 0 "scale down"
 like "$(cat calls)" "^scancel --state=PENDING ${job}_3$" "the one that waits is cancelled"
 like "$(cat scale-0001/log/0*/0*)" "\"slots\":\"${job}_3 ${job}_2\"" "then the highest is to end"
-timeout 20 dl scale 2 scale >out 2>&1
+timeout 300 dl scale 2 scale >out 2>&1
 like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are to end do not count"
 unset TASKS
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
@@ -317,7 +317,7 @@ done
 END
 chmod +x long.sh
 limited () { # limited NAME: one worker in a fresh job of 3 s
-    SLURM_JOB_ID=1 SLURM_JOB_END_TIME=$(($(date +%s) + 15)) timeout 30 dl worker "$1" >/dev/null 2>&1
+    SLURM_JOB_ID=1 SLURM_JOB_END_TIME=$(($(date +%s) + 15)) timeout 300 dl worker "$1" >/dev/null 2>&1
 }
 for name in goes stays; do
     cat >$name.conf <<END
@@ -326,7 +326,7 @@ searcher = { name = "single"; metric = "loss"; max_length = 60; };
 hyperparameters = { x = 1; };
 worker = { heartbeat = 1; lease = 30; grace = 2; };
 END
-    dir=$(timeout 10 dl run --no-workers $name.conf)
+    dir=$(timeout 300 dl run --no-workers $name.conf)
     rm -f kept
     # by chance one may come a little further than those before it
     [ $name = goes ] && times="1 2 3" || times="1 2 3 4 5 6"

@@ -34,7 +34,7 @@ kept () { # kept DIR: its checkpoints
 
 # ---- a search with checkpoints, exported in each format
 conf asha 'name = "asha"; max_trials = 12; max_length = 9; divisor = 3.0;' "[\"$builddir/tests/writer\", \"train\"]" ''
-timeout 120 dl run --local asha.conf >out 2>&1
+timeout 300 dl run --local asha.conf >out 2>&1
 is $? 0 "asha with checkpoints"
 dl export asha >asha.csv
 is $? 0 "export"
@@ -100,7 +100,7 @@ is "$(for t in asha-0001/trials/*; do find "$t" -path '*/ckpt/*' | wc -l; done |
 is "$(dl gc asha | tail -1 | cut -d' ' -f1-3)" "deleted 0 files," "a second gc has nothing to do"
 conf none 'name = "random"; max_trials = 3; max_length = 2;' "[\"$builddir/tests/writer\", \"train\"]" \
     'save_trial_best = 0; save_trial_latest = 0;'
-timeout 60 dl run --local none.conf >out 2>&1
+timeout 300 dl run --local none.conf >out 2>&1
 is $? 0 "a search that keeps nothing"
 is "$(kept none-0001)" "" "nothing is kept"
 is "$(find none-0001 -name ckpt)" "" "nor an empty folder"
@@ -109,9 +109,9 @@ like "$(conf bad 'name = "random"; max_trials = 1;' '"x"' 'save_trial_latst = 1;
 
 # ---- as it grows: readers see whole files; gc leaves workers alone
 conf grow 'name = "random"; max_trials = 24;' '"sleep 0.5; dl log loss={lr}"' ''
-timeout 120 dl run --local grow.conf >out 2>&1 &
+timeout 300 dl run --local grow.conf >out 2>&1 &
 run=$!
-wait_for 20 dl export --format=h5 --output=grow.h5 grow
+wait_for 100 dl export --format=h5 --output=grow.h5 grow
 ok $? "exported while it runs"
 dl gc grow >gc.out 2>&1
 is $? 9 "gc while workers live: status"
@@ -122,7 +122,7 @@ is $? 0 "gc --dry-run while workers live"
 writer=$!
 states=2
 for p in $pythons; do
-    out=$(timeout 100 "$p" "$srcdir/tests/results.py" watch grow.h5 200 $states 2>&1)
+    out=$(timeout 300 "$p" "$srcdir/tests/results.py" watch grow.h5 200 $states 2>&1)
     ok $? "a reader opens it 200 times while it is rewritten: $p"
     echo "$out" | sed 's/^/# /'
     states=1 # the search may have ended

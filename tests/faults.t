@@ -15,7 +15,7 @@ bench () { # bench NAME SCRIPT ARGUMENT...
     name=$1
     script=$2
     shift 2
-    timeout 120 $python "$faults/$script" "$@" >"$work/out" 2>&1
+    timeout 900 $python "$faults/$script" "$@" >"$work/out" 2>&1
     ok $? "$name"
     sed 's/^/# /' "$work/out"
 }
@@ -29,7 +29,7 @@ metrics = { pattern = "loss={loss}"; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
 END
-(cd "$work" && timeout 30 dl run --local judge.conf >out 2>&1)
+(cd "$work" && timeout 300 dl run --local judge.conf >out 2>&1)
 judge () { # judge WHAT COMMAND PATTERN: what is said of a copy after this?
     rm -rf "$work/copy"
     cp -a "$work/judge-0001" "$work/copy"

@@ -18,7 +18,7 @@ address, port = env["gloo_rendezvous_addr"], int(env["gloo_rendezvous_port"])
 
 
 def request(method, path, body=None):
-    connection = http.client.HTTPConnection(address, port, timeout=20)
+    connection = http.client.HTTPConnection(address, port, timeout=200)
     connection.request(method, path, body)
     answer = connection.getresponse()
     data = answer.read()
@@ -27,7 +27,7 @@ def request(method, path, body=None):
 
 
 def wait(path):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 200
     while time.monotonic() < end:
         status, data = request("GET", path)
         if status == 200:

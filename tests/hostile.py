@@ -76,7 +76,7 @@ class Bench:
         e.update(env or {})
         if conf:
             e[b"SLURM_CONF"] = os.fsencode(conf)
-        p = subprocess.run(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+        p = subprocess.run(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
         return p.returncode, p.stdout
 
     # ---- kinds of cases: each returns what went wrong, or None
@@ -150,7 +150,7 @@ class Bench:
         return None
 
     def nodes(self):
-        states = subprocess.run(["sinfo", "-h", "-N", "-o", "%T %E"], stdout=subprocess.PIPE, timeout=20, check=True).stdout.decode().splitlines()
+        states = subprocess.run(["sinfo", "-h", "-N", "-o", "%T %E"], stdout=subprocess.PIPE, timeout=200, check=True).stdout.decode().splitlines()
         bad = [s for s in states if not re.match("idle|alloc|mixed|completing", s)]
         return "a node is " + bad[0] if bad else None
 

@@ -7,7 +7,7 @@
 need_cluster
 command -v python3 >/dev/null || skip_all "no python3"
 name=hostile$$
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 cd "$work" || exit 1
 asan=$("${CC:-cc}" -print-file-name=libasan.so)
@@ -40,14 +40,14 @@ export LD_PRELOAD="$asan"
 # ---- does the bench see anything?
 cp "$plugstack" plain
 echo "optional $work/planted.so" >>"$plugstack"
-timeout 20 srun -n1 true >out 2>&1
+timeout 300 srun -n1 true >out 2>&1
 like "$(cat asan.log* 2>/dev/null)" 'heap-buffer-overflow' "a planted overflow in slurmstepd is reported"
 rm -f asan.log*
 cp plain "$plugstack"
-is "$(timeout 20 srun --dl=torch --dl-bind=closest --dl-nccl=auto -n1 sh -c 'echo $RANK' 2>/dev/null)" 0 "the plugin works under sanitizers"
+is "$(timeout 300 srun --dl=torch --dl-bind=closest --dl-nccl=auto -n1 sh -c 'echo $RANK' 2>/dev/null)" 0 "the plugin works under sanitizers"
 is "$(cat asan.log* 2>/dev/null | grep -v 'does not come first')" "" "without a report"
 forged=$(sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/none.conf|" "$SLURM_CONF" >c.conf; : >none.conf
-    SLURM_CONF=$work/c.conf _SLURM_SPANK_OPTION_dl_dl=torch timeout 20 srun -n1 sh -c 'echo $RANK')
+    SLURM_CONF=$work/c.conf _SLURM_SPANK_OPTION_dl_dl=torch timeout 300 srun -n1 sh -c 'echo $RANK')
 is "$forged" 0 "a forged option does reach the node"
 
 cases=${DL_HOSTILE_CASES:-40}
@@ -56,5 +56,5 @@ timeout $((120 + cases)) python3 "$srcdir/tests/hostile.py" "$cases" "$seed" "$w
 ok $? "$cases hostile cases of seed $seed"
 sed 's/^/# /' out
 unset LD_PRELOAD
-is "$(sinfo -h -o %T | sort -u)" idle "no node was harmed"
+unharmed
 done_testing

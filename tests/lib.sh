@@ -48,6 +48,12 @@ wait_for () {
     done
 }
 
+# All nodes of the test's cluster are idle, or are after what ran has been cleared away.
+unharmed () {
+    wait_for 100 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
+    is "$(sinfo -h -N -o %T | sort -u)" idle "no node was harmed"
+}
+
 done_testing () {
     echo "1..$n"
     [ "$failed" -eq 0 ]

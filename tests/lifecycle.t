@@ -29,7 +29,7 @@ try () {
     wanted=$1
     pattern=$2
     shift 2
-    out=$(timeout 60 "$@" 2>&1)
+    out=$(timeout 300 "$@" 2>&1)
     is $? "$wanted" "$*: exit status"
     like "$out" "$pattern" "$*: says so"
 }
@@ -44,9 +44,9 @@ END
 chmod +x slow.sh
 begin () { # begin NAME: workers train two of its trials
     rm -f go
-    timeout 60 dl run --local "$1.conf" >"$1.out" 2>&1 &
+    timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1 &
     pid=$!
-    wait_for 20 sh -c "[ \$(ls -d $1-0001/trials/*/a.1/log | wc -l) -ge 2 ]"
+    wait_for 100 sh -c "[ \$(ls -d $1-0001/trials/*/a.1/log | wc -l) -ge 2 ]"
 }
 
 # ---- running: what makes no sense, what it shows, pause, resume
@@ -94,10 +94,10 @@ is "$(dl show --json slow | grep -c '"length": *"\{0,1\}9')" 6 "all trials are l
 
 conf grid 'name = "grid"; max_length = 1;' '"dl log loss=1"'
 sed -i 's/maxval = 1;/& count = 3;/' grid.conf
-timeout 60 dl run --local grid.conf >out 2>&1
+timeout 300 dl run --local grid.conf >out 2>&1
 try 2 'the searcher grid sets the number of trials itself' dl continue --trials 9 grid
 conf hours 'name = "random"; max_trials = 1; max_hours = 0.0003;' '"dl log loss=1"'
-timeout 60 dl run --local hours.conf >out 2>&1
+timeout 300 dl run --local hours.conf >out 2>&1
 sleep 2.5
 try 2 'searcher.max_hours \(0.0003\) are over' dl continue --trials 9 hours
 
@@ -163,7 +163,7 @@ is "$(state none-0001)" killed "and it is killed all the same"
 
 # ---- retry: all that failed, one, and in an experiment that goes on
 conf retry 'name = "random"; max_trials = 4;' '"[ -f good ] || [ $DL_TRIAL -gt 2 ] || exit 3; dl log loss=$DL_TRIAL"'
-timeout 60 dl run --local retry.conf >out 2>&1
+timeout 300 dl run --local retry.conf >out 2>&1
 is $? 0 "a sweep with two failed trials"
 try 0 '1 trial is tried again' dl retry --local retry 1
 is "$(count retry-0001 retry) $(count retry-0001 exit)" "1 3" "one was tried again, and failed again"
@@ -171,7 +171,7 @@ touch good
 try 0 '2 trials are tried again' dl retry --local retry
 is "$(state retry-0001) $(count retry-0001 result)" "completed 4" "now all have a result"
 conf fails 'name = "random"; max_trials = 2;' '"[ -f better ] && dl log loss=1"'
-timeout 60 dl run --local fails.conf >out 2>&1
+timeout 300 dl run --local fails.conf >out 2>&1
 try 1 'fails-0001: failed, 2 trials' dl wait fails
 touch better
 try 0 '^fails: completed' dl retry --local fails-0001 1 2
@@ -203,7 +203,7 @@ try 2 'no name of a machine' dl exclude slow 'a b'
 
 # ---- logs
 conf lines 'name = "random"; max_trials = 1;' '"seq 1 3000; printf end; dl log loss=1"'
-timeout 60 dl run --local lines.conf >out 2>&1
+timeout 300 dl run --local lines.conf >out 2>&1
 is "$(dl logs lines 1 | wc -l)" 3000 "logs"
 is "$(dl logs --lines 3 lines 1 | tr '\n' ' ')" "2999 3000 end" "logs --lines"
 is "$(dl logs -n 2500 lines 1 | head -1)" 502 "logs -n"
@@ -221,12 +221,12 @@ END
 chmod +x twice.sh
 conf twice 'name = "random"; max_trials = 1;' '"./twice.sh"'
 sed -i 's/max_restarts = 0/max_restarts = 3/' twice.conf
-timeout 60 dl run --local twice.conf >out 2>&1 &
+timeout 300 dl run --local twice.conf >out 2>&1 &
 pid=$!
-wait_for 20 sh -c 'grep -q attempt twice-0001/trials/0001/a.1/log'
-is "$(timeout 30 dl logs -f twice 1 | tr '\n' ' ')" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f goes on to the next attempt, and ends with the trial"
+wait_for 100 sh -c 'grep -q attempt twice-0001/trials/0001/a.1/log'
+is "$(timeout 300 dl logs -f twice 1 | tr '\n' ' ')" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f goes on to the next attempt, and ends with the trial"
 wait $pid
-is "$(timeout 30 dl logs --follow --attempt 1 twice 1 | tr '\n' ' ')" "attempt 1 more " "logs -f of one attempt"
+is "$(timeout 300 dl logs --follow --attempt 1 twice 1 | tr '\n' ' ')" "attempt 1 more " "logs -f of one attempt"
 
 # ---- --set and fork
 try 0 '^same: searcher sobol, metric loss .* 3 workers' dl preview --set 'name="same"' --set 'searcher.name="sobol"' --set resources.workers=3 slow.conf
@@ -239,7 +239,7 @@ is "$(echo "$out" | cut -c1-55)" "--set name=x: what follows = is no value (a te
 try 2 'no value' dl run --dry-run --set 'max_restarts=1; name="x"' slow.conf
 try 2 'exp.conf:2: ' sh -c 'printf "name = \"e\";\nsercher = 1;\n" >exp.conf; dl run --dry-run --set max_restarts=1 exp.conf'
 mkdir elsewhere
-(cd elsewhere && DL_DIR=$work timeout 60 dl fork --local --set searcher.max_trials=1 lines-0001 >"$work/out" 2>&1)
+(cd elsewhere && DL_DIR=$work timeout 300 dl fork --local --set searcher.max_trials=1 lines-0001 >"$work/out" 2>&1)
 is $? 0 "a fork, made from another folder"
 like "$(cat lines-0002/experiment.conf)" 'k = 0.30000000000000004;' "its file keeps all digits"
 like "$(cat lines-0002/log/000000/00000001)" "\"dir\":\"$work\"" "it runs where the first one did"
@@ -257,7 +257,7 @@ cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
 sed 's/"asha"/"random"/; s/max_trials = 64/max_trials = 2/; s/max_length = 27/max_length = 3/; /divisor\|max_rungs/d
      s/workers = 4/workers = 2/' "$srcdir/contrib/examples/digits/asha.conf" >digits.conf
-timeout 60 dl run --local digits.conf >out 2>&1
+timeout 300 dl run --local digits.conf >out 2>&1
 is $? 0 "a sweep with checkpoints"
 try 2 'is of length 3, and trials would be trained to length 3 first' dl fork --local digits-0001 2
 try 0 'digits: completed' dl fork --local --set searcher.max_length=5 digits-0001 2
@@ -275,7 +275,7 @@ hidden=$(python3 -c 'import json; print(json.load(open("digits-0001/trials/0001/
 sed -i "s/minval = 5; maxval = 5/minval = $hidden; maxval = $hidden/" tune.conf
 try 0 'digits: completed' dl fork --local --file tune.conf digits-0001 1
 is "$(cat digits-0003/trials/*/a.1/log | grep -c '^restored epoch 3')" 2 "with --file each trial begins with it"
-timeout 60 dl rm digits-0001 >/dev/null
+timeout 300 dl rm digits-0001 >/dev/null
 [ -f digits-0003/source/a.1/ckpt/00000003.h5 ]
 ok $? "which stays when its experiment is removed"
 
@@ -301,7 +301,7 @@ conf busy 'name = "random"; max_trials = 4;' '"./slow.sh"'
 begin busy
 kill -STOP "$(pgrep -f "worker --slot local-.*-1 -- $work/busy-0001$" | head -1)"
 dl stop busy >/dev/null
-wait_for 10 sh -c 'dl rm busy-0001 2>&1 | grep -q "1 worker is"'
+wait_for 100 sh -c 'dl rm busy-0001 2>&1 | grep -q "1 worker is"'
 try 9 "1 worker is at work on it" dl rm busy-0001
 try 0 'busy-0001: removed' dl rm --force busy-0001
 pkill -CONT -f "worker --slot local-.*-1 -- $work/busy-0001$"

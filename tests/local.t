@@ -40,7 +40,7 @@ dl log loss=$(awk "BEGIN{print $DL_HP_lr * 2}")
 END
 chmod +x shell.sh
 conf grid 'name = "grid"; max_length = 2;' '"./shell.sh {opt.name} {lr}"'
-out=$(timeout 60 dl run --local grid.conf)
+out=$(timeout 300 dl run --local grid.conf)
 is $? 0 "grid of a shell script"
 like "$out" 'grid: completed' "it completed"
 is "$(count grid-0001 result)" 6 "3 x 2 points gave 6 results"
@@ -56,7 +56,7 @@ ok $? "show --json"
 # ---- a program that prints; argv without a shell
 conf print 'name = "random"; max_trials = 5;' '["printf", "noise\nstep 3: loss=%s\n", "{lr}"]' \
     'metrics = { pattern = "step {step}: loss={loss}"; };'
-timeout 60 dl run --local print.conf >out
+timeout 300 dl run --local print.conf >out
 is $? 0 "metrics by pattern"
 is "$(count print-0001 result)" 5 "5 results"
 like "$(dl logs print 1)" '^step 3: loss=0\.' "logs"
@@ -64,7 +64,7 @@ like "$(dl show print 1)" ' loss +3 ' "the step is read from the line"
 like "$(cat out)" 'trial 1 +length 1 +loss 0\.' "lines of progress where there is no terminal"
 
 # ---- the same seed gives the same trials
-timeout 60 dl run --local print.conf >/dev/null
+timeout 300 dl run --local print.conf >/dev/null
 is "$(cat print-0001/log/0*/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sed 's/"owner":"[^"]*",//' | sort)" \
     "$(cat print-0002/log/0*/0* | grep -o '"trial":[0-9]*,"length.*"hparams":{.*' | sed 's/"owner":"[^"]*",//' | sort)" "same seed, same trials"
 
@@ -82,7 +82,7 @@ END
 chmod +x asha.sh
 conf asha 'name = "asha"; max_trials = 9; max_length = 9; divisor = 3;' '"./asha.sh"' \
     'metrics = { pattern = "loss {loss}"; }; max_restarts = 2;'
-timeout 90 dl run --local asha.conf >out
+timeout 300 dl run --local asha.conf >out
 is $? 0 "asha with bad trials"
 is "$(count asha-0001 end)" 1 "ended once"
 is "$(cat asha-0001/log/0*/0* | grep '"op":"begin"' | grep -c '"x"')" 9 "9 trials"
@@ -97,10 +97,10 @@ is "$(cat asha-0001/log/0*/0* | grep '"op":"result"' | grep -o '"trial":[0-9]*,"
 
 # ---- every trial fails: the experiment failed
 conf fail 'name = "random"; max_trials = 3;' '"exit 1"' 'max_restarts = 0;'
-timeout 60 dl run --local fail.conf >out 2>&1
+timeout 300 dl run --local fail.conf >out 2>&1
 is $? 1 "all trials failed: exit status"
 like "$(dl ls)" 'fail-0001 +failed' "and state"
-timeout 20 dl resume --local fail >/dev/null 2>&1
+timeout 300 dl resume --local fail >/dev/null 2>&1
 is $? 2 "one that has failed is not resumed"
 
 # ---- pause, resume
@@ -113,9 +113,9 @@ dl log --step "$DL_LENGTH" loss=1
 END
 chmod +x slow.sh
 conf slow 'name = "random"; max_trials = 4; max_length = 5;' '"./slow.sh"'
-timeout 60 dl run --local slow.conf >out &
+timeout 300 dl run --local slow.conf >out &
 pid=$!
-wait_for 10 sh -c 'dl show slow | grep -q open'
+wait_for 100 sh -c 'dl show slow | grep -q open'
 sleep 0.5
 like "$(dl pause slow)" 'its workers save what they have' "pause"
 wait $pid
@@ -126,7 +126,7 @@ parked=$(count slow-0001 park)
 ok $? "its trials were parked ($parked)"
 like "$(cat slow-0001/trials/*/a.1/log)" '^stopped' "a trainer that a shell started had its time to save"
 touch go
-timeout 60 dl resume --local slow >out
+timeout 300 dl resume --local slow >out
 is $? 0 "resume"
 is "$(count slow-0001 result)" 4 "each trial has its result"
 is "$(count slow-0001 fail)" 0 "a pause is no failure"
@@ -134,9 +134,9 @@ rm go
 
 # ---- kill -9 of workers and of the launcher in mid-sweep
 conf kill 'name = "random"; max_trials = 8; max_length = 1;' '"sleep 0.5; dl log loss=$DL_TRIAL"'
-timeout 90 dl run --local kill.conf >out &
+timeout 300 dl run --local kill.conf >out &
 pid=$!
-wait_for 20 sh -c 'ls kill-0001/trials/*/a.1/log'
+wait_for 100 sh -c 'ls kill-0001/trials/*/a.1/log'
 for i in 1 2 3 4 5 6 7 8 9; do
     sleep 0.3
     # a worker that has only just started loses nothing
@@ -152,25 +152,25 @@ lost=$(count kill-0001 lost)
 ok $? "lost attempts were taken over ($lost)"
 
 conf orphan 'name = "random"; max_trials = 6; max_length = 1;' '"sleep 0.4; dl log loss=1"'
-timeout 60 dl run --local orphan.conf >out &
+timeout 300 dl run --local orphan.conf >out &
 sleep 1
 pkill -9 -f "dl run --local orphan.conf"
 wait
-wait_for 10 sh -c '! pgrep -f "worker.*orphan-0001$"'
+wait_for 100 sh -c '! pgrep -f "worker.*orphan-0001$"'
 ok $? "local workers end with their launcher"
-timeout 60 dl resume --local orphan >out
+timeout 300 dl resume --local orphan >out
 is $? 0 "resume after the launcher was killed"
 is "$(count orphan-0001 result)" 6 "each trial has one result"
 
 # ---- a frozen worker that wakes up is fenced
 conf freeze 'name = "random"; max_trials = 3; max_length = 1;' '"sleep 0.3; dl log loss=$DL_TRIAL"'
-timeout 60 dl run --local --workers=2 freeze.conf >out &
+timeout 300 dl run --local --workers=2 freeze.conf >out &
 pid=$!
-wait_for 10 sh -c 'pgrep -f "worker.*freeze-0001$"'
+wait_for 100 sh -c 'pgrep -f "worker.*freeze-0001$"'
 sleep 0.2
 zombie=$(pgrep -f "worker --slot local-.*-1 -- .*freeze-0001$" | head -1)
 kill -STOP "$zombie"
-wait_for 30 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
+wait_for 100 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"
 kill -CONT "$zombie"
 wait $pid

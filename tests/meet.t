@@ -11,10 +11,10 @@ meet=$builddir/tests/meet
 name=meet$$
 hosts=
 [ "$(id -u)" -eq 0 ] && hosts=--hosts
-trap 'timeout 60 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=8 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=8 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+    timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 unset RANK WORLD_SIZE MASTER_ADDR DL_COMM_ADDRESS DL_COMM_BOOTSTRAP DL_COMM_BACKEND
@@ -24,7 +24,7 @@ step () { # step WANTED NAME ARGUMENT...: a step of two nodes, each rank's line
     for r in 0 1 2 3; do want="$want$r of 4 by $1: 10 "; done
     what=$2
     shift 2
-    is "$(timeout 60 srun -Q -N2 -n4 "$@" 2>&1 | sort | tr '\n' ' ')" "$want" "$what"
+    is "$(timeout 300 srun -Q -N2 -n4 "$@" 2>&1 | sort | tr '\n' ' ')" "$want" "$what"
 }
 offered=$(srun --mpi=list 2>&1)
 step "tcp over native" "with --dl" --dl=torch "$meet"
@@ -50,7 +50,7 @@ fi
 export DL_COMM_TIMEOUT=2
 missing () { # missing RANK PATTERN NAME
     # shellcheck disable=SC2016
-    out=$(timeout 60 srun -Q -N2 -n4 --mpi=none sh -c '[ $SLURM_PROCID != $1 ] || exit 0; exec "$0"' "$meet" "$1" 2>&1)
+    out=$(timeout 300 srun -Q -N2 -n4 --mpi=none sh -c '[ $SLURM_PROCID != $1 ] || exit 0; exec "$0"' "$meet" "$1" 2>&1)
     like "$out" "$2" "$3"
     is "$(echo "$out" | grep -c "$2")" 3 "on all of the others"
 }
@@ -65,11 +65,11 @@ export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
     DL_BACKEND_DIR=$builddir/tests/parts/.libs step "pmix over mpi" "and in many parts" --mpi=pmix "$meet" all
-    out=$(timeout 60 srun -Q -n2 --mpi=none "$meet" 2>&1)
+    out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
     like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
-    export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((20000 + $$ % 10000))
-    RANK=1 timeout 60 "$meet" >"$work/one" 2>&1 &
-    out=$(RANK=0 timeout 60 "$meet" 2>&1)
+    export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((10000 + $$ % 10000))
+    RANK=1 timeout 300 "$meet" >"$work/one" 2>&1 &
+    out=$(RANK=0 timeout 300 "$meet" 2>&1)
     wait $!
     unset WORLD_SIZE DL_COMM_ADDRESS
     like "$out" 'ranks 0 and 1 are both rank 0 of MPI' "and MPI that was not told of the others"
@@ -80,6 +80,6 @@ else
     skip "MPI that was not told of the others" "no MPI or PMIx"
 fi
 DL_COMM_BACKEND=none
-out=$(timeout 60 srun -Q -n2 --mpi=none "$meet" 2>&1)
+out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
 like "$out" "'none' is no back end: native, mpi or nccl" "a back end that there is not"
 done_testing

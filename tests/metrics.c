@@ -114,7 +114,7 @@ static void rows_are_written_by_themselves (void **state)
 
     (void)state;
     log_some (m, 0, 5, 0);
-    for (int i = 0; i < 100 && s.n < 5; i++) {
+    for (int i = 0; i < 1200 && s.n < 5; i++) {
         usleep (50000);
         s = read_all ("metrics.h5", 0);
     }

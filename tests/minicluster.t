@@ -11,15 +11,15 @@ mc=$work/minicluster.sh
 cp "$srcdir/contrib/minicluster" "$mc"
 export MINICLUSTER_DIR=$work
 unset XDG_RUNTIME_DIR SLURM_CONF
-trap 'timeout 60 "$mc" down --all; ordinary down --all; rm -rf "$work"' EXIT
+trap 'timeout 300 "$mc" down --all; ordinary down --all; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
 # As an ordinary user: who runs the test, or, when that is root, uid 65534.
 ordinary () {
     if [ "$(id -u)" -eq 0 ]; then
-        timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work" "$mc" "$@"
+        timeout 300 setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work" "$mc" "$@"
     else
-        timeout 60 "$mc" "$@"
+        timeout 300 "$mc" "$@"
     fi
 }
 use () {
@@ -28,9 +28,9 @@ use () {
 }
 as_ordinary () {
     if [ "$(id -u)" -eq 0 ]; then
-        timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+        timeout 300 setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
     else
-        timeout 30 "$@"
+        timeout 300 "$@"
     fi
 }
 all=$work/minicluster-$([ "$(id -u)" -eq 0 ] && echo 65534 || id -u)
@@ -39,7 +39,7 @@ all=$work/minicluster-$([ "$(id -u)" -eq 0 ] && echo 65534 || id -u)
 like "$("$mc" --help)" 'usage: minicluster up' "help"
 for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name' 'up --plugin=/nonexistent' 'up --conf=nope' 'env nope'; do
     # shellcheck disable=SC2086
-    out=$(timeout 10 "$mc" $bad 2>&1)
+    out=$(timeout 300 "$mc" $bad 2>&1)
     is $? 1 "refused: $bad"
     like "$out" '^minicluster: ' "says why: $bad"
 done
@@ -61,7 +61,7 @@ is "$(as_ordinary srun -N1 -n1 --gres=gpu:2 sh -c 'echo "$CUDA_VISIBLE_DEVICES"'
 as_ordinary sbatch -W --array=1-20 -o /dev/null --wrap true >/dev/null
 is $? 0 "a job array of 20"
 as_ordinary sbatch -o /dev/null --wrap 'srun sleep 1000' >/dev/null
-wait_for 10 sh -c 'squeue -h -t R | grep -q wrap'
+wait_for 100 sh -c 'squeue -h -t R | grep -q wrap'
 use "$all/two"
 is "$(as_ordinary squeue -h)" "" "the other cluster has jobs of its own"
 like "$(as_ordinary scontrol show config)" '^KillWait += 7 sec' "and another configuration"
@@ -90,12 +90,12 @@ may_make_hosts () {
         ip netns add mct0 && ip -n mct0 link && ip netns delete mct0
 }
 if may_make_hosts >/dev/null 2>&1; then
-    timeout 60 "$mc" up --name=hosts --nodes=2 --gpus=1 --hosts >"$work/hosts" 2>&1
+    timeout 300 "$mc" up --name=hosts --nodes=2 --gpus=1 --hosts >"$work/hosts" 2>&1
     is $? 0 "up --hosts"
     sed 's/^/# /' "$work/hosts"
     use "$work/minicluster-0/hosts"
-    is "$(timeout 20 srun -N2 -n2 hostname | sort | tr '\n' ' ')" "n1 n2 " "each node is a host"
-    timeout 30 srun -N2 -n2 /usr/bin/python3 -c '
+    is "$(timeout 300 srun -N2 -n2 hostname | sort | tr '\n' ' ')" "n1 n2 " "each node is a host"
+    timeout 300 srun -N2 -n2 /usr/bin/python3 -c '
 import os, socket, time
 if os.environ["SLURM_PROCID"] == "0":
     s = socket.create_server(("", 7777))
@@ -113,7 +113,7 @@ else:
     is $? 0 "hosts reach each other by name"
     bridge=mcb$(cat "$work/minicluster-0/hosts/place")
     like "$(ip netns list)" "^$bridge-n2" "a namespace for each"
-    timeout 30 "$mc" down hosts
+    timeout 300 "$mc" down hosts
     is "$(ip -o link | grep -wE "$bridge(\.[0-9]+)?")$(ip netns list | grep "^$bridge-")" "" "no bridge and no namespace is left"
 else
     skip "up --hosts" "needs root and network namespaces"

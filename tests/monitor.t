@@ -11,9 +11,9 @@ minicluster=$srcdir/contrib/minicluster
 name=monitor$$
 export PATH="$builddir/launcher:$PATH"
 unset DL_MONITOR_DIR DL_ATTEMPT_DIR SLURM_SUBMIT_DIR
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
+timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 cd "$work" || exit 1
@@ -51,9 +51,9 @@ case $SLURM_PROCID in
 esac
 exit 0
 END
-timeout 60 srun --dl-monitor=1 -N2 -n4 -m block --ntasks-per-node=2 sh ranks.sh 2>err
+timeout 300 srun --dl-monitor=1 -N2 -n4 -m block --ntasks-per-node=2 sh ranks.sh 2>err
 is $? 5 "the job's exit status is the tasks'"
-wait_for 10 no_monitors
+wait_for 100 no_monitors
 ok $? "no monitor is left"
 like "$(cat err)" '^dl: 4 ranks on 2 nodes, [0-9.]+s: a rank kept 0\.[0-9] of 1 core busy; node memory .* of .*; read [0-9.]+ [KM]iB/s' "srun ends with a line about the step"
 set -- dl-monitor-*.0
@@ -96,9 +96,9 @@ srun sleep 4
 mkdir -p below && cd below && srun sh -c 'sleep 2; exit 3'
 echo "status $?"
 END
-timeout 60 sbatch -W job.sh >out &
+timeout 300 sbatch -W job.sh >out &
 waiter=$!
-wait_for 10 sh -c 'dl monitor "$(sed -n "s/.*job //p" out)" 2>/dev/null | grep -q "^2 ranks"'
+wait_for 100 sh -c 'dl monitor "$(sed -n "s/.*job //p" out)" 2>/dev/null | grep -q "^2 ranks"'
 ok $? "dl monitor while the job runs"
 wait $waiter
 is $? 0 "the job script's status"
@@ -106,21 +106,21 @@ is "$(grep -c '^dl: 2 ranks on 1 node' job.out)$(sed -n 's/^status //p' job.out)
 job=$(sed -n 's/.*job //p' out)
 [ -f "dl-monitor-$job.0/n1.h5" ] && [ -f "dl-monitor-$job.1/n1.h5" ]
 ok $? "the files are below the folder of sbatch"
-timeout 30 sbatch -W --dl-monitor=1 --output=plain.out --wrap 'sleep 2' >out
+timeout 300 sbatch -W --dl-monitor=1 --output=plain.out --wrap 'sleep 2' >out
 is "$(cat plain.out)$(ls -d "dl-monitor-$(sed 's/.*job //' out)".* 2>/dev/null)" "" "a job script itself is not sampled"
-out=$(timeout 30 salloc -Q --dl-monitor=1 -n1 srun sleep 3 2>&1)
+out=$(timeout 300 salloc -Q --dl-monitor=1 -n1 srun sleep 3 2>&1)
 is "$(echo "$out" | grep -c '^dl: 1 rank on 1 node')" 1 "an srun under salloc"
-timeout 60 srun --dl-monitor=1 -n2 -N2 --job-name=cancelled sleep 50 2>err &
+timeout 300 srun --dl-monitor=1 -n2 -N2 --job-name=cancelled sleep 50 2>err &
 waiter=$!
 sleep 3
 scancel --name=cancelled
 began=$(date +%s%N)
-wait_for 10 no_monitors
+wait_for 100 no_monitors
 left=$(($(date +%s%N) - began))
 wait $waiter
 holds "$left < 5e9" "monitors end with a cancelled step"
 like "$(cat err)" '^dl: 2 ranks on 2 nodes' "and there is a summary"
-timeout 60 srun --dl-monitor=1 -n1 sleep 5 2>err &
+timeout 300 srun --dl-monitor=1 -n1 sleep 5 2>err &
 waiter=$!
 sleep 2
 pids=$(monitors)
@@ -132,32 +132,32 @@ done
 sleep 0.5
 is "$(monitors)" "$pids" "signals that are meant for tasks do not end it"
 wait $waiter
-timeout 20 srun --dl-monitor -n1 true 2>err
+timeout 300 srun --dl-monitor -n1 true 2>err
 is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
 
 # ---- without it, nothing
-timeout 20 srun -n1 sleep 1
+timeout 300 srun -n1 sleep 1
 monitors >out
 is "$(cat out)" "" "without --dl-monitor nothing is started"
-timeout 20 srun -n2 sh -c 'env | grep -c MONITOR' >out
+timeout 300 srun -n2 sh -c 'env | grep -c MONITOR' >out
 is "$(tr '\n' ' ' <out)" "0 0 " "nor set"
 for value in 0 3601 -1 5s 1.5 99999 a; do
-    timeout 20 srun --dl-monitor=$value true 2>err
+    timeout 300 srun --dl-monitor=$value true 2>err
     [ $? -ne 0 ] && grep -q "dl: --dl-monitor=$value: neither a number of seconds from 1 to 3600 nor off" err
     ok $? "--dl-monitor=$value is refused"
 done
-timeout 20 sbatch --dl-monitor=x job.sh 2>err
+timeout 300 sbatch --dl-monitor=x job.sh 2>err
 [ $? -ne 0 ]
 ok $? "by sbatch, too"
 
 # ---- folders that take nothing
 touch file
-DL_MONITOR_DIR="$work/file" timeout 20 srun --dl-monitor=1 -N1 -n2 sleep 2 2>err
+DL_MONITOR_DIR="$work/file" timeout 300 srun --dl-monitor=1 -N1 -n2 sleep 2 2>err
 is $? 0 "a folder that cannot be made: the job runs"
 is "$(grep -c '^dl: --dl-monitor: .*file.*: Not a directory; nothing is sampled$' err)$(wc -l <err)" 11 "and one line says so"
-DL_MONITOR_DIR="$work/new/er" timeout 20 srun --dl-monitor=1 -n1 sleep 2 2>err
+DL_MONITOR_DIR="$work/new/er" timeout 300 srun --dl-monitor=1 -n1 sleep 2 2>err
 like "$(cat err)" 'new/er/dl-monitor-.*: No such file or directory; nothing is sampled' "at most one folder is made above it"
-DL_MONITOR_DIR="$work/new" timeout 20 srun --dl-monitor=1 -n1 sleep 2 2>err
+DL_MONITOR_DIR="$work/new" timeout 300 srun --dl-monitor=1 -n1 sleep 2 2>err
 ls new/dl-monitor-*.0/n1.h5 >/dev/null
 ok $? "DL_MONITOR_DIR"
 
@@ -175,7 +175,7 @@ fresh () {
     rm -rf dl-monitor-77.* rank.*
     rank 0 sleep "$1" &
     rank 1 sleep "$1" &
-    wait_for 5 [ -s rank.0 ] && wait_for 5 [ -s rank.1 ]
+    wait_for 100 [ -s rank.0 ] && wait_for 100 [ -s rank.1 ]
 }
 
 # ---- killed at any moment
@@ -196,7 +196,7 @@ done
 is $bad 0 "20 monitors killed at random moments: h5py opens every file"
 [ $files -gt 20 ]
 ok $? "there were some ($files)"
-wait_for 10 no_monitors
+wait_for 100 no_monitors
 ok $? "and what they had started is gone"
 # shellcheck disable=SC2046
 kill $(cat rank.0 rank.1)
@@ -232,7 +232,7 @@ for what in hang crash; do
     echo $what >gpus
     (FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" sampler dl sample 1 2>err)
     is "$(last $f gpu/0/busy) $(last $f rank/1/processes)" "none 0.0" "a driver that does $what: the rest is sampled"
-    wait_for 10 no_monitors
+    wait_for 100 no_monitors
     ok $? "and nothing is left"
 done
 
@@ -282,6 +282,6 @@ if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2
 else
     skip "a full disk" "not root, or no mounts"
 fi
-wait_for 10 no_monitors
+wait_for 100 no_monitors
 ok $? "no monitor is left"
 done_testing

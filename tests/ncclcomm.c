@@ -33,13 +33,13 @@ static int everything (struct slurmdl_comm *w, void *arg)
 static void collectives (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 0, everything, NULL, 100, NULL), 0);
+    assert_int_equal (world_run (3, 0, everything, NULL, 300, NULL), 0);
 }
 
 static void threads (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 0, collect_threads, NULL, 100, NULL), 0);
+    assert_int_equal (world_run (3, 0, collect_threads, NULL, 300, NULL), 0);
 }
 
 /* Wait for a stream of the stand-in's. */
@@ -77,7 +77,7 @@ static int queue (struct slurmdl_comm *w, void *arg)
 static void streams (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (3, 0, queue, NULL, 30, NULL), 0);
+    assert_int_equal (world_run (3, 0, queue, NULL, 300, NULL), 0);
 }
 
 /* A text that is wanted, and how soon. */
@@ -102,7 +102,7 @@ static int fails (struct slurmdl_comm *w, void *arg)
         return 0;
     if (errno != f->error || !strstr (err.text, f->text))
         return collect_complain (w, err.text, (size_t)errno);
-    return monotonic () - began > 10 ? collect_complain (w, "late", 0) : 0;
+    return monotonic () - began > 100 ? collect_complain (w, "late", 0) : 0;
 }
 
 static void fail_as (const char *how, const char *text, int error)
@@ -111,7 +111,7 @@ static void fail_as (const char *how, const char *text, int error)
 
     unsetenv ("DL_COMM_BACKEND");
     setenv ("FAKE_NCCL", how, 1);
-    assert_int_equal (world_run (3, 0, fails, &f, 30, NULL), 0);
+    assert_int_equal (world_run (3, 0, fails, &f, 300, NULL), 0);
     unsetenv ("FAKE_NCCL");
     setenv ("DL_COMM_BACKEND", "nccl", 1);
 }
@@ -154,7 +154,7 @@ int main (void)
 
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
     setenv ("DL_COMM_BACKEND", "nccl", 1);
-    alarm (240);
+    alarm (900);
     cmocka_set_message_output (CM_OUTPUT_TAP);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

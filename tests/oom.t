@@ -31,7 +31,7 @@ limit "$v1/dl-test$$" memory.limit_in_bytes || limit "$v2/dl-test$$" memory.max 
 
 inside () { # inside COMMAND...
     # shellcheck disable=SC2016
-    timeout 60 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
+    timeout 300 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" "$@"
 }
 cat >hog.sh <<'END'
 #!/bin/sh
@@ -69,7 +69,7 @@ if ! command -v slurmctld >/dev/null || ! mount -t cgroup 2>/dev/null | grep -q 
     done_testing
 fi
 cluster=oom$$
-if ! timeout 60 "$top/contrib/minicluster" up --name=$cluster --nodes=1 --cpus=2 --hosts \
+if ! timeout 300 "$top/contrib/minicluster" up --name=$cluster --nodes=1 --cpus=2 --hosts \
     --conf=SelectTypeParameters=CR_Core_Memory >up 2>&1; then
     sed 's/^/# /' up
     skip "in a step of Slurm" "no cluster of hosts here"
@@ -77,7 +77,7 @@ if ! timeout 60 "$top/contrib/minicluster" up --name=$cluster --nodes=1 --cpus=2
 fi
 eval "$("$top/contrib/minicluster" env $cluster)"
 sed 's/workers = 1;/& memory = "64M";/; s/"oom"/"step"/' oom.conf >step.conf
-timeout 100 dl run step.conf >out 2>&1
+timeout 300 dl run step.conf >out 2>&1
 is $? 0 "in a step of Slurm the sweep completes"
 is "$(cat step-0001/log/0*/0* | grep '"op":"fail".*"trial":2,' | sed 's/.*"why":"\([^"]*\)".*/\1/')" \
     "out of memory (killed by the kernel)

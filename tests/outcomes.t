@@ -58,7 +58,7 @@ fi
 dl log loss=1
 END
 chmod +x when.sh
-timeout 60 dl run --local when.conf >out 2>&1
+timeout 300 dl run --local when.conf >out 2>&1
 is $? 0 "a sweep with a conditional parameter"
 is "$(count when-0001 fail)" 0 "an inactive one is left out of variables, hparams.json and command"
 events when-0001 'all(("nan" in x["x"]) == ("momentum" not in x["hparams"]["opt"]) for x in e if x.get("op") == "begin")' >out
@@ -77,7 +77,7 @@ dl log loss="$DL_TRIAL"
 END
 chmod +x reject.sh
 conf reject 'name = "random"; max_trials = 4;' '"./reject.sh"' 'max_restarts = 1;'
-timeout 60 dl run --local reject.conf >out 2>&1
+timeout 300 dl run --local reject.conf >out 2>&1
 is $? 0 "a sweep with a rejected point"
 is "$(count reject-0001 reject) $(count reject-0001 result) $(count reject-0001 exit)" "1 3 1" \
     "is rejected once, and replaced by another"
@@ -85,7 +85,7 @@ like "$(dl show reject)" '^ *2 rejected +0 ' "its state"
 like "$(cat out)" 'trial 2 +rejected' "is told"
 like "$(dl show reject 2)" 'exit status 65: the trainer rejects the point' "and why"
 conf rejectall 'name = "random"; max_trials = 2;' '"exit 65"'
-timeout 60 dl run --local rejectall.conf >out 2>&1
+timeout 300 dl run --local rejectall.conf >out 2>&1
 is $? 1 "no trial gave a result: the experiment failed"
 
 # ---- several metrics
@@ -100,7 +100,7 @@ END
 chmod +x two.sh
 conf two 'name = "random"; max_trials = 4;' '"./two.sh"'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]; smaller_is_better = [true, false]/' two.conf
-timeout 60 dl run --local two.conf >out 2>&1
+timeout 300 dl run --local two.conf >out 2>&1
 is $? 0 "two metrics"
 events two-0001 'sorted((x["trial"], x["metric"], x["metrics"]) for x in e if x.get("op") == "result")' >got
 is "$(cat got)" "[(1, 1.0, [1.0, 9.0]), (2, 2.0, [2.0, 8.0]), (3, 20.0, [20.0, 7.0]), (4, 'nan', ['nan', 0.0])]" \
@@ -113,24 +113,24 @@ dl show --json two | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials
 ok $? "the front in JSON"
 conf oneof 'name = "random"; max_trials = 1;' '"dl log --step 1 loss=1; dl log --step 2 size=1"' 'max_restarts = 0;'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf
-timeout 60 dl run --local oneof.conf >out 2>&1
+timeout 300 dl run --local oneof.conf >out 2>&1
 like "$(dl show oneof 1)" 'all 2 metrics \("loss", "size"\) at one step' "a metric that is missing is told"
 
 # ---- budgets
 conf budget 'name = "random"; max_trials = 500; max_gpu_hours = 0.0006;' '"sleep 0.5; dl log loss=1"'
-timeout 60 dl run --local budget.conf >out 2>&1
+timeout 300 dl run --local budget.conf >out 2>&1
 is $? 0 "max_gpu_hours ends the experiment"
 like "$(dl ls)" 'budget-0001 +completed' "as completed"
 begun=$(count budget-0001 begin)
 [ "$begun" -ge 3 ] && [ "$begun" -le 7 ]
 ok $? "after about 2.2 s of training ($begun trials)"
 conf rungs 'name = "asha"; max_trials = 100; max_length = 9; divisor = 3; max_gpu_hours = 0.0006;' '"sleep 0.4; dl log loss=1"'
-timeout 60 dl run --local rungs.conf >out 2>&1
+timeout 300 dl run --local rungs.conf >out 2>&1
 is $? 0 "also with trials that are paused or due"
 like "$(dl show rungs)" 'ended early' "which then have ended early"
 
 conf hours 'name = "random"; max_trials = 500; max_hours = 0.0005;' '"sleep 0.7; dl log loss=1"'
-timeout 60 dl run --local hours.conf >out 2>&1
+timeout 300 dl run --local hours.conf >out 2>&1
 is $? 0 "max_hours ends the experiment"
 is "$(count hours-0001 expire) $(count hours-0001 end)" "1 1" "one expire, one end"
 is "$(count hours-0001 park) $(count hours-0001 fail)" "0 0" "what ran got its result"
@@ -139,20 +139,20 @@ is "$(events hours-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("expir
 like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
 # open attempts without a live worker do not hold the end back
 conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 30"'
-timeout 60 dl run --local hold.conf >out 2>&1 &
+timeout 300 dl run --local hold.conf >out 2>&1 &
 pid=$!
-wait_for 20 sh -c 'cat hold-0001/log/0*/0* | grep -q expire || pgrep -f "worker.*hold-0001$"'
+wait_for 100 sh -c 'cat hold-0001/log/0*/0* | grep -q expire || pgrep -f "worker.*hold-0001$"'
 sleep 0.5
 kill -INT $pid
 wait $pid
 sleep 1.5
-timeout 60 dl resume --local hold >out 2>&1
+timeout 300 dl resume --local hold >out 2>&1
 is $? 0 "a resumed worker ends an expired experiment"
 is "$(count hold-0001 expire) $(count hold-0001 end)" "1 1" "with one expire and one end"
 
 # ---- repeats
 conf repeat 'name = "random"; max_trials = 2; repeats = 2;' '"[ {repeat} = $DL_REPEAT ]; dl log loss=$DL_REPEAT"'
-timeout 60 dl run --local repeat.conf >out 2>&1
+timeout 300 dl run --local repeat.conf >out 2>&1
 is $? 0 "repeats"
 is "$(events repeat-0001 'sorted((x["trial"], x["metric"]) for x in e if x.get("op") == "result")')" \
     "[(1, 0.0), (2, 1.0), (3, 0.0), (4, 1.0)]" "DL_REPEAT and {repeat}"
@@ -170,7 +170,7 @@ done
 END
 chmod +x slow.sh
 conf median 'name = "median"; max_trials = 5; max_length = 20; min_length = 2; max_concurrent_trials = 2;' '"./slow.sh"'
-timeout 90 dl run --local median.conf >out 2>&1
+timeout 300 dl run --local median.conf >out 2>&1
 is $? 0 "median"
 [ "$(count median-0001 report)" -ge 5 ]
 ok $? "reports are in the log ($(count median-0001 report))"
@@ -191,7 +191,7 @@ END
 chmod +x deaf.sh
 conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
 sed -i 's/workers = 2/workers = 1/; s/grace = 3/grace = 20/' deaf.conf
-timeout 90 dl run --local deaf.conf >out 2>&1 &
+timeout 300 dl run --local deaf.conf >out 2>&1 &
 pid=$!
 wait_for 60 sh -c 'cat deaf-0001/log/0*/0* | grep "\"op\":\"report\"" | grep -q "\"trial\":4,"'
 sleep 1.5
@@ -204,17 +204,17 @@ is "$(count hours-0001 report)" 0 "other searchers have no reports"
 
 # ---- how a trainer ends
 conf again 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || exit 75; dl log loss=1"' 'max_restarts = 0;'
-timeout 60 dl run --local again.conf >out 2>&1
+timeout 300 dl run --local again.conf >out 2>&1
 is $? 0 "status 75 twice, then success"
 is "$(events again-0001 '[(x["op"], x.get("free")) for x in e if x.get("op") in ("fail", "result", "exit")]')" \
     "[('fail', True), ('fail', True), ('result', None)]" "is no failure"
 is "$(grep -c failed out)" 0 "and none is told"
 conf ever 'name = "random"; max_trials = 1;' '"exit 75"'
-timeout 60 dl run --local ever.conf >out 2>&1
+timeout 300 dl run --local ever.conf >out 2>&1
 is $? 1 "status 75 for ever"
 is "$(count ever-0001 fail) $(count ever-0001 exit)" "21 1" "is tried again 20 times"
 conf never 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || exit 78; dl log loss=1"'
-timeout 60 dl run --local never.conf >out 2>&1
+timeout 300 dl run --local never.conf >out 2>&1
 is $? 0 "status 78"
 is "$(count never-0001 fail) $(count never-0001 exit)" "1 1" "gives up at once"
 like "$(dl show never 1)" 'exit status 78: the trainer says that another try makes no sense' "and says why"
@@ -222,21 +222,21 @@ like "$(dl show never 1)" 'exit status 78: the trainer says that another try mak
 # ---- log_policies
 conf cancel 'name = "random"; max_trials = 2;' '"[ $DL_TRIAL = 2 ] || { echo bad shape; exit 1; }; dl log loss=1"' \
     'log_policies = ( { name = "shape"; pattern = "bad s.ape"; action = "cancel_retries"; } );'
-timeout 60 dl run --local cancel.conf >out 2>&1
+timeout 300 dl run --local cancel.conf >out 2>&1
 is $? 0 "policy cancel_retries"
 is "$(count cancel-0001 fail) $(count cancel-0001 exit)" "1 1" "gives up at once"
 like "$(dl show cancel 1)" 'last failure: policy shape: bad shape; exit status 1$' "and says why"
 conf label 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' 'max_restarts = 2;'
-timeout 60 dl run --local label.conf >out 2>&1
+timeout 300 dl run --local label.conf >out 2>&1
 is "$(count label-0001 fail) $(count label-0001 exclude)" "3 0" "a label changes nothing"
 like "$(dl show label 1)" 'last failure: CUDA OOM: RuntimeError: CUDA out of memory. Tried 2 GiB; exit status 1$' "but is shown"
 conf nolabel 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' \
     'max_restarts = 0; log_policies = ( { name = "CUDA OOM"; pattern = ""; } );'
-timeout 60 dl run --local nolabel.conf >out 2>&1
+timeout 300 dl run --local nolabel.conf >out 2>&1
 like "$(dl show nolabel 1)" 'last failure: exit status 1$' "it can be switched off"
 conf bus 'name = "random"; max_trials = 3;' '"echo GPU fell off the bus; exit 1"' \
     'log_policies = ( { name = "bus"; pattern = "off the bus"; action = "exclude_node"; } );'
-timeout 60 dl run --local bus.conf >out 2>&1
+timeout 300 dl run --local bus.conf >out 2>&1
 is $? 8 "policy exclude_node on the only machine"
 why="machine $(hostname) is excluded: policy bus: GPU fell off the bus; exit status 1"
 like "$(cat out)" "^$why\$" "says which machine was excluded, and why"
@@ -247,7 +247,7 @@ is "$(events bus-0001 '[x["op"] for x in e if "op" in x and x["op"] in ("exclude
     "nothing begins there any more"
 like "$(cat out)" 'trial [0-9]+ +failed \(1\): policy bus' "the failure counts"
 is "$(count bus-0001 exit)" 0 "the trial stays open"
-timeout 20 dl worker --slot x bus-0001 >out 2>&1
+timeout 300 dl worker --slot x bus-0001 >out 2>&1
 is $? 76 "a worker there ends with status 76"
 
 # ---- a worker that Slurm killed: what its successor says of it
@@ -264,15 +264,15 @@ worker () {
 }
 worker SLURM_STEP_ID=0 >out1 2>&1 &
 pid=$!
-wait_for 20 test -d gone-0001/trials/0001/a.1
+wait_for 100 test -d gone-0001/trials/0001/a.1
 kill -9 $pid
 worker SLURM_STEP_ID=1 DL_LAST_STATUS=137 >out2 2>&1 &
 pid=$!
-wait_for 20 test -d gone-0001/trials/0001/a.2
+wait_for 100 test -d gone-0001/trials/0001/a.2
 kill -9 $pid
 (worker SLURM_STEP_ID=0 SLURM_RESTART_COUNT=1) >out3 2>&1 &
 pid=$!
-wait_for 30 sh -c "! kill -0 $pid"
+wait_for 100 sh -c "! kill -0 $pid"
 kill -9 $pid 2>/dev/null
 wait $pid
 is $? 0 "the third worker of a place ends the experiment"

@@ -56,7 +56,7 @@ static int make_group (void **state)
     options.servers = 2;
     options.workers = 3;
     options.mode = SLURMDL_PS_SYNC;
-    options.timeout = 30;
+    options.timeout = 100;
     options.grace = 1;
     if (board == MAP_FAILED || make_dir (state) < 0)
         return -1;
@@ -97,7 +97,7 @@ static pid_t start_server (const char *role, long index)
 
     if (pid)
         return pid;
-    alarm (100);
+    alarm (300);
     NEED (ps = open_as (role, index));
     if (slurmdl_ps_serve (ps, &err) < 0) {
         fprintf (stderr, "# server %ld: %s\n", index, err.text);
@@ -114,7 +114,7 @@ static pid_t start_worker (long index, worker_f f, void *arg)
 
     if (pid)
         return pid;
-    alarm (100);
+    alarm (300);
     NEED (ps = open_as ("worker", index));
     f (ps, arg);
     NEED (slurmdl_ps_close (ps) == 0);
@@ -159,7 +159,7 @@ static void reach (long who, int stage)
 static void await (long who, int stage)
 {
     for (int i = 0; board->stage[who] < stage; i++) {
-        NEED (i < 6000);
+        NEED (i < 60000);
         nap (0.005);
     }
 }
@@ -487,7 +487,7 @@ static void lose_server (worker_f f, void *arg, bool spare)
         workers[i] = start_worker (i, f, arg);
     if (spare)
         stand_by = start_server ("scheduler", 0);
-    for (int i = 0; board->clocks[0] < 4 && i < 4000; i++)
+    for (int i = 0; board->clocks[0] < 4 && i < 40000; i++)
         nap (0.005);
     assert_true (board->clocks[0] >= 4);
     kill (servers[1], SIGKILL);
@@ -540,7 +540,7 @@ static void all_servers_are_replaced (void **state)
         servers[i] = start_server ("server", i);
     for (long i = 0; i < options.workers; i++)
         workers[i] = start_worker (i, train, &t);
-    for (int i = 0; board->clocks[0] < 5 && i < 4000; i++)
+    for (int i = 0; board->clocks[0] < 5 && i < 40000; i++)
         nap (0.005);
     for (long i = 0; i < 2; i++) {
         kill (servers[i], SIGKILL);
@@ -580,7 +580,7 @@ lose_worker (const struct train *t, bool replace, struct slurmdl_error *err)
             i,
             options.mode == SLURMDL_PS_SYNC ? train : train_counts,
             (void *)(uintptr_t)t);
-    for (int i = 0; board->clocks[1] < 4 && i < 4000; i++)
+    for (int i = 0; board->clocks[1] < 4 && i < 40000; i++)
         nap (0.005);
     kill (workers[1], SIGKILL);
     assert_int_equal (end_of (workers[1]), -SIGKILL);
@@ -694,7 +694,7 @@ static void who_does_not_come_is_named (void **state)
     (void)state;
     options.servers = 1;
     options.workers = 2;
-    options.timeout = 1;
+    options.timeout = 3;
     server = start_server ("server", 0);
     assert_int_equal (end_of (start_worker (0, wait_alone, NULL)), 0);
     assert_int_equal (end_of (server), 2);
@@ -735,7 +735,7 @@ say (const void *data, size_t n, struct ps_header *answer, char *text)
     int fd;
     ssize_t got;
 
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 10000; i++) {
         if (psplace_newest (dir, "server", 0, &number, &e) == 1
             && e.state == PS_SERVING)
             break;

@@ -8,9 +8,9 @@ command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slu
 case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
 minicluster=$srcdir/contrib/minicluster
 name=ps$$
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
-timeout 60 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
+timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
     { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
 eval "$("$minicluster" env $name)"
 cd "$work" || exit 1
@@ -22,13 +22,13 @@ export embedding data DL_PS_TIMEOUT
 # Workers whose accuracy is at least 0.85, of the lines of the program.
 good () { awk '$NF >= 0.85 && $1 == "worker" {n++} END {print n + 0}'; }
 
-out=$(timeout 100 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n4 "$embedding" "$data" 2>err)
+out=$(timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n4 "$embedding" "$data" 2>err)
 is $? 0 "one server, three workers, async"
 is "$(echo "$out" | good)" 3 "all workers have learnt"
 sed 's/^/# /' err
 echo "$out" | sed 's/^/# /'
 
-sync=$(DL_PS_MODE=sync timeout 100 srun --dl=ps --dl-roles=ps:2,worker:* -N2 -n4 "$embedding" "$data" 2>err | sort)
+sync=$(DL_PS_MODE=sync timeout 300 srun --dl=ps --dl-roles=ps:2,worker:* -N2 -n4 "$embedding" "$data" 2>err | sort)
 is "$(echo "$sync" | good)" 2 "two servers, sync"
 sed 's/^/# /' err
 
@@ -50,7 +50,7 @@ if [ "$DL_ROLE$DL_ROLE_INDEX" = ps1 ]; then
 fi
 wait $pid
 END
-lost=$(DL_PS_MODE=sync DL_PS_SAVE_EVERY=20 timeout 100 srun --dl=ps --dl-roles=scheduler:1,ps:2,worker:* -N2 -n5 sh lose.sh 2>err | sort)
+lost=$(DL_PS_MODE=sync DL_PS_SAVE_EVERY=20 timeout 300 srun --dl=ps --dl-roles=scheduler:1,ps:2,worker:* -N2 -n5 sh lose.sh 2>err | sort)
 is "$(echo "$lost" | grep status)" "status 137" "a server is killed on the way"
 is "$(echo "$lost" | grep worker)" "$sync" "and the workers learn the same as without"
 sed 's/^/# /' err
@@ -59,7 +59,7 @@ python=/usr/bin/python3
 if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && $python -c 'import numpy' 2>/dev/null; then
     mkdir -p site/slurmdl
     cp "$srcdir"/contrib/python/slurmdl/*.py "$builddir/contrib/python/.libs/_slurmdl.so" site/slurmdl
-    out=$(PYTHONPATH=$work/site timeout 100 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n3 $python "$srcdir/contrib/examples/ps/embedding.py" "$data" 2>err)
+    out=$(PYTHONPATH=$work/site timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n3 $python "$srcdir/contrib/examples/ps/embedding.py" "$data" 2>err)
     is "$(echo "$out" | good)" 2 "the same in Python"
     sed 's/^/# /' err
 else

@@ -59,7 +59,7 @@ for ranks in 3 2; do
     rank=0
     rm -f ranks.out
     while [ $rank -lt $ranks ]; do
-        RANK=$rank WORLD_SIZE=$ranks timeout 60 $python "$here/ranks.py" 12 &
+        RANK=$rank WORLD_SIZE=$ranks timeout 300 $python "$here/ranks.py" 12 &
         rank=$((rank + 1))
     done >>ranks.out 2>&1
     wait
@@ -75,7 +75,7 @@ if $python -c 'import torch' 2>/dev/null; then
         whole=$($python "$here/train.py" "whole$workers" 4 $workers 0 2>/dev/null | tail -1)
         $python "$here/train.py" "cut$workers" 4 $workers 0.2 >/dev/null 2>&1 &
         pid=$!
-        wait_for 30 ls "cut$workers/a.1/ckpt/00000014.h5"
+        wait_for 100 ls "cut$workers/a.1/ckpt/00000014.h5"
         kill -9 $pid
         wait $pid 2>/dev/null
         $python "$here/train.py" "cut$workers" 4 $workers 0 >cut.out 2>/dev/null
@@ -89,7 +89,7 @@ fi
 
 # ---- a sweep
 cp "$srcdir"/contrib/examples/python/digits.* "$srcdir/contrib/examples/digits/digits.csv.gz" .
-PATH=/usr/bin:$PATH timeout 200 dl run --local digits.conf >sweep.out 2>&1
+PATH=/usr/bin:$PATH timeout 300 dl run --local digits.conf >sweep.out 2>&1
 is $? 0 "a sweep"
 like "$(cat sweep.out)" '^best accuracy 0\.[89]' "dl sees the metric"
 is "$(cat digits-slurmdl-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
@@ -100,17 +100,17 @@ is "${first:-0}" 2 "a trial that was promoted goes on from its checkpoint"
 # ---- one that is paused and goes on
 sed 's/"digits-slurmdl"/"paused"/; s/"asha"/"random"/; s/max_trials = 16/max_trials = 2/; s/max_length = 9/max_length = 900/; s/heartbeat = 5/heartbeat = 1/
      /divisor/d; /max_rungs/d' digits.conf >paused.conf
-PATH=/usr/bin:$PATH timeout 100 dl run --local paused.conf >paused.out 2>&1 &
+PATH=/usr/bin:$PATH timeout 300 dl run --local paused.conf >paused.out 2>&1 &
 pid=$!
 one=paused-0001/trials/0001
-wait_for 30 grep -q '^epoch 3 ' $one/a.1/log
+wait_for 100 grep -q '^epoch 3 ' $one/a.1/log
 dl pause paused >/dev/null
 wait $pid
 is $? 4 "a sweep is paused"
 last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.1/log | tail -1)
 [ "${last:-900}" -lt 900 ]
 ok $? "should_stop() ended the trainer after epoch $last"
-PATH=/usr/bin:$PATH timeout 200 dl resume --local paused >resumed.out 2>&1
+PATH=/usr/bin:$PATH timeout 300 dl resume --local paused >resumed.out 2>&1
 is $? 0 "it is resumed"
 is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 900" "the trainer goes on with the next epoch"
 is "$(cat paused-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"

@@ -47,7 +47,7 @@ def kill_some(writer, top, ranks, how, kills, rng):
             time.sleep(rng.uniform(0.01, longest))
             assert p.poll() is None, f"kill {k}: the ranks ended with {p.returncode}"
             os.killpg(p.pid, signal.SIGKILL)
-            p.wait(timeout=10)
+            p.wait(timeout=300)
         restored, saved = steps_of(out)
         if restored is not None:
             assert restored >= best, f"kill {k}: restored {restored}, but {best} was acknowledged"
@@ -85,7 +85,7 @@ def one_run(writer, shim, top, how, fault):
     if os.path.exists(f"{top}/calls"):
         os.unlink(f"{top}/calls")
     with open(f"{top}/out", "wb") as f:
-        p = subprocess.run(command(writer, top, 1, how, 3), stdout=f, stderr=subprocess.DEVNULL, env=env, timeout=60)
+        p = subprocess.run(command(writer, top, 1, how, 3), stdout=f, stderr=subprocess.DEVNULL, env=env, timeout=300)
     return p.returncode
 
 

@@ -124,7 +124,8 @@ static void stop_alone (void **state)
     snprintf (text, sizeof (text), "%lld", (long long)time (NULL) + 60);
     setenv ("SLURM_JOB_END_TIME", text, 1);
     run = slurmdl_open (in_dir ("run"), NULL);
-    usleep (300000);
+    for (int i = 0; i < 6000 && !slurmdl_should_stop (run); i++)
+        usleep (10000);
     assert_int_equal (slurmdl_should_stop (run), 1); /* 60 s before */
     assert_int_equal (slurmdl_stop_here (run, 1), 1);
     slurmdl_close (run);

@@ -7,7 +7,7 @@ cd "$work" || exit 1
 space='"space":[{"name":"lr","type":"float","low":1e-4,"high":1,"log":true},{"name":"k","type":"int","low":1,"high":64,"log":true},{"name":"act","type":"categorical","choices":["relu",7]}]'
 
 serve () { # serve OPTION... <lines
-    timeout 20 dl search-server "$@"
+    timeout 300 dl search-server "$@"
 }
 
 out=$(printf '%s\n' "{$space,\"seed\":3,\"budget\":2}" '{"op":"ask"}' '{"op":"ask"}' '{"op":"ask"}' \
@@ -79,7 +79,7 @@ fi
 
 # ---- mistakes in a line: one line that says which and why, status 2
 refused () { # refused PATTERN NAME: the lines of the file "lines"
-    timeout 20 dl search-server <lines >out 2>err
+    timeout 300 dl search-server <lines >out 2>err
     is $? 2 "refused: $2"
     like "$(cat err)" "^dl: line [0-9]+: $1" "and why"
     is "$(wc -l <err)" 1 "in one line"

@@ -11,7 +11,7 @@ import traceback
 
 class Server:
     def __init__(self, header, *options):
-        self.process = subprocess.Popen(["timeout", "60", "dl", "search-server", *options],
+        self.process = subprocess.Popen(["timeout", "300", "dl", "search-server", *options],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.write(header)
 

@@ -12,7 +12,7 @@ alice=54321 bob=54322 group=54323
 as () { # as UID COMMAND...: in the group, but not first
     uid=$1
     shift
-    HOME=$work timeout 60 setpriv --reuid "$uid" --regid "$uid" --groups "$group" sh -c 'umask 022; exec "$@"' sh "$@"
+    HOME=$work timeout 300 setpriv --reuid "$uid" --regid "$uid" --groups "$group" sh -c 'umask 022; exec "$@"' sh "$@"
 }
 dl=$(command -v dl)
 as $alice "$dl" --version >/dev/null 2>&1 || skip_all "other users cannot reach the program"
@@ -29,7 +29,7 @@ resources = { workers = 1; };
 END
 as $alice "$dl" run --local --dir shared s.conf >out 2>&1 &
 pid=$!
-wait_for 20 sh -c 'ls shared/s-0001/trials/*/a.1/log'
+wait_for 100 sh -c 'ls shared/s-0001/trials/*/a.1/log'
 ok $? "one user runs it"
 like "$(as $bob "$dl" pause --dir shared s 2>&1)" 'paused' "another one of the group pauses it"
 wait $pid

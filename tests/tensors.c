@@ -490,7 +490,7 @@ static void test_learning (void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++)
-        assert_int_equal (world_run (3, 2, train, &all[i], 60, NULL), 0);
+        assert_int_equal (world_run (3, 2, train, &all[i], 300, NULL), 0);
 }
 
 /* What travels in 16 bits is rounded as the types say, and no more. */
@@ -535,7 +535,7 @@ static int rounding (struct slurmdl_comm *c, void *arg)
 static void test_rounding (void **state)
 {
     (void)state;
-    assert_int_equal (world_run (4, 2, rounding, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (4, 2, rounding, NULL, 300, NULL), 0);
 }
 
 /* ---- tuned while it runs: all ranks have the same ---- */
@@ -545,7 +545,7 @@ static int tuned (struct slurmdl_comm *c, void *arg)
     static float x[40][3000];
     struct slurmdl_error err = { "" };
     struct slurmdl_comm_stats s;
-    double until = seconds_now () + 30;
+    double until = seconds_now () + 200;
     float go = 1;
     double mine[2], all[6];
     char name[16];
@@ -584,7 +584,7 @@ static void test_tuned (void **state)
     close (fd);
     setenv ("DL_COMM_AUTOTUNE", "1", 1);
     setenv ("DL_COMM_AUTOTUNE_LOG", path, 1);
-    assert_int_equal (world_run (3, 0, tuned, NULL, 60, NULL), 0);
+    assert_int_equal (world_run (3, 0, tuned, NULL, 300, NULL), 0);
     unsetenv ("DL_COMM_AUTOTUNE");
     unsetenv ("DL_COMM_AUTOTUNE_LOG");
     assert_non_null (f = fopen (path, "r"));

@@ -7,6 +7,7 @@ python=${DL_TEST_PYTHON:-/usr/bin/python3}
 here=$srcdir/tests/python
 [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
 $python -c 'import numpy' 2>/dev/null || skip_all "no python3-numpy"
+port=$((10000 + $$ % 2000 * 5))
 unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
 mkdir "$work/site" "$work/site/slurmdl"
 cp "$srcdir"/contrib/python/slurmdl/*.py "$work/site/slurmdl"
@@ -31,11 +32,12 @@ together () { # together NAME RANKS SCRIPT [ARGUMENT...]
     shift 2
     mkdir -p "$work/$name"
     cd "$work/$name" || exit 1
-    port=$($python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    # below those that the kernel gives away, and below contrib/minicluster's
+    port=$((port + 1))
     pids=
     rank=0
     while [ $rank -lt "$ranks" ]; do
-        RANK=$rank WORLD_SIZE=$ranks DL_COMM_ADDRESS=127.0.0.1:$port timeout 200 $python "$@" >out.$rank 2>err.$rank &
+        RANK=$rank WORLD_SIZE=$ranks DL_COMM_ADDRESS=127.0.0.1:$port timeout 300 $python "$@" >out.$rank 2>err.$rank &
         pids="$pids $!"
         rank=$((rank + 1))
     done
@@ -74,7 +76,7 @@ fi
 mkdir elastic
 rank=0
 for _ in 0 1 2; do
-    DL_ELASTIC_DIR=$work/elastic DL_ELASTIC_MIN=2 DL_ELASTIC_SETTLE=10 DL_ELASTIC_START=3 timeout 100 $python "$here/elastic.py" 60 7 >elastic.$rank 2>elastic.$rank.err &
+    DL_ELASTIC_DIR=$work/elastic DL_ELASTIC_MIN=2 DL_ELASTIC_SETTLE=10 DL_ELASTIC_START=3 timeout 300 $python "$here/elastic.py" 60 7 >elastic.$rank 2>elastic.$rank.err &
     rank=$((rank + 1))
 done
 wait

@@ -33,7 +33,7 @@ other_plugin () { # other_plugin OUT SOURCE FLAG...
 cluster_up () { # cluster_up NAME OPTION...
     cluster=$1
     shift
-    timeout 60 "$minicluster" up --name="$cluster" "$@" >"$work/up" 2>&1 ||
+    timeout 300 "$minicluster" up --name="$cluster" "$@" >"$work/up" 2>&1 ||
         { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
     eval "$("$minicluster" env "$cluster")"
     plugstack=${SLURM_CONF%/*}/plugstack.conf

@@ -12,20 +12,22 @@
 #include <time.h>
 #include <unistd.h>
 
-int world_port (void)
+int world_hold_port (int *port)
 {
     struct sockaddr_in a = { .sin_family = AF_INET };
     socklen_t n = sizeof (a);
     int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int port = 0;
+    int one = 1;
 
+    *port = 0;
     a.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
-    if (fd >= 0 && bind (fd, (struct sockaddr *)&a, sizeof (a)) == 0
+    if (fd < 0)
+        return -1;
+    setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
+    if (bind (fd, (struct sockaddr *)&a, sizeof (a)) == 0
         && getsockname (fd, (struct sockaddr *)&a, &n) == 0)
-        port = ntohs (a.sin_port);
-    if (fd >= 0)
-        close (fd);
-    return port;
+        *port = ntohs (a.sin_port);
+    return fd;
 }
 
 static int rank_main (int rank,
@@ -80,9 +82,10 @@ int world_run (
     struct timespec now;
     char address[64];
     int bad = 0;
-    int end;
+    int end, port;
+    int held = world_hold_port (&port);
 
-    snprintf (address, sizeof (address), "127.0.0.1:%d", world_port ());
+    snprintf (address, sizeof (address), "127.0.0.1:%d", port);
     fflush (NULL);
     for (int r = 0; r < size; r++) {
         pids[r] = fork ();
@@ -98,6 +101,7 @@ int world_run (
         if (status)
             status[r] = end;
     }
+    close (held);
     free (pids);
     return bad;
 }

@@ -19,7 +19,10 @@ typedef int (*world_f) (struct slurmdl_comm *world, void *arg);
 int world_run (
     int size, int node_size, world_f f, void *arg, int seconds, int *status);
 
-/* A port of loopback that is free now. */
-int world_port (void);
+/* A port of loopback that nobody else gets while the returned socket is open:
+ * it is bound and does not listen, so that a listener with SO_REUSEADDR still
+ * may.
+ */
+int world_hold_port (int *port);
 
 #endif

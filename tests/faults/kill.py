@@ -99,7 +99,7 @@ class Local:
     def end(self):
         if self.process and not self.idle():
             self.process.terminate()
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
 
     close = end
 
@@ -259,7 +259,7 @@ class Sweep:
     def leave(self):
         for p in self.clocks.values():
             try:
-                p.wait(timeout=10)
+                p.wait(timeout=120)
             except subprocess.TimeoutExpired:
                 p.kill()
                 p.wait()

@@ -83,7 +83,7 @@ class Client:
         subprocess.run(["umount", "-l", self.mount] if os.geteuid() == 0 else ["fusermount3", "-uz", self.mount],
                        check=False, stderr=subprocess.DEVNULL)
         try:
-            self.server.wait(timeout=5)
+            self.server.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.server.kill()
         self.text.close()
@@ -194,7 +194,7 @@ def main():
         for i in range(workers):
             clients.append(Client(args[0], i, f"backing={work}/fresh,negative=3,attr=1,writeback=1,lost={lost},"
                                               f"seed={seed + i},full={work}/full", work))
-        seconds = sweep(clients, f"{work}/full", seed, 30 + trials * 1.5)
+        seconds = sweep(clients, f"{work}/full", seed, 120 + trials * 3)
     finally:
         for c in clients:
             c.close()

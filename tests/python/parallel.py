@@ -13,7 +13,7 @@ import slurmdl.distributed
 import slurmdl.hvd as hvd
 
 torch.set_num_threads(1)
-world = slurmdl.comm.init(timeout=60)
+world = slurmdl.comm.init(timeout=200)
 rank, size = world.rank, world.size
 STEPS, BATCH = 12, 24
 

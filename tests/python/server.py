@@ -65,7 +65,7 @@ def work(group):
 
 def main():
     if "DL_ROLE" in os.environ:
-        with slurmdl.ps.init(mode="sync", timeout=60) as group:
+        with slurmdl.ps.init(mode="sync", timeout=200) as group:
             if group.is_server:
                 group.serve()
             else:

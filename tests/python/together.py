@@ -14,7 +14,7 @@ from check import ok, raises, same
 import slurmdl
 import slurmdl.comm
 
-world = slurmdl.comm.init(timeout=60)
+world = slurmdl.comm.init(timeout=200)
 rank, size = world.rank, world.size
 
 
