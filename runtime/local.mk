@@ -118,6 +118,7 @@ runtime_sources = \
 	%D%/comm/ps/link.h \
 	%D%/comm/ps/open.c \
 	%D%/comm/ps/people.c \
+	%D%/comm/ps/peer.c \
 	%D%/comm/ps/place.c \
 	%D%/comm/ps/place.h \
 	%D%/comm/ps/ps.h \
@@ -125,6 +126,7 @@ runtime_sources = \
 	%D%/comm/ps/rules.h \
 	%D%/comm/ps/serve.c \
 	%D%/comm/ps/server.h \
+	%D%/comm/ps/spare.c \
 	%D%/comm/ps/store.c \
 	%D%/comm/ps/sum.c \
 	%D%/comm/ps/sum.h \

@@ -58,6 +58,15 @@ extern "C" {
  * where the slowest of the others is.  A push that is repeated by it, or that
  * is sent again, is applied once: it is known by its iteration and its number
  * therein, so workers push in each iteration the same tables in the same order.
+ *
+ * Hosts that are cut off.  A worker that cannot reach a server for 'grace'
+ * seconds gives it up, and a spare may take its place; unless that server is
+ * connected to most of the workers, as then it is the worker that is given up
+ * (ESTALE).  A server that has lost the connections to most workers without a
+ * word from their hosts gives up nobody for the time in which they give up it.
+ * A server or worker that was given up and comes back, or wakes up, ends with
+ * ESTALE: what it has done meanwhile does not count, and what it had
+ * acknowledged before is in the workers' logs.
  */
 
 struct slurmdl_ps;

@@ -258,6 +258,9 @@ TESTS += %D%/ps.t
 %C%_ps_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_ps_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 endif
+check_PROGRAMS += %D%/pswork
+%C%_pswork_SOURCES = %D%/pswork.c
+%C%_pswork_LDADD = runtime/libslurmdl.la
 EXTRA_PROGRAMS += %D%/bench/ps
 %C%_bench_ps_SOURCES = %D%/bench/ps.c
 %C%_bench_ps_LDADD = runtime/libruntime.la -lm
@@ -311,7 +314,7 @@ check_PROGRAMS += %D%/fakespank
 %C%_fakespank_LDFLAGS = -export-dynamic
 %C%_fakespank_LDADD = runtime/librankenv.la -ldl
 endif
-dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/pscluster.t %D%/spank.t \
+dist_check_SCRIPTS += %D%/exports.t %D%/plugin.t %D%/policy.t %D%/bind.t %D%/pscluster.t %D%/pshosts.t %D%/spank.t \
 	%D%/boilerplate.t %D%/beside.t %D%/asroot.t %D%/hooks.t %D%/hostile.t
 EXTRA_DIST += %D%/variant.sh %D%/hostile.py %D%/planted.c %D%/forklock.c %D%/touched.py \
 	%D%/hooks/container.c %D%/hooks/curious.c %D%/hooks/failing.c %D%/hooks/helper.c %D%/hooks/poor.h \

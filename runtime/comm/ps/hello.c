@@ -120,25 +120,50 @@ static void give_up (struct slurmdl_ps *ps, struct ps_link *l)
     psplace_lose (ps->dir, "server", l->server, l->number, &l->entry);
 }
 
-static int
-not_connected (struct slurmdl_ps *ps, struct ps_link *l, bool answered)
+/* This one may be what others cannot reach. */
+static int own_place (const struct slurmdl_ps *ps, struct slurmdl_error *err)
+{
+    struct ps_entry e;
+    uint64_t number;
+
+    if (psplace_newest (ps->dir, "worker", ps->index, &number, &e) != 1
+        || number <= ps->number)
+        return 0;
+    errno = ESTALE;
+    return errorf (err,
+                   e.claim == ps->entry.claim
+                       ? "worker %ld (%s) was given up as lost: the servers "
+                         "cannot reach this host"
+                       : "another process has taken the place of worker %ld "
+                         "(%s)",
+                   ps->index,
+                   ps->entry.host);
+}
+
+static int not_connected (struct slurmdl_ps *ps,
+                          struct ps_link *l,
+                          bool answered,
+                          struct slurmdl_error *err)
 {
     bool late = monotonic () - l->since > ps->grace;
 
+    if (late && own_place (ps, err) < 0)
+        return -1;
     if ((!answered && late)
         || member_has_ended (&l->entry.member, &ps->entry.member))
         give_up (ps, l);
     return 0;
 }
 
-static int refused (struct ps_link *l,
+static int refused (struct slurmdl_ps *ps,
+                    struct ps_link *l,
                     const struct ps_header *a,
                     const char *text,
                     struct slurmdl_error *err)
 {
+    if (a->status == EACCES) /* another process has this port now */
+        return not_connected (ps, l, false, err);
     errno = (int)a->status;
-    if (errno == EACCES)
-        return 0; /* another process has this port now */
     return errorf (err, "server %ld (%s): %s", l->server, l->entry.host, text);
 }
 
@@ -162,15 +187,19 @@ int pslink_connect (struct slurmdl_ps *ps,
                        l->server,
                        l->entry.host);
     }
-    if (l->entry.state != PS_SERVING)
-        return l->entry.state == PS_RESTORING ? not_connected (ps, l, true) : 0;
+    if (l->entry.state != PS_SERVING && l->entry.state != PS_RESTORING)
+        return own_place (ps, err);
     if ((fd = pswire_connect (&l->entry)) < 0)
-        return not_connected (ps, l, false);
+        return not_connected (ps, l, false, err);
+    if (l->entry.state == PS_RESTORING) {
+        close (fd); /* its host is there */
+        return not_connected (ps, l, true, err);
+    }
     pswire_tune (fd, ps->grace);
     rv = say_hello (ps, l, fd, &a, text);
     if (rv < 0 || a.status) {
-        rv = rv < 0 ? not_connected (ps, l, errno == ETIMEDOUT)
-                    : refused (l, &a, text, err);
+        rv = rv < 0 ? not_connected (ps, l, errno == ETIMEDOUT, err)
+                    : refused (ps, l, &a, text, err);
         close (fd);
         return rv;
     }

@@ -271,6 +271,7 @@ static void disconnect (struct ps_link *l)
     l->since = monotonic ();
     l->next = 0;
     l->pause = 0.02;
+    l->pulse = (struct ps_pulse){ 0, 0 };
 }
 
 static int too_late (struct slurmdl_ps *ps, struct ps_link *l)
@@ -318,19 +319,16 @@ static int raise_link (struct slurmdl_ps *ps, struct ps_link *l)
 static int look_after (struct slurmdl_ps *ps)
 {
     struct ps_client *c = ps->client;
-    bool look = monotonic () - c->looked > 1;
 
     for (long i = 0; i < ps->servers; i++) {
         struct ps_link *l = &c->links[i];
         if (c->leaving && !l->queue.head)
             continue; /* it has answered, and may have ended */
-        if (look && l->fd >= 0 && pswire_is_dead (l->fd, ps->grace))
+        if (l->fd >= 0 && pswire_is_dead (l->fd, ps->grace, &l->pulse))
             disconnect (l);
         if (raise_link (ps, l) < 0 || too_late (ps, l) < 0)
             return -1;
     }
-    if (look)
-        c->looked = monotonic ();
     return 0;
 }
 

@@ -40,6 +40,7 @@ struct ps_link {
     double since; /* of the last byte, or when the connection went */
     double next;  /* try to connect then */
     double pause;
+    struct ps_pulse pulse;
     uint64_t lost;        /* the entry that was given up */
     int64_t clock, floor; /* as the server told */
 };
@@ -69,7 +70,6 @@ struct ps_client {
     bool leaving; /* all has been said but goodbye */
     struct slurmdl_error why;
     int code;
-    double looked;
 };
 
 /* Room for 'copy' bytes of a body at record->own; NULL: out of memory. */

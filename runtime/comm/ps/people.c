@@ -7,6 +7,8 @@
 #include "runtime/comm/ps/server.h"
 #include "runtime/error.h"
 
+enum { PATIENCE = 4 };
+
 /* ---- they come ---- */
 
 /* Timing tells nothing about the token. */
@@ -160,14 +162,52 @@ pspeople_bye (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
     return PS_DONE;
 }
 
-void pspeople_disconnected (struct ps_server *s, long worker)
+bool pspeople_are_here (const struct ps_server *s)
+{
+    long here = 0;
+    long silent = 0;
+
+    for (long i = 0; i < s->ps->workers; i++) {
+        const struct ps_worker *w = &s->workers[i];
+        here += w->life == PS_LIVE;
+        silent += w->life == PS_BROKEN && w->silent;
+    }
+    return here > 0 && here >= silent;
+}
+
+/* Somebody on another host is, or was until it left. */
+static bool is_reached (const struct ps_server *s)
+{
+    for (long i = 0; i < s->ps->workers; i++)
+        if (s->workers[i].life == PS_LIVE
+            && strcmp (s->workers[i].entry.host, s->entry->host) != 0)
+            return true;
+    return s->byes > 0;
+}
+
+void pspeople_disconnected (struct ps_server *s, long worker, bool silent)
 {
     struct ps_worker *w = &s->workers[worker];
 
     if (w->life != PS_LIVE)
         return;
     w->life = PS_BROKEN;
+    w->silent = silent;
     w->since = monotonic ();
+}
+
+/* Whether it is the worker that is lost, and not this server, which most of
+ * the others then give up within twice the grace.
+ */
+static bool is_lost (const struct ps_server *s, const struct ps_worker *w)
+{
+    double since = monotonic () - w->since;
+
+    if (member_has_ended (&w->entry.member, &s->self))
+        return true;
+    if (!w->silent || pspeople_are_here (s))
+        return since > s->ps->grace;
+    return since > PATIENCE * s->ps->grace && is_reached (s);
 }
 
 static void lose (struct ps_server *s, long worker)
@@ -199,9 +239,7 @@ static void look_at (struct ps_server *s, long worker, bool files)
 {
     struct ps_worker *w = &s->workers[worker];
 
-    if (w->life == PS_BROKEN
-        && (monotonic () - w->since > s->ps->grace
-            || member_has_ended (&w->entry.member, &s->self)))
+    if (w->life == PS_BROKEN && is_lost (s, w))
         lose (s, worker);
     else if (w->life == PS_UNSEEN && s->again && files)
         look_for (s, worker);
@@ -212,7 +250,7 @@ static int nobody (struct ps_server *s, struct slurmdl_error *err)
     if (monotonic () - s->alive < s->ps->timeout)
         return 0;
     for (long i = 0; i < s->ps->workers; i++)
-        if (s->workers[i].life == PS_GONE) {
+        if (s->workers[i].life == PS_GONE || s->workers[i].life == PS_BROKEN) {
             errno = ECONNRESET;
             return errorf (err,
                            "worker %ld (%s) was lost, and none took its place "
@@ -233,15 +271,16 @@ static int nobody (struct ps_server *s, struct slurmdl_error *err)
 
 int pspeople_look (struct ps_server *s, struct slurmdl_error *err)
 {
-    bool files = monotonic () - s->looked > 0.5;
+    bool files = monotonic () - s->asked > 0.5;
     long waited = 0;
     long here = 0;
 
+    if (files)
+        s->asked = monotonic ();
     for (long i = 0; i < s->ps->workers; i++) {
         look_at (s, i, files);
         waited += psapply_waits_for (&s->workers[i]);
-        here +=
-            s->workers[i].life == PS_LIVE || s->workers[i].life == PS_BROKEN;
+        here += s->workers[i].life == PS_LIVE;
     }
     if (!waited && s->byes)
         return 1;

@@ -19,6 +19,7 @@ enum ps_life {
 
 struct ps_worker {
     enum ps_life life;
+    bool silent; /* broken, and its host has not said so */
     double since;
     uint64_t claim, place;
     int64_t clock;      /* iterations it has ended */
@@ -31,7 +32,8 @@ struct ps_peer {
     int fd;
     bool known; /* it has said hello */
     long worker;
-    double since;   /* when it came, or its request was held */
+    double since; /* when it came, or its request was held */
+    struct ps_pulse pulse;
     double timeout; /* that the worker waits */
     struct ps_header in;
     size_t in_got;
@@ -39,6 +41,7 @@ struct ps_peer {
     size_t body_room;
     bool held;        /* 'in' and 'body' are whole, and wait */
     bool close_after; /* the answer */
+    bool silent;      /* it is gone, and its host does not say so */
     struct ps_header out;
     const unsigned char *out_body;
     unsigned char *out_own;              /* if the body is this answer's own */
@@ -61,7 +64,8 @@ struct ps_server {
     int64_t saved; /* newest that all have; -1: none */
     bool again;    /* it serves workers that another one served before */
     long byes;     /* workers that have left by themselves */
-    double looked; /* when files were last looked at */
+    double looked; /* when files of servers were last looked at */
+    double asked;  /* and of workers */
     double alive;  /* when a worker was last there */
 };
 
@@ -92,7 +96,10 @@ enum ps_did
 pspeople_join (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *e);
 enum ps_did
 pspeople_bye (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *e);
-void pspeople_disconnected (struct ps_server *s, long worker);
+/* Most of those that have not been given up are connected: the network of this
+ * host is not to blame for the others. */
+bool pspeople_are_here (const struct ps_server *s);
+void pspeople_disconnected (struct ps_server *s, long worker, bool silent);
 /* Give up who does not come back.  Returns 1 when all have left. */
 int pspeople_look (struct ps_server *s, struct slurmdl_error *err);
 
@@ -100,8 +107,28 @@ int pspeople_look (struct ps_server *s, struct slurmdl_error *err);
 int psstore_save (struct ps_server *s, struct slurmdl_error *err);
 /* The newest save that all servers have, or nothing; then this one serves. */
 int psstore_restore (struct ps_server *s, struct slurmdl_error *err);
-/* ESTALE if another process has this place; looks for saves of all. */
+/* ESTALE if another process has this place.  Where a worker has given this
+ * server up, but others are connected to it, it takes its place again.  Looks
+ * for saves of all.
+ */
 int psstore_look (struct ps_server *s, struct slurmdl_error *err);
+
+/* peer.c: -1: the connection is gone. */
+int pspeer_flush (struct ps_server *s, struct ps_peer *p);
+int pspeer_serve (struct ps_server *s, struct ps_peer *p);
+/* It is gone, as poll() says. */
+void pspeer_hung_up (struct ps_peer *p);
+bool pspeer_is_writing (const struct ps_peer *p);
+void pspeer_drop (struct ps_server *s, size_t i);
+int pspeers_accept (struct ps_server *s);
+/* What was held may go on after what others have done. */
+void pspeers_retry (struct ps_server *s);
+/* Answer what was held too long; drop who is late. */
+void pspeers_tick (struct ps_server *s);
+
+/* spare.c: the server whose place is to be taken; -1: all have left, -2:
+ * failure. */
+long psspare_wait (struct slurmdl_ps *ps, struct slurmdl_error *err);
 
 /* An answer with 'n' bytes of 'body', which is the peer's own if 'own'. */
 void psanswer (struct ps_peer *p, const void *body, size_t n);

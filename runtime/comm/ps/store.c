@@ -151,22 +151,42 @@ static void remove_old (struct ps_server *s)
     e->nsaved = n;
 }
 
+/* A worker that cannot reach this server has given it up; others can. */
+static bool
+is_contested (struct ps_server *s, const struct ps_entry *e, uint64_t number)
+{
+    if (e->state != PS_LOST || e->claim != s->entry->claim
+        || !pspeople_are_here (s))
+        return false;
+    s->ps->number = number;
+    return true;
+}
+
 static int put_entry (struct ps_server *s, struct slurmdl_error *err)
 {
     struct slurmdl_ps *ps = s->ps;
-    int rv =
-        psplace_put (ps->dir, "server", ps->index, ps->number + 1, s->entry);
+    struct ps_entry e = { .claim = 0 };
+    uint64_t number;
+    int rv;
 
-    if (rv > 0) {
-        errno = ESTALE;
-        return errorf (err,
-                       "another process has taken the place of server %ld",
-                       ps->index);
-    }
+    do
+        rv = psplace_put (
+            ps->dir, "server", ps->index, ps->number + 1, s->entry);
+    while (rv > 0
+           && psplace_newest (ps->dir, "server", ps->index, &number, &e) == 1
+           && is_contested (s, &e, number));
+    if (rv == 0)
+        ps->number++;
     if (rv < 0)
-        return errorf (err, "%s: cannot write: %s", ps->dir, strerror (errno));
-    ps->number++;
-    return 0;
+        errorf (err, "%s: cannot write: %s", ps->dir, strerror (errno));
+    if (rv <= 0)
+        return rv;
+    errno = ESTALE;
+    return errorf (err,
+                   e.state == PS_LOST && e.claim == s->entry->claim
+                       ? "server %ld was given up as lost by a worker"
+                       : "another process has taken the place of server %ld",
+                   ps->index);
 }
 
 int psstore_save (struct ps_server *s, struct slurmdl_error *err)
@@ -334,15 +354,8 @@ int psstore_look (struct ps_server *s, struct slurmdl_error *err)
         return 0;
     s->looked = monotonic ();
     if (psplace_newest (ps->dir, "server", ps->index, &number, &e) == 1
-        && number > ps->number) {
-        errno = ESTALE;
-        return errorf (
-            err,
-            e.state == PS_LOST
-                ? "server %ld was given up as lost by a worker"
-                : "another process has taken the place of server %ld",
-            ps->index);
-    }
+        && number > ps->number && put_entry (s, err) < 0)
+        return -1;
     if (s->entry->nsaved
         && s->entry->saved[s->entry->nsaved - 1].clock > s->saved) {
         clock = psplace_common (ps->dir, ps->servers, true);

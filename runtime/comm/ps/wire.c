@@ -158,16 +158,24 @@ void pswire_tune (int fd, double grace)
 }
 
 /* TCP_USER_TIMEOUT would also end a connection whose peer only does not read
- * for a while.
+ * for a while; and when something was last sent says nothing, as what is sent
+ * again counts.
  */
-bool pswire_is_dead (int fd, double grace)
+bool pswire_is_dead (int fd, double grace, struct ps_pulse *pulse)
 {
+    double now = monotonic ();
+    bool slept = now - pulse->looked > PS_LOOK_MAX;
     struct tcp_info i;
     socklen_t len = sizeof (i);
 
-    return getsockopt (fd, IPPROTO_TCP, TCP_INFO, &i, &len) == 0
-           && i.tcpi_unacked > 0 && i.tcpi_last_ack_recv > grace * 1000
-           && i.tcpi_last_data_sent > grace * 1000;
+    if (now - pulse->looked < 0.3
+        || getsockopt (fd, IPPROTO_TCP, TCP_INFO, &i, &len) < 0)
+        return false;
+    pulse->looked = now;
+    if (slept || i.tcpi_unacked == 0
+        || now - i.tcpi_last_ack_recv / 1000.0 > pulse->alive)
+        pulse->alive = now;
+    return now - pulse->alive > grace;
 }
 
 static int wait_for (int fd, short events, double until)

@@ -101,8 +101,17 @@ int pswire_connect (const struct ps_entry *e);
 /* No delays, and idle connections are probed. */
 void pswire_tune (int fd, double grace);
 
-/* What was sent has not been acknowledged by the peer's kernel for so long. */
-bool pswire_is_dead (int fd, double grace);
+/* When a connection was last seen to be alive; zeroed at first. */
+struct ps_pulse {
+    double looked, alive;
+};
+
+/* What was sent has not been acknowledged by the peer's kernel for 'grace'
+ * seconds.  It is to be called at least every PS_LOOK_MAX seconds: after a
+ * longer pause it begins anew.
+ */
+enum { PS_LOOK_MAX = 3 };
+bool pswire_is_dead (int fd, double grace, struct ps_pulse *pulse);
 
 /* All of 'n' bytes within so many seconds; ECONNRESET at the end. */
 int pswire_send (int fd, const void *data, size_t n, double seconds);
