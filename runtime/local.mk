@@ -113,6 +113,8 @@ runtime_sources = \
 	%D%/comm/ps/calls.c \
 	%D%/comm/ps/calls.h \
 	%D%/comm/ps/client.c \
+	%D%/comm/ps/copy.c \
+	%D%/comm/ps/copy.h \
 	%D%/comm/ps/hello.c \
 	%D%/comm/ps/link.c \
 	%D%/comm/ps/link.h \
@@ -124,6 +126,8 @@ runtime_sources = \
 	%D%/comm/ps/ps.h \
 	%D%/comm/ps/rules.c \
 	%D%/comm/ps/rules.h \
+	%D%/comm/ps/save.c \
+	%D%/comm/ps/save.h \
 	%D%/comm/ps/serve.c \
 	%D%/comm/ps/server.h \
 	%D%/comm/ps/spare.c \

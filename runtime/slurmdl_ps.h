@@ -49,7 +49,9 @@ extern "C" {
  * live.  A worker that dies takes its log with it: when both it and a server
  * die before the next save, that server loses what this worker has pushed
  * since the last one.  When everything dies, all go on from the newest
- * iteration that all servers have saved.
+ * iteration that all servers have saved; there may be more servers then, or
+ * fewer, and parameters go with the state of their rules to their new places,
+ * bit for bit.
  *
  * A worker whose process has ended, or whose connection is gone for 'grace'
  * seconds, is lost: the others wait no longer for it, and what it has pushed in
@@ -161,8 +163,9 @@ enum slurmdl_ps_rule {
 enum { SLURMDL_PS_NAME_SIZE = 64 };
 
 /* Elements are F32.  A dense table is spread over the servers in ranges of
- * nearly the same size (one of less than 64 KiB is on one server); the rows
- * of a sparse one by their ids, which are any numbers below 2^64 - 1.  A row
+ * nearly the same size, in multiples of 256 KiB (a smaller one is on one
+ * server); the rows of a sparse one by their ids, which are any numbers below
+ * 2^64 - 1.  A row
  * is made when it is first used, with values that are uniform in [low, high)
  * and depend on the name, seed, id and column alone.
  */
@@ -257,7 +260,14 @@ int64_t slurmdl_ps_iteration (const struct slurmdl_ps *ps);
 
 /* Ask that all servers save, when all workers have ended one of the next
  * iterations.  Returns at once.  In mode async, too, what was pushed later is
- * applied after the saving.
+ * not in the save.
+ *
+ * A server goes on serving while it saves: it copies its tables between
+ * requests, and before a request changes what was not copied yet, and a
+ * thread of its own writes the copy.  So until the file is written a server
+ * needs up to as much memory again as its tables have with the state of their
+ * rules.  If the next save is due before that, it waits, and pushes that come
+ * after it do.
  */
 int slurmdl_ps_save (struct slurmdl_ps *ps, struct slurmdl_error *err);
 

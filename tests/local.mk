@@ -252,11 +252,17 @@ EXTRA_DIST += %D%/bench/checkpoint.py
 
 # the parameter server
 if HAVE_CMOCKA
-check_PROGRAMS += %D%/ps.t
-TESTS += %D%/ps.t
-%C%_ps_t_SOURCES = %D%/ps.c %D%/folder.h %D%/ranks.h
+check_PROGRAMS += %D%/ps.t %D%/pslosses.t %D%/pssaves.t
+TESTS += %D%/ps.t %D%/pslosses.t %D%/pssaves.t
+%C%_ps_t_SOURCES = %D%/ps.c %D%/psgroup.c %D%/psgroup.h %D%/folder.h %D%/ranks.h
 %C%_ps_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_ps_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+%C%_pslosses_t_SOURCES = %D%/pslosses.c %D%/psgroup.c %D%/psgroup.h %D%/folder.h %D%/ranks.h
+%C%_pslosses_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_pslosses_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+%C%_pssaves_t_SOURCES = %D%/pssaves.c %D%/psgroup.c %D%/psgroup.h %D%/folder.h %D%/ranks.h
+%C%_pssaves_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_pssaves_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 endif
 check_PROGRAMS += %D%/pswork
 %C%_pswork_SOURCES = %D%/pswork.c

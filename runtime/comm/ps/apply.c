@@ -121,7 +121,7 @@ static bool same_spec (const struct ps_spec *a, const struct ps_spec *b)
     return !memcmp (a, &c, sizeof (c));
 }
 
-static bool good_spec (const struct ps_spec *s)
+bool psapply_good_spec (const struct ps_spec *s)
 {
     return memchr (s->name, '\0', sizeof (s->name)) && ps_rule (s->rule)
            && (s->n > 0) != (s->row > 0) && s->n < UINT64_MAX / 64
@@ -135,7 +135,7 @@ declare (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
     struct ps_table *t = psapply_table (s, p->in.table);
 
     memcpy (&spec, p->body, sizeof (spec));
-    if (p->in.bytes != sizeof (spec) || !good_spec (&spec)
+    if (p->in.bytes != sizeof (spec) || !psapply_good_spec (&spec)
         || ps_key (spec.name) != p->in.table) {
         errno = EINVAL;
         errorf (why, "it makes no sense");
@@ -308,7 +308,7 @@ void psapply_cut (struct ps_server *s, int64_t clock)
 {
     const struct ps_worker *w;
 
-    if (clock <= 0 || (s->cut && s->cut <= clock))
+    if (clock <= 0 || (s->cut && s->cut <= clock) || pssave_clock (s) >= clock)
         return;
     if (s->entry->nsaved
         && s->entry->saved[s->entry->nsaved - 1].clock >= clock)
@@ -382,7 +382,9 @@ int psapply_progress (struct ps_server *s, struct slurmdl_error *err)
     if (!s->cut || slowest < s->cut
         || (slowest == INT64_MAX && fastest (s) < s->cut))
         return 0;
-    if (psstore_save (s, err) < 0)
+    if (s->saving) /* what is later waits for the one before */
+        return 0;
+    if (pssave_begin (s, err) < 0)
         return -1;
     s->cut = 0;
     s->wanted = false;

@@ -64,10 +64,14 @@ void pslink_resume (struct slurmdl_ps *ps,
 
 /* ---- hello ---- */
 
+struct hello {
+    struct ps_header head;
+    struct ps_hello hello;
+};
+
 static void
 fill_hello (struct slurmdl_ps *ps, struct ps_link *l, struct ps_hello *h)
 {
-    memset (h, 0, sizeof (*h));
     memcpy (h->token, l->entry.token, sizeof (h->token));
     h->server = l->server;
     h->servers = ps->servers;
@@ -83,23 +87,14 @@ fill_hello (struct slurmdl_ps *ps, struct ps_link *l, struct ps_hello *h)
     h->entry = ps->entry;
 }
 
-static int say_hello (struct slurmdl_ps *ps,
-                      struct ps_link *l,
-                      int fd,
-                      struct ps_header *a,
-                      char *text)
+static int exchange (int fd, struct hello *m, struct ps_header *a, char *text)
 {
-    struct {
-        struct ps_header head;
-        struct ps_hello hello;
-    } m = { .head = { .magic = PS_MAGIC,
-                      .version = PS_VERSION,
-                      .kind = PS_HELLO,
-                      .bytes = sizeof (m.hello) } };
-
-    fill_hello (ps, l, &m.hello);
+    m->head = (struct ps_header){ .magic = PS_MAGIC,
+                                  .version = PS_VERSION,
+                                  .kind = PS_HELLO,
+                                  .bytes = sizeof (m->hello) };
     *text = '\0';
-    if (pswire_send (fd, &m, sizeof (m), HELLO_SECONDS) < 0
+    if (pswire_send (fd, m, sizeof (*m), HELLO_SECONDS) < 0
         || pswire_recv (fd, a, sizeof (*a), HELLO_SECONDS) < 0)
         return -1;
     errno = EBADMSG;
@@ -109,6 +104,38 @@ static int say_hello (struct slurmdl_ps *ps,
         return -1;
     text[a->bytes] = '\0';
     return 0;
+}
+
+static int say_hello (struct slurmdl_ps *ps,
+                      struct ps_link *l,
+                      int fd,
+                      struct ps_header *a,
+                      char *text)
+{
+    struct hello m;
+
+    memset (&m, 0, sizeof (m));
+    fill_hello (ps, l, &m.hello);
+    return exchange (fd, &m, a, text);
+}
+
+/* It knows its token, and says that there is no such worker. */
+bool pshello_is_served (const struct ps_entry *e)
+{
+    struct hello m;
+    struct ps_header a;
+    char text[TEXT + 1];
+    int fd = pswire_connect (e);
+    bool is;
+
+    if (fd < 0)
+        return false;
+    memset (&m, 0, sizeof (m));
+    memcpy (m.hello.token, e->token, sizeof (m.hello.token));
+    m.hello.server = m.hello.worker = -1;
+    is = exchange (fd, &m, &a, text) == 0 && a.status == EPROTO;
+    close (fd);
+    return is;
 }
 
 /* The place is open for another process to take. */

@@ -225,18 +225,24 @@ const char *ps_role_name (const struct slurmdl_ps *ps)
     return ps->role == PS_WORKER ? "worker" : "server";
 }
 
+/* What another number of servers has saved is spread anew, but not while they
+ * serve.
+ */
 static int fits_group (const struct slurmdl_ps *ps,
                        const struct ps_entry *before,
                        struct slurmdl_error *err)
 {
-    if (ps->role == PS_WORKER || !before->nsaved
-        || before->servers == ps->servers)
+    if (ps->role == PS_WORKER || before->servers == ps->servers
+        || (before->state != PS_SERVING && before->state != PS_RESTORING)
+        || !pshello_is_served (before))
         return 0;
     errno = EPROTO;
     return errorf (err,
-                   "%.150s was saved by %" PRId64 " servers; there are %ld now",
+                   "%.150s: %" PRId64 " servers are at work there, one on %s; "
+                   "this one is of %ld",
                    ps->dir,
                    before->servers,
+                   before->host,
                    ps->servers);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server's connections: requests come in, answers go out. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -120,10 +121,14 @@ static int do_request (struct ps_server *s, struct ps_peer *p)
 
 static int refuse_version (struct ps_server *s, struct ps_peer *p)
 {
-    psanswer_error (p,
-                    EPROTO,
-                    "it speaks version 1 of the protocol: start all processes "
-                    "with the same libslurmdl");
+    char why[128];
+
+    snprintf (why,
+              sizeof (why),
+              "it speaks version %d of the protocol: start all processes with "
+              "the same libslurmdl",
+              PS_VERSION);
+    psanswer_error (p, EPROTO, why);
     p->close_after = true;
     return pspeer_flush (s, p);
 }

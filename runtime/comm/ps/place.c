@@ -150,30 +150,30 @@ void psplace_lose (const char *dir,
     psplace_put (dir, role, index, number + 1, &lost);
 }
 
-static bool has_saved (const struct ps_entry *e, int64_t clock, bool serving)
+const struct ps_saved *
+psplace_saved (const struct ps_entry *e, int64_t clock, int64_t servers)
 {
-    if (serving && e->state == PS_RESTORING)
-        return false;
     for (uint32_t i = 0; i < e->nsaved; i++)
-        if (e->saved[i].clock == clock)
-            return true;
-    return false;
+        if (e->saved[i].clock == clock && e->saved[i].servers == servers)
+            return &e->saved[i];
+    return NULL;
 }
 
-static bool
-all_saved (const char *dir, long servers, int64_t clock, bool serving)
+static bool all_saved (const char *dir, const struct ps_saved *s, bool serving)
 {
     struct ps_entry e;
     uint64_t number;
 
-    for (long i = 0; i < servers; i++)
+    for (long i = 0; i < s->servers; i++)
         if (psplace_newest (dir, "server", i, &number, &e) != 1
-            || !has_saved (&e, clock, serving))
+            || (serving && e.state == PS_RESTORING)
+            || !psplace_saved (&e, s->clock, s->servers))
             return false;
     return true;
 }
 
-int64_t psplace_common (const char *dir, long servers, bool serving)
+/* Server 0 has a part in each. */
+int64_t psplace_common (const char *dir, bool serving, int64_t *servers)
 {
     struct ps_entry e;
     uint64_t number;
@@ -181,8 +181,10 @@ int64_t psplace_common (const char *dir, long servers, bool serving)
     if (psplace_newest (dir, "server", 0, &number, &e) != 1)
         return -1;
     for (uint32_t i = e.nsaved; i > 0; i--)
-        if (all_saved (dir, servers, e.saved[i - 1].clock, serving))
+        if (all_saved (dir, &e.saved[i - 1], serving)) {
+            *servers = e.saved[i - 1].servers;
             return e.saved[i - 1].clock;
+        }
     return -1;
 }
 

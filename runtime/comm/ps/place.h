@@ -24,6 +24,7 @@ enum { PS_ADDRESSES = 8, PS_SAVES = 8, PS_TOKEN = 16 };
 struct ps_saved {
     int64_t clock;  /* iterations that all workers had ended */
     uint64_t claim; /* of the process that has saved it */
+    int64_t servers;
 };
 
 struct ps_entry {
@@ -61,10 +62,15 @@ void psplace_lose (const char *dir,
                    uint64_t number,
                    const struct ps_entry *e);
 
-/* The newest save that all servers have, as their newest entries say; -1: none.
- * With 'serving' one that is restoring has none.
+/* NULL: it has no save of this iteration by so many servers. */
+const struct ps_saved *
+psplace_saved (const struct ps_entry *e, int64_t clock, int64_t servers);
+
+/* The newest save that all of 'servers' have, as many as there were then, as
+ * their newest entries say; -1: none.  With 'serving' one that is restoring
+ * has none.
  */
-int64_t psplace_common (const char *dir, long servers, bool serving);
+int64_t psplace_common (const char *dir, bool serving, int64_t *servers);
 
 /* A number drawn by lot, host name, process. */
 void psplace_describe (struct ps_entry *e);

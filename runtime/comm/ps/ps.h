@@ -36,6 +36,9 @@ extern const char *const ps_modes[]; /* by enum slurmdl_ps_mode */
 int ps_claim (struct slurmdl_ps *ps, struct slurmdl_error *err);
 const char *ps_role_name (const struct slurmdl_ps *ps);
 
+/* hello.c: whether the process of this entry still serves. */
+bool pshello_is_served (const struct ps_entry *e);
+
 /* client.c: ps->client; also after a failure it is to be closed. */
 int psclient_open (struct slurmdl_ps *ps, struct slurmdl_error *err);
 int psclient_close (struct slurmdl_ps *ps); /* as slurmdl_ps_close() */

@@ -33,7 +33,7 @@ static int handle_events (struct ps_server *s,
     for (size_t i = 0; i < n; i++)
         fds[2 + i] = (struct pollfd){ .fd = s->peers[i].fd,
                                       .events = events_of (&s->peers[i]) };
-    if (poll (fds, 2 + n, TICK_MS) < 0)
+    if (poll (fds, 2 + n, pssave_wait_ms (s, TICK_MS)) < 0)
         return errno == EINTR ? 0 : errorf (err, "poll: %s", strerror (errno));
     if (fds[1].revents)
         return 1;
@@ -78,7 +78,7 @@ static int turn (struct ps_server *s, struct slurmdl_error *err)
     }
     if (rv < 0)
         return -1;
-    if (psapply_progress (s, err) < 0)
+    if (pssave_go_on (s, err) < 0 || psapply_progress (s, err) < 0)
         return -1;
     pspeers_retry (s);
     if (psapply_progress (s, err) < 0)
@@ -92,6 +92,9 @@ static int save_end (struct ps_server *s, struct slurmdl_error *err)
 {
     int64_t most = 0;
 
+    if (pssave_finish (s, err) < 0 || psapply_progress (s, err) < 0
+        || pssave_finish (s, err) < 0)
+        return -1;
     if (s->ps->save_every <= 0)
         return 0;
     for (long i = 0; i < s->ps->workers; i++)
@@ -102,7 +105,7 @@ static int save_end (struct ps_server *s, struct slurmdl_error *err)
             && s->entry->saved[s->entry->nsaved - 1].clock >= most))
         return 0;
     s->cut = most;
-    return psstore_save (s, err);
+    return pssave_begin (s, err) < 0 ? -1 : pssave_finish (s, err);
 }
 
 /* The rest of the last answers goes out. */
@@ -129,7 +132,7 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
         ;
     if (rv < 0)
         return -1;
-    if (psapply_progress (s, err) < 0 || save_end (s, err) < 0)
+    if (save_end (s, err) < 0)
         return -1;
     drain (s);
     s->entry->state = PS_LEFT;
@@ -149,6 +152,7 @@ static int serve (struct slurmdl_ps *ps, struct slurmdl_error *err)
     if (s.workers)
         rv = run (&s, err);
     saved = errno;
+    pssave_abandon (&s);
     while (s.npeers > 0)
         pspeer_drop (&s, s.npeers - 1);
     if (s.listen >= 0)

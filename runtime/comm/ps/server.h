@@ -48,6 +48,8 @@ struct ps_peer {
     size_t out_room, out_size, out_sent; /* with the header */
 };
 
+struct ps_saving;
+
 struct ps_server {
     struct slurmdl_ps *ps;
     struct ps_entry *entry; /* of ps */
@@ -58,10 +60,11 @@ struct ps_server {
     struct ps_worker *workers;
     struct ps_table **tables;
     size_t ntables;
-    int64_t done;  /* mode sync: iterations that were applied */
-    int64_t cut;   /* save here; 0: nowhere */
-    bool wanted;   /* server 0: a worker asks for a save */
-    int64_t saved; /* newest that all have; -1: none */
+    int64_t done;             /* mode sync: iterations that were applied */
+    int64_t cut;              /* save here; 0: nowhere */
+    bool wanted;              /* server 0: a worker asks for a save */
+    struct ps_saving *saving; /* NULL: no save is under way */
+    int64_t saved;            /* newest that all have; -1: none */
     bool again;    /* it serves workers that another one served before */
     long byes;     /* workers that have left by themselves */
     double looked; /* when files of servers were last looked at */
@@ -85,6 +88,7 @@ void psapply_explain (const struct ps_server *s,
                       struct slurmdl_error *why);
 struct ps_table *psapply_table (struct ps_server *s, uint64_t key);
 int psapply_add_table (struct ps_server *s, struct ps_table *t);
+bool psapply_good_spec (const struct ps_spec *s);
 void psapply_cut (struct ps_server *s, int64_t clock); /* save there */
 bool psapply_waits_for (const struct ps_worker *w);
 
@@ -103,8 +107,22 @@ void pspeople_disconnected (struct ps_server *s, long worker, bool silent);
 /* Give up who does not come back.  Returns 1 when all have left. */
 int pspeople_look (struct ps_server *s, struct slurmdl_error *err);
 
-/* store.c */
-int psstore_save (struct ps_server *s, struct slurmdl_error *err);
+/* save.c: a save at s->cut of the tables as they are; one at a time.
+ * pssave_go_on() does some of it in each turn of the loop, -1: it failed;
+ * pssave_finish() all of it.
+ */
+int pssave_begin (struct ps_server *s, struct slurmdl_error *err);
+int pssave_go_on (struct ps_server *s, struct slurmdl_error *err);
+int pssave_finish (struct ps_server *s, struct slurmdl_error *err);
+void pssave_abandon (struct ps_server *s);
+int64_t pssave_clock (const struct ps_server *s); /* 0: none is under way */
+/* How long the loop may wait for events. */
+int pssave_wait_ms (const struct ps_server *s, int otherwise);
+
+/* store.c: a file of this server's is whole: tell the others. */
+int psstore_saved (struct ps_server *s,
+                   const struct ps_saved *saved,
+                   struct slurmdl_error *err);
 /* The newest save that all servers have, or nothing; then this one serves. */
 int psstore_restore (struct ps_server *s, struct slurmdl_error *err);
 /* ESTALE if another process has this place.  Where a worker has given this

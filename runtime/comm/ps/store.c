@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server saves its tables, and restores them. */
+/* What a server has saved, and what it restores. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,145 +8,45 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/comm/ps/server.h"
+#include "runtime/comm/ps/save.h"
 #include "runtime/error.h"
 
-enum { FIELD = 16, LOOK_MS = 500 };
+enum { LOOK_MS = 500, SLAB_BYTES = 32 << 20 };
 
-/* ---- the arrays of a table ---- */
+/* ---- saved ---- */
 
-struct array {
-    char field[FIELD];
-    enum slurmdl_type type;
-    void **data;
-    uint64_t rows, width; /* width 0: one dimension */
-    size_t size;
-};
-
-static int arrays_of (struct ps_table *t, struct array *a)
+static void
+remove_file (const struct ps_server *s, long server, const struct ps_saved *v)
 {
-    bool dense = ps_table_is_dense (t);
-    uint64_t rows = dense ? t->n : t->rows;
-    uint64_t width = dense ? 0 : t->width;
-    int n = 0;
+    char path[PATH_MAX];
 
-    for (unsigned i = 0; i <= t->rule->slots; i++, n++) {
-        a[n] = (struct array){ "values", SLURMDL_F32, (void **)&t->value[i],
-                               rows,     width,       sizeof (float) };
-        if (i)
-            snprintf (a[n].field, FIELD, "slot%u", i);
-    }
-    a[n++] = (struct array){ "times", SLURMDL_U32, (void **)&t->times,
-                             t->rows, 0,           sizeof (*t->times) };
-    if (!dense)
-        a[n++] = (struct array){ "ids",   SLURMDL_U64, (void **)&t->ids,
-                                 t->rows, 0,           sizeof (*t->ids) };
-    return n;
+    unlink (psplace_save_path (path, sizeof (path), s->ps->dir, server, v));
 }
 
-enum { ARRAYS = PS_SLOTS + 3 };
-
-static void describe (const struct ps_table *t,
-                      const struct array *a,
-                      struct slurmdl_tensor *tensor)
+/* Files of servers that are no more. */
+static void remove_theirs (const struct ps_server *s, const struct ps_saved *v)
 {
-    memset (tensor, 0, sizeof (*tensor));
-    snprintf (tensor->name,
-              sizeof (tensor->name),
-              "ps/%s/%s",
-              t->spec.name,
-              a->field);
-    tensor->type = a->type;
-    tensor->ndims = a->width ? 2 : 1;
-    tensor->dims[0] = a->rows;
-    tensor->dims[1] = a->width;
-}
+    struct ps_entry e;
+    const struct ps_saved *theirs;
+    uint64_t number;
 
-/* ---- save ---- */
-
-struct ps_about {
-    uint32_t version, ntables;
-    int64_t servers, server, clock;
-};
-
-static int save_about (struct ps_server *s,
-                       struct slurmdl_writer *w,
-                       int64_t clock,
-                       struct slurmdl_error *err)
-{
-    size_t each = sizeof (struct ps_spec) + sizeof (uint64_t);
-    size_t n = sizeof (struct ps_about) + s->ntables * each;
-    struct slurmdl_tensor t = {
-        .name = "ps", .type = SLURMDL_U8, .ndims = 1, .dims = { n }, .state = 1
-    };
-    unsigned char *bytes = calloc (1, n);
-    struct ps_about about = {
-        PS_VERSION, (uint32_t)s->ntables, s->ps->servers, s->ps->index, clock
-    };
-    int rv;
-
-    if (!bytes)
-        return errorf (err, "out of memory");
-    snprintf (t.name, sizeof (t.name), "ps-about");
-    memcpy (bytes, &about, sizeof (about));
-    for (size_t i = 0; i < s->ntables; i++) {
-        unsigned char *at = bytes + sizeof (about) + i * each;
-        memcpy (at, &s->tables[i]->spec, sizeof (struct ps_spec));
-        memcpy (at + sizeof (struct ps_spec),
-                &s->tables[i]->rows,
-                sizeof (uint64_t));
-    }
-    rv = slurmdl_writer_add (w, &t, bytes, err);
-    free (bytes);
-    return rv;
-}
-
-static int save_table (struct ps_table *t,
-                       struct slurmdl_writer *w,
-                       struct slurmdl_error *err)
-{
-    struct array a[ARRAYS];
-    struct slurmdl_tensor tensor;
-    int n = arrays_of (t, a);
-
-    for (int i = 0; i < n; i++) {
-        describe (t, &a[i], &tensor);
-        if (a[i].rows && slurmdl_writer_add (w, &tensor, *a[i].data, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int
-write_file (struct ps_server *s, const char *path, struct slurmdl_error *err)
-{
-    struct slurmdl_writer *w = slurmdl_writer_open (path, s->cut, err);
-
-    if (!w)
-        return -1;
-    if (save_about (s, w, s->cut, err) < 0)
-        goto fail;
-    for (size_t i = 0; i < s->ntables; i++)
-        if (save_table (s->tables[i], w, err) < 0)
-            goto fail;
-    return slurmdl_writer_commit (w, err);
-fail:
-    slurmdl_writer_abort (w);
-    return -1;
+    for (long i = s->ps->servers; s->ps->index == 0 && i < v->servers; i++)
+        if (psplace_newest (s->ps->dir, "server", i, &number, &e) == 1
+            && (theirs = psplace_saved (&e, v->clock, v->servers)))
+            remove_file (s, i, theirs);
 }
 
 /* What is older than the newest that all have is not needed. */
 static void remove_old (struct ps_server *s)
 {
     struct ps_entry *e = s->entry;
-    char path[PATH_MAX];
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < e->nsaved; i++)
-        if (e->saved[i].clock < s->saved || e->nsaved - i >= PS_SAVES)
-            unlink (psplace_save_path (
-                path, sizeof (path), s->ps->dir, s->ps->index, &e->saved[i]));
-        else
+        if (e->saved[i].clock < s->saved || e->nsaved - i >= PS_SAVES) {
+            remove_file (s, s->ps->index, &e->saved[i]);
+            remove_theirs (s, &e->saved[i]);
+        } else
             e->saved[n++] = e->saved[i];
     e->nsaved = n;
 }
@@ -189,16 +89,12 @@ static int put_entry (struct ps_server *s, struct slurmdl_error *err)
                    ps->index);
 }
 
-int psstore_save (struct ps_server *s, struct slurmdl_error *err)
+int psstore_saved (struct ps_server *s,
+                   const struct ps_saved *saved,
+                   struct slurmdl_error *err)
 {
-    struct ps_saved saved = { s->cut, s->entry->claim };
-    char path[PATH_MAX];
-
-    psplace_save_path (path, sizeof (path), s->ps->dir, s->ps->index, &saved);
-    if (write_file (s, path, err) < 0)
-        return -1;
     remove_old (s);
-    s->entry->saved[s->entry->nsaved++] = saved;
+    s->entry->saved[s->entry->nsaved++] = *saved;
     if (put_entry (s, err) < 0)
         return -1;
     s->ps->stats.saves++;
@@ -208,82 +104,213 @@ int psstore_save (struct ps_server *s, struct slurmdl_error *err)
 
 /* ---- restore ---- */
 
-static int restore_array (struct slurmdl_checkpoint *c,
-                          const struct ps_table *t,
-                          const struct array *a,
-                          struct slurmdl_error *err)
+/* What server 'server' of 'servers' has saved. */
+struct source {
+    struct slurmdl_checkpoint *c;
+    long server, servers;
+};
+
+/* The arrays of a table in memory, as if they were a copy. */
+static int arrays_of (const struct ps_table *t, struct ps_array *a)
 {
-    struct slurmdl_tensor tensor;
+    struct ps_copy c = { .spec = t->spec,
+                         .slots = t->rule->slots,
+                         .n = t->n,
+                         .rows = t->rows,
+                         .width = t->width,
+                         .times = t->times,
+                         .ids = t->ids };
+
+    memcpy (c.value, t->value, sizeof (c.value));
+    return pssave_arrays (&c, a);
+}
+
+static size_t row_size (const struct ps_array *a)
+{
+    return a->size * (a->width ? a->width : 1);
+}
+
+static int read_slab (const struct source *from,
+                      const struct ps_table *t,
+                      const struct ps_array *a,
+                      uint64_t offset,
+                      uint64_t n,
+                      void *data,
+                      struct slurmdl_error *err)
+{
+    struct slurmdl_tensor wanted;
     struct slurmdl_tensor there;
+    uint64_t at[2] = { offset, 0 };
+    uint64_t dims[2] = { n, a->width };
     int64_t i;
 
-    describe (t, a, &tensor);
-    if (!a->rows)
-        return 0;
-    i = slurmdl_checkpoint_find_tensor (c, tensor.name);
-    if (i < 0 || slurmdl_checkpoint_info (c, (size_t)i, &there) < 0
-        || there.type != tensor.type || there.dims[0] != tensor.dims[0]) {
+    pssave_describe (&t->spec, a, &wanted);
+    i = slurmdl_checkpoint_find_tensor (from->c, wanted.name);
+    if (i < 0 || slurmdl_checkpoint_info (from->c, (size_t)i, &there) < 0
+        || there.type != wanted.type || there.ndims != wanted.ndims
+        || there.dims[1] != wanted.dims[1] || offset + n > there.dims[0]) {
         errno = EBADMSG;
-        return errorf (err, "%s is not as it was saved", tensor.name);
+        return errorf (err, "%s is not as it was saved", wanted.name);
     }
-    return slurmdl_checkpoint_read (c, tensor.name, NULL, NULL, *a->data, err);
+    return slurmdl_checkpoint_read (from->c, wanted.name, at, dims, data, err);
+}
+
+/* The elements that both servers have; ranges begin with a block. */
+static int restore_dense (const struct ps_server *s,
+                          const struct source *from,
+                          struct ps_table *t,
+                          struct slurmdl_error *err)
+{
+    struct ps_array a[PS_ARRAYS];
+    uint64_t n = t->spec.n;
+    uint64_t theirs, has, mine, have, lo, hi;
+    int narrays = arrays_of (t, a);
+
+    ps_shard (t->key, n, from->server, from->servers, &theirs, &has);
+    ps_shard (t->key, n, s->ps->index, s->ps->servers, &mine, &have);
+    lo = theirs > mine ? theirs : mine;
+    hi = theirs + has < mine + have ? theirs + has : mine + have;
+    for (int i = 0; lo < hi && i < narrays; i++) {
+        uint64_t each = a[i].type == SLURMDL_U32 ? PS_BLOCK : 1;
+        char *to = (char *)a[i].data + (lo - mine) / each * a[i].size;
+        if (read_slab (from,
+                       t,
+                       &a[i],
+                       (lo - theirs) / each,
+                       (hi - lo + each - 1) / each,
+                       to,
+                       err)
+            < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Those of 'n' rows at 'offset' that are this server's. */
+static int restore_some (const struct ps_server *s,
+                         const struct source *from,
+                         struct ps_table *t,
+                         uint64_t offset,
+                         uint64_t n,
+                         uint64_t *ids,
+                         char *slab,
+                         struct slurmdl_error *err)
+{
+    struct ps_array a[PS_ARRAYS];
+    uint64_t first = t->rows;
+    uint64_t mine = 0;
+    int narrays = arrays_of (t, a);
+
+    if (read_slab (from, t, &a[narrays - 1], offset, n, ids, err) < 0)
+        return -1;
+    for (uint64_t i = 0; i < n; i++)
+        mine += ps_server_of (ids[i], s->ps->servers) == s->ps->index;
+    if (ps_table_reserve (t, first + mine) < 0)
+        return errorf (err, "out of memory");
+    narrays = mine ? arrays_of (t, a) : 0;
+    for (int k = 0; k < narrays; k++) {
+        size_t size = row_size (&a[k]);
+        char *to = (char *)a[k].data + first * size;
+        if (read_slab (from, t, &a[k], offset, n, slab, err) < 0)
+            return -1;
+        for (uint64_t i = 0; i < n; i++)
+            if (ps_server_of (ids[i], s->ps->servers) == s->ps->index) {
+                memcpy (to, slab + i * size, size);
+                to += size;
+            }
+    }
+    return 0;
+}
+
+static int restore_rows (const struct ps_server *s,
+                         const struct source *from,
+                         struct ps_table *t,
+                         uint64_t rows,
+                         struct slurmdl_error *err)
+{
+    size_t size = t->width * sizeof (float) + sizeof (uint64_t);
+    uint64_t each = SLAB_BYTES / size + 1;
+    uint64_t *ids = malloc (each * sizeof (*ids));
+    char *slab = malloc (each * size);
+    int rv = ids && slab ? 0 : errorf (err, "out of memory");
+
+    for (uint64_t at = 0; rv == 0 && at < rows; at += each)
+        rv = restore_some (s,
+                           from,
+                           t,
+                           at,
+                           rows - at < each ? rows - at : each,
+                           ids,
+                           slab,
+                           err);
+    free (ids);
+    free (slab);
+    return rv < 0 ? -1 : ps_table_index (t);
+}
+
+static struct ps_table *find_table (struct ps_server *s,
+                                    const struct ps_spec *spec)
+{
+    struct ps_table *t = psapply_table (s, ps_key (spec->name));
+
+    if (t)
+        return t;
+    t = ps_table_create (spec, s->ps->index, s->ps->servers, s->ps->workers);
+    if (psapply_add_table (s, t) == 0)
+        return t;
+    ps_table_destroy (t);
+    return NULL;
 }
 
 static int restore_table (struct ps_server *s,
-                          struct slurmdl_checkpoint *c,
-                          const struct ps_spec *spec,
-                          uint64_t rows,
+                          const struct source *from,
+                          const struct ps_about_table *about,
                           struct slurmdl_error *err)
 {
-    struct ps_table *t =
-        ps_table_create (spec, s->ps->index, s->ps->servers, s->ps->workers);
-    struct array a[ARRAYS];
-    int n;
+    struct ps_table *t;
 
-    if (psapply_add_table (s, t) < 0) {
-        ps_table_destroy (t);
-        return errorf (err, "out of memory");
+    if (!psapply_good_spec (&about->spec)) {
+        errno = EBADMSG;
+        return -1;
     }
-    if (!ps_table_is_dense (t) && ps_table_reserve (t, rows) < 0)
+    if (!(t = find_table (s, &about->spec)))
         return errorf (err, "out of memory");
-    n = arrays_of (t, a);
-    for (int i = 0; i < n; i++)
-        if (restore_array (c, t, &a[i], err) < 0)
-            return -1;
-    ps_table_initial (t, 0, NULL, 0);
-    return ps_table_is_dense (t) ? 0 : ps_table_index (t);
+    if (about->missing)
+        t->awaited = true;
+    if (about->missing || !about->rows)
+        return 0;
+    return ps_table_is_dense (t) ? restore_dense (s, from, t, err)
+                                 : restore_rows (s, from, t, about->rows, err);
 }
 
 static int restore_tables (struct ps_server *s,
-                           struct slurmdl_checkpoint *c,
+                           const struct source *from,
+                           int64_t clock,
                            struct slurmdl_error *err)
 {
-    size_t each = sizeof (struct ps_spec) + sizeof (uint64_t);
-    int64_t at = slurmdl_checkpoint_find_tensor (c, "ps-about");
-    struct slurmdl_tensor tensor;
+    int64_t at = slurmdl_checkpoint_find_tensor (from->c, PS_ABOUT);
+    struct ps_about_table each;
     struct ps_about about;
+    struct slurmdl_tensor tensor;
     unsigned char *bytes = NULL;
-    struct ps_spec spec;
-    uint64_t rows;
     int rv = -1;
 
     errno = EBADMSG;
-    if (at < 0 || slurmdl_checkpoint_info (c, (size_t)at, &tensor) < 0
-        || tensor.bytes < sizeof (about) || !(bytes = malloc (tensor.bytes + 1))
-        || slurmdl_checkpoint_read (c, "ps-about", NULL, NULL, bytes, err) < 0)
+    if (at < 0 || slurmdl_checkpoint_info (from->c, (size_t)at, &tensor) < 0
+        || tensor.bytes < sizeof (about) || !(bytes = malloc (tensor.bytes))
+        || slurmdl_checkpoint_read (from->c, PS_ABOUT, NULL, NULL, bytes, err)
+               < 0)
         goto out;
     memcpy (&about, bytes, sizeof (about));
     errno = EBADMSG;
-    if (about.version != PS_VERSION || about.servers != s->ps->servers
-        || about.server != s->ps->index
-        || tensor.bytes != sizeof (about) + about.ntables * each)
+    if (about.version != PS_VERSION || about.servers != from->servers
+        || about.server != from->server || about.clock != clock
+        || tensor.bytes != sizeof (about) + about.ntables * sizeof (each))
         goto out;
     for (uint32_t i = 0; i < about.ntables; i++) {
-        memcpy (&spec, bytes + sizeof (about) + i * each, sizeof (spec));
-        memcpy (&rows,
-                bytes + sizeof (about) + i * each + sizeof (spec),
-                sizeof (rows));
-        if (restore_table (s, c, &spec, rows, err) < 0)
+        memcpy (
+            &each, bytes + sizeof (about) + i * sizeof (each), sizeof (each));
+        if (restore_table (s, from, &each, err) < 0)
             goto out;
     }
     rv = 0;
@@ -294,48 +321,77 @@ out:
     return rv;
 }
 
-static int
-restore_file (struct ps_server *s, const char *path, struct slurmdl_error *err)
+static int restore_file (struct ps_server *s,
+                         const struct ps_saved *saved,
+                         long server,
+                         struct slurmdl_error *err)
 {
-    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (path, err);
+    char path[PATH_MAX];
+    struct source from = { .server = server, .servers = (long)saved->servers };
     int rv;
 
-    if (!c)
+    psplace_save_path (path, sizeof (path), s->ps->dir, server, saved);
+    if (!(from.c = slurmdl_checkpoint_open (path, err)))
         return -1;
-    rv = restore_tables (s, c, err);
-    slurmdl_checkpoint_close (c);
+    rv = restore_tables (s, &from, saved->clock, err);
+    slurmdl_checkpoint_close (from.c);
     return rv;
 }
 
-/* Go on from 'clock'; saves that not all have are forgotten. */
-static int
-choose_save (struct ps_server *s, int64_t clock, struct slurmdl_error *err)
+/* Of the same number of servers the own file is enough. */
+static int restore_files (struct ps_server *s,
+                          int64_t clock,
+                          int64_t servers,
+                          struct slurmdl_error *err)
+{
+    const struct ps_saved *saved;
+    struct ps_entry e;
+    uint64_t number;
+
+    for (long i = 0; i < servers; i++) {
+        if (servers == s->ps->servers && i != s->ps->index)
+            continue;
+        if (psplace_newest (s->ps->dir, "server", i, &number, &e) != 1
+            || !(saved = psplace_saved (&e, clock, servers))) {
+            errno = ESTALE;
+            return errorf (err,
+                           "server %ld does not have the save of iteration "
+                           "%" PRId64 " any more",
+                           i,
+                           clock);
+        }
+        if (restore_file (s, saved, i, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < s->ntables; i++)
+        if (!s->tables[i]->awaited)
+            ps_table_initial (s->tables[i], 0, NULL, 0);
+    return 0;
+}
+
+/* Saves that not all have are forgotten. */
+static void forget_saves (struct ps_server *s, int64_t clock, int64_t servers)
 {
     struct ps_entry *e = s->entry;
-    char path[PATH_MAX];
     uint32_t n = 0;
 
-    while (n < e->nsaved && e->saved[n].clock <= clock)
-        n++;
+    for (uint32_t i = 0; i < e->nsaved; i++)
+        if (e->saved[i].clock <= clock && s->ps->index < servers)
+            e->saved[n++] = e->saved[i];
     e->nsaved = n;
-    if (!n)
-        return 0;
-    psplace_save_path (
-        path, sizeof (path), s->ps->dir, s->ps->index, &e->saved[n - 1]);
-    if (restore_file (s, path, err) < 0)
-        return -1;
-    s->done = clock;
-    for (long i = 0; i < s->ps->workers; i++)
-        s->workers[i].clock = s->workers[i].last_clock = clock;
-    return 0;
 }
 
 int psstore_restore (struct ps_server *s, struct slurmdl_error *err)
 {
-    int64_t clock = psplace_common (s->ps->dir, s->ps->servers, false);
+    int64_t servers = 0;
+    int64_t clock = psplace_common (s->ps->dir, false, &servers);
 
-    if (choose_save (s, clock, err) < 0)
+    forget_saves (s, clock, servers);
+    if (clock > 0 && restore_files (s, clock, servers, err) < 0)
         return -1;
+    s->done = clock > 0 ? clock : 0;
+    for (long i = 0; i < s->ps->workers; i++)
+        s->workers[i].clock = s->workers[i].last_clock = s->done;
     s->saved = clock;
     s->entry->state = PS_SERVING;
     return put_entry (s, err);
@@ -348,6 +404,7 @@ int psstore_look (struct ps_server *s, struct slurmdl_error *err)
     struct slurmdl_ps *ps = s->ps;
     struct ps_entry e;
     uint64_t number;
+    int64_t servers;
     int64_t clock;
 
     if (monotonic () - s->looked < LOOK_MS / 1000.0)
@@ -358,7 +415,7 @@ int psstore_look (struct ps_server *s, struct slurmdl_error *err)
         return -1;
     if (s->entry->nsaved
         && s->entry->saved[s->entry->nsaved - 1].clock > s->saved) {
-        clock = psplace_common (ps->dir, ps->servers, true);
+        clock = psplace_common (ps->dir, true, &servers);
         s->saved = clock > s->saved ? clock : s->saved;
         s->looked -= 0.45; /* the others are about to save */
     }

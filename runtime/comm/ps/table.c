@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/comm/ps/copy.h"
 #include "runtime/comm/ps/sum.h"
 
 bool ps_table_is_dense (const struct ps_table *t)
@@ -212,6 +213,8 @@ void pstable_apply_row (struct ps_table *t, uint64_t r, const float *gradient)
 {
     float *at[1 + PS_SLOTS] = { NULL };
 
+    if (t->copy)
+        ps_copy_row (t, r);
     for (unsigned i = 0; i <= t->rule->slots; i++)
         at[i] = t->value[i] + r * t->width;
     t->rule->apply (

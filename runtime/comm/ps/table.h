@@ -8,6 +8,8 @@
 /* A dense table is rows of PS_BLOCK elements, the last one shorter; so both
  * kinds are rows with values, the rule's slots, and how often it was applied.
  */
+struct ps_copy;
+
 struct ps_table {
     struct ps_spec spec;
     const struct ps_rule *rule;
@@ -22,9 +24,11 @@ struct ps_table {
     uint64_t nbuckets;   /* a power of two */
     uint32_t *place;     /* of each row: where its sum is, + 1 (sum.c) */
     uint64_t missing;    /* blocks whose initial values have not come */
+    bool awaited;        /* it was saved like that */
     unsigned char *got;  /* which have */
     struct ps_sum *sums; /* of each worker, for mode sync */
     long workers;
+    struct ps_copy *copy; /* of a save that is being copied; NULL */
 };
 
 struct ps_table *ps_table_create (const struct ps_spec *spec,

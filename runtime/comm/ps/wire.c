@@ -44,18 +44,16 @@ void ps_shard (uint64_t key,
                uint64_t *lo,
                uint64_t *count)
 {
-    uint64_t s = (uint64_t)server;
     uint64_t all = (uint64_t)servers;
-    uint64_t each = n / all;
-    uint64_t more = n % all;
+    uint64_t s = ((uint64_t)server + ps_mix (key) % all) % all;
+    uint64_t blocks = n / PS_BLOCK + (n % PS_BLOCK > 0);
+    uint64_t each = blocks / all;
+    uint64_t more = blocks % all;
+    uint64_t hi;
 
-    if (n < PS_SMALL) {
-        *lo = 0;
-        *count = ps_mix (key) % all == s ? n : 0;
-        return;
-    }
-    *lo = each * s + (s < more ? s : more);
-    *count = each + (s < more);
+    *lo = (each * s + (s < more ? s : more)) * PS_BLOCK;
+    hi = *lo + (each + (s < more)) * PS_BLOCK;
+    *count = hi <= n ? hi - *lo : *lo < n ? n - *lo : 0;
 }
 
 /* ---- sockets ---- */

@@ -12,7 +12,7 @@
  * request that changes something has the worker's iteration and a number in
  * it, 'n' from 1, by which it is applied once; n is 0 for what may be repeated.
  */
-enum { PS_VERSION = 1, PS_MAGIC = 0x53504c44 };
+enum { PS_VERSION = 2, PS_MAGIC = 0x53504c44 };
 
 enum ps_kind {
     PS_HELLO = 1, /* struct ps_hello; answer: clock; offset: of the others;
@@ -68,14 +68,14 @@ struct ps_spec {
 enum {
     PS_BLOCK = 1 << 16,         /* elements of a dense table with one time */
     PS_PIECE = 4 * PS_BLOCK,    /* of a request */
-    PS_SMALL = 1 << 14,         /* a smaller table is on one server */
     PS_ROWS_BYTES_MAX = 1 << 30 /* of a request of rows */
 };
 
 uint64_t ps_key (const char *name);
 uint64_t ps_mix (uint64_t x);
 
-/* The range of a dense table of 'n' elements that a server has. */
+/* The range of a dense table of 'n' elements that a server has: whole blocks,
+ * so that they stay the same with another number of servers. */
 void ps_shard (uint64_t key,
                uint64_t n,
                long server,
