@@ -4,15 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "runtime/check.h"
 #include "runtime/crew.h"
-
-/* How far the disk is ahead of who reads; shorter runs are not worth a call. */
-enum { AHEAD = 256 << 20, RUN_MIN = 64 << 10 };
 
 /* ---- what is to be read ---- */
 
@@ -79,111 +76,58 @@ int fetch_add_whole (struct fetch *f, const struct manifest_row *row)
 
 /* ---- to read it ---- */
 
-struct fetching {
-    const struct fetch *f;
+/* Neighbours in the file, for one thread; who has done its own helps others. */
+struct share {
     atomic_size_t next;
-    atomic_int *cancel;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    uint64_t done; /* bytes */
-    int error;
-    bool over;
+    size_t end;
 };
 
-static uint64_t bytes_of (const struct fetch_part *p)
-{
-    struct slab s = shard_slab (p->row, &p->shard);
+struct fetching {
+    const struct fetch *f;
+    struct share share[CREW_MAX];
+    size_t shares;
+    atomic_size_t threads;
+    atomic_int *cancel;
+    atomic_int error;
+};
 
-    return slab_elements (&s) * slurmdl_type_size (p->row->type);
+/* The kernel reads ahead for each open file by itself, and best when that file
+ * is read from front to back.
+ */
+static int open_again (int fd)
+{
+    char path[64];
+    int own;
+
+    snprintf (path, sizeof (path), "/proc/self/fd/%d", fd);
+    if ((own = open (path, O_RDONLY | O_CLOEXEC)) >= 0)
+        posix_fadvise (own, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return own;
 }
 
-static void say_done (struct fetching *g, uint64_t bytes, int error)
+static void read_share (struct fetching *g, struct share *s, int fd)
 {
-    pthread_mutex_lock (&g->lock);
-    g->done += bytes;
-    if (error && !g->error)
-        g->error = error;
-    pthread_cond_signal (&g->moved);
-    pthread_mutex_unlock (&g->lock);
-}
+    size_t i;
 
-static bool has_failed (struct fetching *g)
-{
-    bool failed;
-
-    pthread_mutex_lock (&g->lock);
-    failed = g->error || g->over;
-    pthread_mutex_unlock (&g->lock);
-    return failed;
+    while (atomic_load (&g->error) == 0
+           && (i = atomic_fetch_add (&s->next, 1)) < s->end) {
+        const struct fetch_part *p = &g->f->list[i];
+        if (read_shard (fd, p->row, &p->shard, &p->to, p->data, g->cancel) < 0)
+            atomic_store (&g->error, errno ? errno : EIO);
+    }
 }
 
 static void *read_some (void *arg)
 {
     struct fetching *g = arg;
-    size_t i;
+    size_t me = atomic_fetch_add (&g->threads, 1);
+    int own = open_again (g->f->fd);
 
-    while (!has_failed (g) && (i = atomic_fetch_add (&g->next, 1)) < g->f->n) {
-        const struct fetch_part *p = &g->f->list[i];
-        int e = 0;
-        if (read_shard (g->f->fd, p->row, &p->shard, &p->to, p->data, g->cancel)
-            < 0)
-            e = errno ? errno : EIO;
-        say_done (g, bytes_of (p), e);
-    }
-    return NULL;
-}
-
-/* ---- ahead of who reads ---- */
-
-struct advice {
-    int fd;
-    uint64_t offset, size; /* of the tensor, of an element */
-};
-
-static int advise (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
-{
-    const struct advice *a = arg;
-
-    (void)at_slab;
-    if (n * a->size < RUN_MIN)
-        return 1;
-    posix_fadvise (a->fd,
-                   (off_t)(a->offset + at_tensor * a->size),
-                   (off_t)(n * a->size),
-                   POSIX_FADV_WILLNEED);
-    return 0;
-}
-
-static bool wait_for_readers (struct fetching *g, uint64_t asked)
-{
-    bool go_on;
-
-    pthread_mutex_lock (&g->lock);
-    while (!g->error && !g->over && asked > g->done + AHEAD)
-        pthread_cond_wait (&g->moved, &g->lock);
-    go_on = !g->error && !g->over;
-    pthread_mutex_unlock (&g->lock);
-    return go_on;
-}
-
-/* The kernel's own guess is small; and the call returns only when the disk
- * has as much to do as it takes at once.
- */
-static void *look_ahead (void *arg)
-{
-    struct fetching *g = arg;
-    uint64_t asked = 0;
-
-    for (size_t i = 0; i < g->f->n && wait_for_readers (g, asked); i++) {
-        const struct fetch_part *p = &g->f->list[i];
-        struct slab tensor = slab_whole ((int)p->row->ndims, p->row->dims);
-        struct slab s = shard_slab (p->row, &p->shard);
-        struct advice a = { g->f->fd,
-                            p->row->offset,
-                            slurmdl_type_size (p->row->type) };
-        slab_walk (&tensor, &s, advise, &a);
-        asked += bytes_of (p);
-    }
+    for (size_t i = 0; i < g->shares; i++)
+        read_share (
+            g, &g->share[(me + i) % g->shares], own >= 0 ? own : g->f->fd);
+    if (own >= 0)
+        close (own);
     return NULL;
 }
 
@@ -197,26 +141,39 @@ static int by_place (const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
+static uint64_t bytes_of (const struct fetch_part *p)
+{
+    struct slab s = shard_slab (p->row, &p->shard);
+
+    return slab_elements (&s) * slurmdl_type_size (p->row->type);
+}
+
+/* Shares of about as many bytes. */
+static void make_shares (struct fetching *g)
+{
+    const struct fetch *f = g->f;
+    uint64_t all = 0, bytes = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        all += bytes_of (&f->list[i]);
+    for (size_t k = 0; k < g->shares; k++) {
+        g->share[k].next = n;
+        while (n < f->n && bytes < all * (k + 1) / g->shares)
+            bytes += bytes_of (&f->list[n++]);
+        g->share[k].end = n;
+    }
+}
+
 int fetch_run (struct fetch *f, long threads, atomic_int *cancel)
 {
     struct fetching g = { .f = f, .cancel = cancel };
-    pthread_t ahead;
-    bool looks;
 
-    pthread_mutex_init (&g.lock, NULL);
-    pthread_cond_init (&g.moved, NULL);
     if (f->n)
         qsort (f->list, f->n, sizeof (*f->list), by_place);
-    looks = f->n > 1 && pthread_create (&ahead, NULL, look_ahead, &g) == 0;
-    crew_run (threads < (long)f->n ? threads : (long)f->n, read_some, &g);
-    pthread_mutex_lock (&g.lock);
-    g.over = true;
-    pthread_cond_signal (&g.moved);
-    pthread_mutex_unlock (&g.lock);
-    if (looks)
-        pthread_join (ahead, NULL);
-    pthread_cond_destroy (&g.moved);
-    pthread_mutex_destroy (&g.lock);
-    errno = g.error;
-    return g.error ? -1 : 0;
+    g.shares = (size_t)threads < f->n ? (size_t)threads : f->n;
+    make_shares (&g);
+    crew_run ((long)g.shares, read_some, &g);
+    errno = atomic_load (&g.error);
+    return errno ? -1 : 0;
 }

@@ -35,8 +35,8 @@ int fetch_add (struct fetch *f,
 /* Ask that all of a tensor be verified. */
 int fetch_add_whole (struct fetch *f, const struct manifest_row *row);
 
-/* Read all that was asked for, in the order of the file, by at most 'threads'
- * threads; one more tells the kernel what is to be read next.
+/* Read all that was asked for by at most 'threads' threads, each a stretch of
+ * the file from front to back.
  *
  * Returns 0, or -1: EBADMSG (damaged, or cut), ECANCELED once '*cancel' is
  * nonzero ('cancel' may be NULL), ENOMEM, EIO.
