@@ -2,6 +2,8 @@
 /* Copy a CUDA device's memory: the module slurmdl-cuda.so. */
 #include <cuda_runtime_api.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #include "runtime/memory.h"
 
@@ -36,9 +38,14 @@ static int to_host (void *host, const void *device, size_t n)
     return check (cudaMemcpy (host, device, n, cudaMemcpyDeviceToHost));
 }
 
+/* From memory that is not pinned cudaMemcpy() returns when the data are on
+ * their way: a stream that does not wait for the default one could miss them.
+ */
 static int to_device (void *device, const void *host, size_t n)
 {
-    return check (cudaMemcpy (device, host, n, cudaMemcpyHostToDevice));
+    return check (cudaMemcpy (device, host, n, cudaMemcpyHostToDevice)) < 0
+               ? -1
+               : check (cudaStreamSynchronize (NULL));
 }
 
 static void *alloc_pinned (size_t n)
@@ -119,6 +126,88 @@ static int end (void)
     return rv;
 }
 
+/* ---- marks: events, which are kept for the next ones ---- */
+
+struct mark {
+    struct memory_mark shown; /* first: a mark is one of these */
+    int device;
+    struct mark *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mark *spare[DEVICES_MAX];
+
+static struct mark *take_spare (int device)
+{
+    struct mark *m;
+
+    pthread_mutex_lock (&lock);
+    if ((m = spare[device]))
+        spare[device] = m->next;
+    pthread_mutex_unlock (&lock);
+    return m;
+}
+
+static void unmark (struct memory_mark *shown)
+{
+    struct mark *m = (struct mark *)shown;
+
+    pthread_mutex_lock (&lock);
+    m->next = spare[m->device];
+    spare[m->device] = m;
+    pthread_mutex_unlock (&lock);
+}
+
+/* The device is current. */
+static struct mark *make_mark (int device)
+{
+    struct mark *m = take_spare (device);
+    cudaEvent_t event;
+
+    if (m || !(m = malloc (sizeof (*m))))
+        return m;
+    if (check (cudaEventCreateWithFlags (&event, cudaEventDisableTiming)) < 0) {
+        free (m);
+        return NULL;
+    }
+    m->shown.event = event;
+    m->device = device;
+    return m;
+}
+
+/* The default stream is that of the device that is current. */
+static struct memory_mark *mark (const void *p, void *stream)
+{
+    struct cudaPointerAttributes a;
+    struct mark *m;
+    int before;
+
+    if (check (cudaPointerGetAttributes (&a, p)) < 0
+        || check (cudaGetDevice (&before)) < 0)
+        return NULL;
+    if (a.device < 0 || a.device >= DEVICES_MAX) {
+        errno = ENOTSUP;
+        return NULL;
+    }
+    if (before != a.device && check (cudaSetDevice (a.device)) < 0)
+        return NULL;
+    m = make_mark (a.device);
+    if (m && check (cudaEventRecord (m->shown.event, stream)) < 0) {
+        unmark (&m->shown);
+        m = NULL;
+    }
+    if (before != a.device)
+        check (cudaSetDevice (before));
+    return m ? &m->shown : NULL;
+}
+
+static int passed (const struct memory_mark *m)
+{
+    cudaError_t e = cudaEventQuery (m->event);
+
+    return e == cudaErrorNotReady ? 0 : check (e) < 0 ? -1 : 1;
+}
+
 extern const struct memory_ops slurmdl_memory_cuda;
 const struct memory_ops slurmdl_memory_cuda = {
     .name = "cuda",
@@ -130,4 +219,7 @@ const struct memory_ops slurmdl_memory_cuda = {
     .begin = begin,
     .to_host_later = to_host_later,
     .end = end,
+    .mark = mark,
+    .passed = passed,
+    .unmark = unmark,
 };

@@ -45,6 +45,7 @@ runtime_sources = \
 	%D%/comm/engine/control.h \
 	%D%/comm/engine/coordinator.c \
 	%D%/comm/engine/coordinator.h \
+	%D%/comm/engine/device.c \
 	%D%/comm/engine/engine.c \
 	%D%/comm/engine/engine.h \
 	%D%/comm/engine/facts.c \
@@ -57,6 +58,7 @@ runtime_sources = \
 	%D%/comm/engine/map.h \
 	%D%/comm/engine/packet.c \
 	%D%/comm/engine/packet.h \
+	%D%/comm/engine/queue.c \
 	%D%/comm/engine/relay.c \
 	%D%/comm/engine/relay.h \
 	%D%/comm/engine/requests.c \
@@ -264,7 +266,7 @@ pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
 endif
 if HAVE_NCCL
 pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la
-%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl/nccl.c %D%/comm/nccl/calls.c %D%/comm/nccl/module.h %D%/clock.c %D%/error.c
+%C%_slurmdl_nccl_la_SOURCES = %D%/comm/nccl/nccl.c %D%/comm/nccl/calls.c %D%/comm/nccl/module.h %D%/comm/nccl/queue.c %D%/clock.c %D%/error.c
 %C%_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_slurmdl_nccl_la_LIBADD = -lnccl -lcudart
 %C%_slurmdl_nccl_la_LDFLAGS = $(CUDA_LDFLAGS) -module -avoid-version -shared \

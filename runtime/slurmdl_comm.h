@@ -212,9 +212,24 @@ struct slurmdl_request {
     double keep;       /* of SLURMDL_TOP_K: share, 0 < keep <= 1 */
     const char *group; /* with the 'members' of the same group, or not at all */
     size_t members;
+    void *stream; /* for device memory: the CUDA stream (cudaStream_t) in which
+                     'in' gets its values; NULL: the default one */
 };
 
-/* Returns a ticket, greater than 0, without waiting; -1: EINVAL, EEXIST (the
+/* 'in' and 'out' are memory of the host or of a CUDA device, the same on all
+ * ranks (else EPROTO).  What the program has given 'stream' to do until the
+ * call comes before the tensor is read; slurmdl_wait() and slurmdl_done() mean
+ * that the result is in 'out', for any stream.  With NCCL device memory does
+ * not pass through the host: tensors are put together on the device, in a
+ * stream beside all others.  There the factors and the division of an average
+ * are one factor, rounded to the type, by which each rank's values are
+ * multiplied before they are added.  Without NCCL, and with it what is
+ * compressed, has no 'out', or has factors and is F8 or not a sum or average,
+ * goes through the host.  Named tensors have a communicator of NCCL of their
+ * own: see NCCL's manual on several at a time before collectives on device
+ * memory are called meanwhile.
+ *
+ * Returns a ticket, greater than 0, without waiting; -1: EINVAL, EEXIST (the
  * name is being reduced), ENOTCONN.  That ranks disagree on what a name is
  * comes from slurmdl_wait(), as EPROTO, on all ranks; the communicator is
  * not broken by it.

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL and CUDA's runtime in host memory, between processes of this machine. */
-#include <cuda_runtime_api.h>
+/* NCCL in host memory, between processes of this machine. */
 #include <fcntl.h>
 #include <nccl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,78 +11,16 @@
 #include <unistd.h>
 
 #include "runtime/comm/reduce/reduce.h"
+#include "tests/fakecudart.h"
 
 /* FAKE_NCCL is what goes wrong: "hang" (ranks do not find each other), "stuck"
- * (kernels do not end), "async" (a kernel fails), "alone" (one GPU a machine).
+ * (kernels do not end), "async" (a kernel fails).
  */
 static bool is_wrong (const char *what)
 {
     const char *value = getenv ("FAKE_NCCL");
 
     return value && !strcmp (value, what);
-}
-
-/* ---- devices ---- */
-
-static __thread int current;
-static atomic_int of_memory; /* all of a process's is of one device */
-
-cudaError_t cudaGetDeviceCount (int *n)
-{
-    *n = is_wrong ("alone") ? 1 : 8;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice (int *device)
-{
-    *device = current;
-    return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice (int device)
-{
-    current = device;
-    if (device)
-        atomic_store (&of_memory, device);
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetPCIBusId (char *id, int n, int device)
-{
-    snprintf (id, (size_t)n, "0000:%02x:00.0", device + 1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMalloc (void **p, size_t n)
-{
-    *p = calloc (1, n);
-    return cudaSuccess;
-}
-
-cudaError_t cudaFree (void *p)
-{
-    free (p);
-    return cudaSuccess;
-}
-
-cudaError_t cudaPointerGetAttributes (struct cudaPointerAttributes *a,
-                                      const void *p)
-{
-    (void)p;
-    memset (a, 0, sizeof (*a));
-    a->type = cudaMemoryTypeDevice;
-    a->device = atomic_load (&of_memory);
-    return cudaSuccess;
-}
-
-const char *cudaGetErrorString (cudaError_t e)
-{
-    return e == cudaSuccess ? "no error" : "an error";
-}
-
-cudaError_t cudaGetLastError (void)
-{
-    return cudaSuccess;
 }
 
 /* ---- communicators ---- */
@@ -115,29 +51,29 @@ struct part {
     size_t n, bytes; /* of 'in' */
     ncclDataType_t type;
     ncclRedOp_t op;
-    int peer; /* or root */
+    int peer;      /* or root */
+    double factor; /* before it is added */
 };
 
 struct work {
     struct work *next;
-    cudaStream_t stream;
+    struct ncclComm *comm; /* NULL: it has gone */
     unsigned turn;
     int phase;
     int parts;
     struct part part[200];
 };
 
+enum { OPS = 4, FIRST_OP = 100 }; /* those that a program makes */
+
 struct ncclComm {
-    struct ncclComm *next;
     struct shared *shared;
+    double factors[OPS]; /* 0: there is no such operation */
     char name[64];
     int rank, size;
     unsigned turn;
     struct work *first;
 };
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ncclComm *comms;
 
 ncclResult_t ncclGetUniqueId (ncclUniqueId *id)
 {
@@ -168,10 +104,6 @@ ncclResult_t ncclCommInitRankConfig (
     c->size = size;
     if (atomic_fetch_add (&c->shared->ranks, 1) == size - 1)
         unlink (id.internal);
-    pthread_mutex_lock (&mutex);
-    c->next = comms;
-    comms = c;
-    pthread_mutex_unlock (&mutex);
     *comm = c;
     return ncclInProgress;
 }
@@ -191,28 +123,22 @@ static void path_of (const struct ncclComm *c, unsigned turn, int rank, char *p)
     snprintf (p, 128, "%s.%u.%d", c->name, turn, rank);
 }
 
-static void drop_work (struct ncclComm *c)
+static void remove_file (const struct work *w)
 {
-    struct work *w = c->first;
     char path[128];
 
-    path_of (c, w->turn, c->rank, path);
+    path_of (w->comm, w->turn, w->comm->rank, path);
     unlink (path);
-    c->first = w->next;
-    free (w);
 }
 
 static void forget (struct ncclComm *c)
 {
-    struct ncclComm **p = &comms;
-
-    pthread_mutex_lock (&mutex);
-    while (*p != c)
-        p = &(*p)->next;
-    *p = c->next;
-    pthread_mutex_unlock (&mutex);
-    while (c->first)
-        drop_work (c);
+    fakecuda_lock ();
+    for (struct work *w = c->first; w; w = w->next) {
+        remove_file (w);
+        w->comm = NULL;
+    }
+    fakecuda_unlock ();
     unlink (c->name);
     munmap (c->shared, sizeof (*c->shared));
     free (c);
@@ -251,7 +177,7 @@ const char *ncclGetLastError (ncclComm_t c)
 
 static __thread int depth;
 static __thread struct work *open_work;
-static __thread struct ncclComm *open_comm;
+static __thread cudaStream_t open_stream;
 
 static size_t size_of (ncclDataType_t t)
 {
@@ -272,35 +198,90 @@ static size_t size_of (ncclDataType_t t)
     }
 }
 
-static void publish (struct work *w, struct ncclComm *c)
+static enum slurmdl_type type_of (ncclDataType_t t)
 {
-    struct work **last = &c->first;
+    static const enum slurmdl_type types[] = { [ncclInt8] = SLURMDL_I8,
+                                               [ncclUint8] = SLURMDL_U8,
+                                               [ncclInt32] = SLURMDL_I32,
+                                               [ncclUint32] = SLURMDL_U32,
+                                               [ncclInt64] = SLURMDL_I64,
+                                               [ncclUint64] = SLURMDL_U64,
+                                               [ncclFloat16] = SLURMDL_F16,
+                                               [ncclFloat32] = SLURMDL_F32,
+                                               [ncclFloat64] = SLURMDL_F64,
+                                               [ncclBfloat16] = SLURMDL_BF16,
+                                               [ncclFloat8e4m3] =
+                                                   SLURMDL_F8_E4M3,
+                                               [ncclFloat8e5m2] =
+                                                   SLURMDL_F8_E5M2 };
 
-    pthread_mutex_lock (&mutex);
-    w->turn = c->turn++;
+    return types[t];
+}
+
+static bool run (void *arg);
+
+static void publish (struct work *w, cudaStream_t stream)
+{
+    struct work **last = &w->comm->first;
+
+    fakecuda_lock ();
+    w->turn = w->comm->turn++;
     while (*last)
         last = &(*last)->next;
     *last = w;
-    pthread_mutex_unlock (&mutex);
+    fakecuda_queue (stream, run, w);
+    fakecuda_unlock ();
 }
 
 static ncclResult_t add (struct ncclComm *c, cudaStream_t stream, struct part p)
 {
     struct work *w = open_work ? open_work : calloc (1, sizeof (*w));
 
-    w->stream = stream;
+    w->comm = c;
+    p.factor = 1;
     p.bytes = p.kind == RECV ? 0 : p.n * size_of (p.type);
     if (p.kind == REDUCE_SCATTER)
         p.bytes *= (size_t)c->size;
     if (p.kind == BROADCAST && p.peer != c->rank)
         p.bytes = 0;
+    if ((int)p.op >= FIRST_OP) {
+        p.factor = c->factors[(int)p.op - FIRST_OP];
+        p.op = ncclSum;
+    }
     w->part[w->parts++] = p;
+    if (p.factor == 0)
+        return ncclInvalidArgument;
     if (depth == 0) {
-        publish (w, c);
+        publish (w, stream);
         return ncclInProgress;
     }
     open_work = w;
-    open_comm = c;
+    open_stream = stream;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum (ncclRedOp_t *op,
+                                       void *scalar,
+                                       ncclDataType_t type,
+                                       ncclScalarResidence_t residence,
+                                       ncclComm_t c)
+{
+    int i = 0;
+
+    if (residence != ncclScalarHostImmediate)
+        return ncclInvalidArgument;
+    while (i < OPS && c->factors[i] != 0)
+        i++;
+    if (i == OPS)
+        return ncclInternalError;
+    reduce_convert (&c->factors[i], SLURMDL_F64, scalar, type_of (type), 1);
+    *op = (ncclRedOp_t)(FIRST_OP + i);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpDestroy (ncclRedOp_t op, ncclComm_t c)
+{
+    c->factors[(int)op - FIRST_OP] = 0;
     return ncclSuccess;
 }
 
@@ -318,7 +299,7 @@ ncclResult_t ncclGroupEnd (void)
 {
     if (--depth > 0 || !open_work)
         return ncclSuccess;
-    publish (open_work, open_comm);
+    publish (open_work, open_stream);
     open_work = NULL;
     return ncclInProgress;
 }
@@ -331,7 +312,7 @@ ncclResult_t ncclAllReduce (const void *in,
                             ncclComm_t c,
                             cudaStream_t s)
 {
-    return add (c, s, (struct part){ ALLREDUCE, in, out, n, 0, t, op, 0 });
+    return add (c, s, (struct part){ ALLREDUCE, in, out, n, 0, t, op, 0, 0 });
 }
 
 ncclResult_t ncclReduce (const void *in,
@@ -343,7 +324,7 @@ ncclResult_t ncclReduce (const void *in,
                          ncclComm_t c,
                          cudaStream_t s)
 {
-    return add (c, s, (struct part){ REDUCE, in, out, n, 0, t, op, root });
+    return add (c, s, (struct part){ REDUCE, in, out, n, 0, t, op, root, 0 });
 }
 
 ncclResult_t ncclReduceScatter (const void *in,
@@ -354,7 +335,8 @@ ncclResult_t ncclReduceScatter (const void *in,
                                 ncclComm_t c,
                                 cudaStream_t s)
 {
-    return add (c, s, (struct part){ REDUCE_SCATTER, in, out, n, 0, t, op, 0 });
+    return add (
+        c, s, (struct part){ REDUCE_SCATTER, in, out, n, 0, t, op, 0, 0 });
 }
 
 ncclResult_t ncclAllGather (const void *in,
@@ -364,7 +346,7 @@ ncclResult_t ncclAllGather (const void *in,
                             ncclComm_t c,
                             cudaStream_t s)
 {
-    return add (c, s, (struct part){ ALLGATHER, in, out, n, 0, t, 0, 0 });
+    return add (c, s, (struct part){ ALLGATHER, in, out, n, 0, t, 0, 0, 0 });
 }
 
 ncclResult_t ncclBroadcast (const void *in,
@@ -375,7 +357,7 @@ ncclResult_t ncclBroadcast (const void *in,
                             ncclComm_t c,
                             cudaStream_t s)
 {
-    return add (c, s, (struct part){ BROADCAST, in, out, n, 0, t, 0, root });
+    return add (c, s, (struct part){ BROADCAST, in, out, n, 0, t, 0, root, 0 });
 }
 
 ncclResult_t ncclSend (const void *in,
@@ -385,7 +367,7 @@ ncclResult_t ncclSend (const void *in,
                        ncclComm_t c,
                        cudaStream_t s)
 {
-    return add (c, s, (struct part){ SEND, in, NULL, n, 0, t, 0, peer });
+    return add (c, s, (struct part){ SEND, in, NULL, n, 0, t, 0, peer, 0 });
 }
 
 ncclResult_t ncclRecv (void *out,
@@ -395,7 +377,7 @@ ncclResult_t ncclRecv (void *out,
                        ncclComm_t c,
                        cudaStream_t s)
 {
-    return add (c, s, (struct part){ RECV, NULL, out, n, 0, t, 0, peer });
+    return add (c, s, (struct part){ RECV, NULL, out, n, 0, t, 0, peer, 0 });
 }
 
 /* ---- kernels: each rank leaves its parts in a file, and reads the others' */
@@ -446,26 +428,6 @@ read_part (const struct ncclComm *c, const struct work *w, int from, int i)
     return data;
 }
 
-static enum slurmdl_type type_of (ncclDataType_t t)
-{
-    static const enum slurmdl_type types[] = { [ncclInt8] = SLURMDL_I8,
-                                               [ncclUint8] = SLURMDL_U8,
-                                               [ncclInt32] = SLURMDL_I32,
-                                               [ncclUint32] = SLURMDL_U32,
-                                               [ncclInt64] = SLURMDL_I64,
-                                               [ncclUint64] = SLURMDL_U64,
-                                               [ncclFloat16] = SLURMDL_F16,
-                                               [ncclFloat32] = SLURMDL_F32,
-                                               [ncclFloat64] = SLURMDL_F64,
-                                               [ncclBfloat16] = SLURMDL_BF16,
-                                               [ncclFloat8e4m3] =
-                                                   SLURMDL_F8_E4M3,
-                                               [ncclFloat8e5m2] =
-                                                   SLURMDL_F8_E5M2 };
-
-    return types[t];
-}
-
 static enum slurmdl_op op_of (ncclRedOp_t op)
 {
     return op == ncclProd  ? SLURMDL_PRODUCT
@@ -485,6 +447,7 @@ fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
 
     for (int r = 0; r < c->size; r++) {
         data[r] = read_part (c, w, r, i);
+        reduce_scale (data[r], p->bytes / size_of (p->type), t, p->factor);
         from[r] = data[r] + at * size_of (p->type);
     }
     reduce_many (p->out, from, (size_t)c->size, p->n, t, op_of (p->op));
@@ -535,14 +498,31 @@ static void take_part (const struct ncclComm *c, const struct work *w, int i)
     }
 }
 
-/* Returns whether the first call of 'c' is done. */
-static bool go_on (struct ncclComm *c)
+static void drop (struct work *w)
 {
-    struct work *w = c->first;
-    atomic_int *came = &c->shared->came[w->turn % TURNS];
-    atomic_int *gone = &c->shared->left[w->turn % TURNS];
-    int round = (int)(w->turn / TURNS + 1) * c->size;
+    struct work **at = &w->comm->first;
 
+    remove_file (w);
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    free (w);
+}
+
+static bool run (void *arg)
+{
+    struct work *w = arg;
+    struct ncclComm *c = w->comm;
+    atomic_int *came, *gone;
+    int round;
+
+    if (!c) {
+        free (w);
+        return true;
+    }
+    came = &c->shared->came[w->turn % TURNS];
+    gone = &c->shared->left[w->turn % TURNS];
+    round = (int)(w->turn / TURNS + 1) * c->size;
     if (is_wrong ("stuck") || is_wrong ("async"))
         return false;
     if (w->phase == 0) {
@@ -558,35 +538,6 @@ static bool go_on (struct ncclComm *c)
     }
     if (w->phase < 2 || atomic_load (gone) < round)
         return false;
-    drop_work (c);
+    drop (w);
     return true;
-}
-
-cudaError_t cudaStreamQuery (cudaStream_t stream)
-{
-    cudaError_t e = cudaSuccess;
-
-    pthread_mutex_lock (&mutex);
-    for (struct ncclComm *c = comms; c; c = c->next)
-        while (c->first && c->first->stream == stream)
-            if (!go_on (c)) {
-                e = cudaErrorNotReady;
-                break;
-            }
-    pthread_mutex_unlock (&mutex);
-    if (e == cudaErrorNotReady)
-        usleep (50);
-    return e;
-}
-
-cudaError_t cudaStreamCreate (cudaStream_t *stream)
-{
-    *stream = malloc (1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamDestroy (cudaStream_t stream)
-{
-    free (stream);
-    return cudaSuccess;
 }

@@ -162,7 +162,7 @@ EXTRA_DIST += %D%/world.c %D%/world.h
 check_PROGRAMS += %D%/meet
 %C%_meet_SOURCES = %D%/collect.c %D%/collect.h %D%/meet.c
 %C%_meet_LDADD = runtime/libruntime.la -lm
-EXTRA_DIST += %D%/allonhost.c %D%/fakenccl.c
+EXTRA_DIST += %D%/allonhost.c %D%/fakecudart.c %D%/fakecudart.h %D%/fakenccl.c
 # as if there were too many elements for an int
 if HAVE_MPI
 check_LTLIBRARIES += %D%/parts/slurmdl-mpi.la
@@ -181,13 +181,38 @@ TESTS += %D%/ncclcomm.t
 %C%_ncclcomm_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/fakes/.libs"'
 %C%_ncclcomm_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_ncclcomm_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm -ldl
-# a folder of modules as the library looks for them
+check_LTLIBRARIES += %D%/libfakecudart.la
+%C%_libfakecudart_la_SOURCES = %D%/fakecudart.c %D%/fakecudart.h
+%C%_libfakecudart_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_libfakecudart_la_LDFLAGS = -avoid-version -shared -rpath /none
+check_PROGRAMS += %D%/device.t
+TESTS += %D%/device.t
+%C%_device_t_SOURCES = %D%/device.c %D%/fakecudart.h %D%/named.h %D%/world.c %D%/world.h
+%C%_device_t_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DGPU_DIR='"$(abs_builddir)/%D%/gpu"'
+%C%_device_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_device_t_LDADD = runtime/libruntime.la %D%/libfakecudart.la $(CMOCKA_LIBS) -lm
+# folders of modules as the library looks for them
+check_LTLIBRARIES += %D%/gpu/both/slurmdl-cuda.la %D%/gpu/both/slurmdl-nccl.la %D%/gpu/cuda/slurmdl-cuda.la
+gpu_cuda_sources = runtime/cuda.c
+gpu_flags = -module -avoid-version -shared -rpath /none
+%C%_gpu_both_slurmdl_cuda_la_SOURCES = $(gpu_cuda_sources)
+%C%_gpu_both_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_gpu_both_slurmdl_cuda_la_LIBADD = %D%/libfakecudart.la
+%C%_gpu_both_slurmdl_cuda_la_LDFLAGS = $(gpu_flags)
+%C%_gpu_cuda_slurmdl_cuda_la_SOURCES = $(gpu_cuda_sources)
+%C%_gpu_cuda_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_gpu_cuda_slurmdl_cuda_la_LIBADD = %D%/libfakecudart.la
+%C%_gpu_cuda_slurmdl_cuda_la_LDFLAGS = $(gpu_flags)
+%C%_gpu_both_slurmdl_nccl_la_SOURCES = $(%C%_fakes_slurmdl_nccl_la_SOURCES)
+%C%_gpu_both_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_gpu_both_slurmdl_nccl_la_LIBADD = runtime/libruntime.la %D%/libfakecudart.la
+%C%_gpu_both_slurmdl_nccl_la_LDFLAGS = $(gpu_flags)
 check_LTLIBRARIES += %D%/fakes/slurmdl-cuda.la %D%/fakes/slurmdl-nccl.la
 %C%_fakes_slurmdl_cuda_la_SOURCES = %D%/allonhost.c
 %C%_fakes_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
-%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl/nccl.c runtime/comm/nccl/calls.c runtime/comm/nccl/module.h
+%C%_fakes_slurmdl_nccl_la_SOURCES = %D%/fakenccl.c runtime/comm/nccl/nccl.c runtime/comm/nccl/calls.c runtime/comm/nccl/module.h runtime/comm/nccl/queue.c
 %C%_fakes_slurmdl_nccl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_fakes_slurmdl_nccl_la_LIBADD = runtime/libruntime.la
+%C%_fakes_slurmdl_nccl_la_LIBADD = runtime/libruntime.la %D%/libfakecudart.la
 %C%_fakes_slurmdl_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /none
 endif
 endif

@@ -34,6 +34,44 @@ struct comm_services {
                      size_t n);
 };
 
+/* Of device memory; 'from' NULL: zeros. */
+struct comm_copy {
+    void *to;
+    const void *from;
+    size_t n; /* bytes */
+};
+
+struct memory_mark;
+
+/* Copies and collectives of device memory one after the other, in a stream of
+ * the back end's own that runs beside all others: for named tensors.  One
+ * thread uses it, and after begin() calls end() whatever has failed.
+ */
+struct comm_queue {
+    /* Before the back end is opened by a thread of ours: the device of 'p'
+     * (NULL: nothing is known of it) becomes the thread's. */
+    void (*use) (const void *p);
+    /* From now on what the functions of struct comm_backend are called for is
+     * queued; they return at once. */
+    int (*begin) (void *self, struct slurmdl_error *err);
+    /* What follows waits for this. */
+    int (*after) (void *self,
+                  const struct memory_mark *m,
+                  struct slurmdl_error *err);
+    /* Device memory of 'n' bytes at least, which stays the back end's: the
+     * 'which'-th, of two; its bytes are those of the call before, or lost. */
+    void *(*room) (void *self, int which, size_t n, struct slurmdl_error *err);
+    int (*copy) (void *self,
+                 const struct comm_copy *list,
+                 size_t n,
+                 struct slurmdl_error *err);
+    /* By which the next reduction, a sum or an average of numbers that are not
+     * integers, multiplies what each rank gives, rounded to their type. */
+    void (*factor) (void *self, double factor);
+    /* Until all of it is done; bounded, without using a core. */
+    int (*end) (void *self, struct slurmdl_error *err);
+};
+
 /* "native" is built in (host memory, over the mesh and shared memory); "mpi"
  * and "nccl" are modules, slurmdl-mpi.so and slurmdl-nccl.so, which are loaded
  * from DL_BACKEND_DIR, else from where they were installed, when they are
@@ -100,6 +138,8 @@ struct comm_backend {
     bool (*takes) (enum slurmdl_type type, enum slurmdl_op op);
     /* Of a module: the library is here, and stays. */
     void (*attach) (const struct comm_services *s);
+    /* Only with 'device'. */
+    const struct comm_queue *queue;
 };
 
 extern const struct comm_backend comm_backend_native;

@@ -201,7 +201,7 @@ static int perform (const struct call *k)
     if (mesh_size (c->mesh) == 1)
         return alone (k);
     ops = memory_of (k);
-    if (ops && comm_find_device (c, k->err) < 0)
+    if (ops && comm_find_device (c, NULL, k->err) < 0)
         return comm_break (c, k->err);
     mesh_tag (c->mesh, tag_of (k->what, k->type, k->op, k->root, ++c->calls));
     if (ops && device_takes (k))
@@ -227,11 +227,14 @@ static int all_can (struct slurmdl_comm *c, int can, struct slurmdl_error *err)
                : all;
 }
 
-int comm_find_device (struct slurmdl_comm *c, struct slurmdl_error *err)
+int comm_find_device (struct slurmdl_comm *c,
+                      const void *p,
+                      struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     const struct comm_backend *b = NULL;
     bool must = c->wanted && strcmp (c->wanted, "nccl") == 0;
+    void *self = NULL;
     int can;
 
     if (c->device_tried || mesh_size (c->mesh) == 1)
@@ -248,9 +251,12 @@ int comm_find_device (struct slurmdl_comm *c, struct slurmdl_error *err)
     }
     if (!can)
         return 0;
-    if (b->open (c->mesh, &c->device_self, err) < 0)
+    if (p && b->queue)
+        b->queue->use (p);
+    if (b->open (c->mesh, &self, err) < 0)
         return -1;
     c->device = b;
+    atomic_store (&c->device_self, self);
     return 0;
 }
 

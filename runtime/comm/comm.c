@@ -78,7 +78,7 @@ struct slurmdl_comm *comm_open_boot (struct boot *b,
     c->wanted = *name ? name : NULL;
     if (open_host (c, err) == 0
         && (!c->wanted || strcmp (c->wanted, "nccl")
-            || comm_find_device (c, err) == 0))
+            || comm_find_device (c, NULL, err) == 0))
         return c;
     slurmdl_comm_close (c);
     return NULL;
@@ -116,11 +116,13 @@ int slurmdl_comm_close (struct slurmdl_comm *c)
 
 void slurmdl_comm_abort (struct slurmdl_comm *c, const char *why)
 {
+    void *device;
+
     if (c->engine)
         engine_abort (c->engine, why);
     mesh_abort (c->mesh, why);
-    if (c->device_self)
-        c->device->abort (c->device_self);
+    if ((device = atomic_load (&c->device_self)))
+        c->device->abort (device);
     if (c->host_self && c->host != &comm_backend_native)
         c->host->abort (c->host_self);
     errorf (&c->why, "aborted: %s", why ? why : "no reason given");

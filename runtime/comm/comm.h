@@ -3,6 +3,8 @@
 #ifndef RUNTIME_COMM_COMM_H
 #define RUNTIME_COMM_COMM_H
 
+#include <stdatomic.h>
+
 #include "runtime/comm/backend.h"
 
 struct engine;
@@ -13,7 +15,7 @@ struct slurmdl_comm {
     const struct comm_backend *host; /* native or mpi */
     void *host_self;
     const struct comm_backend *device; /* nccl, or NULL */
-    void *device_self;
+    _Atomic (void *) device_self;      /* set after 'device' */
     struct engine *engine; /* of named tensors; NULL until the first */
     unsigned next_channel;
     bool device_tried;  /* to find a back end for device memory */
@@ -35,8 +37,12 @@ struct slurmdl_comm *comm_of_mesh (struct mesh *m,
                                    const struct slurmdl_comm *parent,
                                    struct slurmdl_error *err);
 
-/* A back end for device memory if there is one, once; collective. */
-int comm_find_device (struct slurmdl_comm *c, struct slurmdl_error *err);
+/* A back end for device memory if there is one, once; collective.  It takes
+ * the device of the memory 'p', NULL: that which is current.
+ */
+int comm_find_device (struct slurmdl_comm *c,
+                      const void *p,
+                      struct slurmdl_error *err);
 
 /* A back end has failed: no more can be done.  Returns -1. */
 int comm_break (struct slurmdl_comm *c, struct slurmdl_error *err);

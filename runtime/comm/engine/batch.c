@@ -29,7 +29,7 @@ int batch_read (void *host, const void *from, size_t n)
     const struct memory_ops *ops = n ? memory_ops_of (from) : NULL;
 
     if (ops)
-        return ops->begin () | ops->end () | ops->to_host (host, from, n);
+        return ops->to_host (host, from, n);
     if (n)
         memcpy (host, from, n);
     return 0;
@@ -63,6 +63,23 @@ void *batch_target (const struct task *t)
 size_t batch_part (const struct engine *e, const struct tensor *t, long rank)
 {
     return t->n / (size_t)e->size + ((size_t)rank < t->n % (size_t)e->size);
+}
+
+size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
+{
+    size_t more = t->n % (size_t)e->size;
+
+    return (size_t)rank * (t->n / (size_t)e->size)
+           + ((size_t)rank < more ? (size_t)rank : more);
+}
+
+size_t batch_elements (const struct batch *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        n += b->items[i].t->n;
+    return n;
 }
 
 void batch_scale (
@@ -124,20 +141,54 @@ static const struct steps *steps_of (const struct batch *b)
     return t->compression == SLURMDL_TOP_K ? &steps_largest : steps[t->what];
 }
 
+/* Where it goes is known, or the runner finds out. */
+static bool is_for_device (const struct engine *e, const struct batch *b)
+{
+    return atomic_load (&e->device) != DEVICE_NONE && device_suits (e, b);
+}
+
+bool batch_may_pack (const struct engine *e, const struct batch *b)
+{
+    if (is_for_device (e, b))
+        return true;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct task *t = b->items[i].task;
+        if (t && t->mark && t->memory->passed (t->mark) == 0)
+            return false;
+    }
+    return true;
+}
+
+static int
+pack_on_host (struct engine *e, struct batch *b, struct slurmdl_error *err)
+{
+    return batch_await (e, b, err) < 0 ? -1 : steps_of (b)->pack (e, b, err);
+}
+
 int batch_pack (struct engine *e, struct batch *b, struct slurmdl_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
         if (make_result (e, &b->items[i], err) < 0)
             return -1;
-    return steps_of (b)->pack (e, b, err);
+    b->device = is_for_device (e, b);
+    return b->device ? 0 : pack_on_host (e, b, err);
 }
 
 int batch_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
 {
+    int there = b->device ? device_find (e, b, err) : 0;
+
+    if (there < 0)
+        return -1;
+    if (there)
+        return device_run (e, b, err);
+    if (b->device && pack_on_host (e, b, err) < 0)
+        return -1;
+    b->device = false;
     return steps_of (b)->run (e, b, err);
 }
 
 int batch_unpack (struct engine *e, struct batch *b, struct slurmdl_error *err)
 {
-    return steps_of (b)->unpack (e, b, err);
+    return b->device ? 0 : steps_of (b)->unpack (e, b, err);
 }

@@ -19,6 +19,24 @@ struct steps {
 extern const struct steps steps_reduce, steps_scatter, steps_gather,
     steps_broadcast, steps_largest;
 
+/* device.c: a batch of device memory, without the host.  suits(): it can be
+ * one; all ranks say the same.  find(): whether there is a back end for it,
+ * looked for where it is not known: 1, 0, -1; by the runner, collective.
+ */
+bool device_suits (const struct engine *e, const struct batch *b);
+int device_find (struct engine *e,
+                 const struct batch *b,
+                 struct slurmdl_error *err);
+int device_run (struct engine *e, struct batch *b, struct slurmdl_error *err);
+
+/* queue.c: of more than one rank. */
+int queue_run (struct engine *e, struct batch *b, struct slurmdl_error *err);
+
+/* Until the streams have come to where the tensors of the batch are theirs. */
+int batch_await (struct engine *e,
+                 const struct batch *b,
+                 struct slurmdl_error *err);
+
 /* Copy from and to memory of a task, of the host or of a device. */
 int batch_read (void *host, const void *from, size_t n);
 int batch_write (void *to, const void *host, size_t n);
@@ -29,8 +47,14 @@ const void *batch_view (const void *p, size_t n, struct buffer *b);
 /* Where the result goes. */
 void *batch_target (const struct task *t);
 
-/* How much of it is the rank's part in a reduce-scatter. */
+/* How much of it is the rank's part in a reduce-scatter, and where it begins;
+ * in elements. */
 size_t batch_part (const struct engine *e, const struct tensor *t, long rank);
+size_t
+batch_part_at (const struct engine *e, const struct tensor *t, long rank);
+
+/* All elements of its tensors. */
+size_t batch_elements (const struct batch *b);
 
 /* out = factor * in; they may be the same. */
 void batch_scale (

@@ -22,9 +22,7 @@ static size_t size_of (const struct coordinator *c, const struct fact *f)
 
 static bool alone (const struct coordinator *c, const struct fact *f)
 {
-    return f->t->device
-           || (f->t->compression == SLURMDL_PLAIN
-               && size_of (c, f) >= ALONE_BYTES);
+    return f->t->compression == SLURMDL_PLAIN && size_of (c, f) >= ALONE_BYTES;
 }
 
 /* Take the first that is ready out of the list, and all that go with it. */

@@ -105,8 +105,6 @@ mismatch (struct coordinator *c, const struct fact *f, char *text, size_t size)
 /* Whether zeros of ranks that have joined make sense in it. */
 static bool joinable (const struct coordinator *c, const struct tensor *t)
 {
-    if (t->device)
-        return false;
     if (t->what == SLURMDL_BROADCAST)
         return !c->has_joined[t->root];
     return t->what == SLURMDL_ALLGATHER || t->op == SLURMDL_SUM

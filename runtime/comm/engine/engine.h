@@ -44,6 +44,8 @@ struct task {
     int64_t ticket;
     struct name *name;
     struct tensor t; /* name is name->text; the group is the task's */
+    const struct memory_ops *memory; /* of 'mark' */
+    struct memory_mark *mark; /* what comes before it in the stream; or NULL */
     const void *in;
     void *out;
     void *result;   /* instead of 'out', for slurmdl_take() */
@@ -77,6 +79,7 @@ struct batch {
     double agreed, packing, packed, started, ended;
     const void *in; /* of the collective */
     void *out;
+    bool device; /* the runner finds out where it is reduced */
     size_t n;
     struct item items[];
 };
@@ -86,8 +89,12 @@ struct buffer {
     size_t room;
 };
 
+/* A back end for device memory, looked for at the first batch of it. */
+enum device_state { DEVICE_UNKNOWN, DEVICE_NONE, DEVICE_HERE };
+
 struct engine {
     struct slurmdl_comm *owner, *channel;
+    atomic_int device; /* enum device_state; the runner's to set */
     long rank, size;
     double timeout;
     double stall_seconds, stall_abort;
@@ -174,7 +181,9 @@ void *runner_main (void *arg);
 bool runner_help (struct engine *e);
 
 /* batch.c: the three steps of a batch; pack() and unpack() touch only the
- * slot's buffers and the tasks'. */
+ * slot's buffers and the tasks'.  may_pack(): pack() would not wait for what a
+ * stream has still to do. */
+bool batch_may_pack (const struct engine *e, const struct batch *b);
 int batch_pack (struct engine *e, struct batch *b, struct slurmdl_error *err);
 int batch_run (struct engine *e, struct batch *b, struct slurmdl_error *err);
 int batch_unpack (struct engine *e, struct batch *b, struct slurmdl_error *err);

@@ -78,15 +78,6 @@ static void widen (void *out,
         reduce_scale (out, n, type, factor);
 }
 
-static size_t elements (const struct batch *b)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < b->n; i++)
-        n += b->items[i].t->n;
-    return n;
-}
-
 /* One tensor that needs no copy, or only one in its own memory. */
 static bool reduce_in_place (struct batch *b)
 {
@@ -97,8 +88,6 @@ static bool reduce_in_place (struct batch *b)
         return false;
     b->in = task->in;
     b->out = batch_target (task);
-    if (it->t->device)
-        return true;
     if (!it->t->n || memory_ops_of (b->in) || memory_ops_of (b->out))
         return false;
     if (it->t->prescale != 1) {
@@ -117,7 +106,7 @@ pack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
 
     if (reduce_in_place (b))
         return 0;
-    if (!(to = buffer_room (&e->slots[b->slot][0], elements (b) * each)))
+    if (!(to = buffer_room (&e->slots[b->slot][0], batch_elements (b) * each)))
         return errorf (err, "no memory to put tensors together");
     b->in = b->out = to;
     for (size_t i = 0; i < b->n; i++) {
@@ -146,7 +135,7 @@ run_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return slurmdl_allreduce (e->channel,
                               b->in,
                               b->out,
-                              elements (b),
+                              batch_elements (b),
                               wire_type (t),
                               wire_op (t),
                               err);
@@ -186,8 +175,6 @@ unpack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
 {
     const char *from = b->out;
 
-    if (b->items->t->device)
-        return 0;
     for (size_t i = 0; i < b->n; i++) {
         const struct item *it = &b->items[i];
         if (deliver (e, b, it, from, it->t->n) < 0)
@@ -205,7 +192,7 @@ static int
 pack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
 {
     size_t each = slurmdl_type_size (b->items->t->type);
-    size_t total = elements (b) * each;
+    size_t total = batch_elements (b) * each;
     char *to = buffer_room (&e->slots[b->slot][0], total);
     size_t begin = 0;
 
@@ -217,10 +204,7 @@ pack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
         for (size_t i = 0; i < b->n; i++) {
             const struct item *it = &b->items[i];
             size_t n = batch_part (e, it->t, r);
-            size_t at = (size_t)r * (it->t->n / (size_t)e->size);
-            size_t more = it->t->n % (size_t)e->size;
-            at += (size_t)r < more ? (size_t)r : more;
-            begin = at * each;
+            begin = batch_part_at (e, it->t, r) * each;
             if (!it->task)
                 memset (to, 0, n * each);
             else if (batch_read (
@@ -246,8 +230,14 @@ run_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < b->n; i++)
             counts[r] += batch_part (e, b->items[i].t, r);
-    rv = slurmdl_reduce_scatter (
-        e->channel, b->in, b->out, elements (b), counts, t->type, t->op, err);
+    rv = slurmdl_reduce_scatter (e->channel,
+                                 b->in,
+                                 b->out,
+                                 batch_elements (b),
+                                 counts,
+                                 t->type,
+                                 t->op,
+                                 err);
     free (counts);
     return rv;
 }

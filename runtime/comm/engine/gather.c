@@ -35,8 +35,8 @@ pack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
     bool direct = b->n == 1 && it->task;
     char *to;
 
-    if (direct && (it->t->device || !memory_ops_of (batch_target (it->task)))
-        && (it->t->device || !memory_ops_of (it->task->in))) {
+    if (direct && !memory_ops_of (batch_target (it->task))
+        && !memory_ops_of (it->task->in)) {
         b->in = it->task->in;
         b->out = batch_target (it->task);
         return 0;
@@ -120,7 +120,7 @@ pack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
     if (b->n == 1 && it->task) {
         b->in = is_root ? it->task->in : batch_target (it->task);
         b->out = (void *)b->in;
-        if (it->t->device || !memory_ops_of (b->out))
+        if (!memory_ops_of (b->out))
             return 0;
     }
     if (!(to = buffer_room (&e->slots[b->slot][0], batch_bytes (b))))
@@ -152,7 +152,7 @@ unpack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
         const struct item *it = &b->items[i];
         size_t n = tensor_weight (it->t);
         void *to = it->task ? batch_target (it->task) : NULL;
-        if (to && !it->t->device && to != from && batch_write (to, from, n) < 0)
+        if (to && to != from && batch_write (to, from, n) < 0)
             return errorf (err, "%.80s cannot be written", it->name->text);
         from += n;
     }

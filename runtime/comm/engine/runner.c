@@ -98,7 +98,7 @@ bool runner_help (struct engine *e)
 
     pthread_mutex_lock (&e->lock);
     b = e->running && !e->code ? e->queue->next : NULL;
-    found = b && b->state == BATCH_NEW;
+    found = b && b->state == BATCH_NEW && batch_may_pack (e, b);
     if (found)
         pack (e, b, !e->queue->slot);
     pthread_mutex_unlock (&e->lock);

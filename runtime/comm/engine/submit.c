@@ -86,16 +86,46 @@ static const char *check (const struct engine *e,
     return check_compression (r);
 }
 
-static bool on_device (const struct engine *e, const struct slurmdl_request *r)
+/* Where the memory of a request is, and what a stream does before it. */
+struct place {
+    const struct memory_ops *in, *out; /* NULL: the host's */
+    struct memory_mark *mark;
+};
+
+static const void *input_of (const struct slurmdl_request *r)
 {
-    return e->channel->device && r->n && !scales (r) && r->out
-           && r->compression == SLURMDL_PLAIN
-           && memory_ops_of (r->in ? r->in : r->out);
+    return r->in && (r->n || !r->out) ? r->in : r->out;
+}
+
+static int find_place (const struct slurmdl_request *r,
+                       struct place *p,
+                       struct slurmdl_error *err)
+{
+    const void *in = input_of (r);
+    const struct memory_ops *ops;
+
+    p->in = in ? memory_ops_of (in) : NULL;
+    p->out = r->out == in ? p->in : r->out ? memory_ops_of (r->out) : NULL;
+    p->mark = NULL;
+    ops = p->in ? p->in : p->out;
+    if (!ops || !ops->mark
+        || (p->mark = ops->mark (p->in ? in : r->out, r->stream)))
+        return 0;
+    return errorf (err,
+                   "%.80s: its stream is not one of the device whose memory "
+                   "it is",
+                   r->name);
+}
+
+static void leave_place (struct place *p)
+{
+    if (p->mark)
+        (p->in ? p->in : p->out)->unmark (p->mark);
 }
 
 /* Fields that do not matter are the same on all ranks. */
-static void normalize (const struct engine *e,
-                       const struct slurmdl_request *r,
+static void normalize (const struct slurmdl_request *r,
+                       const struct place *p,
                        struct tensor *t)
 {
     *t = (struct tensor){ .what = r->what,
@@ -117,11 +147,13 @@ static void normalize (const struct engine *e,
         t->keep = r->keep;
     if (r->group)
         t->members = r->members;
-    t->device = on_device (e, r);
+    t->device = p->in && p->out;
 }
 
 void task_free (struct engine *e, struct task *t)
 {
+    if (t->mark)
+        t->memory->unmark (t->mark);
     free (t->t.group);
     free (t->result);
     free (t->counts);
@@ -129,8 +161,8 @@ void task_free (struct engine *e, struct task *t)
     e->spare = t;
 }
 
-static struct task *task_make (struct engine *e,
-                               const struct slurmdl_request *r)
+static struct task *
+task_make (struct engine *e, const struct slurmdl_request *r, struct place *p)
 {
     struct task *t = e->spare;
 
@@ -139,7 +171,7 @@ static struct task *task_make (struct engine *e,
     else if (!(t = malloc (sizeof (*t))))
         return NULL;
     memset (t, 0, sizeof (*t));
-    normalize (e, r, &t->t);
+    normalize (r, p, &t->t);
     t->in = r->in ? r->in : r->out;
     t->out = r->out;
     t->take = !r->out;
@@ -149,6 +181,9 @@ static struct task *task_make (struct engine *e,
         task_free (e, t);
         return NULL;
     }
+    t->memory = p->in ? p->in : p->out;
+    t->mark = p->mark;
+    p->mark = NULL;
     return t;
 }
 
@@ -204,8 +239,10 @@ static int refuse (const struct engine *e, struct slurmdl_error *err)
                               : "this rank has joined the others");
 }
 
+/* The mark of the place is the task's afterwards. */
 static int64_t submit_locked (struct engine *e,
                               const struct slurmdl_request *r,
+                              struct place *p,
                               struct slurmdl_error *err)
 {
     struct name *name;
@@ -219,7 +256,7 @@ static int64_t submit_locked (struct engine *e,
         errno = EEXIST;
         return errorf (err, "%.80s is being reduced already", r->name);
     }
-    if (!(t = task_make (e, r))) {
+    if (!(t = task_make (e, r, p))) {
         name_tidy (e, name);
         return errorf (err, "no memory for a tensor");
     }
@@ -237,15 +274,22 @@ static int64_t submit (struct engine *e,
                        struct slurmdl_error *err)
 {
     const char *wrong = check (e, r);
+    struct place place;
     int64_t ticket;
+    int saved;
 
     if (wrong) {
         errno = EINVAL;
         return errorf (err, "%.80s: %s", r->name ? r->name : "", wrong);
     }
+    if (find_place (r, &place, err) < 0)
+        return -1;
     pthread_mutex_lock (&e->lock);
-    ticket = submit_locked (e, r, err);
+    ticket = submit_locked (e, r, &place, err);
     pthread_mutex_unlock (&e->lock);
+    saved = errno;
+    leave_place (&place);
+    errno = saved;
     return ticket;
 }
 

@@ -137,7 +137,8 @@ static void describe (const struct tensor *t,
     else if (t->keep != other->keep)
         snprintf (text, size, "a share of %g", t->keep);
     else if (t->device != other->device)
-        snprintf (text, size, "memory of %s", t->device ? "a device" : "host");
+        snprintf (
+            text, size, "memory of %s", t->device ? "a device" : "the host");
     else if (!same_scale (t, other))
         snprintf (text, size, "factors %g, %g", t->prescale, t->postscale);
     else
@@ -158,7 +159,8 @@ bool tensor_fuses (const struct tensor *a, const struct tensor *b)
 {
     return a->what == b->what && a->type == b->type && a->op == b->op
            && a->root == b->root && a->compression == b->compression
-           && !a->device && !b->device;
+           && a->device == b->device
+           && (!a->device || same_scale (a, b)); /* one factor for all */
 }
 
 void tensor_put (struct packet *p, const struct tensor *t)

@@ -16,7 +16,7 @@ struct tensor {
     enum slurmdl_type type;
     enum slurmdl_op op;
     enum slurmdl_compression compression;
-    bool device; /* the device's back end gets it */
+    bool device; /* where it comes from, and goes to */
     size_t n;    /* elements; of SLURMDL_ALLGATHER this rank's */
     size_t row;
     long root;

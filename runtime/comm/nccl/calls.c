@@ -106,6 +106,7 @@ struct call {
     ncclRedOp_t op;
     size_t factor; /* of NCCL's elements in one of ours */
     size_t size;   /* of ours, in bytes */
+    bool made;     /* the operation is for this call only */
     int before;
     const char *what;
     struct slurmdl_error *err;
@@ -144,7 +145,8 @@ static int begin (struct call *c,
     struct nccl_self *s = self;
 
     c->s = s;
-    c->stream = s->user ? s->user : s->own;
+    c->stream = s->queueing ? s->beside : s->user ? s->user : s->own;
+    c->made = false;
     c->what = what;
     c->err = err;
     if (s->failed || !s->comm) {
@@ -157,12 +159,38 @@ static int begin (struct call *c,
     return 0;
 }
 
-static void
-set_type (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
+/* A sum of what is multiplied first; what an average divides by is part of
+ * the factor.
+ */
+static int make_op (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
+{
+    enum slurmdl_type real = type == SLURMDL_C64    ? SLURMDL_F32
+                             : type == SLURMDL_C128 ? SLURMDL_F64
+                                                    : type;
+    double factor = c->s->factor / (op == SLURMDL_AVERAGE ? c->s->size : 1);
+    double scalar; /* of any of these types */
+    ncclResult_t r;
+
+    c->s->factor = 1;
+    nccl_lib->convert (&scalar, real, &factor, SLURMDL_F64, 1);
+    r = ncclRedOpCreatePreMulSum (
+        &c->op, &scalar, c->type, ncclScalarHostImmediate, c->s->comm);
+    if (nccl_settle (c->s, r, "an operation", c->err) < 0)
+        return -1;
+    c->made = true;
+    return 0;
+}
+
+/* -1 after begin() has been undone. */
+static int set_type (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     type_of (type, &c->type, &c->factor);
     c->op = op_of (type, op);
     c->size = nccl_lib->type_size (type);
+    if (!c->s->queueing || c->s->factor == 1 || make_op (c, type, op) == 0)
+        return 0;
+    nccl_leave (c->s, c->before);
+    return -1;
 }
 
 /* Of a call that has returned 'r', or of the end of a group. */
@@ -170,8 +198,10 @@ static int end (struct call *c, ncclResult_t r)
 {
     int rv = nccl_settle (c->s, r, c->what, c->err);
 
-    if (rv == 0 && !c->s->user)
-        rv = nccl_drain (c->s, c->stream, c->what, c->err);
+    if (rv == 0 && c->made)
+        ncclRedOpDestroy (c->op, c->s->comm);
+    if (rv == 0 && !c->s->user && !c->s->queueing)
+        rv = nccl_drain (c->s, c->stream, false, c->what, c->err);
     nccl_leave (c->s, c->before);
     return rv;
 }
@@ -200,9 +230,9 @@ int nccl_allreduce (void *self,
 {
     struct call c;
 
-    if (begin (&c, self, "an all-reduce", in, out, err) < 0)
+    if (begin (&c, self, "an all-reduce", in, out, err) < 0
+        || set_type (&c, type, op) < 0)
         return -1;
-    set_type (&c, type, op);
     return end (&c,
                 ncclAllReduce (
                     in, out, n * c.factor, c.type, c.op, c.s->comm, c.stream));
@@ -219,9 +249,9 @@ int nccl_reduce (void *self,
 {
     struct call c;
 
-    if (begin (&c, self, "a reduction", in, NULL, err) < 0)
+    if (begin (&c, self, "a reduction", in, NULL, err) < 0
+        || set_type (&c, type, op) < 0)
         return -1;
-    set_type (&c, type, op);
     return end (&c,
                 ncclReduce (in,
                             out,
@@ -275,9 +305,9 @@ int nccl_reduce_scatter (void *self,
 {
     struct call c;
 
-    if (begin (&c, self, "a reduce-scatter", in, out, err) < 0)
+    if (begin (&c, self, "a reduce-scatter", in, out, err) < 0
+        || set_type (&c, type, op) < 0)
         return -1;
-    set_type (&c, type, op);
     if (!are_equal (counts, c.s->size))
         return end (&c, scatter_unequal (&c, in, out, counts));
     return end (
@@ -379,5 +409,6 @@ int nccl_barrier (void *self, struct slurmdl_error *err)
         end (&c,
              ncclAllReduce (
                  s->token, s->token, 1, ncclInt32, ncclMax, s->comm, c.stream));
-    return rv == 0 && s->user ? nccl_drain (s, s->user, c.what, err) : rv;
+    return rv == 0 && s->user ? nccl_drain (s, s->user, false, c.what, err)
+                              : rv;
 }

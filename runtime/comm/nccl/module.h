@@ -9,12 +9,23 @@
 
 #include "runtime/comm/backend.h"
 
+/* Memory of the device that comm_queue.room() has given. */
+struct nccl_room {
+    struct nccl_room *smaller; /* given before, kept until the end */
+    size_t size;
+    void *data;
+};
+
 struct nccl_self {
     struct mesh *mesh;
     ncclComm_t comm;
-    cudaStream_t own;  /* ordered after the default one */
-    cudaStream_t user; /* NULL: calls wait for their results */
-    void *token;       /* of a barrier: 4 bytes of the device */
+    cudaStream_t own;    /* ordered after the default one */
+    cudaStream_t user;   /* NULL: calls wait for their results */
+    cudaStream_t beside; /* of struct comm_queue; NULL: not used yet */
+    bool queueing;       /* calls go there, and do not wait */
+    double factor;       /* of the next reduction */
+    struct nccl_room *rooms[2];
+    void *token; /* of a barrier: 4 bytes of the device */
     int device;
     int rank, size;
     double timeout;
@@ -36,11 +47,23 @@ int nccl_settle (struct nccl_self *s,
                  const char *what,
                  struct slurmdl_error *err);
 
-/* Until what was queued in 'stream' is done. */
+/* Until what was queued in 'stream' is done, without a pause, or with naps, so
+ * that the core is free for the program.
+ */
 int nccl_drain (struct nccl_self *s,
                 cudaStream_t stream,
+                bool naps,
                 const char *what,
                 struct slurmdl_error *err);
+
+/* What CUDA says of an error; returns -1.  To be called after a failure. */
+int nccl_cuda_failed (cudaError_t e,
+                      const char *what,
+                      struct slurmdl_error *err);
+
+/* queue.c */
+extern const struct comm_queue nccl_queue;
+void nccl_queue_free (struct nccl_self *s);
 
 /* The functions of struct comm_backend (calls.c). */
 bool nccl_takes (enum slurmdl_type type, enum slurmdl_op op);

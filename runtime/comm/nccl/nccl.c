@@ -10,7 +10,8 @@
 #include "runtime/comm/nccl/module.h"
 #include "runtime/error.h"
 
-enum { CHECK_EACH = 1024 }; /* looks at a stream between those at the clock */
+/* Looks at a stream: between those at the clock, and before naps. */
+enum { CHECK_EACH = 1024, BEFORE_NAPS = 20 };
 
 /* What each rank says of itself. */
 struct card {
@@ -26,8 +27,9 @@ static void attach (const struct comm_services *s)
     nccl_lib = s;
 }
 
-static int
-cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err)
+int nccl_cuda_failed (cudaError_t e,
+                      const char *what,
+                      struct slurmdl_error *err)
 {
     cudaGetLastError (); /* else the program would find our error */
     errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
@@ -38,7 +40,7 @@ cuda_failed (cudaError_t e, const char *what, struct slurmdl_error *err)
     do {                                                                       \
         cudaError_t e_ = (call);                                               \
         if (e_ != cudaSuccess) {                                               \
-            cuda_failed (e_, #call, err);                                      \
+            nccl_cuda_failed (e_, #call, err);                                 \
             goto fail;                                                         \
         }                                                                      \
     } while (0)
@@ -139,10 +141,12 @@ int nccl_settle (struct nccl_self *s,
 
 int nccl_drain (struct nccl_self *s,
                 cudaStream_t stream,
+                bool naps,
                 const char *what,
                 struct slurmdl_error *err)
 {
     double deadline = monotonic () + s->timeout;
+    struct timespec nap = { 0, 20000 };
     ncclResult_t async;
 
     for (long n = 1;; n++) {
@@ -150,9 +154,11 @@ int nccl_drain (struct nccl_self *s,
         if (e == cudaSuccess)
             return 0;
         if (e != cudaErrorNotReady) {
-            cuda_failed (e, what, err);
+            nccl_cuda_failed (e, what, err);
             return give_up (s, EIO);
         }
+        if (naps && n > BEFORE_NAPS)
+            nanosleep (&nap, NULL);
         if (n % CHECK_EACH)
             continue;
         if (ncclCommGetAsyncError (s->comm, &async) == ncclSuccess
@@ -275,6 +281,7 @@ static void destroy (struct nccl_self *s)
         if (nccl_settle (s, r, "the end of a communicator", NULL) == 0)
             ncclCommDestroy (s->comm);
     }
+    nccl_queue_free (s);
     if (s->own)
         cudaStreamDestroy (s->own);
     if (s->token)
@@ -399,4 +406,5 @@ const struct comm_backend slurmdl_backend_nccl = {
     .stream = set_stream,
     .attach = attach,
     .takes = nccl_takes,
+    .queue = &nccl_queue,
 };

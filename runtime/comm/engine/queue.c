@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of named tensors in device memory: packed, computed, unpacked. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runtime/comm/engine/batch.h"
+#include "runtime/error.h"
+
+/* A batch on its way, and the copies that come next. */
+struct plan {
+    struct engine *e;
+    struct batch *b;
+    const struct comm_queue *queue;
+    void *self;
+    struct comm_copy *list;
+    size_t n;
+    struct slurmdl_error *err;
+};
+
+static void add (struct plan *p, void *to, const void *from, size_t n)
+{
+    if (n && to != from)
+        p->list[p->n++] = (struct comm_copy){ to, from, n };
+}
+
+static int copy (struct plan *p)
+{
+    size_t n = p->n;
+
+    p->n = 0;
+    return n ? p->queue->copy (p->self, p->list, n, p->err) : 0;
+}
+
+static void *room (struct plan *p, int which, size_t n)
+{
+    return p->queue->room (p->self, which, n ? n : 1, p->err);
+}
+
+/* Its own memory is that of the collective. */
+static bool is_direct (const struct plan *p)
+{
+    return p->b->n == 1 && p->b->items->task;
+}
+
+static size_t bytes_of (const struct item *it, size_t elements)
+{
+    return elements * slurmdl_type_size (it->t->type);
+}
+
+static void set_factor (struct plan *p)
+{
+    const struct tensor *t = p->b->items->t;
+    double factor = t->prescale * t->postscale;
+
+    if (factor != 1)
+        p->queue->factor (p->self, factor);
+}
+
+/* ---- all-reduce ---- */
+
+static int reduce (struct plan *p, const void *in, void *out)
+{
+    const struct tensor *t = p->b->items->t;
+
+    set_factor (p);
+    return slurmdl_allreduce (
+        p->e->channel, in, out, batch_elements (p->b), t->type, t->op, p->err);
+}
+
+static int run_reduce (struct plan *p)
+{
+    const struct batch *b = p->b;
+    const struct item *it = b->items;
+    char *all, *at;
+
+    if (is_direct (p))
+        return reduce (p, it->task->in, batch_target (it->task));
+    if (!(all = room (p, 0, bytes_of (it, batch_elements (b)))))
+        return -1;
+    for (at = all, it = b->items; it < b->items + b->n; it++) {
+        add (p, at, it->task ? it->task->in : NULL, bytes_of (it, it->t->n));
+        at += bytes_of (it, it->t->n);
+    }
+    if (copy (p) < 0 || reduce (p, all, all) < 0)
+        return -1;
+    for (at = all, it = b->items; it < b->items + b->n; it++) {
+        if (it->task)
+            add (p, batch_target (it->task), at, bytes_of (it, it->t->n));
+        at += bytes_of (it, it->t->n);
+    }
+    return copy (p);
+}
+
+/* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
+
+static int scatter (struct plan *p, const void *in, void *out)
+{
+    const struct tensor *t = p->b->items->t;
+    struct engine *e = p->e;
+    size_t *counts = calloc ((size_t)e->size, sizeof (*counts));
+    int rv;
+
+    if (!counts)
+        return errorf (p->err, "no memory for a reduce-scatter");
+    for (long r = 0; r < e->size; r++)
+        for (size_t i = 0; i < p->b->n; i++)
+            counts[r] += batch_part (e, p->b->items[i].t, r);
+    set_factor (p);
+    rv = slurmdl_reduce_scatter (e->channel,
+                                 in,
+                                 out,
+                                 batch_elements (p->b),
+                                 counts,
+                                 t->type,
+                                 t->op,
+                                 p->err);
+    free (counts);
+    return rv;
+}
+
+static void put_parts (struct plan *p, char *to)
+{
+    const struct engine *e = p->e;
+
+    for (long r = 0; r < e->size; r++)
+        for (size_t i = 0; i < p->b->n; i++) {
+            const struct item *it = &p->b->items[i];
+            size_t begin = bytes_of (it, batch_part_at (e, it->t, r));
+            size_t n = bytes_of (it, batch_part (e, it->t, r));
+            const char *from = it->task ? it->task->in : NULL;
+            add (p, to, from ? from + begin : NULL, n);
+            to += n;
+        }
+}
+
+static int run_scatter (struct plan *p)
+{
+    const struct batch *b = p->b;
+    const struct item *it = b->items;
+    size_t bytes = bytes_of (it, batch_elements (b));
+    char *in, *out;
+
+    if (is_direct (p))
+        return scatter (p, it->task->in, batch_target (it->task));
+    if (!(in = room (p, 0, bytes)) || !(out = room (p, 1, bytes)))
+        return -1;
+    put_parts (p, in);
+    if (copy (p) < 0 || scatter (p, in, out) < 0)
+        return -1;
+    for (size_t i = 0; i < b->n; i++) {
+        size_t n;
+        it = &b->items[i];
+        n = bytes_of (it, batch_part (p->e, it->t, p->e->rank));
+        if (it->task)
+            add (p, batch_target (it->task), out, n);
+        out += n;
+    }
+    return copy (p);
+}
+
+/* ---- all-gather: what a rank has, of all tensors, together ---- */
+
+static size_t *blocks (const struct plan *p, size_t *all)
+{
+    size_t size = (size_t)p->e->size;
+    size_t *bytes = calloc (size, sizeof (*bytes));
+
+    *all = 0;
+    for (size_t r = 0; bytes && r < size; r++) {
+        for (size_t i = 0; i < p->b->n; i++)
+            bytes[r] += bytes_of (&p->b->items[i], p->b->items[i].t->counts[r]);
+        *all += bytes[r];
+    }
+    if (!bytes)
+        errorf (p->err, "no memory for an all-gather");
+    return bytes;
+}
+
+static int put_rows (struct plan *p, char *to)
+{
+    for (size_t i = 0; i < p->b->n; i++) {
+        const struct item *it = &p->b->items[i];
+        size_t n = bytes_of (it, it->t->counts[p->e->rank]);
+        add (p, to, it->task ? it->task->in : NULL, n);
+        to += n;
+    }
+    return copy (p);
+}
+
+static int take_rows (struct plan *p, const char *from)
+{
+    for (size_t i = 0; i < p->b->n; i++)
+        p->b->items[i].done = 0;
+    for (long r = 0; r < p->e->size; r++)
+        for (size_t i = 0; i < p->b->n; i++) {
+            struct item *it = &p->b->items[i];
+            size_t n = bytes_of (it, it->t->counts[r]);
+            if (it->task)
+                add (p, (char *)batch_target (it->task) + it->done, from, n);
+            it->done += n;
+            from += n;
+        }
+    return copy (p);
+}
+
+static int gather (struct plan *p, const size_t *bytes, size_t all)
+{
+    const struct item *it = p->b->items;
+    size_t own = bytes[p->e->rank];
+    const void *in;
+    void *out;
+
+    if (is_direct (p)) {
+        in = it->task->in;
+        out = batch_target (it->task);
+    } else {
+        void *rows = room (p, 0, own);
+        if (!rows || !(out = room (p, 1, all)) || put_rows (p, rows) < 0)
+            return -1;
+        in = rows;
+    }
+    if (slurmdl_allgather (p->e->channel, in, own, out, bytes, p->err) < 0)
+        return -1;
+    return is_direct (p) ? 0 : take_rows (p, out);
+}
+
+static int run_gather (struct plan *p)
+{
+    size_t all;
+    size_t *bytes = blocks (p, &all);
+    int rv = bytes ? gather (p, bytes, all) : -1;
+
+    free (bytes);
+    return rv;
+}
+
+/* ---- broadcast ---- */
+
+static void put_values (struct plan *p, char *to)
+{
+    for (size_t i = 0; i < p->b->n; i++) {
+        const struct item *it = &p->b->items[i];
+        add (p, to, it->task->in, tensor_weight (it->t));
+        to += tensor_weight (it->t);
+    }
+}
+
+static int run_broadcast (struct plan *p)
+{
+    const struct batch *b = p->b;
+    const struct item *it = b->items;
+    bool is_root = it->t->root == p->e->rank;
+    size_t bytes = bytes_of (it, batch_elements (b));
+    char *all;
+
+    if (is_direct (p))
+        all = is_root ? (void *)it->task->in : batch_target (it->task);
+    else if (!(all = room (p, 0, bytes)))
+        return -1;
+    if (is_root && !is_direct (p))
+        put_values (p, all);
+    if (copy (p) < 0
+        || slurmdl_broadcast (p->e->channel, all, bytes, it->t->root, p->err)
+               < 0)
+        return -1;
+    for (it = b->items; it < b->items + b->n; it++) {
+        if (it->task)
+            add (p, batch_target (it->task), all, tensor_weight (it->t));
+        all += tensor_weight (it->t);
+    }
+    return copy (p);
+}
+
+/* ---- all of them ---- */
+
+static int (*const runs[]) (struct plan *) = {
+    [SLURMDL_ALLREDUCE] = run_reduce,
+    [SLURMDL_ALLGATHER] = run_gather,
+    [SLURMDL_BROADCAST] = run_broadcast,
+    [SLURMDL_REDUCE_SCATTER] = run_scatter,
+};
+
+static int queue_all (struct plan *p)
+{
+    int rv = p->queue->begin (p->self, p->err);
+
+    for (size_t i = 0; rv == 0 && i < p->b->n; i++) {
+        const struct task *t = p->b->items[i].task;
+        if (t && t->mark)
+            rv = p->queue->after (p->self, t->mark, p->err);
+    }
+    if (rv == 0)
+        rv = runs[p->b->items->t->what](p);
+    return rv;
+}
+
+int queue_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
+{
+    struct plan p = { .e = e, .b = b, .err = err };
+    int rv, saved, end;
+
+    p.queue = e->channel->device->queue;
+    p.self = e->channel->device_self;
+    p.list = calloc (b->n * (size_t)e->size, sizeof (*p.list));
+    if (!p.list)
+        return errorf (err, "no memory to put tensors together");
+    rv = queue_all (&p);
+    saved = errno;
+    free (p.list);
+    end = p.queue->end (p.self, err);
+    if (rv < 0)
+        errno = saved;
+    return rv < 0 || end < 0 ? -1 : 0;
+}
