@@ -183,7 +183,7 @@ enum slurmdl_what {
     SLURMDL_ALLREDUCE,
     SLURMDL_ALLGATHER, /* of rows; their number may differ between ranks */
     SLURMDL_BROADCAST,
-    SLURMDL_REDUCE_SCATTER,
+    SLURMDL_REDUCE_SCATTER, /* of rows; the first ranks have one more */
 };
 
 enum slurmdl_compression {
@@ -202,7 +202,7 @@ struct slurmdl_request {
     enum slurmdl_type type;
     enum slurmdl_op op;
     size_t n;        /* elements of 'in' */
-    size_t row;      /* elements of a row, for SLURMDL_ALLGATHER */
+    size_t row;      /* elements of a row, where there are rows; 0 means 1 */
     long root;       /* of SLURMDL_BROADCAST */
     const void *in;  /* the caller leaves both alone until it is done */
     void *out;       /* may be 'in'; NULL: slurmdl_take() */

@@ -468,16 +468,18 @@ static int scatters (struct slurmdl_comm *c, void *arg)
     size_t rank = (size_t)slurmdl_comm_rank (c);
     size_t size = (size_t)slurmdl_comm_size (c);
     int64_t t[8];
-    double in[8][40];
+    double in[8][120];
     char name[16];
 
     (void)arg;
     for (size_t i = 0; i < 8; i++) {
+        size_t row = 1 + i % 3;
         struct slurmdl_request r = { .name = name,
                                      .what = SLURMDL_REDUCE_SCATTER,
                                      .type = SLURMDL_F64,
                                      .op = SLURMDL_AVERAGE,
-                                     .n = 5 * i,
+                                     .n = 5 * i * row,
+                                     .row = row,
                                      .in = in[i],
                                      .prescale = 4,
                                      .postscale = 0.5 };
@@ -487,13 +489,13 @@ static int scatters (struct slurmdl_comm *c, void *arg)
         CHECK (c, (t[i] = slurmdl_submit (c, &r, &err)) > 0);
     }
     for (size_t i = 0; i < 8; i++) {
-        size_t n = 5 * i, got;
+        size_t n = 5 * i, row = 1 + i % 3, got;
         size_t more = rank < n % size ? rank : n % size;
-        size_t begin = rank * (n / size) + more;
+        size_t begin = (rank * (n / size) + more) * row;
         double *part;
         CHECK (c,
                slurmdl_take (c, t[i], (void **)&part, &got, NULL, &err) == 0);
-        CHECK (c, got == n / size + (rank < n % size));
+        CHECK (c, got == (n / size + (rank < n % size)) * row);
         for (size_t j = 0; j < got; j++)
             CHECK (c,
                    fabs (part[j] - (double)((begin + j) * (size + 1))) < 1e-9);

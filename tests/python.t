@@ -11,7 +11,7 @@ here=$srcdir/tests/python
 $python -c 'import numpy, h5py' 2>/dev/null || skip_all "no python3-numpy, python3-h5py"
 unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
 mkdir "$work/site" "$work/site/slurmdl"
-cp "$package"/slurmdl/*.py "$work/site/slurmdl"
+cp -r "$package"/slurmdl/*.py "$package"/slurmdl/hvd "$work/site/slurmdl"
 cp "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
 PYTHONPATH=$work/site:$here
 PYTHONDONTWRITEBYTECODE=1
@@ -139,7 +139,7 @@ if [ -n "$DL_TEST_PYTHON" ]; then
         tap $framework "$DL_TEST_PYTHON" "$here/frameworks.py" $framework
     done
     if "$DL_TEST_PYTHON" -m mypy --version >/dev/null 2>&1; then
-        is "$(cd site && "$DL_TEST_PYTHON" -m mypy --strict --cache-dir="$work/mypy" slurmdl/*.py slurmdl/_slurmdl.pyi 2>&1 | tail -1 | sed 's/ in [0-9]* source files//')" \
+        is "$(cd site && "$DL_TEST_PYTHON" -m mypy --strict --cache-dir="$work/mypy" slurmdl/*.py slurmdl/hvd/*.py slurmdl/_slurmdl.pyi 2>&1 | tail -1 | sed 's/ in [0-9]* source files//')" \
             "Success: no issues found" "mypy --strict"
     fi
 else

@@ -10,7 +10,7 @@ $python -c 'import numpy' 2>/dev/null || skip_all "no python3-numpy"
 port=$((10000 + $$ % 2000 * 5))
 unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
 mkdir "$work/site" "$work/site/slurmdl"
-cp "$srcdir"/contrib/python/slurmdl/*.py "$work/site/slurmdl"
+cp -r "$srcdir"/contrib/python/slurmdl/*.py "$srcdir"/contrib/python/slurmdl/hvd "$work/site/slurmdl"
 cp "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
 PYTHONPATH=$work/site:$here
 PYTHONDONTWRITEBYTECODE=1
@@ -64,6 +64,8 @@ if $python -c 'import torch' 2>/dev/null; then
     *sanitize*) skip "PyTorch" "slow under sanitizers" ;;
     *)
         together parallel 2 "$here/parallel.py" "$work/store"
+        together hvd2 2 "$here/hvdcalls.py"
+        together hvd3 3 "$here/hvdcalls.py"
         sed 's/import horovod.torch as hvd/import slurmdl.hvd as hvd/' "$here/hvdscript.py" >"$work/script.py"
         together script 2 "$work/script.py" "$srcdir/contrib/examples/digits/digits.csv.gz"
         ;;

@@ -154,10 +154,16 @@ class Wheel:
         return self.name
 
 
+def files_in(top, endings):
+    """Paths below a folder."""
+    for folder, _, names in sorted(os.walk(top)):
+        for name in sorted(names):
+            if name.endswith(endings):
+                yield os.path.relpath(os.path.join(folder, name), top)
+
+
 def package_files():
-    for name in sorted(os.listdir(os.path.join(HERE, NAME))):
-        if name.endswith((".py", ".pyi", ".typed")):
-            yield name
+    return files_in(os.path.join(HERE, NAME), (".py", ".pyi", ".typed"))
 
 
 def read_bytes(*path):
@@ -188,14 +194,12 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def archived():
     """(path in the archive, path here) of each file."""
     for folder in ("ext", NAME):
-        for name in sorted(os.listdir(os.path.join(HERE, folder))):
-            if name.endswith((".c", ".h", ".py", ".pyi", ".typed")):
-                yield f"{folder}/{name}", os.path.join(HERE, folder, name)
+        for name in files_in(os.path.join(HERE, folder), (".c", ".h", ".py", ".pyi", ".typed")):
+            yield f"{folder}/{name}", os.path.join(HERE, folder, name)
     for name in ("backend.py", "pyproject.toml", "README.md"):
         yield name, os.path.join(HERE, name)
-    for name in sorted(os.listdir(os.path.join(root(), "runtime"))):
-        if name.endswith((".c", ".h", ".mk")):
-            yield f"runtime/{name}", os.path.join(root(), "runtime", name)
+    for name in files_in(os.path.join(root(), "runtime"), (".c", ".h", ".mk")):
+        yield f"runtime/{name}", os.path.join(root(), "runtime", name)
 
 
 def build_sdist(sdist_directory, config_settings=None):

@@ -10,7 +10,6 @@ from torch.utils.data import TensorDataset
 import slurmdl
 import slurmdl.comm
 import slurmdl.distributed
-import slurmdl.hvd as hvd
 
 torch.set_num_threads(1)
 world = slurmdl.comm.init(timeout=200)
@@ -170,61 +169,4 @@ if size > 1 and torch.distributed.is_available():
         told(close(model, serial(sgd), atol), f"DistributedDataParallel, {compression}: the same weights")
     torch.distributed.destroy_process_group()
 
-# ---- Horovod's names
-hvd.init()
-told((hvd.rank(), hvd.size(), hvd.is_initialized()) == (rank, size, True), "hvd.init()")
-told(hvd.local_rank() == world.local_rank and hvd.cross_size() == world.nodes, "hvd.local_rank(), cross_size()")
-t = torch.arange(4.0) + rank
-mean = torch.arange(4.0) + (size - 1) / 2
-told(torch.allclose(hvd.allreduce(t), mean), "hvd.allreduce(): the average")
-told(torch.allclose(hvd.allreduce(t, op=hvd.Sum, name="s"), mean * size), "hvd.allreduce(op=hvd.Sum)")
-told(torch.allclose(hvd.allreduce(t, average=False), mean * size), "hvd.allreduce(average=False)")
-w = torch.ones(4, requires_grad=True)
-hvd.allreduce(w * (rank + 1), op=hvd.Sum).sum().backward()
-told(torch.allclose(w.grad, torch.full((4,), float(size * (rank + 1)))), "and its gradient")
-u = t.clone()
-handle = hvd.allreduce_async_(u, name="u")
-told(hvd.synchronize(handle) is not None and torch.allclose(u, mean) and hvd.poll(handle), "hvd.allreduce_async_()")
-transposed = torch.full((3, 2), float(rank)).t()
-hvd.allreduce_(transposed, op=hvd.Sum)
-told((transposed == size * (size - 1) / 2).all(), "a tensor that is not contiguous")
-got = hvd.grouped_allreduce([t, 2 * t], name="g")
-told(torch.allclose(got[1], 2 * mean) and torch.allclose(got[0], mean), "hvd.grouped_allreduce()")
-told(hvd.allgather(torch.full((rank + 1, 1), rank)).shape[0] == size * (size + 1) // 2, "hvd.allgather()")
-told((hvd.broadcast(t, size - 1) == torch.arange(4.0) + size - 1).all(), "hvd.broadcast()")
-got, splits = hvd.alltoall(torch.full((size,), rank), splits=torch.ones(size, dtype=torch.int32))
-told(got.tolist() == list(range(size)) and splits.tolist() == [1] * size, "hvd.alltoall()")
-told(hvd.reducescatter(torch.ones(size, 2), op=hvd.Sum).tolist() == [[size, size]], "hvd.reducescatter()")
-evens = hvd.add_process_set(range(0, size, 2))
-told(evens.included() == (rank % 2 == 0) and evens.size() == (size + 1) // 2, "hvd.add_process_set()")
-if evens.included():
-    assert hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=evens).item() == evens.size()
-told(hvd.remove_process_set(evens), "hvd.remove_process_set()")
-told(hvd.allgather_object(rank) == list(range(size)) and hvd.broadcast_object(rank, 0) == 0, "objects")
-model = make()
-if rank > 0:
-    model.load_state_dict({k: torch.zeros_like(v) for k, v in model.state_dict().items()})
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(sgd(model.parameters()), root_rank=0)
-optimizer = hvd.DistributedOptimizer(
-    sgd(model.parameters()), named_parameters=model.named_parameters(), compression=hvd.Compression.fp16
-)
-train(model, optimizer, part=rank, parts=size)
-told(close(model, serial(sgd), 0.02), "hvd.DistributedOptimizer(), fp16")
-if rank == 0:
-    with raises(NotImplementedError, "Adasum", "Adasum"):
-        hvd.allreduce(t, op=hvd.Adasum)
-
-# ranks that have different numbers of batches
-model = make()
-optimizer = hvd.DistributedOptimizer(sgd(model.parameters()), named_parameters=model.named_parameters())
-for _ in range(1 + rank):
-    optimizer.zero_grad()
-    f(model(x), y).backward()
-    optimizer.step()
-told(hvd.join() in range(size), "hvd.join(): ranks with more batches than others")
-hvd.shutdown()
-if rank == 0:
-    same(hvd.is_initialized(), False, "hvd.shutdown()")
-    with raises(ValueError, "not been initialized", "and then nothing works"):
-        hvd.rank()
+world.close()

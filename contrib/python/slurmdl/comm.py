@@ -302,6 +302,16 @@ class Comm(_slurmdl.Comm):
         """The arrays of all ranks along the first dimension; wait() returns them."""
         return self._submit(_ALLGATHER, name, _contiguous(array), None)
 
+    def submit_reduce_scatter(
+        self, name: str, array: Any, op: str = "sum", prescale: float = 1.0, postscale: float = 1.0
+    ) -> Handle:
+        """Reduce 'array' over all ranks; wait() returns this rank's rows, as parts() shares them out."""
+        a = _contiguous(array)
+        m = memory_of(a)
+        out = _like(a, m.type, (self.parts(m.shape[0])[self.rank],) + m.shape[1:])
+        how = (_number(OPS, op, "op"), prescale, postscale, 0, 0.0)
+        return self._submit(_REDUCE_SCATTER, name, a, out, how)
+
     def _submit(
         self,
         what: int,
@@ -315,7 +325,7 @@ class Comm(_slurmdl.Comm):
     ) -> Handle:
         m = memory_of(array)
         n = _count(m.shape)
-        row = _count(m.shape[1:]) if what == _ALLGATHER else 0
+        row = _count(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
         where = None if out is None else m.where if out is array else memory_of(out).where
         op, prescale, postscale, compression, keep = how
         _settle(array)

@@ -17,6 +17,7 @@ or, where the model is wrapped in torch's DistributedDataParallel, its buckets g
 import contextlib
 import queue
 import threading
+import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
@@ -127,13 +128,18 @@ class _Sparse:
 
 
 class _Dense:
-    def __init__(self, handle: Handle, p: Any, sent: Any) -> None:
-        self.handle, self.p, self.sent = handle, p, sent
+    """'finish' makes of what was sent what the gradient is to be."""
+
+    def __init__(self, handle: Handle, p: Any, sent: Any, finish: Optional[Callable[[Any], Any]]) -> None:
+        self.handle, self.p, self.sent, self.finish = handle, p, sent, finish
 
     def wait(self) -> None:
         self.handle.wait()
-        if self.sent.data_ptr() != self.p.grad.data_ptr():
-            self.p.grad.copy_(self.sent)
+        result = self.finish(self.sent) if self.finish else self.sent
+        if result.is_sparse:
+            self.p.grad = result
+        elif result.data_ptr() != self.p.grad.data_ptr():
+            self.p.grad.copy_(result)
 
 
 def _after_gradient(p: Any, f: Callable[[Any], None]) -> Any:
@@ -151,9 +157,22 @@ class _Distributed:
     param_groups: List[Dict[str, Any]]
     _dl: "_Gradients"
 
+    @property
+    def _parameter_names(self) -> Dict[Any, str]:
+        return dict(self._dl.names)
+
     def synchronize(self) -> None:
         """Wait for the gradients; step() does it."""
         self._dl.wait()
+        self._dl.synchronized = True
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        self._dl.passes = passes
+        self._dl.reset()
+
+    def load_state_dict(self, *args: Any, **options: Any) -> None:
+        self._dl.reset()
+        super().load_state_dict(*args, **options)  # type: ignore[misc]
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -171,8 +190,15 @@ class _Distributed:
             self._dl.wait()
             return loss
 
+        if self._dl.synchronized and not self._dl.skip:
+            warnings.warn(
+                "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize():"
+                " gradients are reduced once more",
+                stacklevel=2,
+            )
         if closure is None and not self._dl.skip:
             self._dl.wait()
+        self._dl.synchronized = False
         return super().step(after_backward if closure is not None else None)  # type: ignore[misc]
 
     def zero_grad(self, *args: Any, **options: Any) -> None:
@@ -185,10 +211,22 @@ class _Gradients:
     """Which gradients are on their way."""
 
     def __init__(
-        self, comm: Optional[Comm], named: Sequence[Tuple[str, Any]], passes: int, dense: bool, **how: Any
+        self,
+        comm: Optional[Comm],
+        named: Sequence[Tuple[str, Any]],
+        passes: int,
+        dense: bool,
+        groups: Iterable[Sequence[Any]],
+        compressor: Any,
+        **how: Any,
     ) -> None:
         self._comm, self.passes, self.dense, self.how = comm, passes, dense, how
-        self.names = {p: f"gradient/{name}" for name, p in named if p.requires_grad}
+        self.compressor = compressor
+        self.names = {p: name for name, p in named if p.requires_grad}
+        self.groups: Dict[Any, Dict[str, Any]] = {
+            p: {"group": f"gradients/{i}", "members": len(group)} for i, group in enumerate(groups) for p in group
+        }
+        self.synchronized = False
         self.left = {p: passes for p in self.names}
         self.sent: Dict[Any, Any] = {}
         self.skip = False
@@ -218,14 +256,21 @@ class _Gradients:
                 self.sent[p] = self._send(p)
 
     def _send(self, p: Any) -> Any:
-        name = self.names[p]
-        if p.grad.is_sparse and self.dense:
-            p.grad = p.grad.to_dense()
-        if p.grad.is_sparse:
+        name = f"gradient/{self.names[p]}"
+        if p.grad.is_sparse and not self.dense:
             average = self.comm.size if self.how["op"] == "average" else 1
             return _Sparse(self.comm, name, p, self.how["prescale"] * self.how["postscale"] / average)
-        sent = p.grad if p.grad.is_contiguous() else p.grad.contiguous()
-        return _Dense(self.comm.submit(name, sent.detach(), **self.how), p, sent)
+        sent, finish = self._as_it_travels(p.grad.detach())
+        return _Dense(self.comm.submit(name, sent, **self.how, **self.groups.get(p, {})), p, sent, finish)
+
+    def _as_it_travels(self, gradient: Any) -> Tuple[Any, Optional[Callable[[Any], Any]]]:
+        """And what makes a gradient of it again."""
+        if gradient.is_sparse:
+            return gradient.to_dense(), lambda x: x.to_sparse()
+        if self.compressor is None:
+            return gradient.contiguous(), None
+        narrow, context = self.compressor.compress(gradient)
+        return narrow.contiguous(), lambda x: self.compressor.decompress(x, context)
 
     def wait(self) -> None:
         with self._lock:
@@ -253,8 +298,9 @@ def reset() -> None:
         gradients.reset()
 
 
-def _named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]]) -> List[Tuple[str, Any]]:
+def named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]]) -> List[Tuple[str, Any]]:
     own = [p for group in optimizer.param_groups for p in group["params"]]
+    """The optimizer's parameters, each with a name that no other has."""
     if named_parameters is None:
         return [(f"{i}", p) for i, p in enumerate(own)]
     names = {p: name for name, p in named_parameters}
@@ -276,13 +322,18 @@ def DistributedOptimizer(
     predivide: float = 1.0,
     sparse_as_dense: bool = False,
     comm: Optional[Comm] = None,
+    groups: Optional[Iterable[Sequence[Any]]] = None,
+    compressor: Any = None,
+    alone: bool = False,
 ) -> Any:
     """An optimizer of the same class, with the same parameters and state, that steps with the gradients of all ranks.
 
     Each gradient is submitted as soon as backward() has made it, after 'backward_passes_per_step' passes, which add up.
     'op': average, sum; 'compression': none, f16, bf16, top_k ('keep' is its share).  'predivide' divides gradients
     before they are added, and multiplies the sum.  A parameter without a gradient counts as zeros.  Sparse gradients
-    are gathered, or with 'sparse_as_dense' added.
+    are gathered, or with 'sparse_as_dense' added.  'groups': lists of parameters whose gradients travel together, or
+    not at all.  'compressor' has compress(gradient), which returns a tensor and a context, and decompress(tensor,
+    context).  'alone': this rank takes no part.
     """
     if op not in ("average", "sum"):
         raise ValueError(f"op is average or sum, not {op!r}")
@@ -294,8 +345,10 @@ def DistributedOptimizer(
     # shared, so that a scheduler made for the other one works for this one
     self.__dict__ = optimizer.__dict__
     how = {"op": op, "compression": compression, "keep": keep, "prescale": 1 / predivide, "postscale": predivide}
-    named = _named(optimizer, named_parameters)
-    self._dl = _Gradients(comm, named, backward_passes_per_step, sparse_as_dense, **how)
+    mine = [] if alone else named(optimizer, named_parameters)
+    self._dl = _Gradients(
+        comm, mine, backward_passes_per_step, sparse_as_dense, [] if alone else groups or [], compressor, **how
+    )
     return self
 
 

@@ -62,15 +62,20 @@ void *batch_target (const struct task *t)
 
 size_t batch_part (const struct engine *e, const struct tensor *t, long rank)
 {
-    return t->n / (size_t)e->size + ((size_t)rank < t->n % (size_t)e->size);
+    size_t rows = t->n / t->row;
+
+    return (rows / (size_t)e->size + ((size_t)rank < rows % (size_t)e->size))
+           * t->row;
 }
 
 size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
 {
-    size_t more = t->n % (size_t)e->size;
+    size_t rows = t->n / t->row;
+    size_t more = rows % (size_t)e->size;
 
-    return (size_t)rank * (t->n / (size_t)e->size)
-           + ((size_t)rank < more ? (size_t)rank : more);
+    return ((size_t)rank * (rows / (size_t)e->size)
+            + ((size_t)rank < more ? (size_t)rank : more))
+           * t->row;
 }
 
 size_t batch_elements (const struct batch *b)

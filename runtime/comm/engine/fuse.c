@@ -194,7 +194,6 @@ pack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
     size_t each = slurmdl_type_size (b->items->t->type);
     size_t total = batch_elements (b) * each;
     char *to = buffer_room (&e->slots[b->slot][0], total);
-    size_t begin = 0;
 
     if (!to || !buffer_room (&e->slots[b->slot][1], total))
         return errorf (err, "no memory to put tensors together");
@@ -204,7 +203,7 @@ pack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
         for (size_t i = 0; i < b->n; i++) {
             const struct item *it = &b->items[i];
             size_t n = batch_part (e, it->t, r);
-            begin = batch_part_at (e, it->t, r) * each;
+            size_t begin = batch_part_at (e, it->t, r) * each;
             if (!it->task)
                 memset (to, 0, n * each);
             else if (batch_read (

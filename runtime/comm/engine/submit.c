@@ -27,6 +27,11 @@ static bool reduces (const struct slurmdl_request *r)
     return r->what == SLURMDL_ALLREDUCE || r->what == SLURMDL_REDUCE_SCATTER;
 }
 
+static bool in_rows (const struct slurmdl_request *r)
+{
+    return r->what == SLURMDL_ALLGATHER || r->what == SLURMDL_REDUCE_SCATTER;
+}
+
 static bool scales (const struct slurmdl_request *r)
 {
     return (r->prescale != 0 && r->prescale != 1)
@@ -73,7 +78,7 @@ static const char *check (const struct engine *e,
         return "there is no such type";
     if (!r->in && r->n && !(r->what == SLURMDL_BROADCAST && r->out))
         return "it has no memory";
-    if (r->what == SLURMDL_ALLGATHER && r->row && r->n % r->row)
+    if (in_rows (r) && r->row && r->n % r->row)
         return "it is no whole number of rows";
     if (r->what == SLURMDL_BROADCAST && (r->root < 0 || r->root >= e->size))
         return "there is no such root";
@@ -139,7 +144,7 @@ static void normalize (const struct slurmdl_request *r,
         t->op = r->op;
     if (r->what == SLURMDL_BROADCAST)
         t->root = r->root;
-    if (r->what == SLURMDL_ALLGATHER && r->row)
+    if (in_rows (r) && r->row)
         t->row = r->row;
     if (r->compression == SLURMDL_TOP_K || is_real (r->type))
         t->compression = r->compression;

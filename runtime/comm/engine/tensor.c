@@ -115,6 +115,8 @@ static void describe_shape (const struct tensor *t, char *text, size_t size)
 
     if (t->what == SLURMDL_ALLGATHER)
         snprintf (text, size, "rows of %zu %s", t->row, name);
+    else if (t->row > 1)
+        snprintf (text, size, "%s of %zu in rows of %zu", name, t->n, t->row);
     else
         snprintf (text, size, "%s of %zu", name, t->n);
 }

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horovod's names for PyTorch: a script runs by changing its import.
+
+    import slurmdl.hvd as hvd          # was: import horovod.torch as hvd
+
+Differences: `srun` starts the ranks.  Process sets may always be added, by all ranks at the same place.  Horovod's
+variables for fusion, cycles, the timeline and stalls are obeyed where ours are not set (VARIABLES in world.py).  After
+join() of some ranks all-gathers and broadcasts of the others go on, where Horovod refuses them.  Tensors with as many
+elements in rows of the same size are reduced, whatever else their shapes are.  broadcast_optimizer_state() makes no
+gradients.  An all-to-all travels while it is waited for, which all ranks do in the same order.  SyncBatchNorm works on
+the host, too.  Adasum gathers the tensors of all ranks: it is for few of them.  hvd.elastic is slurmdl.elastic, for
+`dl elastic python3 script.py`.
+"""
+
+from . import elastic
+from .._slurmdl import Error as HorovodInternalError
+from .calls import barrier, join, poll, synchronize
+from .compression import Compression, Compressor
+from .exchange import alltoall, alltoall_async, reducescatter, reducescatter_async
+from .exchange import grouped_reducescatter, grouped_reducescatter_async
+from .gather import allgather, allgather_async, broadcast, broadcast_, broadcast_async, broadcast_async_
+from .gather import grouped_allgather, grouped_allgather_async
+from .norm import SyncBatchNorm
+from .optimizer import DistributedOptimizer
+from .reduce import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from .reduce import allreduce, allreduce_, allreduce_async, allreduce_async_, sparse_allreduce_async
+from .reduce import grouped_allreduce, grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_
+from .state import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from .world import ProcessSet, add_process_set, global_process_set, remove_process_set
+from .world import ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled
+from .world import cross_rank, cross_size, is_homogeneous, local_rank, local_size, rank, size
+from .world import init, is_initialized, shutdown, start_timeline, stop_timeline
+from .world import mpi_threads_supported, nccl_built, rocm_built
+
+__all__ = [
+    "Adasum", "Average", "Compression", "Compressor", "DistributedOptimizer", "HorovodInternalError", "Max", "Min",
+    "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNorm", "add_process_set", "allgather", "allgather_async",
+    "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async",
+    "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
+    "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size", "cuda_built",
+    "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather",
+    "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "init", "is_homogeneous",
+    "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
+    "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built",
+    "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize",
+]  # fmt: skip
