@@ -258,7 +258,7 @@ endif
 # back ends of the communicator that are loaded when they are wanted
 if HAVE_MPI
 pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
-%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi/mpi.c %D%/comm/mpi/calls.c %D%/comm/mpi/module.h %D%/clock.c %D%/error.c
+%C%_slurmdl_mpi_la_SOURCES = %D%/comm/mpi/mpi.c %D%/comm/mpi/calls.c %D%/comm/mpi/module.h %D%/comm/mpi/ops.c %D%/comm/mpi/trade.c %D%/clock.c %D%/error.c
 %C%_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
 %C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread

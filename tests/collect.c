@@ -351,6 +351,71 @@ int collect_sizes (struct slurmdl_comm *w, void *arg)
     return bad != 0;
 }
 
+/* Of what a rank gives in a type of 16 or 8 bits; 'unit' is the error of one
+ * rounding, relative to the result, 'least' that of very small ones.
+ */
+struct narrow {
+    enum slurmdl_type type;
+    double unit, least;
+};
+
+static double number_of (long rank, size_t i, enum slurmdl_type type)
+{
+    double x = sin ((double)(i + (size_t)rank * 1000));
+    float bits;
+
+    reduce_convert (&bits, type, &x, SLURMDL_F64, 1);
+    reduce_convert (&x, SLURMDL_F64, &bits, type, 1);
+    return x;
+}
+
+static int one_narrow (struct slurmdl_comm *w, const struct narrow *t)
+{
+    enum { N = 3001 };
+    double ranks = (double)slurmdl_comm_size (w);
+    double most = ranks * pow (1 + t->unit, ranks); /* roundings of roundings */
+    size_t size = slurmdl_type_size (t->type);
+    struct slurmdl_error err = { "" };
+    char *x = malloc (N * size), *first = malloc (N * size);
+    int bad;
+
+    for (size_t i = 0; i < N; i++) {
+        double v = number_of (slurmdl_comm_rank (w), i, t->type);
+        reduce_convert (x + i * size, t->type, &v, SLURMDL_F64, 1);
+    }
+    bad = slurmdl_allreduce (w, x, x, N, t->type, SLURMDL_SUM, &err);
+    memcpy (first, x, N * size);
+    bad |= slurmdl_broadcast (w, first, N * size, 0, &err);
+    bad |= memcmp (first, x, N * size);
+    for (size_t i = 0; i < N && !bad; i++) {
+        double got, sum = 0, all = 0;
+        for (long r = 0; r < slurmdl_comm_size (w); r++) {
+            sum += number_of (r, i, t->type);
+            all += fabs (number_of (r, i, t->type)) * t->unit + t->least;
+        }
+        reduce_convert (&got, SLURMDL_F64, x + i * size, t->type, 1);
+        bad = !(fabs (sum - got) <= most * all);
+    }
+    free (x);
+    free (first);
+    return bad ? collect_complain (w, slurmdl_type_name (t->type), 0) : 0;
+}
+
+static int narrow_numbers (struct slurmdl_comm *w)
+{
+    static const struct narrow types[] = {
+        { SLURMDL_F16, 0x1p-11, 0x1p-25 },
+        { SLURMDL_BF16, 0x1p-8, 0x1p-126 },
+        { SLURMDL_F8_E4M3, 0x1p-4, 0x1p-10 },
+        { SLURMDL_F8_E5M2, 0x1p-3, 0x1p-17 },
+    };
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof (types) / sizeof (*types); i++)
+        bad += one_narrow (w, &types[i]);
+    return bad;
+}
+
 int collect_rounding (struct slurmdl_comm *w, void *arg)
 {
     enum { N = 100003 };
@@ -381,7 +446,7 @@ int collect_rounding (struct slurmdl_comm *w, void *arg)
     free (in);
     free (out);
     free (first);
-    return bad ? collect_complain (w, "random numbers", 0) : 0;
+    return bad ? collect_complain (w, "random numbers", 0) : narrow_numbers (w);
 }
 
 int collect_parts (struct slurmdl_comm *w, void *arg)

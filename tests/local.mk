@@ -166,12 +166,41 @@ EXTRA_DIST += %D%/allonhost.c %D%/fakecudart.c %D%/fakecudart.h %D%/fakenccl.c
 # as if there were too many elements for an int
 if HAVE_MPI
 check_LTLIBRARIES += %D%/parts/slurmdl-mpi.la
-%C%_parts_slurmdl_mpi_la_SOURCES = runtime/comm/mpi/mpi.c runtime/comm/mpi/calls.c runtime/comm/mpi/module.h \
+%C%_parts_slurmdl_mpi_la_SOURCES = runtime/comm/mpi/mpi.c runtime/comm/mpi/calls.c runtime/comm/mpi/module.h runtime/comm/mpi/ops.c runtime/comm/mpi/trade.c \
 	runtime/clock.c runtime/error.c
 %C%_parts_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) -DMPI_PART=100
 %C%_parts_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
 %C%_parts_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
 %C%_parts_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+endif
+if HAVE_MPI
+check_LTLIBRARIES += %D%/fakempi.la
+%C%_fakempi_la_SOURCES = %D%/fakempi.c
+%C%_fakempi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+%C%_fakempi_la_LIBADD = $(MPI_LIBS)
+%C%_fakempi_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+if HAVE_CUDA
+check_PROGRAMS += %D%/mpidevice
+%C%_mpidevice_SOURCES = %D%/fakecudart.h %D%/mpidevice.c
+%C%_mpidevice_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_mpidevice_LDADD = runtime/libruntime.la %D%/libfakecudart.la
+check_LTLIBRARIES += %D%/gpu/mpi/slurmdl-cuda.la %D%/gpu/mpi/slurmdl-mpi.la
+%C%_gpu_mpi_slurmdl_cuda_la_SOURCES = runtime/cuda.c
+%C%_gpu_mpi_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_gpu_mpi_slurmdl_cuda_la_LIBADD = %D%/libfakecudart.la
+%C%_gpu_mpi_slurmdl_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+%C%_gpu_mpi_slurmdl_mpi_la_SOURCES = $(%C%_parts_slurmdl_mpi_la_SOURCES)
+%C%_gpu_mpi_slurmdl_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) -DMPI_PART=1000
+%C%_gpu_mpi_slurmdl_mpi_la_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+%C%_gpu_mpi_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
+%C%_gpu_mpi_slurmdl_mpi_la_LDFLAGS = -module -avoid-version -shared -rpath /none
+endif
+endif
+if HAVE_CUDA
+check_LTLIBRARIES += %D%/libfakecudart.la
+%C%_libfakecudart_la_SOURCES = %D%/fakecudart.c %D%/fakecudart.h
+%C%_libfakecudart_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_libfakecudart_la_LDFLAGS = -avoid-version -shared -rpath /none
 endif
 if HAVE_NCCL
 if HAVE_CMOCKA
@@ -181,10 +210,6 @@ TESTS += %D%/ncclcomm.t
 %C%_ncclcomm_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/fakes/.libs"'
 %C%_ncclcomm_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_ncclcomm_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm -ldl
-check_LTLIBRARIES += %D%/libfakecudart.la
-%C%_libfakecudart_la_SOURCES = %D%/fakecudart.c %D%/fakecudart.h
-%C%_libfakecudart_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_libfakecudart_la_LDFLAGS = -avoid-version -shared -rpath /none
 check_PROGRAMS += %D%/device.t
 TESTS += %D%/device.t
 %C%_device_t_SOURCES = %D%/device.c %D%/fakecudart.h %D%/named.h %D%/world.c %D%/world.h

@@ -64,6 +64,20 @@ export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_c
 export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
+    hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=3 LD_PRELOAD=$builddir/tests/.libs/fakempi.so timeout 60 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
+    like "$hung" 'mpi: rank [0-9] has waited for 3 s for the others' "a rank that does not come to make a communicator"
+    device=$builddir/tests/mpidevice
+    if [ -x "$device" ]; then
+        for can in cuda host; do
+            [ $can = cuda ] && way=without || way=through
+            said=$(FAKE_MPI=$can DL_BACKEND_DIR=$builddir/tests/gpu/mpi/.libs LD_PRELOAD=$builddir/tests/.libs/fakempi.so \
+                timeout 60 srun -Q -N2 -n4 --mpi=pmix "$device" 2>&1 | sort -u)
+            is "$said" "right, $way the host" "device memory $way the host"
+        done
+    else
+        skip "device memory without the host" "no headers of CUDA"
+        skip "device memory through the host" "no headers of CUDA"
+    fi
     DL_BACKEND_DIR=$builddir/tests/parts/.libs step "pmix over mpi" "and in many parts" --mpi=pmix "$meet" all
     out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
     like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
@@ -75,6 +89,9 @@ if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     like "$out" 'ranks 0 and 1 are both rank 0 of MPI' "and MPI that was not told of the others"
 else
     skip "MPI: all types and sizes" "no MPI or PMIx"
+    skip "a rank that does not come to make a communicator" "no MPI or PMIx"
+    skip "device memory without the host" "no MPI or PMIx"
+    skip "device memory through the host" "no MPI or PMIx"
     skip "and in many parts" "no MPI or PMIx"
     skip "a step without PMI says so" "no MPI or PMIx"
     skip "MPI that was not told of the others" "no MPI or PMIx"

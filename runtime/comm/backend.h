@@ -4,6 +4,7 @@
 #define RUNTIME_COMM_BACKEND_H
 
 #include "runtime/comm/mesh/mesh.h"
+#include "runtime/comm/mesh/tag.h"
 
 /* What a module calls of the library, which does not export it. */
 struct comm_services {
@@ -32,6 +33,7 @@ struct comm_services {
                      const void *in,
                      enum slurmdl_type from,
                      size_t n);
+    bool (*is_device) (const void *p);
 };
 
 /* Of device memory; 'from' NULL: zeros. */
@@ -132,6 +134,9 @@ struct comm_backend {
                      const size_t *from,
                      struct slurmdl_error *err);
     int (*barrier) (void *self, struct slurmdl_error *err);
+    /* Without 'device': whether this collective takes device memory, too, the
+     * same on all ranks.  NULL: none does. */
+    bool (*takes_device) (void *self, enum collective what);
     /* Only with 'device': the stream, NULL: wait for each.  May be NULL. */
     int (*stream) (void *self, void *stream);
     /* Whether it can reduce this; others go through the host.  NULL: all. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/comm/comm.h"
 #include "runtime/comm/mesh/tag.h"
@@ -190,6 +191,31 @@ static bool device_takes (const struct call *k)
                || b->takes (k->type, k->op));
 }
 
+static bool host_takes_device (const struct call *k)
+{
+    const struct comm_backend *b = k->c->host;
+
+    return b->device
+           || (b->takes_device && b->takes_device (k->c->host_self, k->what));
+}
+
+/* A library that is not told of streams: what the default one has to do. */
+static int settle (const struct call *k, const struct memory_ops *ops)
+{
+    struct timespec nap = { 0, 20000 };
+    struct memory_mark *m;
+    int passed;
+
+    if (!ops->mark)
+        return 0;
+    if (!(m = ops->mark (k->bytes_out ? k->out : k->in, NULL)))
+        return errorf (k->err, "the device's stream cannot be asked");
+    while ((passed = ops->passed (m)) == 0)
+        nanosleep (&nap, NULL);
+    ops->unmark (m);
+    return passed > 0 ? 0 : errorf (k->err, "the device's stream has failed");
+}
+
 static int perform (const struct call *k)
 {
     struct slurmdl_comm *c = k->c;
@@ -206,8 +232,10 @@ static int perform (const struct call *k)
     mesh_tag (c->mesh, tag_of (k->what, k->type, k->op, k->root, ++c->calls));
     if (ops && device_takes (k))
         rv = dispatch (k, c->device, c->device_self, k->in, k->out);
-    else if (ops && !c->host->device)
+    else if (ops && !host_takes_device (k))
         rv = through_host (k, ops);
+    else if (ops && settle (k, ops) < 0)
+        rv = -1;
     else
         rv = on_host (k, k->in, k->out);
     return rv < 0 ? comm_break (c, k->err) : 0;

@@ -11,6 +11,7 @@
 #include "runtime/comm/flat/flat.h"
 #include "runtime/comm/reduce/reduce.h"
 #include "runtime/error.h"
+#include "runtime/memory.h"
 
 static int gather (struct mesh *m,
                    const void *mine,
@@ -31,10 +32,15 @@ static int gather (struct mesh *m,
     return rv;
 }
 
+static bool is_device (const void *p)
+{
+    return memory_ops_of (p) != NULL;
+}
+
 static const struct comm_services services = {
-    mesh_rank,   mesh_size,    mesh_timeout,  mesh_local_rank,
-    mesh_host,   mesh_check,   gather,        slurmdl_type_size,
-    reduce_pair, reduce_scale, reduce_convert
+    mesh_rank,   mesh_size,    mesh_timeout,   mesh_local_rank,
+    mesh_host,   mesh_check,   gather,         slurmdl_type_size,
+    reduce_pair, reduce_scale, reduce_convert, is_device
 };
 
 static const char *const names[] = { "mpi", "nccl", NULL };

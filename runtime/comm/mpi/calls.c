@@ -1,137 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives of the module slurmdl-mpi.so. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/comm/mpi/module.h"
-#include "runtime/error.h"
-
-/* MPI counts with int: more goes in parts of so many elements. */
-#ifndef MPI_PART
-#define MPI_PART (1 << 30)
-#endif
-
-/* elements that are F32 for their way */
-enum { NARROW_PART = 1 << 22 };
-
-#define CALL(s, err, name, ...)                                                \
-    (mpi_enter (),                                                             \
-     mpi_finish (s,                                                            \
-                 MPI_I##name (__VA_ARGS__, &request),                          \
-                 &request,                                                     \
-                 "MPI_I" #name,                                                \
-                 err))
-
-/* ---- types ---- */
-
-static MPI_Datatype type_of (enum slurmdl_type type)
-{
-    switch (type) {
-    case SLURMDL_I8:
-        return MPI_INT8_T;
-    case SLURMDL_U8:
-        return MPI_UINT8_T;
-    case SLURMDL_I16:
-        return MPI_INT16_T;
-    case SLURMDL_U16:
-        return MPI_UINT16_T;
-    case SLURMDL_I32:
-        return MPI_INT32_T;
-    case SLURMDL_U32:
-        return MPI_UINT32_T;
-    case SLURMDL_I64:
-        return MPI_INT64_T;
-    case SLURMDL_U64:
-        return MPI_UINT64_T;
-    case SLURMDL_F32:
-        return MPI_FLOAT;
-    case SLURMDL_F64:
-        return MPI_DOUBLE;
-    case SLURMDL_C64:
-        return MPI_C_FLOAT_COMPLEX;
-    case SLURMDL_C128:
-        return MPI_C_DOUBLE_COMPLEX;
-    case SLURMDL_BOOL:
-        return MPI_C_BOOL;
-    case SLURMDL_F16:
-    case SLURMDL_BF16:
-    case SLURMDL_F8_E4M3:
-    case SLURMDL_F8_E5M2:
-        break;
-    }
-    return MPI_DATATYPE_NULL; /* they travel as F32 */
-}
-
-/* Open MPI 4's vector code saturates sums of these, where ours wrap around. */
-static bool is_short (enum slurmdl_type type)
-{
-    return type == SLURMDL_I8 || type == SLURMDL_U8 || type == SLURMDL_I16
-           || type == SLURMDL_U16;
-}
-
-static void
-fold (void *in, void *out, int n, MPI_Datatype t, enum slurmdl_op op)
-{
-    for (int type = SLURMDL_I8; type <= SLURMDL_U16; type++)
-        if (is_short ((enum slurmdl_type)type)
-            && t == type_of ((enum slurmdl_type)type))
-            mpi_lib->pair (
-                out, in, out, (size_t)n, (enum slurmdl_type)type, op);
-}
-
-#define SHORT_OP(name, op)                                                     \
-    static void name (void *in, void *out, int *n, MPI_Datatype *t)            \
-    {                                                                          \
-        fold (in, out, *n, *t, op);                                            \
-    }
-SHORT_OP (short_sum, SLURMDL_SUM)
-SHORT_OP (short_min, SLURMDL_MIN)
-SHORT_OP (short_max, SLURMDL_MAX)
-SHORT_OP (short_product, SLURMDL_PRODUCT)
-
-static MPI_Op short_ops[SLURMDL_PRODUCT + 1];
-
-int mpi_make_ops (struct slurmdl_error *err)
-{
-    static MPI_User_function *const f[] = { [SLURMDL_SUM] = short_sum,
-                                            [SLURMDL_AVERAGE] = short_sum,
-                                            [SLURMDL_MIN] = short_min,
-                                            [SLURMDL_MAX] = short_max,
-                                            [SLURMDL_PRODUCT] = short_product };
-
-    for (int i = 0; i <= SLURMDL_PRODUCT; i++) {
-        int rv = MPI_Op_create (f[i], 1, &short_ops[i]);
-        if (rv != MPI_SUCCESS)
-            return mpi_failed (rv, "MPI_Op_create", err);
-    }
-    return 0;
-}
-
-static MPI_Op op_of (enum slurmdl_type type, enum slurmdl_op op)
-{
-    bool truth = type == SLURMDL_BOOL;
-
-    if (is_short (type))
-        return short_ops[op];
-    switch (op) {
-    case SLURMDL_SUM:
-    case SLURMDL_AVERAGE:
-        return truth ? MPI_LOR : MPI_SUM;
-    case SLURMDL_MIN:
-        return truth ? MPI_LAND : MPI_MIN;
-    case SLURMDL_MAX:
-        return truth ? MPI_LOR : MPI_MAX;
-    case SLURMDL_PRODUCT:
-        return truth ? MPI_LAND : MPI_PROD;
-    }
-    return MPI_OP_NULL;
-}
-
-static size_t least (size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- reductions ---- */
 
@@ -147,8 +18,8 @@ struct job {
 
 static int part_of_job (struct job *j, const void *in, void *out, size_t n)
 {
-    MPI_Datatype type = type_of (j->type);
-    MPI_Op op = op_of (j->type, j->op);
+    MPI_Datatype type = mpi_type_of (j->type);
+    MPI_Op op = mpi_op_of (j->type, j->op);
     MPI_Request request;
     int rv;
 
@@ -181,42 +52,10 @@ static int in_parts (struct job *j, const void *in, void *out, size_t n)
         if (part_of_job (j,
                          (const char *)in + at * size,
                          out ? (char *)out + at * size : NULL,
-                         least (MPI_PART, n - at))
+                         mpi_least (MPI_PART, n - at))
             < 0)
             return -1;
     return 0;
-}
-
-/* Types that MPI does not have are added in F32, and rounded once. */
-static int
-as_f32 (const struct job *narrow, const void *in, void *out, size_t n)
-{
-    struct job j = *narrow;
-    size_t size = mpi_lib->type_size (j.type);
-    size_t room = least (NARROW_PART, n);
-    float *wide = malloc (room * sizeof (*wide));
-    int rv = 0;
-
-    if (!wide)
-        return errorf (j.err, "out of memory");
-    j.type = SLURMDL_F32;
-    for (size_t at = 0; at < n && rv == 0; at += room) {
-        size_t k = least (room, n - at);
-        mpi_lib->convert (
-            wide, SLURMDL_F32, (const char *)in + at * size, narrow->type, k);
-        rv = in_parts (&j, wide, wide, k);
-        if (rv == 0 && j.mine)
-            mpi_lib->convert (
-                (char *)out + at * size, narrow->type, wide, SLURMDL_F32, k);
-    }
-    free (wide);
-    return rv;
-}
-
-static int run_job (struct job *j, const void *in, void *out, size_t n)
-{
-    return type_of (j->type) == MPI_DATATYPE_NULL ? as_f32 (j, in, out, n)
-                                                  : in_parts (j, in, out, n);
 }
 
 int mpi_allreduce (void *self,
@@ -229,7 +68,7 @@ int mpi_allreduce (void *self,
 {
     struct job j = { self, type, op, -1, true, err };
 
-    return run_job (&j, in, out, n);
+    return in_parts (&j, in, out, n);
 }
 
 int mpi_reduce (void *self,
@@ -244,7 +83,7 @@ int mpi_reduce (void *self,
     struct mpi_self *s = self;
     struct job j = { s, type, op, root, mpi_lib->rank (s->mesh) == root, err };
 
-    return run_job (&j, in, out, n);
+    return in_parts (&j, in, out, n);
 }
 
 /* Counts of ranks as MPI wants them; false: they are too large. */
@@ -274,7 +113,7 @@ static int scatter_in_parts (struct job *j,
     for (long r = 0; r < j->s->size; r++) {
         j->root = r;
         j->mine = mpi_lib->rank (j->s->mesh) == r;
-        if (run_job (j, from, j->mine ? out : NULL, counts[r]) < 0)
+        if (in_parts (j, from, j->mine ? out : NULL, counts[r]) < 0)
             return -1;
         from += counts[r] * size;
     }
@@ -293,8 +132,7 @@ int mpi_reduce_scatter (void *self,
     struct job j = { s, type, op, 0, false, err };
     MPI_Request request;
 
-    if (type_of (type) == MPI_DATATYPE_NULL
-        || !fit (s, counts, s->counts, s->places))
+    if (!fit (s, counts, s->counts, s->places))
         return scatter_in_parts (&j, in, out, counts);
     if (CALL (s,
               err,
@@ -302,8 +140,8 @@ int mpi_reduce_scatter (void *self,
               in,
               out,
               s->counts,
-              type_of (type),
-              op_of (type, op),
+              mpi_type_of (type),
+              mpi_op_of (type, op),
               s->comm)
         < 0)
         return -1;
@@ -321,12 +159,14 @@ int mpi_broadcast (
     struct mpi_self *s = self;
     MPI_Request request;
 
+    if (mpi_on_device (s, data))
+        return mpi_pass_on (s, data, bytes, root, err);
     for (size_t at = 0; at < bytes; at += MPI_PART)
         if (CALL (s,
                   err,
                   bcast,
                   (char *)data + at,
-                  (int)least (MPI_PART, bytes - at),
+                  (int)mpi_least (MPI_PART, bytes - at),
                   MPI_BYTE,
                   (int)root,
                   s->comm)
@@ -362,6 +202,8 @@ int mpi_allgather (void *self,
     struct mpi_self *s = self;
     MPI_Request request;
 
+    if (mpi_on_device (s, out))
+        return mpi_trade_rows (s, in, out, bytes, err);
     if (!fit (s, bytes, s->counts, s->places))
         return gather_in_parts (s, in, out, bytes, err);
     return CALL (s,
@@ -377,79 +219,6 @@ int mpi_allgather (void *self,
                  s->comm);
 }
 
-/* What goes to one rank while something comes from another. */
-struct trade {
-    const char *out;
-    char *in;
-    size_t nout, nin;
-    int to, from;
-};
-
-static int part_of_trade (struct mpi_self *s,
-                          const struct trade *t,
-                          size_t at,
-                          struct slurmdl_error *err)
-{
-    MPI_Request in = MPI_REQUEST_NULL, out = MPI_REQUEST_NULL;
-    int rv = MPI_SUCCESS;
-
-    mpi_enter ();
-    if (at < t->nin)
-        rv = MPI_Irecv (t->in + at,
-                        (int)least (MPI_PART, t->nin - at),
-                        MPI_BYTE,
-                        t->from,
-                        1,
-                        s->comm,
-                        &in);
-    if (rv == MPI_SUCCESS && at < t->nout)
-        rv = MPI_Isend (t->out + at,
-                        (int)least (MPI_PART, t->nout - at),
-                        MPI_BYTE,
-                        t->to,
-                        1,
-                        s->comm,
-                        &out);
-    if (mpi_finish (s, rv, &in, "MPI_Irecv", err) < 0)
-        return -1;
-    mpi_enter ();
-    return mpi_finish (s, MPI_SUCCESS, &out, "MPI_Isend", err);
-}
-
-static size_t sum_before (const size_t *n, int k)
-{
-    size_t sum = 0;
-
-    for (int i = 0; i < k; i++)
-        sum += n[i];
-    return sum;
-}
-
-static int all_in_parts (struct mpi_self *s,
-                         const char *in,
-                         const size_t *to,
-                         char *out,
-                         const size_t *from,
-                         struct slurmdl_error *err)
-{
-    int rank = (int)mpi_lib->rank (s->mesh);
-
-    for (int step = 0; step < s->size; step++) {
-        int t = (rank + step) % s->size;
-        int f = (rank + s->size - step) % s->size;
-        struct trade x = { in + sum_before (to, t),
-                           out + sum_before (from, f),
-                           to[t],
-                           from[f],
-                           t,
-                           f };
-        for (size_t at = 0; at < x.nout || at < x.nin; at += MPI_PART)
-            if (part_of_trade (s, &x, at, err) < 0)
-                return -1;
-    }
-    return 0;
-}
-
 int mpi_alltoall (void *self,
                   const void *in,
                   const size_t *to,
@@ -460,7 +229,8 @@ int mpi_alltoall (void *self,
     struct mpi_self *s = self;
     MPI_Request request;
     int32_t mine = fit (s, to, s->counts, s->places)
-                   && fit (s, from, s->counts2, s->places2);
+                   && fit (s, from, s->counts2, s->places2)
+                   && !mpi_on_device (s, in) && !mpi_on_device (s, out);
     int32_t all = mine;
 
     /* all of them, or none */
@@ -468,7 +238,7 @@ int mpi_alltoall (void *self,
         < 0)
         return -1;
     if (!all)
-        return all_in_parts (s, in, to, out, from, err);
+        return mpi_trade_all (s, in, to, out, from, err);
     return CALL (s,
                  err,
                  alltoallv,

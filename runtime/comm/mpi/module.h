@@ -8,12 +8,32 @@
 
 #include "runtime/comm/backend.h"
 
+/* MPI counts with int: more goes in parts of so many elements. */
+#ifndef MPI_PART
+#define MPI_PART (1 << 30)
+#endif
+
+static inline size_t mpi_least (size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A non-blocking call, and the end of it; 'request' is a variable. */
+#define CALL(s, err, name, ...)                                                \
+    (mpi_enter (),                                                             \
+     mpi_finish (s,                                                            \
+                 MPI_I##name (__VA_ARGS__, &request),                          \
+                 &request,                                                     \
+                 "MPI_I" #name,                                                \
+                 err))
+
 struct mpi_self {
     struct mesh *mesh;
     MPI_Comm comm;
     int size;
     double timeout;
     atomic_bool aborted, failed;
+    bool takes_device; /* on all ranks: sends and receives take device memory */
     /* of each rank, for those calls that want int */
     int *counts, *places, *counts2, *places2;
 };
@@ -36,10 +56,35 @@ int mpi_finish (struct mpi_self *s,
                 const char *what,
                 struct slurmdl_error *err);
 
-/* The operations that are ours, and the functions of struct comm_backend
- * (calls.c).
- */
+/* ops.c; mpi_make_ops() once, after MPI's begin. */
 int mpi_make_ops (struct slurmdl_error *err);
+MPI_Datatype mpi_type_of (enum slurmdl_type type);
+MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op);
+
+/* trade.c: an all-to-all, an all-gather and a broadcast of any size by sends
+ * and receives, which take device memory where the library does; its
+ * non-blocking collectives do not (Open MPI's FAQ, "Which MPI APIs do NOT work
+ * with CUDA-aware?").
+ */
+bool mpi_on_device (const struct mpi_self *s, const void *p);
+int mpi_trade_all (struct mpi_self *s,
+                   const char *in,
+                   const size_t *to,
+                   char *out,
+                   const size_t *from,
+                   struct slurmdl_error *err);
+int mpi_trade_rows (struct mpi_self *s,
+                    const void *in,
+                    char *out,
+                    const size_t *bytes,
+                    struct slurmdl_error *err);
+int mpi_pass_on (struct mpi_self *s,
+                 char *data,
+                 size_t bytes,
+                 long root,
+                 struct slurmdl_error *err);
+
+/* The functions of struct comm_backend (calls.c). */
 int mpi_allreduce (void *self,
                    const void *in,
                    void *out,

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -188,6 +190,7 @@ static int probe (struct slurmdl_error *err)
 struct card {
     int rank; /* in MPI_COMM_WORLD */
     int tag;  /* the first one's is that of the new communicator */
+    int cuda; /* MPI takes device memory */
 };
 
 static int check_cards (const struct mpi_self *s,
@@ -209,31 +212,123 @@ static int check_cards (const struct mpi_self *s,
     return 0;
 }
 
+/* Open MPI and MPICH have it; of others nothing is known. */
+static bool takes_cuda (void)
+{
+    int (*query) (void) = dlsym (RTLD_DEFAULT, "MPIX_Query_cuda_support");
+
+    return query && query () == 1;
+}
+
+static bool takes_device (void *self, enum collective what)
+{
+    const struct mpi_self *s = self;
+
+    return s->takes_device
+           && (what == COMM_ALLGATHER || what == COMM_BROADCAST
+               || what == COMM_ALLTOALL);
+}
+
+/* A communicator on its way: MPI knows no bound for it, so a thread waits that
+ * is left behind, if it must be.  The last one of the two frees it.
+ */
+struct making {
+    MPI_Group world, group;
+    int tag;
+    MPI_Comm comm;
+    int rv;
+    atomic_bool done;
+    atomic_int users;
+};
+
+static void making_leave (struct making *m)
+{
+    if (atomic_fetch_sub (&m->users, 1) == 1)
+        free (m);
+}
+
+static void *make (void *arg)
+{
+    struct making *m = arg;
+
+    mpi_enter ();
+    m->rv = MPI_Comm_create_group (MPI_COMM_WORLD, m->group, m->tag, &m->comm);
+    if (m->rv == MPI_SUCCESS)
+        MPI_Comm_set_errhandler (m->comm, MPI_ERRORS_RETURN);
+    MPI_Group_free (&m->group);
+    MPI_Group_free (&m->world);
+    mpi_leave ();
+    atomic_store (&m->done, true);
+    making_leave (m);
+    return NULL;
+}
+
+/* The program's signals are not for our thread. */
+static int start (struct making *m)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t thread;
+    int rc;
+
+    sigfillset (&all);
+    pthread_sigmask (SIG_SETMASK, &all, &before);
+    pthread_attr_init (&attr);
+    pthread_attr_setdetachstate (&attr, PTHREAD_CREATE_DETACHED);
+    rc = pthread_create (&thread, &attr, make, m);
+    pthread_attr_destroy (&attr);
+    pthread_sigmask (SIG_SETMASK, &before, NULL);
+    errno = rc;
+    return rc ? -1 : 0;
+}
+
+/* A library that takes one thread at a time would be left locked. */
+static int
+make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
+{
+    double deadline = monotonic () + s->timeout;
+    struct timespec nap = { 0, 100000 };
+
+    if (must_take_turns || start (m) < 0)
+        make (m);
+    for (long n = 1; !atomic_load (&m->done); n++) {
+        if (n % 100 == 0 && look (s, deadline, err) < 0)
+            return -1;
+        nanosleep (&nap, NULL);
+    }
+    s->comm = m->comm;
+    return m->rv == MPI_SUCCESS
+               ? 0
+               : mpi_failed (m->rv, "MPI_Comm_create_group", err);
+}
+
 /* Ranks of the mesh in its order, whichever they are in MPI_COMM_WORLD. */
 static int make_comm (struct mpi_self *s,
                       const struct card *cards,
                       struct slurmdl_error *err)
 {
-    MPI_Group world, group;
+    struct making *m = calloc (1, sizeof (*m));
     int *ranks = malloc ((size_t)s->size * sizeof (*ranks));
     int rv;
 
-    if (!ranks)
+    if (!ranks || !m) {
+        free (ranks);
+        free (m);
         return errorf (err, "out of memory");
+    }
     for (int i = 0; i < s->size; i++)
         ranks[i] = cards[i].rank;
+    m->tag = cards[0].tag;
+    m->comm = MPI_COMM_NULL;
+    atomic_store (&m->users, 2);
     mpi_enter ();
-    MPI_Comm_group (MPI_COMM_WORLD, &world);
-    MPI_Group_incl (world, s->size, ranks, &group);
-    rv = MPI_Comm_create_group (MPI_COMM_WORLD, group, cards[0].tag, &s->comm);
-    if (rv == MPI_SUCCESS)
-        MPI_Comm_set_errhandler (s->comm, MPI_ERRORS_RETURN);
-    MPI_Group_free (&group);
-    MPI_Group_free (&world);
+    MPI_Comm_group (MPI_COMM_WORLD, &m->world);
+    MPI_Group_incl (m->world, s->size, ranks, &m->group);
     mpi_leave ();
+    rv = make_in_time (s, m, err);
+    making_leave (m);
     free (ranks);
-    return rv == MPI_SUCCESS ? 0
-                             : mpi_failed (rv, "MPI_Comm_create_group", err);
+    return rv;
 }
 
 static void close_self (void *self)
@@ -244,11 +339,12 @@ static void close_self (void *self)
     if (!s)
         return;
     MPI_Finalized (&over);
-    mpi_enter ();
     /* with a collective under way it would wait */
-    if (!over && s->comm != MPI_COMM_NULL && !atomic_load (&s->failed))
+    if (!over && s->comm != MPI_COMM_NULL && !atomic_load (&s->failed)) {
+        mpi_enter ();
         MPI_Comm_free (&s->comm);
-    mpi_leave ();
+        mpi_leave ();
+    }
     free (s->counts);
     free (s);
 }
@@ -278,7 +374,9 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
 {
     static atomic_int tags;
     struct mpi_self *s = create (m);
-    struct card mine = { 0, atomic_fetch_add (&tags, 1) % 16384 };
+    struct card mine = { 0,
+                         atomic_fetch_add (&tags, 1) % 16384,
+                         takes_cuda () };
     struct card *cards;
     int rv = -1;
 
@@ -291,6 +389,9 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
     else if (mpi_lib->gather (m, &mine, sizeof (mine), cards, err) == 0
              && check_cards (s, cards, err) == 0)
         rv = make_comm (s, cards, err);
+    s->takes_device = rv == 0;
+    for (int i = 0; rv == 0 && i < s->size; i++)
+        s->takes_device = s->takes_device && cards[i].cuda;
     free (cards);
     if (rv < 0)
         close_self (s);
@@ -321,4 +422,5 @@ const struct comm_backend slurmdl_backend_mpi = {
     .alltoall = mpi_alltoall,
     .barrier = mpi_barrier,
     .attach = attach,
+    .takes_device = takes_device,
 };
