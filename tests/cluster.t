@@ -39,7 +39,7 @@ pid=$!
 wait_for 100 steps_of kill
 ok $? "workers run"
 sleep 0.3
-for round in 1 2 3 4 5 6; do
+for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     # between two trials a worker has none
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         steps_of kill | head -1 | xargs -r pkill -9 -P && killed="$killed trainer" && break
@@ -71,8 +71,7 @@ ok $? "the array has ended"
 cat >slow.sh <<'END'
 #!/bin/sh
 trap 'exit 0' TERM
-i=0
-while [ $i -lt 40 ]; do i=$((i + 1)); [ -f go ] || sleep 0.1; done
+while [ ! -f go ]; do sleep 0.1; done
 dl log loss=$DL_TRIAL
 END
 chmod +x slow.sh
@@ -82,7 +81,7 @@ entrypoint = "./slow.sh";
 searcher = { name = "random"; metric = "loss"; max_trials = 6; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 2; framework = "FRAMEWORK"; };
-worker = { heartbeat = 1; lease = 20; grace = 5; };
+worker = { heartbeat = 1; lease = 60; grace = 5; };
 END
 if [ -n "$plugin" ]; then
     sed -i 's/FRAMEWORK/torch/' slow.conf
@@ -92,7 +91,6 @@ fi
 dir=$(timeout 300 dl run --detach slow.conf)
 is "$dir" "$work/slow-0001" "run --detach prints the folder"
 wait_for 100 sh -c 'ls slow-0001/trials/*/a.1/log'
-sleep 1
 timeout 300 dl pause slow >/dev/null
 wait_for 100 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "a pause ends the array"
@@ -126,7 +124,6 @@ rm -f go
 timeout 300 dl run late.conf >out 2>&1 &
 pid=$!
 wait_for 100 sh -c 'ls late-0001/trials/*/a.1/log'
-sleep 0.5
 scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
 wait_for 100 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"

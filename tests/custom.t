@@ -51,7 +51,7 @@ hyperparameters = {
 resources = { workers = 2; };
 max_restarts = 0;
 reproducibility = { experiment_seed = 5; };
-worker = { heartbeat = 1; lease = 4; grace = 3; };
+worker = { heartbeat = 1; lease = 60; grace = 3; };
 END
 }
 count () { cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
@@ -136,16 +136,16 @@ is "$(count repeated-0001 begin) $(count repeated-0001 result)" "6 6" "and all t
 # ---- what can go wrong: mistake NAME COMMAND LINE-OF-ERROR
 mistake () {
     conf "$1" "$2"
-    DL_COMMAND_TIMEOUT=${4:-20} timeout 300 dl run --local "$1.conf" >out 2>&1
+    DL_COMMAND_TIMEOUT=${4:-200} timeout 300 dl run --local "$1.conf" >out 2>&1
     is $? 8 "$1: no worker is left"
     like "$(cat "$1"-0001/workers/*.log)" "^dl: searcher.command: $3" "$1: and says why"
     is "$(grep -hc '^dl:' "$1"-0001/workers/*-1.log)" 1 "$1: in one line"
 }
 mistake dies 'read line; exit 3' 'it ended before it answered: exit status 3'
 mistake absent 'nosuchprogram' 'it ended before it answered: exit status 127'
-mistake nonsense 'read line; echo hello; sleep 20' 'it answered nonsense: hello'
-mistake slow 'sleep 20' 'it gave no answer in time' 1
-point () { echo "read line; echo '{\\\"params\\\": {$1}}'; sleep 20" | sed 's/"\([a-z.]*\)"/\\"\1\\"/g'; }
+mistake nonsense 'read line; echo hello; sleep 300' 'it answered nonsense: hello'
+mistake slow 'sleep 300' 'it gave no answer in time' 1
+point () { echo "read line; echo '{\\\"params\\\": {$1}}'; sleep 300" | sed 's/"\([a-z.]*\)"/\\"\1\\"/g'; }
 mistake outside "$(point '"lr": 5, "n": 2, "opt.name": "adam"')" 'its point is outside the space: lr'
 mistake noint "$(point '"lr": 1, "n": 2.5, "opt.name": "adam"')" 'its point is outside the space: n'
 mistake missing "$(point '"lr": 1, "n": 2, "opt.name": "sgd"')" 'its point has no value for opt.momentum'
@@ -173,16 +173,16 @@ is $? 0 "is mended, and resumed"
 is "$(count mortal-0001 begin) $(count mortal-0001 result)" "4 4" "no trial was lost or trained twice"
 
 # ---- a stop while it thinks
-conf think 'sleep 50.731'
+nap=400.$$
+conf think "sleep $nap"
 timeout 300 dl run --local think.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c 'pgrep -f "worker.*think-0001$"'
-sleep 1
+wait_for 100 pgrep -f "^sleep $nap"
 kill -INT $pid
 start=$(date +%s)
 wait $pid
-[ $(($(date +%s) - start)) -lt 10 ]
+[ $(($(date +%s) - start)) -lt 200 ]
 ok $? "a worker that waits for it obeys a stop"
-! pgrep -f 'sleep 50.731' >/dev/null
+! pgrep -f "^sleep $nap" >/dev/null
 ok $? "and takes it along"
 done_testing

@@ -149,30 +149,43 @@ def validate():
     spin(0.37)
 while time.time() < end:
     if sys.argv[1] == "logs":
-        time.sleep(2)
+        time.sleep(0.5)
         print("step", flush=True)
     else:
         train()
         validate()
 END
-for k in logs computes; do
-    timeout 300 srun --dl-debug=5 -n1 "$python" healthy.py $k >out 2>err
-    is "$? $(grep dl: err)" "0 " "a program that $k is never said to hang"
-done
 
 cat >one.py <<'END'
 import os, time
 if os.environ["SLURM_PROCID"] == "0":
-    for i in range(24):
-        time.sleep(0.5)
+    for i in range(40):
+        time.sleep(0.3)
         print("saves", flush=True)
 else:
     time.sleep(12.5)
 END
-for nodes in 1 2; do
-    timeout 300 srun --dl-debug=5,kill -N$nodes -n2 "$python" one.py >out 2>err
-    is "$? $(grep dl: err)" "0 " "a rank that waits for one that works, on $nodes nodes"
-done
+# all at the same time: most of it is waiting
+healthy () { # healthy NAME OPTION... PROGRAM...: a step in a folder of its own
+    mkdir "$1"
+    (cd "$1" && shift && exec timeout 300 srun "$@" >out 2>err) &
+}
+healthy logs --dl-debug=5 -n1 "$python" "$work/healthy.py" logs
+logs=$!
+healthy computes --dl-debug=5 -n1 "$python" "$work/healthy.py" computes
+computes=$!
+healthy one1 --dl-debug=5,kill -N1 -n2 "$python" "$work/one.py"
+one1=$!
+healthy one2 --dl-debug=5,kill -N2 -n2 "$python" "$work/one.py"
+one2=$!
+unhurt () { # unhurt FOLDER PID WHAT
+    wait "$2"
+    is "$? $(grep dl: "$1/err")" "0 " "$3"
+}
+unhurt logs $logs "a program that logs is never said to hang"
+unhurt computes $computes "a program that computes is never said to hang"
+unhurt one1 $one1 "a rank that waits for one that works, on 1 nodes"
+unhurt one2 $one2 "a rank that waits for one that works, on 2 nodes"
 
 # ---- on demand
 timeout 300 srun --dl-debug -N2 -n2 "$python" hang.py >out 2>err &

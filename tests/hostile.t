@@ -52,7 +52,7 @@ is "$forged" 0 "a forged option does reach the node"
 
 cases=${DL_HOSTILE_CASES:-40}
 seed=${DL_HOSTILE_SEED:-1}
-timeout $((120 + cases)) python3 "$srcdir/tests/hostile.py" "$cases" "$seed" "$work/dl.so" >out 2>&1
+timeout $((1200 + cases)) python3 "$srcdir/tests/hostile.py" "$cases" "$seed" "$work/dl.so" >out 2>&1
 ok $? "$cases hostile cases of seed $seed"
 sed 's/^/# /' out
 unset LD_PRELOAD

@@ -17,7 +17,7 @@ hyperparameters = { lr = { type = "float"; minval = 0.1; maxval = 1; }; k = 0.30
 max_restarts = 0;
 resources = { workers = 2; };
 reproducibility = { experiment_seed = 5; };
-worker = { heartbeat = 1; lease = 4; grace = 3; };
+worker = { heartbeat = 1; lease = 60; grace = 30; };
 $4
 END
 }
@@ -119,12 +119,13 @@ try 0 '^stop: completed' dl continue --local stop
 is "$(count stop-0001 result)" 4 "all trials have a result"
 
 conf kill 'name = "random"; max_trials = 2;' '["sh", "-c", "trap : TERM; while :; do sleep 0.1; done"]'
+sed -i 's/grace = 30/grace = 200/' kill.conf
 begin kill
 start=$(date +%s)
 try 0 'killed; what runs ends within 2 s' dl kill kill
 wait $pid
 is $? 4 "run ends with a kill"
-[ $(($(date +%s) - start)) -le 3 ]
+[ $(($(date +%s) - start)) -lt 150 ]
 ok $? "a kill does not wait for trainers"
 
 # ---- the jobs of an experiment, and a Slurm that cancels them or does not
@@ -213,7 +214,7 @@ try 3 'No such file' dl logs --attempt 9 lines 1
 cat >twice.sh <<'END'
 #!/bin/sh
 echo "attempt $DL_ATTEMPT"
-sleep 0.7
+while [ ! -f followed ]; do sleep 0.1; done
 echo more
 [ "$DL_ATTEMPT" -ge 2 ] || exit 1
 dl log loss=1
@@ -224,7 +225,12 @@ sed -i 's/max_restarts = 0/max_restarts = 3/' twice.conf
 timeout 300 dl run --local twice.conf >out 2>&1 &
 pid=$!
 wait_for 100 sh -c 'grep -q attempt twice-0001/trials/0001/a.1/log'
-is "$(timeout 300 dl logs -f twice 1 | tr '\n' ' ')" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f goes on to the next attempt, and ends with the trial"
+timeout 300 dl logs -f twice 1 >followed.out &
+follower=$!
+wait_for 100 grep -q 'attempt 1' followed.out
+touch followed
+wait $follower
+is "$(tr '\n' ' ' <followed.out)" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f goes on to the next attempt, and ends with the trial"
 wait $pid
 is "$(timeout 300 dl logs --follow --attempt 1 twice 1 | tr '\n' ' ')" "attempt 1 more " "logs -f of one attempt"
 

@@ -3,6 +3,7 @@
 # whole sweeps in local processes, with trainers of every kind and with faults
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
+work=$(pwd -P)
 unset DL_DIR
 
 # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
@@ -107,16 +108,14 @@ is $? 2 "one that has failed is not resumed"
 cat >slow.sh <<'END'
 #!/bin/sh
 trap 'echo stopped >&2; exit 0' TERM
-i=0
-while [ $i -lt 30 ]; do i=$((i + 1)); [ -f go ] || sleep 0.1; done
+while [ ! -f go ]; do sleep 0.1; done
 dl log --step "$DL_LENGTH" loss=1
 END
 chmod +x slow.sh
 conf slow 'name = "random"; max_trials = 4; max_length = 5;' '"./slow.sh"'
 timeout 300 dl run --local slow.conf >out &
 pid=$!
-wait_for 100 sh -c 'dl show slow | grep -q open'
-sleep 0.5
+wait_for 100 sh -c 'ls slow-0001/trials/*/a.1/log'
 like "$(dl pause slow)" 'its workers save what they have' "pause"
 wait $pid
 is $? 4 "run ends as paused"
@@ -133,16 +132,15 @@ is "$(count slow-0001 fail)" 0 "a pause is no failure"
 rm go
 
 # ---- kill -9 of workers and of the launcher in mid-sweep
-conf kill 'name = "random"; max_trials = 8; max_length = 1;' '"sleep 0.5; dl log loss=$DL_TRIAL"'
+conf kill 'name = "random"; max_trials = 8; max_length = 1;' '"until [ -f calm ]; do sleep 0.1; done; dl log loss=$DL_TRIAL"'
 timeout 300 dl run --local kill.conf >out &
 pid=$!
-wait_for 100 sh -c 'ls kill-0001/trials/*/a.1/log'
-for i in 1 2 3 4 5 6 7 8 9; do
-    sleep 0.3
-    # a worker that has only just started loses nothing
-    [ "$i" -le 3 ] || [ "$(count kill-0001 lost)" -eq 0 ] || break
-    pkill -9 -o -f "worker --slot local-.*kill-0001$" || true
+for attempts in 2 3 4; do
+    # each of the two workers has one
+    wait_for 100 sh -c "[ \$(ls kill-0001/trials/*/a.*/log | wc -l) -ge $attempts ]"
+    pkill -9 -o -f "worker --slot local-.* -- $work/kill-0001$"
 done
+touch calm
 wait $pid
 is $? 0 "workers were killed, the sweep completes"
 is "$(count kill-0001 result)" 8 "each trial has one result"
@@ -153,10 +151,11 @@ ok $? "lost attempts were taken over ($lost)"
 
 conf orphan 'name = "random"; max_trials = 6; max_length = 1;' '"sleep 0.4; dl log loss=1"'
 timeout 300 dl run --local orphan.conf >out &
-sleep 1
-pkill -9 -f "dl run --local orphan.conf"
+orphan=$!
+wait_for 100 sh -c 'ls orphan-0001/trials/*/a.1/log'
+pkill -9 -P $orphan
 wait
-wait_for 100 sh -c '! pgrep -f "worker.*orphan-0001$"'
+wait_for 100 sh -c "! pgrep -f 'worker.* $work/orphan-0001$'"
 ok $? "local workers end with their launcher"
 timeout 300 dl resume --local orphan >out
 is $? 0 "resume after the launcher was killed"
@@ -166,9 +165,8 @@ is "$(count orphan-0001 result)" 6 "each trial has one result"
 conf freeze 'name = "random"; max_trials = 3; max_length = 1;' '"sleep 0.3; dl log loss=$DL_TRIAL"'
 timeout 300 dl run --local --workers=2 freeze.conf >out &
 pid=$!
-wait_for 100 sh -c 'pgrep -f "worker.*freeze-0001$"'
-sleep 0.2
-zombie=$(pgrep -f "worker --slot local-.*-1 -- .*freeze-0001$" | head -1)
+wait_for 100 sh -c 'ls freeze-0001/trials/*/a.1/log'
+zombie=$(pgrep -f "worker --slot local-.*-1 -- $work/freeze-0001$" | head -1)
 kill -STOP "$zombie"
 wait_for 100 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 ok $? "another worker took over after the lease"

@@ -44,9 +44,9 @@ holds () { # holds EXPRESSION NAME
 # ---- two nodes: one rank burns, one sleeps, one reads and writes, one fails
 cat >ranks.sh <<'END'
 case $SLURM_PROCID in
-0) timeout 7 sh -c 'while :; do :; done' ;;
-1) sleep 7 ;;
-2) for i in 1 2 3 4 5 6 7; do dd if=/dev/zero of=big bs=1M count=20 2>/dev/null; cat big >/dev/null; sleep 1; done ;;
+0) sh -c 'ulimit -t 2; while :; do :; done' ;;
+1) sleep 4 ;;
+2) for i in 1 2 3 4; do dd if=/dev/zero of=big bs=1M count=20 2>/dev/null; cat big >/dev/null; sleep 1; done ;;
 3) sleep 3; exit 5 ;;
 esac
 exit 0
@@ -60,7 +60,7 @@ set -- dl-monitor-*.0
 f1=$1/n1.h5 f2=$1/n2.h5
 holds "$(last "$f1" rank/0/cpu_user) + $(last "$f1" rank/0/cpu_system) > 0.6" "the rank that burns has CPU time"
 holds "$(last "$f1" rank/1/cpu_user) < 0.5" "the one that sleeps has none"
-holds "0.05 < $(most "$f1" rank/0/busiest) < 1.3" "its busiest process"
+holds "0.05 < $(most "$f1" rank/0/busiest) < 3" "its busiest process"
 holds "$(last "$f2" rank/2/write) > 60e6" "the rank that writes has written"
 holds "$(last "$f2" rank/2/read) > 60e6" "and read"
 holds "$(last "$f1" rank/1/read) < 1e6" "the sleeping one has not"
@@ -91,8 +91,7 @@ like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is 
 cat >job.sh <<'END'
 #!/bin/sh
 #SBATCH --dl-monitor=1 -n2 -N1 --output=job.out
-sleep 1
-srun sleep 4
+srun sleep 3
 mkdir -p below && cd below && srun sh -c 'sleep 2; exit 3'
 echo "status $?"
 END
@@ -110,19 +109,26 @@ timeout 300 sbatch -W --dl-monitor=1 --output=plain.out --wrap 'sleep 2' >out
 is "$(cat plain.out)$(ls -d "dl-monitor-$(sed 's/.*job //' out)".* 2>/dev/null)" "" "a job script itself is not sampled"
 out=$(timeout 300 salloc -Q --dl-monitor=1 -n1 srun sleep 3 2>&1)
 is "$(echo "$out" | grep -c '^dl: 1 rank on 1 node')" 1 "an srun under salloc"
-timeout 300 srun --dl-monitor=1 -n2 -N2 --job-name=cancelled sleep 50 2>err &
+newest () { # folder of the step that was begun last
+    # shellcheck disable=SC2012
+    ls -dt dl-monitor-* | head -1
+}
+sampled () { # sampled RANKS: the step that is newer than $before has samples of them
+    [ "$(newest)" != "$before" ] && dl monitor "$(newest)" | grep -q "^$1 rank"
+}
+before=$(newest)
+timeout 300 srun --dl-monitor=1 -n2 -N2 --job-name=cancelled sleep 280 2>err &
 waiter=$!
-sleep 3
+wait_for 100 sampled 2
 scancel --name=cancelled
-began=$(date +%s%N)
 wait_for 100 no_monitors
-left=$(($(date +%s%N) - began))
+ok $? "monitors end with a cancelled step"
 wait $waiter
-holds "$left < 5e9" "monitors end with a cancelled step"
 like "$(cat err)" '^dl: 2 ranks on 2 nodes' "and there is a summary"
-timeout 300 srun --dl-monitor=1 -n1 sleep 5 2>err &
+before=$(newest)
+timeout 300 srun --dl-monitor=1 -n1 sh -c 'until [ -e go ]; do sleep 0.1; done' 2>err &
 waiter=$!
-sleep 2
+wait_for 100 sampled 1
 pids=$(monitors)
 for s in TERM INT USR1 USR2 HUP; do
     for p in $pids; do
@@ -131,6 +137,7 @@ for s in TERM INT USR1 USR2 HUP; do
 done
 sleep 0.5
 is "$(monitors)" "$pids" "signals that are meant for tasks do not end it"
+touch go
 wait $waiter
 timeout 300 srun --dl-monitor -n1 true 2>err
 is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
@@ -175,16 +182,18 @@ fresh () {
     rm -rf dl-monitor-77.* rank.*
     rank 0 sleep "$1" &
     rank 1 sleep "$1" &
-    wait_for 100 [ -s rank.0 ] && wait_for 100 [ -s rank.1 ]
+    wait_for 100 test -s rank.0 && wait_for 100 test -s rank.1
 }
 
 # ---- killed at any moment
 fresh 300
 bad=0 files=0
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+for after in 0 0.01 0.02 0.03 0.05 0.08 0.1 0.2 0.4 0.8 1 1.05 1.1; do
     sampler dl sample 1 2>/dev/null &
     pid=$!
-    sleep "$(/usr/bin/python3 -c 'import random; print(random.random() * 1.5)')"
+    # the last ones when there is a file
+    case $after in 0.[1-9]* | 1*) wait_for 100 test -s "dl-monitor-77.0/m1.h5" ;; esac
+    sleep $after
     kill -9 $pid
     wait $pid 2>/dev/null
     for f in dl-monitor-77.0/*.h5; do
@@ -192,9 +201,10 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         files=$((files + 1))
         [ "$(last "$f" slurmdl)" = none ] || bad=$((bad + 1))
     done
+    rm -rf dl-monitor-77.0
 done
-is $bad 0 "20 monitors killed at random moments: h5py opens every file"
-[ $files -gt 20 ]
+is $bad 0 "13 monitors killed at different moments: h5py opens every file"
+[ $files -ge 7 ]
 ok $? "there were some ($files)"
 wait_for 100 no_monitors
 ok $? "and what they had started is gone"
@@ -210,9 +220,8 @@ cat >gpus <<END
 12 8000 81920 200 55 20 $work/rank.1
 0 0 81920 70 30 0 -
 END
-began=$(date +%s)
 (FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 sampler dl sample 1)
-holds "$(date +%s) - $began <= 15" "the monitor ends with its tasks"
+is "$?" 0 "the monitor ends with its tasks"
 f=dl-monitor-77.0/m1.h5
 is "$(last $f gpu/0/busy) $(last $f gpu/0/memory) $(last $f gpu/0/memory_size)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
 is "$(last $f gpu/0/power) $(last $f gpu/0/temperature) $(last $f gpu/0/clock) $(last $f gpu/0/memory_clock)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
