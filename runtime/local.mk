@@ -212,6 +212,7 @@ runtime_sources = \
 	%D%/slurmdl_ps.h \
 	%D%/snapshot.c \
 	%D%/snapshot.h \
+	%D%/stages.c \
 	%D%/stop.c \
 	%D%/stream.c \
 	%D%/table.c \
