@@ -321,6 +321,10 @@ EXTRA_PROGRAMS += %D%/bench/ps
 %C%_bench_ps_SOURCES = %D%/bench/ps.c
 %C%_bench_ps_LDADD = runtime/libruntime.la -lm
 CLEANFILES += %D%/bench/ps$(EXEEXT)
+EXTRA_PROGRAMS += %D%/bench/pssave
+%C%_bench_pssave_SOURCES = %D%/bench/pssave.c
+%C%_bench_pssave_LDADD = runtime/libruntime.la
+CLEANFILES += %D%/bench/pssave$(EXEEXT)
 
 # spank/
 if HAVE_CMOCKA

@@ -18,9 +18,12 @@
  * thread of its own writes the copies.
  */
 struct ps_saving {
+    const struct slurmdl_ps *ps;
     struct ps_about about;
     struct ps_saved saved;
     char path[PATH_MAX];
+    struct ps_saved old[PS_SAVES];
+    uint32_t nold;
     struct ps_copy **copies;
     pthread_t thread;
     bool writing;
@@ -130,12 +133,24 @@ fail:
     return -1;
 }
 
+static void destroy_copies (struct ps_saving *v)
+{
+    for (uint32_t i = 0; v->copies && i < v->about.ntables; i++)
+        ps_copy_destroy (v->copies[i]);
+    free (v->copies);
+    v->copies = NULL;
+}
+
+/* To give back much memory and to remove a large file takes time, too. */
 static void *write_thread (void *arg)
 {
     struct ps_saving *v = arg;
 
+    for (uint32_t i = 0; i < v->nold; i++)
+        psstore_remove (v->ps, &v->old[i]);
     v->rv = write_file (v);
     v->code = errno;
+    destroy_copies (v);
     atomic_store (&v->written, true);
     return NULL;
 }
@@ -148,9 +163,7 @@ static void destroy (struct ps_server *s)
 
     for (size_t i = 0; i < s->ntables; i++)
         s->tables[i]->copy = NULL;
-    for (uint32_t i = 0; v->copies && i < v->about.ntables; i++)
-        ps_copy_destroy (v->copies[i]);
-    free (v->copies);
+    destroy_copies (v);
     free (v);
     s->saving = NULL;
 }
@@ -167,6 +180,8 @@ int pssave_begin (struct ps_server *s, struct slurmdl_error *err)
 
     if (!(s->saving = v))
         return errorf (err, "out of memory");
+    v->ps = ps;
+    v->nold = psstore_old (s, v->old);
     v->saved =
         (struct ps_saved){ s->cut, s->entry->claim, (int64_t)ps->servers };
     v->about = (struct ps_about){ .version = PS_VERSION,

@@ -119,7 +119,12 @@ int64_t pssave_clock (const struct ps_server *s); /* 0: none is under way */
 /* How long the loop may wait for events. */
 int pssave_wait_ms (const struct ps_server *s, int otherwise);
 
-/* store.c: a file of this server's is whole: tell the others. */
+/* store.c: forget the saves that are older than the newest that all have;
+ * returns how many of PS_SAVES at 'old'.  Then any thread may remove the files:
+ * this server's, and those of servers that are no more. */
+uint32_t psstore_old (struct ps_server *s, struct ps_saved *old);
+void psstore_remove (const struct slurmdl_ps *ps, const struct ps_saved *v);
+/* A file of this server's is whole: tell the others. */
 int psstore_saved (struct ps_server *s,
                    const struct ps_saved *saved,
                    struct slurmdl_error *err);

@@ -15,40 +15,40 @@ enum { LOOK_MS = 500, SLAB_BYTES = 32 << 20 };
 
 /* ---- saved ---- */
 
-static void
-remove_file (const struct ps_server *s, long server, const struct ps_saved *v)
-{
-    char path[PATH_MAX];
-
-    unlink (psplace_save_path (path, sizeof (path), s->ps->dir, server, v));
-}
-
-/* Files of servers that are no more. */
-static void remove_theirs (const struct ps_server *s, const struct ps_saved *v)
-{
-    struct ps_entry e;
-    const struct ps_saved *theirs;
-    uint64_t number;
-
-    for (long i = s->ps->servers; s->ps->index == 0 && i < v->servers; i++)
-        if (psplace_newest (s->ps->dir, "server", i, &number, &e) == 1
-            && (theirs = psplace_saved (&e, v->clock, v->servers)))
-            remove_file (s, i, theirs);
-}
-
-/* What is older than the newest that all have is not needed. */
-static void remove_old (struct ps_server *s)
+uint32_t psstore_old (struct ps_server *s, struct ps_saved *old)
 {
     struct ps_entry *e = s->entry;
     uint32_t n = 0;
+    uint32_t kept = 0;
 
     for (uint32_t i = 0; i < e->nsaved; i++)
-        if (e->saved[i].clock < s->saved || e->nsaved - i >= PS_SAVES) {
-            remove_file (s, s->ps->index, &e->saved[i]);
-            remove_theirs (s, &e->saved[i]);
-        } else
-            e->saved[n++] = e->saved[i];
-    e->nsaved = n;
+        if (e->saved[i].clock < s->saved || e->nsaved - i >= PS_SAVES)
+            old[n++] = e->saved[i];
+        else
+            e->saved[kept++] = e->saved[i];
+    e->nsaved = kept;
+    return n;
+}
+
+static void
+remove_file (const struct slurmdl_ps *ps, long server, const struct ps_saved *v)
+{
+    char path[PATH_MAX];
+
+    unlink (psplace_save_path (path, sizeof (path), ps->dir, server, v));
+}
+
+void psstore_remove (const struct slurmdl_ps *ps, const struct ps_saved *v)
+{
+    const struct ps_saved *theirs;
+    struct ps_entry e;
+    uint64_t number;
+
+    remove_file (ps, ps->index, v);
+    for (long i = ps->servers; ps->index == 0 && i < v->servers; i++)
+        if (psplace_newest (ps->dir, "server", i, &number, &e) == 1
+            && (theirs = psplace_saved (&e, v->clock, v->servers)))
+            remove_file (ps, i, theirs);
 }
 
 /* A worker that cannot reach this server has given it up; others can. */
@@ -93,7 +93,6 @@ int psstore_saved (struct ps_server *s,
                    const struct ps_saved *saved,
                    struct slurmdl_error *err)
 {
-    remove_old (s);
     s->entry->saved[s->entry->nsaved++] = *saved;
     if (put_entry (s, err) < 0)
         return -1;
