@@ -94,7 +94,7 @@ python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %
 python_extension = %D%/python/ext/collective.c %D%/python/ext/comm.c %D%/python/ext/comm.h %D%/python/ext/elastic.c \
 	%D%/python/ext/ext.h \
 	%D%/python/ext/file.c %D%/python/ext/log.c %D%/python/ext/memory.c \
-	%D%/python/ext/module.c %D%/python/ext/named.c %D%/python/ext/ps.c \
+	%D%/python/ext/module.c %D%/python/ext/named.c %D%/python/ext/ps.c %D%/python/ext/ps.h %D%/python/ext/push.c \
 	%D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c
 EXTRA_DIST += %D%/python/README.md %D%/python/backend.py %D%/python/pyproject.toml $(python_package) $(python_extension)
 EXTRA_DIST += %D%/examples/python/digits.py %D%/examples/python/digits.conf

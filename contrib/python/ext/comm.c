@@ -195,15 +195,12 @@ static int comm_clear (PyObject *o)
 static void comm_dealloc (PyObject *o)
 {
     struct comm *self = (struct comm *)o;
-    PyTypeObject *type = Py_TYPE (o);
-    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
 
     PyObject_GC_UnTrack (o);
     comm_clear (o);
     if (self->lock)
         PyThread_free_lock (self->lock);
-    release (o);
-    Py_DECREF (type);
+    free_object (o);
 }
 
 /* ---- what it knows ---- */

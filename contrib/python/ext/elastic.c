@@ -111,13 +111,10 @@ static int elastic_clear (PyObject *o)
 
 static void elastic_dealloc (PyObject *o)
 {
-    PyTypeObject *type = Py_TYPE (o);
-    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
 
     PyObject_GC_UnTrack (o);
     elastic_clear (o);
-    release (o);
-    Py_DECREF (type);
+    free_object (o);
 }
 
 /* (type of the communicator) */
@@ -152,84 +149,40 @@ static PyObject *keep (PyObject *o,
                        PyObject *owner)
 {
     if (rv < 0)
-        return PyErr_Occurred () ? NULL : raise_error (err, name);
+        return raise_error (err, name);
     if (PyDict_SetItemString (((struct elastic *)o)->kept, name, owner) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
-/* (name, type, shape, memory, owner) */
 static PyObject *elastic_protect (PyObject *o, PyObject *args)
 {
-    uint64_t dims[SLURMDL_DIMS_MAX];
+    struct slurmdl_elastic *e = elastic_of (o);
     struct slurmdl_error err = { "" };
-    const char *name, *type_name;
-    PyObject *shape, *memory, *owner;
-    struct lent l;
-    int type, n, rv;
+    struct protect_args p;
+    int rv;
 
-    if (!PyArg_ParseTuple (
-            args, "ssOOO:protect", &name, &type_name, &shape, &memory, &owner)
-        || !elastic_of (o) || (type = type_of_name (type_name)) < 0
-        || (n = dims_of (shape, dims)) < 0 || lent_take (&l, memory, true) < 0)
+    if (!e || protect_args_of (args, &p) < 0)
         return NULL;
-    rv = lent_fits (&l, (enum slurmdl_type)type, n, dims);
-    if (rv == 0)
-        rv = slurmdl_elastic_protect (elastic_of (o),
-                                      name,
-                                      (enum slurmdl_type)type,
-                                      n,
-                                      dims,
-                                      l.data,
-                                      &err);
-    lent_return (&l);
-    return keep (o, rv, &err, name, owner);
+    rv = slurmdl_elastic_protect (
+        e, p.name, p.type, p.ndims, p.dims, p.memory.data, &err);
+    lent_return (&p.memory);
+    return keep (o, rv, &err, p.name, p.owner);
 }
 
-/* (name, type, global, offset, local, memory, owner) */
 static PyObject *elastic_protect_shard (PyObject *o, PyObject *args)
 {
-    uint64_t whole[SLURMDL_DIMS_MAX], at[SLURMDL_DIMS_MAX],
-        part[SLURMDL_DIMS_MAX];
+    struct slurmdl_elastic *e = elastic_of (o);
     struct slurmdl_error err = { "" };
-    const char *name, *type_name;
-    PyObject *global, *offset, *local, *memory, *owner;
-    struct lent l;
-    int type, n, rv;
+    struct protect_args p;
+    int rv;
 
-    if (!PyArg_ParseTuple (args,
-                           "ssOOOOO:protect_shard",
-                           &name,
-                           &type_name,
-                           &global,
-                           &offset,
-                           &local,
-                           &memory,
-                           &owner)
-        || !elastic_of (o) || (type = type_of_name (type_name)) < 0
-        || (n = dims_of (global, whole)) < 0 || dims_of (offset, at) < 0
-        || dims_of (local, part) < 0)
+    if (!e || protect_slab_of (args, &p) < 0)
         return NULL;
-    if (PyTuple_Size (offset) != n || PyTuple_Size (local) != n)
-        return PyErr_Format (PyExc_ValueError,
-                             "%s: offset and shape of a slab have as many "
-                             "dimensions as the tensor",
-                             name);
-    if (lent_take (&l, memory, true) < 0)
-        return NULL;
-    rv = lent_fits (&l, (enum slurmdl_type)type, n, part);
-    if (rv == 0)
-        rv = slurmdl_elastic_protect_shard (elastic_of (o),
-                                            name,
-                                            (enum slurmdl_type)type,
-                                            n,
-                                            whole,
-                                            at,
-                                            part,
-                                            l.data,
-                                            &err);
-    lent_return (&l);
-    return keep (o, rv, &err, name, owner);
+    rv = slurmdl_elastic_protect_shard (
+        e, p.name, p.type, p.ndims, p.dims, p.at, p.part, p.memory.data, &err);
+    lent_return (&p.memory);
+    return keep (o, rv, &err, p.name, p.owner);
 }
 
 static PyObject *elastic_state (PyObject *o, PyObject *args)

@@ -29,6 +29,25 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what);
 /* A text as UTF-8, which lives as long as 'o'; NULL with TypeError. */
 const char *text_of (PyObject *o, const char *what);
 
+/* The end of a dealloc of a type of ours. */
+void free_object (PyObject *o);
+
+/* PyType_Spec KIND_spec of struct KIND: its slots are KIND_new, KIND_dealloc,
+ * KIND_methods, and what follows 'doc'.
+ */
+#define EXT_TYPE(kind, text, doc, ...)                                         \
+    static PyType_Slot kind##_slots[] = {                                      \
+        { Py_tp_doc, doc },                                                    \
+        { Py_tp_new, kind##_new },                                             \
+        { Py_tp_dealloc, kind##_dealloc },                                     \
+        { Py_tp_methods, kind##_methods },                                     \
+        __VA_ARGS__{ 0 },                                                      \
+    };                                                                         \
+    PyType_Spec kind##_spec = { .name = "slurmdl._slurmdl." text,              \
+                                .basicsize = sizeof (struct kind),             \
+                                .flags = Py_TPFLAGS_DEFAULT,                   \
+                                .slots = kind##_slots }
+
 /* ---- run.c ---- */
 
 struct run {
@@ -105,6 +124,24 @@ int lent_fits (const struct lent *l,
 
 PyObject *format_of (PyObject *module, PyObject *o);
 PyObject *has_cuda (PyObject *module, PyObject *unused);
+PyObject *item_size (PyObject *module, PyObject *name);
+
+/* What protect() and protect_shard() are given: (name, type, shape, memory,
+ * owner), and of a slab three shapes: of the tensor, where it is, its own.
+ */
+struct protect_args {
+    const char *name;
+    enum slurmdl_type type;
+    int ndims;
+    uint64_t dims[SLURMDL_DIMS_MAX];
+    uint64_t at[SLURMDL_DIMS_MAX], part[SLURMDL_DIMS_MAX]; /* of a slab */
+    struct lent memory; /* lent_return() it */
+    PyObject *owner;
+};
+
+/* -1 with an error, and nothing is lent. */
+int protect_args_of (PyObject *args, struct protect_args *p);
+int protect_slab_of (PyObject *args, struct protect_args *p);
 PyObject *run_protect (PyObject *self, PyObject *args);
 PyObject *run_protect_shard (PyObject *self, PyObject *args);
 PyObject *run_unprotect (PyObject *self, PyObject *args);

@@ -36,12 +36,9 @@ checkpoint_new (PyTypeObject *type, PyObject *args, PyObject *kw)
 
 static void checkpoint_dealloc (PyObject *o)
 {
-    PyTypeObject *type = Py_TYPE (o);
-    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
 
     slurmdl_checkpoint_close (((struct checkpoint *)o)->file);
-    release (o);
-    Py_DECREF (type);
+    free_object (o);
 }
 
 static PyObject *checkpoint_step (PyObject *o, void *unused)
@@ -118,21 +115,10 @@ static PyGetSetDef checkpoint_facts[] = {
     { NULL },
 };
 
-static PyType_Slot checkpoint_slots[] = {
-    { Py_tp_doc, "A checkpoint that is read; slurmdl.load() is simpler." },
-    { Py_tp_new, checkpoint_new },
-    { Py_tp_dealloc, checkpoint_dealloc },
-    { Py_tp_methods, checkpoint_methods },
-    { Py_tp_getset, checkpoint_facts },
-    { 0 },
-};
-
-PyType_Spec checkpoint_spec = {
-    .name = "slurmdl._slurmdl.Checkpoint",
-    .basicsize = sizeof (struct checkpoint),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = checkpoint_slots,
-};
+EXT_TYPE (checkpoint,
+          "Checkpoint",
+          "A checkpoint that is read; slurmdl.load() is simpler.",
+          { Py_tp_getset, checkpoint_facts }, );
 
 /* ---- Writer ---- */
 
@@ -175,12 +161,9 @@ static PyObject *writer_abort (PyObject *o, PyObject *unused)
 
 static void writer_dealloc (PyObject *o)
 {
-    PyTypeObject *type = Py_TYPE (o);
-    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
 
     Py_XDECREF (writer_abort (o, NULL));
-    release (o);
-    Py_DECREF (type);
+    free_object (o);
 }
 
 static bool is_open (const struct writer *self)
@@ -257,20 +240,9 @@ static PyMethodDef writer_methods[] = {
     { NULL },
 };
 
-static PyType_Slot writer_slots[] = {
-    { Py_tp_doc, "A checkpoint that is written; slurmdl.dump() is simpler." },
-    { Py_tp_new, writer_new },
-    { Py_tp_dealloc, writer_dealloc },
-    { Py_tp_methods, writer_methods },
-    { 0 },
-};
-
-PyType_Spec writer_spec = {
-    .name = "slurmdl._slurmdl.Writer",
-    .basicsize = sizeof (struct writer),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = writer_slots,
-};
+EXT_TYPE (writer,
+          "Writer",
+          "A checkpoint that is written; slurmdl.dump() is simpler.", );
 
 /* ---- find ---- */
 

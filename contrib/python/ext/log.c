@@ -107,14 +107,11 @@ static int metric_clear (PyObject *o)
 static void metric_dealloc (PyObject *o)
 {
     struct metric *m = (struct metric *)o;
-    PyTypeObject *type = Py_TYPE (o);
-    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
 
     PyObject_GC_UnTrack (o);
     Py_XDECREF ((PyObject *)m->run);
     Py_XDECREF (m->name);
-    release (o);
-    Py_DECREF (type);
+    free_object (o);
 }
 
 static PyMethodDef metric_methods[] = {

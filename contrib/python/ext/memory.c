@@ -65,6 +65,17 @@ static size_t size_of_type (enum slurmdl_type type)
     return 0;
 }
 
+PyObject *item_size (PyObject *module, PyObject *name)
+{
+    const char *text = text_of (name, "type");
+    int type = text ? type_of_name (text) : -1;
+
+    (void)module;
+    return type < 0
+               ? NULL
+               : PyLong_FromSize_t (size_of_type ((enum slurmdl_type)type));
+}
+
 size_t size_of_array (int type, Py_ssize_t n)
 {
     size_t bytes;
@@ -216,6 +227,69 @@ PyObject *tuple_of (const uint64_t *dims, int n)
 
 /* ---- protected memory ---- */
 
+static int take (struct protect_args *p, PyObject *memory, const uint64_t *dims)
+{
+    if (lent_take (&p->memory, memory, true) < 0)
+        return -1;
+    if (lent_fits (&p->memory, p->type, p->ndims, dims) == 0)
+        return 0;
+    lent_return (&p->memory);
+    return -1;
+}
+
+static int name_type (struct protect_args *p, const char *type_name)
+{
+    int type = type_of_name (type_name);
+
+    p->type = (enum slurmdl_type)type;
+    return type < 0 ? -1 : 0;
+}
+
+int protect_args_of (PyObject *args, struct protect_args *p)
+{
+    const char *type_name;
+    PyObject *shape, *memory;
+
+    if (!PyArg_ParseTuple (args,
+                           "ssOOO:protect",
+                           &p->name,
+                           &type_name,
+                           &shape,
+                           &memory,
+                           &p->owner)
+        || name_type (p, type_name) < 0
+        || (p->ndims = dims_of (shape, p->dims)) < 0)
+        return -1;
+    return take (p, memory, p->dims);
+}
+
+int protect_slab_of (PyObject *args, struct protect_args *p)
+{
+    const char *type_name;
+    PyObject *global, *offset, *local, *memory;
+
+    if (!PyArg_ParseTuple (args,
+                           "ssOOOOO:protect_shard",
+                           &p->name,
+                           &type_name,
+                           &global,
+                           &offset,
+                           &local,
+                           &memory,
+                           &p->owner)
+        || name_type (p, type_name) < 0
+        || (p->ndims = dims_of (global, p->dims)) < 0
+        || dims_of (offset, p->at) < 0 || dims_of (local, p->part) < 0)
+        return -1;
+    if (PyTuple_Size (offset) == p->ndims && PyTuple_Size (local) == p->ndims)
+        return take (p, memory, p->part);
+    PyErr_Format (PyExc_ValueError,
+                  "%s: offset and shape of a slab have as many dimensions as "
+                  "the tensor",
+                  p->name);
+    return -1;
+}
+
 /* What owned the memory of this name before goes only after the library has
  * let go of it.
  */
@@ -226,76 +300,45 @@ static PyObject *keep (struct run *self, const char *name, PyObject *owner)
     Py_RETURN_NONE;
 }
 
-/* (name, type, shape, memory, owner) */
+static PyObject *
+end_protect (struct run *self, struct protect_args *p, bool entered, int rv)
+{
+    if (entered)
+        run_leave (self);
+    lent_return (&p->memory);
+    if (entered && rv < 0)
+        raise_error (NULL, p->name);
+    return entered && rv == 0 ? keep (self, p->name, p->owner) : NULL;
+}
+
 PyObject *run_protect (PyObject *o, PyObject *args)
 {
     struct run *self = (struct run *)o;
-    uint64_t dims[SLURMDL_DIMS_MAX];
-    const char *name, *type_name;
-    PyObject *shape, *memory, *owner;
+    struct protect_args p;
     struct slurmdl *run;
-    struct lent l;
-    int type, n, rv;
+    int rv = -1;
 
-    if (!PyArg_ParseTuple (
-            args, "ssOOO:protect", &name, &type_name, &shape, &memory, &owner)
-        || (type = type_of_name (type_name)) < 0
-        || (n = dims_of (shape, dims)) < 0 || lent_take (&l, memory, true) < 0)
+    if (protect_args_of (args, &p) < 0)
         return NULL;
-    rv = lent_fits (&l, (enum slurmdl_type)type, n, dims);
-    if (rv == 0 && (run = run_enter (self))) {
+    if ((run = run_enter (self)))
         rv = slurmdl_protect (
-            run, name, (enum slurmdl_type)type, n, dims, l.data);
-        run_leave (self);
-        if (rv < 0)
-            raise_error (NULL, name);
-    }
-    lent_return (&l);
-    return PyErr_Occurred () ? NULL : keep (self, name, owner);
+            run, p.name, p.type, p.ndims, p.dims, p.memory.data);
+    return end_protect (self, &p, run, rv);
 }
 
-/* (name, type, global, offset, local, memory, owner) */
 PyObject *run_protect_shard (PyObject *o, PyObject *args)
 {
     struct run *self = (struct run *)o;
-    uint64_t whole[SLURMDL_DIMS_MAX], at[SLURMDL_DIMS_MAX],
-        part[SLURMDL_DIMS_MAX];
-    const char *name, *type_name;
-    PyObject *global, *offset, *local, *memory, *owner;
+    struct protect_args p;
     struct slurmdl *run;
-    struct lent l;
-    int type, n, rv;
+    int rv = -1;
 
-    if (!PyArg_ParseTuple (args,
-                           "ssOOOOO:protect_shard",
-                           &name,
-                           &type_name,
-                           &global,
-                           &offset,
-                           &local,
-                           &memory,
-                           &owner)
-        || (type = type_of_name (type_name)) < 0
-        || (n = dims_of (global, whole)) < 0 || dims_of (offset, at) < 0
-        || dims_of (local, part) < 0)
+    if (protect_slab_of (args, &p) < 0)
         return NULL;
-    if (PyTuple_Size (offset) != n || PyTuple_Size (local) != n)
-        return PyErr_Format (PyExc_ValueError,
-                             "%s: offset and shape of a slab have as many "
-                             "dimensions as the tensor",
-                             name);
-    if (lent_take (&l, memory, true) < 0)
-        return NULL;
-    rv = lent_fits (&l, (enum slurmdl_type)type, n, part);
-    if (rv == 0 && (run = run_enter (self))) {
+    if ((run = run_enter (self)))
         rv = slurmdl_protect_shard (
-            run, name, (enum slurmdl_type)type, n, whole, at, part, l.data);
-        run_leave (self);
-        if (rv < 0)
-            raise_error (NULL, name);
-    }
-    lent_return (&l);
-    return PyErr_Occurred () ? NULL : keep (self, name, owner);
+            run, p.name, p.type, p.ndims, p.dims, p.at, p.part, p.memory.data);
+    return end_protect (self, &p, run, rv);
 }
 
 /* (name); None: all */

@@ -41,6 +41,15 @@ const char *text_of (PyObject *o, const char *what)
     return NULL;
 }
 
+void free_object (PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE (o);
+    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
+
+    release (o);
+    Py_DECREF (type);
+}
+
 static int add (PyObject *module, const char *name, PyObject *o)
 {
     Py_XINCREF (o);
@@ -64,6 +73,7 @@ static PyMethodDef functions[] = {
     { "find_checkpoint", find_checkpoint, METH_VARARGS, NULL },
     { "format_of", format_of, METH_O, NULL },
     { "has_cuda", has_cuda, METH_NOARGS, NULL },
+    { "item_size", item_size, METH_O, NULL },
     { NULL },
 };
 

@@ -128,15 +128,12 @@ static int run_clear (PyObject *o)
 static void run_dealloc (PyObject *o)
 {
     struct run *self = (struct run *)o;
-    PyTypeObject *type = Py_TYPE (o);
-    freefunc release = (freefunc)PyType_GetSlot (type, Py_tp_free);
 
     PyObject_GC_UnTrack (o);
     run_clear (o);
     if (self->lock)
         PyThread_free_lock (self->lock);
-    release (o);
-    Py_DECREF (type);
+    free_object (o);
 }
 
 /* ---- what a run knows ---- */

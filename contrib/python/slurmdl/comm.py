@@ -30,7 +30,6 @@ from .arrays import Memory, empty, is_tensor, memory_of
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
 COMPRESSIONS = {"none": 0, "f16": 1, "bf16": 2, "top_k": 3}
 _ALLREDUCE, _ALLGATHER, _BROADCAST, _REDUCE_SCATTER = range(4)
-_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 _open_comms: "weakref.WeakSet[Comm]" = weakref.WeakSet()
 
@@ -39,12 +38,6 @@ def _number(table: Dict[str, int], word: str, what: str) -> int:
     if word not in table:
         raise ValueError(f"{what} is one of {', '.join(table)}, not {word!r}")
     return table[word]
-
-
-def _item_size(code: str) -> int:
-    if code == "bool" or code.startswith("f8"):
-        return 1
-    return _SIZES[code.lstrip("iufcb")]
 
 
 def _count(shape: Sequence[int]) -> int:
@@ -120,7 +113,7 @@ class Handle:
         return self._out
 
     def _gathered(self, ticket: int, rows: Memory) -> Any:
-        size = _item_size(rows.type)
+        size = _slurmdl.item_size(rows.type)
         data, counts = self._comm.take(ticket, size)
         row = _count(rows.shape[1:])
         return _of_bytes(self._array, rows.type, (sum(counts) // max(row, 1),) + rows.shape[1:], data)
@@ -212,7 +205,7 @@ class Comm(_slurmdl.Comm):
         a = _contiguous(array)
         m = memory_of(a)
         rows = self._allgather_numbers(m.shape[0])
-        row = _count(m.shape[1:]) * _item_size(m.type)
+        row = _count(m.shape[1:]) * _slurmdl.item_size(m.type)
         out = _like(a, m.type, (sum(rows),) + m.shape[1:])
         _settle(a)
         self.allgather_memory(m.where, m.shape[0] * row, memory_of(out).where, tuple(r * row for r in rows))
@@ -228,7 +221,7 @@ class Comm(_slurmdl.Comm):
         """Rank root's array, into this one."""
         m = memory_of(array)
         _settle(array)
-        self.broadcast_memory(m.where, _count(m.shape) * _item_size(m.type), root)
+        self.broadcast_memory(m.where, _count(m.shape) * _slurmdl.item_size(m.type), root)
         return array
 
     def alltoall(self, array: Any, rows: Optional[Sequence[int]] = None) -> Tuple[Any, Tuple[int, ...]]:
@@ -243,7 +236,7 @@ class Comm(_slurmdl.Comm):
         eight = (8,) * self.size
         self.alltoall_memory(b"".join(n.to_bytes(8, sys.byteorder) for n in to), eight, given, eight)
         came = tuple(memoryview(given).cast("Q").tolist())
-        row = _count(m.shape[1:]) * _item_size(m.type)
+        row = _count(m.shape[1:]) * _slurmdl.item_size(m.type)
         out = _like(a, m.type, (sum(came),) + m.shape[1:])
         _settle(a)
         where = memory_of(out).where

@@ -235,16 +235,20 @@ static int start_thread (struct ps_saving *v, struct slurmdl_error *err)
 static int end_write (struct ps_server *s, struct slurmdl_error *err)
 {
     struct ps_saving *v = s->saving;
+    int code;
     int rv;
 
     pthread_join (v->thread, NULL);
     v->writing = false;
-    if ((rv = v->rv) < 0) {
+    code = v->code;
+    if ((rv = v->rv) < 0)
         errorf (err, "%s", v->why.text);
-        errno = v->code;
-    } else if ((rv = psstore_saved (s, &v->saved, err)) < 0)
+    else if ((rv = psstore_saved (s, &v->saved, err)) < 0) {
+        code = errno;
         unlink (v->path);
+    }
     destroy (s);
+    errno = rv < 0 ? code : errno;
     return rv;
 }
 

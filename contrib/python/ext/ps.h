@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the type ParameterServer share. */
+#ifndef PYTHON_PS_H
+#define PYTHON_PS_H
+
+#include "ext.h"
+
+#include <slurmdl_ps.h>
+
+struct ps {
+    PyObject_HEAD struct slurmdl_ps *ps; /* NULL: closed */
+    PyThread_type_lock lock;
+    unsigned generation;
+    bool told; /* that it is broken */
+};
+
+/* Takes the lock, which ps_leave() gives back. */
+struct slurmdl_ps *ps_enter (PyObject *o);
+void ps_leave (PyObject *o);
+
+/* slurmdl.Error; NULL. */
+PyObject *
+ps_fails (PyObject *o, const struct slurmdl_error *err, const char *what);
+
+/* ---- push.c ---- */
+
+PyObject *ps_push (PyObject *o, PyObject *args);
+PyObject *ps_pull (PyObject *o, PyObject *args);
+PyObject *ps_push_pull (PyObject *o, PyObject *args);
+PyObject *ps_push_rows (PyObject *o, PyObject *args);
+PyObject *ps_pull_rows (PyObject *o, PyObject *args);
+
+#endif
