@@ -332,7 +332,8 @@ struct slurmdl_elastic_options {
     const char *dir; /* DL_ELASTIC_DIR, else one of this step in DL_RUN_DIR */
     long min, max;   /* ranks; DL_ELASTIC_MIN (1), DL_ELASTIC_MAX (no limit) */
     double settle;   /* seconds in which a rank that lives comes to form a
-                        world; DL_ELASTIC_SETTLE (20) */
+                        world; DL_ELASTIC_SETTLE (20); a quarter of it where
+                        its host does not answer */
     double timeout;  /* to have 'min' ranks; DL_ELASTIC_TIMEOUT (600) */
 };
 

@@ -28,9 +28,15 @@ slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
 
 /* ---- a world ---- */
 
-/* After an error the others are told, so that none waits for us. */
+/* After an error the others are told, so that none waits for us; nor much for
+ * one whose host has gone.
+ */
 static void leave_world (struct slurmdl_elastic *e)
 {
+    long silent = e->comm ? mesh_silent (e->comm->mesh) : -1;
+
+    if (silent >= 0)
+        e->gate.self.silent = e->gate.world->seats[silent].self.nonce;
     if (e->comm && e->broken)
         slurmdl_comm_abort (e->comm, "it forms a new world");
     slurmdl_comm_close (e->comm);

@@ -37,7 +37,8 @@ struct seat {
     int64_t wish; /* ranks that it would have: gate_wish(); 0: as wanted */
     int32_t port; /* where it listens, should it be rank 0 */
     int32_t local;
-    int32_t fate; /* enum fate: of that world */
+    int32_t fate;    /* enum fate: of that world */
+    uint64_t silent; /* nonce of one whose host does not answer; 0: nobody's */
     char host[64];
     char unit[32]; /* DL_ELASTIC_UNIT, or "" */
 };

@@ -105,15 +105,37 @@ static bool is_called (const struct meeting *m, uint64_t next)
     return false;
 }
 
-/* Those of the newest world that have neither come nor are known to be over. */
-static long missing (const struct meeting *m, uint64_t next)
+/* How many of those that have come know that the host does not answer. */
+static long accusers (const struct meeting *m, uint64_t next, const char *host)
 {
     long n = 0;
 
-    for (long r = 0; m->last && r < m->last->size; r++)
-        n += !signs_find (&m->view, next, m->last->seats[r].self.nonce)
-             && !signs_is_over (&m->view, &m->last->seats[r], &m->g->self);
+    for (long i = 0; i < m->view.nsigns; i++) {
+        const struct sign *s = &m->view.signs[i];
+        for (long r = 0; s->generation == next && r < m->last->size; r++)
+            n += m->last->seats[r].self.nonce == s->seat.silent
+                 && !strcmp (m->last->seats[r].host, host);
+    }
     return n;
+}
+
+/* Seconds to wait for those of the newest world that have neither come nor are
+ * known to be over: a part of it where their hosts do not answer.
+ */
+static double grace (const struct meeting *m, uint64_t next)
+{
+    double s = 0;
+
+    for (long r = 0; m->last && r < m->last->size; r++) {
+        const struct seat *seat = &m->last->seats[r];
+        if (signs_find (&m->view, next, seat->self.nonce)
+            || signs_is_over (&m->view, seat, &m->g->self))
+            continue;
+        if (accusers (m, next, seat->host) == 0)
+            return m->g->settle;
+        s = m->g->settle / 4;
+    }
+    return s;
 }
 
 /* All of the newest world have gone, and left us alone. */
@@ -243,7 +265,7 @@ static bool is_complete (struct meeting *m, uint64_t next)
         return false;
     if (!m->last)
         return n >= want || now - m->changed > m->g->settle;
-    if (now - m->called <= m->g->settle && missing (m, next) > 0)
+    if (now - m->called < grace (m, next))
         return false;
     return n >= want || waiting (&m->view, m->g, next) == 0
            || now - m->called > (answer < m->g->settle ? answer : m->g->settle);
@@ -296,6 +318,14 @@ static enum fate outcast (const struct meeting *m, uint64_t next)
     return n[FATE_ALONE] > n[FATE_TOLD] ? FATE_TOLD : FATE_ALONE;
 }
 
+/* Who sees the folder and not the ranks on most of the hosts. */
+static bool
+is_cut_off (const struct meeting *m, uint64_t next, const struct seat *s)
+{
+    return s->was
+           && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
+}
+
 static struct world *make_world (struct meeting *m, uint64_t next)
 {
     enum fate out = outcast (m, next);
@@ -315,7 +345,8 @@ static struct world *make_world (struct meeting *m, uint64_t next)
             continue;
         if (!was_in_last (m, &s))
             s.was = 0;
-        if (s.was && out != FATE_GOOD && s.fate == (int32_t)out)
+        if (is_cut_off (m, next, &s)
+            || (s.was && out != FATE_GOOD && s.fate == (int32_t)out))
             continue;
         came += s.was != 0;
         w->seats[w->size++] = s;
@@ -336,7 +367,7 @@ static int decide (struct meeting *m, uint64_t next, struct slurmdl_error *err)
         return 0;
     if (!(w = make_world (m, next)))
         return errorf (err, "out of memory");
-    rv = folder_put_world (m->g->dir, w);
+    rv = w->size < m->g->min ? 0 : folder_put_world (m->g->dir, w);
     free (w);
     if (rv < 0)
         return errorf (
@@ -431,6 +462,7 @@ int gate_form (struct gate *g, struct slurmdl_error *err)
         m.last = NULL;
         g->anew = g->world->seats[g->rank].was == 0;
         g->self.fate = FATE_GOOD;
+        g->self.silent = 0;
         g->self.was = g->world->generation;
         g->self.was_rank = g->rank;
         if (m.asked)

@@ -332,6 +332,25 @@ static int listen_to (struct control *k, struct pollfd *p, double seconds)
     return 0;
 }
 
+/* The kernel would say so much later, and not while something is on its way. */
+static int look_at_hosts (struct control *k, double now)
+{
+    struct mesh *m = k->e->channel->mesh;
+
+    if (now < k->looked + 1 || !control_waits (k))
+        return 0;
+    k->looked = now;
+    for (size_t i = 0; i <= k->tree.n; i++) {
+        const struct talk *w = i ? &k->children[i - 1] : &k->parent;
+        long rank = i ? k->tree.children[i - 1] : k->tree.parent;
+        if (!mesh_is_silent (m, rank, w->fd))
+            continue;
+        lost (k, rank);
+        return -1;
+    }
+    return 0;
+}
+
 static int broken (struct engine *e)
 {
     int code;
@@ -352,7 +371,7 @@ static void talk_to_others (struct control *k, struct pollfd *p)
         if (listen_to (k, p, helped ? 0 : patience (k, now)) < 0)
             break;
         now = monotonic ();
-        if (k->ended || control_ask (k) < 0)
+        if (k->ended || control_ask (k) < 0 || look_at_hosts (k, now) < 0)
             break;
         control_complain (k, now);
         if ((k->root ? decide (k, now) : send_up (k)) < 0)

@@ -19,6 +19,7 @@ struct control {
     struct packet up;   /* to the parent; not on rank 0 */
     struct packet down; /* of the coordinator, to all */
     double stalled;     /* when this rank has told so the last time */
+    double looked;      /* when it last looked whether hosts are there */
     bool ended;         /* all has been said */
     bool told;          /* that this rank leaves */
 
@@ -36,6 +37,10 @@ int control_ask (struct control *k);
 int control_ask_again (struct control *k, struct task *t);
 /* Seconds until control_ask() has something to do; -1: never. */
 double control_patience (const struct control *k);
+/* Whether this rank waits for others; then control_patience() is 2 s at most,
+ * to see whether their hosts are there.
+ */
+bool control_waits (const struct control *k);
 /* What has been ready for too long. */
 void control_complain (struct control *k, double now);
 

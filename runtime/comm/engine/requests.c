@@ -7,7 +7,7 @@
 #include "runtime/clock.h"
 #include "runtime/comm/engine/control.h"
 
-static const double NEVER = 1e9; /* seconds */
+static const double NEVER = 1e9, LOOK = 2; /* seconds */
 
 /* Whether the number stands for what this rank wants now. */
 static bool is_known (const struct control *k, const struct task *t)
@@ -126,6 +126,16 @@ static double next_complaint (const struct control *k)
     return at;
 }
 
+bool control_waits (const struct control *k)
+{
+    bool rv;
+
+    pthread_mutex_lock (&k->e->lock);
+    rv = k->e->oldest || k->e->joining != JOIN_NO;
+    pthread_mutex_unlock (&k->e->lock);
+    return rv;
+}
+
 double control_patience (const struct control *k)
 {
     struct engine *e = k->e;
@@ -139,6 +149,8 @@ double control_patience (const struct control *k)
         at = now;
     else if (e->fresh && e->fresh_since + e->cycle < at)
         at = e->fresh_since + e->cycle;
+    if ((e->oldest || e->joining != JOIN_NO) && (at < 0 || at > now + LOOK))
+        at = now + LOOK;
     pthread_mutex_unlock (&e->lock);
     if (at < 0)
         return -1;

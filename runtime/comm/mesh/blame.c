@@ -116,12 +116,20 @@ int mesh_clash (struct mesh *m,
                       ours);
 }
 
+int mesh_compare (struct mesh *m,
+                  long peer,
+                  uint32_t tag,
+                  struct slurmdl_error *err)
+{
+    return tag_clash (tag, mesh_called (m)) ? mesh_clash (m, peer, tag, err)
+                                            : 0;
+}
+
 int mesh_ask (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     struct mesh_report r = { .waits = -1 };
 
-    if (ask (m->root, mesh_name (m, peer), &r) < 0
-        || !tag_clash (r.tag, atomic_load (&m->root->tag)))
+    if (ask (m->root, mesh_name (m, peer), &r) < 0)
         return 0;
-    return mesh_clash (m, peer, r.tag, err);
+    return mesh_compare (m, peer, r.tag, err);
 }

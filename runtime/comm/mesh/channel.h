@@ -10,6 +10,7 @@
  */
 struct link {
     atomic_int in, out; /* -1: none yet */
+    atomic_long asked;  /* s: when its host, silent, last was asked */
 };
 
 struct mesh {
@@ -59,6 +60,9 @@ __attribute__ ((format (printf, 4, 5))) int mesh_fail (
 
 /* The first reason is kept, for all parts of the root. */
 void mesh_reason (struct mesh *m, int code, const char *why);
+
+/* The host of that rank of the world has gone. */
+void mesh_found_silent (struct mesh *m, long rank);
 
 /* Say hello to a rank; a socket, or -1 (dial.h). */
 int mesh_call (const struct mesh *m,

@@ -63,6 +63,14 @@ static void deliver_socket (struct mesh *m, const struct hello *w, int fd)
     *end = p;
 }
 
+void mesh_found_silent (struct mesh *m, long rank)
+{
+    long none = -1;
+
+    if (rank < m->home->size)
+        atomic_compare_exchange_strong (&m->home->silent, &none, rank);
+}
+
 void mesh_deliver (struct mesh *m,
                    const struct hello *hello,
                    int fd,
@@ -76,6 +84,8 @@ void mesh_deliver (struct mesh *m,
         deliver_socket (m, hello, fd);
     else
         close (fd);
+    if (hello->kind == DIAL_ABORT && hello->silent >= 0)
+        mesh_found_silent (m, hello->silent);
     if (hello->kind == DIAL_ABORT)
         deliver_abort (m, hello->code, text);
     eventfd_write (m->event, 1);

@@ -69,25 +69,44 @@ int dial_listen (int *port, struct slurmdl_error *err)
     return fd;
 }
 
-double dial_patience (double timeout)
+/* Seconds of silence, and those in which a connection must be made then. */
+static double patience (double timeout)
 {
-    return timeout < 30 ? timeout : 30;
+    return fmin (timeout, 10);
+}
+
+static double doubt (double timeout)
+{
+    return 0.4 * patience (timeout);
 }
 
 /* Not TCP_USER_TIMEOUT: it ends connections to hosts that answer, too, when a
- * process does not read for so long. */
+ * process does not read for so long.  The kernel's own end comes late: nobody
+ * may be waiting, and those that wait look themselves.
+ */
 void dial_watch (int fd, double timeout)
 {
     int on = 1;
-    int step = 1 + (int)dial_patience (timeout) / 6;
+    int step = 1 + (int)patience (timeout) / 6;
     int idle = 2 * step;
-    int count = 4;
+    int count = 16;
 
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof (step));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof (count));
+}
+
+bool dial_is_silent (int fd, double timeout)
+{
+    struct tcp_info i;
+    socklen_t n = sizeof (i);
+
+    if (getsockopt (fd, IPPROTO_TCP, TCP_INFO, &i, &n) < 0)
+        return false;
+    return (i.tcpi_unacked > 0 || i.tcpi_probes > 0)
+           && i.tcpi_last_ack_recv > patience (timeout) * 1000;
 }
 
 static int connect_to (const union address *a, double deadline)
@@ -186,20 +205,25 @@ addresses (const struct card *self, const struct card *to, union address *out)
     return n;
 }
 
-static int try_one (const union address *a,
-                    const struct card *self,
-                    const struct hello *hello,
-                    const char *text,
-                    double deadline,
-                    double timeout)
+/* What is tried at each address of a rank. */
+struct call {
+    const struct card *self;
+    const struct hello *hello;
+    const char *text;
+    double timeout;
+    bool reached; /* its host has answered */
+};
+
+static int try_one (struct call *c, const union address *a, double deadline)
 {
     int fd = connect_to (a, deadline);
     int saved;
 
+    c->reached |= fd >= 0 || errno == ECONNREFUSED;
     if (fd < 0)
         return -1;
-    dial_watch (fd, timeout);
-    if (introduce (fd, self, hello, text, deadline) == 0)
+    dial_watch (fd, c->timeout);
+    if (introduce (fd, c->self, c->hello, c->text, deadline) == 0)
         return fd;
     saved = errno;
     close (fd);
@@ -217,7 +241,9 @@ int dial_rank (const struct card *self,
     union address at[CARD_ADDRESSES];
     int n = addresses (self, to, at);
     struct timespec nap = { 0, 20000000 };
+    struct call c = { self, hello, text, timeout, false };
     double now = monotonic ();
+    double gone = now + patience (timeout) + doubt (timeout);
     bool refused;
     int code = EHOSTUNREACH;
 
@@ -227,12 +253,7 @@ int dial_rank (const struct card *self,
     for (double step = 1; now < deadline; step *= 2) {
         refused = n > 0;
         for (int i = 0; i < n; i++) {
-            int fd = try_one (&at[i],
-                              self,
-                              hello,
-                              text,
-                              fmin (deadline, now + step),
-                              timeout);
+            int fd = try_one (&c, &at[i], fmin (deadline, now + step));
             if (fd >= 0)
                 return fd;
             code = errno;
@@ -241,9 +262,45 @@ int dial_rank (const struct card *self,
         }
         if (refused || n == 0)
             break;
+        if (!c.reached && now > gone) {
+            code = EHOSTUNREACH;
+            break;
+        }
         nanosleep (&nap, NULL);
         now = monotonic ();
     }
     errno = code;
     return -1;
+}
+
+/* Whether the kernel answers at that address. */
+static bool answers (const union address *a, double deadline)
+{
+    int fd = connect_to (a, deadline);
+
+    if (fd >= 0)
+        close (fd);
+    return fd >= 0 || errno == ECONNREFUSED;
+}
+
+bool dial_reaches (const struct card *self,
+                   const struct card *to,
+                   double timeout)
+{
+    union address at[CARD_ADDRESSES];
+    int n = addresses (self, to, at);
+    struct timespec nap = { 0, 100000000 };
+    double now = monotonic ();
+    double deadline = now + doubt (timeout);
+
+    while (now < deadline) {
+        for (int i = 0; i < n; i++) {
+            if (answers (&at[i], fmin (deadline, now + 1)))
+                return true;
+            now = monotonic ();
+        }
+        nanosleep (&nap, NULL);
+        now = monotonic ();
+    }
+    return false;
 }

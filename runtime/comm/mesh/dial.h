@@ -22,8 +22,9 @@ struct hello {
     uint64_t token[2]; /* of the one that is called */
     int64_t from, to;  /* ranks of the world */
     uint64_t channel;
-    uint32_t text; /* bytes that follow */
-    int32_t code;  /* errno of DIAL_ABORT */
+    uint32_t text;  /* bytes that follow */
+    int32_t code;   /* errno of DIAL_ABORT */
+    int64_t silent; /* the rank whose host has gone, that is why; or -1 */
 };
 
 enum { DIAL_MAGIC = 0x43444c53, DIAL_TEXT = 256 };
@@ -35,7 +36,8 @@ int dial_listen (int *port, struct slurmdl_error *err);
 
 /* Connect to the rank with that card, say hello (and 'text'), and get its
  * answer, until 'deadline' (monotonic()); dial_watch() is called. ECONNREFUSED:
- * nobody listens there any more; ETIMEDOUT; EPROTO: that is another program.
+ * nobody listens there any more; ETIMEDOUT; EHOSTUNREACH: the host has gone, as
+ * below; EPROTO: that is another program.
  *
  * Returns a non-blocking socket, or -1.
  */
@@ -46,9 +48,19 @@ int dial_rank (const struct card *self,
                double deadline,
                double timeout);
 
-/* Find out that the peer's host has gone, within dial_patience(): 30 s, less
- * where the time-out of collectives is shorter. */
+/* A host has gone if nothing has come from it for 10 s, not even that it has
+ * got what was sent or that it is there, and then for 4 s no connection to it
+ * can be made; for the time-out of collectives and 0.4 of it, where that is
+ * less than 10 s.  It is its kernel that answers: a process that is stopped or
+ * does not read is no such case, however long that is.
+ *
+ * dial_watch() makes the kernel ask; dial_is_silent() is the first condition,
+ * dial_reaches() the opposite of the second.
+ */
 void dial_watch (int fd, double timeout);
-double dial_patience (double timeout);
+bool dial_is_silent (int fd, double timeout);
+bool dial_reaches (const struct card *self,
+                   const struct card *to,
+                   double timeout);
 
 #endif

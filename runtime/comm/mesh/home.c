@@ -305,6 +305,7 @@ struct home *home_open (struct boot *b, struct slurmdl_error *err)
     h->size = boot_size (b);
     h->timeout = boot_timeout (b);
     h->listener = h->wake = -1;
+    atomic_init (&h->silent, -1);
     pthread_mutex_init (&h->mutex, NULL);
     list_home (h);
     if (meet (h, b, err) == 0)

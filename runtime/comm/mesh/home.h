@@ -32,6 +32,7 @@ struct home {
     int listener, wake; /* a socket, an eventfd that ends the thread */
     pthread_t thread;
     bool threaded;
+    atomic_long silent;    /* a rank whose host does not answer; -1 */
     pthread_mutex_t mutex; /* of what follows */
     struct mesh *meshes;
     struct parked *parked;

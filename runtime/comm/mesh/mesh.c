@@ -15,6 +15,7 @@ static void links_init (struct mesh *m)
     for (long r = 0; r < m->size; r++) {
         atomic_init (&m->links[r].in, -1);
         atomic_init (&m->links[r].out, -1);
+        atomic_init (&m->links[r].asked, 0);
     }
     atomic_init (&m->waits, -1);
     m->event = -1;
@@ -277,6 +278,11 @@ long mesh_local_size (const struct mesh *m, long node)
     for (long r = 0; r < m->size; r++)
         n += m->node[r] == node;
     return n;
+}
+
+uint32_t mesh_called (const struct mesh *m)
+{
+    return atomic_load (&m->root->tag);
 }
 
 void mesh_tag (struct mesh *m, uint32_t tag)

@@ -61,6 +61,12 @@ long mesh_local_size (const struct mesh *m, long node);
  * since the ranks call different collectives.
  */
 void mesh_tag (struct mesh *m, uint32_t tag);
+uint32_t mesh_called (const struct mesh *m);
+/* That rank has such a tag: -1 if that is of another collective. */
+int mesh_compare (struct mesh *m,
+                  long peer,
+                  uint32_t tag,
+                  struct slurmdl_error *err);
 
 /* -1 if it was aborted, or is the parent process's. */
 int mesh_usable (struct mesh *m, struct slurmdl_error *err);
@@ -80,6 +86,13 @@ void mesh_waits (struct mesh *m, long peer);
  */
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err);
 int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err);
+
+/* Whether that rank's host has gone (dial.h); 'fd' is a connection to it.  For
+ * who waits for it, about once a second; may be called by any thread.
+ */
+bool mesh_is_silent (struct mesh *m, long peer, int fd);
+/* The first of which that was found; -1: none. */
+long mesh_silent (const struct mesh *m);
 
 /* For a rank that waits for others of its node elsewhere, in shared memory: 0,
  * or -1 where this mesh was aborted or the process of one of them has ended.

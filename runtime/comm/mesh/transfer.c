@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between two ranks: non-blocking in both directions at once. */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,19 +223,20 @@ static int check_hangup (struct exchange *x, const struct pollfd *p)
     return 0;
 }
 
-/* Whether nothing has come from that host, not even that it has got what we
- * sent, for so long that it has gone.  A process that does not read is no such
- * case: its host answers. */
-static bool is_silent (const struct exchange *x, const struct side *s)
+/* Of a rank that has not connected, our own connection to it tells. */
+static int check_hosts (struct exchange *x)
 {
-    struct tcp_info i;
-    socklen_t n = sizeof (i);
+    struct mesh *m = x->m;
+    const struct side *in = &x->in;
+    int fd = in->fd;
 
-    if (s->peer < 0 || s->fd < 0
-        || getsockopt (s->fd, IPPROTO_TCP, TCP_INFO, &i, &n) < 0)
-        return false;
-    return (i.tcpi_unacked > 0 || i.tcpi_probes > 0)
-           && i.tcpi_last_ack_recv > dial_patience (x->m->timeout) * 1000;
+    if (in->peer >= 0 && fd < 0)
+        fd = atomic_load (&m->links[in->peer].out);
+    if (in->peer >= 0 && mesh_is_silent (m, in->peer, fd))
+        return mesh_lost (m, in->peer, x->err);
+    if (x->out.peer >= 0 && mesh_is_silent (m, x->out.peer, x->out.fd))
+        return mesh_lost (m, x->out.peer, x->err);
+    return 0;
 }
 
 /* A second has passed; the first four, and now and then later. */
@@ -245,13 +244,13 @@ static int look_around (struct exchange *x)
 {
     unsigned n = x->seconds++;
 
+    if (check_hosts (x) < 0)
+        return -1;
     if (x->in.peer >= 0 && (n < 4 || n % 16 == 0)
         && mesh_ask (x->m, x->in.peer, x->err) < 0)
         return -1;
     if (monotonic () > x->until)
         return mesh_late (x->m, awaited (x), x->err);
-    if (is_silent (x, &x->out))
-        return mesh_lost (x->m, x->out.peer, x->err);
     return 0;
 }
 

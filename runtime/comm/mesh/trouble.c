@@ -31,6 +31,7 @@ int mesh_call (const struct mesh *m,
                        .from = m->home->rank,
                        .to = m->world[peer],
                        .code = m->code,
+                       .silent = atomic_load (&m->home->silent),
                        .channel = m->channel };
 
     return dial_rank (own_card (m),
@@ -41,6 +42,27 @@ int mesh_call (const struct mesh *m,
                       m->timeout);
 }
 
+/* Asked again only after a while: a process that is stopped keeps what asks. */
+bool mesh_is_silent (struct mesh *m, long peer, int fd)
+{
+    long now = (long)monotonic ();
+    long before;
+
+    if (fd < 0 || !dial_is_silent (fd, m->timeout))
+        return false;
+    before = atomic_exchange (&m->links[peer].asked, now);
+    if ((before && now - before < 10)
+        || dial_reaches (own_card (m), card_of (m, peer), m->timeout))
+        return false;
+    mesh_found_silent (m, m->world[peer]);
+    return true;
+}
+
+long mesh_silent (const struct mesh *m)
+{
+    return atomic_load (&m->home->silent);
+}
+
 int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     int fd = atomic_load (&m->links[peer].out);
@@ -48,6 +70,8 @@ int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
     if (fd >= 0)
         return fd;
     fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
+    if (fd < 0 && errno == EHOSTUNREACH)
+        mesh_found_silent (m, m->world[peer]);
     if (fd < 0)
         return errno == ETIMEDOUT ? mesh_late (m, peer, err)
                                   : mesh_lost (m, peer, err);

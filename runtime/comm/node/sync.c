@@ -56,6 +56,7 @@ uint64_t node_come (struct node *n)
 
     own->call[meeting % NODE_METERS] = n->call;
     own->number[meeting % NODE_METERS] = n->say;
+    own->tag[meeting % NODE_METERS] = mesh_called (n->mesh);
     atomic_store_explicit (&own->meeting, meeting + 1, memory_order_relaxed);
     if (atomic_fetch_add (&m->came, 1) + 1 == whole (n, meeting)
         && atomic_load (&m->sleepers))
@@ -166,10 +167,13 @@ static int
 check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
 {
     long r = (n->rank + 1) % n->size;
+    const struct node_rank *other = &n->head->ranks[r];
 
-    if (n->head->ranks[r].call[meeting % NODE_METERS] == n->call)
+    if (other->call[meeting % NODE_METERS] == n->call)
         return 0;
-    if (mesh_ask (n->mesh, n->world[r], err) == 0)
+    if (mesh_compare (
+            n->mesh, n->world[r], other->tag[meeting % NODE_METERS], err)
+        == 0)
         mesh_fail (n->mesh,
                    EPROTO,
                    err,

@@ -29,6 +29,7 @@ struct node_rank {
     atomic_ullong meeting;        /* to which it came last */
     uint64_t call[NODE_METERS];   /* what it does there, as a number */
     uint64_t number[NODE_METERS]; /* what it says there */
+    uint32_t tag[NODE_METERS];    /* mesh_called() */
 } __attribute__ ((aligned (128)));
 
 struct node_head {
