@@ -12,6 +12,8 @@ runtime_sources = \
 	%D%/comm/backend.h \
 	%D%/comm/boot/boot.c \
 	%D%/comm/boot/boot.h \
+	%D%/comm/boot/lookup.c \
+	%D%/comm/boot/lookup.h \
 	%D%/comm/boot/meet.c \
 	%D%/comm/boot/name.c \
 	%D%/comm/boot/node.c \

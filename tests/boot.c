@@ -7,9 +7,6 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +18,6 @@
 #include "runtime/clock.h"
 #include "runtime/comm/boot/boot.h"
 #include "runtime/comm/boot/tcp.h"
-#include "runtime/comm/mesh/dial.h"
 #include "runtime/comm/mesh/socket.h"
 #include "runtime/error.h"
 #include "tests/world.h"
@@ -429,33 +425,9 @@ static void port_is_taken (void **state)
     close (fd);
 }
 
-static void addresses (void **state)
+static void over_ipv6 (void **state)
 {
-    static const struct {
-        const char *text, *host;
-        int port;
-    } rows[] = { { "node01:41000", "node01", 41000 },
-                 { "[fe80::1]:1", "fe80::1", 1 },
-                 { "::1:65535", "::1", 65535 },
-                 { "node01", NULL, 0 },
-                 { ":1", NULL, 0 },
-                 { "a:", NULL, 0 },
-                 { "a:0", NULL, 0 },
-                 { "a:65536", NULL, 0 },
-                 { "a:1x", NULL, 0 } };
-    char host[64];
-    int n;
-
     (void)state;
-    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
-        if (rows[i].host) {
-            assert_int_equal (
-                socket_split (rows[i].text, host, sizeof (host), &n), 0);
-            assert_string_equal (host, rows[i].host);
-            assert_int_equal (n, rows[i].port);
-        } else
-            assert_int_equal (
-                socket_split (rows[i].text, host, sizeof (host), &n), -1);
     sizes = 2;
     timeout = 50;
     choose_address ();
@@ -464,61 +436,6 @@ static void addresses (void **state)
     run_rank (0, &results[0]);
     wait (NULL);
     all_well (2);
-}
-
-static void names (void **state)
-{
-    bool missing[4000] = { false };
-    char text[160];
-
-    (void)state;
-    missing[3] = missing[8] = missing[9] = missing[10] = true;
-    boot_name_ranks (text, sizeof (text), missing, 4000, NULL);
-    assert_string_equal (text, "3, 8-10");
-    for (int i = 0; i < 4000; i += 2)
-        missing[i] = true;
-    boot_name_ranks (text, sizeof (text), missing, 4000, NULL);
-    assert_true (strlen (text) < sizeof (text));
-    assert_non_null (strstr (text, " more"));
-}
-
-static void control_of (int fd, char *name, size_t size)
-{
-    socklen_t n = (socklen_t)size;
-
-    memset (name, 0, size);
-    assert_int_equal (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, &n),
-                      0);
-}
-
-/* Of who is called as of who calls. */
-static void congestion_control (void **state)
-{
-    struct slurmdl_error err = { "" };
-    char name[17];
-    int listener, called, caller, at;
-
-    (void)state;
-    unsetenv ("DL_COMM_CONGESTION");
-    caller = socket (AF_INET, SOCK_STREAM, 0);
-    assert_int_equal (socket_congestion (caller), 0);
-    control_of (caller, name, sizeof (name));
-    assert_true (strncmp (name, "bbr", 3) != 0);
-    close (caller);
-    setenv ("DL_COMM_CONGESTION", "reno", 1);
-    listener = dial_listen (&at, &err);
-    caller = socket_connect ("127.0.0.1", at, monotonic () + 10);
-    assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 10), 0);
-    called = socket_accept (listener);
-    control_of (called, name, sizeof (name));
-    assert_string_equal (name, "reno");
-    close (caller);
-    close (called);
-    close (listener);
-    setenv ("DL_COMM_CONGESTION", "none-such", 1);
-    assert_int_equal (dial_listen (&at, &err), -1);
-    assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
-    unsetenv ("DL_COMM_CONGESTION");
 }
 
 int main (void)
@@ -540,9 +457,7 @@ int main (void)
         cmocka_unit_test_setup (strangers_are_sent_away, reset),
         cmocka_unit_test_setup (sizes_differ, reset),
         cmocka_unit_test_setup (port_is_taken, reset),
-        cmocka_unit_test_setup (addresses, reset),
-        cmocka_unit_test_setup (names, reset),
-        cmocka_unit_test (congestion_control),
+        cmocka_unit_test_setup (over_ipv6, reset),
     };
 
     results = mmap (NULL,

@@ -242,7 +242,7 @@ check_LTLIBRARIES += %D%/fakes/slurmdl-cuda.la %D%/fakes/slurmdl-nccl.la
 endif
 endif
 if HAVE_CMOCKA
-comm_tests = %D%/boot.t
+comm_tests = %D%/boot.t %D%/bootname.t
 comm_tests += %D%/reduce.t %D%/reduce_generic.t %D%/node.t
 comm_tests += %D%/comm.t %D%/commfail.t
 comm_tests += %D%/engine.t %D%/stalls.t %D%/tensors.t
@@ -270,6 +270,10 @@ TESTS += $(comm_tests)
 %C%_boot_t_SOURCES = %D%/boot.c %D%/world.c %D%/world.h
 %C%_boot_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_boot_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+%C%_bootname_t_SOURCES = %D%/bootname.c %D%/world.c %D%/world.h
+%C%_bootname_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_bootname_t_LDFLAGS = -Wl,--wrap=getaddrinfo
+%C%_bootname_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 %C%_node_t_SOURCES = %D%/node.c %D%/world.c %D%/world.h
 %C%_node_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_node_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)

@@ -34,14 +34,11 @@ static int lost (const struct peer *p, struct slurmdl_error *err)
                    p->host);
 }
 
-/* "127.0.0.1" is said of who is on rank 0's machine; others know it as they
- * know rank 0.
- */
-static const char *address_of (const struct plan *x, const struct peer *p)
+/* "" of who is on rank 0's machine: others know it as they know rank 0. */
+static const char *address_of (const struct peer *p)
 {
-    return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1")
-               ? x->p->host
-               : p->from;
+    return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1") ? ""
+                                                                     : p->from;
 }
 
 static size_t compose (struct plan *x, long place)
@@ -57,10 +54,8 @@ static size_t compose (struct plan *x, long place)
         w.parent = parent->rank;
         w.parent_port = parent->port;
         memcpy (w.parent_host, parent->host, sizeof (w.parent_host));
-        snprintf (w.parent_from,
-                  sizeof (w.parent_from),
-                  "%s",
-                  address_of (x, parent));
+        snprintf (
+            w.parent_from, sizeof (w.parent_from), "%s", address_of (parent));
     }
     for (long i = BOOT_FANOUT * place + 1;
          x->n > BOOT_STAR && i <= x->n && parent_of (i) == place;
@@ -138,7 +133,8 @@ static int go_to_parent (struct tree *t,
         uint32_t rank;
     } hello = { { p->key, p->rank, p->size, "", 1, 0 }, (uint32_t)p->rank };
     double deadline = monotonic () + p->timeout;
-    int fd = socket_connect (w->parent_from, w->parent_port, deadline);
+    const char *at = *w->parent_from ? w->parent_from : t->parent.from;
+    int fd = socket_connect (at, w->parent_port, deadline);
     struct peer parent;
 
     if (fd < 0)
@@ -149,7 +145,7 @@ static int go_to_parent (struct tree *t,
                        p->own,
                        (long)w->parent,
                        w->parent_host,
-                       w->parent_from,
+                       at,
                        w->parent_port,
                        strerror (errno));
     peer_init (&parent, fd);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "runtime/comm/boot/way.h"
 #include "runtime/comm/mesh/socket.h"
@@ -26,6 +28,20 @@ long boot_variable (const char *name, long otherwise)
     return *stop || errno ? otherwise : n;
 }
 
+/* Nodes of a cluster may have other names than their hosts, or be several on
+ * one: to ask the resolver for these may take seconds.
+ */
+static bool is_no_host (void)
+{
+    const char *node = getenv ("SLURMD_NODENAME");
+    char host[64] = "";
+
+    if (!node || gethostname (host, sizeof (host) - 1) < 0)
+        return false;
+    return strcspn (node, ".") != strcspn (host, ".")
+           || strncasecmp (node, host, strcspn (host, "."));
+}
+
 int boot_compose (struct boot_place *p, char *notice)
 {
     if (getrandom (&p->key, sizeof (p->key), 0) != sizeof (p->key))
@@ -33,7 +49,8 @@ int boot_compose (struct boot_place *p, char *notice)
     if ((p->listener = socket_listen (NULL, 0)) < 0)
         return -1;
     p->port = socket_port (p->listener);
-    socket_own_addresses (p->own, p->host, sizeof (p->host));
+    socket_own_addresses (
+        is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
     snprintf (
         notice, BOOT_NOTICE, "%d/%" PRIx64 "/%s", p->port, p->key, p->host);
     return 0;
@@ -83,9 +100,7 @@ static int ephemeral (void)
     return first;
 }
 
-/* The ports that the plugin would have chosen.  A node's name that is no host's
- * is one of several on this machine.
- */
+/* The ports that the plugin would have chosen. */
 static int find_step_address (struct boot_place *p)
 {
     const char *hosts = getenv ("SLURM_STEP_NODELIST");
@@ -99,7 +114,8 @@ static int find_step_address (struct boot_place *p)
                            ephemeral (),
                            1);
     p->port = ports.comm;
-    if (!socket_has_address (p->host))
+    p->nearby = is_no_host ();
+    if (p->rank != 0 && !p->nearby && !socket_has_address (p->host))
         strcpy (p->host, "127.0.0.1");
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/comm/boot/lookup.h"
 #include "runtime/comm/mesh/socket.h"
 #include "runtime/error.h"
 
@@ -198,22 +199,34 @@ static int come_to_leader (struct tree *t,
     return introduce_at (t, p, &none, err);
 }
 
+/* Where the name may mean nothing, this machine is tried until it has an
+ * address.
+ */
+static int connect_to_root (const struct boot_place *p,
+                            struct lookup *name,
+                            double deadline)
+{
+    const char *host = p->nearby ? lookup_answer (name) : p->host;
+    double until = monotonic () + ATTEMPT_S;
+
+    return socket_connect (host ? host : "127.0.0.1",
+                           p->port,
+                           until < deadline ? until : deadline);
+}
+
 static int come_to_root (struct tree *t,
                          const struct boot_place *p,
                          int *listener,
                          struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout;
+    struct lookup *name = p->nearby ? lookup_start (p->host) : NULL;
     long wait = 5;
     int rv = 1;
 
     /* rank 0 may not listen yet; not all ranks come back at once */
     while (rv == 1) {
-        double now = monotonic ();
-        int fd = socket_connect (p->host,
-                                 p->port,
-                                 now + ATTEMPT_S < deadline ? now + ATTEMPT_S
-                                                            : deadline);
+        int fd = connect_to_root (p, name, deadline);
         if (fd >= 0) {
             peer_init (&t->parent, fd);
             t->parent.rank = 0;
@@ -224,6 +237,7 @@ static int come_to_root (struct tree *t,
         pause_ms (wait + (p->rank * 7) % (wait + 1));
         wait = wait < 200 ? wait * 2 : wait;
     }
+    lookup_leave (name);
     if (rv == 1) {
         errorf (err,
                 "rank 0 did not answer at %s:%d within %g s: %s",

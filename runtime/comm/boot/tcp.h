@@ -14,6 +14,7 @@ struct boot_place {
     long rank, size;
     char host[256]; /* where rank 0 listens: "HOST[,HOST...]" */
     int port;
+    bool nearby;    /* 'host' may be no host's name, but a node's of this one */
     int listener;   /* rank 0's, if it listens already, is taken; else -1 */
     uint64_t key;   /* the same on all ranks of this step, and on no others */
     double timeout; /* seconds */

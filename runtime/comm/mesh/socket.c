@@ -46,10 +46,10 @@ int socket_split (const char *address, char *host, size_t size, int *port)
     return 0;
 }
 
-static struct addrinfo *look_up (const char *host, int port)
+static struct addrinfo *look_up (const char *host, int port, int flags)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-                              .ai_flags = AI_NUMERICSERV };
+                              .ai_flags = AI_NUMERICSERV | flags };
     struct addrinfo *list = NULL;
     char text[16];
 
@@ -120,8 +120,13 @@ static int listen_everywhere (int port)
 
 int socket_listen (const char *host, int port)
 {
-    struct addrinfo *list = host ? look_up (host, port) : NULL;
+    struct addrinfo *list = NULL;
     int fd = -1;
+
+    if (host)
+        list = look_up (strcmp (host, "localhost") ? host : "127.0.0.1",
+                        port,
+                        AI_NUMERICHOST);
 
     if (list && is_loopback (list->ai_addr))
         fd = listen_at (list->ai_addr, list->ai_addrlen);
@@ -242,7 +247,7 @@ static int connect_to (const struct addrinfo *a, double deadline)
 
 static int connect_to_host (const char *host, int port, double deadline)
 {
-    struct addrinfo *list = look_up (host, port);
+    struct addrinfo *list = look_up (host, port, 0);
     int saved;
     int fd = -1;
 
@@ -275,7 +280,7 @@ int socket_connect (const char *hosts, int port, double deadline)
 
 bool socket_has_address (const char *host)
 {
-    struct addrinfo *list = look_up (host, 1);
+    struct addrinfo *list = look_up (host, 1, 0);
 
     if (list)
         freeaddrinfo (list);

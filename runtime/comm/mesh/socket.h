@@ -15,7 +15,8 @@
 int socket_split (const char *address, char *host, size_t size, int *port);
 
 /* Listen at 'port' (0: any) of all addresses of this machine, IPv6 and IPv4;
- * of loopback only where 'host', which may be NULL, is a loopback address.
+ * of loopback only where 'host', which may be NULL, is a loopback address.  No
+ * resolver is asked.
  */
 int socket_listen (const char *host, int port);
 int socket_port (int fd); /* on which it listens; -1 */
