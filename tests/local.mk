@@ -277,11 +277,12 @@ TESTS += $(comm_tests)
 %C%_node_t_SOURCES = %D%/node.c %D%/world.c %D%/world.h
 %C%_node_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_node_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
-%C%_reduce_t_SOURCES = %D%/reduce.c
+reduce_test = %D%/format.c %D%/format.h %D%/pairs.c %D%/pairs.h %D%/reduce.c
+%C%_reduce_t_SOURCES = $(reduce_test)
 %C%_reduce_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_reduce_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 # as on processors without what gcc would take on this one
-%C%_reduce_generic_t_SOURCES = %D%/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c runtime/comm/reduce/plain.c \
+%C%_reduce_generic_t_SOURCES = $(reduce_test) runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c runtime/comm/reduce/plain.c \
 	runtime/comm/reduce/reduce.c
 %C%_reduce_generic_t_CPPFLAGS = $(AM_CPPFLAGS) -DKERNEL_GENERIC
 %C%_reduce_generic_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
