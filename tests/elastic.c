@@ -9,275 +9,15 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/clock.h"
 #include "runtime/comm/elastic/elastic.h"
+#include "tests/elasticrank.h"
 #include "tests/folder.h"
 
-/* A model whose arithmetic is exact (integers modulo 2^64), so that any number
- * of ranks must come to the very weights of the serial computation: the sum
- * over SAMPLES of a hash, a momentum of which each rank has a slab, weights
- * that all have.
- */
-enum { N = 1000, SAMPLES = 24, RANKS_MAX = 8 };
-
-struct job {
-    int64_t steps;
-    long start, min, max;
-    double settle, timeout;
-    long pause_us;     /* of a step */
-    int64_t die_at;    /* step in whose commit it kills itself; 0: never */
-    long die_us;       /* so long after it has begun */
-    int64_t freeze_at; /* step before which it stops itself */
-    const char *unit;
-    bool loud;
-};
-
-struct result {
-    int rv, error; /* 0: trained to the end; error: errno of form() */
-    int64_t step, world, size, lost;
-    int64_t worlds;    /* formed */
-    int64_t committed; /* the last step of which a commit was whole */
-    int64_t restarts;  /* times that commits were lost */
-    uint64_t weights;
-    double longest; /* s to form a world, but the first */
-    char text[256];
-};
-
-struct model {
-    uint64_t w[N], m[N], g[N];
-};
-
-static uint64_t mix (uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static void gradient (struct model *t, int64_t step, long rank, long size)
-{
-    memset (t->g, 0, sizeof (t->g));
-    for (long i = rank; i < SAMPLES; i += size)
-        for (uint64_t k = 0; k < N; k++)
-            t->g[k] +=
-                mix (t->w[k] + (uint64_t)step * 131 + (uint64_t)i * 7919 + k);
-}
-
-static void begin (struct model *t)
-{
-    for (uint64_t k = 0; k < N; k++) {
-        t->w[k] = mix (k);
-        t->m[k] = 0;
-    }
-}
-
-static uint64_t digest (const struct model *t)
-{
-    uint64_t h = 0;
-
-    for (size_t k = 0; k < N; k++)
-        h = mix (h ^ t->w[k]);
-    return h;
-}
-
-static uint64_t serial (int64_t steps)
-{
-    static struct model t;
-
-    begin (&t);
-    for (int64_t s = 0; s < steps; s++) {
-        gradient (&t, s, 0, 1);
-        for (size_t k = 0; k < N; k++) {
-            t.m[k] = t.m[k] * 3 + t.g[k];
-            t.w[k] += t.m[k];
-        }
-    }
-    return digest (&t);
-}
-
-/* ---- a rank ---- */
-
-struct part {
-    uint64_t offset, n;
-};
-
-static struct part part_of (long rank, long size)
-{
-    uint64_t r = (uint64_t)rank, s = (uint64_t)size;
-    uint64_t more = N % s;
-    struct part p = { r * (N / s) + (r < more ? r : more), N / s + (r < more) };
-
-    return p;
-}
-
-static int one_step (struct slurmdl_comm *c,
-                     struct model *t,
-                     int64_t step,
-                     struct slurmdl_error *err)
-{
-    long rank = slurmdl_comm_rank (c), size = slurmdl_comm_size (c);
-    struct part own = part_of (rank, size);
-    size_t bytes[RANKS_MAX];
-    static uint64_t all[N];
-
-    gradient (t, step, rank, size);
-    if (slurmdl_allreduce (c, t->g, t->g, N, SLURMDL_U64, SLURMDL_SUM, err) < 0)
-        return -1;
-    for (uint64_t k = own.offset; k < own.offset + own.n; k++)
-        t->m[k] = t->m[k] * 3 + t->g[k];
-    for (long r = 0; r < size; r++)
-        bytes[r] = part_of (r, size).n * sizeof (*all);
-    if (slurmdl_allgather (c, t->m + own.offset, bytes[rank], all, bytes, err)
-        < 0)
-        return -1;
-    for (size_t k = 0; k < N; k++)
-        t->w[k] += all[k];
-    return 0;
-}
-
-static int protect (struct slurmdl_elastic *e,
-                    struct model *t,
-                    struct slurmdl_comm *c,
-                    struct slurmdl_error *err)
-{
-    uint64_t n = N;
-    struct part own = { 0, N };
-
-    if (!c)
-        return slurmdl_elastic_protect (
-            e, "model/w", SLURMDL_U64, 1, &n, t->w, err);
-    own = part_of (slurmdl_comm_rank (c), slurmdl_comm_size (c));
-    /* what is not restored must show */
-    memset (t->m, 0xee, sizeof (t->m));
-    return slurmdl_elastic_protect_shard (e,
-                                          "momentum",
-                                          SLURMDL_U64,
-                                          1,
-                                          &n,
-                                          &own.offset,
-                                          &own.n,
-                                          t->m + own.offset,
-                                          err);
-}
-
-static void die (int sig)
-{
-    (void)sig;
-    kill (getpid (), SIGKILL);
-}
-
-static void die_soon (long us)
-{
-    struct itimerval t = { .it_value = { 0, us > 0 ? us : 1 } };
-
-    signal (SIGALRM, die);
-    setitimer (ITIMER_REAL, &t, NULL);
-}
-
-/* The state has what the step was, too. */
-static int check_state (struct slurmdl_elastic *e, int64_t step)
-{
-    int64_t was = -1;
-    void *bytes;
-    size_t n;
-
-    if (slurmdl_elastic_read_state (e, "step", &bytes, &n) < 0)
-        return -1;
-    if (n == sizeof (was))
-        memcpy (&was, bytes, n);
-    free (bytes);
-    return was == step ? 0 : -1;
-}
-
-static int train (struct slurmdl_elastic *e,
-                  const struct job *j,
-                  struct model *t,
-                  struct slurmdl_comm *c,
-                  struct result *r,
-                  struct slurmdl_error *err)
-{
-    int64_t *step = &r->step;
-
-    while (*step < j->steps) {
-        int rv;
-        if (*step == j->freeze_at && j->freeze_at > 0
-            && slurmdl_comm_size (c) > 1)
-            raise (SIGSTOP);
-        if (one_step (c, t, *step, err) < 0)
-            return -1;
-        ++*step;
-        usleep ((useconds_t)j->pause_us);
-        slurmdl_elastic_state (e, "step", step, sizeof (*step), err);
-        if (*step == j->die_at)
-            die_soon (j->die_us);
-        rv = slurmdl_elastic_commit (e, *step, err);
-        if (rv >= 0)
-            r->committed = *step;
-        if (rv != 0)
-            return rv;
-    }
-    return 0;
-}
-
-static int run (struct slurmdl_elastic *e,
-                const struct job *j,
-                struct result *r,
-                struct slurmdl_error *err)
-{
-    static struct model t;
-    struct slurmdl_elastic_world w;
-    struct slurmdl_comm *c;
-    int rv;
-
-    begin (&t);
-    protect (e, &t, NULL, err);
-    while (r->step < j->steps) {
-        double start = monotonic ();
-        if (!(c = slurmdl_elastic_form (e, err))) {
-            r->error = errno;
-            return -1;
-        }
-        slurmdl_elastic_world (e, &w);
-        if (r->worlds++ > 0 && monotonic () - start > r->longest)
-            r->longest = monotonic () - start;
-        if (j->loud && slurmdl_comm_rank (c) == 0) {
-            printf ("%ld: world %ld has %ld ranks, %ld lost, %ld left, at step "
-                    "%ld, in %.1f s\n",
-                    (long)time (NULL),
-                    (long)w.generation,
-                    w.size,
-                    w.lost,
-                    w.left,
-                    (long)r->step,
-                    w.seconds);
-            fflush (stdout);
-        }
-        protect (e, &t, c, err);
-        if ((rv = slurmdl_elastic_restore (e, &r->step, err)) < 0) {
-            if (errno == EINVAL)
-                return -1;
-            continue;
-        }
-        if (rv == 0) {
-            begin (&t);
-            r->restarts += r->committed > 0;
-            r->step = r->committed = 0;
-        } else if (check_state (e, r->step) < 0)
-            return -2;
-        train (e, j, &t, c, r, err);
-    }
-    r->world = w.generation;
-    r->size = w.size;
-    r->lost = w.lost;
-    r->weights = digest (&t);
-    return 0;
-}
-
-static void rank_main (const struct job *j)
+static void be_rank (const struct job *j)
 {
     struct slurmdl_elastic_options o = {
         dir, j->min, j->max, j->settle, j->timeout
@@ -294,7 +34,7 @@ static void rank_main (const struct job *j)
     if (j->unit)
         setenv ("DL_ELASTIC_UNIT", j->unit, 1);
     if ((e = slurmdl_elastic_open (&o, &err))) {
-        r.rv = run (e, j, &r, &err);
+        r.rv = rank_train (e, j, &r, &err);
         slurmdl_elastic_close (e);
     }
     snprintf (r.text, sizeof (r.text), "%s", err.text);
@@ -322,7 +62,7 @@ static void add (struct crowd *c, const struct job *j)
 
     fflush (NULL);
     if ((pid = fork ()) == 0)
-        rank_main (j);
+        be_rank (j);
     assert_true (pid > 0);
     c->pids[c->n++] = pid;
 }
@@ -408,11 +148,12 @@ static long check_trained (struct crowd *c, int64_t steps, int64_t *restarts)
     return n;
 }
 
+/* Many: DL_TEST_LONG, or so many: DL_ELASTIC_ROUNDS. */
 static long rounds (long usual)
 {
     const char *text = getenv ("DL_ELASTIC_ROUNDS");
 
-    return text ? atol (text) : usual;
+    return text ? atol (text) : getenv ("DL_TEST_LONG") ? 50 : usual;
 }
 
 static void nap (long us)
@@ -427,6 +168,18 @@ static uint64_t random_state;
 static long below (long n)
 {
     return (long)(mix (++random_state) % (uint64_t)n);
+}
+
+/* Until that world has been agreed on. */
+static void await_world (long number)
+{
+    char path[128];
+
+    snprintf (path, sizeof (path), "%s/world.%ld", dir, number);
+    for (double end = monotonic () + 50;
+         access (path, F_OK) < 0 && monotonic () < end;)
+        nap (5000);
+    assert_int_equal (access (path, F_OK), 0);
 }
 
 static void clean (void)
@@ -495,14 +248,14 @@ static void kill_some (int n, bool first, long apart_us, int64_t *restarts)
 static void test_one_killed (void **state)
 {
     (void)state;
-    for (long i = rounds (10); i > 0; i--)
+    for (long i = rounds (5); i > 0; i--)
         kill_some (1, false, 0, NULL);
 }
 
 static void test_rank_0_killed (void **state)
 {
     (void)state;
-    for (long i = rounds (4); i > 0; i--)
+    for (long i = rounds (2); i > 0; i--)
         kill_some (1, true, 0, NULL);
 }
 
@@ -512,7 +265,7 @@ static void test_two_killed (void **state)
     int64_t restarts = 0;
 
     (void)state;
-    for (long i = rounds (6); i > 0; i--)
+    for (long i = rounds (3); i > 0; i--)
         kill_some (2, false, 0, &restarts);
     print_message ("# %ld times from the start\n", (long)restarts);
 }
@@ -522,9 +275,9 @@ static void test_killed_while_forming (void **state)
     int64_t restarts = 0;
 
     (void)state;
-    for (long i = rounds (6); i > 0; i--)
+    for (long i = rounds (3); i > 0; i--)
         kill_some (2, false, 30000, &restarts);
-    for (long i = rounds (2); i > 0; i--)
+    for (long i = rounds (1); i > 0; i--)
         kill_some (3, false, 30000, &restarts);
     print_message ("# %ld times from the start\n", (long)restarts);
 }
@@ -533,7 +286,7 @@ static void test_killed_while_forming (void **state)
 static void test_killed_in_commit (void **state)
 {
     (void)state;
-    for (long i = rounds (8); i > 0; i--) {
+    for (long i = rounds (4); i > 0; i--) {
         struct crowd c = { .n = 0 };
         struct job j = usual, mortal = usual;
         mortal.die_at = 3 + below (30);
@@ -558,7 +311,7 @@ static void test_joiner (void **state)
     j.start = 2;
     add (&c, &j);
     add (&c, &j);
-    nap (100000);
+    await_world (1);
     assert_int_equal (gate_put_target (dir, 3), 0);
     add (&c, &j);
     wait_all (&c);
@@ -578,17 +331,18 @@ static void test_scaled (void **state)
     int status, left = 0;
 
     (void)state;
-    j.steps = 4000;
+    j.steps = 3000;
     j.start = 2;
     add (&c, &j);
     add (&c, &j);
-    nap (100000);
+    await_world (1);
     assert_int_equal (gate_put_target (dir, 4), 0);
     add (&c, &j);
     add (&c, &j);
-    nap (2500000);
+    await_world (2);
+    nap (100000);
     assert_int_equal (gate_put_target (dir, 1), 0);
-    for (double end = monotonic () + 10; left < 3 && monotonic () < end;) {
+    for (double end = monotonic () + 50; left < 3 && monotonic () < end;) {
         for (int i = 0; i < 4; i++)
             if (!c.killed[i] && waitpid (c.pids[i], &status, WNOHANG) > 0) {
                 assert_true (read_result (&c, i));
@@ -622,7 +376,7 @@ static void test_spare (void **state)
     j.start = 3;
     for (int i = 0; i < 3; i++)
         add (&c, &j);
-    nap (100000);
+    await_world (1);
     add (&c, &j);
     add (&c, &j);
     nap (300000);
@@ -653,7 +407,8 @@ static void test_frozen (void **state)
     for (int k = 0; k < 4; k++)
         add (&c, k == 1 ? &sleepy : &j);
     /* a time-out of 3 s, and 1 s to come */
-    nap (6000000);
+    await_world (2);
+    nap (100000);
     kill (c.pids[1], SIGCONT);
     wait_all (&c);
     assert_int_equal (check_trained (&c, j.steps, NULL), 4);
@@ -670,17 +425,17 @@ static void test_too_few (void **state)
     (void)state;
     j.steps = 100000;
     j.start = j.min = 3;
-    j.timeout = 2;
+    j.timeout = 4;
     for (int i = 0; i < 3; i++)
         add (&c, &j);
-    nap (200000);
+    await_world (1);
     kill_one (&c, 2);
     wait_all (&c);
     for (int i = 0; i < 2; i++) {
         assert_int_equal (c.results[i].rv, -1);
         assert_int_equal (c.results[i].error, ETIMEDOUT);
         assert_non_null (
-            strstr (c.results[i].text, "2 of at least 3 ranks came in 2 s"));
+            strstr (c.results[i].text, "of at least 3 ranks came in 4 s"));
     }
 }
 
@@ -703,33 +458,6 @@ static void test_started_again (void **state)
     assert_int_equal (check_trained (&c, j.steps, &(int64_t){ 0 }), 4);
 }
 
-/* elastic.t rank STEPS PAUSE_US: a rank for elasticrun.t, where dl elastic
- * says the rest.
- */
-static int be_rank (char **args)
-{
-    struct job j = { .steps = atol (args[0]),
-                     .pause_us = atol (args[1]),
-                     .loud = true };
-    struct slurmdl_error err = { "" };
-    struct slurmdl_elastic *e = slurmdl_elastic_open (NULL, &err);
-    struct result r = { .rv = -1 };
-
-    if (e && run (e, &j, &r, &err) == 0) {
-        printf ("trained to step %ld: the weights are %s, %ld times lost\n",
-                (long)r.step,
-                r.weights == serial (j.steps) ? "right" : "wrong",
-                (long)r.restarts);
-        r.rv = r.weights == serial (j.steps) ? 0 : 1;
-    } else if (r.error == ECANCELED) {
-        printf ("%s\n", err.text);
-        r.rv = 0;
-    } else
-        printf ("failed: %s\n", err.text);
-    slurmdl_elastic_close (e);
-    return r.rv ? 1 : 0;
-}
-
 #define T(f) IN_FOLDER (f)
 
 int main (int argc, char **argv)
@@ -746,7 +474,7 @@ int main (int argc, char **argv)
     const char *seed;
 
     if (argc == 4 && !strcmp (argv[1], "rank"))
-        return be_rank (argv + 2);
+        return rank_main (argv + 2);
     seed = getenv ("DL_TEST_SEED");
 
     random_state =
