@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/cmd.h"
 #include "launcher/command.h"
@@ -278,11 +279,28 @@ static bool find_elastic (const struct settings *st, char *dir, size_t size)
 static int scale_elastic (const char *dir, long nodes)
 {
     struct slurmdl_error err = { "" };
+    int rv = elastic_scale (dir, nodes, &err);
 
-    if (elastic_scale (dir, nodes, &err) < 0)
+    if (rv < 0)
         return fail (&err);
-    printf ("%s: %ld node%s\n", dir, nodes, nodes == 1 ? "" : "s");
+    printf ("%s: %ld node%s%s\n",
+            dir,
+            nodes,
+            nodes == 1 ? "" : "s",
+            rv ? ", as before" : "");
     return EXIT_OK;
+}
+
+/* A run of dl elastic whose folder has gone. */
+static bool was_elastic (const struct settings *st)
+{
+    const char *name = st->nargs > 1 ? st->args[1] : "";
+    const char *slash = strrchr (name, '/');
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/%s", st->dir, name);
+    return !strncmp (slash ? slash + 1 : name, "elastic.", 8)
+           && access (name, F_OK) != 0 && access (dir, F_OK) != 0;
 }
 
 int cmd_scale (const struct settings *st)
@@ -302,6 +320,13 @@ int cmd_scale (const struct settings *st)
     }
     if (find_elastic (st, dir, sizeof (dir)))
         return scale_elastic (dir, workers);
+    if (was_elastic (st)) {
+        complain ("%s: no such run of dl elastic in %s: it has ended well, or "
+                  "is elsewhere (--dir says where)",
+                  st->args[1],
+                  st->dir);
+        return EXIT_NOT_FOUND;
+    }
     if ((rv = open_experiment (st, st->args[1], &s)))
         return rv;
     if (s->state != SWEEP_RUNNING) {

@@ -46,6 +46,9 @@ int unit_start (struct elastic *e, long i, struct slurmdl_error *err);
 
 /* Whether 'dir' is the folder of such a run; and to ask it for N units. */
 bool elastic_is_run (const char *dir);
+/* 0; 1: it has so many already. */
 int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
+/* That it has ended, where its folder stays. */
+void elastic_end (const struct elastic *e);
 
 #endif

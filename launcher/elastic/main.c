@@ -229,8 +229,9 @@ static int loop (struct elastic *e, int signals)
             return rv;
         poll (&p, 1, LOOK_MS);
         on_signal (e, signals);
-        reap (e);
+        /* those that have ended may have been let go */
         look_at_target (e);
+        reap (e);
     }
 }
 
@@ -277,6 +278,8 @@ int cmd_elastic (const struct settings *st)
         rv = loop (&e, signals);
         if (rv == EXIT_OK)
             remove_folder (e.dir);
+        else
+            elastic_end (&e);
     }
     if (signals >= 0)
         close (signals);

@@ -12,6 +12,7 @@
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/error.h"
 #include "runtime/layout.h"
+#include "runtime/message.h"
 
 enum { UNITS_MAX = 65536 };
 
@@ -113,13 +114,23 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
     return 0;
 }
 
+static const char *path_in (char *path, const char *dir, const char *name)
+{
+    snprintf (path, PATH_MAX, "%s/%s", dir, name);
+    return path;
+}
+
 /* For dl scale. */
 static int write_run (const struct elastic *e, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
+    struct member self;
     FILE *f;
 
-    snprintf (path, sizeof (path), "%s/run", e->dir);
+    member_describe (&self);
+    if (message_put (path_in (path, e->dir, "by"), &self, sizeof (self)) < 0)
+        return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
+    path_in (path, e->dir, "run");
     if ((f = fopen (path, "wxe"))) {
         fprintf (f, "ranks %ld min %ld max %ld\n", e->ranks, e->min, e->max);
         if (fclose (f) == 0
@@ -143,8 +154,34 @@ static FILE *open_run (const char *dir)
 {
     char path[PATH_MAX];
 
-    snprintf (path, sizeof (path), "%s/run", dir);
-    return fopen (path, "re");
+    return fopen (path_in (path, dir, "run"), "re");
+}
+
+void elastic_end (const struct elastic *e)
+{
+    char path[PATH_MAX];
+
+    message_put (path_in (path, e->dir, "over"), "", 0);
+}
+
+/* As it said itself, or its process here was killed. */
+static bool has_ended (const char *dir)
+{
+    char path[PATH_MAX];
+    struct member by, self;
+    void *data;
+    size_t n;
+    bool rv = access (path_in (path, dir, "over"), F_OK) == 0;
+
+    if (rv || message_get (path_in (path, dir, "by"), &data, &n) < 0)
+        return rv;
+    member_describe (&self);
+    if (n == sizeof (by)) {
+        memcpy (&by, data, n);
+        rv = member_has_ended (&by, &self);
+    }
+    free (data);
+    return rv;
 }
 
 bool elastic_is_run (const char *dir)
@@ -162,6 +199,7 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
 {
     FILE *f = open_run (dir);
     long ranks = 0, min = 0, max = 0;
+    bool over = has_ended (dir);
     bool ok =
         f && fscanf (f, "ranks %ld min %ld max %ld", &ranks, &min, &max) == 3;
 
@@ -170,8 +208,12 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
     errno = EINVAL;
     if (!ok)
         return errorf (err, "%s: is no run of dl elastic", dir);
+    if (over)
+        return errorf (err, "%s has ended: there is nothing to scale", dir);
     if (units < min || units > max)
         return errorf (err, "%s: it has from %ld to %ld nodes", dir, min, max);
+    if (gate_target (dir) == units * ranks)
+        return 1;
     if (gate_put_target (dir, units * ranks) < 0)
         return errorf (err, "%s: cannot write: %s", dir, strerror (errno));
     return 0;
