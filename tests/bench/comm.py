@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+from hvdstart import Rendezvous
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = [1024, 16384, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 SPACE = "dlcomm%d-" % os.getpid()  # of the network namespaces
@@ -174,8 +176,15 @@ class Bench:
         return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
 
     def horovod(self):
-        argv = [self.o.horovod, os.path.abspath(__file__), "rank", "horovod", str(self.o.runs)] + self.sizes
-        return subprocess.run(self.mpirun() + argv, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
+        """Over its gloo."""
+        o = self.o
+        server = Rendezvous(o.horovod, o.ranks, o.hosts, self.root, "eth0" if o.hosts > 1 else "lo", self.enter(0))
+        argv = [o.horovod, os.path.abspath(__file__), "rank", "horovod", str(o.runs)] + self.sizes
+        names = server.environment(0)
+        try:
+            return self.ranks(argv, {k: lambda r, k=k: server.environment(r)[k] for k in names})
+        finally:
+            server.close()
 
     # ---- the start ----
 

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of ResNet-50, and 1,000 small ones: by name beside torch's gloo.
+"""Gradients of ResNet-50, and 1,000 small ones: by name beside torch's gloo, and Horovod.
 
     make tests/bench/gradients
-    python3 tests/bench/gradients.py [--hosts 2] [--ranks 4] [--rounds 15] tests/bench/gradients
+    python3 tests/bench/gradients.py [--hosts 2] [--ranks 4] [--rounds 15] [--horovod PYTHON] tests/bench/gradients
 
-The ranks of both sides are there all the time, and work in turns.  --hosts 2 (as root): two
-network namespaces with a veth between them.  The interpreter has to have torch.
+The ranks of all sides are there all the time, and work in turns.  --hosts 2 (as root): two
+network namespaces with a veth between them.  The interpreter has to have torch.  PYTHON has Horovod,
+built with gloo, and slurmdl (PYTHONPATH): the same script runs with horovod.torch and with slurmdl.hvd.
 """
 import argparse
+import importlib
 import os
 import socket
 import statistics
 import subprocess
 import sys
 import time
+
+from hvdstart import Rendezvous
 
 
 def resnet50():
@@ -116,10 +120,58 @@ def gloo():
             print(*times, flush=True)
 
 
+def horovod(module):
+    """A rank of a script for Horovod, with the names of this module."""
+    import torch
+
+    hvd = importlib.import_module(module)
+    torch.set_num_threads(1)
+    hvd.init()
+    gradients = [torch.zeros(n) for n in resnet50()]
+    small = [torch.zeros(256) for _ in range(1000)]
+    torch.manual_seed(1)
+    layers = [m for _ in range(8) for m in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 10))
+    x = torch.randn(32, 256)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+
+    def named(tensors):
+        handles = [hvd.allreduce_async_(t, name=f"t{i}", op=hvd.Average) for i, t in reversed(list(enumerate(tensors)))]
+        for handle in handles:
+            hvd.synchronize(handle)
+
+    def one_by_one():
+        for i, t in enumerate(small):
+            hvd.allreduce_(t, name=f"s{i}", op=hvd.Average)
+
+    def steps():
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+    orders = {"resnet50": lambda: named(gradients), "small": lambda: named(small), "small-single": one_by_one,
+              "10 steps": steps}
+    for line in sys.stdin:
+        what, rounds = line.rsplit(maxsplit=1)
+        times = []
+        for _ in range(int(rounds)):
+            hvd.allreduce(torch.zeros(1), name="barrier")
+            start = time.monotonic()
+            orders[what]()
+            took = torch.tensor([time.monotonic() - start], dtype=torch.float64)
+            times.append(hvd.allgather(took, name="took").max().item())
+        if hvd.rank() == 0:
+            print(*times, flush=True)
+    hvd.shutdown()
+
+
 class Side:
     """The ranks of one side."""
 
-    def __init__(self, command, ranks, hosts, address, prefix):
+    def __init__(self, command, ranks, hosts, address, prefix, more=lambda rank: {}):
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
@@ -128,7 +180,7 @@ class Side:
             host = r * hosts // ranks
             env = dict(os.environ, RANK=str(r), WORLD_SIZE=str(ranks), MASTER_ADDR=address, MASTER_PORT=str(port),
                        LOCAL_RANK="0", DL_COMM_ADDRESS=f"{address}:{port}", DL_COMM_NODE=str(host),
-                       DL_COMM_BOOTSTRAP="tcp", OMP_NUM_THREADS="1")
+                       DL_COMM_BOOTSTRAP="tcp", OMP_NUM_THREADS="1", **more(r))
             if hosts > 1:
                 env["GLOO_SOCKET_IFNAME"] = "veth0"
             self.ranks.append(subprocess.Popen(prefix(host) + command, env=env, text=True, stdin=subprocess.PIPE,
@@ -170,6 +222,7 @@ def main():
     parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--horovod", metavar="PYTHON")
     parser.add_argument("program")
     a = parser.parse_args()
     address = "10.219.7.1" if a.hosts > 1 else "127.0.0.1"
@@ -180,39 +233,60 @@ def main():
 
     if a.hosts > 1:
         namespaces(True)
+    def side(command, more=lambda rank: {}):
+        return Side(command, a.ranks, a.hosts, address, prefix, more)
+
+    me, server = os.path.abspath(__file__), None
+    if a.hosts > 1:
+        namespaces(True)
     try:
-        ours = Side([os.path.abspath(a.program)], a.ranks, a.hosts, address, prefix)
-        theirs = Side([sys.executable, os.path.abspath(__file__), "gloo"], a.ranks, a.hosts, address, prefix)
-        orders = [(ours, "resnet50"), (theirs, "buckets"), (theirs, "ddp"), (theirs, "alone"), (ours, "small"),
-                  (ours, "small-waited"), (ours, "small-single"), (theirs, "small-single")]
+        sides = {"slurmdl": (side([os.path.abspath(a.program)]), ["resnet50", "small", "small-single"]),
+                 "gloo": (side([sys.executable, me, "gloo"]), ["buckets", "ddp", "alone", "small-single"])}
+        if a.horovod:
+            server = Rendezvous(a.horovod, a.ranks, a.hosts, address, "veth0" if a.hosts > 1 else "lo", prefix(0))
+            both = ["resnet50", "small", "small-single", "10 steps"]
+            sides["hvd"] = (side([a.horovod, me, "hvd", "slurmdl.hvd"]), both)
+            sides["Horovod"] = (side([a.horovod, me, "hvd", "horovod.torch"], server.environment), both)
         times = {}
-        for side, what in orders:
-            side.order(what, 2)
+        for one, orders in sides.values():
+            for what in orders:
+                one.order(what, 2)
         for _ in range(a.rounds):
-            for side, what in orders:
-                key = (side is ours, what)
-                times.setdefault(key, []).extend(side.order(what, 1))
-        ours.close()
-        theirs.close()
+            for name, (one, orders) in sides.items():
+                for what in orders:
+                    times.setdefault((name, what), []).extend(one.order(what, 1))
+        for one, _ in sides.values():
+            one.close()
+        if server:
+            server.close()
     finally:
         if a.hosts > 1:
             namespaces(False)
+    tell(a, times)
+
+
+def tell(a, times):
     m = {k: statistics.median(v) for k, v in times.items()}
     best = {k: min(v) for k, v in times.items()}
     print(f"{a.ranks} ranks, {a.hosts} host(s), {a.rounds} rounds in turns, load {os.getloadavg()[0]:.0f}: median, best")
-    for (is_ours, what), v in m.items():
-        print(f"  {'slurmdl' if is_ours else 'gloo':8}{what:14}{1e3 * v:10.2f} ms{1e3 * best[is_ours, what]:10.2f} ms")
+    for (name, what), v in m.items():
+        print(f"  {name:8}{what:14}{1e3 * v:10.2f} ms{1e3 * best[name, what]:10.2f} ms")
     for name, t in (("median", m), ("best", best)):
-        reduction = t[False, "ddp"] - t[False, "alone"]
-        print(f"  ResNet-50, {name}: {t[False, 'buckets'] / t[True, 'resnet50']:.2f} times as fast as gloo in DDP's"
-              f" buckets, {reduction / t[True, 'resnet50']:.2f} times as DDP's reduction (backward pass with - without)")
-        print(f"  1,000 of 1 KB, {name}: {t[True, 'small-waited'] / t[True, 'small']:.1f} times as fast as by name one by"
-              f" one, {t[True, 'small-single'] / t[True, 'small']:.1f} times as all-reduce one by one,"
-              f" {t[False, 'small-single'] / t[True, 'small']:.1f} times as gloo one by one")
+        ours, reduction = t["slurmdl", "resnet50"], t["gloo", "ddp"] - t["gloo", "alone"]
+        print(f"  ResNet-50, {name}: {t['gloo', 'buckets'] / ours:.2f} times as fast as gloo in DDP's"
+              f" buckets, {reduction / ours:.2f} times as DDP's reduction (backward pass with - without)")
+        small = t["slurmdl", "small"]
+        print(f"  1,000 of 1 KB, {name}: {t['slurmdl', 'small-single'] / small:.1f} times as fast as one by one,"
+              f" {t['gloo', 'small-single'] / small:.1f} times as gloo one by one")
+        if a.horovod:
+            words = [f"{what} {t['Horovod', what] / t['hvd', what]:.2f}" for side, what in t if side == "hvd"]
+            print(f"  slurmdl.hvd, {name}, times as fast as Horovod: {', '.join(words)}")
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["gloo"]:
         gloo()
+    elif sys.argv[1:2] == ["hvd"]:
+        horovod(sys.argv[2])
     else:
         main()
