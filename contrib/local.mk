@@ -82,11 +82,11 @@ noinst_PROGRAMS += %D%/examples/allreduce/spread-check
 # contrib/python: pip builds it; here its extension is made for the tests, with the library in it
 python_package = %D%/python/slurmdl/__init__.py %D%/python/slurmdl/__main__.py %D%/python/slurmdl/_slurmdl.pyi \
 	%D%/python/slurmdl/arrays.py %D%/python/slurmdl/capture.py %D%/python/slurmdl/comm.py \
-	%D%/python/slurmdl/distributed.py %D%/python/slurmdl/elastic.py %D%/python/slurmdl/files.py \
+	%D%/python/slurmdl/distributed.py %D%/python/slurmdl/elastic.py %D%/python/slurmdl/files.py %D%/python/slurmdl/fsdp.py \
 	%D%/python/slurmdl/hparams.py %D%/python/slurmdl/keras.py %D%/python/slurmdl/lightning.py \
-	%D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/ps.py %D%/python/slurmdl/py.typed \
-	%D%/python/slurmdl/run.py %D%/python/slurmdl/sklearn.py %D%/python/slurmdl/structure.py \
-	%D%/python/slurmdl/torch.py %D%/python/slurmdl/transformers.py \
+	%D%/python/slurmdl/loader.py %D%/python/slurmdl/names.py %D%/python/slurmdl/patterns.py %D%/python/slurmdl/ps.py %D%/python/slurmdl/py.typed \
+	%D%/python/slurmdl/run.py %D%/python/slurmdl/sharded.py %D%/python/slurmdl/sklearn.py %D%/python/slurmdl/structure.py \
+	%D%/python/slurmdl/tensors.py %D%/python/slurmdl/torch.py %D%/python/slurmdl/transformers.py \
 	%D%/python/slurmdl/hvd/__init__.py %D%/python/slurmdl/hvd/adasum.py %D%/python/slurmdl/hvd/calls.py \
 	%D%/python/slurmdl/hvd/compression.py %D%/python/slurmdl/hvd/elastic.py %D%/python/slurmdl/hvd/exchange.py \
 	%D%/python/slurmdl/hvd/gather.py %D%/python/slurmdl/hvd/norm.py %D%/python/slurmdl/hvd/optimizer.py \

@@ -490,7 +490,8 @@ dist_check_SCRIPTS += %D%/digits.t %D%/python.t %D%/together.t
 EXTRA_DIST += %D%/python/arrays.py %D%/python/board.py %D%/python/capture.py %D%/python/check.py %D%/python/core.py %D%/python/elastic.py \
 	%D%/python/fakes/tensorflow.py %D%/python/frameworks.py %D%/python/hvdcalls.py %D%/python/hvdscript.py %D%/python/parallel.py \
 	%D%/python/parts.py %D%/python/plain.py %D%/python/together.py \
-	%D%/python/ranks.py %D%/python/server.py %D%/python/train.py
+	%D%/python/ranks.py %D%/python/server.py %D%/python/sharded.py %D%/python/train.py \
+	%D%/python/worlds.py
 EXTRA_DIST += %D%/bench/python.py
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/meet.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t

@@ -22,7 +22,7 @@ tap () { # tap NAME COMMAND...
     name=$1
     shift
     mkdir -p "$work/$name"
-    (cd "$work/$name" && timeout 300 "$@") >"$work/$name.out" 2>"$work/$name.err"
+    (cd "$work/$name" && timeout "${limit:-300}" "$@") >"$work/$name.out" 2>"$work/$name.err"
     status=$?
     while IFS= read -r line; do
         case $line in
@@ -71,6 +71,7 @@ done
 # ---- PyTorch: killed in mid-epoch, the training goes on as if nothing had been
 if $python -c 'import torch' 2>/dev/null; then
     tap parts $python "$here/parts.py"
+    tap sharded $python "$here/sharded.py" 4:pieces 3:some
     for workers in 0 2; do
         whole=$($python "$here/train.py" "whole$workers" 4 $workers 0 2>/dev/null | tail -1)
         $python "$here/train.py" "cut$workers" 4 $workers 0.2 >/dev/null 2>&1 &
@@ -133,6 +134,10 @@ if [ -n "$DL_TEST_PYTHON" ]; then
     tap other-core "$DL_TEST_PYTHON" "$here/core.py"
     tap other-arrays "$DL_TEST_PYTHON" "$here/arrays.py"
     tap other-parts "$DL_TEST_PYTHON" "$here/parts.py"
+    limit=1200
+    tap other-pieces "$DL_TEST_PYTHON" "$here/sharded.py" 4:pieces 3:some 2:optimizers 2:alone
+    tap other-sharded "$DL_TEST_PYTHON" "$here/sharded.py"
+    limit=
     tap other-capture "$DL_TEST_PYTHON" "$here/capture.py"
     # a stop that was requested stays so for the process
     for framework in lightning transformers keras sklearn; do

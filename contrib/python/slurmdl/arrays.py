@@ -61,6 +61,8 @@ def is_tensor(x: Any) -> bool:
 
 
 def _of_tensor(x: Any) -> Memory:
+    if hasattr(x, "placements"):
+        raise TypeError("the tensor is spread over ranks: give run.protect_shard() each rank's slab, or use slurmdl.torch")
     name = str(x.dtype).split(".")[-1]
     if name not in TYPES:
         raise TypeError(f"tensors of type {x.dtype} cannot be saved")

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: the tensors of a state_dict, by names, as memory to save from and to restore into."""
+
+import sys
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+import torch
+
+from . import _slurmdl
+from .arrays import TYPES, empty, has_cuda, is_tensor
+from .names import dataset_name
+from .sharded import Slab, is_sharded, like, slab_of
+from .structure import decode
+
+_TORCH_TYPES = {code: getattr(torch, name) for name, code in TYPES.items() if hasattr(torch, name)}
+
+
+def _is_direct(x: Any) -> bool:
+    """Whether the library can read and write the tensor's memory where it is."""
+    plain = x.is_contiguous() and not x.is_conj() and not x.is_neg()
+    return plain and (x.device.type == "cpu" or (x.device.type == "cuda" and has_cuda()))
+
+
+def _copy(x: Any) -> Any:
+    return x.cpu().resolve_conj().resolve_neg().contiguous()
+
+
+def _type_of(x: Any) -> Optional[str]:
+    return TYPES.get(str(x.dtype).split(".")[-1])
+
+
+class Tensors:
+    """Gives tensors and arrays names; one that is there twice (tied weights) is saved once.
+
+    'named' are tensors, arrays of numpy and slabs of tensors that are spread over ranks, 'copies' the names of those
+    whose memory the library cannot use, 'others' the slabs of 'named' by further names that they have.
+    """
+
+    def __init__(self) -> None:
+        self.named: Dict[str, Any] = {}
+        self.copies: Set[str] = set()
+        self.others: Dict[str, Any] = {}
+        self._seen: Dict[Any, str] = {}
+        self._alive: List[Any] = []
+
+    def put(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
+        """What stands for a tensor or an array in a structure (slurmdl.structure)."""
+        if is_sharded(x):
+            return self._put_slab(path, x)
+        if is_tensor(x):
+            return self._put_tensor(path, x.detach())
+        if "numpy" not in sys.modules or type(x) is not sys.modules["numpy"].ndarray:
+            return None
+        if str(x.dtype) not in TYPES or x.size == 0:
+            return None
+        a = sys.modules["numpy"].ascontiguousarray(x).reshape(x.shape)
+        return {"array": self._add(path, a), "type": TYPES[str(a.dtype)], "shape": list(a.shape)}
+
+    def _put_tensor(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
+        code = _type_of(x)
+        if code is None or x.layout != torch.strided or x.device.type == "meta":
+            return None
+        about = {"type": code, "shape": list(x.shape)}
+        if x.numel() == 0:
+            return {"tensor": None, **about}
+        key = (x.device, x.data_ptr(), x.shape, x.stride(), x.dtype)
+        if key not in self._seen:
+            self._seen[key] = self._add(path, x)
+            if not _is_direct(x):
+                self.copies.add(self._seen[key])
+        return {"tensor": self._seen[key], **about}
+
+    def _put_slab(self, path: Tuple[str, ...], x: Any) -> Dict[str, Any]:
+        """The same as for a tensor that is not spread; all ranks come to the same names."""
+        slab = slab_of(x, "/".join(path))
+        code = _type_of(slab.local)
+        if code is None or slab.local.device.type == "meta":
+            raise TypeError(f"{'/'.join(path)}: {slab.local.dtype} on {slab.local.device} cannot be saved")
+        about = {"type": code, "shape": list(slab.shape)}
+        if 0 in slab.shape:
+            return {"tensor": None, **about}
+        # a part may be empty: its address says nothing; while the object lives no other one has its number
+        key = ("slab", id(x))
+        if key in self._seen:
+            self.others[dataset_name(path, self.named)] = slab
+        else:
+            self._alive.append(x)
+            self._seen[key] = self._add(path, slab)
+            if not _is_direct(slab.local):
+                self.copies.add(self._seen[key])
+        return {"tensor": self._seen[key], **about}
+
+    def _add(self, path: Tuple[str, ...], x: Any) -> str:
+        name = dataset_name(path, self.named)
+        self.named[name] = x
+        return name
+
+    def to_write(self) -> Dict[str, Any]:
+        """The same with memory that the library can read, and of slabs what this rank saves."""
+        return {name: self._readable(name, x) for name, x in self.named.items()}
+
+    def _readable(self, name: str, x: Any) -> Any:
+        if isinstance(x, Slab):
+            x = x.to_write()
+            return x._replace(local=_copy(x.local)) if not _is_direct(x.local) else x
+        return _copy(x) if name in self.copies else x
+
+
+# ---- to restore
+
+
+class _Saved(NamedTuple):
+    """Stands for a tensor or an array in a structure."""
+
+    about: Dict[str, Any]
+
+
+def _leaves(x: Any) -> List[Dict[str, Any]]:
+    if isinstance(x, _Saved):
+        return [x.about]
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [a for v in x for a in _leaves(v)] if isinstance(x, (list, tuple)) else []
+
+
+class Place(NamedTuple):
+    """Where a tensor of an optimizer's state belongs."""
+
+    parameter: Any  # which is spread over ranks
+    now: Any  # what the optimizer has there, None before its first step
+
+    def slab(self, name: str, shape: Tuple[int, ...], kind: Any) -> Slab:
+        there = is_sharded(self.now) and tuple(self.now.shape) == shape
+        return slab_of(self.now if there else like(self.parameter, shape, kind), name)
+
+
+def places_of(part: Any, encoded: Any) -> Dict[str, Place]:
+    """Of the tensors in the saved state of an optimizer, or of a dict or a list of such, by name: their places, where
+    a parameter is spread over ranks."""
+    return _places_of(part, decode(encoded, _Saved))
+
+
+def _places_of(part: Any, state: Any) -> Dict[str, Place]:
+    found: Dict[str, Place] = {}
+    if isinstance(part, (dict, list, tuple)):
+        for k, v in part.items() if isinstance(part, dict) else enumerate(part):
+            found.update(_places_of(v, state[k]))
+    elif isinstance(part, torch.optim.Optimizer):
+        for i, p in enumerate(p for group in part.param_groups for p in group["params"]):
+            now = part.state.get(p, {}) if is_sharded(p) else {}
+            for key, value in state.get("state", {}).get(i, {}).items() if is_sharded(p) else ():
+                for about in _leaves(value):
+                    if about.get("tensor") and about["shape"]:
+                        found[about["tensor"]] = Place(p, now.get(key))
+    return found
+
+
+class Targets:
+    """Memory to restore into: what is there already where it fits, new memory else.
+
+    'own' are tensors and slabs by name, 'places' what places_of() says of other names.
+    """
+
+    def __init__(self, own: Dict[str, Any], places: Optional[Dict[str, Place]] = None) -> None:
+        self.own, self.places = own, places or {}
+        self.named: Dict[str, Any] = {}
+        self._values: Dict[str, Any] = {}
+        self._later: List[Tuple[Any, Any]] = []
+
+    def get(self, about: Dict[str, Any]) -> Any:
+        """The tensor or array that is to be in the state."""
+        name = about.get("tensor", about.get("array"))
+        if name is None:
+            return torch.empty(about["shape"], dtype=_TORCH_TYPES[about["type"]])
+        if name not in self._values:
+            self._values[name] = self._value(name, about)
+        return self._values[name]
+
+    def _value(self, name: str, about: Dict[str, Any]) -> Any:
+        if "array" in about:
+            self.named[name] = empty(about["type"], tuple(about["shape"]))
+            return self.named[name]
+        own, kind = self.own.get(name), _TORCH_TYPES[about["type"]]
+        if own is None and name in self.places:
+            own = self.places[name].slab(name, tuple(about["shape"]), kind)
+        if isinstance(own, Slab):
+            return self._slab(name, own, about)
+        fits = own is not None and own.dtype == kind and list(own.shape) == about["shape"] and _is_direct(own)
+        self.named[name] = own if fits else torch.empty(about["shape"], dtype=kind)
+        return self.named[name]
+
+    def _slab(self, name: str, own: Slab, about: Dict[str, Any]) -> Any:
+        if list(own.shape) != about["shape"]:
+            raise _slurmdl.Error(
+                f"{name}: size mismatch: {tuple(about['shape'])} in the checkpoint, {own.shape} in the model"
+            )
+        kind = _TORCH_TYPES[about["type"]]
+        if own.local.dtype == kind and _is_direct(own.local):
+            self.named[name] = own
+        else:
+            memory = torch.empty(own.local.shape, dtype=kind)
+            self.named[name] = own._replace(local=memory)
+            self._later.append((own.local, memory))
+        return own.tensor
+
+    def finish(self) -> None:
+        """When all was read."""
+        with torch.no_grad():
+            for local, memory in self._later:
+                local.copy_(memory)
