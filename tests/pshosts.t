@@ -22,13 +22,13 @@ pswork=$builddir/tests/pswork
 srun=
 all='scheduler:1,ps:2,worker:*'
 
-# begin MODE WORKERS [ROLES [HOSTS]]: in the background: a spare server on n1, servers on n2 and n3, workers on n4 to n6, of which
-# WORKERS come to the end
+# begin MODE WORKERS [ROLES [TIMEOUT [GRACE]]]: in the background: a spare server on n1, servers on n2 and n3, workers on n4 to n6, of
+# which WORKERS come to the end
 begin () {
     run=$((${run:-0} + 1))
     log=$work/log.$run
     : >"$log"
-    DL_PS_MODE=$1 DL_PS_STALENESS=1 DL_PS_DIR=$work/ps.$run DL_PS_GRACE=3 DL_PS_TIMEOUT=${4:-60} DL_PS_SAVE_EVERY=15 timeout 200 \
+    DL_PS_MODE=$1 DL_PS_STALENESS=1 DL_PS_DIR=$work/ps.$run DL_PS_GRACE=${5:-3} DL_PS_TIMEOUT=${4:-60} DL_PS_SAVE_EVERY=15 timeout 200 \
         srun --no-kill --dl=ps --dl-roles="${3:-$all}" -N6 -n6 -m cyclic "$pswork" 80 20 "$2" "$log" >"out.$run" 2>&1 &
     srun=$!
     wait_for 60 grep -q 'worker 0 .*iteration 10$' "$log"
@@ -90,7 +90,8 @@ sleeping_server () {
 
 # ---- a worker's host is away: it reaches no server, the servers reach the other workers
 lost_worker () {
-    begin "$1" 2
+    # the time in which a server on a busy machine answers
+    begin "$1" 2 "$all" 60 6
     plug 6 down
     ended 2 'worker [01]' ended
     ok $? "$1: a worker's host is unplugged: the others come to the end"

@@ -8,7 +8,7 @@
 #include "runtime/comm/ps/server.h"
 #include "runtime/error.h"
 
-enum { TURN_MS = 500, ANSWER_SECONDS = 2 };
+enum { TURN_MS = 500, ANSWER_SECONDS = 5 };
 
 struct watch {
     uint64_t before; /* number of the entry when the spare came */
