@@ -181,7 +181,9 @@ like "$(dl ls)" 'step-0001 +completed' "the sweep completes"
 # ---- and the ranks go on
 wait_for 100 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.2/log)" -eq 4 ]'
 ok $? "its task comes back"
-ranks=$(pgrep -f '^/bin/sh ./rank.sh' | tr '\n' ' ')
+ranks=$(for p in $(pgrep -f '^/bin/sh ./rank.sh'); do
+    [ "$(readlink "/proc/$p/cwd")" != "$(pwd -P)" ] || echo "$p"
+done | tr '\n' ' ')
 pkill -9 -f "^[^ ]*dl worker -- $work/rank-0001"
 wait_for 100 sh -c "[ -n '$ranks' ] && ! ps -o stat= $ranks | grep -v Z"
 ok $? "ranks do not outlive a worker that is killed"

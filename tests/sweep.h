@@ -69,6 +69,13 @@ long sweep_count (const struct sweep *w, int64_t length);
 /* Are the states equal? */
 bool same_bytes (const struct searcher *a, const struct searcher *b);
 
+/* How many times as long a sanitizer makes it: so many times fewer seeds. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SLOWER = 3 };
+#else
+enum { SLOWER = 1 };
+#endif
+
 /* Random numbers of the tests, 0 .. bound - 1. */
 uint64_t sweep_random (uint64_t *state, uint64_t bound);
 
