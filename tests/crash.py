@@ -22,10 +22,18 @@ def last_numbers(path):
     return tuple(int(word) for word in lines[-2].split() if word.isdigit()) if len(lines) > 1 else (0, 0)
 
 
-def killed(command, out, seconds):
-    """Run a command, kill it after a while; the number it acknowledged last."""
+def lines_of(path):
+    with open(path, "rb") as f:
+        return f.read().count(b"\n")
+
+
+def killed(command, out, seconds, lines=0):
+    """Run a command, kill it a while after it has said so many lines; the number it acknowledged last."""
     with open(out, "wb") as f:
         p = subprocess.Popen(command, stdout=f)
+        end = time.monotonic() + 100
+        while lines_of(out) < lines and time.monotonic() < end:
+            time.sleep(0.002)
         time.sleep(seconds)
         p.send_signal(signal.SIGKILL)
         p.wait(timeout=300)
@@ -95,8 +103,9 @@ def kill_loggers(writer, top, kills, rng):
 
 def kill_savers(writer, top, kills, rng):
     saved = 0
-    for _ in range(kills):
-        n = killed([writer, "save", f"{top}/run"], f"{top}/out", rng.uniform(0.01, 0.08))[-1]
+    for k in range(kills):
+        # each second one after a save, however slow the machine is
+        n = killed([writer, "save", f"{top}/run"], f"{top}/out", rng.uniform(0.01, 0.08), 3 * (k % 2))[-1]
         with open(f"{top}/out", "rb") as f:
             first = f.readline()
         if first.startswith(b"restored"):

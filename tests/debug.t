@@ -93,7 +93,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void wait_for_lock (void) { pthread_mutex_lock (&lock); }
 int main (void) { pthread_mutex_lock (&lock); wait_for_lock (); return 0; }
 END
-"${CC:-cc}" -g -O0 -pthread hang.c -o hang
+${CC:-cc} -g -O0 -pthread hang.c -o hang
 timeout 300 srun --dl-debug=hang:5,kill -n1 sh -c './hang; exit $?' >out 2>err
 is $? 134 "a native program below a shell"
 if command -v gdb >/dev/null; then

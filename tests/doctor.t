@@ -10,7 +10,7 @@ for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 # A plugin of any release of Slurm's: doctor reads it, and never loads it.
 plugin () { # plugin FILE NUMBER
     printf 'const unsigned int plugin_version = %s; const char plugin_type[] = "spank";\n' "$2" >plugin.c
-    "${CC:-cc}" -shared -fPIC -o "$1" plugin.c
+    ${CC:-cc} -shared -fPIC -o "$1" plugin.c
 }
 
 site () { # a healthy one in the folder site/
@@ -83,7 +83,7 @@ sick "a file that others may write" '^change +/usr/lib/slurm/dl.so: plugin file:
 sick "a folder that others may write" '^change +/usr/lib: plugin file: owner [0-9]+, mode 775' 'chmod 775 site/usr/lib'
 sick "another release" '^broken .*built for Slurm 21\.08, and here is 22\.05\.8' 'plugin site/usr/lib/slurm/dl.so 0x150800'
 sick "a newer Slurm" '^broken .*built for Slurm 22\.05, and here is 24\.11\.8' 'sed -i s/22.05.8/24.11.8/ config'
-sick "no plugin of Slurm's" '^broken .*no plugin of Slurm' 'echo "int x;" >x.c; "${CC:-cc}" -shared -fPIC -o site/usr/lib/slurm/dl.so x.c'
+sick "no plugin of Slurm's" '^broken .*no plugin of Slurm' 'echo "int x;" >x.c; ${CC:-cc} -shared -fPIC -o site/usr/lib/slurm/dl.so x.c'
 sick "no library" '^broken .*no shared library' 'echo text >site/usr/lib/slurm/dl.so'
 sick "a cut library" '^broken .*: build and install it anew' 'head -c 5000 good.so >site/usr/lib/slurm/dl.so'
 sick "an argument" '^change .*10-dl.conf:1: plugin arguments: defult=torch: no argument of dl.so; did you mean default=\?' 'sed -i s/default=off/defult=torch/ $P'

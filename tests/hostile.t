@@ -10,14 +10,14 @@ name=hostile$$
 trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 cd "$work" || exit 1
-asan=$("${CC:-cc}" -print-file-name=libasan.so)
+asan=$(${CC:-cc} -print-file-name=libasan.so)
 [ -f "$asan" ] || skip_all "this compiler has no libasan.so"
 variant "$work/dl.so" -fsanitize=address,undefined -fno-sanitize-recover=undefined 2>err
 ok $? "the plugin with sanitizers"
 sed 's/^/# /' err
 other_plugin "$work/planted.so" "$srcdir/tests/planted.c" -fsanitize=address
 ok $? "and one with a fault"
-"${CC:-cc}" -shared -fPIC -O1 -D_GNU_SOURCE -o forklock.so "$srcdir/tests/forklock.c" -ldl
+${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE -o forklock.so "$srcdir/tests/forklock.c" -ldl
 ok $? "and what keeps a sanitizer's allocator whole over a fork"
 
 # slurmstepd begins with the sanitizer's library; not slurmd, whose threads and forks it is not made for

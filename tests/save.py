@@ -39,12 +39,14 @@ def verify_all(top):
 
 def kill_some(writer, top, ranks, how, kills, rng):
     best = saved_all = 0
-    longest = 0.15  # s; more on a machine on which too little is saved
     for k in range(kills):
         out = f"{top}/out"
         with open(out, "wb") as f:
             p = subprocess.Popen(command(writer, top, ranks, how, 0), stdout=f, start_new_session=True)
-            time.sleep(rng.uniform(0.01, longest))
+            end = time.monotonic() + 200
+            while k % 2 and steps_of(out)[1] <= best and p.poll() is None and time.monotonic() < end:
+                time.sleep(0.005)  # each second one is killed after a save, however slow the machine is
+            time.sleep(rng.uniform(0.01, 0.15))
             assert p.poll() is None, f"kill {k}: the ranks ended with {p.returncode}"
             os.killpg(p.pid, signal.SIGKILL)
             p.wait(timeout=300)
@@ -52,8 +54,6 @@ def kill_some(writer, top, ranks, how, kills, rng):
         if restored is not None:
             assert restored >= best, f"kill {k}: restored {restored}, but {best} was acknowledged"
         saved_all += saved > best
-        if saved <= best:
-            longest = min(2 * longest, 10)
         best = max(best, saved)
         if k % 10 == 9:
             verify_all(top)

@@ -28,5 +28,5 @@ with slurmdl.init("ranks") as run:
     run.save(step)
     if rank == size - 1:
         run.request_stop()
-    at = next(i for i in range(1, 3000) if time.sleep(0.005) or run.stop_here(i))
+    at = next(i for i in range(1, 60000) if time.sleep(0.005) or run.stop_here(i))
     os.write(1, f"rank {rank}: step {step}, stopped at {at}\n".encode())
