@@ -38,7 +38,7 @@ if [ "$cores" -ge 2 ] && [ "$(cat /sys/devices/system/cpu/smt/active 2>/dev/null
 else
     skip "--dl-bind" "one core"
 fi
-like "$(timeout 300 srun --dl-bind=closest,verbose -n1 true 2>&1)" 'dl: rank 0 on n1: no GPU, CPUs [0-9,-]+, NIC ' "verbose"
+like "$(timeout 300 srun --dl-bind=closest,verbose -n1 true 2>&1)" 'dl: rank 0 on n[12]: no GPU, CPUs [0-9,-]+, NIC ' "verbose"
 out=$(timeout 300 srun --dl-bind=closet true 2>&1)
 like "$out" 'did you mean closest\?' "a typo is told"
 
