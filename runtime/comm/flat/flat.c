@@ -45,17 +45,6 @@ static struct parts parts_of (struct mesh *m,
     };
 }
 
-static void average (const struct mesh *m, const struct parts *p)
-{
-    long r = mesh_rank (m);
-
-    if (p->op == SLURMDL_AVERAGE)
-        reduce_scale (p->out + p->at[r] * p->size,
-                      p->at[r + 1] - p->at[r],
-                      p->type,
-                      1.0 / (double)p->n);
-}
-
 static int small_allreduce (struct mesh *m,
                             const void *in,
                             void *out,
@@ -87,10 +76,8 @@ static int large_allreduce (struct mesh *m,
         return no_memory (sizeof (*at), err);
     parts_even (at, p.n, n);
     rv = parts_reduce_scatter (m, &p, err);
-    if (rv == 0) {
-        average (m, &p);
+    if (rv == 0)
         rv = parts_allgather (m, &p, err);
-    }
     free (at);
     return rv;
 }
@@ -158,7 +145,6 @@ static int large_reduce (struct mesh *m,
         rv = parts_reduce_scatter (m, &p, err);
     }
     if (rv == 0) {
-        average (m, &p);
         for (long r = 0; r <= p.n; r++)
             at[r] *= p.size;
         rv = collect (m, work, at, out, root, err);
@@ -212,7 +198,6 @@ int flat_reduce_scatter (struct mesh *m,
         rv = parts_reduce_scatter (m, &p, err);
     if (rv == 0) {
         const char *from = p.n > 1 ? p.out : p.in;
-        average (m, &p);
         memcpy (out, from + at[me] * p.size, counts[me] * p.size);
     }
     free (p.out);

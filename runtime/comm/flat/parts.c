@@ -35,22 +35,29 @@ static void span (const struct parts *p,
     v[1] = (struct iovec){ base, b > p->n ? p->at[b - p->n] * p->size : 0 };
 }
 
-/* What comes is added to 'from', which gives 'to'. */
+/* What comes is added to 'from', which gives 'to', multiplied by the factor
+ * while it is in the cache. */
 struct folding {
     const struct parts *p;
+    double factor;
     struct iovec from[2], to[2];
 };
 
 static void fold_piece (
     const struct folding *f, int i, size_t offset, const char *data, size_t n)
 {
-    if (n > 0)
-        reduce_pair ((char *)f->to[i].iov_base + offset,
-                     (const char *)f->from[i].iov_base + offset,
-                     data,
-                     n / f->p->size,
-                     f->p->type,
-                     f->p->op);
+    char *to = (char *)f->to[i].iov_base + offset;
+
+    if (n == 0)
+        return;
+    reduce_pair (to,
+                 (const char *)f->from[i].iov_base + offset,
+                 data,
+                 n / f->p->size,
+                 f->p->type,
+                 f->p->op);
+    if (f->factor != 1)
+        reduce_scale (to, n / f->p->size, f->p->type, f->factor);
 }
 
 static void fold (void *arg, size_t offset, const void *data, size_t n)
@@ -86,10 +93,12 @@ int parts_reduce_scatter (struct mesh *m,
 {
     long rank = mesh_rank (m);
     char *from = (char *)p->in;
+    double factor = p->op == SLURMDL_AVERAGE ? 1.0 / (double)p->n : 1;
     int rv = 0;
 
     for (long s = p->n, half; s > 1 && rv == 0; s = half) {
-        struct folding f = { .p = p };
+        bool last = s == 2;
+        struct folding f = { .p = p, .factor = last ? factor : 1 };
         struct mesh_trade t = { .fold = fold, .arg = &f, .grain = p->size };
         half = (s + 1) / 2;
         t.to = (rank + half) % p->n;
