@@ -19,6 +19,12 @@ enum { LOOK_MS = 50 };
  * first a few that leave the CPU to nobody, then such that leave it to another
  * rank that is to run there. */
 enum { SPINS = 10, YIELDS = 100 };
+/* A CPU that was left to others and does not come back for so long has more to
+ * do than our ranks.  Linux lets who has left it wait until all others had
+ * their turn, and who has slept not: so sleep at once the next few times, twice
+ * as often if it is still so then. */
+static const double SLOW_TURN = 1e-3;
+enum { CROWDED_LEAST = 4, CROWDED_MOST = 512 };
 
 static void pause_cpu (void)
 {
@@ -184,6 +190,36 @@ check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
     return fail (n, err);
 }
 
+static void is_crowded (struct node *n)
+{
+    unsigned next = 2 * n->crowded;
+
+    n->crowded = next < CROWDED_LEAST  ? CROWDED_LEAST
+                 : next > CROWDED_MOST ? CROWDED_MOST
+                                       : next;
+    n->left = n->crowded;
+}
+
+/* Leave the CPU to others, for a while. */
+static void yield (struct node *n, uint64_t meeting)
+{
+    double then = monotonic (), now;
+
+    if (n->left > 0) {
+        n->left--;
+        return;
+    }
+    for (int i = 0; i < YIELDS && !is_whole (n, meeting); i++, then = now) {
+        sched_yield ();
+        now = monotonic ();
+        if (now - then > SLOW_TURN) {
+            is_crowded (n);
+            return;
+        }
+    }
+    n->crowded = 0;
+}
+
 int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
@@ -192,8 +228,8 @@ int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err)
         err = &own;
     for (int i = 0; i < SPINS && !is_whole (n, meeting); i++)
         pause_cpu ();
-    for (int i = 0; i < YIELDS && !is_whole (n, meeting); i++)
-        sched_yield ();
+    if (!is_whole (n, meeting))
+        yield (n, meeting);
     if (!is_whole (n, meeting) && sleep_until (n, meeting, err) < 0)
         return -1;
     return check_call (n, meeting, err);

@@ -46,6 +46,8 @@ struct node {
     struct node_head *head;
     size_t bytes;       /* of the shared memory */
     size_t chunk;       /* bytes of a slot */
+    unsigned crowded;   /* waits for which others have the CPU, it seems */
+    unsigned left;      /* of those */
     char *slots;        /* by rank, then by step */
     char *results;      /* by step */
     long rank, size;    /* local */
