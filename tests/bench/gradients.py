@@ -231,8 +231,6 @@ def main():
     def prefix(host):
         return ["ip", "netns", "exec", f"dlg{os.getpid()}{names[host]}"] if a.hosts > 1 else []
 
-    if a.hosts > 1:
-        namespaces(True)
     def side(command, more=lambda rank: {}):
         return Side(command, a.ranks, a.hosts, address, prefix, more)
 
@@ -240,7 +238,7 @@ def main():
     if a.hosts > 1:
         namespaces(True)
     try:
-        sides = {"slurmdl": (side([os.path.abspath(a.program)]), ["resnet50", "small", "small-single"]),
+        sides = {"slurmdl": (side([os.path.abspath(a.program)]), ["resnet50", "small", "small-waited", "small-single"]),
                  "gloo": (side([sys.executable, me, "gloo"]), ["buckets", "ddp", "alone", "small-single"])}
         if a.horovod:
             server = Rendezvous(a.horovod, a.ranks, a.hosts, address, "veth0" if a.hosts > 1 else "lo", prefix(0))
@@ -276,7 +274,8 @@ def tell(a, times):
         print(f"  ResNet-50, {name}: {t['gloo', 'buckets'] / ours:.2f} times as fast as gloo in DDP's"
               f" buckets, {reduction / ours:.2f} times as DDP's reduction (backward pass with - without)")
         small = t["slurmdl", "small"]
-        print(f"  1,000 of 1 KB, {name}: {t['slurmdl', 'small-single'] / small:.1f} times as fast as one by one,"
+        print(f"  1,000 of 1 KB, {name}: {t['slurmdl', 'small-waited'] / small:.1f} times as fast as by name one by"
+              f" one, {t['slurmdl', 'small-single'] / small:.1f} times as all-reduce one by one,"
               f" {t['gloo', 'small-single'] / small:.1f} times as gloo one by one")
         if a.horovod:
             words = [f"{what} {t['Horovod', what] / t['hvd', what]:.2f}" for side, what in t if side == "hvd"]
