@@ -16,7 +16,7 @@ static PyObject *view_of (PyObject *o)
 }
 
 /* (name, what, type, op, n, row, root, in, out or None, prescale, postscale,
- * compression, keep, group or None, members, owner): a ticket
+ * compression, keep, group or None, members, owner, stream): a ticket
  */
 PyObject *comm_submit (PyObject *o, PyObject *args)
 {
@@ -26,12 +26,12 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     const char *type_name;
     PyObject *in, *out, *owner, *kept = NULL, *number = NULL;
     struct lent lent_in = { 0 }, lent_out = { 0 };
-    Py_ssize_t n, row, members;
+    Py_ssize_t n, row, members, stream;
     int what, type, op, compression;
     int64_t ticket = -1;
 
     if (!PyArg_ParseTuple (args,
-                           "sisinnlOOddidznO:submit",
+                           "sisinnlOOddidznOn:submit",
                            &r.name,
                            &what,
                            &type_name,
@@ -47,7 +47,8 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
                            &r.keep,
                            &r.group,
                            &members,
-                           &owner)
+                           &owner,
+                           &stream)
         || (type = type_of_name (type_name)) < 0 || !comm_of (self)
         || lent_take (&lent_in, in, false) < 0)
         return NULL;
@@ -69,6 +70,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     r.compression = (enum slurmdl_compression)compression;
     r.in = lent_in.data;
     r.out = lent_out.data;
+    r.stream = (void *)stream;
     ticket = slurmdl_submit (self->c, &r, &err);
     if (ticket < 0)
         raise_error (&err, r.name);

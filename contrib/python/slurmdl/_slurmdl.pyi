@@ -122,7 +122,7 @@ class Comm:
     def submit_memory(
         self, name: str, what: int, type: str, op: int, n: int, row: int, root: int, given: Any, out: Any,
         prescale: float, postscale: float, compression: int, keep: float, group: Optional[str], members: int,
-        owner: Any, /,
+        owner: Any, stream: int, /,
     ) -> int: ...  # fmt: skip
     def done(self, ticket: int, /) -> bool: ...
     def wait(self, ticket: int, /) -> None: ...

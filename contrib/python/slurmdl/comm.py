@@ -84,6 +84,13 @@ def _settle(x: Any) -> None:
         sys.modules["torch"].cuda.current_stream(x.device).synchronize()
 
 
+def _stream(x: Any) -> int:
+    """The CUDA stream that gives this tensor its values; 0: the default one, or it is not on a device."""
+    if is_tensor(x) and x.device.type == "cuda":
+        return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream)
+    return 0
+
+
 class Handle:
     """A tensor that is on its way."""
 
@@ -321,10 +328,9 @@ class Comm(_slurmdl.Comm):
         row = _count(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
         where = None if out is None else m.where if out is array else memory_of(out).where
         op, prescale, postscale, compression, keep = how
-        _settle(array)
         ticket = self.submit_memory(
             name, what, m.type, op, n, row, root, m.where, where,
-            prescale, postscale, compression, keep, group, members, (m.owner, out),
+            prescale, postscale, compression, keep, group, members, (m.owner, out), _stream(array),
         )  # fmt: skip
         self.tell()
         return Handle(self, ticket, array, out, m if out is None else None)
