@@ -83,7 +83,8 @@ if rank == 0:
     late = hvd.allreduce_async(t, name="twice")
     with raises(ValueError, "twice", "a name that is on its way"):
         hvd.allreduce_async(t, name="twice")
-else:
+hvd.barrier()
+if rank != 0:
     late = hvd.allreduce_async(t, name="twice")
 hvd.synchronize(late)
 told(refused(RuntimeError, lambda: hvd.allreduce(torch.zeros(3 + rank), name="n")), "tensors that differ: all are told")
