@@ -10,22 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* FAKE_NCCL=alone: one GPU a machine. */
-static bool is_alone (void)
-{
-    const char *value = getenv ("FAKE_NCCL");
-
-    return value && !strcmp (value, "alone");
-}
-
 /* ---- devices ---- */
 
 static __thread int current;
 static atomic_int of_memory; /* all of a process's is of one device */
 
+/* FAKE_NCCL=alone: one GPU a machine. */
 cudaError_t cudaGetDeviceCount (int *n)
 {
-    *n = is_alone () ? 1 : 8;
+    const char *value = getenv ("FAKE_NCCL");
+
+    *n = value && !strcmp (value, "alone") ? 1 : 8;
     return cudaSuccess;
 }
 
@@ -150,20 +145,23 @@ cudaError_t cudaPointerGetAttributes (struct cudaPointerAttributes *a,
 }
 
 static atomic_size_t host_bytes;
-static atomic_int device_copies;
+static atomic_int device_copies, device_calls;
 
 struct fakecuda_counts fakecuda_counted (void)
 {
     return (struct fakecuda_counts){ atomic_load (&host_bytes),
-                                     atomic_load (&device_copies) };
+                                     atomic_load (&device_copies),
+                                     atomic_load (&device_calls) };
 }
 
 static void count (size_t n, enum cudaMemcpyKind kind)
 {
-    if (kind == cudaMemcpyDeviceToDevice)
-        atomic_fetch_add (&device_copies, 1);
-    else
+    if (kind != cudaMemcpyDeviceToDevice) {
         atomic_fetch_add (&host_bytes, n);
+        return;
+    }
+    atomic_fetch_add (&device_copies, 1);
+    atomic_fetch_add (&device_calls, 1);
 }
 
 /* ---- streams ---- */
@@ -317,8 +315,7 @@ cudaError_t cudaStreamDestroy (cudaStream_t handle)
 
 struct copied {
     void *to;
-    const void *from; /* NULL: 'value' */
-    int value;
+    const void *from; /* NULL: zeros */
     size_t n;
     int asked; /* so many times are left */
     char bytes[];
@@ -333,20 +330,25 @@ static bool do_copy (void *arg)
     if (c->from)
         memcpy (c->to, c->from, c->n);
     else
-        memset (c->to, c->value, c->n);
+        memset (c->to, 0, c->n);
     free (c);
     return true;
 }
 
-static cudaError_t queue_copy (
-    void *to, const void *from, int value, size_t n, cudaStream_t stream)
+static void queue_copy (cudaStream_t stream, struct copied *c)
 {
-    struct copied *c = calloc (1, sizeof (*c));
-
-    *c = (struct copied){ .to = to, .from = from, .value = value, .n = n };
     fakecuda_lock ();
     fakecuda_queue (stream, do_copy, c);
     fakecuda_unlock ();
+}
+
+static cudaError_t
+begin_copy (void *to, const void *from, size_t n, cudaStream_t stream)
+{
+    struct copied *c = calloc (1, sizeof (*c));
+
+    *c = (struct copied){ .to = to, .from = from, .n = n };
+    queue_copy (stream, c);
     return cudaSuccess;
 }
 
@@ -354,12 +356,8 @@ static cudaError_t queue_copy (
 static bool
 is_possible (const void *to, const void *from, enum cudaMemcpyKind k)
 {
-    bool of_device =
-        k == cudaMemcpyDeviceToDevice || k == cudaMemcpyDeviceToHost;
-    bool to_device =
-        k == cudaMemcpyDeviceToDevice || k == cudaMemcpyHostToDevice;
-
-    return is_of_device (to) == to_device && is_of_device (from) == of_device;
+    return is_of_device (to) == (k != cudaMemcpyDeviceToHost)
+           && is_of_device (from) == (k != cudaMemcpyHostToDevice);
 }
 
 cudaError_t cudaMemcpyAsync (void *to,
@@ -371,14 +369,39 @@ cudaError_t cudaMemcpyAsync (void *to,
     if (!is_possible (to, from, kind))
         return cudaErrorInvalidValue;
     count (n, kind);
-    return queue_copy (to, from, 0, n, stream);
+    return begin_copy (to, from, n, stream);
 }
+
+#if CUDART_VERSION >= 13000
+/* Not with FAKE_CUDA=old. */
+cudaError_t cudaMemcpyBatchAsync (void *const *to,
+                                  const void *const *from,
+                                  const size_t *bytes,
+                                  size_t n,
+                                  struct cudaMemcpyAttributes *how,
+                                  size_t *first,
+                                  size_t nhow,
+                                  cudaStream_t stream)
+{
+    if (getenv ("FAKE_CUDA") || !stream || nhow != 1 || *first
+        || how->srcAccessOrder != cudaMemcpySrcAccessOrderStream)
+        return cudaErrorInvalidValue;
+    for (size_t i = n; i-- > 0;)
+        if (!bytes[i]
+            || cudaMemcpyAsync (
+                   to[i], from[i], bytes[i], cudaMemcpyDeviceToDevice, stream)
+                   != cudaSuccess)
+            return cudaErrorInvalidValue;
+    atomic_fetch_add (&device_calls, 1 - (int)n);
+    return cudaSuccess;
+}
+#endif
 
 cudaError_t cudaMemsetAsync (void *to, int value, size_t n, cudaStream_t stream)
 {
-    if (!is_of_device (to))
+    if (!is_of_device (to) || value)
         return cudaErrorInvalidValue;
-    return queue_copy (to, NULL, value, n, stream);
+    return begin_copy (to, NULL, n, stream);
 }
 
 cudaError_t
@@ -399,9 +422,7 @@ void fakecuda_write (
 
     *c = (struct copied){ .to = to, .from = c->bytes, .n = n, .asked = asked };
     memcpy (c->bytes, bytes, n);
-    fakecuda_lock ();
-    fakecuda_queue (stream, do_copy, c);
-    fakecuda_unlock ();
+    queue_copy (stream, c);
 }
 
 /* ---- events ---- */

@@ -24,10 +24,10 @@ void fakecuda_write (
     void *stream, void *to, const void *bytes, size_t n, int asked);
 
 /* What was copied so far in this process: bytes to and from the host, and
- * copies on the device. */
+ * copies on the device, in so many calls. */
 struct fakecuda_counts {
     size_t host_bytes;
-    int device_copies;
+    int device_copies, device_calls;
 };
 struct fakecuda_counts fakecuda_counted (void);
 

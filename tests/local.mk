@@ -212,7 +212,7 @@ TESTS += %D%/ncclcomm.t
 %C%_ncclcomm_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm -ldl
 check_PROGRAMS += %D%/device.t
 TESTS += %D%/device.t
-%C%_device_t_SOURCES = %D%/device.c %D%/fakecudart.h %D%/named.h %D%/world.c %D%/world.h
+%C%_device_t_SOURCES = %D%/device.c %D%/fakecudart.h %D%/named.h %D%/ondevice.h %D%/world.c %D%/world.h
 %C%_device_t_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DGPU_DIR='"$(abs_builddir)/%D%/gpu"'
 %C%_device_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_device_t_LDADD = runtime/libruntime.la %D%/libfakecudart.la $(CMOCKA_LIBS) -lm

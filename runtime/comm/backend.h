@@ -63,6 +63,7 @@ struct comm_queue {
     /* Device memory of 'n' bytes at least, which stays the back end's: the
      * 'which'-th, of two; its bytes are those of the call before, or lost. */
     void *(*room) (void *self, int which, size_t n, struct slurmdl_error *err);
+    /* They do not depend on each other. */
     int (*copy) (void *self,
                  const struct comm_copy *list,
                  size_t n,

@@ -23,6 +23,7 @@ struct nccl_self {
     cudaStream_t user;   /* NULL: calls wait for their results */
     cudaStream_t beside; /* of struct comm_queue; NULL: not used yet */
     bool queueing;       /* calls go there, and do not wait */
+    bool one_by_one;     /* copies: CUDA does not take several at once */
     double factor;       /* of the next reduction */
     struct nccl_room *rooms[2];
     void *token; /* of a barrier: 4 bytes of the device */

@@ -113,6 +113,95 @@ static cudaError_t copy_one (const struct nccl_self *s,
         c->to, c->from, c->n, cudaMemcpyDeviceToDevice, s->beside);
 }
 
+static int copy_each (const struct nccl_self *s,
+                      const struct comm_copy *list,
+                      size_t n,
+                      struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    for (size_t i = 0; i < n && rv == 0; i++)
+        rv = check (copy_one (s, &list[i]), "a copy on the device", err);
+    return rv;
+}
+
+/* Of hundreds of small copies each takes longer to begin than to do. */
+#if CUDART_VERSION >= 13000
+struct batch {
+    void **to;
+    const void **from;
+    size_t *bytes;
+    size_t n;
+};
+
+static bool batch_make (struct batch *b, const struct comm_copy *list, size_t n)
+{
+    b->n = 0;
+    b->to = malloc (n * sizeof (*b->to));
+    b->from = malloc (n * sizeof (*b->from));
+    b->bytes = malloc (n * sizeof (*b->bytes));
+    if (!b->to || !b->from || !b->bytes)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].from && list[i].n) {
+            b->to[b->n] = list[i].to;
+            b->from[b->n] = list[i].from;
+            b->bytes[b->n++] = list[i].n;
+        }
+    return true;
+}
+
+static bool batch_copy (const struct nccl_self *s, const struct batch *b)
+{
+    struct cudaMemcpyAttributes how = { .srcAccessOrder =
+                                            cudaMemcpySrcAccessOrderStream };
+    size_t first = 0;
+
+    return !b->n
+           || cudaMemcpyBatchAsync (
+                  b->to, b->from, b->bytes, b->n, &how, &first, 1, s->beside)
+                  == cudaSuccess;
+}
+
+/* false: none of them was begun. */
+static bool copy_together (const struct nccl_self *s,
+                           const struct comm_copy *list,
+                           size_t n)
+{
+    struct batch b;
+    bool is_done = batch_make (&b, list, n) && batch_copy (s, &b);
+
+    cudaGetLastError ();
+    free (b.to);
+    free (b.from);
+    free (b.bytes);
+    return is_done;
+}
+#else
+static bool copy_together (const struct nccl_self *s,
+                           const struct comm_copy *list,
+                           size_t n)
+{
+    (void)s;
+    (void)list;
+    (void)n;
+    return false;
+}
+#endif
+
+static int copy_zeros (const struct nccl_self *s,
+                       const struct comm_copy *list,
+                       size_t n,
+                       struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    for (size_t i = 0; i < n && rv == 0; i++)
+        if (!list[i].from)
+            rv = copy_each (s, &list[i], 1, err);
+    return rv;
+}
+
 static int copy (void *self,
                  const struct comm_copy *list,
                  size_t n,
@@ -120,10 +209,14 @@ static int copy (void *self,
 {
     struct nccl_self *s = self;
     int before = nccl_enter (s);
-    int rv = 0;
+    int rv;
 
-    for (size_t i = 0; i < n && rv == 0; i++)
-        rv = check (copy_one (s, &list[i]), "a copy on the device", err);
+    if (n > 1 && !s->one_by_one && copy_together (s, list, n)) {
+        rv = copy_zeros (s, list, n, err);
+    } else {
+        s->one_by_one = s->one_by_one || n > 1;
+        rv = copy_each (s, list, n, err);
+    }
     nccl_leave (s, before);
     return rv;
 }
