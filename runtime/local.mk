@@ -58,6 +58,7 @@ runtime_sources = \
 	%D%/comm/engine/largest.c \
 	%D%/comm/engine/map.c \
 	%D%/comm/engine/map.h \
+	%D%/comm/engine/meet.c \
 	%D%/comm/engine/packet.c \
 	%D%/comm/engine/packet.h \
 	%D%/comm/engine/queue.c \

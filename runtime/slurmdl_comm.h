@@ -276,6 +276,8 @@ int slurmdl_timeline (struct slurmdl_comm *c,
  * tensors that some ranks have submitted and others have not for
  * DL_STALL_SECONDS (60), with the names of tensors, ranks and hosts.  After
  * DL_STALL_ABORT seconds (0: never) the communicator is broken with that text.
+ * A rank that has not submitted anything yet is waited for at most as long as
+ * for a collective (DL_COMM_TIMEOUT).
  */
 int slurmdl_comm_trouble (struct slurmdl_comm *c, struct slurmdl_error *err);
 

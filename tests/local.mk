@@ -488,7 +488,7 @@ EXTRA_DIST += %D%/faults/bench.py %D%/faults/check.py %D%/faults/cluster.py %D%/
 # contrib/
 dist_check_SCRIPTS += %D%/digits.t %D%/python.t %D%/together.t
 EXTRA_DIST += %D%/python/arrays.py %D%/python/board.py %D%/python/capture.py %D%/python/check.py %D%/python/core.py %D%/python/elastic.py \
-	%D%/python/fakes/tensorflow.py %D%/python/frameworks.py %D%/python/hvdcalls.py %D%/python/hvdscript.py %D%/python/parallel.py \
+	%D%/python/fakes/tensorflow.py %D%/python/frameworks.py %D%/python/hvdcalls.py %D%/python/hvdscript.py %D%/python/late.py %D%/python/parallel.py \
 	%D%/python/parts.py %D%/python/plain.py %D%/python/together.py \
 	%D%/python/ranks.py %D%/python/server.py %D%/python/sharded.py %D%/python/train.py \
 	%D%/python/worlds.py

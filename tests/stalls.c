@@ -196,6 +196,65 @@ static int stall_for_ever (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
+/* One has not begun with named tensors at all. */
+static int absent (struct slurmdl_comm *c, void *arg)
+{
+    const long *who = arg;
+    struct slurmdl_error err = { "" };
+    char expected[32];
+    float x = 1;
+    int told = 0;
+    int64_t t;
+
+    if (slurmdl_comm_rank (c) != *who) {
+        CHECK (c, (t = sum_floats (c, "late one", &x, 1, &err)) > 0);
+        for (double until = seconds_now () + 60; !told; nap (0.02)) {
+            CHECK (c, seconds_now () < until);
+            told = slurmdl_comm_trouble (c, &err);
+        }
+        CHECK (c, is_in (err.text, "\"late one\" has waited"));
+        snprintf (expected, sizeof (expected), "s for rank %ld (", *who);
+        CHECK (c, is_in (err.text, expected));
+        CHECK (c, !is_in (err.text, "), rank"));
+        *err.text = '\0';
+        CHECK (c, slurmdl_barrier (c, &err) == 0);
+    } else {
+        CHECK (c, slurmdl_barrier (c, &err) == 0);
+        CHECK (c, (t = sum_floats (c, "late one", &x, 1, &err)) > 0);
+    }
+    CHECK (c, slurmdl_wait (c, t, &err) == 0 && x == 4);
+    return 0;
+}
+
+static int absent_for_ever (struct slurmdl_comm *c, void *arg)
+{
+    const long *who = arg;
+    struct slurmdl_error err = { "" };
+    float x = 1;
+    int64_t t;
+
+    if (slurmdl_comm_rank (c) != *who) {
+        t = sum_floats (c, "a", &x, 1, &err);
+        CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
+        CHECK (c, is_in (err.text, "\"a\" has waited"));
+        CHECK (c, is_in (err.text, *who ? "for rank 1 (" : "for rank 0 ("));
+    }
+    return slurmdl_barrier (c, NULL);
+}
+
+static void test_absent (void **state)
+{
+    (void)state;
+    setenv ("DL_STALL_SECONDS", "0.3", 1);
+    for (long who = 0; who < 4; who++)
+        assert_int_equal (world_run (4, 2, absent, &who, 90, NULL), 0);
+    setenv ("DL_STALL_ABORT", "0.8", 1);
+    for (long who = 0; who < 2; who++)
+        assert_int_equal (world_run (3, 0, absent_for_ever, &who, 90, NULL), 0);
+    unsetenv ("DL_STALL_ABORT");
+    unsetenv ("DL_STALL_SECONDS");
+}
+
 static void test_stall (void **state)
 {
     (void)state;
@@ -381,8 +440,9 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_refusals), cmocka_unit_test (test_disagreement),
-        cmocka_unit_test (test_stall),    cmocka_unit_test (test_killed),
-        cmocka_unit_test (test_leaving),  cmocka_unit_test (test_timeline),
+        cmocka_unit_test (test_stall),    cmocka_unit_test (test_absent),
+        cmocka_unit_test (test_killed),   cmocka_unit_test (test_leaving),
+        cmocka_unit_test (test_timeline),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

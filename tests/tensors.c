@@ -326,8 +326,16 @@ static void test_stall_text (void **state)
     assert_string_equal (
         text,
         "\"w\" and 3 more have waited 61 s for rank 0 (node00), rank 5 "
-        "(node01), rank 13 (node01), rank 14 (node01) and 5 more ranks");
+        "(node01) (7 do not answer)");
     assert_true (age == 61);
+    stall_report (s, "v", 60, 0, 200, &down);
+    for (long r = 0; r < 13; r++)
+        stall_answer (s, r, "v", true);
+    assert_true (stall_text (s, 201.5, text, sizeof (text), &age));
+    assert_string_equal (
+        text,
+        "\"v\" has waited 60 s for rank 13 (node01), rank 14 (node01), rank 15 "
+        "(node01), rank 16 (node01) and 3 more ranks");
     assert_true (stall_patience (s, 102) < 0);
     stall_destroy (s);
     packet_free (&down);

@@ -59,6 +59,7 @@ together () { # together NAME RANKS SCRIPT [ARGUMENT...]
 
 together one 1 "$here/together.py"
 together three 3 "$here/together.py" abort
+together late 2 "$here/late.py"
 if $python -c 'import torch' 2>/dev/null; then
     case $CFLAGS in
     *sanitize*) skip "PyTorch" "slow under sanitizers" ;;

@@ -19,6 +19,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 import warnings
 import weakref
 from types import TracebackType
@@ -136,10 +137,12 @@ class Comm(_slurmdl.Comm):
 
     _pid: int
     _names: int
+    _watched: bool
 
     def _own(self) -> None:
         self._pid = os.getpid()
         self._names = 0
+        self._watched = False
         _open_comms.add(self)
 
     def __enter__(self) -> "Comm":
@@ -333,6 +336,7 @@ class Comm(_slurmdl.Comm):
             prescale, postscale, compression, keep, group, members, (m.owner, out), _stream(array),
         )  # fmt: skip
         self.tell()
+        self._watch()
         return Handle(self, ticket, array, out, m if out is None else None)
 
     def tell(self) -> None:
@@ -341,9 +345,30 @@ class Comm(_slurmdl.Comm):
         if text:
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
+    def _watch(self) -> None:
+        """The same while all threads wait."""
+        if not self._watched:
+            self._watched = True
+            threading.Thread(target=_tell_always, args=(weakref.ref(self),), name="slurmdl-told", daemon=True).start()
+
     def timeline(self, path: Optional[str]) -> None:
         """Write what happens to named tensors to this file (%r: the rank), in Chrome's trace format; None ends it."""
         self.write_timeline(path)
+
+
+def _tell_always(ref: "weakref.ref[Comm]") -> None:
+    try:
+        seconds = float(os.environ.get("DL_STALL_SECONDS", "60"))
+    except ValueError:
+        seconds = 60.0
+    comm = ref()
+    while seconds > 0 and comm is not None and not comm.closed:
+        del comm
+        time.sleep(max(seconds / 4, 0.1))
+        comm = ref()
+        text = comm.trouble() if comm is not None and not comm.closed else None
+        if text:
+            print(f"slurmdl: {text}", file=sys.stderr, flush=True)
 
 
 class _World(NamedTuple):

@@ -176,6 +176,18 @@ static int down_tune (struct control *k, struct packet *p)
 }
 
 /* A rank that has joined keeps nobody waiting. */
+static void answer (struct control *k, long rank, const char *name, bool here)
+{
+    if (k->root) {
+        stall_answer (k->stall, rank, name, here);
+        return;
+    }
+    packet_number (&k->up, UP_HERE);
+    packet_number (&k->up, (uint64_t)rank);
+    packet_text (&k->up, name);
+    packet_number (&k->up, here);
+}
+
 static int down_who (struct control *k, struct packet *p)
 {
     struct engine *e = k->e;
@@ -187,14 +199,10 @@ static int down_who (struct control *k, struct packet *p)
     n = name_find (e, name, false);
     here = (n && n->task) || e->joining == JOIN_SENT;
     pthread_mutex_unlock (&e->lock);
-    if (k->root) {
-        stall_answer (k->stall, 0, name, here);
-        return 0;
-    }
-    packet_number (&k->up, UP_HERE);
-    packet_number (&k->up, (uint64_t)e->rank);
-    packet_text (&k->up, name);
-    packet_number (&k->up, here);
+    answer (k, e->rank, name, here);
+    for (size_t i = 0; i < k->tree.n; i++)
+        if (k->children[i].expected)
+            answer (k, k->tree.children[i], name, false);
     return 0;
 }
 
@@ -241,6 +249,14 @@ static int down_fail (struct control *k, struct packet *p)
     return -1;
 }
 
+/* That it has come is what it says. */
+static int down_here (struct control *k, struct packet *p)
+{
+    (void)k;
+    (void)p;
+    return 0;
+}
+
 int control_down (struct control *k, struct packet *p)
 {
     static int (*const take[]) (struct control *, struct packet *) = {
@@ -249,11 +265,12 @@ int control_down (struct control *k, struct packet *p)
         [DOWN_JOINED] = down_joined, [DOWN_TUNE] = down_tune,
         [DOWN_WHO] = down_who,       [DOWN_TROUBLE] = down_trouble,
         [DOWN_LEFT] = down_left,     [DOWN_FAIL] = down_fail,
+        [DOWN_HERE] = down_here,
     };
 
     while (packet_more (p)) {
         uint64_t what = packet_take_number (p);
-        if (what < DOWN_ASSIGN || what > DOWN_FAIL || take[what](k, p) < 0)
+        if (what < DOWN_ASSIGN || what > DOWN_HERE || take[what](k, p) < 0)
             return -1;
     }
     return p->bad ? -1 : 0;

@@ -70,7 +70,8 @@ static int make_relay (struct control *k)
     free (units);
     k->children = calloc (k->tree.n + 1, sizeof (*k->children));
     for (size_t i = 0; k->children && i < k->tree.n; i++)
-        k->children[i].fd = -1;
+        talk_expect (&k->children[i]);
+    k->absent = k->tree.n;
     return k->relay && k->children ? 0 : -1;
 }
 
@@ -96,12 +97,8 @@ static int start (struct control *k)
         engine_fail (k->e, ENOMEM, "no memory for named tensors");
         return -1;
     }
-    if (k->tree.parent >= 0 && connect_to (k, &k->parent, k->tree.parent) < 0)
-        return -1;
-    for (size_t i = 0; i < k->tree.n; i++)
-        if (connect_to (k, &k->children[i], k->tree.children[i]) < 0)
-            return -1;
-    return 0;
+    k->begun = monotonic ();
+    return k->tree.parent >= 0 ? connect_to (k, &k->parent, k->tree.parent) : 0;
 }
 
 /* ---- one round ---- */
@@ -264,6 +261,7 @@ static int hear (struct control *k, size_t unit)
         if (unit) {
             rv = control_up (k, unit, &p);
         } else if (!k->ended) {
+            k->heard = true;
             rv = send_down (k, &p);
             rv = rv < 0 ? rv : control_down (k, &p);
         }
@@ -286,20 +284,25 @@ static size_t fill (const struct control *k, struct pollfd *p)
         if (talk_waits (&k->children[i]))
             p[i + 2].events |= POLLOUT;
     }
+    p[k->tree.n + 2] =
+        (struct pollfd){ .fd =
+                             k->absent ? mesh_event (k->e->channel->mesh) : -1,
+                         .events = POLLIN };
     return k->tree.n + 2;
 }
 
-/* Milliseconds for ppoll(2) to wait; NULL of a timespec is "for ever". */
+static double sooner (double a, double b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
+}
+
 static double patience (const struct control *k, double now)
 {
-    double wait = control_patience (k);
+    double wait = sooner (control_patience (k), control_meeting (k));
 
-    if (k->stall) {
-        double other = stall_patience (k->stall, now);
-        if (wait < 0 || (other >= 0 && other < wait))
-            wait = other;
-    }
-    return wait;
+    return k->stall ? sooner (wait, stall_patience (k->stall, now)) : wait;
 }
 
 static int sleep_until (struct pollfd *p, size_t n, double seconds)
@@ -315,7 +318,7 @@ static int listen_to (struct control *k, struct pollfd *p, double seconds)
     size_t n = fill (k, p);
     uint64_t count;
 
-    if (sleep_until (p, n, seconds) <= 0)
+    if (sleep_until (p, n + 1, seconds) <= 0)
         return 0;
     if (p[0].revents) {
         if (read (k->e->wake, &count, sizeof (count)) < 0)
@@ -371,10 +374,13 @@ static void talk_to_others (struct control *k, struct pollfd *p)
         if (listen_to (k, p, helped ? 0 : patience (k, now)) < 0)
             break;
         now = monotonic ();
-        if (k->ended || control_ask (k) < 0 || look_at_hosts (k, now) < 0)
+        if (k->ended || control_meet (k, now) < 0 || control_ask (k) < 0
+            || look_at_hosts (k, now) < 0)
             break;
         control_complain (k, now);
         if ((k->root ? decide (k, now) : send_up (k)) < 0)
+            break;
+        if (!k->root && deliver (k) < 0)
             break;
         helped = runner_help (k->e);
     }
@@ -485,7 +491,7 @@ void *control_main (void *arg)
     struct pollfd *p = NULL;
 
     pthread_setname_np (pthread_self (), "dl-tensors");
-    if (start (&k) == 0 && (p = calloc (k.tree.n + 2, sizeof (*p))))
+    if (start (&k) == 0 && (p = calloc (k.tree.n + 3, sizeof (*p))))
         talk_to_others (&k, p);
     if (!k.ended && !broken (k.e))
         engine_fail (k.e, ENOMEM, "no memory for named tensors");

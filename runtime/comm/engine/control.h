@@ -20,6 +20,9 @@ struct control {
     struct packet down; /* of the coordinator, to all */
     double stalled;     /* when this rank has told so the last time */
     double looked;      /* when it last looked whether hosts are there */
+    double begun;       /* when this thread has */
+    size_t absent;      /* children that have not begun, with named tensors */
+    bool heard;         /* the parent has begun */
     bool ended;         /* all has been said */
     bool told;          /* that this rank leaves */
 
@@ -28,6 +31,11 @@ struct control {
     struct stall *stall;
     struct tune *tune;
 };
+
+/* meet.c: children come one by one; -1: one has gone, or takes too long. */
+int control_meet (struct control *k, double now);
+/* Seconds until it has something to do but for those that come; -1: never. */
+double control_meeting (const struct control *k);
 
 /* requests.c: what this rank has to say. */
 

@@ -28,6 +28,7 @@ enum down {
     DOWN_TROUBLE,    /* text */
     DOWN_LEFT,       /* rank: it has closed the communicator */
     DOWN_FAIL,       /* errno, text */
+    DOWN_HERE,       /* the parent has begun */
 };
 
 /* It does no I/O: it is given what came up, and writes what goes down. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes up to rank 0: this rank's requests, and those from below. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,27 @@ double control_patience (const struct control *k)
     return at > now ? at - now : 0;
 }
 
+/* Above us nobody has begun: those below are told. */
+static void
+complain_here (struct control *k, const char *name, double age, uint64_t others)
+{
+    char text[256];
+    size_t n = stall_waits (name, age, others, text, sizeof (text));
+
+    snprintf (text + n,
+              sizeof (text) - n,
+              "rank %ld (%.30s)",
+              k->tree.parent,
+              mesh_host (k->e->channel->mesh, k->tree.parent));
+    if (k->e->stall_abort > 0 && age >= k->e->stall_abort) {
+        packet_number (&k->down, DOWN_FAIL);
+        packet_number (&k->down, ETIMEDOUT);
+    } else {
+        packet_number (&k->down, DOWN_TROUBLE);
+    }
+    packet_text (&k->down, text);
+}
+
 static void complain_of (struct control *k,
                          const struct task *t,
                          double age,
@@ -165,6 +187,10 @@ static void complain_of (struct control *k,
     if (k->root) {
         stall_report (
             k->stall, t->name->text, age, others, monotonic (), &k->down);
+        return;
+    }
+    if (!k->heard) {
+        complain_here (k, t->name->text, age, others);
         return;
     }
     packet_number (&k->up, UP_STALL);

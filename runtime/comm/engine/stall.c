@@ -126,19 +126,31 @@ double stall_patience (const struct stall *s, double now)
     return wait;
 }
 
-/* "rank 1 (node01), rank 2 (node01)" and "12 more". */
+static long
+count (const struct stall *s, const struct question *q, unsigned char said)
+{
+    long n = 0;
+
+    for (long r = 0; r < s->size; r++)
+        n += q->said[r] == said;
+    return n;
+}
+
+/* "rank 1 (node01), rank 2 (node01)" and "12 more"; of those that say nothing
+ * only their number if others have said no: these may keep them, too.
+ */
 static size_t put_ranks (const struct stall *s,
                          const struct question *q,
                          char *text,
                          size_t size)
 {
-    long missing = 0, named = 0;
+    long no = count (s, q, NOT_HERE), silent = count (s, q, 0), named = 0;
+    unsigned char which = no ? NOT_HERE : 0;
+    long missing = no ? no : silent;
     size_t n = 0;
 
-    for (long r = 0; r < s->size; r++)
-        missing += q->said[r] != HERE;
     for (long r = 0; r < s->size && n < size; r++) {
-        if (q->said[r] == HERE)
+        if (q->said[r] != which)
             continue;
         if (named == 4 && missing > 5) {
             n += (size_t)snprintf (
@@ -152,7 +164,28 @@ static size_t put_ranks (const struct stall *s,
                                r,
                                s->host (s->arg, r));
     }
+    if (no && silent && n < size)
+        n += (size_t)snprintf (
+            text + n, size - n, " (%ld do not answer)", silent);
     return n;
+}
+
+size_t stall_waits (
+    const char *name, double age, uint64_t others, char *text, size_t size)
+{
+    int n;
+
+    if (others)
+        n = snprintf (text,
+                      size,
+                      "\"%.60s\" and %llu more have waited %.0f s for ",
+                      name,
+                      (unsigned long long)others,
+                      age);
+    else
+        n = snprintf (
+            text, size, "\"%.60s\" has waited %.0f s for ", name, age);
+    return (size_t)n < size ? (size_t)n : size - 1;
 }
 
 static size_t put_question (const struct stall *s,
@@ -160,20 +193,9 @@ static size_t put_question (const struct stall *s,
                             char *text,
                             size_t size)
 {
-    size_t n;
+    size_t n = stall_waits (q->name, q->age, q->others, text, size);
 
-    if (q->others)
-        n = (size_t)snprintf (text,
-                              size,
-                              "\"%.60s\" and %llu more have",
-                              q->name,
-                              (unsigned long long)q->others);
-    else
-        n = (size_t)snprintf (text, size, "\"%.60s\" has", q->name);
-    if (n < size)
-        n += (size_t)snprintf (
-            text + n, size - n, " waited %.0f s for ", q->age);
-    return n < size ? n + put_ranks (s, q, text + n, size - n) : n;
+    return n + put_ranks (s, q, text + n, size - n);
 }
 
 /* One that all have submitted meanwhile is no trouble. */

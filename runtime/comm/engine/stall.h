@@ -22,6 +22,10 @@ void stall_report (struct stall *s,
                    double now,
                    struct packet *down);
 
+/* "\"w\" and 2 more have waited 12 s for ", of a size > 0; its length. */
+size_t stall_waits (
+    const char *name, double age, uint64_t others, char *text, size_t size);
+
 /* UP_HERE came. */
 void stall_answer (struct stall *s, long rank, const char *name, bool here);
 

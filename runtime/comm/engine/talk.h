@@ -7,12 +7,14 @@
 
 /* All zero but 'fd': new. */
 struct talk {
-    int fd;            /* -1: closed; the talk's */
+    int fd;            /* -1: closed, or not there yet; the talk's */
+    bool expected;     /* it is not there yet: what is sent is kept */
     struct packet in;  /* what has come, from 'in.at' on not taken */
     struct packet out; /* what could not be sent yet, likewise */
 };
 
 int talk_open (struct talk *w, int fd); /* makes it non-blocking */
+void talk_expect (struct talk *w);      /* talk_open() follows */
 void talk_close (struct talk *w);
 
 /* Send, or keep for talk_flush() what the socket does not take now.  -1: the

@@ -145,6 +145,31 @@ static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
     }
 }
 
+int mesh_event (const struct mesh *m)
+{
+    return m->event;
+}
+
+int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    struct pollfd p = { .events = POLLRDHUP };
+    eventfd_t value;
+    int fd;
+
+    eventfd_read (m->event, &value);
+    if ((fd = take_socket (m, peer)) >= 0)
+        return fd;
+    if (mesh_usable (m, err) < 0 || (p.fd = mesh_dial (m, peer, err)) < 0)
+        return -1;
+    if (mesh_is_silent (m, peer, p.fd))
+        return mesh_lost (m, peer, err);
+    /* it may have called before it closed */
+    if (poll (&p, 1, 0) > 0)
+        return await_socket (m, peer, err);
+    errno = EAGAIN;
+    return -1;
+}
+
 int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     int fd;

@@ -107,6 +107,11 @@ int mesh_check (struct mesh *m, struct slurmdl_error *err);
  */
 int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err);
 
+/* The same without waiting, for a rank greater than ours: EAGAIN if it has not
+ * called yet.  mesh_event() is readable when somebody may have. */
+int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err);
+int mesh_event (const struct mesh *m);
+
 /* Messages from one rank to another come in order; both sides give the same
  * size (else EPROTO).  What is sent to the rank itself is received by the same
  * call of mesh_exchange().

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of two ranks: while one waits for a named tensor of the other, its user is told.  Rank 0 writes to err.0."""
+
+import os
+import time
+
+import numpy as np
+from check import ok
+
+import slurmdl.comm
+
+os.environ["DL_STALL_SECONDS"] = "0.4"
+world = slurmdl.comm.init(timeout=120)
+
+
+def told():
+    with open("err.0") as f:
+        return '"late" has waited' in f.read()
+
+
+if world.rank == 1:
+    until = time.monotonic() + 90
+    while not told() and time.monotonic() < until:
+        time.sleep(0.1)
+x = np.ones(3, np.float32)
+world.submit("late", x).wait()
+if world.rank == 0:
+    ok(told() and (x == 2).all(), "who waits for a named tensor is told for whom")
+world.close()
