@@ -19,6 +19,8 @@ import time
 
 from hvdstart import Rendezvous
 
+SPACE = "dlg" + os.urandom(4).hex()  # of the network namespaces
+
 
 def resnet50():
     """Elements of the 161 parameters, in torchvision's order."""
@@ -203,7 +205,7 @@ class Side:
 
 
 def namespaces(create):
-    a, b = f"dlg{os.getpid()}a", f"dlg{os.getpid()}b"
+    a, b = f"{SPACE}a", f"{SPACE}b"
     if not create:
         for ns in (a, b):
             subprocess.run(["ip", "netns", "del", ns], check=False)
@@ -229,7 +231,7 @@ def main():
     names = "ab"
 
     def prefix(host):
-        return ["ip", "netns", "exec", f"dlg{os.getpid()}{names[host]}"] if a.hosts > 1 else []
+        return ["ip", "netns", "exec", SPACE + names[host]] if a.hosts > 1 else []
 
     def side(command, more=lambda rank: {}):
         return Side(command, a.ranks, a.hosts, address, prefix, more)
