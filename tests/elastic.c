@@ -486,7 +486,7 @@ int main (int argc, char **argv)
     };
     const char *seed;
 
-    if (argc == 4 && !strcmp (argv[1], "rank"))
+    if (argc >= 4 && !strcmp (argv[1], "rank"))
         return rank_main (argv + 2);
     seed = getenv ("DL_TEST_SEED");
 

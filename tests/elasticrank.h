@@ -10,7 +10,8 @@
 enum { RANKS_MAX = 8 };
 
 struct job {
-    int64_t steps;
+    int64_t steps;     /* at most */
+    const char *until; /* a file: there is enough when it is there */
     long start, min, max;
     double settle, timeout;
     long pause_us;     /* of a step */
@@ -26,6 +27,7 @@ struct result {
     int64_t step, world, size, lost;
     int64_t worlds;    /* formed */
     int64_t committed; /* the last step of which a commit was whole */
+    bool enough;       /* there was that file */
     int64_t restarts;  /* times that commits were lost */
     uint64_t weights;
     double longest; /* s to form a world, but the first */
@@ -45,8 +47,8 @@ uint64_t serial (int64_t steps);
 
 uint64_t mix (uint64_t x);
 
-/* elastic.t rank STEPS PAUSE_US: a rank for elasticrun.t, where dl elastic says
- * the rest; its exit status.
+/* elastic.t rank STEPS PAUSE_US [FILE]: a rank for elasticrun.t, where dl
+ * elastic says the rest; its exit status.
  */
 int rank_main (char **args);
 

@@ -42,7 +42,7 @@ timeout 300 dl elastic --local --nodes=2 --min=3 true >out 2>&1
 is $? 2 "fewer than --min is refused"
 
 # ---- a rank is killed, a spare one takes its place, and it comes back
-dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 3000 2000 >out 2>&1 &
+dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 1000000 2000 "$work/enough" >out 2>&1 &
 dl=$!
 wait_for 100 grep -q 'world 1 has 3 ranks' out
 sleep 0.5
@@ -62,6 +62,7 @@ ok $? "brings more"
 timeout 300 dl scale 2 "$run" >scale 2>&1
 wait_for 100 grep -q 'has 2 ranks, 0 lost, 2 left' out
 ok $? "and fewer, which lose nothing"
+touch enough
 wait $dl
 is $? 0 "it trains to the end"
 dl=
