@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,12 +82,35 @@ static void raw_write (const char *name,
     printf ("%s %.6f\n", name, now () - t);
 }
 
+/* The part of a file that is in the page cache. */
+static double resident (int fd)
+{
+    size_t n = (size_t)lseek (fd, 0, SEEK_END), pages = (n + PAGE - 1) / PAGE;
+    void *map = mmap (NULL, n, PROT_READ, MAP_SHARED, fd, 0);
+    unsigned char *in = malloc (pages);
+    size_t found = 0;
+
+    check (map != MAP_FAILED && in && mincore (map, n, in) == 0, "mincore");
+    for (size_t i = 0; i < pages; i++)
+        found += in[i] & 1;
+    munmap (map, n);
+    free (in);
+    return (double)found / (double)pages;
+}
+
+/* Pages on which the kernel is still at work stay: try again. */
 static void drop (const char *path)
 {
     int fd = open (path, O_RDONLY);
 
-    fsync (fd);
-    posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
+    for (int i = 0; i < 100; i++) {
+        fsync (fd);
+        posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
+        if (resident (fd) < 0.001)
+            break;
+        usleep (50000);
+    }
+    check (resident (fd) < 0.001, "the page cache keeps the file");
     close (fd);
 }
 
@@ -102,7 +126,8 @@ raw_read (const char *name, const char *path, unsigned char *p, size_t n)
                 > 0,
             path);
     close (fd);
-    printf ("%s %.6f\n", name, now () - t);
+    if (name)
+        printf ("%s %.6f\n", name, now () - t);
 }
 
 /* Each rank writes its part of one file: what several writers could do. */
@@ -223,6 +248,7 @@ static void read_in_turns (const char *dir, unsigned char *p, size_t n)
             restore (run, p, n, "restore-cold");
         else
             raw_read ("raw-read-cold", file, p, n);
+        raw_read (NULL, file, p, n); /* now it is there */
         raw_read ("raw-read-warm", file, p, n);
         restore (run, p, n, "restore-warm");
     }
