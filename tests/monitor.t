@@ -143,6 +143,7 @@ timeout 300 srun --dl-monitor -n1 true 2>err
 is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
 
 # ---- without it, nothing
+wait_for 100 no_monitors
 timeout 300 srun -n1 sleep 1
 monitors >out
 is "$(cat out)" "" "without --dl-monitor nothing is started"
