@@ -245,10 +245,11 @@ static int absent_for_ever (struct slurmdl_comm *c, void *arg)
 static void test_absent (void **state)
 {
     (void)state;
-    setenv ("DL_STALL_SECONDS", "0.3", 1);
+    /* longer than any rank that is there takes to begin */
+    setenv ("DL_STALL_SECONDS", "2", 1);
     for (long who = 0; who < 4; who++)
         assert_int_equal (world_run (4, 2, absent, &who, 90, NULL), 0);
-    setenv ("DL_STALL_ABORT", "0.8", 1);
+    setenv ("DL_STALL_ABORT", "4", 1);
     for (long who = 0; who < 2; who++)
         assert_int_equal (world_run (3, 0, absent_for_ever, &who, 90, NULL), 0);
     unsetenv ("DL_STALL_ABORT");
