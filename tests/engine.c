@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/comm/reduce/reduce.h"
 #include "tests/named.h"
 
 enum { TENSORS = 300, TYPES = SLURMDL_F8_E5M2 + 1 };
@@ -28,27 +27,6 @@ enum { TENSORS = 300, TYPES = SLURMDL_F8_E5M2 + 1 };
 static int value (int i, size_t j, long r)
 {
     return (int)((j * 5 + (size_t)i * 3 + (size_t)r * (j % 7 + 1)) >> 1 & 1);
-}
-
-static void put (void *to, size_t j, enum slurmdl_type type, int v)
-{
-    size_t size = slurmdl_type_size (type);
-    char *at = (char *)to + j * size;
-    double real = v;
-    float half[2] = { (float)v, 0 };
-    double pair[2] = { v, 0 };
-    int64_t whole = v;
-
-    if (type == SLURMDL_C64)
-        memcpy (at, half, size);
-    else if (type == SLURMDL_C128)
-        memcpy (at, pair, size);
-    else if (type == SLURMDL_F16 || type == SLURMDL_F32 || type == SLURMDL_F64
-             || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3
-             || type == SLURMDL_F8_E5M2)
-        reduce_convert (at, type, &real, SLURMDL_F64, 1);
-    else
-        memcpy (at, &whole, size);
 }
 
 static size_t elements (int i)
@@ -84,7 +62,7 @@ static void fill (struct held *h, int i, long rank)
     h->in = malloc (n * size + 1);
     h->out = malloc (n * size + 1);
     for (size_t j = 0; j < n; j++)
-        put (h->in, j, type_of (i), value (i, j, rank));
+        put_number (h->in, j, type_of (i), value (i, j, rank));
 }
 
 static bool is_right (const struct held *h, int i, long size)
@@ -96,7 +74,8 @@ static bool is_right (const struct held *h, int i, long size)
         int sum = 0;
         for (long r = 0; r < size; r++)
             sum += value (i, j, r);
-        put (want, 0, type_of (i), op_of (i) == SLURMDL_MAX ? sum > 0 : sum);
+        put_number (
+            want, 0, type_of (i), op_of (i) == SLURMDL_MAX ? sum > 0 : sum);
         if (memcmp (want, (char *)h->out + j * each, each))
             return false;
     }

@@ -10,33 +10,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "runtime/comm/reduce/reduce.h"
 #include "tests/fakecudart.h"
 #include "tests/named.h"
 
 static inline int value (size_t j, long r)
 {
     return (int)((j * 7 + (size_t)r * (j % 5 + 1)) % 2);
-}
-
-static inline void put (void *to, size_t j, enum slurmdl_type type, double v)
-{
-    size_t size = slurmdl_type_size (type);
-    char *at = (char *)to + j * size;
-    float half[2] = { (float)v, 0 };
-    double pair[2] = { v, 0 };
-    int64_t whole = (int64_t)v;
-
-    if (type == SLURMDL_C64)
-        memcpy (at, half, size);
-    else if (type == SLURMDL_C128)
-        memcpy (at, pair, size);
-    else if (type == SLURMDL_F16 || type == SLURMDL_F32 || type == SLURMDL_F64
-             || type == SLURMDL_BF16 || type == SLURMDL_F8_E4M3
-             || type == SLURMDL_F8_E5M2)
-        reduce_convert (at, type, &v, SLURMDL_F64, 1);
-    else
-        memcpy (at, &whole, size);
 }
 
 /* 'mine' is what this rank gives, 'want' what it gets. */
@@ -86,7 +65,7 @@ static inline void want_reduced (struct one *o, long rank, long size, size_t n)
         end = begin + part (n, size, rank);
     }
     for (size_t j = begin; j < end; j++)
-        put (o->want, j - begin, o->r.type, expected (o, j, size));
+        put_number (o->want, j - begin, o->r.type, expected (o, j, size));
     o->bytes_out = (end - begin) * slurmdl_type_size (o->r.type);
 }
 
@@ -96,11 +75,11 @@ static inline void want_copied (struct one *o, long size, size_t n)
 
     if (o->r.what == SLURMDL_BROADCAST)
         for (; at < n; at++)
-            put (o->want, at, o->r.type, value (at, o->r.root));
+            put_number (o->want, at, o->r.type, value (at, o->r.root));
     else
         for (long r = 0; r < size; r++)
             for (size_t j = 0; j < rows_of (n, r); j++)
-                put (o->want, at++, o->r.type, value (j, r));
+                put_number (o->want, at++, o->r.type, value (j, r));
     o->bytes_out = at * slurmdl_type_size (o->r.type);
 }
 
@@ -125,7 +104,7 @@ static inline void make (struct one *o, struct slurmdl_comm *c, size_t n)
     o->mine = malloc (own * each + 1);
     o->want = malloc ((n + 3) * each * (size_t)size + 1);
     for (size_t j = 0; j < own; j++)
-        put (o->mine, j, o->r.type, value (j, rank));
+        put_number (o->mine, j, o->r.type, value (j, rank));
     if (o->r.what == SLURMDL_ALLREDUCE || o->r.what == SLURMDL_REDUCE_SCATTER)
         want_reduced (o, rank, size, n);
     else

@@ -213,13 +213,7 @@ static void look_at_stall (struct control *k, double now)
 
     if (!stall_text (k->stall, now, text, sizeof (text), &age))
         return;
-    if (k->e->stall_abort > 0 && age >= k->e->stall_abort) {
-        packet_number (&k->down, DOWN_FAIL);
-        packet_number (&k->down, ETIMEDOUT);
-    } else {
-        packet_number (&k->down, DOWN_TROUBLE);
-    }
-    packet_text (&k->down, text);
+    control_tell_late (k, age, text);
 }
 
 /* Rank 0 hears itself and decides; what follows may be news for it. */

@@ -51,6 +51,10 @@ double control_patience (const struct control *k);
 bool control_waits (const struct control *k);
 /* What has been ready for too long. */
 void control_complain (struct control *k, double now);
+/* Those below are told who keeps a tensor waiting: as an error after the time
+ * of DL_STALL_ABORT.
+ */
+void control_tell_late (struct control *k, double age, const char *text);
 
 /* One packet from below, or from this rank: 'unit' of the relay says whose. */
 int control_up (struct control *k, size_t unit, struct packet *p);

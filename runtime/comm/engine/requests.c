@@ -158,6 +158,17 @@ double control_patience (const struct control *k)
     return at > now ? at - now : 0;
 }
 
+void control_tell_late (struct control *k, double age, const char *text)
+{
+    if (k->e->stall_abort > 0 && age >= k->e->stall_abort) {
+        packet_number (&k->down, DOWN_FAIL);
+        packet_number (&k->down, ETIMEDOUT);
+    } else {
+        packet_number (&k->down, DOWN_TROUBLE);
+    }
+    packet_text (&k->down, text);
+}
+
 /* Above us nobody has begun: those below are told. */
 static void
 complain_here (struct control *k, const char *name, double age, uint64_t others)
@@ -170,13 +181,7 @@ complain_here (struct control *k, const char *name, double age, uint64_t others)
               "rank %ld (%.30s)",
               k->tree.parent,
               mesh_host (k->e->channel->mesh, k->tree.parent));
-    if (k->e->stall_abort > 0 && age >= k->e->stall_abort) {
-        packet_number (&k->down, DOWN_FAIL);
-        packet_number (&k->down, ETIMEDOUT);
-    } else {
-        packet_number (&k->down, DOWN_TROUBLE);
-    }
-    packet_text (&k->down, text);
+    control_tell_late (k, age, text);
 }
 
 static void complain_of (struct control *k,

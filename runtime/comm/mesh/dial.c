@@ -86,16 +86,9 @@ static double doubt (double timeout)
  */
 void dial_watch (int fd, double timeout)
 {
-    int on = 1;
     int step = 1 + (int)patience (timeout) / 6;
-    int idle = 2 * step;
-    int count = 16;
 
-    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
-    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
-    setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
-    setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof (step));
-    setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof (count));
+    socket_tune (fd, 2 * step, step, 16);
 }
 
 bool dial_is_silent (int fd, double timeout)

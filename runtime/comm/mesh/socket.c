@@ -372,6 +372,17 @@ bool socket_is_mine (int fd)
            && c.uid == getuid ();
 }
 
+void socket_tune (int fd, int idle, int interval, int probes)
+{
+    int on = 1;
+
+    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
+    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof (interval));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof (probes));
+}
+
 int socket_send (int fd, const void *data, size_t n, double deadline)
 {
     const char *p = data;

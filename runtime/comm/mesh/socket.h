@@ -47,6 +47,11 @@ bool socket_is_mine (int fd);
  */
 int socket_congestion (int fd);
 
+/* Nothing is held back to be sent with more; after 'idle' seconds of silence
+ * the kernel asks the other side every 'interval' seconds, 'probes' times.
+ */
+void socket_tune (int fd, int idle, int interval, int probes);
+
 /* Wait until 'fd' is ready for 'events' (poll(2)). */
 int socket_wait (int fd, short events, double deadline);
 

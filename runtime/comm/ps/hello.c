@@ -13,16 +13,6 @@ enum { HELLO_SECONDS = 10, TEXT = 256 };
 
 /* ---- what goes back to the queue ---- */
 
-static void push_back (struct ps_queue *q, struct ps_record *r)
-{
-    r->next = NULL;
-    if (q->tail)
-        q->tail->next = r;
-    else
-        q->head = r;
-    q->tail = r;
-}
-
 static bool was_applied (const struct ps_record *r, const struct ps_header *a)
 {
     int64_t last = (int64_t)a->count;
@@ -55,7 +45,7 @@ void pslink_resume (struct slurmdl_ps *ps,
             pslink_complete (ps, l, r, 0, NULL);
             continue;
         }
-        push_back (&l->queue, r);
+        psqueue_add (&l->queue, r);
         ps->stats.repeated++;
     }
     l->send = l->queue.head;

@@ -47,7 +47,7 @@ static size_t record_size (const struct ps_record *r)
     return sizeof (*r) + (r->body == r->own ? r->h.bytes : 0);
 }
 
-static void append (struct ps_queue *q, struct ps_record *r)
+void psqueue_add (struct ps_queue *q, struct ps_record *r)
 {
     r->next = NULL;
     if (q->tail)
@@ -61,7 +61,7 @@ void pslink_add (struct slurmdl_ps *ps, struct ps_link *l, struct ps_record *r)
 {
     if (!l->queue.head)
         l->since = monotonic ();
-    append (&l->queue, r);
+    psqueue_add (&l->queue, r);
     if (!l->send)
         l->send = r;
     if (r->logged)
@@ -135,7 +135,7 @@ void pslink_complete (struct slurmdl_ps *ps,
         psclient_break (ps, code, why);
     r->ticket = 0;
     if (r->logged && r->h.clock >= ps->client->saved) {
-        append (&l->log, r);
+        psqueue_add (&l->log, r);
         return;
     }
     if (r->logged)

@@ -78,6 +78,7 @@ psrecord_create (const struct slurmdl_ps *ps, enum ps_kind kind, size_t copy);
 void psrecord_destroy (struct ps_record *r);
 
 /* Append to the queue, which owns it then. */
+void psqueue_add (struct ps_queue *q, struct ps_record *r);
 void pslink_add (struct slurmdl_ps *ps, struct ps_link *l, struct ps_record *r);
 
 /* Send, receive and connect until 'done' is true; -1: the client is broken,

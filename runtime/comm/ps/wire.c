@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/comm/mesh/socket.h"
 
 /* ---- where a parameter is ---- */
 
@@ -144,15 +145,9 @@ int pswire_listen (const char *address, struct ps_entry *e)
 
 void pswire_tune (int fd, double grace)
 {
-    int on = 1;
     int seconds = grace < 3 ? 1 : (int)(grace / 3);
-    int probes = 3;
 
-    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
-    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
-    setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof (seconds));
-    setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof (seconds));
-    setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof (probes));
+    socket_tune (fd, seconds, seconds, 3);
 }
 
 /* TCP_USER_TIMEOUT would also end a connection whose peer only does not read
