@@ -22,6 +22,7 @@
 #include "runtime/comm/boot/tcp.h"
 #include "runtime/comm/mesh/dial.h"
 #include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/ps/wire.h"
 #include "runtime/error.h"
 #include "tests/world.h"
 
@@ -80,31 +81,48 @@ static void control_of (int fd, char *name, size_t size)
 }
 
 /* Of who is called as of who calls. */
+static void both_use_reno (int listener, int caller)
+{
+    char name[17];
+    int called;
+
+    assert_true (caller >= 0);
+    assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 100), 0);
+    called = socket_accept (listener);
+    control_of (called, name, sizeof (name));
+    assert_string_equal (name, "reno");
+    control_of (caller, name, sizeof (name));
+    assert_string_equal (name, "reno");
+    close (caller);
+    close (called);
+    close (listener);
+}
+
 static void congestion_control (void **state)
 {
     struct slurmdl_error err = { "" };
+    struct ps_entry e = { 0 };
     char name[17];
-    int listener, called, caller, at;
+    int listener, caller, at;
 
     (void)state;
     unsetenv ("DL_COMM_CONGESTION");
     caller = socket (AF_INET, SOCK_STREAM, 0);
-    assert_int_equal (socket_congestion (caller), 0);
+    assert_int_equal (socket_congestion (caller, &err), 0);
     control_of (caller, name, sizeof (name));
     assert_true (strncmp (name, "bbr", 3) != 0);
     close (caller);
     setenv ("DL_COMM_CONGESTION", "reno", 1);
     listener = dial_listen (&at, &err);
-    caller = socket_connect ("127.0.0.1", at, monotonic () + 10);
-    assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 10), 0);
-    called = socket_accept (listener);
-    control_of (called, name, sizeof (name));
-    assert_string_equal (name, "reno");
-    close (caller);
-    close (called);
-    close (listener);
+    both_use_reno (listener,
+                   socket_connect ("127.0.0.1", at, monotonic () + 100));
+    listener = pswire_listen ("127.0.0.1", &e, &err);
+    both_use_reno (listener, pswire_connect (&e));
     setenv ("DL_COMM_CONGESTION", "none-such", 1);
     assert_int_equal (dial_listen (&at, &err), -1);
+    assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
+    *err.text = '\0';
+    assert_int_equal (pswire_listen ("127.0.0.1", &e, &err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
     unsetenv ("DL_COMM_CONGESTION");
 }

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
+#include "runtime/comm/mesh/socket.h"
 #include "runtime/comm/ps/rules.h"
 #include "runtime/comm/ps/wire.h"
 #include "tests/psgroup.h"
@@ -258,11 +260,11 @@ say (const void *data, size_t n, struct ps_header *answer, char *text)
     }
     fd = pswire_connect (&e);
     assert_true (fd >= 0);
-    pswire_send (fd, data, n, 2);
-    got = pswire_recv (fd, answer, sizeof (*answer), 2);
+    socket_send (fd, data, n, monotonic () + 20);
+    got = socket_recv (fd, answer, sizeof (*answer), monotonic () + 20);
     text[0] = '\0';
     if (got == 0 && answer->bytes < 256)
-        pswire_recv (fd, text, answer->bytes, 2);
+        socket_recv (fd, text, answer->bytes, monotonic () + 20);
     close (fd);
     return got;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/comm/mesh/socket.h"
 #include "runtime/comm/ps/wire.h"
 #include "runtime/slurmdl_ps.h"
 
@@ -80,7 +81,8 @@ static void meet (int turn)
 /* The servers' side: read 'n' bytes, then send as many. */
 static void reflect (int fd, char *buf, size_t n)
 {
-    if (pswire_recv (fd, buf, n, 60) < 0 || pswire_send (fd, buf, n, 60) < 0)
+    if (socket_recv (fd, buf, n, monotonic () + 60) < 0
+        || socket_send (fd, buf, n, monotonic () + 60) < 0)
         fail ("socket", NULL);
 }
 
@@ -127,7 +129,7 @@ static void connect_pairs (void)
     for (int s = 0; s < SERVERS; s++)
         for (int w = 0; w < WORKERS; w++) {
             memset (&e, 0, sizeof (e));
-            if ((l = pswire_listen ("127.0.0.1", &e)) < 0
+            if ((l = pswire_listen ("127.0.0.1", &e, NULL)) < 0
                 || (pair[s][w][0] = pswire_connect (&e)) < 0)
                 fail ("socket", NULL);
             while ((pair[s][w][1] =

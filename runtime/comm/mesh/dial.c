@@ -57,11 +57,7 @@ int dial_listen (int *port, struct slurmdl_error *err)
 
     if (fd < 0)
         return -1;
-    if (socket_congestion (fd) < 0) {
-        errorf (err,
-                "DL_COMM_CONGESTION=%.20s: %s",
-                getenv ("DL_COMM_CONGESTION"),
-                strerror (errno));
+    if (socket_congestion (fd, err) < 0) {
         close (fd);
         return -1;
     }
@@ -111,7 +107,7 @@ static int connect_to (const union address *a, double deadline)
 
     if (fd < 0)
         return -1;
-    socket_congestion (fd);
+    socket_congestion (fd, NULL);
     if (connect (fd, &a->any, size_of (a)) == 0)
         return fd;
     if (errno != EINPROGRESS || socket_wait (fd, POLLOUT, deadline) < 0)

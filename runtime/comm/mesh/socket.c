@@ -84,9 +84,45 @@ static int keep_or_close (int fd, int rv)
     return -1;
 }
 
+static int control_by (int fd, const char *name)
+{
+    return setsockopt (
+        fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
+}
+
+/* bbr sends by a clock, at most as fast as it has seen before: between ranks
+ * that compute and exchange in turns this takes more time than the copies.
+ */
+static int set_congestion (int fd, const char *wanted)
+{
+    char now[16] = "";
+    socklen_t n = sizeof (now);
+
+    if (wanted && *wanted)
+        return control_by (fd, wanted);
+    if (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) == 0
+        && strncmp (now, "bbr", 3) == 0 && control_by (fd, "cubic") < 0)
+        control_by (fd, "reno");
+    return 0;
+}
+
+int socket_congestion (int fd, struct slurmdl_error *err)
+{
+    const char *wanted = getenv ("DL_COMM_CONGESTION");
+
+    if (set_congestion (fd, wanted) < 0)
+        return errorf (
+            err, "DL_COMM_CONGESTION=%.20s: %s", wanted, strerror (errno));
+    return 0;
+}
+
 static int new_socket (int family)
 {
-    return socket (family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket (family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0)
+        socket_congestion (fd, NULL);
+    return fd;
 }
 
 static int listen_at (const struct sockaddr *a, socklen_t n)
@@ -153,29 +189,6 @@ static void without_delay (int fd)
 
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof (one));
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof (one));
-}
-
-static int control_by (int fd, const char *name)
-{
-    return setsockopt (
-        fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
-}
-
-/* bbr sends by a clock, at most as fast as it has seen before: between ranks
- * that compute and exchange in turns this takes more time than the copies.
- */
-int socket_congestion (int fd)
-{
-    const char *wanted = getenv ("DL_COMM_CONGESTION");
-    char now[16] = "";
-    socklen_t n = sizeof (now);
-
-    if (wanted && *wanted)
-        return control_by (fd, wanted);
-    if (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) == 0
-        && strncmp (now, "bbr", 3) == 0 && control_by (fd, "cubic") < 0)
-        control_by (fd, "reno");
-    return 0;
 }
 
 int socket_accept (int listener)
@@ -287,16 +300,54 @@ bool socket_has_address (const char *host)
     return list;
 }
 
-static bool is_usable (const struct ifaddrs *i)
+static bool is_usable (const struct sockaddr *a)
 {
-    const struct sockaddr *a = i->ifa_addr;
-
-    if (!a || !(i->ifa_flags & IFF_UP) || is_loopback (a))
-        return false;
     return a->sa_family == AF_INET
            || (a->sa_family == AF_INET6
                && !IN6_IS_ADDR_LINKLOCAL (
                    &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr));
+}
+
+static int add_number (const struct sockaddr *a, char *to)
+{
+    socklen_t n = a->sa_family == AF_INET ? sizeof (struct sockaddr_in)
+                                          : sizeof (struct sockaddr_in6);
+
+    return is_usable (a)
+           && getnameinfo (a, n, to, SOCKET_NUMBER, NULL, 0, NI_NUMERICHOST)
+                  == 0;
+}
+
+/* Those that other machines reach before that of this one. */
+static int own_numbers (char (*to)[SOCKET_NUMBER], int room)
+{
+    struct ifaddrs *list = NULL;
+    int n = 0;
+
+    if (getifaddrs (&list) < 0)
+        return -1;
+    for (int loop = 0; loop < 2; loop++)
+        for (const struct ifaddrs *i = list; i && n < room; i = i->ifa_next)
+            if (i->ifa_addr && (i->ifa_flags & IFF_UP)
+                && is_loopback (i->ifa_addr) == loop)
+                n += add_number (i->ifa_addr, to[n]);
+    freeifaddrs (list);
+    return n;
+}
+
+int socket_numbers (const char *host, char (*to)[SOCKET_NUMBER], int room)
+{
+    struct addrinfo *list;
+    int n = 0;
+
+    if (!host)
+        return own_numbers (to, room);
+    if (!(list = look_up (host, 1, 0)))
+        return -1;
+    for (const struct addrinfo *i = list; i && n < room; i = i->ai_next)
+        n += add_number (i->ai_addr, to[n]);
+    freeaddrinfo (list);
+    return n;
 }
 
 static void append (char *buf, size_t size, const char *host)
@@ -309,29 +360,15 @@ static void append (char *buf, size_t size, const char *host)
 
 void socket_own_addresses (const char *name, char *buf, size_t size)
 {
-    struct ifaddrs *list = NULL;
-    char host[NI_MAXHOST];
+    char number[16][SOCKET_NUMBER];
+    int n = own_numbers (number, 16);
 
     *buf = '\0';
     if (name && *name && socket_has_address (name))
         append (buf, size, name);
-    if (getifaddrs (&list) < 0)
-        list = NULL;
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (is_usable (i)
-            && getnameinfo (i->ifa_addr,
-                            i->ifa_addr->sa_family == AF_INET
-                                ? sizeof (struct sockaddr_in)
-                                : sizeof (struct sockaddr_in6),
-                            host,
-                            sizeof (host),
-                            NULL,
-                            0,
-                            NI_NUMERICHOST)
-                   == 0)
-            append (buf, size, host);
+    for (int i = 0; i < n; i++)
+        append (buf, size, number[i]);
     append (buf, size, "127.0.0.1");
-    freeifaddrs (list);
 }
 
 void socket_peer (int fd, char *buf, size_t size)

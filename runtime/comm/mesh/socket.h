@@ -7,8 +7,11 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* Sockets are non-blocking and close-on-exec; deadlines are on the clock of
- * monotonic().  Functions return -1 with errno set, ETIMEDOUT at the deadline.
+#include "runtime/error.h"
+
+/* Sockets are non-blocking and close-on-exec, with the congestion control of
+ * socket_congestion(); deadlines are on the clock of monotonic().  Functions
+ * return -1 with errno set, ETIMEDOUT at the deadline.
  */
 
 /* "HOST:PORT", "[v6]:PORT"; -1 with EINVAL. */
@@ -29,6 +32,15 @@ int socket_connect (const char *hosts, int port, double deadline);
 
 bool socket_has_address (const char *host);
 
+/* An address in numbers. */
+enum { SOCKET_NUMBER = 48 };
+
+/* At most 'room' addresses of 'host' (EHOSTUNREACH: it has none) or, NULL, of
+ * this machine's interfaces that are up, loopback last; not those that mean
+ * something else on each link.  Returns how many.
+ */
+int socket_numbers (const char *host, char (*to)[SOCKET_NUMBER], int room);
+
 /* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
  * address, those of its interfaces, and loopback for who is on it.
  */
@@ -41,11 +53,12 @@ void socket_peer (int fd, char *buf, size_t size);
  */
 bool socket_is_mine (int fd);
 
-/* Before it listens or connects: the congestion control DL_COMM_CONGESTION,
- * else cubic or reno where the system's is bbr.  -1: there is no such, or it is
- * not allowed here (sysctl net.ipv4.tcp_allowed_congestion_control).
+/* Use the congestion control DL_COMM_CONGESTION, else cubic or reno where the
+ * system's is bbr; what is accepted has its listener's.  All sockets above do,
+ * if they can; this tells why not: there is no such, or it is not allowed here
+ * (sysctl net.ipv4.tcp_allowed_congestion_control).
  */
-int socket_congestion (int fd);
+int socket_congestion (int fd, struct slurmdl_error *err);
 
 /* Nothing is held back to be sent with more; after 'idle' seconds of silence
  * the kernel asks the other side every 'interval' seconds, 'probes' times.

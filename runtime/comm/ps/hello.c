@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/comm/mesh/socket.h"
 #include "runtime/comm/ps/link.h"
 #include "runtime/error.h"
 
@@ -84,13 +85,13 @@ static int exchange (int fd, struct hello *m, struct ps_header *a, char *text)
                                   .kind = PS_HELLO,
                                   .bytes = sizeof (m->hello) };
     *text = '\0';
-    if (pswire_send (fd, m, sizeof (*m), HELLO_SECONDS) < 0
-        || pswire_recv (fd, a, sizeof (*a), HELLO_SECONDS) < 0)
+    if (socket_send (fd, m, sizeof (*m), monotonic () + HELLO_SECONDS) < 0
+        || socket_recv (fd, a, sizeof (*a), monotonic () + HELLO_SECONDS) < 0)
         return -1;
     errno = EBADMSG;
     if (a->magic != PS_MAGIC || a->kind != PS_HELLO || a->bytes > TEXT)
         return -1;
-    if (pswire_recv (fd, text, a->bytes, HELLO_SECONDS) < 0)
+    if (socket_recv (fd, text, a->bytes, monotonic () + HELLO_SECONDS) < 0)
         return -1;
     text[a->bytes] = '\0';
     return 0;

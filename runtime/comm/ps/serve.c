@@ -121,9 +121,9 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
 {
     int rv;
 
-    s->listen = pswire_listen (s->ps->address, s->entry);
+    s->listen = pswire_listen (s->ps->address, s->entry, err);
     if (s->listen < 0)
-        return errorf (err, "cannot listen on a port: %s", strerror (errno));
+        return -1;
     s->entry->state = PS_RESTORING;
     if (ps_claim (s->ps, err) < 0 || psstore_restore (s, err) < 0)
         return -1;

@@ -93,7 +93,9 @@ static inline long ps_server_of (uint64_t id, long servers)
 /* Listen on a port of the system's choice, and put it and the addresses of
  * this machine, or 'address', into 'e'.  Returns the socket, or -1.
  */
-int pswire_listen (const char *address, struct ps_entry *e);
+int pswire_listen (const char *address,
+                   struct ps_entry *e,
+                   struct slurmdl_error *err);
 
 /* Connect to one of the addresses; at most 2 seconds each. */
 int pswire_connect (const struct ps_entry *e);
@@ -112,9 +114,5 @@ struct ps_pulse {
  */
 enum { PS_LOOK_MAX = 3 };
 bool pswire_is_dead (int fd, double grace, struct ps_pulse *pulse);
-
-/* All of 'n' bytes within so many seconds; ECONNRESET at the end. */
-int pswire_send (int fd, const void *data, size_t n, double seconds);
-int pswire_recv (int fd, void *data, size_t n, double seconds);
 
 #endif
