@@ -197,6 +197,21 @@ static void await_world (long number)
     assert_true (has_met (number));
 }
 
+static void await_file (const char *pattern)
+{
+    char path[128];
+    glob_t g = { 0 };
+    int rv = GLOB_NOMATCH;
+
+    snprintf (path, sizeof (path), "%s/%s", dir, pattern);
+    for (double end = monotonic () + 50; rv != 0 && monotonic () < end;) {
+        rv = glob (path, 0, NULL, &g);
+        globfree (&g);
+        nap (5000);
+    }
+    assert_int_equal (rv, 0);
+}
+
 static void clean (void)
 {
     char cmd[128];
@@ -408,6 +423,29 @@ static void test_spare (void **state)
     assert_true (c.killed[3] != c.killed[4]);
 }
 
+/* A spare one may wait for longer than a world may take to be formed. */
+static void test_patient_spare (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual, spare = usual;
+
+    (void)state;
+    j.steps = spare.steps = 1000;
+    j.start = spare.start = 2;
+    spare.timeout = 4;
+    j.pause_us = 10000;
+    add (&c, &j);
+    add (&c, &j);
+    await_world (1);
+    add (&c, &spare);
+    await_file ("ask.*");
+    nap (4500000);
+    kill_one (&c, 1);
+    wait_all (&c);
+    assert_int_equal (check_trained (&c, j.steps, NULL), 2);
+    assert_int_equal (c.results[0].size, 2);
+}
+
 /* One that was frozen finds that the world went on, and comes in again. */
 static void test_frozen (void **state)
 {
@@ -481,8 +519,8 @@ int main (int argc, char **argv)
         T (test_two_killed),       T (test_killed_while_forming),
         T (test_killed_in_commit), T (test_joiner),
         T (test_scaled),           T (test_spare),
-        T (test_frozen),           T (test_too_few),
-        T (test_started_again),
+        T (test_patient_spare),    T (test_frozen),
+        T (test_too_few),          T (test_started_again),
     };
     const char *seed;
 

@@ -85,13 +85,15 @@ static void write_report (struct slurmdl_elastic *e, double begin)
  */
 static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
 {
-    double begin = monotonic ();
     struct slurmdl_error why;
+    double begin = 0;
 
     do {
         why = (struct slurmdl_error){ "" };
         if (gate_form (&e->gate, err) < 0)
             return -1;
+        if (begin == 0)
+            begin = e->gate.since;
         if (e->gate.anew)
             for (int i = 0; i < 2; i++)
                 slot_clear (&e->slots[i]);

@@ -62,6 +62,7 @@ struct gate {
     struct world *world;  /* of which we are, or NULL */
     long rank;            /* in it */
     bool anew;            /* we were not in the world before it */
+    double since;         /* when it began to be formed, for us */
     double hold, penalty; /* until when, and how long, it does not ask */
     double looked;        /* gate_wish() */
     long asked;

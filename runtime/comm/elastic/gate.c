@@ -41,6 +41,16 @@ static bool was_in_last (const struct meeting *m, const struct seat *s)
     return m->last && s->was == m->last->generation;
 }
 
+/* Since when we wait for a world that is being formed; who waits to be taken in
+ * waits for none until it is called, as long as that takes.
+ */
+static double since (const struct meeting *m)
+{
+    if (!m->last || was_in_last (m, &m->g->self))
+        return m->begin;
+    return m->called > 0 ? m->called : monotonic ();
+}
+
 /* The newest world, and what it means for us: 1 if we have come into it. */
 static int look_at_world (struct meeting *m)
 {
@@ -52,6 +62,7 @@ static int look_at_world (struct meeting *m)
         return 0;
     if (!(w = folder_get_world (g->dir, m->view.highest)))
         return 0;
+    g->since = since (m);
     free (m->last);
     m->last = w;
     m->called = m->count = 0;
@@ -426,11 +437,9 @@ static void nap (const struct meeting *m, long *us)
         *us += *us / 2;
 }
 
-/* A process that waits to be taken in waits as long as it takes. */
 static bool is_late (const struct meeting *m)
 {
-    return (!m->last || m->called || was_in_last (m, &m->g->self))
-           && monotonic () - m->begin > m->g->timeout;
+    return monotonic () - since (m) > m->g->timeout;
 }
 
 static int new_listener (struct gate *g, struct slurmdl_error *err)
