@@ -11,7 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* When it began; 0: it is not there, or has ended and was not waited for. */
+#define UNKNOWN UINT64_MAX
+
+/* When it began; 0: it is not there, or has ended and was not waited for;
+ * UNKNOWN: that cannot be told now.
+ */
 static uint64_t start_of (int64_t pid)
 {
     char path[64];
@@ -23,7 +27,7 @@ static uint64_t start_of (int64_t pid)
 
     snprintf (path, sizeof (path), "/proc/%lld/stat", (long long)pid);
     if (!(f = fopen (path, "re")))
-        return 0;
+        return errno == ENOENT || errno == ESRCH ? 0 : UNKNOWN;
     if (fgets (text, sizeof (text), f) && (c = strrchr (text, ')')))
         sscanf (c + 1,
                 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d"
@@ -54,9 +58,13 @@ void member_describe (struct member *m)
 
 bool member_has_ended (const struct member *m, const struct member *self)
 {
+    uint64_t start;
+
     if (m->pid == 0 || m->pidns != self->pidns || !*m->boot
         || strcmp (m->boot, self->boot))
         return false;
-    return (kill ((pid_t)m->pid, 0) < 0 && errno == ESRCH)
-           || start_of (m->pid) != m->start;
+    if (kill ((pid_t)m->pid, 0) < 0 && errno == ESRCH)
+        return true;
+    start = start_of (m->pid);
+    return start != m->start && start != UNKNOWN && m->start != UNKNOWN;
 }

@@ -243,10 +243,42 @@ static void play (void **state)
     }
 }
 
+/* ---- no failure: a rank is called while it is stopped ---- */
+
+static void go_on_later (pid_t pid)
+{
+    if (fork () == 0) {
+        sleep (4); /* longer than the first attempts to connect */
+        kill (pid, SIGCONT);
+        _exit (0);
+    }
+}
+
+static int is_late (struct slurmdl_comm *w, void *arg)
+{
+    struct slurmdl_error err = { "" };
+
+    (void)arg;
+    if (slurmdl_comm_rank (w) == BAD) {
+        go_on_later (getpid ());
+        raise (SIGSTOP);
+    }
+    if (work (w, 1000, &err) < 0 || work (w, 1 << 20, &err) < 0)
+        return failed (w, "though all lived", err.text);
+    return 0;
+}
+
+static void test_called_while_stopped (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (4, 1, is_late, NULL, 120, NULL), 0);
+}
+
 int main (void)
 {
     enum { N = sizeof (scenes) / sizeof (*scenes) };
-    struct CMUnitTest tests[N];
+    struct CMUnitTest tests[N + 1] = { [N] = cmocka_unit_test (
+                                           test_called_while_stopped) };
 
     shared = mmap (NULL,
                    sizeof (*shared),

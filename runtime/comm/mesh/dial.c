@@ -129,15 +129,17 @@ static int introduce (int fd,
                       double deadline)
 {
     uint64_t answer[2];
+    char go = 1;
 
     if (socket_send (fd, hello, sizeof (*hello), deadline) < 0
         || socket_send (fd, text, hello->text, deadline) < 0
         || socket_recv (fd, answer, sizeof (answer), deadline) < 0)
         return -1;
-    if (memcmp (answer, self->token, sizeof (answer)) == 0)
-        return 0;
-    errno = EPROTO;
-    return -1;
+    if (memcmp (answer, self->token, sizeof (answer))) {
+        errno = EPROTO;
+        return -1;
+    }
+    return dial_needs_go (hello) ? socket_send (fd, &go, 1, deadline) : 0;
 }
 
 static bool same_network (const struct card_address *a,

@@ -8,7 +8,9 @@
 
 /* What the rank that connects says first; the other answers with the first
  * one's token (16 bytes) as soon as it has believed it, without its program's
- * help.
+ * help.  A connection that is to be kept (dial_needs_go()) is one only when the
+ * first has answered that by a byte: it may have given this one up, and tried
+ * again, before it was accepted.
  */
 enum dial_kind {
     DIAL_LINK = 1, /* carries messages from the one that connects */
@@ -27,7 +29,12 @@ struct hello {
     int64_t silent; /* the rank whose host has gone, that is why; or -1 */
 };
 
-enum { DIAL_MAGIC = 0x43444c53, DIAL_TEXT = 256 };
+enum { DIAL_MAGIC = 0x44444c53, DIAL_TEXT = 256 };
+
+static inline bool dial_needs_go (const struct hello *h)
+{
+    return h->kind == DIAL_LINK || h->kind == DIAL_SOCKET;
+}
 
 /* A socket that listens on all addresses, at a port of the range
  * DL_COMM_PORTS ("FIRST-LAST") if that is set, else at any; '*port' is it.

@@ -17,13 +17,15 @@
 
 enum { GUESTS = 64 };
 
-/* Someone who has connected and not yet said hello. */
+/* Someone who has connected and not yet said all that is to be said. */
 struct guest {
     int fd;
     size_t got;
     double until;
+    bool answered;
     struct hello hello;
     char text[DIAL_TEXT];
+    char go;
 };
 
 static struct home *homes;
@@ -136,46 +138,74 @@ static bool is_one_of_us (const struct home *h, const struct hello *w)
 /* It has said all; its socket is no longer the listener's. */
 static void admit (struct home *h, struct guest *g)
 {
-    const uint64_t *token = h->cards[g->hello.from].token;
     struct mesh *m;
-    ssize_t sent;
 
     pthread_mutex_lock (&h->mutex);
-    sent = send (g->fd, token, 16, MSG_DONTWAIT | MSG_NOSIGNAL);
     m = home_find (h, g->hello.channel);
-    if (sent != 16)
-        close (g->fd);
-    else if (g->hello.kind == DIAL_QUERY)
+    if (g->hello.kind == DIAL_QUERY)
         answer_query (h, g);
     else if (m)
         mesh_deliver (m, &g->hello, g->fd, g->text);
     else
         park (h, g);
     pthread_mutex_unlock (&h->mutex);
+    g->fd = -1;
+}
+
+/* Where to put what comes next of it, at most '*n' bytes. */
+static char *next_of (struct guest *g, size_t *n)
+{
+    size_t head = sizeof (g->hello);
+
+    if (g->got < head) {
+        *n = head - g->got;
+        return (char *)&g->hello + g->got;
+    }
+    if (g->got < head + g->hello.text) {
+        *n = head + g->hello.text - g->got;
+        return g->text + (g->got - head);
+    }
+    *n = 1;
+    return &g->go;
+}
+
+/* Whether it is to be heard further: the first bytes have come, or the text,
+ * or that it will use the connection.
+ */
+static bool is_welcome (struct home *h, struct guest *g)
+{
+    const uint64_t *token;
+
+    if (g->got < sizeof (g->hello))
+        return true;
+    if (g->got == sizeof (g->hello) && !is_one_of_us (h, &g->hello))
+        return false;
+    if (g->answered || g->got < sizeof (g->hello) + g->hello.text)
+        return true;
+    token = h->cards[g->hello.from].token;
+    g->answered = send (g->fd, token, 16, MSG_DONTWAIT | MSG_NOSIGNAL) == 16;
+    /* it may be stopped as long as any rank may */
+    g->until = monotonic () + h->timeout;
+    return g->answered;
 }
 
 /* Returns whether it stays a guest. */
 static bool hear (struct home *h, struct guest *g)
 {
-    size_t head = sizeof (g->hello);
-    size_t all = g->got < head ? head : head + (size_t)g->hello.text;
-    char *to =
-        g->got < head ? (char *)&g->hello + g->got : g->text + (g->got - head);
-    ssize_t n = recv (g->fd, to, all - g->got, MSG_DONTWAIT);
+    size_t n;
+    char *to = next_of (g, &n);
+    ssize_t got = recv (g->fd, to, n, MSG_DONTWAIT);
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return monotonic () < g->until;
-    if (n <= 0)
+    if (got <= 0)
         return false;
-    g->got += (size_t)n;
-    if (g->got < head)
-        return true;
-    if (!is_one_of_us (h, &g->hello))
+    g->got += (size_t)got;
+    if (!is_welcome (h, g))
         return false;
-    if (g->got < head + g->hello.text)
+    if (!g->answered || (dial_needs_go (&g->hello) && !g->go))
         return hear (h, g);
     admit (h, g);
-    g->fd = -1;
     return false;
 }
 
