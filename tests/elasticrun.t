@@ -25,6 +25,9 @@ kill_rank () {
     return 1
 }
 
+# await_world RANKS [LOST [HOW_MANY]]: until there was a world of so many (another one, as HOW_MANY says)
+await_world () { wait_for 100 sh -c "[ \"\$(grep -c 'world [0-9]* has $1 ranks, ${2:-.*} lost' out)\" -ge ${3:-1} ]"; }
+
 # ---- in processes: the exit status, and what is there at the end
 timeout 300 dl elastic --local --nodes=2 "$ranks" rank 50 1000 >out 2>&1
 is $? 0 "two ranks train to the end"
@@ -44,11 +47,12 @@ is $? 2 "fewer than --min is refused"
 # ---- a rank is killed, a spare one takes its place, and it comes back
 dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 1000000 2000 "$work/enough" >out 2>&1 &
 dl=$!
-wait_for 100 grep -q 'world 1 has 3 ranks' out
+await_world 3
 wait_for 100 sh -c 'ls elastic.*/ask.*'
+before=$(grep -c 'has 3 ranks' out)
 kill_rank 1.1 "$ranks"
 ok $? "a rank is killed"
-wait_for 100 grep -q 'world [2-9] has 3 ranks' out
+await_world 3 "" $((before + 1))
 ok $? "a spare one takes its place"
 wait_for 100 grep -q 'place 2: ended by signal 9; again in 1 s' out
 ok $? "dl says what ended"
@@ -57,7 +61,7 @@ timeout 300 dl scale 9 "$run" >scale 2>&1
 is "$? $(cat scale)" "2 dl: $run: it has from 1 to 4 nodes" "dl scale beyond --max is refused"
 timeout 300 dl scale 4 "$run" >scale 2>&1
 is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
-wait_for 100 grep -q 'has 4 ranks, 0 lost' out
+await_world 4 0
 ok $? "brings more"
 timeout 300 dl scale 2 "$run" >scale 2>&1
 wait_for 100 grep -q 'has 2 ranks, 0 lost, 2 left' out
@@ -73,7 +77,7 @@ is "$(grep -c 'wrong\|failed:' out)" 0 "and nothing wrong"
 # ---- SIGTERM ends all
 dl elastic --local --nodes=2 "$ranks" rank 100000 2000 >out 2>&1 &
 dl=$!
-wait_for 100 grep -q 'world 1 has' out
+await_world 2
 kill -TERM $dl
 wait $dl
 is $? 4 "SIGTERM ends it"
@@ -98,23 +102,25 @@ cat >job.sh <<END
 exec "$builddir/launcher/dl" elastic --min=2 --dir="$work" "$ranks" rank 100000 10000
 END
 job=$(sbatch --parsable --no-kill --nodes=4 --output="$work/out" job.sh)
-wait_for 100 grep -q 'world 1 has 4 ranks' out
+await_world 4
 ok $? "a job of four hosts"
+before=$(grep -c 'has 4 ranks' out)
 kill_rank 2.1 "$ranks"
-wait_for 100 grep -q 'has 3 ranks, 1 lost' out
-ok $? "a rank is killed: three go on"
-wait_for 100 grep -q 'world [2-9] has 4 ranks, 0 lost' out
+await_world "[34]" 1
+ok $? "a rank is killed: the others go on"
+await_world 4 "" $((before + 1))
 ok $? "and the fourth comes back"
 begin=$(date +%s)
+before=$(grep -c 'has 3 ranks' out)
 ip link set "mcb$(cat "$(dirname "$SLURM_CONF")/place").4" down
-wait_for 100 sh -c '[ "$(grep -c "has 3 ranks" out)" -ge 2 ]'
+await_world 3 "" $((before + 1))
 ok $? "a host is unplugged: three go on"
 echo "# after $(($(sed -n 's/^\([0-9]*\): .* has 3 ranks.*/\1/p' out | tail -1) - begin)) s"
 wait_for 100 grep -q 'Node failure on n4' out
 ok $? "Slurm takes the node away"
 timeout 300 dl scale 2 --dir="$work" "elastic.$job" >scale 2>&1
 is $? 0 "dl scale of a job"
-wait_for 100 grep -q 'has 2 ranks, 0 lost' out
+await_world 2 0
 ok $? "two go on"
 scancel "$job"
 wait_for 100 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
