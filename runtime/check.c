@@ -191,10 +191,24 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
 
 /* ---- for programs ---- */
 
-static int damaged (const char *path, struct slurmdl_error *err)
+static int cannot_read (const char *path, struct slurmdl_error *err)
 {
-    errno = EBADMSG;
-    return errorf (err, "%s: is no checkpoint, or is damaged", path);
+    if (errno == EBADMSG)
+        return errorf (err, "%s: is no checkpoint, or is damaged", path);
+    return errorf (err, "%s: cannot read: %s", path, strerror (errno));
+}
+
+/* A pipe would keep us until somebody writes to it. */
+static int open_file (const char *path)
+{
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat (fd, &st) < 0 || S_ISREG (st.st_mode))
+        return fd;
+    close (fd);
+    errno = S_ISDIR (st.st_mode) ? EISDIR : EBADMSG;
+    return -1;
 }
 
 struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
@@ -209,12 +223,9 @@ struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
         free (c);
         return NULL;
     }
-    if ((c->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
-        errorf (err, "%s: %s", path, strerror (errno));
-    else if (manifest_read (c->fd, &c->m) == 0)
+    if ((c->fd = open_file (path)) >= 0 && manifest_read (c->fd, &c->m) == 0)
         return c;
-    else
-        damaged (path, err);
+    cannot_read (path, err);
     slurmdl_checkpoint_close (c);
     return NULL;
 }
@@ -326,5 +337,5 @@ int slurmdl_checkpoint_verify (const char *path,
     if (rv == 0)
         *step = c->m.step;
     slurmdl_checkpoint_close (c);
-    return rv == 0 ? 0 : damaged (path, err);
+    return rv == 0 ? 0 : cannot_read (path, err);
 }

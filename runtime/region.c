@@ -95,7 +95,7 @@ static int protect (struct slurmdl *run,
     uint64_t all;
 
     if (!name || !good_dataset_name (name) || is_state (name)
-        || !strcmp (name, "state") || (!new->data && !new->shard)) {
+        || !strcmp (name, "state")) {
         errno = EINVAL;
         return -1;
     }

@@ -130,8 +130,17 @@ struct source {
     bool states;         /* these, too */
 };
 
-/* 1: done, and '*from' is the open file; 0: damaged, '*touched' says whether
- * memory is; -1: it does not fit, or something else failed.
+static int unreadable (const char *path, struct slurmdl_error *err)
+{
+    if (errno == EBADMSG)
+        errorf (err, "%s: is damaged", path);
+    else
+        errorf (err, "%s: cannot read: %s", path, strerror (errno));
+    return errno == EBADMSG || errno == EIO ? 0 : -1;
+}
+
+/* 1: done, and '*from' is the open file; 0: damaged, 'err' says how and
+ * '*touched' whether memory is; -1: it does not fit, or something else failed.
  */
 static int try_file (struct slurmdl *run,
                      const struct source *s,
@@ -139,7 +148,7 @@ static int try_file (struct slurmdl *run,
                      struct slurmdl_checkpoint **from,
                      struct slurmdl_error *err)
 {
-    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (s->path, NULL);
+    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (s->path, err);
     int rv = 0;
 
     *from = NULL;
@@ -150,16 +159,10 @@ static int try_file (struct slurmdl *run,
         if (rv == 0) {
             *touched = true;
             rv = fill_all (run, c, s->pattern, s->states);
-            if (rv < 0)
-                errorf (err, "%s: cannot read: %s", s->path, strerror (errno));
-            if (rv < 0 && (errno == EBADMSG || errno == EIO)) {
-                if (err)
-                    *err->text = '\0';
-                rv = 0;
-            } else if (rv == 0)
-                rv = 1;
+            rv = rv == 0 ? 1 : unreadable (s->path, err);
         }
-    }
+    } else
+        errorf (err, "%s: has step %lld", s->path, (long long)c->m.step);
     if (rv == 1)
         *from = c;
     else
@@ -175,6 +178,13 @@ restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
     *step = c->m.step;
 }
 
+/* Nobody else would tell that a newer file is there. */
+static void pass_over (struct slurmdl_error *note, const char *why)
+{
+    if (*why)
+        errorf (note, "%.235s: it was passed over", why);
+}
+
 static int
 none_left (const struct slurmdl *run, bool touched, struct slurmdl_error *err)
 {
@@ -187,25 +197,47 @@ none_left (const struct slurmdl *run, bool touched, struct slurmdl_error *err)
                    run->trial_dir);
 }
 
-static int
-restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+/* The newest that can be read; as try_file(). */
+static int try_newest (struct slurmdl *run,
+                       const char *pattern,
+                       bool states,
+                       struct slurmdl_checkpoint **from,
+                       struct slurmdl_error *err)
 {
-    struct slurmdl_checkpoint *from = NULL;
+    struct slurmdl_error note = { "" };
     struct candidates c = { 0 };
     bool touched = false;
     int rv = 0;
 
     candidates_find (&c, run);
     for (size_t i = 0; i < c.n && rv == 0; i++) {
-        struct source s = { c.list[i].path, c.list[i].step, NULL, true };
-        rv = try_file (run, &s, &touched, &from, err);
+        struct source s = { c.list[i].path, c.list[i].step, pattern, states };
+        struct slurmdl_error why = { "" };
+        rv = try_file (run, &s, &touched, from, &why);
+        if (rv < 0)
+            errorf (err, "%s", why.text);
+        else
+            pass_over (&note, why.text);
     }
-    if (rv == 1)
-        restored (run, from, step);
     int e = errno;
     candidates_free (&c);
     errno = e;
-    return rv == 0 ? none_left (run, touched, err) : rv;
+    if (rv == 0)
+        rv = none_left (run, touched, err);
+    if (rv >= 0 && *note.text)
+        errorf (err, "%s", note.text);
+    return rv;
+}
+
+static int
+restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *from = NULL;
+    int rv = try_newest (run, NULL, true, &from, err);
+
+    if (rv == 1)
+        restored (run, from, step);
+    return rv;
 }
 
 /* ---- by all ranks ---- */
@@ -279,6 +311,7 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
     struct offer o = { 0 };
     struct outcome out = { 0 };
     struct slurmdl_checkpoint *from = NULL;
+    struct slurmdl_error note = { "" };
     char name[64];
     int rv = 0;
 
@@ -307,21 +340,26 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
             name_of (name, k, "offer", (unsigned)i + 1);
             team_put (run->team, name, &o, sizeof (o));
         } else {
+            pass_over (&note, out.text);
             slurmdl_checkpoint_close (from);
             from = NULL;
         }
     }
     candidates_free (&c);
-    if (o.verdict == 1) {
+    if (o.verdict == 1)
         restored (run, from, step);
-        return 1;
-    }
-    slurmdl_checkpoint_close (from);
+    else
+        slurmdl_checkpoint_close (from);
     if (rv < 0)
         return errorf (err, "cannot restore: %s", strerror (errno));
     errno = o.error;
-    return o.verdict < 0 ? errorf (err, "%.255s", o.text)
-                         : none_left (run, out.touched, err);
+    if (o.verdict < 0)
+        return errorf (err, "%.255s", o.text);
+    if (o.verdict == 0)
+        rv = none_left (run, out.touched, err);
+    if (rv == 0 && *note.text)
+        errorf (err, "%s", note.text);
+    return rv < 0 ? rv : o.verdict;
 }
 
 static int follow (struct slurmdl *run,
@@ -398,29 +436,17 @@ int slurmdl_restore_only (struct slurmdl *run,
                           int64_t *step,
                           struct slurmdl_error *err)
 {
+    struct source s = { path, -1, pattern, false };
     struct slurmdl_checkpoint *from = NULL;
-    struct candidates c = { 0 };
     bool touched = false;
-    int rv = 0;
+    int rv;
 
     if (err)
         *err->text = '\0';
-    if (path) {
-        struct source s = { path, -1, pattern, false };
-        rv = try_file (run, &s, &touched, &from, err);
-    } else
-        candidates_find (&c, run);
-    for (size_t i = 0; i < c.n && rv == 0; i++) {
-        struct source s = { c.list[i].path, c.list[i].step, pattern, false };
-        rv = try_file (run, &s, &touched, &from, err);
-    }
+    rv = path ? try_file (run, &s, &touched, &from, err)
+              : try_newest (run, pattern, false, &from, err);
     if (rv == 1)
         *step = from->m.step;
     slurmdl_checkpoint_close (from);
-    candidates_free (&c);
-    if (rv == 0 && path) {
-        errno = EBADMSG;
-        return errorf (err, "%s: is no checkpoint, or is damaged", path);
-    }
-    return rv == 0 ? none_left (run, touched, err) : rv;
+    return rv == 0 && path ? -1 : rv;
 }

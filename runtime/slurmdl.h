@@ -212,9 +212,11 @@ enum slurmdl_type {
 enum { SLURMDL_DIMS_MAX = 8, SLURMDL_NAME_SIZE = 128 };
 
 /* Say that 'data' (C order, 'ndims' <= 8 dimensions, 0 for a scalar) is part
- * of the checkpoint under 'name' ("model/w1": HDF5 groups are made).  The
- * memory stays the caller's and must live as long as the run.  It may be
- * memory of a CUDA device where the CUDA back end is installed.
+ * of the checkpoint under 'name' ("model/w1": HDF5 groups are made); the same
+ * name again replaces it.  The memory stays the caller's and must live as long
+ * as the run.  It may be memory of a CUDA device where the CUDA back end is
+ * installed.  A name that HDF5 does not take, of 128 bytes or more, or one of
+ * ours ("manifest", "shards", "state", alone or before a slash) is EINVAL.
  */
 int slurmdl_protect (struct slurmdl *run,
                      const char *name,
@@ -297,7 +299,9 @@ int slurmdl_save_async (struct slurmdl *run,
 int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err);
 
 /* Fill the protected memory from the newest checkpoint of this trial that
- * verifies; '*step' is then its step.  Damaged files are passed over.  It may
+ * verifies; '*step' is then its step.  Files that are damaged or cannot be
+ * read are passed over: 'err' names the newest of them although 1 or 0 is
+ * returned (on rank 0, where it is collective).  What is restored may
  * have been saved by another number of ranks, with other slabs; each rank reads
  * and verifies the saved parts (of at most 16 MiB) that it needs.  A trial that
  * goes on from another one (population based training) begins with that one's

@@ -340,12 +340,17 @@ static void bad_regions (void **state)
     static const char *const names[] = { "",         "/a", "a/", "a//b",
                                          "manifest", ".",  NULL };
     const uint64_t huge[2] = { UINT64_MAX, 2 };
+    const uint64_t one = 1, none = 0;
     char x;
 
     (void)state;
     for (int i = 0; names[i]; i++)
         assert_int_equal (
             slurmdl_protect (run, names[i], SLURMDL_I8, 0, NULL, &x), -1);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &one, NULL),
+                      -1);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &none, NULL),
+                      0);
     assert_int_equal (slurmdl_protect (run, "a", 99, 0, NULL, &x), -1);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 9, huge, &x), -1);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 2, huge, &x), -1);
@@ -388,6 +393,59 @@ static void flipped_bits (void **state)
         assert_int_equal (pwrite (fd, &byte, 1, at), 1);
     }
     close (fd);
+    slurmdl_close (run);
+}
+
+static void what_is_passed_over_is_told (void **state)
+{
+    struct slurmdl_error err;
+    struct model m;
+    int fd = save_two (&m);
+    struct slurmdl *run = open_run (&m, 0);
+    int64_t step = 0;
+
+    (void)state;
+    assert_int_equal (slurmdl_restore (run, &step, &err), 1);
+    assert_string_equal (err.text, "");
+    assert_int_equal (ftruncate (fd, 5000), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 1);
+    assert_int_equal (step, 1);
+    assert_non_null (strstr (
+        err.text, "2.h5: is no checkpoint, or is damaged: it was passed over"));
+    assert_int_equal (truncate (in_dir ("run/a.1/ckpt/00000001.h5"), 0), 0);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 0);
+    assert_non_null (strstr (err.text, "2.h5: is no checkpoint"));
+    close (fd);
+    slurmdl_close (run);
+}
+
+static void what_is_no_file_is_told (void **state)
+{
+    static const struct {
+        const char *name, *why;
+        int error;
+    } cases[] = {
+        { "nothing.h5", "cannot read: No such file", ENOENT },
+        { "run", "cannot read: Is a directory", EISDIR },
+        { "pipe", "is no checkpoint", EBADMSG },
+    };
+    struct slurmdl_error err;
+    struct model m;
+    struct slurmdl *run = open_run (&m, 1);
+    int64_t step = 7;
+
+    (void)state;
+    assert_int_equal (mkfifo (in_dir ("pipe"), 0600), 0);
+    for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++) {
+        const char *path = in_dir (cases[i].name);
+        assert_int_equal (slurmdl_restore_only (run, NULL, path, &step, &err),
+                          -1);
+        assert_int_equal (errno, cases[i].error);
+        assert_non_null (strstr (err.text, cases[i].why));
+        assert_int_equal (slurmdl_checkpoint_verify (path, &step, &err), -1);
+        assert_int_equal (errno, cases[i].error);
+    }
+    assert_int_equal (step, 7);
     slurmdl_close (run);
 }
 
@@ -560,6 +618,8 @@ int main (void)
         TEST (bad_regions),
         TEST (flipped_bits),
         TEST (cut_files),
+        TEST (what_is_passed_over_is_told),
+        TEST (what_is_no_file_is_told),
         TEST (which_is_found),
         TEST (device_memory),
         TEST (device_snapshot),
