@@ -9,144 +9,19 @@
 #include <errno.h>
 #include <glob.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/clock.h"
-#include "runtime/comm/elastic/elastic.h"
-#include "tests/elasticrank.h"
+#include "runtime/comm/elastic/folder.h"
+#include "tests/elasticcrowd.h"
 #include "tests/folder.h"
-
-static void be_rank (const struct job *j)
-{
-    struct slurmdl_elastic_options o = {
-        dir, j->min, j->max, j->settle, j->timeout
-    };
-    struct slurmdl_error err = { "" };
-    struct result r = { .rv = -1 };
-    struct slurmdl_elastic *e;
-    char path[128], tmp[140], start[32];
-    FILE *f;
-
-    snprintf (start, sizeof (start), "%ld", j->start);
-    setenv ("DL_ELASTIC_START", start, 1);
-    setenv ("DL_COMM_TIMEOUT", "3", 0);
-    if (j->unit)
-        setenv ("DL_ELASTIC_UNIT", j->unit, 1);
-    if ((e = slurmdl_elastic_open (&o, &err))) {
-        r.rv = rank_train (e, j, &r, &err);
-        slurmdl_elastic_close (e);
-    }
-    snprintf (r.text, sizeof (r.text), "%s", err.text);
-    snprintf (path, sizeof (path), "%s/result.%ld", dir, (long)getpid ());
-    snprintf (tmp, sizeof (tmp), "%s.tmp", path);
-    f = fopen (tmp, "we");
-    if (!f || fwrite (&r, sizeof (r), 1, f) != 1 || fclose (f) != 0)
-        _exit (2);
-    rename (tmp, path);
-    _exit (r.rv == 0 ? 0 : 1);
-}
-
-/* ---- a world of them ---- */
-
-struct crowd {
-    pid_t pids[RANKS_MAX * 2];
-    bool killed[RANKS_MAX * 2];
-    struct result results[RANKS_MAX * 2];
-    int n;
-};
 
 static void add (struct crowd *c, const struct job *j)
 {
-    pid_t pid;
-
-    fflush (NULL);
-    if ((pid = fork ()) == 0)
-        be_rank (j);
-    assert_true (pid > 0);
-    c->pids[c->n++] = pid;
-}
-
-static void kill_one (struct crowd *c, int i)
-{
-    kill (c->pids[i], SIGKILL);
-    c->killed[i] = true;
-}
-
-static bool read_result (struct crowd *c, int i)
-{
-    char path[128];
-    FILE *f;
-    bool rv;
-
-    snprintf (path, sizeof (path), "%s/result.%ld", dir, (long)c->pids[i]);
-    if (!(f = fopen (path, "re")))
-        return false;
-    rv = fread (&c->results[i], sizeof (*c->results), 1, f) == 1;
-    fclose (f);
-    return rv;
-}
-
-/* Wait until all have ended; after 60 s that is a failure. */
-static void wait_all (struct crowd *c)
-{
-    double end = monotonic () + 60;
-    int status;
-
-    for (int i = 0; i < c->n; i++) {
-        while (waitpid (c->pids[i], &status, WNOHANG) == 0) {
-            if (monotonic () > end) {
-                for (int k = 0; k < c->n; k++)
-                    kill (c->pids[k], SIGKILL);
-                fail_msg ("rank %d hangs", i);
-            }
-            usleep (1000);
-        }
-        /* the one that was killed may have ended before */
-        if (!read_result (c, i) && !c->killed[i])
-            fail_msg ("rank %d ended with %x", i, status);
-    }
-}
-
-/* One that was started so late that the training had ended. */
-static bool came_late (const struct result *r)
-{
-    return r->rv != 0 && strstr (r->text, "the training has ended");
-}
-
-/* All that were not killed have trained to the end, to the right weights, or
- * have come too late.
- */
-static long check_trained (struct crowd *c, int64_t steps, int64_t *restarts)
-{
-    uint64_t right = serial (steps);
-    long n = 0;
-
-    for (int i = 0; i < c->n; i++) {
-        struct result *r = &c->results[i];
-        if (c->killed[i])
-            continue;
-        if (came_late (r)) {
-            n++;
-            continue;
-        }
-        if (r->rv != 0)
-            print_message ("# rank %d: rv %d at step %ld: %s\n",
-                           i,
-                           r->rv,
-                           (long)r->step,
-                           r->text);
-        assert_int_equal (r->rv, 0);
-        assert_int_equal (r->step, steps);
-        assert_true (r->weights == right);
-        if (restarts)
-            *restarts += r->restarts;
-        else
-            assert_int_equal (r->restarts, 0);
-        n++;
-    }
-    return n;
+    crowd_add (c, dir, j);
 }
 
 /* Many: DL_TEST_LONG, or so many: DL_ELASTIC_ROUNDS. */
@@ -212,6 +87,26 @@ static void await_file (const char *pattern)
     assert_int_equal (rv, 0);
 }
 
+/* The number of the newest world, when it has so many ranks that have met. */
+static long await_size (long size)
+{
+    for (double end = monotonic () + 50; monotonic () < end; nap (5000)) {
+        struct signs v = { 0 };
+        struct world *w;
+        long number, n;
+        assert_int_equal (signs_look (&v, dir, NULL), 0);
+        number = (long)v.highest;
+        w = folder_get_world (dir, v.highest);
+        n = w ? w->size : 0;
+        free (w);
+        signs_free (&v);
+        if (n == size && has_met (number))
+            return number;
+    }
+    fail_msg ("no world of %ld ranks", size);
+    return -1;
+}
+
 static void clean (void)
 {
     char cmd[128];
@@ -236,8 +131,8 @@ static void test_undisturbed (void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         add (&c, &usual);
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, usual.steps, NULL), 4);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, usual.steps, NULL), 4);
     assert_int_equal (c.results[0].world, 1);
     assert_int_equal (c.results[0].size, 4);
 }
@@ -250,8 +145,8 @@ static void test_alone (void **state)
     (void)state;
     j.start = 1;
     add (&c, &j);
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, NULL), 1);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 1);
 }
 
 /* Kill 'n' of four at any instant, together or one after the other. */
@@ -267,11 +162,11 @@ static void kill_some (int n, bool first, long apart_us, int64_t *restarts)
         int i = first ? k : (int)below (4);
         while (c.killed[i])
             i = (i + 1) % 4;
-        kill_one (&c, i);
+        crowd_kill (&c, i);
         nap (apart_us ? below (apart_us) : 0);
     }
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, restarts), 4 - n);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, restarts), 4 - n);
     clean ();
 }
 
@@ -324,8 +219,8 @@ static void test_killed_in_commit (void **state)
         for (int k = 0; k < 4; k++)
             add (&c, k == 2 ? &mortal : &j);
         c.killed[2] = true;
-        wait_all (&c);
-        assert_int_equal (check_trained (&c, j.steps, NULL), 3);
+        crowd_wait (&c);
+        assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
         clean ();
     }
 }
@@ -344,12 +239,45 @@ static void test_joiner (void **state)
     await_world (1);
     assert_int_equal (gate_put_target (dir, 3), 0);
     add (&c, &j);
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, NULL), 3);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal (c.results[i].world, 2);
         assert_int_equal (c.results[i].size, 3);
         assert_int_equal (c.results[i].lost, 0);
+    }
+}
+
+/* Those that came count commits as those that were there: what several of them
+ * have, one beside the other, is not lost when another rank is.
+ */
+static void test_joiners_keep (void **state)
+{
+    char enough[128];
+
+    (void)state;
+    snprintf (enough, sizeof (enough), "%s/enough", dir);
+    for (long i = rounds (2); i > 0; i--) {
+        struct crowd c = { .n = 0 };
+        struct job j = usual;
+        long world;
+        j.steps = 1000000;
+        j.until = enough;
+        j.start = 2;
+        add (&c, &j);
+        add (&c, &j);
+        await_world (1);
+        assert_int_equal (gate_put_target (dir, 5), 0);
+        for (int k = 0; k < 3; k++)
+            add (&c, &j);
+        world = await_size (5);
+        nap (below (150000));
+        crowd_kill (&c, (int)below (2));
+        await_world (world + 1);
+        assert_int_equal (fclose (fopen (enough, "we")), 0);
+        crowd_wait (&c);
+        assert_int_equal (crowd_check (&c, c.results[2].step, NULL), 4);
+        clean ();
     }
 }
 
@@ -374,7 +302,7 @@ static void test_scaled (void **state)
     for (double end = monotonic () + 50; left < 3 && monotonic () < end;) {
         for (int i = 0; i < 4; i++)
             if (!c.killed[i] && waitpid (c.pids[i], &status, WNOHANG) > 0) {
-                assert_true (read_result (&c, i));
+                assert_true (crowd_read (&c, i));
                 assert_int_equal (c.results[i].rv, -1);
                 assert_int_equal (c.results[i].error, ECANCELED);
                 c.killed[i] = true;
@@ -386,8 +314,8 @@ static void test_scaled (void **state)
     assert_int_equal (gate_put_target (dir, 3), 0);
     add (&c, &j);
     add (&c, &j);
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, NULL), 3);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
     assert_int_equal (c.results[4].size, 3);
     assert_int_equal (c.results[4].world, 4);
 }
@@ -409,15 +337,15 @@ static void test_spare (void **state)
     add (&c, &j);
     add (&c, &j);
     nap (300000);
-    kill_one (&c, 1);
-    wait_all (&c);
+    crowd_kill (&c, 1);
+    crowd_wait (&c);
     for (int i = 3; i < 5; i++)
         if (c.results[i].rv != 0) {
             assert_int_equal (c.results[i].error, ECANCELED);
             assert_non_null (strstr (c.results[i].text, "has ended"));
             c.killed[i] = true;
         }
-    assert_int_equal (check_trained (&c, j.steps, NULL), 3);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
     assert_int_equal (c.results[0].size, 3);
     assert_int_equal (c.results[0].lost, 1);
     assert_true (c.killed[3] != c.killed[4]);
@@ -440,9 +368,9 @@ static void test_patient_spare (void **state)
     add (&c, &spare);
     await_file ("ask.*");
     nap (4500000);
-    kill_one (&c, 1);
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, NULL), 2);
+    crowd_kill (&c, 1);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 2);
     assert_int_equal (c.results[0].size, 2);
 }
 
@@ -461,8 +389,8 @@ static void test_frozen (void **state)
     /* a time-out of 3 s, and 1 s to come */
     await_world (2);
     kill (c.pids[1], SIGCONT);
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, NULL), 4);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 4);
     assert_int_equal (c.results[1].world, 3);
     assert_int_equal (c.results[0].size, 4);
 }
@@ -480,8 +408,8 @@ static void test_too_few (void **state)
     for (int i = 0; i < 3; i++)
         add (&c, &j);
     await_world (1);
-    kill_one (&c, 2);
-    wait_all (&c);
+    crowd_kill (&c, 2);
+    crowd_wait (&c);
     for (int i = 0; i < 2; i++) {
         assert_int_equal (c.results[i].rv, -1);
         assert_int_equal (c.results[i].error, ETIMEDOUT);
@@ -502,11 +430,11 @@ static void test_started_again (void **state)
         add (&c, &j);
     for (int i = 0; i < 6; i++) {
         nap (below (400000));
-        kill_one (&c, i);
+        crowd_kill (&c, i);
         add (&c, &j);
     }
-    wait_all (&c);
-    assert_int_equal (check_trained (&c, j.steps, &(int64_t){ 0 }), 4);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, &(int64_t){ 0 }), 4);
 }
 
 #define T(f) IN_FOLDER (f)
@@ -521,6 +449,7 @@ int main (int argc, char **argv)
         T (test_scaled),           T (test_spare),
         T (test_patient_spare),    T (test_frozen),
         T (test_too_few),          T (test_started_again),
+        T (test_joiners_keep),
     };
     const char *seed;
 

@@ -3,6 +3,7 @@
 #include "tests/elasticrank.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,27 @@ static int look_for_end (struct slurmdl_comm *c,
     return slurmdl_broadcast (c, enough, sizeof (*enough), 0, err);
 }
 
+/* One write(2) at the end of the file: lines of two worlds are in the order of
+ * their commits.
+ */
+static void put_trace (struct slurmdl_elastic *e,
+                       const struct job *j,
+                       struct slurmdl_comm *c,
+                       int64_t step)
+{
+    struct slurmdl_elastic_world w;
+    int fd;
+
+    if (!j->trace || slurmdl_comm_rank (c) != 0)
+        return;
+    slurmdl_elastic_world (e, &w);
+    fd = open (j->trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    dprintf (fd, "%ld %ld\n", (long)w.generation, (long)step);
+    close (fd);
+}
+
 static int train (struct slurmdl_elastic *e,
                   const struct job *j,
                   struct model *t,
@@ -209,8 +231,10 @@ static int train (struct slurmdl_elastic *e,
         if (*step == j->die_at)
             die_soon (j->die_us);
         rv = slurmdl_elastic_commit (e, *step, err);
-        if (rv >= 0)
+        if (rv >= 0) {
             r->committed = *step;
+            put_trace (e, j, c, *step);
+        }
         if (rv != 0)
             return rv;
         r->enough = enough;
@@ -277,6 +301,7 @@ int rank_main (char **args)
     struct job j = { .steps = atol (args[0]),
                      .pause_us = atol (args[1]),
                      .until = args[2],
+                     .trace = args[2] ? args[3] : NULL,
                      .loud = true };
     struct slurmdl_error err = { "" };
     struct slurmdl_elastic *e = slurmdl_elastic_open (NULL, &err);

@@ -20,6 +20,7 @@ struct job {
     int64_t freeze_at; /* step before which it stops itself */
     const char *unit;
     bool loud;
+    const char *trace; /* a file: a line "WORLD STEP" of each commit */
 };
 
 struct result {
@@ -47,8 +48,8 @@ uint64_t serial (int64_t steps);
 
 uint64_t mix (uint64_t x);
 
-/* elastic.t rank STEPS PAUSE_US [FILE]: a rank for elasticrun.t, where dl
- * elastic says the rest; its exit status.
+/* elastic.t rank STEPS PAUSE_US [FILE [TRACE]]: a rank for elasticrun.t, where
+ * dl elastic says the rest; its exit status.
  */
 int rank_main (char **args);
 

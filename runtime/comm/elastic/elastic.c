@@ -63,6 +63,7 @@ static int open_world (struct slurmdl_elastic *e, struct slurmdl_error *err)
         return -1;
     mesh_set_timeout (e->comm->mesh, e->gate.wait);
     e->gate.penalty = 0;
+    e->commits = 0;
     return 0;
 }
 

@@ -125,7 +125,7 @@ struct slurmdl_elastic {
     struct slurmdl_comm *comm;
     bool broken; /* the next thing is to form a world */
     bool ended;  /* the last commit was whole: it may be the last */
-    uint32_t commits;
+    uint32_t commits; /* begun in this world: the same on all its ranks */
     struct pieces wants; /* what the program protects */
     struct slot slots[2];
     int newest;        /* of both: the last that is whole on all ranks */
