@@ -17,7 +17,7 @@
 #include "launcher/peer.h"
 #include "launcher/reserve.h"
 #include "runtime/error.h"
-#include "runtime/layout.h"
+#include "runtime/rank/layout.h"
 
 static const int watched[] = { SIGTERM, SIGUSR2, SIGINT, SIGCHLD };
 

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "runtime/error.h"
-#include "runtime/journal.h"
-#include "runtime/private.h"
-#include "runtime/team.h"
+#include "runtime/metrics/journal.h"
+#include "runtime/run/run.h"
+#include "runtime/run/team.h"
 
 enum { ATTEMPTS_MAX = 1000000 };
 

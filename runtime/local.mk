@@ -1,12 +1,41 @@
 # runtime/: libslurmdl, and what the plugin and the launcher share with it.
+#   run/         a run: its handle, what it protects, its ranks, when it stops
+#   metrics/     what is logged: queue, file, reader
+#   checkpoint/  what is saved: the file, its parts, saving and restoring
+#   comm/        ranks compute together: collectives, gradients, parameter server
+#   host/        the GPUs, cores and NUMA nodes of a machine
+#   rank/        what one task gets of a step: its rank, variables and devices
+#   network/     the network of a node, and the variables that tune it
+# Here lies what several of them share; context.c puts a run together.
+# Includes go one way: metrics -> run, checkpoint -> run, comm -> rank and run,
+# network -> rank -> host.
 runtime_sources = \
-	%D%/agree.c \
-	%D%/blank.c \
-	%D%/blank.h \
-	%D%/candidates.c \
-	%D%/candidates.h \
-	%D%/check.c \
-	%D%/check.h \
+	%D%/checkpoint/candidates.c \
+	%D%/checkpoint/candidates.h \
+	%D%/checkpoint/check.c \
+	%D%/checkpoint/check.h \
+	%D%/checkpoint/commit.c \
+	%D%/checkpoint/commit.h \
+	%D%/checkpoint/copy.c \
+	%D%/checkpoint/copy.h \
+	%D%/checkpoint/draft.c \
+	%D%/checkpoint/draft.h \
+	%D%/checkpoint/fetch.c \
+	%D%/checkpoint/fetch.h \
+	%D%/checkpoint/manifest.c \
+	%D%/checkpoint/manifest.h \
+	%D%/checkpoint/merge.c \
+	%D%/checkpoint/merge.h \
+	%D%/checkpoint/pieces.c \
+	%D%/checkpoint/pour.c \
+	%D%/checkpoint/pour.h \
+	%D%/checkpoint/restore.c \
+	%D%/checkpoint/save.c \
+	%D%/checkpoint/snapshot.c \
+	%D%/checkpoint/snapshot.h \
+	%D%/checkpoint/stages.c \
+	%D%/checkpoint/stream.c \
+	%D%/checkpoint/types.c \
 	%D%/clock.c \
 	%D%/clock.h \
 	%D%/comm/backend.h \
@@ -124,8 +153,8 @@ runtime_sources = \
 	%D%/comm/ps/link.c \
 	%D%/comm/ps/link.h \
 	%D%/comm/ps/open.c \
-	%D%/comm/ps/people.c \
 	%D%/comm/ps/peer.c \
+	%D%/comm/ps/people.c \
 	%D%/comm/ps/place.c \
 	%D%/comm/ps/place.h \
 	%D%/comm/ps/ps.h \
@@ -149,81 +178,62 @@ runtime_sources = \
 	%D%/comm/reduce/plain.c \
 	%D%/comm/reduce/reduce.c \
 	%D%/comm/reduce/reduce.h \
-	%D%/commit.c \
-	%D%/commit.h \
 	%D%/context.c \
-	%D%/copy.c \
-	%D%/copy.h \
 	%D%/crc32c.c \
 	%D%/crc32c.h \
 	%D%/crew.c \
 	%D%/crew.h \
-	%D%/draft.c \
-	%D%/draft.h \
 	%D%/error.c \
 	%D%/error.h \
-	%D%/fetch.c \
-	%D%/fetch.h \
 	%D%/futex.c \
 	%D%/futex.h \
 	%D%/h5.c \
 	%D%/h5.h \
 	%D%/io.c \
 	%D%/io.h \
-	%D%/journal.c \
-	%D%/journal.h \
-	%D%/layout.c \
-	%D%/layout.h \
-	%D%/left.c \
 	%D%/link.c \
 	%D%/link.h \
-	%D%/logging.c \
-	%D%/manifest.c \
-	%D%/manifest.h \
 	%D%/member.c \
 	%D%/member.h \
 	%D%/memory.c \
 	%D%/memory.h \
-	%D%/merge.c \
-	%D%/merge.h \
 	%D%/message.c \
 	%D%/message.h \
-	%D%/metrics.c \
-	%D%/metrics.h \
-	%D%/pieces.c \
-	%D%/ports.c \
-	%D%/pour.c \
-	%D%/pour.h \
-	%D%/private.h \
-	%D%/reader.c \
-	%D%/recorder.c \
-	%D%/records.c \
-	%D%/region.c \
-	%D%/region.h \
-	%D%/restore.c \
-	%D%/retain.c \
-	%D%/retain.h \
-	%D%/ring.c \
-	%D%/ring.h \
-	%D%/samples.c \
-	%D%/save.c \
-	%D%/seal.c \
+	%D%/metrics/blank.c \
+	%D%/metrics/blank.h \
+	%D%/metrics/journal.c \
+	%D%/metrics/journal.h \
+	%D%/metrics/logging.c \
+	%D%/metrics/metrics.c \
+	%D%/metrics/metrics.h \
+	%D%/metrics/reader.c \
+	%D%/metrics/recorder.c \
+	%D%/metrics/records.c \
+	%D%/metrics/ring.c \
+	%D%/metrics/ring.h \
+	%D%/metrics/samples.c \
+	%D%/metrics/seal.c \
+	%D%/metrics/table.c \
+	%D%/metrics/table.h \
+	%D%/metrics/trial.c \
+	%D%/rank/layout.c \
+	%D%/rank/layout.h \
+	%D%/rank/ports.c \
+	%D%/run/agree.c \
+	%D%/run/left.c \
+	%D%/run/region.c \
+	%D%/run/region.h \
+	%D%/run/retain.c \
+	%D%/run/retain.h \
+	%D%/run/run.h \
+	%D%/run/stop.c \
+	%D%/run/team.c \
+	%D%/run/team.h \
 	%D%/slab.c \
 	%D%/slab.h \
 	%D%/slurmdl.h \
 	%D%/slurmdl_comm.h \
-	%D%/slurmdl_ps.h \
-	%D%/snapshot.c \
-	%D%/snapshot.h \
-	%D%/stages.c \
-	%D%/stop.c \
-	%D%/stream.c \
-	%D%/table.c \
-	%D%/table.h \
-	%D%/team.c \
-	%D%/team.h \
-	%D%/trial.c \
-	%D%/types.c
+	%D%/slurmdl_ps.h
 runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
 if HAVE_PMIX
 runtime_cppflags += $(PMIX_CFLAGS) -DHAVE_PMIX
@@ -236,11 +246,40 @@ noinst_LTLIBRARIES += %D%/libruntime.la
 
 # without dependencies: the plugin links it too
 noinst_LTLIBRARIES += %D%/librankenv.la
-%C%_librankenv_la_SOURCES = %D%/binding.c %D%/binding.h %D%/clusters.c %D%/cpus.c %D%/fabric.c %D%/fabric.h %D%/layout.c %D%/layout.h \
-	%D%/nccl.c %D%/nccl.h %D%/nccllint.c %D%/ncclnames.c %D%/ncclsite.c %D%/place.c %D%/place.h \
-	%D%/ports.c %D%/rankenv.c %D%/rankenv.h %D%/roles.c %D%/roles.h %D%/sysfs.c %D%/sysfs.h \
-	%D%/task.c %D%/task.h %D%/topology.c %D%/topology.h %D%/values.c %D%/values.h \
-	%D%/variables.c %D%/variables.h %D%/visible.c %D%/word.c %D%/word.h
+%C%_librankenv_la_SOURCES = \
+	%D%/host/cpus.c \
+	%D%/host/place.c \
+	%D%/host/place.h \
+	%D%/host/sysfs.c \
+	%D%/host/sysfs.h \
+	%D%/host/topology.c \
+	%D%/host/topology.h \
+	%D%/host/visible.c \
+	%D%/network/fabric.c \
+	%D%/network/fabric.h \
+	%D%/network/nccl.c \
+	%D%/network/nccl.h \
+	%D%/network/nccllint.c \
+	%D%/network/ncclnames.c \
+	%D%/network/ncclsite.c \
+	%D%/rank/binding.c \
+	%D%/rank/binding.h \
+	%D%/rank/clusters.c \
+	%D%/rank/layout.c \
+	%D%/rank/layout.h \
+	%D%/rank/ports.c \
+	%D%/rank/rankenv.c \
+	%D%/rank/rankenv.h \
+	%D%/rank/roles.c \
+	%D%/rank/roles.h \
+	%D%/rank/task.c \
+	%D%/rank/task.h \
+	%D%/rank/values.c \
+	%D%/rank/values.h \
+	%D%/rank/variables.c \
+	%D%/rank/variables.h \
+	%D%/word.c \
+	%D%/word.h
 
 lib_LTLIBRARIES += %D%/libslurmdl.la
 %C%_libslurmdl_la_SOURCES =

@@ -3,7 +3,7 @@
 #ifndef SPANK_BIND_H
 #define SPANK_BIND_H
 
-#include "runtime/binding.h"
+#include "runtime/rank/binding.h"
 #include "spank/context.h"
 
 /* The affinity of this process. */

@@ -2,14 +2,14 @@
 /* In a task, as the user: the site's network variables, and a word on those
  * that the user exported.
  */
-#include "runtime/nccl.h"
+#include "runtime/network/nccl.h"
 
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/fabric.h"
+#include "runtime/network/fabric.h"
 #include "spank/context.h"
 #include "spank/variable.h"
 

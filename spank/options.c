@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/binding.h"
-#include "runtime/rankenv.h"
-#include "runtime/roles.h"
+#include "runtime/rank/binding.h"
+#include "runtime/rank/rankenv.h"
+#include "runtime/rank/roles.h"
 #include "runtime/word.h"
 #include "spank/context.h"
 

@@ -5,7 +5,7 @@
 
 #include <slurm/spank.h>
 
-#include "runtime/task.h"
+#include "runtime/rank/task.h"
 
 /* Find all that t->facts holds.  'roles' may be NULL.  Returns 0, or -1 with
  * the reason in t->why.

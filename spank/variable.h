@@ -5,7 +5,7 @@
 
 #include <slurm/spank.h>
 
-#include "runtime/variables.h"
+#include "runtime/rank/variables.h"
 
 /* Those of the task that is in its task_init. */
 struct variables variables_of (spank_t sp);

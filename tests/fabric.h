@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/fabric.h"
-#include "runtime/nccl.h"
+#include "runtime/network/fabric.h"
+#include "runtime/network/nccl.h"
 
 static char root[] = "/tmp/dl-nccl.XXXXXX";
 

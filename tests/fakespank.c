@@ -27,7 +27,7 @@
 
 #include <slurm/spank.h>
 
-#include "runtime/topology.h"
+#include "runtime/host/topology.h"
 
 extern char **environ;
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/layout.h"
-#include "runtime/roles.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/roles.h"
 #include "tests/steps.h"
 
 /* clang-format off */

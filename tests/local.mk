@@ -86,7 +86,7 @@ searcher_ldadd = searcher/libsearcher.la $(CMOCKA_LIBS) -lm
 %C%_extend_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_extend_t_LDADD = $(searcher_ldadd)
 endif
-dist_check_SCRIPTS += %D%/pure.t
+dist_check_SCRIPTS += %D%/pure.t %D%/folders.t
 EXTRA_PROGRAMS += %D%/bench/searcher
 %C%_bench_searcher_SOURCES = %D%/bench/searcher.c
 %C%_bench_searcher_LDADD = searcher/libsearcher.la -lm

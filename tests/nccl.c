@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/fabric.h"
-#include "runtime/nccl.h"
+#include "runtime/network/fabric.h"
+#include "runtime/network/nccl.h"
 #include "tests/fabric.h"
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))

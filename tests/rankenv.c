@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/rankenv.h"
+#include "runtime/rank/rankenv.h"
 #include "runtime/word.h"
 #include "tests/steps.h"
 

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/private.h"
+#include "runtime/run/run.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_STEPS_H
 #define TESTS_STEPS_H
 
-#include "runtime/layout.h"
+#include "runtime/rank/layout.h"
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/place.h"
+#include "runtime/host/place.h"
 #include "tests/folder.h"
 #include "tests/machine.h"
 

@@ -12,7 +12,7 @@ need_cluster () {
 
 sources () {
     echo "$srcdir"/spank/*.c
-    sed -n '/librankenv_la_SOURCES/,/[^\\]$/p' "$srcdir/runtime/local.mk" | grep -o '%D%/[a-z]*\.c' | sed "s|%D%|$srcdir/runtime|"
+    sed -n '/librankenv_la_SOURCES/,/[^\\]$/p' "$srcdir/runtime/local.mk" | grep -o '%D%/[a-z/]*\.c' | sed "s|%D%|$srcdir/runtime|"
 }
 
 # shellcheck disable=SC2046

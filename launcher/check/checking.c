@@ -13,8 +13,8 @@
 #include "launcher/check/diagnosis.h"
 #include "launcher/check/gather.h"
 #include "launcher/cmd.h"
-#include "runtime/layout.h"
-#include "runtime/rankenv.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/rankenv.h"
 
 static long number (const char *name)
 {

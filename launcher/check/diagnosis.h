@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "runtime/layout.h"
+#include "runtime/rank/layout.h"
 
 /* Of a finding.  From SEVERITY_STOP on the step is not to start. */
 enum severity {

@@ -17,9 +17,9 @@
 #include "launcher/check/health.h"
 #include "launcher/cmd.h"
 #include "launcher/peer.h"
-#include "runtime/fabric.h"
-#include "runtime/layout.h"
-#include "runtime/topology.h"
+#include "runtime/host/topology.h"
+#include "runtime/network/fabric.h"
+#include "runtime/rank/layout.h"
 
 enum { CONNECT_S = 3 };
 

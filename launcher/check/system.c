@@ -13,7 +13,7 @@
 
 #include "launcher/check/health.h"
 #include "launcher/peer.h"
-#include "runtime/fabric.h"
+#include "runtime/network/fabric.h"
 
 /* ---- memory ---- */
 

@@ -11,8 +11,8 @@
 
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/error.h"
-#include "runtime/layout.h"
 #include "runtime/message.h"
+#include "runtime/rank/layout.h"
 
 enum { UNITS_MAX = 65536 };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/monitor/gpus.h"
-#include "runtime/sysfs.h"
+#include "runtime/host/sysfs.h"
 
 enum { CARDS = 128, VENDOR = 0x1002 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/sysfs.h"
+#include "runtime/host/sysfs.h"
 
 enum counter {
     CPU_USER,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/sysfs.h"
+#include "runtime/host/sysfs.h"
 
 enum { TEXT = 16384, PORTS_MAX = 16, DEPTH_MAX = 32 };
 

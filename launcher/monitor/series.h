@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-#include "runtime/journal.h"
+#include "runtime/metrics/journal.h"
 
-/* A file of the layout of runtime/journal.h: whole at every instant.  A value
- * that is equal to the one before is not written again.  doc/formats.md has
- * the names.
+/* A file of the layout of runtime/metrics/journal.h: whole at every instant.  A
+ * value that is equal to the one before is not written again.  doc/formats.md
+ * has the names.
  *
  * When the file has 'max' rows its samples (but the first) are joined two by
  * two, and from then on twice as many samples are joined to one: of a counter

@@ -11,7 +11,7 @@
 
 #include "launcher/cmd.h"
 #include "launcher/plan/plan.h"
-#include "runtime/nccl.h"
+#include "runtime/network/nccl.h"
 #include "runtime/word.h"
 
 extern char **environ;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "launcher/plan/plan.h"
-#include "runtime/binding.h"
-#include "runtime/nccl.h"
+#include "runtime/network/nccl.h"
+#include "runtime/rank/binding.h"
 #include "runtime/word.h"
 
 const char *plan_text (const struct plan *p, enum ask_key key)

@@ -12,9 +12,9 @@
 
 #include "config.h"
 #include "launcher/command.h"
-#include "runtime/binding.h"
-#include "runtime/nccl.h"
-#include "runtime/sysfs.h"
+#include "runtime/host/sysfs.h"
+#include "runtime/network/nccl.h"
+#include "runtime/rank/binding.h"
 
 extern char **environ;
 

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "launcher/plan/ask.h"
-#include "runtime/layout.h"
-#include "runtime/task.h"
-#include "runtime/topology.h"
+#include "runtime/host/topology.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/task.h"
 
 /* ---- an environment in memory ---- */
 

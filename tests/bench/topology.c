@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/place.h"
+#include "runtime/host/place.h"
 
 enum { RUNS = 100 };
 

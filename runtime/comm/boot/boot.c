@@ -10,7 +10,7 @@
 
 #include "runtime/comm/boot/way.h"
 #include "runtime/error.h"
-#include "runtime/rankenv.h"
+#include "runtime/rank/rankenv.h"
 
 enum { BYTES_MAX = 4096 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/comm/boot/tcp.h"
-#include "runtime/layout.h"
+#include "runtime/rank/layout.h"
 
 static const char *host_of (const struct rank_layout *layout, long rank)
 {

@@ -13,7 +13,7 @@
 #include "runtime/clock.h"
 #include "runtime/comm/boot/tcp.h"
 #include "runtime/comm/mesh/socket.h"
-#include "runtime/layout.h"
+#include "runtime/rank/layout.h"
 
 /* Those who are later, or do not see this node's sockets (a container with a
  * network of its own), go to rank 0 themselves.

@@ -12,8 +12,8 @@
 #include "runtime/comm/boot/way.h"
 #include "runtime/comm/mesh/socket.h"
 #include "runtime/error.h"
-#include "runtime/layout.h"
-#include "runtime/rankenv.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/rankenv.h"
 
 long boot_variable (const char *name, long otherwise)
 {

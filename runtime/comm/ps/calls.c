@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/error.h"
-#include "runtime/region.h"
+#include "runtime/run/region.h"
 
 /* One call: to all servers that have a part in it. */
 struct call {

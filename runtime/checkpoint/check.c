@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read tensors of a checkpoint, and compare their checksums. */
+#include "runtime/checkpoint/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/checkpoint/fetch.h"
+#include "runtime/crc32c.h"
+#include "runtime/crew.h"
+#include "runtime/error.h"
+#include "runtime/io.h"
+
+/* What is read at once: it is still in the cache when it is summed up. */
+enum { CHUNK = 256 << 10 };
+
+struct reading {
+    int fd;
+    uint64_t at; /* of the tensor in the file */
+    uint64_t size;
+    unsigned char *data;
+};
+
+static int
+read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
+{
+    const struct reading *r = arg;
+
+    return io_read_at (r->fd,
+                       r->data + at_slab * r->size,
+                       n * r->size,
+                       (off_t)(r->at + at_tensor * r->size));
+}
+
+/* ---- a saved slab, a part after the other ---- */
+
+struct pass {
+    struct reading from;
+    struct slab tensor;
+    const struct slab *to;
+    unsigned char *data; /* NULL: only summed up */
+    unsigned char *buf;
+    size_t room;
+    uint32_t crc;
+    atomic_int *cancel;
+};
+
+struct one_run {
+    uint64_t at, n;
+};
+
+static int note_run (uint64_t at_to, uint64_t at_part, uint64_t n, void *arg)
+{
+    struct one_run *one = arg;
+
+    (void)at_part;
+    *one = (struct one_run){ at_to, n };
+    return 1;
+}
+
+/* Where the part lies in one piece in the memory that it is for; else NULL. */
+static unsigned char *
+place_of (const struct pass *p, const struct slab *part, uint64_t elements)
+{
+    struct one_run one = { 0, 0 };
+
+    if (p->data)
+        slab_walk (p->to, part, note_run, &one);
+    return one.n == elements ? p->data + one.at * p->from.size : NULL;
+}
+
+static int get_room (struct pass *p, uint64_t bytes)
+{
+    unsigned char *buf;
+
+    if (p->room >= bytes)
+        return 0;
+    if (!(buf = realloc (p->buf, bytes)))
+        return -1;
+    p->buf = buf;
+    p->room = bytes;
+    return 0;
+}
+
+static int read_part (struct pass *p, const struct slab *part)
+{
+    uint64_t elements = slab_elements (part);
+    uint64_t bytes = elements * p->from.size;
+    unsigned char *place = place_of (p, part, elements);
+
+    if (!place && get_room (p, bytes) < 0)
+        return -1;
+    p->from.data = place ? place : p->buf;
+    if (slab_walk (&p->tensor, part, read_run, &p->from) < 0)
+        return -1;
+    p->crc = crc32c (p->crc, p->from.data, bytes);
+    if (!place && p->data)
+        slab_copy (p->to, p->data, part, p->buf, p->from.size);
+    return 0;
+}
+
+static int read_next (const struct slab *part, void *arg)
+{
+    struct pass *p = arg;
+
+    if (!p->cancel || !atomic_load (p->cancel))
+        return read_part (p, part);
+    errno = ECANCELED;
+    return -1;
+}
+
+int read_shard (int fd,
+                const struct manifest_row *row,
+                const struct shard_row *shard,
+                const struct slab *to,
+                void *data,
+                atomic_int *cancel)
+{
+    struct pass p = {
+        .from = { .fd = fd,
+                  .at = row->offset,
+                  .size = slurmdl_type_size (row->type) },
+        .tensor = slab_whole ((int)row->ndims, row->dims),
+        .to = to,
+        .data = data,
+        .cancel = cancel,
+    };
+    struct slab s = shard_slab (row, shard);
+    int rv = slab_cut (&s, CHUNK / p.from.size, read_next, &p);
+    int e = errno;
+
+    free (p.buf);
+    if (rv == 0 && p.crc != shard->crc) {
+        e = EBADMSG;
+        rv = -1;
+    }
+    errno = e;
+    return rv;
+}
+
+/* ---- a whole file ---- */
+
+int check_data (int fd,
+                const struct manifest *m,
+                long threads,
+                atomic_int *cancel)
+{
+    struct fetch f = { .fd = fd, .m = m };
+    int rv = 0;
+    int e;
+
+    for (hsize_t i = 0; rv == 0 && i < m->n; i++)
+        rv = fetch_add_whole (&f, &m->rows[i]);
+    if (rv == 0)
+        rv = fetch_run (&f, threads, cancel);
+    e = errno;
+    fetch_free (&f);
+    errno = e;
+    return rv;
+}
+
+int check_file (const char *path, int64_t step, atomic_int *cancel)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    struct manifest m = { 0 };
+    int rv = -1;
+    int e;
+
+    if (fd < 0)
+        return -1;
+    /* what is in the page cache says nothing of the disk */
+    posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (manifest_read (fd, &m) == 0) {
+        rv = check_data (fd, &m, 1, cancel);
+        if (rv == 0 && m.step != step) {
+            errno = EBADMSG;
+            rv = -1;
+        }
+    }
+    e = errno;
+    posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
+    manifest_free (&m);
+    close (fd);
+    errno = e;
+    return rv;
+}
+
+/* ---- for programs ---- */
+
+static int cannot_read (const char *path, struct slurmdl_error *err)
+{
+    if (errno == EBADMSG)
+        return errorf (err, "%s: is no checkpoint, or is damaged", path);
+    return errorf (err, "%s: cannot read: %s", path, strerror (errno));
+}
+
+/* A pipe would keep us until somebody writes to it. */
+static int open_file (const char *path)
+{
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat (fd, &st) < 0 || S_ISREG (st.st_mode))
+        return fd;
+    close (fd);
+    errno = S_ISDIR (st.st_mode) ? EISDIR : EBADMSG;
+    return -1;
+}
+
+struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
+                                                    struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *c = calloc (1, sizeof (*c));
+
+    if (err)
+        *err->text = '\0';
+    if (!c || !(c->path = strdup (path))) {
+        errorf (err, "out of memory");
+        free (c);
+        return NULL;
+    }
+    if ((c->fd = open_file (path)) >= 0 && manifest_read (c->fd, &c->m) == 0)
+        return c;
+    cannot_read (path, err);
+    slurmdl_checkpoint_close (c);
+    return NULL;
+}
+
+void slurmdl_checkpoint_close (struct slurmdl_checkpoint *c)
+{
+    int e = errno;
+
+    if (!c)
+        return;
+    if (c->fd >= 0)
+        close (c->fd);
+    manifest_free (&c->m);
+    free (c->path);
+    free (c);
+    errno = e;
+}
+
+int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c)
+{
+    return c->m.step;
+}
+
+size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c)
+{
+    return c->m.n;
+}
+
+int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,
+                             size_t i,
+                             struct slurmdl_tensor *t)
+{
+    const struct manifest_row *row = &c->m.rows[i];
+
+    if (i >= c->m.n) {
+        errno = EINVAL;
+        return -1;
+    }
+    *t = (struct slurmdl_tensor){ .type = row->type,
+                                  .ndims = (int)row->ndims,
+                                  .bytes = row->bytes,
+                                  .shards = manifest_shards (row),
+                                  .state = is_state (row->name) };
+    memcpy (t->name, row->name, sizeof (t->name));
+    memcpy (t->dims, row->dims, sizeof (t->dims));
+    return 0;
+}
+
+int64_t slurmdl_checkpoint_find_tensor (const struct slurmdl_checkpoint *c,
+                                        const char *name)
+{
+    const struct manifest_row *row = manifest_find (&c->m, name);
+
+    if (row)
+        return row - c->m.rows;
+    errno = ENOENT;
+    return -1;
+}
+
+int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
+                             const char *name,
+                             const uint64_t *offset,
+                             const uint64_t *dims,
+                             void *data,
+                             struct slurmdl_error *err)
+{
+    const struct manifest_row *row = manifest_find (&c->m, name);
+    struct fetch f = { .fd = c->fd, .m = &c->m };
+    struct slab to;
+    int rv;
+    int e;
+
+    if (err)
+        *err->text = '\0';
+    if (!row) {
+        errno = ENOENT;
+        return errorf (err, "%s: no tensor '%s'", c->path, name);
+    }
+    to = slab_whole ((int)row->ndims, dims ? dims : row->dims);
+    for (uint32_t i = 0; offset && i < row->ndims; i++)
+        to.offset[i] = offset[i];
+    if (!slab_fits (&to, row->dims)) {
+        errno = EINVAL;
+        return errorf (err, "%s: '%s' has no such slab", c->path, name);
+    }
+    if ((rv = fetch_add (&f, row, &to, data)) == 0)
+        rv = fetch_run (&f, crew_size (CREW_MAX), NULL);
+    e = errno;
+    fetch_free (&f);
+    errno = e;
+    if (rv == 0)
+        return 0;
+    if (errno == EBADMSG)
+        return errorf (err, "%s: '%s' is damaged", c->path, name);
+    return errorf (
+        err, "%s: cannot read '%s': %s", c->path, name, strerror (errno));
+}
+
+int slurmdl_checkpoint_verify (const char *path,
+                               int64_t *step,
+                               struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (path, err);
+    int rv;
+
+    if (!c)
+        return -1;
+    rv = check_data (c->fd, &c->m, crew_size (CREW_MAX), NULL);
+    if (rv == 0)
+        *step = c->m.step;
+    slurmdl_checkpoint_close (c);
+    return rv == 0 ? 0 : cannot_read (path, err);
+}

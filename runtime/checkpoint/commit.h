@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make one checkpoint of what the ranks have, and give it its name. */
+#ifndef RUNTIME_CHECKPOINT_COMMIT_H
+#define RUNTIME_CHECKPOINT_COMMIT_H
+
+#include "runtime/run/run.h"
+
+struct memory_ops;
+struct merge;
+
+/* Larger regions are cut into such parts, each a slab with its checksum. */
+enum { PART_BYTES = 16 << 20 };
+
+/* What this rank puts into a checkpoint: memory that does not change until
+ * the checkpoint is made.
+ */
+struct piece {
+    char name[DATASET_NAME_SIZE];
+    enum slurmdl_type type;
+    uint64_t dims[DIMS_MAX]; /* of the tensor */
+    struct slab slab;
+    uint64_t bytes;
+    const unsigned char *data;
+    const struct memory_ops *device; /* NULL: the host's */
+    bool shard;
+    uint64_t offset; /* of the tensor's data in the file */
+    uint32_t crc;
+};
+
+struct job {
+    int64_t step;
+    bool shared; /* by all ranks */
+    struct piece *list;
+    size_t n, room;
+};
+
+/* Returns 0 when the checkpoint has its name 'path' (PATH_MAX); the same on
+ * all ranks.
+ */
+int commit (struct slurmdl *run,
+            struct job *job,
+            char *path,
+            struct slurmdl_error *err);
+
+/* Write pieces, whose offsets are set, into the file; sets their checksums. */
+struct draft;
+int write_pieces (const char *path,
+                  int fd,
+                  struct piece *list,
+                  size_t n,
+                  const struct draft *whole);
+
+/* Name a finished file; what is of this name already is out of date. */
+int give_name (const char *tmp, const char *path);
+
+/* The names of a checkpoint while it is made and then (PATH_MAX each). */
+int commit_paths (const char *dir,
+                  int64_t step,
+                  char *tmp,
+                  char *path,
+                  struct slurmdl_error *err);
+
+/* All is written: seal the file, look at it, and give it its name. */
+int commit_finish (struct merge *g,
+                   const char *tmp,
+                   const char *path,
+                   struct slurmdl_error *err);
+
+/* stages.c: the same of several ranks, rank 0, and another. */
+int commit_lead (struct slurmdl *run,
+                 struct job *job,
+                 char *path,
+                 struct slurmdl_error *err);
+int commit_follow (struct slurmdl *run,
+                   struct job *job,
+                   struct slurmdl_error *err);
+
+/* Files up to this are read back whole before they get their name. */
+enum { SMALL_FILE = 16 << 20 };
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read parts of a checkpoint by several threads, and verify them. */
+#include "runtime/checkpoint/fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/checkpoint/check.h"
+#include "runtime/crew.h"
+
+/* ---- what is to be read ---- */
+
+void fetch_free (struct fetch *f)
+{
+    free (f->list);
+    f->list = NULL;
+    f->n = f->room = 0;
+}
+
+static struct fetch_part *add (struct fetch *f)
+{
+    struct fetch_part *list;
+    size_t room = f->room ? 2 * f->room : 64;
+
+    if (f->n == f->room) {
+        if (!(list = realloc (f->list, room * sizeof (*list))))
+            return NULL;
+        f->list = list;
+        f->room = room;
+    }
+    return &f->list[f->n++];
+}
+
+static int first_place (uint64_t at, uint64_t at_slab, uint64_t n, void *arg)
+{
+    (void)at_slab;
+    (void)n;
+    *(uint64_t *)arg = at;
+    return 1;
+}
+
+int fetch_add (struct fetch *f,
+               const struct manifest_row *row,
+               const struct slab *to,
+               void *data)
+{
+    struct slab tensor = slab_whole ((int)row->ndims, row->dims);
+    struct shard_row whole;
+    struct slab both;
+
+    for (uint32_t i = 0; row->bytes && i < manifest_shards (row); i++) {
+        const struct shard_row *shard = manifest_shard (f->m, row, i, &whole);
+        struct slab s = shard_slab (row, shard);
+        struct fetch_part *p;
+        uint64_t at = 0;
+        if (slab_elements (&s) == 0 || !slab_overlap (&s, to, &both))
+            continue;
+        if (!(p = add (f)))
+            return -1;
+        slab_walk (&tensor, &s, first_place, &at);
+        *p = (struct fetch_part){ row, *shard, *to, data, 0 };
+        p->at = row->offset + at * slurmdl_type_size (row->type);
+    }
+    return 0;
+}
+
+int fetch_add_whole (struct fetch *f, const struct manifest_row *row)
+{
+    struct slab all = slab_whole ((int)row->ndims, row->dims);
+
+    return fetch_add (f, row, &all, NULL);
+}
+
+/* ---- to read it ---- */
+
+/* Neighbours in the file, for one thread; who has done its own helps others. */
+struct share {
+    atomic_size_t next;
+    size_t end;
+};
+
+struct fetching {
+    const struct fetch *f;
+    struct share share[CREW_MAX];
+    size_t shares;
+    atomic_size_t threads;
+    atomic_int *cancel;
+    atomic_int error;
+};
+
+/* The kernel reads ahead for each open file by itself, and best when that file
+ * is read from front to back.
+ */
+static int open_again (int fd)
+{
+    char path[64];
+    int own;
+
+    snprintf (path, sizeof (path), "/proc/self/fd/%d", fd);
+    if ((own = open (path, O_RDONLY | O_CLOEXEC)) >= 0)
+        posix_fadvise (own, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return own;
+}
+
+static void read_share (struct fetching *g, struct share *s, int fd)
+{
+    size_t i;
+
+    while (atomic_load (&g->error) == 0
+           && (i = atomic_fetch_add (&s->next, 1)) < s->end) {
+        const struct fetch_part *p = &g->f->list[i];
+        if (read_shard (fd, p->row, &p->shard, &p->to, p->data, g->cancel) < 0)
+            atomic_store (&g->error, errno ? errno : EIO);
+    }
+}
+
+static void *read_some (void *arg)
+{
+    struct fetching *g = arg;
+    size_t me = atomic_fetch_add (&g->threads, 1);
+    int own = open_again (g->f->fd);
+
+    for (size_t i = 0; i < g->shares; i++)
+        read_share (
+            g, &g->share[(me + i) % g->shares], own >= 0 ? own : g->f->fd);
+    if (own >= 0)
+        close (own);
+    return NULL;
+}
+
+/* ---- all of it ---- */
+
+static int by_place (const void *a, const void *b)
+{
+    const struct fetch_part *x = a;
+    const struct fetch_part *y = b;
+
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static uint64_t bytes_of (const struct fetch_part *p)
+{
+    struct slab s = shard_slab (p->row, &p->shard);
+
+    return slab_elements (&s) * slurmdl_type_size (p->row->type);
+}
+
+/* Shares of about as many bytes. */
+static void make_shares (struct fetching *g)
+{
+    const struct fetch *f = g->f;
+    uint64_t all = 0, bytes = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        all += bytes_of (&f->list[i]);
+    for (size_t k = 0; k < g->shares; k++) {
+        g->share[k].next = n;
+        while (n < f->n && bytes < all * (k + 1) / g->shares)
+            bytes += bytes_of (&f->list[n++]);
+        g->share[k].end = n;
+    }
+}
+
+int fetch_run (struct fetch *f, long threads, atomic_int *cancel)
+{
+    struct fetching g = { .f = f, .cancel = cancel };
+
+    if (f->n)
+        qsort (f->list, f->n, sizeof (*f->list), by_place);
+    g.shares = (size_t)threads < f->n ? (size_t)threads : f->n;
+    make_shares (&g);
+    crew_run ((long)g.shares, read_some, &g);
+    errno = atomic_load (&g.error);
+    return errno ? -1 : 0;
+}

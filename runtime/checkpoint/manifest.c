@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write, read and check the manifest of a checkpoint. */
+#include "runtime/checkpoint/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/crc32c.h"
+#include "runtime/io.h"
+
+/* ---- write ---- */
+
+/* clang-format off */
+#define ROW(member, type) { #member, offsetof (struct manifest_row, member), type }
+#define SHARD(member, type) { #member, offsetof (struct shard_row, member), type }
+/* clang-format on */
+
+enum kind { U32, U64, DIMS, NAME };
+
+static const struct member {
+    const char *name;
+    size_t offset;
+    enum kind kind;
+} row_members[] = {
+    ROW (name, NAME),
+    ROW (dims, DIMS),
+    ROW (offset, U64),
+    ROW (bytes, U64),
+    ROW (type, U32),
+    ROW (ndims, U32),
+    { "crc32c", offsetof (struct manifest_row, crc), U32 },
+    ROW (shards, U32),
+    { 0 },
+}, shard_members[] = {
+    SHARD (offset, DIMS),
+    SHARD (dims, DIMS),
+    SHARD (tensor, U32),
+    SHARD (rank, U32),
+    { "crc32c", offsetof (struct shard_row, crc), U32 },
+    SHARD (reserved, U32),
+    { 0 },
+};
+
+static hid_t member_type (enum kind kind)
+{
+    hsize_t most = DIMS_MAX;
+    hid_t t;
+
+    switch (kind) {
+    case U32:
+        return H5Tcopy (H5T_STD_U32LE);
+    case U64:
+        return H5Tcopy (H5T_STD_U64LE);
+    case DIMS:
+        return H5Tarray_create2 (H5T_STD_U64LE, 1, &most);
+    case NAME:
+        t = H5Tcopy (H5T_C_S1);
+        H5Tset_size (t, DATASET_NAME_SIZE);
+        H5Tset_strpad (t, H5T_STR_NULLPAD);
+        return t;
+    }
+    return -1;
+}
+
+static int write_table (hid_t file,
+                        const char *name,
+                        const struct member *members,
+                        size_t size,
+                        hsize_t n,
+                        const void *rows,
+                        uint64_t *offset)
+{
+    hid_t type = H5Tcreate (H5T_COMPOUND, size);
+    hid_t space = H5Screate_simple (1, &n, NULL);
+    hid_t how = h5_contiguous ();
+    hid_t d;
+    int rv = -1;
+
+    for (; members->name; members++) {
+        hid_t t = member_type (members->kind);
+        H5Tinsert (type, members->name, members->offset, t);
+        H5Tclose (t);
+    }
+    d = H5Dcreate2 (file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    if (d >= 0
+        && (n == 0
+            || H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0)) {
+        *offset = n ? H5Dget_offset (d) : 0;
+        rv = *offset == HADDR_UNDEF ? -1 : 0;
+    }
+    if (d >= 0)
+        H5Dclose (d);
+    H5Pclose (how);
+    H5Sclose (space);
+    H5Tclose (type);
+    return rv;
+}
+
+int manifest_write (hid_t file, struct manifest *m)
+{
+    if (write_table (file,
+                     "manifest",
+                     row_members,
+                     sizeof (*m->rows),
+                     m->n,
+                     m->rows,
+                     &m->offset)
+        < 0)
+        return -1;
+    if (m->nshards
+        && write_table (file,
+                        "shards",
+                        shard_members,
+                        sizeof (*m->shards),
+                        m->nshards,
+                        m->shards,
+                        &m->shards_offset)
+               < 0)
+        return -1;
+    return h5_write_int (file, "slurmdl_version", 2) < 0
+                   || h5_write_int (file, "step", m->step) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- what is no data ---- */
+
+static int by_offset (const void *a, const void *b)
+{
+    const struct part *x = a;
+    const struct part *y = b;
+
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static struct part *
+data_parts (const struct manifest *m, uint64_t length, size_t *n)
+{
+    struct part *list = calloc (m->n + 1, sizeof (*list));
+    uint64_t at = 0;
+
+    *n = 0;
+    for (hsize_t i = 0; list && i < m->n; i++)
+        if (m->rows[i].bytes)
+            list[(*n)++] = (struct part){ m->rows[i].offset, m->rows[i].bytes };
+    if (list)
+        qsort (list, *n, sizeof (*list), by_offset);
+    for (size_t i = 0; list && i < *n; i++) {
+        if (list[i].at < at || list[i].at > length
+            || list[i].bytes > length - list[i].at) {
+            free (list);
+            errno = EBADMSG;
+            return NULL;
+        }
+        at = list[i].at + list[i].bytes;
+    }
+    return list;
+}
+
+struct part *
+manifest_rest (const struct manifest *m, uint64_t length, size_t *n)
+{
+    size_t ndata;
+    struct part *data = data_parts (m, length, &ndata);
+    struct part *rest = data ? calloc (ndata + 1, sizeof (*rest)) : NULL;
+    uint64_t at = 0;
+
+    *n = 0;
+    for (size_t i = 0; rest && i <= ndata; i++) {
+        uint64_t end = i < ndata ? data[i].at : length;
+        if (end > at)
+            rest[(*n)++] = (struct part){ at, end - at };
+        if (i < ndata)
+            at = data[i].at + data[i].bytes;
+    }
+    free (data);
+    return rest;
+}
+
+/* ---- shards ---- */
+
+struct manifest_row *manifest_find (const struct manifest *m, const char *name)
+{
+    for (hsize_t i = 0; i < m->n; i++)
+        if (!strcmp (m->rows[i].name, name))
+            return &m->rows[i];
+    return NULL;
+}
+
+const struct shard_row *manifest_shard (const struct manifest *m,
+                                        const struct manifest_row *row,
+                                        uint32_t i,
+                                        struct shard_row *whole)
+{
+    if (row->shards)
+        return &m->shards[row->crc + i];
+    *whole = (struct shard_row){ .tensor = (uint32_t)(row - m->rows),
+                                 .crc = row->crc };
+    memcpy (whole->dims, row->dims, sizeof (whole->dims));
+    return whole;
+}
+
+struct slab shard_slab (const struct manifest_row *row,
+                        const struct shard_row *s)
+{
+    struct slab slab = { .ndims = (int)row->ndims };
+
+    memcpy (slab.offset, s->offset, sizeof (slab.offset));
+    memcpy (slab.dims, s->dims, sizeof (slab.dims));
+    return slab;
+}
+
+static int by_place (const void *a, const void *b)
+{
+    const struct slab *x = a;
+    const struct slab *y = b;
+
+    return x->offset[0] < y->offset[0] ? -1 : x->offset[0] > y->offset[0];
+}
+
+static bool overlap (struct slab *list, uint32_t n)
+{
+    struct slab both;
+
+    qsort (list, n, sizeof (*list), by_place);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = i + 1;
+             k < n && list[k].offset[0] < list[i].offset[0] + list[i].dims[0];
+             k++)
+            if (slab_overlap (&list[i], &list[k], &both))
+                return true;
+    return false;
+}
+
+/* Boxes that do not overlap cover a tensor if they have as many elements. */
+static bool covered (const struct manifest *m, const struct manifest_row *row)
+{
+    struct slab all = slab_whole ((int)row->ndims, row->dims);
+    struct slab *list = calloc (row->shards + 1, sizeof (*list));
+    uint64_t sum = 0;
+    bool ok = list != NULL;
+
+    for (uint32_t i = 0; ok && i < row->shards; i++) {
+        list[i] = shard_slab (row, &m->shards[row->crc + i]);
+        ok = slab_fits (&list[i], row->dims)
+             && !__builtin_add_overflow (sum, slab_elements (&list[i]), &sum);
+    }
+    ok = ok && sum == slab_elements (&all) && !overlap (list, row->shards);
+    free (list);
+    return ok;
+}
+
+bool manifest_covered (const struct manifest *m, char *name)
+{
+    for (hsize_t i = 0; i < m->n; i++)
+        if (m->rows[i].shards && !covered (m, &m->rows[i])) {
+            memcpy (name, m->rows[i].name, DATASET_NAME_SIZE);
+            return false;
+        }
+    return true;
+}
+
+/* ---- read ---- */
+
+/* Version 1 had no shards. */
+struct trailer1 {
+    char magic[8]; /* "SLURMDL1" */
+    int64_t step;
+    uint64_t length;
+    uint64_t manifest;
+    uint64_t rows;
+    uint32_t rest_crc;
+    uint32_t crc;
+};
+
+static int
+read_end (int fd, uint64_t size, void *buf, size_t n, const char *magic)
+{
+    uint32_t crc;
+
+    if (size < n || io_read_at (fd, buf, n, (off_t)(size - n)) < 0
+        || memcmp (buf, magic, 8))
+        return -1;
+    memcpy (&crc, (char *)buf + n - sizeof (crc), sizeof (crc));
+    return crc == crc32c (0, buf, n - sizeof (crc)) ? 0 : -1;
+}
+
+static bool table_fits (uint64_t at, uint64_t n, size_t row, uint64_t length)
+{
+    return at <= length && n <= (length - at) / row;
+}
+
+static int read_trailer (int fd, struct trailer *t)
+{
+    struct trailer1 one;
+    struct stat st;
+    size_t n = sizeof (*t);
+
+    if (fstat (fd, &st) < 0)
+        return -1;
+    if (read_end (fd, (uint64_t)st.st_size, t, sizeof (*t), "SLURMDL2") < 0) {
+        n = sizeof (one);
+        if (read_end (fd, (uint64_t)st.st_size, &one, n, "SLURMDL1") < 0)
+            return -1;
+        *t = (struct trailer){ .step = one.step,
+                               .length = one.length,
+                               .manifest = one.manifest,
+                               .rows = one.rows,
+                               .rest_crc = one.rest_crc };
+    }
+    return t->length == (uint64_t)st.st_size - n
+                   && table_fits (t->manifest,
+                                  t->rows,
+                                  sizeof (struct manifest_row),
+                                  t->length)
+                   && table_fits (t->shards,
+                                  t->nshards,
+                                  sizeof (struct shard_row),
+                                  t->length)
+               ? 0
+               : -1;
+}
+
+static int crc_part (int fd, const struct part *p, uint32_t *crc)
+{
+    unsigned char buf[65536];
+    uint64_t at = p->at;
+    uint64_t end = p->at + p->bytes;
+
+    while (at < end) {
+        size_t n = end - at < sizeof (buf) ? (size_t)(end - at) : sizeof (buf);
+        if (io_read_at (fd, buf, n, (off_t)at) < 0)
+            return -1;
+        *crc = crc32c (*crc, buf, n);
+        at += n;
+    }
+    return 0;
+}
+
+static int
+rest_crc (int fd, const struct manifest *m, uint64_t length, uint32_t *crc)
+{
+    size_t n;
+    struct part *rest = manifest_rest (m, length, &n);
+    int rv = rest ? 0 : -1;
+
+    *crc = 0;
+    /* little things here and there: the disk need not wait between them */
+    for (size_t i = 0; rest && i < n; i++)
+        posix_fadvise (
+            fd, (off_t)rest[i].at, (off_t)rest[i].bytes, POSIX_FADV_WILLNEED);
+    for (size_t i = 0; rv == 0 && i < n; i++)
+        rv = crc_part (fd, &rest[i], crc);
+    free (rest);
+    return rv;
+}
+
+/* A checksum is no signature: whoever made the file may have meant harm. */
+static bool row_is_sane (const struct manifest *m, const struct manifest_row *r)
+{
+    uint64_t bytes;
+
+    if (!memchr (r->name, '\0', sizeof (r->name)) || r->ndims > DIMS_MAX
+        || tensor_bytes (r->type, (int)r->ndims, r->dims, &bytes) < 0
+        || bytes != r->bytes)
+        return false;
+    if (r->shards
+        && (r->crc > m->nshards || r->shards > m->nshards - r->crc
+            || r->ndims == 0))
+        return false;
+    for (uint32_t i = 0; i < r->shards; i++)
+        if (m->shards[r->crc + i].tensor != (uint32_t)(r - m->rows))
+            return false;
+    return true;
+}
+
+static bool is_sane (const struct manifest *m)
+{
+    char name[DATASET_NAME_SIZE];
+
+    for (hsize_t i = 0; i < m->n; i++)
+        if (!row_is_sane (m, &m->rows[i]))
+            return false;
+    return manifest_covered (m, name);
+}
+
+static void *read_table (int fd, uint64_t at, uint64_t n, size_t row)
+{
+    void *rows = malloc (n * row + 1);
+
+    if (rows && io_read_at (fd, rows, n * row, (off_t)at) == 0)
+        return rows;
+    free (rows);
+    return NULL;
+}
+
+int manifest_read (int fd, struct manifest *m)
+{
+    struct trailer t;
+    uint32_t crc;
+
+    *m = (struct manifest){ 0 };
+    if (read_trailer (fd, &t) == 0) {
+        m->step = t.step;
+        m->n = t.rows;
+        m->offset = t.manifest;
+        m->nshards = t.nshards;
+        m->shards_offset = t.shards;
+        m->rows = read_table (fd, t.manifest, t.rows, sizeof (*m->rows));
+        m->shards = read_table (fd, t.shards, t.nshards, sizeof (*m->shards));
+        if (m->rows && m->shards && rest_crc (fd, m, t.length, &crc) == 0
+            && crc == t.rest_crc && is_sane (m))
+            return 0;
+    }
+    manifest_free (m);
+    errno = EBADMSG;
+    return -1;
+}
+
+void manifest_free (struct manifest *m)
+{
+    free (m->rows);
+    free (m->shards);
+    m->rows = NULL;
+    m->shards = NULL;
+    m->n = 0;
+    m->nshards = 0;
+}

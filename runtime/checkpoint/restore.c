@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restore checkpoints. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/checkpoint/candidates.h"
+#include "runtime/checkpoint/check.h"
+#include "runtime/checkpoint/fetch.h"
+#include "runtime/crew.h"
+#include "runtime/error.h"
+#include "runtime/memory.h"
+#include "runtime/run/team.h"
+
+/* ---- one file into the protected memory ---- */
+
+static bool wanted (const struct region *r, const char *pattern)
+{
+    return !r->state && (!pattern || fnmatch (pattern, r->name, 0) == 0);
+}
+
+static int compare (const struct slurmdl *run,
+                    const struct slurmdl_checkpoint *c,
+                    const char *pattern,
+                    struct slurmdl_error *err)
+{
+    for (size_t i = 0; i < run->regions.n; i++) {
+        const struct region *r = &run->regions.list[i];
+        const struct manifest_row *row = manifest_find (&c->m, r->name);
+        if (!wanted (r, pattern)
+            || (row && row->type == r->type
+                && row->ndims == (uint32_t)r->slab.ndims
+                && !memcmp (row->dims, r->dims, sizeof (r->dims))))
+            continue;
+        errno = EINVAL;
+        return errorf (err,
+                       "%s: '%s' %s: the checkpoint is of another model; "
+                       "remove it, or restore what it holds",
+                       c->path,
+                       r->name,
+                       row ? "has another type or shape" : "is missing");
+    }
+    return 0;
+}
+
+/* Memory of a device, by way of the host's. */
+static int fill_device (const struct slurmdl_checkpoint *c,
+                        const struct region *r,
+                        const struct memory_ops *ops)
+{
+    struct fetch f = { .fd = c->fd, .m = &c->m };
+    void *host = malloc (r->bytes);
+    int rv = -1;
+    int e;
+
+    if (host
+        && fetch_add (&f, manifest_find (&c->m, r->name), &r->slab, host) == 0
+        && fetch_run (&f, crew_size (CREW_MAX), NULL) == 0)
+        rv = ops->to_device (r->data, host, r->bytes);
+    e = errno;
+    fetch_free (&f);
+    free (host);
+    errno = e;
+    return rv;
+}
+
+/* Nothing may stay in the way of a state either: all are verified. */
+static int add_states (struct fetch *f)
+{
+    int rv = 0;
+
+    for (hsize_t i = 0; rv == 0 && i < f->m->n; i++)
+        if (is_state (f->m->rows[i].name))
+            rv = fetch_add_whole (f, &f->m->rows[i]);
+    return rv;
+}
+
+static int
+add_wanted (struct fetch *f, const struct slurmdl *run, const char *pattern)
+{
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
+        const struct region *r = &run->regions.list[i];
+        if (wanted (r, pattern) && r->bytes && !memory_ops_of (r->data))
+            rv =
+                fetch_add (f, manifest_find (f->m, r->name), &r->slab, r->data);
+    }
+    return rv;
+}
+
+static int fill_all (const struct slurmdl *run,
+                     const struct slurmdl_checkpoint *c,
+                     const char *pattern,
+                     bool states)
+{
+    struct fetch f = { .fd = c->fd, .m = &c->m };
+    int rv = states ? add_states (&f) : 0;
+    int e;
+
+    if (rv == 0)
+        rv = add_wanted (&f, run, pattern);
+    if (rv == 0)
+        rv = fetch_run (&f, crew_size (CREW_MAX), NULL);
+    e = errno;
+    fetch_free (&f);
+    errno = e;
+    for (size_t i = 0; rv == 0 && i < run->regions.n; i++) {
+        const struct region *r = &run->regions.list[i];
+        const struct memory_ops *ops =
+            wanted (r, pattern) && r->bytes ? memory_ops_of (r->data) : NULL;
+        if (ops)
+            rv = fill_device (c, r, ops);
+    }
+    return rv;
+}
+
+/* ---- restore ---- */
+
+struct source {
+    const char *path;
+    int64_t step;        /* negative: whatever it is */
+    const char *pattern; /* NULL: all */
+    bool states;         /* these, too */
+};
+
+static int unreadable (const char *path, struct slurmdl_error *err)
+{
+    if (errno == EBADMSG)
+        errorf (err, "%s: is damaged", path);
+    else
+        errorf (err, "%s: cannot read: %s", path, strerror (errno));
+    return errno == EBADMSG || errno == EIO ? 0 : -1;
+}
+
+/* 1: done, and '*from' is the open file; 0: damaged, 'err' says how and
+ * '*touched' whether memory is; -1: it does not fit, or something else failed.
+ */
+static int try_file (struct slurmdl *run,
+                     const struct source *s,
+                     bool *touched,
+                     struct slurmdl_checkpoint **from,
+                     struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (s->path, err);
+    int rv = 0;
+
+    *from = NULL;
+    if (!c)
+        return errno == ENOMEM ? -1 : 0;
+    if (s->step < 0 || c->m.step == s->step) {
+        rv = compare (run, c, s->pattern, err);
+        if (rv == 0) {
+            *touched = true;
+            rv = fill_all (run, c, s->pattern, s->states);
+            rv = rv == 0 ? 1 : unreadable (s->path, err);
+        }
+    } else
+        errorf (err, "%s: has step %lld", s->path, (long long)c->m.step);
+    if (rv == 1)
+        *from = c;
+    else
+        slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+static void
+restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
+{
+    slurmdl_checkpoint_close (run->from);
+    run->from = c;
+    *step = c->m.step;
+}
+
+/* Nobody else would tell that a newer file is there. */
+static void pass_over (struct slurmdl_error *note, const char *why)
+{
+    if (*why)
+        errorf (note, "%.235s: it was passed over", why);
+}
+
+static int
+none_left (const struct slurmdl *run, bool touched, struct slurmdl_error *err)
+{
+    if (!touched)
+        return 0;
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: every checkpoint is damaged, and the protected memory "
+                   "has parts of one: move them away to begin anew",
+                   run->trial_dir);
+}
+
+/* The newest that can be read; as try_file(). */
+static int try_newest (struct slurmdl *run,
+                       const char *pattern,
+                       bool states,
+                       struct slurmdl_checkpoint **from,
+                       struct slurmdl_error *err)
+{
+    struct slurmdl_error note = { "" };
+    struct candidates c = { 0 };
+    bool touched = false;
+    int rv = 0;
+
+    candidates_find (&c, run);
+    for (size_t i = 0; i < c.n && rv == 0; i++) {
+        struct source s = { c.list[i].path, c.list[i].step, pattern, states };
+        struct slurmdl_error why = { "" };
+        rv = try_file (run, &s, &touched, from, &why);
+        if (rv < 0)
+            errorf (err, "%s", why.text);
+        else
+            pass_over (&note, why.text);
+    }
+    int e = errno;
+    candidates_free (&c);
+    errno = e;
+    if (rv == 0)
+        rv = none_left (run, touched, err);
+    if (rv >= 0 && *note.text)
+        errorf (err, "%s", note.text);
+    return rv;
+}
+
+static int
+restore_alone (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *from = NULL;
+    int rv = try_newest (run, NULL, true, &from, err);
+
+    if (rv == 1)
+        restored (run, from, step);
+    return rv;
+}
+
+/* ---- by all ranks ---- */
+
+/* Rank 0 names a file, each tries it, rank 0 says what comes of it. */
+struct offer {
+    int64_t step;
+    int32_t verdict; /* of the file before: 1 done, 0 the next, -1 failed */
+    int32_t error;
+    char text[sizeof (struct slurmdl_error)];
+    char path[PATH_MAX]; /* empty: there is none */
+};
+
+struct outcome {
+    int32_t verdict;
+    int32_t error;
+    int32_t touched;
+    int32_t reserved;
+    char text[sizeof (struct slurmdl_error)];
+};
+
+static void name_of (char *buf, unsigned restore, const char *what, unsigned i)
+{
+    snprintf (buf, 64, "restore%u.%s%u", restore, what, i);
+}
+
+static void try_offer (struct slurmdl *run,
+                       const struct offer *o,
+                       struct outcome *out,
+                       struct slurmdl_checkpoint **from)
+{
+    struct slurmdl_error err = { "" };
+    struct source s = { o->path, o->step, NULL, true };
+    bool touched = out->touched;
+
+    out->verdict = try_file (run, &s, &touched, from, &err);
+    out->error = out->verdict < 0 ? errno : 0;
+    out->touched = touched;
+    memcpy (out->text, err.text, sizeof (out->text));
+}
+
+/* The worst of all ranks' outcomes. */
+static int judge (struct slurmdl *run,
+                  const char *name,
+                  double extra,
+                  struct outcome *own,
+                  struct slurmdl_error *err)
+{
+    for (long r = 1; r < run->size; r++) {
+        struct outcome *theirs;
+        size_t n;
+        if (team_get (run->team, r, name, extra, (void **)&theirs, &n, err) < 0)
+            return -1;
+        own->touched |= theirs->touched;
+        if (theirs->verdict < own->verdict) {
+            own->verdict = theirs->verdict;
+            own->error = theirs->error;
+            memcpy (own->text, theirs->text, sizeof (own->text));
+        }
+        free (theirs);
+    }
+    return 0;
+}
+
+enum { RESTORE_SECONDS = 3600 };
+
+static int
+lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
+{
+    struct candidates c = { 0 };
+    struct offer o = { 0 };
+    struct outcome out = { 0 };
+    struct slurmdl_checkpoint *from = NULL;
+    struct slurmdl_error note = { "" };
+    char name[64];
+    int rv = 0;
+
+    candidates_find (&c, run);
+    for (size_t i = 0; o.verdict == 0 && rv == 0; i++) {
+        o.step = i < c.n ? c.list[i].step : 0;
+        snprintf (o.path, sizeof (o.path), "%s", i < c.n ? c.list[i].path : "");
+        name_of (name, k, "offer", (unsigned)i);
+        rv = team_put (run->team, name, &o, sizeof (o));
+        if (rv < 0 || i >= c.n)
+            break;
+        try_offer (run, &o, &out, &from);
+        name_of (name, k, "outcome", (unsigned)i);
+        rv = judge (run, name, RESTORE_SECONDS, &out, err);
+        if (rv < 0) {
+            out.verdict = -1;
+            out.error = errno;
+            if (err)
+                memcpy (out.text, err->text, sizeof (out.text));
+        }
+        o.verdict = out.verdict;
+        o.error = out.error;
+        memcpy (o.text, out.text, sizeof (o.text));
+        if (o.verdict != 0) {
+            *o.path = '\0';
+            name_of (name, k, "offer", (unsigned)i + 1);
+            team_put (run->team, name, &o, sizeof (o));
+        } else {
+            pass_over (&note, out.text);
+            slurmdl_checkpoint_close (from);
+            from = NULL;
+        }
+    }
+    candidates_free (&c);
+    if (o.verdict == 1)
+        restored (run, from, step);
+    else
+        slurmdl_checkpoint_close (from);
+    if (rv < 0)
+        return errorf (err, "cannot restore: %s", strerror (errno));
+    errno = o.error;
+    if (o.verdict < 0)
+        return errorf (err, "%.255s", o.text);
+    if (o.verdict == 0)
+        rv = none_left (run, out.touched, err);
+    if (rv == 0 && *note.text)
+        errorf (err, "%s", note.text);
+    return rv < 0 ? rv : o.verdict;
+}
+
+static int follow (struct slurmdl *run,
+                   unsigned k,
+                   int64_t *step,
+                   struct slurmdl_error *err)
+{
+    struct slurmdl_checkpoint *from = NULL;
+    struct outcome out = { 0 };
+    struct offer *o = NULL;
+    char name[64];
+    size_t n;
+    int rv;
+
+    for (unsigned i = 0;; i++) {
+        name_of (name, k, "offer", i);
+        rv = team_get (
+            run->team, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
+        if (rv < 0 || o->verdict != 0 || !*o->path)
+            break;
+        slurmdl_checkpoint_close (from);
+        try_offer (run, o, &out, &from);
+        free (o);
+        o = NULL;
+        name_of (name, k, "outcome", i);
+        if ((rv = team_put (run->team, name, &out, sizeof (out))) < 0)
+            break;
+    }
+    rv = rv < 0 ? -1 : o->verdict;
+    if (rv == 1 && from)
+        restored (run, from, step);
+    else
+        slurmdl_checkpoint_close (from);
+    if (o && rv < 0) {
+        errno = o->error;
+        errorf (err, "%.255s", o->text);
+    }
+    int e = errno;
+    free (o);
+    errno = e;
+    return rv == 0 ? none_left (run, out.touched, err) : rv;
+}
+
+static int
+restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
+{
+    unsigned k;
+
+    if (err)
+        *err->text = '\0';
+    if (run->size == 1 || !regions_shared (&run->regions))
+        return restore_alone (run, step, err);
+    if (team_join (run, err) < 0)
+        return -1;
+    k = team_count (run->team, TEAM_RESTORE);
+    return run->rank == 0 ? lead (run, k, step, err)
+                          : follow (run, k, step, err);
+}
+
+int slurmdl_restore (struct slurmdl *run,
+                     int64_t *step,
+                     struct slurmdl_error *err)
+{
+    int rv = restore_any (run, step, err);
+
+    if (rv == 1)
+        metrics_resumed (run->metrics, *step);
+    return rv;
+}
+
+int slurmdl_restore_only (struct slurmdl *run,
+                          const char *pattern,
+                          const char *path,
+                          int64_t *step,
+                          struct slurmdl_error *err)
+{
+    struct source s = { path, -1, pattern, false };
+    struct slurmdl_checkpoint *from = NULL;
+    bool touched = false;
+    int rv;
+
+    if (err)
+        *err->text = '\0';
+    rv = path ? try_file (run, &s, &touched, &from, err)
+              : try_newest (run, pattern, false, &from, err);
+    if (rv == 1)
+        *step = from->m.step;
+    slurmdl_checkpoint_close (from);
+    return rv == 0 && path ? -1 : rv;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Save now, or later by a thread; then verify, and remove what is old. */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "runtime/checkpoint/check.h"
+#include "runtime/checkpoint/snapshot.h"
+#include "runtime/clock.h"
+#include "runtime/error.h"
+#include "runtime/h5.h"
+
+enum { IN_FLIGHT = 2 };
+
+struct saver {
+    struct slurmdl *run;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* a ring: the thread is at work on the oldest */
+    struct job jobs[IN_FLIGHT];
+    struct buffer buffers[IN_FLIGHT];
+    unsigned put, done;
+    /* read back, then remove what need not stay */
+    char unverified[PATH_MAX];
+    int64_t unverified_step;
+    bool verifying;
+    atomic_int hurry; /* the run is closed: verify no more */
+    bool last;
+    int error; /* of a save by the thread: not yet returned */
+    struct slurmdl_error why;
+};
+
+/* ---- after a save ---- */
+
+static void remove_old (struct slurmdl *run, const char *path, int64_t step)
+{
+    char folder[PATH_MAX];
+
+    memcpy (folder, path, strlen (path) + 1);
+    *strrchr (folder, '/') = '\0';
+    retain_saved (&run->retention, folder, step);
+}
+
+/* A small file was read before it got its name. */
+static bool was_read_back (const char *path)
+{
+    struct stat st;
+
+    return stat (path, &st) == 0 && st.st_size <= SMALL_FILE;
+}
+
+/* Only what was read back may let an older one go. */
+static void verify_saved (struct saver *s)
+{
+    char path[PATH_MAX];
+    int64_t step = s->unverified_step;
+    int rv;
+
+    memcpy (path, s->unverified, sizeof (path));
+    *s->unverified = '\0';
+    s->verifying = true;
+    pthread_mutex_unlock (&s->lock);
+    rv = was_read_back (path) ? 0 : check_file (path, step, &s->hurry);
+    if (rv == 0)
+        remove_old (s->run, path, step);
+    pthread_mutex_lock (&s->lock);
+    s->verifying = false;
+    if (rv < 0 && !atomic_load (&s->hurry) && !s->error) {
+        s->error = errno ? errno : EIO;
+        *s->why.text = '\0';
+        errorf (&s->why, "%s: was saved, but is damaged on the disk", path);
+    }
+}
+
+/* ---- one save ---- */
+
+static int save (struct saver *s, struct job *job, struct slurmdl_error *err)
+{
+    struct slurmdl *run = s->run;
+    char path[PATH_MAX];
+    double begin = monotonic ();
+
+    /* whoever goes on from here will not log the steps before it again; that
+     * a metric cannot be kept is no reason to lose the checkpoint as well */
+    slurmdl_flush (run, NULL);
+    if (!job->shared && run->rank != 0)
+        return 0;
+    if (commit (run, job, path, err) < 0)
+        return -1;
+    left_saved (monotonic () - begin);
+    if (*path) {
+        pthread_mutex_lock (&s->lock);
+        memcpy (s->unverified, path, sizeof (path));
+        s->unverified_step = job->step;
+        pthread_mutex_unlock (&s->lock);
+    }
+    return 0;
+}
+
+/* ---- the thread ---- */
+
+static void take_job (struct saver *s)
+{
+    struct job *job = &s->jobs[s->done % IN_FLIGHT];
+    struct slurmdl_error err = { "" };
+    int rv;
+    int e;
+
+    pthread_mutex_unlock (&s->lock);
+    rv = save (s, job, &err);
+    e = errno;
+    job_free (job);
+    pthread_mutex_lock (&s->lock);
+    if (rv < 0 && !s->error) {
+        s->error = e ? e : EIO;
+        s->why = err;
+    }
+    s->done++;
+}
+
+static void *work (void *arg)
+{
+    struct saver *s = arg;
+
+    pthread_mutex_lock (&s->lock);
+    for (;;) {
+        if (*s->unverified && !atomic_load (&s->hurry))
+            verify_saved (s);
+        else if (s->put != s->done)
+            take_job (s);
+        else if (s->last)
+            break;
+        else {
+            pthread_cond_wait (&s->changed, &s->lock);
+            continue;
+        }
+        pthread_cond_broadcast (&s->changed);
+    }
+    pthread_mutex_unlock (&s->lock);
+    return NULL;
+}
+
+static int start_thread (struct saver *s)
+{
+    if (s->started)
+        return 0;
+    if ((errno = pthread_create (&s->thread, NULL, work, s)))
+        return -1;
+    s->started = true;
+    return 0;
+}
+
+static struct saver *saver_of (struct slurmdl *run)
+{
+    struct saver *s = run->saver;
+
+    if (s)
+        return s;
+    if (!(s = calloc (1, sizeof (*s))))
+        return NULL;
+    s->run = run;
+    pthread_mutex_init (&s->lock, NULL);
+    pthread_cond_init (&s->changed, NULL);
+    run->saver = s;
+    return s;
+}
+
+int saver_destroy (struct saver *s)
+{
+    int e;
+
+    if (!s)
+        return 0;
+    atomic_store (&s->hurry, 1);
+    if (s->started) {
+        pthread_mutex_lock (&s->lock);
+        s->last = true;
+        pthread_cond_broadcast (&s->changed);
+        pthread_mutex_unlock (&s->lock);
+        pthread_join (s->thread, NULL);
+    }
+    for (int i = 0; i < IN_FLIGHT; i++)
+        buffer_free (&s->buffers[i]);
+    pthread_cond_destroy (&s->changed);
+    pthread_mutex_destroy (&s->lock);
+    e = s->error;
+    free (s);
+    errno = e;
+    return e ? -1 : 0;
+}
+
+/* ---- calls ---- */
+
+/* Until at most 'most' saves are in flight; of none, what was saved is
+ * verified, too.
+ */
+static void wait_for (struct saver *s, unsigned most)
+{
+    pthread_mutex_lock (&s->lock);
+    while (s->put - s->done > most
+           || (most == 0 && s->started && (*s->unverified || s->verifying)))
+        pthread_cond_wait (&s->changed, &s->lock);
+    pthread_mutex_unlock (&s->lock);
+}
+
+static int take_error (struct saver *s, struct slurmdl_error *err)
+{
+    int e;
+
+    pthread_mutex_lock (&s->lock);
+    e = s->error;
+    if (e)
+        errorf (err, "%s", s->why.text);
+    s->error = 0;
+    pthread_mutex_unlock (&s->lock);
+    errno = e;
+    return e ? -1 : 0;
+}
+
+static int begin (struct slurmdl *run,
+                  int64_t step,
+                  struct saver **s,
+                  struct job *job,
+                  struct slurmdl_error *err)
+{
+    if (err)
+        *err->text = '\0';
+    if (step < 0) {
+        errno = EINVAL;
+        return errorf (
+            err, "cannot save step %lld: it is negative", (long long)step);
+    }
+    if (!(*s = saver_of (run)) || job_create (job, run, step) < 0)
+        return errorf (err, "out of memory");
+    return 0;
+}
+
+/* A small file was read back before it got its name; a large one is read by
+ * the thread.
+ */
+static void verify_later (struct saver *s)
+{
+    char path[PATH_MAX];
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < s->run->regions.n; i++)
+        bytes += s->run->regions.list[i].bytes;
+    if (bytes * (uint64_t)s->run->size > SMALL_FILE && start_thread (s) == 0) {
+        pthread_mutex_lock (&s->lock);
+        pthread_cond_broadcast (&s->changed);
+        pthread_mutex_unlock (&s->lock);
+        return;
+    }
+    pthread_mutex_lock (&s->lock);
+    memcpy (path, s->unverified, sizeof (path));
+    *s->unverified = '\0';
+    pthread_mutex_unlock (&s->lock);
+    if (*path)
+        remove_old (s->run, path, s->unverified_step);
+}
+
+static int
+save_now (struct saver *s, struct job *job, struct slurmdl_error *err)
+{
+    int rv;
+    int e;
+
+    wait_for (s, 0);
+    rv = save (s, job, err);
+    e = errno;
+    job_free (job);
+    if (rv == 0)
+        verify_later (s);
+    errno = e;
+    return rv;
+}
+
+int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err)
+{
+    struct saver *s;
+    struct job job;
+
+    if (begin (run, step, &s, &job, err) < 0)
+        return -1;
+    return save_now (s, &job, err);
+}
+
+static bool threads_may_save (void)
+{
+    hbool_t safe = 0;
+
+    return H5is_library_threadsafe (&safe) >= 0 && safe;
+}
+
+static int put_job (struct saver *s, struct job *job, struct slurmdl_error *err)
+{
+    int at = (int)(s->put % IN_FLIGHT);
+    const char *why = NULL;
+
+    /* another rank's part of what all have alike */
+    if (job->n == 0 && !job->shared)
+        return save_now (s, job, err);
+    wait_for (s, IN_FLIGHT - 1);
+    if (!threads_may_save ())
+        why = "libhdf5 is not thread-safe";
+    else if (snapshot_take (&s->buffers[at], job) < 0 || start_thread (s) < 0)
+        why = "no memory for a copy (DL_SNAPSHOT_MAX)";
+    if (why) {
+        int rv = save_now (s, job, err);
+        if (rv == 0)
+            errorf (err, "this save was not asynchronous: %s", why);
+        return rv;
+    }
+    pthread_mutex_lock (&s->lock);
+    s->jobs[at] = *job;
+    s->put++;
+    pthread_cond_broadcast (&s->changed);
+    pthread_mutex_unlock (&s->lock);
+    return 0;
+}
+
+int slurmdl_save_async (struct slurmdl *run,
+                        int64_t step,
+                        struct slurmdl_error *err)
+{
+    struct saver *s;
+    struct job job;
+    int failed;
+    int e;
+
+    if (begin (run, step, &s, &job, err) < 0)
+        return -1;
+    /* of an earlier one; this one is begun all the same: other ranks may not
+     * know of the error */
+    failed = take_error (s, err);
+    e = errno;
+    if (put_job (s, &job, err) < 0)
+        return -1;
+    errno = e;
+    return failed;
+}
+
+int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err)
+{
+    if (err)
+        *err->text = '\0';
+    if (!run->saver)
+        return 0;
+    wait_for (run->saver, 0);
+    return take_error (run->saver, err);
+}

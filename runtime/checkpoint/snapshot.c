@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copy protected memory, so that training can go on while it is written. */
+#include "runtime/checkpoint/snapshot.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/checkpoint/copy.h"
+#include "runtime/crew.h"
+#include "runtime/memory.h"
+
+enum { PAGE = 4096 };
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* ---- the job ---- */
+
+/* What all ranks have alike is rank 0's to write. */
+static bool is_mine (const struct slurmdl *run, const struct region *r)
+{
+    return run->rank == 0 || r->shard;
+}
+
+static struct piece *add (struct job *job)
+{
+    struct piece *list;
+    size_t room = job->room ? 2 * job->room : 64;
+
+    if (job->n == job->room) {
+        if (!(list = realloc (job->list, room * sizeof (*list))))
+            return NULL;
+        job->list = list;
+        job->room = room;
+    }
+    return &job->list[job->n++];
+}
+
+struct cutting {
+    struct job *job;
+    const struct region *r;
+    const struct memory_ops *device;
+    uint64_t done; /* bytes of the region */
+};
+
+static int add_part (const struct slab *part, void *arg)
+{
+    struct cutting *c = arg;
+    const struct region *r = c->r;
+    struct piece *p = add (c->job);
+
+    if (!p)
+        return -1;
+    *p = (struct piece){ .type = r->type,
+                         .slab = *part,
+                         .data = (unsigned char *)r->data + c->done,
+                         .device = c->device,
+                         .shard = true,
+                         .offset = UINT64_MAX };
+    memcpy (p->name, r->name, sizeof (p->name));
+    memcpy (p->dims, r->dims, sizeof (p->dims));
+    p->bytes =
+        r->bytes ? slab_elements (part) * slurmdl_type_size (r->type) : 0;
+    c->done += p->bytes;
+    return 0;
+}
+
+/* In parts, each with a checksum: then nobody need read more than those that
+ * he wants, and several threads can read one tensor.
+ */
+int job_add (struct job *job, const struct region *r)
+{
+    struct cutting c = { job, r, NULL, 0 };
+
+    if (r->bytes && !r->state)
+        c.device = memory_ops_of (r->data);
+    if (r->bytes > PART_BYTES)
+        return slab_cut (
+            &r->slab, PART_BYTES / slurmdl_type_size (r->type), add_part, &c);
+    if (add_part (&r->slab, &c) < 0)
+        return -1;
+    job->list[job->n - 1].shard = r->shard;
+    return 0;
+}
+
+int job_create (struct job *job, const struct slurmdl *run, int64_t step)
+{
+    int rv = 0;
+
+    *job = (struct job){ .step = step };
+    job->shared = run->size > 1 && regions_shared (&run->regions);
+    for (size_t i = 0; rv == 0 && i < run->regions.n; i++)
+        if (is_mine (run, &run->regions.list[i]))
+            rv = job_add (job, &run->regions.list[i]);
+    if (rv < 0)
+        job_free (job);
+    return rv;
+}
+
+void job_free (struct job *job)
+{
+    free (job->list);
+    job->list = NULL;
+    job->n = job->room = 0;
+}
+
+/* ---- the buffer ---- */
+
+static uint64_t free_memory (void)
+{
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *f = fopen ("/proc/meminfo", "re");
+
+    while (f && fgets (line, sizeof (line), f))
+        if (sscanf (line, "MemAvailable: %llu", &kib) == 1)
+            break;
+    if (f)
+        fclose (f);
+    return kib * 1024;
+}
+
+/* The ranks of a machine share its memory. */
+static uint64_t most (void)
+{
+    const char *wish = getenv ("DL_SNAPSHOT_MAX");
+    const char *local =
+        getenv ("LOCAL_WORLD_SIZE") ?: getenv ("SLURM_NTASKS_PER_NODE");
+    long n = local ? atol (local) : 1;
+
+    if (wish)
+        return strtoull (wish, NULL, 10);
+    return free_memory () / 2 / (uint64_t)(n > 0 ? n : 1);
+}
+
+void buffer_free (struct buffer *b)
+{
+    if (b->data && b->pinned)
+        b->device->free_pinned (b->data);
+    else if (b->data)
+        munmap (b->data, b->size);
+    *b = (struct buffer){ 0 };
+}
+
+static void *get_pages (size_t size)
+{
+    void *p = mmap (
+        NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise (p, size, MADV_HUGEPAGE);
+    /* else the first snapshot pays for each page */
+    if (madvise (p, size, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
+        for (size_t i = 0; i < size; i += PAGE)
+            ((volatile char *)p)[i] = 0;
+    return p;
+}
+
+static int
+get_buffer (struct buffer *b, size_t size, const struct memory_ops *device)
+{
+    if (b->size >= size && b->device == device)
+        return 0;
+    buffer_free (b);
+    if (size > most ()) {
+        errno = ENOMEM;
+        return -1;
+    }
+    b->device = device;
+    if (device && (b->data = device->alloc_pinned (size)))
+        b->pinned = true;
+    else
+        b->data = get_pages (size);
+    b->size = b->data ? size : 0;
+    return b->data ? 0 : -1;
+}
+
+/* ---- to copy ---- */
+
+static size_t room (uint64_t bytes)
+{
+    return (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
+}
+
+/* ---- by several threads ---- */
+
+enum { COPIERS = 4, ALONE = 32 << 20 };
+
+struct copying {
+    const struct job *job;
+    unsigned char *const *places;
+    atomic_size_t next;
+};
+
+static void *copy_some (void *arg)
+{
+    struct copying *c = arg;
+    size_t i;
+
+    while ((i = atomic_fetch_add (&c->next, 1)) < c->job->n) {
+        const struct piece *p = &c->job->list[i];
+        if (p->bytes && !p->device)
+            copy_past_caches (c->places[i], p->data, p->bytes);
+    }
+    return NULL;
+}
+
+/* What a device copies to the host meanwhile is only begun here. */
+static int copy_all (const struct job *job,
+                     unsigned char *const *places,
+                     const struct memory_ops *device)
+{
+    struct copying c = { .job = job, .places = places };
+    uint64_t bytes = 0;
+    /* what the device still computes is part of it */
+    int rv = device ? device->begin () : 0;
+
+    for (size_t i = 0; rv == 0 && i < job->n; i++) {
+        const struct piece *p = &job->list[i];
+        if (p->bytes && p->device)
+            rv = p->device->to_host_later (places[i], p->data, p->bytes);
+        else
+            bytes += p->bytes;
+    }
+    if (rv == 0)
+        crew_run (bytes < ALONE ? 1 : crew_size (COPIERS), copy_some, &c);
+    if (device && device->end () < 0)
+        rv = -1;
+    return rv;
+}
+
+static void move_job (struct job *job, unsigned char *const *places)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        job->list[i].data = places[i];
+        job->list[i].device = NULL;
+    }
+}
+
+int snapshot_take (struct buffer *b, struct job *job)
+{
+    const struct memory_ops *device = NULL;
+    unsigned char **places = malloc ((job->n + 1) * sizeof (*places));
+    size_t size = PAGE;
+    int rv = -1;
+    int e;
+
+    for (size_t i = 0; i < job->n; i++) {
+        size += room (job->list[i].bytes);
+        if (job->list[i].device)
+            device = job->list[i].device;
+    }
+    if (places && get_buffer (b, size, device) == 0) {
+        size = 0;
+        for (size_t i = 0; i < job->n; i++) {
+            places[i] = b->data + size;
+            size += room (job->list[i].bytes);
+        }
+        rv = copy_all (job, places, device);
+    }
+    if (rv == 0)
+        move_job (job, places);
+    e = errno;
+    free (places);
+    errno = e;
+    return rv;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write a checkpoint tensor by tensor. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/checkpoint/check.h"
+#include "runtime/checkpoint/draft.h"
+#include "runtime/checkpoint/snapshot.h"
+#include "runtime/error.h"
+#include "runtime/link.h"
+
+struct slurmdl_writer {
+    struct draft draft;
+    char path[PATH_MAX];
+    char tmp[PATH_MAX];
+};
+
+struct slurmdl_writer *
+slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
+{
+    struct slurmdl_writer *w;
+
+    if (err)
+        *err->text = '\0';
+    if (strlen (path) > PATH_MAX - 64) {
+        errno = ENAMETOOLONG;
+        errorf (err, "%s: the path is too long", path);
+        return NULL;
+    }
+    if (!(w = calloc (1, sizeof (*w)))) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    memcpy (w->path, path, strlen (path));
+    link_tmp_name (w->tmp, sizeof (w->tmp), path);
+    if (draft_create (&w->draft, w->tmp, step, 0) == 0)
+        return w;
+    errorf (err, "%s: cannot write: %s", path, strerror (errno));
+    slurmdl_writer_abort (w);
+    return NULL;
+}
+
+/* The checksums of what was written, as those of one slab or of several. */
+static int
+put_sums (struct manifest *m, struct manifest_row *row, const struct job *job)
+{
+    struct shard_row *s;
+
+    if (job->n == 1 && !job->list[0].shard) {
+        row->crc = job->list[0].crc;
+        return 0;
+    }
+    if (!(s = realloc (m->shards, (m->nshards + job->n) * sizeof (*s))))
+        return -1;
+    m->shards = s;
+    row->crc = (uint32_t)m->nshards;
+    row->shards = (uint32_t)job->n;
+    s += m->nshards;
+    m->nshards += job->n;
+    for (size_t i = 0; i < job->n; i++) {
+        const struct piece *p = &job->list[i];
+        s[i] = (struct shard_row){ .tensor = (uint32_t)(row - m->rows),
+                                   .crc = p->crc };
+        memcpy (s[i].offset, p->slab.offset, sizeof (s[i].offset));
+        memcpy (s[i].dims, p->slab.dims, sizeof (s[i].dims));
+    }
+    return 0;
+}
+
+static int write_tensor (struct slurmdl_writer *w,
+                         struct manifest_row *row,
+                         const struct region *r)
+{
+    struct job job = { 0 };
+    int rv = job_add (&job, r);
+    int e;
+
+    for (size_t i = 0; i < job.n; i++)
+        job.list[i].offset = row->offset;
+    if (rv == 0)
+        rv = write_pieces (w->tmp, w->draft.fd, job.list, job.n, NULL);
+    if (rv == 0)
+        rv = put_sums (&w->draft.m, row, &job);
+    e = errno;
+    job_free (&job);
+    errno = e;
+    return rv;
+}
+
+int slurmdl_writer_add (struct slurmdl_writer *w,
+                        const struct slurmdl_tensor *t,
+                        const void *data,
+                        struct slurmdl_error *err)
+{
+    struct manifest_row *row;
+    struct region r = { .type = t->type, .data = (void *)data };
+
+    if (err)
+        *err->text = '\0';
+    if (!memchr (t->name, '\0', sizeof (t->name))
+        || !good_dataset_name (t->name)
+        || tensor_bytes (t->type, t->ndims, t->dims, &r.bytes) < 0) {
+        errno = EINVAL;
+        return errorf (
+            err, "'%.127s': bad name, type or shape of a tensor", t->name);
+    }
+    row = draft_add (&w->draft, t->name, t->type, t->ndims, t->dims);
+    if (row) {
+        r.slab = slab_whole (t->ndims, t->dims);
+        memcpy (r.dims, r.slab.dims, sizeof (r.dims));
+        if (write_tensor (w, row, &r) == 0)
+            return 0;
+    }
+    return errorf (err,
+                   "%s: cannot write '%s': %s",
+                   w->path,
+                   t->name,
+                   row ? strerror (errno)
+                       : "there is one of this name, or it is part of another");
+}
+
+int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
+{
+    int rv = -1;
+    int e;
+
+    if (err)
+        *err->text = '\0';
+    if (draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
+        && fsync (w->draft.fd) == 0
+        && check_file (w->tmp, w->draft.m.step, NULL) == 0
+        && give_name (w->tmp, w->path) == 0)
+        rv = 0;
+    if (rv < 0)
+        errorf (err, "%s: cannot write: %s", w->path, strerror (errno));
+    e = errno;
+    if (rv == 0)
+        *w->tmp = '\0'; /* its name is used up, or the name leads to it */
+    slurmdl_writer_abort (w);
+    errno = e;
+    return rv;
+}
+
+void slurmdl_writer_abort (struct slurmdl_writer *w)
+{
+    int e = errno;
+
+    if (!w)
+        return;
+    draft_close (&w->draft);
+    if (*w->tmp)
+        unlink (w->tmp);
+    free (w);
+    errno = e;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lay out an HDF5 file in memory, and find the words in it that change. */
+#include "runtime/metrics/blank.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/h5.h"
+#include "runtime/metrics/journal.h"
+
+enum { BLOCK = 64 << 10, END_OF_FILE = 40 };
+enum { DATASPACE = 0x01, LAYOUT = 0x08, CONTINUATION = 0x10 };
+enum { LAYOUT_VERSION = 3, CONTIGUOUS = 1 };
+
+static int read_image (const struct blank *b, void *to, size_t n, uint64_t at)
+{
+    if (at > b->size || n > b->size - at)
+        return -1;
+    memcpy (to, b->image + at, n);
+    return 0;
+}
+
+static void write_word (struct blank *b, off_t at, uint64_t word)
+{
+    memcpy (b->image + at, &word, sizeof (word));
+}
+
+/* ---- where the words lie ---- */
+
+/* One version 1 message, whose body is at 'at': HDF5 File Format
+ * Specification 1.1, IV.A.2.b (dataspace) and IV.A.2.i (data layout).
+ */
+static void take_message (const struct blank *b,
+                          uint16_t type,
+                          uint64_t at,
+                          struct column *c)
+{
+    static const unsigned char simple[8] = { 1, 1, 1 }; /* version, rank, max */
+    unsigned char head[8];
+
+    if (read_image (b, head, sizeof (head), at) < 0)
+        return;
+    if (type == DATASPACE && !memcmp (head, simple, sizeof (simple)))
+        c->length = (off_t)at + 8;
+    if (type == LAYOUT && head[0] == LAYOUT_VERSION && head[1] == CONTIGUOUS)
+        c->storage = (off_t)at + 2;
+}
+
+/* A block of messages: type and size (2 bytes each), flags, 3 bytes unused,
+ * then the body (IV.A.1.a).  A continuation names a further block.
+ */
+static void
+find_words (const struct blank *b, uint64_t at, uint64_t len, struct column *c)
+{
+    uint64_t end = at + len;
+    uint16_t head[4];
+    uint64_t more[2];
+
+    for (; at + 8 <= end && read_image (b, head, sizeof (head), at) == 0;
+         at += 8 + head[1]) {
+        take_message (b, head[0], at + 8, c);
+        if (head[0] == CONTINUATION
+            && read_image (b, more, sizeof (more), at + 8) == 0)
+            find_words (b, more[0], more[1], c);
+    }
+}
+
+static int find_column (hid_t file,
+                        const char *name,
+                        const struct blank *b,
+                        struct column *c)
+{
+    unsigned char prefix[16];
+    uint32_t len;
+    H5O_info_t info;
+
+    if (H5Oget_info_by_name2 (file, name, &info, H5O_INFO_BASIC, H5P_DEFAULT)
+            < 0
+        || read_image (b, prefix, sizeof (prefix), info.addr) < 0
+        || prefix[0] != 1)
+        return -1;
+    memcpy (&len, prefix + 8, sizeof (len));
+    c->length = c->storage = 0;
+    find_words (b, info.addr + 16, len, c);
+    /* the length is to change by one write of one aligned word */
+    return c->length > 0 && c->length % 8 == 0 && c->storage > 0 ? 0 : -1;
+}
+
+/* ---- types ---- */
+
+static hid_t row_type (void)
+{
+    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct row));
+
+    H5Tinsert (t, "step", offsetof (struct row, step), H5T_STD_I64LE);
+    H5Tinsert (t, "time", offsetof (struct row, time), H5T_IEEE_F64LE);
+    H5Tinsert (t, "value", offsetof (struct row, value), H5T_IEEE_F64LE);
+    H5Tinsert (t, "name", offsetof (struct row, name), H5T_STD_U32LE);
+    H5Tinsert (t, "crc32c", offsetof (struct row, crc), H5T_STD_U32LE);
+    return t;
+}
+
+static hid_t record_type (void)
+{
+    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct record));
+
+#define MEMBER(name, member, type)                                             \
+    H5Tinsert (t, name, offsetof (struct record, member), type)
+    MEMBER ("step", step, H5T_STD_I64LE);
+    MEMBER ("time", time, H5T_IEEE_F64LE);
+    MEMBER ("offset", offset, H5T_STD_U64LE);
+    MEMBER ("bytes", bytes, H5T_STD_U64LE);
+    MEMBER ("name", name, H5T_STD_U32LE);
+    MEMBER ("kind", kind, H5T_STD_U32LE);
+    MEMBER ("data_crc32c", data_crc, H5T_STD_U32LE);
+    MEMBER ("crc32c", crc, H5T_STD_U32LE);
+#undef MEMBER
+    return t;
+}
+
+static hid_t name_type (void)
+{
+    hid_t t = H5Tcopy (H5T_C_S1);
+
+    H5Tset_size (t, NAME_SIZE);
+    H5Tset_strpad (t, H5T_STR_NULLPAD);
+    return t;
+}
+
+static hid_t byte_type (void)
+{
+    return H5Tcopy (H5T_STD_U8LE);
+}
+
+/* ---- the layout ---- */
+
+static int add_about (hid_t file, const struct journal_about *about)
+{
+    char host[65] = "";
+
+    gethostname (host, sizeof (host) - 1);
+    if (h5_write_int (file, "slurmdl_version", 1) < 0
+        || h5_write_text (file, "experiment", about->experiment) < 0
+        || h5_write_int (file, "trial", about->trial) < 0
+        || h5_write_int (file, "attempt", about->attempt) < 0
+        || h5_write_text (file, "host", host) < 0)
+        return -1;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    hid_t (*type) (void);
+    size_t size;
+    uint64_t room;
+} layout[COLUMNS] = {
+    { "names", name_type, NAME_SIZE, 32 },
+    { "metrics", row_type, sizeof (struct row), 1024 },
+    { "records", record_type, sizeof (struct record), 64 },
+    { "bytes", byte_type, 1, 16384 },
+};
+
+/* HDF5 2.0 refuses an empty dataset: of length 1. */
+static int add_dataset (hid_t file, int i)
+{
+    hsize_t one = 1;
+    hid_t type = layout[i].type ();
+    hid_t space = H5Screate_simple (1, &one, NULL);
+    hid_t how = h5_contiguous ();
+    hid_t d = H5Dcreate2 (
+        file, layout[i].name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
+
+    if (d >= 0)
+        H5Dclose (d);
+    H5Pclose (how);
+    H5Sclose (space);
+    H5Tclose (type);
+    return d < 0 ? -1 : 0;
+}
+
+static int take_image (hid_t file, struct blank *b)
+{
+    ssize_t n = -1;
+
+    if (H5Fflush (file, H5F_SCOPE_LOCAL) >= 0)
+        n = H5Fget_file_image (file, NULL, 0);
+    if (n <= 0 || !(b->image = malloc ((size_t)n)))
+        return -1;
+    b->size = (size_t)n;
+    return H5Fget_file_image (file, b->image, b->size) == n ? 0 : -1;
+}
+
+static int fill (hid_t file,
+                 struct blank *b,
+                 const struct journal_about *about,
+                 struct column *columns)
+{
+    int rv = add_about (file, about);
+
+    for (int i = 0; rv == 0 && i < COLUMNS; i++)
+        rv = add_dataset (file, i);
+    if (rv == 0)
+        rv = take_image (file, b);
+    for (int i = 0; rv == 0 && i < COLUMNS; i++) {
+        columns[i] =
+            (struct column){ .room = layout[i].room, .size = layout[i].size };
+        rv = find_column (file, layout[i].name, b, &columns[i]);
+    }
+    return rv;
+}
+
+int blank_make (struct blank *b,
+                const struct journal_about *about,
+                struct column *columns)
+{
+    struct h5_quiet q;
+    hid_t access;
+    hid_t file;
+    int rv = -1;
+
+    *b = (struct blank){ NULL, 0 };
+    h5_quiet_begin (&q);
+    access = h5_access ();
+    H5Pset_fapl_core (access, BLOCK, 0);
+    file = H5Fcreate ("metrics.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (file >= 0) {
+        rv = fill (file, b, about, columns);
+        rv = H5Fclose (file) < 0 ? -1 : rv;
+    }
+    H5Pclose (access);
+    h5_quiet_end (&q);
+    return rv;
+}
+
+/* ---- changes ---- */
+
+void blank_place (struct blank *b, const struct column *c)
+{
+    write_word (b, c->storage, (uint64_t)c->data);
+    write_word (b, c->storage + 8, c->room * c->size);
+    write_word (b, c->length, 1);
+    write_word (b, c->length + 8, c->room); /* the most that it may be */
+}
+
+void blank_end (struct blank *b, uint64_t end)
+{
+    write_word (b, END_OF_FILE, end);
+}

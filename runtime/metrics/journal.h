@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metrics file: a plain HDF5 file whose datasets grow without libhdf5. */
+#ifndef RUNTIME_METRICS_JOURNAL_H
+#define RUNTIME_METRICS_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/metrics/blank.h"
+#include "runtime/slurmdl.h"
+
+/* libhdf5 lays the file out once: contiguous datasets, which get room for all
+ * the records that they may have (sparsely).  From then on records are written
+ * with pwrite(), and the dataset's length, one aligned 8-byte word of its
+ * object header (HDF5 file format, version 1 dataspace message), with one
+ * more pwrite().  At every instant the file is a valid HDF5 file that holds
+ * all records written so far.  doc/formats.md has the layout.
+ */
+
+enum { NAME_SIZE = 64, NAMES_MAX = 1024 };
+
+struct row {
+    int64_t step;
+    double time;
+    double value;
+    uint32_t name; /* index in /names */
+    uint32_t crc;  /* CRC-32C of the 28 bytes before it */
+};
+
+/* What is no scalar: its data lie in /bytes. */
+struct record {
+    int64_t step;
+    double time;
+    uint64_t offset;
+    uint64_t bytes;
+    uint32_t name;
+    uint32_t kind;     /* enum slurmdl_kind */
+    uint32_t data_crc; /* CRC-32C of the data */
+    uint32_t crc;      /* CRC-32C of the 44 bytes before it */
+};
+
+/* What is said of the writer in the file's attributes. */
+struct journal_about {
+    char experiment[128];
+    long trial;
+    long attempt;
+};
+
+enum { COLUMNS = 4 };
+
+struct journal {
+    int fd;
+    bool dirty;   /* something is not on stable storage yet */
+    bool fresh;   /* nor is its name */
+    bool suspect; /* it could not be brought there */
+    char path[4096];
+    struct blank blank;
+    union {
+        struct {
+            struct column names, rows, records, bytes;
+        };
+        struct column columns[COLUMNS];
+    };
+};
+
+void rows_seal (struct row *rows, size_t n);
+
+/* Number of rows before the first one whose checksum is wrong. */
+size_t rows_check (const struct row *rows, size_t n);
+
+uint32_t record_crc (const struct record *r);
+
+/* Create DIR/metrics.h5, or metrics.1.h5, ... where that is taken.  This
+ * calls libhdf5; nothing that is done with the journal later does.
+ */
+int journal_create (struct journal *j,
+                    const char *dir,
+                    const struct journal_about *about,
+                    struct slurmdl_error *err);
+
+/* The same, as DIR/STEM.h5, or STEM.1.h5, ... */
+int journal_create_as (struct journal *j,
+                       const char *dir,
+                       const char *stem,
+                       const struct journal_about *about,
+                       struct slurmdl_error *err);
+
+/* Append names, or rows whose names are in.  On failure the file is as it
+ * was, and the same call may be tried again.
+ */
+int journal_add_names (struct journal *j,
+                       const char (*names)[NAME_SIZE],
+                       uint64_t n);
+int journal_add_rows (struct journal *j, const struct row *rows, uint64_t n);
+
+/* Append records, whose offset, data_crc and crc are set, and their data. */
+int journal_add_records (struct journal *j,
+                         struct record *records,
+                         const void *const *data,
+                         uint64_t n);
+
+/* Have these rows, the first of which is that of 'slurmdl', in the place of
+ * all that are there.  On failure the file is as it was.
+ */
+int journal_replace_rows (struct journal *j,
+                          const struct row *rows,
+                          uint64_t n);
+
+int journal_sync (struct journal *j);
+
+/* Close the file, rewritten in its exact size if that saves much. */
+int journal_close (struct journal *j);
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log scalars: names, the queue, flush and close. */
+#include "runtime/metrics/metrics.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "runtime/futex.h"
+#include "runtime/run/run.h"
+
+enum {
+    FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */
+    CLOSE_MOST = 10000,
+    URGE = RING_SIZE / 16, /* rows after which the writer is woken */
+};
+
+/* ---- fork ---- */
+
+/* It is of the process, like the fork that changes it. */
+static atomic_uint generation;
+static pthread_once_t watching = PTHREAD_ONCE_INIT;
+
+static void count_fork (void)
+{
+    atomic_fetch_add_explicit (&generation, 1, memory_order_relaxed);
+}
+
+static void watch_forks (void)
+{
+    pthread_atfork (NULL, NULL, count_fork);
+}
+
+bool metrics_ours (const struct slurmdl_metrics *m)
+{
+    return m->generation
+           == atomic_load_explicit (&generation, memory_order_relaxed);
+}
+
+static int not_ours (struct slurmdl_error *err)
+{
+    errno = EPERM;
+    return errorf (err,
+                   "metrics: this is a child of the process that opened them");
+}
+
+/* ---- time ---- */
+
+/* That of the kernel's last tick, some ms ago: reading the clock itself would
+ * cost as much as all the rest.
+ */
+double metrics_time (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_REALTIME_COARSE, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* ---- names ---- */
+
+static uint32_t hash_name (const char *name)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h % HASH_SIZE;
+}
+
+/* '*at' goes on from there to the name's place, or to the free one. */
+static struct slurmdl_metric *
+find_name (const struct slurmdl_metrics *m, const char *name, uint32_t *at)
+{
+    unsigned i;
+
+    for (; (i = atomic_load_explicit (&m->hash[*at], memory_order_acquire));
+         *at = (*at + 1) % HASH_SIZE)
+        if (!strcmp (m->names[i - 1], name))
+            return &m->metrics[i - 1];
+    return NULL;
+}
+
+/* Under the lock. */
+static struct slurmdl_metric *
+add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
+{
+    unsigned n = atomic_load (&m->nnames);
+    struct retention *r = m->retention;
+
+    if (n == NAMES_MAX) {
+        errno = ENOSPC;
+        return NULL;
+    }
+    memcpy (m->names[n], name, strlen (name) + 1);
+    m->metrics[n] = (struct slurmdl_metric){
+        m, r && r->metric && !strcmp (r->metric, name) ? r : NULL, n
+    };
+    atomic_store (&m->nnames, n + 1);
+    atomic_store_explicit (
+        &m->hash[at], (uint16_t)(n + 1), memory_order_release);
+    return &m->metrics[n];
+}
+
+struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
+                                     const char *name)
+{
+    struct slurmdl_metric *found;
+    uint32_t at;
+
+    if (!name || !*name || strnlen (name, NAME_SIZE) == NAME_SIZE) {
+        errno = EINVAL;
+        return NULL;
+    }
+    at = hash_name (name);
+    if ((found = find_name (m, name, &at)))
+        return found;
+    if (!metrics_ours (m)) { /* the lock may be held for ever */
+        not_ours (NULL);
+        return NULL;
+    }
+    pthread_mutex_lock (&m->lock);
+    if (!(found = find_name (m, name, &at)))
+        found = add_name (m, name, at);
+    pthread_mutex_unlock (&m->lock);
+    return found;
+}
+
+/* ---- logging ---- */
+
+void metrics_lose (struct slurmdl_metrics *m, long n)
+{
+    if (atomic_fetch_add (&m->lost, n) == 0)
+        atomic_fetch_add (&m->troubles, 1);
+    errno = ENOSPC;
+}
+
+/* The row is in the queue before 'idle' is read, and the writer sets that
+ * before it looks into the queue: one of the two sees the other.
+ */
+static void wake (struct slurmdl_metrics *m, long number)
+{
+    if (number % URGE == 0
+        || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
+        recorder_ring (m);
+}
+
+static int put_row (const struct slurmdl_metric *metric,
+                    uint32_t flags,
+                    int64_t step,
+                    double value)
+{
+    struct slurmdl_metrics *m = metric->metrics;
+    struct row row = { .step = step,
+                       .time = metrics_time (),
+                       .value = value,
+                       .name = metric->index | flags };
+    long number;
+
+    if (!metrics_ours (m))
+        return not_ours (NULL);
+    if ((number = ring_put (&m->ring, &row)) < 0) {
+        metrics_lose (m, 1);
+        return -1;
+    }
+    wake (m, number);
+    return 0;
+}
+
+int slurmdl_log_to (struct slurmdl_metric *metric, int64_t step, double value)
+{
+    if (!metric) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!metric->metrics)
+        return 0;
+    if (metric->scored)
+        retain_score (metric->scored, metric->scored->metric, step, value);
+    return put_row (metric, 0, step, value);
+}
+
+int metrics_epoch (struct slurmdl_metrics *m, double epoch)
+{
+    const struct slurmdl_metric *metric = metrics_name (m, "epoch");
+
+    return metric ? put_row (metric, STEP_OF_LAST, 0, epoch) : -1;
+}
+
+int slurmdl_metrics_log (struct slurmdl_metrics *m,
+                         const char *name,
+                         int64_t step,
+                         double value)
+{
+    struct slurmdl_metric *metric;
+
+    if (!metrics_ours (m))
+        return not_ours (NULL);
+    if (!(metric = metrics_name (m, name))) {
+        if (errno == ENOSPC)
+            metrics_lose (m, 1);
+        return -1;
+    }
+    return slurmdl_log_to (metric, step, value);
+}
+
+/* ---- records ---- */
+
+struct item *item_create (struct slurmdl_metrics *m,
+                          const char *name,
+                          int64_t step,
+                          enum slurmdl_kind kind,
+                          size_t size)
+{
+    const struct slurmdl_metric *metric;
+    struct item *item;
+
+    if (!metrics_ours (m)) {
+        not_ours (NULL);
+        return NULL;
+    }
+    if (size > RECORD_MAX) {
+        errno = EINVAL;
+        return NULL;
+    }
+    metric = metrics_name (m, name);
+    item = metric && atomic_load (&m->waiting) + size <= RECORDS_MAX
+               ? malloc (sizeof (*item) + size)
+               : NULL;
+    if (!item) {
+        if (metric || errno == ENOSPC)
+            metrics_lose (m, 1);
+        return NULL;
+    }
+    item->record = (struct record){ .step = step,
+                                    .time = metrics_time (),
+                                    .bytes = size,
+                                    .name = metric->index,
+                                    .kind = kind };
+    return item;
+}
+
+void item_put (struct slurmdl_metrics *m, struct item *item)
+{
+    atomic_fetch_add (&m->waiting, item_size (item));
+    item->next = atomic_load (&m->items);
+    while (!atomic_compare_exchange_weak (&m->items, &item->next, item))
+        ;
+    if (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0))
+        recorder_ring (m);
+}
+
+/* ---- create ---- */
+
+static void free_metrics (struct slurmdl_metrics *m)
+{
+    int e = errno;
+
+    ring_close (&m->ring);
+    pthread_mutex_destroy (&m->lock);
+    free (m->rows);
+    free (m->names);
+    free (m->metrics);
+    free (m);
+    errno = e;
+}
+
+static struct slurmdl_metrics *allocate (void)
+{
+    struct slurmdl_metrics *m = aligned_alloc (CACHE_LINE, sizeof (*m));
+
+    if (!m)
+        return NULL;
+    memset (m, 0, sizeof (*m));
+    pthread_mutex_init (&m->lock, NULL);
+    m->names = calloc (NAMES_MAX, sizeof (*m->names));
+    m->metrics = calloc (NAMES_MAX, sizeof (*m->metrics));
+    m->rows = malloc (BATCH * sizeof (*m->rows));
+    if (m->names && m->metrics && m->rows && ring_open (&m->ring) == 0)
+        return m;
+    free_metrics (m);
+    return NULL;
+}
+
+struct slurmdl_metrics *metrics_create (const char *dir,
+                                        const struct journal_about *about,
+                                        struct retention *retention,
+                                        struct slurmdl_error *err)
+{
+    struct slurmdl_metrics *m = allocate ();
+
+    if (!m) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    pthread_once (&watching, watch_forks);
+    m->generation = atomic_load (&generation);
+    m->retention = retention;
+    metrics_name (m, "slurmdl");
+    if (journal_create (&m->journal, dir, about, err) == 0) {
+        if (recorder_start (m) == 0)
+            return m;
+        errorf (err, "cannot start a thread: %s", strerror (errno));
+        journal_close (&m->journal);
+    }
+    free_metrics (m);
+    return NULL;
+}
+
+struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
+                                                struct slurmdl_error *err)
+{
+    struct journal_about about;
+
+    context_about (&about);
+    return metrics_create (dir, &about, NULL, err);
+}
+
+/* ---- what went wrong ---- */
+
+long metrics_lost (const struct slurmdl_metrics *m)
+{
+    return atomic_load (&m->lost);
+}
+
+/* What a user is told, -1; or 0 if nothing is lost. */
+static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
+{
+    int e = atomic_load (&m->error);
+    long lost = atomic_load (&m->lost);
+
+    errno = e ? e : ENOSPC;
+    if (e)
+        return errorf (err,
+                       "%s: cannot write: %s; %lu metrics wait in memory, %ld "
+                       "are lost",
+                       m->journal.path,
+                       strerror (e),
+                       ring_count (&m->ring) - atomic_load (&m->written),
+                       lost);
+    if (lost)
+        return errorf (err,
+                       "%s: %ld metrics are lost: they came while the disk "
+                       "took none",
+                       m->journal.path,
+                       lost);
+    return 0;
+}
+
+int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
+{
+    unsigned n = atomic_load_explicit (&m->troubles, memory_order_relaxed);
+
+    if (n == atomic_load_explicit (&m->told, memory_order_relaxed)
+        || atomic_exchange (&m->told, n) == n || !metrics_ours (m))
+        return 0;
+    if (err)
+        *err->text = '\0';
+    if (report (m, err) == 0)
+        errorf (err, "%s: could not be written for a while", m->journal.path);
+    return 1;
+}
+
+/* ---- flush and close ---- */
+
+static int no_answer (const struct slurmdl_metrics *m,
+                      struct slurmdl_error *err)
+{
+    errno = ETIMEDOUT;
+    return errorf (err,
+                   "%s: the disk does not answer; %lu metrics wait in memory",
+                   m->journal.path,
+                   ring_count (&m->ring) - atomic_load (&m->written));
+}
+
+int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
+{
+    struct timespec begin;
+    unsigned ticket;
+    unsigned done;
+    long left;
+
+    if (!metrics_ours (m))
+        return not_ours (err);
+    clock_gettime (CLOCK_MONOTONIC, &begin);
+    ticket = atomic_fetch_add (&m->asked, 1) + 1;
+    recorder_ring (m);
+    while ((int)((done = atomic_load (&m->answered)) - ticket) < 0) {
+        if ((left = FLUSH_MOST - elapsed (&begin)) <= 0)
+            return no_answer (m, err);
+        futex_wait (&m->answered, done, left);
+    }
+    return report (m, err);
+}
+
+int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
+{
+    int rv;
+
+    /* a child of fork(): the memory is the parent's as well, leave all alone */
+    if (!m || !metrics_ours (m))
+        return 0;
+    atomic_store (&m->closing, true);
+    recorder_ring (m);
+    if (!recorder_join (m, CLOSE_MOST)) {
+        /* the thread is in a system call, and will use the memory after it;
+         * what is the run's goes away */
+        pthread_mutex_lock (&m->lock);
+        m->retention = NULL;
+        pthread_mutex_unlock (&m->lock);
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    rv = report (m, NULL);
+    free_metrics (m);
+    return rv;
+}

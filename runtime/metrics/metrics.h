@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is logged, on its way to the file; inside the library only. */
+#ifndef RUNTIME_METRICS_METRICS_H
+#define RUNTIME_METRICS_METRICS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "runtime/metrics/journal.h"
+#include "runtime/metrics/ring.h"
+#include "runtime/run/retain.h"
+#include "runtime/slurmdl.h"
+
+/* This folder: metrics.c takes what is logged, recorder.c writes it by
+ * journal.c into a file, table.c reads the file.
+ */
+
+enum {
+    HASH_SIZE = 4096, /* > 2 * NAMES_MAX */
+    BATCH = 16384,    /* rows that are written at once */
+    GROUP = 64,       /* records */
+    RECORD_MAX = 16 << 20,
+    RECORDS_MAX = 64 << 20, /* bytes that wait */
+};
+
+/* In a row's name, or a record's step: the writer puts the last row's step. */
+enum { STEP_OF_LAST = 1u << 31 };
+#define NO_STEP INT64_MIN
+
+struct slurmdl_metric {
+    struct slurmdl_metrics *metrics; /* NULL: of a rank that does not write */
+    struct retention *scored;        /* NULL: decides about no checkpoint */
+    uint32_t index;
+};
+
+/* A record in the queue; its data follow. */
+struct item {
+    struct item *next;
+    struct record record;
+    _Alignas(16) char data[];
+};
+
+static inline size_t item_size (const struct item *item)
+{
+    return sizeof (*item) + item->record.bytes;
+}
+
+struct slurmdl_metrics {
+    struct ring ring;
+    _Alignas(CACHE_LINE) atomic_uint idle; /* the writer waits for a row */
+    unsigned generation;                   /* of forks: a child has no writer */
+
+    /* names: one that is in the table never changes */
+    pthread_mutex_t lock; /* of those who add one */
+    char (*names)[NAME_SIZE];
+    struct slurmdl_metric *metrics;
+    struct retention *retention;
+    atomic_uint nnames;
+    _Atomic uint16_t hash[HASH_SIZE]; /* index in names + 1 */
+
+    _Atomic (struct item *) items; /* newest first */
+    atomic_size_t waiting;         /* bytes of them and of pending */
+
+    /* between the writer and the others */
+    atomic_uint bell;     /* changes: there is something to do */
+    atomic_uint asked;    /* flushes that were asked for ... */
+    atomic_uint answered; /* ... and answered */
+    atomic_uint ended;    /* the writer is no more */
+    atomic_bool closing;
+    atomic_ulong written; /* rows */
+    atomic_long lost;
+    atomic_int error;     /* errno of the last try to write, 0: it went well */
+    atomic_uint troubles; /* things that the user should know ... */
+    atomic_uint told;     /* ... and does */
+
+    /* the writer's */
+    pthread_t writer;
+    struct journal journal;
+    struct row *rows; /* to be written next */
+    size_t nrows;
+    struct item *pending; /* likewise, oldest first */
+    int64_t last_step;
+    long lost_noted;
+    long pause; /* ms, after a failure */
+    struct timespec synced;
+};
+
+/* recorder.c: the thread that writes */
+int recorder_start (struct slurmdl_metrics *m);
+
+/* Wake it; the second waits until it has ended, at most so long. */
+void recorder_ring (struct slurmdl_metrics *m);
+bool recorder_join (struct slurmdl_metrics *m, long ms);
+
+/* metrics.c */
+void metrics_lose (struct slurmdl_metrics *m, long n);
+double metrics_time (void);
+bool metrics_ours (const struct slurmdl_metrics *m);
+
+/* NULL with EINVAL, ENOSPC or EPERM */
+struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
+                                     const char *name);
+
+/* Room for the data of a record, NULL with errno; then queue it. */
+struct item *item_create (struct slurmdl_metrics *m,
+                          const char *name,
+                          int64_t step,
+                          enum slurmdl_kind kind,
+                          size_t size);
+void item_put (struct slurmdl_metrics *m, struct item *item);
+
+/* records.c */
+int metrics_event (struct slurmdl_metrics *m,
+                   const char *kind,
+                   int64_t step,
+                   const char *json);
+int metrics_histogram (struct slurmdl_metrics *m,
+                       const char *name,
+                       int64_t step,
+                       const struct slurmdl_histogram *h);
+
+#endif

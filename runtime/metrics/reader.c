@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the metrics files of an attempt, also while they are written. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "runtime/metrics/table.h"
+
+struct giving {
+    slurmdl_row_f f;
+    void *arg;
+    double epoch;
+};
+
+static int give_rows (const struct table *t,
+                      const struct row *rows,
+                      size_t n,
+                      uint64_t first,
+                      void *arg)
+{
+    struct giving *g = arg;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < n; i++) {
+        const struct row *r = &rows[i];
+        const char *name = t->names[r->name];
+        if (name[0] == 'e' && !strcmp (name, "epoch"))
+            g->epoch = r->value;
+        if (t->nresumes && table_superseded (t, first + i, r))
+            continue;
+        rv = g->f (
+            &(struct slurmdl_row){
+                r->step, r->time, r->value, name, g->epoch, t->attempt, 0 },
+            g->arg);
+    }
+    return rv;
+}
+
+int slurmdl_metrics_read (const char *path,
+                          slurmdl_row_f f,
+                          void *arg,
+                          struct slurmdl_error *err)
+{
+    struct giving g = { f, arg, NAN };
+    struct table t;
+    int rv = table_open (&t, path, err);
+
+    if (rv == 0)
+        rv = table_read_rows (&t, give_rows, &g, err);
+    table_close (&t);
+    return rv;
+}
+
+int slurmdl_records_read (const char *path,
+                          slurmdl_record_f f,
+                          void *arg,
+                          struct slurmdl_error *err)
+{
+    struct table t;
+    int rv = table_open (&t, path, err);
+
+    if (rv == 0)
+        rv = table_read_records (&t, f, arg, err);
+    table_close (&t);
+    return rv;
+}
+
+/* ---- folders ---- */
+
+struct rows_of {
+    slurmdl_row_f f;
+    void *arg;
+};
+
+static int read_rows (const char *path, void *arg, struct slurmdl_error *err)
+{
+    const struct rows_of *of = arg;
+
+    return slurmdl_metrics_read (path, of->f, of->arg, err);
+}
+
+int slurmdl_metrics_read_dir (const char *dir,
+                              slurmdl_row_f f,
+                              void *arg,
+                              struct slurmdl_error *err)
+{
+    return each_metrics_file (dir, read_rows, &(struct rows_of){ f, arg }, err);
+}
+
+struct records_of {
+    slurmdl_record_f f;
+    void *arg;
+};
+
+static int read_records (const char *path, void *arg, struct slurmdl_error *err)
+{
+    const struct records_of *of = arg;
+
+    return slurmdl_records_read (path, of->f, of->arg, err);
+}
+
+int slurmdl_records_read_dir (const char *dir,
+                              slurmdl_record_f f,
+                              void *arg,
+                              struct slurmdl_error *err)
+{
+    return each_metrics_file (
+        dir, read_records, &(struct records_of){ f, arg }, err);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that writes what was logged. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/futex.h"
+#include "runtime/metrics/metrics.h"
+
+enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };
+
+void recorder_ring (struct slurmdl_metrics *m)
+{
+    atomic_fetch_add (&m->bell, 1);
+    futex_wake (&m->bell);
+}
+
+/* ---- waiting ---- */
+
+static bool hurried (const struct slurmdl_metrics *m)
+{
+    return atomic_load (&m->closing)
+           || atomic_load (&m->asked) != atomic_load (&m->answered);
+}
+
+static bool work (const struct slurmdl_metrics *m)
+{
+    return m->nrows > 0 || m->pending || ring_count (&m->ring) != m->ring.taken
+           || atomic_load (&m->items) || hurried (m);
+}
+
+/* Until there is work, or it is time to sync. */
+static void wait_for_work (struct slurmdl_metrics *m)
+{
+    for (;;) {
+        unsigned bell = atomic_load (&m->bell);
+        long ms = m->journal.dirty ? SYNC_EVERY - elapsed (&m->synced) : -1;
+        atomic_store (&m->idle, 1);
+        if (work (m) || (m->journal.dirty && ms <= 0))
+            break;
+        futex_wait (&m->bell, bell, ms);
+    }
+    atomic_store (&m->idle, 0);
+}
+
+/* Then a while for more of it. */
+static void wait_for_more (struct slurmdl_metrics *m)
+{
+    unsigned bell = atomic_load (&m->bell);
+
+    bool much = ring_count (&m->ring) - m->ring.taken >= BATCH;
+
+    if (!hurried (m) && (m->pause || !much))
+        futex_wait (&m->bell, bell, m->pause ? m->pause : BATCH_TIME);
+}
+
+/* ---- writing ---- */
+
+static int write_names (struct slurmdl_metrics *m)
+{
+    struct journal *j = &m->journal;
+    unsigned n = atomic_load (&m->nnames);
+
+    if (n <= j->names.n)
+        return 0;
+    return journal_add_names (
+        j, (const char (*)[NAME_SIZE])m->names + j->names.n, n - j->names.n);
+}
+
+static void take_rows (struct slurmdl_metrics *m)
+{
+    m->nrows = ring_take (&m->ring, m->rows, BATCH);
+    for (size_t i = 0; i < m->nrows; i++) {
+        struct row *row = &m->rows[i];
+        if (row->name & STEP_OF_LAST) {
+            row->name &= ~STEP_OF_LAST;
+            row->step = m->last_step;
+        }
+        m->last_step = row->step;
+    }
+    rows_seal (m->rows, m->nrows);
+}
+
+static int write_rows (struct slurmdl_metrics *m)
+{
+    if (m->nrows == 0)
+        take_rows (m);
+    if (m->nrows == 0)
+        return 0;
+    if (write_names (m) < 0
+        || journal_add_rows (&m->journal, m->rows, m->nrows) < 0)
+        return -1;
+    atomic_fetch_add (&m->written, m->nrows);
+    m->nrows = 0;
+    return 0;
+}
+
+static void take_items (struct slurmdl_metrics *m)
+{
+    struct item *item = atomic_exchange (&m->items, NULL);
+
+    while (item) {
+        struct item *next = item->next;
+        if (item->record.step == NO_STEP)
+            item->record.step = m->last_step;
+        item->next = m->pending;
+        m->pending = item;
+        item = next;
+    }
+}
+
+static void drop_items (struct slurmdl_metrics *m, size_t n)
+{
+    for (; n > 0; n--) {
+        struct item *item = m->pending;
+        m->pending = item->next;
+        atomic_fetch_sub (&m->waiting, item_size (item));
+        free (item);
+    }
+}
+
+static int write_items (struct slurmdl_metrics *m)
+{
+    struct record records[GROUP];
+    const void *data[GROUP];
+    size_t n = 0;
+
+    if (!m->pending)
+        take_items (m);
+    for (struct item *i = m->pending; i && n < GROUP; i = i->next) {
+        records[n] = i->record;
+        data[n++] = i->data;
+    }
+    if (n == 0)
+        return 0;
+    if (write_names (m) < 0
+        || journal_add_records (&m->journal, records, data, n) < 0)
+        return -1;
+    drop_items (m, n);
+    return 0;
+}
+
+/* All that was put before, and perhaps more. */
+static int write_all (struct slurmdl_metrics *m)
+{
+    unsigned long rows = ring_count (&m->ring);
+
+    do {
+        if (write_rows (m) < 0 || write_items (m) < 0)
+            return -1;
+        /* a thread may be on the way between its place and its row */
+        if (m->nrows == 0 && (long)(rows - atomic_load (&m->written)) > 0
+            && ring_count (&m->ring) != m->ring.taken)
+            sched_yield ();
+    } while ((long)(rows - atomic_load (&m->written)) > 0 || m->pending
+             || atomic_load (&m->items));
+    return 0;
+}
+
+/* Readers of the file learn of it, too. */
+static void note_lost (struct slurmdl_metrics *m)
+{
+    long lost = atomic_load (&m->lost);
+    char json[64];
+
+    if (lost == m->lost_noted)
+        return;
+    snprintf (json, sizeof (json), "{\"lost\": %ld}", lost);
+    if (metrics_event (m, "lost", m->last_step, json) == 0)
+        m->lost_noted = lost;
+}
+
+static int write_and_sync (struct slurmdl_metrics *m, bool now)
+{
+    if (write_all (m) < 0)
+        return -1;
+    note_lost (m);
+    if (now && write_all (m) < 0)
+        return -1;
+    if (!now && elapsed (&m->synced) < SYNC_EVERY)
+        return 0;
+    clock_gettime (CLOCK_MONOTONIC, &m->synced);
+    return journal_sync (&m->journal);
+}
+
+static void tell (struct slurmdl_metrics *m, int e)
+{
+    atomic_store (&m->error, e);
+    if (e && !m->pause)
+        atomic_fetch_add (&m->troubles, 1);
+    m->pause = !e ? 0 : m->pause ? 2 * m->pause : AGAIN;
+    if (m->pause > AGAIN_MOST)
+        m->pause = AGAIN_MOST;
+}
+
+/* ---- the thread ---- */
+
+static void end (struct slurmdl_metrics *m)
+{
+    unsigned long rows = ring_count (&m->ring) - atomic_load (&m->written);
+    long lost = (long)rows;
+
+    take_items (m);
+    for (; m->pending; lost++)
+        drop_items (m, 1);
+    if (lost > 0)
+        metrics_lose (m, lost);
+    if (journal_close (&m->journal) < 0 && !atomic_load (&m->error))
+        atomic_store (&m->error, errno);
+    atomic_store (&m->ended, 1);
+    futex_wake (&m->ended);
+}
+
+static void *record (void *arg)
+{
+    struct slurmdl_metrics *m = arg;
+    bool closing;
+
+    do {
+        wait_for_work (m);
+        wait_for_more (m);
+        closing = atomic_load (&m->closing);
+        unsigned asked = atomic_load (&m->asked);
+        bool now = closing || asked != atomic_load (&m->answered);
+        errno = 0;
+        int rv = write_and_sync (m, now);
+        tell (m, rv == 0 ? 0 : errno ? errno : EIO);
+        atomic_store (&m->answered, asked);
+        if (now)
+            futex_wake (&m->answered);
+    } while (!closing);
+    end (m);
+    return NULL;
+}
+
+int recorder_start (struct slurmdl_metrics *m)
+{
+    sigset_t all;
+    sigset_t old;
+    int rc;
+
+    clock_gettime (CLOCK_MONOTONIC, &m->synced);
+    /* signals are the program's business, not this thread's */
+    sigfillset (&all);
+    pthread_sigmask (SIG_SETMASK, &all, &old);
+    rc = pthread_create (&m->writer, NULL, record, m);
+    pthread_sigmask (SIG_SETMASK, &old, NULL);
+    errno = rc;
+    return rc ? -1 : 0;
+}
+
+bool recorder_join (struct slurmdl_metrics *m, long ms)
+{
+    struct timespec begin;
+    long left = ms;
+
+    clock_gettime (CLOCK_MONOTONIC, &begin);
+    while (!atomic_load (&m->ended) && (left = ms - elapsed (&begin)) > 0)
+        futex_wait (&m->ended, 0, left);
+    if (!atomic_load (&m->ended)) {
+        pthread_detach (m->writer);
+        return false;
+    }
+    pthread_join (m->writer, NULL);
+    return true;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open a metrics file, and read it in blocks. */
+#include "runtime/metrics/table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/crc32c.h"
+#include "runtime/error.h"
+
+/* Rows that fit into a cache near the processor. */
+enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
+
+static int damaged (const char *path, struct slurmdl_error *err)
+{
+    errno = EBADMSG;
+    return errorf (err, "%s: is no metrics file, or is damaged", path);
+}
+
+/* ---- datasets ---- */
+
+/* One-dimensional, its records of 'size' bytes; -1. */
+static hid_t
+open_dataset (hid_t file, const char *name, size_t size, hsize_t *n)
+{
+    hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
+    hid_t type = d >= 0 ? H5Dget_type (d) : -1;
+    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
+    bool good = d >= 0 && H5Tget_size (type) == size
+                && H5Sget_simple_extent_ndims (space) == 1
+                && H5Sget_simple_extent_dims (space, n, NULL) == 1;
+
+    if (space >= 0)
+        H5Sclose (space);
+    if (type >= 0)
+        H5Tclose (type);
+    if (good)
+        return d;
+    if (d >= 0)
+        H5Dclose (d);
+    return -1;
+}
+
+static int read_some (hid_t dataset, hsize_t first, hsize_t n, void *buf)
+{
+    hid_t type = H5Dget_type (dataset);
+    hid_t space = H5Dget_space (dataset);
+    hid_t memory = H5Screate_simple (1, &n, NULL);
+    int rv = -1;
+
+    if (H5Sselect_hyperslab (space, H5S_SELECT_SET, &first, NULL, &n, NULL) >= 0
+        && H5Dread (dataset, type, memory, space, H5P_DEFAULT, buf) >= 0)
+        rv = 0;
+    H5Sclose (memory);
+    H5Sclose (space);
+    H5Tclose (type);
+    return rv;
+}
+
+static long read_attempt (hid_t file)
+{
+    hid_t a = H5Aopen (file, "attempt", H5P_DEFAULT);
+    long long attempt = 0;
+
+    if (a >= 0) {
+        H5Aread (a, H5T_NATIVE_LLONG, &attempt);
+        H5Aclose (a);
+    }
+    return (long)attempt;
+}
+
+static int read_names (struct table *t)
+{
+    hid_t d = open_dataset (t->file, "names", NAME_SIZE, &t->nnames);
+    int rv = -1;
+
+    if (d < 0)
+        return -1;
+    t->names = calloc (t->nnames + 1, NAME_SIZE);
+    if (t->names && read_some (d, 0, t->nnames, t->names) == 0)
+        rv = 0;
+    for (hsize_t i = 0; rv == 0 && i < t->nnames; i++)
+        t->names[i][NAME_SIZE - 1] = '\0';
+    H5Dclose (d);
+    return rv;
+}
+
+/* Rows and records first: the names and bytes that they use are then in the
+ * file.  Older files have no records.
+ */
+static int open_all (struct table *t)
+{
+    hid_t access = h5_access ();
+    int rv = -1;
+
+    t->file = H5Fopen (t->path, H5F_ACC_RDONLY, access);
+    H5Pclose (access);
+    if (t->file < 0)
+        return -1;
+    t->rows = open_dataset (t->file, "metrics", sizeof (struct row), &t->nrows);
+    if (H5Lexists (t->file, "records", H5P_DEFAULT) > 0
+        && H5Lexists (t->file, "bytes", H5P_DEFAULT) > 0) {
+        t->records = open_dataset (
+            t->file, "records", sizeof (struct record), &t->nrecords);
+        t->bytes = open_dataset (t->file, "bytes", 1, &t->nbytes);
+    }
+    if (t->rows >= 0 && read_names (t) == 0)
+        rv = 0;
+    t->attempt = read_attempt (t->file);
+    return rv;
+}
+
+/* ---- rows ---- */
+
+bool table_superseded (const struct table *t,
+                       uint64_t number,
+                       const struct row *row)
+{
+    for (size_t i = 0; i < t->nresumes; i++)
+        if (number < t->resumes[i].row && row->step > t->resumes[i].step)
+            return true;
+    return false;
+}
+
+static int read_block (hid_t dataset, hsize_t first, hsize_t n, void *buf)
+{
+    struct h5_quiet q;
+    int rv;
+
+    h5_quiet_begin (&q);
+    rv = read_some (dataset, first, n, buf);
+    h5_quiet_end (&q);
+    return rv;
+}
+
+/* A loss of power may have taken it, although it was written before. */
+static bool has_name (const struct table *t, uint32_t name)
+{
+    return name < t->nnames && t->names[name][0];
+}
+
+static size_t
+check_rows (const struct table *t, const struct row *rows, size_t n)
+{
+    size_t good = rows_check (rows, n);
+
+    for (size_t i = 0; i < good; i++)
+        if (!has_name (t, rows[i].name))
+            return i;
+    return good;
+}
+
+int table_read_rows (const struct table *t,
+                     block_f f,
+                     void *arg,
+                     struct slurmdl_error *err)
+{
+    struct row *rows = malloc (BLOCK * sizeof (*rows));
+    int rv = 0;
+
+    if (!rows)
+        return errorf (err, "out of memory");
+    for (hsize_t at = 1; rv == 0 && at < t->nrows; at += BLOCK) {
+        hsize_t n = t->nrows - at < BLOCK ? t->nrows - at : BLOCK;
+        if (read_block (t->rows, at, n, rows) < 0) {
+            rv = damaged (t->path, err);
+            break;
+        }
+        size_t good = check_rows (t, rows, n);
+        if (good > 0)
+            rv = f (t, rows, good, at, arg);
+        if (good < n)
+            break;
+    }
+    int e = errno;
+    free (rows);
+    errno = e;
+    return rv;
+}
+
+/* ---- records ---- */
+
+static bool good_record (const struct table *t, const struct record *r)
+{
+    return r->crc == record_crc (r) && has_name (t, r->name)
+           && r->bytes <= t->nbytes && r->offset <= t->nbytes - r->bytes;
+}
+
+/* Its data with a NUL behind them; NULL: they are not right. */
+static char *read_data (const struct table *t, const struct record *r)
+{
+    char *data = malloc (r->bytes + 1);
+
+    if (!data)
+        return NULL;
+    if ((r->bytes == 0 || read_block (t->bytes, r->offset, r->bytes, data) == 0)
+        && crc32c (0, data, r->bytes) == r->data_crc) {
+        data[r->bytes] = '\0';
+        return data;
+    }
+    free (data);
+    return NULL;
+}
+
+/* Returns 1 at the first that is wrong: the end of the file. */
+static int give_record (const struct table *t,
+                        const struct record *r,
+                        slurmdl_record_f f,
+                        void *arg,
+                        int *rv)
+{
+    char *data = read_data (t, r);
+
+    if (!data)
+        return 1;
+    *rv = f (
+        &(struct slurmdl_record){
+            r->step, r->time, t->names[r->name], r->kind, r->bytes, data },
+        arg);
+    free (data);
+    return *rv != 0;
+}
+
+static bool
+is_event (const struct table *t, const struct record *r, const char *event)
+{
+    return r->kind == SLURMDL_EVENT && !strcmp (t->names[r->name], event);
+}
+
+/* All of them, or the events of a kind: then no other data are read. */
+static int read_records (const struct table *t,
+                         const char *event,
+                         slurmdl_record_f f,
+                         void *arg,
+                         struct slurmdl_error *err)
+{
+    struct record *list;
+    bool ended = false;
+    int rv = 0;
+
+    if (t->records < 0 || t->bytes < 0 || t->nrecords < 2)
+        return 0;
+    if (!(list = malloc (RECORDS_BLOCK * sizeof (*list))))
+        return errorf (err, "out of memory");
+    for (hsize_t at = 1; !ended && at < t->nrecords; at += RECORDS_BLOCK) {
+        hsize_t n = t->nrecords - at;
+        n = n < RECORDS_BLOCK ? n : RECORDS_BLOCK;
+        if (read_block (t->records, at, n, list) < 0) {
+            rv = damaged (t->path, err);
+            break;
+        }
+        for (hsize_t i = 0; !ended && i < n; i++)
+            if (!good_record (t, &list[i]))
+                ended = true;
+            else if (!event || is_event (t, &list[i], event))
+                ended = give_record (t, &list[i], f, arg, &rv);
+    }
+    int e = errno;
+    free (list);
+    errno = e;
+    return rv;
+}
+
+int table_read_records (const struct table *t,
+                        slurmdl_record_f f,
+                        void *arg,
+                        struct slurmdl_error *err)
+{
+    return read_records (t, NULL, f, arg, err);
+}
+
+/* ---- open and close ---- */
+
+static int note_resume (const struct slurmdl_record *r, void *arg)
+{
+    struct table *t = arg;
+    struct resume *list;
+    long long step;
+    unsigned long row;
+
+    if (sscanf (r->data, "{\"step\": %lld, \"row\": %lu}", &step, &row) != 2)
+        return 0;
+    list = realloc (t->resumes, (t->nresumes + 1) * sizeof (*list));
+    if (!list)
+        return -1;
+    t->resumes = list;
+    list[t->nresumes++] = (struct resume){ step, row };
+    return 0;
+}
+
+int table_open (struct table *t, const char *path, struct slurmdl_error *err)
+{
+    struct h5_quiet q;
+    int rv;
+
+    *t = (struct table){
+        .path = path, .file = -1, .rows = -1, .records = -1, .bytes = -1
+    };
+    h5_quiet_begin (&q);
+    rv = open_all (t);
+    h5_quiet_end (&q);
+    if (rv < 0)
+        return damaged (path, err);
+    return read_records (t, "resumed", note_resume, t, err);
+}
+
+void table_close (struct table *t)
+{
+    const hid_t datasets[] = { t->rows, t->records, t->bytes };
+    int e = errno;
+
+    for (int i = 0; i < 3; i++)
+        if (datasets[i] >= 0)
+            H5Dclose (datasets[i]);
+    if (t->file >= 0)
+        H5Fclose (t->file);
+    free (t->names);
+    free (t->resumes);
+    errno = e;
+}
+
+/* ---- folders ---- */
+
+static int is_metrics (const struct dirent *e)
+{
+    size_t n = strlen (e->d_name);
+
+    return !strncmp (e->d_name, "metrics.", 8) && n >= 10
+           && !strcmp (e->d_name + n - 3, ".h5");
+}
+
+/* metrics.h5, metrics.1.h5, ..., metrics.10.h5 */
+static int by_number (const struct dirent **a, const struct dirent **b)
+{
+    long x = atol ((*a)->d_name + 8);
+    long y = atol ((*b)->d_name + 8);
+
+    return x != y ? (x > y) - (x < y) : strcmp ((*a)->d_name, (*b)->d_name);
+}
+
+int each_metrics_file (const char *dir,
+                       int (*f) (const char *path,
+                                 void *arg,
+                                 struct slurmdl_error *err),
+                       void *arg,
+                       struct slurmdl_error *err)
+{
+    struct dirent **list;
+    int n = scandir (dir, &list, is_metrics, by_number);
+    char path[PATH_MAX];
+    int rv = 0;
+
+    if (n < 0)
+        return errno == ENOENT ? 0
+                               : errorf (err, "%s: %s", dir, strerror (errno));
+    for (int i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
+        if (rv == 0)
+            rv = f (path, arg, err);
+        free (list[i]);
+    }
+    free (list);
+    return rv;
+}

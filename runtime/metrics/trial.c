@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read all attempts of a trial, and tell which rows a later one superseded. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "runtime/metrics/table.h"
+
+/* A metric of an attempt and of those after it. */
+struct limit {
+    char name[NAME_SIZE];
+    int64_t step; /* rows of earlier attempts from here on are superseded */
+};
+
+struct attempt {
+    long number;
+    int64_t resumed; /* INT64_MAX: it began anew */
+    struct limit *limits;
+    size_t n;
+};
+
+struct trial {
+    const char *dir;
+    struct attempt *attempts;
+    size_t n;
+    struct attempt *now; /* which is read */
+    int64_t *steps;      /* by name of the file that is read */
+    slurmdl_row_f f;
+    void *arg;
+    double epoch;
+    bool damaged; /* a file, which is passed over */
+};
+
+/* ---- steps at which attempts were resumed ---- */
+
+static int
+lowest_resume (const char *path, void *arg, struct slurmdl_error *err)
+{
+    struct table t;
+    int64_t *step = arg;
+    int rv = table_open (&t, path, err);
+
+    for (size_t i = 0; i < t.nresumes; i++)
+        if (t.resumes[i].step < *step)
+            *step = t.resumes[i].step;
+    table_close (&t);
+    return rv < 0 && errno != EBADMSG ? -1 : 0;
+}
+
+int slurmdl_resumed_at (const char *dir, int64_t *step)
+{
+    int64_t lowest = INT64_MAX;
+
+    if (each_metrics_file (dir, lowest_resume, &lowest, NULL) < 0)
+        return -1;
+    if (lowest == INT64_MAX)
+        return 0;
+    *step = lowest;
+    return 1;
+}
+
+/* ---- attempts ---- */
+
+static int by_number (const void *a, const void *b)
+{
+    const struct attempt *x = a;
+    const struct attempt *y = b;
+
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static long attempt_number (const char *name)
+{
+    char *end;
+    long n = strncmp (name, "a.", 2) ? 0 : strtol (name + 2, &end, 10);
+
+    return n > 0 && !*end ? n : 0;
+}
+
+static int list_attempts (struct trial *t)
+{
+    DIR *d = opendir (t->dir);
+    struct dirent *e;
+    int rv = d || errno == ENOENT ? 0 : -1;
+
+    while (d && rv == 0 && (e = readdir (d))) {
+        struct attempt *list;
+        long n = attempt_number (e->d_name);
+        if (n == 0)
+            continue;
+        list = realloc (t->attempts, (t->n + 1) * sizeof (*list));
+        if (list) {
+            t->attempts = list;
+            list[t->n++] =
+                (struct attempt){ .number = n, .resumed = INT64_MAX };
+        } else
+            rv = -1;
+    }
+    if (d)
+        closedir (d);
+    if (t->n > 0)
+        qsort (t->attempts, t->n, sizeof (*t->attempts), by_number);
+    return rv;
+}
+
+static const char *folder (const struct trial *t, char *buf, size_t size)
+{
+    snprintf (buf, size, "%s/a.%ld", t->dir, t->now->number);
+    return buf;
+}
+
+/* ---- first pass: from which step on an attempt has a metric ---- */
+
+static struct limit *find_limit (const struct attempt *a, const char *name)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp (a->limits[i].name, name))
+            return &a->limits[i];
+    return NULL;
+}
+
+static int lower_limit (struct attempt *a, const char *name, int64_t step)
+{
+    struct limit *l = find_limit (a, name);
+
+    if (!l) {
+        if (!(l = realloc (a->limits, (a->n + 1) * sizeof (*l))))
+            return -1;
+        a->limits = l;
+        l += a->n++;
+        memcpy (l->name, name, NAME_SIZE);
+        l->step = step;
+    }
+    l->step = step < l->step ? step : l->step;
+    return 0;
+}
+
+static int lower_steps (const struct table *t,
+                        const struct row *rows,
+                        size_t n,
+                        uint64_t first,
+                        void *arg)
+{
+    struct trial *trial = arg;
+
+    (void)t;
+    (void)first;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].step < trial->steps[rows[i].name])
+            trial->steps[rows[i].name] = rows[i].step;
+    return 0;
+}
+
+static int64_t *make_steps (hsize_t n, int64_t value)
+{
+    int64_t *steps = malloc ((n + 1) * sizeof (*steps));
+
+    for (hsize_t i = 0; steps && i < n; i++)
+        steps[i] = value;
+    return steps;
+}
+
+static int note_file (const char *path, void *arg, struct slurmdl_error *err)
+{
+    struct trial *trial = arg;
+    struct table t;
+    int rv = table_open (&t, path, NULL);
+
+    if (rv < 0 && errno == EBADMSG) {
+        table_close (&t);
+        return 0; /* told in the second pass */
+    }
+    for (size_t i = 0; i < t.nresumes; i++)
+        if (t.resumes[i].step < trial->now->resumed)
+            trial->now->resumed = t.resumes[i].step;
+    trial->steps = rv == 0 ? make_steps (t.nnames, INT64_MAX) : NULL;
+    if (rv == 0)
+        rv = trial->steps ? table_read_rows (&t, lower_steps, trial, err) : -1;
+    for (hsize_t i = 0; rv == 0 && i < t.nnames; i++)
+        if (trial->steps[i] < INT64_MAX)
+            rv = lower_limit (trial->now, t.names[i], trial->steps[i]);
+    free (trial->steps);
+    table_close (&t);
+    return rv;
+}
+
+/* ---- second pass ---- */
+
+/* The least step from which on a later attempt has superseded the metric. */
+static int64_t limit_of (const struct trial *t, const char *name)
+{
+    const struct attempt *end = t->attempts + t->n;
+    int64_t least = INT64_MAX;
+
+    for (const struct attempt *a = t->now + 1; a < end; a++) {
+        const struct limit *l = find_limit (a, name);
+        if (l && l->step < least)
+            least = l->step;
+        if (a->resumed < INT64_MAX && a->resumed + 1 < least)
+            least = a->resumed + 1;
+    }
+    return least;
+}
+
+static int give_rows (const struct table *t,
+                      const struct row *rows,
+                      size_t n,
+                      uint64_t first,
+                      void *arg)
+{
+    struct trial *g = arg;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < n; i++) {
+        const struct row *r = &rows[i];
+        const char *name = t->names[r->name];
+        if (!strcmp (name, "epoch"))
+            g->epoch = r->value;
+        struct slurmdl_row row = { r->step,  r->time,        r->value, name,
+                                   g->epoch, g->now->number, 0 };
+        row.superseded =
+            r->step >= g->steps[r->name] || table_superseded (t, first + i, r);
+        rv = g->f (&row, g->arg);
+    }
+    return rv;
+}
+
+static int give_file (const char *path, void *arg, struct slurmdl_error *err)
+{
+    struct trial *trial = arg;
+    struct table t;
+    int rv = table_open (&t, path, err);
+
+    if (rv < 0 && errno == EBADMSG) {
+        trial->damaged = true;
+        table_close (&t);
+        return 0;
+    }
+    trial->epoch = NAN;
+    trial->steps = rv == 0 ? make_steps (t.nnames, INT64_MAX) : NULL;
+    for (hsize_t i = 0; trial->steps && i < t.nnames; i++)
+        trial->steps[i] = limit_of (trial, t.names[i]);
+    if (rv == 0)
+        rv = trial->steps ? table_read_rows (&t, give_rows, trial, err) : -1;
+    free (trial->steps);
+    table_close (&t);
+    return rv;
+}
+
+int slurmdl_trial_read (const char *dir,
+                        slurmdl_row_f f,
+                        void *arg,
+                        struct slurmdl_error *err)
+{
+    struct trial t = { .dir = dir, .f = f, .arg = arg };
+    char path[PATH_MAX];
+    int rv = list_attempts (&t);
+
+    if (rv < 0)
+        errorf (err, "%s: cannot list the attempts: %s", dir, strerror (errno));
+    for (size_t i = 0; rv == 0 && i < t.n; i++) {
+        t.now = &t.attempts[i];
+        rv = each_metrics_file (
+            folder (&t, path, sizeof (path)), note_file, &t, err);
+    }
+    for (size_t i = 0; rv == 0 && i < t.n; i++) {
+        t.now = &t.attempts[i];
+        rv = each_metrics_file (
+            folder (&t, path, sizeof (path)), give_file, &t, err);
+    }
+    for (size_t i = 0; i < t.n; i++)
+        free (t.attempts[i].limits);
+    free (t.attempts);
+    if (rv != 0 || !t.damaged)
+        return rv;
+    errno = EBADMSG;
+    return -1;
+}

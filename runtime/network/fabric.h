@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which high-speed network a node has, as sysfs tells. */
+#ifndef RUNTIME_NETWORK_FABRIC_H
+#define RUNTIME_NETWORK_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Libc only and no memory that outlives a call: the plugin calls this in a
+ * task, as the user.
+ */
+
+enum fabric_kind {
+    FABRIC_TCP, /* none of the others */
+    FABRIC_INFINIBAND,
+    FABRIC_ROCE,
+    FABRIC_SLINGSHOT,
+    FABRIC_EFA,
+    FABRIC_KINDS
+};
+
+/* "tcp", "infiniband", "roce", "slingshot", "efa" */
+extern const char *const fabric_names[FABRIC_KINDS];
+
+enum { FABRIC_NAME = 32, FABRIC_MAX = 128 };
+
+/* A port of an adapter. */
+struct fabric_port {
+    char name[FABRIC_NAME]; /* mlx5_0, cxi0, rdmap0s6 */
+    enum fabric_kind kind;
+    int number;         /* 1 nearly always */
+    int rate;           /* Gb/s; 0: not known */
+    const char *unused; /* why it is no part of the fabric, or NULL */
+};
+
+/* An IP interface. */
+struct fabric_interface {
+    char name[FABRIC_NAME];
+    int index;
+    int speed;          /* Mb/s; 0: not known */
+    bool is_ib;         /* IP over InfiniBand */
+    const char *unused; /* why it reaches no other node, or NULL */
+};
+
+struct fabric {
+    enum fabric_kind kind;
+    int nports, ninterfaces;
+    struct fabric_port ports[FABRIC_MAX];
+    struct fabric_interface interfaces[FABRIC_MAX]; /* by index */
+};
+
+/* Read the tree below 'root' ("/sys" on a live machine).  Whatever is not
+ * there counts as absent: a machine without any network has TCP and no
+ * interface.
+ *
+ * Slingshot adapters come first, then EFA.  Of InfiniBand and RoCE the one
+ * whose ports are together faster is taken.  A port is no part of the fabric
+ * if it is down, of another kind, software, iWARP, or slower than the fastest
+ * of its kind (storage and management adapters, a degraded link).  What is as
+ * fast as the compute adapters cannot be told from them.
+ */
+void fabric_read (const char *root, struct fabric *f);
+
+/* One line, as "infiniband: 8 x 400 Gb/s (mlx5_0 ...), not mlx5_4 (down); IP
+ * over eno1".  Returns its length, cut to size - 1.
+ */
+size_t fabric_text (const struct fabric *f, char *buf, size_t size);
+
+/* The interface that NCCL takes when NCCL_SOCKET_IFNAME is unset: "ib*", else
+ * the first whose name does not begin with docker, lo or virbr.  NULL if none.
+ */
+const struct fabric_interface *fabric_nccl_choice (const struct fabric *f);
+
+#endif

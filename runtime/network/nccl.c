@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Site profiles of network variables, and what is set without one. */
+#include "runtime/network/nccl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct parser {
+    const char *file;
+    int line;
+    struct nccl_profile *p;
+    nccl_say_f *say;
+    void *arg;
+};
+
+struct span {
+    const char *at;
+    size_t n;
+};
+
+int nccl_check_name (const char *name)
+{
+    static const char taken[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                                "UVWXYZ0123456789_.-";
+    size_t n = strspn (name, taken);
+
+    if (n > 0 && n <= NCCL_PROFILE_NAME && !name[n] && *name != '.')
+        return 0;
+    errno = EINVAL;
+    return -1;
+}
+
+/* ---- parsing ---- */
+
+static struct span trim (struct span s)
+{
+    while (s.n > 0 && isspace ((unsigned char)*s.at)) {
+        s.at++;
+        s.n--;
+    }
+    while (s.n > 0 && isspace ((unsigned char)s.at[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+static bool is_printable (struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.at[i] < ' ' || s.at[i] > '~')
+            return false;
+    return true;
+}
+
+/* 'name' is told only if it has no byte that a terminal would obey. */
+static int refuse (struct parser *x, const char *name, const char *why)
+{
+    char line[NCCL_LINE];
+
+    snprintf (line,
+              sizeof (line),
+              "%s:%d: %s%s%s",
+              x->file,
+              x->line,
+              name,
+              *name ? ": " : "",
+              why);
+    if (x->say)
+        x->say (x->arg, line);
+    return 1;
+}
+
+static const char *why_not (const char *name)
+{
+    const struct nccl_variable *v = nccl_find (name);
+
+    if (!v)
+        return "no variable that a profile may set";
+    if (v->class == NCCL_GONE)
+        return v->what;
+    if (v->class == NCCL_DEBUG)
+        return "for debugging only, by NVIDIA's manual";
+    return NULL;
+}
+
+static bool is_set (const struct nccl_profile *p, const char *name)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!strcmp (p->settings[i].name, name))
+            return true;
+    return false;
+}
+
+static int add_setting (struct parser *x, struct span name, struct span value)
+{
+    struct nccl_setting s = { "", "" };
+    const char *why;
+
+    if (!is_printable (name) || !is_printable (value))
+        return refuse (x, "", "a byte that is not printable ASCII");
+    if (name.n >= sizeof (s.name) || value.n >= sizeof (s.value))
+        return refuse (x, "", "too long");
+    memcpy (s.name, name.at, name.n);
+    memcpy (s.value, value.at, value.n);
+    if ((why = why_not (s.name)))
+        return refuse (x, s.name, why);
+    if (is_set (x->p, s.name))
+        return refuse (x, s.name, "set a second time");
+    if (x->p->n == NCCL_SETTINGS)
+        return refuse (x, s.name, "too many variables");
+    x->p->settings[x->p->n++] = s;
+    return 0;
+}
+
+static int parse_line (struct parser *x, struct span line)
+{
+    const char *eq;
+    struct span value;
+
+    line = trim (line);
+    if (line.n == 0 || *line.at == '#')
+        return 0;
+    eq = memchr (line.at, '=', line.n);
+    if (!eq)
+        return refuse (x, "", "no NAME=VALUE");
+    value = trim ((struct span){ eq + 1, line.n - (size_t)(eq + 1 - line.at) });
+    if (value.n > 1 && *value.at == '"' && value.at[value.n - 1] == '"')
+        value = (struct span){ value.at + 1, value.n - 2 };
+    return add_setting (
+        x, trim ((struct span){ line.at, (size_t)(eq - line.at) }), value);
+}
+
+int nccl_parse (const char *text,
+                size_t size,
+                const char *file,
+                struct nccl_profile *p,
+                nccl_say_f *say,
+                void *arg)
+{
+    struct parser x = { file, 0, p, say, arg };
+    const char *end = text + size;
+    int refused = 0;
+
+    while (text < end) {
+        const char *nl = memchr (text, '\n', (size_t)(end - text));
+        const char *to = nl ? nl : end;
+        x.line++;
+        refused += parse_line (&x, (struct span){ text, (size_t)(to - text) });
+        text = nl ? nl + 1 : end;
+    }
+    return refused;
+}
+
+int nccl_read (const char *path,
+               struct nccl_profile *p,
+               nccl_say_f *say,
+               void *arg)
+{
+    char text[NCCL_PROFILE_BYTES];
+    int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    size_t used = 0;
+    ssize_t n = -1;
+
+    if (fd < 0)
+        return -1;
+    if (fstat (fd, &st) < 0)
+        goto out;
+    if (!S_ISREG (st.st_mode) || st.st_size > (off_t)sizeof (text)) {
+        errno = S_ISREG (st.st_mode) ? EFBIG : EINVAL;
+        goto out;
+    }
+    while ((n = read (fd, text + used, sizeof (text) - used)) > 0)
+        used += (size_t)n;
+out:
+    close (fd);
+    return n < 0 ? -1 : nccl_parse (text, used, path, p, say, arg);
+}
+
+/* ---- nothing is configured ---- */
+
+static void set (struct nccl_profile *p, const char *name, const char *value)
+{
+    struct nccl_setting *s = &p->settings[p->n++];
+
+    snprintf (s->name, sizeof (s->name), "%s", name);
+    snprintf (s->value, sizeof (s->value), "%s", value);
+}
+
+static bool has_hsn (const struct fabric *f)
+{
+    for (int i = 0; i < f->ninterfaces; i++)
+        if (!f->interfaces[i].unused
+            && !strncmp (f->interfaces[i].name, "hsn", 3))
+            return true;
+    return false;
+}
+
+static bool has_interface (const struct fabric *f)
+{
+    for (int i = 0; i < f->ninterfaces; i++)
+        if (!f->interfaces[i].unused)
+            return true;
+    return false;
+}
+
+/* The values are the same on all nodes, whatever is broken on one of them. */
+void nccl_defaults (const struct fabric *f, struct nccl_profile *p)
+{
+    const struct fabric_interface *first = fabric_nccl_choice (f);
+
+    p->n = 0;
+    set (p, "NCCL_DEBUG", "WARN");
+    if (f->kind == FABRIC_SLINGSHOT && has_hsn (f))
+        set (p, "NCCL_SOCKET_IFNAME", "hsn");
+    else if (first && first->unused && has_interface (f))
+        set (p,
+             "NCCL_SOCKET_IFNAME",
+             "^lo,docker,virbr,veth,br-,cni,cali,flannel,podman,lxcbr,lxdbr,"
+             "tunl,dummy,kube-ipvs,vnet,tap,tun,wg,cilium,vxlan,usb,idrac");
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with the network variables that a user exported. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/network/nccl.h"
+#include "runtime/word.h"
+
+enum { WORDS = 512, ITEM = 64 };
+
+struct lint {
+    const struct fabric *f;
+    char (*lines)[NCCL_LINE];
+    int n; /* also those that have no place */
+};
+
+static void tell (struct lint *l, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+static void tell (struct lint *l, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (l->n++ >= NCCL_LINES)
+        return;
+    va_start (ap, fmt);
+    vsnprintf (l->lines[l->n - 1], NCCL_LINE, fmt, ap);
+    va_end (ap);
+}
+
+static bool begins (const char *text, const char *prefix)
+{
+    return !strncmp (text, prefix, strlen (prefix));
+}
+
+static bool is_on (const char *value)
+{
+    return *value && strcmp (value, "0");
+}
+
+static bool is_rdma (const struct fabric *f)
+{
+    return f->kind == FABRIC_INFINIBAND || f->kind == FABRIC_ROCE;
+}
+
+/* ---- values against the fabric ---- */
+
+/* Next item of a list with commas; false at its end. */
+static bool next_item (const char **list, char item[static ITEM])
+{
+    size_t n;
+
+    *list += strspn (*list, ", ");
+    n = strcspn (*list, ",");
+    snprintf (item, ITEM, "%.*s", (int)(n < ITEM ? n : ITEM - 1), *list);
+    *list += n;
+    return *item;
+}
+
+static bool matches (const char *item, const char *name, bool exact)
+{
+    return exact ? !strcmp (item, name) : begins (name, item);
+}
+
+static bool has_interface (const struct fabric *f, const char *item, bool exact)
+{
+    for (int i = 0; i < f->ninterfaces; i++)
+        if (matches (item, f->interfaces[i].name, exact))
+            return true;
+    return false;
+}
+
+static bool has_port (const struct fabric *f, const char *item, bool exact)
+{
+    char hca[ITEM];
+
+    snprintf (hca, sizeof (hca), "%.*s", (int)strcspn (item, ":"), item);
+    for (int i = 0; i < f->nports; i++)
+        if (matches (hca, f->ports[i].name, exact))
+            return true;
+    return false;
+}
+
+/* With no item that exists nothing is left to talk over; "^" excludes. */
+static bool
+names_none (const struct fabric *f,
+            const char *value,
+            bool exact,
+            bool (*exists) (const struct fabric *, const char *, bool))
+{
+    char item[ITEM];
+
+    if (*value == '^' || !*value)
+        return false;
+    if (*value == '=') {
+        exact = true;
+        value++;
+    }
+    while (next_item (&value, item))
+        if (exists (f, item, exact))
+            return false;
+    return true;
+}
+
+static bool no_prefix (const struct fabric *f, const char *value)
+{
+    return f->ninterfaces > 0 && names_none (f, value, false, has_interface);
+}
+
+static bool no_interface (const struct fabric *f, const char *value)
+{
+    return f->ninterfaces > 0 && !strpbrk (value, "/.")
+           && names_none (f, value, true, has_interface);
+}
+
+static bool no_adapter (const struct fabric *f, const char *value)
+{
+    return f->nports > 0 && names_none (f, value, false, has_port);
+}
+
+static bool either (const struct fabric *f, const char *item, bool exact)
+{
+    return has_interface (f, item, exact) || has_port (f, item, exact);
+}
+
+static bool no_device (const struct fabric *f, const char *value)
+{
+    return f->ninterfaces > 0 && strcmp (value, "all")
+           && names_none (f, value, true, either);
+}
+
+static bool no_rdma (const struct fabric *f, const char *value)
+{
+    return is_rdma (f) && is_on (value);
+}
+
+static bool on (const struct fabric *f, const char *value)
+{
+    (void)f;
+    return is_on (value);
+}
+
+static bool socket_module (const struct fabric *f, const char *value)
+{
+    return f->kind != FABRIC_TCP && !strcasecmp (value, "Socket");
+}
+
+static bool module_ib (const struct fabric *f, const char *value)
+{
+    return (f->kind == FABRIC_SLINGSHOT || f->kind == FABRIC_EFA)
+           && !strcasecmp (value, "IB");
+}
+
+/* Transports of UCX that drive adapters begin so. */
+static bool is_rdma_transport (const char *item)
+{
+    static const char *const known[] = { "rc", "dc", "ud", "ib", "all", NULL };
+
+    for (const char *const *k = known; *k; k++)
+        if (begins (item, *k))
+            return true;
+    return false;
+}
+
+static bool tcp_only (const struct fabric *f, const char *value)
+{
+    char item[ITEM];
+    bool has_tcp = false;
+
+    if (!is_rdma (f) || *value == '^')
+        return false;
+    while (next_item (&value, item))
+        if (is_rdma_transport (item))
+            return false;
+        else if (!strcmp (item, "tcp"))
+            has_tcp = true;
+    return has_tcp;
+}
+
+static bool gid (const struct fabric *f, const char *value)
+{
+    (void)f;
+    return atoi (value) >= 0;
+}
+
+static bool openib (const struct fabric *f, const char *value)
+{
+    (void)f;
+    return *value != '^' && strstr (value, "openib");
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    bool (*is_wrong) (const struct fabric *f, const char *value);
+    const char *why;
+} values[] = {
+    { "NCCL_IB_DISABLE",    no_rdma,       "this node has a fabric, which NCCL then does not use" },
+    { "NCCL_NET",           socket_module, "this node has a fabric, which NCCL then does not use" },
+    { "NCCL_NET",           module_ib,     "this node's fabric is none that NCCL's own module drives" },
+    { "NCCL_SOCKET_IFNAME", no_prefix,     "this node has no such interface" },
+    { "GLOO_SOCKET_IFNAME", no_interface,  "this node has no such interface" },
+    { "TP_SOCKET_IFNAME",   no_interface,  "this node has no such interface" },
+    { "HOROVOD_GLOO_IFACE", no_interface,  "this node has no such interface" },
+    { "OMPI_MCA_btl_tcp_if_include", no_interface, "this node has no such interface" },
+    { "NCCL_IB_HCA",        no_adapter,    "this node has no such adapter" },
+    { "UCX_NET_DEVICES",    no_device,     "this node has no such adapter or interface" },
+    { "UCX_TLS",            tcp_only,      "this node has a fabric, which UCX then does not use" },
+    { "OMPI_MCA_btl",       openib,        "Open MPI 5 has no openib; UCX drives the fabric" },
+    { "NCCL_P2P_DISABLE",   on,            "GPUs of a node no longer talk over NVLink or PCIe" },
+    { "NCCL_SHM_DISABLE",   on,            "ranks of a node then talk over the network" },
+    { "NCCL_IB_GID_INDEX",  gid,           "NCCL finds it since 2.21, and it differs between nodes" },
+};
+
+/* Not NCCL's own: build variables of modules and images, plugins, tests. */
+static const char *const foreign[] = {
+    "NCCL_ROOT", "NCCL_HOME", "NCCL_DIR", "NCCL_PATH", "NCCL_PREFIX", "NCCL_VERSION", "NCCL_INC", "NCCL_LIB",
+    "NCCL_BASE", "NCCL_TESTS", "NCCL_FASTRAK", "NCCL_FASTSOCKET", "NCCL_GPUDIRECTTCPX", "NCCL_SHIMNET",
+    "NCCL_TUNER_CONFIG", "NCCL_UCX_", "NCCL_SHARP_", "NCCL_PLUGIN_P2P", "NCCL_INSPECTOR", "NCCL_PROFILE_",
+    "NCCL_GIN_", NULL
+};
+
+/* First words of UCX's variables, by its source, and of its modules'. */
+static const char *const ucx[] = {
+    "ACC", "ADAPTIVE", "ADDR", "ADDRESS", "ALLOC", "AM", "AR", "ASYNC", "ATOMIC", "BCOPY",
+    "BISTRO", "BRIDGE", "BUILTIN", "BW", "CACHE", "CC", "CM", "CMA", "COMPACT", "CONFIG",
+    "CONFIGURE", "CONN", "CONNECT", "COUNTER", "CUDA", "DC", "DCI", "DCIS", "DCT", "DDP",
+    "DEBUG", "DEVICE", "DIR", "DIRECT", "DISTANCE", "DLOPEN", "DM", "DMABUF", "DYNAMIC", "ECE",
+    "EFA", "ENABLE", "EP", "ERROR", "ETH", "EVENTS", "EXP", "EXTRA", "FAILURE", "FC", "FENCE",
+    "FIFO", "FLID", "FLUSH", "FORK", "FULL", "GDA", "GDB", "GDR", "GGA", "GID", "GLOBAL", "GPU",
+    "GVA", "HANDLE", "HOME", "HOP", "HUGETLB", "IB", "ID", "INDIRECT", "INFO", "KEEPALIVE",
+    "KEEPCNT", "KEEPIDLE", "KEEPINTVL", "KNEM", "LAG", "LIBPERF", "LIBRARY", "LINGER",
+    "LISTENER", "LOCAL", "LOG", "MALLOC", "MAX", "MEM", "MEMORY", "MEMTRACK", "MEMTYPE", "MIN",
+    "MLX5", "MM", "MMAP", "MMIO", "MODULE", "MODULES", "MPOOL", "MULTI", "NET", "NODE",
+    "NODELAY", "NUM", "ODP", "OVERHEAD", "PATH", "PCI", "PERF", "PERFTEST", "PKEY", "PLUGIN",
+    "PORT", "POSIX", "PREF", "PREFER", "PREFIX", "PRINT", "PRIV", "PROCESS", "PROFILE", "PROTO",
+    "PROTOS", "PUT", "QUOTA", "RC", "RCACHE", "RCVBUF", "RECOVERY", "RECV", "REG", "RESERVED",
+    "RESOLVE", "RETAIN", "RETRY", "REUSEADDR", "REVERSE", "RKEY", "RMA", "RNDV", "RNR", "ROCE",
+    "ROCM", "ROOT", "RX", "SA", "SCOPY", "SEG", "SELECT", "SELF", "SEND", "SENDV", "SHARED",
+    "SHM", "SIGPOOL", "SINGLE", "SL", "SM", "SMKEY", "SNDBUF", "SOCKADDR", "SOCKCM", "SOURCE",
+    "SRD", "SRQ", "STATS", "STREAM", "SUBNET", "SYN", "SYSV", "TCP", "TIMEOUT", "TIMER", "TLS",
+    "TM", "TOPO", "TRACE", "TRAFFIC", "TX", "UCM", "UD", "UNIFIED", "USE", "USER", "VERSION",
+    "VFS", "WARN", "WIREUP", "XGVMI", "XPMEM", "ZCOPY", "ZE", NULL
+};
+/* clang-format on */
+
+static bool is_foreign (const char *name)
+{
+    for (const char *const *p = foreign; *p; p++)
+        if (begins (name, *p))
+            return true;
+    return false;
+}
+
+static void lint_value (struct lint *l, const char *e)
+{
+    const char *value = strchr (e, '=');
+
+    for (size_t i = 0; value && i < sizeof (values) / sizeof (*values); i++) {
+        size_t n = strlen (values[i].name);
+        if (value == e + n && !strncmp (e, values[i].name, n)
+            && values[i].is_wrong (l->f, value + 1)) {
+            tell (l, "%.*s=%.64s: %s", (int)n, e, value + 1, values[i].why);
+            return;
+        }
+    }
+}
+
+/* ---- names ---- */
+
+static bool is_undocumented (const char *e)
+{
+    size_t n = strcspn (e, "=");
+
+    for (const char *const *u = nccl_undocumented; *u; u++)
+        if (strlen (*u) == n && !strncmp (*u, e, n))
+            return true;
+    return false;
+}
+
+static const char *nearest_variable (const char *name)
+{
+    const char *words[WORDS];
+    int n = 0;
+
+    for (const struct nccl_variable *v = nccl_variables; v->name; v++)
+        if (v->class != NCCL_GONE && begins (v->name, "NCCL_") && n < WORDS - 1)
+            words[n++] = v->name;
+    words[n] = NULL;
+    return nearest_word (name, words);
+}
+
+static void lint_nccl_name (struct lint *l, const char *e)
+{
+    const struct nccl_variable *v = nccl_find (e);
+    char name[NCCL_NAME];
+    const char *meant;
+
+    if (v && v->class == NCCL_GONE)
+        tell (l, "%s has no effect: %s", v->name, v->what);
+    if (v || is_undocumented (e) || is_foreign (e))
+        return;
+    snprintf (name, sizeof (name), "%.*s", (int)strcspn (e, "="), e);
+    meant = nearest_variable (name);
+    tell (l,
+          "%s: NCCL has no such variable%s%s%s",
+          name,
+          meant ? "; did you mean " : "",
+          meant ? meant : "",
+          meant ? "?" : "");
+}
+
+static void lint_ucx_name (struct lint *l, const char *e)
+{
+    const char *word = e + 4;
+    size_t n = strcspn (word, "_=");
+
+    for (const char *const *u = ucx; *u; u++)
+        if (strlen (*u) == n && !strncmp (*u, word, n))
+            return;
+    tell (l, "%.*s: UCX has no such variable", (int)strcspn (e, "="), e);
+}
+
+static void lint_name (struct lint *l, const char *e)
+{
+    if (begins (e, "NCCL_"))
+        lint_nccl_name (l, e);
+    else if (begins (e, "UCX_"))
+        lint_ucx_name (l, e);
+}
+
+/* ---- left from debugging ---- */
+
+static bool has_value_line (const char *e)
+{
+    size_t n = strcspn (e, "=");
+
+    for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
+        if (strlen (values[i].name) == n && !strncmp (e, values[i].name, n))
+            return true;
+    return false;
+}
+
+static void lint_debug (struct lint *l, const char *e)
+{
+    const struct nccl_variable *v = nccl_find (e);
+
+    if (v && v->class == NCCL_DEBUG && !has_value_line (e))
+        tell (l, "%s is for debugging only: %s", v->name, v->what);
+    else if (begins (e, "NCCL_DEBUG=TRACE"))
+        tell (l, "NCCL_DEBUG=TRACE is for debugging only: it slows NCCL");
+}
+
+int nccl_lint (char *const *env,
+               const char *skip,
+               const struct fabric *f,
+               char lines[static NCCL_LINES][NCCL_LINE])
+{
+    static void (*const passes[]) (
+        struct lint *, const char *) = { lint_value, lint_name, lint_debug };
+    struct lint l = { f, lines, 0 };
+
+    for (size_t i = 0; i < sizeof (passes) / sizeof (*passes); i++)
+        for (char *const *e = env; *e; e++)
+            if (!word_listed_part (skip, *e, strcspn (*e, "=")))
+                passes[i](&l, *e);
+    if (l.n <= NCCL_LINES)
+        return l.n;
+    snprintf (lines[NCCL_LINES - 1],
+              NCCL_LINE,
+              "%d more lines like these",
+              l.n - NCCL_LINES + 1);
+    return NCCL_LINES;
+}

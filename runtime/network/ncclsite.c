@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which profile of the site a task gets. */
+#include "runtime/network/nccl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/rank/variables.h"
+
+void nccl_path (char path[static NCCL_PATH], const char *dir, const char *name)
+{
+    snprintf (path, NCCL_PATH, "%s/%s.conf", dir, name);
+}
+
+static void read_named (const char *dir,
+                        const char *name,
+                        struct nccl_profile *p,
+                        nccl_say_f *say,
+                        void *arg)
+{
+    char path[NCCL_PATH];
+    char line[NCCL_LINE + NCCL_PATH];
+
+    nccl_path (path, dir, name);
+    if (nccl_read (path, p, say, arg) >= 0 || !say)
+        return;
+    snprintf (line,
+              sizeof (line),
+              "--dl-nccl=%s: nothing is set: %s: %s",
+              name,
+              path,
+              strerror (errno));
+    say (arg, line);
+}
+
+/* What the administrator gave NCCL itself is not overridden by our defaults. */
+static void drop_configured (const char *file, struct nccl_profile *p)
+{
+    struct nccl_profile conf = { .n = 0 };
+    int n = 0;
+
+    if (nccl_read (file, &conf, NULL, NULL) < 0)
+        return;
+    for (int i = 0; i < p->n; i++) {
+        bool is_there = false;
+        for (int j = 0; j < conf.n; j++)
+            if (!strcmp (conf.settings[j].name, p->settings[i].name))
+                is_there = true;
+        if (!is_there)
+            p->settings[n++] = p->settings[i];
+    }
+    p->n = n;
+}
+
+void nccl_choose (const char *dir,
+                  const char *conf,
+                  const char *name,
+                  const struct fabric *f,
+                  struct nccl_profile *p,
+                  nccl_say_f *say,
+                  void *arg)
+{
+    char path[NCCL_PATH];
+
+    if (!strcmp (name, "auto")) {
+        nccl_path (path, dir, fabric_names[f->kind]);
+        if (access (path, F_OK) < 0) {
+            nccl_defaults (f, p);
+            drop_configured (conf, p);
+            return;
+        }
+        name = fabric_names[f->kind];
+    }
+    read_named (dir, name, p, say, arg);
+}
+
+void nccl_set (const struct variables *v, const struct nccl_profile *p)
+{
+    struct given g;
+
+    given_begin (&g, v, "DL_NCCL_SET");
+    for (int i = 0; i < p->n; i++)
+        given_set (&g, p->settings[i].name, p->settings[i].value);
+    given_end (&g, "DL_NCCL_SET");
+}

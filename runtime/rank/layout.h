@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rank of a step runs on which node, from what Slurm says. */
+#ifndef RUNTIME_RANK_LAYOUT_H
+#define RUNTIME_RANK_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Pure functions over libc, without allocation. */
+
+enum {
+    LAYOUT_NODES = 4096,
+    LAYOUT_RANKS = 32768,
+    LAYOUT_NAMES = 128 * 1024, /* bytes of all names */
+    LAYOUT_GROUPS = 16         /* components of a heterogeneous job */
+};
+
+/* About 300 KiB: for the heap. */
+struct rank_layout {
+    long nodes, ranks;
+    long most; /* tasks of the node that has most */
+    uint32_t tasks[LAYOUT_NODES];
+    uint32_t name[LAYOUT_NODES]; /* offset in names */
+    uint16_t node_of[LAYOUT_RANKS];
+    uint16_t local_of[LAYOUT_RANKS]; /* SLURM_LOCALID */
+    char names[LAYOUT_NAMES];
+    size_t used;
+};
+
+/* What Slurm's variables say; NULL or "" is unset. */
+struct layout_facts {
+    const char *hosts;                 /* SLURM_STEP_NODELIST */
+    const char *tasks;                 /* SLURM_STEP_TASKS_PER_NODE */
+    const char *distribution;          /* SLURM_DISTRIBUTION; unset is block */
+    long plane;                        /* SLURM_DIST_PLANESIZE */
+    const char *groups[LAYOUT_GROUPS]; /* node lists of the components */
+    int ngroups;                       /* 0: an ordinary job */
+    long ranks;                        /* SLURM_STEP_NUM_TASKS */
+    long node;                         /* SLURM_NODEID of this task */
+    const char *gtids;                 /* SLURM_GTIDS: the ranks of this node */
+};
+
+/* Compute the layout and compare it with 'gtids', which Slurm has from the real
+ * one.  Nodes are numbered as SLURM_NODEID does: in a heterogeneous job
+ * component by component, where the list of hosts is sorted by name.
+ *
+ * Returns 0; or -1 with errno EINVAL if the variables contradict each other,
+ * ENOTSUP if they do not say (arbitrary on three nodes or more: no variable
+ * and no item of SPANK's has another node's ranks), or E2BIG above the limits.
+ */
+int layout_fill (struct rank_layout *l, const struct layout_facts *f);
+
+/* The same before there is a task to compare with: f->gtids is not needed, but
+ * for an arbitrary distribution (ENOTSUP).
+ */
+int layout_deal (struct rank_layout *l, const struct layout_facts *f);
+
+const char *layout_host (const struct rank_layout *l, long rank);
+
+/* Nodes with a task of that local rank, and how many of them are before 'node':
+ * Horovod's cross size and cross rank.
+ */
+long layout_cross (const struct rank_layout *l,
+                   long local_rank,
+                   long node,
+                   long *before);
+
+/* How many ranks "0,2,3" (SLURM_GTIDS) lists; -1 with errno EINVAL. */
+long layout_count (const char *gtids);
+
+/* First host of a list as Slurm writes it: "gpu-a[001-010],x3" gives
+ * "gpu-a001".  Returns 0, or -1 with errno EINVAL.
+ */
+int layout_first_host (const char *list, char *buf, size_t size);
+
+/* Call 'emit' for each host of the list, in its order, until it does not
+ * return 0.  Returns 0, what emit returned, or -1 with errno EINVAL.
+ */
+int layout_each_host (const char *list,
+                      int (*emit) (void *arg, const char *host),
+                      void *arg);
+
+/* Tasks of node 'node' by SLURM_STEP_TASKS_PER_NODE: "4(x2),3" gives 4, 4, 3.
+ * Returns -1 with errno EINVAL if it does not say.
+ */
+long layout_tasks_of_node (const char *spec, long node);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each framework reads. */
+#include "runtime/rank/rankenv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/rank/values.h"
+
+static void fill_off (const struct rank_facts *f, struct rank_environment *e)
+{
+    (void)f;
+    (void)e;
+}
+
+static void fill_master (const struct rank_facts *f, struct rank_environment *e)
+{
+    if (!*f->master) {
+        env_why (
+            e,
+            "the master is not set: Slurm does not say which node has rank 0 "
+            "with --distribution=arbitrary on more than two nodes");
+        return;
+    }
+    env_text (e, "MASTER_ADDR", f->master);
+    env_number (e, "MASTER_PORT", f->port);
+    env_text (e, "GLOO_SOCKET_IFNAME", f->interface);
+}
+
+static void fill_torch (const struct rank_facts *f, struct rank_environment *e)
+{
+    env_number (e, "RANK", f->rank);
+    env_number (e, "WORLD_SIZE", f->size);
+    env_number (e, "LOCAL_RANK", f->local_rank);
+    env_number (e, "LOCAL_WORLD_SIZE", f->local_size);
+    env_number (e, "NODE_RANK", f->node);
+    env_number (e, "GROUP_RANK", f->node);
+    env_number (e, "GROUP_WORLD_SIZE", f->nodes);
+    fill_master (f, e);
+}
+
+/* Lightning wants to know that each node has as many tasks. */
+static void fill_lightning (const struct rank_facts *f,
+                            struct rank_environment *e)
+{
+    fill_torch (f, e);
+    if ((f->layout ? f->layout->most : f->local_size) * f->nodes == f->size)
+        env_number (e, "SLURM_NTASKS_PER_NODE", f->local_size);
+    else
+        env_why (
+            e,
+            "SLURM_NTASKS_PER_NODE is not set: Lightning needs as many tasks "
+            "on each node (--ntasks-per-node)");
+}
+
+static void fill_pet (const struct rank_facts *f, struct rank_environment *e)
+{
+    env_number (e, "PET_NNODES", f->nodes);
+    env_number (e, "PET_NODE_RANK", f->node);
+    if (f->gpus > 0)
+        env_number (e, "PET_NPROC_PER_NODE", f->gpus);
+    if (!*f->master)
+        return;
+    env_text (e, "PET_MASTER_ADDR", f->master);
+    env_number (e, "PET_MASTER_PORT", f->port);
+}
+
+/* The static rendezvous keeps Slurm's order of the nodes; c10d would not. */
+static void fill_torchrun (const struct rank_facts *f,
+                           struct rank_environment *e)
+{
+    if (f->size != f->nodes) {
+        env_why (
+            e,
+            "nothing is set: torchrun starts the ranks of a node itself: give "
+            "it one task a node (--ntasks-per-node=1)");
+        return;
+    }
+    if (!*f->master) {
+        fill_master (f, e);
+        return;
+    }
+    env_text (e, "PET_RDZV_BACKEND", "static");
+    fill_pet (f, e);
+    env_text (e, "GLOO_SOCKET_IFNAME", f->interface);
+}
+
+/* JAX takes the device SLURM_LOCALID of each task: wrong if a task sees one
+ * device of several, and too few if it is alone on its node.
+ */
+static void fill_jax_devices (const struct rank_facts *f,
+                              struct rank_environment *e)
+{
+    struct value v = value_begin (e, "JAX_LOCAL_DEVICE_IDS");
+
+    if (f->visible_gpus == 1)
+        value_put (&v, "0");
+    else if (f->local_size == 1 && f->visible_gpus > 1)
+        for (long i = 0; i < f->visible_gpus; i++)
+            value_put (&v, "%s%ld", i ? "," : "", i);
+    else
+        return;
+    value_end (&v);
+}
+
+static void fill_coordinator (const struct rank_facts *f,
+                              struct rank_environment *e,
+                              int port)
+{
+    env_endpoint (e, "JAX_COORDINATOR_ADDRESS", f->master, port);
+    env_number (e, "JAX_COORDINATOR_PORT", port);
+    env_number (e, "JAX_NUM_PROCESSES", f->size);
+    env_number (e, "JAX_PROCESS_ID", f->rank);
+    fill_jax_devices (f, e);
+}
+
+static void fill_jax (const struct rank_facts *f, struct rank_environment *e)
+{
+    if (!*f->master)
+        fill_master (f, e);
+    else
+        fill_coordinator (f, e, f->port2);
+}
+
+/* What no program mistakes for an order to wait for others: not TF_CONFIG,
+ * DMLC_ROLE or HOROVOD_RANK; and a task that is alone stays alone.
+ */
+static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
+{
+    if (*f->master && f->size == f->nodes) {
+        env_text (e, "PET_RDZV_BACKEND", "static");
+        fill_pet (f, e);
+    }
+    if (f->size == 1)
+        return;
+    fill_torch (f, e);
+    if (*f->master)
+        fill_coordinator (f, e, f->port2);
+}
+
+static void fill_horovod (const struct rank_facts *f,
+                          struct rank_environment *e)
+{
+    long before = 0;
+    long cross;
+
+    if (!f->layout || !*f->master) {
+        env_why (
+            e,
+            "nothing is set: Slurm does not say which rank is on which node");
+        return;
+    }
+    cross = layout_cross (f->layout, f->local_rank, f->node, &before);
+    env_text (e, "HOROVOD_HOSTNAME", f->own);
+    env_number (e, "HOROVOD_RANK", f->rank);
+    env_number (e, "HOROVOD_SIZE", f->size);
+    env_number (e, "HOROVOD_LOCAL_RANK", f->local_rank);
+    env_number (e, "HOROVOD_LOCAL_SIZE", f->local_size);
+    env_number (e, "HOROVOD_CROSS_RANK", before);
+    env_number (e, "HOROVOD_CROSS_SIZE", cross);
+    env_text (e,
+              "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+              *f->address ? f->address : f->master);
+    env_number (e, "HOROVOD_GLOO_RENDEZVOUS_PORT", f->port);
+    env_text (e, "HOROVOD_GLOO_IFACE", f->interface);
+    env_text (e, "HOROVOD_CONTROLLER", "gloo");
+    env_text (e, "HOROVOD_CPU_OPERATIONS", "gloo");
+}
+
+/* MPI finds its ranks through PMI; these are for what is read before MPI_Init:
+ * PMIx has no name that programs look for, PMI-2 no local rank.
+ */
+static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
+{
+    if (f->pmi == RANK_PMI_NONE) {
+        env_why (
+            e,
+            "nothing is set: this step has no PMI, and each task would be rank "
+            "0 of 1: use srun --mpi=pmix (or pmi2, as the MPI was built)");
+        return;
+    }
+    if (f->pmi == RANK_PMI_X) {
+        env_number (e, "OMPI_COMM_WORLD_RANK", f->rank);
+        env_number (e, "OMPI_COMM_WORLD_SIZE", f->size);
+        env_number (e, "OMPI_COMM_WORLD_LOCAL_RANK", f->local_rank);
+        env_number (e, "OMPI_COMM_WORLD_LOCAL_SIZE", f->local_size);
+        env_number (e, "OMPI_COMM_WORLD_NODE_RANK", f->local_rank);
+        return;
+    }
+    env_number (e, "MPI_LOCALRANKID", f->local_rank);
+    env_number (e, "MPI_LOCALNRANKS", f->local_size);
+    env_number (e, "MV2_COMM_WORLD_RANK", f->rank);
+    env_number (e, "MV2_COMM_WORLD_SIZE", f->size);
+    env_number (e, "MV2_COMM_WORLD_LOCAL_RANK", f->local_rank);
+    env_number (e, "MV2_COMM_WORLD_LOCAL_SIZE", f->local_size);
+}
+
+/* clang-format off */
+static const struct framework {
+    const char *name;
+    void (*fill) (const struct rank_facts *f, struct rank_environment *e);
+    const char *roles; /* by default; NULL: it knows none */
+    bool task_ports;
+} frameworks[] = {
+    { "torch",      fill_torch,     NULL,                            false },
+    { "torchrun",   fill_torchrun,  NULL,                            false },
+    { "lightning",  fill_lightning, NULL,                            false },
+    { "deepspeed",  fill_torch,     NULL,                            false },
+    { "accelerate", fill_torch,     NULL,                            false },
+    { "tf",         fill_tf,        "worker:*",                      true },
+    { "jax",        fill_jax,       NULL,                            false },
+    { "horovod",    fill_horovod,   NULL,                            false },
+    { "ps",         fill_ps,        "scheduler:1,server:1,worker:*", false },
+    { "paddle",     fill_paddle,    "worker:*",                      true },
+    { "mpi",        fill_mpi,       NULL,                            false },
+    { "auto",       fill_auto,      NULL,                            false },
+    { "off",        fill_off,       NULL,                            false },
+};
+
+const char *const rankenv_frameworks[] = {
+    "torch", "torchrun", "lightning", "deepspeed", "accelerate", "tf", "jax",
+    "horovod", "ps", "paddle", "mpi", "auto", "off", NULL };
+/* clang-format on */
+enum { FRAMEWORKS = sizeof (frameworks) / sizeof (*frameworks) };
+
+static const struct framework *find_framework (const char *name)
+{
+    for (int i = 0; i < FRAMEWORKS; i++)
+        if (!strcmp (frameworks[i].name, name))
+            return &frameworks[i];
+    errno = EINVAL;
+    return NULL;
+}
+
+bool rankenv_needs_task_ports (const char *framework)
+{
+    const struct framework *w = find_framework (framework);
+
+    return w && w->task_ports;
+}
+
+const char *rankenv_roles (const char *framework)
+{
+    const struct framework *w = find_framework (framework);
+
+    return w ? w->roles : NULL;
+}
+
+long rankenv_master_rank (const struct rank_roles *roles)
+{
+    long first = 0;
+
+    if (roles)
+        roles_count (roles, ROLE_SCHEDULER, &first);
+    return first;
+}
+
+/* Roles are for the user's script too, whatever the framework. */
+static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
+{
+    long index;
+    enum role role;
+
+    if (!f->roles)
+        return;
+    role = roles_of (f->roles, f->rank, &index);
+    env_text (e, "DL_ROLE", role_names[role]);
+    env_number (e, "DL_ROLE_INDEX", index);
+}
+
+/* The communicator's ranks meet at rank 0, whoever is the master. */
+static void fill_comm (const struct rank_facts *f, struct rank_environment *e)
+{
+    if (f->comm_port > 0 && f->size > 1 && rankenv_master_rank (f->roles) == 0)
+        env_endpoint (e, "DL_COMM_ADDRESS", f->master, f->comm_port);
+}
+
+int rankenv_fill (const char *framework,
+                  const struct rank_facts *facts,
+                  struct rank_environment *e)
+{
+    const struct framework *w = find_framework (framework);
+
+    e->n = 0;
+    e->used = 0;
+    e->why[0] = '\0';
+    if (!w)
+        return -1;
+    if (w->roles && !facts->roles) {
+        env_why (e, "nothing is set: the ranks have no roles");
+        return 0;
+    }
+    w->fill (facts, e);
+    if (e->n > 0) {
+        fill_roles (facts, e);
+        fill_comm (facts, e);
+    }
+    return e->n;
+}

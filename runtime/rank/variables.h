@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment of a task, wherever it is kept. */
+#ifndef RUNTIME_RANK_VARIABLES_H
+#define RUNTIME_RANK_VARIABLES_H
+
+#include <stdbool.h>
+
+/* slurmstepd's for the plugin, a list for `dl env`. */
+struct variables {
+    /* Copy the value.  Returns 0; -1 if it is not set; 1 if it does not fit. */
+    int (*get) (void *arg, const char *name, char *buf, int size);
+    void (*set) (void *arg, const char *name, const char *value);
+    void (*unset) (void *arg, const char *name);
+    void *arg;
+};
+
+/* Copy a value; "" and -1 if it is not set, or does not fit. */
+int variables_text (const struct variables *v,
+                    const char *name,
+                    char *buf,
+                    int size);
+
+/* Its value; -1 if it is not set or no number. */
+long variables_number (const struct variables *v, const char *name);
+
+/* However long its value is. */
+bool variables_has (const struct variables *v, const char *name);
+
+/* What the plugin gives a task.  A list of names, kept in a variable of its own
+ * ("DL_ENV_SET"), tells a job that was submitted from within a step which of
+ * them are not its user's.
+ */
+enum { GIVEN_TEXT = 4096 };
+
+struct given {
+    const struct variables *vars;
+    char stale[GIVEN_TEXT];
+    char ours[GIVEN_TEXT];
+};
+
+void given_begin (struct given *g, const struct variables *v, const char *mark);
+
+/* Set it, unless the user has: then false. */
+bool given_set (struct given *g, const char *name, const char *value);
+
+/* Write the list of what was set. */
+void given_end (struct given *g, const char *mark);
+
+#endif

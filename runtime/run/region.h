@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run's checkpoints consist of: protected memory and states. */
+#ifndef RUNTIME_RUN_REGION_H
+#define RUNTIME_RUN_REGION_H
+
+#include <stddef.h>
+
+#include "runtime/slab.h"
+#include "runtime/slurmdl.h"
+
+enum { DATASET_NAME_SIZE = SLURMDL_NAME_SIZE };
+
+/* Memory that is part of the checkpoint. */
+struct region {
+    char name[DATASET_NAME_SIZE];
+    enum slurmdl_type type;
+    uint64_t dims[DIMS_MAX]; /* of the tensor */
+    struct slab slab;        /* this rank's */
+    uint64_t bytes;          /* of the slab */
+    void *data;
+    bool shard; /* this rank's own: a slab, or a state with %r */
+    bool state; /* 'data' is a copy of ours */
+};
+
+struct regions {
+    struct region *list;
+    size_t n;
+};
+
+/* Whether saving is collective. */
+bool regions_shared (const struct regions *r);
+
+struct region *regions_find (const struct regions *r, const char *name);
+
+/* Put a state under the dataset's name; takes 'data'. */
+int regions_put_state (
+    struct regions *r, const char *name, void *data, size_t n, bool own);
+void regions_clear (struct regions *r);
+
+/* "state/NAME" with the rank for %r; 'own' says whether there was one. */
+int state_dataset (const char *name, long rank, char *buf, bool *own);
+bool is_state (const char *dataset);
+
+bool good_dataset_name (const char *name);
+
+/* Elements times size; EINVAL, EOVERFLOW. */
+int tensor_bytes (enum slurmdl_type type,
+                  int ndims,
+                  const uint64_t *dims,
+                  uint64_t *bytes);
+
+#endif
