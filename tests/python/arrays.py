@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import h5py
 import numpy as np
@@ -74,14 +75,18 @@ for what, kind, text in (
     (5, TypeError, ""),
     ([1, 2], TypeError, ""),
 ):
-    with raises(kind, text, f"{type(what).__name__} {getattr(what, 'dtype', '')} is no memory to protect"):
+    with raises(kind, "refused: ", f"{type(what).__name__} {getattr(what, 'dtype', '')} is no memory to protect"):
+        run.protect("refused", what)
+    with raises(kind, text, "and it is told why"):
         run.protect("refused", what)
 fixed = np.zeros(2)
 fixed.flags.writeable = False
 with raises((BufferError, ValueError), "", "nor is memory that cannot be written"):
     run.protect("refused", fixed)
-with raises(slurmdl.Error, "/bad", "a bad name is told"):
+with raises(ValueError, "'/bad': a tensor in a checkpoint has a name of", "a bad name is told"):
     run.protect("/bad", np.zeros(2))
+with raises(ValueError, "'a/': the name of a state has", "so is one of a state"):
+    run.state("a/", b"")
 run.unprotect("scalar")
 run.protect("scalar", np.zeros(2))
 with raises(slurmdl.Error, "another type or shape", "another shape is not restored"):
@@ -121,8 +126,21 @@ with open("trial/a.1/ckpt/00000020.h5", "r+b") as f:
     f.write(b"damage")
 with raises(slurmdl.Error, "damaged", "damage is found"):
     slurmdl.load("trial/a.1/ckpt/00000020.h5")
-same(run.restore(), 12, "and passed over")
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    same(run.restore(), 12, "and passed over")
+same([str(w.message).split("/")[-1] for w in said], ["00000020.h5: is damaged: it was passed over"], "with a word")
+with raises(slurmdl.Error, "absent.h5: cannot read: No such file", "a file that is not there is told"):
+    run.restore(path="absent.h5")
+# a save that is not asynchronous for want of memory says so
 run.close()
+os.environ["DL_SNAPSHOT_MAX"] = "1000"
+with slurmdl.Run("sync") as run, warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    run.protect("big", big)
+    run.save_async(21)
+same(len(said), 1, "a save that is not asynchronous is told")
+del os.environ["DL_SNAPSHOT_MAX"]
 
 # ---- files by themselves
 slurmdl.dump("file.h5", {"a": np.arange(5), "b/c": np.eye(2, dtype="f2")}, step=3)

@@ -50,7 +50,9 @@ for arguments, text in (
     (("x" * 64, 1, 1), "1 to 63 bytes"),
     ((5, 1, 1), "must be a string"),
     (("x", "y", 1), "must be real number"),
-    (("x", 1, 1.5), "integer"),
+    (("x", 1, 1.5), "'x': step: "),
+    (("x\0y", 1, 1), "NUL"),
+    (({"x": 1, "y": "z"}, 1), "'y': value: must be real number"),
     (("x", 1), "log(name, value, step)"),
     (({"x": 1},), "log(name, value, step)"),
     (({"x": [1]}, 1), "must be real number"),
@@ -71,6 +73,7 @@ run.vector("v", [1, 2.5], 1)
 run.vector("v", np.arange(6).reshape(2, 3), 2)
 run.histogram("h", np.linspace(0, 1, 640, dtype="f4"), 3)
 run.histogram("h", [3, 4], 4, edges=[0, 1, 2])
+run.histogram("h", np.arange(8, dtype=">i4").reshape(2, 4).T[:, :1], 9)
 run.text("t", "für 3 €", 5)
 run.image("i", np.arange(24, dtype="u1").reshape(2, 4, 3), 6)
 run.image("i", np.eye(3), 7)
@@ -86,6 +89,8 @@ ok(
     len(h["counts"]) == 64 and set(h["counts"].tolist()) == {10} and abs(h["mean"] - 0.5) < 1e-6,
     "a histogram of samples",
 )
+same(found["h", 9]["value"]["max"], 3.0, "of an array with holes and of another byte order")
+same(slurmdl.read_records(run.trial_dir)[0]["name"], "v", "a trial's records are those of its attempts")
 same(
     (found["h", 4]["value"]["counts"].tolist(), found["h", 4]["value"]["edges"].tolist()),
     ([3, 4], [0, 1, 2]),
@@ -101,8 +106,12 @@ with raises(ValueError, "2 or 3 dimensions", "an image of one dimension is refus
     run.image("i", np.zeros(3), 1)
 with raises(TypeError, "bytes or of floats", "and one of integers"):
     run.image("i", np.zeros((2, 2), int), 1)
-with raises(ValueError, "can be logged", "and edges that do not ascend"):
+with raises(ValueError, "'h': only a histogram", "and edges that do not ascend"):
     run.histogram("h", [1, 2], 1, edges=[3, 2, 1])
+with raises(ValueError, "4 channels, not 5", "and an image of too many channels"):
+    run.image("i", np.zeros((3, 2, 5)), 1)
+with raises(TypeError, "real", "and a vector of complex numbers"):
+    run.vector("v", np.ones(2, "c8"), 1)
 
 # ---- threads and children
 threads = [threading.Thread(target=lambda: [run.log(f"thread{t}", i, i) for i in range(2000)]) for t in range(4)]

@@ -4,6 +4,7 @@
 import collections
 import os
 import pickle
+import warnings
 
 import h5py
 import numpy as np
@@ -27,6 +28,7 @@ def equal(a, b):
 
 # ---- anything, as a file
 half = torch.randn(3, 4)
+imaginary = torch.full((2,), 1j)
 tree = {
     "floats": [1.5, float("inf"), float("nan"), -0.0, 1e-300],
     1: (None, True, 3, "text", b"bytes", 1 + 2j, 2**70),
@@ -42,6 +44,7 @@ tree = {
     "scalar": np.float32(1.5),
     "set": {1, 2},
     "sparse": torch.eye(3).to_sparse().coalesce().indices(),
+    "conjugate": [imaginary, imaginary.conj()],
 }
 slurmdl.torch.save(tree, "tree.h5", step=4)
 got = slurmdl.torch.load("tree.h5")
@@ -50,7 +53,14 @@ same(got["state"]["a/b"].data_ptr(), got["state"][""].data_ptr(), "a tensor that
 with h5py.File("tree.h5") as f:
     ok((f["data/ordered/b"][:] == [0, 1, 2]).all() and "structure" in f, "tensors are datasets")
 tensors = [n for n in slurmdl.load("tree.h5") if n != "structure"]
-same(len(tensors), 14, "each one of its own")
+same(len(tensors), 16, "each one of its own")
+odd = torch.ones(2, dtype=torch.complex64).to(torch.complex32)
+slurmdl.torch.save([odd], "odd.h5")
+(back,) = slurmdl.torch.load("odd.h5")
+ok(
+    back.dtype == odd.dtype and torch.equal(back.to(imaginary.dtype), odd.to(imaginary.dtype)),
+    "so is a type of torch's alone",
+)
 with raises(slurmdl.Error, "was not saved by", "another checkpoint is refused"):
     slurmdl.dump("plain.h5", {"a": np.zeros(2)})
     slurmdl.torch.load("plain.h5")
@@ -147,6 +157,29 @@ with slurmdl.Run("fresh") as run:
     saved = slurmdl.load("fresh")
     ok("model/g/norm.weight" in saved and saved["model/g/a.weight"].shape == (3, 2, 3, 3), "by their names")
 
+# ---- one whose tensors are damaged is passed over
+with slurmdl.Run("damaged") as run:
+    net, optimizer = make("adam")
+    for at in (1, 2):
+        step(net, optimizer)
+        slurmdl.torch.save_model(run, at, model=net, optimizer=optimizer)
+        if at == 1:
+            wanted = pickle.dumps([net.state_dict(), optimizer.state_dict()])
+    newest = run.dir + "/ckpt/00000002.h5"
+    with h5py.File(newest) as f:
+        where = f["model/" + next(iter(net.state_dict()))].id.get_offset()
+    with open(newest, "r+b") as f:
+        f.seek(where)
+        f.write(b"damage")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        same(slurmdl.torch.restore_model(run, model=net, optimizer=optimizer).step, 1, "the one before is restored")
+    ok(equal(pickle.loads(wanted), [net.state_dict(), optimizer.state_dict()]), "all of it")
+    ok("passed over" in str(said[0].message) and said[0].filename.endswith("torch.py"), "and that is said")
+    run.unprotect()
+    slurmdl.torch.save_model(run, 3, model=net, optimizer=optimizer)
+    same(slurmdl.torch.restore_model(run, model=net).step, 3, "after unprotect() it is saved all the same")
+
 # ---- a tensor by itself
 with slurmdl.Run("tensor") as run:
     t = torch.arange(6.0).reshape(2, 3)
@@ -156,11 +189,16 @@ with slurmdl.Run("tensor") as run:
     t.zero_()
     run.restore()
     ok(torch.equal(t, torch.arange(6.0).reshape(2, 3)), "a tensor is protected")
-    with raises(ValueError, "contiguous", "one that is not contiguous is not"):
+    with raises(ValueError, "t: the tensor is not contiguous", "one that is not contiguous is not"):
         run.protect("t", t.t())
+    with raises(ValueError, "conj", "nor one whose memory is not what it says"):
+        run.protect("c", imaginary.conj())
+    run.protect("none", torch.zeros(0, 3))
+    run.save(2)
+    same(slurmdl.load(run.dir + "/ckpt/00000002.h5")["none"].shape, (0, 3), "an empty one is")
     run.log("loss", torch.tensor(1.5, requires_grad=True), 1)
     run.histogram("weights", torch.randn(100, 2).t(), 1)
-    run.vector("v", torch.arange(3, dtype=torch.bfloat16).float(), 1)
+    run.vector("v", torch.arange(3, dtype=torch.bfloat16), 1)
     run.flush()
     same(slurmdl.read_metrics(run.dir)["value"].tolist(), [1.5], "a tensor is logged")
     weights = [r["value"] for r in slurmdl.read_records(run.dir) if r["name"] == "weights"]

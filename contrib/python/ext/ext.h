@@ -87,10 +87,12 @@ PyObject *run_text (PyObject *self, PyObject *args);
 PyObject *run_image (PyObject *self, PyObject *args);
 PyObject *run_event (PyObject *self, PyObject *args);
 
-/* What a logging call returned: None.  Training never fails by a value that
- * is lost: that is said once, as a warning.
+/* What a logging call returned: None.  Training never fails by a disk that
+ * takes nothing or a value that is lost: that is said once, as a warning.
+ * Arguments that make no sense (EINVAL) are a ValueError: of 'name' only 'what'
+ * can be logged.
  */
-PyObject *logged (struct run *self, int rv);
+PyObject *logged (struct run *self, int rv, const char *name, const char *what);
 
 /* ---- memory.c ---- */
 

@@ -44,16 +44,35 @@ static int64_t step_of (PyObject *o)
     return step;
 }
 
-static int convert (PyObject *step_object,
+/* Of a dictionary nobody else says which one it is. */
+static int wrong (PyObject *name, const char *what)
+{
+    PyObject *kinds[] = { PyExc_TypeError, PyExc_ValueError };
+    PyObject *type, *value, *trace;
+
+    for (int i = 0; i < 2; i++)
+        if (PyErr_ExceptionMatches (kinds[i])) {
+            PyErr_Fetch (&type, &value, &trace);
+            PyErr_Format (kinds[i], "%R: %s: %S", name, what, value);
+            Py_XDECREF (type);
+            Py_XDECREF (value);
+            Py_XDECREF (trace);
+            break;
+        }
+    return -1;
+}
+
+static int convert (PyObject *name,
+                    PyObject *step_object,
                     PyObject *value_object,
                     int64_t *step,
                     double *value)
 {
     *value = number_of (value_object);
     if (*value == -1 && PyErr_Occurred ())
-        return -1;
+        return wrong (name, "value");
     *step = step_of (step_object);
-    return *step == -1 && PyErr_Occurred () ? -1 : 0;
+    return *step == -1 && PyErr_Occurred () ? wrong (name, "step") : 0;
 }
 
 /* In a child of fork() there is no writer: nothing is logged there. */
@@ -63,12 +82,12 @@ log_to (struct metric *m, PyObject *step_object, PyObject *value_object)
     int64_t step;
     double value;
 
-    if (convert (step_object, value_object, &step, &value) < 0)
+    if (convert (m->name, step_object, value_object, &step, &value) < 0)
         return NULL;
     if (m->run->run && m->run->generation == generation && m->metric
         && slurmdl_log_to (m->metric, step, value) == 0)
-        Py_RETURN_NONE;
-    return logged (m->run, -1);
+        return logged (m->run, 0, NULL, NULL);
+    return logged (m->run, -1, NULL, NULL);
 }
 
 static PyObject *metric_log (PyObject *o, PyObject *const *args, Py_ssize_t n)
@@ -176,7 +195,7 @@ static PyObject *new_metric (struct run *self, PyObject *name)
         && !(metric = slurmdl_metric (self->run, text)) && errno == EINVAL)
         return PyErr_Format (
             PyExc_ValueError,
-            "%R: the name of a metric has 1 to 63 bytes of UTF-8",
+            "%.80R: the name of a metric has 1 to 63 bytes of UTF-8",
             name);
     return make_metric (self, name, metric);
 }

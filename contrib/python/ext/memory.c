@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,10 +304,20 @@ static PyObject *keep (struct run *self, const char *name, PyObject *owner)
 static PyObject *
 end_protect (struct run *self, struct protect_args *p, bool entered, int rv)
 {
+    int e = errno;
+
     if (entered)
         run_leave (self);
     lent_return (&p->memory);
-    if (entered && rv < 0)
+    errno = e;
+    if (entered && rv < 0 && errno == EINVAL)
+        PyErr_Format (
+            PyExc_ValueError,
+            "'%.140s': a tensor in a checkpoint has a name of 1 to 127 bytes, "
+            "not '/...', '.../', 'manifest', 'shards' or 'state', and a slab "
+            "is inside of it",
+            p->name);
+    else if (entered && rv < 0)
         raise_error (NULL, p->name);
     return entered && rv == 0 ? keep (self, p->name, p->owner) : NULL;
 }

@@ -18,8 +18,9 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what)
 {
     bool told = err && *err->text;
     int e = errno;
-    PyObject *text = told ? PyUnicode_DecodeLocale (err->text, NULL)
-                          : PyUnicode_FromFormat ("%s: %s", what, strerror (e));
+    PyObject *text = told
+                         ? PyUnicode_DecodeLocale (err->text, "surrogateescape")
+                         : PyUnicode_FromFormat ("%s: %s", what, strerror (e));
     PyObject *number = PyLong_FromLong (e);
     PyObject *error = NULL;
 
@@ -35,9 +36,16 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what)
 
 const char *text_of (PyObject *o, const char *what)
 {
-    if (PyUnicode_Check (o))
-        return PyUnicode_AsUTF8AndSize (o, NULL);
-    PyErr_Format (PyExc_TypeError, "%s must be a string, not %R", what, o);
+    const char *text;
+    Py_ssize_t n;
+
+    if (!PyUnicode_Check (o)) {
+        PyErr_Format (PyExc_TypeError, "%s must be a string, not %R", what, o);
+        return NULL;
+    }
+    if (!(text = PyUnicode_AsUTF8AndSize (o, &n)) || strlen (text) == (size_t)n)
+        return text;
+    PyErr_Format (PyExc_ValueError, "%s has no NUL: %R", what, o);
     return NULL;
 }
 

@@ -3,45 +3,54 @@
 #include "ext.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* ---- what a user is told ---- */
 
+static void warn (const char *text)
+{
+    if (PyErr_WarnFormat (PyExc_RuntimeWarning, 1, "slurmdl: %s", text) < 0)
+        PyErr_WriteUnraisable (NULL);
+}
+
 static void warn_once (struct run *self)
 {
-    struct slurmdl_error err = { "" };
     bool child = self->generation != generation;
 
     if (self->warned)
         return;
     self->warned = true;
-    if (!child)
-        slurmdl_trouble (self->run, &err);
-    if (PyErr_WarnFormat (
-            PyExc_RuntimeWarning,
-            1,
-            "slurmdl: %s",
-            child       ? "a process that was forked from that of the run logs "
-                          "nothing: log where the run was opened"
-            : *err.text ? err.text
-                        : "values are lost: more than 1,024 names, or the "
-                          "disk takes nothing")
-        < 0)
-        PyErr_WriteUnraisable (NULL);
+    warn (child ? "a process that was forked from that of the run logs "
+                  "nothing: log where the run was opened"
+                : "values are lost: more than 1,024 names, or the disk takes "
+                  "nothing");
 }
 
-PyObject *logged (struct run *self, int rv)
+static PyObject *refuse (const char *name, const char *what)
+{
+    size_t n = strlen (name);
+
+    if (n == 0 || n > 63)
+        return PyErr_Format (
+            PyExc_ValueError,
+            "'%.80s': the name of a metric has 1 to 63 bytes of UTF-8",
+            name);
+    return PyErr_Format (
+        PyExc_ValueError, "'%s': only %s can be logged", name, what);
+}
+
+PyObject *logged (struct run *self, int rv, const char *name, const char *what)
 {
     int e = errno;
+    struct slurmdl_error err;
 
     if (!self->run)
         return (PyObject *)run_of (self);
-    if (rv < 0 && e == EINVAL && self->generation == generation) {
-        PyErr_SetString (PyExc_ValueError,
-                         "a name of 1 to 63 bytes, and data of at most 16 MiB "
-                         "that make sense, can be logged");
-        return NULL;
-    }
-    if (rv < 0)
+    if (rv < 0 && e == EINVAL && self->generation == generation && name)
+        return refuse (name, what);
+    if (self->generation == generation && slurmdl_trouble (self->run, &err))
+        warn (err.text);
+    else if (rv < 0)
         warn_once (self);
     Py_RETURN_NONE;
 }
@@ -62,7 +71,9 @@ PyObject *run_epoch (PyObject *o, PyObject *value)
     if (epoch == -1 && PyErr_Occurred ())
         return NULL;
     return logged (self,
-                   is_ours (self) ? slurmdl_epoch (self->run, epoch) : -1);
+                   is_ours (self) ? slurmdl_epoch (self->run, epoch) : -1,
+                   "epoch",
+                   "a number");
 }
 
 PyObject *run_vector (PyObject *o, PyObject *args)
@@ -81,7 +92,7 @@ PyObject *run_vector (PyObject *o, PyObject *args)
     int e = errno;
     PyBuffer_Release (&v);
     errno = e;
-    return logged (self, rv);
+    return logged (self, rv, name, "a vector of 1 to 2,097,152 numbers");
 }
 
 PyObject *run_histogram (PyObject *o, PyObject *args)
@@ -108,7 +119,12 @@ PyObject *run_histogram (PyObject *o, PyObject *args)
     PyBuffer_Release (&edges);
     PyBuffer_Release (&counts);
     errno = e;
-    return logged (self, rv);
+    return logged (
+        self,
+        rv,
+        name,
+        "a histogram of at most 16 MiB with ascending edges, one more "
+        "than its counts,");
 }
 
 /* (name, step, type, memory, number of elements) */
@@ -137,7 +153,7 @@ PyObject *run_samples (PyObject *o, PyObject *args)
     int e = errno;
     lent_return (&l);
     errno = e;
-    return logged (self, rv);
+    return logged (self, rv, name, "an array on the host");
 }
 
 PyObject *run_text (PyObject *o, PyObject *args)
@@ -150,7 +166,9 @@ PyObject *run_text (PyObject *o, PyObject *args)
         return NULL;
     return logged (
         self,
-        is_ours (self) ? slurmdl_log_text (self->run, name, step, text) : -1);
+        is_ours (self) ? slurmdl_log_text (self->run, name, step, text) : -1,
+        name,
+        "a text of at most 16 MiB");
 }
 
 /* (name, step, width, height, channels, pixels) */
@@ -180,7 +198,11 @@ PyObject *run_image (PyObject *o, PyObject *args)
     int e = errno;
     PyBuffer_Release (&p);
     errno = e;
-    return logged (self, rv);
+    return logged (
+        self,
+        rv,
+        name,
+        "an image with pixels of 1 to 4 channels, of at most 16 MiB,");
 }
 
 PyObject *run_event (PyObject *o, PyObject *args)
@@ -191,5 +213,7 @@ PyObject *run_event (PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple (args, "ss:log_event", &kind, &json))
         return NULL;
     return logged (self,
-                   is_ours (self) ? slurmdl_event (self->run, kind, json) : -1);
+                   is_ours (self) ? slurmdl_event (self->run, kind, json) : -1,
+                   kind,
+                   "an event of at most 16 MiB");
 }

@@ -3,7 +3,9 @@
 #include "ext.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- open runs ---- */
 
@@ -88,19 +90,26 @@ static int close_run (struct run *self)
 static PyObject *run_close (PyObject *o, PyObject *unused)
 {
     struct run *self = (struct run *)o;
+    struct slurmdl_error err;
+    struct slurmdl *run;
     int rv;
 
     (void)unused;
     if (!self->run || self->generation != generation)
         Py_RETURN_NONE;
-    if (!run_enter (self))
+    if (!(run = run_enter (self)))
         return NULL;
+    snprintf (err.text, sizeof (err.text), "%.150s", slurmdl_dir (run));
     rv = close_run (self);
     run_leave (self);
     PyDict_Clear (self->kept);
-    if (rv < 0)
-        return raise_error (NULL, "slurmdl: metrics were lost");
-    Py_RETURN_NONE;
+    if (rv == 0)
+        Py_RETURN_NONE;
+    snprintf (err.text + strlen (err.text),
+              sizeof (err.text) - strlen (err.text),
+              ": metrics were lost, or a save has failed: %s",
+              strerror (errno));
+    return raise_error (&err, "close");
 }
 
 static int run_traverse (PyObject *o, visitproc visit, void *arg)
@@ -196,6 +205,17 @@ static PyGetSetDef facts[] = {
 typedef int (*save_f) (struct slurmdl *, int64_t, struct slurmdl_error *);
 typedef int (*wait_f) (struct slurmdl *, struct slurmdl_error *);
 
+/* What the library says although it has done it; 'level': frames to the
+ * user's.
+ */
+static int note (const struct slurmdl_error *err, int level)
+{
+    if (!*err->text)
+        return 0;
+    return PyErr_WarnFormat (
+        PyExc_RuntimeWarning, level, "slurmdl: %s", err->text);
+}
+
 static PyObject *save_with (PyObject *o, PyObject *step_object, save_f save)
 {
     struct run *self = (struct run *)o;
@@ -212,6 +232,8 @@ static PyObject *save_with (PyObject *o, PyObject *step_object, save_f save)
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "save");
+    if (note (&err, 1) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -275,6 +297,8 @@ static PyObject *run_restore (PyObject *o, PyObject *args)
     run_leave (self);
     if (rv < 0)
         return raise_error (&err, "restore");
+    if (note (&err, 2) < 0)
+        return NULL;
     if (rv == 0)
         Py_RETURN_NONE;
     return PyLong_FromLongLong (step);
@@ -292,8 +316,15 @@ static PyObject *run_state (PyObject *o, PyObject *args)
         return NULL;
     if ((run = run_enter (self))) {
         rv = slurmdl_state (run, name, bytes.buf, (size_t)bytes.len);
+        int e = errno;
         run_leave (self);
-        if (rv < 0)
+        errno = e;
+        if (rv < 0 && errno == EINVAL)
+            PyErr_Format (PyExc_ValueError,
+                          "'%.140s': the name of a state has 1 to 121 bytes, "
+                          "not '/...' or '.../'",
+                          name);
+        else if (rv < 0)
             raise_error (NULL, name);
     }
     PyBuffer_Release (&bytes);
@@ -401,7 +432,7 @@ static PyMethodDef methods[] = {
     { "stop_here", run_stop_here, METH_O,
       "stop_here($self, step, /)\n--\n\nWhether to stop at this step: the same answer on all ranks." },
     { "close", run_close, METH_NOARGS,
-      "close($self, /)\n--\n\nFlush and close; raises if metrics were lost." },
+      "close($self, /)\n--\n\nFlush and close; raises if metrics were lost or a save has failed." },
     { NULL },
 };
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays and tensors as memory with a type and a shape: of numpy, torch, cupy and whatever has a buffer."""
 
+import contextlib
 import functools
 import os
-from typing import Any, NamedTuple, Tuple, Union
+from typing import Any, Iterator, NamedTuple, Tuple, Union
 
 from . import _slurmdl
 
@@ -62,10 +63,14 @@ def is_tensor(x: Any) -> bool:
 
 def _of_tensor(x: Any) -> Memory:
     if hasattr(x, "placements"):
-        raise TypeError("the tensor is spread over ranks: give run.protect_shard() each rank's slab, or use slurmdl.torch")
+        raise TypeError(
+            "the tensor is spread over ranks: give run.protect_shard() each rank's slab, or use slurmdl.torch"
+        )
     name = str(x.dtype).split(".")[-1]
-    if name not in TYPES:
-        raise TypeError(f"tensors of type {x.dtype} cannot be saved")
+    if name not in TYPES or str(x.layout) != "torch.strided":
+        raise TypeError(f"tensors of type {x.dtype}, {x.layout}, cannot be saved")
+    if x.is_conj() or x.is_neg():
+        raise ValueError("the tensor is a conjugated or negated view: protect its resolve_conj().resolve_neg()")
     if not x.is_contiguous():
         raise ValueError("the tensor is not contiguous: protect tensor.contiguous(), or use slurmdl.torch")
     if x.device.type != "cpu":
@@ -99,6 +104,18 @@ def memory_of(x: Any) -> Memory:
     return Memory(code, shape, view, view)
 
 
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """What is wrong with an array is told with its name."""
+    try:
+        yield
+    except (TypeError, ValueError, BufferError) as error:
+        kind = next(k for k in (TypeError, ValueError, BufferError) if isinstance(error, k))
+        if not isinstance(name, str) or isinstance(error, UnicodeError) or name in str(error):
+            raise
+        raise kind(f"{name}: {error}") from None
+
+
 def dtype_of(code: str) -> Any:
     """numpy's type for one of ours."""
     import numpy
@@ -124,4 +141,8 @@ def host(x: Any) -> Any:
     """A tensor, a list or an array as an array of numpy."""
     import numpy
 
-    return numpy.asarray(x.detach().cpu() if is_tensor(x) else x)
+    if not is_tensor(x):
+        return numpy.asarray(x)
+    x = x.detach().cpu().resolve_conj().resolve_neg()
+    name = str(x.dtype).split(".")[-1]
+    return numpy.asarray(x.float() if TYPES.get(name) in EXTENDED_TYPES else x)

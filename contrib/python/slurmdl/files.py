@@ -7,7 +7,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _slurmdl
-from .arrays import Path, empty, memory_of
+from .arrays import Path, empty, memory_of, naming
 
 _PACKED = [
     ("step", "i8"),
@@ -89,7 +89,9 @@ class Rows:
         """A DataFrame of pandas; the names are a categorical column."""
         import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-        columns: Dict[str, Any] = {"name": pandas.Categorical.from_codes(self.index.astype("i4"), categories=self.names)}
+        columns: Dict[str, Any] = {
+            "name": pandas.Categorical.from_codes(self.index.astype("i4"), categories=self.names)
+        }
         for field in ("step", "time", "value", "epoch", "attempt", "superseded"):
             columns[field] = self[field]
         return pandas.DataFrame(columns)
@@ -128,12 +130,15 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
 
 
 def read_records(path: Path) -> List[Dict[str, Any]]:
-    """The records of a metrics file or an attempt's folder that are no scalars, oldest first: dictionaries with kind
-    ("vector", "histogram", "text", "image", "event"), name, step, time and value.  The value is an array (of an image:
+    """The records of a metrics file, of an attempt's folder or of a trial's that are no scalars, oldest first:
+    dictionaries with kind ("vector", "histogram", "text", "image", "event"), name, step, time and value.  The value is an array (of an image:
     height, width, channels), a text, a dictionary for an event, and for a histogram one with edges, counts, min, max,
     mean, sd, n, nan and infinite.
     """
     path = os.fspath(path)
+    if _is_trial(path):
+        attempts = sorted((n for n in os.listdir(path) if re.fullmatch(r"a\.\d+", n)), key=lambda n: int(n[2:]))
+        return [record for name in attempts for record in read_records(os.path.join(path, name))]
     return [
         {"kind": _KINDS[kind], "name": name, "step": step, "time": time, "value": _content(kind, content)}
         for kind, name, step, time, content in _slurmdl.read_records(path, os.path.isdir(path))
@@ -198,8 +203,9 @@ def dump(path: Path, arrays: Mapping[str, Any], step: int = 0) -> None:
     file = _slurmdl.Writer(os.fspath(path), step)
     try:
         for name, a in arrays.items():
-            memory = memory_of(a)
-            file.add(name, memory.type, memory.shape, memory.where, False)
+            with naming(name):
+                memory = memory_of(a)
+                file.add(name, memory.type, memory.shape, memory.where, False)
     except BaseException:
         file.abort()
         raise

@@ -9,10 +9,10 @@ import random
 import sys
 import weakref
 from types import TracebackType
-from typing import Any, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Optional, Sequence, Tuple, Type
 
 from . import _slurmdl
-from .arrays import Path, host, is_tensor, memory_of
+from .arrays import Path, host, is_tensor, memory_of, naming
 from .hparams import HParams
 
 _open_runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
@@ -22,8 +22,20 @@ def _doubles(values: Any) -> Any:
     if is_tensor(values) or hasattr(values, "__array__"):
         import numpy
 
-        return numpy.ascontiguousarray(host(values), dtype="f8").reshape(-1)
+        a = host(values)
+        if a.dtype.kind == "c":
+            raise TypeError(f"an array of {a.dtype} has no real numbers: log its real, imag or abs()")
+        return numpy.ascontiguousarray(a, dtype="f8").reshape(-1)
     return array.array("d", values)
+
+
+def _plain(values: Any) -> Any:
+    """An array in one piece, of the machine's byte order."""
+    import numpy
+
+    a = numpy.ascontiguousarray(values).reshape(-1)
+    a = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
+    return a.astype("f8") if a.dtype.char in "gO" else a
 
 
 class Run(_slurmdl.Run):
@@ -100,9 +112,10 @@ class Run(_slurmdl.Run):
             self.log_histogram(name, step, _doubles(edges), array.array("Q", [int(n) for n in values]))
             return
         if is_tensor(values):
-            values = values.detach().cpu()
-            values = values if values.is_contiguous() else values.contiguous()
-        elif not hasattr(values, "__array__"):
+            values = values.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        elif hasattr(values, "__array__"):
+            values = _plain(values)
+        else:
             values = _doubles(values)
         memory = memory_of(values)
         n = 1
@@ -128,17 +141,24 @@ class Run(_slurmdl.Run):
     def protect(self, name: str, array: Any) -> None:
         """Say that this array or tensor is part of the checkpoint: it is read when a checkpoint is saved, and
         written when one is restored.  It may be a tensor on a CUDA device."""
-        memory = memory_of(array)
-        self.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
+        with naming(name):
+            memory = memory_of(array)
+            self.protect_memory(name, memory.type, memory.shape, memory.where, memory.owner)
 
     def protect_shard(self, name: str, array: Any, shape: Tuple[int, ...], offset: Tuple[int, ...]) -> None:
         """Say that this array is this rank's slab, at 'offset', of a tensor of 'shape'; saving is then collective."""
-        memory = memory_of(array)
-        self.protect_slab(name, memory.type, tuple(shape), tuple(offset), memory.shape, memory.where, memory.owner)
+        with naming(name):
+            memory = memory_of(array)
+            self.protect_slab(name, memory.type, tuple(shape), tuple(offset), memory.shape, memory.where, memory.owner)
 
     def unprotect(self, name: Optional[str] = None) -> None:
         """Take one out again; without a name all, and all states."""
         self.forget(name)
+        of_torch: Dict[str, Any] = self.__dict__.get("_torch_protected", {})
+        if name is None:
+            of_torch.clear()
+        else:
+            of_torch.pop(name, None)
 
     def restore(self, pattern: Optional[str] = None, path: Optional[Path] = None) -> Optional[int]:
         """Fill what is protected from the trial's newest checkpoint that verifies.  Returns its step, None if there is
@@ -165,6 +185,10 @@ def _pixels(image: Any, dataformats: str) -> Tuple[int, int, int, bytes]:
         a = (numpy.nan_to_num(a).clip(0, 1) * 255).round().astype("u1")
     if a.dtype != numpy.uint8:
         raise TypeError(f"an image is of bytes or of floats from 0 to 1, not of {a.dtype}")
+    if not 1 <= a.shape[2] <= 4:
+        raise ValueError(
+            f"an image has 1 to 4 channels, not {a.shape[2]}: dataformats={dataformats!r}, shape {host(image).shape}"
+        )
     return a.shape[1], a.shape[0], a.shape[2], numpy.ascontiguousarray(a).tobytes()
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch: the tensors of a state_dict, by names, as memory to save from and to restore into."""
 
+import base64
+import io
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -27,6 +29,13 @@ def _copy(x: Any) -> Any:
 
 def _type_of(x: Any) -> Optional[str]:
     return TYPES.get(str(x.dtype).split(".")[-1])
+
+
+def _saved(x: Any) -> Dict[str, Any]:
+    """What no dataset can hold: sparse tensors, and types that HDF5 and pickle do not know."""
+    data = io.BytesIO()
+    torch.save(x, data)
+    return {"saved": base64.b64encode(data.getvalue()).decode()}
 
 
 class Tensors:
@@ -56,14 +65,14 @@ class Tensors:
         a = sys.modules["numpy"].ascontiguousarray(x).reshape(x.shape)
         return {"array": self._add(path, a), "type": TYPES[str(a.dtype)], "shape": list(a.shape)}
 
-    def _put_tensor(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
+    def _put_tensor(self, path: Tuple[str, ...], x: Any) -> Dict[str, Any]:
         code = _type_of(x)
         if code is None or x.layout != torch.strided or x.device.type == "meta":
-            return None
+            return _saved(x)
         about = {"type": code, "shape": list(x.shape)}
         if x.numel() == 0:
             return {"tensor": None, **about}
-        key = (x.device, x.data_ptr(), x.shape, x.stride(), x.dtype)
+        key = (x.device, x.data_ptr(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg())
         if key not in self._seen:
             self._seen[key] = self._add(path, x)
             if not _is_direct(x):
@@ -169,6 +178,8 @@ class Targets:
 
     def get(self, about: Dict[str, Any]) -> Any:
         """The tensor or array that is to be in the state."""
+        if "saved" in about:
+            return torch.load(io.BytesIO(base64.b64decode(about["saved"])), weights_only=False)
         name = about.get("tensor", about.get("array"))
         if name is None:
             return torch.empty(about["shape"], dtype=_TORCH_TYPES[about["type"]])

@@ -22,7 +22,7 @@ import json
 import os
 import random
 import sys
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -143,7 +143,6 @@ def _protect(run: Run, named: Dict[str, Any]) -> None:
     before: Dict[str, Any] = run.__dict__.setdefault("_torch_protected", {})
     for name in [n for n in before if n not in named]:
         run.unprotect(name)
-        del before[name]
     for name, x in named.items():
         memory = memory_of(x.local if isinstance(x, Slab) else x)
         where = memory.where if isinstance(memory.where, int) else None
@@ -222,7 +221,19 @@ def _flat_states(part: Any) -> Any:
     return part.made_state_dict() if isinstance(part, FlatOptimizer) else None
 
 
-def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int) -> Any:
+def _index_of(run: Run, parts: Dict[str, Any]) -> Dict[str, Any]:
+    data = run.read_state(_STATE)
+    if data is None:
+        raise _slurmdl.Error("the newest checkpoint was not saved by slurmdl.torch.save_model()")
+    index: Dict[str, Any] = json.loads(data)
+    for name in parts:
+        if name not in index:
+            raise _slurmdl.Error(f"the newest checkpoint has no {name}")
+    return index
+
+
+def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int) -> Tuple[int, Any]:
+    """The step of the checkpoint whose tensors were whole, and 'extra'; nothing is loaded if it is not 'step'."""
     flat = flat_models(parts.get("model"))
     parts = {name: adapted(part, flat) for name, part in parts.items()}
     now = Tensors()
@@ -238,14 +249,17 @@ def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: in
     states = {name: decode(index[name], targets.get) for name in parts}
     extra = decode(index["extra"], targets.get)
     _protect(run, targets.named)
-    if run.restore() != step:
-        raise _slurmdl.Error("the checkpoints of the run change while one is restored")
+    found = run.restore()
     _protect(run, {})
+    if found is None or found > step:
+        raise _slurmdl.Error("the checkpoints of the run change while one is restored")
+    if found < step:
+        return found, None
     targets.finish()
     for name, state in states.items():
         if name != "model" or not in_place:
             _load_state(parts[name], state)
-    return extra
+    return step, extra
 
 
 def restore_model(
@@ -263,20 +277,17 @@ def restore_model(
     All ranks call it.  They may be of another number, and the model may be spread over them in another way, or not at
     all; each rank reads what it needs.  The optimizer need not have made a step.  Tensors of 'extra' come back whole.
     """
-    _protect(run, {})
-    step = run.restore()
-    if step is None:
-        return None
-    data = run.read_state(_STATE)
-    if data is None:
-        raise _slurmdl.Error("the newest checkpoint was not saved by slurmdl.torch.save_model()")
-    index = json.loads(data)
     given = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "loader": loader}
     parts = {name: part for name, part in given.items() if part is not None}
-    for name in parts:
-        if name not in index:
-            raise _slurmdl.Error(f"the newest checkpoint has no {name}")
-    extra = _load_parts(parts, index, run, step)
+    _protect(run, {})
+    found = run.restore()
+    while found is not None:
+        step = found
+        found, extra = _load_parts(parts, _index_of(run, parts), run, step)
+        if found == step:
+            break
+    else:
+        return None
     state = run.read_state(_random_name(run)) if rng else None
     if state is not None:
         set_random_state(decode(json.loads(state), lambda about: about))
