@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/error.h"
 #include "runtime/metrics/journal.h"
@@ -107,6 +108,20 @@ static int take_attempt (struct slurmdl *run)
     return -1;
 }
 
+/* A program may go to another folder meanwhile. */
+static char *absolute (const char *path)
+{
+    char *here = *path == '/' || !*path ? NULL : getcwd (NULL, 0);
+    char *whole;
+
+    if (!here)
+        return strdup (path);
+    if (asprintf (&whole, "%s/%s", here, path) < 0)
+        whole = NULL;
+    free (here);
+    return whole;
+}
+
 static int enter_folder (struct slurmdl *run, const char *dir)
 {
     const char *attempt = getenv ("DL_ATTEMPT_DIR");
@@ -118,7 +133,7 @@ static int enter_folder (struct slurmdl *run, const char *dir)
         run->attempt = (long)number_of ("DL_ATTEMPT", 1);
         return run->dir && run->trial_dir ? 0 : -1;
     }
-    run->trial_dir = strdup (dir ? dir : text_of ("DL_RUN_DIR", "slurmdl"));
+    run->trial_dir = absolute (dir ? dir : text_of ("DL_RUN_DIR", "slurmdl"));
     if (!run->trial_dir || make_folders (run->trial_dir) < 0)
         return -1;
     if (run->rank == 0)

@@ -53,9 +53,10 @@ struct slurmdl;
 /* Open the run of this process.
  *
  * 'dir': folder of the trial for a program that no worker started; NULL
- * means the variable DL_RUN_DIR, else "slurmdl" in the current folder.  It is
- * created, and in it a.K/ for the first K that no other attempt has taken.
- * Under a worker (DL_ATTEMPT_DIR is set) 'dir' is not used.
+ * means the variable DL_RUN_DIR, else "slurmdl" in the current folder (which
+ * may be another one later).  It is created, and in it a.K/ for the first K
+ * that no other attempt has taken. Under a worker (DL_ATTEMPT_DIR is set) 'dir'
+ * is not used.
  *
  * Handlers are installed for SIGTERM and SIGUSR2, where their disposition is
  * the default one, that request a stop (slurmdl_should_stop()); they are

@@ -114,6 +114,22 @@ static void run_without_a_worker (void **state)
     assert_int_equal (slurmdl_close (NULL), 0);
 }
 
+static void a_program_may_go_elsewhere (void **state)
+{
+    struct slurmdl *run;
+    float x = 1;
+
+    (void)state;
+    assert_int_equal (chdir (in_dir ("")), 0);
+    run = slurmdl_open ("run", NULL);
+    assert_non_null (run);
+    assert_int_equal (chdir ("/"), 0);
+    slurmdl_protect (run, "x", SLURMDL_F32, 0, NULL, &x);
+    assert_int_equal (slurmdl_save (run, 1, NULL), 0);
+    assert_int_equal (slurmdl_close (run), 0);
+    assert_int_equal (access (in_dir ("run/a.1/ckpt/00000001.h5"), F_OK), 0);
+}
+
 static void run_of_a_worker (void **state)
 {
     struct slurmdl *run;
@@ -609,6 +625,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         TEST (run_without_a_worker),
+        TEST (a_program_may_go_elsewhere),
         TEST (run_of_a_worker),
         TEST (ranks),
         TEST (save_and_restore),

@@ -54,13 +54,11 @@ with h5py.File("tree.h5") as f:
     ok((f["data/ordered/b"][:] == [0, 1, 2]).all() and "structure" in f, "tensors are datasets")
 tensors = [n for n in slurmdl.load("tree.h5") if n != "structure"]
 same(len(tensors), 16, "each one of its own")
-odd = torch.ones(2, dtype=torch.complex64).to(torch.complex32)
-slurmdl.torch.save([odd], "odd.h5")
-(back,) = slurmdl.torch.load("odd.h5")
-ok(
-    back.dtype == odd.dtype and torch.equal(back.to(imaginary.dtype), odd.to(imaginary.dtype)),
-    "so is a type of torch's alone",
-)
+if hasattr(torch, "float8_e4m3fnuz"):
+    odd = torch.ones(2).to(torch.float8_e4m3fnuz)
+    slurmdl.torch.save([odd], "odd.h5")
+    (back,) = slurmdl.torch.load("odd.h5")
+    ok(back.dtype == odd.dtype and torch.equal(back.float(), odd.float()), "so is a type of torch's alone")
 with raises(slurmdl.Error, "was not saved by", "another checkpoint is refused"):
     slurmdl.dump("plain.h5", {"a": np.zeros(2)})
     slurmdl.torch.load("plain.h5")

@@ -111,7 +111,7 @@ def naming(name: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, BufferError) as error:
         kind = next(k for k in (TypeError, ValueError, BufferError) if isinstance(error, k))
-        if not isinstance(name, str) or isinstance(error, UnicodeError) or name in str(error):
+        if isinstance(error, UnicodeError) or str(error).startswith((f"{name}:", f"'{name}':")):
             raise
         raise kind(f"{name}: {error}") from None
 
