@@ -68,6 +68,7 @@ runtime_sources = \
 	%D%/comm/elastic/open.c \
 	%D%/comm/elastic/restore.c \
 	%D%/comm/elastic/state.c \
+	%D%/comm/elastic/wish.c \
 	%D%/comm/engine/answers.c \
 	%D%/comm/engine/batch.c \
 	%D%/comm/engine/batch.h \

@@ -418,6 +418,42 @@ static void test_too_few (void **state)
     }
 }
 
+/* Ranks that live, and were given up with their node: they end, or come in. */
+static void test_thought_lost (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual, old = usual;
+    char enough[128], trace[128];
+    int i = 0;
+
+    (void)state;
+    snprintf (enough, sizeof (enough), "%s/enough", dir);
+    snprintf (trace, sizeof (trace), "%s/trace", dir);
+    j.steps = 1000000;
+    j.start = 2;
+    j.until = enough;
+    j.trace = trace;
+    old = j;
+    old.unit = "0.1";
+    add (&c, &old);
+    add (&c, &old);
+    await_world (1);
+    assert_int_equal (gate_put_ended (dir, old.unit), 0);
+    add (&c, &j);
+    add (&c, &j);
+    for (double end = monotonic () + 50;
+         !crowd_rests (trace, 1) && monotonic () < end;)
+        nap (5000);
+    assert_true (crowd_rests (trace, 1));
+    assert_int_equal (fclose (fopen (enough, "we")), 0);
+    crowd_wait (&c);
+    while (i < 3 && c.results[i].rv != 0)
+        i++;
+    for (int k = 0; k < 2; k++)
+        c.killed[k] = c.results[k].error == ECANCELED;
+    assert_true (crowd_check (&c, c.results[i].step, NULL) >= 2);
+}
+
 /* What dl elastic starts again takes part again; all at any instant. */
 static void test_started_again (void **state)
 {
@@ -449,7 +485,7 @@ int main (int argc, char **argv)
         T (test_scaled),           T (test_spare),
         T (test_patient_spare),    T (test_frozen),
         T (test_too_few),          T (test_started_again),
-        T (test_joiners_keep),
+        T (test_joiners_keep),     T (test_thought_lost),
     };
     const char *seed;
 

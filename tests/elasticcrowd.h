@@ -30,4 +30,7 @@ bool crowd_read (struct crowd *c, int i);
  */
 long crowd_check (struct crowd *c, int64_t steps, int64_t *restarts);
 
+/* Whether no commit of that world is among the last 100 of a trace. */
+bool crowd_rests (const char *trace, long world);
+
 #endif

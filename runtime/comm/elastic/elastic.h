@@ -79,9 +79,11 @@ int gate_form (struct gate *g, struct slurmdl_error *err);
 void gate_place (const struct gate *g, struct boot_place *p);
 /* What is there only for worlds that were is removed: by rank 0. */
 void gate_clean (const struct gate *g);
-/* How many ranks the world is to have, 0: it stays as it is.  Costs a look at
- * the clock, but for twice a second.
+/* How many ranks the world is to have, 0: it stays as it is, WISH_OVER: it was
+ * given up, and another one formed by others.  Costs a look at the clock, but
+ * for twice a second.
  */
+#define WISH_OVER LONG_MAX
 long gate_wish (struct gate *g);
 /* This rank has done with training. */
 void gate_bye (const struct gate *g);
@@ -123,9 +125,9 @@ struct slot {
 struct slurmdl_elastic {
     struct gate gate;
     struct slurmdl_comm *comm;
-    bool broken; /* the next thing is to form a world */
-    bool ended;  /* the last commit was whole: it may be the last */
-    uint32_t commits; /* begun in this world: the same on all its ranks */
+    bool broken;         /* the next thing is to form a world */
+    bool ended;          /* the last commit was whole: it may be the last */
+    uint32_t commits;    /* begun in this world: the same on all its ranks */
     struct pieces wants; /* what the program protects */
     struct slot slots[2];
     int newest;        /* of both: the last that is whole on all ranks */

@@ -321,3 +321,16 @@ bool signs_is_over (const struct signs *v,
             return true;
     return false;
 }
+
+long signs_waiting (const struct signs *v,
+                    const struct seat *self,
+                    uint64_t next)
+{
+    long n = 0;
+
+    for (long i = 0; i < v->nsigns; i++)
+        n += v->signs[i].generation == 0
+             && (next == 0 || !signs_find (v, next, v->signs[i].nonce))
+             && !signs_is_over (v, &v->signs[i].seat, self);
+    return n;
+}

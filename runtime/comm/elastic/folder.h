@@ -37,12 +37,25 @@ long signs_count (const struct signs *v, uint64_t generation);
 bool signs_is_over (const struct signs *v,
                     const struct seat *s,
                     const struct seat *self);
+/* Those that ask, and have not answered; next 0: all that ask. */
+long signs_waiting (const struct signs *v,
+                    const struct seat *self,
+                    uint64_t next);
 bool signs_has_bye (const struct signs *v, uint64_t nonce);
 
 /* Where a rank of a world is found from another place. */
 const char *world_host (const struct world *w,
                         const struct seat *of,
                         const struct seat *from);
+
+/* As the run has it: from its least to its largest number. */
+long gate_bounded (const struct gate *g, long n);
+
+/* Where a rank of the world before is in the new one, the old one has ended.
+ * Else its ranks were only said to be over, and may live: wait until they must
+ * have seen the new one, by gate_wish().
+ */
+void gate_outlast (const struct world *w);
 
 /* ---- files ---- */
 

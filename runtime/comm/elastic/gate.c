@@ -14,9 +14,8 @@
 #include "runtime/comm/mesh/socket.h"
 #include "runtime/error.h"
 
-/* s: between looks of rank 0 for those that wait; and for those that wait to
- * answer when a world is formed, at most */
-static const double between = 0.5, answer = 2;
+/* s: for those that wait to answer when a world is formed, at most */
+static const double answer = 2;
 /* s: that one waits who was left out as it could not be reached; and for a
  * look whether it can, of any new one */
 static const double penalty_min = 10, penalty_max = 300, reach = 2;
@@ -216,13 +215,6 @@ static int put_seat (struct meeting *m, uint64_t next)
 
 /* ---- to decide ---- */
 
-static long bounded (const struct gate *g, long n)
-{
-    if (g->max > 0 && n > g->max)
-        n = g->max;
-    return n < g->min ? g->min : n;
-}
-
 /* Survivors that have agreed on a number have made ready for that. */
 static long agreed (const struct meeting *m)
 {
@@ -244,19 +236,7 @@ static long wanted (const struct meeting *m)
         n = m->view.target;
     if (n <= 0)
         n = m->last ? m->last->wanted : m->g->start;
-    return bounded (m->g, n);
-}
-
-/* Those that ask, and have not answered; next 0: all that ask. */
-static long waiting (const struct signs *v, const struct gate *g, uint64_t next)
-{
-    long n = 0;
-
-    for (long i = 0; i < v->nsigns; i++)
-        n += v->signs[i].generation == 0
-             && (next == 0 || !signs_find (v, next, v->signs[i].nonce))
-             && !signs_is_over (v, &v->signs[i].seat, &g->self);
-    return n;
+    return gate_bounded (m->g, n);
 }
 
 /* Whether all that can be waited for is there. */
@@ -278,7 +258,7 @@ static bool is_complete (struct meeting *m, uint64_t next)
         return n >= want || now - m->changed > m->g->settle;
     if (now - m->called < grace (m, next))
         return false;
-    return n >= want || waiting (&m->view, m->g, next) == 0
+    return n >= want || signs_waiting (&m->view, &m->g->self, next) == 0
            || now - m->called > (answer < m->g->settle ? answer : m->g->settle);
 }
 
@@ -469,6 +449,7 @@ int gate_form (struct gate *g, struct slurmdl_error *err)
         free (g->world);
         g->world = m.last;
         m.last = NULL;
+        gate_outlast (g->world);
         g->anew = g->world->seats[g->rank].was == 0;
         g->self.fate = FATE_GOOD;
         g->self.silent = 0;
@@ -480,25 +461,4 @@ int gate_form (struct gate *g, struct slurmdl_error *err)
     free (m.last);
     signs_free (&m.view);
     return rv == 1 ? 0 : -1;
-}
-
-/* ---- afterwards ---- */
-
-long gate_wish (struct gate *g)
-{
-    double now = monotonic ();
-    struct signs v = { 0 };
-    long asked, want, size = g->world->size;
-    bool more;
-
-    if (now - g->looked < between || signs_look (&v, g->dir, NULL) < 0)
-        return 0;
-    g->looked = now;
-    want = bounded (g, v.target > 0 ? v.target : g->world->wanted);
-    asked = waiting (&v, g, 0);
-    /* the ranks of a node come together: see whether more do */
-    more = want > size && asked > 0 && asked == g->asked;
-    g->asked = asked;
-    signs_free (&v);
-    return want < size || more ? want : 0;
 }

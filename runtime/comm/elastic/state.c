@@ -305,6 +305,13 @@ static int agree (struct slurmdl_elastic *e,
         < 0)
         return -1;
     *wish = (long)all[0];
+    if (*wish == WISH_OVER) {
+        errno = ESTALE;
+        return errorf (err,
+                       "world %lld was given up, and others have formed a new "
+                       "one: this rank was thought to be lost",
+                       (long long)e->gate.world->generation);
+    }
     if (all[1] == -all[2])
         return 0;
     errno = EPROTO;
