@@ -523,8 +523,8 @@ size_t slurmdl_type_size (enum slurmdl_type type);
 
 struct slurmdl_checkpoint;
 
-/* Open a checkpoint for reading.  All but its data is verified at once; data
- * are when they are read.
+/* Open a checkpoint for reading.  All that has a meaning, but for its data, is
+ * verified at once; data are when they are read.
  */
 struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
                                                     struct slurmdl_error *err);

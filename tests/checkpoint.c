@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/slurmdl.h"
 #include "tests/folder.h"
 
@@ -387,27 +388,46 @@ static int save_two (struct model *m)
     return open (in_dir ("run/a.1/ckpt/00000002.h5"), O_RDWR | O_CLOEXEC);
 }
 
+/* Between tensors there may be bytes of which nobody reads any. */
+static bool in_padding (const struct part *rest, size_t n, off_t at)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((uint64_t)at >= rest[i].at
+            && (uint64_t)at - rest[i].at < rest[i].bytes)
+            return part_is_padding (&rest[i]);
+    return false;
+}
+
 static void flipped_bits (void **state)
 {
     struct model one, two, m;
     int fd = save_two (&two);
+    struct manifest list;
+    struct part *rest;
+    size_t n;
     off_t size = lseek (fd, 0, SEEK_END);
     struct slurmdl *run = open_run (&m, 0);
 
     (void)state;
     fill (&one, 1);
+    assert_int_equal (manifest_read (fd, &list), 0);
+    rest = manifest_rest (&list, list.length, &n);
     for (off_t at = 0; at < size; at += 1 + at % 61) {
+        bool padding = in_padding (rest, n, at);
         int64_t step = 0;
         unsigned char byte;
         assert_int_equal (pread (fd, &byte, 1, at), 1);
         byte ^= 0x10;
         assert_int_equal (pwrite (fd, &byte, 1, at), 1);
         assert_int_equal (slurmdl_restore (run, &step, NULL), 1);
-        assert_int_equal (step, 1); /* every bit of the newer one counts */
-        assert_memory_equal (&m, &one, sizeof (m));
+        /* every other bit of the newer one counts */
+        assert_int_equal (step, padding ? 2 : 1);
+        assert_memory_equal (&m, padding ? &two : &one, sizeof (m));
         byte ^= 0x10;
         assert_int_equal (pwrite (fd, &byte, 1, at), 1);
     }
+    free (rest);
+    manifest_free (&list);
     close (fd);
     slurmdl_close (run);
 }

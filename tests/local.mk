@@ -132,7 +132,7 @@ TESTS += $(runtime_tests)
 %C%_records_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_records_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 %C%_checkpoint_t_SOURCES = %D%/checkpoint.c %D%/folder.h
-%C%_checkpoint_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/.libs"'
+%C%_checkpoint_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(HDF5_CFLAGS) -DBACKEND_DIR='"$(abs_builddir)/%D%/.libs"'
 %C%_checkpoint_t_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -ldl
 %C%_saves_t_SOURCES = %D%/saves.c %D%/counted.h %D%/folder.h
 %C%_saves_t_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -157,6 +157,9 @@ int check_data (int fd,
         rv = fetch_add_whole (&f, &m->rows[i]);
     if (rv == 0)
         rv = fetch_run (&f, threads, cancel);
+    /* now it is in the page cache */
+    if (rv == 0 && m->guessed)
+        rv = manifest_check_rest (fd, m);
     e = errno;
     fetch_free (&f);
     errno = e;

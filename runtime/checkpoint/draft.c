@@ -14,7 +14,7 @@
 #include "runtime/crc32c.h"
 #include "runtime/io.h"
 
-enum { ALIGNMENT = 4096, METADATA_EACH = 768, FEW = 64 };
+enum { METADATA_EACH = 768, FEW = 64 };
 
 /* ---- by HDF5 ---- */
 
@@ -44,12 +44,11 @@ int draft_create (struct draft *d,
         return -1;
     h5_quiet_begin (&q);
     d->access = h5_access ();
-    H5Pset_alignment (d->access, ALIGNMENT, ALIGNMENT);
+    H5Pset_alignment (d->access, MANIFEST_ALIGNMENT, MANIFEST_ALIGNMENT);
     /* else a piece of it lies behind every few tensors */
-    if (tensors > FEW)
-        H5Pset_meta_block_size (d->access,
-                                (tensors * METADATA_EACH + ALIGNMENT - 1)
-                                    / ALIGNMENT * ALIGNMENT);
+    H5Pset_meta_block_size (d->access,
+                            (tensors * METADATA_EACH + MANIFEST_ALIGNMENT)
+                                / MANIFEST_ALIGNMENT * MANIFEST_ALIGNMENT);
     errno = 0;
     d->file = H5Fcreate (name, H5F_ACC_TRUNC, H5P_DEFAULT, d->access);
     h5_quiet_end (&q);

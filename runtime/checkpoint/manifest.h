@@ -42,7 +42,13 @@ struct manifest {
     hsize_t nshards;
     struct shard_row *shards; /* of one tensor together */
     uint64_t shards_offset;
+    uint64_t length; /* of the HDF5 file; as read */
+    uint32_t rest_crc;
+    bool guessed; /* its padding was not looked at */
 };
+
+/* The data of each tensor begin at a multiple of this. */
+enum { MANIFEST_ALIGNMENT = 4096 };
 
 /* A trailer behind the HDF5 file, which HDF5 does not look at.  With it a
  * file is verified bit by bit before libhdf5 or anybody else believes a word
@@ -63,10 +69,13 @@ struct trailer {
 /* Write /manifest, /shards and the attributes of 'file'; sets the offsets. */
 int manifest_write (hid_t file, struct manifest *m);
 
-/* Read the manifest by the trailer; all but the data is then verified, and
- * its numbers make sense.  manifest_free() in any case.
+/* Read the manifest by the trailer; all but the data, and the padding between
+ * them, is then verified, and its numbers make sense.  manifest_free() in any
+ * case.
  */
 int manifest_read (int fd, struct manifest *m);
+/* Verify the padding, too: 0, or -1 with EBADMSG. */
+int manifest_check_rest (int fd, const struct manifest *m);
 void manifest_free (struct manifest *m);
 
 /* The parts of a file of 'length' bytes that are no tensor's data, in order;
@@ -77,6 +86,8 @@ struct part {
 };
 struct part *
 manifest_rest (const struct manifest *m, uint64_t length, size_t *n);
+/* Whether it may be what aligns the next tensor: zeros, which mean nothing. */
+bool part_is_padding (const struct part *p);
 
 struct manifest_row *manifest_find (const struct manifest *m, const char *name);
 
