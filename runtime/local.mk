@@ -234,7 +234,9 @@ runtime_sources = \
 	%D%/slab.h \
 	%D%/slurmdl.h \
 	%D%/slurmdl_comm.h \
-	%D%/slurmdl_ps.h
+	%D%/slurmdl_ps.h \
+	%D%/utf8.c \
+	%D%/utf8.h
 runtime_cppflags = $(AM_CPPFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API -DPKGLIBDIR='"$(pkglibdir)"'
 if HAVE_PMIX
 runtime_cppflags += $(PMIX_CFLAGS) -DHAVE_PMIX

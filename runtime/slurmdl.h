@@ -111,7 +111,7 @@ const char *slurmdl_hp (const struct slurmdl *run, const char *name);
  * of records wait in memory, and are written when there is room again; what
  * comes beyond that is lost, and counted.
  *
- * A name has 1 to 63 bytes and may have a group before a slash:
+ * A name has 1 to 63 bytes of UTF-8 and may have a group before a slash:
  * "training/loss", "validation/error", "system/power".  'step' is in the unit
  * of slurmdl_length().  The calls fail with EINVAL (an argument makes no
  * sense), ENOSPC (lost: the queue is full, or there are more than 1,024
@@ -216,8 +216,9 @@ enum { SLURMDL_DIMS_MAX = 8, SLURMDL_NAME_SIZE = 128 };
  * of the checkpoint under 'name' ("model/w1": HDF5 groups are made); the same
  * name again replaces it.  The memory stays the caller's and must live as long
  * as the run.  It may be memory of a CUDA device where the CUDA back end is
- * installed.  A name that HDF5 does not take, of 128 bytes or more, or one of
- * ours ("manifest", "shards", "state", alone or before a slash) is EINVAL.
+ * installed.  A name that HDF5 does not take, is no UTF-8 or has 128 bytes or
+ * more, or one of ours ("manifest", "shards", "state", alone or before a slash)
+ * is EINVAL.
  */
 int slurmdl_protect (struct slurmdl *run,
                      const char *name,

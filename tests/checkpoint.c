@@ -368,6 +368,10 @@ static void bad_regions (void **state)
                       -1);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, &none, NULL),
                       0);
+    assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 1, NULL, &x), -1);
+    assert_int_equal (slurmdl_protect (run, "\xff", SLURMDL_I8, 0, NULL, &x),
+                      -1);
+    assert_int_equal (slurmdl_state (run, "\xff", &x, 1), -1);
     assert_int_equal (slurmdl_protect (run, "a", 99, 0, NULL, &x), -1);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 9, huge, &x), -1);
     assert_int_equal (slurmdl_protect (run, "a", SLURMDL_I8, 2, huge, &x), -1);

@@ -209,6 +209,8 @@ static void nonsense_is_refused (void **state)
     struct text got = { .n = 0 };
 
     (void)state;
+    assert_int_equal (slurmdl_log (run, "\xff", 1, 1), -1);
+    assert_int_equal (errno, EINVAL);
     for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++)
         assert_int_equal (slurmdl_log_text (run, "t", 0, bad[i]), -1);
     assert_int_equal (errno, EINVAL);

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/futex.h"
 #include "runtime/run/run.h"
+#include "runtime/utf8.h"
 
 enum {
     FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */
@@ -116,6 +117,10 @@ struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
     at = hash_name (name);
     if ((found = find_name (m, name, &at)))
         return found;
+    if (!is_utf8 (name)) {
+        errno = EINVAL;
+        return NULL;
+    }
     if (!metrics_ours (m)) { /* the lock may be held for ever */
         not_ours (NULL);
         return NULL;

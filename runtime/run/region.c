@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/run/run.h"
+#include "runtime/utf8.h"
 
 static const char states[] = "state/";
 
@@ -18,7 +19,7 @@ bool good_dataset_name (const char *name)
 
     if (n == 0 || n >= DATASET_NAME_SIZE || name[0] == '/' || name[n - 1] == '/'
         || strstr (name, "//") || name[0] == '.' || strstr (name, "/./")
-        || (n > 1 && !strcmp (name + n - 2, "/.")))
+        || (n > 1 && !strcmp (name + n - 2, "/.")) || !is_utf8 (name))
         return false;
     return strcmp (name, "manifest") && strncmp (name, "manifest/", 9)
            && strcmp (name, "shards") && strncmp (name, "shards/", 7);
@@ -123,6 +124,10 @@ int slurmdl_protect (struct slurmdl *run,
 {
     struct region new = { .type = type, .data = data };
 
+    if (ndims > 0 && !dims) {
+        errno = EINVAL;
+        return -1;
+    }
     new.slab.ndims = ndims;
     for (int i = 0; ndims <= DIMS_MAX && i < ndims; i++)
         new.slab.dims[i] = dims[i];
@@ -140,7 +145,7 @@ int slurmdl_protect_shard (struct slurmdl *run,
 {
     struct region new = { .type = type, .data = data, .shard = true };
 
-    if (ndims < 1 || ndims > DIMS_MAX) {
+    if (ndims < 1 || ndims > DIMS_MAX || !global || !offset || !local) {
         errno = EINVAL;
         return -1;
     }
