@@ -496,7 +496,7 @@ EXTRA_DIST += %D%/bench/python.py
 if HAVE_SLURM
 dist_check_SCRIPTS += %D%/allreduce.t %D%/meet.t %D%/cluster.t %D%/allocation.t %D%/minicluster.t
 endif
-dist_check_SCRIPTS += %D%/elasticjob.t %D%/elasticrun.t
+dist_check_SCRIPTS += %D%/elastichosts.t %D%/elasticjob.t %D%/elasticrun.t
 dist_check_SCRIPTS += %D%/lifecycle.t %D%/share.t %D%/oom.t
 check_PROGRAMS += %D%/putevent
 %C%_putevent_SOURCES = %D%/putevent.c
