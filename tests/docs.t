@@ -50,4 +50,8 @@ sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s
 dl run --dry-run exp.conf >out 2>&1
 ok $? "the example of dl-experiment(5) is accepted"
 sed 's/^/# /' out
+
+# ---- a list within a list ends where it should, which mandoc does not tell
+is "$(awk '/^\.RS/ { d++ } /^\.RE/ { d-- } d < 0 || /^\.SH/ && d { print FILENAME ":" FNR; d = 0 }' "$srcdir"/doc/*.[1-8])" "" \
+    "each .RS of the manuals has its .RE in its section"
 done_testing
