@@ -25,7 +25,7 @@ check_required (const struct experiment *e, config_t *cf, struct problems *p)
 {
     for (const struct key *k = experiment_keys; k->path; k++)
         if (k->byname && *k->byname == '!' && !is_set (e, k)
-            && !config_lookup (cf, k->path))
+            && !config_lookup (cf, k->path) && !problem_is_about (p, k->path))
             problem (p, "%s: '%s' is missing (%s)", e->file, k->path, k->help);
 }
 

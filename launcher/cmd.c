@@ -445,7 +445,14 @@ int settings_parse (const struct cmd *cmd,
     }
     st->args = argv + optind;
     st->nargs = argc - optind;
-    return check_args (cmd, st);
+    if (check_args (cmd, st) < 0)
+        return -1;
+    if (st->local && st->detach) {
+        complain ("%s: --local workers end with dl: --detach makes no sense",
+                  cmd->name);
+        return -1;
+    }
+    return 0;
 }
 
 void settings_free (struct settings *st)

@@ -89,7 +89,7 @@ void edit_add_json (config_setting_t *to, const char *name, const json_t *v)
  * in it.
  */
 static config_setting_t *
-group_of (config_t *cf, const char *key, const char **last)
+group_of (config_t *cf, const char *key, unsigned line, const char **last)
 {
     config_setting_t *group = config_root_setting (cf);
     const char *dot;
@@ -99,10 +99,10 @@ group_of (config_t *cf, const char *key, const char **last)
         config_setting_t *next;
         snprintf (name, sizeof (name), "%.*s", (int)(dot - *last), *last);
         next = config_setting_get_member (group, name);
-        group =
-            next ? next : config_setting_add (group, name, CONFIG_TYPE_GROUP);
-        if (group && !config_setting_is_group (group))
-            group = NULL;
+        if (!next
+            && (next = config_setting_add (group, name, CONFIG_TYPE_GROUP)))
+            next->line = line;
+        group = next && config_setting_is_group (next) ? next : NULL;
     }
     return group;
 }
@@ -111,7 +111,7 @@ config_setting_t *
 edit_put (config_t *cf, const char *key, const config_setting_t *value)
 {
     const char *name;
-    config_setting_t *group = group_of (cf, key, &name);
+    config_setting_t *group = group_of (cf, key, value->line, &name);
 
     if (!group)
         return NULL;
@@ -134,14 +134,16 @@ static void set_lines (config_setting_t *s, unsigned line)
 static int parse_value (config_t *cf, const char *text)
 {
     char *line;
-    int ok;
+    char *why;
+    int at;
 
     if (strchr (text, '\n') || asprintf (&line, "value = %s;", text) < 0)
         return -1;
-    ok = config_read_string (cf, line)
-         && config_setting_length (config_root_setting (cf)) == 1;
+    why = syntax_parse (cf, line, &at);
     free (line);
-    return ok ? 0 : -1;
+    free (why);
+    return !why && config_setting_length (config_root_setting (cf)) == 1 ? 0
+                                                                         : -1;
 }
 
 static void
@@ -149,8 +151,8 @@ set_one (config_t *cf, const char *set, unsigned line, struct problems *p)
 {
     const char *eq = strchr (set, '=');
     char key[256];
-    config_setting_t *s;
     config_t value;
+    bool is_value;
 
     if (!eq || eq == set || eq - set >= (long)sizeof (key)) {
         problem (p, "--set %s: must be KEY=VALUE", set);
@@ -158,16 +160,16 @@ set_one (config_t *cf, const char *set, unsigned line, struct problems *p)
     }
     snprintf (key, sizeof (key), "%.*s", (int)(eq - set), set);
     config_init (&value);
-    if (parse_value (&value, eq + 1) < 0)
+    if ((is_value = parse_value (&value, eq + 1) == 0))
+        set_lines (config_lookup (&value, "value"), line);
+    if (!is_value)
         problem (p,
                  "--set %s: what follows = is no value (a text has quotes: "
                  "--set '%s=\"text\"')",
                  set,
                  key);
-    else if (!(s = edit_put (cf, key, config_lookup (&value, "value"))))
+    else if (!edit_put (cf, key, config_lookup (&value, "value")))
         problem (p, "--set %s: there can be no key '%s'", set, key);
-    else
-        set_lines (s, line);
     config_destroy (&value);
 }
 

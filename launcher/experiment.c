@@ -43,7 +43,10 @@ void setting_problem (struct problems *p,
                       int line,
                       const char *text)
 {
-    problem (p, "%s:%d: %s", e->file, line, text);
+    if (line > 0)
+        problem (p, "%s:%d: %s", e->file, line, text);
+    else
+        problem (p, "%s: %s", e->file, text);
 }
 
 /* ---- values ---- */
@@ -54,6 +57,7 @@ static int wrong_type (struct problems *p,
                        const char *path,
                        const char *wanted)
 {
+    problem_about (p, path);
     problem (p,
              "%s:%d: '%s' is %s, but must be %s",
              e->file,
@@ -93,6 +97,7 @@ static int set_number (struct experiment *e,
         return wrong_type (
             p, e, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
     if (!(v >= k->min && v <= k->max)) {
+        problem_about (p, k->path);
         problem (p,
                  "%s:%d: '%s' is %.15g, but must be from %.15g to %.15g",
                  e->file,
@@ -311,6 +316,8 @@ static void unknown_key (const struct experiment *e,
 
     if (!meant && !strchr (path, '.'))
         meant = nearest_word (path, groups);
+    if (meant)
+        problem_about (p, meant);
     problem (p,
              "%s:%d: unknown key '%s'%s%s%s",
              e->file,
@@ -335,8 +342,11 @@ static void read_environment (struct experiment *e,
     for (int i = 0, k = 0; i < n; i++) {
         const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
         const char *text = config_setting_get_string (v);
+        char path[256];
+        snprintf (
+            path, sizeof (path), "environment.%s", config_setting_name (v));
         if (!text)
-            wrong_type (p, e, v, config_setting_name (v), "a string");
+            wrong_type (p, e, v, path, "a string");
         else if (asprintf (
                      &e->variables[k], "%s=%s", config_setting_name (v), text)
                  > 0)
@@ -374,43 +384,25 @@ static void read_group (struct experiment *e,
 
 /* ---- the whole file ---- */
 
-/* The copy in the experiment's folder must say all. */
-static bool includes_others (FILE *f)
+/* All that goes into JSON must be UTF-8. */
+static int check_texts (const struct experiment *e,
+                        const config_setting_t *s,
+                        struct problems *p)
 {
-    char line[4096];
-    bool found = false;
+    const char *text = s ? config_setting_get_string (s) : NULL;
+    json_t *v = text ? json_string (text) : json_null ();
+    int before = p->count;
 
-    while (!found && fgets (line, sizeof (line), f))
-        found = !strncmp (line + strspn (line, " \t"), "@include", 8);
-    rewind (f);
-    return found;
-}
-
-static int parse (config_t *cf, const char *path, struct problems *p)
-{
-    FILE *f = fopen (path, "re");
-    int ok;
-
-    if (!f) {
-        int e = errno;
-        problem (p, "%s: cannot read: %s", path, strerror (e));
-        errno = e;
-        return -1;
-    }
-    if (includes_others (f)) {
-        problem (p, "%s: @include: an experiment is one file", path);
-        fclose (f);
-        errno = EINVAL;
-        return -1;
-    }
-    ok = config_read (cf, f);
-    fclose (f);
-    if (ok)
-        return 0;
-    problem (
-        p, "%s:%d: %s", path, config_error_line (cf), config_error_text (cf));
-    errno = EINVAL;
-    return -1;
+    if (!v)
+        setting_problem (p,
+                         e,
+                         config_setting_source_line (s),
+                         "this text is not UTF-8: save the file as UTF-8");
+    json_decref (v);
+    if (s && config_setting_is_aggregate (s))
+        for (int i = 0; i < config_setting_length (s); i++)
+            check_texts (e, config_setting_get_elem (s, (unsigned)i), p);
+    return p->count > before ? -1 : 0;
 }
 
 static char *folder_of (const char *path)
@@ -438,7 +430,7 @@ struct experiment *experiment_read_edited (const char *path,
     config_t cf;
 
     config_init (&cf);
-    if (!e || !(e->file = strdup (path)) || parse (&cf, path, p) < 0)
+    if (!e || !(e->file = strdup (path)) || syntax_read (&cf, path, p) < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
     if (edit && edit_apply (edit, &cf, p) == 1)
@@ -446,8 +438,11 @@ struct experiment *experiment_read_edited (const char *path,
     e->seed = -1;
     for (const struct key *k = experiment_keys; k->path; k++)
         set_default (e, k);
-    read_group (e, config_root_setting (&cf), "", p);
-    experiment_check (e, &cf, p);
+    if (check_texts (e, config_lookup (&cf, "hyperparameters"), p) == 0
+        && check_texts (e, config_lookup (&cf, "searcher"), p) == 0) {
+        read_group (e, config_root_setting (&cf), "", p);
+        experiment_check (e, &cf, p);
+    }
     config_destroy (&cf);
     if (p->count == 0)
         return e;

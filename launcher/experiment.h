@@ -139,12 +139,20 @@ struct problems {
     FILE *stream;
     int count;
     char *const *sets; /* of --set: lines may stand for them (edit.c) */
+    char **about;      /* keys and groups that have a line, NULL-ended */
 };
 
 int problems_open (struct problems *p);
 void problems_close (struct problems *p); /* p->text stays until freed */
 void problem (struct problems *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
+
+/* Note that a problem is about a key or group, which was misspelt, say; and
+ * whether one is about the key or a group that it is in: that the key is
+ * missing would then be a second line about one mistake.
+ */
+void problem_about (struct problems *p, const char *key);
+bool problem_is_about (const struct problems *p, const char *key);
 
 /* Read and check the experiment file 'path'.  All problems are added to 'p'.
  *

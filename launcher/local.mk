@@ -108,6 +108,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/step.h \
 	%D%/strings.c \
 	%D%/sweep.c \
+	%D%/syntax.c \
 	%D%/sweep.h \
 	%D%/trainer.c \
 	%D%/trainer.h \

@@ -10,6 +10,7 @@
 
 #include "launcher/cmd.h"
 #include "launcher/peer.h"
+#include "runtime/error.h"
 
 /* s; news of the trial are looked for less often than its output */
 static const double look_every = 0.2;
@@ -74,15 +75,19 @@ static int open_log (struct reading *r, int64_t lines)
     return 0;
 }
 
-/* What has been added; -1 on failure. */
-static int print_more (const struct reading *r)
+/* What has been added; -1 on failure, without an error if that of standard
+ * output, of which main() tells.
+ */
+static int print_more (const struct reading *r, struct slurmdl_error *err)
 {
     char buf[65536];
-    ssize_t n;
+    ssize_t n = 0;
 
-    while ((n = read (r->fd, buf, sizeof (buf))) > 0)
+    while (!ferror (stdout) && (n = read (r->fd, buf, sizeof (buf))) > 0)
         fwrite (buf, 1, (size_t)n, stdout);
-    return fflush (stdout) != 0 || n < 0 ? -1 : 0;
+    if (n < 0)
+        return errorf (err, "cannot read the log: %s", strerror (errno));
+    return fflush (stdout) != 0 || ferror (stdout) ? -1 : 0;
 }
 
 /* ---- following ---- */
@@ -132,25 +137,24 @@ static int follow_once (struct reading *r, bool one, struct slurmdl_error *err)
     if (r->fd < 0)
         open_log (r, -1);
     /* its last lines came before the news of its end */
-    if (r->fd >= 0 && print_more (r) < 0)
+    if (r->fd >= 0 && print_more (r, err) < 0)
         return -1;
     if (ended && !one && next_attempt (r))
         return 1;
     return !(is_over (r) || (ended && one));
 }
 
-static int follow_log (struct reading *r, bool one)
+static int follow_log (struct reading *r, bool one, struct slurmdl_error *err)
 {
-    struct slurmdl_error err = { "" };
     int rv = 1;
 
     while (rv > 0) {
-        if (r->fd >= 0 && print_more (r) < 0)
+        if (r->fd >= 0 && print_more (r, err) < 0)
             rv = -1;
-        else if ((rv = follow_once (r, one, &err)) > 0)
+        else if ((rv = follow_once (r, one, err)) > 0)
             usleep ((useconds_t)(look_every * 1e6));
     }
-    return rv < 0 ? fail (&err) : EXIT_OK;
+    return rv;
 }
 
 /* ---- the command ---- */
@@ -164,14 +168,17 @@ static void last_attempt (struct reading *r)
 
 static int print_log (struct reading *r, const struct settings *st)
 {
+    struct slurmdl_error err = { "" };
     char path[PATH_MAX];
+    int rv;
 
     if ((r->attempt = (long)st->attempt) == 0)
         last_attempt (r);
-    if (open_log (r, st->lines) == 0 || (st->follow && errno == ENOENT))
-        return st->follow           ? follow_log (r, st->attempt > 0)
-               : print_more (r) < 0 ? EXIT_IO
-                                    : EXIT_OK;
+    if (open_log (r, st->lines) == 0 || (st->follow && errno == ENOENT)) {
+        rv = st->follow ? follow_log (r, st->attempt > 0, &err)
+                        : print_more (r, &err);
+        return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
+    }
     log_path (path, sizeof (path), r);
     complain ("%s: %s", path, strerror (errno));
     return EXIT_NOT_FOUND;

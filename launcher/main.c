@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl: run deep-learning experiments on Slurm. */
+#include <errno.h>
 #include <hdf5.h>
 #include <locale.h>
 #include <stdio.h>
@@ -25,6 +26,22 @@ static int unknown_command (const char *name)
     return EXIT_USAGE;
 }
 
+/* A full disk under stdout must not pass for success, also where it was full
+ * before the last of it.
+ */
+static int check_output (void)
+{
+    bool failed = ferror (stdout);
+
+    errno = 0;
+    if (fflush (stdout) == 0 && !failed)
+        return EXIT_OK;
+    complain ("cannot write standard output%s%s",
+              errno ? ": " : "",
+              errno ? strerror (errno) : "");
+    return EXIT_IO;
+}
+
 static int run_command (const struct cmd *cmd, int argc, char **argv)
 {
     struct settings st;
@@ -40,10 +57,7 @@ static int run_command (const struct cmd *cmd, int argc, char **argv)
         break;
     }
     settings_free (&st);
-    /* a full disk under stdout must not pass for success */
-    if (fflush (stdout) != 0 && rv == EXIT_OK)
-        rv = EXIT_IO;
-    return rv;
+    return rv == EXIT_OK ? check_output () : rv;
 }
 
 int main (int argc, char **argv)

@@ -7,7 +7,7 @@
 
 #include "launcher/experiment.h"
 
-/* "FILE:LINE: TEXT" */
+/* "FILE:LINE: TEXT", without the line if that is 0: the key is not given */
 void setting_problem (struct problems *p,
                       const struct experiment *e,
                       int line,
@@ -27,6 +27,18 @@ void strings_free (char **list);
 /* It as JSON, and JSON as a text for the user; the caller frees both. */
 json_t *setting_json (const config_setting_t *s);
 char *json_text (const json_t *v);
+
+/* ---- the text of a file (syntax.c) ---- */
+
+/* Parse the file 'path', or a text.  Integers may have 64 bits without an L,
+ * @include is refused, and so is what has no end.
+ *
+ * syntax_read() returns -1 with errno EINVAL (see 'p'), ENOENT, ....
+ * syntax_parse() returns what is wrong in 'line', for the caller to free, or
+ * NULL.
+ */
+int syntax_read (config_t *cf, const char *path, struct problems *p);
+char *syntax_parse (config_t *cf, const char *text, int *line);
 
 /* ---- editing a file (edit.c) ---- */
 

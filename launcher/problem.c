@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/private.h"
 
@@ -19,6 +20,23 @@ void problems_close (struct problems *p)
     if (p->stream)
         fclose (p->stream);
     p->stream = NULL;
+    strings_free (p->about);
+    p->about = NULL;
+}
+
+void problem_about (struct problems *p, const char *key)
+{
+    strings_add (&p->about, key, strlen (key));
+}
+
+bool problem_is_about (const struct problems *p, const char *key)
+{
+    for (char **a = p->about; a && *a; a++) {
+        size_t n = strlen (*a);
+        if (!strncmp (*a, key, n) && (!key[n] || key[n] == '.'))
+            return true;
+    }
+    return false;
 }
 
 void problem (struct problems *p, const char *fmt, ...)

@@ -117,11 +117,6 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return rv;
     }
-    if (st->local && st->detach) {
-        complain ("run: --local workers end with dl: --detach makes no sense");
-        experiment_destroy (e);
-        return EXIT_USAGE;
-    }
     share_umask (st->dir);
     if (st->local && local_check (e, &err) < 0) {
         experiment_destroy (e);

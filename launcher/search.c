@@ -157,7 +157,8 @@ check_users (const struct experiment *e, config_t *cf, struct problems *p)
 {
     for (size_t i = 0; i < sizeof (some_have) / sizeof (*some_have); i++) {
         const config_setting_t *s = config_lookup (cf, some_have[i].key);
-        if (!s || is_off (s) || has_word (some_have[i].users, e->searcher_name)
+        if (!s || is_off (s) || problem_is_about (p, some_have[i].key)
+            || has_word (some_have[i].users, e->searcher_name)
             || has_word (some_have[i].users, e->sampler))
             continue;
         problem (p,
@@ -176,12 +177,16 @@ static void needs (const struct experiment *e,
                    const char *key,
                    struct problems *p)
 {
-    problem (p,
-             "%s:%d: searcher \"%s\" needs '%s'",
-             e->file,
-             line_of (cf, "searcher"),
-             e->searcher_name,
-             key);
+    char text[160];
+
+    if (problem_is_about (p, key))
+        return;
+    snprintf (text,
+              sizeof (text),
+              "searcher \"%s\" needs '%s'",
+              e->searcher_name,
+              key);
+    setting_problem (p, e, line_of (cf, "searcher"), text);
 }
 
 static void

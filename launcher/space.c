@@ -144,6 +144,27 @@ add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
     return 0;
 }
 
+/* Its index in the keys, or that of their end. */
+static int key_index (const struct kind *kind, const char *name)
+{
+    int k = 0;
+
+    while (kind->keys[k] && strcmp (kind->keys[k], name))
+        k++;
+    return k;
+}
+
+/* The nearest key, or for "max" "maxval". */
+static const char *key_meant (const struct kind *kind, const char *name)
+{
+    const char *meant = nearest_word (name, kind->keys);
+
+    for (int k = 0; !meant && k < kind->must; k++)
+        if (strlen (name) > 2 && !strncmp (kind->keys[k], name, strlen (name)))
+            meant = kind->keys[k];
+    return meant;
+}
+
 static int check_fields (const struct experiment *e,
                          const struct kind *kind,
                          const char *path,
@@ -152,17 +173,16 @@ static int check_fields (const struct experiment *e,
 {
     char text[PATH_SIZE * 2];
     int before = p->count;
+    int given = 0; /* bits of keys that are there, but misspelt */
 
     for (int i = 0; i < config_setting_length (s); i++) {
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
         const char *name = config_setting_name (c);
         const char *meant;
-        size_t k = 0;
-        while (kind->keys[k] && strcmp (kind->keys[k], name))
-            k++;
-        if (kind->keys[k] || !strcmp (name, "type"))
+        if (kind->keys[key_index (kind, name)] || !strcmp (name, "type"))
             continue;
-        meant = nearest_word (name, kind->keys);
+        if ((meant = key_meant (kind, name)))
+            given |= 1 << key_index (kind, meant);
         snprintf (text,
                   sizeof (text),
                   "unknown key '%s'%s%s%s",
@@ -173,7 +193,8 @@ static int check_fields (const struct experiment *e,
         space_problem (e, c, p, path, text);
     }
     for (int k = 0; k < kind->must; k++)
-        if (!config_setting_get_member (s, kind->keys[k])) {
+        if (!(given & 1 << k)
+            && !config_setting_get_member (s, kind->keys[k])) {
             snprintf (text,
                       sizeof (text),
                       "type \"%s\" needs '%s'",
@@ -308,6 +329,21 @@ static void read_members (struct experiment *e,
                           const char *prefix,
                           struct problems *p);
 
+/* Whether a group without 'type' is meant to be a parameter: as constants these
+ * names would make no sense.
+ */
+static bool lacks_type (const config_setting_t *s)
+{
+    static const char *const names[] = { "minval", "maxval", "vals" };
+    const config_setting_t *m;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if ((m = config_setting_get_member (s, names[i]))
+            && !config_setting_is_group (m))
+            return true;
+    return false;
+}
+
 static void read_one (struct experiment *e,
                       const config_setting_t *s,
                       const char *path,
@@ -329,6 +365,16 @@ static void read_one (struct experiment *e,
             unknown_type (e, type, path, p);
             add_hparam (e, path, s);
         }
+        return;
+    }
+    if (config_setting_is_group (s) && lacks_type (s)) {
+        space_problem (e,
+                       s,
+                       p,
+                       path,
+                       "'type' is missing (\"float\", \"int\", \"log\" or "
+                       "\"categorical\")");
+        add_hparam (e, path, s);
         return;
     }
     if (config_setting_is_group (s) && config_setting_length (s) > 0) {

@@ -6,6 +6,7 @@
 
 #include "launcher/private.h"
 #include "launcher/sweep.h"
+#include "runtime/error.h"
 
 /* ---- what is known ---- */
 
@@ -233,6 +234,25 @@ take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
     return -1;
 }
 
+/* What is wrong with its file is the first line of what would be said of it. */
+static struct sweep *open_other (const char *dir, struct slurmdl_error *err)
+{
+    struct slurmdl_error cannot = { "" };
+    struct problems p;
+    struct sweep *s;
+
+    if (problems_open (&p) < 0)
+        return NULL;
+    s = sweep_open (dir, &p, &cannot);
+    problems_close (&p);
+    if (!s && p.count > 0)
+        errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
+    else if (!s)
+        errorf (err, "%s", cannot.text);
+    free (p.text);
+    return s;
+}
+
 int warm_start (struct experiment *e, struct problems *p)
 {
     struct slurmdl_error err = { "" };
@@ -250,7 +270,7 @@ int warm_start (struct experiment *e, struct problems *p)
                   e->warm_start)
         < 0)
         return -1;
-    if ((s = sweep_open (dir, p, &err)))
+    if ((s = open_other (dir, &err)))
         rv = take_sweep (e, s, p);
     else
         problem (p,

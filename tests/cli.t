@@ -37,6 +37,7 @@ if [ -w /dev/full ]; then
     dl --help >/dev/full 2>/dev/null
     dl ls --help >/dev/full 2>/dev/null
     is $? 7 "a full disk under stdout is no success"
+    is "$(dl ls --help 2>&1 >/dev/full)" "dl: cannot write standard output: No space left on device" "and one line says so"
 fi
 printf 'name = "n"; entrypoint = "true"; searcher = { name = "random"; metric = "m"; max_trials = 1; };\n' >n.conf
 mkdir bin && ln -s "$(command -v dl)" bin/dl

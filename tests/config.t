@@ -79,7 +79,48 @@ mistake '1d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, seco
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name" "key given twice"
 
-mistake '1i @include "other.conf"' "^exp.conf: @include: an experiment is one file" "include"
+mistake '1i @include "other.conf"' "^exp.conf:1: @include: an experiment is one file" "include"
+
+# ---- one mistake, one line
+one_line () { # one_line SED-SCRIPT PATTERN NAME
+    mistake "$@"
+    is "$(printf '%s\n' "$out" | wc -l)" 1 "$3: one line"
+}
+one_line 's/max_trials/max_trails/' "^exp.conf:6: unknown key 'searcher.max_trails'" "a misspelt key is not missing, too"
+one_line 's/^searcher/sercher/' "^exp.conf:3: unknown key 'sercher'" "nor are those of a misspelt group"
+one_line 's/max_trials = 9/max_trials = "9"/' "^exp.conf:6: 'searcher.max_trials' is a string" "nor one of the wrong type"
+one_line 's/minval = -3/min = -3/' "^exp.conf:10: hyperparameter 'lr': unknown key 'min'; did you mean 'minval'" "nor a bound"
+one_line 's/type = "log"/typ = "log"/' "^exp.conf:10: hyperparameter 'lr': 'type' is missing" "a parameter without a type is no group of constants"
+one_line '4a warm_start = "nowhere";' "^exp.conf:5: 'searcher.warm_start': .*/nowhere/experiment.conf: cannot read: No such file" "warm start from nowhere"
+one_line '$a environment = { A = 3; };' "^exp.conf:13: 'environment.A' is an integer" "a variable that is no text"
+out=$(dl run --dry-run --set a.b=3 exp.conf 2>&1)
+like "$out" "^--set a.b=3: unknown key 'a'" "an unknown group of --set"
+: >empty.conf
+out=$(dl run --dry-run empty.conf 2>&1)
+like "$out" "^empty.conf: searcher \"auto\" needs 'searcher.max_trials'" "a file without lines has no line 0"
+
+# ---- what libconfig would not say, or would get wrong
+one_line 's/max_trials = 9/max_trials = 99999999999/' "^exp.conf:6: 'searcher.max_trials' is 99999999999, but must be from 1 to" "an integer of 64 bits"
+one_line 's/max_trials = 9/max_trials = 0x1000000009/' "^exp.conf:6: 'searcher.max_trials' is 68719476745, but" "in hexadecimal"
+one_line 's/max_trials = 9/max_trials = 99999999999999999999/' "^exp.conf:6: 99999999999999999999 does not fit into 64 bits" "an integer of more"
+accepted 's/lr = .*/lr = { type = "int"; minval = 0; maxval = 4294967296; };/' '^space: 1 dimension, 4294967297 points' "a range above 32 bits"
+accepted 's/lr = .*/lr = { type = "int"; minval = 0; maxval = 4294967296L; }; # 99999999999999999999 "/' '^space: 1 dimension, 4294967297 points' "with an L, too, and a comment"
+one_line '$a /* resources' "^exp.conf:13: the comment that begins here has no end" "comment without an end"
+one_line '$a description = "a' "^exp.conf:13: the text that begins here has no end" "text without an end"
+one_line "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "a choice in Latin-1"
+one_line "s/lr = .*/lr = { type = \"categorical\"; vals = [\"a\", \"\\\\xe9\"]; };/" "^exp.conf:10: this text is not UTF-8" "in escapes"
+printf '\357\273\277%s\n' "$good" >exp.conf
+dl run --dry-run exp.conf >/dev/null 2>&1
+is $? 0 "a byte order mark"
+printf 'name = "t";\n\000' >exp.conf
+like "$(dl run --dry-run exp.conf 2>&1)" '^exp.conf:2: a byte is zero' "no text"
+like "$(dl run --dry-run . 2>&1)" '^.: cannot read: Is a directory' "a folder"
+like "$(timeout 60 dl run --dry-run /dev/zero 2>&1)" '^/dev/zero: cannot read: File too large' "what has no end"
+{ printf '%s\n#' "$good"; head -c 10000000 /dev/zero | tr '\0' a; } >exp.conf
+timeout 60 dl run --dry-run exp.conf >/dev/null 2>&1
+is $? 0 "a comment of 10 MB"
+awk 'BEGIN { for (i = 0; i < 700000; i++) print "k" i " = " i ";" }' >exp.conf
+like "$(timeout 60 dl run --dry-run exp.conf 2>&1)" '^exp.conf:[0-9]+: more than 20000 settings' "settings without number"
 
 # ---- hyperparameters
 accepted '4d' '^t: searcher auto' "no searcher.name: auto"

@@ -60,6 +60,7 @@ like "$(dl show slow)" "^worker local-[0-9]+-1 on [^ ]+: trial [1-4] to 5$" "sho
 like "$(dl show slow)" "^last: created by $(id -un), 20" "show: who did what last"
 dl wait slow >wait.out 2>&1 &
 waiter=$!
+try 2 'resume: --local workers end with dl: --detach makes no sense' dl resume --local --detach slow
 try 0 "slow-0001: paused; .*'dl resume' goes on" dl pause slow
 wait $waiter
 is $? 4 "wait ends with a pause"
