@@ -78,11 +78,11 @@ const struct opt opt_table[] = {
     { "set",     "KEY=VALUE", NULL, "replace a key of the file, or add it",              OPT_LIST,   AT (sets),    CMD_RUN | CMD_PREVIEW | CMD_FORK },
     { "file",    "FILE", NULL,    "search as FILE says, from the trial's checkpoint",    OPT_STRING, AT (file),    CMD_FORK },
     { "detach",  NULL,  NULL,     "return when the job is submitted, show no progress",  OPT_FLAG,   AT (detach),  CMD_STARTS },
-    { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_INT,    AT (workers), CMD_STARTS },
+    { "workers", "N",   NULL,     "start N workers, whatever FILE says",                 OPT_COUNT,  AT (workers), CMD_STARTS },
     { "no-workers", NULL, NULL,   "only make the experiment; 'dl worker' works at it",   OPT_FLAG,   AT (no_workers), CMD_RUN },
-    { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_INT,    AT (trials),  CMD_SHOW },
-    { "trials",  "N",   NULL,     "go on until there are N trials in all",               OPT_INT,    AT (trials),  CMD_CONTINUE },
-    { "length",  "L",   NULL,     "train the trials to the length L in all",             OPT_INT,    AT (length),  CMD_CONTINUE },
+    { "trials",  "N",   NULL,     "show the N best trials only",                         OPT_COUNT,  AT (trials),  CMD_SHOW },
+    { "trials",  "N",   NULL,     "go on until there are N trials in all",               OPT_COUNT,  AT (trials),  CMD_CONTINUE },
+    { "length",  "L",   NULL,     "train the trials to the length L in all",             OPT_COUNT,  AT (length),  CMD_CONTINUE },
     { "all",     NULL,  NULL,     "archived ones, too",                                  OPT_FLAG,   AT (all),     CMD_LS },
     { "label",   "NAME", NULL,    "those with this label only",                          OPT_STRING, AT (label),   CMD_LS },
     { "undo",    NULL,  NULL,     "the other way round",                                 OPT_FLAG,   AT (undo),    CMD_ARCHIVE | CMD_LABEL | CMD_EXCLUDE },
@@ -95,7 +95,7 @@ const struct opt opt_table[] = {
     { "seconds", "S",   NULL,     "one unit of length of one trial takes S seconds",     OPT_REAL,   AT (seconds), CMD_PREVIEW },
     { "full",    NULL,  NULL,     "measure GPUs, memory, disk and network, too",         OPT_FLAG,   AT (full),    CMD_CHECK },
     { "table",   NULL,  NULL,     "print who is where, too",                             OPT_FLAG,   AT (table),   CMD_CHECK },
-    { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_INT,    AT (attempt), CMD_LOGS },
+    { "attempt", "K",   NULL,     "of attempt K instead of the last one",                OPT_COUNT,  AT (attempt), CMD_LOGS },
     { "step",    "N",   NULL,     "the metrics are those of step N (default: one further)", OPT_INT, AT (step),    CMD_LOG },
     { "step",    "N",   NULL,     "of import: the checkpoint's step (default: as exported, or 0)", OPT_INT, AT (step), CMD_CKPT },
     { "searcher", "NAME", NULL,     "search with NAME, whatever the first line says",      OPT_STRING, AT (searcher), CMD_SEARCH },
@@ -282,6 +282,10 @@ static int set_number (const struct opt *o, const char *arg, void *at)
         *(double *)at = v = strtod (arg, &end);
     else
         v = (double)(*(int64_t *)at = strtoll (arg, &end, 10));
+    if (o->type == OPT_COUNT && v == 0 && !*end) {
+        complain ("--%s: must be 1 or more", o->name);
+        return -1;
+    }
     if (end != arg && !*end && errno == 0 && v >= 0 && v < 1e18)
         return 0;
     complain ("--%s: '%s' is not a number", o->name, arg);
@@ -312,6 +316,7 @@ static int set_opt (const struct opt *o, const char *arg, struct settings *st)
                   arg ? arg : "");
         return strings_add (at, word, strlen (word));
     case OPT_INT:
+    case OPT_COUNT:
     case OPT_REAL:
         return set_number (o, arg, at);
     }
@@ -450,6 +455,10 @@ int settings_parse (const struct cmd *cmd,
     if (st->local && st->detach) {
         complain ("%s: --local workers end with dl: --detach makes no sense",
                   cmd->name);
+        return -1;
+    }
+    if (st->workers > WORKERS_MAX) {
+        complain ("--workers: at most %d", WORKERS_MAX);
         return -1;
     }
     return 0;

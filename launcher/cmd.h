@@ -116,7 +116,18 @@ enum cmd_bit {
 };
 
 /* A WORD is kept as it was written, "--nodes=2". */
-enum opt_type { OPT_STRING, OPT_LIST, OPT_WORD, OPT_INT, OPT_REAL, OPT_FLAG };
+enum opt_type {
+    OPT_STRING,
+    OPT_LIST,
+    OPT_WORD,
+    OPT_INT,
+    OPT_COUNT, /* an integer that is not 0 */
+    OPT_REAL,
+    OPT_FLAG
+};
+
+/* As many as resources.workers may be. */
+enum { WORKERS_MAX = 1000000 };
 
 /* The only list of options: getopt, the environment, --help and completion
  * are made from it, and tests/options.t compares dl(1) with it.

@@ -12,6 +12,7 @@
 
 #include "launcher/cmd.h"
 #include "launcher/peer.h"
+#include "launcher/reserve.h"
 #include "launcher/trainer.h"
 
 enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
@@ -27,6 +28,7 @@ struct view {
     int64_t *lengths; /* what was already said of each trial */
     int *fails;
     long room;
+    bool full; /* the disk, as was said last */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -148,6 +150,8 @@ static void draw (struct view *v)
     v->lines = 0;
     put_bar (v);
     put_best (v);
+    if (reserve_is_spent (v->s->dir))
+        put_line (v, "the disk or the quota is full: workers wait for space");
     for (long i = 1; i <= v->s->ntrials && shown < RUNNING_MAX; i++)
         if (sweep_trial (v->s, i)->state == TRIAL_OPEN) {
             put_open (v, i);
@@ -179,6 +183,18 @@ static int make_room (struct view *v)
     return 0;
 }
 
+static void say_space (struct view *v, const char *elapsed)
+{
+    bool full = v->s->state == SWEEP_RUNNING && reserve_is_spent (v->s->dir);
+
+    if (full != v->full)
+        printf ("%8s  %s\n",
+                elapsed,
+                full ? "the disk or the quota is full: workers wait for space"
+                     : "there is space again");
+    v->full = full;
+}
+
 static void say_changes (struct view *v)
 {
     const struct sweep *s = v->s;
@@ -187,6 +203,7 @@ static void say_changes (struct view *v)
     if (make_room (v) < 0)
         return;
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
+    say_space (v, elapsed);
     for (long i = 0; i < s->ntrials; i++) {
         const struct trial *t = &s->trials[i];
         if (t->fails != v->fails[i])

@@ -12,6 +12,7 @@
 #include "launcher/cmd.h"
 #include "launcher/peer.h"
 #include "launcher/put.h"
+#include "launcher/reserve.h"
 
 /* ---- workers ---- */
 
@@ -150,6 +151,8 @@ void print_overview (const struct sweep *s)
     print_labels (s);
     print_deed (s);
     print_excluded (s);
+    if (s->state == SWEEP_RUNNING && reserve_is_spent (s->dir))
+        puts ("the disk or the quota is full: workers wait for space");
     if (!sweep_has_ended (s))
         print_jobs (s);
     print_workers (s);

@@ -43,6 +43,14 @@ int reserve_spend (const char *dir)
     return unlink (path);
 }
 
+bool reserve_is_spent (const char *dir)
+{
+    char path[PATH_MAX];
+
+    reserve_path (path, sizeof (path), dir);
+    return access (path, F_OK) < 0 && errno == ENOENT;
+}
+
 int disk_error (const char *dir)
 {
     char path[PATH_MAX];

@@ -313,9 +313,10 @@ int cmd_scale (const struct settings *st)
     long workers = strtol (st->args[0], &end, 10);
     int rv;
 
-    if (*end || end == st->args[0] || workers < 1 || workers > 1000000) {
-        complain ("scale: '%s' is not a number of workers from 1 to 1000000",
-                  st->args[0]);
+    if (*end || end == st->args[0] || workers < 1 || workers > WORKERS_MAX) {
+        complain ("scale: '%s' is not a number of workers from 1 to %d",
+                  st->args[0],
+                  WORKERS_MAX);
         return EXIT_USAGE;
     }
     if (find_elastic (st, dir, sizeof (dir)))

@@ -78,7 +78,7 @@ static void child (const struct attempt *a,
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     execvpe (argv[0], argv, envp);
-    die (why, argv[0], 127);
+    die (why, argv[0], errno == ENOENT ? 127 : 126);
 }
 
 /* ---- the attempt's folder ---- */

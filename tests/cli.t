@@ -13,6 +13,8 @@ like "$(dl rum 2>&1)" "unknown command 'rum'; did you mean 'run'\?" "mistyped co
 like "$(dl run --locall x 2>&1)" "unknown option '--locall'; did you mean '--local'\?" "mistyped option"
 like "$(dl run --workers 2>&1)" "argument is missing" "option without its argument"
 like "$(dl run --workers=x f 2>&1)" "'x' is not a number" "option with a bad number"
+is "$(dl run --workers=0 f 2>&1)" "dl: --workers: must be 1 or more" "option that cannot be 0"
+is "$(dl run --workers=1000001 f 2>&1)" "dl: --workers: at most 1000000" "option above its most"
 dl run >/dev/null 2>&1
 is $? 2 "run without a file"
 dl show a b c >/dev/null 2>&1

@@ -280,4 +280,15 @@ is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.g
     "[('fail', 1, 'out of memory'), ('lost', 2, 'preempted or requeued by Slurm'), ('result', 3, None)]" \
     "memory is the trainer's failure, preemption is not"
 is "$(cat asked)" "-j 8.0 -o State -n -P" "sacct was asked once, for the step before"
+
+# ---- a command that is there but cannot be run
+conf noexec 'name = "random"; max_trials = 1;' '["/"]' 'max_restarts = 0;'
+like "$(dl run --local noexec.conf 2>&1)" 'exit status 126: the command cannot be run' "126 is not 127"
+
+# ---- who watches learns that workers wait for space
+conf full 'name = "random"; max_trials = 1;' '["true"]'
+dl run --no-workers full.conf >/dev/null
+is "$(dl show full | grep -c 'is full')" 0 "there is space"
+rm full-0001/reserve # as workers do
+like "$(dl show full)" '^the disk or the quota is full: workers wait for space$' "there is none"
 done_testing
