@@ -255,7 +255,7 @@ struct executor {
     char dl[4096]; /* this program */
     long workers;
     long granted;
-    char note[256]; /* for the user, e.g. why nothing runs yet */
+    char note[512]; /* for the user, e.g. why nothing runs yet */
     bool excluded;  /* workers ended because their machine is */
     /* slurm */
     char job[1024];  /* "12,13" */

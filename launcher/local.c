@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor that starts workers as processes of this machine. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -196,6 +197,49 @@ static bool is_final (int status)
     return false;
 }
 
+/* What a log says last, without "dl: ". */
+static void last_line (const char *path, char *buf, size_t size)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
+    off_t room = (off_t)size - 1;
+    ssize_t n =
+        fd < 0 ? 0 : pread (fd, buf, size - 1, end > room ? end - room : 0);
+    char *line;
+
+    if (fd >= 0)
+        close (fd);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n > 0 ? n : 0] = '\0';
+    line = strrchr (buf, '\n') ? strrchr (buf, '\n') + 1 : buf;
+    if (!strncmp (line, "dl: ", 4))
+        line += 4;
+    memmove (buf, line, strlen (line) + 1);
+    for (char *c = buf; *c; c++)
+        if (iscntrl ((unsigned char)*c))
+            *c = '?';
+}
+
+static void note_end (struct executor *x, const struct local_worker *w)
+{
+    char path[PATH_MAX];
+    char why[200];
+
+    snprintf (path,
+              sizeof (path),
+              "%.3000s/workers/%.64s.log",
+              x->sweep->dir,
+              w->slot);
+    last_line (path, why, sizeof (why));
+    snprintf (x->note,
+              sizeof (x->note),
+              "a worker ended early%s%s; see %.240s",
+              *why ? ": " : "",
+              why,
+              path);
+}
+
 static void reap (struct executor *x, struct local_worker *w)
 {
     int status;
@@ -208,11 +252,7 @@ static void reap (struct executor *x, struct local_worker *w)
     else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
         x->excluded = true;
     else if (!WIFEXITED (status) || WEXITSTATUS (status))
-        snprintf (x->note,
-                  sizeof (x->note),
-                  "a worker ended early: see %.140s/workers/%s.log",
-                  x->sweep->dir,
-                  w->slot);
+        note_end (x, w);
 }
 
 /* Those that are too many read in the log that they are to end. */

@@ -140,6 +140,7 @@ mistake () {
     is $? 8 "$1: no worker is left"
     like "$(cat "$1"-0001/workers/*.log)" "^dl: searcher.command: $3" "$1: and says why"
     is "$(grep -hc '^dl:' "$1"-0001/workers/*-1.log)" 1 "$1: in one line"
+    like "$(cat out)" "^dl: no worker is left: a worker ended early: searcher.command: $3" "$1: so does dl run"
 }
 mistake dies 'read line; exit 3' 'it ended before it answered: exit status 3'
 mistake absent 'nosuchprogram' 'it ended before it answered: exit status 127'
