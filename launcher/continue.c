@@ -56,6 +56,14 @@ static int rehearse (const struct sweep *s,
     return rv;
 }
 
+/* What --trials counts: with repeats a point is one. */
+static long points_of (const struct sweep *s)
+{
+    long repeats = s->exp->search.repeats > 1 ? s->exp->search.repeats : 1;
+
+    return (s->ntrials + repeats - 1) / repeats;
+}
+
 static int no_work (const struct sweep *s, const struct settings *st)
 {
     const struct search_config *c = &s->exp->search;
@@ -70,7 +78,7 @@ static int no_work (const struct sweep *s, const struct settings *st)
                   "%ld) or --length L (it is %lld) says how it goes on",
                   s->dir,
                   sweep_state_name (s->state),
-                  s->ntrials,
+                  points_of (s),
                   (long long)c->max_length);
     return EXIT_USAGE;
 }
@@ -107,7 +115,6 @@ static int put_rehearsed (struct sweep *s,
 static int check_continue (const struct sweep *s, const struct settings *st)
 {
     const struct search_config *c = &s->exp->search;
-    long repeats = c->repeats > 1 ? c->repeats : 1;
 
     if (!sweep_has_ended (s))
         complain (
@@ -122,12 +129,11 @@ static int check_continue (const struct sweep *s, const struct settings *st)
                   "itself",
                   s->dir,
                   s->exp->searcher_name);
-    else if (st->trials
-             && (long)st->trials < (s->ntrials + repeats - 1) / repeats)
+    else if (st->trials && (long)st->trials < points_of (s))
         complain ("%s: --trials %ld: there are %ld already",
                   s->dir,
                   (long)st->trials,
-                  (s->ntrials + repeats - 1) / repeats);
+                  points_of (s));
     else if (st->length && st->length < c->max_length)
         complain ("%s: --length %lld: it is %lld already, and can only grow",
                   s->dir,

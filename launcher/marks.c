@@ -77,14 +77,17 @@ static bool has_label (const struct sweep *s, const char *name)
 /* Lists have them between commas. */
 static int check_label (const char *name)
 {
-    bool good = *name && strlen (name) <= LABEL_MAX;
+    json_t *text = json_string (name); /* none, if it is not UTF-8 */
+    bool good = text && *name && strlen (name) <= LABEL_MAX;
 
+    json_decref (text);
     for (const char *c = name; *c; c++)
         good = good && *c != ',' && !isspace ((unsigned char)*c)
                && !iscntrl ((unsigned char)*c);
     if (good)
         return EXIT_OK;
-    complain ("label: '%.80s' must be 1 to %d bytes without commas and blanks",
+    complain ("label: '%.80s' must be 1 to %d bytes of UTF-8 without commas "
+              "and blanks",
               name,
               LABEL_MAX);
     return EXIT_USAGE;
@@ -153,6 +156,15 @@ static int exclude (struct sweep *s, const char *name, bool undo)
     return rv;
 }
 
+static bool is_host (const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!isgraph ((unsigned char)*c) || (unsigned char)*c > 0x7f
+            || strchr ("/,[]", *c))
+            return false;
+    return *name;
+}
+
 int cmd_exclude (const struct settings *st)
 {
     bool named = st->nargs == 2;
@@ -160,7 +172,7 @@ int cmd_exclude (const struct settings *st)
     struct sweep *s;
     int rv;
 
-    if (!*host || strcspn (host, " \t\n/,[]") != strlen (host)) {
+    if (!is_host (host)) {
         complain ("exclude: '%.80s' is no name of a machine", host);
         return EXIT_USAGE;
     }

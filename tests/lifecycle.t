@@ -183,6 +183,7 @@ try 0 'label best$' dl label slow-0001 best
 try 0 'already has the label best' dl label slow-0001 best
 try 2 'without commas and blanks' dl label slow-0001 a,b
 try 2 'without commas and blanks' dl label slow-0001 ''
+try 2 'must be 1 to 63 bytes of UTF-8' dl label slow-0001 "$(printf 'caf\351')"
 try 2 '^dl: usage' dl label slow-0001
 dl label retry-0001 best paper >/dev/null
 like "$(dl ls)" 'retry-0001 .* best,paper$' "ls: labels"
