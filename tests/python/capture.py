@@ -85,6 +85,22 @@ subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE)
 same(values("off"), {}, "and nothing is collected without it")
 usage = subprocess.run([sys.executable, "-m", "slurmdl"], stderr=subprocess.PIPE)
 ok(usage.returncode == 1 and b"usage" in usage.stderr, "python -m slurmdl alone says how it is used")
+absent = subprocess.run([sys.executable, "-m", "slurmdl", "absent.py"], stderr=subprocess.PIPE)
+same(
+    (absent.returncode, absent.stderr),
+    (1, b"slurmdl: absent.py: there is no such script\n"),
+    "so does an absent script",
+)
+with open("end.py", "w") as f:
+    f.write("import sys; print('epoch 1', 'y' * 70 + '=1', end=' loss 0.5'); sys.exit(3)")
+end = subprocess.run(
+    [sys.executable, "-m", "slurmdl", "end.py"],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    env={**os.environ, "DL_RUN_DIR": "end"},
+)
+same(slurmdl.read_metrics("end").of("loss")["value"].tolist(), [0.5], "a last line without an end is read")
+same((end.returncode, end.stderr), (3, b""), "and the script ends as it does")
 
 # ---- TensorBoard
 for module in ("torch.utils.tensorboard", "tensorboardX"):

@@ -15,6 +15,8 @@ def main() -> None:
         arguments = arguments[1:]
     if not arguments or (arguments[0].startswith("-") and not module):
         raise SystemExit(f"usage: {os.path.basename(sys.executable)} -m slurmdl SCRIPT ARGUMENTS | -m MODULE ARGUMENTS")
+    if not module and not os.path.exists(arguments[0]):
+        raise SystemExit(f"slurmdl: {arguments[0]}: there is no such script")
     init(capture=True)
     sys.argv[:] = arguments
     if module:

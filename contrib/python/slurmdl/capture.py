@@ -6,9 +6,11 @@
 
 The SummaryWriter of torch.utils.tensorboard and of tensorboardX, and tf.summary, are watched from the moment that they
 are imported; what is printed is read line by line (slurmdl.patterns).  The script's own files and output are what they
-were: its calls are made first, and no error of ours reaches it.
+were: its calls are made first, and no error of ours reaches it.  The first thing that could not be collected is named
+on stderr.
 """
 
+import atexit
 import functools
 import importlib.abc
 import importlib.util
@@ -23,6 +25,7 @@ from .run import Run
 _run: Optional[Run] = None
 _steps: Dict[str, int] = {}
 _busy = threading.local()
+_told = False
 
 
 def _step(tag: str, step: Any) -> int:
@@ -35,13 +38,16 @@ def _step(tag: str, step: Any) -> int:
 
 def _quietly(record: Callable[..., None], *args: Any, **options: Any) -> None:
     """Log, but only to the run, only what the script itself asked for, and without an error."""
+    global _told
     if _run is None or _run.closed or getattr(_busy, "now", False):
         return
     _busy.now = True
     try:
         record(_run, *args, **options)
-    except Exception:
-        pass
+    except Exception as error:
+        if not _told:
+            _told = True
+            print(f"slurmdl: not collected: {error}", file=sys.stderr)
     finally:
         _busy.now = False
 
@@ -257,6 +263,8 @@ def _watch_output() -> None:
         return result
 
     both._slurmdl = True  # type: ignore[attr-defined]
+    # the last line need not have an end; the run is closed after this
+    atexit.register(_quietly, lines.feed, "\n")
     try:
         # the stream stays the one it was: only its write() is ours
         sys.stdout.write = both  # type: ignore[method-assign]
