@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# a parameter server by srun --dl=ps: C and Python, and a server that is killed
+# a parameter server by srun --dl=ps: C and Python, and a server that is killed; a Horovod script by --dl=torch
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
 PATH=$PATH:/usr/sbin
@@ -64,5 +64,16 @@ if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && $python -c 'import num
     sed 's/^/# /' err
 else
     skip "the same in Python" "no python3-dev or python3-numpy"
+fi
+
+# two ranks on one node, one on the other
+if [ -d site ] && $python -c 'import torch' 2>/dev/null; then
+    cp -r "$srcdir/contrib/python/slurmdl/hvd" site/slurmdl
+    sed 's/import horovod.torch as hvd/import slurmdl.hvd as hvd/' "$srcdir/tests/python/hvdscript.py" >script.py
+    out=$(PYTHONPATH=$work/site OMP_NUM_THREADS=1 timeout 300 srun --dl=torch -N2 -n3 $python script.py "$data" --epochs=4 2>err)
+    like "$out" '^ok - accuracy' "a script for Horovod, with the import changed, by srun --dl=torch"
+    sed 's/^/# /' err
+else
+    skip "a script for Horovod" "no python3-torch"
 fi
 done_testing

@@ -30,7 +30,8 @@ def refused(kinds, call):
 
 
 # ---- who there is
-told(hvd.is_initialized() and hvd.local_rank() == rank and hvd.cross_size() == 1, "hvd.init()")
+local = hvd.local_size()
+told(hvd.is_initialized() and hvd.local_rank() == rank % local and hvd.cross_size() == size // local, "hvd.init()")
 told(hvd.is_homogeneous() and not hvd.mpi_enabled() and not hvd.nccl_built(), "what is built")
 told(hvd.global_process_set.ranks == ranks and hvd.global_process_set.size() == size, "hvd.global_process_set")
 
