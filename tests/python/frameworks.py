@@ -10,7 +10,7 @@ import sys
 import warnings
 
 import numpy as np
-from check import ok, same, skip
+from check import ok, raises, same, skip
 
 import slurmdl
 
@@ -177,6 +177,15 @@ def keras():
     ok(all((a == b).all() for a, b in zip(whole, pieces)), "keras: resumed, the weights are those of one run")
     same((len(values("keras", "training/loss")), len(values("keras", "validation/loss"))), (4, 4), "keras: the log")
     same(slurmdl.newest("keras")[1], 4, "keras: steps are epochs")
+    other = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    other.compile(optimizer="sgd", loss="mse")
+    with slurmdl.Run("keras") as run:
+        callback = ours.Callback(run)
+        with raises(slurmdl.Error, "another model", "keras: another model is refused"):
+            callback.restore(other)
+        other.fit(x, y, epochs=9, initial_epoch=8, callbacks=[callback], verbose=0)
+    saved = len(slurmdl.load("keras/a.3/ckpt/00000009.h5"))
+    same(saved, len(other.variables) + len(other.optimizer.variables), "keras: and leaves nothing behind")
     with slurmdl.Run("keras-stop") as run:
         run.request_stop()
         model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])

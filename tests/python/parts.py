@@ -241,6 +241,10 @@ order(third, 4)
 fourth = loader(rank=0, size=2)
 fourth.load_state_dict(third.state_dict())
 same(fourth.position, 2, "another number of ranks goes on at the same sample")
+with raises(TypeError, "has no length", "what has no length is refused"):
+    slurmdl.torch.ResumableLoader(iter([1]))
+with raises(ValueError, "not 0", "and so are empty batches"):
+    slurmdl.torch.ResumableLoader([1], batch_size=0)
 with raises(TypeError, "no argument 'sampler'", "a sampler of its own is refused"):
     loader(sampler=None)
 with raises(ValueError, "had 23 samples", "so is another dataset"):

@@ -5,7 +5,8 @@ callback = slurmdl.keras.Callback(run)
 model.fit(x, y, epochs=run.length, initial_epoch=callback.restore(model), callbacks=[callback])
 """
 
-from typing import Any, Dict, List, Optional, Tuple
+import contextlib
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import keras  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import numpy
@@ -38,22 +39,25 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         arrays = [(name, v, numpy.array(v)) for name, v in _variables(model)]
-        for name, _, a in arrays:
-            self._run.protect(name, a)
-        step = self._run.restore()
-        for name, v, a in arrays:
-            if step is not None:
-                v.assign(a)
-            self._run.unprotect(name)
+        with self._protected([(name, a) for name, _, a in arrays]):
+            step = self._run.restore()
+        for _, v, a in arrays if step is not None else ():
+            v.assign(a)
         return step or 0
 
-    def _save(self, epoch: int) -> None:
-        arrays = [(name, numpy.array(v)) for name, v in _variables(self.model)]
+    @contextlib.contextmanager
+    def _protected(self, arrays: List[Tuple[str, Any]]) -> Iterator[None]:
         for name, a in arrays:
             self._run.protect(name, a)
-        self._run.save(epoch)
-        for name, _ in arrays:
-            self._run.unprotect(name)
+        try:
+            yield
+        finally:
+            for name, _ in arrays:
+                self._run.unprotect(name)
+
+    def _save(self, epoch: int) -> None:
+        with self._protected([(name, numpy.array(v)) for name, v in _variables(self.model)]):
+            self._run.save(epoch)
 
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if self._run.should_stop():
