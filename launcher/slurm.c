@@ -172,12 +172,8 @@ static void note_array (struct executor *x, const char *job, long tasks)
         complain ("array %s is not in the log: %s", job, why.text);
 }
 
-/* It may take several lines to say it. */
-static int refused (char *said, int status, struct slurmdl_error *err)
+static int refused (const char *said, int status, struct slurmdl_error *err)
 {
-    for (char *c = said; *c; c++)
-        if (*c == '\n')
-            *c = ';';
     errno = EPROTO;
     return errorf (err,
                    "sbatch: %s%s",
