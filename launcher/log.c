@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "launcher/pack.h"
 #include "launcher/put.h"
 #include "runtime/error.h"
 
-enum { ENTRY_MAX = 16 << 20 };
+enum { ENTRY_MAX = 16 << 20, LISTINGS_MAX = 50 };
 
 struct log {
     char *dir;
@@ -99,6 +100,80 @@ static int largest (const char *path, long *number, struct slurmdl_error *err)
         errorf (err, "%s: %s", path, strerror (errno));
     closedir (dir);
     return errno ? -1 : 0;
+}
+
+/* Entries of a block, by a listing, too; other names are none of ours. */
+struct listing {
+    long newest;
+    bool seen[LOG_BLOCK];
+};
+
+static int list_block (const char *path,
+                       long block,
+                       struct listing *l,
+                       struct slurmdl_error *err)
+{
+    DIR *dir = opendir (path);
+    struct dirent *e;
+
+    *l = (struct listing){ .newest = -1 };
+    if (!dir)
+        return errorf (err, "%s: %s", path, strerror (errno));
+    errno = 0;
+    while ((e = readdir (dir))) {
+        char *end;
+        long n = strtol (e->d_name, &end, 10);
+        if (e->d_name[0] == '.' || *end || n < 1 || block_of (n - 1) != block)
+            continue;
+        l->seen[(n - 1) % LOG_BLOCK] = true;
+        if (n > l->newest)
+            l->newest = n;
+    }
+    if (errno != 0)
+        errorf (err, "%s: %s", path, strerror (errno));
+    closedir (dir);
+    return errno ? -1 : 0;
+}
+
+/* The first entry after 'n' that is not there though a later one is, 0: none.
+ */
+static long first_gap (const struct listing *l, long n)
+{
+    while (n < l->newest)
+        if (!l->seen[n++ % LOG_BLOCK])
+            return n;
+    return 0;
+}
+
+/* A listing may miss a name that came while it was made, the next ones do not.
+ */
+static int list_whole (const struct log *log,
+                       long block,
+                       long *newest,
+                       struct slurmdl_error *err)
+{
+    struct timespec pause = { 0, 100 * 1000 * 1000 };
+    struct listing l;
+    char path[PATH_MAX];
+    long gap = 1;
+
+    block_path (path, sizeof (path), log, block);
+    for (int i = 0; i < LISTINGS_MAX && gap; i++) {
+        if (i > 0)
+            nanosleep (&pause, NULL);
+        if (list_block (path, block, &l, err) < 0)
+            return -1;
+        gap = first_gap (&l, log->length);
+    }
+    *newest = l.newest;
+    if (!gap)
+        return 0;
+    entry_path (path, sizeof (path), log, gap);
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: missing, though later entries are there: restore this "
+                   "file from a backup",
+                   path);
 }
 
 /* ---- one entry ---- */
@@ -274,7 +349,6 @@ static int
 read_block (const struct reading *r, long block, struct slurmdl_error *err)
 {
     struct log *log = r->log;
-    char path[PATH_MAX];
     long newest;
     int n = 0;
 
@@ -282,8 +356,7 @@ read_block (const struct reading *r, long block, struct slurmdl_error *err)
         n = read_pack (r, block, err);
     if (n != 0)
         return n;
-    block_path (path, sizeof (path), log, block);
-    if (largest (path, &newest, err) < 0)
+    if (list_whole (log, block, &newest, err) < 0)
         return -1;
     return read_singles (r, newest, err);
 }

@@ -176,6 +176,15 @@ is $? 0 "the sweep completes"
 is "$(count freeze-0001 result)" 3 "three results, none twice"
 
 # ---- damage is told
+cp -r kill-0001 gap-0001
+touch gap-0001/log/000000/99999999 gap-0001/log/000000/note.txt
+dl show gap-0001 >/dev/null 2>err
+is $? 0 "names that are no entries are passed over"
+rm gap-0001/log/000000/00000002
+timeout 60 dl show gap-0001 >/dev/null 2>err
+is $? 5 "a missing log entry: exit status"
+like "$(cat err)" "/gap-0001/log/000000/00000002: missing, though later entries are there" "and which one"
+rm -r gap-0001
 entry=$(ls kill-0001/log/0*/0* | tail -1)
 sed -i 's/time/tame/' "$entry"
 dl show kill-0001 >/dev/null 2>err
