@@ -68,6 +68,27 @@ for ranks in 3 2; do
     [ "$(grep -c stopped ranks.out)" -eq $ranks ] || sed 's/^/# /' ranks.out
 done
 
+# ---- the word of a rank that was killed is still there when the next run begins
+slab='
+import numpy, slurmdl
+run = slurmdl.init("killed")
+run.protect_shard("x", numpy.ones(2), (4,), (2 * run.rank,))
+run.save(1)
+'
+RANK=1 WORLD_SIZE=2 $python -c "$slab" 2>/dev/null &
+pid=$!
+wait_for 100 sh -c 'ls killed/.ranks.*/hello.1'
+kill -9 $pid
+wait $pid 2>/dev/null
+sleep 2
+RANK=0 WORLD_SIZE=2 timeout 300 $python -c "$slab" &
+pid=$!
+sleep 1
+RANK=1 WORLD_SIZE=2 timeout 300 $python -c "$slab"
+status=$?
+wait $pid
+is "$? $status" "0 0" "it is not taken for one of the next run's ranks, which comes later"
+
 # ---- PyTorch: killed in mid-epoch, the training goes on as if nothing had been
 if $python -c 'import torch' 2>/dev/null; then
     tap parts $python "$here/parts.py"

@@ -178,14 +178,24 @@ static void welcome_again (struct team *t)
     pthread_mutex_unlock (&meeting);
 }
 
+/* Of an earlier run that was killed.  Ranks of one run that are on one machine
+ * begin within a second.
+ */
+static bool is_forerunner (const struct team *t, const struct member *m)
+{
+    return m->start + (uint64_t)sysconf (_SC_CLK_TCK) < t->self.start
+           && member_has_ended (m, &t->self);
+}
+
 static int gather (struct team *t, struct slurmdl_error *err)
 {
     struct waiting w = wait_begin (t, 0);
 
     for (long r = 1; r < t->size; r++)
         while (t->members[r].nonce == 0) {
-            if (look_at_hello (t, r))
+            if (look_at_hello (t, r) && !is_forerunner (t, &t->members[r]))
                 break;
+            memset (&t->members[r], 0, sizeof (t->members[r]));
             read_folder (t->dir);
             if (!wait_more (&w))
                 return late (t, r, &w, err);
