@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
 #include "launcher/pack.h"
 #include "launcher/put.h"
 #include "runtime/error.h"
 
-enum { ENTRY_MAX = 16 << 20, LISTINGS_MAX = 50 };
+enum { ENTRY_MAX = 16 << 20 };
 
 struct log {
     char *dir;
@@ -102,78 +101,32 @@ static int largest (const char *path, long *number, struct slurmdl_error *err)
     return errno ? -1 : 0;
 }
 
-/* Entries of a block, by a listing, too; other names are none of ours. */
-struct listing {
-    long newest;
-    bool seen[LOG_BLOCK];
-};
-
-static int list_block (const char *path,
+/* The newest entry of a block; names that cannot be of it are none of ours. */
+static int list_block (const struct log *log,
                        long block,
-                       struct listing *l,
+                       long *newest,
                        struct slurmdl_error *err)
 {
-    DIR *dir = opendir (path);
+    char path[PATH_MAX];
     struct dirent *e;
+    DIR *dir;
 
-    *l = (struct listing){ .newest = -1 };
-    if (!dir)
+    block_path (path, sizeof (path), log, block);
+    *newest = -1;
+    if (!(dir = opendir (path)))
         return errorf (err, "%s: %s", path, strerror (errno));
     errno = 0;
     while ((e = readdir (dir))) {
         char *end;
         long n = strtol (e->d_name, &end, 10);
-        if (e->d_name[0] == '.' || *end || n < 1 || block_of (n - 1) != block)
-            continue;
-        l->seen[(n - 1) % LOG_BLOCK] = true;
-        if (n > l->newest)
-            l->newest = n;
+        if (e->d_name[0] != '.' && !*end && n > *newest
+            && block_of (n - 1) == block)
+            *newest = n;
     }
     if (errno != 0)
         errorf (err, "%s: %s", path, strerror (errno));
     closedir (dir);
     return errno ? -1 : 0;
-}
-
-/* The first entry after 'n' that is not there though a later one is, 0: none.
- */
-static long first_gap (const struct listing *l, long n)
-{
-    while (n < l->newest)
-        if (!l->seen[n++ % LOG_BLOCK])
-            return n;
-    return 0;
-}
-
-/* A listing may miss a name that came while it was made, the next ones do not.
- */
-static int list_whole (const struct log *log,
-                       long block,
-                       long *newest,
-                       struct slurmdl_error *err)
-{
-    struct timespec pause = { 0, 100 * 1000 * 1000 };
-    struct listing l;
-    char path[PATH_MAX];
-    long gap = 1;
-
-    block_path (path, sizeof (path), log, block);
-    for (int i = 0; i < LISTINGS_MAX && gap; i++) {
-        if (i > 0)
-            nanosleep (&pause, NULL);
-        if (list_block (path, block, &l, err) < 0)
-            return -1;
-        gap = first_gap (&l, log->length);
-    }
-    *newest = l.newest;
-    if (!gap)
-        return 0;
-    entry_path (path, sizeof (path), log, gap);
-    errno = EBADMSG;
-    return errorf (err,
-                   "%s: missing, though later entries are there: restore this "
-                   "file from a backup",
-                   path);
 }
 
 /* ---- one entry ---- */
@@ -244,10 +197,23 @@ static int read_event (const struct reading *r,
     return rv;
 }
 
+/* A later one was seen; a network file system may be late, but not for so long
+ * as put_read() has waited.
+ */
+static int missing (struct slurmdl_error *err, const char *path)
+{
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: missing, though later entries are there: restore this "
+                   "file from a backup",
+                   path);
+}
+
 static int
 read_entry (const struct reading *r, long n, struct slurmdl_error *err)
 {
     struct reading with = *r;
+    struct slurmdl_error why = { "" };
     char path[PATH_MAX];
     char *save = NULL;
     size_t len;
@@ -256,8 +222,9 @@ read_entry (const struct reading *r, long n, struct slurmdl_error *err)
 
     entry_path (path, sizeof (path), r->log, n);
     with.path = path;
-    if (!(text = put_read (path, ENTRY_MAX, &len, err)))
-        return -1;
+    if (!(text = put_read (path, ENTRY_MAX, &len, &why)))
+        return errno == ENOENT ? missing (err, path)
+                               : errorf (err, "%s", why.text);
     if (!check_sum (text, len))
         rv = damaged (err, path);
     else
@@ -356,7 +323,7 @@ read_block (const struct reading *r, long block, struct slurmdl_error *err)
         n = read_pack (r, block, err);
     if (n != 0)
         return n;
-    if (list_whole (log, block, &newest, err) < 0)
+    if (list_block (log, block, &newest, err) < 0)
         return -1;
     return read_singles (r, newest, err);
 }
