@@ -4,6 +4,7 @@
 #include "launcher/cmd.h"
 #include "launcher/private.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -158,15 +159,23 @@ const struct exit_row exit_table[] = {
 };
 /* clang-format on */
 
+/* One line, whatever a name or another program's text in it has. */
 void complain (const char *fmt, ...)
 {
+    char *text = NULL;
     va_list ap;
 
-    fputs ("dl: ", stderr);
     va_start (ap, fmt);
-    vfprintf (stderr, fmt, ap);
+    if (vasprintf (&text, fmt, ap) < 0)
+        text = NULL;
     va_end (ap);
-    fputc ('\n', stderr);
+    for (char *c = text; c && *c; c++)
+        if (*c == '\n')
+            *c = ';';
+        else if (iscntrl ((unsigned char)*c) && *c != '\t')
+            *c = '?';
+    fprintf (stderr, "dl: %s\n", text ? text : "out of memory");
+    free (text);
 }
 
 int fail (const struct slurmdl_error *err)

@@ -229,7 +229,9 @@ char *trial_text (const struct sweep *s, const struct trial *t);
 void duration_text (char *buf, size_t size, double seconds);
 /* "2026-11-21 10:55" */
 void time_text (char *buf, size_t size, double when);
-/* "best loss 0.1: trial 3 at length 9", nothing if there is no result. */
+/* "best loss 0.1: trial 3 at length 9", nothing if there is no result; and
+ * which metrics never had a number.
+ */
 void print_best (const struct sweep *s);
 /* What is known of the experiment beside its trials (overview.c). */
 void print_overview (const struct sweep *s);
@@ -257,6 +259,8 @@ struct executor {
     long granted;
     char note[512]; /* for the user, e.g. why nothing runs yet */
     bool excluded;  /* workers ended because their machine is */
+    bool refused;   /* no worker began, and none will: the experiment asks for
+                     * what there is not */
     /* slurm */
     char job[1024];  /* "12,13" */
     size_t nsubmits; /* of the sweep's that are in it */
@@ -317,6 +321,9 @@ int state_status (enum sweep_state state);
 
 /* Kill an experiment, and cancel its jobs, before it is removed. */
 int kill_experiment (struct sweep *s);
+
+/* Remove its folder, with all that is in it. */
+int remove_experiment (const char *dir, struct slurmdl_error *err);
 
 /* ---- subcommands, a file each ---- */
 int cmd_run (const struct settings *st);

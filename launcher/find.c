@@ -129,6 +129,25 @@ void share_umask (const char *dir)
     umask (mask & ~(mode_t)S_IRWXG);
 }
 
+/* Of what is wrong with its file the first is enough: nobody is to mend it. */
+static int say_unreadable (const struct problems *p,
+                           const struct slurmdl_error *err)
+{
+    size_t n = strcspn (p->text, "\n");
+    int e = errno == EINVAL ? EBADMSG : errno;
+
+    errno = e;
+    if (n == 0)
+        return fail (err);
+    complain ("%.*s%s",
+              (int)n,
+              p->text,
+              e == EBADMSG ? " (the experiment is damaged: this is its own "
+                             "copy of the file)"
+                           : "");
+    return e == EBADMSG ? EXIT_DAMAGED : e == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;
+}
+
 int open_experiment (const struct settings *st,
                      const char *name,
                      struct sweep **sweep)
@@ -147,12 +166,9 @@ int open_experiment (const struct settings *st,
     share_umask (dir);
     *sweep = sweep_open (dir, &p, &err);
     problems_close (&p);
-    if (!*sweep) {
-        int e = errno;
-        fputs (p.text, stderr);
-        errno = e == EINVAL ? EBADMSG : e;
-        rv = fail (&err);
-    } else if ((*sweep)->state == SWEEP_NEW) {
+    if (!*sweep)
+        rv = say_unreadable (&p, &err);
+    else if ((*sweep)->state == SWEEP_NEW) {
         complain (
             "%s: was never started (its creation was cut short); remove it",
             dir);

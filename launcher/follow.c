@@ -260,13 +260,14 @@ static void say_best (const struct sweep *s)
     const struct trial *t = sweep_trial (s, s->best);
     char *text;
 
-    if (!t) {
-        say_why (s);
-        return;
-    }
     print_best (s);
+    if (!t && !s->nresults)
+        say_why (s);
+    if (!t)
+        return;
     text = trial_text (s, t);
-    printf ("  %s\n", text ? text : "");
+    if (text && *text)
+        printf ("  %s\n", text);
     free (text);
 }
 

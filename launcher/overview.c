@@ -60,13 +60,14 @@ static double silence_of (const struct sweep *s, const struct peer_info *w)
     return stat (path, &st) < 0 ? 0 : difftime (time (NULL), st.st_mtime);
 }
 
-static void print_worker (const struct sweep *s, const struct peer_info *w)
+/* Returns whether it seems to be alive. */
+static bool print_worker (const struct sweep *s, const struct peer_info *w)
 {
     double silence = silence_of (s, w);
     long trial;
 
     if (w->gone || (!w->here && silence > (double)s->exp->lease))
-        return;
+        return false;
     printf ("worker %s on %s", w->slot, w->host);
     if ((trial = trial_of (s, w->nonce)))
         printf (": trial %ld to %lld",
@@ -75,15 +76,52 @@ static void print_worker (const struct sweep *s, const struct peer_info *w)
     if (silence > 2 * (double)s->exp->heartbeat)
         printf (" (silent for %.0f s)", silence);
     putchar ('\n');
+    return true;
+}
+
+/* Whether a worker of this array was ever there. */
+static bool
+has_begun (const struct submit *a, const struct peer_info *list, long n)
+{
+    size_t len = strlen (a->job);
+
+    for (long i = 0; i < n; i++)
+        if (!strncmp (list[i].slot, a->job, len) && list[i].slot[len] == '_')
+            return true;
+    return false;
+}
+
+/* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */
+static void
+print_waiting (const struct sweep *s, const struct peer_info *list, long n)
+{
+    const struct submit *a = s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
+    double ago = a ? difftime (time (NULL), (time_t)a->time) : 0;
+    char when[32];
+    char text[32];
+
+    if (!a || s->state != SWEEP_RUNNING || has_begun (a, list, n))
+        return;
+    time_text (when, sizeof (when), a->time);
+    duration_text (text, sizeof (text), ago > 0 ? ago : 0);
+    printf ("no worker of job %s has begun yet: submitted %s, %s ago; 'squeue "
+            "--jobs=%s' says why\n",
+            a->job,
+            when,
+            text,
+            a->job);
 }
 
 static void print_workers (const struct sweep *s)
 {
     struct peer_info *list;
     long n = peer_list (s->dir, &list, NULL);
+    long alive = 0;
 
     for (long i = 0; i < n; i++)
-        print_worker (s, &list[i]);
+        alive += print_worker (s, &list[i]);
+    if (alive == 0)
+        print_waiting (s, list, n);
     free (list);
 }
 

@@ -67,7 +67,7 @@ static int remove_entries (DIR *folder, dev_t dev)
 }
 
 /* Under its hidden name no worker and no other command finds it. */
-static int remove_experiment (const char *dir, struct slurmdl_error *err)
+int remove_experiment (const char *dir, struct slurmdl_error *err)
 {
     const char *base = strrchr (dir, '/') + 1;
     char visible[PATH_MAX];

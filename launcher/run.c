@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "launcher/cmd.h"
+#include "launcher/log.h"
+#include "launcher/peer.h"
 #include "launcher/private.h"
 #include "launcher/worker.h"
 #include "runtime/error.h"
@@ -85,7 +87,53 @@ static int dry_run (const struct experiment *e)
 
 /* ---- run ---- */
 
-int start_workers (struct sweep *s, const struct settings *st)
+/* Remove an experiment that was made just now.  The entry that ends it comes
+ * right after that of its creation, or somebody works with it already, and it
+ * stays.
+ */
+static bool take_back (struct sweep *s)
+{
+    struct event end = { .op = EVENT_KILL, .by = sweep_user () };
+    struct slurmdl_error err = { "" };
+
+    if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
+        || sweep_put (s, &end, 1, &err) != 0)
+        return false;
+    if (remove_experiment (s->dir, &err) < 0)
+        complain ("%s", err.text);
+    return true;
+}
+
+static void say_not_started (struct sweep *s,
+                             const struct executor *x,
+                             bool is_new,
+                             const char *why)
+{
+    const char *name = strrchr (s->dir, '/') + 1;
+
+    if (x->refused && is_new && take_back (s))
+        complain ("%s; no experiment was made: mend that (in the file, or with "
+                  "--set), and run it again",
+                  why);
+    else if (x->refused)
+        complain ("%s; 'dl resume %s' starts workers when that is mended; the "
+                  "file of %s stays as it is ('dl fork --set' makes another)",
+                  why,
+                  name,
+                  s->dir);
+    else if (is_new)
+        complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
+                  "if its file is wrong, 'dl rm --force %s' removes it",
+                  why,
+                  s->dir,
+                  name,
+                  name);
+    else
+        complain ("%s; 'dl resume %s' starts workers of %s", why, name, s->dir);
+}
+
+static int
+start_or_not (struct sweep *s, const struct settings *st, bool is_new)
 {
     struct slurmdl_error err = { "" };
     struct executor x;
@@ -94,8 +142,7 @@ int start_workers (struct sweep *s, const struct settings *st)
     if (executor_open (&x, s, st, &err) < 0)
         return fail (&err);
     if (x.ops->start (&x, &err) < 0) {
-        complain ("%s", err.text);
-        complain ("the experiment is %s; 'dl resume' starts it again", s->dir);
+        say_not_started (s, &x, is_new, err.text);
         rv = EXIT_SLURM;
     } else if (st->detach && !st->local)
         puts (s->dir);
@@ -103,6 +150,11 @@ int start_workers (struct sweep *s, const struct settings *st)
         rv = follow (s, &x);
     x.ops->close (&x);
     return rv;
+}
+
+int start_workers (struct sweep *s, const struct settings *st)
+{
+    return start_or_not (s, st, false);
 }
 
 int run_new (struct experiment *e, const struct settings *st)
@@ -131,7 +183,7 @@ int run_new (struct experiment *e, const struct settings *st)
     if (st->no_workers)
         puts (s->dir);
     else
-        rv = start_workers (s, st);
+        rv = start_or_not (s, st, true);
     sweep_close (s);
     return rv;
 }

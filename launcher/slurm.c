@@ -34,6 +34,33 @@ static const char *const too_much[] = {
     NULL,
 };
 
+/* What sbatch says last when there is surely no job, and the same command would
+ * never make one.  After all else (a reply that was lost) there may be one.
+ */
+static const char *const for_good[] = {
+    "Try \"sbatch --help\"",
+    "error: Invalid --",
+    "Could not establish a configuration source",
+    "Invalid partition name",
+    "Invalid account or account/partition",
+    "Invalid qos",
+    "Invalid feature",
+    "Invalid license",
+    "Invalid generic resource",
+    "Invalid Trackable RESource",
+    "Requested reservation is invalid",
+    "Requested time limit is invalid",
+    "Requested node configuration is not available",
+    "Memory required by task is not available",
+    "Memory specification can not be satisfied",
+    "CPU count per node can not be satisfied",
+    "CPU count specification invalid",
+    "Node count specification invalid",
+    "More processors requested than permitted",
+    "User's group not permitted to use this partition",
+    NULL,
+};
+
 /* ---- sbatch ---- */
 
 long slurm_tasks (const struct experiment *e, long workers)
@@ -121,12 +148,21 @@ static void make_sbatch (struct command *c,
         command_add (c, "--exclude", text);
 }
 
-static bool is_too_much (const char *said)
+static bool has_one_of (const char *said, const char *const *list)
 {
-    for (const char *const *t = too_much; *t; t++)
-        if (strstr (said, *t))
+    for (; *list; list++)
+        if (strstr (said, *list))
             return true;
     return false;
+}
+
+static bool is_for_good (const char *said, int status)
+{
+    const char *last = strrchr (said, '\n');
+
+    /* 127: there is no sbatch */
+    return status == 127
+           || (status > 0 && has_one_of (last ? last : said, for_good));
 }
 
 /* Its exit status; 'said' is the job, or what is wrong. */
@@ -204,7 +240,8 @@ static long submit (struct executor *x,
             continue;
         }
         refused (said, status, err);
-        if (!is_too_much (said) || size == 1)
+        x->refused = i == 0 && is_for_good (said, status);
+        if (!has_one_of (said, too_much) || size == 1)
             break;
         size /= 2;
     }

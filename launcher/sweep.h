@@ -56,6 +56,7 @@ struct trial {
 struct submit {
     char *job;
     long first, last;
+    double time; /* s since the epoch, on its submitter's clock */
 };
 
 /* Machines on which attempts ended. */

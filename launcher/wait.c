@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl wait: until an experiment has ended or was paused. */
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,10 +9,36 @@
 
 static const double look_every = 1;
 
+/* Whether a trial's last result had a number for it. */
+static bool has_number (const struct sweep *s, size_t metric)
+{
+    for (long i = 1; i <= s->ntrials; i++) {
+        const struct trial *t = sweep_trial (s, i);
+        if (metric == 0 && isfinite (t->best))
+            return true;
+        if (metric > 0 && t->values && isfinite (t->values[metric]))
+            return true;
+    }
+    return false;
+}
+
+static void print_numberless (const struct sweep *s)
+{
+    for (size_t i = 0; i < sweep_metrics (s); i++)
+        if (!has_number (s, i))
+            printf ("%s was never a finite number in %ld result%s: %s\n",
+                    sweep_metric (s, i),
+                    s->nresults,
+                    s->nresults == 1 ? "" : "s",
+                    i ? "the front is empty" : "there is no best trial");
+}
+
 void print_best (const struct sweep *s)
 {
     const struct trial *t = sweep_trial (s, s->best);
 
+    if (s->nresults)
+        print_numberless (s);
     if (t)
         printf ("best %s %.6g: trial %ld at length %lld\n",
                 s->exp->metric,

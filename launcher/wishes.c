@@ -56,7 +56,8 @@ int apply_submit (struct sweep *s,
         free (job);
         return errorf (err, "out of memory");
     }
-    list[s->nsubmits++] = (struct submit){ job, (long)e->first, (long)e->last };
+    list[s->nsubmits++] =
+        (struct submit){ job, (long)e->first, (long)e->last, e->time };
     return 0;
 }
 

@@ -49,6 +49,8 @@ is $? 6 "run without Slurm: status"
 mkdir half-0001 && : >half-0001/experiment.conf
 dl show half-0001 >/dev/null 2>&1
 is $? 5 "damaged experiment"
+echo '};' >half-0001/experiment.conf
+like "$(dl show half-0001 2>&1 | tr '\n' '|')" '^dl: [^|]*/half-0001/experiment.conf:1: [^|]*the experiment is damaged[^|]*\|$' "a line says so"
 like "$(dl ls)" 'half-0001 +damaged' "ls shows it"
 
 # ---- preview: 9 trials, of which 2 go on from 2 to 9 epochs, as asha's rungs say

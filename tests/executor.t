@@ -154,6 +154,11 @@ for a; do case $a in
     --array=1-*) n=${a#--array=1-} ;;
     --exclude="$NOHOST") echo "sbatch: error: Batch job submission failed: Invalid node name specified" >&2; exit 1 ;;
 esac; done
+[ -n "$MEANWHILE" ] && dl label "$MEANWHILE" kept >/dev/null
+if [ -n "$SAY" ]; then
+    echo "$SAY" >&2
+    exit 1
+fi
 if [ -n "$FULL" ]; then
     echo "sbatch: error: Slurm job queue full, sleeping and retrying" >&2
     exec sleep 280
@@ -201,6 +206,7 @@ SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "an array that is too large"
 is "$(submits many-0001)" "103:1-2 104:1-2 105:1-2 106:1-2 107:1-2 " "becomes several"
 is "$(cat out)" "$work/many-0001" "nothing is said about it"
+like "$(dl show many)" "^no worker of job 107 has begun yet: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; 'squeue --jobs=107' says why$" "show: since when a job waits"
 like "$(cat calls)" '^sbatch .* --signal=USR2@60 .*--ntasks=1 .*--mem=2G .*/many-0001/workers/job.sh$' "what sbatch gets"
 sh -n many-0001/workers/job.sh
 ok $? "the script is one"
@@ -223,6 +229,24 @@ is $? 6 "a full queue: exit status"
 ok $? "sbatch is not waited for"
 [ "$(wc -l <calls)" -le 64 ]
 ok $? "and is not called for ever ($(wc -l <calls))"
+
+# ---- what is refused for good leaves nothing; what may have been taken, or may be later, stays
+nope='sbatch: error: invalid partition specified: nope
+sbatch: error: Batch job submission failed: Invalid partition name specified'
+conf bad ./show.sh 'workers = 1; partition = "nope";'
+out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
+is $? 6 "refused for good: exit status"
+is "$out" "dl: sbatch: $(echo "$nope" | tr '\n' ';') no experiment was made: mend that (in the file, or with --set), and run it again" "a line says why, and what to do"
+is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
+out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
+like "$out" "; 'dl resume bad-0001' starts workers when that is mended; the file of $work/bad-0001 stays as it is .'dl fork --set' makes another.$" "what somebody works with already stays"
+like "$(dl show bad-0001)" '^labels: kept$' "with all that was put into it"
+out=$(SAY=$nope timeout 300 dl resume bad-0001 2>&1)
+is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "as does what there was before"
+out=$(SAY='sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' timeout 300 dl run bad.conf 2>&1)
+is $? 6 "an answer that was lost: exit status"
+like "$out" "timed out .*; the experiment is $work/bad-0002: 'dl resume bad-0002' starts it again; if its file is wrong, 'dl rm --force bad-0002' removes it$" "the job may be there, so the experiment is"
+is "$(dl ls | grep -c '^bad-0002 *running')" 1 "for its workers"
 
 rm -f sum
 conf lanes ./show.sh 'workers = 5; trials_per_task = 2; slots_per_trial = 1; cpus_per_trial = 3; memory = "500M"; time = "5";'

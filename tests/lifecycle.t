@@ -184,6 +184,7 @@ try 0 'already has the label best' dl label slow-0001 best
 try 2 'without commas and blanks' dl label slow-0001 a,b
 try 2 'without commas and blanks' dl label slow-0001 ''
 try 2 'must be 1 to 63 bytes of UTF-8' dl label slow-0001 "$(printf 'caf\351')"
+is "$(dl label slow-0001 "$(printf 'a\nb')" 2>&1)" "dl: label: 'a;b' must be 1 to 63 bytes of UTF-8 without commas and blanks" "one line, whatever is in it"
 try 2 '^dl: usage' dl label slow-0001
 dl label retry-0001 best paper >/dev/null
 like "$(dl ls)" 'retry-0001 .* best,paper$' "ls: labels"
