@@ -106,6 +106,7 @@ told(torch.allclose(got, torch.tensor([1 / size] * size + [1.0])), "hvd.sparse_a
 
 # ---- others
 told(hvd.allgather(torch.full((rank + 1, 1), rank)).shape[0] == size * (size + 1) // 2, "hvd.allgather()")
+told(refused(ValueError, lambda: hvd.allgather(torch.tensor(1.0))), "a number has no rows")
 w = torch.ones(rank + 1, 2, requires_grad=True)
 (hvd.allgather(w) * torch.arange(1.0, size * (size + 1) // 2 + 1).reshape(-1, 1)).sum().backward()
 first = rank * (rank + 1) // 2 + 1.0
@@ -134,6 +135,7 @@ told(w.grad.tolist() == [float(r * size) for r in ranks], "and its gradient")
 
 # ---- process sets
 evens = hvd.add_process_set(range(0, size, 2))
+hvd.init(process_sets=[evens])
 told(evens.included() == (rank % 2 == 0) and evens.size() == (size + 1) // 2, "hvd.add_process_set()")
 told(refused(ValueError, lambda: hvd.add_process_set([0, size])), "a rank that is none")
 told(refused(ValueError, lambda: hvd.add_process_set(list(range(0, size, 2)))), "a set that is there")

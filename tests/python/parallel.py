@@ -133,9 +133,47 @@ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
 optimizer.step()
 scheduler.step()
 told(optimizer.param_groups[0]["lr"] == 0.05, "a scheduler")
+model = make()
+optimizer = sgd(model.parameters())
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
+train(model, optimizer, part=rank, parts=size)
+told(close(model, serial(sgd)), "a scheduler that was made before it")
 if rank == 0:
+    with raises(ValueError, "already", "a distributed optimizer of one"):
+        slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
     with raises(ValueError, "lacks", "parameters that have no name"):
         slurmdl.DistributedOptimizer(sgd(make().parameters()), [("a", torch.zeros(1))])
+
+# groups with a parameter that is frozen; rows that some ranks have no gradient of
+torch.manual_seed(3)
+model = torch.nn.ModuleDict({"rows": torch.nn.Embedding(4, 2, sparse=True), "frozen": torch.nn.Linear(2, 1)})
+model["frozen"].bias.requires_grad_(False)
+want = model["rows"].weight.detach().clone()
+groups = [list(model["frozen"].parameters())]
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters(), groups=groups)
+for i in range(2):
+    optimizer.zero_grad()
+    model["frozen"](torch.ones(1, 2)).sum().backward()
+    if rank == 0 or i == 0:
+        model["rows"](torch.tensor([rank])).sum().backward()
+    want[: size if i == 0 else 1] -= 0.1 / size
+    optimizer.step()
+told(torch.allclose(model["rows"].weight, want), "rows that some ranks have no gradient of")
+late = torch.nn.Parameter(torch.ones(2))
+optimizer.add_param_group({"params": [late]})
+(late * (rank + 1)).sum().backward()
+optimizer.step()
+told(torch.allclose(late, torch.full((2,), 1 - 0.1 * (size + 1) / 2)), "a group of parameters that is added later")
+rows = model["rows"]
+optimizer = torch.optim.SGD(rows.parameters(), lr=0.1)
+optimizer = slurmdl.DistributedOptimizer(optimizer, groups=[[rows.weight]])
+try:
+    rows(torch.tensor([rank])).sum().backward()
+    told(False, "rows in a group are refused")
+except (ValueError, RuntimeError) as error:
+    told("leave it out of groups" in str(error), "rows in a group are refused")
 
 # a part of the model that some ranks do not use
 model = make()

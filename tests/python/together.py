@@ -109,6 +109,11 @@ told(stats["tensors"] >= 180 and (size == 1 or stats["fused"] < 180), "are reduc
 out = np.zeros(5)
 given = np.ones(5)
 told((world.submit("out", given, out=out).wait() == size).all() and (given == 1).all(), "into another array")
+for small in (np.zeros(4), np.zeros(5, "float32")):
+    with raises(ValueError, "'out' has", f"not into one of {small.size} {small.dtype}"):
+        world.submit("small", given, out=small)
+with raises(ValueError, "no rows", "rows of a number"):
+    world.reduce_scatter(np.float64(1))
 got = world.submit_allgather("rows", np.full((rank + 1, 2), rank, "int32")).wait()
 told(got.shape == (size * (size + 1) // 2, 2) and (got[-1] == size - 1).all(), "rows of all ranks, by name")
 z = np.full(3, rank, "int64")

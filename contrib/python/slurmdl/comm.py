@@ -59,6 +59,12 @@ def _contiguous(x: Any) -> Any:
     return x
 
 
+def _rows(m: Memory) -> int:
+    if not m.shape:
+        raise ValueError("an array without dimensions has no rows: reshape(1)")
+    return m.shape[0]
+
+
 def _like(x: Any, code: str, shape: Tuple[int, ...]) -> Any:
     """A new array of this shape, of the kind that x is."""
     return x.new_empty(shape) if is_tensor(x) else empty(code, shape)
@@ -202,7 +208,7 @@ class Comm(_slurmdl.Comm):
         """This rank's rows of the sum over all ranks."""
         a = _contiguous(array)
         m = memory_of(a)
-        rows, row = self.parts(m.shape[0]), _count(m.shape[1:])
+        rows, row = self.parts(_rows(m)), _count(m.shape[1:])
         out = _like(a, m.type, (rows[self.rank],) + m.shape[1:])
         _settle(a)
         counts = tuple(r * row for r in rows)
@@ -214,7 +220,7 @@ class Comm(_slurmdl.Comm):
         """The arrays of all ranks, one after the other along the first dimension, in which they may differ."""
         a = _contiguous(array)
         m = memory_of(a)
-        rows = self._allgather_numbers(m.shape[0])
+        rows = self._allgather_numbers(_rows(m))
         row = _count(m.shape[1:]) * _slurmdl.item_size(m.type)
         out = _like(a, m.type, (sum(rows),) + m.shape[1:])
         _settle(a)
@@ -239,8 +245,8 @@ class Comm(_slurmdl.Comm):
         how many came from each."""
         a = _contiguous(array)
         m = memory_of(a)
-        to = tuple(rows) if rows is not None else self.parts(m.shape[0])
-        if len(to) != self.size or sum(to) != m.shape[0]:
+        to = tuple(rows) if rows is not None else self.parts(_rows(m))
+        if len(to) != self.size or sum(to) != _rows(m):
             raise ValueError(f"rows: {self.size} numbers whose sum is {m.shape[0]}")
         given = bytearray(8 * self.size)
         eight = (8,) * self.size
@@ -311,7 +317,7 @@ class Comm(_slurmdl.Comm):
         """Reduce 'array' over all ranks; wait() returns this rank's rows, as parts() shares them out."""
         a = _contiguous(array)
         m = memory_of(a)
-        out = _like(a, m.type, (self.parts(m.shape[0])[self.rank],) + m.shape[1:])
+        out = _like(a, m.type, (self.parts(_rows(m))[self.rank],) + m.shape[1:])
         how = (_number(OPS, op, "op"), prescale, postscale, 0, 0.0)
         return self._submit(_REDUCE_SCATTER, name, a, out, how)
 
@@ -329,7 +335,7 @@ class Comm(_slurmdl.Comm):
         m = memory_of(array)
         n = _count(m.shape)
         row = _count(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
-        where = None if out is None else m.where if out is array else memory_of(out).where
+        where = None if out is None else m.where if out is array else self._room(name, m, out, what)
         op, prescale, postscale, compression, keep = how
         ticket = self.submit_memory(
             name, what, m.type, op, n, row, root, m.where, where,
@@ -338,6 +344,14 @@ class Comm(_slurmdl.Comm):
         self.tell()
         self._watch()
         return Handle(self, ticket, array, out, m if out is None else None)
+
+    def _room(self, name: str, given: Memory, out: Any, what: int) -> Any:
+        """Where the result goes, which the library cannot measure."""
+        m = memory_of(out)
+        n, wanted = _count(m.shape), _count(given.shape)
+        if m.type != given.type or (what != _REDUCE_SCATTER and n != wanted):
+            raise ValueError(f"{name}: 'out' has {n} elements of {m.type}, 'array' {wanted} of {given.type}")
+        return m.where
 
     def tell(self) -> None:
         """Say, as a warning, what the library has to say: which ranks hold up which tensors."""

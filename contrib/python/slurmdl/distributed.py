@@ -15,6 +15,7 @@ or, where the model is wrapped in torch's DistributedDataParallel, its buckets g
 """
 
 import contextlib
+import functools
 import queue
 import threading
 import warnings
@@ -118,7 +119,8 @@ class _Sparse:
     def __init__(self, comm: Comm, name: str, p: Any, scale: float) -> None:
         g = p.grad.coalesce()
         self.p, self.scale = p, scale
-        self.indices = comm.submit_allgather(f"{name}/indices", g.indices().t().contiguous())
+        # by the name that a dense one has: ranks that differ in this are told
+        self.indices = comm.submit_allgather(name, g.indices().t().contiguous())
         self.values = comm.submit_allgather(f"{name}/values", g.values())
 
     def wait(self) -> None:
@@ -170,6 +172,11 @@ class _Distributed:
         self._dl.passes = passes
         self._dl.reset()
 
+    def add_param_group(self, *args: Any, **options: Any) -> None:
+        """All ranks, in the same order."""
+        super().add_param_group(*args, **options)  # type: ignore[misc]
+        self._dl.add(self.param_groups[-1]["params"])
+
     def load_state_dict(self, *args: Any, **options: Any) -> None:
         self._dl.reset()
         super().load_state_dict(*args, **options)  # type: ignore[misc]
@@ -218,14 +225,19 @@ class _Gradients:
         dense: bool,
         groups: Iterable[Sequence[Any]],
         compressor: Any,
+        alone: bool,
         **how: Any,
     ) -> None:
+        self.alone = alone
         self._comm, self.passes, self.dense, self.how = comm, passes, dense, how
         self.compressor = compressor
         self.names = {p: name for name, p in named if p.requires_grad}
+        # what gets no gradient here is not waited for
+        groups = [[p for p in group if p in self.names] for group in groups]
         self.groups: Dict[Any, Dict[str, Any]] = {
             p: {"group": f"gradients/{i}", "members": len(group)} for i, group in enumerate(groups) for p in group
         }
+        self.sparse: Dict[Any, int] = {}  # parameters whose gradients are sparse, and in how many dimensions
         self.synchronized = False
         self.left = {p: passes for p in self.names}
         self.sent: Dict[Any, Any] = {}
@@ -238,6 +250,14 @@ class _Gradients:
     def comm(self) -> Comm:
         """Of an elastic training the one of the world that is."""
         return self._comm or init()
+
+    def add(self, parameters: Iterable[Any]) -> None:
+        """These, too, by the order in which they come."""
+        for p in parameters if not self.alone else ():
+            if p.requires_grad and p not in self.names:
+                self.names[p] = f"added/{len(self.names)}"
+                self.left[p] = self.passes
+                self._hooks.append(_after_gradient(p, self._ready))
 
     def reset(self) -> None:
         """Forget what was on its way: the world has changed."""
@@ -258,6 +278,12 @@ class _Gradients:
     def _send(self, p: Any) -> Any:
         name = f"gradient/{self.names[p]}"
         if p.grad.is_sparse and not self.dense:
+            if p in self.groups:
+                name = self.names[p]
+                raise ValueError(f"{name}: its gradient is sparse: leave it out of groups, or sparse_as_dense=True")
+            if p in self.sparse and p.grad._nnz() == 0:
+                p.grad = self._nothing(p)  # the zero_grad() of PyTorch 1 changes the dimensions
+            self.sparse[p] = p.grad.sparse_dim()
             average = self.comm.size if self.how["op"] == "average" else 1
             return _Sparse(self.comm, name, p, self.how["prescale"] * self.how["postscale"] / average)
         sent, finish = self._as_it_travels(p.grad.detach())
@@ -272,13 +298,20 @@ class _Gradients:
         narrow, context = self.compressor.compress(gradient)
         return narrow.contiguous(), lambda x: self.compressor.decompress(x, context)
 
+    def _nothing(self, p: Any) -> Any:
+        if p not in self.sparse:
+            return torch.zeros_like(p)
+        n = self.sparse[p]
+        indices = torch.zeros((n, 0), dtype=torch.int64, device=p.device)
+        return torch.sparse_coo_tensor(indices, p.new_empty((0, *p.shape[n:])), p.shape)
+
     def wait(self) -> None:
         with self._lock:
             # a parameter that had no part in this pass has one on other ranks, perhaps
             for p in self.names:
                 if p not in self.sent:
                     if p.grad is None:
-                        p.grad = torch.zeros_like(p)
+                        p.grad = self._nothing(p)
                     self.sent[p] = self._send(p)
             try:
                 for one in self.sent.values():
@@ -312,6 +345,23 @@ def named(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Any]]])
     return [(names[p], p) for p in own]
 
 
+def take_step(optimizer: Any) -> None:
+    """A scheduler that was made before has put its own step() around the other optimizer's: around this one's now."""
+    if "step" not in vars(optimizer):
+        return
+    del optimizer.step
+    inner, ref = optimizer.step.__func__, weakref.ref(optimizer)
+
+    @functools.wraps(inner)
+    def step(*args: Any, **options: Any) -> Any:
+        own = ref()
+        own._opt_called = True  # what torch's schedulers look at
+        return inner(own, *args, **options)
+
+    step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    optimizer.step = step
+
+
 def DistributedOptimizer(
     optimizer: Any,
     named_parameters: Optional[Iterable[Tuple[str, Any]]] = None,
@@ -340,14 +390,17 @@ def DistributedOptimizer(
     if backward_passes_per_step < 1:
         raise ValueError("backward_passes_per_step is at least 1")
     kind = type(optimizer)
+    if issubclass(kind, _Distributed):
+        raise ValueError("the optimizer is a distributed one already")
     new: Any = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
     self = new.__new__(new)
     # shared, so that a scheduler made for the other one works for this one
     self.__dict__ = optimizer.__dict__
+    take_step(self)
     how = {"op": op, "compression": compression, "keep": keep, "prescale": 1 / predivide, "postscale": predivide}
     mine = [] if alone else named(optimizer, named_parameters)
     self._dl = _Gradients(
-        comm, mine, backward_passes_per_step, sparse_as_dense, [] if alone else groups or [], compressor, **how
+        comm, mine, backward_passes_per_step, sparse_as_dense, [] if alone else groups or [], compressor, alone, **how
     )
     return self
 

@@ -16,9 +16,14 @@ def average(tensor: Any, process_set: ProcessSet) -> Any:
     return sent
 
 
-def start_allgather(tensor: Any, name: Optional[str], process_set: ProcessSet) -> Any:
+def _rows(tensor: Any) -> int:
     if tensor.dim() == 0:
         raise ValueError("a tensor without dimensions cannot be gathered: tensor.reshape(1)")
+    return int(tensor.shape[0])
+
+
+def start_allgather(tensor: Any, name: Optional[str], process_set: ProcessSet) -> Any:
+    _rows(tensor)
     return submitting(process_set.comm.submit_allgather, name_of(name, "allgather", process_set), tensor.detach())
 
 
@@ -42,7 +47,7 @@ class _Allgather(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def forward(ctx: Any, name: Optional[str], process_set: ProcessSet, *tensors: Any) -> Any:
-        ctx.rows, ctx.set = [t.shape[0] for t in tensors], process_set
+        ctx.rows, ctx.set = [_rows(t) for t in tensors], process_set
         if len(tensors) == 1:
             return start_allgather(tensors[0], name, process_set).wait()
         return tuple(_start_group(tensors, name, process_set).wait())

@@ -88,6 +88,7 @@ def _adasum_optimizer(optimizer: Any, named_parameters: Any, compression: Any) -
     new: Any = type(kind.__name__, (_AdasumSteps, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
     self = new.__new__(new)
     self.__dict__ = optimizer.__dict__
+    _distributed.take_step(self)
     self._names = {p: name for name, p in _distributed.named(optimizer, named_parameters) if p.requires_grad}
     self._compression = compression
     return self

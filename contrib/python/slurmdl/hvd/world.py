@@ -38,7 +38,8 @@ def init(comm: Any = None, process_sets: Any = None, **options: Any) -> None:
     _take_variables()
     _comm.init(**options)
     for one in process_sets if isinstance(process_sets, (list, tuple)) else []:
-        add_process_set(one)
+        if not (isinstance(one, ProcessSet) and one.process_set_id in _sets):
+            add_process_set(one)
 
 
 def world() -> _comm.Comm:
