@@ -166,6 +166,7 @@ int helper_ask (spank_t sp,
     char *argv[ARGS + 1];
     int life[2] = { -1, -1 };
     int answer[2] = { -1, -1 };
+    int why;
     int rv = -1;
 
     if (prepare (sp, args, argv) < 0 || pipe2 (life, O_CLOEXEC) < 0
@@ -177,10 +178,12 @@ int helper_ask (spank_t sp,
     answer[1] = -1;
     rv = read_line (answer[0], seconds, line, size);
 out:
+    why = errno;
     close (life[0]);
     close (answer[0]);
     close (answer[1]);
     if (rv < 0)
         close (life[1]);
+    errno = why;
     return rv;
 }

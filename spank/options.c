@@ -114,7 +114,9 @@ static bool is_list (const char *text, const char *const *words)
     }
 }
 
-/* How an option without its value arrives in an inner srun. */
+/* How an option without its value arrives in an inner srun; and --dl=$NAME of a
+ * NAME that is not set.
+ */
 static bool is_absent (const char *value)
 {
     return !value || !*value || !strcmp (value, "(null)");
@@ -170,8 +172,11 @@ static int set_option (int row, const char *value, int remote)
     const struct option_row *o = &option_rows[row];
     char why[WHY_SIZE] = "";
 
-    if (is_absent (value) && !(value = o->bare))
-        return 0;
+    if (is_absent (value) && !(value = o->bare)) {
+        if (!remote)
+            complain ("--%s=: the value is missing; see dl-spank(8)", o->name);
+        return remote ? 0 : -1;
+    }
     if (option_check (row, value, why, sizeof (why)) < 0
         || policy_check (&context.policy, row, value, why, sizeof (why)) < 0) {
         complain ("--%s=%.64s: %s", o->name, value, why);

@@ -88,6 +88,7 @@ sick "no library" '^broken .*no shared library' 'echo text >site/usr/lib/slurm/d
 sick "a cut library" '^broken .*: build and install it anew' 'head -c 5000 good.so >site/usr/lib/slurm/dl.so'
 sick "an argument" '^change .*10-dl.conf:1: plugin arguments: defult=torch: no argument of dl.so; did you mean default=\?' 'sed -i s/default=off/defult=torch/ $P'
 sick "a value" '^change .*default=toch: not a framework' 'sed -i s/default=off/default=toch/ $P'
+sick "roles" '^change .*roles=worker:1: no argument of dl.so' 'sed -i s/default=off/roles=worker:1/ $P'
 sick "a path" '^change .*nccl_dir=etc/slurm: not a path from /' 'sed -i s,nccl_dir=.*,nccl_dir=etc/slurm, $P'
 sick "no command" '^change +/usr/bin/dl: command dl: No such file' 'rm site/usr/bin/dl'
 sick "a profile" '^change +profiles: /etc/slurm-dl/nccl.d/tcp.conf:1: NCCL_P2P_DISABLE: for debugging only' 'echo NCCL_P2P_DISABLE=1 >site/etc/slurm-dl/nccl.d/tcp.conf'
@@ -163,6 +164,12 @@ if [ -f "$PLUGIN" ] && command -v slurmctld >/dev/null && command -v munged >/de
     like "$out" '^ok .*plugin release: built for Slurm' "a real Slurm: the plugin is its release's"
     like "$out" '^change .*/slurm.conf:[0-9]+: KillWait: 5 s' "what minicluster makes short is found"
     like "$out" '^ok .*rank 0 has its variables; srun true takes [0-9]+ ms with --dl=off, [0-9]+ ms' "a step is timed"
+    echo "optional $PLUGIN default=toch options=dl,dlbind max_bind=3" >"$(dirname "$SLURM_CONF")/plugstack.conf"
+    out=$(timeout 300 dl doctor)
+    like "$out" '^ok +srun: slurm: [0-9.]+, as the controller$' "the version is found beside what the plugin says"
+    like "$out" "^change .*/plugstack.conf:1: plugin arguments: options=dl,dlbind: 'dlbind' is no option; ignored$" "which is told"
+    like "$out" '^change .*plugin arguments: max_bind=3: --dl-bind takes no number; ignored$' "for each argument"
+    is "$(echo "$out" | grep -c 'default=toch')" 1 "once"
     : >"$(dirname "$SLURM_CONF")/plugstack.conf"
     out=$(timeout 300 dl doctor --run)
     is $? 1 "without the line"

@@ -40,6 +40,7 @@ mistake () { # mistake PATTERN ARGUMENT...
     is "$(echo "$out" | wc -l)" 1 "in one line"
 }
 mistake "^dl: --dl: 'toch': no such value; did you mean torch\?$" --nodes=1 --dl=toch
+mistake "^dl: --dl: '': no value is given$" --nodes=1 --dl=
 mistake "did you mean closest\?" --nodes=1 --dl-bind=closet
 mistake "did you mean cyclic\?" --nodes=1 --distribution=cylic
 mistake "did you mean '--nodes'\?" --nodse=1

@@ -262,6 +262,8 @@ int main (int argc, char **argv)
                 argv + i + (i < argc));
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         rv |= give_option (argv[i]);
+    if (context == S_CTX_LOCAL && getenv ("FAKE_SRUN"))
+        rv |= call (plugin, "slurm_spank_init_post_opt", 0, NULL);
     t[2] = now ();
     if (context == S_CTX_REMOTE)
         rv |= call (plugin, "slurm_spank_task_init", 0, NULL);

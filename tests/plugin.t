@@ -22,6 +22,12 @@ for c in local allocator; do
     out=$("$stub" "$PLUGIN" $c dl=toch)
     like "$out" '^error dl: --dl=toch: no such value; did you mean torch\?$' "$c: a typo is told"
     like "$out" '^status -1' "$c: and refused"
+    for o in dl dl-roles dl-bind dl-nccl; do
+        out=$("$stub" "$PLUGIN" $c $o=)
+        like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is told"
+        like "$out" '^status -1' "$c: and refused"
+    done
+    like "$("$stub" "$PLUGIN" $c dl-check= dl-monitor= dl-debug=off)" '^status 0' "$c: where a value can be left out it is not"
     like "$("$stub" "$PLUGIN" $c dl=torch)" '^status 0' "$c: torch is accepted"
     like "$("$stub" "$PLUGIN" $c dl=off)" '^status 0' "$c: off is accepted"
     like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
@@ -219,6 +225,7 @@ for s in 1 127 139; do
 done
 out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
 like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
+like "$(FAKE_SRUN=1 "$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 dl-check=off -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "--dl-check=off starts nothing"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does a task without it"
 for c in 0xfffffffb 0xfffffffc 0xfffffffa; do

@@ -10,7 +10,7 @@
 
 /* ---- files ---- */
 
-enum { DOCTOR_FILE = 1024 * 1024, DOCTOR_TEXT = 512 };
+enum { DOCTOR_FILE = 1024 * 1024, DOCTOR_TEXT = 512, DOCTOR_SAID = 4096 };
 
 /* A line that is no comment, of a file and what it includes. */
 struct conf_line {
@@ -50,9 +50,10 @@ struct stack_line {
 };
 
 struct site {
-    const char *root;      /* "" for this host */
-    char *config;          /* scontrol show config; NULL: not to be had */
-    char why[DOCTOR_TEXT]; /* then: why */
+    const char *root;       /* "" for this host */
+    char *config;           /* scontrol show config; NULL: not to be had */
+    char why[DOCTOR_TEXT];  /* then: why */
+    char said[DOCTOR_SAID]; /* by srun --version and the plugins in it */
     char conf_path[PATH_MAX];
     struct conf slurm;  /* slurm.conf, as far as it can be read */
     struct conf cgroup; /* cgroup.conf */

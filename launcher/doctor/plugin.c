@@ -11,7 +11,6 @@
 #include "launcher/doctor/doctor.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/rankenv.h"
-#include "runtime/rank/roles.h"
 #include "runtime/word.h"
 
 enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX };
@@ -214,13 +213,6 @@ static int is_any (const char *value)
     return *value ? 0 : -1;
 }
 
-static int is_roles (const char *value)
-{
-    struct rank_roles roles;
-
-    return roles_parse (value, &roles, NULL, 0);
-}
-
 /* clang-format off */
 static const struct {
     const char *key;
@@ -232,7 +224,6 @@ static const struct {
     { "nccl",     false, nccl_check_name, "a profile" },
     { "nccl_dir", false, is_path,         "a path from /" },
     { "dl",       false, is_path,         "a path from /" },
-    { "roles",    false, is_roles,        "roles" },
     { "bind",     false, is_any,          "words of --dl-bind" },
     { "check",    false, is_any,          "words of --dl-check" },
     { "monitor",  false, is_any,          "words of --dl-monitor" },
@@ -288,6 +279,30 @@ static void check_argument (struct site *s, const char *arg)
            meant ? "=?" : "");
 }
 
+static bool is_told (const struct site *s, size_t before, const char *line)
+{
+    size_t n = strcspn (line, ":") + 1;
+
+    for (size_t i = before; i < s->n; i++)
+        if (!strncmp (s->findings[i].what, line, n))
+            return true;
+    return false;
+}
+
+/* srun has loaded the plugin, which knows more of them than the table. */
+static void hear_plugin (struct site *s, size_t before)
+{
+    static const char mark[] = "dl: plugstack.conf: ";
+    char where[WHERE];
+
+    line_of (s->plugin.at, where);
+    for (const char *l = s->said; (l = strstr (l, mark));) {
+        size_t len = strcspn (l += strlen (mark), "\n");
+        if (!is_told (s, before, l))
+            found (s, CHANGE, where, "%.*s", (int)len, l);
+    }
+}
+
 void check_plugin_arguments (struct site *s)
 {
     char text[4096];
@@ -301,6 +316,7 @@ void check_plugin_arguments (struct site *s)
     for (char *a = strtok_r (text, " \t", &rest); a;
          a = strtok_r (NULL, " \t", &rest))
         check_argument (s, a);
+    hear_plugin (s, before);
     if (s->n == before)
         found (s, FINE, line_of (s->plugin.at, where), "known, and valid");
 }

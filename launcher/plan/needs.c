@@ -136,6 +136,9 @@ static int read_word (struct plan *p,
 
 static int read_options (struct plan *p, struct slurmdl_error *err)
 {
+    static const enum ask_key ours[] = {
+        ASK_DL, ASK_ROLES, ASK_BIND, ASK_NCCL
+    };
     static const char *const types[] = { "none",    "pmi2",        "pmix",
                                          "pmix_v2", "pmix_v3",     "pmix_v4",
                                          "pmix_v5", "cray_shasta", "openmpi",
@@ -143,6 +146,9 @@ static int read_options (struct plan *p, struct slurmdl_error *err)
     struct rank_roles roles;
     char why[160];
 
+    for (size_t i = 0; i < sizeof (ours) / sizeof (*ours); i++)
+        if (p->ask->value[ours[i]] && !*plan_text (p, ours[i]))
+            return plan_refuse (p, ours[i], "no value is given", NULL, err);
     p->dl = plan_text (p, ASK_DL);
     p->roles = plan_text (p, ASK_ROLES);
     p->bind = plan_text (p, ASK_BIND);
