@@ -178,6 +178,9 @@ static const struct slurm_option table[] = {
     /* the plugin's, dl-spank(8) */
     { "dl", 0, NEEDED, ASK_DL },
     { "dl-bind", 0, NEEDED, ASK_BIND },
+    { "dl-check", 0, MAY, ASK_OTHER },
+    { "dl-debug", 0, MAY, ASK_OTHER },
+    { "dl-monitor", 0, MAY, ASK_OTHER },
     { "dl-nccl", 0, NEEDED, ASK_NCCL },
     { "dl-roles", 0, NEEDED, ASK_ROLES },
 };
