@@ -10,6 +10,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,6 +236,59 @@ static void a_dead_rank_is_named (void **state)
     assert_int_equal (checkpoints (), 1);
 }
 
+static bool both_are_there (void)
+{
+    glob_t g;
+    bool rv = glob (in_dir ("run/.ranks.*/hello.[01]"), 0, NULL, &g) == 0
+              && g.gl_pathc == 2;
+
+    globfree (&g);
+    return rv;
+}
+
+static void *leave_once_both_are_there (void *arg)
+{
+    struct timespec t = { 0, 10 * 1000 * 1000 };
+
+    while (!both_are_there ())
+        nanosleep (&t, NULL);
+    _exit (0);
+    return arg;
+}
+
+static void leave_or_learn (int rank, int size, void *arg)
+{
+    const struct test *t = arg;
+    struct slurmdl_error err = { "" };
+    int32_t *data;
+    struct slurmdl *run = open_rank (t->cut, rank, &data);
+    pthread_t thread;
+
+    (void)size;
+    if (rank == 0)
+        pthread_create (&thread, NULL, leave_once_both_are_there, NULL);
+    NEED (slurmdl_save (run, 1, &err) == -1 && errno == ESRCH);
+    NEED (strstr (err.text, "rank 0 (process "));
+    slurmdl_close (run);
+}
+
+/* Rank 2 never comes, and rank 0 ends while it waits for it. */
+static void rank_0_may_end_before_all_have_met (void **state)
+{
+    static const struct cut c = { 1, { 9 }, { 3 } };
+    struct test t = { &c, 3, false, 1 };
+    int status[2] = { -1, -1 };
+    pid_t pids[2];
+
+    (void)state;
+    for (int r = 1; r >= 0; r--)
+        pids[r] = start_rank (r, 3, leave_or_learn, &t);
+    for (int r = 0; r < 2; r++)
+        waitpid (pids[r], &status[r], 0);
+    assert_int_equal (status[0], 0);
+    assert_int_equal (status[1], 0);
+}
+
 static void save_bad_slabs (int rank, int size, void *arg)
 {
     const uint64_t *local = arg; /* of a tensor of 8 */
@@ -397,6 +452,7 @@ int main (void)
         IN_FOLDER (save_and_reshard),
         IN_FOLDER (a_missing_rank_is_named),
         IN_FOLDER (a_dead_rank_is_named),
+        IN_FOLDER (rank_0_may_end_before_all_have_met),
         IN_FOLDER (slabs_must_cover_the_tensor_once),
         IN_FOLDER (ranks_save_the_same_step),
         IN_FOLDER (all_ranks_restore_the_same),

@@ -187,10 +187,23 @@ static bool is_forerunner (const struct team *t, const struct member *m)
            && member_has_ended (m, &t->self);
 }
 
+/* Who waits for us must be able to look whether we have ended. */
+static int say_hello (struct team *t, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    path_of (t, path, "hello", t->rank);
+    if (put_patiently (path, &t->self, sizeof (t->self)) == 0)
+        return 0;
+    return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
+}
+
 static int gather (struct team *t, struct slurmdl_error *err)
 {
     struct waiting w = wait_begin (t, 0);
 
+    if (say_hello (t, err) < 0)
+        return -1;
     for (long r = 1; r < t->size; r++)
         while (t->members[r].nonce == 0) {
             if (look_at_hello (t, r) && !is_forerunner (t, &t->members[r]))
@@ -223,28 +236,53 @@ static bool accept_welcome (struct team *t, const void *data, size_t n)
     return true;
 }
 
+static bool hear_welcome (struct team *t)
+{
+    char path[PATH_MAX];
+    void *data;
+    size_t n;
+    bool rv;
+
+    path_of (t, path, "welcome", 0);
+    if (message_get (path, &data, &n) < 0)
+        return false;
+    rv = accept_welcome (t, data, n);
+    free (data);
+    return rv;
+}
+
+/* Whoever was there beside us is of our run, however early it began. */
+static bool rank0_has_ended (struct team *t, bool *met)
+{
+    struct member *m = &t->members[0];
+
+    if (look_at_hello (t, 0))
+        *met = false;
+    if (!member_has_ended (m, &t->self)) {
+        *met = m->pid != 0;
+        return false;
+    }
+    return *met || !is_forerunner (t, m);
+}
+
 static int come (struct team *t, struct slurmdl_error *err)
 {
     struct waiting w = wait_begin (t, 0);
-    char path[PATH_MAX];
-    bool accepted = false;
-    void *data;
-    size_t n;
+    bool ended = false, met = false;
 
-    path_of (t, path, "hello", t->rank);
-    if (put_patiently (path, &t->self, sizeof (t->self)) < 0)
-        return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
-    path_of (t, path, "welcome", 0);
-    while (!accepted) {
-        if (message_get (path, &data, &n) == 0) {
-            accepted = accept_welcome (t, data, n);
-            free (data);
-        }
-        if (!accepted) {
-            read_folder (t->dir);
-            if (!wait_more (&w))
-                return late (t, 0, &w, err);
-        }
+    if (say_hello (t, err) < 0)
+        return -1;
+    while (!hear_welcome (t)) {
+        if (ended)
+            return gone (0, &t->members[0], err);
+        read_folder (t->dir);
+        if (!wait_more (&w))
+            return late (t, 0, &w, err);
+        if (monotonic () - w.last < 0.1)
+            continue;
+        w.last = monotonic ();
+        /* it may have put it just before; so look once more */
+        ended = rank0_has_ended (t, &met);
     }
     return 0;
 }
