@@ -80,6 +80,11 @@ run.image("i", np.arange(24, dtype="u1").reshape(2, 4, 3), 6)
 run.image("i", np.eye(3), 7)
 run.image("i", np.zeros((3, 5, 2)), 8, dataformats="CHW")
 run.event("note", text="half", lr=0.5)
+run.event("odd", worst=float("nan"), all={"a": [np.float64("-inf"), 1.5, None]})
+ring = []
+ring.append(ring)
+with raises(ValueError, "Circular", "an event that contains itself is refused"):
+    run.event("odd", ring=ring)
 run.flush()
 same(slurmdl.read_metrics(run.dir)[-1]["epoch"], 2.0, "a row belongs to its epoch")
 found = {(r["name"], r["step"]): r for r in slurmdl.read_records(run.dir)}
@@ -103,6 +108,8 @@ same(found["i", 7]["value"][:, :, 0].tolist(), (np.eye(3) * 255).tolist(), "an i
 same(found["i", 8]["value"].shape, (5, 2, 3), "with its channels first")
 event = [r for r in slurmdl.read_records(run.dir) if r["kind"] == "event" and r["name"] == "note"]
 same(event[0]["value"], {"text": "half", "lr": 0.5}, "an event")
+odd = next(r["value"] for r in found.values() if r["name"] == "odd")
+same(odd, {"worst": "nan", "all": {"a": ["-inf", 1.5, None]}}, "with what JSON has not")
 with raises(ValueError, "2 or 3 dimensions", "an image of one dimension is refused"):
     run.image("i", np.zeros(3), 1)
 with raises(TypeError, "bytes or of floats", "and one of integers"):
@@ -214,3 +221,31 @@ same(
 same(hp.flat(), {"lr": 1, "name": "1", "optimizer.beta": 0.5, "optimizer.x": [1, 2]}, "flat")
 same(hp.as_dict()["optimizer"], {"beta": 0.5, "x": [1, 2]}, "and as dictionaries")
 ok(list(hp) == ["lr", "name", "optimizer"] and len(hp) == 3, "they can be listed")
+
+# ---- threads that outlive the run
+script = """
+import atexit, threading, time
+if late:
+    atexit.register(lambda: run.log("a", 1, 3))
+import slurmdl
+run = slurmdl.init("end")
+def work(step=0):
+    while True:
+        run.log("a", 1, step)
+        run.log(f"b{step % 9}", 1, step)
+        run.text("t", "x", step)
+        run.metric("a").log(step, 1)
+        step += 1
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1)
+atexit.register(lambda: run.log("last", 1, 1))
+atexit._run_exitfuncs()
+time.sleep(0.1)
+"""
+for late, told in ((False, 0), (True, 1)):
+    end = subprocess.run(
+        [sys.executable, "-c", f"late = {late}\n{script}"], stderr=subprocess.PIPE, universal_newlines=True
+    )
+    lines = [line for line in end.stderr.splitlines() if "slurmdl" in line]
+    same((end.returncode, len(lines)), (0, told), f"what is logged at the end is no error{' but told' * told}")
+    ok("Error" not in end.stderr and ("values are lost: the run" in end.stderr) == late, "of a thread")

@@ -223,6 +223,11 @@ def sklearn():
         "sklearn: its mean",
     )
     same(len(values("sklearn-cv", "validation/score")), 1, "sklearn: a score")
+    with slurmdl.Run("sklearn-other") as run:
+        same(ours.restore(run), None, "sklearn: nothing to restore")
+        run.save(3)
+        with raises(slurmdl.Error, "of step 3, was not saved by", "sklearn: another's checkpoint is not passed over"):
+            ours.restore(run)
 
 
 only = sys.argv[1:]

@@ -57,6 +57,7 @@ struct run {
     PyThread_type_lock lock;
     unsigned generation;
     bool warned;
+    bool ended; /* with the interpreter: what is logged yet is lost */
 };
 
 extern PyType_Spec run_spec;
@@ -89,6 +90,7 @@ PyObject *run_event (PyObject *self, PyObject *args);
 
 /* What a logging call returned: None.  Training never fails by a disk that
  * takes nothing or a value that is lost: that is said once, as a warning.
+ * A thread that still logs while the interpreter ends is told nothing.
  * Arguments that make no sense (EINVAL) are a ValueError: of 'name' only 'what'
  * can be logged.
  */

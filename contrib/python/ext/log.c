@@ -189,9 +189,9 @@ static PyObject *new_metric (struct run *self, PyObject *name)
     const char *text = text_of (name, "the name of a metric");
     struct slurmdl_metric *metric = NULL;
 
-    if (!text || !self->run)
+    if (!text || (!self->run && !self->ended))
         return text ? (PyObject *)run_of (self) : NULL;
-    if (self->generation == generation
+    if (self->run && self->generation == generation
         && !(metric = slurmdl_metric (self->run, text)) && errno == EINVAL)
         return PyErr_Format (
             PyExc_ValueError,
@@ -214,8 +214,9 @@ static PyObject *find_metric (struct run *self, PyObject *name)
 
 PyObject *run_metric (PyObject *self, PyObject *name)
 {
-    return run_of ((struct run *)self) ? find_metric ((struct run *)self, name)
-                                       : NULL;
+    struct run *run = (struct run *)self;
+
+    return run->ended || run_of (run) ? find_metric (run, name) : NULL;
 }
 
 /* ---- log() ---- */
@@ -278,7 +279,7 @@ run_log (PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyObject *a[ARGUMENTS] = { NULL };
     bool many = n > 0 && PyDict_Check (args[0]);
 
-    if (!self->run)
+    if (!self->run && !self->ended)
         return (PyObject *)run_of (self);
     for (Py_ssize_t i = 0; i < n && i < ARGUMENTS; i++)
         a[many && i == 1 ? STEP : i] = args[i];

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* ---- what a user is told ---- */
 
@@ -20,10 +22,21 @@ static void warn_once (struct run *self)
     if (self->warned)
         return;
     self->warned = true;
-    warn (child ? "a process that was forked from that of the run logs "
-                  "nothing: log where the run was opened"
-                : "values are lost: more than 1,024 names, or the disk takes "
-                  "nothing");
+    warn (self->ended ? "values are lost: the run was closed when the "
+                        "interpreter began to end"
+          : child     ? "a process that was forked from that of the run logs "
+                        "nothing: log where the run was opened"
+                      : "values are lost: more than 1,024 names, or the disk "
+                        "takes nothing");
+}
+
+/* A daemon thread has no other end than this one; a function that atexit calls
+ * after us meant what it logs.
+ */
+static void log_at_end (struct run *self)
+{
+    if (syscall (SYS_gettid) == getpid ())
+        warn_once (self);
 }
 
 static PyObject *refuse (const char *name, const char *what)
@@ -44,6 +57,10 @@ PyObject *logged (struct run *self, int rv, const char *name, const char *what)
     int e = errno;
     struct slurmdl_error err;
 
+    if (!self->run && self->ended) {
+        log_at_end (self);
+        Py_RETURN_NONE;
+    }
     if (!self->run)
         return (PyObject *)run_of (self);
     if (rv < 0 && e == EINVAL && self->generation == generation && name)

@@ -112,6 +112,12 @@ static PyObject *run_close (PyObject *o, PyObject *unused)
     return raise_error (&err, "close");
 }
 
+static PyObject *run_close_at_exit (PyObject *o, PyObject *unused)
+{
+    ((struct run *)o)->ended = true;
+    return run_close (o, unused);
+}
+
 static int run_traverse (PyObject *o, visitproc visit, void *arg)
 {
     struct run *self = (struct run *)o;
@@ -433,6 +439,8 @@ static PyMethodDef methods[] = {
       "stop_here($self, step, /)\n--\n\nWhether to stop at this step: the same answer on all ranks." },
     { "close", run_close, METH_NOARGS,
       "close($self, /)\n--\n\nFlush and close; raises if metrics were lost or a save has failed." },
+    { "close_at_exit", run_close_at_exit, METH_NOARGS,
+      "close_at_exit($self, /)\n--\n\nThe same at the interpreter's end: what threads still log is no error." },
     { NULL },
 };
 

@@ -4,6 +4,7 @@
 import array
 import atexit
 import json
+import math
 import os
 import random
 import sys
@@ -134,7 +135,7 @@ class Run(_slurmdl.Run):
 
     def event(self, kind: str, **fields: Any) -> None:
         """Log something that happened: run.event("note", text="lr halved", lr=0.01)."""
-        self.log_event(kind, json.dumps(fields, default=str))
+        self.log_event(kind, _json(fields))
 
     # ---- checkpoints
 
@@ -166,6 +167,24 @@ class Run(_slurmdl.Run):
         return self.restore_memory(pattern, os.fspath(path) if path is not None else None)
 
 
+def _finite(x: Any) -> Any:
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(float(x))
+    if isinstance(x, dict):
+        return {_finite(k): _finite(v) for k, v in x.items()}
+    return [_finite(v) for v in x] if isinstance(x, (list, tuple)) else x
+
+
+def _json(fields: Dict[str, Any]) -> str:
+    """What JSON does not know, NaN and infinities too, is a string."""
+    try:
+        return json.dumps(fields, default=str, allow_nan=False)
+    except ValueError:
+        # this says so of what contains itself
+        json.dumps(fields, default=str)
+    return json.dumps(_finite(fields), default=str, allow_nan=False)
+
+
 def _pixels(image: Any, dataformats: str) -> Tuple[int, int, int, bytes]:
     import numpy
 
@@ -195,7 +214,7 @@ def _pixels(image: Any, dataformats: str) -> Tuple[int, int, int, bytes]:
 def _close_all() -> None:
     for run in list(_open_runs):
         try:
-            run.close()
+            run.close_at_exit()
         except _slurmdl.Error as error:
             print(f"slurmdl: {error}", file=sys.stderr)
 

@@ -12,6 +12,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import numpy
 
+from . import _slurmdl
 from .run import Run
 
 _STATE = "sklearn"
@@ -26,8 +27,12 @@ def save(run: Run, estimator: Any, step: int) -> None:
 def restore(run: Run) -> Optional[Tuple[Any, int]]:
     """The estimator of the trial's newest checkpoint and its step; None if there is none."""
     step = run.restore()
-    data = run.read_state(_STATE) if step is not None else None
-    return None if step is None or data is None else (pickle.loads(data), step)
+    if step is None:
+        return None
+    data = run.read_state(_STATE)
+    if data is None:
+        raise _slurmdl.Error(f"the newest checkpoint, of step {step}, was not saved by slurmdl.sklearn.save()")
+    return pickle.loads(data), step
 
 
 def log_scores(
