@@ -124,16 +124,19 @@ static int read_entry (struct safetensors *s,
                        struct slurmdl_error *err)
 {
     struct slurmdl_tensor *t = &s->list[s->n];
+    const char *type;
+    char what[64];
 
     if (strlen (name) >= sizeof (t->name))
         return not_ours (path, name, "the name is longer than 127 bytes", err);
     memcpy (t->name, name, strlen (name) + 1);
     if (!json_is_object (v) || !json_is_string (json_object_get (v, "dtype")))
         return bad (path, "a tensor without a dtype", err);
-    if (type_of_name (json_string_value (json_object_get (v, "dtype")),
-                      &t->type)
-        < 0)
-        return not_ours (path, name, "its dtype", err);
+    type = json_string_value (json_object_get (v, "dtype"));
+    if (type_of_name (type, &t->type) < 0) {
+        snprintf (what, sizeof (what), "its dtype '%.32s'", type);
+        return not_ours (path, name, what, err);
+    }
     if (read_shape (json_object_get (v, "shape"), t, path, err) < 0
         || read_place (json_object_get (v, "data_offsets"),
                        t,
@@ -444,6 +447,8 @@ int safetensors_write (struct slurmdl_checkpoint *c,
     int rv;
     int e;
 
+    if (link_may_replace (path, err) < 0)
+        return -1;
     link_tmp_name (tmp, sizeof (tmp), path);
     if ((fd = open (tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0)
         return errorf (err, "%s: cannot write: %s", path, strerror (errno));

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/error.h"
+
 static int folder_length (const char *path)
 {
     const char *slash = strrchr (path, '/');
@@ -130,4 +132,14 @@ int link_replace (const char *tmp, const char *path)
         unlink (old);
     }
     return link_sync_folder (path);
+}
+
+int link_may_replace (const char *path, struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (stat (path, &st) < 0 || S_ISREG (st.st_mode))
+        return 0;
+    errno = EINVAL;
+    return errorf (err, "%s: is no regular file, and is not replaced", path);
 }

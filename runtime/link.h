@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+struct slurmdl_error;
+
 /* A name in the folder of 'path' that no other process uses. */
 void link_tmp_name (char *buf, size_t size, const char *path);
 
@@ -23,6 +25,11 @@ int link_unsynced (const char *tmp, const char *path);
 
 /* The same, replacing a file of this process's own that has the name. */
 int link_replace (const char *tmp, const char *path);
+
+/* Whether a file that a user names may be replaced: 0 if it is a regular one,
+ * or none; else -1 with EINVAL: a device or a pipe would give way to a file.
+ */
+int link_may_replace (const char *path, struct slurmdl_error *err);
 
 /* fsync() of the folder that holds 'path'. */
 int link_sync_folder (const char *path);

@@ -525,7 +525,8 @@ size_t slurmdl_type_size (enum slurmdl_type type);
 struct slurmdl_checkpoint;
 
 /* Open a checkpoint for reading.  All that has a meaning, but for its data, is
- * verified at once; data are when they are read.
+ * verified at once; data are when they are read.  NULL with EBADMSG if it is
+ * damaged, with EPROTONOSUPPORT if a later version has written it.
  */
 struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
                                                     struct slurmdl_error *err);
@@ -552,7 +553,8 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
 
 /* Write a checkpoint tensor by tensor.  'data' is written by _add() and need
  * not live longer.  'path' gets its name, with the whole file, at _commit();
- * what has the name is replaced.
+ * what has the name is replaced.  NULL with EINVAL if 'path' is there and no
+ * regular file, a device, say.
  */
 struct slurmdl_writer;
 struct slurmdl_writer *

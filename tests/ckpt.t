@@ -18,6 +18,17 @@ is "$(cat out)" "a.h5: step 12, every checksum is right" "verify says so"
 dl ckpt export a.h5 out.safetensors && "$python" "$st" check out.safetensors
 is $? 0 "what is exported is what was imported"
 
+sed 's/F32/X32/' in.safetensors >odd.safetensors
+dl ckpt import odd.safetensors odd.h5 2>err
+is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
+mkfifo pipe
+dl ckpt export a.h5 pipe 2>err
+is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "a pipe does not give way to a file"
+dl ckpt import in.safetensors pipe 2>err
+is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "nor to a checkpoint"
+[ -p pipe ]
+ok $? "it is still there"
+
 # ---- ls
 dl ckpt ls a.h5 >out
 like "$(cat out)" 'model.w +f32 +\[2, 3\] +24 +1' "ls has a row a tensor"
@@ -72,6 +83,12 @@ cp a.h5 bad.h5
 printf 'x' | dd of=bad.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
 dl ckpt verify a.h5 bad.h5 >out 2>err
 is "$? $(cat err)" "5 dl: bad.h5: is no checkpoint, or is damaged" "a damaged file: status 5"
+"$python" "$st" newer a.h5 newer.h5
+dl ckpt verify newer.h5 >out 2>err
+is "$? $(cat err)" "7 dl: newer.h5: was written by a later version of slurm-dl, and cannot be read by this one" "a later version is no damage"
+"$python" "$st" touch a.h5 touched.h5
+dl ckpt verify touched.h5 >out 2>err
+is "$? $(cat err)" "5 dl: touched.h5: 'model.w' is damaged" "a damaged tensor is named"
 dl ckpt verify none.h5 2>err
 is $? 3 "a file that is not there: status 3"
 dl ckpt ls in.safetensors 2>err

@@ -2,6 +2,7 @@
 """safetensors files for dl ckpt import, and what it must make of them.
 
 usage: exchange.py write FILE | types FILE | check FILE | peer FILE | load FILE | damage FILE DIR COUNT SEED
+       exchange.py newer CHECKPOINT OUTPUT | touch CHECKPOINT OUTPUT
 """
 import json
 import os
@@ -125,6 +126,28 @@ def damage(path, top, count, seed):
     assert taken < count / 2, "most of them were not damaged at all"
 
 
+def crc32c(data):
+    c = 0xFFFFFFFF
+    for byte in data:
+        c ^= byte
+        for _ in range(8):
+            c = (c >> 1) ^ (0x82F63B78 if c & 1 else 0)
+    return c ^ 0xFFFFFFFF
+
+
+def newer(raw):
+    """With a trailer of a version to come, which has a word more."""
+    trailer = b"SLURMDL3" + raw[-56:-4] + bytes(8)
+    return raw[:-64] + trailer + struct.pack("<I", crc32c(trailer))
+
+
+def touched(raw):
+    """With another number in model.w."""
+    five = struct.pack("<f", 5)
+    assert raw.count(five) == 1
+    return raw.replace(five, struct.pack("<f", 6))
+
+
 def main():
     what, path = sys.argv[1:3]
     if what == "types":
@@ -137,6 +160,9 @@ def main():
         check(path)
     elif what == "peer":
         peer(path)
+    elif what in ("newer", "touch"):
+        with open(path, "rb") as f, open(sys.argv[3], "wb") as out:
+            out.write({"newer": newer, "touch": touched}[what](f.read()))
     else:
         damage(path, sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
 

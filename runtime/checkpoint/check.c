@@ -147,7 +147,8 @@ int read_shard (int fd,
 int check_data (int fd,
                 const struct manifest *m,
                 long threads,
-                atomic_int *cancel)
+                atomic_int *cancel,
+                const struct manifest_row **bad)
 {
     struct fetch f = { .fd = fd, .m = m };
     int rv = 0;
@@ -157,6 +158,7 @@ int check_data (int fd,
         rv = fetch_add_whole (&f, &m->rows[i]);
     if (rv == 0)
         rv = fetch_run (&f, threads, cancel);
+    *bad = f.bad;
     /* now it is in the page cache */
     if (rv == 0 && m->guessed)
         rv = manifest_check_rest (fd, m);
@@ -169,6 +171,7 @@ int check_data (int fd,
 int check_file (const char *path, int64_t step, atomic_int *cancel)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC);
+    const struct manifest_row *bad;
     struct manifest m = { 0 };
     int rv = -1;
     int e;
@@ -178,7 +181,7 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
     /* what is in the page cache says nothing of the disk */
     posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
     if (manifest_read (fd, &m) == 0) {
-        rv = check_data (fd, &m, 1, cancel);
+        rv = check_data (fd, &m, 1, cancel, &bad);
         if (rv == 0 && m.step != step) {
             errno = EBADMSG;
             rv = -1;
@@ -198,6 +201,11 @@ static int cannot_read (const char *path, struct slurmdl_error *err)
 {
     if (errno == EBADMSG)
         return errorf (err, "%s: is no checkpoint, or is damaged", path);
+    if (errno == EPROTONOSUPPORT)
+        return errorf (err,
+                       "%s: was written by a later version of slurm-dl, and "
+                       "cannot be read by this one",
+                       path);
     return errorf (err, "%s: cannot read: %s", path, strerror (errno));
 }
 
@@ -332,13 +340,16 @@ int slurmdl_checkpoint_verify (const char *path,
                                struct slurmdl_error *err)
 {
     struct slurmdl_checkpoint *c = slurmdl_checkpoint_open (path, err);
+    const struct manifest_row *bad;
     int rv;
 
     if (!c)
         return -1;
-    rv = check_data (c->fd, &c->m, crew_size (CREW_MAX), NULL);
+    rv = check_data (c->fd, &c->m, crew_size (CREW_MAX), NULL, &bad);
     if (rv == 0)
         *step = c->m.step;
+    else if (bad && errno == EBADMSG)
+        errorf (err, "%s: '%s' is damaged", path, bad->name);
     slurmdl_checkpoint_close (c);
     return rv == 0 ? 0 : cannot_read (path, err);
 }

@@ -83,7 +83,7 @@ struct share {
 };
 
 struct fetching {
-    const struct fetch *f;
+    struct fetch *f;
     struct share share[CREW_MAX];
     size_t shares;
     atomic_size_t threads;
@@ -105,6 +105,15 @@ static int open_again (int fd)
     return own;
 }
 
+/* The first one counts. */
+static void note_error (struct fetching *g, const struct manifest_row *row)
+{
+    int none = 0;
+
+    if (atomic_compare_exchange_strong (&g->error, &none, errno ? errno : EIO))
+        g->f->bad = row;
+}
+
 static void read_share (struct fetching *g, struct share *s, int fd)
 {
     size_t i;
@@ -113,7 +122,7 @@ static void read_share (struct fetching *g, struct share *s, int fd)
            && (i = atomic_fetch_add (&s->next, 1)) < s->end) {
         const struct fetch_part *p = &g->f->list[i];
         if (read_shard (fd, p->row, &p->shard, &p->to, p->data, g->cancel) < 0)
-            atomic_store (&g->error, errno ? errno : EIO);
+            note_error (g, p->row);
     }
 }
 

@@ -22,6 +22,7 @@ struct fetch {
     const struct manifest *m;
     struct fetch_part *list;
     size_t n, room;
+    const struct manifest_row *bad; /* what fetch_run() failed at, or NULL */
 };
 
 /* Ask for what the slab 'to' of a tensor has, to be put into 'data' (the

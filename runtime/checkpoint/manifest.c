@@ -289,6 +289,24 @@ read_end (int fd, uint64_t size, void *buf, size_t n, const char *magic)
     return crc == crc32c (0, buf, n - sizeof (crc)) ? 0 : -1;
 }
 
+/* A trailer, of whatever size, begins with its name and ends with its CRC. */
+static bool is_newer (int fd, uint64_t size)
+{
+    enum { LEAST = 16, MOST = 512 };
+    char buf[MOST];
+    size_t n = size < MOST ? (size_t)size : MOST;
+    uint32_t crc;
+
+    if (n < LEAST || io_read_at (fd, buf, n, (off_t)(size - n)) < 0)
+        return false;
+    memcpy (&crc, buf + n - sizeof (crc), sizeof (crc));
+    for (const char *t = buf; t <= buf + n - LEAST; t++)
+        if (!memcmp (t, "SLURMDL", 7) && t[7] > '2' && t[7] <= '9'
+            && crc == crc32c (0, t, (size_t)(buf + n - t) - sizeof (crc)))
+            return true;
+    return false;
+}
+
 static bool table_fits (uint64_t at, uint64_t n, size_t row, uint64_t length)
 {
     return at <= length && n <= (length - at) / row;
@@ -304,8 +322,11 @@ static int read_trailer (int fd, struct trailer *t)
         return -1;
     if (read_end (fd, (uint64_t)st.st_size, t, sizeof (*t), "SLURMDL2") < 0) {
         n = sizeof (one);
-        if (read_end (fd, (uint64_t)st.st_size, &one, n, "SLURMDL1") < 0)
+        if (read_end (fd, (uint64_t)st.st_size, &one, n, "SLURMDL1") < 0) {
+            errno =
+                is_newer (fd, (uint64_t)st.st_size) ? EPROTONOSUPPORT : EBADMSG;
             return -1;
+        }
         *t = (struct trailer){ .step = one.step,
                                .length = one.length,
                                .manifest = one.manifest,
@@ -442,8 +463,10 @@ static void *read_table (int fd, uint64_t at, uint64_t n, size_t row)
 int manifest_read (int fd, struct manifest *m)
 {
     struct trailer t;
+    int e;
 
     *m = (struct manifest){ 0 };
+    errno = EBADMSG;
     if (read_trailer (fd, &t) == 0) {
         m->step = t.step;
         m->n = t.rows;
@@ -455,8 +478,9 @@ int manifest_read (int fd, struct manifest *m)
         if (m->rows && m->shards && rest_is_good (fd, m, &t) && is_sane (m))
             return 0;
     }
+    e = errno == EPROTONOSUPPORT ? errno : EBADMSG;
     manifest_free (m);
-    errno = EBADMSG;
+    errno = e;
     return -1;
 }
 

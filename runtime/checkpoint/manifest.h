@@ -70,7 +70,8 @@ struct trailer {
 int manifest_write (hid_t file, struct manifest *m);
 
 /* Read the manifest by the trailer; all but the data, and the padding between
- * them, is then verified, and its numbers make sense.  manifest_free() in any
+ * them, is then verified, and its numbers make sense.  -1 with EBADMSG, or with
+ * EPROTONOSUPPORT: a later version has written it.  manifest_free() in any
  * case.
  */
 int manifest_read (int fd, struct manifest *m);

@@ -30,6 +30,8 @@ slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
         errorf (err, "%s: the path is too long", path);
         return NULL;
     }
+    if (link_may_replace (path, err) < 0)
+        return NULL;
     if (!(w = calloc (1, sizeof (*w)))) {
         errorf (err, "out of memory");
         return NULL;
