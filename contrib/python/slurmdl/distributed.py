@@ -354,7 +354,7 @@ def take_step(optimizer: Any) -> None:
 
     @functools.wraps(inner)
     def step(*args: Any, **options: Any) -> Any:
-        own = ref()
+        own: Any = ref()
         own._opt_called = True  # what torch's schedulers look at
         return inner(own, *args, **options)
 
