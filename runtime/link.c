@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -113,6 +114,15 @@ int link_if_absent (const char *tmp, const char *path)
     return rv == 0 ? link_sync_folder (path) : rv;
 }
 
+/* As link_tmp_name() makes them: what a link of another name leads to is not
+ * ours.
+ */
+static bool is_tmp_name (const char *name)
+{
+    return name[0] == '.' && strlen (name) == 33
+           && strspn (name + 1, "0123456789abcdef") == 32;
+}
+
 int link_replace (const char *tmp, const char *path)
 {
     char old[PATH_MAX];
@@ -121,8 +131,8 @@ int link_replace (const char *tmp, const char *path)
 
     if (rename (tmp, path) < 0)
         return -1;
-    if (n > 0) {
-        target[n] = '\0';
+    target[n > 0 ? n : 0] = '\0';
+    if (is_tmp_name (target)) {
         snprintf (old,
                   sizeof (old),
                   "%.*s%.255s",

@@ -28,6 +28,12 @@ dl ckpt import in.safetensors pipe 2>err
 is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "nor to a checkpoint"
 [ -p pipe ]
 ok $? "it is still there"
+cp out.safetensors first.safetensors
+ln -s first.safetensors latest
+dl ckpt export a.h5 latest
+is "$? $(find . -name latest -type f)" "0 ./latest" "a link gives way"
+cmp -s out.safetensors first.safetensors
+ok $? "what it led to stays"
 
 # ---- ls
 dl ckpt ls a.h5 >out

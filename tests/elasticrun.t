@@ -45,6 +45,7 @@ timeout 300 dl elastic --local --nodes=2 --min=3 true >out 2>&1
 is $? 2 "fewer than --min is refused"
 
 # ---- a rank is killed, a spare one takes its place, and it comes back
+rm -f out
 dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 1000000 2000 "$work/enough" >out 2>&1 &
 dl=$!
 await_world 3
@@ -75,6 +76,7 @@ is "$(grep -c 'the weights are right, 0 times lost' out)" 2 "with no commit lost
 is "$(grep -c 'wrong\|failed:' out)" 0 "and nothing wrong"
 
 # ---- SIGTERM ends all
+rm -f out
 dl elastic --local --nodes=2 "$ranks" rank 100000 2000 >out 2>&1 &
 dl=$!
 await_world 2
@@ -101,6 +103,7 @@ cat >job.sh <<END
 #!/bin/sh
 exec "$builddir/launcher/dl" elastic --min=2 --dir="$work" "$ranks" rank 100000 10000
 END
+rm -f out
 job=$(sbatch --parsable --no-kill --nodes=4 --output="$work/out" job.sh)
 await_world 4
 ok $? "a job of four hosts"
