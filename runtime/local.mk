@@ -222,6 +222,8 @@ runtime_sources = \
 	%D%/rank/ports.c \
 	%D%/run/agree.c \
 	%D%/run/left.c \
+	%D%/run/meet.c \
+	%D%/run/meet.h \
 	%D%/run/region.c \
 	%D%/run/region.h \
 	%D%/run/retain.c \
@@ -230,6 +232,7 @@ runtime_sources = \
 	%D%/run/stop.c \
 	%D%/run/team.c \
 	%D%/run/team.h \
+	%D%/run/wait.c \
 	%D%/slab.c \
 	%D%/slab.h \
 	%D%/slurmdl.h \

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How ranks wait for each other's files. */
+#include "runtime/run/meet.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <time.h>
+
+#include "runtime/clock.h"
+#include "runtime/error.h"
+#include "runtime/message.h"
+
+void team_read_folder (const char *dir)
+{
+    DIR *d = opendir (dir);
+
+    while (d && readdir (d))
+        ;
+    if (d)
+        closedir (d);
+}
+
+struct waiting team_wait_begin (const struct team *t, double extra)
+{
+    double begin = monotonic ();
+
+    return (struct waiting){ begin, begin + t->timeout + extra, begin, 100 };
+}
+
+bool team_wait_more (struct waiting *w)
+{
+    struct timespec t = { 0, w->us * 1000 };
+
+    if (monotonic () > w->end)
+        return false;
+    nanosleep (&t, NULL);
+    if (w->us < 7000)
+        w->us += w->us / 2;
+    return true;
+}
+
+int team_gone (long rank, const struct member *m, struct slurmdl_error *err)
+{
+    errno = ESRCH;
+    return errorf (err,
+                   "rank %ld (process %lld) has ended, and did not take part",
+                   rank,
+                   (long long)m->pid);
+}
+
+int team_late (const struct team *t,
+               long rank,
+               const struct waiting *w,
+               struct slurmdl_error *err)
+{
+    errno = ETIMEDOUT;
+    return errorf (err,
+                   "rank %ld of %ld did not come in %.0f s (DL_RANK_TIMEOUT); "
+                   "look whether it hangs, and whether all ranks see %s",
+                   rank,
+                   t->size,
+                   w->end - w->begin,
+                   t->dir);
+}
+
+int team_put_file (const char *path, const void *data, size_t n)
+{
+    struct timespec pause = { 0, 100 * 1000 * 1000 };
+    double end = monotonic () + PATIENCE;
+    int rv;
+
+    while ((rv = message_put (path, data, n)) < 0 && monotonic () < end)
+        nanosleep (&pause, NULL);
+    return rv;
+}
