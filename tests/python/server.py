@@ -42,10 +42,14 @@ def work(group):
         ticket = w.pull(later=True)
         rows = e.pull_rows(ids)
         ticket.wait()
-        w.push(gradient(group.index, t))
+        # nobody waits for this ticket, nor has the gradient
+        w.push(gradient(group.index, t), later=t % 2 == 1)
         e.push_rows(ids, numpy.ones((3, ROW), numpy.float32))
         group.clock()
     assert (w.pull() == expected()).all()
+    ticket = w.pull(later=True)
+    group.wait()
+    assert (ticket.wait() == expected()).all()
     rows = e.pull_rows(ids)
     assert numpy.allclose(rows - before, [[24], [12], [24]]), rows - before
     assert group.stats()["pulls"] > 0 and group.workers == WORKERS and group.servers == SERVERS

@@ -23,7 +23,7 @@ slurmdl_ps.h.
 """
 
 from types import TracebackType
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 from . import _slurmdl
 from .arrays import Memory, memory_of
@@ -58,19 +58,23 @@ def _host(x: Any, types: Tuple[str, ...], count: Optional[int]) -> Memory:
 
 
 class Ticket:
-    """A push or pull that is under way; the array is kept until wait()."""
+    """A push or pull that is under way; the array is kept until wait(), which nobody has to call of a push."""
 
     def __init__(self, group: "Group", number: int, owner: Any) -> None:
         self._group = group
-        self._number = number
+        self._number = group._newest = number
         self._owner = owner
 
     def wait(self) -> Any:
         """Wait for it; returns the array that was filled, or None of a push."""
-        if self._number:
+        if self._number > self._group._settled:
             self._group._ps.wait(self._number)
-            self._number = 0
+        self._number = 0
         return self._owner[0]
+
+    def __del__(self) -> None:
+        if self._number > self._group._settled:
+            self._group._dropped.append((self._number, self._owner))
 
 
 class Table:
@@ -137,6 +141,11 @@ class Group:
 
     def __init__(self, **options: Any) -> None:
         self._ps = _slurmdl.ParameterServer(**options)
+        # tickets: the last one, and that up to which all was waited for
+        self._newest = self._settled = 0
+        # what is under way though its Ticket is gone: since the last clock(), and from before
+        self._dropped: List[Tuple[int, Any]] = []
+        self._older: List[Tuple[int, Any]] = []
 
     def __enter__(self) -> "Group":
         return self
@@ -227,10 +236,16 @@ class Group:
     def clock(self) -> None:
         """End this worker's iteration."""
         self._ps.clock()
+        for number, _ in self._older:
+            if number > self._settled:
+                self._ps.wait(number)
+        self._older, self._dropped = self._dropped, []
 
     def wait(self) -> None:
-        """Wait until all that was pushed is acknowledged."""
+        """Wait until all that was pushed is acknowledged, and all that is pulled is there."""
+        newest = self._newest
         self._ps.wait(0)
+        self._settled = newest
 
     def save(self) -> None:
         """Ask all servers to save at the end of one of the next iterations."""
