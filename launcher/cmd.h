@@ -309,6 +309,8 @@ void place_find (struct worker_place *place,
 
 /* Show progress until the sweep ends, is stopped, or has no workers. */
 int follow (struct sweep *s, struct executor *x);
+/* ^C and SIGTERM stop the workers that follow() will find, from now on. */
+void follow_signals (void);
 
 /* Start workers and follow them, as the settings say. */
 int start_workers (struct sweep *s, const struct settings *st);

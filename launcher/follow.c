@@ -331,9 +331,16 @@ static void finish_local (struct view *v)
         usleep (20000);
 }
 
-int follow (struct sweep *s, struct executor *x)
+void follow_signals (void)
 {
     struct sigaction sa = { .sa_handler = on_interrupt };
+
+    sigaction (SIGINT, &sa, NULL);
+    sigaction (SIGTERM, &sa, NULL);
+}
+
+int follow (struct sweep *s, struct executor *x)
+{
     struct view v = {
         .s = s, .x = x, .tty = isatty (1), .start = monotonic ()
     };
@@ -341,8 +348,7 @@ int follow (struct sweep *s, struct executor *x)
     int workers;
     int rv;
 
-    sigaction (SIGINT, &sa, NULL);
-    sigaction (SIGTERM, &sa, NULL);
+    follow_signals ();
     printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n",
             s->dir,
             s->exp->searcher_name,

@@ -141,6 +141,8 @@ start_or_not (struct sweep *s, const struct settings *st, bool is_new)
 
     if (executor_open (&x, s, st, &err) < 0)
         return fail (&err);
+    if (st->local)
+        follow_signals ();
     if (x.ops->start (&x, &err) < 0) {
         say_not_started (s, &x, is_new, err.text);
         rv = EXIT_SLURM;

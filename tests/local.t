@@ -158,7 +158,7 @@ rm gap-0001/log/000000/00000002
 { timeout 300 dl show gap-0001 >/dev/null 2>gap.err; echo $? >gap.status; } &
 gap=$!
 
-conf orphan 'name = "random"; max_trials = 6; max_length = 1;' '"sleep 0.4; dl log loss=1"'
+conf orphan 'name = "random"; max_trials = 6; max_length = 1;' '"until [ -f calmer ]; do sleep 0.1; done; dl log loss=1"'
 timeout 300 dl run --local orphan.conf >out &
 orphan=$!
 wait_for 100 sh -c 'ls orphan-0001/trials/*/a.1/log'
@@ -166,6 +166,7 @@ pkill -9 -P $orphan
 wait $orphan
 wait_for 100 sh -c "! pgrep -f 'worker.* $work/orphan-0001$'"
 ok $? "local workers end with their launcher"
+touch calmer
 timeout 300 dl resume --local orphan >out
 is $? 0 "resume after the launcher was killed"
 is "$(count orphan-0001 result)" 6 "each trial has one result"
