@@ -178,11 +178,8 @@ void complain (const char *fmt, ...)
     free (text);
 }
 
-int fail (const struct slurmdl_error *err)
+int error_status (int e)
 {
-    int e = errno;
-
-    complain ("%s", *err->text ? err->text : strerror (e));
     switch (e) {
     case EBADMSG:
         return EXIT_DAMAGED;
@@ -193,6 +190,14 @@ int fail (const struct slurmdl_error *err)
     default:
         return EXIT_IO;
     }
+}
+
+int fail (const struct slurmdl_error *err)
+{
+    int e = errno;
+
+    complain ("%s", *err->text ? err->text : strerror (e));
+    return error_status (e);
 }
 
 /* ---- help ---- */

@@ -172,6 +172,9 @@ void complete (int argc, char **argv);
 /* The one way to speak: "dl: TEXT" on stderr. */
 void complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
 
+/* The exit status for an errno. */
+int error_status (int e);
+
 /* Print an error that a function gave; returns the exit status for errno. */
 int fail (const struct slurmdl_error *err);
 

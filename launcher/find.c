@@ -145,7 +145,7 @@ static int say_unreadable (const struct problems *p,
               e == EBADMSG ? " (the experiment is damaged: this is its own "
                              "copy of the file)"
                            : "");
-    return e == EBADMSG ? EXIT_DAMAGED : e == ENOENT ? EXIT_NOT_FOUND : EXIT_IO;
+    return error_status (e);
 }
 
 int open_experiment (const struct settings *st,

@@ -151,7 +151,7 @@ static void draw (struct view *v)
     put_bar (v);
     put_best (v);
     if (reserve_is_spent (v->s->dir))
-        put_line (v, "the disk or the quota is full: workers wait for space");
+        put_line (v, RESERVE_SPENT);
     for (long i = 1; i <= v->s->ntrials && shown < RUNNING_MAX; i++)
         if (sweep_trial (v->s, i)->state == TRIAL_OPEN) {
             put_open (v, i);
@@ -190,8 +190,7 @@ static void say_space (struct view *v, const char *elapsed)
     if (full != v->full)
         printf ("%8s  %s\n",
                 elapsed,
-                full ? "the disk or the quota is full: workers wait for space"
-                     : "there is space again");
+                full ? RESERVE_SPENT : "there is space again");
     v->full = full;
 }
 

@@ -108,8 +108,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/step.h \
 	%D%/strings.c \
 	%D%/sweep.c \
-	%D%/syntax.c \
 	%D%/sweep.h \
+	%D%/syntax.c \
 	%D%/trainer.c \
 	%D%/trainer.h \
 	%D%/values.c \

@@ -76,11 +76,13 @@ static void entry_path (char *buf, size_t size, const struct log *log, long n)
     snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of (n - 1), n);
 }
 
-/* The largest number that is a name in a folder, -1 if there is none.  A
- * listing, because a network file system may answer a question for a name
- * from its memory for half a minute, but lists a folder afresh.
+/* The largest number that is a name in a folder, -1 if there is none; of the
+ * entries' names those of 'block' only (-1: any number).  A listing, because a
+ * network file system may answer a question for a name from its memory for half
+ * a minute, but lists a folder afresh.
  */
-static int largest (const char *path, long *number, struct slurmdl_error *err)
+static int
+largest (const char *path, long block, long *number, struct slurmdl_error *err)
 {
     DIR *dir = opendir (path);
     struct dirent *e;
@@ -92,36 +94,9 @@ static int largest (const char *path, long *number, struct slurmdl_error *err)
     while ((e = readdir (dir))) {
         char *end;
         long n = strtol (e->d_name, &end, 10);
-        if (e->d_name[0] != '.' && !*end && n > *number)
+        if (e->d_name[0] != '.' && !*end && n > *number
+            && (block < 0 || block_of (n - 1) == block))
             *number = n;
-    }
-    if (errno != 0)
-        errorf (err, "%s: %s", path, strerror (errno));
-    closedir (dir);
-    return errno ? -1 : 0;
-}
-
-/* The newest entry of a block; names that cannot be of it are none of ours. */
-static int list_block (const struct log *log,
-                       long block,
-                       long *newest,
-                       struct slurmdl_error *err)
-{
-    char path[PATH_MAX];
-    struct dirent *e;
-    DIR *dir;
-
-    block_path (path, sizeof (path), log, block);
-    *newest = -1;
-    if (!(dir = opendir (path)))
-        return errorf (err, "%s: %s", path, strerror (errno));
-    errno = 0;
-    while ((e = readdir (dir))) {
-        char *end;
-        long n = strtol (e->d_name, &end, 10);
-        if (e->d_name[0] != '.' && !*end && n > *newest
-            && block_of (n - 1) == block)
-            *newest = n;
     }
     if (errno != 0)
         errorf (err, "%s: %s", path, strerror (errno));
@@ -316,6 +291,7 @@ static int
 read_block (const struct reading *r, long block, struct slurmdl_error *err)
 {
     struct log *log = r->log;
+    char path[PATH_MAX];
     long newest;
     int n = 0;
 
@@ -323,7 +299,8 @@ read_block (const struct reading *r, long block, struct slurmdl_error *err)
         n = read_pack (r, block, err);
     if (n != 0)
         return n;
-    if (list_block (log, block, &newest, err) < 0)
+    block_path (path, sizeof (path), log, block);
+    if (largest (path, block, &newest, err) < 0)
         return -1;
     return read_singles (r, newest, err);
 }
@@ -335,7 +312,7 @@ static int look_for_blocks (struct log *log, struct slurmdl_error *err)
 
     if (log->length < log->blocks * LOG_BLOCK)
         return 0;
-    if (largest (log->dir, &last, err) < 0)
+    if (largest (log->dir, -1, &last, err) < 0)
         return -1;
     log->blocks = last + 1;
     return 0;

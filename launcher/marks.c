@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/cmd.h"
+#include "runtime/utf8.h"
 
 enum { LABEL_MAX = 63 };
 
@@ -77,10 +78,8 @@ static bool has_label (const struct sweep *s, const char *name)
 /* Lists have them between commas. */
 static int check_label (const char *name)
 {
-    json_t *text = json_string (name); /* none, if it is not UTF-8 */
-    bool good = text && *name && strlen (name) <= LABEL_MAX;
+    bool good = is_utf8 (name) && *name && strlen (name) <= LABEL_MAX;
 
-    json_decref (text);
     for (const char *c = name; *c; c++)
         good = good && *c != ',' && !isspace ((unsigned char)*c)
                && !iscntrl ((unsigned char)*c);

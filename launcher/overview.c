@@ -190,7 +190,7 @@ void print_overview (const struct sweep *s)
     print_deed (s);
     print_excluded (s);
     if (s->state == SWEEP_RUNNING && reserve_is_spent (s->dir))
-        puts ("the disk or the quota is full: workers wait for space");
+        puts (RESERVE_SPENT);
     if (!sweep_has_ended (s))
         print_jobs (s);
     print_workers (s);
