@@ -1,210 +1,55 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
-	%D%/again.c \
-	%D%/budget.c \
-	%D%/check.c \
-	%D%/ckpt.c \
-	%D%/ckpt.h \
-	%D%/ckptcopy.c \
-	%D%/ckptdiff.c \
-	%D%/cmd.c \
-	%D%/cmd.h \
-	%D%/collect.c \
-	%D%/columns.c \
-	%D%/columns.h \
-	%D%/command.c \
-	%D%/command.h \
-	%D%/continue.c \
-	%D%/create.c \
-	%D%/custom.c \
-	%D%/decide.c \
-	%D%/devices.c \
-	%D%/devices.h \
-	%D%/edit.c \
-	%D%/entries.c \
-	%D%/environment.c \
-	%D%/event.c \
-	%D%/event.h \
-	%D%/experiment.c \
-	%D%/experiment.h \
-	%D%/export.c \
-	%D%/fields.c \
-	%D%/fields.h \
-	%D%/find.c \
-	%D%/follow.c \
-	%D%/fork.c \
-	%D%/front.c \
-	%D%/gc.c \
-	%D%/gc.h \
-	%D%/header.c \
-	%D%/header.h \
-	%D%/horovod.c \
-	%D%/hosts.c \
-	%D%/hparams.c \
-	%D%/keys.c \
-	%D%/life.c \
-	%D%/life.h \
-	%D%/lifecycle.c \
-	%D%/local.c \
-	%D%/log.c \
-	%D%/log.h \
-	%D%/logpolicies.c \
-	%D%/logpolicy.c \
-	%D%/logpolicy.h \
-	%D%/logs.c \
-	%D%/lost.c \
-	%D%/lost.h \
-	%D%/marks.c \
-	%D%/metric.c \
-	%D%/newest.c \
-	%D%/oom.c \
-	%D%/oom.h \
-	%D%/overview.c \
-	%D%/pack.c \
-	%D%/pack.h \
-	%D%/pattern.c \
-	%D%/pattern.h \
-	%D%/peer.c \
-	%D%/peer.h \
-	%D%/place.c \
-	%D%/points.c \
-	%D%/policy.c \
-	%D%/preview.c \
-	%D%/private.h \
-	%D%/problem.c \
-	%D%/put.c \
-	%D%/put.h \
-	%D%/rank.c \
-	%D%/ranks.c \
-	%D%/ranks.h \
-	%D%/remove.c \
-	%D%/rendezvous.c \
-	%D%/rendezvous.h \
-	%D%/replay.c \
-	%D%/replay.h \
-	%D%/report.c \
-	%D%/reserve.c \
-	%D%/reserve.h \
-	%D%/results.c \
-	%D%/results.h \
-	%D%/rows.c \
-	%D%/rows.h \
-	%D%/run.c \
-	%D%/safetensors.c \
-	%D%/safetensors.h \
-	%D%/scale.c \
-	%D%/script.c \
-	%D%/search.c \
-	%D%/segment.c \
-	%D%/server.c \
-	%D%/show.c \
-	%D%/slurm.c \
-	%D%/socket.c \
-	%D%/source.c \
-	%D%/space.c \
-	%D%/states.c \
-	%D%/step.c \
-	%D%/step.h \
-	%D%/strings.c \
-	%D%/sweep.c \
-	%D%/sweep.h \
-	%D%/syntax.c \
-	%D%/trainer.c \
-	%D%/trainer.h \
-	%D%/values.c \
-	%D%/verdict.c \
-	%D%/verdict.h \
-	%D%/view.c \
-	%D%/wait.c \
-	%D%/warm.c \
-	%D%/when.c \
-	%D%/wishes.c \
-	%D%/worker.c \
-	%D%/worker.h \
-	%D%/check/checking.c \
-	%D%/check/diagnosis.c \
-	%D%/check/diagnosis.h \
-	%D%/check/files.c \
-	%D%/check/gather.c \
-	%D%/check/gather.h \
-	%D%/check/gpucopy.c \
-	%D%/check/gpus.c \
-	%D%/check/health.c \
-	%D%/check/health.h \
-	%D%/check/open.c \
-	%D%/check/peers.c \
-	%D%/check/rank.c \
-	%D%/check/system.c \
-	%D%/check/versions.c \
-	%D%/check/whoiswhere.c \
-	%D%/check/wire.c \
-	%D%/debug/debug.c \
-	%D%/debug/debug.h \
-	%D%/debug/dump.c \
-	%D%/debug/dump.h \
-	%D%/debug/family.c \
-	%D%/debug/family.h \
-	%D%/debug/folder.c \
-	%D%/debug/progress.c \
-	%D%/debug/progress.h \
-	%D%/debug/roots.c \
-	%D%/debug/roots.h \
-	%D%/debug/sample.c \
-	%D%/debug/sample.h \
-	%D%/debug/stacks.c \
-	%D%/debug/stacks.h \
+	%D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c \
+	%D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
+	%D%/config/json_fields.c %D%/config/keys.c %D%/config/log_policy.c \
+	%D%/config/log_policy_config.c %D%/config/metric_pattern.c %D%/config/points.c \
+	%D%/config/search_settings.c %D%/config/space.c %D%/config/syntax.c \
+	%D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
+	%D%/membership/liveness.c %D%/membership/peer.c \
+	%D%/sweep/create.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
+	%D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/states.c \
+	%D%/sweep/sweep.c %D%/sweep/warm_start.c \
+	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c \
+	%D%/results/results_file.c \
+	%D%/retention/checkpoints.c %D%/retention/keep.c \
+	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
+	%D%/trainer/step.c %D%/trainer/trainer.c \
+	%D%/executor/batch_script.c %D%/executor/local.c %D%/executor/slurm.c \
+	%D%/session/find.c \
+	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
+	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c %D%/worker/report.c \
+	%D%/worker/segment.c %D%/worker/worker.c \
+	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
+	%D%/cmd/gc.c %D%/cmd/horovod.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
+	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c \
+	%D%/cmd/rendezvous.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c \
+	%D%/cmd/wait.c \
+	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/safetensors.c \
+	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
+	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
+	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
+	%D%/nodecheck/health.c %D%/nodecheck/open.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
+	%D%/nodecheck/report.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
+	%D%/nodecheck/wire.c \
+	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/elfnumber.c %D%/doctor/host.c \
+	%D%/doctor/plugin.c %D%/doctor/slurm.c \
+	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c \
+	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/stacks.c \
 	%D%/debug/watch.c \
-	%D%/doctor/conf.c \
-	%D%/doctor/doctor.c \
-	%D%/doctor/doctor.h \
-	%D%/doctor/elfnumber.c \
-	%D%/doctor/host.c \
-	%D%/doctor/plugin.c \
-	%D%/doctor/slurm.c \
-	%D%/elastic/elastic.h \
-	%D%/elastic/main.c \
-	%D%/elastic/plan.c \
-	%D%/elastic/unit.c \
-	%D%/monitor/advise.c \
-	%D%/monitor/advise.h \
-	%D%/monitor/amd.c \
-	%D%/monitor/gpus.c \
-	%D%/monitor/gpus.h \
-	%D%/monitor/load.c \
-	%D%/monitor/load.h \
-	%D%/monitor/monitor.c \
-	%D%/monitor/monitor.h \
-	%D%/monitor/node.c \
-	%D%/monitor/node.h \
-	%D%/monitor/nvidia.c \
-	%D%/monitor/sample.c \
-	%D%/monitor/series.c \
-	%D%/monitor/series.h \
-	%D%/monitor/usage.c \
-	%D%/monitor/usage.h \
-	%D%/nvml.c \
-	%D%/nvml.h \
-	%D%/plan/ask.c \
-	%D%/plan/ask.h \
-	%D%/plan/batch.c \
-	%D%/plan/env.c \
-	%D%/plan/hosts.c \
-	%D%/plan/inside.c \
-	%D%/plan/inside.h \
-	%D%/plan/needs.c \
-	%D%/plan/plan.c \
-	%D%/plan/plan.h \
-	%D%/plan/vars.c \
-	%D%/plan/view.c
-%C%_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBCONFIG_CFLAGS) $(JANSSON_CFLAGS) \
-	$(SMARTCOLS_CFLAGS) $(XXHASH_CFLAGS) $(HDF5_CFLAGS) -DH5_USE_110_API \
-	-DSYSCONFDIR='"$(sysconfdir)"' -DBINDIR='"$(bindir)"'
-%C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la \
-	runtime/librankenv.la \
+	%D%/monitor/advise.c %D%/monitor/amd.c %D%/monitor/gpus.c %D%/monitor/load.c \
+	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/nvidia.c %D%/monitor/sample.c \
+	%D%/monitor/series.c %D%/monitor/usage.c \
+	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
+	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \
+	%D%/env/plan.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
+	%D%/env/view.c
+%C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -ldl -lm
 
 bin_PROGRAMS += %D%/dl
 %C%_dl_SOURCES = %D%/main.c
-%C%_dl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(HDF5_CFLAGS)
 %C%_dl_LDADD = %D%/liblauncher.la $(HDF5_LIBS)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "launcher/cmd.h"
+#include "launcher/cmd/options.h"
 
 static int unknown_command (const char *name)
 {

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/word.h"
 #include "runtime/rank/binding.h"
 #include "runtime/rank/rankenv.h"
 #include "runtime/rank/roles.h"
-#include "runtime/word.h"
 #include "spank/context.h"
 
 static int check_roles (const char *value, char *why, size_t size)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd.h"
+#include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
 
 enum { WAIT_SECONDS = 90 };

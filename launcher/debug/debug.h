@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
-#ifndef LAUNCHER_DEBUG_H
-#define LAUNCHER_DEBUG_H
+#ifndef LAUNCHER_DEBUG_DEBUG_H
+#define LAUNCHER_DEBUG_DEBUG_H
 
 #include <stdbool.h>
 #include <stddef.h>

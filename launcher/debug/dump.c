@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the stacks of a rank's processes, from outside of them. */
 #include "launcher/debug/dump.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 #include <dirent.h>
 #include <fcntl.h>

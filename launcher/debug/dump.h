@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the stacks of a rank's processes, from outside of them. */
-#ifndef LAUNCHER_DUMP_H
-#define LAUNCHER_DUMP_H
+#ifndef LAUNCHER_DEBUG_DUMP_H
+#define LAUNCHER_DEBUG_DUMP_H
 
 #include <stdbool.h>
 #include <stdio.h>

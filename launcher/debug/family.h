@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes of a rank train, and which only start or watch others. */
-#ifndef LAUNCHER_FAMILY_H
-#define LAUNCHER_FAMILY_H
+#ifndef LAUNCHER_DEBUG_FAMILY_H
+#define LAUNCHER_DEBUG_FAMILY_H
 
 #include <stddef.h>
 
-#include "launcher/ranks.h"
+#include "launcher/sys/step_processes.h"
 
 enum process_kind {
     PROCESS_MAIN,       /* a program of the user's */

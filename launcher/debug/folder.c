@@ -13,7 +13,7 @@
 
 #include "launcher/debug/debug.h"
 #include "launcher/debug/dump.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 enum { STACKS_MAX = 4096, TEXT_MAX = 4 << 20, WAIT_MS = 200 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When did each rank last do something, as far as it can be seen outside. */
-#ifndef LAUNCHER_PROGRESS_H
-#define LAUNCHER_PROGRESS_H
+#ifndef LAUNCHER_DEBUG_PROGRESS_H
+#define LAUNCHER_DEBUG_PROGRESS_H
 
-#include "launcher/ranks.h"
+#include "launcher/sys/step_processes.h"
 
 /* Signs of progress are, in the programs of the user's and their helpers
  * (launcher/family.h):

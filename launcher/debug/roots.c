@@ -14,7 +14,7 @@
 
 #include "launcher/debug/debug.h"
 #include "launcher/debug/dump.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 /* Of a process that has ended but was not collected yet; see proc(5). */
 static int exit_status (pid_t pid)

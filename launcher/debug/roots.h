@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks of this node that live, and the first of them that ended. */
-#ifndef LAUNCHER_ROOTS_H
-#define LAUNCHER_ROOTS_H
+#ifndef LAUNCHER_DEBUG_ROOTS_H
+#define LAUNCHER_DEBUG_ROOTS_H
 
 #include <stddef.h>
 
-#include "launcher/ranks.h"
+#include "launcher/sys/step_processes.h"
 
 enum { ROOTS_MAX = 1024 };
 

@@ -7,7 +7,7 @@
 
 #include "launcher/debug/dump.h"
 #include "launcher/debug/family.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 enum { PROCESSES = 256 };
 

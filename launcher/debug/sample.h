@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the main threads of Python ranks are where they were. */
-#ifndef LAUNCHER_SAMPLE_H
-#define LAUNCHER_SAMPLE_H
+#ifndef LAUNCHER_DEBUG_SAMPLE_H
+#define LAUNCHER_DEBUG_SAMPLE_H
 
 #include <stddef.h>
 #include <stdint.h>

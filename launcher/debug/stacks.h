@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the stacks of all ranks, and find the ones that are elsewhere. */
-#ifndef LAUNCHER_STACKS_H
-#define LAUNCHER_STACKS_H
+#ifndef LAUNCHER_DEBUG_STACKS_H
+#define LAUNCHER_DEBUG_STACKS_H
 
 #include <stddef.h>
 

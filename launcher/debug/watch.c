@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd.h"
+#include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
 #include "launcher/debug/dump.h"
 #include "launcher/debug/progress.h"
 #include "launcher/debug/roots.h"
 #include "launcher/debug/sample.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 enum {
     NO_RANKS_SECONDS = 2,    /* that no rank was found and the task is gone */

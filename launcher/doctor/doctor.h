@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: what is known of a host's Slurm, and the checks of it. */
-#ifndef LAUNCHER_DOCTOR_H
-#define LAUNCHER_DOCTOR_H
+#ifndef LAUNCHER_DOCTOR_DOCTOR_H
+#define LAUNCHER_DOCTOR_DOCTOR_H
 
 #include <limits.h>
 #include <stdbool.h>

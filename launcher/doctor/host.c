@@ -9,9 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/command.h"
 #include "launcher/doctor/doctor.h"
-#include "launcher/peer.h"
+#include "launcher/membership/peer.h"
+#include "launcher/sys/subprocess.h"
 
 enum { FULL = 2 * PATH_MAX, NOFILE = 65536, SHM_GIB = 8, TIMES = 5 };
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "launcher/doctor/doctor.h"
+#include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/rankenv.h"
-#include "runtime/word.h"
 
 enum { WHERE = PATH_MAX + 32, FULL = 2 * PATH_MAX };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "launcher/command.h"
 #include "launcher/doctor/doctor.h"
+#include "launcher/sys/subprocess.h"
 
 enum {
     WHERE = PATH_MAX + 32,

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/cmd.h"
+#include "launcher/cmd/options.h"
 
 /* A node of the allocation, or with --local a place on this machine.  Its
  * ranks are one step, so that they end together.

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
-#include "runtime/error.h"
-#include "runtime/message.h"
 #include "runtime/rank/layout.h"
+#include "runtime/storage/whole_file.h"
 
 enum { UNITS_MAX = 65536 };
 

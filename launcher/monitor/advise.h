@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step's use of its machines says about how to run it better. */
-#ifndef LAUNCHER_ADVISE_H
-#define LAUNCHER_ADVISE_H
+#ifndef LAUNCHER_MONITOR_ADVISE_H
+#define LAUNCHER_MONITOR_ADVISE_H
 
 #include "launcher/monitor/usage.h"
 

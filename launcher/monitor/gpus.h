@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPUs of a job step on this node do. */
-#ifndef LAUNCHER_GPUS_H
-#define LAUNCHER_GPUS_H
+#ifndef LAUNCHER_MONITOR_GPUS_H
+#define LAUNCHER_MONITOR_GPUS_H
 
 #include <sys/types.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the processes of each rank use: CPU, memory, files. */
-#ifndef LAUNCHER_LOAD_H
-#define LAUNCHER_LOAD_H
+#ifndef LAUNCHER_MONITOR_LOAD_H
+#define LAUNCHER_MONITOR_LOAD_H
 
 #include <sys/types.h>
 
 #include "launcher/monitor/series.h"
-#include "launcher/ranks.h"
+#include "launcher/sys/step_processes.h"
 
 struct load;
 

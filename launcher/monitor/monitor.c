@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/cmd.h"
+#include "launcher/cmd/options.h"
 #include "launcher/monitor/advise.h"
 
 enum { ADVICE = 3, LINE = 512 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the files of a monitored step are. */
-#ifndef LAUNCHER_MONITOR_H
-#define LAUNCHER_MONITOR_H
+#ifndef LAUNCHER_MONITOR_MONITOR_H
+#define LAUNCHER_MONITOR_MONITOR_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node as a whole does: memory, network, pressure. */
-#ifndef LAUNCHER_NODE_H
-#define LAUNCHER_NODE_H
+#ifndef LAUNCHER_MONITOR_NODE_H
+#define LAUNCHER_MONITOR_NODE_H
 
 #include "launcher/monitor/series.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "launcher/monitor/gpus.h"
-#include "launcher/nvml.h"
+#include "launcher/sys/nvml.h"
 
 struct device {
     struct nvml_device *handle;

@@ -16,13 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd.h"
+#include "launcher/cmd/options.h"
 #include "launcher/monitor/gpus.h"
 #include "launcher/monitor/load.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/node.h"
-#include "launcher/ranks.h"
-#include "runtime/clock.h"
+#include "launcher/sys/step_processes.h"
+#include "runtime/base/clock.h"
 
 enum {
     SECONDS_MAX = 3600,

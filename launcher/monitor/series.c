@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "runtime/io.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/io.h"
 
 enum { NAMES = 4096, SLOTS = 4 * NAMES, SYNC_EVERY = 60, RETRY_AFTER = 16 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file of a monitor: named values over time, of bounded size. */
-#ifndef LAUNCHER_SERIES_H
-#define LAUNCHER_SERIES_H
+#ifndef LAUNCHER_MONITOR_SERIES_H
+#define LAUNCHER_MONITOR_SERIES_H
 
 #include <stddef.h>
 

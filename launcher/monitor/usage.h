@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a monitored step used, from the files of its nodes. */
-#ifndef LAUNCHER_USAGE_H
-#define LAUNCHER_USAGE_H
+#ifndef LAUNCHER_MONITOR_USAGE_H
+#define LAUNCHER_MONITOR_USAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

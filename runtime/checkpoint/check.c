@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/fetch.h"
-#include "runtime/crc32c.h"
-#include "runtime/crew.h"
-#include "runtime/error.h"
-#include "runtime/io.h"
+#include "runtime/storage/crc32c.h"
+#include "runtime/storage/io.h"
 
 /* What is read at once: it is still in the cache when it is summed up. */
 enum { CHUNK = 256 << 10 };

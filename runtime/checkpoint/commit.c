@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/checkpoint/draft.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/merge.h"
-#include "runtime/error.h"
-#include "runtime/io.h"
-#include "runtime/link.h"
-#include "runtime/run/team.h"
+#include "runtime/checkpoint/staging.h"
+#include "runtime/run/session.h"
+#include "runtime/storage/io.h"
+#include "runtime/storage/link.h"
 
 /* ---- to finish ---- */
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/check.h"
-#include "runtime/crew.h"
 
 /* ---- what is to be read ---- */
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/crc32c.h"
-#include "runtime/io.h"
+#include "runtime/storage/crc32c.h"
+#include "runtime/storage/io.h"
 
 /* ---- write ---- */
 

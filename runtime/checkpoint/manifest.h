@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "runtime/h5.h"
 #include "runtime/run/run.h"
+#include "runtime/storage/h5.h"
 
 /* This folder: save.c, stages.c and stream.c make a checkpoint by draft.c,
  * pieces.c and commit.c; restore.c reads one by check.c and fetch.c.

@@ -4,7 +4,7 @@
 #define RUNTIME_CHECKPOINT_MERGE_H
 
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/draft.h"
+#include "runtime/checkpoint/staging.h"
 
 /* What a rank has: its pieces, without the data. */
 struct entry {

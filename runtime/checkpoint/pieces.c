@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/device_memory.h"
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/draft.h"
-#include "runtime/checkpoint/pour.h"
-#include "runtime/crc32c.h"
-#include "runtime/io.h"
-#include "runtime/memory.h"
+#include "runtime/checkpoint/staging.h"
+#include "runtime/checkpoint/striped_write.h"
+#include "runtime/storage/crc32c.h"
+#include "runtime/storage/io.h"
 
 /* Shorter runs of a slab are written one by one. */
 enum { RUN_MIN = 64 << 10 };

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/device_memory.h"
+#include "runtime/base/error.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/candidates.h"
 #include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/fetch.h"
-#include "runtime/crew.h"
-#include "runtime/error.h"
-#include "runtime/memory.h"
-#include "runtime/run/team.h"
+#include "runtime/run/session.h"
 
 /* ---- one file into the protected memory ---- */
 

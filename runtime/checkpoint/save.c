@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/snapshot.h"
-#include "runtime/clock.h"
-#include "runtime/error.h"
-#include "runtime/h5.h"
+#include "runtime/storage/h5.h"
 
 enum { IN_FLIGHT = 2 };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/device_memory.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/copy.h"
-#include "runtime/crew.h"
-#include "runtime/memory.h"
 
 enum { PAGE = 4096 };
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/draft.h"
 #include "runtime/checkpoint/merge.h"
-#include "runtime/error.h"
-#include "runtime/run/team.h"
+#include "runtime/checkpoint/staging.h"
+#include "runtime/run/session.h"
 
 /* Slower than any disk: how long others are waited for while they write. */
 enum { BYTES_A_SECOND = 20 << 20 };

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/check.h"
-#include "runtime/checkpoint/draft.h"
 #include "runtime/checkpoint/snapshot.h"
-#include "runtime/error.h"
-#include "runtime/link.h"
+#include "runtime/checkpoint/staging.h"
+#include "runtime/storage/link.h"
 
 struct slurmdl_writer {
     struct draft draft;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/h5.h"
 #include "runtime/metrics/journal.h"
+#include "runtime/storage/h5.h"
 
 enum { BLOCK = 64 << 10, END_OF_FILE = 40 };
 enum { DATASPACE = 0x01, LAYOUT = 0x08, CONTINUATION = 0x10 };

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/crc32c.h"
-#include "runtime/error.h"
-#include "runtime/io.h"
-#include "runtime/link.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/crc32c.h"
+#include "runtime/storage/io.h"
+#include "runtime/storage/link.h"
 
 enum { COPY_SIZE = 1 << 20, FILES_MAX = 1000, WASTE_MAX = 64 << 10 };
 enum { ALIGN = 64 };

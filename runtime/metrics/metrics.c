@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "runtime/futex.h"
+#include "runtime/base/error.h"
+#include "runtime/base/futex.h"
+#include "runtime/base/utf8.h"
 #include "runtime/run/run.h"
-#include "runtime/utf8.h"
 
 enum {
     FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */

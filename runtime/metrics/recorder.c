@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/futex.h"
+#include "runtime/base/futex.h"
 #include "runtime/metrics/metrics.h"
 
 enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/base/utf8.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/run/run.h"
-#include "runtime/utf8.h"
 
 struct histogram_head {
     uint64_t nbins;

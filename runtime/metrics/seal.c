@@ -2,8 +2,8 @@
 /* Checksums of rows and records. */
 #include <string.h>
 
-#include "runtime/crc32c.h"
 #include "runtime/metrics/journal.h"
+#include "runtime/storage/crc32c.h"
 
 void rows_seal (struct row *rows, size_t n)
 {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/crc32c.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/crc32c.h"
 
 /* Rows that fit into a cache near the processor. */
 enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/h5.h"
 #include "runtime/metrics/journal.h"
+#include "runtime/storage/h5.h"
 
 /* The rows before 'row' with a higher step than 'step' are superseded. */
 struct resume {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "runtime/metrics/table.h"
 
 /* A metric of an attempt and of those after it. */

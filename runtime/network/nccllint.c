@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
-#include "runtime/word.h"
 
 enum { WORDS = 512, ITEM = 64 };
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/word.h"
 #include "runtime/rank/layout.h"
-#include "runtime/word.h"
 
 enum { TEXT = BINDING_TEXT };
 

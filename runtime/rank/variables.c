@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/word.h"
+#include "runtime/base/word.h"
 
 int variables_text (const struct variables *v,
                     const char *name,

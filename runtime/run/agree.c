@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/run/run.h"
-#include "runtime/run/team.h"
+#include "runtime/run/session.h"
 
 /* Rank 0 grants: "no call up to number G stops".  A rank answers a call up to
  * G with 0 and a comparison; for one above it waits for the next grant.  Each

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/utf8.h"
 #include "runtime/run/run.h"
-#include "runtime/utf8.h"
 
 static const char states[] = "state/";
 

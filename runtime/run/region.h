@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "runtime/slab.h"
 #include "runtime/slurmdl.h"
+#include "runtime/storage/slab.h"
 
 enum { DATASET_NAME_SIZE = SLURMDL_NAME_SIZE };
 

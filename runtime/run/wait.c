@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How ranks wait for each other's files. */
-#include "runtime/run/meet.h"
+#include "runtime/run/file_rendezvous.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <time.h>
 
-#include "runtime/clock.h"
-#include "runtime/error.h"
-#include "runtime/message.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/whole_file.h"
 
 void team_read_folder (const char *dir)
 {

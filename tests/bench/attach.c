@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/sweep.h"
+#include "launcher/sweep/sweep.h"
 
 static double now (void)
 {

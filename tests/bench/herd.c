@@ -23,10 +23,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "launcher/log.h"
-#include "launcher/sweep.h"
-#include "launcher/worker.h"
-#include "runtime/clock.h"
+#include "launcher/journal/log.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/worker/worker.h"
+#include "runtime/base/clock.h"
 
 enum { STACK = 1 << 20 };
 

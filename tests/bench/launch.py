@@ -8,7 +8,7 @@
 Each round launches one step in each way, in an order of its own, in one allocation; plugstack.conf is replaced in
 between (Slurm reads it at each launch).  "off" is launched twice a round: the second one shows what of a difference is
 noise.  Printed are the medians, and of the paired differences to the first "off" the median and its 95 % interval
-(bootstrap of 10,000 samples).  Then the time inside the calls of the plugin, in the stub tests/fakespank.
+(bootstrap of 10,000 samples).  Then the time inside the calls of the plugin, in the stub tests/fakes/spank.
 """
 import os
 import random
@@ -57,7 +57,7 @@ def step_times(plugin, rounds, r):
 
 def inside(plugin, options):
     """Microseconds in dlopen, init with options, task_init: of each the median, and the tenth that nothing interrupted."""
-    stub = os.path.join(os.path.dirname(plugin), "../../tests/fakespank")
+    stub = os.path.join(os.path.dirname(plugin), "../../tests/fakes/spank")
     env = dict(FAKE_TIME="1", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="8", SLURM_LOCALID="0", SLURM_NODEID="0", SLURM_STEP_NUM_NODES="1",
                SLURM_STEP_TASKS_PER_NODE="8", SLURM_STEP_NODELIST="n1", SLURMD_NODENAME="n1", SLURM_GTIDS="0,1,2,3,4,5,6,7",
                SLURM_STEP_RESV_PORTS="41004-41012", SLURM_CPUS_ON_NODE="64")

@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/comm/mesh/socket.h"
-#include "runtime/comm/ps/wire.h"
+#include "runtime/ps/wire.h"
 #include "runtime/slurmdl_ps.h"
 
 enum {

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/slurmdl_ps.h"
 
 enum { ROW = 64, ROWS = 500, SAMPLES_MAX = 1 << 20 };

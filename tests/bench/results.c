@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/results.h"
-#include "tests/made.h"
+#include "launcher/results/results_file.h"
+#include "tests/launcher/made.h"
 
 static const char conf[] =
     "name = \"t\"; entrypoint = \"true\";\n"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
-#include "runtime/comm/boot/tcp.h"
-#include "runtime/error.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/tcp.h"
 
 struct slurmdl_elastic *
 slurmdl_elastic_open (const struct slurmdl_elastic_options *o,

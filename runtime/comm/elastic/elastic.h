@@ -6,9 +6,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "runtime/comm/comm.h"
-#include "runtime/member.h"
-#include "runtime/slab.h"
+#include "runtime/base/process_id.h"
+#include "runtime/comm/api/comm.h"
+#include "runtime/storage/slab.h"
 
 /* ---- who is in which world: files in a folder (gate.c) ---- */
 

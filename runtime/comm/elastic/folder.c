@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/error.h"
-#include "runtime/link.h"
-#include "runtime/message.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/link.h"
+#include "runtime/storage/whole_file.h"
 
 /* ---- files ---- */
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/comm/boot/tcp.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/tcp.h"
 
 static double number (const char *name, double given, double otherwise)
 {

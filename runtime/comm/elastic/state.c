@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "runtime/memory.h"
+#include "runtime/base/device_memory.h"
+#include "runtime/base/error.h"
 
 /* ---- lists of pieces ---- */
 

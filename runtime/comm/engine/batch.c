@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
 
 enum { CHUNK = 1024 }; /* elements that stay in the cache */
 

@@ -2,7 +2,7 @@
 /* Which tensors are reduced together. */
 #include <stdlib.h>
 
-#include "runtime/comm/engine/facts.h"
+#include "runtime/comm/engine/tensor_table.h"
 
 /* A tensor of this many bytes is worth a collective of its own, which saves
  * two copies. */

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 /* Rank 0 keeps so many batches ahead of its runner: one that runs and one to
  * pack meanwhile.  What gets ready later than that travels together.

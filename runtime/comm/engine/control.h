@@ -3,11 +3,11 @@
 #ifndef RUNTIME_COMM_ENGINE_CONTROL_H
 #define RUNTIME_COMM_ENGINE_CONTROL_H
 
+#include "runtime/comm/engine/connection.h"
 #include "runtime/comm/engine/coordinator.h"
 #include "runtime/comm/engine/engine.h"
-#include "runtime/comm/engine/relay.h"
+#include "runtime/comm/engine/readiness.h"
 #include "runtime/comm/engine/stall.h"
-#include "runtime/comm/engine/talk.h"
 #include "runtime/comm/engine/tune.h"
 
 struct control {

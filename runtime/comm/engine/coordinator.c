@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors that all ranks have submitted, groups of them, and batches. */
-#include "runtime/comm/engine/facts.h"
+#include "runtime/comm/engine/tensor_table.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
-#include "runtime/error.h"
 
 static bool reduces (const struct tensor *t)
 {

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/base/futex.h"
 #include "runtime/comm/engine/users.h"
-#include "runtime/error.h"
-#include "runtime/futex.h"
 
 /* Guards the pointers to engines in communicators. */
 static pthread_mutex_t engines = PTHREAD_MUTEX_INITIALIZER;

@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "runtime/comm/comm.h"
+#include "runtime/base/device_memory.h"
+#include "runtime/comm/api/comm.h"
 #include "runtime/comm/engine/map.h"
 #include "runtime/comm/engine/tensor.h"
 #include "runtime/comm/engine/timeline.h"
-#include "runtime/memory.h"
 
 /* An engine has two threads.  That of control.c talks with the other ranks
  * about which tensors are to be reduced; that of runner.c reduces them, one

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
 
 enum { CHUNK = 1024 }; /* elements that stay in the cache */
 

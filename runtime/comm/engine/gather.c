@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
-#include "runtime/error.h"
 
 /* ---- all-gather: what a rank has, of all tensors, together ---- */
 

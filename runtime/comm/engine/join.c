@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
+#include "runtime/base/futex.h"
 #include "runtime/comm/engine/users.h"
-#include "runtime/error.h"
-#include "runtime/futex.h"
 
 /* What this rank has submitted is completed first: from then on the others
  * need not ask.

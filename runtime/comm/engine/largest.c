@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
 #include "runtime/comm/engine/topk.h"
-#include "runtime/error.h"
 
 static double after (const struct engine *e, const struct tensor *t)
 {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"
-#include "runtime/error.h"
 
 /* A batch on its way, and the copies that come next. */
 struct plan {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/comm/engine/control.h"
 
 static const double NEVER = 1e9, LOOK = 2; /* seconds */

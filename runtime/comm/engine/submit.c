@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/base/futex.h"
 #include "runtime/comm/engine/users.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
-#include "runtime/futex.h"
 
 static bool is_real (enum slurmdl_type type)
 {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/engine/map.h"
-#include "runtime/error.h"
 
 struct timeline {
     FILE *f;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/flat/parts.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
 
 /* Bytes of all ranks together up to which each rank reduces them itself; bytes
  * a rank from which a broadcast goes along a chain. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
 
 void parts_even (size_t *at, long ranks, size_t n)
 {

@@ -3,7 +3,7 @@
 #ifndef RUNTIME_COMM_MESH_CHANNEL_H
 #define RUNTIME_COMM_MESH_CHANNEL_H
 
-#include "runtime/comm/mesh/home.h"
+#include "runtime/comm/mesh/endpoint.h"
 
 /* Two connections, each carries messages from the one that made it: no two
  * ranks ever have to agree on who connects.

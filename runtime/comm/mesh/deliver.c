@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 
 static long rank_of (const struct mesh *m, int64_t world)

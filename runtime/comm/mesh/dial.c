@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/mesh/socket.h"
-#include "runtime/error.h"
 
 union address {
     struct sockaddr any;

@@ -3,7 +3,7 @@
 #ifndef RUNTIME_COMM_MESH_DIAL_H
 #define RUNTIME_COMM_MESH_DIAL_H
 
-#include "runtime/comm/mesh/card.h"
+#include "runtime/comm/mesh/peer_info.h"
 #include "runtime/slurmdl.h"
 
 /* What the rank that connects says first; the other answers with the first

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/mesh/channel.h"
-#include "runtime/error.h"
 
 static void links_init (struct mesh *m)
 {

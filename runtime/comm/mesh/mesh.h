@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-#include "runtime/comm/boot/boot.h"
+#include "runtime/comm/bootstrap/bootstrap.h"
 
 /* Connections are made when they are first used.  A mesh belongs to one
  * thread at a time; mesh_channel() makes another one of the same ranks.

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 int socket_left (double deadline)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 /* Sockets are non-blocking and close-on-exec, with the congestion control of
  * socket_congestion(); deadlines are on the clock of monotonic().  Functions

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/mesh/tag.h"
 

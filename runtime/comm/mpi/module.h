@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <stdatomic.h>
 
-#include "runtime/comm/backend.h"
+#include "runtime/comm/backend/backend.h"
 
 /* MPI counts with int: more goes in parts of so many elements. */
 #ifndef MPI_PART

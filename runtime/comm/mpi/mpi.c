@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/mpi/module.h"
-#include "runtime/error.h"
 
 enum { CHECK_EACH = 4096 }; /* looks at a request between those at the clock */
 

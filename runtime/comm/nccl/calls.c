@@ -2,8 +2,8 @@
 /* The collectives of the module slurmdl-nccl.so. */
 #include <errno.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/nccl/module.h"
-#include "runtime/error.h"
 
 /* ---- types ---- */
 

@@ -7,7 +7,7 @@
 #include <nccl.h>
 #include <stdatomic.h>
 
-#include "runtime/comm/backend.h"
+#include "runtime/comm/backend/backend.h"
 
 /* Memory of the device that comm_queue.room() has given. */
 struct nccl_room {

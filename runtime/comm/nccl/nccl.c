@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/nccl/module.h"
-#include "runtime/error.h"
 
 /* Looks at a stream: between those at the clock, and before naps. */
 enum { CHECK_EACH = 1024, BEFORE_NAPS = 20 };

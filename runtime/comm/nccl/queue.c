@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "runtime/base/device_memory.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/nccl/module.h"
-#include "runtime/error.h"
-#include "runtime/memory.h"
 
 enum { ROOM_LEAST = 1 << 20 };
 

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/node/sync.h"
-#include "runtime/error.h"
 
 /* What the first rank of the node says of its memory. */
 struct offer {

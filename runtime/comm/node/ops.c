@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/node/sync.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
 
 /* Up to so many bytes of all ranks together, each rank reduces all of it. */
 enum { SMALL = 32 << 10 };

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/node/sync.h"
 #include "runtime/comm/reduce/reduce.h"
-#include "runtime/error.h"
 
 /* Elements of rank r's blocks that step 's' has. */
 static size_t part_at (const struct node_work *w, long r, size_t s)

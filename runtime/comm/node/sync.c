@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/base/futex.h"
 #include "runtime/comm/mesh/channel.h"
-#include "runtime/error.h"
-#include "runtime/futex.h"
 
 /* how often one that sleeps looks whether the others are still there */
 enum { LOOK_MS = 50 };

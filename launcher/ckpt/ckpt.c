@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl ckpt: look into checkpoints, verify them, take them elsewhere. */
+#include "launcher/ckpt/ckpt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+
+/* ---- what is meant ---- */
+
+/* A trial's folder, or an attempt's, of which the trial's is meant. */
+static char *newest_in (const char *dir)
+{
+    int64_t step;
+    char *path = slurmdl_checkpoint_find (dir, INT64_MAX, 0, &step);
+    char *trial;
+
+    if (path || asprintf (&trial, "%s/..", dir) < 0)
+        return path;
+    path = slurmdl_checkpoint_find (trial, INT64_MAX, 0, &step);
+    free (trial);
+    return path;
+}
+
+struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
+{
+    struct slurmdl_checkpoint *c;
+    struct slurmdl_error err = { "" };
+    char *found = NULL;
+    struct stat st;
+
+    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode)
+        && !(found = newest_in (path))) {
+        complain ("%s: no checkpoint that verifies is in this folder", path);
+        *rv = EXIT_NOT_FOUND;
+        return NULL;
+    }
+    c = slurmdl_checkpoint_open (found ? found : path, &err);
+    if (!c)
+        *rv = fail (&err);
+    free (found);
+    return c;
+}
+
+void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
+{
+    size_t at = (size_t)snprintf (buf, size, "[");
+
+    for (int i = 0; i < t->ndims && at < size; i++)
+        at += (size_t)snprintf (
+            buf + at, size - at, "%s%" PRIu64, i ? ", " : "", t->dims[i]);
+    if (at < size)
+        snprintf (buf + at, size - at, "]");
+}
+
+/* ---- ls ---- */
+
+static json_t *tensor_json (const struct slurmdl_tensor *t)
+{
+    json_t *shape = json_array ();
+
+    for (int i = 0; i < t->ndims; i++)
+        json_array_append_new (shape, json_integer ((json_int_t)t->dims[i]));
+    return json_pack ("{s:s, s:s, s:o, s:I, s:i, s:b}",
+                      "name",
+                      t->name,
+                      "type",
+                      slurmdl_type_name (t->type),
+                      "shape",
+                      shape,
+                      "bytes",
+                      (json_int_t)t->bytes,
+                      "shards",
+                      (int)t->shards,
+                      "state",
+                      t->state != 0);
+}
+
+static int print_json (json_t *v)
+{
+    int rv = v ? json_dumpf (v, stdout, JSON_INDENT (2)) : -1;
+
+    json_decref (v);
+    if (rv < 0 || puts ("") < 0) {
+        complain ("cannot print");
+        return EXIT_IO;
+    }
+    return EXIT_OK;
+}
+
+static int ls_json (struct slurmdl_checkpoint *c)
+{
+    json_t *tensors = json_array ();
+    struct slurmdl_tensor t;
+
+    for (size_t i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++)
+        json_array_append_new (tensors, tensor_json (&t));
+    return print_json (json_pack ("{s:I, s:o}",
+                                  "step",
+                                  (json_int_t)slurmdl_checkpoint_step (c),
+                                  "tensors",
+                                  tensors));
+}
+
+static void add_line (struct libscols_table *tb, const struct slurmdl_tensor *t)
+{
+    struct libscols_line *line = scols_table_new_line (tb, NULL);
+    char shape[256], bytes[32], shards[32];
+
+    ckpt_shape (shape, sizeof (shape), t);
+    snprintf (bytes, sizeof (bytes), "%" PRIu64, t->bytes);
+    snprintf (shards, sizeof (shards), "%u", t->shards);
+    scols_line_set_data (line, 0, t->name);
+    scols_line_set_data (
+        line, 1, t->state ? "state" : slurmdl_type_name (t->type));
+    scols_line_set_data (line, 2, shape);
+    scols_line_set_data (line, 3, bytes);
+    scols_line_set_data (line, 4, shards);
+}
+
+static int ls_table (struct slurmdl_checkpoint *c)
+{
+    struct libscols_table *tb = scols_new_table ();
+    struct slurmdl_tensor t;
+    uint64_t sum = 0;
+    size_t i;
+
+    if (!tb) {
+        complain ("out of memory");
+        return EXIT_IO;
+    }
+    scols_table_new_column (tb, "TENSOR", 0, 0);
+    scols_table_new_column (tb, "TYPE", 0, 0);
+    scols_table_new_column (tb, "SHAPE", 0, 0);
+    scols_table_new_column (tb, "BYTES", 0, SCOLS_FL_RIGHT);
+    scols_table_new_column (tb, "SHARDS", 0, SCOLS_FL_RIGHT);
+    for (i = 0; slurmdl_checkpoint_info (c, i, &t) == 0; i++) {
+        add_line (tb, &t);
+        sum += t.bytes;
+    }
+    printf ("step %lld: %zu tensors, %" PRIu64 " bytes\n",
+            (long long)slurmdl_checkpoint_step (c),
+            i,
+            sum);
+    scols_print_table (tb);
+    scols_unref_table (tb);
+    return EXIT_OK;
+}
+
+static int ls (const struct settings *st)
+{
+    int rv = 0;
+    struct slurmdl_checkpoint *c = ckpt_open (st->args[1], &rv);
+
+    if (!c)
+        return rv;
+    rv = st->json ? ls_json (c) : ls_table (c);
+    slurmdl_checkpoint_close (c);
+    return rv;
+}
+
+/* ---- verify ---- */
+
+static int verify (const struct settings *st)
+{
+    json_t *list = json_array ();
+    int rv = EXIT_OK;
+
+    for (char **path = st->args + 1; *path; path++) {
+        struct slurmdl_error err = { "" };
+        int64_t step = -1;
+        int good = slurmdl_checkpoint_verify (*path, &step, &err) == 0;
+        if (!good)
+            rv = fail (&err);
+        else if (!st->json)
+            printf ("%s: step %lld, every checksum is right\n",
+                    *path,
+                    (long long)step);
+        json_array_append_new (list,
+                               json_pack ("{s:s, s:b, s:I}",
+                                          "path",
+                                          *path,
+                                          "whole",
+                                          good,
+                                          "step",
+                                          (json_int_t)step));
+    }
+    if (!st->json) {
+        json_decref (list);
+        return rv;
+    }
+    return print_json (list) ? EXIT_IO : rv;
+}
+
+/* ---- which ---- */
+
+static const struct word {
+    const char *name;
+    const char *args;
+    int min, max; /* arguments behind the word, -1: any number */
+    int (*run) (const struct settings *st);
+} words[] = {
+    { "ls", "FILE", 1, 1, ls },
+    { "verify", "FILE...", 1, -1, verify },
+    { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
+    { "diff", "FILE FILE", 2, 2, ckpt_diff },
+    { "export", "FILE OUTPUT.safetensors", 2, 2, ckpt_export },
+    { "import", "FILE.safetensors OUTPUT.h5", 2, 2, ckpt_import },
+    { 0 },
+};
+
+void ckpt_words (void)
+{
+    for (const struct word *w = words; w->name; w++)
+        puts (w->name);
+}
+
+int cmd_ckpt (const struct settings *st)
+{
+    for (const struct word *w = words; w->name; w++) {
+        if (strcmp (w->name, st->args[0]))
+            continue;
+        if (st->nargs - 1 >= w->min && (w->max < 0 || st->nargs - 1 <= w->max))
+            return w->run (st);
+        complain ("usage: dl ckpt %s %s", w->name, w->args);
+        return EXIT_USAGE;
+    }
+    complain ("no command 'dl ckpt %s'; there are ls, verify, extract, diff, "
+              "export and import",
+              st->args[0]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file format of safetensors. */
+#ifndef LAUNCHER_CKPT_SAFETENSORS_H
+#define LAUNCHER_CKPT_SAFETENSORS_H
+
+#include "runtime/slurmdl.h"
+
+/* 8 bytes: the length of a header; the header, JSON: an object with type,
+ * shape and place of each tensor; the data, without gaps.
+ */
+struct safetensors {
+    int fd;
+    struct slurmdl_tensor *list; /* in the order of the data */
+    uint64_t *offsets;           /* in the file */
+    size_t n;
+    int64_t step; /* of a file that dl wrote, else -1 */
+};
+
+/* Open and check a file: nothing in it is believed that is not checked, and
+ * every byte of data belongs to one tensor.  Fails with EBADMSG, or ENOTSUP
+ * for a type, name or shape that a checkpoint cannot have.
+ */
+int safetensors_open (struct safetensors *s,
+                      const char *path,
+                      struct slurmdl_error *err);
+int safetensors_read (const struct safetensors *s,
+                      size_t i,
+                      void *data,
+                      struct slurmdl_error *err);
+void safetensors_close (struct safetensors *s);
+
+/* Write all tensors of a checkpoint; 'path' gets its name when it is whole. */
+int safetensors_write (struct slurmdl_checkpoint *c,
+                       const char *path,
+                       struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl continue, dl retry: on with an experiment, or a trial, that has ended. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/membership/peer.h"
+
+/* ---- what the searcher cannot do must not be put ---- */
+
+static bool has_work (const struct sweep *s)
+{
+    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    struct search_op op;
+    bool has = x && searcher_ask (s->searcher, &op, x) != SEARCH_DONE;
+
+    for (long i = 0; i < s->ntrials; i++)
+        has = has || s->trials[i].state == TRIAL_OPEN;
+    free (x);
+    return has;
+}
+
+/* It was not passed over. */
+static bool took_effect (const struct sweep *s, const struct event *e)
+{
+    return e->op == EVENT_RETRY
+               ? sweep_trial (s, (long)e->trial)->state == TRIAL_OPEN
+               : s->state == SWEEP_RUNNING;
+}
+
+/* Apply the events to another copy of the sweep.  Returns 0, 1 if nothing
+ * would be left to do, -1.
+ */
+static int rehearse (const struct sweep *s,
+                     const struct event *events,
+                     size_t n,
+                     struct slurmdl_error *err)
+{
+    struct sweep *copy = NULL;
+    struct problems p;
+    int rv = -1;
+
+    if (problems_open (&p) == 0 && (copy = sweep_open (s->dir, &p, err)))
+        rv = 0;
+    for (size_t i = 0; i < n && rv == 0; i++) {
+        rv = sweep_apply (&events[i], copy, err);
+        if (rv == 0 && !took_effect (copy, &events[i]))
+            rv = -1;
+    }
+    if (rv == 0)
+        rv = !has_work (copy);
+    sweep_close (copy);
+    problems_close (&p);
+    free (p.text);
+    return rv;
+}
+
+/* What --trials counts: with repeats a point is one. */
+static long points_of (const struct sweep *s)
+{
+    long repeats = s->exp->search.repeats > 1 ? s->exp->search.repeats : 1;
+
+    return (s->ntrials + repeats - 1) / repeats;
+}
+
+static int no_work (const struct sweep *s, const struct settings *st)
+{
+    const struct search_config *c = &s->exp->search;
+
+    if (st->trials || st->length)
+        complain ("%s: nothing would be left to do: a limit of its file "
+                  "(searcher.max_gpu_hours) is reached, or its searcher takes "
+                  "no more",
+                  s->dir);
+    else
+        complain ("%s has %s: nothing is left to do; --trials N (there are "
+                  "%ld) or --length L (it is %lld) says how it goes on",
+                  s->dir,
+                  sweep_state_name (s->state),
+                  points_of (s),
+                  (long long)c->max_length);
+    return EXIT_USAGE;
+}
+
+/* Put the events as one entry if they still make sense.  Returns an exit
+ * status, -1 if somebody was faster.
+ */
+static int put_rehearsed (struct sweep *s,
+                          struct event *events,
+                          size_t n,
+                          const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = rehearse (s, events, n, &err);
+
+    if (rv < 0) {
+        complain ("%s: its searcher, %s, cannot do that%s%s",
+                  s->dir,
+                  s->exp->searcher_name,
+                  *err.text ? ": " : "",
+                  err.text);
+        return EXIT_USAGE;
+    }
+    if (rv > 0)
+        return no_work (s, st);
+    if ((rv = sweep_put (s, events, n, &err)) < 0)
+        return fail (&err);
+    return rv == 1 ? -1 : EXIT_OK;
+}
+
+/* ---- continue ---- */
+
+/* Returns an exit status after a line if it cannot be. */
+static int check_continue (const struct sweep *s, const struct settings *st)
+{
+    const struct search_config *c = &s->exp->search;
+
+    if (!sweep_has_ended (s))
+        complain (
+            "%s is %s: only one that has ended can be continued; 'dl resume' "
+            "starts workers",
+            s->dir,
+            sweep_state_name (s->state));
+    else if (st->trials
+             && !(experiment_needs (s->exp)
+                  & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
+        complain ("%s: --trials: the searcher %s sets the number of trials "
+                  "itself",
+                  s->dir,
+                  s->exp->searcher_name);
+    else if (st->trials && (long)st->trials < points_of (s))
+        complain ("%s: --trials %ld: there are %ld already",
+                  s->dir,
+                  (long)st->trials,
+                  points_of (s));
+    else if (st->length && st->length < c->max_length)
+        complain ("%s: --length %lld: it is %lld already, and can only grow",
+                  s->dir,
+                  (long long)st->length,
+                  (long long)c->max_length);
+    else if (sweep_is_late (s))
+        complain ("%s: its searcher.max_hours (%g) are over; 'dl fork' makes "
+                  "a new one",
+                  s->dir,
+                  s->exp->max_hours);
+    else
+        return EXIT_OK;
+    return EXIT_USAGE;
+}
+
+static int go_on (struct sweep *s, const struct settings *st)
+{
+    struct event event = { .op = EVENT_CONTINUE,
+                           .by = sweep_user (),
+                           .max_trials = st->trials,
+                           .max_length = st->length };
+    int rv = -1;
+
+    while (rv == -1) {
+        if ((rv = check_continue (s, st)))
+            return rv;
+        rv = put_rehearsed (s, &event, 1, st);
+    }
+    if (rv)
+        return rv;
+    printf ("%s: goes on\n", s->dir);
+    fflush (stdout);
+    return start_workers (s, st);
+}
+
+int cmd_continue (const struct settings *st)
+{
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    rv = go_on (s, st);
+    sweep_close (s);
+    return rv;
+}
+
+/* ---- retry ---- */
+
+static bool is_number (const char *text)
+{
+    return *text && text[strspn (text, "0123456789")] == '\0';
+}
+
+/* Append the event for one trial, if that has failed. */
+static int
+add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
+{
+    const struct trial *t;
+    long trial;
+    int rv = parse_trial (s, arg, &trial);
+
+    if (rv)
+        return rv;
+    t = sweep_trial (s, trial);
+    if (t->state != TRIAL_FAILED) {
+        complain ("%s: trial %ld has not failed: it is %s",
+                  s->dir,
+                  trial,
+                  trial_state_name (s, t));
+        return EXIT_USAGE;
+    }
+    e[(*n)++] = (struct event){ .op = EVENT_RETRY,
+                                .by = sweep_user (),
+                                .trial = trial };
+    return EXIT_OK;
+}
+
+/* The events that open again the trials that are named, or all. */
+static int
+fill_retries (const struct sweep *s, char **names, struct event *e, size_t *n)
+{
+    int rv = EXIT_OK;
+    char name[32];
+
+    *n = 0;
+    if (sweep_has_ended (s))
+        e[(*n)++] = (struct event){ .op = EVENT_CONTINUE, .by = sweep_user () };
+    for (char **arg = names; *arg && rv == EXIT_OK; arg++)
+        rv = add_retry (s, *arg, e, n);
+    for (long i = 1; i <= s->ntrials && !*names; i++)
+        if (sweep_trial (s, i)->state == TRIAL_FAILED) {
+            snprintf (name, sizeof (name), "%ld", i);
+            add_retry (s, name, e, n);
+        }
+    return rv;
+}
+
+/* Workers that live take what is open; else there must be some. */
+static int go_on_with (struct sweep *s, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    long workers;
+
+    if (s->state == SWEEP_PAUSED) {
+        printf ("%s is paused; 'dl resume' goes on\n", s->dir);
+        return EXIT_OK;
+    }
+    if ((workers = peer_count (s->dir, 0, &err)) < 0)
+        return fail (&err);
+    if (workers == 0)
+        return start_workers (s, st);
+    printf ("%s: its workers (%ld) take them; if they are gone 'dl resume' "
+            "starts others\n",
+            s->dir,
+            workers);
+    return EXIT_OK;
+}
+
+static int retry (struct sweep *s, char **names, const struct settings *st)
+{
+    struct event *events = NULL;
+    long retries;
+    size_t n;
+    int rv = -1;
+
+    while (rv == -1) {
+        size_t room = (size_t)s->ntrials + 2;
+        for (char **arg = names; *arg; arg++)
+            room++;
+        free (events);
+        if (!(events = calloc (room, sizeof (*events))))
+            return EXIT_IO;
+        if ((rv = fill_retries (s, names, events, &n)))
+            break;
+        retries = (long)n - sweep_has_ended (s);
+        if (retries == 0) {
+            printf ("%s: no trial has failed\n", s->dir);
+            break;
+        }
+        if ((rv = put_rehearsed (s, events, n, st)) == EXIT_OK) {
+            printf ("%s: %ld trial%s tried again\n",
+                    s->dir,
+                    retries,
+                    retries == 1 ? " is" : "s are");
+            fflush (stdout);
+            rv = go_on_with (s, st);
+            break;
+        }
+    }
+    free (events);
+    return rv;
+}
+
+/* A number is a trial, so the experiment may be left out. */
+int cmd_retry (const struct settings *st)
+{
+    bool named = st->nargs > 0 && !is_number (st->args[0]);
+    struct sweep *s;
+    int rv = open_experiment (st, named ? st->args[0] : NULL, &s);
+
+    if (rv)
+        return rv;
+    rv = retry (s, st->args + named, st);
+    sweep_close (s);
+    return rv;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl export: the table of trials as CSV, JSON or HDF5. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/results/columns.h"
+#include "launcher/results/results_file.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/error.h"
+
+/* ---- CSV ---- */
+
+/* Quotes as RFC 4180 has them; lines end as the system's do. */
+static void put_text (FILE *f, const char *text)
+{
+    if (!text[strcspn (text, ",\"\r\n")]) {
+        fputs (text, f);
+        return;
+    }
+    fputc ('"', f);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc ('"', f);
+        fputc (*text, f);
+    }
+    fputc ('"', f);
+}
+
+/* The shortest that reads back as the same number; nothing for NaN. */
+static void put_real (FILE *f, double v)
+{
+    char text[32] = "";
+
+    for (int digits = 6; digits <= 17 && !isnan (v); digits++) {
+        snprintf (text, sizeof (text), "%.*g", digits, v);
+        if (strtod (text, NULL) == v)
+            break;
+    }
+    fputs (text, f);
+}
+
+static void put_cell (FILE *f, enum column_type type, const struct cell *cell)
+{
+    switch (type) {
+    case COLUMN_INT:
+        fprintf (f, "%lld", (long long)cell->integer);
+        break;
+    case COLUMN_REAL:
+        put_real (f, cell->real);
+        break;
+    case COLUMN_TEXT:
+        put_text (f, cell->text ? cell->text : "");
+        break;
+    }
+}
+
+/* A hyperparameter may have the name of another column. */
+static void put_names (FILE *f, const struct columns *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        fputs (i ? "," : "", f);
+        fputs (c->list[i].hparam ? "hp." : "", f);
+        put_text (f, c->list[i].name);
+    }
+    fputc ('\n', f);
+}
+
+static void put_csv (FILE *f, const struct sweep *s, const struct columns *c)
+{
+    put_names (f, c);
+    for (long n = 1; n <= s->ntrials; n++) {
+        for (size_t i = 0; i < c->n; i++) {
+            struct cell cell = column_cell (&c->list[i], s, n);
+            fputs (i ? "," : "", f);
+            put_cell (f, c->list[i].type, &cell);
+        }
+        fputc ('\n', f);
+    }
+}
+
+/* ---- JSON ---- */
+
+static json_t *cell_json (enum column_type type, const struct cell *cell)
+{
+    switch (type) {
+    case COLUMN_INT:
+        return json_integer (cell->integer);
+    case COLUMN_REAL:
+        return isnan (cell->real) ? json_null () : number_json (cell->real);
+    case COLUMN_TEXT:
+        break;
+    }
+    return cell->text ? json_string (cell->text) : json_null ();
+}
+
+static json_t *
+trial_json (const struct sweep *s, const struct columns *c, long n)
+{
+    json_t *hparams = json_object ();
+    json_t *o = json_object ();
+
+    for (size_t i = 0; i < c->n; i++) {
+        struct cell cell = column_cell (&c->list[i], s, n);
+        json_object_set_new (c->list[i].hparam ? hparams : o,
+                             c->list[i].name,
+                             cell_json (c->list[i].type, &cell));
+    }
+    json_object_set_new (o, "hyperparameters", hparams);
+    return o;
+}
+
+/* A trial a line, so that line tools have some use of it too. */
+static void put_json (FILE *f, const struct sweep *s, const struct columns *c)
+{
+    fputc ('[', f);
+    for (long n = 1; n <= s->ntrials; n++) {
+        json_t *o = trial_json (s, c, n);
+        fputs (n > 1 ? ",\n" : "\n", f);
+        json_dumpf (o, f, JSON_COMPACT);
+        json_decref (o);
+    }
+    fputs ("\n]\n", f);
+}
+
+/* ---- where to ---- */
+
+struct format {
+    const char *name;
+    void (*put) (FILE *f, const struct sweep *s, const struct columns *c);
+};
+
+/* clang-format off */
+static const struct format formats[] = {
+    { "csv",  put_csv },
+    { "json", put_json },
+    { "h5",   NULL }, /* results_write() */
+    { NULL,   NULL },
+};
+/* clang-format on */
+
+static const struct format *find_format (const char *name)
+{
+    const struct format *f = formats;
+
+    while (f->name && strcmp (f->name, name))
+        f++;
+    if (f->name)
+        return f;
+    complain ("--format: '%s' is none of csv, json and h5", name);
+    return NULL;
+}
+
+/* The name of the file itself: one that a symbolic link leads to is replaced,
+ * not the link.
+ */
+static void follow_links (char *path, size_t size, const char *given)
+{
+    char found[PATH_MAX];
+
+    snprintf (path, size, "%s", realpath (given, found) ? found : given);
+}
+
+/* A device or a pipe must be written into, not replaced. */
+static bool is_special (const char *path)
+{
+    struct stat st;
+
+    return stat (path, &st) == 0 && !S_ISREG (st.st_mode);
+}
+
+static int write_into (const char *path,
+                       const char *buf,
+                       size_t size,
+                       struct slurmdl_error *err)
+{
+    FILE *f = fopen (path, "we");
+    bool good;
+
+    if (!f)
+        return errorf (err, "%s: %s", path, strerror (errno));
+    good = fwrite (buf, 1, size, f) == size;
+    if (fclose (f) == 0 && good)
+        return 0;
+    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
+static int write_text (const char *path,
+                       const char *buf,
+                       size_t size,
+                       struct slurmdl_error *err)
+{
+    char file[PATH_MAX];
+
+    if (!path) {
+        fwrite (buf, 1, size, stdout); /* main() looks for what failed */
+        return 0;
+    }
+    if (is_special (path))
+        return write_into (path, buf, size, err);
+    follow_links (file, sizeof (file), path);
+    return put_replace (file, buf, size, err);
+}
+
+static int export_text (const struct sweep *s,
+                        const struct format *format,
+                        const char *path,
+                        struct slurmdl_error *err)
+{
+    struct columns columns;
+    char *buf = NULL;
+    size_t size = 0;
+    FILE *f = NULL;
+    int rv = -1;
+
+    if (columns_create (&columns, s) == 0 && (f = open_memstream (&buf, &size)))
+        format->put (f, s, &columns);
+    if (f && fclose (f) == 0)
+        rv = write_text (path, buf, size, err);
+    else
+        errorf (err, "out of memory");
+    int e = errno;
+    columns_destroy (&columns);
+    free (buf);
+    errno = e;
+    return rv;
+}
+
+static int
+export_h5 (const struct sweep *s, const char *path, struct slurmdl_error *err)
+{
+    char file[PATH_MAX];
+
+    if (!path || is_special (path)) {
+        errno = EINVAL;
+        return errorf (err, "--format=h5 needs --output=FILE, a plain file");
+    }
+    follow_links (file, sizeof (file), path);
+    return results_write (s, file, err);
+}
+
+int cmd_export (const struct settings *st)
+{
+    const struct format *format =
+        find_format (st->format ? st->format : formats[0].name);
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    int rv;
+
+    if (!format)
+        return EXIT_USAGE;
+    if ((rv = open_experiment (st, st->args[0], &s)))
+        return rv;
+    rv = format->put ? export_text (s, format, st->output, &err)
+                     : export_h5 (s, st->output, &err);
+    if (rv < 0)
+        rv = fail (&err);
+    sweep_close (s);
+    return rv;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Show a sweep's progress until it ends. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/membership/peer.h"
+#include "launcher/sys/disk_reserve.h"
+#include "launcher/trainer/trainer.h"
+
+enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
+
+static const long look_every = 300 * 1000 * 1000; /* ns */
+
+struct view {
+    struct sweep *s;
+    struct executor *x;
+    bool tty;
+    int lines; /* that the next picture replaces */
+    double start;
+    int64_t *lengths; /* what was already said of each trial */
+    int *fails;
+    long room;
+    bool full; /* the disk, as was said last */
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt (int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+/* ---- a picture on a terminal ---- */
+
+static int columns (void)
+{
+    struct winsize ws;
+
+    return ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
+}
+
+static void put_line (struct view *v, const char *text)
+{
+    printf ("%.*s\033[K\n", columns () - 1, text);
+    v->lines++;
+}
+
+static void put_bar (struct view *v)
+{
+    const struct sweep *s = v->s;
+    double done = searcher_progress (s->searcher);
+    char bar[BAR + 1];
+    char text[256];
+    char elapsed[32];
+    long open = 0;
+    long failed = 0;
+
+    for (long i = 0; i < s->ntrials; i++) {
+        open += s->trials[i].state == TRIAL_OPEN;
+        failed += s->trials[i].state == TRIAL_FAILED;
+    }
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < (int)(done * BAR) ? '#' : '-';
+    bar[BAR] = '\0';
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
+    snprintf (text,
+              sizeof (text),
+              "[%s] %3.0f %%  trials %ld  open %ld  failed %ld  %s",
+              bar,
+              floor (done * 100),
+              s->ntrials,
+              open,
+              failed,
+              elapsed);
+    put_line (v, text);
+}
+
+static void put_best (struct view *v)
+{
+    const struct sweep *s = v->s;
+    const struct trial *t = sweep_trial (s, s->best);
+    char text[512];
+    char *params;
+
+    if (!t) {
+        put_line (v, *v->x->note ? v->x->note : "waiting for the first result");
+        return;
+    }
+    params = trial_text (s, t);
+    snprintf (text,
+              sizeof (text),
+              "best %s %.6g (trial %ld, length %lld)  %s",
+              s->exp->metric,
+              t->best,
+              s->best,
+              (long long)t->best_length,
+              params ? params : "");
+    free (params);
+    put_line (v, text);
+}
+
+static void put_open (struct view *v, long trial)
+{
+    const struct trial *t = sweep_trial (v->s, trial);
+    const char *metric = v->s->exp->metric;
+    int64_t step;
+    double value;
+    char dir[4200];
+    char text[256];
+
+    snprintf (dir,
+              sizeof (dir),
+              "%s/trials/%04ld/a.%ld",
+              v->s->dir,
+              trial,
+              t->over + 1);
+    if (newest_metric (dir, metric, &step, &value) == 0)
+        snprintf (text,
+                  sizeof (text),
+                  "  trial %-4ld to %-6lld at %-6lld %s %.6g",
+                  trial,
+                  (long long)t->target,
+                  (long long)step,
+                  metric,
+                  value);
+    else
+        snprintf (text,
+                  sizeof (text),
+                  "  trial %-4ld to %lld",
+                  trial,
+                  (long long)t->target);
+    put_line (v, text);
+}
+
+static void draw (struct view *v)
+{
+    int shown = 0;
+
+    if (v->lines)
+        printf ("\033[%dA", v->lines);
+    v->lines = 0;
+    put_bar (v);
+    put_best (v);
+    if (reserve_is_spent (v->s->dir))
+        put_line (v, RESERVE_SPENT);
+    for (long i = 1; i <= v->s->ntrials && shown < RUNNING_MAX; i++)
+        if (sweep_trial (v->s, i)->state == TRIAL_OPEN) {
+            put_open (v, i);
+            shown++;
+        }
+    printf ("\033[J");
+    fflush (stdout);
+}
+
+/* ---- lines into a file or a pipe ---- */
+
+static int make_room (struct view *v)
+{
+    long room = v->s->ntrials * 2 + 16;
+    int64_t *lengths;
+    int *fails;
+
+    if (v->s->ntrials <= v->room)
+        return 0;
+    if (!(lengths = realloc (v->lengths, (size_t)room * sizeof (*lengths))))
+        return -1;
+    v->lengths = lengths;
+    if (!(fails = realloc (v->fails, (size_t)room * sizeof (*fails))))
+        return -1;
+    v->fails = fails;
+    for (long i = v->room; i < room; i++)
+        lengths[i] = fails[i] = 0;
+    v->room = room;
+    return 0;
+}
+
+static void say_space (struct view *v, const char *elapsed)
+{
+    bool full = v->s->state == SWEEP_RUNNING && reserve_is_spent (v->s->dir);
+
+    if (full != v->full)
+        printf ("%8s  %s\n",
+                elapsed,
+                full ? RESERVE_SPENT : "there is space again");
+    v->full = full;
+}
+
+static void say_changes (struct view *v)
+{
+    const struct sweep *s = v->s;
+    char elapsed[32];
+
+    if (make_room (v) < 0)
+        return;
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
+    say_space (v, elapsed);
+    for (long i = 0; i < s->ntrials; i++) {
+        const struct trial *t = &s->trials[i];
+        if (t->fails != v->fails[i])
+            printf ("%8s  trial %-4ld failed (%d): %s\n",
+                    elapsed,
+                    i + 1,
+                    t->fails,
+                    t->why ? t->why : "");
+        if (t->state == TRIAL_REJECTED && v->lengths[i] != REJECTED)
+            printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
+        else if (t->length != v->lengths[i] && v->lengths[i] != REJECTED)
+            printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
+                    elapsed,
+                    i + 1,
+                    (long long)t->length,
+                    s->exp->metric,
+                    t->metric,
+                    t->stopped         ? "  stopped early"
+                    : i + 1 == s->best ? "  best"
+                                       : "");
+        v->lengths[i] = t->state == TRIAL_REJECTED ? REJECTED : t->length;
+        v->fails[i] = t->fails;
+    }
+    fflush (stdout);
+}
+
+/* ---- the end ---- */
+
+static void say_files (const struct sweep *s)
+{
+    printf ("files: %s/\n"
+            "  experiment.conf  trials/NNNN/a.K/{hparams.json, metrics.h5, "
+            "ckpt/, log}  log/\n",
+            s->dir);
+}
+
+/* There is no result at all: what went wrong last is what the user needs. */
+static void say_why (const struct sweep *s)
+{
+    for (long i = 1; i <= s->ntrials; i++)
+        if (sweep_trial (s, i)->why) {
+            printf ("no result: trial %ld: %s; 'dl logs %s %ld' prints its "
+                    "output\n",
+                    i,
+                    sweep_trial (s, i)->why,
+                    s->dir,
+                    i);
+            return;
+        }
+}
+
+static void say_best (const struct sweep *s)
+{
+    const struct trial *t = sweep_trial (s, s->best);
+    char *text;
+
+    print_best (s);
+    if (!t && !s->nresults)
+        say_why (s);
+    if (!t)
+        return;
+    text = trial_text (s, t);
+    if (text && *text)
+        printf ("  %s\n", text);
+    free (text);
+}
+
+static int conclude (struct view *v, bool workers_left)
+{
+    struct sweep *s = v->s;
+    char elapsed[32];
+
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
+    printf ("\n%s: %s after %s, %ld trials\n",
+            s->exp->name,
+            sweep_state_name (s->state),
+            elapsed,
+            s->ntrials);
+    say_best (s);
+    if (s->ntrials)
+        print_trials (s, TRIALS_SHOWN, false);
+    print_excluded (s);
+    say_files (s);
+    if (s->state != SWEEP_RUNNING)
+        return state_status (s->state);
+    if (workers_left)
+        return EXIT_STOPPED;
+    if (v->x->excluded)
+        complain ("no worker is left: this machine is excluded from the "
+                  "experiment; 'dl resume' on another one goes on");
+    else
+        complain ("no worker is left%s%s; 'dl resume' goes on",
+                  *v->x->note ? ": " : "",
+                  v->x->note);
+    return EXIT_NO_WORKERS;
+}
+
+static int watch (struct view *v, struct slurmdl_error *err)
+{
+    struct timespec pause = { 0, look_every };
+    int workers = 1;
+
+    while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
+        if (v->tty)
+            draw (v);
+        else
+            say_changes (v);
+        nanosleep (&pause, NULL);
+        workers = v->x->ops->tick (v->x);
+        if (sweep_sync (v->s, err) < 0)
+            return -1;
+    }
+    if (v->tty)
+        draw (v);
+    else
+        say_changes (v);
+    return workers;
+}
+
+static void finish_local (struct view *v)
+{
+    /* they read the end of the sweep, or the stop, by themselves */
+    while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local
+           && v->x->ops->tick (v->x))
+        usleep (20000);
+}
+
+void follow_signals (void)
+{
+    struct sigaction sa = { .sa_handler = on_interrupt };
+
+    sigaction (SIGINT, &sa, NULL);
+    sigaction (SIGTERM, &sa, NULL);
+}
+
+int follow (struct sweep *s, struct executor *x)
+{
+    struct view v = {
+        .s = s, .x = x, .tty = isatty (1), .start = monotonic ()
+    };
+    struct slurmdl_error err = { "" };
+    int workers;
+    int rv;
+
+    follow_signals ();
+    printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n",
+            s->dir,
+            s->exp->searcher_name,
+            x->granted,
+            x->granted == 1 ? "" : "s",
+            x->ops->name,
+            *x->job ? " job " : "",
+            x->job);
+    workers = watch (&v, &err);
+    if (workers < 0)
+        rv = fail (&err);
+    else if (interrupted && s->state == SWEEP_RUNNING) {
+        x->ops->leave (x);
+        rv = EXIT_STOPPED;
+    } else {
+        finish_local (&v);
+        rv = conclude (&v, workers);
+    }
+    free (v.lengths);
+    free (v.fails);
+    return rv;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl fork: a new experiment from one that there is. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/config/private.h"
+
+/* ---- the file ---- */
+
+/* What a search of one point keeps of the group "searcher". */
+static bool is_kept (const char *name)
+{
+    return !strcmp (name, "metric") || !strcmp (name, "smaller_is_better")
+           || !strcmp (name, "max_length");
+}
+
+static void put_string (config_t *cf, const char *key, const char *text)
+{
+    config_t value;
+
+    config_init (&value);
+    config_setting_set_string (config_setting_add (config_root_setting (&value),
+                                                   "value",
+                                                   CONFIG_TYPE_STRING),
+                               text);
+    edit_put (cf, key, config_lookup (&value, "value"));
+    config_destroy (&value);
+}
+
+struct origin {
+    const struct sweep *s;
+    long trial;
+};
+
+/* One trial at the point of the old one, for the first metric. */
+static void make_single (config_t *cf, const void *arg)
+{
+    const struct origin *o = arg;
+    const struct trial *t = sweep_trial (o->s, o->trial);
+    config_setting_t *root = config_root_setting (cf);
+    config_setting_t *group = config_lookup (cf, "searcher");
+
+    for (int i = config_setting_length (group) - 1; i >= 0; i--) {
+        const char *name =
+            config_setting_name (config_setting_get_elem (group, (unsigned)i));
+        if (!is_kept (name))
+            config_setting_remove_elem (group, (unsigned)i);
+    }
+    put_string (cf, "searcher.name", "single");
+    if (sweep_metrics (o->s) > 1) {
+        put_string (cf, "searcher.metric", o->s->exp->metric);
+        config_setting_remove (group, "smaller_is_better");
+        config_setting_set_bool (
+            config_setting_add (group, "smaller_is_better", CONFIG_TYPE_BOOL),
+            o->s->exp->search.smaller_is_better);
+    }
+    config_setting_remove (root, "hyperparameters");
+    edit_add_json (root, "hyperparameters", trial_hparams (o->s, t));
+    if (config_lookup (cf, "resources.workers"))
+        config_setting_remove (config_lookup (cf, "resources"), "workers");
+}
+
+/* ---- the checkpoint ---- */
+
+/* The length to which the first trials are trained. */
+static int64_t first_length (const struct experiment *e)
+{
+    struct search_rung rungs[64];
+    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
+
+    return n > 0 ? rungs[0].length : e->search.max_length;
+}
+
+static int
+take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
+{
+    int64_t length = first_length (e);
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/trials/%04ld", s->dir, trial);
+    e->source_file =
+        slurmdl_checkpoint_find (path,
+                                 INT64_MAX,
+                                 trial_last (sweep_trial (s, trial)).attempt,
+                                 &e->source_length);
+    if (!e->source_file) {
+        complain (
+            "%s: trial %ld has no checkpoint that verifies", s->dir, trial);
+        return EXIT_NOT_FOUND;
+    }
+    e->source_trial = trial;
+    if (length > e->source_length)
+        return 0;
+    complain ("%s: the checkpoint of trial %ld is of length %lld, and trials "
+              "would be trained to length %lld first (lengths count from the "
+              "beginning): --set searcher.max_length=L",
+              s->dir,
+              trial,
+              (long long)e->source_length,
+              (long long)length);
+    return EXIT_USAGE;
+}
+
+/* ---- the command ---- */
+
+static int
+make_fork (const struct sweep *s, long trial, const struct settings *st)
+{
+    struct origin origin = { s, trial };
+    struct edit edit = { .sets = st->sets };
+    struct experiment *e;
+    char path[PATH_MAX];
+    int rv;
+
+    snprintf (path, sizeof (path), "%s/experiment.conf", s->dir);
+    if (!st->file) {
+        edit.dir = s->exp->dir;
+        edit.f = trial ? make_single : NULL;
+        edit.arg = &origin;
+    }
+    if ((rv = read_experiment (st->file ? st->file : path, &edit, &e)))
+        return rv;
+    e->source = strdup (s->dir);
+    if (trial && (rv = take_checkpoint (e, s, trial))) {
+        experiment_destroy (e);
+        return rv;
+    }
+    return run_new (e, st);
+}
+
+int cmd_fork (const struct settings *st)
+{
+    struct sweep *s;
+    long trial = 0;
+    int rv;
+
+    if (st->file && st->nargs < 2) {
+        complain ("fork: --file without a TRIAL is 'dl run FILE'");
+        return EXIT_USAGE;
+    }
+    if ((rv = open_experiment (st, st->args[0], &s)))
+        return rv;
+    if (st->nargs == 2)
+        rv = parse_trial (s, st->args[1], &trial);
+    if (rv == 0)
+        rv = make_fork (s, trial, st);
+    sweep_close (s);
+    return rv;
+}

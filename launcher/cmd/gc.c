@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl gc: remove checkpoints that the experiment's policy does not keep. */
+#include <stdio.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/membership/peer.h"
+#include "launcher/retention/checkpoints.h"
+
+/* clang-format off */
+static const char *const fates[][2] = {
+    [GC_KEPT]     = { NULL,               NULL },
+    [GC_DELETED]  = { "deleted",          "would delete" },
+    [GC_LEFTOVER] = { "deleted",          "would delete" },
+    [GC_DAMAGED]  = { "damaged, stays",   "damaged, would stay" },
+};
+/* clang-format on */
+
+static void print_report (const struct gc_report *r, bool dry)
+{
+    int64_t bytes[2] = { 0 };
+    size_t files[2] = { 0 };
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct gc_file *f = &r->files[i];
+        bool gone = f->fate == GC_DELETED || f->fate == GC_LEFTOVER;
+        files[gone]++;
+        bytes[gone] += f->bytes;
+        if (fates[f->fate][dry])
+            printf ("%s %s (%lld bytes)\n",
+                    fates[f->fate][dry],
+                    f->path,
+                    (long long)f->bytes);
+    }
+    printf ("%s %zu files, %lld bytes; %zu files, %lld bytes stay\n",
+            fates[GC_DELETED][dry],
+            files[true],
+            (long long)bytes[true],
+            files[false],
+            (long long)bytes[false]);
+}
+
+int cmd_gc (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct gc_report report;
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    if (!st->dry_run
+        && peer_count (s->dir, 2 * (double)s->exp->heartbeat, NULL) != 0) {
+        complain ("%s: workers are at work, and save checkpoints; 'dl pause' "
+                  "first",
+                  s->dir);
+        sweep_close (s);
+        return EXIT_BUSY;
+    }
+    if (gc_run (s, st->dry_run, &report, &err) < 0)
+        rv = fail (&err);
+    print_report (&report, st->dry_run);
+    gc_report_free (&report);
+    sweep_close (s);
+    return rv;
+}

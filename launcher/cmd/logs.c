@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl logs: what a trial printed, and prints. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/membership/peer.h"
+#include "runtime/base/error.h"
+
+/* s; news of the trial are looked for less often than its output */
+static const double look_every = 0.2;
+static const double ask_every = 1;
+
+struct reading {
+    struct sweep *s;
+    long trial;
+    long attempt;
+    int fd; /* -1: there is no log yet */
+    double asked;
+};
+
+static void log_path (char *buf, size_t size, const struct reading *r)
+{
+    snprintf (buf,
+              size,
+              "%s/trials/%04ld/a.%ld/log",
+              r->s->dir,
+              r->trial,
+              r->attempt);
+}
+
+static bool has_log (const struct reading *r)
+{
+    char path[PATH_MAX];
+
+    log_path (path, sizeof (path), r);
+    return access (path, F_OK) == 0;
+}
+
+/* ---- printing ---- */
+
+/* Where the last 'lines' lines begin; an end without a newline is a line. */
+static off_t start_of (int fd, int64_t lines)
+{
+    off_t end = lseek (fd, 0, SEEK_END);
+    char buf[65536];
+
+    if (lines <= 0)
+        return lines < 0 ? 0 : end;
+    for (off_t at = end; at > 0;) {
+        off_t n = at > (off_t)sizeof (buf) ? (off_t)sizeof (buf) : at;
+        at -= n;
+        if (pread (fd, buf, (size_t)n, at) != n)
+            return 0;
+        while (n-- > 0)
+            if (buf[n] == '\n' && at + n + 1 != end && --lines == 0)
+                return at + n + 1;
+    }
+    return 0;
+}
+
+static int open_log (struct reading *r, int64_t lines)
+{
+    char path[PATH_MAX];
+
+    log_path (path, sizeof (path), r);
+    if ((r->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return -1;
+    lseek (r->fd, start_of (r->fd, lines), SEEK_SET);
+    return 0;
+}
+
+/* What has been added; -1 on failure, without an error if that of standard
+ * output, of which main() tells.
+ */
+static int print_more (const struct reading *r, struct slurmdl_error *err)
+{
+    char buf[65536];
+    ssize_t n = 0;
+
+    while (!ferror (stdout) && (n = read (r->fd, buf, sizeof (buf))) > 0)
+        fwrite (buf, 1, (size_t)n, stdout);
+    if (n < 0)
+        return errorf (err, "cannot read the log: %s", strerror (errno));
+    return fflush (stdout) != 0 || ferror (stdout) ? -1 : 0;
+}
+
+/* ---- following ---- */
+
+/* No attempt will follow. */
+static bool is_over (const struct reading *r)
+{
+    const struct trial *t = sweep_trial (r->s, r->trial);
+
+    if (t->state == TRIAL_FAILED || t->state == TRIAL_REJECTED)
+        return true;
+    return sweep_has_ended (r->s)
+           || (t->state == TRIAL_PAUSED
+               && (t->stopped || t->length >= r->s->exp->search.max_length));
+}
+
+/* Go on to the next attempt that has a log.  Returns 1 if there is one. */
+static int next_attempt (struct reading *r)
+{
+    struct reading next = { .s = r->s, .trial = r->trial, .fd = -1 };
+    long over = sweep_trial (r->s, r->trial)->over;
+
+    for (next.attempt = r->attempt + 1; next.attempt <= over + 1;
+         next.attempt++)
+        if (has_log (&next) && open_log (&next, -1) == 0) {
+            if (r->fd >= 0)
+                close (r->fd);
+            printf (
+                "==> trial %ld, attempt %ld <==\n", next.trial, next.attempt);
+            *r = next;
+            return 1;
+        }
+    return 0;
+}
+
+/* 1: go on, 0: the end, -1 */
+static int follow_once (struct reading *r, bool one, struct slurmdl_error *err)
+{
+    bool ended;
+
+    if (monotonic () - r->asked < ask_every)
+        return 1;
+    r->asked = monotonic ();
+    if (sweep_sync (r->s, err) < 0)
+        return -1;
+    ended = sweep_trial (r->s, r->trial)->over >= r->attempt;
+    if (r->fd < 0)
+        open_log (r, -1);
+    /* its last lines came before the news of its end */
+    if (r->fd >= 0 && print_more (r, err) < 0)
+        return -1;
+    if (ended && !one && next_attempt (r))
+        return 1;
+    return !(is_over (r) || (ended && one));
+}
+
+static int follow_log (struct reading *r, bool one, struct slurmdl_error *err)
+{
+    int rv = 1;
+
+    while (rv > 0) {
+        if (r->fd >= 0 && print_more (r, err) < 0)
+            rv = -1;
+        else if ((rv = follow_once (r, one, err)) > 0)
+            usleep ((useconds_t)(look_every * 1e6));
+    }
+    return rv;
+}
+
+/* ---- the command ---- */
+
+static void last_attempt (struct reading *r)
+{
+    r->attempt = sweep_trial (r->s, r->trial)->over + 1;
+    while (r->attempt > 1 && !has_log (r))
+        r->attempt--;
+}
+
+static int print_log (struct reading *r, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    char path[PATH_MAX];
+    int rv;
+
+    if ((r->attempt = (long)st->attempt) == 0)
+        last_attempt (r);
+    if (open_log (r, st->lines) == 0 || (st->follow && errno == ENOENT)) {
+        rv = st->follow ? follow_log (r, st->attempt > 0, &err)
+                        : print_more (r, &err);
+        return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
+    }
+    log_path (path, sizeof (path), r);
+    complain ("%s: %s", path, strerror (errno));
+    return EXIT_NOT_FOUND;
+}
+
+int cmd_logs (const struct settings *st)
+{
+    bool named = st->nargs == 2;
+    struct reading r = { .fd = -1 };
+    int rv = open_experiment (st, named ? st->args[0] : NULL, &r.s);
+
+    if (rv)
+        return rv;
+    if ((rv = parse_trial (r.s, st->args[named], &r.trial)) == 0)
+        rv = print_log (&r, st);
+    if (r.fd >= 0)
+        close (r.fd);
+    sweep_close (r.s);
+    return rv;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl preview: what a search will cost. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/config/private.h"
+
+enum { RUNGS = 64 };
+
+struct plan {
+    const struct experiment *exp;
+    struct search_rung rungs[RUNGS];
+    int n;
+    double trials, length, segments;
+    double points;  /* of the space, INFINITY: a continuum */
+    double seconds; /* of one unit of length, 0: unknown */
+};
+
+/* ---- size of the space ---- */
+
+static double count_values (const struct param *d)
+{
+    double step = d->type == PARAM_INT && d->step == 0 ? 1 : d->step;
+
+    if (d->type == PARAM_CATEGORICAL)
+        return (double)d->choices;
+    if (step > 0)
+        return floor ((d->max - d->min) / step * (1 + 1e-12) + 1e-12) + 1;
+    return d->min == d->max ? 1 : INFINITY;
+}
+
+static bool waits_for (const struct param *d, const char *name, double value)
+{
+    bool waits = false;
+
+    if (!d->when || strcmp (d->when, name))
+        return false;
+    for (long i = 0; i < d->when_count; i++)
+        waits = waits || d->when_values[i] == value;
+    return waits;
+}
+
+static double count_tree (const struct experiment *e, const struct param *d);
+
+/* Points of all that wait for 'value' of 'd'. */
+static double
+count_below (const struct experiment *e, const struct param *d, double value)
+{
+    double points = 1;
+
+    for (size_t i = 0; i < e->nparams; i++)
+        if (waits_for (&e->params[i], d->name, value))
+            points *= count_tree (e, &e->params[i]);
+    return points;
+}
+
+/* Does a parameter before 'last', or an earlier value of it, name 'value'? */
+static bool is_counted (const struct experiment *e,
+                        const struct param *last,
+                        long at,
+                        double value)
+{
+    for (const struct param *p = e->params; p < last; p++)
+        if (waits_for (p, last->when, value))
+            return true;
+    for (long i = 0; i < at; i++)
+        if (last->when_values[i] == value)
+            return true;
+    return false;
+}
+
+/* One for each value, and more for those that others wait for. */
+static double count_tree (const struct experiment *e, const struct param *d)
+{
+    double points = count_values (d);
+
+    for (size_t i = 0; i < e->nparams; i++) {
+        const struct param *p = &e->params[i];
+        if (!p->when || strcmp (p->when, d->name))
+            continue;
+        for (long k = 0; k < p->when_count; k++)
+            if (!is_counted (e, p, k, p->when_values[k]))
+                points += count_below (e, d, p->when_values[k]) - 1;
+    }
+    return points;
+}
+
+static double count_points (const struct experiment *e)
+{
+    double points = 1;
+
+    for (size_t i = 0; i < e->nparams; i++)
+        if (!e->params[i].when)
+            points *= count_tree (e, &e->params[i]);
+    return points;
+}
+
+/* ---- the plan ---- */
+
+/* Are trials stopped early, by how much nobody can say? */
+static bool is_most (const struct experiment *e)
+{
+    return experiment_needs (e) & HAS_REPORTS;
+}
+
+static void
+make_plan (struct plan *plan, const struct experiment *e, double seconds)
+{
+    *plan = (struct plan){ .exp = e, .seconds = seconds };
+    plan->n = searcher_preview (
+        &e->search, e->params, e->nparams, plan->rungs, RUNGS);
+    if (plan->n > RUNGS)
+        plan->n = RUNGS;
+    for (int i = 0; i < plan->n; i++) {
+        double trials = (double)plan->rungs[i].trials;
+        plan->trials += trials;
+        plan->length += trials * (double)plan->rungs[i].length;
+        plan->segments += trials * (i + 1);
+    }
+    plan->points = count_points (e);
+}
+
+static double full_length (const struct plan *plan)
+{
+    return (double)plan->exp->search.max_length;
+}
+
+static double trial_hours (const struct plan *plan)
+{
+    return plan->length * plan->seconds / 3600;
+}
+
+/* With all workers busy, but never faster than one full training. */
+static double wall_hours (const struct plan *plan)
+{
+    const struct experiment *e = plan->exp;
+    double at_once = fmin ((double)e->workers, plan->trials);
+    double longest = full_length (plan) * plan->seconds / 3600;
+
+    if (e->search.max_concurrent > 0)
+        at_once = fmin (at_once, (double)e->search.max_concurrent);
+    return fmax (longest, trial_hours (plan) / fmax (at_once, 1));
+}
+
+/* ---- printing ---- */
+
+static void print_head (const struct plan *plan)
+{
+    const struct experiment *e = plan->exp;
+
+    printf ("%s: searcher %s, metric", e->name, e->searcher_name);
+    for (size_t i = 0; i < e->nmetrics; i++)
+        printf ("%s %s (%s is better)",
+                i ? "," : "",
+                e->metrics[i],
+                e->search.larger[i] ? "larger" : "smaller");
+    printf (
+        ", %lld worker%s\n", (long long)e->workers, e->workers == 1 ? "" : "s");
+}
+
+static void print_space (const struct plan *plan)
+{
+    const struct experiment *e = plan->exp;
+
+    printf ("space: %zu dimension%s", e->nparams, e->nparams == 1 ? "" : "s");
+    if (isfinite (plan->points))
+        printf (", %s%.15g point%s",
+                e->search.constraint ? "at most " : "",
+                plan->points,
+                plan->points == 1 ? "" : "s");
+    puts (e->search.constraint ? ", constrained" : "");
+    if (e->search.npoints > 0)
+        printf ("tried first: %ld given point%s\n",
+                e->search.npoints,
+                e->search.npoints == 1 ? "" : "s");
+    if (e->search.nknown > 0)
+        printf ("known before: %ld point%s of %s\n",
+                e->search.nknown,
+                e->search.nknown == 1 ? "" : "s",
+                e->warm_start);
+}
+
+static void print_rungs (const struct plan *plan)
+{
+    printf ("\n%12s %10s %14s\n", "length", "trials end", "sum");
+    for (int i = 0; i < plan->n; i++)
+        printf ("%12lld %10ld %14.0f\n",
+                (long long)plan->rungs[i].length,
+                plan->rungs[i].trials,
+                (double)plan->rungs[i].trials * (double)plan->rungs[i].length);
+    printf ("%12s %10.0f %14.0f\n\n", "all", plan->trials, plan->length);
+}
+
+static void print_time (const struct plan *plan)
+{
+    const struct experiment *e = plan->exp;
+    double hours = trial_hours (plan);
+    double gpus = hours * (double)experiment_gpus (e);
+
+    printf ("%.4g trial-hours, %.4g GPU-hours, about %.4g hours with %lld "
+            "worker%s\n",
+            hours,
+            gpus,
+            wall_hours (plan),
+            (long long)e->workers,
+            e->workers == 1 ? "" : "s");
+    if (e->max_gpu_hours > 0 && fmax (gpus, hours) > e->max_gpu_hours)
+        printf ("'searcher.max_gpu_hours' = %.9g will end it early\n",
+                e->max_gpu_hours);
+    if (e->max_hours > 0 && wall_hours (plan) > e->max_hours)
+        printf ("'searcher.max_hours' = %.9g will end it early\n",
+                e->max_hours);
+}
+
+static void print_totals (const struct plan *plan)
+{
+    printf ("%.0f trial%s, as much as %.1f full trainings, %s%.0f segment%s\n",
+            plan->trials,
+            plan->trials == 1 ? "" : "s",
+            plan->length / full_length (plan),
+            plan->n > 1 ? "at most " : "",
+            plan->segments,
+            plan->segments == 1 ? "" : "s");
+    if (is_most (plan->exp))
+        puts ("trials may be stopped early: it costs less");
+    if (plan->seconds > 0)
+        print_time (plan);
+}
+
+void print_preview (const struct experiment *e, double seconds)
+{
+    struct plan plan;
+
+    make_plan (&plan, e, seconds);
+    print_head (&plan);
+    print_space (&plan);
+    print_rungs (&plan);
+    print_totals (&plan);
+}
+
+/* ---- JSON ---- */
+
+static json_t *rungs_json (const struct plan *plan)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < plan->n; i++)
+        json_array_append_new (list,
+                               json_pack ("{s:I, s:I, s:f}",
+                                          "length",
+                                          (json_int_t)plan->rungs[i].length,
+                                          "trials",
+                                          (json_int_t)plan->rungs[i].trials,
+                                          "sum",
+                                          (double)plan->rungs[i].trials
+                                              * (double)plan->rungs[i].length));
+    return list;
+}
+
+static void set_times (json_t *v, const struct plan *plan)
+{
+    double hours = trial_hours (plan);
+
+    json_object_set_new (v, "trial_hours", json_real (hours));
+    json_object_set_new (
+        v,
+        "gpu_hours",
+        json_real (hours * (double)experiment_gpus (plan->exp)));
+    json_object_set_new (v, "wall_hours", json_real (wall_hours (plan)));
+}
+
+static json_t *plan_json (const struct plan *plan)
+{
+    const struct experiment *e = plan->exp;
+    json_t *points =
+        isfinite (plan->points) ? json_real (plan->points) : json_null ();
+    /* clang-format off */
+    json_t *v = json_pack (
+        "{s:s, s:s, s:I, s:o, s:b, s:I, s:I, s:I, s:o, s:I, s:f, s:f, s:I, s:b}",
+        "name", e->name,
+        "searcher", e->searcher_name,
+        "dimensions", (json_int_t)e->nparams,
+        "points", points,
+        "constrained", e->search.constraint != NULL,
+        "tried_first", (json_int_t)e->search.npoints,
+        "known", (json_int_t)e->search.nknown,
+        "workers", (json_int_t)e->workers,
+        "rungs", rungs_json (plan),
+        "trials", (json_int_t)plan->trials,
+        "length", plan->length,
+        "full_trainings", plan->length / full_length (plan),
+        "max_segments", (json_int_t)plan->segments,
+        "stops_early", is_most (e));
+    /* clang-format on */
+
+    if (v && plan->seconds > 0)
+        set_times (v, plan);
+    return v;
+}
+
+static void print_json (const struct plan *plan)
+{
+    json_t *v = plan_json (plan);
+
+    json_dumpf (v, stdout, JSON_INDENT (2) | JSON_REAL_PRECISION (15));
+    putchar ('\n');
+    json_decref (v);
+}
+
+int cmd_preview (const struct settings *st)
+{
+    const struct edit edit = { .sets = st->sets };
+    struct experiment *e;
+    struct plan plan;
+    int rv = read_experiment (st->args[0], &edit, &e);
+
+    if (rv)
+        return rv;
+    if (st->json) {
+        make_plan (&plan, e, st->seconds);
+        print_json (&plan);
+    } else {
+        print_preview (e, st->seconds);
+        if (st->seconds == 0)
+            puts ("--seconds=S, the time for one unit of length of one "
+                  "trial, gives hours too");
+    }
+    experiment_destroy (e);
+    return EXIT_OK;
+}

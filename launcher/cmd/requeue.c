@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of an array task with work left: back into the queue. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+/* How long Slurm may take to end a task that it has taken back. */
+enum { END_WAIT = 60, TEXT_MAX = 4096 };
+
+static int scontrol (const char *verb, const char *what, const char *more)
+{
+    struct command c = { 0 };
+    char text[TEXT_MAX];
+    int status;
+
+    command_add (&c, "scontrol", NULL);
+    command_add (&c, verb, NULL);
+    command_add (&c, what, NULL);
+    if (more)
+        command_add (&c, more, NULL);
+    status = command_run (&c, NULL, text, sizeof (text));
+    if (status != 0)
+        complain ("scontrol %s %s: %s", verb, what, text);
+    command_free (&c);
+    return status;
+}
+
+/* Only a pending job may be told to keep away from machines, so that comes
+ * after the requeue, which ends this process: it has until KillWait.
+ */
+static void avoid_hosts (const struct sweep *s, const char *task)
+{
+    char hosts[PATH_MAX];
+    char job[96];
+    char text[PATH_MAX + 32];
+
+    slurm_excluded (s, hosts, sizeof (hosts));
+    snprintf (job, sizeof (job), "JobId=%s", task);
+    snprintf (text, sizeof (text), "ExcNodeList=%s", hosts);
+    for (int i = 0; *hosts && i < 3 && scontrol ("update", job, text); i++)
+        sleep (1);
+}
+
+static int requeue (const struct sweep *s, const char *task)
+{
+    sigset_t term;
+
+    sigemptyset (&term);
+    sigaddset (&term, SIGTERM);
+    sigprocmask (SIG_BLOCK, &term, NULL);
+    if (scontrol ("requeue", task, NULL) != 0)
+        return -1;
+    avoid_hosts (s, task);
+    sleep (END_WAIT);
+    return 0;
+}
+
+/* Another array of one task takes this one's place. */
+static int chain (struct sweep *s, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct settings mine = *st;
+    struct executor x;
+    int rv;
+
+    mine.workers = s->exp->lanes;
+    if (executor_open (&x, s, &mine, &err) < 0)
+        return fail (&err);
+    if ((rv = x.ops->start (&x, &err)) < 0)
+        complain ("%s", err.text);
+    else
+        complain ("array %s goes on", x.job);
+    x.ops->close (&x);
+    return rv;
+}
+
+/* Before its workers began, a check found this machine bad. */
+static void exclude_here (struct sweep *s)
+{
+    const char *host = getenv ("SLURMD_NODENAME");
+    struct event event = { .op = EVENT_EXCLUDE,
+                           .by = "check",
+                           .host = (char *)host,
+                           .why = "it failed its check" };
+    struct slurmdl_error err = { "" };
+    const struct host *h;
+    int rv = 1;
+
+    while (host && rv == 1 && (!(h = sweep_host (s, host)) || !h->why))
+        rv = sweep_put (s, &event, 1, &err);
+    if (rv < 0)
+        complain ("%s", err.text);
+}
+
+int cmd_again (const struct settings *st)
+{
+    const char *job = getenv ("SLURM_ARRAY_JOB_ID");
+    const char *number = getenv ("SLURM_ARRAY_TASK_ID");
+    int status = (int)strtol (st->args[1], NULL, 10);
+    struct sweep *s;
+    char task[64];
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    snprintf (task, sizeof (task), "%.30s_%.30s", job ?: "", number ?: "");
+    if (status == EXIT_BAD_NODE)
+        exclude_here (s);
+    rv = status;
+    if (s->state == SWEEP_RUNNING && job && number && requeue (s, task) < 0
+        && chain (s, st) == 0)
+        rv = EXIT_OK;
+    sweep_close (s);
+    return rv;
+}

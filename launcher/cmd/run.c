@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl run, dl worker. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/config/private.h"
+#include "launcher/journal/log.h"
+#include "launcher/membership/peer.h"
+#include "launcher/worker/worker.h"
+#include "runtime/base/error.h"
+
+/* How long a preempted worker waits to be killed: to leave with status 0
+ * would tell Slurm that the job is complete, and it would not come back.
+ */
+enum { PREEMPT_WAIT = 300 };
+
+/* 'p' is opened, and printed. */
+static struct experiment *
+read_file (const char *path, const struct edit *edit, struct problems *p)
+{
+    struct experiment *e = experiment_read_edited (path, edit, p);
+    int saved = errno;
+
+    if (e && warm_start (e, p) < 0) {
+        experiment_destroy (e);
+        e = NULL;
+        saved = EINVAL;
+    }
+    problems_close (p);
+    fputs (p->text, stderr);
+    free (p->text);
+    errno = saved;
+    return e;
+}
+
+int read_experiment (const char *path,
+                     const struct edit *edit,
+                     struct experiment **e)
+{
+    struct problems p;
+
+    *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
+    if (*e)
+        return EXIT_OK;
+    return errno == EINVAL   ? EXIT_USAGE
+           : errno == ENOENT ? EXIT_NOT_FOUND
+                             : EXIT_IO;
+}
+
+/* ---- dry run ---- */
+
+static void print_first_points (const struct experiment *e)
+{
+    struct searcher *s = searcher_create (&e->search, e->params, e->nparams);
+    double *x = calloc (e->nparams + 1, sizeof (*x));
+    struct search_op op;
+
+    for (int i = 0; s && x && i < 3; i++) {
+        if (searcher_ask (s, &op, x) != SEARCH_RUN
+            || searcher_begin (s, &op, x) < 0)
+            break;
+        json_t *h = hparams_json (e, x);
+        char *text = json_dumps (h, JSON_SORT_KEYS);
+        printf ("  trial %ld: %s\n", op.trial, text);
+        free (text);
+        json_decref (h);
+    }
+    searcher_destroy (s);
+    free (x);
+}
+
+static int dry_run (const struct experiment *e)
+{
+    print_preview (e, 0);
+    if (e->seed >= 0)
+        print_first_points (e);
+    puts ("nothing was started (--dry-run)");
+    return EXIT_OK;
+}
+
+/* ---- run ---- */
+
+/* Remove an experiment that was made just now.  The entry that ends it comes
+ * right after that of its creation, or somebody works with it already, and it
+ * stays.
+ */
+static bool take_back (struct sweep *s)
+{
+    struct event end = { .op = EVENT_KILL, .by = sweep_user () };
+    struct slurmdl_error err = { "" };
+
+    if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
+        || sweep_put (s, &end, 1, &err) != 0)
+        return false;
+    if (remove_experiment (s->dir, &err) < 0)
+        complain ("%s", err.text);
+    return true;
+}
+
+static void say_not_started (struct sweep *s,
+                             const struct executor *x,
+                             bool is_new,
+                             const char *why)
+{
+    const char *name = strrchr (s->dir, '/') + 1;
+
+    if (x->refused && is_new && take_back (s))
+        complain ("%s; no experiment was made: mend that (in the file, or with "
+                  "--set), and run it again",
+                  why);
+    else if (x->refused)
+        complain ("%s; 'dl resume %s' starts workers when that is mended; the "
+                  "file of %s stays as it is ('dl fork --set' makes another)",
+                  why,
+                  name,
+                  s->dir);
+    else if (is_new)
+        complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
+                  "if its file is wrong, 'dl rm --force %s' removes it",
+                  why,
+                  s->dir,
+                  name,
+                  name);
+    else
+        complain ("%s; 'dl resume %s' starts workers of %s", why, name, s->dir);
+}
+
+static int
+start_or_not (struct sweep *s, const struct settings *st, bool is_new)
+{
+    struct slurmdl_error err = { "" };
+    struct executor x;
+    int rv = EXIT_OK;
+
+    if (executor_open (&x, s, st, &err) < 0)
+        return fail (&err);
+    if (st->local)
+        follow_signals ();
+    if (x.ops->start (&x, &err) < 0) {
+        say_not_started (s, &x, is_new, err.text);
+        rv = EXIT_SLURM;
+    } else if (st->detach && !st->local)
+        puts (s->dir);
+    else
+        rv = follow (s, &x);
+    x.ops->close (&x);
+    return rv;
+}
+
+int start_workers (struct sweep *s, const struct settings *st)
+{
+    return start_or_not (s, st, false);
+}
+
+int run_new (struct experiment *e, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    char dir[PATH_MAX];
+    int rv;
+
+    if (st->dry_run) {
+        rv = dry_run (e);
+        experiment_destroy (e);
+        return rv;
+    }
+    share_umask (st->dir);
+    if (st->local && local_check (e, &err) < 0) {
+        experiment_destroy (e);
+        return fail (&err);
+    }
+    rv = sweep_new (e, st->dir, dir, sizeof (dir), &err);
+    experiment_destroy (e);
+    if (rv < 0)
+        return fail (&err);
+    if ((rv = open_experiment (st, dir, &s)))
+        return rv;
+    if (st->no_workers)
+        puts (s->dir);
+    else
+        rv = start_or_not (s, st, true);
+    sweep_close (s);
+    return rv;
+}
+
+int cmd_run (const struct settings *st)
+{
+    const struct edit edit = { .sets = st->sets };
+    struct experiment *e;
+    int rv = read_experiment (st->args[0], &edit, &e);
+
+    return rv ? rv : run_new (e, st);
+}
+
+/* ---- worker ---- */
+
+static int worker_status (enum worker_end end, const struct slurmdl_error *err)
+{
+    int rv;
+
+    switch (end) {
+    case WORKER_DONE:
+        return EXIT_OK;
+    case WORKER_PREEMPTED:
+        if (getenv ("SLURM_JOB_ID"))
+            sleep (PREEMPT_WAIT);
+        /* fall through */
+    case WORKER_PARKED:
+        return EXIT_PARKED;
+    case WORKER_EXCLUDED:
+        return EXIT_EXCLUDED;
+    case WORKER_ERROR:
+        break;
+    }
+    /* these are for good; what is not there now may be there later */
+    rv = fail (err);
+    return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
+}
+
+int cmd_worker (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct worker_place place;
+    enum worker_end end;
+    struct sweep *s;
+    char slot[64];
+    struct lost lost;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    if (st->slot)
+        prctl (PR_SET_PDEATHSIG, SIGTERM);
+    place_find (&place, s->exp, st, slot, sizeof (slot));
+    lost_read ("", &lost);
+    place.lost = &lost;
+    end = worker_run (s, &place, &err);
+    rv = worker_status (end, &err);
+    sweep_close (s);
+    return rv;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl scale: more or fewer workers while an experiment runs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/elastic/elastic.h"
+#include "launcher/membership/peer.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
+
+/* Where workers are, or will be: an array task, or a local process. */
+struct place {
+    long job, task; /* local: of its slot "local-JOB-TASK" */
+    bool local;
+    bool pending;
+};
+
+struct places {
+    struct place *list;
+    long n;
+};
+
+static int add_place (struct places *p, struct place place)
+{
+    struct place *list = realloc (p->list, ((size_t)p->n + 1) * sizeof (*list));
+
+    if (!list)
+        return -1;
+    p->list = list;
+    list[p->n++] = place;
+    return 0;
+}
+
+/* ---- what there is ---- */
+
+static bool is_retired (const struct sweep *s, long job, long task)
+{
+    char slot[64];
+
+    snprintf (slot, sizeof (slot), "%ld_%ld", job, task);
+    if (sweep_retires (s, slot))
+        return true;
+    snprintf (slot, sizeof (slot), "%ld_%ld.0", job, task);
+    return sweep_retires (s, slot);
+}
+
+static int
+find_local (struct places *p, const struct sweep *s, struct slurmdl_error *err)
+{
+    struct peer_info *list;
+    long n = peer_list (s->dir, &list, err);
+
+    for (long i = 0; i < n; i++) {
+        struct place place = { .local = true };
+        if (!list[i].gone && list[i].here
+            && sscanf (list[i].slot, "local-%ld-%ld", &place.job, &place.task)
+                   == 2
+            && !sweep_retires (s, list[i].slot) && add_place (p, place) < 0)
+            n = errorf (err, "out of memory");
+    }
+    free (list);
+    return n < 0 ? -1 : 0;
+}
+
+/* "12 3 PENDING" */
+static int read_tasks (struct places *p, const struct sweep *s, char *text)
+{
+    char *save = NULL;
+
+    for (char *line = strtok_r (text, "\n", &save); line;
+         line = strtok_r (NULL, "\n", &save)) {
+        struct place place = { 0 };
+        char state[32];
+        if (sscanf (line, "%ld %ld %31s", &place.job, &place.task, state) != 3
+            || is_retired (s, place.job, place.task))
+            continue;
+        place.pending = !strcmp (state, "PENDING");
+        if (add_place (p, place) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static char *job_list (const struct sweep *s)
+{
+    size_t room = 1;
+    char *text;
+
+    for (size_t i = 0; i < s->nsubmits; i++)
+        room += strlen (s->submits[i].job) + 1;
+    if (!(text = calloc (1, room)))
+        return NULL;
+    for (size_t i = 0; i < s->nsubmits; i++) {
+        strcat (text, i ? "," : "");
+        strcat (text, s->submits[i].job);
+    }
+    return text;
+}
+
+static int
+find_tasks (struct places *p, const struct sweep *s, struct slurmdl_error *err)
+{
+    struct command c = { 0 };
+    char *jobs = job_list (s);
+    char *text = malloc (TEXT_MAX);
+    int status = 0;
+    int rv = -1;
+
+    if (!jobs || !text) {
+        errorf (err, "out of memory");
+        goto done;
+    }
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--array", NULL);
+    command_add (&c, "--format", "%F %K %T");
+    command_add (&c, "--jobs", jobs);
+    if (s->nsubmits)
+        status = command_run (&c, NULL, text, TEXT_MAX);
+    errno = EPROTO;
+    if (status != 0 && !strstr (text, "Invalid job id"))
+        errorf (err, "squeue: %s", text);
+    else if (s->nsubmits == 0 || status != 0 || read_tasks (p, s, text) == 0)
+        rv = 0;
+done:
+    command_free (&c);
+    free (jobs);
+    free (text);
+    return rv;
+}
+
+/* ---- fewer ---- */
+
+/* Those that wait go first, then the highest. */
+static int goes_first (const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+
+    if (x->pending != y->pending)
+        return x->pending ? -1 : 1;
+    if (x->job != y->job)
+        return x->job > y->job ? -1 : 1;
+    return x->task > y->task ? -1 : x->task < y->task;
+}
+
+static size_t add_slots (char *buf, size_t n, const struct place *p, long lanes)
+{
+    size_t room = SLOTS_MAX - n;
+
+    if (room < (size_t)lanes * 64)
+        return n;
+    if (p->local)
+        return n + (size_t)sprintf (buf + n, "local-%ld-%ld ", p->job, p->task);
+    if (lanes == 1)
+        return n + (size_t)sprintf (buf + n, "%ld_%ld ", p->job, p->task);
+    for (long i = 0; i < lanes; i++)
+        n += (size_t)sprintf (buf + n, "%ld_%ld.%ld ", p->job, p->task, i);
+    return n;
+}
+
+/* A task that has begun meanwhile is left to end by itself. */
+static void cancel (const struct places *p, long n)
+{
+    struct command c = { 0 };
+    char text[TEXT_MAX / 256];
+    char *names[COMMAND_ARGS] = { 0 };
+    int k = 0;
+
+    command_add (&c, "scancel", NULL);
+    command_add (&c, "--state", "PENDING");
+    for (long i = 0; i < n && k < COMMAND_ARGS - 4; i++)
+        if (p->list[i].pending
+            && asprintf (&names[k], "%ld_%ld", p->list[i].job, p->list[i].task)
+                   > 0)
+            command_add (&c, names[k++], NULL);
+    if (k > 0 && command_run (&c, NULL, text, sizeof (text)) != 0)
+        complain ("scancel: %s", text);
+    command_free (&c);
+    for (int i = 0; i < k; i++)
+        free (names[i]);
+}
+
+/* Put the wish, and the slots of the first 'n' places, which are to end. */
+static int put_scale (struct sweep *s,
+                      long workers,
+                      const struct places *p,
+                      long n,
+                      struct slurmdl_error *err)
+{
+    char *slots = calloc (1, SLOTS_MAX);
+    size_t len = 0;
+    int rv;
+
+    if (!slots)
+        return errorf (err, "out of memory");
+    for (long i = 0; i < n; i++)
+        len = add_slots (slots, len, &p->list[i], (long)s->exp->lanes);
+    if (len)
+        slots[len - 1] = '\0';
+    rv = sweep_insist (s,
+                       (struct event){ .op = EVENT_SCALE,
+                                       .by = sweep_user (),
+                                       .workers = workers,
+                                       .slots = len ? slots : NULL },
+                       NULL,
+                       NULL,
+                       err);
+    free (slots);
+    return rv;
+}
+
+/* ---- the command ---- */
+
+static int more (struct sweep *s, const struct settings *st, long workers)
+{
+    struct slurmdl_error err = { "" };
+    struct settings mine = *st;
+    struct executor x;
+    int rv;
+
+    mine.workers = workers;
+    if (executor_open (&x, s, &mine, &err) < 0)
+        return fail (&err);
+    if ((rv = x.ops->start (&x, &err)) < 0)
+        complain ("%s", err.text);
+    else
+        printf ("%s: %ld more worker%s (job %s)\n",
+                s->dir,
+                x.granted,
+                x.granted == 1 ? "" : "s",
+                x.job);
+    x.ops->close (&x);
+    return rv < 0 ? EXIT_SLURM : EXIT_OK;
+}
+
+static int scale (struct sweep *s,
+                  const struct settings *st,
+                  struct places *p,
+                  long workers)
+{
+    struct slurmdl_error err = { "" };
+    bool local = p->n > 0;
+    long units, fewer;
+
+    if (!local && find_tasks (p, s, &err) < 0)
+        return fail (&err);
+    units = local ? workers : slurm_tasks (s->exp, workers);
+    fewer = p->n > units ? p->n - units : 0;
+    if (p->n)
+        qsort (p->list, (size_t)p->n, sizeof (*p->list), goes_first);
+    if (put_scale (s, workers, p, fewer, &err) < 0)
+        return fail (&err);
+    cancel (p, fewer);
+    if (!local && units > p->n)
+        return more (s, st, (units - p->n) * (long)s->exp->lanes);
+    printf ("%s: %ld worker%s\n", s->dir, workers, workers == 1 ? "" : "s");
+    return EXIT_OK;
+}
+
+/* Whether a run of dl elastic is meant: by its folder, or that under --dir. */
+static bool find_elastic (const struct settings *st, char *dir, size_t size)
+{
+    if (st->nargs < 2)
+        return false;
+    snprintf (dir, size, "%s", st->args[1]);
+    if (elastic_is_run (dir))
+        return true;
+    snprintf (dir, size, "%s/%s", st->dir, st->args[1]);
+    return elastic_is_run (dir);
+}
+
+static int scale_elastic (const char *dir, long nodes)
+{
+    struct slurmdl_error err = { "" };
+    int rv = elastic_scale (dir, nodes, &err);
+
+    if (rv < 0)
+        return fail (&err);
+    printf ("%s: %ld node%s%s\n",
+            dir,
+            nodes,
+            nodes == 1 ? "" : "s",
+            rv ? ", as before" : "");
+    return EXIT_OK;
+}
+
+/* A run of dl elastic whose folder has gone. */
+static bool was_elastic (const struct settings *st)
+{
+    const char *name = st->nargs > 1 ? st->args[1] : "";
+    const char *slash = strrchr (name, '/');
+    char dir[PATH_MAX];
+
+    snprintf (dir, sizeof (dir), "%s/%s", st->dir, name);
+    return !strncmp (slash ? slash + 1 : name, "elastic.", 8)
+           && access (name, F_OK) != 0 && access (dir, F_OK) != 0;
+}
+
+int cmd_scale (const struct settings *st)
+{
+    char dir[PATH_MAX];
+    struct slurmdl_error err = { "" };
+    struct places places = { 0 };
+    struct sweep *s;
+    char *end;
+    long workers = strtol (st->args[0], &end, 10);
+    int rv;
+
+    if (*end || end == st->args[0] || workers < 1 || workers > WORKERS_MAX) {
+        complain ("scale: '%s' is not a number of workers from 1 to %d",
+                  st->args[0],
+                  WORKERS_MAX);
+        return EXIT_USAGE;
+    }
+    if (find_elastic (st, dir, sizeof (dir)))
+        return scale_elastic (dir, workers);
+    if (was_elastic (st)) {
+        complain ("%s: no such run of dl elastic in %s: it has ended well, or "
+                  "is elsewhere (--dir says where)",
+                  st->args[1],
+                  st->dir);
+        return EXIT_NOT_FOUND;
+    }
+    if ((rv = open_experiment (st, st->args[1], &s)))
+        return rv;
+    if (s->state != SWEEP_RUNNING) {
+        complain ("%s is %s: there is nothing to scale",
+                  s->dir,
+                  sweep_state_name (s->state));
+        rv = EXIT_USAGE;
+    } else if (find_local (&places, s, &err) < 0)
+        rv = fail (&err);
+    else
+        rv = scale (s, st, &places, workers);
+    free (places.list);
+    sweep_close (s);
+    return rv;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edit an experiment file that was parsed, and write it with all digits. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+
+/* The line of what the first --set says: none of a file. */
+enum { SET_LINE = 1000000000 };
+
+/* ---- a tree of settings ---- */
+
+static void copy_scalar (config_setting_t *to, const config_setting_t *from)
+{
+    switch (config_setting_type (from)) {
+    case CONFIG_TYPE_INT:
+        config_setting_set_int (to, config_setting_get_int (from));
+        break;
+    case CONFIG_TYPE_INT64:
+        config_setting_set_int64 (to, config_setting_get_int64 (from));
+        break;
+    case CONFIG_TYPE_FLOAT:
+        config_setting_set_float (to, config_setting_get_float (from));
+        break;
+    case CONFIG_TYPE_BOOL:
+        config_setting_set_bool (to, config_setting_get_bool (from));
+        break;
+    case CONFIG_TYPE_STRING:
+        config_setting_set_string (to, config_setting_get_string (from));
+    }
+}
+
+static config_setting_t *add_copy (config_setting_t *group,
+                                   const char *name,
+                                   const config_setting_t *from)
+{
+    config_setting_t *to =
+        config_setting_add (group, name, config_setting_type (from));
+
+    if (!to)
+        return NULL;
+    to->line = from->line;
+    if (!config_setting_is_aggregate (from)) {
+        copy_scalar (to, from);
+        return to;
+    }
+    for (int i = 0; i < config_setting_length (from); i++) {
+        config_setting_t *s = config_setting_get_elem (from, (unsigned)i);
+        add_copy (to, config_setting_name (s), s);
+    }
+    return to;
+}
+
+void edit_add_json (config_setting_t *to, const char *name, const json_t *v)
+{
+    static const int types[] = {
+        [JSON_OBJECT] = CONFIG_TYPE_GROUP,  [JSON_ARRAY] = CONFIG_TYPE_LIST,
+        [JSON_STRING] = CONFIG_TYPE_STRING, [JSON_INTEGER] = CONFIG_TYPE_INT64,
+        [JSON_REAL] = CONFIG_TYPE_FLOAT,    [JSON_TRUE] = CONFIG_TYPE_BOOL,
+        [JSON_FALSE] = CONFIG_TYPE_BOOL,    [JSON_NULL] = CONFIG_TYPE_NONE,
+    };
+    int type = types[json_typeof (v)];
+    bool is_brief = json_is_integer (v) && json_integer_value (v) <= INT_MAX
+                    && json_integer_value (v) >= INT_MIN;
+    config_setting_t *s =
+        config_setting_add (to, name, is_brief ? CONFIG_TYPE_INT : type);
+    const char *key;
+    json_t *item;
+    size_t i;
+
+    if (!s)
+        return;
+    if (is_brief)
+        config_setting_set_int (s, (int)json_integer_value (v));
+    else if (json_is_integer (v))
+        config_setting_set_int64 (s, json_integer_value (v));
+    else if (json_is_real (v))
+        config_setting_set_float (s, json_real_value (v));
+    else if (json_is_boolean (v))
+        config_setting_set_bool (s, json_is_true (v));
+    else if (json_is_string (v))
+        config_setting_set_string (s, json_string_value (v));
+    json_array_foreach (v, i, item) edit_add_json (s, NULL, item);
+    json_object_foreach ((json_t *)v, key, item) edit_add_json (s, key, item);
+}
+
+/* The group that has the key, made if there is none; 'last' is the key's name
+ * in it.
+ */
+static config_setting_t *
+group_of (config_t *cf, const char *key, unsigned line, const char **last)
+{
+    config_setting_t *group = config_root_setting (cf);
+    const char *dot;
+    char name[128];
+
+    for (*last = key; group && (dot = strchr (*last, '.')); *last = dot + 1) {
+        config_setting_t *next;
+        snprintf (name, sizeof (name), "%.*s", (int)(dot - *last), *last);
+        next = config_setting_get_member (group, name);
+        if (!next
+            && (next = config_setting_add (group, name, CONFIG_TYPE_GROUP)))
+            next->line = line;
+        group = next && config_setting_is_group (next) ? next : NULL;
+    }
+    return group;
+}
+
+config_setting_t *
+edit_put (config_t *cf, const char *key, const config_setting_t *value)
+{
+    const char *name;
+    config_setting_t *group = group_of (cf, key, value->line, &name);
+
+    if (!group)
+        return NULL;
+    if (config_setting_get_member (group, name))
+        config_setting_remove (group, name);
+    return add_copy (group, name, value);
+}
+
+/* ---- --set ---- */
+
+static void set_lines (config_setting_t *s, unsigned line)
+{
+    s->line = line;
+    if (config_setting_is_aggregate (s))
+        for (int i = 0; i < config_setting_length (s); i++)
+            set_lines (config_setting_get_elem (s, (unsigned)i), line);
+}
+
+/* The value is one value, and not the end of one and further settings. */
+static int parse_value (config_t *cf, const char *text)
+{
+    char *line;
+    char *why;
+    int at;
+
+    if (strchr (text, '\n') || asprintf (&line, "value = %s;", text) < 0)
+        return -1;
+    why = syntax_parse (cf, line, &at);
+    free (line);
+    free (why);
+    return !why && config_setting_length (config_root_setting (cf)) == 1 ? 0
+                                                                         : -1;
+}
+
+static void
+set_one (config_t *cf, const char *set, unsigned line, struct problems *p)
+{
+    const char *eq = strchr (set, '=');
+    char key[256];
+    config_t value;
+    bool is_value;
+
+    if (!eq || eq == set || eq - set >= (long)sizeof (key)) {
+        problem (p, "--set %s: must be KEY=VALUE", set);
+        return;
+    }
+    snprintf (key, sizeof (key), "%.*s", (int)(eq - set), set);
+    config_init (&value);
+    if ((is_value = parse_value (&value, eq + 1) == 0))
+        set_lines (config_lookup (&value, "value"), line);
+    if (!is_value)
+        problem (p,
+                 "--set %s: what follows = is no value (a text has quotes: "
+                 "--set '%s=\"text\"')",
+                 set,
+                 key);
+    else if (!edit_put (cf, key, config_lookup (&value, "value")))
+        problem (p, "--set %s: there can be no key '%s'", set, key);
+    config_destroy (&value);
+}
+
+int edit_apply (const struct edit *edit, config_t *cf, struct problems *p)
+{
+    if (edit->f)
+        edit->f (cf, edit->arg);
+    p->sets = edit->sets;
+    for (unsigned i = 0; edit->sets && edit->sets[i]; i++)
+        set_one (cf, edit->sets[i], SET_LINE + i, p);
+    return edit->f || edit->sets;
+}
+
+void edit_name_option (char **text, char *const *sets)
+{
+    char *colon = *text;
+    char *named;
+
+    while ((colon = strchr (colon, ':'))) {
+        char *end;
+        long line = strtol (++colon, &end, 10);
+        long n = line - SET_LINE;
+        if (n < 0 || *end != ':')
+            continue;
+        while (n > 0 && *sets) {
+            sets++;
+            n--;
+        }
+        if (*sets && asprintf (&named, "--set %s%s", *sets, end) > 0) {
+            free (*text);
+            *text = named;
+        }
+        return;
+    }
+}
+
+/* ---- writing ---- */
+
+static void write_string (FILE *f, const char *text)
+{
+    putc ('"', f);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c == '"' || *c == '\\')
+            fprintf (f, "\\%c", *c);
+        else if (*c < ' ')
+            fprintf (f, "\\x%02x", *c);
+        else
+            putc (*c, f);
+    putc ('"', f);
+}
+
+/* As few digits as give the same number, and a point: else it is an int. */
+static void write_float (FILE *f, double v)
+{
+    char text[40];
+    size_t mantissa;
+
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf (text, sizeof (text), "%.*g", digits, v);
+        if (strtod (text, NULL) == v)
+            break;
+    }
+    mantissa = strcspn (text, "e");
+    fprintf (f,
+             "%.*s%s%s",
+             (int)mantissa,
+             text,
+             strchr (text, '.') ? "" : ".0",
+             text + mantissa);
+}
+
+static void write_value (FILE *f, const config_setting_t *s, int depth);
+
+static void write_members (FILE *f, const config_setting_t *s, int depth)
+{
+    for (int i = 0; i < config_setting_length (s); i++) {
+        const config_setting_t *m = config_setting_get_elem (s, (unsigned)i);
+        fprintf (f, "%*s%s = ", 4 * depth, "", config_setting_name (m));
+        write_value (f, m, depth);
+        fputs (";\n", f);
+    }
+}
+
+static void
+write_list (FILE *f, const config_setting_t *s, const char *ends, int depth)
+{
+    putc (ends[0], f);
+    for (int i = 0; i < config_setting_length (s); i++) {
+        fputs (i ? ", " : " ", f);
+        write_value (f, config_setting_get_elem (s, (unsigned)i), depth);
+    }
+    fprintf (f, " %c", ends[1]);
+}
+
+static void write_value (FILE *f, const config_setting_t *s, int depth)
+{
+    switch (config_setting_type (s)) {
+    case CONFIG_TYPE_INT:
+        fprintf (f, "%d", config_setting_get_int (s));
+        break;
+    case CONFIG_TYPE_INT64:
+        fprintf (f, "%lldL", config_setting_get_int64 (s));
+        break;
+    case CONFIG_TYPE_FLOAT:
+        write_float (f, config_setting_get_float (s));
+        break;
+    case CONFIG_TYPE_BOOL:
+        fputs (config_setting_get_bool (s) ? "true" : "false", f);
+        break;
+    case CONFIG_TYPE_STRING:
+        write_string (f, config_setting_get_string (s));
+        break;
+    case CONFIG_TYPE_ARRAY:
+        write_list (f, s, "[]", depth);
+        break;
+    case CONFIG_TYPE_LIST:
+        write_list (f, s, "()", depth);
+        break;
+    case CONFIG_TYPE_GROUP:
+        fputs ("{\n", f);
+        write_members (f, s, depth + 1);
+        fprintf (f, "%*s}", 4 * depth, "");
+    }
+}
+
+/* Not config_write(), which keeps six digits. */
+char *edit_text (config_t *cf)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (!f)
+        return NULL;
+    write_members (f, config_root_setting (cf), 0);
+    fclose (f);
+    return text;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read an experiment file with libconfig into a struct experiment. */
+#include "launcher/config/experiment.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libconfig.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+#include "runtime/base/utf8.h"
+
+#define WORDS_MAX 64
+
+static void *at (struct experiment *e, const struct key *k)
+{
+    return (char *)e + k->offset;
+}
+
+static const char *type_name (const config_setting_t *s)
+{
+    switch (config_setting_type (s)) {
+    case CONFIG_TYPE_INT:
+    case CONFIG_TYPE_INT64:
+        return "an integer";
+    case CONFIG_TYPE_FLOAT:
+        return "a floating-point number";
+    case CONFIG_TYPE_STRING:
+        return "a string";
+    case CONFIG_TYPE_BOOL:
+        return "a boolean";
+    case CONFIG_TYPE_GROUP:
+        return "a group";
+    default:
+        return "a list";
+    }
+}
+
+void setting_problem (struct problems *p,
+                      const struct experiment *e,
+                      int line,
+                      const char *text)
+{
+    if (line > 0)
+        problem (p, "%s:%d: %s", e->file, line, text);
+    else
+        problem (p, "%s: %s", e->file, text);
+}
+
+/* ---- values ---- */
+
+static int wrong_type (struct problems *p,
+                       const struct experiment *e,
+                       const config_setting_t *s,
+                       const char *path,
+                       const char *wanted)
+{
+    problem_about (p, path);
+    problem (p,
+             "%s:%d: '%s' is %s, but must be %s",
+             e->file,
+             config_setting_source_line (s),
+             path,
+             type_name (s),
+             wanted);
+    return -1;
+}
+
+int setting_number (const config_setting_t *s, double *v)
+{
+    switch (config_setting_type (s)) {
+    case CONFIG_TYPE_INT:
+        *v = config_setting_get_int (s);
+        return 0;
+    case CONFIG_TYPE_INT64:
+        *v = (double)config_setting_get_int64 (s);
+        return 0;
+    case CONFIG_TYPE_FLOAT:
+        *v = config_setting_get_float (s);
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int set_number (struct experiment *e,
+                       const struct key *k,
+                       const config_setting_t *s,
+                       struct problems *p)
+{
+    double v;
+
+    if (setting_number (s, &v) < 0
+        || (k->type == KEY_INT && config_setting_type (s) == CONFIG_TYPE_FLOAT))
+        return wrong_type (
+            p, e, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
+    if (!(v >= k->min && v <= k->max)) {
+        problem_about (p, k->path);
+        problem (p,
+                 "%s:%d: '%s' is %.15g, but must be from %.15g to %.15g",
+                 e->file,
+                 config_setting_source_line (s),
+                 k->path,
+                 v,
+                 k->min,
+                 k->max);
+        return -1;
+    }
+    if (k->type == KEY_INT)
+        *(int64_t *)at (e, k) = (int64_t)v;
+    else
+        *(double *)at (e, k) = v;
+    return 0;
+}
+
+static bool is_list (const config_setting_t *s)
+{
+    int t = config_setting_type (s);
+
+    return t == CONFIG_TYPE_LIST || t == CONFIG_TYPE_ARRAY;
+}
+
+static char **string_list (struct experiment *e,
+                           const char *path,
+                           const config_setting_t *s,
+                           struct problems *p)
+{
+    int n = is_list (s) ? config_setting_length (s) : 1;
+    char **list = calloc ((size_t)n + 1, sizeof (*list));
+
+    for (int i = 0; list && i < n; i++) {
+        const config_setting_t *item =
+            is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
+        const char *text = config_setting_get_string (item);
+        if (!text) {
+            wrong_type (p,
+                        e,
+                        item,
+                        path,
+                        is_list (s) ? "a list of strings"
+                                    : "a string or a list of strings");
+            strings_free (list);
+            return NULL;
+        }
+        list[i] = strdup (text);
+    }
+    return list;
+}
+
+static void set_list (struct experiment *e,
+                      const struct key *k,
+                      const config_setting_t *s,
+                      struct problems *p)
+{
+    char ***list = k->type == KEY_TEXT ? &e->argv : at (e, k);
+
+    strings_free (*list);
+    *list = string_list (e, k->path, s, p);
+}
+
+static void set_string (struct experiment *e,
+                        const struct key *k,
+                        const config_setting_t *s,
+                        struct problems *p)
+{
+    char **text = at (e, k);
+
+    if (!config_setting_get_string (s)) {
+        wrong_type (p,
+                    e,
+                    s,
+                    k->path,
+                    k->type == KEY_TEXT ? "a string or a list of strings"
+                                        : "a string");
+        return;
+    }
+    free (*text);
+    *text = strdup (config_setting_get_string (s));
+}
+
+static void set_bools (struct experiment *e,
+                       const struct key *k,
+                       const config_setting_t *s,
+                       struct problems *p)
+{
+    int n = is_list (s) ? config_setting_length (s) : 1;
+    struct bools *list = at (e, k);
+
+    list->n = 0;
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *item =
+            is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
+        if (config_setting_type (item) != CONFIG_TYPE_BOOL) {
+            wrong_type (
+                p, e, item, k->path, "true or false, or a list of these");
+            return;
+        }
+        if (list->n < OBJECTIVES_MAX)
+            list->value[list->n] = config_setting_get_bool (item);
+        list->n++;
+    }
+}
+
+static void set_value (struct experiment *e,
+                       const struct key *k,
+                       const config_setting_t *s,
+                       struct problems *p)
+{
+    switch (k->type) {
+    case KEY_INT:
+    case KEY_FLOAT:
+        set_number (e, k, s, p);
+        return;
+    case KEY_BOOL:
+        if (config_setting_type (s) != CONFIG_TYPE_BOOL)
+            wrong_type (p, e, s, k->path, "true or false");
+        else
+            *(bool *)at (e, k) = config_setting_get_bool (s);
+        return;
+    case KEY_BOOLS:
+        set_bools (e, k, s, p);
+        return;
+    case KEY_GROUPS:
+        return;
+    case KEY_LIST:
+        set_list (e, k, s, p);
+        return;
+    case KEY_TEXT:
+        if (is_list (s)) {
+            set_list (e, k, s, p);
+            return;
+        }
+        /* fall through */
+    case KEY_STRING:
+        set_string (e, k, s, p);
+    }
+}
+
+static void set_default (struct experiment *e, const struct key *k)
+{
+    if (!k->byname || *k->byname == '!')
+        return;
+    switch (k->type) {
+    case KEY_INT:
+        *(int64_t *)at (e, k) = strtoll (k->byname, NULL, 10);
+        break;
+    case KEY_FLOAT:
+        *(double *)at (e, k) = strtod (k->byname, NULL);
+        break;
+    case KEY_BOOL:
+        *(bool *)at (e, k) = !strcmp (k->byname, "true");
+        break;
+    case KEY_BOOLS:
+        *(struct bools *)at (e, k) =
+            (struct bools){ 1, { !strcmp (k->byname, "true") } };
+        break;
+    case KEY_STRING:
+    case KEY_TEXT:
+        *(char **)at (e, k) = strdup (k->byname);
+        break;
+    case KEY_LIST:
+    case KEY_GROUPS:
+        break;
+    }
+}
+
+/* ---- the tree of keys ---- */
+
+static const struct key *find_key (const char *path)
+{
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (!strcmp (k->path, path))
+            return k;
+    return NULL;
+}
+
+static bool is_group (const char *path)
+{
+    size_t n = strlen (path);
+
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (!strncmp (k->path, path, n) && k->path[n] == '.')
+            return true;
+    return false;
+}
+
+/* A key of the same name elsewhere, or the nearest path. */
+static const char *suggestion (const char *path, const char *last)
+{
+    const char *words[WORDS_MAX] = { 0 };
+    size_t n = 0;
+
+    for (const struct key *k = experiment_keys; k->path; k++) {
+        const char *dot = strrchr (k->path, '.');
+        if (dot && !strcmp (dot + 1, last))
+            return k->path;
+        if (n < WORDS_MAX - 3)
+            words[n++] = k->path;
+    }
+    words[n++] = "hyperparameters";
+    words[n++] = "environment";
+    return nearest_word (path, words);
+}
+
+static void unknown_key (const struct experiment *e,
+                         const config_setting_t *s,
+                         const char *path,
+                         struct problems *p)
+{
+    const char *groups[] = { "searcher",        "resources",         "metrics",
+                             "reproducibility", "checkpoint_policy", "worker",
+                             "hyperparameters", "environment",       NULL };
+    const char *meant = suggestion (path, config_setting_name (s));
+
+    if (!meant && !strchr (path, '.'))
+        meant = nearest_word (path, groups);
+    if (meant)
+        problem_about (p, meant);
+    problem (p,
+             "%s:%d: unknown key '%s'%s%s%s",
+             e->file,
+             config_setting_source_line (s),
+             path,
+             meant ? "; did you mean '" : "; dl-experiment(5) lists the keys",
+             meant ? meant : "",
+             meant ? "'?" : "");
+}
+
+static void read_environment (struct experiment *e,
+                              const config_setting_t *s,
+                              struct problems *p)
+{
+    int n = config_setting_length (s);
+
+    if (!config_setting_is_group (s)) {
+        wrong_type (p, e, s, "environment", "a group");
+        return;
+    }
+    e->variables = calloc ((size_t)n + 1, sizeof (*e->variables));
+    for (int i = 0, k = 0; i < n; i++) {
+        const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
+        const char *text = config_setting_get_string (v);
+        char path[256];
+        snprintf (
+            path, sizeof (path), "environment.%s", config_setting_name (v));
+        if (!text)
+            wrong_type (p, e, v, path, "a string");
+        else if (asprintf (
+                     &e->variables[k], "%s=%s", config_setting_name (v), text)
+                 > 0)
+            k++;
+    }
+}
+
+static void read_group (struct experiment *e,
+                        const config_setting_t *group,
+                        const char *prefix,
+                        struct problems *p)
+{
+    for (int i = 0; i < config_setting_length (group); i++) {
+        config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
+        const struct key *k;
+        char path[256];
+
+        snprintf (path, sizeof (path), "%s%s", prefix, config_setting_name (s));
+        if ((k = find_key (path)))
+            set_value (e, k, s, p);
+        else if (!strcmp (path, "hyperparameters"))
+            space_read (e, s, p);
+        else if (!strcmp (path, "environment"))
+            read_environment (e, s, p);
+        else if (!is_group (path))
+            unknown_key (e, s, path, p);
+        else if (!config_setting_is_group (s))
+            wrong_type (p, e, s, path, "a group { ... }");
+        else {
+            strcat (path, ".");
+            read_group (e, s, path, p);
+        }
+    }
+}
+
+/* ---- the whole file ---- */
+
+/* All that goes into JSON must be UTF-8. */
+static int check_texts (const struct experiment *e,
+                        const config_setting_t *s,
+                        struct problems *p)
+{
+    const char *text = s ? config_setting_get_string (s) : NULL;
+    int before = p->count;
+
+    if (text && !is_utf8 (text))
+        setting_problem (p,
+                         e,
+                         config_setting_source_line (s),
+                         "this text is not UTF-8: save the file as UTF-8");
+    if (s && config_setting_is_aggregate (s))
+        for (int i = 0; i < config_setting_length (s); i++)
+            check_texts (e, config_setting_get_elem (s, (unsigned)i), p);
+    return p->count > before ? -1 : 0;
+}
+
+static char *folder_of (const char *path)
+{
+    char full[PATH_MAX];
+    char *slash;
+
+    if (!realpath (path, full))
+        return NULL;
+    slash = strrchr (full, '/');
+    slash[slash == full] = '\0';
+    return strdup (full);
+}
+
+struct experiment *experiment_read (const char *path, struct problems *p)
+{
+    return experiment_read_edited (path, NULL, p);
+}
+
+struct experiment *experiment_read_edited (const char *path,
+                                           const struct edit *edit,
+                                           struct problems *p)
+{
+    struct experiment *e = calloc (1, sizeof (*e));
+    config_t cf;
+
+    config_init (&cf);
+    if (!e || !(e->file = strdup (path)) || syntax_read (&cf, path, p) < 0)
+        goto fail;
+    e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
+    if (edit && edit_apply (edit, &cf, p) == 1)
+        e->text = edit_text (&cf);
+    e->seed = -1;
+    for (const struct key *k = experiment_keys; k->path; k++)
+        set_default (e, k);
+    if (check_texts (e, config_lookup (&cf, "hyperparameters"), p) == 0
+        && check_texts (e, config_lookup (&cf, "searcher"), p) == 0) {
+        read_group (e, config_root_setting (&cf), "", p);
+        experiment_check (e, &cf, p);
+    }
+    config_destroy (&cf);
+    if (p->count == 0)
+        return e;
+    experiment_destroy (e);
+    errno = EINVAL;
+    return NULL;
+fail:
+    config_destroy (&cf);
+    experiment_destroy (e);
+    return NULL;
+}
+
+void experiment_destroy (struct experiment *e)
+{
+    int saved = errno;
+
+    if (!e)
+        return;
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (k->type == KEY_STRING || k->type == KEY_TEXT)
+            free (*(char **)at (e, k));
+        else if (k->type == KEY_LIST)
+            strings_free (*(char ***)at (e, k));
+    strings_free (e->argv);
+    strings_free (e->variables);
+    space_free (e);
+    free (e->constraint);
+    free (e->points);
+    policies_free (e);
+    known_free (e);
+    free (e->file);
+    free (e->dir);
+    free (e->text);
+    free (e->source);
+    free (e->source_file);
+    free (e);
+    errno = saved;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of an experiment file. */
+#include "launcher/config/experiment.h"
+
+#define AT(field) offsetof (struct experiment, field)
+#define BIG       9007199254740992.0 /* 2^53 */
+
+/* clang-format off */
+const struct key experiment_keys[] = {
+    { "name",        KEY_STRING, AT (name),        0, 0, "!",  "name of the experiment: letters, digits, '.', '_' and '-'" },
+    { "description", KEY_STRING, AT (description), 0, 0, NULL, "free text" },
+    { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
+    { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
+    { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
+
+    { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },
+    { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: as the searcher has it" },
+    { "searcher.metric",            KEY_LIST,   AT (metrics),                  0, 0,   "!",        "metric to optimise, as the trainer logs it, or a list of up to 8" },
+    { "searcher.smaller_is_better", KEY_BOOLS,  AT (smaller),                  0, 0,   "true",     "whether to minimise the metric; a list: of each metric" },
+    { "searcher.max_trials",        KEY_INT,    AT (search.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single, grid and pbt)" },
+    { "searcher.max_length",        KEY_INT,    AT (search.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
+    { "searcher.divisor",           KEY_FLOAT,  AT (search.divisor),           1, 1e6, "4",        "asha and the like: one in so many trials of a rung is promoted" },
+    { "searcher.max_rungs",         KEY_INT,    AT (search.max_rungs),         1, 64,  "5",        "asha and the like: at most so many rungs" },
+    { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha: aggressive, standard or conservative" },
+    { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
+    { "searcher.constraint",        KEY_LIST,   AT (constraints),              0, 0,   NULL,       "expression, or a list of them, that each point must satisfy" },
+    { "searcher.try_first",         KEY_GROUPS, 0,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },
+    { "searcher.warm_start",        KEY_STRING, AT (warm_start),               0, 0,   NULL,       "folder of an earlier experiment to learn from" },
+    { "searcher.repeats",           KEY_INT,    AT (search.repeats),           1, 64,  "1",        "trials of each point, whose mean counts" },
+    { "searcher.max_gpu_hours",     KEY_FLOAT,  AT (max_gpu_hours),         1e-6, 1e9, NULL,       "no segment begins once all those that ended took so many GPU-hours (without GPUs: trial-hours)" },
+    { "searcher.max_hours",         KEY_FLOAT,  AT (max_hours),             1e-6, 1e6, NULL,       "hours after its creation from which no segment begins" },
+    { "searcher.cost_aware",        KEY_BOOL,   AT (search.cost_aware),        0, 0,   "false",    "gp, auto: prefer points that take less time" },
+    { "searcher.population",        KEY_INT,    AT (search.population),        2, 1e5, NULL,       "cmaes, nsga2, pbt: size of a generation" },
+    { "searcher.min_length",        KEY_INT,    AT (search.min_length),        1, BIG, NULL,       "median: no trial is stopped before; pbt: length of a generation" },
+    { "searcher.command",           KEY_STRING, AT (command),                  0, 0,   NULL,       "custom: command that chooses the points" },
+
+    { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "trials that are trained at once; default: as the searcher has it, at most 16" },
+    { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
+    { "resources.cpus_per_trial",  KEY_INT,    AT (cpus),        1, 1e4, "1",  "cores of a trial, or of each of its ranks (--cpus-per-task)" },
+    { "resources.trials_per_task", KEY_INT,    AT (lanes),       1, 256, "1",  "trials side by side in one array task" },
+    { "resources.nodes_per_trial", KEY_INT,    AT (nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },
+    { "resources.ranks_per_node",  KEY_INT,    AT (ranks),       1, 1024, "1", "ranks of a trial on each of its nodes (--ntasks-per-node)" },
+    { "resources.memory",          KEY_STRING, AT (memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
+    { "resources.partition",       KEY_STRING, AT (partition),   0, 0,   NULL, "partition (--partition)" },
+    { "resources.account",         KEY_STRING, AT (account),     0, 0,   NULL, "account (--account)" },
+    { "resources.qos",             KEY_STRING, AT (qos),         0, 0,   NULL, "quality of service (--qos)" },
+    { "resources.time",            KEY_STRING, AT (time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
+    { "resources.framework",       KEY_STRING, AT (framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
+    { "resources.check",           KEY_STRING, AT (check),       0, 0,   NULL, "check nodes and GPUs before a trial begins (--dl-check): \"quick\" or \"full\"" },
+    { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
+
+    { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
+
+    { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints that stay: those with the best metric of all" },
+    { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },
+    { "checkpoint_policy.save_trial_latest",    KEY_INT, AT (policy.trial_latest),    0, 1e6, "1", "checkpoints of each trial that stay: the latest" },
+
+    { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
+
+    { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between a worker's signs of life" },
+    { "worker.lease",     KEY_INT, AT (lease),     2, 86400, "300", "seconds without a sign of life after which a worker's trial is given to another" },
+    { "worker.grace",     KEY_INT, AT (grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find metrics in a line of output. */
+#ifndef LAUNCHER_CONFIG_METRIC_PATTERN_H
+#define LAUNCHER_CONFIG_METRIC_PATTERN_H
+
+#include <stdint.h>
+
+#include "runtime/slurmdl.h"
+
+/* A pattern is a POSIX extended regular expression in which {name} stands
+ * for a number (nan and inf are numbers), e.g.
+ *     "epoch {step}: loss {training/loss}"
+ * {step} gives the step of the other metrics; without it each line that
+ * matches is one step further.
+ */
+struct pattern;
+
+/* Returns NULL with 'err' filled if the expression is not valid. */
+struct pattern *pattern_create (const char *text, struct slurmdl_error *err);
+void pattern_destroy (struct pattern *p);
+
+typedef int (*pattern_metric_f) (const char *name,
+                                 int64_t step,
+                                 double value,
+                                 void *arg);
+
+/* Call 'f' for each metric in 'line'.  Returns how many there were. */
+int pattern_match (struct pattern *p,
+                   const char *line,
+                   pattern_metric_f f,
+                   void *arg);
+
+#endif

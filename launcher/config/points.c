@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The points that a search tries first: the defaults, searcher.try_first. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+
+enum { PATH_SIZE = 128 };
+
+static const char where[] = "'searcher.try_first'";
+
+/* ---- what is active ---- */
+
+bool point_active (const struct experiment *e, size_t i, const double *x)
+{
+    const struct param *d = &e->params[i];
+    size_t other = 0;
+
+    if (!d->when)
+        return true;
+    while (strcmp (e->params[other].name, d->when))
+        other++;
+    for (long k = 0; k < d->when_count; k++)
+        if (x[other] == d->when_values[k])
+            return point_active (e, other, x);
+    return false;
+}
+
+/* Take out of 'x' what is not active. */
+static void mask (const struct experiment *e, double *x)
+{
+    bool *active = calloc (e->nparams + 1, sizeof (*active));
+
+    for (size_t i = 0; active && i < e->nparams; i++)
+        active[i] = point_active (e, i, x);
+    for (size_t i = 0; active && i < e->nparams; i++)
+        if (!active[i])
+            x[i] = NAN;
+    free (active);
+}
+
+/* ---- defaults ---- */
+
+/* The middle of each parameter, be it active or not: what the searcher
+ * "single" tries when nothing waits.
+ */
+static int middle (const struct experiment *e, double *x)
+{
+    const struct search_config config = { .name = "single", .max_length = 1 };
+    struct param *free_params = calloc (e->nparams + 1, sizeof (*free_params));
+    struct searcher *s = NULL;
+    struct search_op op;
+    int rv = -1;
+
+    for (size_t i = 0; free_params && i < e->nparams; i++) {
+        free_params[i] = e->params[i];
+        free_params[i].when = NULL;
+    }
+    if (free_params && (s = searcher_create (&config, free_params, e->nparams))
+        && searcher_ask (s, &op, x) == SEARCH_RUN)
+        rv = 0;
+    searcher_destroy (s);
+    free (free_params);
+    return rv;
+}
+
+/* What each parameter is where nobody says: returns how many have a default
+ * of their own, -1 on failure.
+ */
+static int defaults (const struct experiment *e, double *x)
+{
+    int n = 0;
+
+    if (middle (e, x) < 0)
+        return -1;
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (!isnan (e->hparams[i].preset)) {
+            x[e->hparams[i].dim] = e->hparams[i].preset;
+            n++;
+        }
+    return n;
+}
+
+/* ---- try_first ---- */
+
+static void read_point (struct experiment *e,
+                        const config_setting_t *group,
+                        const char *prefix,
+                        double *x,
+                        struct problems *p);
+
+static void read_member (struct experiment *e,
+                         const config_setting_t *s,
+                         const char *path,
+                         double *x,
+                         struct problems *p)
+{
+    const struct hparam *h = hparam_find (e, path);
+    char prefix[PATH_SIZE + 1];
+
+    if (h && h->dim >= 0)
+        setting_value (e, h, s, where, &x[h->dim], p);
+    else if (h)
+        problem (p,
+                 "%s:%d: %s: '%s' is a constant; leave it out",
+                 e->file,
+                 config_setting_source_line (s),
+                 where,
+                 path);
+    else if (config_setting_is_group (s)) {
+        snprintf (prefix, sizeof (prefix), "%s.", path);
+        read_point (e, s, prefix, x, p);
+    } else
+        hparam_unknown (e, s, where, path, p);
+}
+
+static void read_point (struct experiment *e,
+                        const config_setting_t *group,
+                        const char *prefix,
+                        double *x,
+                        struct problems *p)
+{
+    char path[PATH_SIZE];
+
+    for (int i = 0; i < config_setting_length (group); i++) {
+        const config_setting_t *s =
+            config_setting_get_elem (group, (unsigned)i);
+        int n = snprintf (
+            path, sizeof (path), "%s%s", prefix, config_setting_name (s));
+        if (n >= (int)sizeof (path))
+            hparam_unknown (e, s, where, path, p);
+        else
+            read_member (e, s, path, x, p);
+    }
+}
+
+/* Fill the gaps of 'x', in which what is not given is NaN. */
+static void complete_point (const struct experiment *e,
+                            const config_setting_t *s,
+                            const double *preset,
+                            double *x,
+                            struct problems *p)
+{
+    bool *given = calloc (e->nparams + 1, sizeof (*given));
+
+    for (size_t i = 0; given && i < e->nparams; i++) {
+        given[i] = !isnan (x[i]);
+        if (!given[i])
+            x[i] = preset[i];
+    }
+    mask (e, x);
+    for (size_t i = 0; given && i < e->nparams; i++)
+        if (given[i] && isnan (x[i]))
+            problem (p,
+                     "%s:%d: %s: '%s' is not active at this point: it waits "
+                     "for a value of '%s'",
+                     e->file,
+                     config_setting_source_line (s),
+                     where,
+                     e->params[i].name,
+                     e->params[i].when);
+    free (given);
+}
+
+/* Values are in range: what can be wrong is the constraint. */
+static void check_point (const struct experiment *e,
+                         const double *x,
+                         int line,
+                         const char *what,
+                         struct problems *p)
+{
+    const struct search_config config = { .name = "random",
+                                          .max_trials = 1,
+                                          .max_length = 1,
+                                          .constraint = e->constraint,
+                                          .points = x,
+                                          .npoints = 1 };
+    int at;
+
+    if (searcher_check (&config, e->params, e->nparams, &at))
+        problem (p,
+                 "%s:%d: %s: 'searcher.constraint' forbids this point",
+                 e->file,
+                 line,
+                 what);
+}
+
+bool is_list_of_groups (const config_setting_t *s)
+{
+    if (!config_setting_is_list (s) || config_setting_length (s) == 0)
+        return false;
+    for (int i = 0; i < config_setting_length (s); i++)
+        if (!config_setting_is_group (config_setting_get_elem (s, (unsigned)i)))
+            return false;
+    return true;
+}
+
+/* Add the points of 'list', which may be NULL. */
+static void add_listed (struct experiment *e,
+                        const config_setting_t *list,
+                        const double *preset,
+                        struct problems *p)
+{
+    for (int i = 0; list && i < config_setting_length (list); i++) {
+        const config_setting_t *s = config_setting_get_elem (list, (unsigned)i);
+        double *x = e->points + (size_t)e->search.npoints * e->nparams;
+        int before = p->count;
+        for (size_t k = 0; k < e->nparams; k++)
+            x[k] = NAN;
+        read_point (e, s, "", x, p);
+        if (p->count == before)
+            complete_point (e, s, preset, x, p);
+        if (p->count == before)
+            check_point (e, x, config_setting_source_line (s), where, p);
+        if (p->count == before)
+            e->search.npoints++;
+    }
+}
+
+static void add_defaults (struct experiment *e,
+                          config_t *cf,
+                          const double *preset,
+                          struct problems *p)
+{
+    memcpy (e->points, preset, e->nparams * sizeof (*preset));
+    mask (e, e->points);
+    check_point (e,
+                 e->points,
+                 line_of (cf, "hyperparameters"),
+                 "the hyperparameters' defaults, which are trial 1",
+                 p);
+    e->search.npoints = 1;
+}
+
+static void check_number (const struct experiment *e,
+                          const config_setting_t *list,
+                          long trials,
+                          struct problems *p)
+{
+    if (trials > 0 && e->search.npoints > trials)
+        problem (p,
+                 "%s:%d: %s: %ld points, the defaults included, are more "
+                 "than the %ld trial%s",
+                 e->file,
+                 config_setting_source_line (list),
+                 where,
+                 e->search.npoints,
+                 trials,
+                 trials == 1 ? "" : "s");
+}
+
+void points_read (struct experiment *e, config_t *cf, struct problems *p)
+{
+    const config_setting_t *list = config_lookup (cf, "searcher.try_first");
+    bool grid = !strcmp (e->searcher_name, "grid");
+    size_t n = list ? (size_t)config_setting_length (list) : 0;
+    double *preset = calloc (e->nparams + 1, sizeof (*preset));
+    int given = preset ? defaults (e, preset) : -1;
+
+    e->points = calloc ((n + 1) * (e->nparams + 1), sizeof (*e->points));
+    if (given < 0 || !e->points)
+        setting_problem (p, e, 0, "out of memory");
+    else if (list && !is_list_of_groups (list))
+        setting_problem (p,
+                         e,
+                         config_setting_source_line (list),
+                         "'searcher.try_first' must be a list of points: "
+                         "( { name = value; }, ... )");
+    else if (list && grid)
+        setting_problem (p,
+                         e,
+                         config_setting_source_line (list),
+                         "searcher \"grid\" tries its own points only: leave "
+                         "'searcher.try_first' out");
+    else {
+        if (given > 0 && !grid)
+            add_defaults (e, cf, preset, p);
+        add_listed (e, list, preset, p);
+        if (list)
+            check_number (
+                e,
+                list,
+                strcmp (e->searcher_name, "single") ? e->search.max_trials : 1,
+                p);
+    }
+    free (preset);
+    e->search.points = e->points;
+}

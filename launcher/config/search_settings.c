@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check the group "searcher" of an experiment file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+
+/* ---- names ---- */
+
+static const struct searcher_kind *find_searcher (const char *name)
+{
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        if (!strcmp (k->name, name))
+            return k;
+    return NULL;
+}
+
+/* 'what' is "searcher" or "sampler". */
+static int check_kind (const struct experiment *e,
+                       int line,
+                       const char *what,
+                       const char *name,
+                       struct problems *p)
+{
+    const char *names[64] = { 0 };
+    const char *meant;
+    size_t n = 0;
+
+    if (!name || find_searcher (name))
+        return 0;
+    for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++)
+        names[n++] = k->name;
+    meant = nearest_word (name, names);
+    problem (p,
+             "%s:%d: unknown %s \"%s\"%s%s%s",
+             e->file,
+             line,
+             what,
+             name,
+             meant ? "; did you mean \"" : "",
+             meant ? meant : "",
+             meant ? "\"?" : "; see dl-experiment(5)");
+    return -1;
+}
+
+static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const modes[] = {
+        "aggressive", "standard", "conservative", NULL
+    };
+
+    for (int i = 0; modes[i]; i++)
+        if (!strcmp (modes[i], e->mode)) {
+            e->search.mode = (enum search_mode)i;
+            return 0;
+        }
+    setting_problem (p,
+                     e,
+                     line_of (cf, "searcher.mode"),
+                     "'searcher.mode' must be \"aggressive\", \"standard\" or "
+                     "\"conservative\"");
+    return -1;
+}
+
+/* ---- metrics ---- */
+
+static bool is_repeated (char *const *list, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (!strcmp (list[k], list[i]))
+            return true;
+    return false;
+}
+
+static void
+check_metrics (struct experiment *e, config_t *cf, struct problems *p)
+{
+    int line = line_of (cf, "searcher.metric");
+
+    if (!e->metrics)
+        return;
+    while (e->metrics[e->nmetrics])
+        e->nmetrics++;
+    e->metric = e->metrics[0];
+    if (e->nmetrics < 1 || e->nmetrics > OBJECTIVES_MAX)
+        setting_problem (
+            p, e, line, "'searcher.metric' must be 1 to 8 metrics");
+    for (size_t i = 0; i < e->nmetrics; i++)
+        if (!*e->metrics[i] || strlen (e->metrics[i]) > 63)
+            setting_problem (
+                p, e, line, "'searcher.metric' must be 1 to 63 bytes long");
+        else if (is_repeated (e->metrics, i))
+            problem (p,
+                     "%s:%d: 'searcher.metric' has \"%s\" twice",
+                     e->file,
+                     line,
+                     e->metrics[i]);
+}
+
+static void
+check_smaller (struct experiment *e, config_t *cf, struct problems *p)
+{
+    const struct bools *b = &e->smaller;
+
+    if (b->n != 1 && (size_t)b->n != e->nmetrics) {
+        problem (p,
+                 "%s:%d: 'searcher.smaller_is_better' has %d values, but "
+                 "'searcher.metric' has %zu",
+                 e->file,
+                 line_of (cf, "searcher.smaller_is_better"),
+                 b->n,
+                 e->nmetrics);
+        return;
+    }
+    e->search.objectives = (long)e->nmetrics;
+    e->search.smaller_is_better = b->value[0];
+    for (size_t i = 0; i < e->nmetrics && i < OBJECTIVES_MAX; i++)
+        e->search.larger[i] = !b->value[b->n == 1 ? 0 : i];
+}
+
+/* ---- keys that one searcher has and another has not ---- */
+
+static const struct {
+    const char *key;
+    const char *users; /* searchers or samplers */
+} some_have[] = {
+    { "searcher.population", "cmaes, nsga2 and pbt" },
+    { "searcher.min_length", "median and pbt" },
+    { "searcher.cost_aware", "gp and auto" },
+    { "searcher.command", "custom" },
+};
+
+static bool has_word (const char *text, const char *word)
+{
+    size_t n = word ? strlen (word) : 0;
+    const char *at = text;
+
+    if (n == 0)
+        return false;
+    while ((at = strstr (at, word))) {
+        bool begins = at == text || strchr (" ('", at[-1]);
+        if (begins && strchr (" ,):'", at[n]))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+static bool is_off (const config_setting_t *s)
+{
+    return config_setting_type (s) == CONFIG_TYPE_BOOL
+           && !config_setting_get_bool (s);
+}
+
+static void
+check_users (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    for (size_t i = 0; i < sizeof (some_have) / sizeof (*some_have); i++) {
+        const config_setting_t *s = config_lookup (cf, some_have[i].key);
+        if (!s || is_off (s) || problem_is_about (p, some_have[i].key)
+            || has_word (some_have[i].users, e->searcher_name)
+            || has_word (some_have[i].users, e->sampler))
+            continue;
+        problem (p,
+                 "%s:%d: searcher \"%s\" has no use for '%s' (%s): leave it "
+                 "out",
+                 e->file,
+                 config_setting_source_line (s),
+                 e->searcher_name,
+                 some_have[i].key,
+                 some_have[i].users);
+    }
+}
+
+static void needs (const struct experiment *e,
+                   config_t *cf,
+                   const char *key,
+                   struct problems *p)
+{
+    char text[160];
+
+    if (problem_is_about (p, key))
+        return;
+    snprintf (text,
+              sizeof (text),
+              "searcher \"%s\" needs '%s'",
+              e->searcher_name,
+              key);
+    setting_problem (p, e, line_of (cf, "searcher"), text);
+}
+
+static void
+check_needs (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    int bits = find_searcher (e->searcher_name)->needs;
+
+    if (!strcmp (e->searcher_name, "custom") && (!e->command || !*e->command))
+        needs (e, cf, "searcher.command", p);
+    if (bits & NEED_MAX_TRIALS && e->search.max_trials == 0)
+        needs (e, cf, "searcher.max_trials", p);
+    if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS))
+        && e->search.max_trials > 0)
+        problem (p,
+                 "%s:%d: searcher \"%s\" sets the number of trials itself: "
+                 "leave 'searcher.max_trials' out",
+                 e->file,
+                 line_of (cf, "searcher.max_trials"),
+                 e->searcher_name);
+}
+
+/* ---- the searcher's own opinion ---- */
+
+/* Line of the key of the group that a sentence is about. */
+static int line_about (config_t *cf, const char *why)
+{
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (!strncmp (k->path, "searcher.", 9) && has_word (why, k->path + 9)
+            && config_lookup (cf, k->path))
+            return line_of (cf, k->path);
+    return line_of (cf, "searcher");
+}
+
+static void ask (const struct experiment *e,
+                 const struct search_config *config,
+                 config_t *cf,
+                 struct problems *p)
+{
+    int dim = -1;
+    const char *why = searcher_check (config, e->params, e->nparams, &dim);
+
+    if (why && dim >= 0) {
+        const struct hparam *h = hparam_find (e, e->params[dim].name);
+        problem (p,
+                 "%s:%d: hyperparameter '%s': %s",
+                 e->file,
+                 h->line,
+                 h->path,
+                 why);
+    } else if (why)
+        problem (p, "%s:%d: searcher: %s", e->file, line_about (cf, why), why);
+}
+
+/* ---- constraints ---- */
+
+static void check_constraint (const struct experiment *e,
+                              const char *text,
+                              int line,
+                              struct problems *p)
+{
+    const struct search_config config = {
+        .name = "random", .max_trials = 1, .max_length = 1, .constraint = text
+    };
+    int at;
+    const char *why = searcher_check (&config, e->params, e->nparams, &at);
+
+    if (why && at < -1)
+        problem (p,
+                 "%s:%d: searcher.constraint: column %d: %s",
+                 e->file,
+                 line,
+                 -1 - at,
+                 why);
+    else if (why)
+        problem (p, "%s:%d: searcher.constraint: %s", e->file, line, why);
+}
+
+/* "(a) && (b)" */
+static char *join (char *const *list)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    for (int i = 0; f && list[i]; i++)
+        fprintf (f, list[1] ? "%s(%s)" : "%s%s", i ? " && " : "", list[i]);
+    if (f)
+        fclose (f);
+    return text;
+}
+
+static void
+read_constraints (struct experiment *e, config_t *cf, struct problems *p)
+{
+    const config_setting_t *s = config_lookup (cf, "searcher.constraint");
+    int before = p->count;
+
+    if (!e->constraints || !e->constraints[0])
+        return;
+    for (int i = 0; e->constraints[i]; i++) {
+        const config_setting_t *item =
+            config_setting_get_string (s)
+                ? s
+                : config_setting_get_elem (s, (unsigned)i);
+        check_constraint (
+            e, e->constraints[i], config_setting_source_line (item), p);
+    }
+    e->constraint = join (e->constraints);
+    if (p->count == before && e->constraint && e->constraints[1])
+        check_constraint (e, e->constraint, config_setting_source_line (s), p);
+    e->search.constraint = e->constraint;
+}
+
+/* ---- all ---- */
+
+static void set_limits (struct experiment *e)
+{
+    double hour = 3600;
+
+    e->search.max_seconds =
+        e->max_gpu_hours * hour
+        / (experiment_gpus (e) > 1 ? (double)experiment_gpus (e) : 1);
+}
+
+void search_check (struct experiment *e, config_t *cf, struct problems *p)
+{
+    int named = check_kind (
+        e, line_of (cf, "searcher.name"), "searcher", e->searcher_name, p);
+
+    check_metrics (e, cf, p);
+    if (p->count == 0)
+        check_smaller (e, cf, p);
+    if (check_kind (
+            e, line_of (cf, "searcher.sampler"), "sampler", e->sampler, p)
+            < 0
+        || named < 0 || read_mode (e, cf, p) < 0)
+        return;
+    check_users (e, cf, p);
+    check_needs (e, cf, p);
+    e->search.name = e->searcher_name;
+    e->search.sampler = e->sampler;
+    e->search.seed = (uint64_t)e->seed;
+    e->warm_line = line_of (cf, "searcher.warm_start");
+    set_limits (e);
+    /* each step takes the one before for right */
+    if (p->count == 0)
+        ask (e, &e->search, cf, p);
+    if (p->count == 0)
+        read_constraints (e, cf, p);
+    if (p->count == 0)
+        points_read (e, cf, p);
+    if (p->count == 0)
+        ask (e, &e->search, cf, p);
+}
+
+int experiment_needs (const struct experiment *e)
+{
+    const struct searcher_kind *k = find_searcher (e->search.name);
+
+    return k ? k->needs : 0;
+}

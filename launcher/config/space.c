@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the search space of an experiment file. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+
+enum { PATH_SIZE = 128 };
+
+/* What a typed hyperparameter may hold; 'must' keys are first in 'keys'. */
+struct kind {
+    const char *name;
+    int type; /* enum param_type, or KIND_CONST */
+    const char *keys[10];
+    int must;
+};
+
+enum { KIND_CONST = -1 };
+
+/* clang-format off */
+static const struct kind kinds[] = {
+    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
+    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
+    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when" }, 2 },
+    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when" }, 2 },
+    { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when" }, 1 },
+    { "const",       KIND_CONST,        { "val" }, 1 },
+    { 0 },
+};
+/* clang-format on */
+
+static const struct kind *find_kind (const char *name)
+{
+    for (const struct kind *k = kinds; k->name; k++)
+        if (!strcmp (k->name, name))
+            return k;
+    return NULL;
+}
+
+static struct hparam *
+add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
+{
+    struct hparam *h = realloc (e->hparams, (e->nhparams + 1) * sizeof (*h));
+
+    if (!h)
+        return NULL;
+    e->hparams = h;
+    h += e->nhparams;
+    *h = (struct hparam){ .path = strdup (path),
+                          .dim = -1,
+                          .preset = NAN,
+                          .line = config_setting_source_line (s) };
+    if (!h->path)
+        return NULL;
+    e->nhparams++;
+    return h;
+}
+
+static int space_problem (const struct experiment *e,
+                          const config_setting_t *s,
+                          struct problems *p,
+                          const char *path,
+                          const char *text)
+{
+    problem (p,
+             "%s:%d: hyperparameter '%s': %s",
+             e->file,
+             config_setting_source_line (s),
+             path,
+             text);
+    return -1;
+}
+
+/* Keys that hold a number; the last ones must be above 0. */
+static const struct {
+    const char *key;
+    size_t offset;
+    bool positive;
+} numbers[] = {
+    { "minval", offsetof (struct param, min), false },
+    { "maxval", offsetof (struct param, max), false },
+    { "base", offsetof (struct param, base), false },
+    { "mean", offsetof (struct param, mean), false },
+    { "step", offsetof (struct param, step), true },
+    { "deviation", offsetof (struct param, deviation), true },
+};
+
+static int set_field (struct experiment *e,
+                      struct param *d,
+                      const char *path,
+                      const config_setting_t *s,
+                      struct problems *p)
+{
+    const char *name = config_setting_name (s);
+    char text[PATH_SIZE];
+    double v;
+
+    if (setting_number (s, &v) < 0) {
+        snprintf (text, sizeof (text), "'%s' must be a number", name);
+        return space_problem (e, s, p, path, text);
+    }
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (*numbers); i++)
+        if (!strcmp (name, numbers[i].key)) {
+            *(double *)((char *)d + numbers[i].offset) = v;
+            snprintf (text, sizeof (text), "'%s' must be above 0", name);
+            return v > 0 || !numbers[i].positive
+                       ? 0
+                       : space_problem (e, s, p, path, text);
+        }
+    if (v != floor (v) || v < 1 || v > 1e7)
+        return space_problem (e, s, p, path, "'count' must be an integer >= 1");
+    d->count = (long)v;
+    return 0;
+}
+
+/* A mean alone would be ignored; a deviation alone is around the middle. */
+static int set_prior (struct experiment *e,
+                      struct param *d,
+                      const char *path,
+                      const config_setting_t *s,
+                      struct problems *p)
+{
+    bool mean = config_setting_get_member (s, "mean");
+
+    if (mean && d->deviation == 0)
+        return space_problem (e, s, p, path, "'mean' needs 'deviation'");
+    if (!mean && d->deviation > 0)
+        d->mean = d->min + (d->max - d->min) / 2;
+    return 0;
+}
+
+static int
+add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
+{
+    struct param *list = realloc (e->params, (e->nparams + 1) * sizeof (*list));
+
+    if (!list)
+        return -1;
+    e->params = list;
+    h->dim = (int)e->nparams;
+    list[e->nparams++] = *d;
+    return 0;
+}
+
+/* Its index in the keys, or that of their end. */
+static int key_index (const struct kind *kind, const char *name)
+{
+    int k = 0;
+
+    while (kind->keys[k] && strcmp (kind->keys[k], name))
+        k++;
+    return k;
+}
+
+/* The nearest key, or for "max" "maxval". */
+static const char *key_meant (const struct kind *kind, const char *name)
+{
+    const char *meant = nearest_word (name, kind->keys);
+
+    for (int k = 0; !meant && k < kind->must; k++)
+        if (strlen (name) > 2 && !strncmp (kind->keys[k], name, strlen (name)))
+            meant = kind->keys[k];
+    return meant;
+}
+
+static int check_fields (const struct experiment *e,
+                         const struct kind *kind,
+                         const char *path,
+                         const config_setting_t *s,
+                         struct problems *p)
+{
+    char text[PATH_SIZE * 2];
+    int before = p->count;
+    int given = 0; /* bits of keys that are there, but misspelt */
+
+    for (int i = 0; i < config_setting_length (s); i++) {
+        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
+        const char *name = config_setting_name (c);
+        const char *meant;
+        if (kind->keys[key_index (kind, name)] || !strcmp (name, "type"))
+            continue;
+        if ((meant = key_meant (kind, name)))
+            given |= 1 << key_index (kind, meant);
+        snprintf (text,
+                  sizeof (text),
+                  "unknown key '%s'%s%s%s",
+                  name,
+                  meant ? "; did you mean '" : "",
+                  meant ? meant : "",
+                  meant ? "'?" : "");
+        space_problem (e, c, p, path, text);
+    }
+    for (int k = 0; k < kind->must; k++)
+        if (!(given & 1 << k)
+            && !config_setting_get_member (s, kind->keys[k])) {
+            snprintf (text,
+                      sizeof (text),
+                      "type \"%s\" needs '%s'",
+                      kind->name,
+                      kind->keys[k]);
+            space_problem (e, s, p, path, text);
+        }
+    return p->count == before ? 0 : -1;
+}
+
+static int by_text (const void *a, const void *b)
+{
+    return strcmp (*(char *const *)a, *(char *const *)b);
+}
+
+/* A text that two choices share, NULL: none. */
+static const char *shared_text (char **labels, size_t n)
+{
+    char **sorted = calloc (n + 1, sizeof (*sorted));
+    const char *text = NULL;
+
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = labels[i];
+    if (sorted)
+        qsort (sorted, n, sizeof (*sorted), by_text);
+    for (size_t i = 1; sorted && !text && i < n; i++)
+        if (!strcmp (sorted[i - 1], sorted[i]))
+            text = sorted[i];
+    free (sorted);
+    return text;
+}
+
+static int label_choices (struct hparam *h)
+{
+    size_t n = json_array_size (h->values);
+
+    if (!(h->labels = calloc (n + 1, sizeof (*h->labels))))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!(h->labels[i] = json_text (json_array_get (h->values, i))))
+            return -1;
+    return 0;
+}
+
+static void read_choices (struct experiment *e,
+                          struct hparam *h,
+                          const config_setting_t *s,
+                          struct problems *p)
+{
+    const config_setting_t *vals = config_setting_get_member (s, "vals");
+    struct param d = { .type = PARAM_CATEGORICAL };
+    char text[PATH_SIZE * 2];
+    const char *twice;
+
+    if (config_setting_is_scalar (vals) || config_setting_is_group (vals)) {
+        space_problem (e, vals, p, h->path, "'vals' must be a list");
+        return;
+    }
+    h->values = setting_json (vals);
+    d.choices = config_setting_length (vals);
+    if (label_choices (h) < 0)
+        return;
+    d.labels = (const char *const *)h->labels;
+    if ((twice = shared_text (h->labels, (size_t)d.choices))) {
+        snprintf (text,
+                  sizeof (text),
+                  "'vals' has the text \"%.100s\" twice; take one out",
+                  twice);
+        space_problem (e, vals, p, h->path, text);
+    }
+    add_dimension (e, h, &d);
+}
+
+static void read_typed (struct experiment *e,
+                        const char *path,
+                        const config_setting_t *s,
+                        const struct kind *kind,
+                        struct problems *p)
+{
+    struct param d = { .type = (enum param_type)kind->type,
+                       .base = kind->type == PARAM_LOG ? 10 : 0 };
+    struct hparam *h;
+
+    if (!(h = add_hparam (e, path, s))
+        || check_fields (e, kind, path, s, p) < 0)
+        return;
+    if (kind->type == KIND_CONST) {
+        h->values = setting_json (config_setting_get_member (s, "val"));
+        return;
+    }
+    if (kind->type == PARAM_CATEGORICAL) {
+        read_choices (e, h, s, p);
+        return;
+    }
+    for (int i = 0; i < config_setting_length (s); i++) {
+        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
+        const char *name = config_setting_name (c);
+        if (strcmp (name, "type") && strcmp (name, "default")
+            && strcmp (name, "when") && set_field (e, &d, path, c, p) < 0)
+            return;
+    }
+    if (set_prior (e, &d, path, s, p) == 0)
+        add_dimension (e, h, &d);
+}
+
+static void unknown_type (const struct experiment *e,
+                          const config_setting_t *type,
+                          const char *path,
+                          struct problems *p)
+{
+    const char *names[sizeof (kinds) / sizeof (*kinds)] = { 0 };
+    const char *name = config_setting_get_string (type);
+    const char *meant = NULL;
+    char text[PATH_SIZE * 2];
+
+    for (size_t i = 0; kinds[i].name; i++)
+        names[i] = kinds[i].name;
+    if (name)
+        meant = nearest_word (name, names);
+    snprintf (text,
+              sizeof (text),
+              "type must be \"float\", \"int\", \"log\", \"categorical\" or "
+              "\"const\"%s%s%s",
+              meant ? "; did you mean \"" : "",
+              meant ? meant : "",
+              meant ? "\"?" : "");
+    space_problem (e, type, p, path, text);
+}
+
+static void read_members (struct experiment *e,
+                          const config_setting_t *group,
+                          const char *prefix,
+                          struct problems *p);
+
+/* Whether a group without 'type' is meant to be a parameter: as constants these
+ * names would make no sense.
+ */
+static bool lacks_type (const config_setting_t *s)
+{
+    static const char *const names[] = { "minval", "maxval", "vals" };
+    const config_setting_t *m;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if ((m = config_setting_get_member (s, names[i]))
+            && !config_setting_is_group (m))
+            return true;
+    return false;
+}
+
+static void read_one (struct experiment *e,
+                      const config_setting_t *s,
+                      const char *path,
+                      struct problems *p)
+{
+    const config_setting_t *type = config_setting_is_group (s)
+                                       ? config_setting_get_member (s, "type")
+                                       : NULL;
+    char prefix[PATH_SIZE + 1];
+    const char *name;
+    const struct kind *kind;
+    struct hparam *h;
+
+    if (type) {
+        name = config_setting_get_string (type);
+        if (name && (kind = find_kind (name)))
+            read_typed (e, path, s, kind, p);
+        else {
+            unknown_type (e, type, path, p);
+            add_hparam (e, path, s);
+        }
+        return;
+    }
+    if (config_setting_is_group (s) && lacks_type (s)) {
+        space_problem (e,
+                       s,
+                       p,
+                       path,
+                       "'type' is missing (\"float\", \"int\", \"log\" or "
+                       "\"categorical\")");
+        add_hparam (e, path, s);
+        return;
+    }
+    if (config_setting_is_group (s) && config_setting_length (s) > 0) {
+        snprintf (prefix, sizeof (prefix), "%s.", path);
+        read_members (e, s, prefix, p);
+        return;
+    }
+    if ((h = add_hparam (e, path, s)))
+        h->values = setting_json (s);
+}
+
+static void read_members (struct experiment *e,
+                          const config_setting_t *group,
+                          const char *prefix,
+                          struct problems *p)
+{
+    char path[PATH_SIZE];
+
+    for (int i = 0; i < config_setting_length (group); i++) {
+        const config_setting_t *s =
+            config_setting_get_elem (group, (unsigned)i);
+        int n = snprintf (
+            path, sizeof (path), "%s%s", prefix, config_setting_name (s));
+        if (n >= (int)sizeof (path))
+            space_problem (e, s, p, path, "the name is too long");
+        else
+            read_one (e, s, path, p);
+    }
+}
+
+static int by_path (const void *a, const void *b)
+{
+    const struct hparam *x = a;
+    const struct hparam *y = b;
+
+    return strcmp (x->path, y->path);
+}
+
+/* The order of the file must not matter: dimensions follow the names. */
+static int sort_dimensions (struct experiment *e)
+{
+    struct param *sorted = calloc (e->nparams + 1, sizeof (*sorted));
+    int n = 0;
+
+    if (!sorted)
+        return -1;
+    if (e->nhparams > 0)
+        qsort (e->hparams, e->nhparams, sizeof (*e->hparams), by_path);
+    for (size_t i = 0; i < e->nhparams; i++) {
+        struct hparam *h = &e->hparams[i];
+        if (h->dim < 0)
+            continue;
+        sorted[n] = e->params[h->dim];
+        sorted[n].name = h->path;
+        h->dim = n++;
+    }
+    free (e->params);
+    e->params = sorted;
+    return 0;
+}
+
+static void check_variables (const struct experiment *e, struct problems *p)
+{
+    char a[PATH_SIZE + 8];
+    char b[PATH_SIZE + 8];
+
+    for (size_t i = 0; i < e->nhparams; i++)
+        for (size_t j = 0; j < i; j++) {
+            hparams_variable (a, sizeof (a), e->hparams[i].path);
+            hparams_variable (b, sizeof (b), e->hparams[j].path);
+            if (!strcmp (a, b))
+                problem (p,
+                         "%s:%d: hyperparameters '%s' and '%s' would both be "
+                         "%s; rename one",
+                         e->file,
+                         e->hparams[i].line,
+                         e->hparams[j].path,
+                         e->hparams[i].path,
+                         a);
+        }
+}
+
+void space_free (struct experiment *e)
+{
+    for (size_t i = 0; i < e->nhparams; i++) {
+        free (e->hparams[i].path);
+        json_decref (e->hparams[i].values);
+        strings_free (e->hparams[i].labels);
+        free (e->hparams[i].when_values);
+    }
+    free (e->hparams);
+    free (e->params);
+}
+
+void space_read (struct experiment *e,
+                 config_setting_t *group,
+                 struct problems *p)
+{
+    int before = p->count;
+
+    if (!config_setting_is_group (group)) {
+        setting_problem (p,
+                         e,
+                         config_setting_source_line (group),
+                         "'hyperparameters' must be a group { ... }");
+        return;
+    }
+    read_members (e, group, "", p);
+    if (sort_dimensions (e) < 0)
+        setting_problem (p, e, 0, "out of memory");
+    check_variables (e, p);
+    /* a space that is not whole would only give further, wrong lines */
+    if (p->count > before)
+        return;
+    when_read (e, group, p);
+    presets_read (e, group, p);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Give the text of an experiment file to libconfig, which cuts integers to 32
+ * bits, and would read a folder or what has no end.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/config/private.h"
+
+/* libconfig compares each name with all before it. */
+enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000 };
+
+struct scan {
+    const char *at;
+    int line;
+    long settings;
+    FILE *out; /* the same text, with an L where an integer needs one */
+    char *why; /* what is wrong in 'line', NULL: nothing */
+};
+
+static int __attribute__ ((format (printf, 3, 4)))
+wrong (struct scan *s, int line, const char *fmt, ...)
+{
+    va_list ap;
+
+    s->line = line;
+    va_start (ap, fmt);
+    if (vasprintf (&s->why, fmt, ap) < 0)
+        s->why = NULL;
+    va_end (ap);
+    return -1;
+}
+
+static void copy (struct scan *s, size_t n)
+{
+    for (; n > 0 && *s->at; n--) {
+        s->line += *s->at == '\n';
+        putc (*s->at++, s->out);
+    }
+}
+
+/* ---- what is no value ---- */
+
+static int copy_comment (struct scan *s)
+{
+    int line = s->line;
+    const char *end;
+
+    if (s->at[1] != '*' || *s->at == '#') {
+        copy (s, strcspn (s->at, "\n"));
+        return 0;
+    }
+    if (!(end = strstr (s->at + 2, "*/")))
+        return wrong (s, line, "the comment that begins here has no end");
+    copy (s, (size_t)(end - s->at) + 2);
+    return 0;
+}
+
+static int copy_string (struct scan *s)
+{
+    int line = s->line;
+
+    copy (s, 1);
+    while (*s->at && *s->at != '"')
+        copy (s, *s->at == '\\' ? 2 : 1);
+    if (!*s->at)
+        return wrong (
+            s, line, "the text that begins here has no end: a \" is missing");
+    copy (s, 1);
+    return 0;
+}
+
+static int copy_name (struct scan *s)
+{
+    size_t n = 1;
+
+    while (isalnum ((unsigned char)s->at[n]) || strchr ("-_*", s->at[n]))
+        if (!s->at[n++])
+            break;
+    copy (s, strnlen (s->at, n));
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+/* Length of the integer that stands here, 0: it is none. */
+static size_t integer_length (const char *at)
+{
+    const char *digits = "0123456789";
+    size_t n = *at == '-' || *at == '+';
+
+    if (at[n] == '0' && tolower (at[n + 1]) == 'x') {
+        n += 2;
+        digits = "0123456789abcdefABCDEF";
+    }
+    n = strspn (at + n, digits) ? n + strspn (at + n, digits) : 0;
+    return at[n] && strchr (".eE", at[n]) ? 0 : n;
+}
+
+static int copy_number (struct scan *s)
+{
+    size_t n = integer_length (s->at);
+    char word[32];
+    long long v;
+
+    if (n == 0) {
+        copy (s, 1 + strspn (s->at + 1, "0123456789.eE+-"));
+        return 0;
+    }
+    snprintf (word, sizeof (word), "%.*s", (int)n, s->at);
+    errno = 0;
+    v = strtoll (word, NULL, tolower (word[n > 1]) == 'x' ? 16 : 10);
+    if (errno || n >= sizeof (word))
+        return wrong (s, s->line, "%s does not fit into 64 bits", word);
+    copy (s, n);
+    if (*s->at == 'L')
+        copy (s, strspn (s->at, "L"));
+    else if (v != (int)v)
+        putc ('L', s->out);
+    return 0;
+}
+
+static int copy_all (struct scan *s)
+{
+    int rv = 0;
+
+    while (rv == 0 && *s->at)
+        if (*s->at == '#' || (*s->at == '/' && strchr ("/*", s->at[1])))
+            rv = copy_comment (s);
+        else if (*s->at == '"')
+            rv = copy_string (s);
+        else if (!strncmp (s->at, "@include", 8))
+            rv = wrong (s, s->line, "@include: an experiment is one file");
+        else if (isalpha ((unsigned char)*s->at) || *s->at == '*')
+            rv = copy_name (s);
+        else if (isdigit ((unsigned char)*s->at) || strchr ("+-.", *s->at))
+            rv = copy_number (s);
+        else {
+            s->settings += *s->at == '=' || *s->at == ':';
+            copy (s, 1);
+        }
+    if (rv == 0 && s->settings > SETTINGS_MAX)
+        return wrong (s, s->line, "more than 20000 settings");
+    return rv;
+}
+
+/* ---- libconfig ---- */
+
+static void parse (config_t *cf, const char *text, struct scan *s)
+{
+    const char *why;
+
+    if (config_read_string (cf, text))
+        return;
+    why = config_error_text (cf);
+    wrong (s,
+           config_error_line (cf),
+           "%s%s",
+           why,
+           strcmp (why, "syntax error") ? ""
+                                        : ": settings are written name = "
+                                          "value; and texts in quotes");
+}
+
+char *syntax_parse (config_t *cf, const char *text, int *line)
+{
+    struct scan s = { .at = text, .line = 1 };
+    char *out = NULL;
+    size_t size;
+
+    if (!(s.out = open_memstream (&out, &size)))
+        return strdup ("out of memory");
+    copy_all (&s);
+    putc ('\n', s.out); /* without which a comment is an error */
+    fclose (s.out);
+    if (!s.why)
+        parse (cf, out, &s);
+    free (out);
+    *line = s.line;
+    return s.why;
+}
+
+/* ---- the file ---- */
+
+static int too_large (void)
+{
+    errno = EFBIG;
+    return -1;
+}
+
+/* All of it, with a NUL behind it; -1 with errno. */
+static int read_all (int fd, char **text, size_t *size)
+{
+    size_t room = 0;
+    ssize_t n;
+
+    for (*size = 0;; *size += (size_t)n) {
+        if (*size + 1 >= room) {
+            char *more = realloc (*text, room += room + 65536);
+            if (!more)
+                return -1;
+            *text = more;
+        }
+        n = read (fd, *text + *size, room - *size - 1);
+        if (n < 0 && errno == EINTR)
+            n = 0;
+        else if (n <= 0) {
+            (*text)[*size] = '\0';
+            return (int)n;
+        }
+        if (*size > (size_t)SIZE_MAX_MB << 20)
+            return too_large ();
+    }
+}
+
+static char *read_file (const char *path, size_t *size)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    int saved;
+
+    if (fd < 0)
+        return NULL;
+    if (read_all (fd, &text, size) < 0) {
+        saved = errno;
+        free (text);
+        text = NULL;
+        errno = saved;
+    }
+    saved = errno;
+    close (fd);
+    errno = saved;
+    return text;
+}
+
+/* Some editors put a byte order mark in front. */
+static size_t mark_length (const char *text)
+{
+    return strncmp (text, "\xef\xbb\xbf", 3) ? 0 : 3;
+}
+
+int syntax_read (config_t *cf, const char *path, struct problems *p)
+{
+    size_t size = 0;
+    char *text = read_file (path, &size);
+    char *why;
+    int line = 1;
+
+    if (!text) {
+        int e = errno;
+        problem (p, "%s: cannot read: %s", path, strerror (e));
+        errno = e;
+        return -1;
+    }
+    if (strlen (text) < size)
+        why = strdup ("a byte is zero here: this is no text");
+    else
+        why = syntax_parse (cf, text + mark_length (text), &line);
+    for (const char *c = text; strlen (text) < size && *c; c++)
+        line += *c == '\n';
+    if (why)
+        problem (p, "%s:%d: %s", path, line, why);
+    free (text);
+    free (why);
+    errno = why ? EINVAL : errno;
+    return why ? -1 : 0;
+}

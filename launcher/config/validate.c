@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check an experiment beyond the types of its keys. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/metric_pattern.h"
+#include "launcher/config/private.h"
+
+int line_of (config_t *cf, const char *path)
+{
+    const config_setting_t *s = config_lookup (cf, path);
+
+    return s ? config_setting_source_line (s) : 0;
+}
+
+static bool is_set (const struct experiment *e, const struct key *k)
+{
+    const void *at = (const char *)e + k->offset;
+
+    return (k->type == KEY_TEXT && e->argv) || *(char *const *)at;
+}
+
+static void
+check_required (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (k->byname && *k->byname == '!' && !is_set (e, k)
+            && !config_lookup (cf, k->path) && !problem_is_about (p, k->path))
+            problem (p, "%s: '%s' is missing (%s)", e->file, k->path, k->help);
+}
+
+static void
+check_name (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n;
+
+    if (!e->name)
+        return;
+    n = strlen (e->name);
+    if (n == 0 || n > 100 || e->name[strspn (e->name, good)]
+        || strchr (".-", e->name[0]))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "name"),
+                         "'name' must be 1 to 100 letters, digits, '.', '_' "
+                         "or '-', and not begin with '.' or '-'");
+}
+
+static void check_placeholders (const struct experiment *e,
+                                const char *text,
+                                config_t *cf,
+                                struct problems *p)
+{
+    const char *words[256] = { "length", "trial", "seed", "attempt_dir" };
+    const char *meant;
+    char name[128];
+    size_t n = 4;
+
+    if (!hparams_unknown (e, text, name, sizeof (name)))
+        return;
+    for (size_t i = 0; i < e->nhparams && n < 255; i++)
+        words[n++] = e->hparams[i].path;
+    meant = nearest_word (name, words);
+    problem (p,
+             "%s:%d: 'entrypoint' uses {%s}, which is no hyperparameter%s%s%s",
+             e->file,
+             line_of (cf, "entrypoint"),
+             name,
+             meant ? "; did you mean {" : "",
+             meant ? meant : "",
+             meant ? "}?" : "");
+}
+
+static void
+check_entrypoint (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->entrypoint)
+        check_placeholders (e, e->entrypoint, cf, p);
+    for (char **a = e->argv; a && *a; a++)
+        check_placeholders (e, *a, cf, p);
+    if ((e->entrypoint && !*e->entrypoint) || (e->argv && !e->argv[0]))
+        setting_problem (
+            p, e, line_of (cf, "entrypoint"), "'entrypoint' is empty");
+}
+
+static void
+check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    struct slurmdl_error err = { "" };
+
+    for (char **text = e->patterns; text && *text; text++) {
+        struct pattern *pattern = pattern_create (*text, &err);
+        if (!pattern)
+            problem (p,
+                     "%s:%d: 'metrics.pattern' \"%s\": %s",
+                     e->file,
+                     line_of (cf, "metrics.pattern"),
+                     *text,
+                     err.text);
+        pattern_destroy (pattern);
+    }
+}
+
+static void
+check_lease (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->lease < 2 * e->heartbeat)
+        setting_problem (p,
+                         e,
+                         line_of (cf, "worker"),
+                         "'worker.lease' must be at least twice "
+                         "'worker.heartbeat'");
+}
+
+bool experiment_has_ranks (const struct experiment *e)
+{
+    return e->nodes * e->ranks > 1;
+}
+
+int64_t experiment_gpus (const struct experiment *e)
+{
+    return e->slots * e->nodes;
+}
+
+static void
+check_resources (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->lanes > 1 && experiment_has_ranks (e))
+        setting_problem (
+            p,
+            e,
+            line_of (cf, "resources.trials_per_task"),
+            "'resources.trials_per_task' is for trials of one "
+            "process: leave it out, or 'resources.nodes_per_trial' "
+            "and 'resources.ranks_per_node'");
+    if (e->lanes > 1 && e->memory && !strspn (e->memory, "0123456789"))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "resources.memory"),
+                         "'resources.memory' must begin with a number");
+    if (e->check && strcmp (e->check, "quick") && strcmp (e->check, "full"))
+        setting_problem (p,
+                         e,
+                         line_of (cf, "resources.check"),
+                         "'resources.check' must be \"quick\" or \"full\"");
+}
+
+long experiment_trials (const struct experiment *e)
+{
+    struct search_rung rungs[64];
+    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
+    long trials = 0;
+
+    for (int i = 0; i < n && i < 64; i++)
+        trials += rungs[i].trials;
+    return trials;
+}
+
+static void default_workers (struct experiment *e)
+{
+    long most = experiment_trials (e);
+    long limit = e->search.max_concurrent ? e->search.max_concurrent : 16;
+
+    if (most < 1)
+        most = 1;
+    if (limit > 16)
+        limit = 16;
+    if (e->workers == 0)
+        e->workers = most < limit ? most : limit;
+}
+
+void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
+{
+    check_required (e, cf, p);
+    check_name (e, cf, p);
+    check_entrypoint (e, cf, p);
+    check_patterns (e, cf, p);
+    check_lease (e, cf, p);
+    policies_read (e, cf, p);
+    check_resources (e, cf, p);
+    search_check (e, cf, p);
+    if (p->count == 0)
+        default_workers (e);
+}

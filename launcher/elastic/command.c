@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl elastic: start a program's ranks, and again those that end. */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/elastic/elastic.h"
+#include "launcher/trainer/step.h"
+#include "runtime/base/clock.h"
+#include "runtime/comm/elastic/elastic.h"
+
+/* s: a unit that ran for so long is as good as new; between looks for a wish
+ * of dl scale; and what is asked to end has to end */
+enum { LONG_RUN = 300, LOOK_MS = 1000, TERM_WAIT = 15 };
+
+static const int watched[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
+
+/* ---- what there is ---- */
+
+static long running (const struct elastic *e)
+{
+    long n = 0;
+
+    for (long i = 0; i < e->n; i++)
+        n += e->units[i].pid != 0;
+    return n;
+}
+
+static bool may_run (const struct elastic *e, const struct unit *u)
+{
+    return u->fails <= e->st->restarts;
+}
+
+/* Units that run, or will again. */
+static long possible (const struct elastic *e)
+{
+    long n = 0;
+
+    for (long i = 0; i < e->n; i++)
+        n += e->units[i].pid != 0 || may_run (e, &e->units[i]);
+    return n;
+}
+
+static const char *place (const struct elastic *e, long i, char *buf, size_t n)
+{
+    if (!e->local)
+        return e->units[i].node;
+    snprintf (buf, n, "place %ld", i + 1);
+    return buf;
+}
+
+static void tell (const struct elastic *e, long i, const char *what, double in)
+{
+    char name[32];
+
+    printf ("%s: %s", place (e, i, name, sizeof (name)), what);
+    if (in > 0)
+        printf ("; again in %.0f s", in);
+    printf (" (%ld of %ld run)\n", running (e), e->wanted + e->spares);
+    fflush (stdout);
+}
+
+/* ---- an end ---- */
+
+static void end_text (char *buf, size_t size, int status)
+{
+    if (WIFSIGNALED (status))
+        snprintf (buf, size, "ended by signal %d", WTERMSIG (status));
+    else
+        snprintf (buf, size, "ended with status %d", WEXITSTATUS (status));
+}
+
+/* srun ends with 0, too, where its node was lost: what its ranks said last,
+ * and how many are wanted, tells.
+ */
+static void on_end (struct elastic *e, long i, int status)
+{
+    struct unit *u = &e->units[i];
+    bool well = WIFEXITED (status) && WEXITSTATUS (status) == 0;
+    double ran = monotonic () - u->begun;
+    char name[32], text[64];
+    double in;
+
+    unit_name (e, i, name, sizeof (name));
+    u->pid = 0;
+    gate_put_ended (e->dir, name);
+    if (e->signal || e->never)
+        return;
+    if (well && gate_has_done (e->dir, name))
+        e->done = true;
+    if (e->done)
+        return;
+    if (well && running (e) >= e->wanted) {
+        tell (e, i, "left", 0);
+        return;
+    }
+    end_text (text, sizeof (text), status);
+    if (WIFEXITED (status) && WEXITSTATUS (status) == SLURMDL_EXIT_NEVER) {
+        e->never = true;
+        tell (e, i, text, 0);
+        return;
+    }
+    u->fails = ran > LONG_RUN ? 1 : u->fails + 1;
+    in = may_run (e, u) ? 1 << (u->fails < 6 ? u->fails - 1 : 5) : 0;
+    u->next = monotonic () + in;
+    tell (e, i, text, in);
+}
+
+static void reap (struct elastic *e)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid (-1, &status, WNOHANG)) > 0)
+        for (long i = 0; i < e->n; i++)
+            if (e->units[i].pid == pid)
+                on_end (e, i, status);
+}
+
+/* ---- to start and to end ---- */
+
+static void look_at_target (struct elastic *e)
+{
+    long units = gate_target (e->dir) / e->ranks;
+
+    if (units == e->wanted || units < e->min || units > e->max)
+        return;
+    e->wanted = units;
+    printf ("%ld nodes are wanted\n", units);
+    fflush (stdout);
+}
+
+/* The unit that has failed least, of those that may begin; -1: none. */
+static long next_unit (const struct elastic *e)
+{
+    double now = monotonic ();
+    long best = -1;
+
+    for (long i = 0; i < e->n; i++) {
+        const struct unit *u = &e->units[i];
+        if (u->pid == 0 && may_run (e, u) && now >= u->next
+            && (best < 0 || u->fails < e->units[best].fails))
+            best = i;
+    }
+    return best;
+}
+
+static void start_units (struct elastic *e)
+{
+    struct slurmdl_error err = { "" };
+    long i;
+
+    while (!e->done && !e->signal && !e->never
+           && running (e) < e->wanted + e->spares && (i = next_unit (e)) >= 0)
+        if (unit_start (e, i, &err) < 0) {
+            complain ("%s", err.text);
+            e->units[i].next = monotonic () + 1;
+            return;
+        }
+}
+
+static void ask_to_end (struct elastic *e)
+{
+    for (long i = 0; i < e->n; i++) {
+        struct unit *u = &e->units[i];
+        double asked = u->asked;
+        if (!u->pid)
+            continue;
+        if (asked == 0)
+            u->asked = monotonic ();
+        /* srun that is killed cannot end its step */
+        if (asked == 0)
+            kill (e->local ? -u->pid : u->pid, SIGTERM);
+        else if (monotonic () - asked > TERM_WAIT)
+            kill (e->local ? -u->pid : u->pid, SIGKILL);
+    }
+}
+
+static void on_signal (struct elastic *e, int signals)
+{
+    struct signalfd_siginfo info;
+
+    while (read (signals, &info, sizeof (info)) == sizeof (info))
+        if (info.ssi_signo != SIGCHLD)
+            e->signal = (int)info.ssi_signo;
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int state (struct elastic *e)
+{
+    bool hopeless = !e->done && possible (e) < e->min;
+
+    if (running (e) > 0) {
+        if (hopeless || e->never || e->signal)
+            ask_to_end (e);
+        return -1;
+    }
+    if (e->signal)
+        return EXIT_STOPPED;
+    if (e->done)
+        return EXIT_OK;
+    if (e->never)
+        return EXIT_FAILED;
+    if (hopeless) {
+        complain ("fewer than --min=%ld nodes are left that did not fail more "
+                  "than --restarts=%ld times in a row",
+                  e->min,
+                  (long)e->st->restarts);
+        return EXIT_NO_WORKERS;
+    }
+    return -1;
+}
+
+static int loop (struct elastic *e, int signals)
+{
+    struct pollfd p = { .fd = signals, .events = POLLIN };
+    int rv;
+
+    for (;;) {
+        start_units (e);
+        if ((rv = state (e)) >= 0)
+            return rv;
+        poll (&p, 1, LOOK_MS);
+        on_signal (e, signals);
+        /* those that have ended may have been let go */
+        look_at_target (e);
+        reap (e);
+    }
+}
+
+/* Nobody needs what is in it after a good end. */
+static void remove_folder (const char *dir)
+{
+    char path[PATH_MAX];
+    struct dirent *f;
+    DIR *d = opendir (dir);
+
+    while (d && (f = readdir (d)))
+        if (strcmp (f->d_name, ".") && strcmp (f->d_name, "..")) {
+            snprintf (path, sizeof (path), "%s/%.255s", dir, f->d_name);
+            unlink (path);
+        }
+    if (d)
+        closedir (d);
+    rmdir (dir);
+}
+
+int cmd_elastic (const struct settings *st)
+{
+    struct elastic e = { .st = st, .local = st->local };
+    struct slurmdl_error err = { "" };
+    sigset_t set;
+    int signals = -1;
+    int rv = EXIT_FAILED;
+
+    sigemptyset (&set);
+    for (size_t i = 0; i < sizeof (watched) / sizeof (*watched); i++)
+        sigaddset (&set, watched[i]);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    if (elastic_plan (&e, &err) < 0)
+        rv = fail (&err);
+    else if ((signals = signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+        complain ("elastic: %s", strerror (errno));
+    else {
+        printf ("%s: %ld of %ld nodes, and %ld spare\n",
+                e.dir,
+                e.wanted,
+                e.n,
+                e.spares);
+        fflush (stdout);
+        rv = loop (&e, signals);
+        if (rv == EXIT_OK)
+            remove_folder (e.dir);
+        else
+            elastic_end (&e);
+    }
+    if (signals >= 0)
+        close (signals);
+    free (e.units);
+    return rv;
+}

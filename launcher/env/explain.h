@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rank environment of this process, explained. */
+#ifndef LAUNCHER_ENV_EXPLAIN_H
+#define LAUNCHER_ENV_EXPLAIN_H
+
+#include <stdbool.h>
+
+/* Print which variables the plugin has set, which are the user's, and what
+ * contradicts what.  Returns an exit status: EXIT_FAILED if something does,
+ * EXIT_USAGE in no step.
+ */
+int inside_print (bool json);
+
+#endif

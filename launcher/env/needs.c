@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step asks for, in numbers, lists and words that the plugin takes. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/env/plan.h"
+#include "runtime/base/word.h"
+#include "runtime/network/nccl.h"
+#include "runtime/rank/binding.h"
+
+const char *plan_text (const struct plan *p, enum ask_key key)
+{
+    const char *value = p->ask->value[key];
+
+    /* how an option without its value arrives */
+    return !value || !strcmp (value, "(null)") ? "" : value;
+}
+
+int plan_refuse (const struct plan *p,
+                 enum ask_key key,
+                 const char *why,
+                 const char *meant,
+                 struct slurmdl_error *err)
+{
+    errno = EINVAL;
+    return errorf (err,
+                   "%.60s: '%.40s': %s%s%s%s",
+                   p->ask->where[key],
+                   plan_text (p, key),
+                   why,
+                   meant ? "; did you mean " : "",
+                   meant ? meant : "",
+                   meant ? "?" : "");
+}
+
+/* Of "2", "2-4" (the first) and, if 'typed', "a100:2"; 0: not given. */
+int plan_number (struct plan *p,
+                 enum ask_key key,
+                 bool typed,
+                 long max,
+                 long *n,
+                 struct slurmdl_error *err)
+{
+    const char *value = plan_text (p, key);
+    const char *colon = typed ? strrchr (value, ':') : NULL;
+    char *end;
+
+    *n = 0;
+    if (!*value)
+        return 0;
+    if (colon)
+        value = colon + 1;
+    *n = strtol (value, &end, 10);
+    if (end != value && *end == '-' && key == ASK_NODES) {
+        plan_note (p, "--nodes=%s: as if Slurm gave %ld", value, *n);
+        return 0;
+    }
+    if (end == value || *end || *n < (key == ASK_JOB ? 0 : 1) || *n > max)
+        return plan_refuse (p, key, "not a number in the range", NULL, err);
+    return 0;
+}
+
+/* ---- GPUs ---- */
+
+/* Of "gpu:2", "gpu:a100:2", "gpu", others with commas between. */
+static long gres_gpus (const char *list)
+{
+    for (; *list;
+         list += strcspn (list, ",") + (list[strcspn (list, ",")] == ',')) {
+        char one[64];
+        const char *colon;
+        snprintf (one, sizeof (one), "%.*s", (int)strcspn (list, ","), list);
+        if (!strncmp (one, "gres/", 5))
+            memmove (one, one + 5, strlen (one + 5) + 1);
+        if (strncmp (one, "gpu", 3) || (one[3] && one[3] != ':'))
+            continue;
+        colon = strrchr (one, ':');
+        return colon && isdigit ((unsigned char)colon[1]) ? atol (colon + 1)
+                                                          : 1;
+    }
+    return 0;
+}
+
+static int read_gpus (struct plan *p, struct slurmdl_error *err)
+{
+    long total;
+
+    if (plan_number (p, ASK_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
+        || plan_number (
+               p, ASK_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err)
+               < 0
+        || plan_number (p, ASK_GPUS, true, LAYOUT_RANKS, &total, err) < 0)
+        return -1;
+    if (!p->gpus)
+        p->gpus = gres_gpus (plan_text (p, ASK_GRES));
+    if (!p->gpus && total) {
+        p->gpus = total / p->nodes;
+        plan_note (p, "--gpus=%ld: as if each node gave %ld", total, p->gpus);
+    }
+    if (p->gpus_per_task && !p->gpus && p->nodes == 1)
+        p->gpus = p->gpus_per_task * p->ranks;
+    if (!strcmp (plan_text (p, ASK_GPU_BIND), "none"))
+        p->gpus_per_task = 0;
+    if (p->gpus > GPUS_MAX)
+        p->gpus = GPUS_MAX;
+    return 0;
+}
+
+/* ---- the plugin's options ---- */
+
+static int read_word (struct plan *p,
+                      enum ask_key key,
+                      const char *const *words,
+                      bool list,
+                      struct slurmdl_error *err)
+{
+    const char *at = plan_text (p, key);
+    char word[128];
+
+    while (*at) {
+        size_t len = list ? strcspn (at, ",") : strlen (at);
+        bool known = false;
+        snprintf (word, sizeof (word), "%.*s", (int)len, at);
+        for (const char *const *w = words; *w; w++)
+            known |= !strcmp (*w, word);
+        if (!known)
+            return plan_refuse (
+                p, key, "no such value", nearest_word (word, words), err);
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+static int read_options (struct plan *p, struct slurmdl_error *err)
+{
+    static const enum ask_key ours[] = {
+        ASK_DL, ASK_ROLES, ASK_BIND, ASK_NCCL
+    };
+    static const char *const types[] = { "none",    "pmi2",        "pmix",
+                                         "pmix_v2", "pmix_v3",     "pmix_v4",
+                                         "pmix_v5", "cray_shasta", "openmpi",
+                                         NULL };
+    struct rank_roles roles;
+    char why[160];
+
+    for (size_t i = 0; i < sizeof (ours) / sizeof (*ours); i++)
+        if (p->ask->value[ours[i]] && !*plan_text (p, ours[i]))
+            return plan_refuse (p, ours[i], "no value is given", NULL, err);
+    p->dl = plan_text (p, ASK_DL);
+    p->roles = plan_text (p, ASK_ROLES);
+    p->bind = plan_text (p, ASK_BIND);
+    p->nccl = plan_text (p, ASK_NCCL);
+    if (read_word (p, ASK_DL, rankenv_frameworks, false, err) < 0
+        || read_word (p, ASK_BIND, bind_words, true, err) < 0
+        || read_word (p, ASK_MPI, types, false, err) < 0)
+        return -1;
+    if (*p->roles && roles_parse (p->roles, &roles, why, sizeof (why)) < 0)
+        return plan_refuse (p, ASK_ROLES, why, NULL, err);
+    if (*p->nccl && nccl_check_name (p->nccl) < 0)
+        return plan_refuse (p, ASK_NCCL, "no name of a profile", NULL, err);
+    if (!strcmp (p->dl, "off"))
+        p->dl = "";
+    return 0;
+}
+
+/* "1234" or "1234.2", as squeue writes a step. */
+static int read_job (struct plan *p, struct slurmdl_error *err)
+{
+    const char *value = plan_text (p, ASK_JOB);
+    char *end;
+
+    if (!*value)
+        return 0;
+    p->job = (uint32_t)strtoul (value, &end, 10);
+    if (end != value && *end == '.' && isdigit ((unsigned char)end[1]))
+        p->step = (uint32_t)strtoul (end + 1, &end, 10);
+    if (end == value || *end)
+        return plan_refuse (p, ASK_JOB, "JOB or JOB.STEP", NULL, err);
+    p->has_job = true;
+    return 0;
+}
+
+static int read_topology (struct plan *p, struct slurmdl_error *err)
+{
+    struct topology *t;
+
+    p->topology = p->ask->value[ASK_TOPOLOGY];
+    if (!p->topology)
+        return 0;
+    if (!(t = topology_open (p->topology, &p->all)))
+        return plan_refuse (p, ASK_TOPOLOGY, strerror (errno), NULL, err);
+    if (*plan_text (p, ASK_CPU_LIST)) {
+        if (cpus_parse (plan_text (p, ASK_CPU_LIST), &p->all) < 0) {
+            topology_close (t);
+            return plan_refuse (p, ASK_CPU_LIST, "no list of CPUs", NULL, err);
+        }
+    } else
+        for (int i = 0; i < t->nodes; i++)
+            for (size_t k = 0; k < sizeof (p->all.word) / sizeof (uint64_t);
+                 k++)
+                p->all.word[k] |= t->node[i].cpus.word[k];
+    for (int v = GPU_VENDORS - 1; v >= 0; v--)
+        if (binding_gpus (t, (enum gpu_vendor)v, false) > 0)
+            p->vendor = (enum gpu_vendor)v;
+    topology_close (t);
+    return 0;
+}
+
+int plan_read (struct plan *p, struct slurmdl_error *err)
+{
+    p->one_machine = p->ask->value[ASK_ONE_MACHINE] != NULL;
+    return read_options (p, err) < 0 || plan_distribution (p, err) < 0
+                   || plan_layout (p, err) < 0 || read_gpus (p, err) < 0
+                   || plan_number (p, ASK_CPUS, false, CPUS_MAX, &p->cpus, err)
+                          < 0
+                   || read_job (p, err) < 0 || read_topology (p, err) < 0
+               ? -1
+               : 0;
+}

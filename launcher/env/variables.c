@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An environment in memory, for the functions of the plugin. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/env/plan.h"
+
+static struct entry *find (const struct entries *e, const char *name)
+{
+    for (size_t i = 0; i < e->n; i++)
+        if (!strcmp (e->list[i].name, name))
+            return &e->list[i];
+    return NULL;
+}
+
+const struct entry *entries_find (const struct entries *e, const char *name)
+{
+    return find (e, name);
+}
+
+static struct entry *add (struct entries *e, const char *name)
+{
+    struct entry *at = find (e, name);
+
+    if (at)
+        return at;
+    if (e->n == e->room) {
+        size_t room = e->room ? 2 * e->room : 64;
+        struct entry *more = realloc (e->list, room * sizeof (*more));
+        if (!more)
+            return NULL;
+        e->list = more;
+        e->room = room;
+    }
+    at = &e->list[e->n];
+    *at = (struct entry){ .name = strdup (name) };
+    if (!at->name)
+        return NULL;
+    e->n++;
+    return at;
+}
+
+int entries_put (struct entries *e, const char *name, const char *value)
+{
+    struct entry *at = add (e, name);
+
+    if (!at)
+        return -1;
+    free (at->value);
+    at->value = strdup (value);
+    at->user = false;
+    return at->value ? 0 : -1;
+}
+
+void entries_prune (struct entries *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n; i++)
+        if (e->list[i].given || e->list[i].kept)
+            e->list[n++] = e->list[i];
+        else {
+            free (e->list[i].name);
+            free (e->list[i].value);
+        }
+    e->n = n;
+}
+
+void entries_free (struct entries *e)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        free (e->list[i].name);
+        free (e->list[i].value);
+    }
+    free (e->list);
+    *e = (struct entries){ NULL };
+}
+
+/* ---- as the plugin's functions see it ---- */
+
+static int get (void *arg, const char *name, char *buf, int size)
+{
+    struct entry *at = find (arg, name);
+
+    if (!at || !at->value)
+        return -1;
+    at->kept = at->user && !at->given && strncmp (name, "DL_", 3);
+    return snprintf (buf, (size_t)size, "%s", at->value) < size ? 0 : 1;
+}
+
+static void set (void *arg, const char *name, const char *value)
+{
+    struct entry *at = add (arg, name);
+
+    if (!at)
+        abort (); /* a wrong answer would be worse */
+    free (at->value);
+    if (!(at->value = strdup (value)))
+        abort ();
+    at->given = true;
+    at->kept = false;
+}
+
+static void unset (void *arg, const char *name)
+{
+    struct entry *at = find (arg, name);
+
+    if (!at)
+        return;
+    free (at->value);
+    at->value = NULL;
+    at->given = true;
+}
+
+struct variables entries_variables (struct entries *e)
+{
+    return (struct variables){ get, set, unset, e };
+}

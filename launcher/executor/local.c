@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor that starts workers as processes of this machine. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/sys/devices.h"
+#include "runtime/base/error.h"
+
+enum { TRIES_MAX = 20 };
+
+struct local_worker {
+    pid_t pid; /* 0: ended for good */
+    int tries;
+    int place; /* whose GPUs and cores it has */
+    char slot[48];
+};
+
+/* The variable is for tests on machines without GPUs. */
+static const char *device_folder (void)
+{
+    return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
+}
+
+static void take_devices (struct executor *x, const struct local_worker *w)
+{
+    const struct experiment *e = x->sweep->exp;
+
+    if (e->slots > 0)
+        devices_take (x->devices, w->place, (int)e->slots);
+    cores_take (w->place, x->workers, (long)e->cpus);
+}
+
+static void child (struct executor *x, struct local_worker *w, int out)
+{
+    int null = open ("/dev/null", O_RDONLY);
+
+    dup2 (null, 0);
+    dup2 (out, 1);
+    dup2 (out, 2);
+    take_devices (x, w);
+    execl (x->dl, "dl", "worker", "--slot", w->slot, "--", x->sweep->dir, NULL);
+    dprintf (2, "dl: %s: %s\n", x->dl, strerror (errno));
+    _exit (127);
+}
+
+static int spawn (struct executor *x, struct local_worker *w)
+{
+    char log[PATH_MAX];
+    int fd;
+
+    snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
+    fd = open (log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    w->pid = fd < 0 ? -1 : fork ();
+    if (w->pid == 0)
+        child (x, w, fd);
+    if (fd >= 0)
+        close (fd);
+    w->tries++;
+    return w->pid < 0 ? -1 : 0;
+}
+
+/* ---- places ---- */
+
+static int free_place (const struct executor *x)
+{
+    int place = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0 && x->pool[i].place == place) {
+            place++;
+            i = -1;
+        }
+    return place;
+}
+
+static long alive (const struct executor *x)
+{
+    long n = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        n += x->pool[i].pid > 0;
+    return n;
+}
+
+/* Those that are not about to end. */
+static long staying (const struct executor *x)
+{
+    long n = 0;
+
+    for (long i = 0; i < x->npool; i++)
+        n += x->pool[i].pid > 0 && !sweep_retires (x->sweep, x->pool[i].slot);
+    return n;
+}
+
+/* Workers that have GPUs of their own; says so if these are fewer. */
+static long with_gpus (const struct executor *x, long workers)
+{
+    int each = (int)x->sweep->exp->slots;
+    int places = devices_places (x->devices, each);
+
+    if (places >= workers)
+        return workers;
+    complain ("%d of %ld workers: this machine has %d GPU%s, a trial needs %d",
+              places,
+              workers,
+              x->devices->ngpus,
+              x->devices->ngpus == 1 ? "" : "s",
+              each);
+    return places;
+}
+
+static int add_worker (struct executor *x)
+{
+    struct local_worker *pool =
+        realloc (x->pool, ((size_t)x->npool + 1) * sizeof (*pool));
+    struct local_worker *w;
+
+    if (!pool)
+        return -1;
+    x->pool = pool;
+    w = &pool[x->npool];
+    *w = (struct local_worker){ .place = free_place (x) };
+    /* unique: another dl on this machine may work at the same sweep */
+    snprintf (w->slot,
+              sizeof (w->slot),
+              "local-%ld-%ld",
+              (long)getpid (),
+              ++x->npool);
+    return spawn (x, w);
+}
+
+int local_check (const struct experiment *e, struct slurmdl_error *err)
+{
+    struct devices *d;
+    int ngpus;
+
+    errno = EINVAL;
+    if (experiment_has_ranks (e))
+        return errorf (err,
+                       "'resources.nodes_per_trial' and 'ranks_per_node' need "
+                       "Slurm: leave out --local, or set them to 1");
+    if (e->slots == 0)
+        return 0;
+    if (!(d = devices_find (device_folder ())))
+        return errorf (err, "out of memory");
+    ngpus = d->ngpus;
+    devices_destroy (d);
+    errno = EINVAL;
+    if (ngpus < e->slots)
+        return errorf (err,
+                       "a trial needs %lld GPU%s ('resources.slots_per_trial') "
+                       "and this machine has %d",
+                       (long long)e->slots,
+                       e->slots == 1 ? "" : "s",
+                       ngpus);
+    return 0;
+}
+
+static int start (struct executor *x, struct slurmdl_error *err)
+{
+    if (local_check (x->sweep->exp, err) < 0)
+        return -1;
+    if (!(x->devices = devices_find (device_folder ())))
+        return errorf (err, "out of memory");
+    x->wanted = x->sweep->wanted;
+    x->workers = x->granted = with_gpus (x, x->workers);
+    while (x->npool < x->workers)
+        if (add_worker (x) < 0)
+            return errorf (err, "cannot start a worker: %s", strerror (errno));
+    return 0;
+}
+
+/* ---- while they work ---- */
+
+static bool is_final (int status)
+{
+    if (!WIFEXITED (status))
+        return false;
+    switch (WEXITSTATUS (status)) {
+    case EXIT_OK:
+    case EXIT_PARKED:
+    case EXIT_EXCLUDED:
+    case EXIT_USAGE:
+    case EXIT_NOT_FOUND:
+    case EXIT_DAMAGED:
+        return true;
+    }
+    return false;
+}
+
+/* What a log says last, without "dl: ". */
+static void last_line (const char *path, char *buf, size_t size)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
+    off_t room = (off_t)size - 1;
+    ssize_t n =
+        fd < 0 ? 0 : pread (fd, buf, size - 1, end > room ? end - room : 0);
+    char *line;
+
+    if (fd >= 0)
+        close (fd);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n > 0 ? n : 0] = '\0';
+    line = strrchr (buf, '\n') ? strrchr (buf, '\n') + 1 : buf;
+    if (!strncmp (line, "dl: ", 4))
+        line += 4;
+    memmove (buf, line, strlen (line) + 1);
+    for (char *c = buf; *c; c++)
+        if (iscntrl ((unsigned char)*c))
+            *c = '?';
+}
+
+static void note_end (struct executor *x, const struct local_worker *w)
+{
+    char path[PATH_MAX];
+    char why[200];
+
+    snprintf (path,
+              sizeof (path),
+              "%.3000s/workers/%.64s.log",
+              x->sweep->dir,
+              w->slot);
+    last_line (path, why, sizeof (why));
+    snprintf (x->note,
+              sizeof (x->note),
+              "a worker ended early%s%s; see %.240s",
+              *why ? ": " : "",
+              why,
+              path);
+}
+
+static void reap (struct executor *x, struct local_worker *w)
+{
+    int status;
+
+    if (w->pid <= 0 || waitpid (w->pid, &status, WNOHANG) != w->pid)
+        return;
+    w->pid = 0;
+    if (!is_final (status) && w->tries < TRIES_MAX)
+        spawn (x, w);
+    else if (WIFEXITED (status) && WEXITSTATUS (status) == EXIT_EXCLUDED)
+        x->excluded = true;
+    else if (!WIFEXITED (status) || WEXITSTATUS (status))
+        note_end (x, w);
+}
+
+/* Those that are too many read in the log that they are to end. */
+static void scale (struct executor *x)
+{
+    long wanted = x->sweep->wanted;
+
+    if (wanted == x->wanted || wanted == 0 || x->sweep->state != SWEEP_RUNNING)
+        return;
+    x->wanted = wanted;
+    x->workers = with_gpus (x, wanted);
+    for (long n = staying (x); n < x->workers; n++)
+        if (add_worker (x) < 0)
+            return;
+}
+
+static int tick (struct executor *x)
+{
+    for (long i = 0; i < x->npool; i++)
+        reap (x, &x->pool[i]);
+    scale (x);
+    return alive (x) > 0;
+}
+
+static void leave (struct executor *x)
+{
+    puts ("stopping the workers: trials save what they have");
+    fflush (stdout);
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0)
+            kill (x->pool[i].pid, SIGTERM);
+    for (long i = 0; i < x->npool; i++)
+        if (x->pool[i].pid > 0)
+            waitpid (x->pool[i].pid, NULL, 0);
+}
+
+static void close_local (struct executor *x)
+{
+    free (x->pool);
+    x->pool = NULL;
+    devices_destroy (x->devices);
+    x->devices = NULL;
+}
+
+const struct executor_ops executor_local = {
+    "local", start, tick, leave, close_local,
+};
+
+int executor_open (struct executor *x,
+                   struct sweep *sweep,
+                   const struct settings *st,
+                   struct slurmdl_error *err)
+{
+    long wanted = sweep->wanted ? sweep->wanted : (long)sweep->exp->workers;
+    ssize_t n;
+
+    *x = (struct executor){
+        .ops = st->local ? &executor_local : &executor_slurm,
+        .sweep = sweep,
+        .workers = st->workers ? (long)st->workers : wanted,
+        .nsubmits = sweep->nsubmits,
+    };
+    n = readlink ("/proc/self/exe", x->dl, sizeof (x->dl) - 1);
+    if (n < 0)
+        return errorf (err, "/proc/self/exe: %s", strerror (errno));
+    x->dl[n] = '\0';
+    return 0;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor that starts workers as job arrays. */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/membership/peer.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+enum { ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };
+
+/* Below, SIGUSR2 by Slurm would take too much of an allocation: it comes up
+ * to a minute early, and the worker watches the clock itself.
+ */
+enum { SIGNAL_FROM = 600 };
+
+/* sbatch waits for two minutes when the controller has MaxJobCount jobs. */
+static const char queue_full[] = "queue full";
+
+/* What sbatch says when the array is too large, or more than the user may
+ * submit; the rest may come in smaller ones.
+ */
+static const char *const too_much[] = {
+    "Invalid job array specification",
+    "MaxSubmitJob",
+    "job submit limit",
+    "GrpSubmitJob",
+    queue_full,
+    NULL,
+};
+
+/* What sbatch says last when there is surely no job, and the same command would
+ * never make one.  After all else (a reply that was lost) there may be one.
+ */
+static const char *const for_good[] = {
+    "Try \"sbatch --help\"",
+    "error: Invalid --",
+    "Could not establish a configuration source",
+    "Invalid partition name",
+    "Invalid account or account/partition",
+    "Invalid qos",
+    "Invalid feature",
+    "Invalid license",
+    "Invalid generic resource",
+    "Invalid Trackable RESource",
+    "Requested reservation is invalid",
+    "Requested time limit is invalid",
+    "Requested node configuration is not available",
+    "Memory required by task is not available",
+    "Memory specification can not be satisfied",
+    "CPU count per node can not be satisfied",
+    "CPU count specification invalid",
+    "Node count specification invalid",
+    "More processors requested than permitted",
+    "User's group not permitted to use this partition",
+    NULL,
+};
+
+/* ---- sbatch ---- */
+
+long slurm_tasks (const struct experiment *e, long workers)
+{
+    return (workers + (long)e->lanes - 1) / (long)e->lanes;
+}
+
+/* "16G" of each trial. */
+static void add_memory (struct command *c, const struct experiment *e)
+{
+    char text[64];
+    char *unit;
+    long long n;
+
+    if (!e->memory)
+        return;
+    n = strtoll (e->memory, &unit, 10);
+    snprintf (text, sizeof (text), "%lld%s", n * (long long)e->lanes, unit);
+    command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
+}
+
+static void add_resources (struct command *c, const struct experiment *e)
+{
+    command_number (c, "--nodes", e->nodes);
+    command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
+    command_number (c, "--ntasks-per-node", e->lanes * e->ranks);
+    command_number (c, "--cpus-per-task", e->cpus);
+    if (e->slots)
+        command_number (c, "--gpus-per-node", e->slots * e->lanes);
+    add_memory (c, e);
+    if (e->partition)
+        command_add (c, "--partition", e->partition);
+    if (e->account)
+        command_add (c, "--account", e->account);
+    if (e->qos)
+        command_add (c, "--qos", e->qos);
+    if (e->time)
+        command_add (c, "--time", e->time);
+    if (e->framework)
+        command_add (c, "--dl", e->framework);
+    if (e->check)
+        command_add (c, "--dl-check", e->check);
+    for (char **a = e->sbatch_args; a && *a; a++)
+        command_add (c, *a, NULL);
+}
+
+/* "n1,n2": machines on which nothing is to begin. */
+void slurm_excluded (const struct sweep *s, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    *buf = '\0';
+    for (size_t i = 0; i < s->nhosts; i++) {
+        size_t len = strlen (s->hosts[i].name);
+        if (!s->hosts[i].why || n + len + 2 > size)
+            continue;
+        n += (size_t)snprintf (
+            buf + n, size - n, "%s%s", n ? "," : "", s->hosts[i].name);
+    }
+}
+
+static void make_sbatch (struct command *c,
+                         const struct executor *x,
+                         long tasks,
+                         bool hosts)
+{
+    const struct sweep *s = x->sweep;
+    char text[PATH_MAX + 32];
+    double limit = slurm_seconds (s->exp->time);
+
+    command_add (c, "sbatch", NULL);
+    command_add (c, "--parsable", NULL);
+    command_add (c, "--requeue", NULL);
+    command_add (c, "--open-mode", "append");
+    if (limit == 0 || limit >= SIGNAL_FROM)
+        command_add (c, "--signal", "USR2@60");
+    command_add (c, "--job-name", s->exp->name);
+    snprintf (text, sizeof (text), "1-%ld", tasks);
+    command_add (c, "--array", text);
+    snprintf (text, sizeof (text), "%s/workers/%%A_%%a.log", s->dir);
+    command_add (c, "--output", text);
+    add_resources (c, s->exp);
+    slurm_excluded (s, text, sizeof (text));
+    if (hosts && *text)
+        command_add (c, "--exclude", text);
+}
+
+static bool has_one_of (const char *said, const char *const *list)
+{
+    for (; *list; list++)
+        if (strstr (said, *list))
+            return true;
+    return false;
+}
+
+static bool is_for_good (const char *said, int status)
+{
+    const char *last = strrchr (said, '\n');
+
+    /* 127: there is no sbatch */
+    return status == 127
+           || (status > 0 && has_one_of (last ? last : said, for_good));
+}
+
+/* Its exit status; 'said' is the job, or what is wrong. */
+static int sbatch (
+    struct executor *x, const char *script, long tasks, bool hosts, char *said)
+{
+    struct command c = { 0 };
+    int status;
+
+    make_sbatch (&c, x, tasks, hosts);
+    command_add (&c, script, NULL);
+    status = command_run (&c, queue_full, said, TEXT_MAX);
+    command_free (&c);
+    /* the experiment may have run elsewhere, too */
+    if (status > 0 && hosts && strstr (said, "nvalid node name"))
+        return sbatch (x, script, tasks, false, said);
+    return status;
+}
+
+/* With --parsable: "JOB" or "JOB;CLUSTER", perhaps after warnings. */
+static const char *job_in (char *said)
+{
+    char *line = strrchr (said, '\n');
+
+    line = line ? line + 1 : said;
+    line[strspn (line, "0123456789")] = '\0';
+    return line;
+}
+
+/* It works already: no failure of this stops it. */
+static void note_array (struct executor *x, const char *job, long tasks)
+{
+    struct slurmdl_error why = { "" };
+    struct event e = { .op = EVENT_SUBMIT,
+                       .by = sweep_user (),
+                       .job = job,
+                       .first = 1,
+                       .last = tasks };
+    size_t n = strlen (x->job);
+
+    snprintf (x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
+    if (sweep_insist (x->sweep, e, NULL, NULL, &why) < 0)
+        complain ("array %s is not in the log: %s", job, why.text);
+}
+
+static int refused (const char *said, int status, struct slurmdl_error *err)
+{
+    errno = EPROTO;
+    return errorf (err,
+                   "sbatch: %s%s",
+                   *said ? said : "it failed without a word",
+                   status == 127 ? " (without Slurm use --local)" : "");
+}
+
+/* Submit 'tasks' in as few arrays as Slurm allows.  Returns how many it took,
+ * -1 if none.
+ */
+static long submit (struct executor *x,
+                    const char *script,
+                    long tasks,
+                    struct slurmdl_error *err)
+{
+    char said[TEXT_MAX];
+    long size = tasks;
+    long done = 0;
+    int status;
+
+    for (int i = 0; i < SUBMITS_MAX && done < tasks; i++) {
+        if (size > tasks - done)
+            size = tasks - done;
+        status = sbatch (x, script, size, true, said);
+        if (status == 0) {
+            note_array (x, job_in (said), size);
+            done += size;
+            continue;
+        }
+        refused (said, status, err);
+        x->refused = i == 0 && is_for_good (said, status);
+        if (!has_one_of (said, too_much) || size == 1)
+            break;
+        size /= 2;
+    }
+    return done ? done : -1;
+}
+
+static int start (struct executor *x, struct slurmdl_error *err)
+{
+    const struct experiment *e = x->sweep->exp;
+    struct slurmdl_error why = { "" };
+    char script[PATH_MAX];
+    long tasks = slurm_tasks (e, x->workers);
+    long taken;
+
+    if (snprintf (script, sizeof (script), "%s/workers/job.sh", x->sweep->dir)
+        >= (int)sizeof (script))
+        return errorf (err, "%s: path too long", x->sweep->dir);
+    if (script_write (x, script, err) < 0)
+        return -1;
+    if ((taken = submit (x, script, tasks, &why)) < 0)
+        return errorf (err, "%s", why.text);
+    x->granted = taken < tasks ? taken * (long)e->lanes : x->workers;
+    if (taken < tasks)
+        complain ("%ld of %ld workers: %.*s",
+                  x->granted,
+                  x->workers,
+                  (int)strcspn (why.text, "\n"),
+                  why.text);
+    x->asked = monotonic ();
+    return 0;
+}
+
+/* ---- what the user waits for ---- */
+
+static void describe (struct executor *x, const char *out)
+{
+    snprintf (x->note,
+              sizeof (x->note),
+              "job %.100s: %.*s",
+              x->job,
+              (int)strcspn (out, "\n"),
+              out);
+}
+
+/* Those that `dl scale` and the workers themselves have submitted since. */
+static void follow_arrays (struct executor *x)
+{
+    for (; x->nsubmits < x->sweep->nsubmits; x->nsubmits++) {
+        const char *job = x->sweep->submits[x->nsubmits].job;
+        size_t n = strlen (x->job);
+        const char *at = strstr (x->job, job);
+        if (!at || (at > x->job && at[-1] != ',') || isdigit (at[strlen (job)]))
+            snprintf (
+                x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
+    }
+}
+
+/* Only the one who watches asks Slurm, and seldom; workers never do. */
+static int tick (struct executor *x)
+{
+    struct command c = { 0 };
+    char out[TEXT_MAX];
+    int status;
+
+    if (monotonic () - x->asked < ASK_EVERY)
+        return 1;
+    x->asked = monotonic ();
+    follow_arrays (x);
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--Format", "State:20,Reason:40");
+    command_add (&c, "--jobs", x->job);
+    status = command_run (&c, NULL, out, sizeof (out));
+    command_free (&c);
+    if (status == 0 && *out)
+        describe (x, out);
+    if ((status == 0 && !*out) || strstr (out, "Invalid job id"))
+        return 0;
+    return 1;
+}
+
+static void leave (struct executor *x)
+{
+    printf ("job %s goes on; 'dl show' looks at it, 'dl stop' ends it\n",
+            x->job);
+}
+
+static void close_slurm (struct executor *x)
+{
+    (void)x; /* the job is Slurm's */
+}
+
+const struct executor_ops executor_slurm = {
+    "slurm", start, tick, leave, close_slurm,
+};

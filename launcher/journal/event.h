@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of the decision log, and their two forms: JSON and packed. */
+#ifndef LAUNCHER_JOURNAL_EVENT_H
+#define LAUNCHER_JOURNAL_EVENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum event_op {
+    EVENT_CREATE,
+    EVENT_BEGIN,
+    EVENT_REPORT,
+    EVENT_RESULT,
+    EVENT_FAIL,
+    EVENT_LOST,
+    EVENT_PARK,
+    EVENT_REJECT,
+    EVENT_EXIT,
+    EVENT_PAUSE,
+    EVENT_RESUME,
+    EVENT_STOP,
+    EVENT_KILL,
+    EVENT_CONTINUE,
+    EVENT_RETRY,
+    EVENT_EXPIRE,
+    EVENT_END,
+    EVENT_SUBMIT,
+    EVENT_SCALE,
+    EVENT_EXCLUDE,
+    EVENT_LABEL,
+    EVENT_ARCHIVE,
+    EVENT_OPS,
+};
+
+/* One event.  Only the members that its kind has count (event.c has the
+ * table; doc/formats.md says what they mean); the others are 0 or NULL.  All
+ * pointers are borrowed: of an event that is read they are good until the
+ * function that it was given to returns.
+ */
+struct event {
+    enum event_op op;
+    double time;    /* s since the epoch on its writer's clock, for people */
+    const char *by; /* worker or user */
+    int64_t trial;
+    int64_t attempt;
+    int64_t length;
+    double metric;
+    double *metrics; /* of several metrics all */
+    size_t nmetrics;
+    double seconds;
+    bool stopped;
+    bool free; /* the attempt does not count towards max_restarts */
+    const char *why;
+    const char *host;
+    const char *gpus;
+    const char *owner; /* nonce of the worker that has the attempt */
+    double *x;
+    size_t nx;
+    json_t *hparams; /* of x, for people; not read back */
+    int64_t from;
+    int64_t from_length;
+    const char *state;
+    int64_t version;
+    const char *name;
+    const char *dir;
+    int64_t seed;
+    json_t *known;
+    const char *source; /* experiment that it is forked from */
+    const char *job;
+    int64_t first;
+    int64_t last;
+    int64_t workers;
+    const char *slots; /* "JOB_1 JOB_2 ..." */
+    int64_t max_trials;
+    int64_t max_length;
+    const char *label;
+    bool off;
+};
+
+const char *event_name (enum event_op op);
+
+/* An event of now, all else as in 'e'. */
+struct event event_now (struct event e);
+
+/* JSON of an event; NULL if out of memory. */
+json_t *event_json (const struct event *e);
+
+/* Read 'json' into an event; event_free() when it is done with.  Returns -1
+ * with errno EINVAL if it is no event that this version knows, or ENOMEM.
+ */
+int event_read (const json_t *json, struct event *e);
+void event_free (struct event *e);
+
+/* ---- packed ---- */
+
+/* Bytes of several events, each aligned to 8; host's byte order. */
+struct packed {
+    char *data;
+    size_t size;
+    size_t room;
+};
+
+/* Append an event.  Returns -1 if out of memory. */
+int event_pack (struct packed *p, const struct event *e);
+void packed_free (struct packed *p);
+
+/* Take the event at *at, which is moved behind it; pointers lead into 'data'
+ * (but 'known': json_decref() it).  Returns 1, 0 at the end, -1 with errno
+ * EINVAL if the bytes are no event.
+ */
+int event_unpack (const char *data, size_t size, size_t *at, struct event *e);
+
+/* Changes whenever packed events of another version must not be read. */
+uint64_t event_layout (void);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read and extend the decision log. */
+#include "launcher/journal/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "launcher/journal/segment_file.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/error.h"
+
+enum { ENTRY_MAX = 16 << 20 };
+
+struct log {
+    char *dir;
+    long length;
+    long blocks;        /* folders that were seen */
+    struct packed fill; /* the events of the block that is being read ... */
+    bool whole;         /* ... from its first entry on */
+    bool attached;      /* the first sync is over */
+    long mine;          /* number of the last entry that this process put */
+};
+
+struct log *log_create (const char *dir, struct slurmdl_error *err)
+{
+    struct log *log = NULL;
+
+    if (put_folder (dir, err) < 0)
+        return NULL;
+    if (!(log = calloc (1, sizeof (*log))) || !(log->dir = strdup (dir))) {
+        errorf (err, "out of memory");
+        log_destroy (log);
+        return NULL;
+    }
+    return log;
+}
+
+void log_destroy (struct log *log)
+{
+    int e = errno;
+
+    if (log) {
+        packed_free (&log->fill);
+        free (log->dir);
+        free (log);
+    }
+    errno = e;
+}
+
+long log_length (const struct log *log)
+{
+    return log->length;
+}
+
+/* ---- names ---- */
+
+/* Block of the entry after 'n' others. */
+static long block_of (long n)
+{
+    return n / LOG_BLOCK;
+}
+
+static void
+block_path (char *buf, size_t size, const struct log *log, long block)
+{
+    snprintf (buf, size, "%s/%06ld", log->dir, block);
+}
+
+static void entry_path (char *buf, size_t size, const struct log *log, long n)
+{
+    snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of (n - 1), n);
+}
+
+/* The largest number that is a name in a folder, -1 if there is none; of the
+ * entries' names those of 'block' only (-1: any number).  A listing, because a
+ * network file system may answer a question for a name from its memory for half
+ * a minute, but lists a folder afresh.
+ */
+static int
+largest (const char *path, long block, long *number, struct slurmdl_error *err)
+{
+    DIR *dir = opendir (path);
+    struct dirent *e;
+
+    *number = -1;
+    if (!dir)
+        return errorf (err, "%s: %s", path, strerror (errno));
+    errno = 0;
+    while ((e = readdir (dir))) {
+        char *end;
+        long n = strtol (e->d_name, &end, 10);
+        if (e->d_name[0] != '.' && !*end && n > *number
+            && (block < 0 || block_of (n - 1) == block))
+            *number = n;
+    }
+    if (errno != 0)
+        errorf (err, "%s: %s", path, strerror (errno));
+    closedir (dir);
+    return errno ? -1 : 0;
+}
+
+/* ---- one entry ---- */
+
+/* The text without its last line if that line holds the text's checksum. */
+static char *check_sum (char *text, size_t len)
+{
+    char *last = NULL;
+    char want[64];
+
+    if (len > 0 && text[len - 1] == '\n') {
+        text[len - 1] = '\0';
+        last = strrchr (text, '\n');
+        text[len - 1] = '\n';
+    }
+    if (!last)
+        return NULL;
+    last++;
+    snprintf (want,
+              sizeof (want),
+              "{\"xxh64\": \"%016llx\"}\n",
+              (unsigned long long)XXH64 (text, (size_t)(last - text), 0));
+    if (strcmp (last, want))
+        return NULL;
+    *last = '\0';
+    return text;
+}
+
+static int damaged (struct slurmdl_error *err, const char *path)
+{
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: damaged (checksum or JSON is wrong): restore this file "
+                   "from a backup",
+                   path);
+}
+
+struct reading {
+    struct log *log;
+    const char *path;
+    log_event_f f;
+    void *arg;
+};
+
+static int read_event (const struct reading *r,
+                       const char *line,
+                       struct slurmdl_error *err)
+{
+    json_t *json = json_loads (line, 0, NULL);
+    struct event e;
+    int rv;
+
+    if (!json_is_object (json))
+        rv = damaged (err, r->path);
+    else if (event_read (json, &e) < 0) {
+        rv = errno == ENOMEM ? errorf (err, "out of memory")
+                             : errorf (err,
+                                       "%s: an event of a newer version of dl",
+                                       r->path);
+        errno = errno == ENOMEM ? ENOMEM : EBADMSG;
+    } else {
+        rv = r->f (&e, r->arg, err);
+        if (rv == 0 && r->log->whole)
+            r->log->whole = event_pack (&r->log->fill, &e) == 0;
+        event_free (&e);
+    }
+    json_decref (json);
+    return rv;
+}
+
+/* A later one was seen; a network file system may be late, but not for so long
+ * as put_read() has waited.
+ */
+static int missing (struct slurmdl_error *err, const char *path)
+{
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: missing, though later entries are there: restore this "
+                   "file from a backup",
+                   path);
+}
+
+static int
+read_entry (const struct reading *r, long n, struct slurmdl_error *err)
+{
+    struct reading with = *r;
+    struct slurmdl_error why = { "" };
+    char path[PATH_MAX];
+    char *save = NULL;
+    size_t len;
+    char *text;
+    int rv = 0;
+
+    entry_path (path, sizeof (path), r->log, n);
+    with.path = path;
+    if (!(text = put_read (path, ENTRY_MAX, &len, &why)))
+        return errno == ENOENT ? missing (err, path)
+                               : errorf (err, "%s", why.text);
+    if (!check_sum (text, len))
+        rv = damaged (err, path);
+    else
+        for (char *line = strtok_r (text, "\n", &save); line && rv == 0;
+             line = strtok_r (NULL, "\n", &save))
+            rv = read_event (&with, line, err);
+    free (text);
+    return rv;
+}
+
+/* ---- a block ---- */
+
+static void
+pack_path (char *buf, size_t size, const struct log *log, long block)
+{
+    snprintf (buf, size, "%s/%06ld.pack", log->dir, block);
+}
+
+/* The block is full: keep its events together.  One process does, that which
+ * put the last entry, or one that had to read them all.
+ */
+static void keep_block (struct log *log)
+{
+    char path[PATH_MAX];
+
+    if (log->whole && (!log->attached || log->mine == log->length)) {
+        pack_path (path, sizeof (path), log, block_of (log->length - 1));
+        pack_put (path, &log->fill);
+    }
+}
+
+static void begin_entry (struct log *log)
+{
+    if (log->length % LOG_BLOCK == 0) {
+        log->fill.size = 0;
+        log->whole = true;
+    }
+}
+
+static void end_entry (struct log *log)
+{
+    log->length++;
+    if (log->length % LOG_BLOCK == 0)
+        keep_block (log);
+}
+
+static int
+read_singles (const struct reading *r, long newest, struct slurmdl_error *err)
+{
+    struct log *log = r->log;
+    int count = 0;
+
+    while (log->length < newest) {
+        begin_entry (log);
+        if (read_entry (r, log->length + 1, err) < 0)
+            return -1;
+        end_entry (log);
+        count++;
+    }
+    return count;
+}
+
+/* Returns the number of entries, 0 if there is no good pack, -1. */
+static int
+read_pack (const struct reading *r, long block, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    struct event e;
+    struct pack *pack;
+    int rv;
+
+    pack_path (path, sizeof (path), r->log, block);
+    if (!(pack = pack_open (path)))
+        return 0;
+    while ((rv = pack_next (pack, &e)) == 1) {
+        rv = r->f (&e, r->arg, err);
+        json_decref (e.known);
+        if (rv < 0)
+            break;
+    }
+    pack_close (pack);
+    if (rv < 0)
+        return errorf (err, "%s: cannot be replayed", path);
+    r->log->length += LOG_BLOCK;
+    return LOG_BLOCK;
+}
+
+static int
+read_block (const struct reading *r, long block, struct slurmdl_error *err)
+{
+    struct log *log = r->log;
+    char path[PATH_MAX];
+    long newest;
+    int n = 0;
+
+    if (log->length % LOG_BLOCK == 0 && block < log->blocks - 1)
+        n = read_pack (r, block, err);
+    if (n != 0)
+        return n;
+    block_path (path, sizeof (path), log, block);
+    if (largest (path, block, &newest, err) < 0)
+        return -1;
+    return read_singles (r, newest, err);
+}
+
+/* A folder is made when the one before it is full. */
+static int look_for_blocks (struct log *log, struct slurmdl_error *err)
+{
+    long last;
+
+    if (log->length < log->blocks * LOG_BLOCK)
+        return 0;
+    if (largest (log->dir, -1, &last, err) < 0)
+        return -1;
+    log->blocks = last + 1;
+    return 0;
+}
+
+int log_sync (struct log *log,
+              log_event_f f,
+              void *arg,
+              struct slurmdl_error *err)
+{
+    struct reading r = { .log = log, .f = f, .arg = arg };
+    long start = log->length;
+    int n;
+
+    do {
+        if (look_for_blocks (log, err) < 0)
+            return -1;
+        n = 0;
+        if (block_of (log->length) < log->blocks)
+            n = read_block (&r, block_of (log->length), err);
+        if (n < 0)
+            return -1;
+    } while (n > 0 && log->length % LOG_BLOCK == 0);
+    log->attached = true;
+    return (int)(log->length - start);
+}
+
+/* ---- putting ---- */
+
+static char *entry_text (const struct event *events, size_t n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream (&text, &size);
+
+    if (!f)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        json_t *o = event_json (&events[i]);
+        json_dumpf (o, f, JSON_COMPACT);
+        fputc ('\n', f);
+        json_decref (o);
+    }
+    fflush (f);
+    fprintf (f,
+             "{\"xxh64\": \"%016llx\"}\n",
+             (unsigned long long)XXH64 (text, size, 0));
+    if (fclose (f) == 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
+static int open_block (struct log *log, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    if (block_of (log->length) < log->blocks)
+        return 0;
+    block_path (path, sizeof (path), log, block_of (log->length));
+    return put_folder (path, err);
+}
+
+int log_append (struct log *log,
+                const struct event *events,
+                size_t n,
+                struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    char *text = entry_text (events, n);
+    int rv;
+
+    if (!text)
+        return errorf (err, "out of memory");
+    entry_path (path, sizeof (path), log, log->length + 1);
+    if ((rv = open_block (log, err)) == 0)
+        rv = put_if_absent (path, text, strlen (text), err);
+    free (text);
+    if (rv != 0)
+        return rv;
+    log->mine = log->length + 1;
+    if (block_of (log->length) >= log->blocks)
+        log->blocks = block_of (log->length) + 1;
+    begin_entry (log);
+    for (size_t i = 0; i < n && log->whole; i++)
+        log->whole = event_pack (&log->fill, &events[i]) == 0;
+    end_entry (log);
+    return 0;
+}

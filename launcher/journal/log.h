@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The decision log: numbered, immutable entries that only ever grow. */
+#ifndef LAUNCHER_JOURNAL_LOG_H
+#define LAUNCHER_JOURNAL_LOG_H
+
+#include "launcher/journal/event.h"
+#include "runtime/slurmdl.h"
+
+/* An entry is a file: a JSON object a line, each one event, and a last line
+ * with the XXH64 of the bytes before it.  Entries 1 to 256 are in the folder
+ * log/000000, the next 256 in log/000001, and so on; beside a full folder may
+ * stand log/000000.pack with the same events for the hasty.  Entry N+1 can
+ * only be put by somebody who has seen N, so every reader sees the same
+ * events in the same order (doc/formats.md).
+ */
+enum { LOG_BLOCK = 256 };
+
+struct log;
+
+/* Called for each event, in order.  Returning -1 ends the reading. */
+typedef int (*log_event_f) (const struct event *event,
+                            void *arg,
+                            struct slurmdl_error *err);
+
+/* Open the log in folder 'dir' (made if absent).  Returns NULL on failure. */
+struct log *log_create (const char *dir, struct slurmdl_error *err);
+void log_destroy (struct log *log);
+
+/* Read the entries that are new since the last call.  Returns how many, -1
+ * on failure: errno EBADMSG means that an entry is damaged.
+ */
+int log_sync (struct log *log,
+              log_event_f f,
+              void *arg,
+              struct slurmdl_error *err);
+
+/* Put 'n' events as the next entry.  Returns 0 if they are in the log (and
+ * read: the caller applies them), 1 if another process was faster: sync,
+ * decide anew and try again; -1 on failure.
+ */
+int log_append (struct log *log,
+                const struct event *events,
+                size_t n,
+                struct slurmdl_error *err);
+
+/* Number of entries that were read. */
+long log_length (const struct log *log);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that know of workers share. */
+#ifndef LAUNCHER_MEMBERSHIP_LIVENESS_H
+#define LAUNCHER_MEMBERSHIP_LIVENESS_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "launcher/membership/peer.h"
+
+enum { PEER_FILE_MAX = 64 << 10, COUNTER_SIZE = 21 };
+
+/* In the place of the counter of a worker that has ended. */
+#define PEER_GONE "gone                \n"
+
+/* What this process remembers of a claim that is not its own ... */
+struct claim {
+    long trial;
+    long attempt;
+    char nonce[33];
+};
+
+/* ... and of another worker. */
+struct other {
+    char nonce[33];
+    char counter[COUNTER_SIZE + 1];
+    double since; /* the counter has not changed */
+    double looked;
+    bool dead;
+    bool before; /* at the slot of this process */
+};
+
+struct peer {
+    struct peer_self self;
+    char *dir;
+    int fd;
+    off_t offset; /* of the counter */
+    unsigned long long count;
+    char host[65];
+    char boot[40];
+    char pidns[40];
+    struct claim *claims;
+    size_t nclaims;
+    struct other *others;
+    size_t nothers;
+    size_t alive; /* of them */
+};
+
+/* Fill in who this process is. */
+void peer_know_thyself (struct peer *p, const char *slot);
+
+/* When a process started, in ticks since boot: tells a reused pid. */
+unsigned long long peer_start_of (long pid);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Register, beat and claim. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/membership/liveness.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/error.h"
+
+/* ---- who this process is ---- */
+
+static void read_line (char *buf, size_t size, const char *path)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read (fd, buf, size - 1);
+
+    if (fd >= 0)
+        close (fd);
+    buf[n > 0 ? n : 0] = '\0';
+    buf[strcspn (buf, "\n")] = '\0';
+}
+
+unsigned long long peer_start_of (long pid)
+{
+    unsigned long long start = 0;
+    char path[64];
+    char stat[1024];
+    const char *p;
+
+    snprintf (path, sizeof (path), "/proc/%ld/stat", pid);
+    read_line (stat, sizeof (stat), path);
+    if ((p = strrchr (stat, ')')))
+        for (int field = 2; *p; p++)
+            if (*p == ' ' && ++field == 22) {
+                start = strtoull (p + 1, NULL, 10);
+                break;
+            }
+    return start;
+}
+
+void peer_know_thyself (struct peer *p, const char *slot)
+{
+    unsigned long long r[2] = { 0 };
+    ssize_t n;
+
+    if (getrandom (r, sizeof (r), 0) != sizeof (r))
+        r[0] = (unsigned long long)getpid ();
+    snprintf (
+        p->self.nonce, sizeof (p->self.nonce), "%016llx%016llx", r[0], r[1]);
+    snprintf (p->self.slot, sizeof (p->self.slot), "%s", slot);
+    gethostname (p->host, sizeof (p->host) - 1);
+    read_line (p->boot, sizeof (p->boot), "/proc/sys/kernel/random/boot_id");
+    n = readlink ("/proc/self/ns/pid", p->pidns, sizeof (p->pidns) - 1);
+    p->pidns[n > 0 ? n : 0] = '\0';
+}
+
+static void
+worker_path (char *buf, size_t size, const struct peer *p, const char *nonce)
+{
+    snprintf (buf, size, "%s/workers/%s", p->dir, nonce);
+}
+
+static int put_self (struct peer *p, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    char *text = NULL;
+    json_t *o = json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I}",
+                           "slot",
+                           p->self.slot,
+                           "host",
+                           p->host,
+                           "boot",
+                           p->boot,
+                           "pidns",
+                           p->pidns,
+                           "pid",
+                           (json_int_t)getpid (),
+                           "start",
+                           (json_int_t)peer_start_of (getpid ()));
+    char *line = json_dumps (o, JSON_COMPACT);
+    int rv = -1;
+
+    json_decref (o);
+    if (line && asprintf (&text, "%s\n%020llu\n", line, 0ULL) > 0) {
+        worker_path (path, sizeof (path), p, p->self.nonce);
+        p->offset = (off_t)strlen (line) + 1;
+        rv = put_if_absent (path, text, strlen (text), err);
+        if (rv == 0 && (p->fd = put_open (path, O_WRONLY)) < 0)
+            rv = errorf (err, "%s: %s", path, strerror (errno));
+    }
+    free (line);
+    free (text);
+    return rv;
+}
+
+struct peer *
+peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
+{
+    struct peer *p = calloc (1, sizeof (*p));
+
+    if (!p || !(p->dir = strdup (dir))) {
+        free (p);
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    p->fd = -1;
+    peer_know_thyself (p, slot);
+    if (put_self (p, err) == 0)
+        return p;
+    peer_destroy (p);
+    return NULL;
+}
+
+void peer_destroy (struct peer *p)
+{
+    int e = errno;
+
+    if (!p)
+        return;
+    if (p->fd >= 0) {
+        if (pwrite (p->fd, PEER_GONE, COUNTER_SIZE, p->offset) < 0)
+            p->count = 0; /* then the others wait for the lease */
+        close (p->fd);
+    }
+    free (p->claims);
+    free (p->others);
+    free (p->dir);
+    free (p);
+    errno = e;
+}
+
+const struct peer_self *peer_self (const struct peer *p)
+{
+    return &p->self;
+}
+
+int peer_beat (struct peer *p, struct slurmdl_error *err)
+{
+    char text[COUNTER_SIZE + 1];
+
+    snprintf (text, sizeof (text), "%020llu\n", ++p->count);
+    if (pwrite (p->fd, text, COUNTER_SIZE, p->offset) == COUNTER_SIZE)
+        return 0;
+    return errorf (err,
+                   "%s/workers/%s: cannot write: %s",
+                   p->dir,
+                   p->self.nonce,
+                   strerror (errno));
+}
+
+/* ---- claims ---- */
+
+static void claim_path (
+    char *buf, size_t size, const struct peer *p, long trial, long attempt)
+{
+    snprintf (buf, size, "%s/trials/%04ld/claim.%ld", p->dir, trial, attempt);
+}
+
+static struct claim *find_claim (struct peer *p, long trial, long attempt)
+{
+    for (size_t i = 0; i < p->nclaims; i++)
+        if (p->claims[i].trial == trial && p->claims[i].attempt == attempt)
+            return &p->claims[i];
+    return NULL;
+}
+
+static void read_nonce (char *buf, size_t size, const char *path)
+{
+    char *text = put_read (path, PEER_FILE_MAX, NULL, NULL);
+    json_t *o = text ? json_loads (text, 0, NULL) : NULL;
+
+    snprintf (buf,
+              size,
+              "%s",
+              json_string_value (json_object_get (o, "nonce")) ?: "");
+    json_decref (o);
+    free (text);
+}
+
+/* Remember whose claim it is; a trial's older claim makes room. */
+static struct claim *learn_claim (struct peer *p, long trial, long attempt)
+{
+    char path[PATH_MAX];
+    struct claim *c = NULL;
+
+    for (size_t i = 0; i < p->nclaims && !c; i++)
+        if (p->claims[i].trial == trial)
+            c = &p->claims[i];
+    if (!c) {
+        c = realloc (p->claims, (p->nclaims + 1) * sizeof (*c));
+        if (!c)
+            return NULL;
+        p->claims = c;
+        c += p->nclaims++;
+    }
+    *c = (struct claim){ .trial = trial, .attempt = attempt };
+    claim_path (path, sizeof (path), p, trial, attempt);
+    read_nonce (c->nonce, sizeof (c->nonce), path);
+    return c;
+}
+
+static int put_claim (struct peer *p,
+                      long trial,
+                      long attempt,
+                      int64_t length,
+                      struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    char text[256];
+
+    snprintf (path, sizeof (path), "%s/trials/%04ld", p->dir, trial);
+    if (put_folder (path, err) < 0)
+        return -1;
+    claim_path (path, sizeof (path), p, trial, attempt);
+    snprintf (text,
+              sizeof (text),
+              "{\"trial\":%ld,\"attempt\":%ld,\"length\":%lld,"
+              "\"slot\":\"%s\",\"nonce\":\"%s\"}\n",
+              trial,
+              attempt,
+              (long long)length,
+              p->self.slot,
+              p->self.nonce);
+    return put_if_absent (path, text, strlen (text), err);
+}
+
+int peer_claim (struct peer *p,
+                long trial,
+                long attempt,
+                int64_t length,
+                struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    int rv;
+
+    if (find_claim (p, trial, attempt))
+        return 1;
+    /* a look is cheaper than a try; only "it is there" counts */
+    claim_path (path, sizeof (path), p, trial, attempt);
+    rv = access (path, F_OK) == 0 ? 1
+                                  : put_claim (p, trial, attempt, length, err);
+    if (rv == 1)
+        learn_claim (p, trial, attempt);
+    return rv;
+}
+
+const char *peer_claimant (struct peer *p, long trial, long attempt)
+{
+    struct claim *c = find_claim (p, trial, attempt);
+    char path[PATH_MAX];
+
+    claim_path (path, sizeof (path), p, trial, attempt);
+    if (!c && access (path, F_OK) == 0)
+        c = learn_claim (p, trial, attempt);
+    if (c && !*c->nonce)
+        read_nonce (c->nonce, sizeof (c->nonce), path);
+    return c ? c->nonce : NULL;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector: one loop over the connections of all ranks. */
+#include "launcher/nodecheck/gather.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/membership/peer.h"
+#include "launcher/nodecheck/diagnosis.h"
+#include "launcher/sys/publish.h"
+
+enum { EVENTS = 64, LATE = 60, SIZE_MAX_NOTES = 1 << 16 };
+
+enum phase { FACTS, PEERS, OVER };
+
+struct client {
+    struct client *next;
+    int fd;
+    long rank; /* -1: it has not said */
+    bool done; /* with the part that needs other nodes */
+    struct gather_line line;
+};
+
+struct hub {
+    struct gather *g;
+    int epoll;
+    long size; /* 0: nobody has come yet */
+    json_t **ranks;
+    struct client **client_of; /* by rank */
+    struct client *clients;
+    long came, refused, done;
+    enum phase phase;
+    double begun;
+    struct rank_layout *layout; /* NULL: not known */
+    struct diagnosis *diagnosis;
+    bool ended; /* srun did */
+};
+
+/* ---- clients ---- */
+
+static void drop (struct hub *h, struct client *c)
+{
+    struct client **at = &h->clients;
+
+    if (c->rank >= 0 && h->client_of[c->rank] == c) {
+        h->client_of[c->rank] = NULL;
+        h->done += h->ranks[c->rank] && !c->done;
+    }
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    close (c->fd);
+    gather_line_free (&c->line);
+    free (c);
+}
+
+static void take_clients (struct hub *h)
+{
+    struct epoll_event e = { .events = EPOLLIN };
+    struct client *c;
+    int fd;
+
+    while ((fd = accept4 (
+                h->g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))
+           >= 0) {
+        if (!(c = calloc (1, sizeof (*c)))) {
+            close (fd);
+            return;
+        }
+        c->fd = fd;
+        c->rank = -1;
+        c->next = h->clients;
+        h->clients = c;
+        e.data.ptr = c;
+        epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
+    }
+}
+
+static void answer (struct hub *h, long rank)
+{
+    int status = diagnosis_status (h->diagnosis, rank);
+    json_t *object = json_pack ("{s:i}", "status", status);
+
+    if (h->client_of[rank])
+        gather_write (h->client_of[rank]->fd, object, monotonic () + 1);
+    json_decref (object);
+}
+
+/* ---- what ranks say ---- */
+
+static const char *text_of (const json_t *facts, const char *name)
+{
+    return json_string_value (json_object_get (facts, name)) ?: "";
+}
+
+/* The first of a node has what tells where every rank is. */
+static void learn_layout (struct hub *h, const json_t *facts)
+{
+    const json_t *at = json_object_get (facts, "layout");
+    struct layout_facts f = { .hosts = text_of (at, "hosts"),
+                              .tasks = text_of (at, "tasks"),
+                              .distribution = text_of (at, "distribution"),
+                              .gtids = text_of (at, "gtids"),
+                              .ranks = h->size };
+
+    if (h->layout || !at || !(h->layout = malloc (sizeof (*h->layout))))
+        return;
+    f.plane = json_integer_value (json_object_get (at, "plane"));
+    f.node = json_integer_value (json_object_get (at, "node"));
+    if (layout_fill (h->layout, &f) == 0)
+        return;
+    free (h->layout);
+    h->layout = NULL;
+}
+
+static int begin (struct hub *h, const json_t *line)
+{
+    long size = json_integer_value (json_object_get (line, "size"));
+
+    if (h->size)
+        return 0;
+    if (size < 1 || size > GATHER_RANKS)
+        return -1;
+    h->ranks = calloc ((size_t)size, sizeof (*h->ranks));
+    h->client_of = calloc ((size_t)size, sizeof (*h->client_of));
+    if (!h->ranks || !h->client_of)
+        return -1;
+    h->size = size;
+    h->begun = monotonic ();
+    return 0;
+}
+
+static bool has_token (const struct hub *h, const json_t *line)
+{
+    const char *token = text_of (line, "token");
+    unsigned char differs = 0;
+
+    if (strlen (token) != strlen (h->g->token))
+        return false;
+    for (size_t i = 0; token[i]; i++)
+        differs |= (unsigned char)(token[i] ^ h->g->token[i]);
+    return !differs;
+}
+
+/* -1: it is no rank of this step, or the second one with that number. */
+static int hello (struct hub *h, struct client *c, json_t *line)
+{
+    long rank;
+
+    if (!has_token (h, line)) {
+        h->refused++;
+        return -1;
+    }
+    rank = json_integer_value (json_object_get (line, "rank"));
+    if (begin (h, line) < 0 || rank < 0 || rank >= h->size || h->client_of[rank]
+        || h->ranks[rank])
+        return -1;
+    learn_layout (h, line);
+    c->rank = rank;
+    h->client_of[rank] = c;
+    return 0;
+}
+
+/* -1: it makes no sense. */
+static int first (struct hub *h, struct client *c, json_t *line)
+{
+    json_t *facts = json_object_get (line, "facts");
+    struct timespec now;
+
+    if (!json_is_object (facts))
+        return -1;
+    clock_gettime (CLOCK_REALTIME, &now);
+    json_object_set_new (
+        facts,
+        "skew",
+        json_real ((double)now.tv_sec + (double)now.tv_nsec / 1e9
+                   - json_number_value (json_object_get (facts, "time"))));
+    h->ranks[c->rank] = json_incref (line);
+    h->came++;
+    if (h->phase == OVER)
+        answer (h, c->rank);
+    return 0;
+}
+
+static void second (struct hub *h, struct client *c, json_t *line)
+{
+    json_t *rank = h->ranks[c->rank];
+    json_t *findings = json_object_get (line, "findings");
+
+    if (c->done || h->phase != PEERS)
+        return;
+    if (json_is_array (findings))
+        json_array_extend (json_object_get (rank, "findings"), findings);
+    json_object_set (rank, "rates", json_object_get (line, "rates"));
+    c->done = true;
+    h->done++;
+}
+
+static void hear (struct hub *h, struct client *c)
+{
+    json_t *line;
+    int rv = 0;
+
+    while (rv == 0 && (line = gather_read (c->fd, &c->line))) {
+        if (c->rank < 0)
+            rv = hello (h, c, line);
+        else if (!h->ranks[c->rank])
+            rv = first (h, c, line);
+        else
+            second (h, c, line);
+        json_decref (line);
+    }
+    if (rv < 0 || errno != EAGAIN)
+        drop (h, c);
+}
+
+/* ---- the phases ---- */
+
+static const json_t *fact (const struct hub *h, long rank, const char *name)
+{
+    return h->ranks[rank] ? json_object_get (
+               json_object_get (h->ranks[rank], "facts"), name)
+                          : NULL;
+}
+
+static bool is_leader (const struct hub *h, long rank)
+{
+    return h->client_of[rank] && fact (h, rank, "local_rank")
+           && json_integer_value (fact (h, rank, "local_rank")) == 0;
+}
+
+/* The next node's first rank, around the ring; NULL: there is no other. */
+static json_t *next_of (const struct hub *h, long rank)
+{
+    for (long i = 1; i < h->size; i++) {
+        long other = (rank + i) % h->size;
+        if (is_leader (h, other))
+            return json_pack ("{s:O?, s:O?, s:O?}",
+                              "host",
+                              fact (h, other, "host"),
+                              "address",
+                              fact (h, other, "address"),
+                              "port",
+                              fact (h, other, "peer_port"));
+    }
+    return NULL;
+}
+
+static void send_go (struct hub *h)
+{
+    for (long i = 0; i < h->size; i++) {
+        json_t *next = is_leader (h, i) ? next_of (h, i) : NULL;
+        json_t *go = json_pack (
+            "{s:{s:b, s:o*}}", "go", "leader", is_leader (h, i), "next", next);
+        if (go && h->client_of[i])
+            gather_write (h->client_of[i]->fd, go, monotonic () + 1);
+        json_decref (go);
+    }
+}
+
+static bool is_name (const char *name)
+{
+    return *name && !strpbrk (name, " ,[]/?");
+}
+
+/* For the launcher: which nodes an experiment is to keep away from. */
+static void write_notes (const struct hub *h)
+{
+    const struct diagnosis *d = h->diagnosis;
+    char *text = calloc (1, SIZE_MAX_NOTES);
+    size_t n = 0;
+
+    for (long i = 0; text && i < d->nnodes; i++)
+        if (d->nodes[i].bad && is_name (d->nodes[i].name)
+            && n + 2 * NAME_TEXT < SIZE_MAX_NOTES)
+            n += (size_t)snprintf (
+                text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
+    if (text && n > 0)
+        put_plain (h->g->notes, text, n, NULL);
+    free (text);
+}
+
+static void say (const struct hub *h)
+{
+    char line[512];
+
+    if (h->g->table)
+        ranks_print (h->ranks, h->size, stderr);
+    if (h->g->level == LEVEL_NONE)
+        return;
+    diagnosis_print (h->diagnosis, stderr);
+    if (h->refused)
+        fprintf (stderr,
+                 "dl: check: %ld connections without the step's token were "
+                 "refused\n",
+                 h->refused);
+    diagnosis_line (h->diagnosis, line, sizeof (line));
+    fprintf (stderr, "dl: check: %s (%.1f s)\n", line, monotonic () - h->begun);
+}
+
+static void end_all (struct hub *h)
+{
+    h->phase = OVER;
+    h->diagnosis = diagnosis_create (h->ranks, h->size, h->layout);
+    if (!h->diagnosis) {
+        fputs ("dl: check: out of memory\n", stderr);
+        h->ended = true;
+        return;
+    }
+    if (h->g->level == LEVEL_NONE)
+        h->diagnosis->stop = false;
+    else if (h->g->notes)
+        write_notes (h);
+    say (h);
+    for (long i = 0; i < h->size; i++)
+        if (h->client_of[i])
+            answer (h, i);
+}
+
+/* When the present phase is over, whoever is missing. */
+static double limit_of (const struct hub *h)
+{
+    const struct gather_times *t = &gather_times[h->g->level];
+
+    switch (h->phase) {
+    case FACTS:
+        return h->begun + t->facts;
+    case PEERS:
+        return h->begun + t->facts + t->peers;
+    case OVER:
+        break;
+    }
+    /* those who come late are told, as long as there is an srun */
+    return h->begun + t->all + (h->g->life < 0 ? 0 : LATE);
+}
+
+static void step_on (struct hub *h)
+{
+    bool late = monotonic () >= limit_of (h);
+
+    if (h->phase == FACTS && (h->came == h->size || late)) {
+        h->phase = PEERS;
+        if (h->g->level == LEVEL_NONE)
+            h->done = h->came;
+        else
+            send_go (h);
+        late = monotonic () >= limit_of (h);
+    }
+    if (h->phase == PEERS && (h->done >= h->came || late)) {
+        end_all (h);
+        late = false;
+    }
+    if (h->phase == OVER && (late || (h->came == h->size && !h->clients)))
+        h->ended = true;
+}
+
+/* ---- the loop ---- */
+
+static void watch (struct hub *h, int fd, void *what)
+{
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
+
+    epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* Whether the process that this one serves is still there. */
+static bool is_alive (const struct hub *h)
+{
+    char c;
+
+    return h->g->life < 0 || read (h->g->life, &c, 1) > 0 || errno == EAGAIN;
+}
+
+static int wait_ms (const struct hub *h)
+{
+    double left = h->size ? limit_of (h) - monotonic () : 1e6;
+
+    return left <= 0 ? 0 : left > 1000 ? 1000000 : (int)(left * 1000) + 1;
+}
+
+static void loop (struct hub *h)
+{
+    struct epoll_event events[EVENTS];
+
+    while (!h->ended) {
+        int n = epoll_wait (h->epoll, events, EVENTS, wait_ms (h));
+        for (int i = 0; i < n; i++)
+            if (events[i].data.ptr == h)
+                take_clients (h);
+            else if (events[i].data.ptr == h->g)
+                h->ended = !is_alive (h);
+            else
+                hear (h, events[i].data.ptr);
+        if (h->size)
+            step_on (h);
+    }
+}
+
+static void allow_many (void)
+{
+    struct rlimit limit;
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit (RLIMIT_NOFILE, &limit);
+    }
+}
+
+int gather_serve (struct gather *g)
+{
+    struct hub h = { .g = g };
+    int rv;
+
+    allow_many ();
+    h.epoll = epoll_create1 (EPOLL_CLOEXEC);
+    watch (&h, g->listener, &h);
+    if (g->life >= 0) {
+        fcntl (g->life, F_SETFL, O_NONBLOCK);
+        watch (&h, g->life, g);
+    }
+    loop (&h);
+    rv = h.diagnosis && h.diagnosis->stop ? GATHER_AGAIN : GATHER_GO;
+    while (h.clients)
+        drop (&h, h.clients);
+    for (long i = 0; i < h.size; i++)
+        json_decref (h.ranks[i]);
+    diagnosis_destroy (h.diagnosis);
+    free (h.ranks);
+    free (h.client_of);
+    free (h.layout);
+    close (h.epoll);
+    close (g->listener);
+    return rv;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVIDIA's management library says of the GPUs of this process. */
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/nodecheck/health.h"
+#include "launcher/sys/nvml.h"
+
+enum { PROCESSES = 64 };
+
+static struct nvml nvml;
+
+/* One GPU that is being looked at. */
+struct look {
+    const struct check_place *place;
+    struct nvml_device *device;
+    const char *bus;
+    bool lost;
+};
+
+/* ---- which GPUs are this process's ---- */
+
+static const char *visible (void)
+{
+    const char *list = getenv ("CUDA_VISIBLE_DEVICES");
+
+    return list && strcmp (list, "NoDevFiles") ? list : NULL;
+}
+
+static long count_items (const char *list)
+{
+    long n = *list != '\0';
+
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
+long gpus_given (void)
+{
+    const char *all = getenv ("SLURM_GPUS_ON_NODE");
+    const char *list = visible ();
+
+    if (list && *list)
+        return strcmp (list, "-1") ? count_items (list) : 0;
+    return all ? atol (all) : 0;
+}
+
+/* A list of numbers, or of what UUIDs begin with. */
+bool gpu_is_given (unsigned i, const char *uuid)
+{
+    const char *list = visible ();
+
+    if (!list)
+        return true;
+    while (*list) {
+        size_t n = strcspn (list, ",");
+        char *end;
+        unsigned long index = strtoul (list, &end, 10);
+        if (n > 0 && end == list + n ? index == i
+                                     : n > 4 && !strncmp (list, uuid, n))
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
+/* ---- one GPU ---- */
+
+/* 0: the answer counts.  A GPU without a feature says so with an error. */
+static int ask (struct look *l, int rv)
+{
+    if ((rv == NVML_LOST || rv == NVML_RESET) && !l->lost) {
+        l->lost = true;
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     rv == NVML_LOST ? "GPU %s: lost (it fell off the bus)"
+                                     : "GPU %s: the driver wants it reset",
+                     l->bus);
+    }
+    return rv;
+}
+
+#define ASK(l, f, ...)                                                         \
+    (nvml.f && !(l)->lost                                                      \
+     && ask (l, nvml.f ((l)->device, __VA_ARGS__)) == NVML_SUCCESS)
+
+static void look_at_memory (struct look *l)
+{
+    unsigned corrected, uncorrected, pending, failed;
+    unsigned long long errors;
+    int on, later;
+
+    if (ASK (l, ecc_mode, &on, &later) && !on)
+        check_tells (l->place, SEVERITY_WARN, "GPU %s: ECC is off", l->bus);
+    if (ASK (l, ecc_errors, NVML_UNCORRECTED, NVML_SINCE_BOOT, &errors)
+        && errors)
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     "GPU %s: %llu uncorrected ECC errors since its driver "
+                     "was loaded",
+                     l->bus,
+                     errors);
+    if (ASK (l, pages_pending, &on) && on)
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     "GPU %s: pages to retire; it needs a reset",
+                     l->bus);
+    if (!ASK (l, rows, &corrected, &uncorrected, &pending, &failed))
+        return;
+    if (failed)
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     "GPU %s: a row of its memory could not be remapped",
+                     l->bus);
+    else if (pending)
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     "GPU %s: a row of its memory is to be remapped; it needs "
+                     "a reset",
+                     l->bus);
+}
+
+static bool look_at_clock (struct look *l)
+{
+    unsigned long long reasons = 0;
+
+    if (!ASK (l, slowed, &reasons))
+        return false;
+    if (reasons & (NVML_HW_THERMAL | NVML_POWER_BRAKE | NVML_HW_SLOWDOWN))
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     "GPU %s: slowed down by its hardware (%s)",
+                     l->bus,
+                     reasons & NVML_HW_THERMAL    ? "temperature"
+                     : reasons & NVML_POWER_BRAKE ? "power brake"
+                                                  : "no further reason");
+    else if (reasons & NVML_SW_THERMAL)
+        check_tells (l->place,
+                     SEVERITY_WARN,
+                     "GPU %s: slowed down by its driver (temperature)",
+                     l->bus);
+    return reasons & NVML_IDLE;
+}
+
+/* Where none is up there is no NVLink, or it is not used. */
+static void look_at_links (struct look *l)
+{
+    unsigned up = 0, down = 0, first = 0;
+    int on;
+
+    for (unsigned i = 0; i < NVML_LINKS; i++) {
+        if (!ASK (l, link, i, &on))
+            continue;
+        if (!on && down++ == 0)
+            first = i;
+        up += on != 0;
+    }
+    if (up && down)
+        check_tells (l->place,
+                     SEVERITY_BAD,
+                     "GPU %s: %u of %u NVLinks down (the first is link %u)",
+                     l->bus,
+                     down,
+                     up + down,
+                     first);
+}
+
+/* An idle GPU lowers the generation of its link, never the width. */
+static void look_at_pcie (struct look *l, bool idle)
+{
+    unsigned now, most;
+
+    if (ASK (l, width, &now) && ASK (l, max_width, &most) && now < most)
+        check_tells (l->place,
+                     SEVERITY_WARN,
+                     "GPU %s: PCIe x%u instead of x%u",
+                     l->bus,
+                     now,
+                     most);
+    if (!idle && ASK (l, generation, &now) && ASK (l, max_generation, &most)
+        && now < most)
+        check_tells (l->place,
+                     SEVERITY_NOTE,
+                     "GPU %s: PCIe generation %u instead of %u",
+                     l->bus,
+                     now,
+                     most);
+}
+
+/* In a container of its own a process sees 0, or numbers that say nothing. */
+static void look_at_users (struct look *l)
+{
+    struct nvml_process list[PROCESSES];
+    struct nvml_memory m;
+    unsigned n = PROCESSES;
+    int on;
+
+    if (ASK (l, processes, &n, list) && n > 0)
+        check_tells (l->place,
+                     SEVERITY_WARN,
+                     "GPU %s: %u process%s on it already (the first is %u)",
+                     l->bus,
+                     n,
+                     n == 1 ? "" : "es",
+                     list[0].pid);
+    else if (ASK (l, memory, &m) && m.total && m.used > m.total / 10)
+        check_tells (l->place,
+                     SEVERITY_WARN,
+                     "GPU %s: %llu of %llu MiB are in use already",
+                     l->bus,
+                     m.used >> 20,
+                     m.total >> 20);
+    if (ASK (l, persistence, &on) && !on)
+        check_tells (
+            l->place, SEVERITY_NOTE, "GPU %s: persistence mode is off", l->bus);
+}
+
+static void look_at (struct look *l)
+{
+    int now, later;
+    bool idle;
+
+    /* the parts of one that is divided have no links or clocks */
+    if (ASK (l, mig, &now, &later) && now)
+        return;
+    look_at_memory (l);
+    idle = look_at_clock (l);
+    look_at_links (l);
+    look_at_pcie (l, idle);
+    look_at_users (l);
+}
+
+/* ---- all of them ---- */
+
+static void tell_versions (const struct check_place *p)
+{
+    char driver[80] = "", text[32];
+    int cuda;
+
+    if (nvml.driver && nvml.driver (driver, sizeof (driver)) == NVML_SUCCESS)
+        check_fact (p, "versions", "NVIDIA driver", json_string (driver));
+    if (!nvml.cuda || nvml.cuda (&cuda) != NVML_SUCCESS)
+        return;
+    snprintf (text, sizeof (text), "%d.%d", cuda / 1000, cuda % 1000 / 10);
+    check_fact (p, "versions", "CUDA", json_string (text));
+}
+
+/* Ranks that all see all GPUs of the node look at some of them each. */
+static bool is_mine (const struct check_place *p, long i)
+{
+    const char *all = getenv ("SLURM_GPUS_ON_NODE");
+    bool shared = !all || gpus_given () >= atol (all);
+
+    return !shared || i % p->local_size == p->local_rank;
+}
+
+/* 1: it is this process's, 0: it is not, or cannot be asked. */
+static int meet (const struct check_place *p, unsigned i, long nth)
+{
+    struct look l = { .place = p };
+    struct nvml_pci pci = { .bus_id = "" };
+    char name[96] = "", uuid[96] = "", bus[40];
+    int rv;
+
+    snprintf (bus, sizeof (bus), "number %u", i);
+    check_begins (p, "GPU %s", bus);
+    l.bus = bus;
+    if ((rv = nvml.handle (i, &l.device)) != NVML_SUCCESS) {
+        if (!gpu_is_given (i, ""))
+            return 0;
+        ask (&l, rv);
+        if (!l.lost)
+            check_tells (p,
+                         SEVERITY_BAD,
+                         "GPU %s: it cannot be opened (NVML error %d)",
+                         bus,
+                         rv);
+        return 1;
+    }
+    if (nvml.uuid)
+        nvml.uuid (l.device, uuid, sizeof (uuid));
+    if (!gpu_is_given (i, uuid))
+        return 0;
+    if (nvml.name)
+        nvml.name (l.device, name, sizeof (name));
+    if (ASK (&l, pci, &pci))
+        snprintf (bus, sizeof (bus), "%.31s", pci.bus_id);
+    check_begins (p, "GPU %s", bus);
+    check_fact (
+        p, "gpus", bus, json_pack ("{s:s, s:s}", "name", name, "uuid", uuid));
+    if (p->level > LEVEL_NONE && is_mine (p, nth))
+        look_at (&l);
+    return 1;
+}
+
+static bool gives_whole_gpus (void)
+{
+    const char *list = visible ();
+
+    return !list || strncmp (list, "MIG-", 4);
+}
+
+static void no_library (const struct check_place *p)
+{
+    if (p->level > LEVEL_NONE && p->local_rank == 0
+        && access ("/proc/driver/nvidia/version", F_OK) == 0)
+        check_tells (p,
+                     SEVERITY_WARN,
+                     "GPUs are not looked at: no libnvidia-ml.so.1 of CUDA 11 "
+                     "or newer");
+}
+
+static int read_hex (const char *folder, const char *name, unsigned *value)
+{
+    char path[PATH_MAX];
+    FILE *f;
+    int n;
+
+    snprintf (path, sizeof (path), "%s/%s", folder, name);
+    if (!(f = fopen (path, "re")))
+        return -1;
+    n = fscanf (f, "%x", value);
+    fclose (f);
+    return n == 1 ? 0 : -1;
+}
+
+/* The library may be on a node that has GPUs of another make. */
+static bool has_hardware (void)
+{
+    unsigned vendor = 0, class = 0;
+    glob_t list;
+    bool found = false;
+
+    if (glob ("/sys/bus/pci/devices/*", 0, NULL, &list) != 0)
+        return false;
+    for (size_t i = 0; i < list.gl_pathc && !found; i++)
+        found = read_hex (list.gl_pathv[i], "vendor", &vendor) == 0
+                && read_hex (list.gl_pathv[i], "class", &class) == 0
+                && vendor == 0x10de && class >> 16 == 3;
+    globfree (&list);
+    return found;
+}
+
+void check_gpus (const struct check_place *p)
+{
+    long given = gpus_given ();
+    long seen = 0;
+    unsigned n = 0;
+    int rv;
+
+    check_begins (p, "the driver");
+    if (nvml_load (&nvml, NULL) < 0) {
+        no_library (p);
+        return;
+    }
+    if ((rv = nvml.init ()) != NVML_SUCCESS
+        || (rv = nvml.count (&n)) != NVML_SUCCESS) {
+        if (given > 0 && p->level > LEVEL_NONE && has_hardware ())
+            check_tells (p,
+                         SEVERITY_BAD,
+                         rv == NVML_NOT_LOADED
+                             ? "GPUs: the NVIDIA driver is not loaded (NVML "
+                               "error %d)"
+                             : "GPUs: the driver does not answer (NVML error "
+                               "%d)",
+                         rv);
+        return;
+    }
+    tell_versions (p);
+    for (unsigned i = 0; i < n; i++)
+        seen += meet (p, i, seen);
+    if (p->level > LEVEL_NONE && seen < given && gives_whole_gpus ())
+        check_tells (p,
+                     SEVERITY_BAD,
+                     "GPUs: Slurm gave %ld, the driver has %ld of them",
+                     given,
+                     seen);
+}

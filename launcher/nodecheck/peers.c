@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether nodes reach each other over TCP, and how fast. */
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/membership/peer.h"
+#include "launcher/nodecheck/health.h"
+
+enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
+
+/* ---- the side that is reached ---- */
+
+/* Count what comes until its end, and say it. */
+static void count (int fd, char *block)
+{
+    unsigned long long sum = 0;
+    ssize_t n;
+
+    while ((n = read (fd, block, BLOCK)) > 0)
+        sum += (unsigned long long)n;
+    if (n == 0)
+        send (fd, &sum, sizeof (sum), MSG_NOSIGNAL);
+}
+
+static void serve (const int *listeners)
+{
+    struct pollfd p[2] = { { .fd = listeners[0], .events = POLLIN },
+                           { .fd = listeners[1], .events = POLLIN } };
+    struct timeval limit = { .tv_sec = CONNECT_S + SEND_S };
+    char *block = malloc (BLOCK);
+    int fd;
+
+    while (block && poll (p, 2, -1) > 0)
+        for (int i = 0; i < 2; i++)
+            if (p[i].revents && (fd = accept (p[i].fd, NULL, NULL)) >= 0) {
+                setsockopt (
+                    fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
+                count (fd, block);
+                close (fd);
+            }
+}
+
+/* What PyTorch's rank 0 or torchrun's first node listens on; 0: neither. */
+static int master_port (void)
+{
+    const char *port = getenv ("MASTER_PORT") ?: getenv ("PET_MASTER_PORT");
+    int n = port ? atoi (port) : 0;
+
+    return n > 0 && n < 65536 ? n : 0;
+}
+
+static int listen_as_master (json_t *findings)
+{
+    int port = master_port ();
+    int fd = port ? gather_listen (port, true) : -1;
+    char why[WHY_TEXT];
+
+    if (!port || fd >= 0)
+        return fd;
+    snprintf (why,
+              sizeof (why),
+              "MASTER_PORT %d cannot be used on rank 0's node: %s",
+              port,
+              strerror (errno));
+    json_array_append_new (findings, finding_json (SEVERITY_STOP, why));
+    return -1;
+}
+
+pid_t peers_serve (bool is_master, int *port, json_t *findings)
+{
+    int fds[2] = { gather_listen (0, false), -1 };
+    pid_t pid = -1;
+
+    *port = fds[0] < 0 ? 0 : gather_port (fds[0]);
+    if (is_master)
+        fds[1] = listen_as_master (findings);
+    if ((fds[0] >= 0 || fds[1] >= 0) && (pid = fork ()) == 0) {
+        prctl (PR_SET_PDEATHSIG, SIGKILL);
+        serve (fds);
+        _exit (0);
+    }
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close (fds[i]);
+    return pid;
+}
+
+void peers_end (pid_t pid)
+{
+    if (pid <= 0)
+        return;
+    kill (pid, SIGKILL);
+    waitpid (pid, NULL, 0);
+}
+
+/* ---- the side that reaches ---- */
+
+/* A socket's time-out for sending is also that of connecting. */
+static int reach (const char *host, const char *port)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct timeval limit = { .tv_sec = CONNECT_S };
+    /* no port of the other side is to be left waiting */
+    struct linger none = { .l_onoff = 1, .l_linger = 0 };
+    struct addrinfo *list = NULL;
+    int fd = -1, e = EHOSTUNREACH;
+
+    if (getaddrinfo (host, port, &hints, &list) != 0)
+        list = NULL;
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+        fd = socket (a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        setsockopt (fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof (limit));
+        setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
+        setsockopt (fd, SOL_SOCKET, SO_LINGER, &none, sizeof (none));
+        if (fd >= 0 && connect (fd, a->ai_addr, a->ai_addrlen) < 0) {
+            e = errno == EINPROGRESS ? ETIMEDOUT : errno;
+            close (fd);
+            fd = -1;
+        }
+    }
+    if (list)
+        freeaddrinfo (list);
+    errno = e;
+    return fd;
+}
+
+void check_master (const struct check_place *p)
+{
+    const char *host = getenv ("MASTER_ADDR") ?: getenv ("PET_MASTER_ADDR");
+    char port[16];
+    int fd;
+
+    if (!host || !*host || !master_port ())
+        return;
+    snprintf (port, sizeof (port), "%d", master_port ());
+    check_begins (p, "%s port %s", host, port);
+    fd = reach (host, port);
+    if (fd < 0)
+        check_tells (p,
+                     SEVERITY_STOP,
+                     "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
+                     host,
+                     port,
+                     strerror (errno));
+    else
+        close (fd);
+}
+
+/* For a second, as fast as it goes.  Returns GB/s, or -1. */
+static double send_for_a_while (int fd)
+{
+    double start = monotonic (), took;
+    char *block = calloc (1, BLOCK);
+    unsigned long long sum;
+    ssize_t n = 1;
+
+    while (block && n > 0 && monotonic () - start < SEND_S)
+        n = send (fd, block, BLOCK, MSG_NOSIGNAL);
+    free (block);
+    shutdown (fd, SHUT_WR);
+    if (n <= 0 || read (fd, &sum, sizeof (sum)) != sizeof (sum))
+        return -1;
+    took = monotonic () - start;
+    return (double)sum / took / 1e9;
+}
+
+void check_next (const struct check_place *p)
+{
+    const char *host =
+        json_string_value (json_object_get (p->next, "host")) ?: "";
+    const char *address =
+        json_string_value (json_object_get (p->next, "address")) ?: "";
+    long port = json_integer_value (json_object_get (p->next, "port"));
+    char text[16];
+    double rate;
+    int fd;
+
+    if (!p->next || !*address || port < 1)
+        return;
+    snprintf (text, sizeof (text), "%ld", port);
+    check_begins (p, "%s (%s)", host, address);
+    if ((fd = reach (address, text)) < 0) {
+        check_tells (p,
+                     SEVERITY_WARN,
+                     "network: %s (%s) cannot be reached: %s",
+                     host,
+                     address,
+                     strerror (errno));
+        return;
+    }
+    if (p->level == LEVEL_FULL && (rate = send_for_a_while (fd)) >= 0)
+        check_fact (p, "rates", "network", json_real (rate));
+    close (fd);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which versions a node has of what its ranks must agree on. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "launcher/nodecheck/health.h"
+
+static void
+version (const struct check_place *p, const char *name, const char *value)
+{
+    check_fact (p, "versions", name, json_string (value));
+}
+
+/* The one that the linker finds; PyTorch's wheels may have another. */
+static void find_nccl (const struct check_place *p)
+{
+    void *library = dlopen ("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
+    int (*get) (int *);
+    char text[32];
+    void *f;
+    int v = 0;
+
+    if (!library || !(f = dlsym (library, "ncclGetVersion")))
+        return;
+    memcpy (&get, &f, sizeof (f));
+    if (get (&v) != 0)
+        return;
+    snprintf (text,
+              sizeof (text),
+              "%d.%d.%d",
+              v < 10000 ? v / 1000 : v / 10000,
+              v < 10000 ? v % 1000 / 100 : v % 10000 / 100,
+              v % 100);
+    version (p, "NCCL", text);
+}
+
+void check_versions (const struct check_place *p)
+{
+    struct utsname u;
+
+    if (uname (&u) == 0)
+        version (p, "kernel", u.release);
+    version (p, "slurm-dl", PACKAGE_VERSION);
+    check_begins (p, "libnccl.so.2");
+    find_nccl (p);
+}
+
+/* The program that the user's PATH finds: it is the one that trains. */
+void check_python (const struct check_place *p)
+{
+    static const char command[] = "python3 -c 'import sys\n"
+                                  "print(sys.version.split()[0])\n"
+                                  "try:\n"
+                                  "    import torch\n"
+                                  "    print(torch.__version__)\n"
+                                  "except ImportError:\n"
+                                  "    pass' 2>/dev/null";
+    char line[128];
+    FILE *f;
+
+    check_begins (p, "python3");
+    if (!(f = popen (command, "re")))
+        return;
+    for (int i = 0; i < 2 && fgets (line, sizeof (line), f); i++) {
+        line[strcspn (line, "\n")] = '\0';
+        version (p, i ? "PyTorch" : "Python", line);
+    }
+    pclose (f);
+}

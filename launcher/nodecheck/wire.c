@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON objects over a socket or a pipe, a line each. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/membership/peer.h"
+#include "launcher/nodecheck/gather.h"
+
+void gather_line_free (struct gather_line *line)
+{
+    free (line->text);
+    *line = (struct gather_line){ 0 };
+}
+
+static int grow (struct gather_line *line)
+{
+    size_t room = line->room ? 2 * line->room : 4096;
+    char *text;
+
+    if (line->used < line->room)
+        return 0;
+    errno = EMSGSIZE;
+    if (room > GATHER_LINE || !(text = realloc (line->text, room)))
+        return -1;
+    line->text = text;
+    line->room = room;
+    return 0;
+}
+
+/* The first line of what was read so far, taken out of it. */
+static json_t *first_line (struct gather_line *line)
+{
+    char *end = line->used ? memchr (line->text, '\n', line->used) : NULL;
+    json_t *object;
+    size_t n;
+
+    if (!end) {
+        errno = EAGAIN;
+        return NULL;
+    }
+    n = (size_t)(end - line->text);
+    object = json_loadb (line->text, n, JSON_REJECT_DUPLICATES, NULL);
+    line->used -= n + 1;
+    memmove (line->text, end + 1, line->used);
+    if (json_is_object (object))
+        return object;
+    json_decref (object);
+    errno = EBADMSG;
+    return NULL;
+}
+
+json_t *gather_read (int fd, struct gather_line *line)
+{
+    json_t *object;
+    ssize_t n;
+
+    while (!(object = first_line (line)) && errno == EAGAIN) {
+        if (grow (line) < 0)
+            return NULL;
+        n = read (fd, line->text + line->used, line->room - line->used);
+        if (n == 0)
+            errno = ECONNRESET;
+        if (n <= 0)
+            return NULL;
+        line->used += (size_t)n;
+    }
+    return object;
+}
+
+static int write_all (int fd, const char *text, size_t n, double deadline)
+{
+    struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+    while (n > 0) {
+        ssize_t sent = send (fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        double left = deadline - monotonic ();
+        if (sent >= 0) {
+            text += sent;
+            n -= (size_t)sent;
+        } else if (errno != EAGAIN)
+            return -1;
+        else if (left <= 0 || poll (&p, 1, (int)(left * 1000) + 1) < 0) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int gather_write (int fd, const json_t *object, double deadline)
+{
+    char *text = json_dumps (object, JSON_COMPACT);
+    size_t n;
+    int rv;
+
+    if (!text) {
+        errno = ENOMEM;
+        return -1;
+    }
+    n = strlen (text);
+    text[n] = '\n'; /* in place of the NUL */
+    rv = write_all (fd, text, n + 1, deadline);
+    free (text);
+    return rv;
+}
+
+void gather_clean (char *buf, size_t size, const char *text)
+{
+    size_t n = 0;
+
+    for (; text && *text && n + 1 < size; text++)
+        buf[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
+    buf[n] = '\0';
+}
+
+const struct gather_times gather_times[3] = {
+    [LEVEL_NONE] = { 4, 6, 1, 8 },
+    [LEVEL_QUICK] = { 8, 10, 3, 15 },
+    [LEVEL_FULL] = { 80, 95, 15, 120 },
+};
+
+int gather_level (const char *word)
+{
+    static const char *const words[] = { "none", "quick", "full" };
+
+    for (int i = 0; i < 3; i++)
+        if (!strcmp (word, words[i]))
+            return i;
+    return -1;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The columns of the table of trials. */
+#include "launcher/results/columns.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+
+/* ---- of every trial ---- */
+
+#define GET(name, member, expression)                                          \
+    static void get_##name (const struct sweep *s,                             \
+                            const struct column *c,                            \
+                            long trial,                                        \
+                            struct cell *cell)                                 \
+    {                                                                          \
+        const struct trial *t = sweep_trial (s, trial);                        \
+                                                                               \
+        (void)c;                                                               \
+        (void)t;                                                               \
+        cell->member = expression;                                             \
+    }
+
+GET (trial, integer, trial)
+GET (state, text, trial_state_name (s, t))
+GET (length, integer, t->length)
+GET (metric, real, t->metric)
+GET (value, real, t->values ? t->values[c->index] : NAN)
+GET (best, real, t->best)
+GET (best_length, integer, t->best_length)
+GET (seconds, real, t->seconds)
+GET (attempts, integer, t->over + (t->state == TRIAL_OPEN))
+GET (fails, integer, t->fails)
+GET (begin_time, real, t->begin_time)
+GET (end_time, real, t->end_time)
+GET (host, text, t->host)
+GET (gpus, text, t->gpus)
+GET (why, text, t->why)
+
+/* Of several metrics each has a column. */
+static size_t further_metrics (const struct sweep *s)
+{
+    return sweep_metrics (s) > 1 ? sweep_metrics (s) : 0;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    enum column_type type;
+    size_t (*count) (const struct sweep *s); /* NULL: one */
+    void (*get) (const struct sweep *s, const struct column *c, long trial, struct cell *cell);
+} fixed[] = {
+    { "trial",       COLUMN_INT,  NULL, get_trial },
+    { "state",       COLUMN_TEXT, NULL, get_state },
+    { "length",      COLUMN_INT,  NULL, get_length },
+    { "metric",      COLUMN_REAL, NULL, get_metric },
+    { "metric",      COLUMN_REAL, further_metrics, get_value },
+    { "best",        COLUMN_REAL, NULL, get_best },
+    { "best_length", COLUMN_INT,  NULL, get_best_length },
+    { "seconds",     COLUMN_REAL, NULL, get_seconds },
+    { "attempts",    COLUMN_INT,  NULL, get_attempts },
+    { "fails",       COLUMN_INT,  NULL, get_fails },
+    { "begin_time",  COLUMN_REAL, NULL, get_begin_time },
+    { "end_time",    COLUMN_REAL, NULL, get_end_time },
+    { "host",        COLUMN_TEXT, NULL, get_host },
+    { "gpus",        COLUMN_TEXT, NULL, get_gpus },
+    { "why",         COLUMN_TEXT, NULL, get_why },
+};
+/* clang-format on */
+enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
+
+/* ---- hyperparameters ---- */
+
+static const json_t *
+value_of (const struct sweep *s, const struct column *c, long trial)
+{
+    return hparams_value (trial_hparams (s, sweep_trial (s, trial)),
+                          s->exp->hparams[c->index].path);
+}
+
+static void get_integer (const struct sweep *s,
+                         const struct column *c,
+                         long trial,
+                         struct cell *cell)
+{
+    cell->integer = json_integer_value (value_of (s, c, trial));
+}
+
+static void get_real (const struct sweep *s,
+                      const struct column *c,
+                      long trial,
+                      struct cell *cell)
+{
+    const json_t *v = value_of (s, c, trial);
+
+    cell->real = v ? number_of (v) : NAN;
+}
+
+/* A choice that is no string has the text that the file's reader gave it. */
+static void get_text (const struct sweep *s,
+                      const struct column *c,
+                      long trial,
+                      struct cell *cell)
+{
+    const struct hparam *h = &s->exp->hparams[c->index];
+    const json_t *v = value_of (s, c, trial);
+
+    if (!v || c->text)
+        cell->text = v ? c->text : NULL;
+    else if (json_is_string (v))
+        cell->text = json_string_value (v);
+    else
+        for (size_t i = 0; h->labels && h->labels[i]; i++)
+            if (json_equal (v, json_array_get (h->values, i)))
+                cell->text = h->labels[i];
+}
+
+/* The narrowest type that holds all of its values, and that it has none. */
+static enum column_type type_of (const struct experiment *e,
+                                 const struct hparam *h)
+{
+    const struct param *p = h->dim >= 0 ? &e->params[h->dim] : NULL;
+    enum column_type type = COLUMN_INT;
+    size_t n = p ? json_array_size (h->values) : 1;
+
+    if (p && p->type != PARAM_CATEGORICAL)
+        return p->type == PARAM_INT && !p->when ? COLUMN_INT : COLUMN_REAL;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = p ? json_array_get (h->values, i) : h->values;
+        if (!json_is_number (v))
+            return COLUMN_TEXT;
+        if (!json_is_integer (v))
+            type = COLUMN_REAL;
+    }
+    return p && p->when ? COLUMN_REAL : type;
+}
+
+static int
+add_hparam (struct columns *c, const struct experiment *e, size_t index)
+{
+    static void (*const get[]) (const struct sweep *s,
+                                const struct column *c,
+                                long trial,
+                                struct cell *cell) = {
+        [COLUMN_INT] = get_integer,
+        [COLUMN_REAL] = get_real,
+        [COLUMN_TEXT] = get_text,
+    };
+    const struct hparam *h = &e->hparams[index];
+    struct column *new = &c->list[c->n++];
+
+    *new = (struct column){ .name = strdup (h->path),
+                            .type = type_of (e, h),
+                            .hparam = true,
+                            .index = index };
+    new->get = get[new->type];
+    if (h->dim < 0 && new->type == COLUMN_TEXT
+        && !(new->text = json_text (h->values)))
+        return -1;
+    return new->name ? 0 : -1;
+}
+
+/* ---- all ---- */
+
+static bool taken (const struct columns *c, const char *name)
+{
+    for (size_t i = 0; i + 1 < c->n; i++)
+        if (!strcmp (c->list[i].name, name))
+            return true;
+    return false;
+}
+
+/* "metric.validation_loss" for the metric "validation/loss". */
+static char *metric_name (const struct columns *c, const char *metric)
+{
+    char *name;
+
+    if (asprintf (&name, "metric.%s", metric) < 0)
+        return NULL;
+    for (char *p = name; *p; p++)
+        if (*p == '/')
+            *p = '_';
+    while (name && taken (c, name)) {
+        char *longer;
+        if (asprintf (&longer, "%s_", name) < 0)
+            longer = NULL;
+        free (name);
+        name = longer;
+    }
+    return name;
+}
+
+static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
+{
+    size_t n = fixed[row].count ? fixed[row].count (s) : 1;
+
+    for (size_t i = 0; i < n; i++) {
+        struct column *new = &c->list[c->n++];
+        *new = (struct column){ .type = fixed[row].type,
+                                .index = i,
+                                .get = fixed[row].get };
+        new->name = fixed[row].count ? metric_name (c, sweep_metric (s, i))
+                                     : strdup (fixed[row].name);
+        if (!new->name)
+            return -1;
+    }
+    return 0;
+}
+
+int columns_create (struct columns *c, const struct sweep *s)
+{
+    const struct experiment *e = s->exp;
+
+    *c = (struct columns){ 0 };
+    c->list =
+        calloc (NFIXED + sweep_metrics (s) + e->nhparams, sizeof (*c->list));
+    if (!c->list)
+        return -1;
+    for (size_t i = 0; i < NFIXED; i++)
+        if (add_fixed (c, s, i) < 0)
+            goto fail;
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (add_hparam (c, e, i) < 0)
+            goto fail;
+    return 0;
+fail:
+    columns_destroy (c);
+    return -1;
+}
+
+void columns_destroy (struct columns *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        free (c->list[i].name);
+        free (c->list[i].text);
+    }
+    free (c->list);
+    *c = (struct columns){ 0 };
+}
+
+struct cell
+column_cell (const struct column *c, const struct sweep *s, long trial)
+{
+    struct cell cell = { .real = NAN };
+
+    c->get (s, c, trial, &cell);
+    return cell;
+}

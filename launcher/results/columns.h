@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of trials: its columns, for every format that it is written in.
+ */
+#ifndef LAUNCHER_RESULTS_COLUMNS_H
+#define LAUNCHER_RESULTS_COLUMNS_H
+
+#include "launcher/sweep/sweep.h"
+
+enum column_type { COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
+
+/* A value; which member counts is the column's type. */
+struct cell {
+    int64_t integer;
+    double real;      /* NaN: none */
+    const char *text; /* NULL: none; the sweep's or the column's own */
+};
+
+struct column {
+    char *name;
+    enum column_type type;
+    bool hparam;  /* a hyperparameter: the name is its path */
+    size_t index; /* of the metric or the hyperparameter */
+    char *text;   /* of a constant */
+    void (*get) (const struct sweep *s,
+                 const struct column *c,
+                 long trial,
+                 struct cell *cell);
+};
+
+struct columns {
+    struct column *list; /* the hyperparameters last */
+    size_t n;
+};
+
+/* The columns for the trials of 's': no two names of hyperparameters, nor of
+ * the others, are equal, and none has a '/'.  Returns -1 if out of memory.
+ */
+int columns_create (struct columns *c, const struct sweep *s);
+void columns_destroy (struct columns *c);
+
+struct cell
+column_cell (const struct column *c, const struct sweep *s, long trial);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newest values of metrics that an attempt has logged. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/trainer/trainer.h"
+
+/* ---- one metric: the last row ---- */
+
+struct last {
+    const char *name;
+    int64_t step;
+    double value;
+    bool found;
+};
+
+static int keep_last (const struct slurmdl_row *row, void *arg)
+{
+    struct last *last = arg;
+
+    if (!strcmp (row->name, last->name)) {
+        last->step = row->step;
+        last->value = row->value;
+        last->found = true;
+    }
+    return 0;
+}
+
+int newest_metric (const char *dir,
+                   const char *name,
+                   int64_t *step,
+                   double *value)
+{
+    struct last last = { .name = name };
+
+    slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
+    if (!last.found)
+        return -1;
+    *step = last.step;
+    *value = last.value;
+    return 0;
+}
+
+/* ---- several: the last step that all of them have ---- */
+
+struct seen {
+    int64_t step;
+    size_t metric;
+    size_t order; /* a step that is logged again counts anew */
+    double value;
+};
+
+struct table {
+    const struct sweep *sweep;
+    struct seen *rows;
+    size_t n, room;
+};
+
+static int keep_row (const struct slurmdl_row *row, void *arg)
+{
+    struct table *t = arg;
+    size_t i = 0;
+
+    while (i < sweep_metrics (t->sweep)
+           && strcmp (row->name, sweep_metric (t->sweep, i)))
+        i++;
+    if (i == sweep_metrics (t->sweep))
+        return 0;
+    if (t->n == t->room) {
+        size_t room = t->room ? 2 * t->room : 64;
+        struct seen *rows = realloc (t->rows, room * sizeof (*rows));
+        if (!rows)
+            return -1;
+        t->rows = rows;
+        t->room = room;
+    }
+    t->rows[t->n] = (struct seen){ row->step, i, t->n, row->value };
+    t->n++;
+    return 0;
+}
+
+/* The last step first, in it the newest row first. */
+static int last_first (const void *a, const void *b)
+{
+    const struct seen *x = a;
+    const struct seen *y = b;
+
+    if (x->step != y->step)
+        return x->step > y->step ? -1 : 1;
+    return x->order > y->order ? -1 : 1;
+}
+
+static int common_step (const struct table *t, int64_t *step, double *values)
+{
+    size_t all = sweep_metrics (t->sweep);
+    size_t found = 0;
+    unsigned have = 0;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const struct seen *row = &t->rows[i];
+        if (i == 0 || row->step != *step)
+            have = found = 0;
+        *step = row->step;
+        if (have >> row->metric & 1)
+            continue;
+        have |= 1u << row->metric;
+        values[row->metric] = row->value;
+        if (++found == all)
+            return 0;
+    }
+    return -1;
+}
+
+static int newest_metrics (const struct sweep *sweep,
+                           const char *dir,
+                           int64_t *step,
+                           double *values)
+{
+    struct table t = { .sweep = sweep };
+    int rv;
+
+    if (sweep_metrics (sweep) == 1)
+        return newest_metric (dir, sweep_metric (sweep, 0), step, values);
+    slurmdl_metrics_read_dir (dir, keep_row, &t, NULL);
+    if (t.n > 0)
+        qsort (t.rows, t.n, sizeof (*t.rows), last_first);
+    rv = common_step (&t, step, values);
+    free (t.rows);
+    return rv;
+}
+
+int attempt_metrics (const struct attempt *a, int64_t *step, double *values)
+{
+    const char *slash = strrchr (a->dir, '/');
+    char dir[4200];
+
+    for (long k = a->number; k >= 1; k--) {
+        snprintf (
+            dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
+        if (newest_metrics (a->sweep, dir, step, values) == 0
+            && (k == a->number || *step == a->length))
+            return 0;
+    }
+    return -1;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write results.h5, and read what is to be kept of the old one. */
+#include "launcher/results/results_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "launcher/journal/log.h"
+#include "launcher/results/columns.h"
+#include "launcher/results/metric_rows.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/h5.h"
+
+/* Behind the HDF5 file, where HDF5 does not look: libhdf5 is not made to read
+ * a damaged file.
+ */
+struct seal {
+    char magic[8];
+    uint64_t xxh64; /* of the HDF5 file */
+};
+static const char magic[8] = "SLDLRES1";
+
+enum { VERSION = 1, BLOCK = 1 << 20, TEXT_MOST = 256 };
+
+/* The file is made and read in memory; HDF5 wants a name that no file has. */
+static const char no_file[] = "/dev/null/results.h5";
+
+static hid_t access_memory (void)
+{
+    hid_t list = h5_access ();
+
+    H5Pset_fapl_core (list, BLOCK, 0);
+    return list;
+}
+
+/* ---- types ---- */
+
+static hid_t text_type (size_t size)
+{
+    hid_t t = H5Tcopy (H5T_C_S1);
+
+    H5Tset_size (t, size ? size : 1);
+    H5Tset_strpad (t, H5T_STR_NULLPAD);
+    H5Tset_cset (t, H5T_CSET_UTF8);
+    return t;
+}
+
+static hid_t row_type (void)
+{
+    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct metric_row));
+
+#define MEMBER(name, type)                                                     \
+    H5Tinsert (t, #name, offsetof (struct metric_row, name), type)
+    MEMBER (trial, H5T_STD_I64LE);
+    MEMBER (step, H5T_STD_I64LE);
+    MEMBER (time, H5T_IEEE_F64LE);
+    MEMBER (value, H5T_IEEE_F64LE);
+    MEMBER (attempt, H5T_STD_U32LE);
+    MEMBER (name, H5T_STD_U32LE);
+#undef MEMBER
+    return t;
+}
+
+/* ---- the old file ---- */
+
+/* A whole one-dimensional dataset whose records have the type. */
+static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
+{
+    hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
+    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
+    void *buf = NULL;
+
+    if (d >= 0 && H5Sget_simple_extent_ndims (space) == 1
+        && H5Sget_simple_extent_dims (space, n, NULL) == 1
+        && (buf = malloc (*n * H5Tget_size (type) + 1))
+        && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
+        free (buf);
+        buf = NULL;
+    }
+    if (space >= 0)
+        H5Sclose (space);
+    if (d >= 0)
+        H5Dclose (d);
+    return buf;
+}
+
+static double real_attribute (hid_t file, const char *name)
+{
+    hid_t a = H5Aopen (file, name, H5P_DEFAULT);
+    double value = -1;
+
+    if (a >= 0) {
+        H5Aread (a, H5T_NATIVE_DOUBLE, &value);
+        H5Aclose (a);
+    }
+    return value;
+}
+
+/* Two experiments of one name differ in the time of their creation. */
+static bool is_of (const struct sweep *s, hid_t file)
+{
+    return real_attribute (file, "slurmdl_version") == VERSION
+           && real_attribute (file, "created") == s->created;
+}
+
+static int fill_old (struct rows *r, hid_t file)
+{
+    hid_t row = row_type ();
+    hid_t name = text_type (ROW_NAME_SIZE);
+    hsize_t n[3] = { 0 };
+
+    r->list = read_dataset (file, "metrics", row, &n[0]);
+    r->names = read_dataset (file, "names", name, &n[1]);
+    r->covered = read_dataset (file, "covered", H5T_STD_I64LE, &n[2]);
+    r->n = (size_t)n[0];
+    r->nnames = (size_t)n[1];
+    r->ntrials = (long)n[2];
+    H5Tclose (row);
+    H5Tclose (name);
+    return r->list && r->names && r->covered ? 0 : -1;
+}
+
+static bool is_sealed (const char *buf, size_t size)
+{
+    struct seal seal;
+
+    if (size <= sizeof (seal))
+        return false;
+    size -= sizeof (seal);
+    memcpy (&seal, buf + size, sizeof (seal));
+    return !memcmp (seal.magic, magic, sizeof (magic))
+           && seal.xxh64 == XXH64 (buf, size, 0);
+}
+
+/* Returns -1, with nothing in 'r', if there is no use in it. */
+static int read_old (struct rows *r, const struct sweep *s, const char *path)
+{
+    size_t size = 0;
+    char *buf = access (path, F_OK) == 0
+                    ? put_read (path, SIZE_MAX, &size, NULL)
+                    : NULL;
+    hid_t access;
+    hid_t file;
+    int rv = -1;
+
+    *r = (struct rows){ 0 };
+    if (buf && is_sealed (buf, size)) {
+        access = access_memory ();
+        H5Pset_file_image (access, buf, size - sizeof (struct seal));
+        if ((file = H5Fopen (no_file, H5F_ACC_RDONLY, access)) >= 0) {
+            rv = is_of (s, file) ? fill_old (r, file) : -1;
+            H5Fclose (file);
+        }
+        H5Pclose (access);
+    }
+    free (buf);
+    if (rv < 0)
+        rows_destroy (r);
+    return rv;
+}
+
+/* ---- datasets ---- */
+
+static int write_dataset (
+    hid_t where, const char *name, hid_t type, size_t n, const void *data)
+{
+    hsize_t dims[1] = { n };
+    hid_t space = H5Screate_simple (1, dims, NULL);
+    hid_t d = H5Dcreate2 (
+        where, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    int rv = d < 0 ? -1 : 0;
+
+    if (rv == 0 && n > 0
+        && H5Dwrite (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+        rv = -1;
+    if (d >= 0)
+        H5Dclose (d);
+    H5Sclose (space);
+    return rv;
+}
+
+/* Bytes of a text that go into the file, without half a character. */
+static size_t text_length (const char *text)
+{
+    size_t n = text ? strlen (text) : 0;
+
+    if (n <= TEXT_MOST)
+        return n;
+    for (n = TEXT_MOST; n > 0 && (text[n] & 0xC0) == 0x80; n--)
+        ;
+    return n;
+}
+
+static size_t longest_text (const struct sweep *s, const struct column *c)
+{
+    size_t longest = 1;
+
+    for (long n = 1; n <= s->ntrials; n++) {
+        size_t length = text_length (column_cell (c, s, n).text);
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+static void put_cell (char *to, enum column_type type, const struct cell *cell)
+{
+    switch (type) {
+    case COLUMN_INT:
+        memcpy (to, &cell->integer, sizeof (cell->integer));
+        break;
+    case COLUMN_REAL:
+        memcpy (to, &cell->real, sizeof (cell->real));
+        break;
+    case COLUMN_TEXT:
+        if (cell->text)
+            memcpy (to, cell->text, text_length (cell->text));
+        break;
+    }
+}
+
+static int
+write_column (hid_t group, const struct sweep *s, const struct column *c)
+{
+    bool text = c->type == COLUMN_TEXT;
+    size_t size = text ? longest_text (s, c) : 8;
+    hid_t type =
+        text ? text_type (size)
+             : H5Tcopy (c->type == COLUMN_INT ? H5T_STD_I64LE : H5T_IEEE_F64LE);
+    char *data = calloc ((size_t)s->ntrials + 1, size);
+    int rv = -1;
+
+    if (data) {
+        for (long n = 1; n <= s->ntrials; n++) {
+            struct cell cell = column_cell (c, s, n);
+            put_cell (data + (size_t)(n - 1) * size, c->type, &cell);
+        }
+        rv = write_dataset (group, c->name, type, (size_t)s->ntrials, data);
+    }
+    free (data);
+    H5Tclose (type);
+    return rv;
+}
+
+static int write_group (hid_t file,
+                        const char *name,
+                        bool hparams,
+                        const struct sweep *s,
+                        const struct columns *columns)
+{
+    hid_t group =
+        H5Gcreate2 (file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    int rv = group < 0 ? -1 : 0;
+
+    for (size_t i = 0; rv == 0 && i < columns->n; i++)
+        if (columns->list[i].hparam == hparams)
+            rv = write_column (group, s, &columns->list[i]);
+    if (group >= 0)
+        H5Gclose (group);
+    return rv;
+}
+
+static int write_rows (hid_t file, const struct rows *r)
+{
+    hid_t row = row_type ();
+    hid_t name = text_type (ROW_NAME_SIZE);
+    int rv = 0;
+
+    if (write_dataset (file, "metrics", row, r->n, r->list) < 0
+        || write_dataset (file, "names", name, r->nnames, r->names) < 0
+        || write_dataset (
+               file, "covered", H5T_STD_I64LE, (size_t)r->ntrials, r->covered)
+               < 0)
+        rv = -1;
+    H5Tclose (row);
+    H5Tclose (name);
+    return rv;
+}
+
+static int write_about (hid_t file, const struct sweep *s)
+{
+    const struct experiment *e = s->exp;
+
+    return h5_write_int (file, "slurmdl_version", VERSION) < 0
+                   || h5_write_text (file, "experiment", e->name) < 0
+                   || h5_write_text (file, "metric", sweep_metric (s, 0)) < 0
+                   || h5_write_int (file,
+                                    "smaller_is_better",
+                                    e->search.smaller_is_better)
+                          < 0
+                   || h5_write_text (file, "state", sweep_state_name (s->state))
+                          < 0
+                   || h5_write_int (
+                          file, "entries", s->log ? log_length (s->log) : 0)
+                          < 0
+                   || h5_write_real (file, "created", s->created) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- the file ---- */
+
+static int fill (hid_t file,
+                 const struct sweep *s,
+                 const struct columns *columns,
+                 const struct rows *rows)
+{
+    return write_about (file, s) < 0
+                   || write_group (file, "trials", false, s, columns) < 0
+                   || write_group (file, "hyperparameters", true, s, columns)
+                          < 0
+                   || write_rows (file, rows) < 0
+                   || H5Fflush (file, H5F_SCOPE_GLOBAL) < 0
+               ? -1
+               : 0;
+}
+
+/* The bytes of the file and its seal; the caller frees them. */
+static char *image_of (hid_t file, size_t *size)
+{
+    ssize_t n = H5Fget_file_image (file, NULL, 0);
+    struct seal seal;
+    char *buf;
+
+    if (n <= 0 || !(buf = malloc ((size_t)n + sizeof (seal))))
+        return NULL;
+    if (H5Fget_file_image (file, buf, (size_t)n) != n) {
+        free (buf);
+        return NULL;
+    }
+    memcpy (seal.magic, magic, sizeof (magic));
+    seal.xxh64 = XXH64 (buf, (size_t)n, 0);
+    memcpy (buf + n, &seal, sizeof (seal));
+    *size = (size_t)n + sizeof (seal);
+    return buf;
+}
+
+static char *make_image (const struct sweep *s,
+                         const struct columns *columns,
+                         const struct rows *rows,
+                         size_t *size)
+{
+    hid_t access = access_memory ();
+    hid_t file = H5Fcreate (no_file, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    char *buf = NULL;
+
+    if (file >= 0 && fill (file, s, columns, rows) == 0)
+        buf = image_of (file, size);
+    if (file >= 0)
+        H5Fclose (file);
+    H5Pclose (access);
+    return buf;
+}
+
+static int write_new (const struct sweep *s,
+                      const char *path,
+                      const struct rows *old,
+                      struct slurmdl_error *err)
+{
+    struct columns columns = { 0 };
+    struct rows rows = { 0 };
+    size_t size = 0;
+    char *buf = NULL;
+    int rv = -1;
+
+    if (columns_create (&columns, s) == 0 && rows_read (&rows, s, old) == 0
+        && (buf = make_image (s, &columns, &rows, &size)))
+        rv = put_replace (path, buf, size, err);
+    else
+        errorf (err, "%s: cannot be made: out of memory", path);
+    int e = errno;
+    free (buf);
+    rows_destroy (&rows);
+    columns_destroy (&columns);
+    errno = e;
+    return rv;
+}
+
+int results_write (const struct sweep *s,
+                   const char *path,
+                   struct slurmdl_error *err)
+{
+    struct rows old;
+    struct h5_quiet q;
+    bool have;
+    int rv;
+
+    h5_quiet_begin (&q);
+    have = read_old (&old, s, path) == 0;
+    rv = write_new (s, path, have ? &old : NULL, err);
+    h5_quiet_end (&q);
+    int e = errno;
+    rows_destroy (&old);
+    errno = e;
+    return rv;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find experiments in a folder. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+
+static bool is_experiment (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    return access (path, F_OK) == 0;
+}
+
+/* An error that may pass is for the one who reads the file. */
+static bool may_be_experiment (const char *dir)
+{
+    return is_experiment (dir) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+int each_experiment (const char *root,
+                     int (*f) (const char *dir, void *arg),
+                     void *arg)
+{
+    struct dirent **list;
+    int n = scandir (root, &list, NULL, alphasort);
+    char path[PATH_MAX];
+    int rv = 0;
+
+    if (n < 0)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/%s", root, list[i]->d_name);
+        if (rv == 0 && list[i]->d_name[0] != '.' && is_experiment (path))
+            rv = f (path, arg);
+        free (list[i]);
+    }
+    free (list);
+    return rv;
+}
+
+struct search {
+    const char *name; /* NULL: any */
+    char *dir;
+    size_t size;
+    struct timespec newest;
+};
+
+/* NAME-0003 is one of NAME */
+static bool is_of (const char *dir, const char *name)
+{
+    const char *base = strrchr (dir, '/');
+    size_t n = strlen (name);
+
+    base = base ? base + 1 : dir;
+    return !strncmp (base, name, n) && base[n] == '-'
+           && strlen (base + n + 1) == 4
+           && strspn (base + n + 1, "0123456789") == 4;
+}
+
+static bool later (struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* The frozen file is never written again: its time is the creation's. */
+static int keep_newest (const char *dir, void *arg)
+{
+    struct search *s = arg;
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    if ((!s->name || is_of (dir, s->name)) && stat (path, &st) == 0
+        && (!*s->dir || later (st.st_mtim, s->newest))) {
+        s->newest = st.st_mtim;
+        snprintf (s->dir, s->size, "%s", dir);
+    }
+    return 0;
+}
+
+int find_experiment (const struct settings *st,
+                     const char *name,
+                     char *dir,
+                     size_t size)
+{
+    struct search s = { .name = name, .dir = dir, .size = size };
+
+    *dir = '\0';
+    if (name && may_be_experiment (name)) {
+        snprintf (dir, size, "%s", name);
+        return 0;
+    }
+    if (name) {
+        snprintf (dir, size, "%s/%s", st->dir, name);
+        if (may_be_experiment (dir))
+            return 0;
+        *dir = '\0';
+    }
+    if (each_experiment (st->dir, keep_newest, &s) < 0)
+        complain ("%s: %s", st->dir, strerror (errno));
+    else if (*dir)
+        return 0;
+    else if (name)
+        complain ("no experiment '%s' in %s (--dir or DL_DIR says where)",
+                  name,
+                  st->dir);
+    else
+        complain ("no experiment in %s (--dir or DL_DIR says where)", st->dir);
+    return EXIT_NOT_FOUND;
+}
+
+/* A folder that all may write in, like /tmp, says nothing about a group. */
+void share_umask (const char *dir)
+{
+    struct stat st;
+    mode_t mask;
+
+    if (stat (dir, &st) < 0 || !(st.st_mode & S_IWGRP) || st.st_mode & S_IWOTH)
+        return;
+    mask = umask (0);
+    umask (mask & ~(mode_t)S_IRWXG);
+}
+
+/* Of what is wrong with its file the first is enough: nobody is to mend it. */
+static int say_unreadable (const struct problems *p,
+                           const struct slurmdl_error *err)
+{
+    size_t n = strcspn (p->text, "\n");
+    int e = errno == EINVAL ? EBADMSG : errno;
+
+    errno = e;
+    if (n == 0)
+        return fail (err);
+    complain ("%.*s%s",
+              (int)n,
+              p->text,
+              e == EBADMSG ? " (the experiment is damaged: this is its own "
+                             "copy of the file)"
+                           : "");
+    return error_status (e);
+}
+
+int open_experiment (const struct settings *st,
+                     const char *name,
+                     struct sweep **sweep)
+{
+    struct slurmdl_error err = { "" };
+    struct problems p;
+    char found[PATH_MAX];
+    char dir[PATH_MAX];
+    int rv = find_experiment (st, name, found, sizeof (found));
+
+    *sweep = NULL;
+    if (rv)
+        return rv;
+    if (!realpath (found, dir) || problems_open (&p) < 0)
+        return fail (&err);
+    share_umask (dir);
+    *sweep = sweep_open (dir, &p, &err);
+    problems_close (&p);
+    if (!*sweep)
+        rv = say_unreadable (&p, &err);
+    else if ((*sweep)->state == SWEEP_NEW) {
+        complain (
+            "%s: was never started (its creation was cut short); remove it",
+            dir);
+        sweep_close (*sweep);
+        *sweep = NULL;
+        rv = EXIT_NOT_FOUND;
+    }
+    free (p.text);
+    return rv;
+}

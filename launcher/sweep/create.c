@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make the folder of a new experiment. */
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/journal/log.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/error.h"
+
+enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
+
+/* What a group may write in is its, and so is all that is made there. */
+static void share_folder (const char *root, const char *dir)
+{
+    struct stat top, st;
+
+    if (stat (root, &top) < 0 || stat (dir, &st) < 0 || !(top.st_mode & S_IWGRP)
+        || top.st_mode & S_IWOTH)
+        return;
+    /* where that is forbidden the user's own group has it */
+    if (st.st_gid != top.st_gid && chown (dir, (uid_t)-1, top.st_gid) < 0)
+        return;
+    chmod (dir, (st.st_mode & 07777) | S_ISGID | S_IRWXG);
+}
+
+static int claim_folder (const char *root,
+                         const char *name,
+                         char *dir,
+                         size_t size,
+                         struct slurmdl_error *err)
+{
+    for (int i = 1; i <= NUMBER_MAX; i++) {
+        if (snprintf (dir, size, "%s/%s-%04d", root, name, i) >= (int)size) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        if (mkdir (dir, 0777) == 0) {
+            share_folder (root, dir);
+            return 0;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return errorf (err,
+                   "%s: cannot make an experiment folder: %s",
+                   root,
+                   strerror (errno));
+}
+
+static int freeze_file (const struct experiment *e,
+                        const char *dir,
+                        struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    size_t len = e->text ? strlen (e->text) : 0;
+    char *text =
+        e->text ? strdup (e->text) : put_read (e->file, CONF_MAX, &len, err);
+    int rv;
+
+    if (!text)
+        return e->text ? errorf (err, "out of memory") : -1;
+    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
+    rv = put_if_absent (path, text, len, err);
+    free (text);
+    return rv;
+}
+
+const char *sweep_user (void)
+{
+    const struct passwd *pw = getpwuid (geteuid ());
+    static char number[24];
+
+    if (pw)
+        return pw->pw_name;
+    snprintf (number, sizeof (number), "%ld", (long)geteuid ());
+    return number;
+}
+
+static int64_t random_seed (void)
+{
+    uint32_t seed = 0;
+
+    if (getrandom (&seed, sizeof (seed), 0) != sizeof (seed))
+        seed = (uint32_t)getpid ();
+    return seed & 0x7fffffff;
+}
+
+static int first_entry (const struct experiment *e,
+                        const char *dir,
+                        struct slurmdl_error *err)
+{
+    struct event event = event_now ((struct event){
+        .op = EVENT_CREATE,
+        .by = sweep_user (),
+        .version = 1,
+        .name = e->name,
+        .dir = e->dir,
+        .seed = e->seed < 0 ? random_seed () : e->seed,
+        .source = e->source,
+        .from = e->source_trial,
+        .from_length = e->source_length,
+    });
+    char path[PATH_MAX];
+    struct log *log;
+    int rv = -1;
+
+    if (e->search.nknown > 0)
+        event.known = known_json (e);
+    snprintf (path, sizeof (path), "%s/log", dir);
+    if ((log = log_create (path, err)) && log_sync (log, NULL, NULL, err) == 0)
+        rv = log_append (log, &event, 1, err);
+    log_destroy (log);
+    json_decref (event.known);
+    return rv;
+}
+
+int sweep_new (const struct experiment *e,
+               const char *root,
+               char *dir,
+               size_t size,
+               struct slurmdl_error *err)
+{
+    static const char *const folders[] = { "trials", "workers" };
+    char path[PATH_MAX];
+
+    if (claim_folder (root, e->name, dir, size, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
+        snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);
+        if (put_folder (path, err) < 0)
+            return -1;
+    }
+    if (reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0
+        || (e->source_file && source_put (e, dir, err) < 0))
+        return -1;
+    return first_entry (e, dir, err) == 0 ? 0 : -1;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checkpoint with which every trial of a fork begins. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/publish.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/link.h"
+
+/* Laid out like a trial: slurmdl_restore() takes TRIAL/a.K/ckpt/STEP.h5. */
+void source_dir (char *buf, size_t size, const char *dir)
+{
+    snprintf (buf, size, "%s/source/a.1", dir);
+}
+
+static int make_folders (const char *dir, struct slurmdl_error *err)
+{
+    static const char *const folders[] = { "", "/a.1", "/a.1/ckpt" };
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
+        snprintf (path, sizeof (path), "%s/source%s", dir, folders[i]);
+        if (put_folder (path, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int copy_data (int from, int to)
+{
+    static const size_t size = 1 << 20;
+    char *buf = malloc (size);
+    ssize_t n = buf ? 1 : -1;
+
+    while (n > 0 && (n = read (from, buf, size)) > 0)
+        for (ssize_t at = 0, k; at < n; at += k)
+            if ((k = write (to, buf + at, (size_t)(n - at))) < 0)
+                goto fail;
+    free (buf);
+    return n < 0 ? -1 : fsync (to);
+fail:
+    free (buf);
+    return -1;
+}
+
+static int
+copy_file (const char *from, const char *to, struct slurmdl_error *err)
+{
+    char tmp[PATH_MAX];
+    int rv = -1;
+    int in = open (from, O_RDONLY | O_CLOEXEC);
+    int out = -1;
+
+    link_tmp_name (tmp, sizeof (tmp), to);
+    if (in >= 0)
+        out = open (tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (out >= 0)
+        rv = copy_data (in, out);
+    if (out >= 0 && close (out) < 0)
+        rv = -1;
+    if (rv == 0)
+        rv = rename (tmp, to);
+    if (rv < 0) {
+        errorf (err, "%s: cannot copy %s: %s", to, from, strerror (errno));
+        unlink (tmp);
+    }
+    if (in >= 0)
+        close (in);
+    return rv;
+}
+
+/* A checkpoint never changes: another name for it is as good as a copy, where
+ * the file system and the permissions allow it.
+ */
+int source_put (const struct experiment *e,
+                const char *dir,
+                struct slurmdl_error *err)
+{
+    char folder[PATH_MAX];
+    char path[PATH_MAX + 40];
+    int64_t step;
+
+    if (make_folders (dir, err) < 0)
+        return -1;
+    source_dir (folder, sizeof (folder), dir);
+    snprintf (path,
+              sizeof (path),
+              "%s/ckpt/%08lld.h5",
+              folder,
+              (long long)e->source_length);
+    if (link (e->source_file, path) < 0
+        && copy_file (e->source_file, path, err) != 0)
+        return -1;
+    return slurmdl_checkpoint_verify (path, &step, err);
+}

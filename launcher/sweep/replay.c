@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replay the decision log: what each event does to the state of a sweep. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sweep/replay.h"
+#include "runtime/base/error.h"
+
+enum { LOG_VERSION = 1 };
+
+/* ---- the state ---- */
+
+int replay_bad (struct slurmdl_error *err, const char *what)
+{
+    errno = EBADMSG;
+    return errorf (err, "decision log: %s", what);
+}
+
+long trial_number (const struct sweep *s, const struct trial *t)
+{
+    return t - s->trials + 1;
+}
+
+void *replay_grow (void *array, size_t n, size_t size)
+{
+    if ((n & (n - 1)) != 0)
+        return array;
+    return realloc (array, (n ? 2 * n : 1) * size);
+}
+
+int replay_history (struct sweep *s, long what, struct slurmdl_error *err)
+{
+    long *list = replay_grow (s->history, (size_t)s->nhistory, sizeof (*list));
+
+    if (!list)
+        return errorf (err, "out of memory");
+    s->history = list;
+    list[s->nhistory++] = what;
+    return 0;
+}
+
+void replay_text (char **at, const char *text)
+{
+    free (*at);
+    *at = text ? strdup (text) : NULL;
+}
+
+/* ---- create and begin ---- */
+
+static int
+apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct experiment *exp = s->exp;
+
+    if (s->searcher)
+        return 0;
+    if (e->version != LOG_VERSION)
+        return replay_bad (err, "written by another version of dl");
+    exp->seed = e->seed;
+    exp->search.seed = (uint64_t)exp->seed;
+    replay_text (&exp->dir, e->dir ? e->dir : ".");
+    replay_text (&exp->source, e->source);
+    exp->source_trial = (long)e->from;
+    exp->source_length = e->from_length;
+    if (!exp->dir || known_read (exp, e->known) < 0)
+        return errorf (err, "out of memory");
+    s->searcher = searcher_create (&exp->search, exp->params, exp->nparams);
+    if (!s->searcher)
+        return errorf (err, "cannot create the searcher: %s", strerror (errno));
+    s->created = e->time;
+    return 0;
+}
+
+static int
+add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *list =
+        replay_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
+    size_t n = s->exp->nparams;
+    double *x = calloc (n + 1, sizeof (*x));
+
+    if (list)
+        s->trials = list;
+    if (!list || !x) {
+        free (x);
+        return errorf (err, "out of memory");
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = e->x[i];
+    list[s->ntrials] = (struct trial){
+        .x = x,
+        .metric = NAN,
+        .best = NAN,
+        .report = NAN,
+        .begin_time = e->time,
+        .end_time = NAN,
+        .from = (long)e->from,
+        .from_length = e->from_length,
+    };
+    s->ntrials++;
+    return replay_history (s, s->ntrials, err);
+}
+
+static int
+apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct search_op op = {
+        .trial = (long)e->trial,
+        .fresh = e->trial == s->ntrials + 1,
+        .length = e->length,
+        .from = (long)e->from,
+        .from_length = e->from_length,
+    };
+    struct trial *t;
+
+    if ((op.fresh && e->nx != s->exp->nparams)
+        || searcher_begin (s->searcher, &op, e->x) < 0)
+        return errno == ENOMEM
+                   ? errorf (err, "out of memory")
+                   : replay_bad (
+                       err, "a segment begins that the searcher cannot begin");
+    if (op.fresh && add_trial (s, e, err) < 0)
+        return -1;
+    t = sweep_trial (s, op.trial);
+    t->target = op.length;
+    t->state = TRIAL_OPEN;
+    t->losts = 0;
+    t->spent = 0;
+    replay_text (&t->owner, e->owner);
+    return 0;
+}
+
+/* ---- the end of an attempt ---- */
+
+/* The trial whose attempt is the one that counts now, else NULL: what a
+ * fenced attempt says is too late.
+ */
+static struct trial *live_trial (struct sweep *s, const struct event *e)
+{
+    struct trial *t = sweep_trial (s, (long)e->trial);
+
+    return t && t->state == TRIAL_OPEN && e->attempt == t->over + 1 ? t : NULL;
+}
+
+static double seconds_of (const struct event *e)
+{
+    return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
+}
+
+static void attempt_over (struct trial *t, const struct event *e)
+{
+    t->over = (long)e->attempt;
+    t->spent += seconds_of (e);
+    replay_text (&t->owner, NULL);
+    if (e->host)
+        replay_text (&t->host, e->host);
+    if (e->gpus)
+        replay_text (&t->gpus, e->gpus);
+}
+
+/* The segment has ended for good: what all attempts at it have cost. */
+static int end_segment (struct sweep *s,
+                        struct trial *t,
+                        enum trial_state state,
+                        struct slurmdl_error *err)
+{
+    long n = trial_number (s, t);
+
+    t->state = state;
+    searcher_spend (s->searcher, n, t->spent);
+    return replay_history (s, -n, err);
+}
+
+static void keep_best (struct sweep *s, struct trial *t)
+{
+    const struct trial *best = sweep_trial (s, s->best);
+
+    if (!isfinite (t->best) || sweep_better (s, t->metric, t->best)) {
+        t->best = t->metric;
+        t->best_length = t->length;
+    }
+    if (isfinite (t->best) && (!best || sweep_better (s, t->best, best->best)))
+        s->best = trial_number (s, t);
+}
+
+static int keep_values (const struct sweep *s,
+                        struct trial *t,
+                        const struct event *e,
+                        struct slurmdl_error *err)
+{
+    size_t n = sweep_metrics (s);
+
+    t->metric = e->metric;
+    if (n == 1)
+        return 0;
+    if (!t->values && !(t->values = calloc (n, sizeof (*t->values))))
+        return errorf (err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        t->values[i] = i < e->nmetrics ? e->metrics[i] : NAN;
+    return 0;
+}
+
+static int
+add_milestone (struct trial *t, long attempt, struct slurmdl_error *err)
+{
+    struct milestone *list =
+        replay_grow (t->milestones, t->nmilestones, sizeof (*list));
+
+    if (!list)
+        return errorf (err, "out of memory");
+    t->milestones = list;
+    list[t->nmilestones++] = (struct milestone){ t->length, attempt };
+    return 0;
+}
+
+/* It ends at its target, or before if the searcher has stopped it. */
+static bool
+fits (const struct sweep *s, const struct trial *t, const struct event *e)
+{
+    if (!e->stopped)
+        return e->length == t->target;
+    return e->length >= 1 && e->length < t->target
+           && searcher_stops (s->searcher, trial_number (s, t));
+}
+
+static int tell (struct sweep *s, const struct trial *t)
+{
+    return searcher_tell_all (s->searcher,
+                              trial_number (s, t),
+                              t->length,
+                              t->values ? t->values : &t->metric);
+}
+
+static int
+apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *t = live_trial (s, e);
+
+    if (!t || !fits (s, t, e))
+        return 0;
+    attempt_over (t, e);
+    t->stopped = e->stopped;
+    t->length = e->length;
+    t->seconds += seconds_of (e);
+    t->end_time = e->time;
+    s->nresults++;
+    host_succeeds (s, e->host);
+    if (keep_values (s, t, e, err) < 0 || add_milestone (t, t->over, err) < 0
+        || end_segment (s, t, TRIAL_PAUSED, err) < 0)
+        return -1;
+    keep_best (s, t);
+    if (tell (s, t) < 0)
+        return replay_bad (err, "a result that the searcher did not wait for");
+    return 0;
+}
+
+/* fail, lost and park end an attempt; the segment stays open. */
+static struct trial *end_attempt (struct sweep *s, const struct event *e)
+{
+    struct trial *t = live_trial (s, e);
+
+    if (!t)
+        return NULL;
+    attempt_over (t, e);
+    if (e->why)
+        replay_text (&t->why, e->why);
+    return t;
+}
+
+static int
+apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *t = end_attempt (s, e);
+
+    (void)err;
+    if (t && e->free)
+        t->losts++;
+    else if (t) {
+        t->fails++;
+        host_fails (s, e->host, trial_number (s, t));
+    }
+    return 0;
+}
+
+static int
+apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *t = end_attempt (s, e);
+
+    (void)err;
+    if (t)
+        t->losts++;
+    return 0;
+}
+
+static int
+apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    (void)err;
+    end_attempt (s, e);
+    return 0;
+}
+
+static int
+apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *t = end_attempt (s, e);
+
+    if (!t)
+        return 0;
+    t->end_time = e->time;
+    if (end_segment (s, t, TRIAL_REJECTED, err) < 0)
+        return -1;
+    if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
+        return replay_bad (err, "a point is rejected that the searcher ended");
+    return 0;
+}
+
+static int
+apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *t = sweep_trial (s, (long)e->trial);
+
+    if (!t || t->state != TRIAL_OPEN)
+        return 0;
+    if (e->why)
+        replay_text (&t->why, e->why);
+    t->end_time = e->time;
+    if (end_segment (s, t, TRIAL_FAILED, err) < 0)
+        return -1;
+    if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
+        return replay_bad (err, "the end of a trial that the searcher ended");
+    return 0;
+}
+
+/* Lengths grow: an attempt that begins anew repeats what is known. */
+static int
+apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    struct trial *t = live_trial (s, e);
+
+    (void)err;
+    if (!t || e->length <= t->reported || e->length > t->target)
+        return 0;
+    t->reported = e->length;
+    t->report = e->metric;
+    searcher_report (s->searcher, (long)e->trial, e->length, e->metric);
+    return 0;
+}
+
+/* ---- any event ---- */
+
+static int
+apply_expire (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    (void)e;
+    (void)err;
+    s->expired = true;
+    return 0;
+}
+
+/* The state says it all. */
+static int
+apply_wish (struct sweep *s, const struct event *e, struct slurmdl_error *err)
+{
+    (void)s;
+    (void)e;
+    (void)err;
+    return 0;
+}
+
+static int (*const apply[EVENT_OPS]) (struct sweep *s,
+                                      const struct event *e,
+                                      struct slurmdl_error *err) = {
+    [EVENT_CREATE] = apply_create, [EVENT_BEGIN] = apply_begin,
+    [EVENT_REPORT] = apply_report, [EVENT_RESULT] = apply_result,
+    [EVENT_FAIL] = apply_fail,     [EVENT_LOST] = apply_lost,
+    [EVENT_PARK] = apply_park,     [EVENT_REJECT] = apply_reject,
+    [EVENT_EXIT] = apply_exit,     [EVENT_PAUSE] = apply_wish,
+    [EVENT_RESUME] = apply_wish,   [EVENT_STOP] = apply_wish,
+    [EVENT_KILL] = apply_wish,     [EVENT_CONTINUE] = apply_continue,
+    [EVENT_RETRY] = apply_retry,   [EVENT_EXPIRE] = apply_expire,
+    [EVENT_END] = apply_wish,      [EVENT_SUBMIT] = apply_submit,
+    [EVENT_SCALE] = apply_scale,   [EVENT_EXCLUDE] = apply_exclude,
+    [EVENT_LABEL] = apply_label,   [EVENT_ARCHIVE] = apply_archive,
+};
+
+/* What makes no sense in this state came too late, and is passed over. */
+int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
+{
+    struct sweep *s = sweep;
+    int rv;
+
+    if (!s->searcher && e->op != EVENT_CREATE)
+        return replay_bad (err, "the first entry is not \"create\"");
+    s->changed = e->time;
+    if (!sweep_allows (s->state, e->op))
+        return 0;
+    if ((rv = apply[e->op](s, e, err)) != 0)
+        return rv < 0 ? -1 : 0;
+    s->state = sweep_next_state (s->state, e->op);
+    if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
+        s->state = SWEEP_FAILED;
+    replay_deed (s, e);
+    return 0;
+}

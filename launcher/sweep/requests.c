@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replay what somebody wishes of an experiment. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+#include "launcher/sweep/replay.h"
+#include "runtime/base/error.h"
+
+int apply_continue (struct sweep *s,
+                    const struct event *e,
+                    struct slurmdl_error *err)
+{
+    struct search_config *c = &s->exp->search;
+
+    if (searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0)
+        < 0)
+        return errno == ENOMEM ? errorf (err, "out of memory") : 1;
+    if (e->max_trials)
+        c->max_trials = (long)e->max_trials;
+    if (e->max_length)
+        c->max_length = e->max_length;
+    s->expired = false;
+    s->archived = false;
+    return 0;
+}
+
+/* Its segment is open again, as if it had not failed. */
+int apply_retry (struct sweep *s,
+                 const struct event *e,
+                 struct slurmdl_error *err)
+{
+    struct trial *t = sweep_trial (s, (long)e->trial);
+
+    if (!t || t->state != TRIAL_FAILED)
+        return 0;
+    if (searcher_revive (s->searcher, (long)e->trial) < 0)
+        return 1;
+    t->state = TRIAL_OPEN;
+    t->fails = t->losts = 0;
+    t->spent = 0;
+    return replay_history (s, (long)e->trial, err);
+}
+
+int apply_submit (struct sweep *s,
+                  const struct event *e,
+                  struct slurmdl_error *err)
+{
+    struct submit *list = replay_grow (s->submits, s->nsubmits, sizeof (*list));
+    char *job = strdup (e->job ? e->job : "");
+
+    if (list)
+        s->submits = list;
+    if (!list || !job) {
+        free (job);
+        return errorf (err, "out of memory");
+    }
+    list[s->nsubmits++] =
+        (struct submit){ job, (long)e->first, (long)e->last, e->time };
+    return 0;
+}
+
+int apply_scale (struct sweep *s,
+                 const struct event *e,
+                 struct slurmdl_error *err)
+{
+    const char *p = e->slots ? e->slots : "";
+
+    s->wanted = (long)e->workers;
+    while (*(p += strspn (p, " "))) {
+        size_t len = strcspn (p, " ");
+        if (strings_add (&s->retired, p, len) < 0)
+            return errorf (err, "out of memory");
+        p += len;
+    }
+    return 0;
+}
+
+static char **find_text (char **list, const char *text)
+{
+    for (; list && *list; list++)
+        if (!strcmp (*list, text))
+            return list;
+    return NULL;
+}
+
+bool sweep_retires (const struct sweep *s, const char *slot)
+{
+    return find_text (s->retired, slot);
+}
+
+int apply_label (struct sweep *s,
+                 const struct event *e,
+                 struct slurmdl_error *err)
+{
+    char **at = e->label ? find_text (s->labels, e->label) : NULL;
+
+    if (!e->label || !*e->label)
+        return 0;
+    if (!e->off)
+        return at || strings_add (&s->labels, e->label, strlen (e->label)) == 0
+                   ? 0
+                   : errorf (err, "out of memory");
+    if (at) {
+        free (*at);
+        do
+            at[0] = at[1];
+        while (*at++);
+    }
+    return 0;
+}
+
+int apply_archive (struct sweep *s,
+                   const struct event *e,
+                   struct slurmdl_error *err)
+{
+    (void)err;
+    s->archived = !e->off;
+    return 0;
+}
+
+void replay_deed (struct sweep *s, const struct event *e)
+{
+    static const char *const deeds[EVENT_OPS] = {
+        [EVENT_CREATE] = "created",
+        [EVENT_PAUSE] = "paused",
+        [EVENT_RESUME] = "resumed",
+        [EVENT_STOP] = "stopped",
+        [EVENT_KILL] = "killed",
+        [EVENT_CONTINUE] = "continued",
+        [EVENT_RETRY] = "trial retried",
+        [EVENT_SCALE] = "scaled",
+        [EVENT_LABEL] = "labelled",
+        [EVENT_ARCHIVE] = "archived",
+        [EVENT_EXCLUDE] = "excluded a machine",
+    };
+
+    if (!deeds[e->op])
+        return;
+    s->deed.what = deeds[e->op];
+    s->deed.undone = e->off;
+    s->deed.time = e->time;
+    replay_text (&s->deed.by, e->by);
+}

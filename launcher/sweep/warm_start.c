@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learn from an earlier experiment: searcher.warm_start. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+#include "launcher/sweep/sweep.h"
+#include "runtime/base/error.h"
+
+/* ---- what is known ---- */
+
+void known_free (struct experiment *e)
+{
+    free (e->known);
+    free (e->known_numbers);
+    e->known = NULL;
+    e->known_numbers = NULL;
+    e->search.known = NULL;
+    e->search.nknown = 0;
+}
+
+/* Room for 'n' points; search.nknown counts those that are filled. */
+static int known_allocate (struct experiment *e, size_t n)
+{
+    size_t width = e->nparams + e->nmetrics;
+
+    known_free (e);
+    e->known = calloc (n + 1, sizeof (*e->known));
+    e->known_numbers = calloc (n * width + 1, sizeof (*e->known_numbers));
+    if (!e->known || !e->known_numbers)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        e->known[i].x = e->known_numbers + i * width;
+        e->known[i].values = e->known[i].x + e->nparams;
+    }
+    e->search.known = e->known;
+    return 0;
+}
+
+static json_t *numbers_json (const double *v, size_t n)
+{
+    json_t *list = json_array ();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new (list, number_json (v[i]));
+    return list;
+}
+
+json_t *known_json (const struct experiment *e)
+{
+    json_t *list = json_array ();
+
+    for (long i = 0; i < e->search.nknown; i++) {
+        const struct search_known *k = &e->known[i];
+        json_t *metric = e->nmetrics > 1 ? numbers_json (k->values, e->nmetrics)
+                                         : number_json (k->values[0]);
+        json_array_append_new (list,
+                               json_pack ("{s:o, s:o}",
+                                          "x",
+                                          numbers_json (k->x, e->nparams),
+                                          "metric",
+                                          metric));
+    }
+    return list;
+}
+
+int known_read (struct experiment *e, const json_t *known)
+{
+    size_t n = json_array_size (known);
+
+    if (n == 0)
+        return 0;
+    if (known_allocate (e, n) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *k = json_array_get (known, i);
+        const json_t *x = json_object_get (k, "x");
+        const json_t *metric = json_object_get (k, "metric");
+        double *row = e->known_numbers + i * (e->nparams + e->nmetrics);
+        for (size_t j = 0; j < e->nparams; j++)
+            *row++ = number_of (json_array_get (x, j));
+        for (size_t j = 0; j < e->nmetrics; j++)
+            *row++ = number_of (
+                json_is_array (metric) ? json_array_get (metric, j) : metric);
+    }
+    e->search.nknown = (long)n;
+    return 0;
+}
+
+/* ---- an earlier experiment's trials ---- */
+
+/* A constant must have been the same, where the earlier one had it. */
+static bool same_constants (const struct experiment *e, const json_t *hparams)
+{
+    bool same = true;
+
+    for (size_t i = 0; same && i < e->nhparams; i++) {
+        char *then, *now;
+        if (e->hparams[i].dim >= 0)
+            continue;
+        then = hparams_text (hparams, e->hparams[i].path);
+        now = json_text (e->hparams[i].values);
+        same = !then || (now && !strcmp (then, now));
+        free (then);
+        free (now);
+    }
+    return same;
+}
+
+/* A text as JSON that json_value() takes. */
+static json_t *text_json (const struct param *d, const char *text)
+{
+    char *end;
+    double v;
+
+    if (d->type == PARAM_CATEGORICAL)
+        return json_string (text);
+    v = strtod (text, &end);
+    return end > text && !*end && isfinite (v) ? json_real (v) : NULL;
+}
+
+/* The value of 'h', its default if it was not there, NaN: none. */
+static double old_value (const struct experiment *e,
+                         const struct hparam *h,
+                         const json_t *old)
+{
+    char *text = hparams_text (old, h->path);
+    json_t *v = text ? text_json (&e->params[h->dim], text) : NULL;
+    double x = text ? NAN : h->preset;
+
+    if (v && json_value (e, h, v, &x) < 0)
+        x = NAN;
+    json_decref (v);
+    free (text);
+    return x;
+}
+
+/* Returns -1 if it is not a point of this space. */
+static int old_point (const struct experiment *e, const json_t *old, double *x)
+{
+    bool ok = same_constants (e, old);
+    bool *active = calloc (e->nparams + 1, sizeof (*active));
+
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].dim >= 0)
+            x[e->hparams[i].dim] = old_value (e, &e->hparams[i], old);
+    for (size_t i = 0; active && i < e->nparams; i++)
+        active[i] = point_active (e, i, x);
+    for (size_t i = 0; active && i < e->nparams; i++) {
+        if (!active[i])
+            x[i] = NAN;
+        ok = ok && active[i] == !isnan (x[i]);
+    }
+    free (active);
+    return ok && active ? 0 : -1;
+}
+
+static bool is_finished (const struct sweep *s, const struct trial *t)
+{
+    return t->state == TRIAL_PAUSED && t->length >= s->exp->search.max_length;
+}
+
+/* Index of each of our metrics among the earlier one's; -1 after a problem. */
+static int find_metrics (const struct experiment *e,
+                         const struct sweep *s,
+                         size_t *at,
+                         struct problems *p)
+{
+    for (size_t i = 0; i < e->nmetrics; i++) {
+        for (at[i] = 0; at[i] < s->exp->nmetrics; at[i]++)
+            if (!strcmp (e->metrics[i], s->exp->metrics[at[i]]))
+                break;
+        if (at[i] == s->exp->nmetrics) {
+            problem (p,
+                     "%s:%d: 'searcher.warm_start': %s has no metric '%s'; "
+                     "its metric is '%s'",
+                     e->file,
+                     e->warm_line,
+                     s->dir,
+                     e->metrics[i],
+                     s->exp->metric);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Returns how many finished trials there are. */
+static long
+take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
+{
+    long finished = 0;
+
+    for (long n = 0; n < s->ntrials; n++) {
+        struct trial *t = &s->trials[n];
+        double *x = e->known_numbers
+                    + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
+        if (!is_finished (s, t))
+            continue;
+        finished++;
+        if (old_point (e, trial_hparams (s, t), x) < 0)
+            continue;
+        for (size_t i = 0; i < e->nmetrics; i++)
+            x[e->nparams + i] = t->values ? t->values[at[i]] : t->metric;
+        e->search.nknown++;
+    }
+    return finished;
+}
+
+static int
+take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
+{
+    size_t at[OBJECTIVES_MAX];
+    long finished;
+
+    if (find_metrics (e, s, at, p) < 0)
+        return -1;
+    if (known_allocate (e, (size_t)s->ntrials) < 0) {
+        setting_problem (p, e, e->warm_line, "out of memory");
+        return -1;
+    }
+    finished = take_trials (e, s, at);
+    if (e->search.nknown > 0)
+        return 0;
+    problem (p,
+             "%s:%d: 'searcher.warm_start': of the %ld finished trials of %s "
+             "none lies in this space (a hyperparameter that it did not have "
+             "needs a default)",
+             e->file,
+             e->warm_line,
+             finished,
+             s->dir);
+    return -1;
+}
+
+/* What is wrong with its file is the first line of what would be said of it. */
+static struct sweep *open_other (const char *dir, struct slurmdl_error *err)
+{
+    struct slurmdl_error cannot = { "" };
+    struct problems p;
+    struct sweep *s;
+
+    if (problems_open (&p) < 0)
+        return NULL;
+    s = sweep_open (dir, &p, &cannot);
+    problems_close (&p);
+    if (!s && p.count > 0)
+        errorf (err, "%.*s", (int)strcspn (p.text, "\n"), p.text);
+    else if (!s)
+        errorf (err, "%s", cannot.text);
+    free (p.text);
+    return s;
+}
+
+int warm_start (struct experiment *e, struct problems *p)
+{
+    struct slurmdl_error err = { "" };
+    bool absolute = e->warm_start && *e->warm_start == '/';
+    struct sweep *s;
+    char *dir;
+    int rv = -1;
+
+    if (!e->warm_start)
+        return 0;
+    if (asprintf (&dir,
+                  "%s%s%s",
+                  absolute ? "" : e->dir,
+                  absolute ? "" : "/",
+                  e->warm_start)
+        < 0)
+        return -1;
+    if ((s = open_other (dir, &err)))
+        rv = take_sweep (e, s, p);
+    else
+        problem (p,
+                 "%s:%d: 'searcher.warm_start': %s",
+                 e->file,
+                 e->warm_line,
+                 err.text);
+    sweep_close (s);
+    free (dir);
+    return rv;
+}

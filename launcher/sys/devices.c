@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPUs and cores of this machine, shared out among workers. */
+#include "launcher/sys/devices.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const variables[] = {
+    "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    NULL,
+};
+
+static void split (struct devices *d)
+{
+    char *save = NULL;
+
+    for (char *name = strtok_r (d->text, ",", &save);
+         name && d->ngpus < DEVICES_MAX;
+         name = strtok_r (NULL, ",", &save))
+        d->gpus[d->ngpus++] = name;
+    /* a program would take it for "none" */
+    for (int i = 0; i < d->ngpus; i++)
+        if (!strcmp (d->gpus[i], "-1"))
+            d->ngpus = i;
+}
+
+/* "0,1,2": the devices that are there. */
+static char *list_devices (const char *dev)
+{
+    char text[DEVICES_MAX * 4] = "";
+    char path[PATH_MAX];
+    size_t n = 0;
+
+    for (int i = 0; i < DEVICES_MAX; i++) {
+        snprintf (path, sizeof (path), "%s/nvidia%d", dev, i);
+        if (access (path, F_OK) == 0)
+            n += (size_t)snprintf (
+                text + n, sizeof (text) - n, "%s%d", n ? "," : "", i);
+    }
+    return strdup (text);
+}
+
+struct devices *devices_find (const char *dev)
+{
+    struct devices *d = calloc (1, sizeof (*d));
+
+    if (!d)
+        return NULL;
+    for (const char *const *v = variables; *v && !d->text; v++)
+        if (getenv (*v)) {
+            d->variable = *v;
+            d->text = strdup (getenv (*v));
+        }
+    if (!d->text) {
+        d->variable = variables[0];
+        d->text = dev ? list_devices (dev) : strdup ("");
+    }
+    if (d->text)
+        split (d);
+    return d;
+}
+
+void devices_destroy (struct devices *d)
+{
+    if (d)
+        free (d->text);
+    free (d);
+}
+
+int devices_places (const struct devices *d, int each)
+{
+    return each > 0 ? d->ngpus / each : INT_MAX;
+}
+
+void devices_take (const struct devices *d, int i, int each)
+{
+    char text[DEVICES_MAX * 48] = "";
+    size_t n = 0;
+
+    for (int k = i * each; k < (i + 1) * each && k < d->ngpus; k++)
+        if (n + strlen (d->gpus[k]) + 2 < sizeof (text))
+            n += (size_t)snprintf (
+                text + n, sizeof (text) - n, "%s%s", n ? "," : "", d->gpus[k]);
+    setenv (d->variable, text, 1);
+}
+
+void cores_take (long i, long n, long each)
+{
+    cpu_set_t all, mine;
+    long at = 0;
+
+    if (sched_getaffinity (0, sizeof (all), &all) < 0
+        || n * each > CPU_COUNT (&all))
+        return;
+    CPU_ZERO (&mine);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET (cpu, &all)) {
+            if (at >= i * each && at < (i + 1) * each)
+                CPU_SET (cpu, &mine);
+            at++;
+        }
+    sched_setaffinity (0, sizeof (mine), &mine);
+}

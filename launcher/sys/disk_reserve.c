@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keep, spend and measure room on the disk. */
+#include "launcher/sys/disk_reserve.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "launcher/sys/publish.h"
+#include "runtime/storage/link.h"
+
+/* A hundred results. */
+enum { RESERVE = 64 << 10 };
+
+static const char room[RESERVE];
+
+bool disk_is_full (int e)
+{
+    return e == ENOSPC || e == EDQUOT;
+}
+
+static void reserve_path (char *buf, size_t size, const char *dir)
+{
+    snprintf (buf, size, "%s/reserve", dir);
+}
+
+int reserve_make (const char *dir, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    reserve_path (path, sizeof (path), dir);
+    if (access (path, F_OK) == 0)
+        return 0;
+    return put_if_absent (path, room, sizeof (room), err) < 0 ? -1 : 0;
+}
+
+int reserve_spend (const char *dir)
+{
+    char path[PATH_MAX];
+
+    reserve_path (path, sizeof (path), dir);
+    return unlink (path);
+}
+
+bool reserve_is_spent (const char *dir)
+{
+    char path[PATH_MAX];
+
+    reserve_path (path, sizeof (path), dir);
+    return access (path, F_OK) < 0 && errno == ENOENT;
+}
+
+int disk_error (const char *dir)
+{
+    char path[PATH_MAX];
+    char probe[PATH_MAX];
+    int e = 0;
+
+    snprintf (path, sizeof (path), "%s/probe", dir);
+    link_tmp_name (probe, sizeof (probe), path);
+    if (put_if_absent (probe, room, sizeof (room), NULL) < 0)
+        e = errno;
+    unlink (probe);
+    return disk_is_full (e) ? e : 0;
+}

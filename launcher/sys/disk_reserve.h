@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room that an experiment keeps for its results when the disk is full. */
+#ifndef LAUNCHER_SYS_DISK_RESERVE_H
+#define LAUNCHER_SYS_DISK_RESERVE_H
+
+#include <stdbool.h>
+
+#include "runtime/slurmdl.h"
+
+/* Whether an errno means that a disk or a quota is full. */
+bool disk_is_full (int e);
+
+/* Make the file 'reserve' of an experiment, if it is not there. */
+int reserve_make (const char *dir, struct slurmdl_error *err);
+
+/* Give its room back.  Returns -1 if there was none. */
+int reserve_spend (const char *dir);
+
+/* Whether it was spent: workers wait for space; and how that is told. */
+bool reserve_is_spent (const char *dir);
+#define RESERVE_SPENT "the disk or the quota is full: workers wait for space"
+
+/* Try to write to 'dir' as much as a reserve has.  Returns 0, or the errno
+ * of a full disk; all other errors are 0, too.
+ */
+int disk_error (const char *dir);
+
+#endif

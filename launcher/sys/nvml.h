@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's management library, loaded where it is there. */
+#ifndef LAUNCHER_SYS_NVML_H
+#define LAUNCHER_SYS_NVML_H
+
+#include <stddef.h>
+
+#include "runtime/slurmdl.h"
+
+/* No header of NVIDIA's is needed: the prototypes are ours, of the library's
+ * documented and stable interface.  Any of its functions may take long, or
+ * hang with the driver: call it in a process that may be given up.
+ */
+
+struct nvml_device;
+struct nvml_gpm_sample;
+
+enum {
+    NVML_SUCCESS = 0,
+    NVML_NOT_LOADED = 9, /* the driver */
+    NVML_LOST = 15,
+    NVML_RESET = 16,
+    NVML_NAME_SIZE = 96,
+};
+enum { NVML_UNCORRECTED = 1, NVML_SINCE_BOOT = 0, NVML_LINKS = 18 };
+enum { NVML_TEMPERATURE_GPU = 0 };
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
+enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
+
+/* Bits of why the clocks are lower than they could be. */
+enum nvml_slowed {
+    NVML_IDLE = 0x1,
+    NVML_POWER_CAP = 0x4,
+    NVML_HW_SLOWDOWN = 0x8,
+    NVML_SW_THERMAL = 0x20,
+    NVML_HW_THERMAL = 0x40,
+    NVML_POWER_BRAKE = 0x80,
+};
+
+struct nvml_utilization {
+    unsigned gpu, memory; /* per cent of the time */
+};
+
+struct nvml_pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, subsystem;
+    char bus_id[32];
+};
+
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+struct nvml_process {
+    unsigned pid;
+    unsigned long long memory; /* ULLONG_MAX: not known */
+    unsigned instance, compute_instance;
+};
+
+/* "GPM": what the units of a GPU did between two samples (Hopper and later).
+ */
+enum { NVML_GPM_VERSION = 1, NVML_GPM_SM = 2, NVML_GPM_TENSOR = 5 };
+
+struct nvml_gpm_support {
+    unsigned version, supported;
+};
+
+struct nvml_gpm_metric {
+    unsigned id;
+    int status;
+    double value;
+    struct {
+        char *short_name, *long_name, *unit;
+    } info;
+};
+
+struct nvml_gpm_metrics {
+    unsigned version, n;
+    struct nvml_gpm_sample *before, *after;
+    /* NVIDIA's has room for a few hundred; it reads the first 'n' */
+    struct nvml_gpm_metric metrics[512];
+};
+
+/* A function that the library lacks is NULL; the first three are there. */
+struct nvml {
+    void *library;
+    int (*init) (void);
+    int (*count) (unsigned *n);
+    int (*handle) (unsigned index, struct nvml_device **d);
+    int (*shutdown) (void);
+    const char *(*error) (int status);
+    int (*driver) (char *text, unsigned size);
+    int (*cuda) (int *version);
+    int (*name) (struct nvml_device *d, char *text, unsigned size);
+    int (*uuid) (struct nvml_device *d, char *text, unsigned size);
+    int (*utilization) (struct nvml_device *d, struct nvml_utilization *u);
+    int (*memory) (struct nvml_device *d, struct nvml_memory *m);
+    int (*power) (struct nvml_device *d, unsigned *milliwatt);
+    int (*energy) (struct nvml_device *d, unsigned long long *millijoule);
+    int (*temperature) (struct nvml_device *d, int sensor, unsigned *celsius);
+    int (*clock) (struct nvml_device *d, int which, unsigned *mhz);
+    int (*slowed) (struct nvml_device *d, unsigned long long *reasons);
+    int (*pcie) (struct nvml_device *d, int counter, unsigned *kilobytes);
+    int (*processes) (struct nvml_device *d,
+                      unsigned *n,
+                      struct nvml_process *p);
+    int (*pci) (struct nvml_device *d, struct nvml_pci *pci);
+    int (*ecc_mode) (struct nvml_device *d, int *now, int *later);
+    int (*ecc_errors) (struct nvml_device *d,
+                       int type,
+                       int counter,
+                       unsigned long long *n);
+    int (*pages_pending) (struct nvml_device *d, int *pending);
+    int (*rows) (struct nvml_device *d,
+                 unsigned *corrected,
+                 unsigned *uncorrected,
+                 unsigned *pending,
+                 unsigned *failed);
+    int (*link) (struct nvml_device *d, unsigned link, int *up);
+    int (*persistence) (struct nvml_device *d, int *on);
+    int (*width) (struct nvml_device *d, unsigned *lanes);
+    int (*max_width) (struct nvml_device *d, unsigned *lanes);
+    int (*generation) (struct nvml_device *d, unsigned *number);
+    int (*max_generation) (struct nvml_device *d, unsigned *number);
+    int (*mig) (struct nvml_device *d, int *now, int *later);
+    int (*gpm_support) (struct nvml_device *d, struct nvml_gpm_support *s);
+    int (*gpm_alloc) (struct nvml_gpm_sample **s);
+    int (*gpm_free) (struct nvml_gpm_sample *s);
+    int (*gpm_get) (struct nvml_device *d, struct nvml_gpm_sample *s);
+    int (*gpm_metrics) (struct nvml_gpm_metrics *m);
+};
+
+/* Load the library: libnvidia-ml.so.1, where the loader finds it.  On failure
+ * -1 with errno ENOENT (it is not installed) or EIO (it is too old) and 'err'.
+ */
+int nvml_load (struct nvml *n, struct slurmdl_error *err);
+
+/* The same, and start it: EIO and 'err' if the driver does not answer. */
+int nvml_open (struct nvml *n, struct slurmdl_error *err);
+void nvml_close (struct nvml *n);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the counters of out-of-memory kills of cgroup v1 and v2. */
+#include "launcher/sys/oom.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct {
+    const char *folder, *file;
+} versions[] = {
+    { "/sys/fs/cgroup/memory", "memory.oom_control" },
+    { "/sys/fs/cgroup",        "memory.events" },
+};
+/* clang-format on */
+enum { V1, V2 };
+
+/* The path in a line "ID:CONTROLLERS:PATH" of /proc/self/cgroup, if it is that
+ * of the memory controller of this version; else NULL.
+ */
+static char *memory_path (char *line, int version)
+{
+    char *controllers = strchr (line, ':');
+    char *path = controllers ? strchr (controllers + 1, ':') : NULL;
+
+    if (!path)
+        return NULL;
+    *controllers++ = *path++ = '\0';
+    path[strcspn (path, "\n")] = '\0';
+    if (version == V2)
+        return !strcmp (line, "0") && !*controllers ? path : NULL;
+    for (char *c = strtok (controllers, ","); c; c = strtok (NULL, ","))
+        if (!strcmp (c, "memory"))
+            return path;
+    return NULL;
+}
+
+/* -1 if this process has no such cgroup. */
+static int own_path (const char *root, int version, char *buf, size_t size)
+{
+    char name[PATH_MAX];
+    char line[PATH_MAX];
+    char *path = NULL;
+    FILE *f;
+
+    snprintf (name, sizeof (name), "%s/proc/self/cgroup", root);
+    if (!(f = fopen (name, "re")))
+        return -1;
+    while (!path && fgets (line, sizeof (line), f))
+        path = memory_path (line, version);
+    fclose (f);
+    if (!path)
+        return -1;
+    snprintf (buf, size, "%s", strcmp (path, "/") ? path : "");
+    return 0;
+}
+
+static long read_counter (const char *root, int version, const char *path)
+{
+    char name[3 * PATH_MAX];
+    char line[256];
+    long count = -1;
+    FILE *f;
+
+    snprintf (name,
+              sizeof (name),
+              "%s%s%s/%s",
+              root,
+              versions[version].folder,
+              path,
+              versions[version].file);
+    if (!(f = fopen (name, "re")))
+        return -1;
+    while (count < 0 && fgets (line, sizeof (line), f))
+        if (!strncmp (line, "oom_kill ", 9))
+            count = strtol (line + 9, NULL, 10);
+    fclose (f);
+    return count;
+}
+
+long oom_kills (const char *root)
+{
+    for (int v = V1; v <= V2; v++) {
+        char path[PATH_MAX];
+        long count;
+        if (own_path (root, v, path, sizeof (path)) < 0)
+            continue;
+        if ((count = read_counter (root, v, path)) >= 0)
+            return count;
+        /* a container without a cgroup namespace sees its own as the top */
+        if ((count = read_counter (root, v, "")) >= 0)
+            return count;
+    }
+    return -1;
+}
+
+/* How often v1 found the job's limit reached.  Its counters of kills go away
+ * with the cgroups of the steps.
+ */
+static long limit_hits (const char *root, const char *job)
+{
+    char name[3 * PATH_MAX];
+    long count = -1;
+    FILE *f;
+
+    snprintf (name,
+              sizeof (name),
+              "%s%s%s/memory.failcnt",
+              root,
+              versions[V1].folder,
+              job);
+    if (!(f = fopen (name, "re")))
+        return -1;
+    if (fscanf (f, "%ld", &count) != 1)
+        count = -1;
+    fclose (f);
+    return count;
+}
+
+long oom_kills_of_job (const char *root)
+{
+    for (int v = V1; v <= V2; v++) {
+        char path[PATH_MAX];
+        long count;
+        char *job;
+        if (own_path (root, v, path, sizeof (path)) < 0
+            || !(job = strstr (path, "/job_")))
+            continue;
+        job[1 + strcspn (job + 1, "/")] = '\0';
+        count = read_counter (root, v, path);
+        if (v == V1 && count <= 0 && limit_hits (root, path) >= 0)
+            count = limit_hits (root, path) > 0;
+        if (count >= 0)
+            return count;
+    }
+    return -1;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Put whole files, read whole files. */
+#include "launcher/sys/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/storage/link.h"
+
+enum { TRIES_MAX = 3 };
+
+static int write_all (int fd, const char *buf, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write (fd, buf, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        buf += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* close() counts too: a full quota may show there first on NFS. */
+static int write_synced (const char *path, const char *buf, size_t len)
+{
+    int fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int saved;
+
+    if (fd < 0)
+        return -1;
+    if (write_all (fd, buf, len) < 0 || fsync (fd) < 0) {
+        saved = errno;
+        close (fd);
+        unlink (path);
+        errno = saved;
+        return -1;
+    }
+    if (close (fd) < 0) {
+        saved = errno;
+        unlink (path);
+        errno = saved;
+        return -1;
+    }
+    return 0;
+}
+
+/* A handle that went stale, a signal, a reply that was lost: try again. */
+static bool is_passing (int e)
+{
+    return e == ESTALE || e == EINTR || e == EAGAIN || e == ETIMEDOUT;
+}
+
+/* EEXIST: nobody else has this name, so it is the reply to a second try. */
+static int write_tmp (
+    char *tmp, size_t size, const char *path, const char *buf, size_t len)
+{
+    for (int i = 0; i < TRIES_MAX; i++) {
+        link_tmp_name (tmp, size, path);
+        if (write_synced (tmp, buf, len) == 0)
+            return 0;
+        if (!is_passing (errno) && errno != EEXIST)
+            break;
+    }
+    return -1;
+}
+
+int put_if_absent (const char *path,
+                   const char *buf,
+                   size_t len,
+                   struct slurmdl_error *err)
+{
+    char tmp[PATH_MAX];
+    int rv;
+
+    if (write_tmp (tmp, sizeof (tmp), path, buf, len) < 0)
+        return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+    rv = link_if_absent (tmp, path);
+    if (rv == 1)
+        unlink (tmp);
+    return rv >= 0
+               ? rv
+               : errorf (err, "%s: cannot create: %s", path, strerror (errno));
+}
+
+int put_plain (const char *path,
+               const char *buf,
+               size_t len,
+               struct slurmdl_error *err)
+{
+    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int rv = fd < 0 ? -1 : write_all (fd, buf, len);
+
+    if (fd >= 0 && close (fd) < 0)
+        rv = -1;
+    return rv == 0
+               ? 0
+               : errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
+int put_replace (const char *path,
+                 const char *buf,
+                 size_t len,
+                 struct slurmdl_error *err)
+{
+    char tmp[PATH_MAX];
+    int e;
+
+    link_tmp_name (tmp, sizeof (tmp), path);
+    if (write_synced (tmp, buf, len) == 0) {
+        if (link_replace (tmp, path) == 0)
+            return 0;
+        e = errno;
+        unlink (tmp);
+        errno = e;
+    }
+    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+}
+
+int put_folder (const char *path, struct slurmdl_error *err)
+{
+    int rv = -1;
+
+    /* a lost reply: the second try says EEXIST */
+    for (int i = 0; i < TRIES_MAX && rv < 0; i++) {
+        rv = mkdir (path, 0777) == 0 || errno == EEXIST ? 0 : -1;
+        if (rv < 0 && !is_passing (errno) && errno != EIO)
+            break;
+    }
+    if (rv < 0)
+        return errorf (
+            err, "%s: cannot make the folder: %s", path, strerror (errno));
+    return 0;
+}
+
+int put_open (const char *path, int flags)
+{
+    struct timespec wait = { 0, 10 * 1000 * 1000 };
+    int fd;
+
+    for (int i = 0; i < 100; i++) {
+        fd = open (path, flags | O_CLOEXEC);
+        if (fd >= 0 || (errno != ENOENT && errno != ESTALE && errno != EINTR))
+            return fd;
+        nanosleep (&wait, NULL);
+        if (wait.tv_nsec < 500 * 1000 * 1000)
+            wait.tv_nsec *= 2;
+    }
+    return -1;
+}
+
+char *
+put_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
+{
+    int fd = put_open (path, O_RDONLY);
+    struct stat st;
+    char *buf = NULL;
+    size_t n = 0;
+    ssize_t got = 0;
+
+    if (fd < 0 || fstat (fd, &st) < 0)
+        goto fail;
+    if ((uintmax_t)st.st_size > max) {
+        errno = EFBIG;
+        goto fail;
+    }
+    if (!(buf = malloc ((size_t)st.st_size + 1)))
+        goto fail;
+    while (n < (size_t)st.st_size
+           && (got = read (fd, buf + n, (size_t)st.st_size - n)) > 0)
+        n += (size_t)got;
+    if (got < 0)
+        goto fail;
+    buf[n] = '\0';
+    if (len)
+        *len = n;
+    close (fd);
+    return buf;
+fail:
+    errorf (err, "%s: cannot read: %s", path, strerror (errno));
+    int e = errno;
+    if (fd >= 0)
+        close (fd);
+    free (buf);
+    errno = e;
+    return NULL;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find the processes of each rank of a job step on this node. */
+#include "launcher/sys/step_processes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+
+enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
+
+enum verdict { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
+
+struct entry {
+    struct rank_process p;
+    enum verdict verdict;
+};
+
+struct table {
+    struct entry *entries; /* in order of pid */
+    size_t n, room;
+};
+
+struct ranks {
+    int proc;
+    char job[32], step[32];
+    char node[256], cluster[256]; /* "": not known */
+    char program[PATH_MAX];       /* what runs this */
+    uid_t user;
+    struct table now;
+    struct rank_process *all; /* in order of rank, then of pid */
+    size_t nall;
+    struct rank_process *roots;
+    size_t nroots;
+    char *environment;
+    size_t room;
+};
+
+/* ---- one process ---- */
+
+/* The fields of PID/stat after the name, which may hold any character but is
+ * ended by the last ')'; proc(5) numbers them from 3.
+ */
+static int parse_stat (char *text, struct rank_process *p)
+{
+    char *name = strchr (text, '(');
+    char *end = strrchr (text, ')');
+    int parent;
+
+    if (!name || !end || end < name)
+        return -1;
+    *end = '\0';
+    snprintf (p->name, sizeof (p->name), "%.15s", name + 1);
+    if (sscanf (end + 2,
+                "%c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu %*d "
+                "%*d %ld %*d %lu %*u %lu",
+                &p->state,
+                &parent,
+                &p->user,
+                &p->system,
+                &p->user_ended,
+                &p->system_ended,
+                &p->threads,
+                &p->start,
+                &p->resident)
+        != 9)
+        return -1;
+    p->parent = parent;
+    return 0;
+}
+
+static ssize_t read_some (
+    const struct ranks *r, pid_t pid, const char *name, char *buf, size_t size)
+{
+    char path[64];
+    size_t n = 0;
+    ssize_t got = 0;
+    int fd;
+
+    snprintf (path, sizeof (path), "%d/%s", (int)pid, name);
+    if ((fd = openat (r->proc, path, O_RDONLY | O_CLOEXEC)) < 0)
+        return -1;
+    while (n < size && (got = read (fd, buf + n, size - n)) > 0)
+        n += (size_t)got;
+    close (fd);
+    return got < 0 ? -1 : (ssize_t)n;
+}
+
+static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
+{
+    char text[1024];
+    ssize_t n = read_some (r, pid, "stat", text, sizeof (text) - 1);
+
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    *p = (struct rank_process){ .rank = -1, .local_rank = -1, .pid = pid };
+    return parse_stat (text, p);
+}
+
+/* ---- what its environment says ---- */
+
+/* Texts one after the other, each with its 0, and one 0 more at the end. */
+static int read_environment (struct ranks *r, pid_t pid)
+{
+    ssize_t n;
+
+    for (;;) {
+        if (!r->environment && !(r->environment = malloc (r->room + 2)))
+            return -1;
+        n = read_some (r, pid, "environ", r->environment, r->room);
+        if (n < (ssize_t)r->room || r->room >= ENVIRON_MAX)
+            break;
+        free (r->environment);
+        r->environment = NULL;
+        r->room *= 2;
+    }
+    if (n > 0)
+        memset (r->environment + n, 0, 2);
+    return n > 0 ? 0 : -1;
+}
+
+static const char *variable (const struct ranks *r, const char *name)
+{
+    size_t len = strlen (name);
+
+    for (const char *e = r->environment; *e; e += strlen (e) + 1)
+        if (!strncmp (e, name, len) && e[len] == '=')
+            return e + len + 1;
+    return "";
+}
+
+static long number (const struct ranks *r, const char *name)
+{
+    const char *text = variable (r, name);
+    char *end;
+    long n = strtol (text, &end, 10);
+
+    return end == text || *end ? -1 : n;
+}
+
+static bool is_ours (const struct ranks *r, pid_t pid)
+{
+    char path[64];
+    char program[PATH_MAX];
+    ssize_t n;
+
+    snprintf (path, sizeof (path), "%d/exe", (int)pid);
+    n = readlinkat (r->proc, path, program, sizeof (program) - 1);
+    if (n <= 0)
+        return false;
+    program[n] = '\0';
+    return !strcmp (program, r->program);
+}
+
+/* Nothing is known for good of a process without an environment: it may be
+ * about to get one.
+ */
+static void judge (struct ranks *r, struct entry *e)
+{
+    if (read_environment (r, e->p.pid) < 0)
+        return;
+    e->verdict = FOREIGN;
+    if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
+        || strcmp (variable (r, "SLURM_STEP_ID"), r->step)
+        || (*r->node && strcmp (variable (r, "SLURMD_NODENAME"), r->node))
+        || (*r->cluster
+            && strcmp (variable (r, "SLURM_CLUSTER_NAME"), r->cluster))
+        || (e->p.rank = number (r, "SLURM_PROCID")) < 0)
+        return;
+    e->p.local_rank = number (r, "SLURM_LOCALID");
+    if (number (r, "SLURM_TASK_PID") == e->p.pid)
+        e->verdict = ROOT;
+    else
+        e->verdict = is_ours (r, e->p.pid) ? HELPER : MEMBER;
+}
+
+/* ---- the table ---- */
+
+static int by_pid (const void *a, const void *b)
+{
+    pid_t x = ((const struct entry *)a)->p.pid;
+    pid_t y = ((const struct entry *)b)->p.pid;
+
+    return (x > y) - (x < y);
+}
+
+static struct entry *find (const struct table *t, pid_t pid)
+{
+    struct entry key = { .p.pid = pid };
+
+    return t->n ? bsearch (&key, t->entries, t->n, sizeof (key), by_pid) : NULL;
+}
+
+/* exec changes neither pid nor start time, but, nearly always, the name. */
+static void remember (const struct table *old, struct entry *e)
+{
+    const struct entry *was = find (old, e->p.pid);
+
+    if (!was || was->p.start != e->p.start
+        || (was->verdict == FOREIGN && strcmp (was->p.name, e->p.name)))
+        return;
+    e->verdict = was->verdict;
+    e->p.rank = was->p.rank;
+    e->p.local_rank = was->p.local_rank;
+}
+
+static void settle (struct ranks *r, struct entry *e, int depth)
+{
+    struct entry *parent;
+
+    if (e->verdict != UNKNOWN || depth > DEPTH_MAX)
+        return;
+    parent = find (&r->now, e->p.parent);
+    if (parent && parent != e) {
+        settle (r, parent, depth + 1);
+        if (parent->verdict >= HELPER) {
+            e->verdict = parent->verdict == HELPER ? HELPER : MEMBER;
+            e->p.rank = parent->p.rank;
+            e->p.local_rank = parent->p.local_rank;
+            return;
+        }
+    }
+    judge (r, e);
+}
+
+static int add (struct table *t, const struct entry *e)
+{
+    if (t->n == t->room) {
+        size_t room = t->room ? 2 * t->room : 256;
+        struct entry *more = realloc (t->entries, room * sizeof (*more));
+        if (!more)
+            return -1;
+        t->entries = more;
+        t->room = room;
+    }
+    t->entries[t->n++] = *e;
+    return 0;
+}
+
+static bool is_users (const struct ranks *r, const char *name)
+{
+    struct stat st;
+
+    return *name >= '1' && *name <= '9'
+           && fstatat (r->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+           && st.st_uid == r->user;
+}
+
+static int read_all (const struct ranks *r, DIR *dir, struct table *t)
+{
+    struct dirent *d;
+    struct entry e;
+
+    while ((d = readdir (dir))) {
+        e.verdict = UNKNOWN;
+        if (!is_users (r, d->d_name)
+            || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
+            || e.p.state == 'Z' || e.p.state == 'X')
+            continue;
+        remember (&r->now, &e);
+        if (add (t, &e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the lists ---- */
+
+static int by_rank (const void *a, const void *b)
+{
+    const struct rank_process *x = a;
+    const struct rank_process *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int list (struct ranks *r)
+{
+    const struct table *t = &r->now;
+    struct rank_process *all = calloc (t->n + 1, sizeof (*all));
+    struct rank_process *roots = calloc (t->n + 1, sizeof (*roots));
+    size_t n = 0, m = 0;
+
+    if (!all || !roots) {
+        free (all);
+        free (roots);
+        return -1;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->entries[i].verdict >= MEMBER)
+            all[n++] = t->entries[i].p;
+        if (t->entries[i].verdict == ROOT)
+            roots[m++] = t->entries[i].p;
+    }
+    qsort (all, n, sizeof (*all), by_rank);
+    qsort (roots, m, sizeof (*roots), by_rank);
+    free (r->all);
+    free (r->roots);
+    r->all = all;
+    r->nall = n;
+    r->roots = roots;
+    r->nroots = m;
+    return 0;
+}
+
+static DIR *open_proc (const struct ranks *r)
+{
+    int fd = openat (r->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
+
+    if (!dir && fd >= 0)
+        close (fd);
+    return dir;
+}
+
+int ranks_look (struct ranks *r)
+{
+    struct table t = { NULL };
+    DIR *dir = open_proc (r);
+    int rv;
+
+    if (!dir)
+        return -1;
+    rv = read_all (r, dir, &t);
+    closedir (dir);
+    if (rv < 0) {
+        free (t.entries);
+        return -1;
+    }
+    if (t.n > 0)
+        qsort (t.entries, t.n, sizeof (*t.entries), by_pid);
+    free (r->now.entries);
+    r->now = t;
+    for (size_t i = 0; i < t.n; i++)
+        settle (r, &t.entries[i], 0);
+    return list (r) < 0 ? -1 : (int)r->nroots;
+}
+
+const struct rank_process *ranks_roots (const struct ranks *r, size_t *n)
+{
+    *n = r->nroots;
+    return r->roots;
+}
+
+const struct rank_process *ranks_all (const struct ranks *r, size_t *n)
+{
+    *n = r->nall;
+    return r->all;
+}
+
+const struct rank_process *
+ranks_of (const struct ranks *r, long rank, size_t *n)
+{
+    size_t first = 0;
+
+    *n = 0;
+    while (first < r->nall && r->all[first].rank < rank)
+        first++;
+    while (first + *n < r->nall && r->all[first + *n].rank == rank)
+        ++*n;
+    return *n ? &r->all[first] : NULL;
+}
+
+/* ---- create, destroy ---- */
+
+static void find_program (struct ranks *r)
+{
+    ssize_t n =
+        readlinkat (r->proc, "self/exe", r->program, sizeof (r->program) - 1);
+
+    r->program[n < 0 ? 0 : n] = '\0';
+}
+
+static void keep (char *buf, size_t size, const char *name)
+{
+    snprintf (buf, size, "%s", getenv (name) ?: "");
+}
+
+struct ranks *ranks_create (const char *proc,
+                            const char *job,
+                            const char *step,
+                            struct slurmdl_error *err)
+{
+    struct ranks *r = calloc (1, sizeof (*r));
+
+    if (!r) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    snprintf (r->job, sizeof (r->job), "%s", job);
+    snprintf (r->step, sizeof (r->step), "%s", step);
+    keep (r->node, sizeof (r->node), "SLURMD_NODENAME");
+    keep (r->cluster, sizeof (r->cluster), "SLURM_CLUSTER_NAME");
+    r->user = getuid ();
+    r->room = 64 << 10;
+    r->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->proc < 0) {
+        errorf (err, "%s: %s", proc, strerror (errno));
+        free (r);
+        return NULL;
+    }
+    find_program (r);
+    return r;
+}
+
+void ranks_destroy (struct ranks *r)
+{
+    if (!r)
+        return;
+    close (r->proc);
+    free (r->now.entries);
+    free (r->all);
+    free (r->roots);
+    free (r->environment);
+    free (r);
+}

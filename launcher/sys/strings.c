@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NULL-ended lists of texts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/private.h"
+
+int strings_add (char ***list, const char *text, size_t len)
+{
+    size_t n = 0;
+    char **more;
+
+    while (*list && (*list)[n])
+        n++;
+    if (!(more = realloc (*list, (n + 2) * sizeof (*more))))
+        return -1;
+    *list = more;
+    more[n] = strndup (text, len);
+    more[n + 1] = NULL;
+    return more[n] ? 0 : -1;
+}
+
+void strings_free (char **list)
+{
+    for (char **s = list; s && *s; s++)
+        free (*s);
+    free (list);
+}

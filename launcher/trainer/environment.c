@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command of an attempt, and its environment. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/trainer/step.h"
+#include "launcher/trainer/trainer.h"
+
+extern char **environ;
+
+struct env {
+    char **list;
+    size_t n;
+};
+
+static int env_add (struct env *env, char *entry)
+{
+    char **list = realloc (env->list, (env->n + 2) * sizeof (*list));
+
+    if (list)
+        env->list = list;
+    if (!entry || !list) {
+        free (entry);
+        return -1;
+    }
+    env->list[env->n++] = entry;
+    env->list[env->n] = NULL;
+    return 0;
+}
+
+static int env_set (struct env *env, const char *name, const char *value)
+{
+    size_t len = strlen (name);
+    char *entry = NULL;
+
+    if (asprintf (&entry, "%s=%s", name, value) < 0)
+        return -1;
+    for (size_t i = 0; i < env->n; i++)
+        if (!strncmp (env->list[i], name, len) && env->list[i][len] == '=') {
+            free (env->list[i]);
+            env->list[i] = entry;
+            return 0;
+        }
+    return env_add (env, entry);
+}
+
+static int env_set_number (struct env *env, const char *name, long long value)
+{
+    char text[32];
+
+    snprintf (text, sizeof (text), "%lld", value);
+    return env_set (env, name, text);
+}
+
+static void env_hparams (struct env *env, const struct attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    const json_t *hparams =
+        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    char name[256];
+
+    for (size_t i = 0; i < e->nhparams; i++) {
+        char *text = hparams_text (hparams, e->hparams[i].path);
+        hparams_variable (name, sizeof (name), e->hparams[i].path);
+        if (text)
+            env_set (env, name, text);
+        free (text);
+    }
+}
+
+/* Where the trial goes on from: its own last result, another trial's, or, in a
+ * fork, that of a trial of another experiment.
+ */
+static void env_checkpoint (struct env *env, const struct attempt *a)
+{
+    const struct trial *t = sweep_trial (a->sweep, a->trial);
+    struct milestone m = trial_last (t);
+    long trial = a->trial;
+    char path[4200] = "";
+
+    env_set_number (env, "DL_CHECKPOINT_ATTEMPT", m.attempt);
+    if (!m.attempt && sweep_trial (a->sweep, t->from)) {
+        trial = t->from;
+        m.length = t->from_length;
+        m.attempt = trial_milestone (sweep_trial (a->sweep, trial), m.length);
+    }
+    if (m.attempt)
+        snprintf (path,
+                  sizeof (path),
+                  "%s/trials/%04ld/a.%ld",
+                  a->sweep->dir,
+                  trial,
+                  m.attempt);
+    else if ((m.length = a->sweep->exp->source_length))
+        source_dir (path, sizeof (path), a->sweep->dir);
+    env_set (env, "DL_CHECKPOINT_DIR", path);
+    env_set_number (env, "DL_CHECKPOINT_LENGTH", m.length);
+}
+
+static void env_variables (struct env *env, char **variables)
+{
+    for (; variables && *variables; variables++) {
+        char *eq = strchr (*variables, '=');
+        char *name = strndup (*variables, (size_t)(eq - *variables));
+        if (name)
+            env_set (env, name, eq + 1);
+        free (name);
+    }
+}
+
+static uint32_t seed_of (const struct attempt *a)
+{
+    return searcher_trial_seed (a->sweep->exp->search.seed, a->trial);
+}
+
+static long repeat_of (const struct attempt *a)
+{
+    long repeats = a->sweep->exp->search.repeats;
+
+    return repeats > 1 ? (a->trial - 1) % repeats : 0;
+}
+
+/* Not another run's hyperparameters: one may not be active here. */
+static void env_inherit (struct env *env, const struct experiment *e)
+{
+    bool is_step = experiment_has_ranks (e);
+
+    for (char **v = environ; *v; v++)
+        if (strncmp (*v, "DL_HP_", 6) && !(is_step && step_spoiled_by (*v)))
+            env_add (env, strdup (*v));
+}
+
+/* The best of the experiment are among the best of its trials. */
+static void env_retention (struct env *env, const struct experiment *e)
+{
+    const struct gc_policy *p = &e->policy;
+
+    env_set_number (env,
+                    "DL_KEEP_BEST",
+                    p->trial_best > p->experiment_best ? p->trial_best
+                                                       : p->experiment_best);
+    env_set_number (env, "DL_KEEP_LATEST", p->trial_latest);
+    env_set_number (env, "DL_LARGER_IS_BETTER", !e->search.smaller_is_better);
+}
+
+char **attempt_environment (const struct attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    struct env env = { 0 };
+    char path[4200];
+
+    env_inherit (&env, e);
+    snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
+    env_set (&env, "DL_EXPERIMENT", e->name);
+    env_set (&env, "DL_EXPERIMENT_DIR", a->sweep->dir);
+    env_set (&env, "DL_ATTEMPT_DIR", a->dir);
+    env_set (&env, "DL_HPARAMS", path);
+    env_set (&env, "DL_METRIC", e->metric);
+    env_retention (&env, e);
+    env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
+    env_set_number (&env, "DL_TRIAL", a->trial);
+    env_set_number (&env, "DL_ATTEMPT", a->number);
+    env_set_number (&env, "DL_LENGTH", a->length);
+    env_set_number (&env, "DL_SEED", seed_of (a));
+    env_set_number (&env, "DL_REPEAT", repeat_of (a));
+    env_checkpoint (&env, a);
+    env_hparams (&env, a);
+    env_variables (&env, e->variables);
+    return env.list;
+}
+
+/* ---- the command ---- */
+
+char **attempt_command (const struct attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    const json_t *hparams =
+        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    json_t *more = json_pack ("{s:I, s:I, s:I, s:I, s:s}",
+                              "length",
+                              (json_int_t)a->length,
+                              "trial",
+                              (json_int_t)a->trial,
+                              "repeat",
+                              (json_int_t)repeat_of (a),
+                              "seed",
+                              (json_int_t)seed_of (a),
+                              "attempt_dir",
+                              a->dir);
+    struct env argv = { 0 };
+
+    if (experiment_has_ranks (e))
+        argv.n = step_command (e, &argv.list);
+    if (e->entrypoint) {
+        env_add (&argv, strdup ("/bin/sh"));
+        env_add (&argv, strdup ("-c"));
+        env_add (&argv, hparams_expand (e->entrypoint, hparams, more, true));
+    } else
+        for (char **s = e->argv; *s; s++)
+            env_add (&argv, hparams_expand (*s, hparams, more, false));
+    json_decref (more);
+    return argv.list;
+}

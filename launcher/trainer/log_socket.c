@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `dl log` in a script reaches the worker, the one writer of metrics. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/trainer/trainer.h"
+#include "launcher/worker/worker.h"
+#include "runtime/base/error.h"
+
+/* A message is a line with the step (-1: one further than that of the message
+ * before) and lines "NAME VALUE"; the answer is "ok" or what is wrong.  The
+ * socket is in a folder that only the user may enter.
+ */
+enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000, YOUNG = 60 };
+
+static int bind_socket (struct worker *w)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", w->socket_path);
+    w->socket = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (w->socket < 0)
+        return -1;
+    return bind (w->socket, (struct sockaddr *)&addr, sizeof (addr));
+}
+
+/* ---- what workers that were killed have left ---- */
+
+/* A living worker holds a lock on its folder; the kernel drops it with the
+ * process, in whatever container that was.
+ */
+static int lock_folder (const char *path)
+{
+    int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock (fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    return -1;
+}
+
+/* "dl-XXXXXX" of this user; a young one may be about to be locked. */
+static bool is_old_folder (const char *path, const char *name)
+{
+    struct stat st;
+
+    return !strncmp (name, "dl-", 3) && strlen (name) == 9
+           && lstat (path, &st) == 0 && S_ISDIR (st.st_mode)
+           && st.st_uid == geteuid () && time (NULL) - st.st_mtime > YOUNG;
+}
+
+static void sweep_folder (const char *tmp)
+{
+    DIR *folder = opendir (tmp);
+    struct dirent *e;
+    char path[512];
+    char file[sizeof (path) + 2];
+    int fd;
+
+    while (folder && (e = readdir (folder))) {
+        snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name);
+        if (!is_old_folder (path, e->d_name) || (fd = lock_folder (path)) < 0)
+            continue;
+        snprintf (file, sizeof (file), "%s/s", path);
+        unlink (file);
+        rmdir (path);
+        close (fd);
+    }
+    if (folder)
+        closedir (folder);
+}
+
+int socket_open (struct worker *w, struct slurmdl_error *err)
+{
+    const char *tmp = getenv ("TMPDIR");
+
+    /* a socket's path is short: a long TMPDIR cannot hold one */
+    if (!tmp || strlen (tmp) > 40)
+        tmp = "/tmp";
+    sweep_folder (tmp);
+    snprintf (w->socket_dir, sizeof (w->socket_dir), "%s/dl-XXXXXX", tmp);
+    if (!mkdtemp (w->socket_dir)) {
+        errorf (err, "%s: %s", w->socket_dir, strerror (errno));
+        w->socket_dir[0] = '\0';
+        return -1;
+    }
+    w->socket_lock = lock_folder (w->socket_dir);
+    snprintf (w->socket_path, sizeof (w->socket_path), "%s/s", w->socket_dir);
+    if (bind_socket (w) == 0)
+        return 0;
+    errorf (err, "%s: %s", w->socket_path, strerror (errno));
+    socket_close (w);
+    return -1;
+}
+
+void socket_close (struct worker *w)
+{
+    if (w->socket >= 0)
+        close (w->socket);
+    w->socket = -1;
+    if (*w->socket_dir) {
+        unlink (w->socket_path);
+        rmdir (w->socket_dir);
+    }
+    if (w->socket_lock >= 0)
+        close (w->socket_lock);
+    w->socket_lock = -1;
+    *w->socket_dir = '\0';
+}
+
+static int log_line (struct trainer *t, const char *line, int64_t step)
+{
+    char name[64];
+    double value;
+
+    if (sscanf (line, "%63s %lf", name, &value) != 2) {
+        errno = EINVAL;
+        return -1;
+    }
+    return trainer_log (t, name, step, value);
+}
+
+static void record (struct trainer *t, char *text, struct slurmdl_error *err)
+{
+    char *save = NULL;
+    char *line = strtok_r (text, "\n", &save);
+    int64_t step = trainer_step (t, line ? strtoll (line, NULL, 10) : -1);
+
+    while ((line = strtok_r (NULL, "\n", &save)))
+        if (log_line (t, line, step) < 0)
+            errorf (err, "\"%s\": %s", line, strerror (errno));
+    trainer_flush (t, err);
+}
+
+void socket_serve (struct worker *w, struct trainer *t)
+{
+    struct slurmdl_error err = { "" };
+    struct sockaddr_un from;
+    socklen_t len = sizeof (from);
+    char text[MESSAGE_MAX];
+    ssize_t n;
+
+    n = recvfrom (w->socket,
+                  text,
+                  sizeof (text) - 1,
+                  MSG_DONTWAIT,
+                  (struct sockaddr *)&from,
+                  &len);
+    if (n < 0)
+        return;
+    text[n] = '\0';
+    record (t, text, &err);
+    snprintf (text, sizeof (text), "%s", *err.text ? err.text : "ok");
+    sendto (w->socket,
+            text,
+            strlen (text),
+            MSG_DONTWAIT,
+            (struct sockaddr *)&from,
+            len);
+}
+
+static int answer (int fd, struct slurmdl_error *err)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    char text[256];
+    ssize_t n;
+
+    if (poll (&p, 1, ANSWER_WAIT) != 1) {
+        errno = ETIMEDOUT;
+        return errorf (err, "the worker does not answer");
+    }
+    n = recv (fd, text, sizeof (text) - 1, 0);
+    if (n < 0)
+        return errorf (err, "no answer: %s", strerror (errno));
+    text[n] = '\0';
+    if (!strcmp (text, "ok"))
+        return 0;
+    errno = EINVAL;
+    return errorf (err, "%s", text);
+}
+
+int socket_say (const char *path, const char *text, struct slurmdl_error *err)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    struct sockaddr_un self = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int rv;
+
+    snprintf (to.sun_path, sizeof (to.sun_path), "%s", path);
+    /* an address of the family alone asks the kernel for a free one */
+    if (fd < 0 || bind (fd, (struct sockaddr *)&self, sizeof (sa_family_t)) < 0
+        || sendto (
+               fd, text, strlen (text), 0, (struct sockaddr *)&to, sizeof (to))
+               < 0)
+        rv = errorf (
+            err, "cannot reach the worker at %s: %s", path, strerror (errno));
+    else
+        rv = answer (fd, err);
+    if (fd >= 0)
+        close (fd);
+    return rv;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trial of several ranks: a step of the worker's job, started by srun. */
+#ifndef LAUNCHER_TRAINER_STEP_H
+#define LAUNCHER_TRAINER_STEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "launcher/config/experiment.h"
+
+/* Whether srun would take this variable for an option of the new step, because
+ * it was true of the one that it is started from.
+ */
+bool step_spoiled_by (const char *variable);
+
+/* The words before the trainer's command, NULL-ended.  Returns how many. */
+size_t step_command (const struct experiment *e, char ***words);
+
+/* SIGTERM asks the ranks to stop; SIGKILL, given again and again, ends them.
+ * '*ended' is 0 at first.
+ */
+void step_signal (pid_t srun, int signal, double *ended);
+
+/* End it, and wait for that. */
+void step_end (pid_t srun, double *ended);
+
+#endif

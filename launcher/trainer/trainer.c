@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start a training command with its hyperparameters; read its metrics. */
+#include "launcher/trainer/trainer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/config/metric_pattern.h"
+#include "launcher/sys/publish.h"
+#include "launcher/trainer/step.h"
+#include "runtime/base/error.h"
+
+enum { LINE_SIZE = 8192 };
+
+struct trainer {
+    pid_t pid;    /* 0: reaped */
+    pid_t group;  /* its process group; 0: killed */
+    bool is_step; /* it is an srun */
+    double ended; /* when that was told to end its step, 0: not */
+    int status;
+    int pipe; /* its output, where patterns look at it */
+    int log;
+    struct pattern **patterns;
+    struct slurmdl_metrics *metrics;
+    int64_t step; /* of the last report through `dl log` */
+    char dir[4096];
+    char line[LINE_SIZE];
+    size_t fill;
+};
+
+/* ---- the command ---- */
+
+static void free_list (char **list)
+{
+    for (char **s = list; s && *s; s++)
+        free (*s);
+    free (list);
+}
+
+/* What the worker is told of a child that ran nothing. */
+struct stillbirth {
+    const char *path; /* NULL: it runs */
+    int error;
+};
+
+static void die (volatile struct stillbirth *why, const char *path, int status)
+{
+    why->path = path;
+    why->error = errno;
+    _exit (status);
+}
+
+/* In the worker's memory, while that waits: system calls only. */
+static void child (const struct attempt *a,
+                   int out,
+                   char **argv,
+                   char **envp,
+                   volatile struct stillbirth *why)
+{
+    int null = open ("/dev/null", O_RDONLY);
+    sigset_t none;
+
+    setpgid (0, 0);
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
+    if (dup2 (null, 0) < 0 || dup2 (out, 1) < 0 || dup2 (out, 2) < 0)
+        die (why, "/dev/null", 126);
+    if (null > 2)
+        close (null);
+    if (chdir (a->sweep->exp->dir) < 0)
+        die (why, a->sweep->exp->dir, 126);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    execvpe (argv[0], argv, envp);
+    die (why, argv[0], errno == ENOENT ? 127 : 126);
+}
+
+/* ---- the attempt's folder ---- */
+
+/* The trial's folder is not there yet if nobody had to claim the attempt. */
+static int make_folder (const struct attempt *a, struct slurmdl_error *err)
+{
+    char trial[4200];
+
+    snprintf (trial,
+              sizeof (trial),
+              "%.*s",
+              (int)(strrchr (a->dir, '/') - a->dir),
+              a->dir);
+    if (a->number == 1 && put_folder (trial, err) < 0)
+        return -1;
+    return put_folder (a->dir, err);
+}
+
+/* Nobody else reads it before the trainer runs, or writes it ever. */
+static int write_hparams (const struct attempt *a, struct slurmdl_error *err)
+{
+    const json_t *hparams =
+        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
+    char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
+    char path[4200];
+    int rv = -1;
+
+    snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
+    if (text)
+        rv = put_plain (path, text, strlen (text), err);
+    free (text);
+    return rv;
+}
+
+static int open_log (const struct attempt *a, struct slurmdl_error *err)
+{
+    char path[4200];
+    int fd;
+
+    snprintf (path, sizeof (path), "%s/log", a->dir);
+    fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        errorf (err, "%s: cannot create: %s", path, strerror (errno));
+    return fd;
+}
+
+static int make_patterns (struct trainer *t, char **texts)
+{
+    size_t n = 0;
+
+    while (texts && texts[n])
+        n++;
+    if (!(t->patterns = calloc (n + 1, sizeof (*t->patterns))))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!(t->patterns[i] = pattern_create (texts[i], NULL)))
+            return -1;
+    return 0;
+}
+
+/* vfork(): a copy of the worker's page tables, and of the pages that it
+ * writes next, would cost more than all else here.
+ */
+static pid_t start (const struct attempt *a, int out, char **argv, char **envp)
+{
+    volatile struct stillbirth why = { NULL, 0 };
+    pid_t pid = vfork ();
+
+    if (pid == 0)
+        child (a, out, argv, envp, &why);
+    if (pid > 0 && why.path)
+        dprintf (
+            out, "dl: %s: cannot run: %s\n", why.path, strerror (why.error));
+    return pid;
+}
+
+static int
+spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
+{
+    int ends[2] = { -1, -1 };
+    char **argv = attempt_command (a);
+    char **envp = attempt_environment (a);
+
+    if (t->patterns[0] && pipe2 (ends, O_CLOEXEC) < 0)
+        goto fail;
+    if (!argv || !envp
+        || (t->pid = start (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp))
+               < 0)
+        goto fail;
+    t->group = t->pid;
+    t->is_step = experiment_has_ranks (a->sweep->exp);
+    if (ends[1] >= 0)
+        close (ends[1]);
+    t->pipe = ends[0];
+    free_list (argv);
+    free_list (envp);
+    return 0;
+fail:
+    t->pid = 0;
+    free_list (argv);
+    free_list (envp);
+    return errorf (err, "cannot start the trainer: %s", strerror (errno));
+}
+
+struct trainer *trainer_start (const struct attempt *a,
+                               struct slurmdl_error *err)
+{
+    struct trainer *t = calloc (1, sizeof (*t));
+
+    if (!t) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    t->log = t->pipe = -1;
+    snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
+    if (make_folder (a, err) < 0 || write_hparams (a, err) < 0
+        || (t->log = open_log (a, err)) < 0
+        || make_patterns (t, a->sweep->exp->patterns) < 0
+        || spawn (t, a, err) < 0) {
+        trainer_destroy (t);
+        return NULL;
+    }
+    return t;
+}
+
+void trainer_destroy (struct trainer *t)
+{
+    int e = errno;
+
+    if (!t)
+        return;
+    trainer_signal (t, SIGKILL);
+    if (t->is_step && t->pid > 0)
+        step_end (t->pid, &t->ended);
+    else if (t->pid > 0)
+        waitpid (t->pid, NULL, 0);
+    if (t->pipe >= 0)
+        close (t->pipe);
+    if (t->log >= 0)
+        close (t->log);
+    for (size_t i = 0; t->patterns && t->patterns[i]; i++)
+        pattern_destroy (t->patterns[i]);
+    free (t->patterns);
+    slurmdl_metrics_destroy (t->metrics);
+    free (t);
+    errno = e;
+}
+
+static bool was_asked_to_stop (int status)
+{
+    return WIFSIGNALED (status)
+           && (WTERMSIG (status) == SIGTERM || WTERMSIG (status) == SIGUSR2);
+}
+
+bool trainer_ended (struct trainer *t, int *status)
+{
+    if (t->pid > 0 && waitpid (t->pid, &t->status, WNOHANG) == t->pid) {
+        t->pid = 0;
+        /* what it left in the background would outlive its attempt; but if it
+         * is a shell that died of the signal its command is still at work */
+        if (!was_asked_to_stop (t->status))
+            trainer_signal (t, SIGKILL);
+    }
+    *status = t->status;
+    return t->pid == 0;
+}
+
+bool trainer_lingers (const struct trainer *t)
+{
+    return t->group > 0 && !t->is_step && kill (-t->group, 0) == 0;
+}
+
+void trainer_signal (struct trainer *t, int signal)
+{
+    if (t->is_step && t->pid > 0)
+        step_signal (t->pid, signal, &t->ended);
+    else if (!t->is_step && t->group > 0)
+        kill (-t->group, signal);
+    if (signal == SIGKILL && t->pid == 0)
+        t->group = 0;
+}
+
+/* ---- metrics ---- */
+
+int64_t trainer_step (struct trainer *t, int64_t step)
+{
+    t->step = step < 0 ? t->step + 1 : step;
+    return t->step;
+}
+
+int trainer_log (struct trainer *t,
+                 const char *name,
+                 int64_t step,
+                 double value)
+{
+    if (!t->metrics)
+        t->metrics = slurmdl_metrics_create (t->dir, NULL);
+    return t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value)
+                      : -1;
+}
+
+int trainer_flush (struct trainer *t, struct slurmdl_error *err)
+{
+    return t->metrics ? slurmdl_metrics_flush (t->metrics, err) : 0;
+}
+
+static int log_match (const char *name, int64_t step, double value, void *arg)
+{
+    return trainer_log (arg, name, step, value);
+}
+
+static void end_line (struct trainer *t)
+{
+    t->line[t->fill] = '\0';
+    for (size_t i = 0; t->patterns[i]; i++)
+        pattern_match (t->patterns[i], t->line, log_match, t);
+    t->fill = 0;
+}
+
+static void look_at (struct trainer *t, const char *buf, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        /* a progress bar ends its lines by going back to their start */
+        if (buf[i] == '\n' || buf[i] == '\r')
+            end_line (t);
+        else if (t->fill < LINE_SIZE - 1 && buf[i])
+            t->line[t->fill++] = buf[i];
+    }
+}
+
+int trainer_fd (const struct trainer *t)
+{
+    return t->pipe;
+}
+
+int trainer_read (struct trainer *t)
+{
+    char buf[16384];
+    ssize_t n = read (t->pipe, buf, sizeof (buf));
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 1;
+    if (n <= 0) {
+        if (t->fill)
+            end_line (t);
+        close (t->pipe);
+        t->pipe = -1;
+        return 0;
+    }
+    /* a full disk must not stop the training; the log is then cut */
+    for (ssize_t at = 0, k; at < n; at += k)
+        if ((k = write (t->log, buf + at, (size_t)(n - at))) <= 0)
+            break;
+    look_at (t, buf, (size_t)n);
+    return 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run the command of one attempt, and read what it reports. */
+#ifndef LAUNCHER_TRAINER_TRAINER_H
+#define LAUNCHER_TRAINER_TRAINER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/sweep/sweep.h"
+
+/* One attempt at a segment. */
+struct attempt {
+    const struct sweep *sweep;
+    long trial;
+    long number;
+    int64_t length;
+    const char *socket; /* for `dl log`, NULL: none */
+    char dir[4096];     /* trials/0007/a.2 */
+};
+
+/* Its command, and the variables of that (dl(1), THE TRAINER): NULL-ended
+ * lists of texts that the caller frees, or NULL.
+ */
+char **attempt_command (const struct attempt *a);
+char **attempt_environment (const struct attempt *a);
+
+struct trainer;
+
+/* Make the attempt's folder with hparams.json and log, and start the command
+ * in a process group of its own.  NULL on failure.
+ */
+struct trainer *trainer_start (const struct attempt *a,
+                               struct slurmdl_error *err);
+void trainer_destroy (struct trainer *t); /* kills what still runs */
+
+/* Descriptor to poll for output, -1: none.  Then call trainer_read(), which
+ * returns 0 at the end of the output.
+ */
+int trainer_fd (const struct trainer *t);
+int trainer_read (struct trainer *t);
+
+/* The step of a report that says 'step', or, if that is negative, of one that
+ * follows the last.
+ */
+int64_t trainer_step (struct trainer *t, int64_t step);
+
+/* Log a metric for the trainer. */
+int trainer_log (struct trainer *t,
+                 const char *name,
+                 int64_t step,
+                 double value);
+int trainer_flush (struct trainer *t, struct slurmdl_error *err);
+
+/* Whether the command has ended; '*status' is then that of waitpid(). */
+bool trainer_ended (struct trainer *t, int *status);
+
+/* Whether other processes of the command, which has ended because it was
+ * asked to stop, are still saving what they have.
+ */
+bool trainer_lingers (const struct trainer *t);
+
+void trainer_signal (struct trainer *t, int signal);
+
+/* ---- what it logged (newest.c) ---- */
+
+/* The newest value of a metric in an attempt's folder; -1 if there is none. */
+int newest_metric (const char *dir,
+                   const char *name,
+                   int64_t *step,
+                   double *value);
+
+/* The newest values of the experiment's metrics in the metrics of the attempt,
+ * or, where it logged none, of an earlier attempt that reached 'length'.  Of
+ * several metrics those of the last step that has them all.
+ *
+ * Returns 0, or -1 if there are none.
+ */
+int attempt_metrics (const struct attempt *a, int64_t *step, double *values);
+
+#endif

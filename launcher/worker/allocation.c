@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker learns of the allocation that it is in. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/sys/devices.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/worker/worker.h"
+
+/* What Slurm and the script need at the end, s; and, in a longer allocation,
+ * how early the signal comes that sbatch was asked for (slurm.c).
+ */
+enum { SPARE = 10, SIGNAL_EARLY = 90, SIGNAL_FROM = 600 };
+
+double slurm_seconds (const char *text)
+{
+    static const double units[][3] = {
+        /* of one, two and three numbers, without and with days */
+        { 60, 0, 0 },   { 60, 1, 0 },    { 3600, 60, 1 },
+        { 3600, 0, 0 }, { 3600, 60, 0 }, { 3600, 60, 1 },
+    };
+    double part[3] = { 0 };
+    double days = 0;
+    const char *dash = text ? strchr (text, '-') : NULL;
+    int n = 0;
+
+    if (!text || text[strspn (text, "0123456789:-")])
+        return 0;
+    if (dash) {
+        days = strtod (text, NULL);
+        text = dash + 1;
+    }
+    n = sscanf (text, "%lf:%lf:%lf", &part[0], &part[1], &part[2]);
+    if (n < 1)
+        return 0;
+    n += dash ? 2 : -1;
+    return days * 86400 + part[0] * units[n][0] + part[1] * units[n][1]
+           + part[2] * units[n][2];
+}
+
+static const char *variable (const char *name)
+{
+    const char *value = getenv (name);
+
+    return value && *value ? value : NULL;
+}
+
+static long number (const char *name)
+{
+    const char *value = variable (name);
+
+    return value ? strtol (value, NULL, 10) : 0;
+}
+
+/* ---- time ---- */
+
+static double ask_slurm (void)
+{
+    struct command c = { 0 };
+    char job[80];
+    char text[256];
+    double seconds = 0;
+
+    snprintf (job,
+              sizeof (job),
+              variable ("SLURM_ARRAY_TASK_ID") ? "%.30s_%.30s" : "%.30s",
+              variable ("SLURM_ARRAY_JOB_ID") ?: getenv ("SLURM_JOB_ID"),
+              variable ("SLURM_ARRAY_TASK_ID") ?: "");
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--format", "%L");
+    command_add (&c, "--jobs", job);
+    if (command_run (&c, NULL, text, sizeof (text)) == 0)
+        seconds = slurm_seconds (text);
+    command_free (&c);
+    return seconds;
+}
+
+/* Seconds until Slurm ends the job, 0: not known, or never. */
+static double time_left (void)
+{
+    double now = (double)time (NULL);
+    double left = 0;
+
+    if (variable ("SLURM_JOB_END_TIME"))
+        left = (double)number ("SLURM_JOB_END_TIME") - now;
+    else if (variable ("DL_TIME_LEFT"))
+        /* the script has asked for all of its workers */
+        left = slurm_seconds (variable ("DL_TIME_LEFT"));
+    else if (variable ("SLURM_JOB_ID") && !getenv ("DL_TIME_LEFT"))
+        left = ask_slurm ();
+    if (left == 0)
+        return 0;
+    left -= left > SIGNAL_FROM ? SIGNAL_EARLY : SPARE;
+    if (variable ("DL_TIME_LEFT") && !variable ("SLURM_JOB_END_TIME"))
+        left -= now - (double)number ("DL_TIME_ASKED");
+    return left > 1 ? left : 1;
+}
+
+/* ---- slot and GPUs ---- */
+
+static void find_slot (const struct settings *st, char *slot, size_t size)
+{
+    const char *job = variable ("SLURM_ARRAY_JOB_ID");
+    const char *task = variable ("SLURM_ARRAY_TASK_ID");
+    const char *rank = variable ("SLURM_PROCID");
+    const char *step = variable ("SLURM_STEP_ID");
+
+    if (st->slot)
+        snprintf (slot, size, "%s", st->slot);
+    else if (job && task && number ("SLURM_STEP_NUM_TASKS") > 1)
+        snprintf (slot, size, "%.20s_%.20s.%.10s", job, task, rank);
+    else if (job && task)
+        snprintf (slot, size, "%.20s_%.20s", job, task);
+    else if (variable ("SLURM_JOB_ID") && step && rank)
+        snprintf (slot,
+                  size,
+                  "%.20s.%.10s_%.10s",
+                  getenv ("SLURM_JOB_ID"),
+                  step,
+                  rank);
+    else
+        snprintf (slot, size, "worker-%ld", (long)getpid ());
+}
+
+/* Slurm shows all GPUs of the task to each of the workers in it. */
+static void take_gpus (const struct experiment *e)
+{
+    struct devices *d;
+    int lane = (int)number ("SLURM_LOCALID");
+
+    if (e->slots == 0 || number ("SLURM_STEP_NUM_TASKS") < 2
+        || !(d = devices_find (NULL)))
+        return;
+    if (d->ngpus > e->slots && lane < devices_places (d, (int)e->slots))
+        devices_take (d, lane, (int)e->slots);
+    devices_destroy (d);
+}
+
+void place_find (struct worker_place *place,
+                 const struct experiment *e,
+                 const struct settings *st,
+                 char *slot,
+                 size_t size)
+{
+    const char *fresh = variable ("DL_FRESH");
+
+    find_slot (st, slot, size);
+    if (!st->slot)
+        take_gpus (e);
+    *place = (struct worker_place){
+        .slot = slot,
+        .seconds = st->slot ? 0 : time_left (),
+        .fresh = !fresh || strcmp (fresh, "0"),
+    };
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The searcher "custom": a program of the user chooses the points. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/config/private.h"
+#include "launcher/membership/peer.h"
+#include "launcher/worker/worker.h"
+#include "runtime/base/error.h"
+
+/* Its standard input and output are one socket, over which goes the protocol
+ * of dl(1), SEARCH SERVER, with dl as the asking side.  It may forget nothing:
+ * whoever starts it tells it all that is in the log, in that order.
+ */
+enum { TIMEOUT = 600, ANSWER_MAX = 1 << 20, QUIT_WAIT = 1000 };
+
+struct custom {
+    pid_t pid; /* also the process group; 0: reaped */
+    int fd;
+    long told; /* so much of the sweep's history */
+    size_t fill;
+    char answer[ANSWER_MAX];
+};
+
+/* Returns -1; the user's program is to blame. */
+static int bad (struct slurmdl_error *err, const char *what, const char *more)
+{
+    errno = EINVAL;
+    return errorf (err, "searcher.command: %s%.120s", what, more);
+}
+
+/* ---- what it is told ---- */
+
+static json_t *when_json (const struct experiment *e, const struct param *d)
+{
+    const struct hparam *other = hparam_find (e, d->when);
+    json_t *values = json_array ();
+
+    for (long i = 0; i < d->when_count; i++)
+        json_array_append_new (
+            values,
+            e->params[other->dim].type == PARAM_CATEGORICAL
+                ? json_incref (
+                    json_array_get (other->values, (size_t)d->when_values[i]))
+                : json_real (d->when_values[i]));
+    return json_pack ("{s:o}", d->when, values);
+}
+
+static json_t *bound_json (const struct param *d, double v)
+{
+    return d->type == PARAM_INT   ? json_integer ((json_int_t)v)
+           : d->type == PARAM_LOG ? json_real (pow (d->base, v))
+                                  : json_real (v);
+}
+
+static json_t *param_json (const struct experiment *e, const struct hparam *h)
+{
+    static const char *const types[] = {
+        "float", "int", "float", "categorical"
+    };
+    const struct param *d = &e->params[h->dim];
+    json_t *o =
+        json_pack ("{s:s, s:s}", "name", h->path, "type", types[d->type]);
+
+    if (d->type == PARAM_CATEGORICAL)
+        json_object_set (o, "choices", h->values);
+    else {
+        json_object_set_new (o, "low", bound_json (d, d->min));
+        json_object_set_new (o, "high", bound_json (d, d->max));
+    }
+    if (d->type == PARAM_LOG || d->base > 1)
+        json_object_set_new (o, "log", json_true ());
+    if (d->step > 0)
+        json_object_set_new (o, "step", json_real (d->step));
+    if (d->deviation > 0) {
+        json_object_set_new (o,
+                             "mean",
+                             json_real (d->type == PARAM_LOG
+                                            ? pow (d->base, d->mean)
+                                            : d->mean));
+        json_object_set_new (o,
+                             "deviation",
+                             json_real (d->type == PARAM_LOG
+                                            ? d->deviation * log10 (d->base)
+                                            : d->deviation));
+    }
+    if (d->when)
+        json_object_set_new (o, "when", when_json (e, d));
+    return o;
+}
+
+static json_t *header_json (const struct experiment *e)
+{
+    json_t *space = json_array ();
+
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].dim >= 0)
+            json_array_append_new (space, param_json (e, &e->hparams[i]));
+    return json_pack (
+        "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}",
+        "space",
+        space,
+        "metric",
+        e->metric,
+        "constraint",
+        e->constraint,
+        "direction",
+        e->search.smaller_is_better ? "minimize" : "maximize",
+        "seed",
+        (json_int_t)e->seed,
+        "budget",
+        (json_int_t)(e->search.max_trials
+                     * (e->search.repeats > 1 ? e->search.repeats : 1)),
+        "workers",
+        (json_int_t)e->workers,
+        "confirm",
+        1);
+}
+
+static json_t *begin_json (const struct sweep *s, long trial)
+{
+    const struct experiment *e = s->exp;
+    const json_t *hparams = trial_hparams (s, sweep_trial (s, trial));
+    json_t *params = json_object ();
+
+    for (size_t i = 0; i < e->nhparams; i++) {
+        const json_t *v = hparams_value (hparams, e->hparams[i].path);
+        if (v && e->hparams[i].dim >= 0)
+            json_object_set (params, e->hparams[i].path, (json_t *)v);
+    }
+    return json_pack ("{s:s, s:I, s:o}",
+                      "op",
+                      "begin",
+                      "id",
+                      (json_int_t)trial - 1,
+                      "params",
+                      params);
+}
+
+static json_t *tell_json (const struct sweep *s, long trial)
+{
+    const struct trial *t = sweep_trial (s, trial);
+    bool good = t->state == TRIAL_PAUSED && isfinite (t->metric);
+
+    return json_pack ("{s:s, s:I, s:o}",
+                      "op",
+                      "tell",
+                      "id",
+                      (json_int_t)trial - 1,
+                      "value",
+                      good ? json_real (t->metric) : json_null ());
+}
+
+static void write_line (FILE *f, json_t *o)
+{
+    json_dumpf (o, f, JSON_COMPACT);
+    fputc ('\n', f);
+    json_decref (o);
+}
+
+/* All that it does not know yet, and the question. */
+static char *
+make_lines (struct custom *c, const struct sweep *s, bool fresh, size_t *size)
+{
+    char *text = NULL;
+    FILE *f = open_memstream (&text, size);
+
+    if (!f)
+        return NULL;
+    if (fresh)
+        write_line (f, header_json (s->exp));
+    for (; c->told < s->nhistory; c->told++) {
+        long what = s->history[c->told];
+        write_line (f, what > 0 ? begin_json (s, what) : tell_json (s, -what));
+    }
+    write_line (f, json_pack ("{s:s}", "op", "ask"));
+    fclose (f);
+    return text;
+}
+
+/* ---- the process ---- */
+
+static void child (const struct experiment *e, int fd)
+{
+    sigset_t none;
+
+    setpgid (0, 0);
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    if (dup2 (fd, 0) < 0 || dup2 (fd, 1) < 0 || chdir (e->dir) < 0)
+        _exit (126);
+    execl ("/bin/sh", "sh", "-c", e->command, NULL);
+    _exit (127);
+}
+
+static int start (struct worker *w, struct slurmdl_error *err)
+{
+    struct custom *c = calloc (1, sizeof (*c));
+    int ends[2] = { -1, -1 };
+
+    if (!c || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0
+        || (c->pid = fork ()) < 0) {
+        free (c);
+        close (ends[0]);
+        close (ends[1]);
+        return errorf (
+            err, "cannot start searcher.command: %s", strerror (errno));
+    }
+    if (c->pid == 0)
+        child (w->sweep->exp, ends[1]);
+    setpgid (c->pid, c->pid);
+    close (ends[1]);
+    c->fd = ends[0];
+    w->custom = c;
+    return 0;
+}
+
+static void end (struct worker *w)
+{
+    struct custom *c = w->custom;
+
+    if (c->pid > 0) {
+        kill (-c->pid, SIGKILL);
+        waitpid (c->pid, NULL, 0);
+    }
+    close (c->fd);
+    free (c);
+    w->custom = NULL;
+}
+
+void custom_close (struct worker *w)
+{
+    static const char quit[] = "{\"op\":\"quit\"}\n";
+    struct pollfd p = { .events = POLLIN };
+
+    if (!w->custom)
+        return;
+    p.fd = w->custom->fd;
+    if (send (p.fd, quit, sizeof (quit) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+        shutdown (p.fd, SHUT_WR);
+        poll (&p, 1, QUIT_WAIT); /* it closes its end when it has ended */
+    }
+    end (w);
+}
+
+/* ---- question and answer ---- */
+
+static double time_limit (void)
+{
+    const char *text = getenv ("DL_COMMAND_TIMEOUT");
+    double seconds = text ? atof (text) : 0;
+
+    return seconds > 0 ? seconds : TIMEOUT;
+}
+
+/* It has closed its output, most likely because it has died. */
+static int died (struct worker *w, struct slurmdl_error *err)
+{
+    struct custom *c = w->custom;
+    char how[64] = "closed its output";
+    int status;
+
+    usleep (100000);
+    if (waitpid (c->pid, &status, WNOHANG) == c->pid) {
+        kill (-c->pid, SIGKILL); /* what it left behind */
+        c->pid = 0;
+        if (WIFSIGNALED (status))
+            snprintf (
+                how, sizeof (how), "killed by signal %d", WTERMSIG (status));
+        else
+            snprintf (
+                how, sizeof (how), "exit status %d", WEXITSTATUS (status));
+    }
+    return bad (err, "it ended before it answered: ", how);
+}
+
+/* Returns 1 when there is a whole line, 0 if not yet. */
+static int receive (struct worker *w, struct slurmdl_error *err)
+{
+    struct custom *c = w->custom;
+    ssize_t n = recv (
+        c->fd, c->answer + c->fill, ANSWER_MAX - 1 - c->fill, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0)
+        return died (w, err);
+    c->fill += (size_t)n;
+    c->answer[c->fill] = '\0';
+    if (strchr (c->answer, '\n'))
+        return 1;
+    return c->fill == ANSWER_MAX - 1 ? bad (err, "its answer is too long", "")
+                                     : 0;
+}
+
+static int
+transmit (struct worker *w, const char *text, size_t size, size_t *sent)
+{
+    ssize_t n = send (
+        w->custom->fd, text + *sent, size - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (n > 0)
+        *sent += (size_t)n;
+    return n < 0 && errno != EAGAIN && errno != EINTR ? -1 : 0;
+}
+
+/* 1: it has answered, 0: a stop was asked for, -1 */
+static int exchange (struct worker *w,
+                     const char *text,
+                     size_t size,
+                     struct slurmdl_error *err)
+{
+    double deadline = monotonic () + time_limit ();
+    size_t sent = 0;
+    int rv = 0;
+
+    while (rv == 0 && !w->stop && w->sweep->state == SWEEP_RUNNING) {
+        struct pollfd p[2] = {
+            { .fd = w->custom->fd,
+              .events = sent < size ? POLLIN | POLLOUT : POLLIN },
+            { .fd = w->signals, .events = POLLIN },
+        };
+        if (monotonic () > deadline)
+            return bad (err, "it gave no answer in time", "");
+        poll (p, 2, 1000);
+        while (p[1].revents && worker_signal (w))
+            ;
+        if (p[0].revents & POLLOUT && transmit (w, text, size, &sent) < 0)
+            rv = died (w, err);
+        if (rv == 0 && p[0].revents & (POLLIN | POLLHUP))
+            rv = receive (w, err);
+        if (rv == 0 && worker_tick (w, err) < 0)
+            rv = -1;
+    }
+    return rv;
+}
+
+/* ---- the answer ---- */
+
+static int read_value (const struct experiment *e,
+                       const json_t *params,
+                       const struct hparam *h,
+                       double *x,
+                       struct slurmdl_error *err)
+{
+    const json_t *v = json_object_get (params, h->path);
+
+    x[h->dim] = NAN;
+    if (!v || json_is_null (v) || json_value (e, h, v, &x[h->dim]) == 0)
+        return 0;
+    return bad (err, "its point is outside the space: ", h->path);
+}
+
+/* What the program says of a parameter that is not active does not matter. */
+static int
+mask (const struct experiment *e, double *x, struct slurmdl_error *err)
+{
+    for (size_t i = 0; i < e->nparams; i++) {
+        if (!point_active (e, i, x))
+            x[i] = NAN;
+        else if (isnan (x[i]))
+            return bad (err, "its point has no value for ", e->params[i].name);
+    }
+    return 0;
+}
+
+static int check_names (const struct experiment *e,
+                        json_t *params,
+                        struct slurmdl_error *err)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach (params, name, v)
+    {
+        const struct hparam *h = hparam_find (e, name);
+        if (!h || h->dim < 0)
+            return bad (err, "its point has a value for unknown ", name);
+    }
+    return 0;
+}
+
+static int read_point (const struct experiment *e,
+                       json_t *params,
+                       double *x,
+                       struct slurmdl_error *err)
+{
+    struct search_config config = e->search;
+    const char *why;
+    int at;
+
+    if (check_names (e, params, err) < 0)
+        return -1;
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].dim >= 0
+            && read_value (e, params, &e->hparams[i], x, err) < 0)
+            return -1;
+    if (mask (e, x, err) < 0)
+        return -1;
+    config.points = x;
+    config.npoints = 1;
+    config.nknown = 0;
+    if ((why = searcher_check (&config, e->params, e->nparams, &at)))
+        return bad (err, "its point does not fit: ", why);
+    return SEARCH_RUN;
+}
+
+static int none_open (const struct sweep *s)
+{
+    for (long i = 0; i < s->ntrials; i++)
+        if (s->trials[i].state == TRIAL_OPEN)
+            return 0;
+    return 1;
+}
+
+static int read_answer (struct worker *w, double *x, struct slurmdl_error *err)
+{
+    struct custom *c = w->custom;
+    char *stop = strchr (c->answer, '\n');
+    json_t *o, *params;
+    int rv;
+
+    *stop = '\0';
+    o = json_loads (c->answer, 0, NULL);
+    params = json_object_get (o, "params");
+    if (json_is_true (json_object_get (o, "done")))
+        rv = none_open (w->sweep) ? SEARCH_DONE : SEARCH_WAIT;
+    else if (json_is_true (json_object_get (o, "wait")))
+        rv = SEARCH_WAIT;
+    else if (json_is_object (params))
+        rv = read_point (w->sweep->exp, params, x, err);
+    else
+        rv = bad (err, "it answered nonsense: ", c->answer);
+    json_decref (o);
+    c->fill -= (size_t)(stop + 1 - c->answer);
+    memmove (c->answer, stop + 1, c->fill + 1);
+    return rv;
+}
+
+int custom_ask (struct worker *w, double *x, struct slurmdl_error *err)
+{
+    bool fresh = !w->custom;
+    char *text;
+    size_t size;
+    int rv;
+
+    if (fresh && start (w, err) < 0)
+        return -1;
+    if (!(text = make_lines (w->custom, w->sweep, fresh, &size)))
+        return errorf (err, "out of memory");
+    rv = exchange (w, text, size, err);
+    free (text);
+    if (rv > 0)
+        return read_answer (w, x, err);
+    /* whatever it was about to say is not to be read later */
+    int e = errno;
+    end (w);
+    errno = e;
+    return rv < 0 ? -1 : SEARCH_WAIT;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decide what comes next: begin segments, end the sweep. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/membership/peer.h"
+#include "launcher/worker/worker.h"
+#include "runtime/base/error.h"
+
+static bool decides_by_program (const struct worker *w)
+{
+    return experiment_needs (w->sweep->exp) & IS_CUSTOM;
+}
+
+/* ---- events ---- */
+
+/* A segment that begins, for its attempt 'owner' (NULL: for anybody). */
+static struct event begin_event (const struct worker *w,
+                                 const struct search_op *op,
+                                 double *x,
+                                 const char *owner)
+{
+    const struct experiment *e = w->sweep->exp;
+    struct event event = {
+        .op = EVENT_BEGIN,
+        .by = w->slot,
+        .trial = op->trial,
+        .length = op->length,
+        .owner = owner,
+    };
+
+    if (op->fresh) {
+        event.x = x;
+        event.nx = e->nparams;
+        event.hparams = hparams_json (e, x);
+        event.from = op->from;
+        event.from_length = op->from_length;
+    }
+    return event;
+}
+
+/* The experiment failed if no trial gave a result, or may still give one. */
+static struct event end_event (const struct worker *w)
+{
+    struct event event = { .op = EVENT_END, .by = w->slot };
+
+    event.state = w->sweep->ntrials ? "failed" : "completed";
+    for (long i = 1; i <= w->sweep->ntrials; i++)
+        if (sweep_trial (w->sweep, i)->state == TRIAL_OPEN
+            || sweep_trial (w->sweep, i)->state == TRIAL_PAUSED)
+            event.state = "completed";
+    return event;
+}
+
+static int
+put_one (struct worker *w, struct event event, struct slurmdl_error *err)
+{
+    int rv = worker_put (w, &event, 1, err);
+
+    w->closes |= rv == 0 && event.op == EVENT_END;
+    return rv < 0 ? -1 : 1;
+}
+
+/* ---- what the searcher says ---- */
+
+/* At the start one entry decides for all workers, or they would queue. */
+static size_t decisions_wanted (const struct worker *w)
+{
+    return w->sweep->ntrials == 0 ? (size_t)w->sweep->exp->workers : 1;
+}
+
+struct decisions {
+    struct event *events;
+    size_t n;
+    double *x; /* a row each */
+};
+
+static void decisions_free (struct decisions *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        json_decref (d->events[i].hparams);
+    free (d->events);
+    free (d->x);
+}
+
+/* The first is for this worker. */
+static int decide_some (const struct worker *w,
+                        struct searcher *s,
+                        struct decisions *d,
+                        enum search_answer *answer)
+{
+    size_t most = decisions_wanted (w);
+    size_t dims = w->sweep->exp->nparams;
+    struct search_op op;
+
+    *answer = SEARCH_WAIT;
+    d->events = calloc (most, sizeof (*d->events));
+    d->x = calloc (most * dims + 1, sizeof (*d->x));
+    if (!d->events || !d->x)
+        return -1;
+    while (d->n < most) {
+        double *x = d->x + d->n * dims;
+        *answer = searcher_ask (s, &op, x);
+        if (*answer != SEARCH_RUN || searcher_begin (s, &op, x) < 0)
+            break;
+        d->events[d->n] =
+            begin_event (w, &op, x, d->n == 0 ? worker_nonce (w) : NULL);
+        d->n++;
+    }
+    return 0;
+}
+
+static bool fits (const struct worker *w, const struct event *begin)
+{
+    return budget_fits (w, (long)begin->trial, begin->length);
+}
+
+static int ask_searcher (struct worker *w, struct slurmdl_error *err)
+{
+    struct searcher *s = searcher_copy (w->sweep->searcher);
+    struct decisions d = { 0 };
+    enum search_answer answer;
+    int rv = 0;
+
+    if (!s || decide_some (w, s, &d, &answer) < 0)
+        rv = errorf (err, "out of memory");
+    else if (d.n > 0 && !fits (w, &d.events[0]))
+        w->out_of_time = true;
+    else if (d.n > 0)
+        rv = worker_put (w, d.events, d.n, err) < 0 ? -1 : 1;
+    else if (answer == SEARCH_DONE)
+        rv = put_one (w, end_event (w), err);
+    decisions_free (&d);
+    searcher_destroy (s);
+    return rv;
+}
+
+/* ---- a result, and what follows from it, in one entry ---- */
+
+static bool anything_open (const struct sweep *s, long but)
+{
+    for (long i = 1; i <= s->ntrials; i++) {
+        const struct trial *t = sweep_trial (s, i);
+        if (i != but && t->state == TRIAL_OPEN && !t->owner)
+            return true;
+    }
+    return false;
+}
+
+/* The searcher as it will be when the result is in; NULL if it does not fit. */
+static struct searcher *foresee (const struct worker *w,
+                                 const struct event *result)
+{
+    const struct trial *t = sweep_trial (w->sweep, (long)result->trial);
+    struct searcher *s = searcher_copy (w->sweep->searcher);
+
+    if (s) {
+        searcher_spend (s, (long)result->trial, t->spent + result->seconds);
+        if (searcher_tell_all (s,
+                               (long)result->trial,
+                               result->length,
+                               result->nmetrics ? result->metrics
+                                                : &result->metric)
+            == 0)
+            return s;
+    }
+    searcher_destroy (s);
+    return NULL;
+}
+
+int worker_put_result (struct worker *w,
+                       struct event *result,
+                       struct slurmdl_error *err)
+{
+    struct event events[2] = { *result };
+    size_t n = 1;
+    struct decisions d = { 0 };
+    enum search_answer answer;
+    struct searcher *s = NULL;
+    int rv;
+
+    if (worker_may_begin (w) && w->sweep->ntrials > 0 && !decides_by_program (w)
+        && !anything_open (w->sweep, result->trial) && (s = foresee (w, result))
+        && decide_some (w, s, &d, &answer) == 0 && d.n == 1
+        && fits (w, &d.events[0]))
+        events[n++] = d.events[0];
+    rv = worker_put (w, events, n, err);
+    decisions_free (&d);
+    searcher_destroy (s);
+    return rv;
+}
+
+/* ---- what the user's program says ---- */
+
+/* The program may have thought for long: the point is still good, if the
+ * searcher still wants one.  Returns as sweep_put(), 0 if it does not.
+ */
+static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
+{
+    struct searcher *s = searcher_copy (w->sweep->searcher);
+    double *y = calloc (w->sweep->exp->nparams + 1, sizeof (*y));
+    struct search_op op;
+    int rv = 0;
+
+    if (s && y && searcher_ask (s, &op, y) == SEARCH_RUN
+        && searcher_begin (s, &op, x) == 0
+        && w->sweep->state == SWEEP_RUNNING) {
+        struct event event = begin_event (w, &op, x, worker_nonce (w));
+        rv = worker_put (w, &event, 1, err);
+        json_decref (event.hparams);
+    }
+    searcher_destroy (s);
+    free (y);
+    return rv;
+}
+
+static int
+decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
+{
+    struct search_op op;
+    int answer = (int)searcher_ask (w->sweep->searcher, &op, x);
+    int rv = 1;
+
+    if (answer == SEARCH_RUN)
+        answer = custom_ask (w, x, err);
+    if (answer == SEARCH_DONE)
+        return put_one (w, end_event (w), err);
+    if (answer != SEARCH_RUN)
+        return answer < 0 ? -1 : 0;
+    while (rv == 1)
+        rv = put_point (w, x, err);
+    return rv < 0 ? -1 : 1;
+}
+
+static int ask_program (struct worker *w, struct slurmdl_error *err)
+{
+    double *x = calloc (w->sweep->exp->nparams + 1, sizeof (*x));
+    int rv = x ? decide_custom (w, x, err) : errorf (err, "out of memory");
+
+    free (x);
+    return rv;
+}
+
+/* ---- either ---- */
+
+int worker_decide (struct worker *w, struct slurmdl_error *err)
+{
+    return decides_by_program (w) ? ask_program (w, err)
+                                  : ask_searcher (w, err);
+}
+
+/* ---- the time limit ---- */
+
+/* Clocks need not agree: the event counts, whoever puts it first. */
+bool worker_is_late (const struct worker *w)
+{
+    return w->sweep->expired || sweep_is_late (w->sweep);
+}
+
+static bool is_trained (struct worker *w, long trial)
+{
+    return sweep_trial (w->sweep, trial)->state == TRIAL_OPEN
+           && worker_trains (w, trial);
+}
+
+/* No segment begins any more; the end comes when none is being trained. */
+int worker_wind_up (struct worker *w, struct slurmdl_error *err)
+{
+    if (!w->sweep->expired)
+        return put_one (
+            w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
+    for (long i = 1; i <= w->sweep->ntrials; i++)
+        if (is_trained (w, i))
+            return 0;
+    return put_one (w, end_event (w), err);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of ends of a trainer, and what follows from each. */
+#include "launcher/worker/failure.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/cmd/options.h"
+#include "launcher/config/log_policy.h"
+#include "launcher/nodecheck/gather.h"
+#include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/publish.h"
+#include "launcher/trainer/trainer.h"
+
+/* A shell passes on that its command was killed as 128 + the signal. */
+enum { SHELL = 128 };
+
+/* clang-format off */
+const struct end_row end_table[] = {
+    { SLURMDL_EXIT_AGAIN, RETRY_FREE,    "the trainer asks for another try" },
+    { SLURMDL_EXIT_NEVER, RETRY_NEVER,   "the trainer says that another try makes no sense" },
+    { EXIT_BAD_NODE,      RETRY_FREE,    "this machine failed its check", true },
+    { 126,                RETRY_COUNTED, "the command cannot be run" },
+    { 127,                RETRY_COUNTED, "there is no such command" },
+    { SHELL + SIGUSR1,    RETRY_FREE,    "the trainer asks for another try" },
+    { -1 },
+};
+/* clang-format on */
+
+static int shell_status (int status)
+{
+    return WIFSIGNALED (status) ? SHELL + WTERMSIG (status)
+                                : WEXITSTATUS (status);
+}
+
+static void why_no_metric (const struct sweep *sweep, struct verdict *v)
+{
+    if (sweep_metrics (sweep) == 1)
+        snprintf (v->why,
+                  sizeof (v->why),
+                  "ended without logging the metric \"%s\"",
+                  sweep_metric (sweep, 0));
+    else
+        snprintf (v->why,
+                  sizeof (v->why),
+                  "ended without logging all %zu metrics (\"%s\", \"%s\"%s) "
+                  "at one step",
+                  sweep_metrics (sweep),
+                  sweep_metric (sweep, 0),
+                  sweep_metric (sweep, 1),
+                  sweep_metrics (sweep) > 2 ? ", ..." : "");
+}
+
+static void
+why_it_ended (const struct sweep *sweep, int status, struct verdict *v)
+{
+    if (WIFSIGNALED (status))
+        snprintf (v->why,
+                  sizeof (v->why),
+                  "killed by signal %d (%s)",
+                  WTERMSIG (status),
+                  strsignal (WTERMSIG (status)));
+    else if (WEXITSTATUS (status) > SHELL)
+        snprintf (v->why,
+                  sizeof (v->why),
+                  "exit status %d (%s)",
+                  WEXITSTATUS (status),
+                  strsignal (WEXITSTATUS (status) - SHELL));
+    else if (WEXITSTATUS (status))
+        snprintf (
+            v->why, sizeof (v->why), "exit status %d", WEXITSTATUS (status));
+    else
+        why_no_metric (sweep, v);
+}
+
+static void look_up (int status, struct verdict *v)
+{
+    const struct end_row *row = end_table;
+    size_t n = strlen (v->why);
+
+    while (row->status >= 0 && row->status != shell_status (status))
+        row++;
+    if (row->status < 0)
+        return;
+    v->free = row->retry == RETRY_FREE;
+    v->last = row->retry == RETRY_NEVER;
+    v->exclude |= row->exclude;
+    snprintf (v->why + n, sizeof (v->why) - n, ": %s", row->why);
+}
+
+/* ---- what the log says ---- */
+
+static void
+obey (const struct policy *policy, const char *line, struct verdict *v)
+{
+    char was[sizeof (v->why)];
+
+    v->exclude |= policy->action == POLICY_EXCLUDE_NODE;
+    v->last |= policy->action == POLICY_CANCEL_RETRIES;
+    memcpy (was, v->why, sizeof (was));
+    snprintf (v->why,
+              sizeof (v->why),
+              "%s%.64s: %s; %s",
+              policy->action == POLICY_LABEL ? "" : "policy ",
+              policy->name,
+              line,
+              was);
+}
+
+static void ask_log (const struct attempt *a, struct verdict *v)
+{
+    const struct experiment *e = a->sweep->exp;
+    char (*found)[POLICY_LINE] = calloc (e->npolicies + 1, sizeof (*found));
+    char path[PATH_MAX + 8];
+
+    snprintf (path, sizeof (path), "%s/log", a->dir);
+    if (found && policies_search (e->policies, e->npolicies, path, found) > 0)
+        for (size_t i = 0; i < e->npolicies; i++)
+            if (*found[i])
+                obey (&e->policies[i], found[i], v);
+    policy_text (v->why); /* it may have been cut within a character */
+    free (found);
+}
+
+/* ---- what a check before the start says ---- */
+
+enum { NODES_MAX = 1 << 16 };
+
+char *verdict_bad_nodes (const char *dir)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, GATHER_NOTES)
+            >= (int)sizeof (path)
+        || access (path, F_OK) < 0)
+        return NULL;
+    return put_read (path, NODES_MAX, NULL, NULL);
+}
+
+/* Its step may have ended in any way: ranks on good nodes were ended by those
+ * on bad ones.  Which nodes those are is known better than by a status.
+ */
+static bool failed_its_check (const struct attempt *a, struct verdict *v)
+{
+    char *nodes = verdict_bad_nodes (a->dir);
+
+    if (!nodes)
+        return false;
+    for (char *c = nodes; *c; c++)
+        if (*c == '\n')
+            *c = c[1] ? ',' : '\0';
+    v->free = true;
+    snprintf (v->why,
+              sizeof (v->why),
+              "not started: its check found bad: %.200s",
+              nodes);
+    policy_text (v->why);
+    free (nodes);
+    return true;
+}
+
+void verdict_of (const struct attempt *a,
+                 int status,
+                 bool oom,
+                 struct verdict *v)
+{
+    *v = (struct verdict){ .error = disk_error (a->dir) };
+    if (v->error) {
+        v->free = true;
+        snprintf (v->why, sizeof (v->why), "%s", strerror (v->error));
+        return;
+    }
+    if (failed_its_check (a, v))
+        return;
+    if (oom && shell_status (status) == SHELL + SIGKILL)
+        snprintf (
+            v->why, sizeof (v->why), "out of memory (killed by the kernel)");
+    else {
+        why_it_ended (a->sweep, status, v);
+        look_up (status, v);
+    }
+    ask_log (a, v);
+}

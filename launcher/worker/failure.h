@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a failed attempt means: try again, and where, and how often. */
+#ifndef LAUNCHER_WORKER_FAILURE_H
+#define LAUNCHER_WORKER_FAILURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct attempt;
+
+struct verdict {
+    bool free;     /* does not count towards max_restarts */
+    bool last;     /* another try makes no sense */
+    bool exclude;  /* no attempt of this experiment is to begin here again */
+    int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
+    char why[256]; /* for people */
+};
+
+/* Judge the attempt whose trainer ended with 'status' (of waitpid()) and
+ * without a result.  'oom': meanwhile the kernel killed something in this
+ * cgroup for want of memory.  Searches the attempt's log by log_policies.
+ */
+void verdict_of (const struct attempt *a,
+                 int status,
+                 bool oom,
+                 struct verdict *v);
+
+/* The nodes, a name a line, that a check before the trainer's start
+ * (--dl-check) has found bad; the caller frees it.  NULL: none.
+ */
+char *verdict_bad_nodes (const char *dir);
+
+/* ---- the table of ends ---- */
+
+enum retry {
+    RETRY_COUNTED, /* towards max_restarts */
+    RETRY_FREE,
+    RETRY_NEVER,
+};
+
+/* Statuses, as of a shell, with a meaning of their own; dl(1) lists them. */
+struct end_row {
+    int status;
+    enum retry retry;
+    const char *why;
+    bool exclude; /* the machine */
+};
+extern const struct end_row end_table[]; /* ended by the status -1 */
+
+#endif

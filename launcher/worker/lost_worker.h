@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why the worker that was at this place before is gone. */
+#ifndef LAUNCHER_WORKER_LOST_WORKER_H
+#define LAUNCHER_WORKER_LOST_WORKER_H
+
+#include <stdbool.h>
+
+struct lost {
+    bool counted; /* the trainer's fault: counts towards max_restarts */
+    char why[64]; /* "": nothing is known */
+};
+
+/* What Slurm tells a worker of its predecessor: by SLURM_RESTART_COUNT that
+ * the job was requeued, by DL_LAST_STATUS, which the batch script sets, how
+ * the step before this one ended.  Only where that may have been for want of
+ * memory is something asked: `sacct`, once, or the counters at 'root' (oom.h).
+ */
+void lost_read (const char *root, struct lost *l);
+
+#endif

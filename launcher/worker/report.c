@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Put what came of an attempt, and keep what is made of the results. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/results/results_file.h"
+#include "launcher/retention/checkpoints.h"
+#include "launcher/worker/worker.h"
+
+/* results.h5 is written anew after so many results, and while they are few. */
+enum { RESULTS_EVERY = 256 };
+
+/* Excluded at once, for one trial; more of them the next check finds. */
+enum { NODES_MAX = 16 };
+
+static struct event
+report_event (const struct worker *w, long trial, struct report *r)
+{
+    static const enum event_op ops[] = {
+        EVENT_RESULT, EVENT_FAIL, EVENT_PARK, EVENT_REJECT
+    };
+    struct event e = {
+        .op = ops[r->outcome],
+        .by = w->slot,
+        .trial = trial,
+        .attempt = sweep_trial (w->sweep, trial)->over + 1,
+        .seconds = r->seconds,
+        .host = w->host,
+        .gpus = *w->gpus ? w->gpus : NULL,
+        .why = *r->verdict.why ? r->verdict.why : NULL,
+        .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
+    };
+
+    if (r->outcome != OUTCOME_RESULT)
+        return e;
+    e.length = r->length;
+    e.stopped = r->stopped;
+    e.metric = r->values[0];
+    if (sweep_metrics (w->sweep) > 1) {
+        e.metrics = r->values;
+        e.nmetrics = sweep_metrics (w->sweep);
+    }
+    return e;
+}
+
+/* That failure was the trial's last. */
+static bool
+gives_up (const struct worker *w, long trial, const struct report *r)
+{
+    const struct trial *t = sweep_trial (w->sweep, trial);
+
+    return r->verdict.last
+           || (r->verdict.free ? t->losts >= LOST_MAX
+                               : t->fails >= w->sweep->exp->max_restarts);
+}
+
+static const char *
+why_exclude (const struct worker *w, long trial, const struct report *r)
+{
+    if (r->outcome != OUTCOME_FAILED)
+        return NULL;
+    if (r->verdict.exclude)
+        return worker_is_excluded (w) ? NULL : r->verdict.why;
+    return !r->verdict.free && host_spoils (w->sweep, w->host, trial)
+               ? "attempts of several trials failed here in a row, while "
+                 "others succeed elsewhere"
+               : NULL;
+}
+
+/* Add an event for each node that the attempt's check found bad. */
+static size_t
+exclude_nodes (const struct worker *w, struct event *events, char *nodes)
+{
+    char *save = NULL;
+    size_t n = 0;
+
+    for (char *name = strtok_r (nodes, "\n", &save); name && n < NODES_MAX;
+         name = strtok_r (NULL, "\n", &save)) {
+        const struct host *h = sweep_host (w->sweep, name);
+        if (!h || !h->why)
+            events[n++] = (struct event){ .op = EVENT_EXCLUDE,
+                                          .by = w->slot,
+                                          .host = name,
+                                          .why = "it failed its check" };
+    }
+    return n;
+}
+
+static char *
+bad_nodes (const struct worker *w, long trial, const struct report *r)
+{
+    char dir[PATH_MAX];
+
+    if (r->outcome != OUTCOME_FAILED
+        || snprintf (dir,
+                     sizeof (dir),
+                     "%s/trials/%04ld/a.%ld",
+                     w->sweep->dir,
+                     trial,
+                     sweep_trial (w->sweep, trial)->over + 1)
+               >= (int)sizeof (dir))
+        return NULL;
+    return verdict_bad_nodes (dir);
+}
+
+static int put_end (struct worker *w,
+                    long trial,
+                    struct report *r,
+                    struct slurmdl_error *err)
+{
+    struct event events[3 + NODES_MAX] = { report_event (w, trial, r) };
+    const char *why = why_exclude (w, trial, r);
+    char *nodes = bad_nodes (w, trial, r);
+    size_t n = 1;
+    int rv;
+
+    if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r))
+        events[n++] =
+            (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
+    if (why)
+        events[n++] = (struct event){
+            .op = EVENT_EXCLUDE, .by = w->slot, .host = w->host, .why = why
+        };
+    if (nodes)
+        n += exclude_nodes (w, events + n, nodes);
+    rv = worker_put (w, events, n, err);
+    free (nodes);
+    return rv;
+}
+
+/* The file is a copy: that it cannot be written is no reason to stop. */
+static void write_results (const struct worker *w)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/results.h5", w->sweep->dir);
+    results_write (w->sweep, path, NULL);
+}
+
+/* Often while it is cheap: whoever puts the result decides, so that nobody
+ * writes it twice.
+ */
+static void keep_results (const struct worker *w)
+{
+    long n = w->sweep->nresults;
+
+    if (n % RESULTS_EVERY == 0 || (n & (n - 1)) == 0)
+        write_results (w);
+}
+
+int worker_put_report (struct worker *w,
+                       long trial,
+                       struct report *r,
+                       struct slurmdl_error *err)
+{
+    const struct trial *t = sweep_trial (w->sweep, trial);
+    long attempt = t->over + 1;
+    int rv = 1;
+
+    while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
+        struct event event = report_event (w, trial, r);
+        rv = r->outcome == OUTCOME_RESULT ? worker_put_result (w, &event, err)
+                                          : put_end (w, trial, r, err);
+        t = sweep_trial (w->sweep, trial);
+    }
+    if (rv == 0 && r->outcome == OUTCOME_RESULT)
+        keep_results (w);
+    return rv < 0 ? -1 : 0;
+}
+
+void worker_close_sweep (const struct worker *w)
+{
+    struct slurmdl_error err = { "" };
+    struct gc_report report;
+
+    write_results (w);
+    if (gc_run (w->sweep, false, &report, &err) < 0)
+        fprintf (stderr, "dl: %s\n", err.text);
+    gc_report_free (&report);
+}

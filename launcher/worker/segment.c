@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run one attempt at a segment to its end, whatever that is. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "launcher/membership/peer.h"
+#include "launcher/sys/oom.h"
+#include "launcher/trainer/trainer.h"
+#include "launcher/worker/worker.h"
+#include "runtime/base/error.h"
+
+/* A segment is reported at most so often: each report is a log entry. */
+enum { REPORTS_MAX = 256 };
+
+/* Slurm signals a step's processes one by one: the worker may be the last. */
+enum { LATE_MS = 2000 };
+
+struct segment {
+    struct worker *w;
+    struct attempt attempt;
+    struct trainer *trainer;
+    double start;
+    long oom_kills;  /* in this cgroup, before it began; -1: not known */
+    double deadline; /* when a trainer that was asked to stop is killed */
+    double look;     /* when to look for news next */
+    bool dropped;
+    bool early; /* the searcher stopped it */
+    int status;
+    bool found; /* it has logged the metrics, these: */
+    int64_t step;
+    double values[OBJECTIVES_MAX];
+};
+
+static bool fenced (const struct segment *s)
+{
+    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+
+    return t->over >= s->attempt.number;
+}
+
+static void ask_to_stop (struct segment *s)
+{
+    if (s->deadline == 0) {
+        trainer_signal (s->trainer, SIGTERM);
+        s->deadline = monotonic () + (double)s->w->sweep->exp->grace;
+    }
+}
+
+static void look_around (struct segment *s)
+{
+    if (fenced (s)) {
+        s->dropped = true;
+        trainer_signal (s->trainer, SIGKILL);
+    }
+    if (s->w->sweep->state == SWEEP_KILLED)
+        trainer_signal (s->trainer, SIGKILL);
+    s->early = searcher_stops (s->w->sweep->searcher, s->attempt.trial);
+    if (s->early || s->w->stop || s->w->sweep->state != SWEEP_RUNNING
+        || sweep_retires (s->w->sweep, s->w->slot))
+        ask_to_stop (s);
+    if (s->deadline && monotonic () > s->deadline)
+        trainer_signal (s->trainer, SIGKILL);
+}
+
+/* ---- reports ---- */
+
+/* The end of the segment is a result, and no news. */
+static bool is_news (const struct segment *s, int64_t step)
+{
+    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+    int64_t stride = (t->target + REPORTS_MAX - 1) / REPORTS_MAX;
+
+    return step < t->target && step - t->reported >= stride;
+}
+
+/* A report that cannot be put is no reason to stop. */
+static void put_news (struct segment *s, int64_t step, double value)
+{
+    int rv = 1;
+
+    while (rv == 1 && !fenced (s) && is_news (s, step)) {
+        struct event event = {
+            .op = EVENT_REPORT,
+            .by = s->w->slot,
+            .trial = s->attempt.trial,
+            .attempt = s->attempt.number,
+            .length = step,
+            .metric = value,
+        };
+        rv = sweep_put (s->w->sweep, &event, 1, NULL);
+    }
+}
+
+/* Once a second, or less often where the file is long. */
+static void look_for_news (struct segment *s)
+{
+    const struct sweep *sweep = s->w->sweep;
+    double start = monotonic ();
+    bool found;
+    int64_t step;
+    double value, took;
+
+    if (!sweep_wants_reports (sweep) || start < s->look || s->deadline > 0)
+        return;
+    found =
+        newest_metric (s->attempt.dir, sweep_metric (sweep, 0), &step, &value)
+        == 0;
+    took = monotonic () - start;
+    if (found)
+        put_news (s, step, value);
+    s->look = start + (took > 0.05 ? 20 * took : 1);
+}
+
+/* ---- the loop ---- */
+
+static void wait_for_something (struct segment *s, int ms)
+{
+    struct pollfd p[3] = {
+        { .fd = s->w->signals, .events = POLLIN },
+        { .fd = trainer_fd (s->trainer), .events = POLLIN },
+        { .fd = s->w->socket, .events = POLLIN },
+    };
+
+    if (poll (p, 3, ms) <= 0)
+        return;
+    while (p[0].revents && worker_signal (s->w))
+        ;
+    if (p[1].revents)
+        trainer_read (s->trainer);
+    if (p[2].revents)
+        socket_serve (s->w, s->trainer);
+}
+
+/* The command was a shell that died of the signal: what it ran may be saving
+ * a checkpoint.
+ */
+static void linger (struct segment *s)
+{
+    double limit = monotonic () + (double)s->w->sweep->exp->grace;
+
+    if (s->deadline > 0 && s->deadline < limit)
+        limit = s->deadline;
+    while (!s->dropped && trainer_lingers (s->trainer)
+           && monotonic () < limit) {
+        wait_for_something (s, 100);
+        worker_tick (s->w, NULL);
+        s->dropped = fenced (s);
+    }
+    trainer_signal (s->trainer, SIGKILL);
+}
+
+/* What was in the pipe when the command ended; a process that has left the
+ * group may hold the pipe open for ever.
+ */
+static void drain (struct segment *s)
+{
+    struct pollfd p = { .events = POLLIN };
+
+    while ((p.fd = trainer_fd (s->trainer)) >= 0 && poll (&p, 1, 0) == 1)
+        trainer_read (s->trainer);
+    p.fd = s->w->socket;
+    while (p.fd >= 0 && poll (&p, 1, 0) == 1)
+        socket_serve (s->w, s->trainer);
+}
+
+/* The signal that it died of, which a shell passes on as 128 more; 0: none. */
+static int died_of (int status)
+{
+    if (WIFSIGNALED (status))
+        return WTERMSIG (status);
+    return WIFEXITED (status) && WEXITSTATUS (status) > 128
+               ? WEXITSTATUS (status) - 128
+               : 0;
+}
+
+/* How long to wait for the signal that may have caused this end. */
+static int late (int status)
+{
+    int signal = died_of (status);
+
+    if (signal == SIGTERM || signal == SIGUSR2)
+        return LATE_MS;
+    return WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LATE_MS / 10 : 0;
+}
+
+static bool has_result (const struct segment *s)
+{
+    return s->found && s->step >= s->attempt.length;
+}
+
+/* Slurm signals all processes of the step: the trainer may have ended because
+ * of a signal that the worker is only about to read.
+ */
+static void late_signal (struct segment *s)
+{
+    struct pollfd p = { .fd = s->w->signals, .events = POLLIN };
+    bool known = s->w->stop || s->deadline > 0 || s->early || s->dropped;
+
+    if (known || has_result (s))
+        return;
+    while (poll (&p, 1, late (s->status)) == 1 && worker_signal (s->w))
+        ;
+}
+
+/* The length it has, and the metric there. */
+static void judge_early (const struct segment *s, struct report *r)
+{
+    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+
+    r->outcome = OUTCOME_RESULT;
+    r->stopped = true;
+    if (newest_metric (s->attempt.dir,
+                       sweep_metric (s->w->sweep, 0),
+                       &r->length,
+                       r->values)
+            == 0
+        && r->length >= 1 && r->length < t->target)
+        return;
+    r->length = t->reported;
+    r->values[0] = t->report;
+}
+
+static bool is_result (const struct segment *s, struct report *r)
+{
+    bool asked = s->deadline > 0 || s->w->stop;
+
+    r->length = s->attempt.length;
+    memcpy (r->values, s->values, sizeof (r->values));
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && s->found
+           && (!asked || has_result (s));
+}
+
+static bool ran_out_of_memory (const struct segment *s)
+{
+    return s->oom_kills >= 0 && oom_kills ("") > s->oom_kills;
+}
+
+static void judge (struct segment *s, struct report *r)
+{
+    r->seconds = monotonic () - s->start;
+    if (s->dropped)
+        r->outcome = OUTCOME_DROPPED;
+    else if (is_result (s, r))
+        r->outcome = OUTCOME_RESULT;
+    else if (s->early)
+        judge_early (s, r);
+    else if (WIFEXITED (s->status)
+             && WEXITSTATUS (s->status) == SLURMDL_EXIT_REJECT) {
+        r->outcome = OUTCOME_REJECTED;
+        snprintf (r->verdict.why,
+                  sizeof (r->verdict.why),
+                  "exit status %d: the trainer rejects the point",
+                  SLURMDL_EXIT_REJECT);
+    } else if (budget_in_vain (s->w, &s->attempt)) {
+        r->outcome = OUTCOME_FAILED;
+        snprintf (r->verdict.why,
+                  sizeof (r->verdict.why),
+                  "the time limit is too short: stopped after %.0f s, without "
+                  "a checkpoint, and no further than before",
+                  r->seconds);
+    } else if (s->deadline > 0 || s->w->stop)
+        r->outcome = OUTCOME_PARKED;
+    else {
+        r->outcome = OUTCOME_FAILED;
+        verdict_of (&s->attempt, s->status, ran_out_of_memory (s), &r->verdict);
+    }
+}
+
+static int prepare (struct segment *s, long trial)
+{
+    const struct sweep *sweep = s->w->sweep;
+    const struct trial *t = sweep_trial (sweep, trial);
+
+    s->attempt =
+        (struct attempt){ .sweep = sweep,
+                          .trial = trial,
+                          .number = t->over + 1,
+                          .length = t->target,
+                          .socket =
+                              *s->w->socket_dir ? s->w->socket_path : NULL };
+    return snprintf (s->attempt.dir,
+                     sizeof (s->attempt.dir),
+                     "%s/trials/%04ld/a.%ld",
+                     sweep->dir,
+                     trial,
+                     s->attempt.number)
+                   < (int)sizeof (s->attempt.dir)
+               ? 0
+               : -1;
+}
+
+static int train (struct segment *s, struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    while (rv == 0 && !trainer_ended (s->trainer, &s->status)) {
+        wait_for_something (s, 1000);
+        rv = worker_tick (s->w, err);
+        look_for_news (s);
+        look_around (s);
+    }
+    if (rv < 0)
+        return -1;
+    linger (s);
+    drain (s);
+    if (trainer_flush (s->trainer, err) < 0)
+        return -1;
+    s->found = attempt_metrics (&s->attempt, &s->step, s->values) == 0;
+    late_signal (s);
+    return 0;
+}
+
+int segment_run (struct worker *w,
+                 long trial,
+                 struct report *report,
+                 struct slurmdl_error *err)
+{
+    struct segment s = { .w = w,
+                         .start = monotonic (),
+                         .oom_kills = oom_kills ("") };
+    int rv;
+
+    *report = (struct report){ .outcome = OUTCOME_FAILED };
+    if (prepare (&s, trial) < 0)
+        return errorf (err, "%s: path too long", w->sweep->dir);
+    if (searcher_stops (w->sweep->searcher, trial)) {
+        /* its last worker came to die before it could say so */
+        judge_early (&s, report);
+        return 0;
+    }
+    if (!(s.trainer = trainer_start (&s.attempt, err)))
+        return -1;
+    if ((rv = train (&s, err)) == 0)
+        judge (&s, report);
+    trainer_destroy (s.trainer);
+    return rv;
+}

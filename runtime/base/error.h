@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fill a struct slurmdl_error; inside the project only. */
+#ifndef RUNTIME_BASE_ERROR_H
+#define RUNTIME_BASE_ERROR_H
+
+#include "runtime/slurmdl.h"
+
+/* Write a line into 'err' (which may be NULL) unless it holds one already:
+ * the first error is the cause.  Keeps errno.  Returns -1, so that a function
+ * can end with `return errorf (err, ...)`.
+ */
+int errorf (struct slurmdl_error *err, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+#endif

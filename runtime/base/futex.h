@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sleep until a word changes; time that does not jump. */
+#ifndef RUNTIME_BASE_FUTEX_H
+#define RUNTIME_BASE_FUTEX_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Wait while '*word' is 'value', at most 'ms' milliseconds (-1: for ever).
+ * May return early.
+ */
+void futex_wait (atomic_uint *word, unsigned value, long ms);
+
+void futex_wake (atomic_uint *word);
+
+/* The same between processes that share the memory. */
+void futex_wait_shared (atomic_uint *word, unsigned value, long ms);
+void futex_wake_shared (atomic_uint *word);
+
+/* Milliseconds since then, which clock_gettime (CLOCK_MONOTONIC) gave. */
+long elapsed (const struct timespec *then);
+
+#endif

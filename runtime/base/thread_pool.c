@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several threads that do one thing together. */
+#include "runtime/base/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+long crew_size (long most)
+{
+    cpu_set_t set;
+
+    /* more cores than the set has room for are enough */
+    if (sched_getaffinity (0, sizeof (set), &set) < 0
+        || CPU_COUNT (&set) > most)
+        return most;
+    return CPU_COUNT (&set);
+}
+
+void crew_run (long n, void *(*f) (void *), void *arg)
+{
+    pthread_t threads[CREW_MAX];
+    long started = 0;
+
+    while (started < n - 1 && started < CREW_MAX
+           && pthread_create (&threads[started], NULL, f, arg) == 0)
+        started++;
+    f (arg);
+    for (long i = 0; i < started; i++)
+        pthread_join (threads[i], NULL);
+}

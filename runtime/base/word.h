@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find the word that was meant. */
+#ifndef RUNTIME_BASE_WORD_H
+#define RUNTIME_BASE_WORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The word of the NULL-ended list that is nearest to 'word' (by letters
+ * inserted, dropped, replaced or swapped), NULL if none is near enough to be
+ * meant.
+ */
+const char *nearest_word (const char *word, const char *const *words);
+
+/* Whether 'name' is in the list "A,B,C"; or its first 'n' bytes. */
+bool word_listed (const char *list, const char *name);
+bool word_listed_part (const char *list, const char *name, size_t n);
+
+#endif

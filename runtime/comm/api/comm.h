@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the communicator share. */
+#ifndef RUNTIME_COMM_API_COMM_H
+#define RUNTIME_COMM_API_COMM_H
+
+#include <stdatomic.h>
+
+#include "runtime/comm/backend/backend.h"
+
+struct engine;
+
+struct slurmdl_comm {
+    struct boot *boot; /* NULL: of a part, or a channel */
+    struct mesh *mesh;
+    const struct comm_backend *host; /* native or mpi */
+    void *host_self;
+    const struct comm_backend *device; /* nccl, or NULL */
+    _Atomic (void *) device_self;      /* set after 'device' */
+    struct engine *engine; /* of named tensors; NULL until the first */
+    unsigned next_channel;
+    bool device_tried;  /* to find a back end for device memory */
+    const char *wanted; /* "mpi", "nccl"; NULL: whatever is there */
+    uint32_t calls;
+    bool broken;
+    struct slurmdl_error why;
+};
+
+/* slurmdl_comm_open() where the ranks have met already: 'b' is taken, also on
+ * failure.
+ */
+struct slurmdl_comm *comm_open_boot (struct boot *b,
+                                     const struct slurmdl_comm_options *o,
+                                     struct slurmdl_error *err);
+
+/* Of this mesh alone: the host's back end is opened. */
+struct slurmdl_comm *comm_of_mesh (struct mesh *m,
+                                   const struct slurmdl_comm *parent,
+                                   struct slurmdl_error *err);
+
+/* A back end for device memory if there is one, once; collective.  It takes
+ * the device of the memory 'p', NULL: that which is current.
+ */
+int comm_find_device (struct slurmdl_comm *c,
+                      const void *p,
+                      struct slurmdl_error *err);
+
+/* A back end has failed: no more can be done.  Returns -1. */
+int comm_break (struct slurmdl_comm *c, struct slurmdl_error *err);
+
+/* A communicator of the same ranks that another thread may use at the same
+ * time.  All ranks call it with the same number, which was not used before;
+ * nothing is exchanged before its first collective.  slurmdl_comm_close().
+ */
+struct slurmdl_comm *comm_channel (struct slurmdl_comm *c,
+                                   unsigned channel,
+                                   struct slurmdl_error *err);
+
+/* Channels that have a use; those of parts come after them. */
+enum {
+    COMM_CHANNEL_ENGINE = 1,
+    COMM_CHANNEL_ELASTIC = 2,
+    COMM_CHANNEL_PARTS = 16
+};
+
+/* Complete what was submitted, and end the engine; NULL is accepted. */
+int engine_close (struct engine *e);
+
+/* All tickets in flight fail with 'why'; nothing is waited for. */
+void engine_abort (struct engine *e, const char *why);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Load the back ends that are modules. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/device_memory.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/backend/backend.h"
+#include "runtime/comm/flat/flat.h"
+#include "runtime/comm/reduce/reduce.h"
+
+static int gather (struct mesh *m,
+                   const void *mine,
+                   size_t bytes,
+                   void *all,
+                   struct slurmdl_error *err)
+{
+    size_t n = (size_t)mesh_size (m);
+    size_t *counts = malloc (n * sizeof (*counts));
+    int rv;
+
+    if (!counts)
+        return errorf (err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        counts[i] = bytes;
+    rv = flat_allgather (m, mine, all, counts, err);
+    free (counts);
+    return rv;
+}
+
+static bool is_device (const void *p)
+{
+    return memory_ops_of (p) != NULL;
+}
+
+static const struct comm_services services = {
+    mesh_rank,   mesh_size,    mesh_timeout,   mesh_local_rank,
+    mesh_host,   mesh_check,   gather,         slurmdl_type_size,
+    reduce_pair, reduce_scale, reduce_convert, is_device
+};
+
+static const char *const names[] = { "mpi", "nccl", NULL };
+
+static bool is_known (const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp (names[i], name))
+            return true;
+    return false;
+}
+
+const struct comm_backend *comm_backend_load (const char *name,
+                                              struct slurmdl_error *err)
+{
+    const char *dir = getenv ("DL_BACKEND_DIR");
+    const struct comm_backend *b = NULL;
+    char path[PATH_MAX];
+    char symbol[64];
+    void *h;
+
+    if (!is_known (name)) {
+        errno = EINVAL;
+        errorf (err, "'%s' is no back end: native, mpi or nccl", name);
+        return NULL;
+    }
+    snprintf (path,
+              sizeof (path),
+              "%s/slurmdl-%s.so",
+              dir && *dir ? dir : PKGLIBDIR,
+              name);
+    snprintf (symbol, sizeof (symbol), "slurmdl_backend_%s", name);
+    /* never closed: MPI and CUDA leave threads and handlers behind */
+    if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))
+        b = dlsym (h, symbol);
+    if (!b) {
+        const char *why = dlerror ();
+        errno = ENOTSUP;
+        errorf (err, "back end %s: %s", name, why ? why : "it is empty");
+        return NULL;
+    }
+    b->attach (&services);
+    return b;
+}

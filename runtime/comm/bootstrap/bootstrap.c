@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a communicator find each other. */
+#include "runtime/comm/bootstrap/bootstrap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/method.h"
+#include "runtime/rank/rankenv.h"
+
+enum { BYTES_MAX = 4096 };
+
+struct boot {
+    const struct boot_way *way; /* NULL: the place was given */
+    struct boot_place place;
+    struct tree tree;
+    struct rank_layout *layout; /* NULL: not known */
+    pid_t pid;                  /* a child leaves all this alone */
+};
+
+/* In the order in which they are tried. */
+static const struct boot_way *const ways[] = { &boot_pmix,
+                                               &boot_pmi,
+                                               &boot_tcp };
+enum { WAYS = sizeof (ways) / sizeof (*ways) };
+
+static double find_timeout (const struct slurmdl_comm_options *o)
+{
+    const char *value = getenv ("DL_COMM_TIMEOUT");
+    double t = o->timeout;
+
+    if (t <= 0 && value)
+        t = strtod (value, NULL);
+    return t > 0 && t < 1e6 ? t : 300;
+}
+
+static void find_own_name (char *buf, size_t size)
+{
+    const char *name = getenv ("SLURMD_NODENAME");
+
+    if (name && *name)
+        snprintf (buf, size, "%s", name);
+    else if (gethostname (buf, size) < 0)
+        snprintf (buf, size, "this host");
+    buf[size - 1] = '\0';
+}
+
+/* What was tried before 'w' has failed for the reason in 'why'. */
+static int try_way (struct boot *b,
+                    const struct boot_way *w,
+                    const struct slurmdl_comm_options *o,
+                    struct slurmdl_error *why)
+{
+    struct boot_place *p = &b->place;
+
+    p->listener = -1;
+    p->timeout = find_timeout (o);
+    find_own_name (p->own, sizeof (p->own));
+    if (w->find (p, o, why) == 0) {
+        b->way = w;
+        return 0;
+    }
+    if (p->listener >= 0)
+        close (p->listener);
+    return -1;
+}
+
+static const struct boot_way *find_way (const char *name,
+                                        struct slurmdl_error *err)
+{
+    for (int i = 0; i < WAYS; i++)
+        if (!strcmp (ways[i]->name, name))
+            return ways[i];
+    errno = EINVAL;
+    errorf (err, "'%.40s' is no bootstrap: pmix, pmi or tcp", name);
+    return NULL;
+}
+
+/* That this is one rank is not believed where there was a sign of others. */
+static int is_alone (const struct boot *b,
+                     const struct slurmdl_error *first,
+                     struct slurmdl_error *err)
+{
+    if (b->place.size > 1 || !*first->text)
+        return 0;
+    errno = ENOTCONN;
+    return errorf (err, "%s", first->text);
+}
+
+static int find_place (struct boot *b,
+                       const struct slurmdl_comm_options *o,
+                       struct slurmdl_error *err)
+{
+    const char *name =
+        o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
+    struct slurmdl_error first = { "" };
+    const struct boot_way *w;
+
+    if (o->size > 0 || (o->address && *o->address))
+        name = "tcp"; /* the others would know better */
+    if (name && *name)
+        return (w = find_way (name, err)) ? try_way (b, w, o, err) : -1;
+    for (int i = 0; i < WAYS; i++) {
+        struct slurmdl_error why = { "" };
+        if (!ways[i]->is_there ())
+            continue;
+        if (try_way (b, ways[i], o, &why) == 0)
+            return is_alone (b, &first, err);
+        if (!*first.text)
+            first = why;
+    }
+    return errorf (err, "%s", first.text);
+}
+
+static int meet (struct boot *b, struct slurmdl_error *err)
+{
+    return b->place.size > 1 ? tree_open (&b->tree, &b->place, err) : 0;
+}
+
+static void destroy (struct boot *b)
+{
+    int saved = errno;
+
+    if (b && b->way && b->pid == getpid ())
+        b->way->leave ();
+    if (b)
+        free (b->layout);
+    free (b);
+    errno = saved;
+}
+
+static struct boot *create (struct slurmdl_error *err)
+{
+    struct boot *b = calloc (1, sizeof (*b));
+
+    if (b)
+        b->pid = getpid ();
+    else
+        errorf (err, "%s", strerror (errno));
+    return b;
+}
+
+struct boot *boot_open (const struct slurmdl_comm_options *o,
+                        struct slurmdl_error *err)
+{
+    static const struct slurmdl_comm_options none;
+    struct boot *b = create (err);
+
+    if (b && find_place (b, o ? o : &none, err) == 0) {
+        if (b->place.size > 1)
+            b->place.layout = b->layout = boot_layout (&b->place);
+        if (meet (b, err) == 0)
+            return b;
+    }
+    destroy (b);
+    return NULL;
+}
+
+struct boot *boot_open_place (const struct boot_place *p,
+                              struct slurmdl_error *err)
+{
+    struct boot *b = create (err);
+
+    if (b) {
+        b->place = *p;
+        if (meet (b, err) == 0)
+            return b;
+    }
+    destroy (b);
+    return NULL;
+}
+
+void boot_close (struct boot *b)
+{
+    if (!b)
+        return;
+    if (b->place.size > 1)
+        tree_close (&b->tree, b->pid == getpid ());
+    destroy (b);
+}
+
+long boot_rank (const struct boot *b)
+{
+    return b->place.rank;
+}
+
+long boot_size (const struct boot *b)
+{
+    return b->place.size;
+}
+
+double boot_timeout (const struct boot *b)
+{
+    return b->place.timeout;
+}
+
+const char *boot_name (const struct boot *b)
+{
+    return b->place.size == 1 ? "one" : b->way ? b->way->name : "tcp";
+}
+
+int boot_allgather (struct boot *b,
+                    const void *mine,
+                    size_t bytes,
+                    void *all,
+                    struct slurmdl_error *err)
+{
+    if (bytes > BYTES_MAX) {
+        errno = EMSGSIZE;
+        return errorf (err, "%zu bytes are more than %d", bytes, BYTES_MAX);
+    }
+    if (b->place.size > 1)
+        return tree_allgather (&b->tree, mine, bytes, all, err);
+    memcpy (all, mine, bytes);
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ways to learn who the ranks are, and where rank 0 listens. */
+#ifndef RUNTIME_COMM_BOOTSTRAP_METHOD_H
+#define RUNTIME_COMM_BOOTSTRAP_METHOD_H
+
+#include "runtime/comm/bootstrap/tcp.h"
+
+struct boot_way {
+    const char *name;
+    /* Whether what started this process offers it. */
+    bool (*is_there) (void);
+    /* Fill p->rank, size, host, port, key; rank 0's p->listener is open then.
+     * Set before: the time-out and own name.  All ranks call it.
+     */
+    int (*find) (struct boot_place *p,
+                 const struct slurmdl_comm_options *o,
+                 struct slurmdl_error *err);
+    void (*leave) (void); /* once for each find() that succeeded */
+};
+
+extern const struct boot_way boot_pmix, boot_pmi, boot_tcp;
+
+/* What rank 0 publishes: "PORT/KEY/HOST[,HOST...]", and open its listener. */
+enum { BOOT_NOTICE = 320 };
+int boot_compose (struct boot_place *p, char *notice);
+int boot_parse (struct boot_place *p, const char *notice);
+
+/* Which rank is where, if Slurm's step is what the ranks are; the caller frees
+ * it.  NULL: not known.
+ */
+struct rank_layout *boot_layout (const struct boot_place *p);
+
+/* A number that a variable gives; 'otherwise' if it does not. */
+long boot_variable (const char *name, long otherwise);
+
+#endif

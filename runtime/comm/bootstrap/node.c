@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks of one node come together to rank 0, by an abstract socket. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/mesh/socket.h"
+#include "runtime/rank/layout.h"
+
+/* Those who are later, or do not see this node's sockets (a container with a
+ * network of its own), go to rank 0 themselves.
+ */
+enum { NODE_S = 5 };
+
+static double node_deadline (const struct boot_place *p)
+{
+    double s = p->timeout / 4;
+
+    return monotonic () + (s < NODE_S ? s : NODE_S);
+}
+
+long node_leader (const struct boot_place *p)
+{
+    const struct rank_layout *l = p->layout;
+
+    if (!l || l->node_of[p->rank] == l->node_of[0])
+        return -1;
+    for (long r = 1; r < l->ranks; r++)
+        if (l->node_of[r] == l->node_of[p->rank])
+            return r;
+    return -1;
+}
+
+/* A rank's node is part of the name: nodes may be one machine, in tests. */
+static socklen_t node_address (const struct boot_place *p,
+                               struct sockaddr_un *a)
+{
+    int n;
+
+    memset (a, 0, sizeof (*a));
+    a->sun_family = AF_UNIX;
+    n = snprintf (a->sun_path + 1,
+                  sizeof (a->sun_path) - 1,
+                  "slurmdl-boot-%" PRIx64 "-%d-%u-%d",
+                  p->key,
+                  p->port,
+                  (unsigned)getuid (),
+                  (int)p->layout->node_of[p->rank]);
+    return (socklen_t)(offsetof (struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int listen_on_node (const struct boot_place *p)
+{
+    struct sockaddr_un a;
+    socklen_t n = node_address (p, &a);
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0 && bind (fd, (struct sockaddr *)&a, n) == 0
+        && listen (fd, 4096) == 0)
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    return -1;
+}
+
+int node_gather (struct tree *t, const struct boot_place *p)
+{
+    const struct rank_layout *l = p->layout;
+    struct meeting m;
+    int fd = listen_on_node (p);
+    int rv = -1;
+
+    if (fd < 0)
+        return -1;
+    if (meeting_open (&m, p, fd) == 0) {
+        for (long r = p->rank + 1; r < l->ranks; r++)
+            if (l->node_of[r] == l->node_of[p->rank])
+                meeting_expect (&m, r);
+        meeting_run (&m, node_deadline (p));
+        rv = meeting_end (&m, t);
+    }
+    meeting_close (&m);
+    return rv;
+}
+
+int node_connect (const struct boot_place *p)
+{
+    double deadline = node_deadline (p);
+    struct timespec pause = { 0, 10000000 };
+    struct sockaddr_un a;
+    socklen_t n = node_address (p, &a);
+    int fd = -1;
+
+    while (fd < 0 && monotonic () < deadline) {
+        fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            return -1;
+        if (connect (fd, (struct sockaddr *)&a, n) == 0)
+            break;
+        close (fd);
+        fd = -1;
+        nanosleep (&pause, NULL);
+    }
+    if (fd >= 0 && !socket_is_mine (fd)) {
+        close (fd);
+        fd = -1;
+    }
+    return fd;
+}

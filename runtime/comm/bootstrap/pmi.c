@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rank 0 publishes its address over PMI: srun --mpi=pmi2, mpiexec of MPICH. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/method.h"
+#include "runtime/comm/mesh/socket.h"
+
+/* The simple wire protocol of PMI-1, a line each way ("cmd=NAME KEY=VALUE
+ * ..."), which servers of PMI-2 speak too if it is what they hear first.  The
+ * connection belongs to the process: it begins and ends once.
+ */
+enum { LINE = 2048 };
+
+static int users; /* meetings that are open */
+static unsigned turn;
+
+/* An MPI library of the program's speaks over the same connection. */
+static bool is_there (void)
+{
+    return getenv ("PMI_FD") && getenv ("PMI_RANK") && getenv ("PMI_SIZE")
+           && !dlsym (RTLD_DEFAULT, "MPI_Init");
+}
+
+static int read_line (int fd, char *line, double deadline)
+{
+    size_t n = 0;
+
+    while (n < LINE - 1) {
+        ssize_t k;
+        if (socket_wait (fd, POLLIN, deadline) < 0)
+            return -1;
+        k = read (fd, line + n, 1);
+        if (k < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (k <= 0) {
+            errno = k == 0 ? ECONNRESET : errno;
+            return -1;
+        }
+        if (line[n++] == '\n') {
+            line[n - 1] = '\0';
+            return 0;
+        }
+    }
+    errno = EPROTO;
+    return -1;
+}
+
+/* Value of a key in "cmd=x key=value"; NULL. */
+static char *value_of (char *line, const char *key, char *value, size_t size)
+{
+    size_t n = strlen (key);
+
+    for (char *p = line; p; p = strchr (p, ' ')) {
+        p += *p == ' ';
+        if (strncmp (p, key, n) || p[n] != '=')
+            continue;
+        snprintf (
+            value, size, "%.*s", (int)strcspn (p + n + 1, " "), p + n + 1);
+        return value;
+    }
+    return NULL;
+}
+
+/* Ask, and read the answer, which must be the command 'answer'. */
+static int ask (int fd,
+                char *line,
+                const char *answer,
+                double deadline,
+                struct slurmdl_error *err)
+{
+    char asked[32], value[64];
+    size_t n = strlen (line);
+
+    snprintf (asked, sizeof (asked), "%.*s", (int)strcspn (line, " \n"), line);
+    if (write (fd, line, n) != (ssize_t)n || read_line (fd, line, deadline) < 0)
+        return errorf (err, "PMI: %s: %s", asked, strerror (errno));
+    if (value_of (line, "cmd", value, sizeof (value)) && !strcmp (value, answer)
+        && (!value_of (line, "rc", value, sizeof (value))
+            || !strcmp (value, "0")))
+        return 0;
+    errno = EPROTO;
+    return errorf (err, "PMI: %s: it answers '%.80s'", asked, line);
+}
+
+/* All ranks: what rank 0 puts is seen after the barrier. */
+static int
+exchange (int fd, struct boot_place *p, char *line, struct slurmdl_error *err)
+{
+    double deadline = monotonic () + p->timeout / 2;
+    char notice[BOOT_NOTICE], space[256];
+
+    strcpy (line, "cmd=get_my_kvsname\n");
+    if (ask (fd, line, "my_kvsname", deadline, err) < 0
+        || !value_of (line, "kvsname", space, sizeof (space)))
+        return errorf (err, "PMI: no name");
+    if (p->rank == 0) {
+        if (boot_compose (p, notice) < 0)
+            return errorf (err, "rank 0 cannot listen: %s", strerror (errno));
+        snprintf (line,
+                  LINE,
+                  "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n",
+                  space,
+                  turn,
+                  notice);
+        if (ask (fd, line, "put_result", deadline, err) < 0)
+            return -1;
+    }
+    strcpy (line, "cmd=barrier_in\n");
+    if (ask (fd, line, "barrier_out", deadline, err) < 0)
+        return -1;
+    if (p->rank == 0)
+        return 0;
+    snprintf (
+        line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, turn);
+    if (ask (fd, line, "get_result", deadline, err) < 0)
+        return -1;
+    if (!value_of (line, "value", notice, sizeof (notice))
+        || boot_parse (p, notice) < 0)
+        return errorf (err, "PMI: rank 0 is of another release");
+    return 0;
+}
+
+static int begin (int fd, char *line, struct slurmdl_error *err)
+{
+    strcpy (line, "cmd=init pmi_version=1 pmi_subversion=1\n");
+    return users > 0
+               ? 0
+               : ask (fd, line, "response_to_init", monotonic () + 10, err);
+}
+
+static void leave (void)
+{
+    char line[LINE] = "cmd=finalize\n";
+
+    if (--users == 0)
+        ask ((int)boot_variable ("PMI_FD", -1),
+             line,
+             "finalize_ack",
+             monotonic () + 10,
+             NULL);
+}
+
+static int find (struct boot_place *p,
+                 const struct slurmdl_comm_options *o,
+                 struct slurmdl_error *err)
+{
+    int fd = (int)boot_variable ("PMI_FD", -1);
+    char line[LINE];
+
+    (void)o;
+    p->rank = boot_variable ("PMI_RANK", -1);
+    p->size = boot_variable ("PMI_SIZE", -1);
+    if (fd < 0 || p->rank < 0 || p->size <= p->rank) {
+        errno = EINVAL;
+        return errorf (err, "PMI: PMI_FD, PMI_RANK or PMI_SIZE is no number");
+    }
+    if (begin (fd, line, err) < 0)
+        return -1;
+    users++;
+    if (p->size > 1 && exchange (fd, p, line, err) < 0) {
+        /* a barrier that is waited for cannot be left */
+        if (errno != ETIMEDOUT)
+            leave ();
+        return -1;
+    }
+    turn++;
+    return 0;
+}
+
+const struct boot_way boot_pmi = { "pmi", is_there, find, leave };

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rank 0 publishes its address over PMIx: srun --mpi=pmix, mpirun. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/method.h"
+
+static bool is_there (void)
+{
+    return getenv ("PMIX_RANK") && getenv ("PMIX_NAMESPACE");
+}
+
+#ifdef HAVE_PMIX
+#include <pmix.h>
+
+/* The library that the program has, or the one that is installed. */
+static struct pmix {
+    void *library;
+    pmix_status_t (*init) (pmix_proc_t *, pmix_info_t *, size_t);
+    pmix_status_t (*finalize) (const pmix_info_t *, size_t);
+    pmix_status_t (*put) (pmix_scope_t, const char *, pmix_value_t *);
+    pmix_status_t (*commit) (void);
+    pmix_status_t (*get) (const pmix_proc_t *,
+                          const char *,
+                          const pmix_info_t *,
+                          size_t,
+                          pmix_value_t **);
+    const char *(*text) (pmix_status_t);
+} pmix;
+
+static int load (struct slurmdl_error *err)
+{
+    static const char *const names[] = { "PMIx_Init", "PMIx_Finalize",
+                                         "PMIx_Put",  "PMIx_Commit",
+                                         "PMIx_Get",  "PMIx_Error_string" };
+    void **slots[] = { (void **)&pmix.init, (void **)&pmix.finalize,
+                       (void **)&pmix.put,  (void **)&pmix.commit,
+                       (void **)&pmix.get,  (void **)&pmix.text };
+
+    if (pmix.library)
+        return 0;
+    if (!(pmix.library = dlopen ("libpmix.so.2", RTLD_NOW | RTLD_LOCAL))) {
+        errno = ENOTSUP;
+        return errorf (err, "PMIx: %s", dlerror ());
+    }
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (!(*slots[i] = dlsym (pmix.library, names[i]))) {
+            pmix.library = NULL;
+            errno = ENOTSUP;
+            return errorf (err, "PMIx: no %s in libpmix.so.2", names[i]);
+        }
+    return 0;
+}
+
+static int failed (pmix_status_t s, const char *what, struct slurmdl_error *err)
+{
+    errno = s == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EIO;
+    return errorf (err, "PMIx: %s: %s", what, pmix.text (s));
+}
+
+/* Each meeting has a name of its own: what is published stays. */
+static void next_key (char *key, size_t size)
+{
+    static atomic_uint turn;
+
+    snprintf (key, size, "slurmdl.boot.%u", atomic_fetch_add (&turn, 1));
+}
+
+static int find_size (const pmix_proc_t *self,
+                      struct boot_place *p,
+                      struct slurmdl_error *err)
+{
+    pmix_proc_t all = *self;
+    pmix_value_t *v = NULL;
+    pmix_status_t s;
+
+    all.rank = PMIX_RANK_WILDCARD;
+    s = pmix.get (&all, PMIX_JOB_SIZE, NULL, 0, &v);
+    if (s != PMIX_SUCCESS)
+        return failed (s, "size of the job", err);
+    p->rank = (long)self->rank;
+    p->size = (long)v->data.uint32;
+    free (v);
+    return 0;
+}
+
+static int
+publish (struct boot_place *p, const char *key, struct slurmdl_error *err)
+{
+    char notice[BOOT_NOTICE];
+    pmix_value_t v = { .type = PMIX_STRING };
+    pmix_status_t s;
+
+    if (boot_compose (p, notice) < 0)
+        return errorf (err, "rank 0 cannot listen: %s", strerror (errno));
+    v.data.string = notice;
+    s = pmix.put (PMIX_GLOBAL, key, &v);
+    if (s == PMIX_SUCCESS)
+        s = pmix.commit ();
+    return s == PMIX_SUCCESS ? 0 : failed (s, "put", err);
+}
+
+/* No fence: it would wait for ranks that do not come, without a name. */
+static int look_up (const pmix_proc_t *self,
+                    struct boot_place *p,
+                    const char *key,
+                    struct slurmdl_error *err)
+{
+    pmix_proc_t first = *self;
+    pmix_value_t *v = NULL;
+    pmix_info_t wait;
+    double deadline = monotonic () + p->timeout;
+    struct timespec pause = { 0, 10000000 };
+    pmix_status_t s;
+    int rv = -1;
+
+    memset (&wait, 0, sizeof (wait));
+    strcpy (wait.key, PMIX_TIMEOUT);
+    wait.value.type = PMIX_INT;
+    wait.value.data.integer = (int)(p->timeout + 0.999);
+    first.rank = 0;
+    /* some servers wait for it, and others do not know it yet */
+    while ((s = pmix.get (&first, key, &wait, 1, &v)) != PMIX_SUCCESS
+           && s != PMIX_ERR_UNREACH && monotonic () < deadline)
+        nanosleep (&pause, NULL);
+    if (s != PMIX_SUCCESS) {
+        failed (s, "rank 0 did not come", err);
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    if (v->type == PMIX_STRING && v->data.string)
+        rv = boot_parse (p, v->data.string);
+    if (v->type == PMIX_STRING)
+        free (v->data.string);
+    free (v);
+    return rv < 0 ? errorf (err, "PMIx: rank 0 is of another release") : 0;
+}
+
+static int find (struct boot_place *p,
+                 const struct slurmdl_comm_options *o,
+                 struct slurmdl_error *err)
+{
+    pmix_proc_t self;
+    pmix_status_t s;
+    char key[64];
+    int rv;
+
+    (void)o;
+    if (load (err) < 0)
+        return -1;
+    memset (&self, 0, sizeof (self));
+    if ((s = pmix.init (&self, NULL, 0)) != PMIX_SUCCESS)
+        return failed (s, "PMIx_Init", err);
+    next_key (key, sizeof (key));
+    rv = find_size (&self, p, err);
+    if (rv == 0 && p->size > 1)
+        rv =
+            p->rank == 0 ? publish (p, key, err) : look_up (&self, p, key, err);
+    if (rv < 0)
+        pmix.finalize (NULL, 0);
+    return rv;
+}
+
+static void leave (void)
+{
+    pmix.finalize (NULL, 0);
+}
+
+#else
+
+static int find (struct boot_place *p,
+                 const struct slurmdl_comm_options *o,
+                 struct slurmdl_error *err)
+{
+    (void)p;
+    (void)o;
+    errno = ENOTSUP;
+    return errorf (err, "PMIx: the library was built without its header");
+}
+
+static void leave (void)
+{
+}
+
+#endif
+
+const struct boot_way boot_pmix = { "pmix", is_there, find, leave };

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment says of the ranks, and where they meet. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/method.h"
+#include "runtime/comm/mesh/socket.h"
+#include "runtime/rank/layout.h"
+#include "runtime/rank/rankenv.h"
+
+long boot_variable (const char *name, long otherwise)
+{
+    const char *value = getenv (name);
+    char *stop;
+    long n;
+
+    if (!value || !*value)
+        return otherwise;
+    errno = 0;
+    n = strtol (value, &stop, 10);
+    return *stop || errno ? otherwise : n;
+}
+
+/* Nodes of a cluster may have other names than their hosts, or be several on
+ * one: to ask the resolver for these may take seconds.
+ */
+static bool is_no_host (void)
+{
+    const char *node = getenv ("SLURMD_NODENAME");
+    char host[64] = "";
+
+    if (!node || gethostname (host, sizeof (host) - 1) < 0)
+        return false;
+    return strcspn (node, ".") != strcspn (host, ".")
+           || strncasecmp (node, host, strcspn (host, "."));
+}
+
+int boot_compose (struct boot_place *p, char *notice)
+{
+    if (getrandom (&p->key, sizeof (p->key), 0) != sizeof (p->key))
+        return -1;
+    if ((p->listener = socket_listen (NULL, 0)) < 0)
+        return -1;
+    p->port = socket_port (p->listener);
+    socket_own_addresses (
+        is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
+    snprintf (
+        notice, BOOT_NOTICE, "%d/%" PRIx64 "/%s", p->port, p->key, p->host);
+    return 0;
+}
+
+int boot_parse (struct boot_place *p, const char *notice)
+{
+    char host[sizeof (p->host)];
+    uint64_t key;
+    int port;
+
+    if (sscanf (notice, "%d/%" SCNx64 "/%255s", &port, &key, host) != 3) {
+        errno = EPROTO;
+        return -1;
+    }
+    p->port = port;
+    p->key = key;
+    strcpy (p->host, host);
+    return 0;
+}
+
+static void find_ranks (struct boot_place *p)
+{
+    p->rank = boot_variable ("RANK", -1);
+    p->size = boot_variable ("WORLD_SIZE", -1);
+    if (p->rank >= 0 && p->size > 0)
+        return;
+    p->rank = boot_variable ("SLURM_PROCID", -1);
+    p->size = boot_variable ("SLURM_STEP_NUM_TASKS",
+                             boot_variable ("SLURM_NTASKS", -1));
+    /* a batch script is one process, whatever the job's tasks are */
+    if (p->rank < 0 || p->size < 1 || !getenv ("SLURM_STEP_NODELIST")) {
+        p->rank = 0;
+        p->size = 1;
+    }
+}
+
+static int ephemeral (void)
+{
+    FILE *f = fopen ("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    int first = 32768;
+
+    if (f && fscanf (f, "%d", &first) != 1)
+        first = 32768;
+    if (f)
+        fclose (f);
+    return first;
+}
+
+/* The ports that the plugin would have chosen. */
+static int find_step_address (struct boot_place *p)
+{
+    const char *hosts = getenv ("SLURM_STEP_NODELIST");
+    struct rank_ports ports;
+
+    if (!hosts || layout_first_host (hosts, p->host, sizeof (p->host)) < 0)
+        return -1;
+    ports = rankenv_ports (getenv ("SLURM_STEP_RESV_PORTS"),
+                           (uint32_t)boot_variable ("SLURM_JOB_ID", 0),
+                           (uint32_t)boot_variable ("SLURM_STEP_ID", 0),
+                           ephemeral (),
+                           1);
+    p->port = ports.comm;
+    p->nearby = is_no_host ();
+    if (p->rank != 0 && !p->nearby && !socket_has_address (p->host))
+        strcpy (p->host, "127.0.0.1");
+    return 0;
+}
+
+/* Ranks that something else than srun has started are not Slurm's. */
+static bool is_of_slurm (const struct boot_place *p)
+{
+    return getenv ("SLURM_STEP_NODELIST")
+           && (!getenv ("MASTER_ADDR")
+               || (boot_variable ("SLURM_PROCID", -1) == p->rank
+                   && boot_variable ("SLURM_STEP_NUM_TASKS", -1) == p->size));
+}
+
+static int find_address (struct boot_place *p,
+                         const struct slurmdl_comm_options *o,
+                         struct slurmdl_error *err)
+{
+    const char *address = o->address ? o->address : getenv ("DL_COMM_ADDRESS");
+    const char *master = getenv ("MASTER_ADDR");
+    long port = boot_variable ("MASTER_PORT", 0);
+
+    if (address && *address) {
+        if (socket_split (address, p->host, sizeof (p->host), &p->port) == 0)
+            return 0;
+        return errorf (err, "the address '%.100s' is not HOST:PORT", address);
+    }
+    if (is_of_slurm (p) && find_step_address (p) == 0)
+        return 0;
+    /* what started the ranks listens at that port itself */
+    if (master && *master && port > 0 && port < 65535) {
+        snprintf (p->host, sizeof (p->host), "%s", master);
+        p->port = (int)port + 1;
+        return 0;
+    }
+    errno = EINVAL;
+    return errorf (err,
+                   "where rank 0 listens is not known: start the ranks with "
+                   "srun, or set DL_COMM_ADDRESS to HOST:PORT");
+}
+
+static uint64_t hash (uint64_t h, const char *text)
+{
+    for (; text && *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return (h ^ 0xff) * 0x100000001b3u;
+}
+
+/* FNV-1a over what the ranks of a step have in common, and others not. */
+static uint64_t find_key (void)
+{
+    static const char *const names[] = { "SLURM_JOB_ID",
+                                         "SLURM_STEP_ID",
+                                         "DL_COMM_KEY" };
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        h = hash (h, getenv (names[i]));
+    return h;
+}
+
+static bool is_there (void)
+{
+    return true;
+}
+
+static int find (struct boot_place *p,
+                 const struct slurmdl_comm_options *o,
+                 struct slurmdl_error *err)
+{
+    p->rank = o->rank;
+    p->size = o->size;
+    if (o->size == 0)
+        find_ranks (p);
+    p->key = find_key ();
+    if (p->size < 1 || p->rank < 0 || p->rank >= p->size) {
+        errno = EINVAL;
+        return errorf (err, "there is no rank %ld of %ld", p->rank, p->size);
+    }
+    return p->size == 1 ? 0 : find_address (p, o, err);
+}
+
+static void leave (void)
+{
+}
+
+const struct boot_way boot_tcp = { "tcp", is_there, find, leave };
+
+struct rank_layout *boot_layout (const struct boot_place *p)
+{
+    struct layout_facts f = { .hosts = getenv ("SLURM_STEP_NODELIST"),
+                              .tasks = getenv ("SLURM_STEP_TASKS_PER_NODE"),
+                              .distribution = getenv ("SLURM_DISTRIBUTION"),
+                              .plane =
+                                  boot_variable ("SLURM_DIST_PLANESIZE", 0),
+                              .ranks =
+                                  boot_variable ("SLURM_STEP_NUM_TASKS", 0),
+                              .node = boot_variable ("SLURM_NODEID", 0),
+                              .gtids = getenv ("SLURM_GTIDS") };
+    struct rank_layout *l;
+
+    if (!f.hosts || !f.tasks || boot_variable ("SLURM_HET_SIZE", 0) > 1
+        || f.ranks != p->size || boot_variable ("SLURM_PROCID", -1) != p->rank)
+        return NULL;
+    if ((l = malloc (sizeof (*l))) && layout_fill (l, &f) == 0)
+        return l;
+    free (l);
+    return NULL;
+}

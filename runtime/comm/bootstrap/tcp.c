@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks meet at a port of rank 0's. */
+#include "runtime/comm/bootstrap/tcp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/resolver.h"
+#include "runtime/comm/mesh/socket.h"
+
+enum {
+    ATTEMPT_S = 5, /* to connect */
+    TAKEN_S = 2,   /* for an older step to give the port back */
+    SPARE_FILES = 64
+};
+
+/* The others have to hear from rank 0 whom it has waited for. */
+static const double slack = 2;
+
+/* Each rank that comes is an open file of rank 0's. */
+static void raise_limit (long files)
+{
+    struct rlimit l;
+    rlim_t want = (rlim_t)files + SPARE_FILES;
+
+    if (getrlimit (RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= want)
+        return;
+    l.rlim_cur = want < l.rlim_max ? want : l.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &l);
+}
+
+static void pause_ms (long ms)
+{
+    struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+    int saved = errno;
+
+    nanosleep (&ts, NULL);
+    errno = saved;
+}
+
+/* ---- rank 0 ---- */
+
+static int say_missing (const struct meeting *m, struct slurmdl_error *err)
+{
+    const struct boot_place *p = m->place;
+    char names[160];
+
+    boot_name_ranks (names, sizeof (names), m->missing, p->size, p->layout);
+    errorf (err,
+            "%ld of %ld ranks did not come within %g s: %s",
+            m->left,
+            p->size,
+            p->timeout,
+            names);
+    errno = ETIMEDOUT;
+    return -1;
+}
+
+/* The port of a step that has just ended may still be in use. */
+static int open_listener (const struct boot_place *p, struct slurmdl_error *err)
+{
+    double deadline = monotonic () + TAKEN_S;
+    int fd;
+
+    if (p->listener >= 0)
+        return p->listener;
+    while ((fd = socket_listen (p->host, p->port)) < 0 && errno == EADDRINUSE
+           && monotonic () < deadline)
+        pause_ms (50);
+    if (fd < 0)
+        errorf (err,
+                "rank 0 (%s) cannot listen on port %d: %s: set "
+                "DL_COMM_ADDRESS to HOST:PORT with another port",
+                p->own,
+                p->port,
+                strerror (errno));
+    return fd;
+}
+
+static int host_meeting (struct tree *t,
+                         const struct boot_place *p,
+                         struct slurmdl_error *err)
+{
+    int listener = open_listener (p, err);
+    struct meeting m;
+    int rv = -1;
+
+    if (listener < 0)
+        return -1;
+    raise_limit (p->size);
+    if (meeting_open (&m, p, listener) < 0)
+        goto out;
+    for (long r = 1; r < p->size; r++)
+        meeting_expect (&m, r);
+    rv = meeting_run (&m, monotonic () + p->timeout);
+    if (rv < 0 && errno == ETIMEDOUT)
+        say_missing (&m, err);
+    if (meeting_end (&m, t) < 0)
+        rv = -1;
+    if (rv == 0)
+        rv = tree_plant (t, p, err);
+out:
+    if (rv < 0)
+        errorf (err, "rank 0 (%s): %s", p->own, strerror (errno));
+    meeting_close (&m);
+    return rv;
+}
+
+/* ---- the others ---- */
+
+static int say_hello (struct tree *t,
+                      const struct boot_place *p,
+                      int listener,
+                      double deadline)
+{
+    size_t n = (size_t)t->nchildren + 1;
+    size_t size = sizeof (struct boot_hello) + n * sizeof (uint32_t);
+    struct boot_hello *h = calloc (1, size);
+    uint32_t *ranks;
+    int rv;
+
+    if (!h)
+        return -1;
+    ranks = (uint32_t *)(h + 1);
+    h->key = p->key;
+    h->rank = p->rank;
+    h->size = p->size;
+    h->nranks = (uint32_t)n;
+    h->port = listener < 0 ? 0 : socket_port (listener);
+    memcpy (h->host, p->own, sizeof (h->host));
+    ranks[0] = (uint32_t)p->rank;
+    for (long i = 0; i < t->nchildren; i++)
+        ranks[i + 1] = (uint32_t)t->children[i].rank;
+    rv = wire_send (&t->parent.wire, BOOT_HELLO, h, size, deadline);
+    free (h);
+    return rv;
+}
+
+/* Returns 0, 1: try again, or -1: told not to. */
+static int hear_answer (struct tree *t,
+                        const struct boot_place *p,
+                        int *listener,
+                        struct slurmdl_error *err)
+{
+    struct wire *w = &t->parent.wire;
+    size_t most = BOOT_TEXT + sizeof (struct boot_welcome)
+                  + (size_t)p->size * sizeof (struct boot_child);
+
+    if (wire_wait (w, most, monotonic () + p->timeout + slack) < 0)
+        return 1;
+    if (p->heard)
+        *p->heard = true;
+    switch (w->head.kind) {
+    case BOOT_WELCOME:
+        return tree_move (t, p, listener, err);
+    case BOOT_REFUSED:
+        errno = EEXIST;
+        return errorf (err, "rank 0 (%s): %s", t->parent.from, w->body);
+    case BOOT_FAILED:
+        return errorf (err, "%s", tree_reason (w));
+    }
+    errno = EPROTO;
+    return 1;
+}
+
+static int introduce_at (struct tree *t,
+                         const struct boot_place *p,
+                         int *listener,
+                         struct slurmdl_error *err)
+{
+    int rv = 1;
+
+    if (say_hello (t, p, *listener, monotonic () + p->timeout) == 0)
+        rv = hear_answer (t, p, listener, err);
+    if (rv != 0)
+        peer_close (&t->parent);
+    return rv;
+}
+
+static int come_to_leader (struct tree *t,
+                           const struct boot_place *p,
+                           struct slurmdl_error *err)
+{
+    int fd = node_connect (p);
+    int none = -1;
+
+    if (fd < 0)
+        return 1;
+    peer_init (&t->parent, fd);
+    t->parent.rank = node_leader (p);
+    memcpy (t->parent.host, p->own, sizeof (t->parent.host));
+    return introduce_at (t, p, &none, err);
+}
+
+/* Where the name may mean nothing, this machine is tried until it has an
+ * address.
+ */
+static int connect_to_root (const struct boot_place *p,
+                            struct lookup *name,
+                            double deadline)
+{
+    const char *host = p->nearby ? lookup_answer (name) : p->host;
+    double until = monotonic () + ATTEMPT_S;
+
+    return socket_connect (host ? host : "127.0.0.1",
+                           p->port,
+                           until < deadline ? until : deadline);
+}
+
+static int come_to_root (struct tree *t,
+                         const struct boot_place *p,
+                         int *listener,
+                         struct slurmdl_error *err)
+{
+    double deadline = monotonic () + p->timeout;
+    struct lookup *name = p->nearby ? lookup_start (p->host) : NULL;
+    long wait = 5;
+    int rv = 1;
+
+    /* rank 0 may not listen yet; not all ranks come back at once */
+    while (rv == 1) {
+        int fd = connect_to_root (p, name, deadline);
+        if (fd >= 0) {
+            peer_init (&t->parent, fd);
+            t->parent.rank = 0;
+            rv = introduce_at (t, p, listener, err);
+        }
+        if (rv != 1 || monotonic () > deadline)
+            break;
+        pause_ms (wait + (p->rank * 7) % (wait + 1));
+        wait = wait < 200 ? wait * 2 : wait;
+    }
+    lookup_leave (name);
+    if (rv == 1) {
+        errorf (err,
+                "rank 0 did not answer at %s:%d within %g s: %s",
+                p->host,
+                p->port,
+                p->timeout,
+                strerror (errno));
+        errno = ETIMEDOUT;
+    }
+    return rv == 0 ? 0 : -1;
+}
+
+static int join_meeting (struct tree *t,
+                         const struct boot_place *p,
+                         struct slurmdl_error *err)
+{
+    long leader = p->size > BOOT_STAR ? node_leader (p) : -1;
+    int listener = -1;
+    int rv = 1;
+
+    if (leader == p->rank)
+        node_gather (t, p);
+    else if (leader > 0)
+        rv = come_to_leader (t, p, err);
+    if (rv == 1 && p->size > BOOT_STAR)
+        listener = socket_listen (NULL, 0);
+    if (rv == 1)
+        rv = come_to_root (t, p, &listener, err);
+    if (listener >= 0)
+        close (listener);
+    return rv;
+}
+
+int tree_open (struct tree *t,
+               const struct boot_place *p,
+               struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    int rv;
+
+    memset (t, 0, sizeof (*t));
+    peer_init (&t->parent, -1);
+    t->rank = p->rank;
+    t->size = p->size;
+    t->timeout = p->timeout;
+    t->layout = p->layout;
+    rv = p->rank == 0 ? host_meeting (t, p, &why) : join_meeting (t, p, &why);
+    if (rv < 0) {
+        int saved = errno;
+        tree_tell (t, NULL, saved, why.text);
+        t->broken = true;
+        tree_close (t, true);
+        errorf (err, "%s", why.text);
+        errno = saved;
+    }
+    return rv;
+}
+
+void tree_close (struct tree *t, bool ours)
+{
+    if (t->broken && ours)
+        tree_drain (t);
+    for (long i = 0; i < t->nchildren; i++)
+        peer_close (&t->children[i]);
+    free (t->children);
+    peer_close (&t->parent);
+    t->children = NULL;
+    t->nchildren = 0;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks meet at a port of rank 0's, and exchange messages over a tree. */
+#ifndef RUNTIME_COMM_BOOTSTRAP_TCP_H
+#define RUNTIME_COMM_BOOTSTRAP_TCP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/comm/mesh/wire.h"
+#include "runtime/slurmdl_comm.h"
+
+/* What a rank knows before it has met anyone. */
+struct boot_place {
+    long rank, size;
+    char host[256]; /* where rank 0 listens: "HOST[,HOST...]" */
+    int port;
+    bool nearby;    /* 'host' may be no host's name, but a node's of this one */
+    int listener;   /* rank 0's, if it listens already, is taken; else -1 */
+    uint64_t key;   /* the same on all ranks of this step, and on no others */
+    double timeout; /* seconds */
+    char own[64];   /* name of this host */
+    const struct rank_layout *layout; /* which rank is where; or NULL */
+    bool *heard; /* set once rank 0 has answered, whatever it said; or NULL */
+};
+
+/* Another rank, and those that it speaks for. */
+struct peer {
+    struct wire wire;
+    double since; /* when it connected */
+    short ready;  /* of poll(2) */
+    long rank;    /* -1: it has not said who it is */
+    char host[64];
+    char from[64];   /* its address */
+    int port;        /* where it would listen to children; 0: it does not */
+    uint32_t *ranks; /* itself first; NULL where only their number matters */
+    long nranks;
+};
+
+/* Rank 0 has no parent. */
+struct tree {
+    long rank, size;
+    double timeout;
+    struct peer parent; /* wire.fd is -1: none */
+    struct peer *children;
+    long nchildren;
+    const struct rank_layout *layout;
+    bool broken;
+    struct slurmdl_error why;
+};
+
+/* Where all that is sent is told; also after an error. */
+enum { BOOT_TEXT = 1024 };
+
+enum boot_kind {
+    BOOT_HELLO = 1,
+    BOOT_WELCOME,
+    BOOT_REFUSED, /* a reason; not for those who come from another step */
+    BOOT_GATHER,
+    BOOT_ALL,
+    BOOT_FAILED, /* errno (int32_t) and a reason */
+};
+
+/* Meet; -1 with 'err' naming those who did not come. */
+int tree_open (struct tree *t,
+               const struct boot_place *p,
+               struct slurmdl_error *err);
+void tree_close (struct tree *t, bool ours); /* not a parent process's */
+
+int tree_allgather (struct tree *t,
+                    const void *mine,
+                    size_t bytes,
+                    void *all,
+                    struct slurmdl_error *err);
+
+/* Tell all peers but 'but' why this ends; and hear it from one: errno is set,
+ * the reason is returned.
+ */
+void tree_tell (struct tree *t,
+                const struct peer *but,
+                int error,
+                const char *why);
+/* What was told arrives only if nothing that was sent here is left unread. */
+void tree_drain (struct tree *t);
+const char *tree_reason (const struct wire *w);
+
+void peer_init (struct peer *p, int fd);
+void peer_close (struct peer *p);
+int tree_adopt (struct tree *t, struct peer *p); /* 'p' is taken */
+
+/* What a rank says when it comes; 'nranks' numbers follow, itself first. */
+struct boot_hello {
+    uint64_t key;
+    int64_t rank, size;
+    char host[64];
+    uint32_t nranks;
+    int32_t port; /* where it would listen to children; 0: it does not */
+};
+
+/* Ranks that come to a listener. */
+struct meeting {
+    const struct boot_place *place;
+    int listener;
+    struct peer *peers;
+    long n, room;
+    bool *missing; /* ranks that are waited for */
+    long left;     /* how many they are */
+};
+
+int meeting_open (struct meeting *m, const struct boot_place *p, int listener);
+void meeting_expect (struct meeting *m, long rank);
+/* Wait for all: 0, or -1, ETIMEDOUT if some did not come. */
+int meeting_run (struct meeting *m, double deadline);
+/* Those who have come become children of 't', in the order of ranks. */
+int meeting_end (struct meeting *m, struct tree *t);
+void meeting_close (struct meeting *m);
+
+/* Of a step with more than BOOT_STAR ranks those of a node come together. */
+enum { BOOT_STAR = 64, BOOT_FANOUT = 32 };
+
+/* The local ranks of this node's first rank 'leader'; who does not come to it
+ * goes to rank 0 itself.  Returns -1 without a reason: they all do.
+ */
+int node_gather (struct tree *t, const struct boot_place *p);
+int node_connect (const struct boot_place *p); /* a socket, or -1 */
+/* The first rank of this node; -1: not known, or it is rank 0. */
+long node_leader (const struct boot_place *p);
+
+/* After the meeting: who has which parent. */
+struct boot_child {
+    uint32_t rank, nranks; /* those below it, too */
+};
+struct boot_welcome {
+    char host[64];  /* of rank 0 */
+    int64_t parent; /* -1: it stays where it is */
+    char parent_host[64], parent_from[256];
+    int32_t parent_port;
+    uint32_t nchildren; /* that follow, and come to it */
+};
+int tree_plant (struct tree *t,
+                const struct boot_place *p,
+                struct slurmdl_error *err);
+/* On the message that has come from the parent; '*listener' is -1 if taken. */
+int tree_move (struct tree *t,
+               const struct boot_place *p,
+               int *listener,
+               struct slurmdl_error *err);
+
+/* "3, 8-11 (node03), 17 (node04)": the ranks r for which missing[r], with
+ * their hosts where 'layout' is not NULL; "and 12 more" if there is no room.
+ */
+void boot_name_ranks (char *buf,
+                      size_t size,
+                      const bool *missing,
+                      long n,
+                      const struct rank_layout *layout);
+
+#endif

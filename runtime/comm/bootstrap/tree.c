@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exchange small messages over the tree of ranks that have met. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/mesh/socket.h"
+
+struct exchange {
+    struct tree *t;
+    size_t bytes;
+    size_t record; /* a rank's number and its bytes */
+    size_t most;   /* of a message */
+    char *all;
+    bool *missing;
+    long left; /* of the ranks below this one */
+    bool done; /* 'all' is whole */
+    struct pollfd *poll;
+};
+
+void tree_tell (struct tree *t,
+                const struct peer *but,
+                int error,
+                const char *why)
+{
+    double deadline = monotonic () + 1;
+    char body[BOOT_TEXT];
+    int32_t code = error;
+    size_t n = strlen (why);
+
+    memcpy (body, &code, sizeof (code));
+    if (n > sizeof (body) - sizeof (code))
+        n = sizeof (body) - sizeof (code);
+    memcpy (body + sizeof (code), why, n);
+    n += sizeof (code);
+    if (t->parent.wire.fd >= 0 && but != &t->parent)
+        wire_send (&t->parent.wire, BOOT_FAILED, body, n, deadline);
+    for (long i = 0; i < t->nchildren; i++)
+        if (t->children[i].wire.fd >= 0 && but != &t->children[i])
+            wire_send (&t->children[i].wire, BOOT_FAILED, body, n, deadline);
+}
+
+static void drain (struct peer *p, double deadline)
+{
+    char byte[4096];
+
+    if (p->wire.fd < 0)
+        return;
+    shutdown (p->wire.fd, SHUT_WR);
+    while (socket_recv (p->wire.fd, byte, sizeof (byte), deadline) == 0)
+        continue;
+}
+
+void tree_drain (struct tree *t)
+{
+    double deadline = monotonic () + 1;
+
+    drain (&t->parent, deadline);
+    for (long i = 0; i < t->nchildren; i++)
+        drain (&t->children[i], deadline);
+}
+
+const char *tree_reason (const struct wire *w)
+{
+    int32_t code;
+
+    errno = EPROTO;
+    if (w->head.length < sizeof (code))
+        return "no reason";
+    memcpy (&code, w->body, sizeof (code));
+    errno = code;
+    return w->body + sizeof (code);
+}
+
+/* After an error all later exchanges fail in the same way. */
+static int fail (struct tree *t, const struct peer *from, int error)
+{
+    tree_tell (t, from, error, t->why.text);
+    t->broken = true;
+    errno = error;
+    return -1;
+}
+
+static int lost (struct exchange *x, struct peer *p)
+{
+    int error = errno;
+
+    if (error == EPROTO)
+        errorf (&x->t->why,
+                "rank %ld (%s) exchanges something else",
+                p->rank,
+                p->host);
+    else
+        errorf (&x->t->why,
+                "rank %ld (%s) has ended or lost its connection",
+                p->rank,
+                p->host);
+    return fail (x->t, error == EPROTO ? NULL : p, error);
+}
+
+static int take_gathered (struct exchange *x, struct peer *p)
+{
+    size_t n = p->wire.head.length / x->record;
+    const char *from = p->wire.body;
+    uint32_t rank;
+
+    for (size_t i = 0; i < n; i++, from += x->record) {
+        memcpy (&rank, from, sizeof (rank));
+        if (rank >= x->t->size || !x->missing[rank])
+            goto wrong;
+        memcpy (x->all + rank * x->bytes, from + sizeof (rank), x->bytes);
+        x->missing[rank] = false;
+        x->left--;
+    }
+    if (n * x->record == p->wire.head.length)
+        return 0;
+wrong:
+    errno = EPROTO;
+    return lost (x, p);
+}
+
+static int take_message (struct exchange *x, struct peer *p)
+{
+    int rv = wire_read (&p->wire, x->most);
+
+    if (rv <= 0)
+        return rv < 0 ? lost (x, p) : 0;
+    if (p->wire.head.kind == BOOT_FAILED) {
+        errorf (&x->t->why, "%s", tree_reason (&p->wire));
+        return fail (x->t, p, errno);
+    }
+    if (p->wire.head.kind == BOOT_GATHER && p != &x->t->parent) {
+        if (take_gathered (x, p) < 0)
+            return -1;
+    } else if (p->wire.head.kind == BOOT_ALL && p == &x->t->parent
+               && p->wire.head.length == (size_t)x->t->size * x->bytes) {
+        memcpy (x->all, p->wire.body, p->wire.head.length);
+        x->done = true;
+    } else {
+        errno = EPROTO;
+        return lost (x, p);
+    }
+    wire_next (&p->wire);
+    return 0;
+}
+
+static int poll_peers (struct exchange *x, double deadline)
+{
+    struct tree *t = x->t;
+    int n;
+
+    x->poll[0] = (struct pollfd){ .fd = t->parent.wire.fd, .events = POLLIN };
+    for (long i = 0; i < t->nchildren; i++)
+        x->poll[i + 1] =
+            (struct pollfd){ .fd = t->children[i].wire.fd, .events = POLLIN };
+    do
+        n = poll (x->poll, (nfds_t)t->nchildren + 1, socket_left (deadline));
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static struct peer *peer_at (struct tree *t, long i)
+{
+    return i == 0 ? &t->parent : &t->children[i - 1];
+}
+
+/* Returns 1: there was something, 0: the deadline has passed. */
+static int step (struct exchange *x, double deadline)
+{
+    int n = poll_peers (x, deadline);
+
+    if (n < 0) {
+        errorf (&x->t->why, "poll: %s", strerror (errno));
+        return fail (x->t, NULL, errno);
+    }
+    for (long i = 0; n > 0 && i <= x->t->nchildren; i++)
+        if (x->poll[i].revents && take_message (x, peer_at (x->t, i)) < 0)
+            return -1;
+    return n > 0 || monotonic () < deadline;
+}
+
+static int send_up (struct exchange *x, double deadline)
+{
+    struct tree *t = x->t;
+    char *body, *to;
+    size_t n = 0;
+    int rv;
+
+    for (long r = 0; r < t->size; r++)
+        n += !x->missing[r];
+    if (!(body = to = malloc (n * x->record + 1))) {
+        errorf (&t->why, "rank %ld: %s", t->rank, strerror (errno));
+        return fail (t, NULL, ENOMEM);
+    }
+    for (uint32_t r = 0; r < t->size; r++) {
+        if (x->missing[r])
+            continue;
+        memcpy (to, &r, sizeof (r));
+        memcpy (to + sizeof (r), x->all + r * x->bytes, x->bytes);
+        to += x->record;
+    }
+    rv =
+        wire_send (&t->parent.wire, BOOT_GATHER, body, n * x->record, deadline);
+    free (body);
+    return rv < 0 ? lost (x, &t->parent) : 0;
+}
+
+static int send_down (struct exchange *x, double deadline)
+{
+    struct tree *t = x->t;
+
+    for (long i = 0; i < t->nchildren; i++)
+        if (wire_send (&t->children[i].wire,
+                       BOOT_ALL,
+                       x->all,
+                       (size_t)t->size * x->bytes,
+                       deadline)
+            < 0)
+            return lost (x, &t->children[i]);
+    return 0;
+}
+
+static int say_late (struct exchange *x)
+{
+    struct tree *t = x->t;
+    char names[160];
+
+    boot_name_ranks (names, sizeof (names), x->missing, t->size, t->layout);
+    errorf (&t->why,
+            "rank %ld has waited for %g s for an exchange with %s",
+            t->rank,
+            t->timeout,
+            names);
+    return fail (t, NULL, ETIMEDOUT);
+}
+
+static int run (struct exchange *x)
+{
+    struct tree *t = x->t;
+    double deadline = monotonic () + t->timeout;
+    double slack = 2;
+    int rv = 1;
+
+    while (x->left > 0 && rv == 1)
+        rv = step (x, deadline);
+    if (rv < 0)
+        return -1;
+    if (t->rank == 0)
+        return x->left > 0 ? say_late (x) : send_down (x, deadline + slack);
+    if (send_up (x, deadline + slack) < 0)
+        return -1;
+    for (rv = 1; !x->done && rv == 1;)
+        rv = step (x, deadline + slack);
+    if (rv < 0)
+        return -1;
+    if (!x->done) {
+        memset (x->missing, 0, (size_t)t->size * sizeof (*x->missing));
+        x->missing[0] = true;
+        return say_late (x);
+    }
+    return send_down (x, deadline + slack);
+}
+
+static int prepare (struct exchange *x, const void *mine)
+{
+    struct tree *t = x->t;
+    size_t size = (size_t)t->size;
+
+    x->missing = malloc (size * sizeof (*x->missing));
+    x->poll = malloc ((size_t)(t->nchildren + 1) * sizeof (*x->poll));
+    if (!x->missing || !x->poll)
+        return -1;
+    memset (x->missing, 1, size * sizeof (*x->missing));
+    x->missing[t->rank] = false;
+    memcpy (x->all + (size_t)t->rank * x->bytes, mine, x->bytes);
+    x->record = sizeof (uint32_t) + x->bytes;
+    x->most = size * x->record + BOOT_TEXT;
+    for (long i = 0; i < t->nchildren; i++)
+        x->left += t->children[i].nranks;
+    return 0;
+}
+
+int tree_allgather (struct tree *t,
+                    const void *mine,
+                    size_t bytes,
+                    void *all,
+                    struct slurmdl_error *err)
+{
+    struct exchange x = { .t = t, .bytes = bytes, .all = all };
+    int rv = -1;
+
+    if (t->broken) {
+        errno = ENOTCONN;
+        return errorf (err, "%s", t->why.text);
+    }
+    if (prepare (&x, mine) < 0)
+        errorf (err, "rank %ld: %s", t->rank, strerror (errno));
+    else if ((rv = run (&x)) < 0)
+        errorf (err, "%s", t->why.text);
+    free (x.missing);
+    free (x.poll);
+    return rv;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors by their names, by their numbers, and by age. */
+#include "runtime/comm/engine/tensor_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void fact_free (struct fact *f)
+{
+    tensor_free (f->t);
+    tensor_free (f->differs);
+    free (f->counts);
+    free (f->name);
+    free (f);
+}
+
+struct fact *fact_find (struct coordinator *c, const char *name)
+{
+    struct fact *f = map_get (&c->names, map_hash (name));
+
+    while (f && strcmp (f->name, name))
+        f = f->same;
+    return f;
+}
+
+struct fact *fact_make (struct coordinator *c, const char *name)
+{
+    struct fact *f = calloc (1, sizeof (*f));
+    uint64_t hash = map_hash (name);
+
+    if (!f || !(f->name = strdup (name))) {
+        free (f);
+        return NULL;
+    }
+    f->same = map_get (&c->names, hash);
+    if (map_set (&c->names, hash, f) < 0) {
+        fact_free (f);
+        return NULL;
+    }
+    return f;
+}
+
+void fact_forget (struct coordinator *c, struct fact *f)
+{
+    uint64_t hash = map_hash (f->name);
+    struct fact *p = map_get (&c->names, hash);
+
+    if (p == f) {
+        map_set (&c->names, hash, f->same);
+    } else {
+        while (p->same != f)
+            p = p->same;
+        p->same = f->same;
+    }
+    fact_free (f);
+}
+
+static void unlink_age (struct coordinator *c, struct fact *f)
+{
+    *(f->older ? &f->older->newer : &c->oldest) = f->newer;
+    *(f->newer ? &f->newer->older : &c->newest) = f->older;
+}
+
+static void link_newest (struct coordinator *c, struct fact *f)
+{
+    f->newer = NULL;
+    f->older = c->newest;
+    *(c->newest ? &c->newest->newer : &c->oldest) = f;
+    c->newest = f;
+}
+
+void fact_drop (struct coordinator *c, struct fact *f)
+{
+    packet_number (c->down, DOWN_DROP);
+    packet_number (c->down, f->id);
+    map_set (&c->ids, f->id, NULL);
+    unlink_age (c, f);
+    c->cached--;
+    f->id = 0;
+    f->complete = false;
+    tensor_free (f->t);
+    f->t = NULL;
+}
+
+void fact_reset (struct fact *f)
+{
+    f->complete = false;
+    f->asked = 0;
+    tensor_free (f->differs);
+    f->differs = NULL;
+}
+
+static void make_room (struct coordinator *c)
+{
+    struct fact *f = c->oldest;
+
+    while (f && f->complete)
+        f = f->newer;
+    if (!f)
+        return;
+    fact_drop (c, f);
+    fact_forget (c, f);
+}
+
+void fact_number (struct coordinator *c, struct fact *f)
+{
+    if (c->cached >= c->limit)
+        make_room (c);
+    f->id = ++c->last_id;
+    f->asked = 0;
+    if (map_set (&c->ids, f->id, f) < 0)
+        c->down->bad = true;
+    link_newest (c, f);
+    c->cached++;
+    packet_number (c->down, DOWN_ASSIGN);
+    packet_number (c->down, f->id);
+    tensor_put (c->down, f->t);
+    if (f->t->what == SLURMDL_ALLGATHER)
+        for (long r = 0; r < c->size; r++)
+            packet_number (c->down, f->counts[r]);
+}
+
+void fact_used (struct coordinator *c, struct fact *f)
+{
+    unlink_age (c, f);
+    link_newest (c, f);
+}

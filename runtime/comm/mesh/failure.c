@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a rank of the mesh fails: who it was, and that all are told. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/mesh/channel.h"
+
+static const struct card *card_of (const struct mesh *m, long peer)
+{
+    return &m->home->cards[m->world[peer]];
+}
+
+static const struct card *own_card (const struct mesh *m)
+{
+    return &m->home->cards[m->home->rank];
+}
+
+int mesh_call (const struct mesh *m,
+               long peer,
+               enum dial_kind kind,
+               double seconds)
+{
+    struct hello w = { .kind = kind,
+                       .from = m->home->rank,
+                       .to = m->world[peer],
+                       .code = m->code,
+                       .silent = atomic_load (&m->home->silent),
+                       .channel = m->channel };
+
+    return dial_rank (own_card (m),
+                      card_of (m, peer),
+                      &w,
+                      kind == DIAL_ABORT ? m->why : NULL,
+                      monotonic () + seconds,
+                      m->timeout);
+}
+
+/* Asked again only after a while: a process that is stopped keeps what asks. */
+bool mesh_is_silent (struct mesh *m, long peer, int fd)
+{
+    long now = (long)monotonic ();
+    long before;
+
+    if (fd < 0 || !dial_is_silent (fd, m->timeout))
+        return false;
+    before = atomic_exchange (&m->links[peer].asked, now);
+    if ((before && now - before < 10)
+        || dial_reaches (own_card (m), card_of (m, peer), m->timeout))
+        return false;
+    mesh_found_silent (m, m->world[peer]);
+    return true;
+}
+
+long mesh_silent (const struct mesh *m)
+{
+    return atomic_load (&m->home->silent);
+}
+
+int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    int fd = atomic_load (&m->links[peer].out);
+
+    if (fd >= 0)
+        return fd;
+    fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
+    if (fd < 0 && errno == EHOSTUNREACH)
+        mesh_found_silent (m, m->world[peer]);
+    if (fd < 0)
+        return errno == ETIMEDOUT ? mesh_late (m, peer, err)
+                                  : mesh_lost (m, peer, err);
+    atomic_store (&m->links[peer].out, fd);
+    return fd;
+}
+
+long mesh_name (const struct mesh *m, long peer)
+{
+    for (long r = 0; r < m->root->size; r++)
+        if (m->root->world[r] == m->world[peer])
+            return r;
+    return peer;
+}
+
+void mesh_waits (struct mesh *m, long peer)
+{
+    atomic_store (&m->root->waits, peer < 0 ? -1 : m->world[peer]);
+}
+
+/* Those with whom there is a connection, and so many more that all are
+ * reached when each tells its own. */
+static bool is_told (const struct mesh *m, long peer)
+{
+    unsigned long bits = (unsigned long)(peer ^ m->rank);
+
+    return peer != m->rank
+           && ((bits & (bits - 1)) == 0
+               || atomic_load (&m->links[peer].out) >= 0
+               || atomic_load (&m->links[peer].in) >= 0);
+}
+
+/* Where two ranks of a host do not answer, no others of it are called. */
+static void tell (const struct mesh *m)
+{
+    const char *silent = NULL;
+    int times = 0;
+
+    for (long r = 0; r < m->size; r++) {
+        const char *host = mesh_host (m, r);
+        bool same = silent && strcmp (silent, host) == 0;
+        int fd;
+        if (!is_told (m, r) || m->world[r] == m->root->culprit
+            || (same && times > 1))
+            continue;
+        if ((fd = mesh_call (m, r, DIAL_ABORT, 0.5)) >= 0) {
+            close (fd);
+        } else if (errno != ECONNREFUSED) {
+            times = same ? times + 1 : 1;
+            silent = host;
+        }
+    }
+}
+
+static int report (struct mesh *m, struct slurmdl_error *err)
+{
+    /* the listener may be about to give the reason to the root */
+    pthread_mutex_lock (&m->home->mutex);
+    pthread_mutex_unlock (&m->home->mutex);
+    if (!atomic_exchange (&m->root->told, true)) {
+        tell (m->root);
+        if (m != m->root)
+            tell (m);
+    }
+    errno = m->code;
+    return errorf (err, "%s", m->why);
+}
+
+int mesh_fail (
+    struct mesh *m, int code, struct slurmdl_error *err, const char *fmt, ...)
+{
+    char text[DIAL_TEXT];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    mesh_reason (m, code, text);
+    return report (m, err);
+}
+
+int mesh_usable (struct mesh *m, struct slurmdl_error *err)
+{
+    if (!atomic_load (&m->aborted) && !home_is_foreign (m->home))
+        return 0;
+    if (!home_is_foreign (m->home))
+        return report (m, err);
+    errno = ENOTCONN;
+    return errorf (err, "the communicator is the parent process's");
+}
+
+/* A better reason may be on its way from the one that has gone, or from
+ * another. */
+static void await_reason (struct mesh *m, double seconds)
+{
+    double until = monotonic () + seconds;
+    struct pollfd p = { .fd = m->event, .events = POLLIN };
+    eventfd_t value;
+
+    while (!atomic_load (&m->aborted) && monotonic () < until) {
+        poll (&p, 1, 20);
+        eventfd_read (m->event, &value);
+    }
+}
+
+int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    await_reason (m, 0.2);
+    m->root->culprit = m->world[peer];
+    return mesh_fail (m,
+                      ECONNRESET,
+                      err,
+                      "rank %ld on %s has gone: its process or host has "
+                      "ended, or the network between",
+                      mesh_world_rank (m, peer),
+                      mesh_host (m, peer));
+}
+
+int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    char text[DIAL_TEXT];
+
+    mesh_waits (m, peer);
+    m->root->culprit = mesh_blame (m, peer, text, sizeof (text));
+    return mesh_fail (m, ETIMEDOUT, err, "%s", text);
+}
+
+void mesh_abort (struct mesh *m, const char *why)
+{
+    if (home_is_foreign (m->home))
+        return;
+    mesh_fail (m->root,
+               ECONNRESET,
+               NULL,
+               "rank %ld on %s gave up: %s",
+               m->home->rank,
+               mesh_host (m, m->rank),
+               why ? why : "no reason given");
+}
+
+static long first_ended (const struct mesh *m)
+{
+    const struct member *self = &own_card (m)->member;
+
+    for (long r = 0; r < m->size; r++)
+        if (r != m->rank && m->node[r] == m->node[m->rank]
+            && member_has_ended (&card_of (m, r)->member, self))
+            return r;
+    return -1;
+}
+
+int mesh_check (struct mesh *m, struct slurmdl_error *err)
+{
+    long before = m->suspect;
+
+    if (mesh_usable (m, err) < 0)
+        return -1;
+    m->suspect = first_ended (m);
+    return m->suspect >= 0 && m->suspect == before
+               ? mesh_lost (m, m->suspect, err)
+               : 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copy a CUDA device's memory: the module slurmdl-cuda.so. */
+#include <cuda_runtime_api.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/base/device_memory.h"
+
+enum { DEVICES_MAX = 64 };
+
+/* A stream a device, for copies that begin between begin() and end(); only one
+ * thread at a time takes a snapshot.
+ */
+static cudaStream_t streams[DEVICES_MAX];
+static bool used[DEVICES_MAX];
+
+static int check (cudaError_t e)
+{
+    if (e == cudaSuccess)
+        return 0;
+    cudaGetLastError (); /* else the program would find our error */
+    errno = e == cudaErrorMemoryAllocation ? ENOMEM : EIO;
+    return -1;
+}
+
+static bool is_device (const void *p)
+{
+    struct cudaPointerAttributes a;
+
+    if (check (cudaPointerGetAttributes (&a, p)) < 0)
+        return false;
+    return a.type == cudaMemoryTypeDevice;
+}
+
+static int to_host (void *host, const void *device, size_t n)
+{
+    return check (cudaMemcpy (host, device, n, cudaMemcpyDeviceToHost));
+}
+
+/* From memory that is not pinned cudaMemcpy() returns when the data are on
+ * their way: a stream that does not wait for the default one could miss them.
+ */
+static int to_device (void *device, const void *host, size_t n)
+{
+    return check (cudaMemcpy (device, host, n, cudaMemcpyHostToDevice)) < 0
+               ? -1
+               : check (cudaStreamSynchronize (NULL));
+}
+
+static void *alloc_pinned (size_t n)
+{
+    void *p;
+
+    return check (cudaHostAlloc (&p, n, cudaHostAllocPortable)) < 0 ? NULL : p;
+}
+
+static void free_pinned (void *p)
+{
+    check (cudaFreeHost (p));
+}
+
+/* Call 'f' with the device that is current made current again after it. */
+static int on_device (int device, int (*f) (int device))
+{
+    int before;
+    int rv;
+
+    if (check (cudaGetDevice (&before)) < 0
+        || check (cudaSetDevice (device)) < 0)
+        return -1;
+    rv = f (device);
+    check (cudaSetDevice (before));
+    return rv;
+}
+
+static int make_stream (int device)
+{
+    return streams[device] ? 0
+                           : check (cudaStreamCreateWithFlags (
+                               &streams[device], cudaStreamNonBlocking));
+}
+
+static int wait_for_device (int device)
+{
+    (void)device;
+    return check (cudaDeviceSynchronize ());
+}
+
+static int wait_for_stream (int device)
+{
+    return check (cudaStreamSynchronize (streams[device]));
+}
+
+static int begin (void)
+{
+    for (int i = 0; i < DEVICES_MAX; i++)
+        used[i] = false;
+    return 0;
+}
+
+static int to_host_later (void *host, const void *device, size_t n)
+{
+    struct cudaPointerAttributes a;
+
+    if (check (cudaPointerGetAttributes (&a, device)) < 0)
+        return -1;
+    if (a.device < 0 || a.device >= DEVICES_MAX)
+        return to_host (host, device, n);
+    if (!used[a.device]
+        && (on_device (a.device, wait_for_device) < 0
+            || on_device (a.device, make_stream) < 0))
+        return -1;
+    used[a.device] = true;
+    return check (cudaMemcpyAsync (
+        host, device, n, cudaMemcpyDeviceToHost, streams[a.device]));
+}
+
+static int end (void)
+{
+    int rv = 0;
+
+    for (int i = 0; i < DEVICES_MAX; i++)
+        if (used[i] && on_device (i, wait_for_stream) < 0)
+            rv = -1;
+    return rv;
+}
+
+/* ---- marks: events, which are kept for the next ones ---- */
+
+struct mark {
+    struct memory_mark shown; /* first: a mark is one of these */
+    int device;
+    struct mark *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mark *spare[DEVICES_MAX];
+
+static struct mark *take_spare (int device)
+{
+    struct mark *m;
+
+    pthread_mutex_lock (&lock);
+    if ((m = spare[device]))
+        spare[device] = m->next;
+    pthread_mutex_unlock (&lock);
+    return m;
+}
+
+static void unmark (struct memory_mark *shown)
+{
+    struct mark *m = (struct mark *)shown;
+
+    pthread_mutex_lock (&lock);
+    m->next = spare[m->device];
+    spare[m->device] = m;
+    pthread_mutex_unlock (&lock);
+}
+
+/* The device is current. */
+static struct mark *make_mark (int device)
+{
+    struct mark *m = take_spare (device);
+    cudaEvent_t event;
+
+    if (m || !(m = malloc (sizeof (*m))))
+        return m;
+    if (check (cudaEventCreateWithFlags (&event, cudaEventDisableTiming)) < 0) {
+        free (m);
+        return NULL;
+    }
+    m->shown.event = event;
+    m->device = device;
+    return m;
+}
+
+/* The default stream is that of the device that is current. */
+static struct memory_mark *mark (const void *p, void *stream)
+{
+    struct cudaPointerAttributes a;
+    struct mark *m;
+    int before;
+
+    if (check (cudaPointerGetAttributes (&a, p)) < 0
+        || check (cudaGetDevice (&before)) < 0)
+        return NULL;
+    if (a.device < 0 || a.device >= DEVICES_MAX) {
+        errno = ENOTSUP;
+        return NULL;
+    }
+    if (before != a.device && check (cudaSetDevice (a.device)) < 0)
+        return NULL;
+    m = make_mark (a.device);
+    if (m && check (cudaEventRecord (m->shown.event, stream)) < 0) {
+        unmark (&m->shown);
+        m = NULL;
+    }
+    if (before != a.device)
+        check (cudaSetDevice (before));
+    return m ? &m->shown : NULL;
+}
+
+static int passed (const struct memory_mark *m)
+{
+    cudaError_t e = cudaEventQuery (m->event);
+
+    return e == cudaErrorNotReady ? 0 : check (e) < 0 ? -1 : 1;
+}
+
+extern const struct memory_ops slurmdl_memory_cuda;
+const struct memory_ops slurmdl_memory_cuda = {
+    .name = "cuda",
+    .is_device = is_device,
+    .to_host = to_host,
+    .to_device = to_device,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
+    .begin = begin,
+    .to_host_later = to_host_later,
+    .end = end,
+    .mark = mark,
+    .passed = passed,
+    .unmark = unmark,
+};

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open a run: which trial, attempt and rank this process is. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/metrics/journal.h"
+#include "runtime/run/run.h"
+#include "runtime/run/session.h"
+
+enum { ATTEMPTS_MAX = 1000000 };
+
+/* ---- environment ---- */
+
+static const char *text_of (const char *name, const char *otherwise)
+{
+    const char *value = getenv (name);
+
+    return value && *value ? value : otherwise;
+}
+
+static long long number_of (const char *name, long long otherwise)
+{
+    const char *value = text_of (name, "");
+    char *end;
+    long long n = strtoll (value, &end, 10);
+
+    return *value && !*end ? n : otherwise;
+}
+
+static void read_rank (struct slurmdl *run)
+{
+    bool step = getenv ("SLURM_STEP_ID") || getenv ("SLURM_STEPID");
+
+    run->rank = (long)number_of ("RANK", -1);
+    run->size = (long)number_of ("WORLD_SIZE", -1);
+    if (run->rank < 0 || run->size <= run->rank) {
+        run->rank = step ? (long)number_of ("SLURM_PROCID", 0) : 0;
+        run->size = step ? (long)number_of ("SLURM_NTASKS", 1) : 1;
+    }
+}
+
+void context_about (struct journal_about *about)
+{
+    *about = (struct journal_about){
+        .trial = (long)number_of ("DL_TRIAL", 0),
+        .attempt = (long)number_of ("DL_ATTEMPT", 0),
+    };
+    snprintf (about->experiment,
+              sizeof (about->experiment),
+              "%s",
+              text_of ("DL_EXPERIMENT", ""));
+}
+
+/* ---- the attempt's folder ---- */
+
+static int make_folders (const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s", dir);
+    for (char *c = path + 1; *c; c++)
+        if (*c == '/') {
+            *c = '\0';
+            if (mkdir (path, 0777) < 0 && errno != EEXIST)
+                return -1;
+            *c = '/';
+        }
+    return mkdir (path, 0777) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+static long newest_attempt (const char *dir)
+{
+    DIR *d = opendir (dir);
+    struct dirent *e;
+    long newest = 0;
+
+    if (!d)
+        return 0;
+    while ((e = readdir (d)))
+        if (!strncmp (e->d_name, "a.", 2) && atol (e->d_name + 2) > newest)
+            newest = atol (e->d_name + 2);
+    closedir (d);
+    return newest;
+}
+
+/* mkdir() succeeds for one process only: that is the claim. */
+static int take_attempt (struct slurmdl *run)
+{
+    char path[PATH_MAX];
+    long k = newest_attempt (run->trial_dir);
+
+    do {
+        snprintf (path, sizeof (path), "%s/a.%ld", run->trial_dir, ++k);
+        if (mkdir (path, 0777) == 0) {
+            run->attempt = k;
+            run->dir = strdup (path);
+            return run->dir ? 0 : -1;
+        }
+    } while (errno == EEXIST && k < ATTEMPTS_MAX);
+    return -1;
+}
+
+/* A program may go to another folder meanwhile. */
+static char *absolute (const char *path)
+{
+    char *here = *path == '/' || !*path ? NULL : getcwd (NULL, 0);
+    char *whole;
+
+    if (!here)
+        return strdup (path);
+    if (asprintf (&whole, "%s/%s", here, path) < 0)
+        whole = NULL;
+    free (here);
+    return whole;
+}
+
+static int enter_folder (struct slurmdl *run, const char *dir)
+{
+    const char *attempt = getenv ("DL_ATTEMPT_DIR");
+    const char *slash;
+
+    if (attempt && (slash = strrchr (attempt, '/'))) {
+        run->dir = strdup (attempt);
+        run->trial_dir = strndup (attempt, (size_t)(slash - attempt));
+        run->attempt = (long)number_of ("DL_ATTEMPT", 1);
+        return run->dir && run->trial_dir ? 0 : -1;
+    }
+    run->trial_dir = absolute (dir ? dir : text_of ("DL_RUN_DIR", "slurmdl"));
+    if (!run->trial_dir || make_folders (run->trial_dir) < 0)
+        return -1;
+    if (run->rank == 0)
+        return take_attempt (run);
+    run->dir = strdup (run->trial_dir);
+    return run->dir ? 0 : -1;
+}
+
+/* ---- open and close ---- */
+
+static int open_metrics (struct slurmdl *run, struct slurmdl_error *err)
+{
+    struct journal_about about;
+
+    if (run->rank != 0)
+        return 0;
+    context_about (&about);
+    about.attempt = run->attempt;
+    run->metrics = metrics_create (run->dir, &about, &run->retention, err);
+    return run->metrics ? 0 : -1;
+}
+
+struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
+{
+    struct slurmdl *run = calloc (1, sizeof (*run));
+
+    if (err)
+        *err->text = '\0';
+    if (!run) {
+        errorf (err, "out of memory");
+        return NULL;
+    }
+    retain_open (&run->retention);
+    if (!(run->experiment = strdup (text_of ("DL_EXPERIMENT", "")))) {
+        errorf (err, "out of memory");
+        goto fail;
+    }
+    read_rank (run);
+    run->trial = (long)number_of ("DL_TRIAL", 0);
+    run->length = number_of ("DL_LENGTH", INT64_MAX);
+    run->seed = (uint32_t)number_of ("DL_SEED", 0);
+    if (enter_folder (run, dir) < 0) {
+        errorf (err,
+                "%s: cannot make the folder of the run: %s",
+                run->trial_dir ? run->trial_dir : "slurmdl",
+                strerror (errno));
+        goto fail;
+    }
+    if (open_metrics (run, err) < 0)
+        goto fail;
+    if (strcmp (text_of ("DL_SIGNALS", "1"), "0")) {
+        run->signals = true;
+        stop_open ();
+        left_open ();
+    }
+    return run;
+fail:
+    slurmdl_close (run);
+    return NULL;
+}
+
+int slurmdl_close (struct slurmdl *run)
+{
+    int saved = errno;
+    int failed = 0;
+    int rv;
+
+    if (!run)
+        return 0;
+    if (saver_destroy (run->saver) < 0) {
+        failed = -1;
+        saved = errno;
+    }
+    agreement_destroy (run->agreement);
+    team_destroy (run->team);
+    if (run->signals) {
+        left_close ();
+        stop_close ();
+    }
+    rv = slurmdl_metrics_destroy (run->metrics);
+    if (rv < 0)
+        saved = errno;
+    retain_close (&run->retention);
+    regions_clear (&run->regions);
+    slurmdl_checkpoint_close (run->from);
+    free (run->experiment);
+    free (run->trial_dir);
+    free (run->dir);
+    free (run);
+    errno = saved;
+    return failed ? -1 : rv;
+}
+
+/* ---- what a run knows ---- */
+
+const char *slurmdl_experiment (const struct slurmdl *run)
+{
+    return run->experiment;
+}
+
+long slurmdl_trial (const struct slurmdl *run)
+{
+    return run->trial;
+}
+
+long slurmdl_attempt (const struct slurmdl *run)
+{
+    return run->attempt;
+}
+
+const char *slurmdl_dir (const struct slurmdl *run)
+{
+    return run->dir;
+}
+
+uint32_t slurmdl_seed (const struct slurmdl *run)
+{
+    return run->seed;
+}
+
+long slurmdl_rank (const struct slurmdl *run)
+{
+    return run->rank;
+}
+
+long slurmdl_size (const struct slurmdl *run)
+{
+    return run->size;
+}
+
+int64_t slurmdl_length (const struct slurmdl *run)
+{
+    return run->length;
+}
+
+/* ---- hyperparameters ---- */
+
+const char *slurmdl_hp (const struct slurmdl *run, const char *name)
+{
+    char variable[256];
+    const char *value;
+
+    (void)run;
+    snprintf (variable, sizeof (variable), "DL_HP_%s", name);
+    for (char *c = variable; *c; c++)
+        if (!isalnum ((unsigned char)*c))
+            *c = '_';
+    if (!(value = getenv (variable)))
+        errno = ENOENT;
+    return value;
+}
+
+double
+slurmdl_float (const struct slurmdl *run, const char *name, double otherwise)
+{
+    const char *value = slurmdl_hp (run, name);
+    char *end;
+    double v;
+
+    if (!value || !*value)
+        return otherwise;
+    v = strtod (value, &end);
+    return *end ? otherwise : v;
+}
+
+int64_t
+slurmdl_int (const struct slurmdl *run, const char *name, int64_t otherwise)
+{
+    const char *value = slurmdl_hp (run, name);
+    char *end;
+    long long v;
+
+    if (!value || !*value)
+        return otherwise;
+    errno = 0;
+    v = strtoll (value, &end, 10);
+    return *end || errno ? otherwise : v;
+}
+
+const char *slurmdl_string (const struct slurmdl *run,
+                            const char *name,
+                            const char *otherwise)
+{
+    const char *value = slurmdl_hp (run, name);
+
+    return value ? value : otherwise;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker's calls share. */
+#ifndef RUNTIME_PS_CALLS_H
+#define RUNTIME_PS_CALLS_H
+
+#include "runtime/ps/link.h"
+
+/* 'err' is emptied; -1: this is no worker, or it is broken. */
+int psclient_check (struct slurmdl_ps *ps, struct slurmdl_error *err);
+
+/* The same, and requests of this iteration may be made. */
+int psclient_ready (struct slurmdl_ps *ps, struct slurmdl_error *err);
+
+int psclient_clock (struct slurmdl_ps *ps, struct slurmdl_error *err);
+
+/* For slurmdl_ps_wait(); NULL: out of memory. */
+struct ps_ticket *psticket_create (struct slurmdl_ps *ps);
+
+bool psclient_all_sent (struct slurmdl_ps *ps, int64_t arg);
+
+#endif

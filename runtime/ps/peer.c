@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server's connections: requests come in, answers go out. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/ps/server.h"
+
+enum { STRANGERS_MAX = 256, STRANGER_SECONDS = 10 };
+
+/* ---- answers ---- */
+
+void psanswer (struct ps_peer *p, const void *body, size_t n)
+{
+    p->out = (struct ps_header){ .magic = PS_MAGIC,
+                                 .version = PS_VERSION,
+                                 .kind = p->in.kind,
+                                 .clock = p->in.clock,
+                                 .bytes = n };
+    p->out_body = body;
+    p->out_size = sizeof (p->out) + n;
+    p->out_sent = 0;
+}
+
+void *psanswer_room (struct ps_peer *p, size_t n)
+{
+    void *more;
+
+    if (n > p->out_room) {
+        if (!(more = realloc (p->out_own, n)))
+            return NULL;
+        p->out_own = more;
+        p->out_room = n;
+    }
+    psanswer (p, p->out_own, n);
+    return n ? p->out_own : (void *)&p->out;
+}
+
+void psanswer_error (struct ps_peer *p, int code, const char *why)
+{
+    size_t n = strlen (why);
+    void *to = psanswer_room (p, n + 1);
+
+    if (to)
+        memcpy (to, why, n + 1);
+    else
+        psanswer (p, NULL, 0);
+    p->out.status = (uint32_t)(code ? code : EIO);
+}
+
+/* From a host that can be reached there is an end or a reset. */
+static int is_gone (struct ps_peer *p)
+{
+    p->silent = errno != ECONNRESET && errno != EPIPE;
+    return -1;
+}
+
+void pspeer_hung_up (struct ps_peer *p)
+{
+    char c;
+
+    if (recv (p->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
+        is_gone (p);
+}
+
+int pspeer_flush (struct ps_server *s, struct ps_peer *p)
+{
+    while (p->out_sent < p->out_size) {
+        size_t head = sizeof (p->out);
+        size_t at = p->out_sent < head ? p->out_sent : head;
+        size_t body = p->out_sent - at;
+        struct iovec v[2] = {
+            { (char *)&p->out + at, head - at },
+            { (void *)(uintptr_t)(p->out_body + body), p->out.bytes - body },
+        };
+        struct msghdr m = { .msg_iov = v, .msg_iovlen = p->out.bytes ? 2 : 1 };
+        ssize_t n = sendmsg (p->fd, &m, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN ? 0 : is_gone (p);
+        p->out_sent += (size_t)n;
+        s->ps->stats.bytes_out += (uint64_t)n;
+    }
+    return p->close_after ? -1 : 0;
+}
+
+/* ---- requests ---- */
+
+/* The answer of PS_HELD is not sent. */
+static int do_request (struct ps_server *s, struct ps_peer *p)
+{
+    struct slurmdl_error why = { "" };
+
+    if (!p->known && p->in.kind != PS_HELLO)
+        return -1; /* another process is this worker now */
+    switch (psapply_request (s, p, &why)) {
+    case PS_HELD:
+        p->out_size = p->out_sent = 0;
+        if (!p->held)
+            p->since = monotonic ();
+        p->held = true;
+        return 0;
+    case PS_FAILED:
+        psanswer_error (p, errno, why.text);
+        p->close_after = !p->known;
+        break;
+    case PS_DONE:
+        break;
+    }
+    p->held = false;
+    p->in_got = 0;
+    p->out.saved = s->saved;
+    return pspeer_flush (s, p);
+}
+
+static int refuse_version (struct ps_server *s, struct ps_peer *p)
+{
+    char why[128];
+
+    snprintf (why,
+              sizeof (why),
+              "it speaks version %d of the protocol: start all processes with "
+              "the same libslurmdl",
+              PS_VERSION);
+    psanswer_error (p, EPROTO, why);
+    p->close_after = true;
+    return pspeer_flush (s, p);
+}
+
+/* Returns 1 if the header may be followed by its body. */
+static int check_header (struct ps_server *s, struct ps_peer *p)
+{
+    const struct ps_header *h = &p->in;
+
+    if (h->magic != PS_MAGIC)
+        return -1;
+    if (h->version != PS_VERSION)
+        return refuse_version (s, p);
+    if ((h->kind == PS_HELLO) == p->known || h->kind == 0
+        || h->kind >= PS_KINDS)
+        return -1;
+    if (h->kind == PS_HELLO && h->bytes != sizeof (struct ps_hello))
+        return -1;
+    if (h->clock < 0 || h->bytes > 2 * (uint64_t)PS_ROWS_BYTES_MAX)
+        return -1;
+    return 1;
+}
+
+static int make_body (struct ps_peer *p)
+{
+    size_t n = p->in.bytes < 4096 ? 4096 : p->in.bytes;
+    void *more;
+
+    if (n <= p->body_room)
+        return 0;
+    free (p->body);
+    p->body_room = 0;
+    if (!(more = p->body = malloc (n)))
+        return -1;
+    p->body_room = n;
+    return 0;
+}
+
+/* One piece of what is there; 1: more may be, 0: no more, -1: it is gone. */
+static int read_some (struct ps_server *s, struct ps_peer *p)
+{
+    size_t head = sizeof (p->in);
+    ssize_t n;
+    int ok;
+
+    if (p->in_got < head)
+        n = recv (p->fd, (char *)&p->in + p->in_got, head - p->in_got, 0);
+    else
+        n = recv (p->fd,
+                  p->body + (p->in_got - head),
+                  head + p->in.bytes - p->in_got,
+                  0);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : is_gone (p);
+    if (n == 0)
+        return -1;
+    s->ps->stats.bytes_in += (uint64_t)n;
+    p->in_got += (size_t)n;
+    if (p->in_got - (size_t)n < head && p->in_got == head) {
+        if ((ok = check_header (s, p)) <= 0)
+            return ok;
+        if (make_body (p) < 0)
+            return -1;
+    }
+    return 1;
+}
+
+static bool is_whole (const struct ps_peer *p)
+{
+    return p->in_got >= sizeof (p->in)
+           && p->in_got == sizeof (p->in) + p->in.bytes;
+}
+
+bool pspeer_is_writing (const struct ps_peer *p)
+{
+    return p->out_sent < p->out_size;
+}
+
+/* As many requests as fit into a turn. */
+int pspeer_serve (struct ps_server *s, struct ps_peer *p)
+{
+    int rv;
+
+    for (int turn = 0; turn < 64 && !p->held && !pspeer_is_writing (p);
+         turn++) {
+        if (!is_whole (p) && (rv = read_some (s, p)) <= 0)
+            return rv;
+        if (is_whole (p) && do_request (s, p) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- connections ---- */
+
+void pspeer_drop (struct ps_server *s, size_t i)
+{
+    struct ps_peer *p = &s->peers[i];
+
+    if (p->known)
+        pspeople_disconnected (s, p->worker, p->silent);
+    close (p->fd);
+    free (p->body);
+    free (p->out_own);
+    *p = s->peers[--s->npeers];
+}
+
+static void drop_stranger (struct ps_server *s)
+{
+    size_t n = 0;
+    size_t oldest = s->npeers;
+
+    for (size_t i = 0; i < s->npeers; i++)
+        if (!s->peers[i].known) {
+            n++;
+            if (oldest == s->npeers
+                || s->peers[i].since < s->peers[oldest].since)
+                oldest = i;
+        }
+    if (n > STRANGERS_MAX)
+        pspeer_drop (s, oldest);
+}
+
+int pspeers_accept (struct ps_server *s)
+{
+    struct ps_peer *more;
+    int fd;
+
+    while ((fd = accept4 (s->listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC))
+           >= 0) {
+        if (s->npeers == s->room) {
+            size_t room = s->room ? 2 * s->room : 16;
+            if (!(more = realloc (s->peers, room * sizeof (*more)))) {
+                close (fd);
+                return -1;
+            }
+            s->peers = more;
+            s->room = room;
+        }
+        pswire_tune (fd, s->ps->grace);
+        memset (&s->peers[s->npeers], 0, sizeof (*s->peers));
+        s->peers[s->npeers].fd = fd;
+        s->peers[s->npeers++].since = monotonic ();
+        drop_stranger (s);
+    }
+    return 0;
+}
+
+static bool is_late (struct ps_server *s, struct ps_peer *p)
+{
+    if (!p->known && !p->close_after)
+        return monotonic () - p->since > STRANGER_SECONDS;
+    return p->silent = pswire_is_dead (p->fd, s->ps->grace, &p->pulse);
+}
+
+static void answer_late (struct ps_server *s, struct ps_peer *p)
+{
+    struct slurmdl_error why = { "" };
+
+    if (!p->held || monotonic () - p->since < p->timeout)
+        return;
+    psapply_explain (s, p, &why);
+    psanswer_error (p, ETIMEDOUT, why.text);
+    p->held = false;
+    p->in_got = 0;
+    pspeer_flush (s, p);
+}
+
+/* What was held may go on after what others have done. */
+void pspeers_retry (struct ps_server *s)
+{
+    for (size_t i = s->npeers; i-- > 0;)
+        if (s->peers[i].held && do_request (s, &s->peers[i]) < 0)
+            pspeer_drop (s, i);
+}
+
+void pspeers_tick (struct ps_server *s)
+{
+    for (size_t i = s->npeers; i-- > 0;) {
+        answer_late (s, &s->peers[i]);
+        if (is_late (s, &s->peers[i])
+            || (s->peers[i].close_after && !pspeer_is_writing (&s->peers[i])))
+            pspeer_drop (s, i);
+    }
+}

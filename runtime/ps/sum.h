@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker has pushed in an iteration that has not ended. */
+#ifndef RUNTIME_PS_SUM_H
+#define RUNTIME_PS_SUM_H
+
+#include "runtime/ps/table.h"
+
+struct ps_sum {
+    float *dense;
+    unsigned char *has; /* of each block: something is in 'dense' */
+    uint64_t *ids;      /* of rows, in the order in which they came */
+    float *rows;
+    uint64_t n, room;
+};
+
+void pssum_clear (struct ps_sum *s); /* and free */
+
+/* Apply the rule to one row. */
+void pstable_apply_row (struct ps_table *t, uint64_t r, const float *gradient);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a run meet. */
+#include "runtime/run/file_rendezvous.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/crc32c.h"
+#include "runtime/storage/whole_file.h"
+
+enum { TIMEOUT = 600 };
+
+/* A thread that saves and the program may both come to meet the others. */
+static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+path_of (const struct team *t, char *buf, const char *name, long rank)
+{
+    snprintf (buf, PATH_MAX, "%s/%s.%ld", t->dir, name, rank);
+}
+
+/* Look at hello.R again: 1 if it is another than before. */
+static int look_at_hello (struct team *t, long rank)
+{
+    char path[PATH_MAX];
+    void *data;
+    size_t n;
+    int rv = 0;
+
+    path_of (t, path, "hello", rank);
+    if (message_get (path, &data, &n) < 0)
+        return 0;
+    if (n == sizeof (struct member)
+        && memcmp (data, &t->members[rank], sizeof (struct member))) {
+        memcpy (&t->members[rank], data, sizeof (struct member));
+        rv = 1;
+    }
+    free (data);
+    return rv;
+}
+
+static int put_welcome (struct team *t)
+{
+    size_t n = sizeof (t->at) + (size_t)t->size * sizeof (*t->members);
+    char *text = malloc (n);
+    char path[PATH_MAX];
+    int rv;
+
+    if (!text)
+        return -1;
+    memcpy (text, &t->at, sizeof (t->at));
+    memcpy (text + sizeof (t->at), t->members, n - sizeof (t->at));
+    path_of (t, path, "welcome", 0);
+    rv = team_put_file (path, text, n);
+    free (text);
+    return rv;
+}
+
+/* A rank may have found the hello of its forerunner still there. */
+void team_welcome_again (struct team *t)
+{
+    int changed = 0;
+
+    pthread_mutex_lock (&meeting);
+    for (long r = 1; r < t->size; r++)
+        changed += look_at_hello (t, r);
+    if (changed)
+        put_welcome (t);
+    pthread_mutex_unlock (&meeting);
+}
+
+/* Of an earlier run that was killed.  Ranks of one run that are on one machine
+ * begin within a second.
+ */
+static bool is_forerunner (const struct team *t, const struct member *m)
+{
+    return m->start + (uint64_t)sysconf (_SC_CLK_TCK) < t->self.start
+           && member_has_ended (m, &t->self);
+}
+
+/* Who waits for us must be able to look whether we have ended. */
+static int say_hello (struct team *t, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    path_of (t, path, "hello", t->rank);
+    if (team_put_file (path, &t->self, sizeof (t->self)) == 0)
+        return 0;
+    return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
+}
+
+static int gather (struct team *t, struct slurmdl_error *err)
+{
+    struct waiting w = team_wait_begin (t, 0);
+
+    if (say_hello (t, err) < 0)
+        return -1;
+    for (long r = 1; r < t->size; r++)
+        while (t->members[r].nonce == 0) {
+            if (look_at_hello (t, r) && !is_forerunner (t, &t->members[r]))
+                break;
+            memset (&t->members[r], 0, sizeof (t->members[r]));
+            team_read_folder (t->dir);
+            if (!team_wait_more (&w))
+                return team_late (t, r, &w, err);
+        }
+    if (put_welcome (t) == 0)
+        return 0;
+    return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
+}
+
+/* Whether this welcome knows us. */
+static bool accept_welcome (struct team *t, const void *data, size_t n)
+{
+    const char *text = data;
+    struct member us;
+
+    if (n != sizeof (t->at) + (size_t)t->size * sizeof (us))
+        return false;
+    memcpy (&us,
+            text + sizeof (t->at) + (size_t)t->rank * sizeof (us),
+            sizeof (us));
+    if (us.nonce != t->self.nonce)
+        return false;
+    memcpy (&t->at, text, sizeof (t->at));
+    memcpy (t->members, text + sizeof (t->at), n - sizeof (t->at));
+    return true;
+}
+
+static bool hear_welcome (struct team *t)
+{
+    char path[PATH_MAX];
+    void *data;
+    size_t n;
+    bool rv;
+
+    path_of (t, path, "welcome", 0);
+    if (message_get (path, &data, &n) < 0)
+        return false;
+    rv = accept_welcome (t, data, n);
+    free (data);
+    return rv;
+}
+
+/* Whoever was there beside us is of our run, however early it began. */
+static bool rank0_has_ended (struct team *t, bool *met)
+{
+    struct member *m = &t->members[0];
+
+    if (look_at_hello (t, 0))
+        *met = false;
+    if (!member_has_ended (m, &t->self)) {
+        *met = m->pid != 0;
+        return false;
+    }
+    return *met || !is_forerunner (t, m);
+}
+
+static int come (struct team *t, struct slurmdl_error *err)
+{
+    struct waiting w = team_wait_begin (t, 0);
+    bool ended = false, met = false;
+
+    if (say_hello (t, err) < 0)
+        return -1;
+    while (!hear_welcome (t)) {
+        if (ended)
+            return team_gone (0, &t->members[0], err);
+        team_read_folder (t->dir);
+        if (!team_wait_more (&w))
+            return team_late (t, 0, &w, err);
+        if (monotonic () - w.last < 0.1)
+            continue;
+        w.last = monotonic ();
+        /* it may have put it just before; so look once more */
+        ended = rank0_has_ended (t, &met);
+    }
+    return 0;
+}
+
+/* Under a worker an attempt has its own folder; else what the launcher of the
+ * ranks says tells runs in one folder apart.
+ */
+static void name_folder (struct team *t, const struct slurmdl *run)
+{
+    static const char *const marks[] = {
+        "SLURM_JOB_ID",        "SLURM_STEP_ID", "SLURM_RESTART_COUNT",
+        "TORCHELASTIC_RUN_ID", "MASTER_ADDR",   "MASTER_PORT",
+    };
+    uint32_t crc = 0;
+
+    for (size_t i = 0; i < sizeof (marks) / sizeof (*marks); i++) {
+        const char *v = getenv (marks[i]) ?: "";
+        crc = crc32c (crc, v, strlen (v) + 1);
+    }
+    snprintf (t->dir,
+              sizeof (t->dir),
+              "%s/.ranks.%08x",
+              getenv ("DL_ATTEMPT_DIR") ? run->dir : run->trial_dir,
+              crc);
+}
+
+static double timeout (void)
+{
+    const char *text = getenv ("DL_RANK_TIMEOUT");
+    double v = text ? strtod (text, NULL) : 0;
+
+    return v > 0 ? v : TIMEOUT;
+}
+
+static int join (struct slurmdl *run, struct slurmdl_error *err)
+{
+    struct team *t;
+    int rv;
+
+    if (run->team)
+        return 0;
+    if (!(t = calloc (1, sizeof (*t)))
+        || !(t->members = calloc ((size_t)run->size, sizeof (*t->members)))) {
+        free (t);
+        return errorf (err, "out of memory");
+    }
+    t->rank = run->rank;
+    t->size = run->size;
+    t->timeout = timeout ();
+    name_folder (t, run);
+    member_describe (&t->self);
+    if (mkdir (t->dir, 0777) < 0 && errno != EEXIST)
+        rv = errorf (err, "%s: cannot make: %s", t->dir, strerror (errno));
+    else if (t->rank == 0) {
+        t->at.session = t->self.nonce;
+        snprintf (t->at.dir, sizeof (t->at.dir), "%s", run->dir);
+        t->members[0] = t->self;
+        rv = gather (t, err);
+    } else
+        rv = come (t, err);
+    if (rv < 0) {
+        int e = errno;
+        free (t->members);
+        free (t);
+        errno = e;
+        return -1;
+    }
+    run->team = t;
+    return 0;
+}
+
+int team_join (struct slurmdl *run, struct slurmdl_error *err)
+{
+    int rv;
+
+    pthread_mutex_lock (&meeting);
+    rv = join (run, err);
+    pthread_mutex_unlock (&meeting);
+    return rv;
+}

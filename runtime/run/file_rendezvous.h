@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the ranks of a run meet, and wait: what the files of a team share. */
+#ifndef RUNTIME_RUN_FILE_RENDEZVOUS_H
+#define RUNTIME_RUN_FILE_RENDEZVOUS_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "runtime/base/process_id.h"
+#include "runtime/run/run.h"
+#include "runtime/run/session.h"
+
+/* A disk that is full, or a server that is away, may be better soon: so long a
+ * message is tried again (s), and an error is not believed.
+ */
+enum { PATIENCE = 3 };
+
+struct welcome {
+    uint64_t session;
+    char dir[PATH_MAX]; /* of rank 0's attempt */
+};
+
+struct team {
+    char dir[PATH_MAX - 128];
+    long rank, size;
+    struct welcome at;
+    struct member self;
+    struct member *members;
+    double timeout;
+    unsigned counts[TEAM_COUNTS];
+};
+
+struct waiting {
+    double begin, end, last;
+    long us;
+};
+
+/* For the team's time-out, and 'extra' seconds. */
+struct waiting team_wait_begin (const struct team *t, double extra);
+/* Sleep a little; false when the time is over. */
+bool team_wait_more (struct waiting *w);
+
+/* A client of a network file system may remember for long that a name was not
+ * there; to read the folder anew makes it ask.
+ */
+void team_read_folder (const char *dir);
+
+int team_put_file (const char *path, const void *data, size_t n);
+
+/* The rank, process 'm', has ended; or did not come. */
+int team_gone (long rank, const struct member *m, struct slurmdl_error *err);
+int team_late (const struct team *t,
+               long rank,
+               const struct waiting *w,
+               struct slurmdl_error *err);
+
+/* Rank 0, while it waits: a rank may not have heard its welcome. */
+void team_welcome_again (struct team *t);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a run tell each other things through files. */
+#include "runtime/run/session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/run/file_rendezvous.h"
+#include "runtime/storage/whole_file.h"
+
+unsigned team_count (struct team *t, enum team_count what)
+{
+    return t->counts[what]++;
+}
+
+/* ---- messages ---- */
+
+static void
+message_path (const struct team *t, char *buf, const char *name, long rank)
+{
+    snprintf (buf,
+              PATH_MAX,
+              "%s/%016llx.%s.%ld",
+              t->dir,
+              (unsigned long long)t->at.session,
+              name,
+              rank);
+}
+
+int team_put (struct team *t, const char *name, const void *data, size_t n)
+{
+    char path[PATH_MAX];
+
+    message_path (t, path, name, t->rank);
+    return team_put_file (path, data, n);
+}
+
+int team_look (
+    struct team *t, long from, const char *name, void **data, size_t *n)
+{
+    char path[PATH_MAX];
+
+    message_path (t, path, name, from);
+    if (message_get (path, data, n) == 0)
+        return 1;
+    return errno == ENOENT || errno == ESTALE ? 0 : -1;
+}
+
+struct wish {
+    const char *name;
+    team_enough_f enough; /* NULL: anything is */
+    const void *arg;
+    double extra;
+};
+
+static int
+look (struct team *t, long from, const struct wish *w, void **data, size_t *n)
+{
+    int rv = team_look (t, from, w->name, data, n);
+
+    if (rv == 1 && w->enough && !w->enough (*data, *n, w->arg)) {
+        free (*data);
+        *data = NULL;
+        return 0;
+    }
+    return rv;
+}
+
+static int wait_for (struct team *t,
+                     long from,
+                     const struct wish *wish,
+                     void **data,
+                     size_t *n,
+                     struct slurmdl_error *err)
+{
+    struct waiting w = team_wait_begin (t, wish->extra);
+    double bad = 0; /* since when there is an error */
+    bool ended = false;
+    int rv;
+
+    while ((rv = look (t, from, wish, data, n)) <= 0) {
+        if (rv == 0)
+            bad = 0;
+        else if (bad == 0)
+            bad = monotonic ();
+        else if (monotonic () - bad > PATIENCE)
+            break;
+        if (ended)
+            return team_gone (from, &t->members[from], err);
+        if (!team_wait_more (&w))
+            return team_late (t, from, &w, err);
+        if (w.us < 5000 || monotonic () - w.last < 0.1)
+            continue;
+        w.last = monotonic ();
+        team_read_folder (t->dir);
+        if (t->rank == 0)
+            team_welcome_again (t);
+        /* it may have put it just before; so look once more */
+        ended = member_has_ended (&t->members[from], &t->self);
+    }
+    return rv > 0 ? 0
+                  : errorf (err,
+                            "%s: cannot read what rank %ld says: %s",
+                            t->dir,
+                            from,
+                            strerror (errno));
+}
+
+int team_get (struct team *t,
+              long from,
+              const char *name,
+              double extra,
+              void **data,
+              size_t *n,
+              struct slurmdl_error *err)
+{
+    struct wish w = { .name = name, .extra = extra };
+
+    return wait_for (t, from, &w, data, n, err);
+}
+
+int team_wait (struct team *t,
+               long from,
+               const char *name,
+               team_enough_f enough,
+               const void *arg,
+               void **data,
+               size_t *n,
+               struct slurmdl_error *err)
+{
+    struct wish w = { name, enough, arg, 0 };
+
+    return wait_for (t, from, &w, data, n, err);
+}
+
+void team_forget (struct team *t, const char *name)
+{
+    char path[PATH_MAX];
+
+    for (long r = 0; r < t->size; r++) {
+        message_path (t, path, name, r);
+        unlink (path);
+    }
+}
+
+/* ---- to leave ---- */
+
+static void empty_folder (const char *dir)
+{
+    char path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir (dir);
+
+    while (d && (e = readdir (d)))
+        if (strcmp (e->d_name, ".") && strcmp (e->d_name, "..")) {
+            snprintf (path, sizeof (path), "%s/%.255s", dir, e->d_name);
+            unlink (path);
+        }
+    if (d)
+        closedir (d);
+    rmdir (dir);
+}
+
+/* Who is the last to say so cleans up: the others need nothing more. */
+void team_destroy (struct team *t)
+{
+    bool all = true;
+    void *data;
+    size_t n;
+
+    if (!t)
+        return;
+    team_put (t, "bye", "", 0);
+    for (long r = 0; all && r < t->size; r++) {
+        all = team_look (t, r, "bye", &data, &n) == 1;
+        if (all)
+            free (data);
+    }
+    if (all)
+        empty_folder (t->dir);
+    free (t->members);
+    free (t);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HDF5 as this library uses it: quiet, without locks, old file format. */
+#ifndef RUNTIME_STORAGE_H5_H
+#define RUNTIME_STORAGE_H5_H
+
+#include <hdf5.h>
+
+/* HDF5's own printing of errors is off inside this pair, and as it was after
+ * it: the library that links us may want it on.
+ */
+struct h5_quiet {
+    H5E_auto2_t print;
+    void *data;
+};
+void h5_quiet_begin (struct h5_quiet *q);
+void h5_quiet_end (const struct h5_quiet *q);
+
+/* Property list for opening files: no lock is taken, and what is created can
+ * be read by HDF5 1.8 and has objects without checksums of their own.
+ */
+hid_t h5_access (void);
+
+/* Property list for a contiguous dataset whose place in the file is fixed
+ * when it is created, and whose bytes are left alone.
+ */
+hid_t h5_contiguous (void);
+
+int h5_write_int (hid_t object, const char *name, long long value);
+int h5_write_real (hid_t object, const char *name, double value);
+int h5_write_text (hid_t object, const char *name, const char *text);
+
+#endif

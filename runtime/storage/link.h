@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Give a finished file its name, if no other file has it. */
+#ifndef RUNTIME_STORAGE_LINK_H
+#define RUNTIME_STORAGE_LINK_H
+
+#include <stddef.h>
+
+struct slurmdl_error;
+
+/* A name in the folder of 'path' that no other process uses. */
+void link_tmp_name (char *buf, size_t size, const char *path);
+
+/* Give the synced file 'tmp', in the same folder, the name 'path', and sync
+ * the folder.  Correct without locks, and after a lost reply of a network
+ * file system (link(2), BUGS).  Where hard links are refused, 'path' becomes
+ * a symbolic link to 'tmp'.
+ *
+ * Returns 0 if the name is ours (the name 'tmp' is then used up), 1 if it was
+ * taken, -1 with errno set; in both cases 'tmp' is still there.
+ */
+int link_if_absent (const char *tmp, const char *path);
+
+/* The same, but the folder is left to be synced. */
+int link_unsynced (const char *tmp, const char *path);
+
+/* The same, replacing a file of this process's own that has the name. */
+int link_replace (const char *tmp, const char *path);
+
+/* Whether a file that a user names may be replaced: 0 if it is a regular one,
+ * or none; else -1 with EINVAL: a device or a pipe would give way to a file.
+ */
+int link_may_replace (const char *path, struct slurmdl_error *err);
+
+/* fsync() of the folder that holds 'path'. */
+int link_sync_folder (const char *path);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small file that is whole when it has its name. */
+#ifndef RUNTIME_STORAGE_WHOLE_FILE_H
+#define RUNTIME_STORAGE_WHOLE_FILE_H
+
+#include <stddef.h>
+
+/* Put it in the place of what has the name.  Nobody needs it after a crash,
+ * so it is not synced.
+ */
+int message_put (const char *path, const void *data, size_t n);
+
+/* The caller frees it.  -1 with ENOENT if it is not there, EBADMSG if it is no
+ * message.
+ */
+int message_get (const char *path, void **data, size_t *n);
+
+#endif

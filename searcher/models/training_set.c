@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model may learn from. */
+#include "searcher/models/training_set.h"
+
+#include <stdlib.h>
+
+/* Values at a rung that make it worth more than a lower one. */
+enum { ENOUGH = 10 };
+
+static int64_t count_at (const struct searcher *s, int64_t rung)
+{
+    int64_t n = 0;
+
+    for (long i = searcher_first (s); i <= s->created; i++)
+        n += !isnan (searcher_values (s, i)[rung]);
+    return n;
+}
+
+/* The rung with the most values. */
+static int64_t widest (const struct searcher *s)
+{
+    int64_t best = s->rungs - 1, most = count_at (s, best);
+
+    for (int64_t rung = best - 1; rung >= 0; rung--) {
+        int64_t n = count_at (s, rung);
+        if (n > most) {
+            most = n;
+            best = rung;
+        }
+    }
+    return best;
+}
+
+static int64_t learn_from (const struct searcher *s)
+{
+    int64_t enough = s->n + 3 > ENOUGH ? s->n + 3 : ENOUGH;
+
+    for (int64_t rung = s->rungs - 1; rung >= 0; rung--)
+        if (count_at (s, rung) >= enough)
+            return rung;
+    return widest (s);
+}
+
+int64_t view_count (const struct searcher *s)
+{
+    return count_at (s, widest (s));
+}
+
+static bool came_below (const double *values, int64_t rung)
+{
+    while (rung-- > 0)
+        if (!isnan (values[rung]))
+            return true;
+    return false;
+}
+
+static void
+add (struct view *v, const struct searcher *s, long i, int64_t rung, bool wide)
+{
+    const double *values = searcher_values (s, i);
+
+    if (!isnan (values[rung])) {
+        for (int64_t k = 0; k < v->m; k++)
+            v->value[v->n * v->m + k] = values[s->objectives > 1 ? k : rung];
+        v->trial[v->n++] = i;
+    } else if (i > 0 && searcher_trial (s, i)->state == TRIAL_RUNNING)
+        v->pending[v->npending++] = i;
+    else if (wide && came_below (values, rung)) {
+        v->value[v->n * v->m] = INFINITY;
+        v->trial[v->n++] = i;
+    }
+}
+
+static int view_fill (struct view *v, const struct searcher *s, bool wide)
+{
+    int64_t rung = learn_from (s), most = s->created + s->known + 1;
+
+    *v = (struct view){ .m = s->objectives };
+    v->trial = malloc (2 * most * sizeof (*v->trial));
+    v->value = malloc (most * v->m * sizeof (*v->value));
+    if (!v->trial || !v->value)
+        return -1;
+    v->pending = v->trial + most;
+    for (long i = searcher_first (s); i <= s->created; i++)
+        add (v, s, i, rung, wide);
+    return 0;
+}
+
+int view_open (struct view *v, const struct searcher *s)
+{
+    return view_fill (v, s, false);
+}
+
+int view_open_wide (struct view *v, const struct searcher *s)
+{
+    return view_fill (v, s, true);
+}
+
+void view_close (struct view *v)
+{
+    free (v->trial);
+    free (v->value);
+    free (v->noise);
+}
+
+int64_t view_good (const struct view *v)
+{
+    int64_t good = 0;
+
+    for (int64_t i = 0; i < v->n; i++)
+        good += isfinite (v->value[i * v->m]);
+    return good;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find a minimum of a smooth function within bounds. */
+#ifndef SEARCHER_NUMERIC_BFGS_H
+#define SEARCHER_NUMERIC_BFGS_H
+
+#include <stdint.h>
+
+/* The value at x[0 .. n-1] and its gradient; INFINITY: not defined there. */
+typedef double bfgs_f (void *arg, const double *x, double *gradient);
+
+struct bfgs {
+    int64_t n;
+    const double *low, *high;
+    bfgs_f *f;
+    void *arg;
+    double tolerance; /* steps that gain less are the last */
+    double *room;     /* bfgs_room (n) doubles, kept from call to call */
+};
+
+int64_t bfgs_room (int64_t n);
+
+/* Start with the identity for the inverse of the Hessian, or with what the
+ * last call ended with, divided by 'scale'.
+ */
+void bfgs_reset (const struct bfgs *b);
+void bfgs_scale (const struct bfgs *b, double scale);
+
+/* Move x downhill, 'steps' times at most (J. Nocedal and S. J. Wright,
+ * Numerical Optimization, 2006, 6.1, with steps cut off at the bounds).
+ */
+void bfgs_minimise (const struct bfgs *b, double *x, int steps);
+
+#endif

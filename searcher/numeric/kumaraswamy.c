@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A curve that widens one part of a range and narrows another. */
+#include "searcher/numeric/kumaraswamy.h"
+
+#include "searcher/numeric/vector.h"
+
+/* Powers of what is nearer to 0 or 1 are taken from here, or their logarithms
+ * are too large for exp_minus() when a and b are up to 10.
+ */
+static const double least = 1e-28, most = 1 - 0x1p-53;
+
+INLINE double within (double u)
+{
+    u = u > least ? u : least;
+    return u < most ? u : most;
+}
+
+INLINE double curve (double u, double a, double b, double *by_a, double *by_b)
+{
+    double log_u = minus_log (within (u));
+    double p = exp_minus (a * log_u), q = within (1 - p);
+    double log_q = minus_log (q), rest = exp_minus (b * log_q);
+
+    *by_a = u < 0 ? 0 : -a * b * log_u * rest * p / q;
+    *by_b = u < 0 ? 0 : b * log_q * rest;
+    return u < 0 ? u : 1 - rest;
+}
+
+VECTOR static void column (const double *u,
+                           double a,
+                           double b,
+                           int64_t n,
+                           double *restrict w,
+                           double *restrict by_a,
+                           double *restrict by_b)
+{
+    for (int64_t i = 0; i < n; i++)
+        w[i] = curve (u[i], a, b, by_a + i, by_b + i);
+}
+
+VECTOR static void
+column_only (const double *u, double a, double b, int64_t n, double *restrict w)
+{
+    double by_a, by_b;
+
+    for (int64_t i = 0; i < n; i++)
+        w[i] = curve (u[i], a, b, &by_a, &by_b);
+}
+
+void kumaraswamy (const double *u,
+                  double a,
+                  double b,
+                  int64_t n,
+                  double *w,
+                  double *by_a,
+                  double *by_b)
+{
+    if (by_a)
+        column (u, a, b, n, w, by_a, by_b);
+    else
+        column_only (u, a, b, n, w);
+}
+
+VECTOR void kumaraswamy_point (
+    const double *u, const double *a, const double *b, int64_t n, double *w)
+{
+    double by_a, by_b;
+
+    for (int64_t i = 0; i < n; i++)
+        w[i] = curve (u[i], a[i], b[i], &by_a, &by_b);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Covariances of many pairs of points at once. */
+#ifndef SEARCHER_NUMERIC_MATERN_H
+#define SEARCHER_NUMERIC_MATERN_H
+
+#include <stdint.h>
+
+/* r2[i] += p[i] * scale */
+void matern_add (double *r2, const double *p, double scale, int64_t n);
+/* r2[i] += (z[i] - u)^2 * scale, or (z[i] != u) * scale */
+void matern_add_square (
+    double *r2, const double *z, double u, double scale, int64_t n);
+void matern_add_unequal (
+    double *r2, const double *z, double u, double scale, int64_t n);
+
+/* Replace squared distances by covariances (1 + a + a^2/3) e^-a, a =
+ * sqrt(5 r2); slope, if not NULL, is their derivative by r2.
+ */
+void matern (double *r2, double *slope, int64_t n);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dominance, ranks, crowding and the Chebyshev function. */
+#include "searcher/objectives/pareto.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_good (const double *row, int64_t m)
+{
+    for (int64_t k = 0; k < m; k++)
+        if (!isfinite (row[k]))
+            return false;
+    return true;
+}
+
+bool pareto_dominates (const double *a, const double *b, int64_t m)
+{
+    bool better = false;
+
+    if (!is_good (a, m))
+        return false;
+    if (!is_good (b, m))
+        return true;
+    for (int64_t k = 0; k < m; k++) {
+        if (a[k] > b[k])
+            return false;
+        better |= a[k] < b[k];
+    }
+    return better;
+}
+
+/* The numbers of the good rows. */
+static int64_t list_good (const double *y, int64_t n, int64_t m, int64_t *order)
+{
+    int64_t good = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        if (is_good (y + i * m, m))
+            order[good++] = i;
+    return good;
+}
+
+/* ---- sorting ---- */
+
+struct table {
+    const double *y;
+    int64_t m;
+    const int64_t *rank;
+    int64_t k; /* the objective to sort by */
+};
+
+typedef bool (*before_f) (const struct table *t, int64_t a, int64_t b);
+
+/* Stable; room for n behind the n numbers of rows. */
+static void
+sort (int64_t *order, int64_t n, const struct table *t, before_f before)
+{
+    int64_t *room = order + n;
+
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t at = 0; at < n; at += 2 * width) {
+            int64_t mid = at + width < n ? at + width : n;
+            int64_t end = mid + width < n ? mid + width : n;
+            int64_t a = at, b = mid;
+            for (int64_t i = at; i < end; i++)
+                room[i] =
+                    b >= end || (a < mid && !before (t, order[b], order[a]))
+                        ? order[a++]
+                        : order[b++];
+        }
+        memcpy (order, room, n * sizeof (*order));
+    }
+}
+
+static bool is_first (const struct table *t, int64_t a, int64_t b)
+{
+    const double *ya = t->y + a * t->m, *yb = t->y + b * t->m;
+
+    for (int64_t k = 0; k < t->m; k++)
+        if (ya[k] != yb[k])
+            return ya[k] < yb[k];
+    return false;
+}
+
+static bool is_below (const struct table *t, int64_t a, int64_t b)
+{
+    if (t->rank[a] != t->rank[b])
+        return t->rank[a] < t->rank[b];
+    return t->y[a * t->m + t->k] < t->y[b * t->m + t->k];
+}
+
+/* ---- ranks ---- */
+
+/* The rows of each front as a list, the last one that came first. */
+struct fronts {
+    int64_t n;
+    int64_t *head, *next; /* of a front; of a row, -1: none */
+};
+
+static bool is_dominated (const struct table *t,
+                          const struct fronts *f,
+                          int64_t front,
+                          int64_t row)
+{
+    for (int64_t i = f->head[front]; i >= 0; i = f->next[i])
+        if (pareto_dominates (t->y + i * t->m, t->y + row * t->m, t->m))
+            return true;
+    return false;
+}
+
+/* Whoever dominates a row comes before it, and is dominated by a row of each
+ * front before its own: the fronts that dominate are the first ones.
+ */
+static int64_t
+find_front (const struct table *t, const struct fronts *f, int64_t row)
+{
+    int64_t low = 0, high = f->n;
+
+    while (low < high) {
+        int64_t mid = low + (high - low) / 2;
+        if (is_dominated (t, f, mid, row))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void
+add_row (const struct table *t, struct fronts *f, int64_t row, int64_t *rank)
+{
+    int64_t at = find_front (t, f, row);
+
+    if (at == f->n)
+        f->head[f->n++] = -1;
+    f->next[row] = f->head[at];
+    f->head[at] = row;
+    rank[row] = at;
+}
+
+int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
+{
+    struct table t = { .y = y, .m = m };
+    int64_t *order = malloc ((4 * n + 1) * sizeof (*order));
+    struct fronts f = { 0 };
+    int64_t good;
+
+    if (!order)
+        return -1;
+    f.head = order + 2 * n;
+    f.next = order + 3 * n;
+    good = list_good (y, n, m, order);
+    sort (order, good, &t, is_first);
+    for (int64_t i = 0; i < good; i++)
+        add_row (&t, &f, order[i], rank);
+    for (int64_t i = 0; i < n; i++)
+        if (!is_good (y + i * m, m))
+            rank[i] = f.n;
+    free (order);
+    return 0;
+}
+
+/* ---- crowding ---- */
+
+/* Half of it, as the whole may be beyond the largest double. */
+static double gap (const struct table *t, int64_t a, int64_t b)
+{
+    return t->y[b * t->m + t->k] / 2 - t->y[a * t->m + t->k] / 2;
+}
+
+/* 'order' holds the n rows of a rank by an objective. */
+static void
+add_gaps (const struct table *t, const int64_t *order, int64_t n, double *out)
+{
+    double range = gap (t, order[0], order[n - 1]);
+
+    out[order[0]] = out[order[n - 1]] = INFINITY;
+    for (int64_t i = 1; i + 1 < n && range > 0; i++)
+        out[order[i]] += gap (t, order[i - 1], order[i + 1]) / range;
+}
+
+static void add_objective (const struct table *t,
+                           int64_t *order,
+                           int64_t n,
+                           double *distance)
+{
+    sort (order, n, t, is_below);
+    for (int64_t at = 0, end; at < n; at = end) {
+        end = at + 1;
+        while (end < n && t->rank[order[end]] == t->rank[order[at]])
+            end++;
+        add_gaps (t, order + at, end - at, distance);
+    }
+}
+
+int pareto_crowding (const double *y,
+                     int64_t n,
+                     int64_t m,
+                     const int64_t *rank,
+                     double *distance)
+{
+    struct table t = { y, m, rank, 0 };
+    int64_t *order = malloc ((2 * n + 1) * sizeof (*order));
+
+    if (!order)
+        return -1;
+    memset (distance, 0, n * sizeof (*distance));
+    for (t.k = 0; t.k < m; t.k++) {
+        int64_t good = list_good (y, n, m, order);
+        add_objective (&t, order, good, distance);
+    }
+    free (order);
+    return 0;
+}
+
+/* ---- one number ---- */
+
+double pareto_chebyshev (const double *y,
+                         int64_t m,
+                         const double *weight,
+                         const double *ideal,
+                         const double *nadir)
+{
+    double most = -INFINITY, sum = 0;
+
+    if (!is_good (y, m))
+        return INFINITY;
+    for (int64_t k = 0; k < m; k++) {
+        double range = nadir[k] > ideal[k] ? nadir[k] - ideal[k] : 1;
+        double part = weight[k] * (y[k] - ideal[k]) / range;
+        most = fmax (most, part);
+        sum += part;
+    }
+    return most + 0.05 * sum;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The method that picks and mixes the others. */
+#include "searcher/models/fidelity_transfer.h"
+#include "searcher/numeric/rng.h"
+#include "searcher/samplers/bayes.h"
+#include "searcher/samplers/evolve.h"
+#include "searcher/schedulers/asha.h"
+
+/* Full trainings: after some points of a sequence a Gaussian process proposes.
+ * Where it explains little of what it has seen (the error of leaving one out),
+ * the estimator of tpe does so instead in a share of the trials: it needs no
+ * smoothness.  After EVOLVE_FROM trials an evolution strategy goes on from the
+ * best of them in spaces of numbers.
+ *
+ * Rung by rung: the process sees values as carried up, and a share of the
+ * trials stays random: all of them before some came to the second rung, more
+ * before some came half-way up.  Early values are of fast learners.
+ */
+enum { EVOLVE_FROM = 100, CROWD_FROM = 250 };
+
+/* A process of more parameters at once, or of more in all, is not tried. */
+enum { ACTIVE_MAX = 60, DIMS_MAX = 200, SAMPLE = 100 };
+
+static const struct {
+    double error, share;
+} shares[] = { { 0.3, 0.125 }, { 0.6, 0.34 }, { INFINITY, 0.6 } };
+
+static const double random_share = 0.15, blind_share = 0.33;
+static const double evolve_share = 0.75, tree_share = 0.5;
+
+/* ---- the space ---- */
+
+static bool is_tree (const struct searcher *s)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        if (searcher_dims (s)[i].parent >= 0)
+            return true;
+    return false;
+}
+
+/* Nothing is rugged in a space of steps and choices: a point has no neighbours
+ * that are nearer than others.
+ */
+static bool is_discrete (const struct searcher *s)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        if (space_values (searcher_dims (s) + i) == 0)
+            return false;
+    return true;
+}
+
+static bool is_numeric (const struct searcher *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        const struct dim *d = searcher_dims (s) + i;
+        if (d->parent >= 0 || (d->type == PARAM_CATEGORICAL && d->choices > 2))
+            return false;
+    }
+    return true;
+}
+
+static int64_t active_count (const struct searcher *s, long trial)
+{
+    const double *x = searcher_point (s, trial);
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < s->n; i++)
+        n += !isnan (x[i]);
+    return n;
+}
+
+/* The first points are spread over the space: the widest of them is as wide as
+ * the space, or nearly.
+ */
+static bool is_wide (const struct searcher *s)
+{
+    if (s->n <= ACTIVE_MAX || s->n > DIMS_MAX || !is_tree (s))
+        return s->n > ACTIVE_MAX;
+    for (long i = 1; i <= s->created && i <= SAMPLE; i++)
+        if (active_count (s, i) > ACTIVE_MAX)
+            return true;
+    return false;
+}
+
+static double tpe_share (const struct searcher *s, const struct hunt *h)
+{
+    double error;
+    int i = 0;
+
+    if (is_tree (s))
+        return tree_share;
+    if (is_discrete (s))
+        return 0;
+    error = bayes_error (h);
+    while (error >= shares[i].error)
+        i++;
+    return shares[i].share;
+}
+
+/* ---- points ---- */
+
+static double dice (const struct searcher *s, long trial)
+{
+    return rng_unit (s->seed, trial, rng_key ("auto"));
+}
+
+static void new_random_point (const struct searcher *s, long trial, double *x)
+{
+    for (uint64_t try = 0; try < 20; try++) {
+        random_point (s, trial + (try << 36), x);
+        point_mask (s, x);
+        if (point_is_new (s, x))
+            return;
+    }
+}
+
+/* False: the estimator proposes an old point. */
+static bool find_tpe (const struct searcher *s, long trial, double *x)
+{
+    tpe_point (s, trial, x);
+    return point_is_new (s, x);
+}
+
+static bool
+is_for_tpe (const struct searcher *s, const struct hunt *h, long trial)
+{
+    return s->rungs == 1 && s->objectives == 1
+           && dice (s, trial) < tpe_share (s, h);
+}
+
+static void
+model_point (const struct searcher *s, struct view *v, long trial, double *x)
+{
+    struct hunt *h;
+
+    if (view_good (v) < 3) {
+        sobol_point (s, trial, x);
+        return;
+    }
+    h = bayes_open (s, v, trial);
+    if (!(h && is_for_tpe (s, h, trial) && find_tpe (s, trial, x))
+        && !(h && bayes_find (h, x)))
+        new_random_point (s, trial, x);
+    bayes_close (h);
+}
+
+static void full_point (const struct searcher *s, long trial, double *x)
+{
+    const void *evolution = searcher_at (s, s->at_sample);
+    struct view v = { 0 };
+
+    if (s->objectives > 1 && trial > CROWD_FROM)
+        nsga2_point (s, trial, x);
+    else if (is_wide (s))
+        tpe_point (s, trial, x);
+    else if (evolve_begun (evolution) && dice (s, trial) < evolve_share)
+        evolve_point (s, evolution, trial, x);
+    else if (view_open (&v, s) < 0)
+        random_point (s, trial, x);
+    else
+        model_point (s, &v, trial, x);
+    view_close (&v);
+}
+
+/* More while nothing is known of long trainings. */
+static double share_at (const struct searcher *s, int64_t rung)
+{
+    if (rung == 0)
+        return 1;
+    return 2 * rung < s->rungs - 1 ? blind_share : random_share;
+}
+
+static void rung_point (const struct searcher *s, long trial, double *x)
+{
+    struct view v = { 0 };
+
+    if (is_wide (s) || carry_open (&v, s) < 0
+        || dice (s, trial) < share_at (s, v.rung))
+        new_random_point (s, trial, x);
+    else
+        model_point (s, &v, trial, x);
+    view_close (&v);
+}
+
+static void auto_point (const struct searcher *s, long trial, double *x)
+{
+    if (bayes_is_early (s, trial))
+        sobol_point (s, trial, x);
+    else if (s->rungs > 1)
+        rung_point (s, trial, x);
+    else
+        full_point (s, trial, x);
+}
+
+/* ---- the evolution ---- */
+
+static int64_t auto_room (const struct request *request)
+{
+    return evolve_room (request->n, request->config->population);
+}
+
+static void auto_learn (struct searcher *s, long trial)
+{
+    void *evolution = searcher_at (s, s->at_sample);
+
+    if (s->rungs > 1 || s->objectives > 1 || s->n > ACTIVE_MAX
+        || !is_numeric (s) || is_discrete (s))
+        return;
+    if (evolve_begun (evolution))
+        evolve_learn (s, evolution, trial);
+    else if (view_count (s) >= EVOLVE_FROM)
+        evolve_begin (s, evolution);
+}
+
+/* ---- the schedule ---- */
+
+static void auto_plan (const struct request *request, struct plan *plan)
+{
+    if (request->config->max_length == 1)
+        schedule_full.plan (request, plan);
+    else
+        asha_plan (request, plan);
+}
+
+static const char *auto_check (const struct request *request, int *param)
+{
+    return request->config->max_length == 1 ? NULL
+                                            : asha_check (request, param);
+}
+
+const struct scheduler schedule_auto = {
+    .check = auto_check,
+    .plan = auto_plan,
+    .ended = asha_ended,
+    .extended = asha_extended,
+};
+
+const struct sampler sample_auto = {
+    .keeps = true,
+    .room = auto_room,
+    .learn = auto_learn,
+    .point = auto_point,
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bayesian optimisation: the point that a Gaussian process expects most of. */
+#ifndef SEARCHER_SAMPLERS_BAYES_H
+#define SEARCHER_SAMPLERS_BAYES_H
+
+#include "searcher/models/training_set.h"
+
+/* Is the trial at a point of a sequence, as there are too few for a model? */
+bool bayes_is_early (const struct searcher *s, long trial);
+
+/* A model of what a view has, fitted, for the proposal of 'trial'.  NULL: there
+ * is none (no memory, degenerate points).  Reads the view until it is closed.
+ */
+struct hunt;
+struct hunt *
+bayes_open (const struct searcher *s, const struct view *v, long trial);
+void bayes_close (struct hunt *h);
+
+/* How little it explains: gp_error() of the first objective. */
+double bayes_error (const struct hunt *h);
+
+/* Write the best point to x, all parameters.  False: there is none that is new.
+ */
+bool bayes_find (struct hunt *h, double *x);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Points from CMA-ES. */
+#include "searcher/samplers/evolve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "searcher/models/cmaes.h"
+#include "searcher/numeric/rng.h"
+
+/* More dimensions have no covariance matrix: a search goes at random. */
+enum { DIMS_MAX = 200, TRIES = 50 };
+
+/* Then comes the state of cmaes.h. */
+struct evolution {
+    int64_t begun;
+};
+
+static void *strategy (void *evolution)
+{
+    return (struct evolution *)evolution + 1;
+}
+
+int64_t evolve_room (size_t n, int64_t population)
+{
+    if (n == 0 || n > DIMS_MAX)
+        return sizeof (struct evolution);
+    return sizeof (struct evolution) + cmaes_size (n, population);
+}
+
+static bool is_possible (const struct searcher *s)
+{
+    return s->n > 0 && s->n <= DIMS_MAX;
+}
+
+/* Values whose cells in the cube are not of one width are no steps to it. */
+static void set_steps (const struct searcher *s, int64_t *steps)
+{
+    const struct dim *d = searcher_dims (s);
+
+    for (int64_t i = 0; i < s->n; i++, d++)
+        steps[i] = d->deviation > 0 || (d->type == PARAM_INT && d->base > 1)
+                       ? 0
+                       : space_values (d);
+}
+
+/* What is not active is in the middle. */
+static void to_cube (const struct searcher *s, const double *x, double *u)
+{
+    const struct dim *d = searcher_dims (s);
+
+    for (int64_t i = 0; i < s->n; i++)
+        u[i] = isnan (x[i]) ? 0.5 : space_part (d + i, x[i]);
+}
+
+/* The trials with a value, the best first. */
+struct sorted {
+    double value;
+    long trial;
+};
+
+static int by_value (const void *a, const void *b)
+{
+    const struct sorted *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->trial > y->trial) - (x->trial < y->trial);
+}
+
+static int64_t sort_trials (const struct searcher *s, struct sorted *list)
+{
+    int64_t n = 0;
+
+    for (long i = searcher_first (s); i <= s->created; i++)
+        if (isfinite (searcher_value (s, i)))
+            list[n++] = (struct sorted){ searcher_value (s, i), i };
+    qsort (list, n, sizeof (*list), by_value);
+    return n;
+}
+
+/* A sixth of each range, as in other libraries: wider, 100 trials find half as
+ * much on BBOB.
+ */
+static void start_at (const struct searcher *s,
+                      void *evolution,
+                      const int64_t *steps,
+                      const double *mean)
+{
+    cmaes_start (
+        strategy (evolution), s->n, steps, mean, 1.0 / 6, s->population);
+}
+
+static void begin (const struct searcher *s,
+                   void *evolution,
+                   struct sorted *list,
+                   double *u)
+{
+    int64_t steps[DIMS_MAX], n = sort_trials (s, list);
+    double middle[DIMS_MAX];
+
+    set_steps (s, steps);
+    for (int64_t i = 0; i < s->n; i++)
+        middle[i] = 0.5;
+    for (int64_t i = 0; i < n; i++)
+        to_cube (s, searcher_point (s, list[i].trial), u + i * s->n);
+    if (n > 0)
+        cmaes_warm_start (
+            strategy (evolution), s->n, steps, u, n, s->population);
+    else
+        start_at (s, evolution, steps, middle);
+}
+
+void evolve_begin (const struct searcher *s, void *evolution)
+{
+    int64_t most = s->created + s->known + 1;
+    struct sorted *list;
+    double *u;
+
+    if (!is_possible (s))
+        return;
+    list = malloc (most * sizeof (*list));
+    u = malloc (most * s->n * sizeof (*u));
+    if (list && u) {
+        begin (s, evolution, list, u);
+        ((struct evolution *)evolution)->begun = 1;
+    }
+    free (list);
+    free (u);
+}
+
+bool evolve_begun (const void *evolution)
+{
+    return ((const struct evolution *)evolution)->begun;
+}
+
+/* From anywhere, as the old place has nothing more to give. */
+static void begin_anew (const struct searcher *s, void *evolution, long trial)
+{
+    struct rng r = { s->seed, trial, rng_key ("cmaes restart"), 0 };
+    int64_t steps[DIMS_MAX];
+    double mean[DIMS_MAX];
+
+    set_steps (s, steps);
+    for (int64_t i = 0; i < s->n; i++)
+        mean[i] = rng_next (&r);
+    start_at (s, evolution, steps, mean);
+}
+
+void evolve_learn (const struct searcher *s, void *evolution, long trial)
+{
+    double u[DIMS_MAX];
+
+    if (!is_possible (s) || !evolve_begun (evolution)
+        || isnan (searcher_value (s, trial)))
+        return;
+    to_cube (s, searcher_point (s, trial), u);
+    cmaes_tell (strategy (evolution), u, searcher_value (s, trial));
+    if (cmaes_should_stop (strategy (evolution)))
+        begin_anew (s, evolution, trial);
+}
+
+void evolve_point (const struct searcher *s,
+                   const void *evolution,
+                   long trial,
+                   double *x)
+{
+    struct rng r = { s->seed, trial, rng_key ("cmaes"), 0 };
+    const struct dim *d = searcher_dims (s);
+    double u[DIMS_MAX];
+
+    if (!is_possible (s) || !evolve_begun (evolution)) {
+        random_point (s, trial, x);
+        return;
+    }
+    for (int try = 0; try < TRIES; try++) {
+        cmaes_ask (strategy ((void *)evolution), &r, u);
+        for (int64_t i = 0; i < s->n; i++)
+            x[i] = space_at (d + i, u[i] < 1 ? u[i] : 1);
+        point_mask (s, x);
+        if (point_allowed (s, x))
+            return;
+    }
+}
+
+/* ---- the sampler ---- */
+
+static int64_t cmaes_room (const struct request *request)
+{
+    return evolve_room (request->n, request->config->population);
+}
+
+static void cmaes_begin (struct searcher *s)
+{
+    evolve_begin (s, searcher_at (s, s->at_sample));
+}
+
+static void cmaes_learn (struct searcher *s, long trial)
+{
+    evolve_learn (s, searcher_at (s, s->at_sample), trial);
+}
+
+static void cmaes_point (const struct searcher *s, long trial, double *x)
+{
+    evolve_point (s, searcher_at (s, s->at_sample), trial, x);
+}
+
+const struct sampler sample_cmaes = {
+    .keeps = true,
+    .room = cmaes_room,
+    .start = cmaes_begin,
+    .learn = cmaes_learn,
+    .point = cmaes_point,
+};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asynchronous successive halving that promotes, in one or several brackets. */
+#include "searcher/schedulers/asha.h"
+
+#include "searcher/schedulers/rung.h"
+
+/* Of n results in a rung the best floor (n / divisor) go on to the next, as
+ * soon as they are among them: nothing waits for a rung to fill, so that early
+ * on a mediocre trial is promoted, too.
+ */
+
+/* Can the trial of a result be promoted?  A bad one has ended, and one that was
+ * pushed out of the top after its promotion is in a higher rung.
+ */
+static bool waits (const struct searcher *s, long trial, int rung)
+{
+    const struct trial *t = searcher_trial (s, trial);
+
+    return t->state == TRIAL_PAUSED && t->rung == rung;
+}
+
+bool asha_promote (struct searcher *s, long trial, int rung)
+{
+    if (!waits (s, trial, rung) || rung >= s->top)
+        return false;
+    searcher_promote (s, trial);
+    return true;
+}
+
+bool asha_promote_best (struct searcher *s, struct bracket *b, int rung)
+{
+    struct results r = rung_results (s, b, rung);
+    int32_t best = rung_best (&r);
+
+    if (best < 0 || !waits (s, r.trial[best], rung))
+        return false;
+    searcher_promote (s, r.trial[best]);
+    return true;
+}
+
+void asha_promote_share (struct searcher *s, struct bracket *b, int rung)
+{
+    struct results r = rung_results (s, b, rung);
+
+    rung_resize (&r, ratio_share (s->divisor, r.rung->results));
+    rung_sort (&r);
+    for (int64_t i = r.rung->top - 1; i >= 0; i--)
+        asha_promote (s, r.trial[r.ranked[i]], rung);
+}
+
+/* A bracket of few trials can end before a rung has a share to promote: its
+ * best goes on all the same, or the search would end without one trial that
+ * was trained in full (and below what searcher_preview() said).
+ */
+void asha_promote_last (struct searcher *s, struct bracket *b)
+{
+    if (b->created < b->trials || b->running > 0 || b->due > 0 || b->highest < 0
+        || b->highest == s->rungs - 1 || b->rung[b->highest].top > 0)
+        return;
+    (void)asha_promote_best (s, b, b->highest);
+}
+
+void asha_ended (struct searcher *s, long trial, double value)
+{
+    struct trial *t = searcher_trial (s, trial);
+    struct bracket *b = searcher_bracket (s, t->bracket);
+    struct results r = rung_results (s, b, t->rung);
+    int64_t share = ratio_share (s->divisor, r.rung->results + 1);
+    int32_t risen = rung_add (&r, trial, value, share);
+
+    if (risen < 0 || !asha_promote (s, r.trial[risen], t->rung))
+        asha_promote_last (s, b);
+}
+
+/* What was the top rung has its share now; and with fewer trials than were
+ * planned a bracket may be at its end.
+ */
+void asha_extended (struct searcher *s, int top)
+{
+    s->top = s->rungs - 1;
+    for (int i = 0; i < s->brackets; i++) {
+        struct bracket *b = searcher_bracket (s, i);
+        if (top < s->top)
+            asha_promote_share (s, b, top);
+        asha_promote_last (s, b);
+    }
+}
+
+const char *asha_check (const struct request *request, int *param)
+{
+    struct ratio divisor;
+
+    (void)param;
+    if (request->config->max_rungs < 1)
+        return "max_rungs is below 1";
+    return ratio_from (&divisor, request->config->divisor);
+}
+
+static const char *adaptive_check (const struct request *request, int *param)
+{
+    int heights[RUNGS_MAX];
+
+    if (bracket_heights (request->config->mode, 1, heights) == 0)
+        return "unknown mode";
+    return asha_check (request, param);
+}
+
+int asha_ladder (struct plan *plan, const struct search_config *config)
+{
+    int height;
+
+    (void)ratio_from (&plan->divisor, config->divisor);
+    height = ladder_height (plan->divisor,
+                            config->max_rungs,
+                            config->max_length,
+                            config->max_trials);
+    plan->rungs =
+        ladder_build (plan->divisor, height, config->max_length, plan->length);
+    return height;
+}
+
+void asha_plan (const struct request *request, struct plan *plan)
+{
+    const struct search_config *config = request->config;
+    int height = asha_ladder (plan, config);
+
+    plan->brackets = 1;
+    plan->bracket[0].trials = config->max_trials;
+    plan->bracket[0].limit = config->max_concurrent;
+    if (config->max_concurrent == 0)
+        plan->bracket[0].limit =
+            bracket_width (plan->divisor, height, config->max_trials);
+}
+
+/* The ladder of a lower bracket is the upper part of the highest one's. */
+static void adaptive_plan (const struct request *request, struct plan *plan)
+{
+    const struct search_config *config = request->config;
+    int height = asha_ladder (plan, config), heights[RUNGS_MAX];
+    int64_t trials[RUNGS_MAX], limits[RUNGS_MAX];
+    int brackets = bracket_heights (config->mode, height, heights);
+
+    plan->brackets = brackets = bracket_trials (
+        plan->divisor, config->max_trials, heights, brackets, trials);
+    bracket_limits (
+        plan->divisor, config->max_concurrent, trials, brackets, limits);
+    for (int i = 0; i < brackets; i++) {
+        struct bracket *b = plan->bracket + i;
+        b->trials = trials[i];
+        b->limit = limits[i];
+        while (plan->length[b->first] < ladder_rung (
+                   plan->divisor, config->max_length, heights[i] - 1))
+            b->first++;
+    }
+}
+
+const struct scheduler schedule_asha = {
+    .check = asha_check,
+    .plan = asha_plan,
+    .ended = asha_ended,
+    .extended = asha_extended,
+};
+
+const struct scheduler schedule_adaptive = {
+    .check = adaptive_check,
+    .plan = adaptive_plan,
+    .ended = asha_ended,
+    .extended = asha_extended,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What methods that promote share with asha. */
+#ifndef SEARCHER_SCHEDULERS_ASHA_H
+#define SEARCHER_SCHEDULERS_ASHA_H
+
+#include "searcher/search/state.h"
+
+const char *asha_check (const struct request *request, int *param);
+void asha_plan (const struct request *request, struct plan *plan);
+void asha_ended (struct searcher *s, long trial, double value);
+
+/* Fill the plan's ladder.  Returns its height before rungs were merged. */
+int asha_ladder (struct plan *plan, const struct search_config *config);
+
+void asha_extended (struct searcher *s, int top);
+
+/* Have the best share of a rung apart and promote those of it that wait, the
+ * best first: the next rung would take on more of them in the other order.
+ */
+void asha_promote_share (struct searcher *s, struct bracket *b, int rung);
+
+/* Promote the best trial of a rung, even above the top, if it waits there. */
+bool asha_promote_best (struct searcher *s, struct bracket *b, int rung);
+
+/* Give the best trial of the highest rung that has one its next segment, if
+ * the bracket would end without one that was trained in full.
+ */
+void asha_promote_last (struct searcher *s, struct bracket *b);
+
+/* Promote the trial of a result, if it still waits in its rung. */
+bool asha_promote (struct searcher *s, long trial, int rung);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asha with a top rung that rises as needed. */
+#include <stdlib.h>
+
+#include "searcher/schedulers/asha.h"
+#include "searcher/schedulers/rung.h"
+
+/* O. Bohdal and others, ICLR 2023 (arXiv 2207.06940): trials go to the second
+ * rung at first.  The top rung rises by one when it ranks its trials otherwise
+ * than the rung below does, beyond what is noise: the difference at the top of
+ * trials whose curves cross more than once.
+ */
+enum { RANKED_MAX = 60 };
+
+/* The trials that came to the top rung, the newest RANKED_MAX of them. */
+struct top {
+    long trial[RANKED_MAX];
+    int64_t n;
+};
+
+static void find_top (const struct searcher *s, struct top *t)
+{
+    t->n = 0;
+    for (long i = s->created; i >= 1 && t->n < RANKED_MAX; i--)
+        if (isfinite (searcher_values (s, i)[s->top]))
+            t->trial[t->n++] = i;
+}
+
+/* How often the order of two trials changes from rung to rung. */
+static int crossings (const struct searcher *s, long a, long b)
+{
+    int n = 0, before = 0;
+
+    for (int64_t r = 0; r <= s->top; r++) {
+        double d = searcher_values (s, a)[r] - searcher_values (s, b)[r];
+        int sign = (d > 0) - (d < 0);
+        n += sign * before < 0;
+        before = sign ? sign : before;
+    }
+    return n;
+}
+
+static int by_value (const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The 90th percentile of the differences of trials that cross and cross. */
+static double noise (const struct searcher *s, const struct top *t)
+{
+    double differences[RANKED_MAX * (RANKED_MAX - 1) / 2];
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < t->n; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (crossings (s, t->trial[i], t->trial[j]) >= 2)
+                differences[n++] =
+                    fabs (searcher_values (s, t->trial[i])[s->top]
+                          - searcher_values (s, t->trial[j])[s->top]);
+    if (n == 0)
+        return 0;
+    qsort (differences, n, sizeof (*differences), by_value);
+    return differences[(n - 1) * 9 / 10];
+}
+
+/* The rungs disagree about two trials by more than noise in both. */
+static bool is_unclear (const struct searcher *s)
+{
+    struct top t;
+    double least;
+
+    find_top (s, &t);
+    least = noise (s, &t);
+    for (int64_t i = 0; i < t.n; i++)
+        for (int64_t j = 0; j < i; j++) {
+            const double *a = searcher_values (s, t.trial[i]);
+            const double *b = searcher_values (s, t.trial[j]);
+            double above = a[s->top] - b[s->top];
+            double below = a[s->top - 1] - b[s->top - 1];
+            if (above * below < 0 && fabs (above) > least
+                && fabs (below) > least)
+                return true;
+        }
+    return false;
+}
+
+/* The share that waited in what was the top rung goes on. */
+static void raise_top (struct searcher *s)
+{
+    int rung = s->top++;
+
+    asha_promote_share (s, searcher_bracket (s, 0), rung);
+}
+
+/* The best goes on to full length in the end, whatever the top rung is. */
+static void finish (struct searcher *s)
+{
+    struct bracket *b = searcher_bracket (s, 0);
+    int rung = b->highest < s->top ? b->highest : s->top;
+
+    if (b->created < b->trials || b->running > 0 || b->due > 0 || rung < 0)
+        return;
+    while (rung < s->rungs - 1 && !asha_promote_best (s, b, rung))
+        rung++;
+}
+
+static void pasha_ended (struct searcher *s, long trial, double value)
+{
+    int rung = searcher_trial (s, trial)->rung;
+
+    asha_ended (s, trial, value);
+    if (rung == s->top && s->top < s->rungs - 1 && is_unclear (s))
+        raise_top (s);
+    finish (s);
+}
+
+static void pasha_start (struct searcher *s, const struct request *request)
+{
+    (void)request;
+    if (s->top > 1)
+        s->top = 1;
+}
+
+/* The top rung rises if it was the last one and is unclear. */
+static void pasha_extended (struct searcher *s, int top)
+{
+    struct results r = rung_results (s, searcher_bracket (s, 0), top);
+
+    if (top < s->rungs - 1) {
+        rung_resize (&r, ratio_share (s->divisor, r.rung->results));
+        if (s->top == top && (top == 0 || is_unclear (s)))
+            raise_top (s);
+    }
+    finish (s);
+}
+
+const struct scheduler schedule_pasha = {
+    .check = asha_check,
+    .plan = asha_plan,
+    .keeps = true,
+    .start = pasha_start,
+    .ended = pasha_ended,
+    .extended = pasha_extended,
+};

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Population based training (M. Jaderberg and others, arXiv 1711.09846). */
+#include <string.h>
+
+#include "searcher/numeric/rng.h"
+#include "searcher/search/state.h"
+
+/* A member of the population is trained a generation at a time.  If it is then
+ * among the worst quarter of those that came so far, or bad, it ends, and a
+ * fresh trial goes on in its place from the checkpoint of one of the best
+ * quarter, whose hyperparameters it has with some changes.
+ */
+enum { POPULATION = 16, GENERATIONS = 10, QUARTER = 4, TRIES = 50 };
+
+static const double resampled = 0.25;
+
+/* The place of a trial that ended at a rung, where one is to be cloned. */
+struct seat {
+    int32_t winner, rung, loser;
+};
+
+struct crowd {
+    int64_t members, open; /* seats that wait for a clone, a list */
+};
+
+static int64_t members_of (const struct search_config *config)
+{
+    return config->population > 0 ? config->population : POPULATION;
+}
+
+static int64_t generation (const struct search_config *config)
+{
+    return config->min_length > 0
+               ? config->min_length
+               : (config->max_length + GENERATIONS - 1) / GENERATIONS;
+}
+
+static const char *population_check (const struct request *request, int *param)
+{
+    const struct search_config *config = request->config;
+
+    (void)param;
+    if (config->population != 0 && config->population < QUARTER)
+        return "a population has 4 members at least";
+    if (generation (config) > config->max_length)
+        return "a generation (min_length) is longer than max_length";
+    if ((config->max_length - 1) / generation (config) + 1 > RUNGS_MAX)
+        return "more than 32 generations: min_length is too small";
+    return NULL;
+}
+
+static void population_plan (const struct request *request, struct plan *plan)
+{
+    const struct search_config *config = request->config;
+    int64_t length = generation (config);
+
+    plan_flat (plan, config, members_of (config));
+    plan->whole = true;
+    plan->rungs = (config->max_length - 1) / length + 1;
+    for (int i = 0; i < plan->rungs; i++)
+        plan->length[i] =
+            i < plan->rungs - 1 ? (i + 1) * length : config->max_length;
+    plan->spare = plan->bracket[0].trials * plan->rungs;
+}
+
+static int64_t population_room (const struct request *request,
+                                const struct plan *plan)
+{
+    (void)request;
+    return (int64_t)sizeof (struct crowd)
+           + plan->bracket[0].trials * (int64_t)sizeof (struct seat);
+}
+
+static void population_start (struct searcher *s, const struct request *request)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+
+    c->members = members_of (request->config);
+}
+
+static struct seat *seats (const struct searcher *s)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+
+    return (struct seat *)(c + 1);
+}
+
+/* ---- exploit ---- */
+
+/* How many good ones came to the rung, and how many are better than 'value'.
+ */
+static void place (const struct searcher *s,
+                   int rung,
+                   double value,
+                   int64_t *came,
+                   int64_t *better)
+{
+    *came = *better = 0;
+    for (long i = 1; i <= s->created; i++) {
+        double v = searcher_values (s, i)[rung];
+        *came += isfinite (v);
+        *better += v < value;
+    }
+}
+
+static bool is_winner (const struct searcher *s, long trial, int rung)
+{
+    double value = searcher_values (s, trial)[rung];
+    int64_t came, better;
+
+    if (!isfinite (value))
+        return false;
+    place (s, rung, value, &came, &better);
+    return better == 0 || better < came / QUARTER;
+}
+
+/* One of the best quarter of those that came to the rung, 0: there is none. */
+static long choose_winner (const struct searcher *s, long loser, int rung)
+{
+    int64_t winners = 0, pick;
+    long i = 0;
+
+    for (long k = 1; k <= s->created; k++)
+        winners += k != loser && is_winner (s, k, rung);
+    if (winners == 0)
+        return 0;
+    pick = rng_below (s->seed, loser, rng_key ("pbt winner"), winners);
+    do
+        i++;
+    while (i == loser || !is_winner (s, i, rung) || pick-- > 0);
+    return i;
+}
+
+static void leave_seat (struct searcher *s, long winner, long loser)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+    struct trial *t = searcher_trial (s, loser);
+
+    seats (s)[c->open++] = (struct seat){ winner, t->rung, loser };
+    t->replaced = true;
+    searcher_bracket (s, 0)->trials++;
+    s->trials++;
+}
+
+static void take_seat (struct searcher *s, int64_t i)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+    struct seat *seat = seats (s) + i;
+
+    memmove (seat, seat + 1, (--c->open - i) * sizeof (*seat));
+    seats (s)[c->open] = (struct seat){ 0 };
+}
+
+static void population_ended (struct searcher *s, long trial, double value)
+{
+    struct trial *t = searcher_trial (s, trial);
+    int64_t came, better;
+    long winner = 0;
+
+    place (s, t->rung, value, &came, &better);
+    if (!isfinite (value)
+        || (came >= QUARTER && better >= came - came / QUARTER))
+        winner = choose_winner (s, trial, t->rung);
+    if (winner) {
+        if (t->state == TRIAL_PAUSED)
+            t->state = TRIAL_ENDED;
+        if (!t->replaced)
+            leave_seat (s, winner, trial);
+    } else if (t->state == TRIAL_PAUSED)
+        searcher_promote (s, trial);
+}
+
+/* ---- explore ---- */
+
+/* By a fifth up or down, or to a neighbour; sometimes anywhere. */
+static double
+change (const struct dim *d, double x, struct rng *r, double anywhere)
+{
+    double factor = rng_next (r) < 0.5 ? 0.8 : 1.2;
+
+    if (isnan (x) || rng_next (r) < resampled)
+        return space_at (d, anywhere);
+    if (d->type == PARAM_CATEGORICAL)
+        return space_outer (d, x + (factor < 1 ? -1 : 1));
+    /* a step at least */
+    if (d->step > 0 && fabs (x * factor - x) < d->step)
+        return space_outer (
+            d, space_inner (d, x + (factor < 1 ? -d->step : d->step)));
+    return space_outer (d, space_inner (d, x * factor));
+}
+
+static void
+explore (const struct searcher *s, long winner, long trial, double *x)
+{
+    const struct dim *dims = searcher_dims (s);
+    struct rng r = { s->seed, trial, rng_key ("pbt explore"), 0 };
+    const double *from = searcher_point (s, winner);
+
+    for (int try = 0; try < TRIES; try++) {
+        for (int64_t i = 0; i < s->n; i++)
+            x[i] = change (dims + i, from[i], &r, rng_next (&r));
+        point_mask (s, x);
+        if (point_allowed (s, x))
+            return;
+    }
+    if (s->n > 0)
+        memcpy (x, from, s->n * sizeof (*x));
+}
+
+static bool
+population_clone (const struct searcher *s, struct search_op *op, double *x)
+{
+    const struct crowd *c = searcher_at (s, s->at_schedule);
+    const struct bracket *b = searcher_bracket (s, 0);
+    const struct seat *seat = seats (s);
+
+    /* members that have not begun come first */
+    if (c->open == 0 || b->created + c->open < b->trials)
+        return false;
+    op->from = seat->winner;
+    op->from_length = s->length[seat->rung];
+    op->length = s->length[seat->rung + 1];
+    explore (s, seat->winner, op->trial, x);
+    return true;
+}
+
+/* Seats are kept for clones. */
+static bool population_begun (struct searcher *s, const struct search_op *op)
+{
+    const struct bracket *b = searcher_bracket (s, 0);
+    struct crowd *c = searcher_at (s, s->at_schedule);
+    struct seat *seat = seats (s);
+    int64_t i = 0;
+
+    if (op->from == 0)
+        return op->length == s->length[0] && b->created + c->open < b->trials;
+    while (i < c->open
+           && (seat[i].winner != op->from
+               || s->length[seat[i].rung] != op->from_length
+               || s->length[seat[i].rung + 1] != op->length))
+        i++;
+    if (i == c->open)
+        return false;
+    take_seat (s, i);
+    return true;
+}
+
+/* If its clone has begun there is one more than the population, who leaves no
+ * seat behind.
+ */
+static void population_revived (struct searcher *s, long trial)
+{
+    struct crowd *c = searcher_at (s, s->at_schedule);
+
+    for (int64_t i = 0; i < c->open; i++)
+        if (seats (s)[i].loser == trial) {
+            take_seat (s, i);
+            searcher_trial (s, trial)->replaced = false;
+            searcher_bracket (s, 0)->trials--;
+            s->trials--;
+            return;
+        }
+}
+
+/* ---- more generations ---- */
+
+static int population_lengthen (struct plan *plan, int64_t length)
+{
+    int before = plan->rungs, room = RUNGS_MAX - before;
+    int64_t *rung = plan->length, more = length - rung[before - 1], step;
+
+    if (room == 0)
+        return -1;
+    step = (more + room - 1) / room;
+    if (step < rung[0])
+        step = rung[0];
+    for (; more > 0; more -= step, plan->rungs++)
+        rung[plan->rungs] = more > step ? rung[plan->rungs - 1] + step : length;
+    plan->spare = plan->bracket[0].capacity * (plan->rungs - before);
+    return 0;
+}
+
+/* What was the last generation is judged as the others are. */
+static void population_extended (struct searcher *s, int top)
+{
+    if (top == s->rungs - 1)
+        return;
+    for (long i = 1; i <= s->created; i++) {
+        const struct trial *t = searcher_trial (s, i);
+        if (t->rung == top && t->state != TRIAL_RUNNING && t->state != TRIAL_DUE
+            && !t->replaced)
+            population_ended (s, i, searcher_values (s, i)[top]);
+    }
+}
+
+const struct scheduler schedule_population = {
+    .check = population_check,
+    .plan = population_plan,
+    .keeps = true,
+    .room = population_room,
+    .start = population_start,
+    .ended = population_ended,
+    .clone = population_clone,
+    .begun = population_begun,
+    .revived = population_revived,
+    .lengthen = population_lengthen,
+    .extended = population_extended,
+};

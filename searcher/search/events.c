@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ask what comes next, and apply the events of a search. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "searcher/schedulers/rung.h"
+#include "searcher/search/state.h"
+
+/* ---- which trial is next ---- */
+
+/* Number 'i' of the trials that are due, the first promoted first. */
+static int32_t *due (const struct searcher *s, int64_t i)
+{
+    int32_t *ring = searcher_at (s, s->at_due);
+
+    return ring + (s->due_head + i) % s->capacity;
+}
+
+/* The bracket that a fresh trial goes to: of those with trials left, the first,
+ * or the one that has begun the least part of its trials, so that all brackets
+ * advance together, however few workers there are.  'length', if not 0, is
+ * where its trials start.
+ */
+static struct bracket *
+fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
+{
+    struct bracket *best = NULL;
+
+    for (int i = 0; i < s->brackets; i++) {
+        struct bracket *b = searcher_bracket (s, i);
+        if (b->created == b->trials || (within_limit && b->running >= b->limit)
+            || (length && length != s->length[b->first]))
+            continue;
+        if (!best || b->created * best->trials < best->created * b->trials)
+            best = b;
+        if (searcher_schedule (s)->in_order)
+            break;
+    }
+    return best;
+}
+
+static bool is_spent (const struct searcher *s)
+{
+    return s->max_seconds > 0 && s->spent >= s->max_seconds;
+}
+
+static void
+ask_fresh (const struct searcher *s, struct search_op *op, double *x)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+
+    op->trial = s->created + 1;
+    op->fresh = true;
+    if (!schedule->clone || !schedule->clone (s, op, x))
+        point_propose (s, op->trial, x);
+}
+
+static int64_t due_length (const struct searcher *s)
+{
+    return s->length[searcher_trial (s, *due (s, 0))->rung];
+}
+
+enum search_answer
+inner_ask (const struct searcher *s, struct search_op *op, double *x)
+{
+    const struct bracket *b;
+
+    *op = (struct search_op){ 0 };
+    if (s->limit > 0 && s->running >= s->limit)
+        return SEARCH_WAIT;
+    b = is_spent (s) ? NULL : fresh_bracket (s, 0, true);
+    /* a population advances together, however few workers there are */
+    if (b && (s->due == 0 || searcher_schedule (s)->clone)) {
+        op->length = s->length[b->first];
+        ask_fresh (s, op, x);
+        if (s->due == 0 || op->length <= due_length (s))
+            return SEARCH_RUN;
+        *op = (struct search_op){ 0 };
+    }
+    if (is_spent (s) || s->due == 0)
+        return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
+    op->trial = *due (s, 0);
+    op->length = due_length (s);
+    return SEARCH_RUN;
+}
+
+/* ---- events ---- */
+
+static int refuse (void)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+static int64_t segment (const struct searcher *s, const struct trial *t)
+{
+    return searcher_goal (s, t) - searcher_start (s, t);
+}
+
+static void run (struct searcher *s, struct trial *t)
+{
+    t->state = TRIAL_RUNNING;
+    s->running++;
+    searcher_bracket (s, t->bracket)->running++;
+}
+
+static void forget_values (struct searcher *s, long trial)
+{
+    for (int64_t i = 0; i < s->width; i++)
+        searcher_values (s, trial)[i] = NAN;
+}
+
+/* Of several objectives all. */
+static void forget_rung (struct searcher *s, long trial)
+{
+    if (s->objectives > 1)
+        forget_values (s, trial);
+    else
+        searcher_values (s, trial)[searcher_trial (s, trial)->rung] = NAN;
+}
+
+/* The bracket of the fresh trial of 'op', NULL if there is none. */
+static struct bracket *bracket_for (struct searcher *s,
+                                    const struct search_op *op)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+    struct bracket *b;
+
+    if (schedule->begun)
+        return schedule->begun (s, op) ? searcher_bracket (s, 0) : NULL;
+    if (op->from != 0)
+        return NULL;
+    if (!(b = fresh_bracket (s, op->length, true)))
+        b = fresh_bracket (s, op->length, false);
+    return b;
+}
+
+static int rung_at (const struct searcher *s, int64_t length)
+{
+    int rung = 0;
+
+    while (rung < s->rungs - 1 && s->length[rung] < length)
+        rung++;
+    return rung;
+}
+
+/* A log may hold what this searcher would not have asked for, e.g. because an
+ * older one decided: the limits are not enforced here, only sense is.
+ */
+static int
+begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
+{
+    struct bracket *b;
+    struct trial *t;
+
+    if (op->trial != s->created + 1 || op->length < 1
+        || s->created == s->capacity || !point_fits (s, x)
+        || !(b = bracket_for (s, op)))
+        return refuse ();
+    if (s->at_points) {
+        if (s->n > 0)
+            memcpy (searcher_point (s, op->trial), x, s->n * sizeof (*x));
+        forget_values (s, op->trial);
+    }
+    t = searcher_trial (s, op->trial);
+    t->bracket = b - searcher_bracket (s, 0);
+    t->rung = op->from ? rung_at (s, op->length) : b->first;
+    s->created++;
+    b->created++;
+    s->work_open += segment (s, t);
+    run (s, t);
+    return 0;
+}
+
+/* Usually the trial is the first in the ring. */
+static void remove_due (struct searcher *s, long trial)
+{
+    int64_t i = 0;
+
+    while (*due (s, i) != trial)
+        i++;
+    for (; i > 0; i--)
+        *due (s, i) = *due (s, i - 1);
+    s->due_head = (s->due_head + 1) % s->capacity;
+    s->due--;
+}
+
+static int begin_next (struct searcher *s, const struct search_op *op)
+{
+    struct trial *t;
+
+    if (op->trial < 1 || op->trial > s->created)
+        return refuse ();
+    t = searcher_trial (s, op->trial);
+    if (t->state != TRIAL_DUE || op->length != s->length[t->rung])
+        return refuse ();
+    remove_due (s, op->trial);
+    searcher_bracket (s, t->bracket)->due--;
+    run (s, t);
+    return 0;
+}
+
+int inner_begin (struct searcher *s,
+                 const struct search_op *op,
+                 const double *x)
+{
+    return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
+}
+
+static void add_due (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+
+    t->state = TRIAL_DUE;
+    *due (s, s->due++) = trial;
+    searcher_bracket (s, t->bracket)->due++;
+    s->work_open += segment (s, t);
+}
+
+void searcher_promote (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+
+    searcher_bracket (s, t->bracket)->rung[t->rung++].promoted++;
+    add_due (s, trial);
+}
+
+void searcher_go_on (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+
+    t->from = t->goal ? t->goal : s->nearlier;
+    t->goal = 0;
+    add_due (s, trial);
+}
+
+/* The work that is done by what is known to be needed, at least what was
+ * planned.  A promotion makes more needed: the value may not go back then.
+ */
+static void update_progress (struct searcher *s)
+{
+    double all = s->work + s->work_open, part;
+
+    for (int i = 0; i < s->brackets; i++) {
+        const struct bracket *b = searcher_bracket (s, i);
+        all += (double)(b->trials - b->created) * s->length[b->first];
+    }
+    part = s->work / (all > s->work_planned ? all : s->work_planned);
+    if (s->max_seconds > 0 && s->spent > part * s->max_seconds)
+        part = s->spent / s->max_seconds;
+    if (s->running == 0
+        && (is_spent (s) || (s->due == 0 && s->created == s->trials)))
+        part = 1;
+    else if (part >= 1)
+        part = 1 - 0x1p-53;
+    if (part > s->progress)
+        s->progress = part;
+}
+
+void searcher_restart_progress (struct searcher *s)
+{
+    s->progress = 0;
+    update_progress (s);
+}
+
+/* The values of a rung, or all of a full training's; NULL: a bad trial. */
+static void keep_values (struct searcher *s, long trial, const double *values)
+{
+    double *kept = searcher_values (s, trial);
+    bool bad = !values;
+
+    for (int64_t i = 0; values && i < s->objectives; i++)
+        bad = bad || !isfinite (values[i]);
+    if (s->objectives == 1)
+        kept[searcher_trial (s, trial)->rung] =
+            bad ? INFINITY : searcher_objective (s, 0, *values);
+    else
+        for (int64_t i = 0; i < s->objectives; i++)
+            kept[i] = bad ? INFINITY : searcher_objective (s, i, values[i]);
+}
+
+static void stop_running (struct searcher *s, struct trial *t)
+{
+    t->stops = false;
+    s->running--;
+    searcher_bracket (s, t->bracket)->running--;
+    s->work_open -= segment (s, t);
+}
+
+/* Say what is to be made of the trial's value. */
+static void judge (struct searcher *s, long trial, double value)
+{
+    struct trial *t = searcher_trial (s, trial);
+    struct results r;
+
+    if (t->rung < s->rungs - 1)
+        searcher_schedule (s)->ended (s, trial, value);
+    else if (t->goal && t->state == TRIAL_PAUSED)
+        searcher_go_on (s, trial);
+    else if (s->divisor.p > s->divisor.q) {
+        /* for when there is a rung above */
+        r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
+        rung_add (&r, trial, value, 0);
+    }
+}
+
+/* The segment of the running trial has ended; no values: badly. */
+static int
+end_segment (struct searcher *s, long trial, const double *values, bool ended)
+{
+    struct trial *t = searcher_trial (s, trial);
+    struct bracket *b = searcher_bracket (s, t->bracket);
+    /* once for each trial: a strategy compares those of one time */
+    bool learns = (t->rung == s->rungs - 1 || ended) && !t->from;
+
+    t->state = ended ? TRIAL_ENDED : TRIAL_PAUSED;
+    stop_running (s, t);
+    s->work += segment (s, t);
+    if (b->highest < t->rung)
+        b->highest = t->rung;
+    if (s->at_values)
+        keep_values (s, trial, values);
+    judge (s, trial, values ? searcher_objective (s, 0, *values) : INFINITY);
+    if (learns && searcher_sampler (s)->learn)
+        searcher_sampler (s)->learn (s, trial);
+    update_progress (s);
+    return 0;
+}
+
+static bool is_running (const struct searcher *s, long trial)
+{
+    return trial >= 1 && trial <= s->created
+           && searcher_trial (s, trial)->state == TRIAL_RUNNING;
+}
+
+int inner_tell (struct searcher *s,
+                long trial,
+                int64_t length,
+                const double *values)
+{
+    const struct trial *t;
+    bool good = true;
+
+    if (!is_running (s, trial))
+        return refuse ();
+    t = searcher_trial (s, trial);
+    if (length != searcher_goal (s, t)
+        && !(t->stops && length >= 1 && length < searcher_goal (s, t)))
+        return refuse ();
+    for (int64_t i = 0; i < s->objectives; i++)
+        good = good && isfinite (values[i]);
+    return end_segment (s, trial, good ? values : NULL, t->stops || !good);
+}
+
+/* One more for a trial that did not count; its values say where not to look. */
+static void replace (struct searcher *s, long trial)
+{
+    struct trial *t = searcher_trial (s, trial);
+    struct bracket *b = searcher_bracket (s, t->bracket);
+
+    t->state = TRIAL_ENDED;
+    t->replaced = true;
+    stop_running (s, t);
+    b->trials++;
+    b->rejected++;
+    s->trials++;
+    if (s->at_values)
+        keep_values (s, trial, NULL);
+    if (searcher_sampler (s)->learn)
+        searcher_sampler (s)->learn (s, trial);
+    update_progress (s);
+}
+
+int inner_exit (struct searcher *s, long trial, bool rejected)
+{
+    struct trial *t;
+    const struct bracket *b;
+
+    if (!is_running (s, trial))
+        return refuse ();
+    t = searcher_trial (s, trial);
+    b = searcher_bracket (s, t->bracket);
+    if (rejected && !searcher_schedule (s)->fixed && searcher_start (s, t) == 0
+        && b->rejected < b->capacity) {
+        replace (s, trial);
+        return 0;
+    }
+    (void)end_segment (s, trial, NULL, true);
+    if (!rejected)
+        t->state = TRIAL_FAILED;
+    return 0;
+}
+
+/* As before the exit, but for what was decided since then. */
+int inner_revive (struct searcher *s, long trial)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+    struct trial *t;
+    struct results r;
+
+    if (trial < 1 || trial > s->created
+        || searcher_trial (s, trial)->state != TRIAL_FAILED)
+        return refuse ();
+    t = searcher_trial (s, trial);
+    if (s->at_values)
+        forget_rung (s, trial);
+    if (s->divisor.p > s->divisor.q) {
+        r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
+        rung_remove (&r, trial);
+    }
+    if (schedule->revived)
+        schedule->revived (s, trial);
+    s->work -= segment (s, t);
+    s->work_open += segment (s, t);
+    run (s, t);
+    searcher_restart_progress (s);
+    return 0;
+}
+
+int inner_report (struct searcher *s, long trial, int64_t length, double value)
+{
+    const struct scheduler *schedule = searcher_schedule (s);
+    struct trial *t;
+
+    if (!is_running (s, trial))
+        return refuse ();
+    t = searcher_trial (s, trial);
+    if (length < 1 || length > searcher_goal (s, t))
+        return refuse ();
+    if (schedule->watch && !t->stops
+        && schedule->watch (s, trial, length, searcher_objective (s, 0, value)))
+        t->stops = true;
+    return 0;
+}
+
+int inner_spend (struct searcher *s, long trial, double seconds)
+{
+    if (trial < 1 || trial > s->created || !(seconds >= 0)
+        || !isfinite (seconds))
+        return refuse ();
+    s->spent += seconds;
+    if (s->at_seconds)
+        *searcher_seconds (s, trial) += seconds;
+    update_progress (s);
+    return 0;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ask and tell; a point may be trained by several trials. */
+#include <errno.h>
+#include <string.h>
+
+#include "searcher/search/state.h"
+
+/* With r repeats the trials (i - 1) r + 1 .. i r train the point of the
+ * method's trial i, and their mean is its value.  The method knows only its
+ * own trials.
+ */
+static struct repeat *repeat_of (const struct searcher *s, long inner)
+{
+    return (struct repeat *)searcher_at (s, s->at_repeats) + inner - 1;
+}
+
+static long inner_of (const struct searcher *s, long trial)
+{
+    return (trial - 1) / s->repeats + 1;
+}
+
+static int refuse (void)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+/* A trial of the method of which not all repeats have begun, 0: none. */
+static long half_begun (const struct searcher *s)
+{
+    for (long i = 1; i <= s->created; i++)
+        if (searcher_trial (s, i)->state == TRIAL_RUNNING
+            && repeat_of (s, i)->begun < s->repeats)
+            return i;
+    return 0;
+}
+
+static bool is_first (const struct searcher *s, long inner)
+{
+    return searcher_start (s, searcher_trial (s, inner)) == 0;
+}
+
+static void ask_repeat (const struct searcher *s,
+                        long inner,
+                        struct search_op *op,
+                        double *x)
+{
+    *op = (struct search_op){
+        .trial = (inner - 1) * s->repeats + 1 + repeat_of (s, inner)->begun,
+        .fresh = is_first (s, inner),
+        .length = searcher_goal (s, searcher_trial (s, inner)),
+    };
+    if (op->fresh && s->n > 0)
+        memcpy (x, searcher_point (s, inner), s->n * sizeof (*x));
+}
+
+enum search_answer
+searcher_ask (const struct searcher *s, struct search_op *op, double *x)
+{
+    enum search_answer answer;
+    long inner;
+
+    if (s->repeats == 1)
+        return inner_ask (s, op, x);
+    if (s->limit > 0 && s->outer >= s->limit)
+        return SEARCH_WAIT;
+    if ((inner = half_begun (s))) {
+        ask_repeat (s, inner, op, x);
+        return SEARCH_RUN;
+    }
+    answer = inner_ask (s, op, x);
+    op->trial = (op->trial - 1) * s->repeats + 1;
+    return answer;
+}
+
+/* ---- begin ---- */
+
+static int begin_first (struct searcher *s,
+                        const struct search_op *op,
+                        const double *x,
+                        long inner)
+{
+    struct search_op first = *op;
+
+    first.trial = inner;
+    if (inner_begin (s, &first, x) < 0)
+        return -1;
+    *repeat_of (s, inner) = (struct repeat){ .begun = 1 };
+    s->outer++;
+    return 0;
+}
+
+/* The method's trial is being trained, to this length (0: to any). */
+static bool is_running (const struct searcher *s, long inner, int64_t length)
+{
+    const struct trial *t;
+
+    if (inner < 1 || inner > s->created)
+        return false;
+    t = searcher_trial (s, inner);
+    return t->state == TRIAL_RUNNING
+           && (length == 0 || length == searcher_goal (s, t));
+}
+
+int searcher_begin (struct searcher *s,
+                    const struct search_op *op,
+                    const double *x)
+{
+    long inner;
+
+    if (s->repeats == 1)
+        return inner_begin (s, op, x);
+    if (op->trial < 1 || op->length < 1)
+        return refuse ();
+    inner = inner_of (s, op->trial);
+    if ((op->trial - 1) % s->repeats == 0)
+        return begin_first (s, op, x, inner);
+    if (!is_running (s, inner, op->length)
+        || (op->trial - 1) % s->repeats != repeat_of (s, inner)->begun
+        || op->fresh != is_first (s, inner))
+        return refuse ();
+    repeat_of (s, inner)->begun++;
+    s->outer++;
+    return 0;
+}
+
+/* ---- tell ---- */
+
+enum outcome { TOLD, FAILED, REJECTED };
+
+/* All repeats have told: the mean, which a bad one makes bad. */
+static int tell_mean (struct searcher *s, long inner)
+{
+    const struct repeat *r = repeat_of (s, inner);
+    double mean = r->sum / s->repeats;
+
+    if (r->rejected || r->failed)
+        return inner_exit (s, inner, r->rejected);
+    return inner_tell (
+        s, inner, searcher_goal (s, searcher_trial (s, inner)), &mean);
+}
+
+static int tell_repeat (struct searcher *s,
+                        long trial,
+                        int64_t length,
+                        double value,
+                        enum outcome outcome)
+{
+    long inner = trial < 1 ? 0 : inner_of (s, trial);
+    struct repeat *r;
+    int64_t place;
+
+    if (!is_running (s, inner, length))
+        return refuse ();
+    place = (trial - 1) % s->repeats;
+    r = repeat_of (s, inner);
+    if (place >= r->begun || r->told >> place & 1)
+        return refuse ();
+    r->told |= UINT64_C (1) << place;
+    if (outcome == TOLD)
+        r->sum += value;
+    if (outcome == FAILED)
+        r->failed |= UINT64_C (1) << place;
+    if (outcome == REJECTED)
+        r->rejected = true;
+    s->outer--;
+    if (r->told != UINT64_MAX >> (64 - s->repeats))
+        return 0;
+    return tell_mean (s, inner);
+}
+
+int searcher_tell_all (struct searcher *s,
+                       long trial,
+                       int64_t length,
+                       const double *values)
+{
+    if (s->repeats == 1)
+        return inner_tell (s, trial, length, values);
+    if (length < 1)
+        return refuse ();
+    return tell_repeat (s, trial, length, *values, TOLD);
+}
+
+int searcher_tell (struct searcher *s, long trial, int64_t length, double value)
+{
+    if (s->objectives > 1)
+        return refuse ();
+    return searcher_tell_all (s, trial, length, &value);
+}
+
+int searcher_exit (struct searcher *s, long trial)
+{
+    if (s->repeats == 1)
+        return inner_exit (s, trial, false);
+    return tell_repeat (s, trial, 0, NAN, FAILED);
+}
+
+int searcher_reject (struct searcher *s, long trial)
+{
+    if (s->repeats == 1)
+        return inner_exit (s, trial, true);
+    return tell_repeat (s, trial, 0, NAN, REJECTED);
+}
+
+int searcher_revive (struct searcher *s, long trial)
+{
+    long inner = trial < 1 ? 0 : inner_of (s, trial);
+    struct repeat *r;
+    uint64_t bit;
+
+    if (s->repeats == 1)
+        return inner_revive (s, trial);
+    if (inner < 1 || inner > s->created)
+        return refuse ();
+    r = repeat_of (s, inner);
+    bit = UINT64_C (1) << (trial - 1) % s->repeats;
+    if (!(r->failed & bit)
+        || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
+        return refuse ();
+    r->failed &= ~bit;
+    r->told &= ~bit;
+    s->outer++;
+    return 0;
+}
+
+int searcher_report (struct searcher *s,
+                     long trial,
+                     int64_t length,
+                     double value)
+{
+    if (s->repeats == 1)
+        return inner_report (s, trial, length, value);
+    return trial >= 1 && is_running (s, inner_of (s, trial), 0) ? 0 : refuse ();
+}
+
+bool searcher_stops (const struct searcher *s, long trial)
+{
+    return s->repeats == 1 && trial >= 1 && trial <= s->created
+           && searcher_trial (s, trial)->state == TRIAL_RUNNING
+           && searcher_trial (s, trial)->stops;
+}
+
+int searcher_spend (struct searcher *s, long trial, double seconds)
+{
+    return inner_spend (s, trial < 1 ? 0 : inner_of (s, trial), seconds);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A constraint: compiled to steps on a stack, operands before operators. */
+#include "searcher/space/constraint.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+/* isalpha() and isdigit() would ask the locale. */
+#define DIGITS  "0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+#define NAME    LETTERS DIGITS "."
+
+enum level { CALL, OR, AND, COMPARE, SUM, PRODUCT };
+
+/* && takes the least of two, || the greatest.  A comparison is broken by a
+ * number that does not exist, unknown for a parameter that is not active.
+ */
+enum truth { FALSE, BROKEN, UNKNOWN, TRUE };
+
+/* clang-format off */
+enum op {
+    /* push a value */
+    OP_NUMBER, OP_PARAM, OP_LABEL, OP_ACTIVE,
+    /* replace one */
+    OP_NOT, OP_NEGATE, OP_ABS, OP_LOG, OP_LOG2, OP_LOG10, OP_EXP, OP_SQRT,
+    OP_FLOOR, OP_CEIL,
+    /* make one of two */
+    OP_AND, OP_OR, OP_EQ, OP_NE, OP_LE, OP_GE, OP_LT, OP_GT, OP_ADD,
+    OP_SUBTRACT, OP_MULTIPLY, OP_DIVIDE, OP_MODULO, OP_POWER, OP_MIN, OP_MAX,
+};
+
+/* A text is tried before its beginning. */
+static const struct word {
+    const char *text;
+    enum level level;
+    enum op op;
+} words[] = {
+    { "||", OR, OP_OR },           { "&&", AND, OP_AND },
+    { "or", OR, OP_OR },           { "and", AND, OP_AND },
+    { "==", COMPARE, OP_EQ },      { "!=", COMPARE, OP_NE },
+    { "<=", COMPARE, OP_LE },      { ">=", COMPARE, OP_GE },
+    { "<", COMPARE, OP_LT },       { ">", COMPARE, OP_GT },
+    { "+", SUM, OP_ADD },          { "-", SUM, OP_SUBTRACT },
+    { "*", PRODUCT, OP_MULTIPLY }, { "/", PRODUCT, OP_DIVIDE },
+    { "%", PRODUCT, OP_MODULO },   { "active", CALL, OP_ACTIVE },
+    { "abs", CALL, OP_ABS },       { "sqrt", CALL, OP_SQRT },
+    { "log", CALL, OP_LOG },       { "log2", CALL, OP_LOG2 },
+    { "log10", CALL, OP_LOG10 },   { "exp", CALL, OP_EXP },
+    { "floor", CALL, OP_FLOOR },   { "ceil", CALL, OP_CEIL },
+    { "min", CALL, OP_MIN },       { "max", CALL, OP_MAX },
+};
+/* clang-format on */
+
+struct span {
+    const char *text;
+    size_t n;
+};
+
+struct parser {
+    struct constraint c;
+    const struct constraint_names *names;
+    const char *text;
+    const char *at; /* what is not read yet */
+    const char *why;
+    int column;
+    int depth;
+};
+
+enum kind { KIND_NUMBER, KIND_TRUTH, KIND_CHOICE, KIND_TEXT };
+
+/* A choice or a text is one step, which changes once its use is known. */
+struct operand {
+    enum kind kind;
+    const char *at;
+    int step;
+    bool compared;    /* by an operator that is not in parentheses */
+    struct span text; /* of a KIND_TEXT, or of true and false */
+};
+
+/* The first error counts.  The text ends there, so that all returns. */
+static void fail (struct parser *p, const char *at, const char *why)
+{
+    if (p->why)
+        return;
+    p->why = why;
+    p->column = at - p->text + 1;
+    p->at = "";
+}
+
+/* Add a step.  The result of a failure is an operand that harms nobody. */
+static struct operand
+emit (struct parser *p, enum kind kind, enum op op, int32_t index, double value)
+{
+    int i = p->c.used;
+
+    if (i == CONSTRAINT_STEPS)
+        fail (p, p->at, "the constraint is too long");
+    if (p->why)
+        return (struct operand){ 0 };
+    p->c.step[p->c.used++] = (struct constraint_step){ op, 0, index, value };
+    return (struct operand){ .kind = kind, .step = i };
+}
+
+/* ---- the text ---- */
+
+static bool in (const char *set, char c)
+{
+    return c && strchr (set, c);
+}
+
+static bool is (struct span s, const char *text)
+{
+    return strlen (text) == s.n && !memcmp (s.text, text, s.n);
+}
+
+/* Where the next token begins. */
+static const char *next (struct parser *p)
+{
+    p->at += strspn (p->at, " \t\r\n");
+    return p->at;
+}
+
+static bool take (struct parser *p, const char *token)
+{
+    const char *at = next (p);
+    size_t n = strlen (token);
+
+    if (strncmp (at, token, n) || (in (LETTERS, *token) && in (NAME, at[n])))
+        return false;
+    p->at += n;
+    return true;
+}
+
+/* Take a name, or what is in quotes. */
+static struct span take_word (struct parser *p)
+{
+    struct span s = { p->at, strspn (p->at, NAME) };
+    const char *end = s.text + s.n;
+
+    if (s.n == 0) {
+        end = strchr (++s.text, *p->at);
+        if (!end) {
+            fail (p, p->at, "the quote is not closed");
+            return s;
+        }
+        s.n = end++ - s.text;
+    }
+    p->at = end;
+    return s;
+}
+
+/* The length of the number at 's', or 0.  strtod() also takes "0x1", "inf". */
+static size_t read_number (const char *s, double *value)
+{
+    size_t sign = in ("+-", *s), n = sign + strspn (s + sign, DIGITS ".");
+    size_t e = n + 1;
+    char copy[64], *stop;
+
+    if (n > sign && in ("eE", s[n])) {
+        e += in ("+-", s[e]);
+        if (in (DIGITS, s[e]))
+            n = e + strspn (s + e, DIGITS);
+    }
+    if (n >= sizeof (copy))
+        return 0;
+    memcpy (copy, s, n);
+    copy[n] = '\0';
+    *value = strtod (copy, &stop);
+    return !*stop && isfinite (*value) ? n : 0;
+}
+
+/* ---- what is needed of an operand ---- */
+
+/* Where the numbers of the choices of parameter 'i' begin. */
+static int find_labels (struct parser *p, const char *at, int32_t i)
+{
+    const char *const *labels = p->names->labels[i];
+    long count = p->names->nlabels[i];
+    struct constraint *c = &p->c;
+    int start = c->labels;
+
+    for (int k = 0; k < c->used; k++)
+        if (c->step[k].op == OP_LABEL && c->step[k].index == i)
+            return c->step[k].value;
+    if (count > CONSTRAINT_LABELS - start)
+        fail (p, at, "too many choices to calculate with");
+    for (long k = 0; !p->why && k < count; k++) {
+        size_t n = read_number (labels[k], c->label + c->labels++);
+        if (n == 0 || labels[k][n])
+            fail (p, at, "a choice of this parameter is no number");
+    }
+    return start;
+}
+
+static void need (struct parser *p, enum kind kind, const struct operand *o)
+{
+    struct constraint_step *s = p->c.step + o->step;
+
+    if (o->kind == KIND_CHOICE && kind == KIND_NUMBER) {
+        s->value = find_labels (p, o->at, s->index);
+        s->count = p->why ? 0 : p->names->nlabels[s->index];
+        s->op = OP_LABEL;
+    } else if (o->kind == KIND_TEXT)
+        fail (p, o->at, "a text is compared with a parameter of choices only");
+    else if (o->kind != kind && kind == KIND_TRUTH)
+        fail (p, o->at, "a comparison is needed here");
+    else if (o->kind != kind)
+        fail (p, o->at, "a number is needed here");
+}
+
+/* Compare a choice with a text.  Returns false if they are no such two. */
+static bool match (struct parser *p, struct operand *a, struct operand *b)
+{
+    const struct operand *choice = a->kind == KIND_CHOICE ? a : b;
+    const struct operand *text = choice == a ? b : a;
+    int32_t i = p->c.step[choice->step].index;
+    long k = 0;
+
+    if (choice->kind != KIND_CHOICE || !text->text.text)
+        return false;
+    while (k < p->names->nlabels[i] && !is (text->text, p->names->labels[i][k]))
+        k++;
+    p->c.step[text->step].value = k;
+    if (k >= p->names->nlabels[i])
+        fail (p, text->at, "the parameter has no such choice");
+    return true;
+}
+
+/* Apply 'op', which stands at 'at', to one operand (twice the same) or two. */
+static struct operand apply (struct parser *p,
+                             enum op op,
+                             const char *at,
+                             struct operand a,
+                             struct operand b)
+{
+    bool compare = op >= OP_EQ && op <= OP_GT;
+    bool logic = op == OP_NOT || op == OP_AND || op == OP_OR;
+    enum kind kind = logic ? KIND_TRUTH : KIND_NUMBER;
+    struct operand result;
+
+    if (compare && a.compared)
+        fail (p, at, "comparisons do not chain: write a < b && b < c");
+    if (!compare || !match (p, &a, &b)) {
+        need (p, kind, &a);
+        need (p, kind, &b);
+    } else if (op > OP_NE)
+        fail (p, at, "choices have no order: compare them by == or !=");
+    result = emit (p, compare ? KIND_TRUTH : kind, op, 0, 0);
+    result.at = a.at;
+    result.compared = compare;
+    return result;
+}
+
+/* ---- the grammar ---- */
+
+static struct operand binary (struct parser *p, enum level level);
+
+static void need_close (struct parser *p)
+{
+    if (!take (p, ")"))
+        fail (p, p->at, "an operator or a ) is missing here");
+}
+
+static struct operand call (struct parser *p, struct span name)
+{
+    const struct word *w = words, *end = words + COUNT (words);
+    int start = p->c.used, n = 1;
+    struct operand a;
+
+    while (w < end && (w->level != CALL || !is (name, w->text)))
+        w++;
+    if (w == end) {
+        fail (p, name.text, "no function has this name");
+        return (struct operand){ 0 };
+    }
+    a = binary (p, OR);
+    for (; take (p, ","); n++)
+        a = apply (p, w->op, name.text, a, binary (p, OR));
+    need_close (p);
+    if (n > 1 && w->op < OP_AND)
+        fail (p, name.text, "this function takes one value");
+    if (n == 1 && w->op >= OP_AND)
+        fail (p, name.text, "this function takes two values or more");
+    if (w->op != OP_ACTIVE)
+        return n > 1 ? a : apply (p, w->op, name.text, a, a);
+    if (p->c.used != start + 1 || p->c.step[start].op != OP_PARAM)
+        fail (p, a.at, "active takes the name of a parameter");
+    else
+        p->c.step[start].op = OP_ACTIVE;
+    a.kind = KIND_TRUTH;
+    return a;
+}
+
+static struct operand name (struct parser *p)
+{
+    const char *at = p->at;
+    struct span s = take_word (p);
+    bool bare = *at != '`';
+    size_t i = 0;
+
+    if (bare && (is (s, "true") || is (s, "false"))) {
+        struct operand a =
+            emit (p, KIND_TRUTH, OP_NUMBER, 0, *at == 't' ? TRUE : FALSE);
+        a.text = s;
+        return a;
+    }
+    if (bare && take (p, "("))
+        return call (p, s);
+    while (i < p->names->n && !is (s, p->names->names[i]))
+        i++;
+    if (i < p->names->n) {
+        bool choice = p->names->labels[i];
+        return emit (p, choice ? KIND_CHOICE : KIND_NUMBER, OP_PARAM, i, 0);
+    }
+    fail (p, at, "no parameter has this name (a text needs quotes)");
+    return (struct operand){ 0 };
+}
+
+static struct operand number (struct parser *p)
+{
+    double value = 0;
+    size_t n = read_number (p->at, &value);
+
+    if (!in (DIGITS ".", *p->at))
+        fail (p, p->at, "a value is missing here");
+    else if (n == 0)
+        fail (p, p->at, "this is no number, or one too long or too large");
+    else
+        p->at += n;
+    return emit (p, KIND_NUMBER, OP_NUMBER, 0, value);
+}
+
+static struct operand primary (struct parser *p)
+{
+    const char *at = next (p);
+    struct operand a;
+
+    if (take (p, "(")) {
+        a = binary (p, OR);
+        need_close (p);
+        a.compared = false;
+    } else if (in ("'\"", *at)) {
+        a = emit (p, KIND_TEXT, OP_NUMBER, 0, 0);
+        a.text = take_word (p);
+    } else
+        a = in (LETTERS "`", *at) ? name (p) : number (p);
+    a.at = at;
+    return a;
+}
+
+/* All recursion comes through here, a few calls apart. */
+static struct operand operand (struct parser *p)
+{
+    const char *at = next (p);
+    struct operand a;
+
+    if (++p->depth > CONSTRAINT_DEPTH)
+        fail (p, at, "nested too deeply");
+    if (take (p, "not")) {
+        a = binary (p, COMPARE);
+        a = apply (p, OP_NOT, at, a, a);
+    } else if (take (p, "!") || take (p, "-")) {
+        a = operand (p);
+        a = apply (p, *at == '!' ? OP_NOT : OP_NEGATE, at, a, a);
+    } else {
+        a = primary (p);
+        if (take (p, "^"))
+            a = apply (p, OP_POWER, at, a, operand (p));
+    }
+    a.at = at;
+    p->depth--;
+    return a;
+}
+
+static const struct word *infix (struct parser *p, enum level level)
+{
+    for (size_t i = 0; i < COUNT (words); i++)
+        if (words[i].level >= level && take (p, words[i].text))
+            return words + i;
+    return NULL;
+}
+
+static struct operand binary (struct parser *p, enum level level)
+{
+    struct operand a = operand (p);
+
+    for (;;) {
+        const char *at = next (p);
+        const struct word *w = infix (p, level);
+        if (!w)
+            return a;
+        a = apply (p, w->op, at, a, binary (p, w->level + 1));
+    }
+}
+
+const char *constraint_compile (struct constraint *c,
+                                const char *text,
+                                const struct constraint_names *names,
+                                int *column)
+{
+    struct parser p = { .names = names, .text = text, .at = text };
+    struct operand a;
+
+    if (strlen (text) > CONSTRAINT_TEXT)
+        fail (&p, text + CONSTRAINT_TEXT, "the constraint is too long");
+    a = binary (&p, OR);
+    if (*next (&p) == '=')
+        fail (&p, p.at, "write == to compare");
+    if (*p.at)
+        fail (&p, p.at, "an operator is missing here");
+    if (a.kind != KIND_TRUTH)
+        fail (&p, a.at, "this is no comparison");
+    *column = p.column;
+    if (!p.why)
+        *c = p.c;
+    return p.why;
+}
+
+/* ---- evaluation ---- */
+
+/* A number or an enum truth. */
+struct value {
+    double x;
+    bool absent; /* a number from a parameter that is not active */
+};
+
+static const enum truth negated[] = { TRUE, BROKEN, UNKNOWN, FALSE };
+
+/* clang-format off */
+static double calculate (enum op op, double a, double b)
+{
+    switch (op) {
+    case OP_NOT:    return negated[(int)a];case OP_NEGATE:   return -a;
+    case OP_AND:    return fmin (a, b);    case OP_OR:       return fmax (a, b);
+    case OP_ABS:    return fabs (a);       case OP_SQRT:     return sqrt (a);
+    case OP_LOG:    return log (a);        case OP_LOG2:     return log2 (a);
+    case OP_LOG10:  return log10 (a);      case OP_EXP:      return exp (a);
+    case OP_FLOOR:  return floor (a);      case OP_CEIL:     return ceil (a);
+    case OP_EQ:     return a == b;         case OP_NE:       return a != b;
+    case OP_LE:     return a <= b;         case OP_GE:       return a >= b;
+    case OP_LT:     return a < b;          case OP_GT:       return a > b;
+    case OP_ADD:    return a + b;          case OP_SUBTRACT: return a - b;
+    case OP_DIVIDE: return a / b;          case OP_MULTIPLY: return a * b;
+    case OP_MODULO: return fmod (a, b);    case OP_POWER:    return pow (a, b);
+    case OP_MIN:    return fmin (a, b);    case OP_MAX:      return fmax (a, b);
+    case OP_NUMBER: case OP_PARAM: case OP_LABEL: case OP_ACTIVE:
+        break;
+    }
+    return NAN;
+}
+/* clang-format on */
+
+static struct value combine (enum op op, struct value a, struct value b)
+{
+    bool absent = a.absent || b.absent;
+    bool broken = isnan (a.x) || isnan (b.x);
+    /* pow (NaN, 0) would be 1 and fmin (NaN, 0) 0 */
+    double x = broken ? NAN : calculate (op, a.x, b.x);
+
+    if (op < OP_EQ || op > OP_GT)
+        return (struct value){ x, absent };
+    x = absent ? UNKNOWN : broken ? BROKEN : x ? TRUE : FALSE;
+    return (struct value){ x, false };
+}
+
+static struct value load (const struct constraint *c, int i, const double *x)
+{
+    const struct constraint_step *s = c->step + i;
+    double v = s->op == OP_NUMBER ? s->value : x[s->index];
+    bool absent = isnan (v);
+
+    if (s->op == OP_ACTIVE)
+        return (struct value){ absent ? FALSE : TRUE, false };
+    if (s->op == OP_LABEL)
+        v = v >= 0 && v < s->count ? c->label[(int)s->value + (int)v] : NAN;
+    return (struct value){ v, absent };
+}
+
+bool constraint_holds (const struct constraint *c, const double *x)
+{
+    /* each value but one goes away by a step; the first is for no steps */
+    struct value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = { { TRUE, false } };
+    struct value *top = stack + 1;
+
+    for (int i = 0; i < c->used; i++) {
+        enum op op = c->step[i].op;
+        if (op < OP_NOT)
+            *top++ = load (c, i, x);
+        else if (op < OP_AND)
+            top[-1] = combine (op, top[-1], top[-1]);
+        else {
+            top--;
+            top[-1] = combine (op, top[-1], *top);
+        }
+    }
+    return top[-1].x >= UNKNOWN;
+}

@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl elastic when several hosts are unplugged at once, and when three see only three
+. "$srcdir/tests/lib.sh"
+PATH=$PATH:/usr/sbin
+name=eh$$
+minicluster=$srcdir/contrib/minicluster
+ranks=$builddir/tests/runtime/comm/elastic.t
+[ -x "$ranks" ] || skip_all "no cmocka"
+[ "$(id -u)" -eq 0 ] || skip_all "no root for network namespaces"
+command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+bridge=
+trap '[ -z "$bridge" ] || ip link del "${bridge}x" 2>/dev/null; timeout 300 "$minicluster" down $name >/dev/null 2>&1; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+timeout 300 "$minicluster" up --name=$name --nodes=6 --hosts --conf=SlurmdTimeout=3600 >"$work/up" 2>&1 || { sed 's/^/# /' "$work/up"; skip_all "no cluster"; }
+eval "$("$minicluster" env $name)"
+bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
+cd "$work" || exit 1
+export DL_COMM_TIMEOUT=10 DL_ELASTIC_SETTLE=6 DL_ELASTIC_TIMEOUT=90
+
+links () { # links up|down HOST...
+    state=$1
+    shift
+    for h in "$@"; do ip link set "$bridge.$h" "$state"; done
+}
+signal_rank () { # signal_rank SIGNAL UNIT
+    for p in /proc/[0-9]*; do
+        [ "$(cat "$p/comm" 2>/dev/null)" = "${ranks##*/}" ] || continue
+        tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "DL_ELASTIC_UNIT=$2" || continue
+        tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q "^DL_ELASTIC_DIR=$work/" || continue
+        kill "-$1" "${p#/proc/}" && return
+    done
+    return 1
+}
+# A world of so many ranks that commits; others may come before it where the machine is busy.
+works () { # works RANKS
+    world=$(tail -n +"$seen" out | sed -n "s/.* world \([0-9]*\) has $1 ranks.*/\1/p" | tail -n 1)
+    [ -n "$world" ] && tail -n 1 trace | grep -q "^$world "
+}
+await () { # await RANKS NAME
+    wait_for 200 works "$1"
+    ok $? "$2"
+    seen=$(($(wc -l <out) + 1))
+}
+
+cat >job.sh <<END
+#!/bin/sh
+exec "$builddir/launcher/dl" elastic --min=2 --dir="$work" "$ranks" rank 1000000 10000 "$work/enough" "$work/trace"
+END
+seen=1
+job=$(sbatch --parsable --no-kill --nodes=6 --output="$work/out" job.sh)
+await 6 "a job of six hosts"
+# n3's rank sees the folder, n6's sees nothing
+signal_rank STOP 5.1
+links down 3 6
+begin=$(date +%s)
+await 4 "two hosts are unplugged at once: four go on"
+echo "# after $(($(date +%s) - begin)) s"
+links up 3 6
+signal_rank CONT 5.1
+await 6 "and six when they are back"
+is "$(awk '$2 <= step { print } { step = $2 }' trace | head -n 3)" "" "no commit is lost"
+
+ip link add "${bridge}x" type bridge && ip link set "${bridge}x" up
+for h in 4 5 6; do ip link set "$bridge.$h" master "${bridge}x"; done
+begin=$(date +%s)
+await 3 "three hosts see only three: three go on"
+echo "# after $(($(date +%s) - begin)) s"
+for h in 4 5 6; do ip link set "$bridge.$h" master "$bridge"; done
+await 6 "and six when they see each other"
+touch enough
+wait_for 200 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
+ok $? "it ends"
+is "$(awk '$1 < world { print } { world = $1 }' trace | head -n 3)" "" "no world went on beside a newer one"
+[ "$(grep -c 'the weights are right' out)" -ge 1 ]
+ok $? "the weights are right"
+is "$(grep -c 'wrong\|failed:' out)" 0 "on all ranks"
+scancel "$job" 2>/dev/null
+sed 's/^/# /' out
+done_testing

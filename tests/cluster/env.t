@@ -1,0 +1,259 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl env promises what each rank then has
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+cd "$work" || exit 1
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
+for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+
+# ---- by hand
+out=$(dl env --nodes=2 --ntasks=4 --dl=torch)
+is $? 0 "by hand"
+like "$out" '^3 +node2 +1' "a row for each rank, on nodes that are not known yet"
+like "$out" '^  MASTER_ADDR=node1$' "the same for all"
+like "$out" '^  LOCAL_RANK=0 1 0 1$' "by rank"
+like "$out" '^  MASTER_PORT, DL_COMM_ADDRESS, DL_ENV_STEP: chosen by the number of the job' "what depends on the job's number is told"
+like "$out" '^  GLOO_SOCKET_IFNAME, DL_ENV_SET: each node' "what depends on the node is told"
+like "$out" 'node\[1-2\] here' "as is that the nodes are made up"
+dl env --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:* --job=5 --rank=1 >lines 2>err
+is "$(cat err)" "" "one rank, all known"
+is "$(set -a; eval "$(cat lines)"; printenv TF_CONFIG | cut -c-24)" '{"cluster": {"chief": ["' "its lines are the shell's"
+is "$(env -S "$(cat lines) printenv DL_ROLE DL_ROLE_INDEX" | tr '\n' ' ')" "worker 0 " "and env -S's"
+is "$(dl env --nodes=2 --ntasks=2 --dl=torch --rank=1 2>err | grep -c MASTER_PORT)" 0 "what is not known is in no line"
+like "$(cat err)" '^dl: env: MASTER_PORT is not known: ' "but on standard error"
+is "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch --json | grep -c '"RANK"')" 0 "what is exported here wins"
+like "$(RANK=7 dl env --nodes=1 --ntasks=2 --dl=torch)" '^  RANK=7$' "and is told"
+like "$(dl env --nodes=3 --ntasks=4 --dl=torch)" 'as Slurm deals them' "uneven tasks: what is assumed is told"
+like "$(dl env --ntasks-per-node='4(x2),3' --dl=torch)" '^10 +node3 +2' "tasks of each node as Slurm writes them"
+like "$(dl env --nodes=2 --ntasks=3 --dl=torchrun)" 'torchrun starts the ranks of a node itself' "what the plugin would say is told"
+like "$(dl env --nodes=1 --ntasks=1)" 'No variable is set' "without --dl"
+
+# ---- mistakes
+mistake () { # mistake PATTERN ARGUMENT...
+    pattern=$1
+    shift
+    out=$(dl env "$@" 2>&1)
+    is $? 2 "dl env $*: a mistake"
+    like "$out" "$pattern" "and which"
+    is "$(echo "$out" | wc -l)" 1 "in one line"
+}
+mistake "^dl: --dl: 'toch': no such value; did you mean torch\?$" --nodes=1 --dl=toch
+mistake "^dl: --dl: '': no value is given$" --nodes=1 --dl=
+mistake "did you mean closest\?" --nodes=1 --dl-bind=closet
+mistake "did you mean cyclic\?" --nodes=1 --distribution=cylic
+mistake "did you mean '--nodes'\?" --nodse=1
+mistake "no list of hosts" --nodelist='n[1-'
+mistake "2 hosts for --nodes=3" --nodelist=a,b --nodes=3
+mistake "the roles are those of 3 tasks; the step has 2|roles" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2
+mistake "the ranks 0 to 1" --nodes=1 --ntasks=2 --dl=torch --rank=2
+mistake "no step of Slurm's"
+cat >bad.sh <<'END'
+#!/bin/sh
+#SBATCH --nodes=2
+#SBATCH --ntask-per-node=2
+srun true
+END
+mistake "^dl: bad.sh:3: --ntask-per-node: no option .*; did you mean --ntasks-per-node\?$" bad.sh
+is "$(dl env none.sh 2>&1; echo $?)" "dl: none.sh: No such file or directory
+3" "no such file"
+
+# ---- files
+cat >job.sh <<'END'
+#!/bin/bash
+# a comment, and an empty line
+
+#SBATCH -N 2 --job-name "a b" -t10
+#SBATCH --ntasks-per-node=2   # what follows is for people
+#SBATCH --dl=torch
+export X=1
+#SBATCH --nodes=9
+echo srun is no command here
+srun --exact -n2 -N1 \
+     python train.py --nodes 7
+OMP_NUM_THREADS=4 time srun --dl=jax --mem=$MEM python b.py | tee log
+END
+like "$(dl env job.sh --job=7 --nodelist=x1,x2)" 'as if on the first$' "a step on some of the nodes"
+out=$(dl env --job=7 job.sh)
+like "$out" '^job.sh:10: step 0$' "a batch script: its steps"
+is "$(echo "$out" | grep -c ': step')" 2 "those that it has"
+like "$out" '^job.sh:12: step 1$' "with assignments before srun"
+like "$out" '^  GROUP_WORLD_SIZE=1$' "srun's options go before sbatch's"
+like "$out" '^  JAX_NUM_PROCESSES=4$' "what sbatch asks holds for a step"
+like "$out" "'--mem=.MEM' is known only to the shell" "what the shell knows is told"
+is "$(dl env --job=7 job.sh | sed -n 's/^  DL_ENV_STEP=//p' | tr '\n' ' ')" "7.0 7.1 " "each step has its number"
+printf '#!/bin/sh\n#SBATCH -n2 --dl=torch\npython train.py\n' >nosrun.sh
+like "$(dl env nosrun.sh)" '^  WORLD_SIZE=2$' "a script without srun: one step of all"
+printf '#!/bin/sh\n#SBATCH -n2 --dl=torch --dl-check\nsrun --dl-monitor=5 --dl-debug=hang:60,kill python train.py\n' >all.sh
+like "$(dl env all.sh 2>&1)" '^  WORLD_SIZE=2$' "the plugin's other options are no mistake"
+printf '#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\n' >het.sh
+mistake "^dl: het.sh:3: the components" het.sh
+cat >exp.conf <<'END'
+name = "a";
+entrypoint = "python train.py";
+searcher: { name = "random"; metric = "loss"; max_trials = 2; max_length = 4; };
+resources: { nodes_per_trial = 2; ranks_per_node = 3; slots_per_trial = 3; framework = "torch"; };
+hyperparameters: { lr = { type = "log"; minval = -4; maxval = -1; }; };
+END
+out=$(dl env exp.conf)
+is $? 0 "an experiment file"
+like "$out" '^  WORLD_SIZE=6$' "its ranks"
+like "$out" '^5 +node2 +2 .*0-2' "and GPUs"
+
+# ---- a recorded machine
+if [ -x "$builddir/tests/runtime/machine" ]; then
+    "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/dgx-a100" dgx
+    out=$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl=torch --dl-bind=closest,nic --topology=dgx --job=1)
+    is "$(echo "$out" | grep -cE '^[0-7] +node1 .*[0-9a-f]{4}:[0-9a-f]{2}:00\.0 +[0-9,-]+ +mlx5_[0-9]+ PXB$')" 8 "binding: GPU, cores and adapter of each rank"
+    like "$out" '^  OMP_NUM_THREADS=8$' "threads"
+    like "$out" '^  UCX_NET_DEVICES=mlx5_[0-9]+:1 ' "and adapters"
+    like "$(dl env --nodes=1 --ntasks=8 --gpus-per-node=8 --dl-bind=closest)" 'decided on the node' "without it that is told"
+    like "$(dl env --nodes=1 --ntasks=2 --dl-nccl=auto --topology=dgx)" '^  DL_NCCL_FABRIC=' "the fabric"
+else
+    skip "a recorded machine" "no tests/runtime/machine"
+fi
+
+# ---- the same as the plugin does, on recorded machines
+variables () { grep -E '^(OMP_|CUDA_|ROCR_|UCX_|JAX_|DL_BIND)' | sort; }
+bound () { # bound MACHINE RANKS GPUS CPUS WORDS [VARIABLE]: all ranks of one node
+    [ -d "$1" ] || "$builddir/tests/runtime/machine" "$srcdir/tests/runtime/topology/$1" "$1"
+    gpus=$(seq -s, 0 $(($3 - 1)))
+    for rank in $(seq 0 $(($2 - 1))); do
+        env -i FAKE_ROOT="$PWD/$1" FAKE_CPUS="$4" SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 \
+            SLURM_STEP_TASKS_PER_NODE="$2" SLURMD_NODENAME=n1 SLURM_CPUS_ON_NODE=256 "${6:-CUDA_VISIBLE_DEVICES}=$gpus" \
+            "$builddir/tests/fakes/spank" "$PLUGIN" 0 "dl-bind=$5" >fake
+        { sed -n 's/^set //p' fake | variables; sed -n 's/^cpus //p' fake; } >real.$rank
+        { dl env --nodes=1 --ntasks="$2" --gpus-per-node="$3" --cpu-list="$4" --topology="$1" --dl-bind="$5" --rank="$rank" | tr -d "'" | variables
+            dl env --nodes=1 --ntasks="$2" --gpus-per-node="$3" --cpu-list="$4" --topology="$1" --dl-bind="$5" --json |
+                sed -n 's/^ *"cpus": "\(.*\)",*$/\1/p' | sed -n "$((rank + 1))p"; } >promised.$rank
+        cmp -s real.$rank promised.$rank || { diff real.$rank promised.$rank | sed 's/^/# /'; return 1; }
+    done
+    [ "$(cat real.* | sort -u | wc -l)" -gt 2 ]
+}
+if [ -x "$builddir/tests/fakes/spank" ] && [ -f "$PLUGIN" ]; then
+    while read -r case; do
+        # shellcheck disable=SC2086
+        bound $case
+        ok $? "the plugin binds as promised: $case"
+        rm -f real.* promised.*
+    done <<END
+dgx-a100 8 8 0-255 closest
+dgx-a100 4 8 0-255 closest,nic
+dgx-a100 8 8 0-255 spread
+dgx-a100 8 8 0-127 socket,own-gpu
+dgx-h100 8 8 0-223 closest,nic
+hgx-h100 8 8 0-191 closest
+pcie-4gpu 4 4 0-63 closest,own-gpu
+mi250x 8 8 0-127 closest ROCR_VISIBLE_DEVICES
+END
+else
+    skip "the plugin binds as promised" "no tests/fakes/spank"
+fi
+
+# ---- profiles
+mkdir nccl.d
+printf 'NCCL_IB_HCA==mlx5_0\nNCCL_SOCKET_IFNAME=ib0\nNCCL_PROTO=Simple\n' >nccl.d/site.conf
+out=$(dl env --nodes=2 --ntasks=2 --dl-nccl=site --nccl-dir=nccl.d)
+like "$out" '^  NCCL_IB_HCA==mlx5_0$' "a network profile"
+like "$out" 'nccl.d/site.conf:3: NCCL_PROTO: for debugging only' "what it may not set is told"
+like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=none2 --nccl-dir=nccl.d)" 'nothing is set: nccl.d/none2.conf: No such file' "no such profile"
+like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=auto)" 'DL_NCCL_FABRIC, and the profile, are known on the node' "auto without --topology"
+
+# ---- the same on a real Slurm
+cluster () {
+    [ -f "$PLUGIN" ] || return 1
+    PATH=$PATH:/usr/sbin
+    command -v slurmctld >/dev/null && command -v munged >/dev/null || return 1
+    case $(nm -D "$PLUGIN") in *__asan_*) return 1 ;; esac
+    minicluster=$srcdir/contrib/minicluster
+    name=env$$
+    trap 'timeout 300 "$minicluster" down $name; timeout 300 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
+    timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
+        { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
+    eval "$("$minicluster" env $name)"
+}
+
+cat >step.sh <<'END'
+# step.sh FOLDER STEP FACTS OPTIONS...: promise, run, compare.  The ports that
+# Slurm reserves are known when it has: then run, promise, compare.
+d=$1/$2; s=$2; facts=$3; shift 3
+mkdir -p "$d"
+promise () {
+    dl env "$@" --job="$SLURM_JOB_ID.$s" --json >"$d/promised" 2>"$d/err" || { cat "$d/err"; exit 1; }
+}
+# shellcheck disable=SC2086
+[ "$RESERVED" ] || promise $facts "$@"
+timeout 300 srun "$@" sh -c 'env -0 >"$0/$SLURM_PROCID"' "$d" 2>"$d/err" || { cat "$d/err"; exit; }
+# shellcheck disable=SC2086
+[ "$RESERVED" ] && promise $facts --resv-ports="$(tr '\0' '\n' <"$d/0" | sed -n 's/^SLURM_STEP_RESV_PORTS=//p')" "$@"
+cd "$d" && /usr/bin/python3 "$srcdir/tests/cluster/env.py" promised $(ls | grep '^[0-9]' | sort -n)
+END
+cat >all.sh <<'END'
+s=0
+while read -r options; do
+    echo "$options: $(sh ./step.sh "$PWD/$1" $s "$2" $options </dev/null 2>&1 | tr "\n" ";")"
+    s=$((s + 1))
+done <cases
+END
+cat >cases <<'END'
+--nodelist=n[1-3] --ntasks=6 --distribution=block --dl=torch
+--nodelist=n[1-3] --ntasks=6 --distribution=cyclic --dl=torch
+--nodelist=n[1-3] --ntasks=12 --distribution=plane=2 --dl=torch
+--nodelist=n[1-3] --ntasks=8 --distribution=plane=3 --dl=tf
+--nodelist=n[1-3] --ntasks=12 --ntasks-per-node=4 --distribution=cyclic:block --dl=lightning
+--nodelist=n1,n3 --nodes=2 --ntasks=3 --dl=torch
+--nodelist=n[1-3] --ntasks=7 --dl=jax
+--nodelist=n[1-3] --ntasks=7 --distribution=cyclic --dl=horovod
+--nodelist=n[1-3] --ntasks=3 --dl=torchrun
+--nodelist=n2 --nodes=1 --ntasks=2 --dl=auto
+--nodelist=n2 --nodes=1 --ntasks=1 --dl=auto
+--nodelist=n2,n1,n1 --ntasks=3 --distribution=arbitrary --dl=torch
+--nodelist=n3,n1,n2,n1 --ntasks=4 --distribution=arbitrary --dl=torch
+--nodelist=n[1-3] --ntasks=6 --dl=tf --dl-roles=chief:1,ps:2,worker:*
+--nodelist=n[1-3] --ntasks=7 --distribution=cyclic --dl=tf --dl-roles=worker:*,evaluator:1
+--nodelist=n[1-3] --ntasks=5 --dl=ps
+--nodelist=n[1-3] --ntasks=5 --distribution=cyclic --dl=ps --dl-roles=worker:3,server:1,scheduler:1
+--nodelist=n[1-3] --ntasks=6 --dl=paddle
+--nodelist=n[1-3] --ntasks=6 --dl=paddle --dl-roles=ps:2,worker:4
+--nodelist=n[1-2] --nodes=2 --ntasks=4 --mpi=pmi2 --dl=mpi
+--nodelist=n[1-3] --ntasks=6 --dl=deepspeed --dl-roles=master:1,worker:*
+END
+compare () { # compare CLUSTER FACTS PATTERN
+    timeout 300 salloc -Q --nodes=3 --ntasks=12 --exclusive sh ./all.sh "$1" "$2" >results 2>&1
+    is "$(grep -c ': ' results)" "$(wc -l <cases)" "$1: all cases ran"
+    while read -r line; do
+        echo "$line" | grep -qE ": [0-9]+ variables$3;\$"
+        ok $? "$1: ${line%%: *}"
+        echo "$line" | grep -qE ": [0-9]+ variables$3;\$" || echo "# $line"
+    done <results
+}
+if cluster; then
+    export SLURM_RESV_PORTS=0 # as where slurm.conf reserves none
+    compare slurmds "--one-machine" ""
+    unset SLURM_RESV_PORTS
+    # in a step
+    out=$(timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env)
+    is $? 0 "in a step"
+    like "$out" '^rank 0 of 1: task 0 of node 0 \(n[1-3]\)' "where this is"
+    like "$out" '^  WORLD_SIZE=1$' "what the plugin set"
+    out=$(RANK=5 MASTER_PORT=1234 timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env 2>&1)
+    like "$out" 'RANK=5 +\(the plugin.s: 0\)' "what the user exported, and what the plugin would have set"
+    like "$out" 'RANK=5, but SLURM_PROCID=0' "a contradiction"
+    like "$out" 'MASTER_PORT=1234 is exported, while MASTER_ADDR=127.0.0.1 is' "half of a pair"
+    timeout 300 srun --dl=torch --nodes=1 --ntasks=1 sh -c 'RANK=3 dl env >/dev/null' 2>/dev/null
+    is $? 1 "its exit status"
+    timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(d["plugin"]["RANK"] != "0" or d["contradictions"] != [])'
+    is $? 0 "as JSON"
+    if [ "$(id -u)" -eq 0 ] && timeout 300 "$minicluster" up --name=${name}h --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1; then
+        eval "$("$minicluster" env ${name}h)"
+        export RESERVED=1
+        grep -v ntasks=12 cases >few; mv few cases # two cores are enough
+        compare hosts "" "( but .*)?"
+    else
+        skip "hosts" "needs root and network namespaces"
+    fi
+else
+    skip "a real Slurm" "it is not installed, or the plugin has sanitizers"
+fi
+done_testing

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# hostile options, variables and plugstack.conf through srun, sbatch and salloc to slurmstepd, under sanitizers
+# For long: DL_HOSTILE_CASES=20000 DL_HOSTILE_SEED=$(date +%s) make check TESTS=tests/cluster/hostile.t
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/spank/variant.sh"
+need_cluster
+command -v python3 >/dev/null || skip_all "no python3"
+name=hostile$$
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+cd "$work" || exit 1
+asan=$(${CC:-cc} -print-file-name=libasan.so)
+[ -f "$asan" ] || skip_all "this compiler has no libasan.so"
+variant "$work/dl.so" -fsanitize=address,undefined -fno-sanitize-recover=undefined 2>err
+ok $? "the plugin with sanitizers"
+sed 's/^/# /' err
+other_plugin "$work/planted.so" "$srcdir/tests/fakes/planted_plugin.c" -fsanitize=address
+ok $? "and one with a fault"
+${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE -o forklock.so "$srcdir/tests/fakes/forklock.c" -ldl
+ok $? "and what keeps a sanitizer's allocator whole over a fork"
+
+# slurmstepd begins with the sanitizer's library; not slurmd, whose threads and forks it is not made for
+mkdir bin
+cat >bin/slurmd <<END
+#!/bin/sh
+PATH=\${PATH#*:}
+exec slurmd -d $work/bin/slurmstepd "\$@"
+END
+cat >bin/slurmstepd <<END
+#!/bin/sh
+LD_PRELOAD="$work/forklock.so $asan" exec $(readlink -f "$(command -v slurmstepd)") "\$@"
+END
+chmod +x bin/slurmd bin/slurmstepd
+export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:handle_abort=1:log_path=$work/asan.log" UBSAN_OPTIONS=print_stacktrace=1
+PATH=$work/bin:$PATH cluster_up $name --nodes=2
+echo "optional $work/dl.so" >"$plugstack"
+export LD_PRELOAD="$asan"
+
+# ---- does the bench see anything?
+cp "$plugstack" plain
+echo "optional $work/planted.so" >>"$plugstack"
+timeout 300 srun -n1 true >out 2>&1
+like "$(cat asan.log* 2>/dev/null)" 'heap-buffer-overflow' "a planted overflow in slurmstepd is reported"
+rm -f asan.log*
+cp plain "$plugstack"
+is "$(timeout 300 srun --dl=torch --dl-bind=closest --dl-nccl=auto -n1 sh -c 'echo $RANK' 2>/dev/null)" 0 "the plugin works under sanitizers"
+is "$(cat asan.log* 2>/dev/null | grep -v 'does not come first')" "" "without a report"
+forged=$(sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/none.conf|" "$SLURM_CONF" >c.conf; : >none.conf
+    SLURM_CONF=$work/c.conf _SLURM_SPANK_OPTION_dl_dl=torch timeout 300 srun -n1 sh -c 'echo $RANK')
+is "$forged" 0 "a forged option does reach the node"
+
+cases=${DL_HOSTILE_CASES:-40}
+seed=${DL_HOSTILE_SEED:-1}
+timeout $((1200 + cases)) python3 "$srcdir/tests/cluster/hostile.py" "$cases" "$seed" "$work/dl.so" >out 2>&1
+ok $? "$cases hostile cases of seed $seed"
+sed 's/^/# /' out
+unset LD_PRELOAD
+unharmed
+done_testing

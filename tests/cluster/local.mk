@@ -1,0 +1,25 @@
+# tests/cluster/: on a private Slurm cluster (contrib/minicluster); skipped where there is none
+cluster_tests = %D%/spank.t %D%/boilerplate.t %D%/beside.t %D%/asroot.t %D%/hooks.t %D%/hostile.t %D%/pscluster.t \
+	%D%/pshosts.t %D%/allreduce.t %D%/meet.t %D%/sweep.t %D%/allocation.t %D%/minicluster.t %D%/elastichosts.t \
+	%D%/elasticjob.t %D%/elasticrun.t %D%/env.t %D%/monitor.t %D%/debug.t %D%/check.t %D%/oom.t
+TESTS += $(cluster_tests)
+if HAVE_SLURM
+tests/cluster/env.log: tests/runtime/machine tests/fakes/spank
+endif
+tests/cluster/pshosts.log: tests/runtime/ps/pswork
+tests/cluster/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
+tests/cluster/monitor.log: tests/fakes/libnvidia-ml.la
+if HAVE_CMOCKA
+tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
+endif
+if HAVE_PYTHON
+tests/cluster/pscluster.log: contrib/python/_slurmdl.la
+endif
+meet_needs = tests/runtime/comm/meet
+if HAVE_MPI
+meet_needs += tests/fakes/parts/slurmdl-mpi.la tests/fakes/mpi.la
+if HAVE_CUDA
+meet_needs += tests/runtime/comm/mpidevice tests/fakes/gpu/mpi/slurmdl-cuda.la tests/fakes/gpu/mpi/slurmdl-mpi.la
+endif
+endif
+tests/cluster/meet.log: $(meet_needs)

@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the communicator on hosts: who meets whom, and how; MPI as its back end
+. "$srcdir/tests/lib.sh"
+PATH=$PATH:/usr/sbin
+command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
+case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
+minicluster=$srcdir/contrib/minicluster
+meet=$builddir/tests/runtime/comm/meet
+name=meet$$
+hosts=
+[ "$(id -u)" -eq 0 ] && hosts=--hosts
+trap 'timeout 300 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+    timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
+    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
+eval "$("$minicluster" env $name)"
+unset RANK WORLD_SIZE MASTER_ADDR DL_COMM_ADDRESS DL_COMM_BOOTSTRAP DL_COMM_BACKEND
+
+step () { # step WANTED NAME ARGUMENT...: a step of two nodes, each rank's line
+    want=
+    for r in 0 1 2 3; do want="$want$r of 4 by $1: 10 "; done
+    what=$2
+    shift 2
+    is "$(timeout 300 srun -Q -N2 -n4 "$@" 2>&1 | sort | tr '\n' ' ')" "$want" "$what"
+}
+offered=$(srun --mpi=list 2>&1)
+step "tcp over native" "with --dl" --dl=torch "$meet"
+step "tcp over native" "another framework's" --dl=jax "$meet"
+step "tcp over native" "without" --mpi=none "$meet"
+step "tcp over native" "cyclic ranks" --mpi=none --distribution=cyclic "$meet"
+case $offered in
+*pmi2*) step "pmi over native" "over PMI" --mpi=pmi2 "$meet" ;;
+*) skip "over PMI" "Slurm has no mpi/pmi2" ;;
+esac
+pmix=
+case $offered in *pmix*) pmix=1 ;; esac
+if [ -n "$pmix" ] && grep -q 'pmix=yes' "$builddir/config.log"; then
+    step "pmix over native" "over PMIx" --mpi=pmix "$meet"
+    # shellcheck disable=SC2016
+    step "pmix over native" "rank 0 is late" --mpi=pmix sh -c '[ $PMIX_RANK != 0 ] || sleep 1; exec "$0"' "$meet"
+else
+    skip "over PMIx" "no PMIx"
+    skip "rank 0 is late" "no PMIx"
+fi
+
+# ---- who is missing is named, with the host
+export DL_COMM_TIMEOUT=2
+missing () { # missing RANK PATTERN NAME
+    # shellcheck disable=SC2016
+    out=$(timeout 300 srun -Q -N2 -n4 --mpi=none sh -c '[ $SLURM_PROCID != $1 ] || exit 0; exec "$0"' "$meet" "$1" 2>&1)
+    like "$out" "$2" "$3"
+    is "$(echo "$out" | grep -c "$2")" 3 "on all of the others"
+}
+missing 3 '1 of 4 ranks did not come within 2 s: 3 .n2.' "a rank that does not come is named"
+missing 0 'rank 0 did not answer at .* within 2 s' "rank 0, too"
+unset DL_COMM_TIMEOUT
+
+# ---- MPI as the back end
+DL_BACKEND_DIR=$builddir/runtime/.libs
+export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export DL_COMM_BACKEND=mpi
+if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
+    step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
+    hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=3 LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so timeout 60 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
+    like "$hung" 'mpi: rank [0-9] has waited for 3 s for the others' "a rank that does not come to make a communicator"
+    device=$builddir/tests/runtime/comm/mpidevice
+    if [ -x "$device" ]; then
+        for can in cuda host; do
+            [ $can = cuda ] && way=without || way=through
+            said=$(FAKE_MPI=$can DL_BACKEND_DIR=$builddir/tests/fakes/gpu/mpi/.libs LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so \
+                timeout 60 srun -Q -N2 -n4 --mpi=pmix "$device" 2>&1 | sort -u)
+            is "$said" "right, $way the host" "device memory $way the host"
+        done
+    else
+        skip "device memory without the host" "no headers of CUDA"
+        skip "device memory through the host" "no headers of CUDA"
+    fi
+    DL_BACKEND_DIR=$builddir/tests/fakes/parts/.libs step "pmix over mpi" "and in many parts" --mpi=pmix "$meet" all
+    out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
+    like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
+    export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((10000 + $$ % 10000))
+    RANK=1 timeout 300 "$meet" >"$work/one" 2>&1 &
+    out=$(RANK=0 timeout 300 "$meet" 2>&1)
+    wait $!
+    unset WORLD_SIZE DL_COMM_ADDRESS
+    like "$out" 'ranks 0 and 1 are both rank 0 of MPI' "and MPI that was not told of the others"
+else
+    skip "MPI: all types and sizes" "no MPI or PMIx"
+    skip "a rank that does not come to make a communicator" "no MPI or PMIx"
+    skip "device memory without the host" "no MPI or PMIx"
+    skip "device memory through the host" "no MPI or PMIx"
+    skip "and in many parts" "no MPI or PMIx"
+    skip "a step without PMI says so" "no MPI or PMIx"
+    skip "MPI that was not told of the others" "no MPI or PMIx"
+fi
+DL_COMM_BACKEND=none
+out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
+like "$out" "'none' is no back end: native, mpi or nccl" "a back end that there is not"
+done_testing

@@ -1,0 +1,297 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# --dl-monitor and dl monitor: in a real Slurm, with made GPUs, killed, without room
+. "$srcdir/tests/lib.sh"
+[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
+PATH=$PATH:/usr/sbin
+command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+/usr/bin/python3 -c 'import h5py' 2>/dev/null || skip_all "no python3-h5py"
+case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
+minicluster=$srcdir/contrib/minicluster
+name=monitor$$
+export PATH="$builddir/launcher:$PATH"
+unset DL_MONITOR_DIR DL_ATTEMPT_DIR SLURM_SUBMIT_DIR
+trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
+    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
+eval "$("$minicluster" env $name)"
+cd "$work" || exit 1
+
+# Monitors of this test only: others may run on this machine.
+monitors () {
+    for p in $(pgrep -f '^dl sample'); do
+        tr '\0' '\n' 2>/dev/null <"/proc/$p/environ" | grep -qx -e "SLURM_CONF=$SLURM_CONF" -e "MONITOR_TEST=$work" && echo "$p"
+    done
+}
+no_monitors () { [ -z "$(monitors)" ]; }
+
+# NODE NAME: last, most and number of the values of a name
+cat >read.py <<'END'
+import sys, h5py
+with h5py.File(sys.argv[1]) as f:
+    rows, names = f["metrics"][1:], f["names"][:].astype(str)
+v = rows[names[rows["name"]] == sys.argv[2]]["value"]
+print(v[-1] if len(v) else "none", v.max() if len(v) else "none", len(v))
+END
+last () { /usr/bin/python3 read.py "$1" "$2" | cut -d' ' -f1; }
+most () { /usr/bin/python3 read.py "$1" "$2" | cut -d' ' -f2; }
+holds () { # holds EXPRESSION NAME
+    [ "$(/usr/bin/python3 -c "print(int($1))")" = 1 ]
+    ok $? "$2 ($1)"
+}
+
+# ---- two nodes: one rank burns, one sleeps, one reads and writes, one fails
+cat >ranks.sh <<'END'
+case $SLURM_PROCID in
+0) sh -c 'ulimit -t 2; while :; do :; done' ;;
+1) sleep 4 ;;
+2) for i in 1 2 3 4; do dd if=/dev/zero of=big bs=1M count=20 2>/dev/null; cat big >/dev/null; sleep 1; done ;;
+3) sleep 3; exit 5 ;;
+esac
+exit 0
+END
+timeout 300 srun --dl-monitor=1 -N2 -n4 -m block --ntasks-per-node=2 sh ranks.sh 2>err
+is $? 5 "the job's exit status is the tasks'"
+wait_for 100 no_monitors
+ok $? "no monitor is left"
+like "$(cat err)" '^dl: 4 ranks on 2 nodes, [0-9.]+s: a rank kept 0\.[0-9] of 1 core busy; node memory .* of .*; read [0-9.]+ [KM]iB/s' "srun ends with a line about the step"
+set -- dl-monitor-*.0
+f1=$1/n1.h5 f2=$1/n2.h5
+holds "$(last "$f1" rank/0/cpu_user) + $(last "$f1" rank/0/cpu_system) > 0.6" "the rank that burns has CPU time"
+holds "$(last "$f1" rank/1/cpu_user) < 0.5" "the one that sleeps has none"
+holds "0.05 < $(most "$f1" rank/0/busiest) < 3" "its busiest process"
+holds "$(last "$f2" rank/2/write) > 60e6" "the rank that writes has written"
+holds "$(last "$f2" rank/2/read) > 60e6" "and read"
+holds "$(last "$f1" rank/1/read) < 1e6" "the sleeping one has not"
+is "$(last "$f1" rank/2/read)$(last "$f2" rank/0/read)" nonenone "each node has its own ranks only"
+is "$(last "$f2" rank/2/processes) $(last "$f2" rank/3/processes)" "0.0 0.0" "the end of the ranks is in the file"
+holds "$(most "$f1" rank/0/processes) >= 2" "the processes below a rank count"
+holds "$(most "$f1" node/memory_size) > $(most "$f1" node/memory) > 0" "the node's memory"
+out=$(dl monitor)
+is "$(echo "$out" | awk '$1 ~ /^[0-3]$/ { print $1, $2 }' | tr '\n' ';')" "0 n1;1 n1;2 n2;3 n2;" "dl monitor: a line for each rank"
+job=${1#dl-monitor-}
+for what in "${job%.0}" "$job" "$1" "./$1"; do
+    is "$(dl monitor "$what")" "$out" "dl monitor $what"
+done
+dl monitor --json | /usr/bin/python3 -c 'import json, sys
+u = json.load(sys.stdin)
+r = u["ranks"]
+assert [x["rank"] for x in r] == [0, 1, 2, 3] and all(x["ended"] for x in r)
+assert r[0]["cores"] > 0.05 > r[1]["cores"]
+assert r[2]["write"] > 2e6 and r[3]["seconds"] < r[1]["seconds"]
+assert r[0]["gpu_busy"] is None and r[0]["cores_given"] == 1
+assert [n["node"] for n in u["nodes"]] == ["n1", "n2"] and all(n["monitor"] < 0.2 and n["lost"] == 0 for n in u["nodes"])'
+ok $? "--json has numbers"
+dl monitor 987654 2>err
+is $? 3 "an unknown job is not found"
+like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is told"
+
+# ---- live, in a job script, from salloc, ended by scancel
+cat >job.sh <<'END'
+#!/bin/sh
+#SBATCH --dl-monitor=1 -n2 -N1 --output=job.out
+srun sleep 3
+mkdir -p below && cd below && srun sh -c 'sleep 2; exit 3'
+echo "status $?"
+END
+timeout 300 sbatch -W job.sh >out &
+waiter=$!
+wait_for 100 sh -c 'dl monitor "$(sed -n "s/.*job //p" out)" 2>/dev/null | grep -q "^2 ranks"'
+ok $? "dl monitor while the job runs"
+wait $waiter
+is $? 0 "the job script's status"
+is "$(grep -c '^dl: 2 ranks on 1 node' job.out)$(sed -n 's/^status //p' job.out)" 23 "each srun of a job script ends with its line, and its status"
+job=$(sed -n 's/.*job //p' out)
+[ -f "dl-monitor-$job.0/n1.h5" ] && [ -f "dl-monitor-$job.1/n1.h5" ]
+ok $? "the files are below the folder of sbatch"
+timeout 300 sbatch -W --dl-monitor=1 --output=plain.out --wrap 'sleep 2' >out
+is "$(cat plain.out)$(ls -d "dl-monitor-$(sed 's/.*job //' out)".* 2>/dev/null)" "" "a job script itself is not sampled"
+out=$(timeout 300 salloc -Q --dl-monitor=1 -n1 srun sleep 3 2>&1)
+is "$(echo "$out" | grep -c '^dl: 1 rank on 1 node')" 1 "an srun under salloc"
+newest () { # folder of the step that was begun last
+    # shellcheck disable=SC2012
+    ls -dt dl-monitor-* | head -1
+}
+sampled () { # sampled RANKS: the step that is newer than $before has samples of them
+    [ "$(newest)" != "$before" ] && dl monitor "$(newest)" | grep -q "^$1 rank"
+}
+before=$(newest)
+timeout 300 srun --dl-monitor=1 -n2 -N2 --job-name=cancelled sleep 280 2>err &
+waiter=$!
+wait_for 100 sampled 2
+scancel --name=cancelled
+wait_for 100 no_monitors
+ok $? "monitors end with a cancelled step"
+wait $waiter
+like "$(cat err)" '^dl: 2 ranks on 2 nodes' "and there is a summary"
+before=$(newest)
+timeout 300 srun --dl-monitor=1 -n1 sh -c 'until [ -e go ]; do sleep 0.1; done' 2>err &
+waiter=$!
+wait_for 100 sampled 1
+pids=$(monitors)
+for s in TERM INT USR1 USR2 HUP; do
+    for p in $pids; do
+        kill -$s "$p"
+    done
+done
+sleep 0.5
+is "$(monitors)" "$pids" "signals that are meant for tasks do not end it"
+touch go
+wait $waiter
+timeout 300 srun --dl-monitor -n1 true 2>err
+is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
+
+# ---- without it, nothing
+wait_for 100 no_monitors
+timeout 300 srun -n1 sleep 1
+monitors >out
+is "$(cat out)" "" "without --dl-monitor nothing is started"
+timeout 300 srun -n2 sh -c 'env | grep -c MONITOR' >out
+is "$(tr '\n' ' ' <out)" "0 0 " "nor set"
+for value in 0 3601 -1 5s 1.5 99999 a; do
+    timeout 300 srun --dl-monitor=$value true 2>err
+    [ $? -ne 0 ] && grep -q "dl: --dl-monitor=$value: neither a number of seconds from 1 to 3600 nor off" err
+    ok $? "--dl-monitor=$value is refused"
+done
+timeout 300 sbatch --dl-monitor=x job.sh 2>err
+[ $? -ne 0 ]
+ok $? "by sbatch, too"
+
+# ---- folders that take nothing
+touch file
+DL_MONITOR_DIR="$work/file" timeout 300 srun --dl-monitor=1 -N1 -n2 sleep 2 2>err
+is $? 0 "a folder that cannot be made: the job runs"
+is "$(grep -c '^dl: --dl-monitor: .*file.*: Not a directory; nothing is sampled$' err)$(wc -l <err)" 11 "and one line says so"
+DL_MONITOR_DIR="$work/new/er" timeout 300 srun --dl-monitor=1 -n1 sleep 2 2>err
+like "$(cat err)" 'new/er/dl-monitor-.*: No such file or directory; nothing is sampled' "at most one folder is made above it"
+DL_MONITOR_DIR="$work/new" timeout 300 srun --dl-monitor=1 -n1 sleep 2 2>err
+ls new/dl-monitor-*.0/n?.h5 >/dev/null
+ok $? "DL_MONITOR_DIR"
+
+# ---- beside ranks of its own, without Slurm
+unset SLURM_CONF
+rank () { # rank N COMMAND...
+    env MONITOR_TEST="$work" SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_PROCID="$1" SLURM_LOCALID="$1" SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
+        SLURM_GTIDS=0,1 sh -c 'export SLURM_TASK_PID=$$; echo $$ >"rank.$SLURM_PROCID"; exec "$@"' "$@"
+}
+sampler () { # sampler [ARGUMENT...]: in a shell of its own; the task is rank 0
+    exec env MONITOR_TEST="$work" DL_MONITOR_DIR="$PWD" SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
+        SLURM_TASK_PID="$(cat rank.0)" "$@"
+}
+fresh () {
+    rm -rf dl-monitor-77.* rank.*
+    rank 0 sleep "$1" &
+    rank 1 sleep "$1" &
+    wait_for 100 test -s rank.0 && wait_for 100 test -s rank.1
+}
+
+# ---- killed at any moment
+fresh 300
+bad=0 files=0
+for after in 0 0.01 0.02 0.03 0.05 0.08 0.1 0.2 0.4 0.8 1 1.05 1.1; do
+    sampler dl sample 1 2>/dev/null &
+    pid=$!
+    # the last ones when there is a file
+    case $after in 0.[1-9]* | 1*) wait_for 100 test -s "dl-monitor-77.0/m1.h5" ;; esac
+    sleep $after
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    for f in dl-monitor-77.0/*.h5; do
+        [ -f "$f" ] || continue
+        files=$((files + 1))
+        [ "$(last "$f" slurmdl)" = none ] || bad=$((bad + 1))
+    done
+    rm -rf dl-monitor-77.0
+done
+is $bad 0 "13 monitors killed at different moments: h5py opens every file"
+[ $files -ge 7 ]
+ok $? "there were some ($files)"
+wait_for 100 no_monitors
+ok $? "and what they had started is gone"
+# shellcheck disable=SC2046
+kill $(cat rank.0 rank.1)
+
+# ---- NVIDIA
+mkdir nvml
+cp "$builddir"/tests/fakes/.libs/libnvidia-ml.so* nvml/
+fresh 8
+cat >gpus <<END
+43 20000 81920 512.5 65 4 $work/rank.0
+12 8000 81920 200 55 20 $work/rank.1
+0 0 81920 70 30 0 -
+END
+(FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 sampler dl sample 1)
+is "$?" 0 "the monitor ends with its tasks"
+f=dl-monitor-77.0/m1.h5
+is "$(last $f gpu/0/busy) $(last $f gpu/0/memory) $(last $f gpu/0/memory_size)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
+is "$(last $f gpu/0/power) $(last $f gpu/0/temperature) $(last $f gpu/0/clock) $(last $f gpu/0/memory_clock)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
+is "$(last $f gpu/0/capped) $(last $f gpu/0/hot) $(last $f gpu/1/capped) $(last $f gpu/1/hot)" "1.0 0.0 0.0 1.0" "why they are slow"
+is "$(last $f gpu/0/pcie_rx) $(last $f gpu/0/pcie_tx) $(last $f gpu/0/sm) $(last $f gpu/0/tensor)" "7000000.0 3000000.0 10.75 none" "PCIe; SMs where the driver tells"
+is "$(last $f gpu/2/busy)" none "a GPU of another step is not sampled"
+is "$(last $f rank/0/gpu/0) $(last $f rank/1/gpu/1) $(last $f rank/0/gpu/1)" "0.0 0.0 none" "whose process is on which"
+out=$(dl monitor)
+like "$out" '^ *1 m1 .* 1 +12% +7\.8 GiB$' "dl monitor has GPUs"
+like "$out" '^2 ranks on 1 node, .*: 2 GPUs were busy 28 % \(rank 1: 12 %\), their SMs 7 %, memory 20 GiB of 80 GiB, 356 W each; a rank kept 0\.0 of 1 core busy' "and the summary"
+DL_MONITOR_DIR="$work" dl monitor --summary 77.0 2>err
+like "$(cat err)" '^dl: 2 ranks on 1 node' "as srun prints it"
+like "$(cat err)" '^dl: the GPUs waited, and cores, storage and network were not busy' "with advice"
+like "$(cat err)" "^dl: rank 1 on m1: its GPU was much less busy than the others'" "that names the rank"
+for what in hang crash; do
+    fresh 4
+    echo $what >gpus
+    (FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" sampler dl sample 1 2>err)
+    is "$(last $f gpu/0/busy) $(last $f rank/1/processes)" "none 0.0" "a driver that does $what: the rest is sampled"
+    wait_for 100 no_monitors
+    ok $? "and nothing is left"
+done
+
+# ---- AMD, InfiniBand
+fresh 4
+for i in 0 2; do
+    d=sys/class/drm/card$i/device
+    mkdir -p "$d/hwmon/hwmon$((i + 3))"
+    echo 0x1002 >$d/vendor
+    echo $((i * 20 + 50)) >$d/gpu_busy_percent
+    echo 68702699520 >$d/mem_info_vram_total
+    echo 12884901888 >$d/mem_info_vram_used
+    echo 305000000 >"$d/hwmon/hwmon$((i + 3))/power1_average"
+    echo 61000 >"$d/hwmon/hwmon$((i + 3))/temp1_input"
+    echo 1700000000 >"$d/hwmon/hwmon$((i + 3))/freq1_input"
+done
+mkdir -p sys/class/drm/card1/device sys/class/drm/card1-DP-1 sys/class/infiniband/mlx5_0/ports/1/counters
+echo 0x1a03 >sys/class/drm/card1/device/vendor
+echo "200 Gb/sec (4X HDR)" >sys/class/infiniband/mlx5_0/ports/1/rate
+echo 1000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data
+echo 2000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data
+(sampler dl sample 1 /proc "$work/sys")
+is "$(last $f gpu/0/busy) $(last $f gpu/1/busy) $(last $f gpu/2/busy)" "50.0 90.0 none" "AMD's cards, in order"
+is "$(last $f gpu/1/memory) $(last $f gpu/1/memory_size) $(last $f gpu/1/power) $(last $f gpu/1/temperature) $(last $f gpu/1/clock)" \
+    "12884901888.0 68702699520.0 305.0 61.0 1700.0" "and what sysfs says of them"
+is "$(last $f ib/mlx5_0/1/rx) $(last $f ib/mlx5_0/1/tx) $(last $f ib/mlx5_0/1/speed)" "4000.0 8000.0 25000000000.0" "InfiniBand's counters are words of four bytes"
+
+# ---- a full disk
+if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2>/dev/null; then
+    fresh 9
+    (
+        sleep 2.5
+        cat /dev/zero >full/fill 2>/dev/null
+        sleep 2
+        rm full/fill
+    ) &
+    (sampler env DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
+    f=full/dl-monitor-77.0/m1.h5
+    is "$(last $f rank/0/processes)" 0.0 "a disk that was full for a while: the file is whole"
+    cat /dev/zero >full/fill 2>/dev/null
+    rm -rf full/dl-monitor-*
+    cat /dev/zero >full/fill2 2>/dev/null
+    fresh 2
+    (sampler env DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
+    is "$?$(grep -c 'No space left on device; nothing is sampled' err)" 71 "a full disk: no monitor, and a word"
+    umount full
+else
+    skip "a full disk" "not root, or no mounts"
+fi
+wait_for 100 no_monitors
+ok $? "no monitor is left"
+done_testing

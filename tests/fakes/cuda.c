@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stand in for libcuda.so.1: the memory of two GPUs is this process's.
+ * FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what is read
+ * back), "stuck" (a copy never ends) and "cuda" (an error).
+ */
+/* the library has no header here, as it has none for the program */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int current;
+
+static int has (const char *fault)
+{
+    const char *node = getenv ("SLURMD_NODENAME");
+    const char *list = getenv ("FAKE_FAULTS");
+    char text[128];
+
+    snprintf (
+        text, sizeof (text), "%s:%s:%d", node ? node : "here", fault, current);
+    return list && strstr (list, text) != NULL;
+}
+
+int cuInit (unsigned flags)
+{
+    return (int)flags;
+}
+
+int cuDeviceGetCount (int *n)
+{
+    *n = 2;
+    return 0;
+}
+
+int cuDeviceGet (int *device, int i)
+{
+    *device = current = i;
+    return 0;
+}
+
+int cuDeviceGetPCIBusId (char *buf, int size, int device)
+{
+    snprintf (buf, (size_t)size, "0000:%02x:00.0", 0x1b + device);
+    return 0;
+}
+
+int cuDevicePrimaryCtxRetain (void **context, int device)
+{
+    (void)device;
+    *context = &current;
+    return has ("cuda") ? 999 : 0;
+}
+
+int cuDevicePrimaryCtxRelease (int device)
+{
+    (void)device;
+    return 0;
+}
+
+int cuCtxSetCurrent (void *context)
+{
+    (void)context;
+    return 0;
+}
+
+int cuMemGetInfo_v2 (size_t *available, size_t *total)
+{
+    *available = *total = 48 << 20;
+    return 0;
+}
+
+int cuMemAlloc_v2 (unsigned long long *at, size_t size)
+{
+    *at = (unsigned long long)(size_t)malloc (size);
+    return *at ? 0 : 2;
+}
+
+int cuMemFree_v2 (unsigned long long at)
+{
+    free ((void *)(size_t)at);
+    return 0;
+}
+
+int cuMemsetD32_v2 (unsigned long long at, unsigned value, size_t n)
+{
+    unsigned *words = (unsigned *)(size_t)at;
+
+    for (size_t i = 0; i < n; i++)
+        words[i] = value;
+    return 0;
+}
+
+int cuMemcpyDtoD_v2 (unsigned long long to, unsigned long long from, size_t n)
+{
+    while (has ("stuck"))
+        pause ();
+    usleep (20000); /* what else runs here must not make it slow */
+    memcpy ((void *)(size_t)to, (void *)(size_t)from, n);
+    return 0;
+}
+
+int cuMemcpyDtoH_v2 (void *to, unsigned long long from, size_t n)
+{
+    memcpy (to, (void *)(size_t)from, n);
+    if (has ("flip"))
+        ((char *)to)[n / 2] ^= 1;
+    return 0;
+}
+
+int cuCtxSynchronize (void)
+{
+    return 0;
+}

@@ -1,0 +1,136 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl ckpt: tables, verification, extraction, differences, safetensors
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+python=/usr/bin/python3
+"$python" -c 'import json' 2>/dev/null || skip_all "no Python"
+st="$srcdir/tests/launcher/exchange.py"
+
+# ---- import and export
+"$python" "$st" write in.safetensors
+dl ckpt import --step=12 in.safetensors a.h5
+is $? 0 "a safetensors file is imported"
+dl ckpt verify a.h5 >out
+is $? 0 "the checkpoint verifies"
+is "$(cat out)" "a.h5: step 12, every checksum is right" "verify says so"
+dl ckpt export a.h5 out.safetensors && "$python" "$st" check out.safetensors
+is $? 0 "what is exported is what was imported"
+
+sed 's/F32/X32/' in.safetensors >odd.safetensors
+dl ckpt import odd.safetensors odd.h5 2>err
+is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
+mkfifo pipe
+dl ckpt export a.h5 pipe 2>err
+is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "a pipe does not give way to a file"
+dl ckpt import in.safetensors pipe 2>err
+is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "nor to a checkpoint"
+[ -p pipe ]
+ok $? "it is still there"
+cp out.safetensors first.safetensors
+ln -s first.safetensors latest
+dl ckpt export a.h5 latest
+is "$? $(find . -name latest -type f)" "0 ./latest" "a link gives way"
+cmp -s out.safetensors first.safetensors
+ok $? "what it led to stays"
+
+# ---- ls
+dl ckpt ls a.h5 >out
+like "$(cat out)" 'model.w +f32 +\[2, 3\] +24 +1' "ls has a row a tensor"
+like "$(head -1 out)" '^step 12: 5 tensors, 43 bytes$' "ls sums up"
+is "$(dl ckpt ls --json a.h5 | "$python" -c 'import json, sys; d = json.load(sys.stdin); print(d["step"], sorted(t["name"] for t in d["tensors"])[2], d["tensors"][0]["shards"])')" \
+    "12 mask 1" "ls --json is JSON"
+mkdir -p run/a.1/ckpt && cp a.h5 run/a.1/ckpt/00000012.h5
+is "$(dl ckpt ls run | head -1)" "step 12: 5 tensors, 43 bytes" "a trial's folder means its newest checkpoint"
+is "$(dl ckpt ls run/a.1 | head -1)" "step 12: 5 tensors, 43 bytes" "so does an attempt's"
+
+is "$(dl --complete ckpt | grep -v '^--' | xargs) $(dl --complete ckpt ls | grep -c verify)" "ls verify extract diff export import 0" "a shell completes the words"
+
+# ---- extract
+is "$(dl ckpt extract --format=raw --output=w.raw a.h5 model.w)" "w.raw" "extract says what it wrote"
+is "$("$python" -c 'import struct; print(struct.unpack("<6f", open("w.raw", "rb").read()))')" "(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)" \
+    "extract writes the bytes"
+dl ckpt extract --output=w.npy a.h5 model.w >out
+if "$python" -c 'import numpy' 2>/dev/null; then
+    is "$("$python" -c 'import numpy; w = numpy.load("w.npy"); print(w.dtype, w.shape, w.sum())')" "float32 (2, 3) 15.0" "numpy reads the file"
+    dl ckpt extract --output=h.npy a.h5 half >out 2>err
+    like "$(cat err)" "numpy has no bf16; these are its bits" "a type without a name is told"
+    is "$("$python" -c 'import numpy; print(numpy.load("h.npy").tolist())')" "[16256, 0, 49024]" "and kept"
+else
+    skip "extracted .npy" "no numpy"
+fi
+dl ckpt extract a.h5 nothing 2>err
+is $? 3 "a tensor that is not there: status 3"
+dl ckpt extract --format=jpg a.h5 step 2>err
+is $? 2 "a format that is not there: status 2"
+
+# ---- diff
+dl ckpt diff a.h5 a.h5 >out
+is "$? $(cat out)" "0 " "no difference: status 0"
+sed 's/F32/I32/g' in.safetensors >type.safetensors
+dl ckpt import type.safetensors type.h5
+dl ckpt diff a.h5 type.h5 >out
+is "$? $(sort out | tr '\n' ';')" "1 empty: another type;model.w: another type;" "another type"
+"$python" - <<'END'
+raw = bytearray(open("in.safetensors", "rb").read())
+i = raw.index(b"\x00\x00\xa0\x40")
+raw[i:i + 4] = b"\x00\x00\xb0\x40"
+open("value.safetensors", "wb").write(raw.replace(b'"half"', b'"hulf"'))
+END
+dl ckpt import value.safetensors value.h5
+dl ckpt diff a.h5 value.h5 >out
+is "$(sort out | tr '\n' ';')" "half: only in the first;hulf: only in the second;model.w: values differ by at most 0.5;" "values and names"
+is "$(dl ckpt diff --json a.h5 value.h5 | "$python" -c 'import json, sys; print(sorted(d.get("largest", -1) for d in json.load(sys.stdin)))')" \
+    "[-1, -1, 0.5]" "diff --json is JSON"
+
+# ---- damage
+cp a.h5 bad.h5
+printf 'x' | dd of=bad.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
+dl ckpt verify a.h5 bad.h5 >out 2>err
+is "$? $(cat err)" "5 dl: bad.h5: is no checkpoint, or is damaged" "a damaged file: status 5"
+"$python" "$st" newer a.h5 newer.h5
+dl ckpt verify newer.h5 >out 2>err
+is "$? $(cat err)" "7 dl: newer.h5: was written by a later version of slurm-dl, and cannot be read by this one" "a later version is no damage"
+"$python" "$st" touch a.h5 touched.h5
+dl ckpt verify touched.h5 >out 2>err
+is "$? $(cat err)" "5 dl: touched.h5: 'model.w' is damaged" "a damaged tensor is named"
+dl ckpt verify none.h5 2>err
+is $? 3 "a file that is not there: status 3"
+dl ckpt ls in.safetensors 2>err
+is $? 5 "what is no checkpoint: status 5"
+dl ckpt nothing a.h5 2>err
+is $? 2 "a word that is not there: status 2"
+dl ckpt diff a.h5 2>err
+is "$? $(cat err)" "2 dl: usage: dl ckpt diff FILE FILE" "an argument too few: status 2"
+mkdir fuzz
+seed=${DL_TEST_SEED:-$(date +%s)}
+timeout 300 "$python" "$st" damage in.safetensors fuzz "${DL_TEST_FILES:-200}" "$seed" >out 2>&1
+ok $? "damaged safetensors files are refused in one line (seed $seed)"
+sed 's/^/# /' out
+
+# ---- the readers of the world
+if "$python" -c 'import h5py, numpy' 2>/dev/null; then
+    is "$("$python" -c '
+import h5py
+with h5py.File("a.h5") as f:
+    print(f["model.w"][:].tolist(), f["mask"].dtype, f["half"][:].tolist(), f["step"][()], f["manifest"]["name"][0].decode())')" \
+        "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] bool [1.0, 0.0, -1.0] -5 $(dl ckpt ls a.h5 | sed -n 3p | cut -d' ' -f1)" "h5py reads it"
+else
+    skip "h5py" "no python3-h5py"
+fi
+"$python" "$st" types types.safetensors && dl ckpt import --step=3 types.safetensors types.h5 &&
+    "$builddir/tests/runtime/writer" ranks three 3 sync 2 >/dev/null
+is $? 0 "files of all types, and of three ranks"
+for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
+    version=$("$p" -c 'import h5py, numpy; print(h5py.version.hdf5_version)' 2>/dev/null) || continue
+    timeout 300 "$p" "$srcdir/tests/launcher/manifest.py" a.h5 types.h5 three/a.1/ckpt/*.h5 >out 2>&1
+    ok $? "each dataset is as the manifest says, by h5py with HDF5 $version"
+    sed 's/^/# /' out
+done
+for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
+    "$p" -c 'import safetensors.numpy' 2>/dev/null || continue
+    "$p" "$st" peer out.safetensors && dl ckpt import out.safetensors.peer peer.h5 && dl ckpt verify peer.h5 >out
+    ok $? "the safetensors package of $p reads ours, and we read its"
+done
+done_testing

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verdicts on facts of a healthy step, and on what each change to them makes;
+ * and the collector under many connections, some of which lie.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/membership/peer.h"
+#include "launcher/nodecheck/diagnosis.h"
+#include "launcher/nodecheck/gather.h"
+#include "launcher/nodecheck/health.h"
+
+#define COUNT(a) (sizeof (a) / sizeof (*(a)))
+
+/* Three nodes with two ranks each; rank r is on node r / 2. */
+enum { SIZE = 6 };
+
+static json_t *healthy_rank (long r)
+{
+    char host[16];
+
+    snprintf (host, sizeof (host), "n%ld", r / 2 + 1);
+    return json_pack ("{s:{s:s, s:i, s:s, s:s, s:s, s:f, s:{s:s, s:s, s:s}, "
+                      "s:{s:f, s:f}, s:{s:{s:s}}}, s:[], s:{s:f}}",
+                      "facts",
+                      "host",
+                      host,
+                      "local_rank",
+                      (int)(r % 2),
+                      "cores",
+                      "0-3",
+                      "nic",
+                      "eth0",
+                      "address",
+                      "10.0.0.1",
+                      "skew",
+                      0.01,
+                      "versions",
+                      "NCCL",
+                      "2.20.5",
+                      "kernel",
+                      "6.1",
+                      "PyTorch",
+                      "2.3",
+                      "rates",
+                      "memory",
+                      10.0,
+                      "GPU copy 00:1b",
+                      1000.0,
+                      "gpus",
+                      "00:1b",
+                      "name",
+                      "H100",
+                      "findings",
+                      "rates",
+                      "network",
+                      1.0);
+}
+
+static void find (json_t *rank, enum severity severity, const char *why)
+{
+    json_array_append_new (json_object_get (rank, "findings"),
+                           finding_json (severity, why));
+}
+
+static json_t *in (json_t *rank, const char *group)
+{
+    return json_object_get (json_object_get (rank, "facts"), group);
+}
+
+/* ---- the changes ---- */
+
+static void nothing (json_t **r)
+{
+    (void)r;
+}
+
+static void bad_gpu (json_t **r)
+{
+    find (r[3], SEVERITY_BAD, "GPU 00:1b: lost");
+}
+
+static void warm_gpu (json_t **r)
+{
+    find (r[3], SEVERITY_WARN, "GPU 00:1b: warm");
+}
+
+static void port_in_use (json_t **r)
+{
+    find (r[0], SEVERITY_STOP, "MASTER_PORT 1 cannot be used");
+}
+
+static void one_full (json_t **r)
+{
+    find (r[4], SEVERITY_SHARED, "working directory: full");
+}
+
+static void all_full (json_t **r)
+{
+    for (int i = 0; i < SIZE; i += 2)
+        find (r[i], SEVERITY_SHARED, "working directory: full");
+}
+
+static void forget (json_t **r)
+{
+    json_decref (*r);
+    *r = NULL;
+}
+
+static void silent_node (json_t **r)
+{
+    forget (&r[2]);
+    forget (&r[3]);
+}
+
+static void silent_rank (json_t **r)
+{
+    forget (&r[3]);
+}
+
+static void all_silent_but_one (json_t **r)
+{
+    for (int i = 1; i < SIZE; i++)
+        forget (&r[i]);
+}
+
+static void other_nccl (json_t **r)
+{
+    json_object_set_new (in (r[2], "versions"), "NCCL", json_string ("2.18"));
+}
+
+static void three_nccls (json_t **r)
+{
+    other_nccl (r);
+    json_object_set_new (in (r[4], "versions"), "NCCL", json_string ("2.17"));
+}
+
+static void other_kernel (json_t **r)
+{
+    json_object_set_new (in (r[0], "versions"), "kernel", json_string ("5.4"));
+}
+
+static void no_versions (json_t **r)
+{
+    for (int i = 0; i < SIZE; i++)
+        json_object_del (json_object_get (r[i], "facts"), "versions");
+}
+
+static void slow_gpu (json_t **r)
+{
+    json_object_set_new (in (r[5], "rates"), "GPU copy 00:1b", json_real (499));
+}
+
+static void slow_network (json_t **r)
+{
+    json_object_set_new (
+        json_object_get (r[2], "rates"), "network", json_real (0.1));
+}
+
+static void clock_off (json_t **r)
+{
+    json_object_set_new (
+        json_object_get (r[4], "facts"), "skew", json_real (-3.5));
+}
+
+static void nonsense (json_t **r)
+{
+    json_object_set_new (r[2], "findings", json_string ("none"));
+    json_object_set_new (r[3], "facts", json_array ());
+    json_object_set_new (
+        json_object_get (r[4], "facts"), "versions", json_integer (1));
+    json_object_set_new (
+        json_object_get (r[5], "facts"), "gpus", json_real (1));
+}
+
+static void escapes (json_t **r)
+{
+    find (r[2], SEVERITY_BAD, "x");
+    json_object_set_new (json_array_get (json_object_get (r[2], "findings"), 0),
+                         "why",
+                         json_string ("a\033[31mred\nline"));
+}
+
+static void wrong_severity (json_t **r)
+{
+    json_array_append_new (
+        json_object_get (r[2], "findings"),
+        json_pack ("{s:i, s:s}", "severity", 99, "why", "no such"));
+}
+
+#define G 0
+#define A GATHER_AGAIN
+#define N GATHER_THIS_NODE
+
+/* clang-format off */
+static const struct {
+    void (*change) (json_t **ranks);
+    int status[SIZE];
+    const char *line; /* part of it */
+    const char *finding; /* part of the worst, NULL: none need be */
+} verdicts[] = {
+    { nothing,            { G, G, G, G, G, G }, "3 nodes, 6 ranks, 3 GPUs: good", NULL },
+    { bad_gpu,            { A, A, N, N, A, A }, "BAD: n2: GPU 00:1b: lost", "n2: GPU" },
+    { warm_gpu,           { G, G, G, G, G, G }, "good", "n2: GPU 00:1b: warm" },
+    { port_in_use,        { A, A, A, A, A, A }, "BAD: n1: MASTER_PORT 1", "MASTER_PORT" },
+    { one_full,           { A, A, A, A, N, N }, "BAD: n3: working directory: full", "full" },
+    { all_full,           { A, A, A, A, A, A }, "BAD: n1, n2, n3: working directory: full", "full" },
+    { silent_node,        { A, A, N, N, A, A }, "BAD: n2: no answer", "n2: no answer" },
+    { silent_rank,        { A, A, N, N, A, A }, "BAD: n2: no answer from 1 of its 2 ranks", "n2" },
+    { all_silent_but_one, { N, N, N, N, N, N }, "; and 1 more", "no answer" },
+    { other_nccl,         { A, A, N, N, A, A }, "BAD: n2: NCCL 2.18, but 2.20.5 on 2 of 3 nodes", "NCCL" },
+    { three_nccls,        { A, A, A, A, A, A }, "NCCL 2.1", "NCCL" },
+    { other_kernel,       { G, G, G, G, G, G }, "good", "n1: kernel 5.4, but 6.1 on 2 of 3 nodes" },
+    { no_versions,        { G, G, G, G, G, G }, "good", NULL },
+    { slow_gpu,           { A, A, A, A, N, N }, "BAD: n3: GPU copy 00:1b: 499 GB/s", "half of the nodes" },
+    { slow_network,       { G, G, G, G, G, G }, "good", "n2: network: 0.1 GB/s" },
+    { clock_off,          { G, G, G, G, G, G }, "good", NULL },
+    { escapes,            { A, A, N, N, A, A }, "BAD: n2: a?[31mred?line", "a?[31mred?line" },
+    { wrong_severity,     { G, G, G, G, G, G }, "good", NULL },
+};
+/* clang-format on */
+
+static struct rank_layout *three_nodes (void)
+{
+    struct rank_layout *l = malloc (sizeof (*l));
+    struct layout_facts f = { .hosts = "n[1-3]",
+                              .tasks = "2(x3)",
+                              .distribution = "block",
+                              .gtids = "0,1",
+                              .ranks = SIZE };
+
+    assert_non_null (l);
+    assert_int_equal (layout_fill (l, &f), 0);
+    return l;
+}
+
+static void all_verdicts (void **state)
+{
+    struct rank_layout *l = three_nodes ();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (verdicts); i++) {
+        json_t *ranks[SIZE];
+        struct diagnosis *d;
+        char text[512];
+        for (long r = 0; r < SIZE; r++)
+            assert_non_null (ranks[r] = healthy_rank (r));
+        verdicts[i].change (ranks);
+        assert_non_null (d = diagnosis_create (ranks, SIZE, l));
+        for (long r = 0; r < SIZE; r++)
+            assert_int_equal (diagnosis_status (d, r), verdicts[i].status[r]);
+        diagnosis_line (d, text, sizeof (text));
+        if (!strstr (text, verdicts[i].line))
+            fail_msg ("row %zu: %s", i, text);
+        if (verdicts[i].finding) {
+            finding_text (d, &d->findings[0], text, sizeof (text));
+            if (!strstr (text, verdicts[i].finding))
+                fail_msg ("row %zu: %s", i, text);
+        }
+        diagnosis_destroy (d);
+        for (long r = 0; r < SIZE; r++)
+            json_decref (ranks[r]);
+    }
+    free (l);
+}
+
+/* What is of the wrong type is left out, and nothing else happens. */
+static void of_wrong_types (void **state)
+{
+    struct rank_layout *l = three_nodes ();
+    FILE *null = fopen ("/dev/null", "w");
+    json_t *ranks[SIZE];
+    struct diagnosis *d;
+
+    (void)state;
+    for (long r = 0; r < SIZE; r++)
+        ranks[r] = healthy_rank (r);
+    nonsense (ranks);
+    assert_non_null (d = diagnosis_create (ranks, SIZE, l));
+    diagnosis_print (d, null);
+    ranks_print (ranks, SIZE, null);
+    assert_false (d->stop);
+    diagnosis_destroy (d);
+    for (long r = 0; r < SIZE; r++)
+        json_decref (ranks[r]);
+    fclose (null);
+    free (l);
+}
+
+/* Without a layout nobody is blamed for silence. */
+static void unknown_places (void **state)
+{
+    json_t *ranks[SIZE] = { 0 };
+    struct diagnosis *d;
+    char text[512];
+
+    (void)state;
+    ranks[0] = healthy_rank (0);
+    assert_non_null (d = diagnosis_create (ranks, SIZE, NULL));
+    assert_int_equal (diagnosis_status (d, 0), GATHER_AGAIN);
+    assert_int_equal (diagnosis_status (d, 5), GATHER_AGAIN);
+    diagnosis_line (d, text, sizeof (text));
+    assert_non_null (strstr (text, "no answer from 5 of 6 ranks"));
+    diagnosis_destroy (d);
+    json_decref (ranks[0]);
+}
+
+static void cleaning (void **state)
+{
+    char buf[8];
+
+    (void)state;
+    gather_clean (buf, sizeof (buf), "a\tb\x7f\xc3\xa4too long");
+    assert_string_equal (buf, "a?b???t");
+    gather_clean (buf, sizeof (buf), NULL);
+    assert_string_equal (buf, "");
+}
+
+/* ---- the wire ---- */
+
+static void lines (void **state)
+{
+    static const char text[] = "{\"a\":1}\n{\"a\":2}\n[]\n";
+    struct gather_line line = { 0 };
+    json_t *v;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal (pipe2 (fds, O_NONBLOCK), 0);
+    for (size_t i = 0; i < sizeof (text) - 1; i++) {
+        assert_int_equal (write (fds[1], text + i, 1), 1);
+        v = gather_read (fds[0], &line);
+        if (text[i] != '\n') {
+            assert_null (v);
+            assert_int_equal (errno, EAGAIN);
+        } else if (i < sizeof (text) - 2)
+            assert_true (json_integer_value (json_object_get (v, "a")) >= 1);
+        else {
+            assert_null (v);
+            assert_int_equal (errno, EBADMSG);
+        }
+        json_decref (v);
+    }
+    close (fds[1]);
+    assert_null (gather_read (fds[0], &line));
+    assert_int_equal (errno, ECONNRESET);
+    close (fds[0]);
+    gather_line_free (&line);
+}
+
+static void endless_line (void **state)
+{
+    struct gather_line line = { 0 };
+    static char block[4096];
+    int fds[2];
+
+    (void)state;
+    memset (block, 'x', sizeof (block));
+    assert_int_equal (pipe2 (fds, O_NONBLOCK), 0);
+    for (int i = 0; i < GATHER_LINE / 4096 + 1; i++) {
+        if (write (fds[1], block, sizeof (block)) < 0)
+            break;
+        assert_null (gather_read (fds[0], &line));
+        if (errno != EAGAIN)
+            break;
+    }
+    assert_int_equal (errno, EMSGSIZE);
+    close (fds[0]);
+    close (fds[1]);
+    gather_line_free (&line);
+}
+
+/* ---- the collector ---- */
+
+enum { MANY = 2000, LIARS = 50 };
+
+static int dial (int port)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons ((uint16_t)port),
+                              .sin_addr = { htonl (INADDR_LOOPBACK) } };
+    int fd = socket (AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal (connect (fd, (struct sockaddr *)&to, sizeof (to)), 0);
+    return fd;
+}
+
+static void send_json (int fd, json_t *v)
+{
+    assert_non_null (v);
+    assert_int_equal (gather_write (fd, v, monotonic () + 10), 0);
+    json_decref (v);
+}
+
+static json_t *receive (int fd, struct gather_line *line)
+{
+    json_t *v;
+
+    fcntl (fd, F_SETFL, O_NONBLOCK);
+    while (!(v = gather_read (fd, line)) && errno == EAGAIN) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        assert_true (poll (&p, 1, 20000) == 1);
+    }
+    return v;
+}
+
+static json_t *greeting (const char *token, int rank)
+{
+    return json_pack (
+        "{s:s, s:i, s:i}", "token", token, "rank", rank, "size", MANY);
+}
+
+static json_t *told (int rank)
+{
+    char host[16];
+
+    snprintf (host, sizeof (host), "n%d", rank / 8);
+    return json_pack ("{s:{s:s, s:i, s:f}, s:[]}",
+                      "facts",
+                      "host",
+                      host,
+                      "local_rank",
+                      rank % 8,
+                      "time",
+                      0.0,
+                      "findings");
+}
+
+static pid_t collector (struct gather *g)
+{
+    struct slurmdl_error err = { "" };
+    pid_t pid;
+    int null;
+
+    assert_int_equal (gather_open (g, 0, NULL, &err), 0);
+    if ((pid = fork ()) == 0) {
+        null = open ("/dev/null", O_WRONLY);
+        dup2 (null, 2);
+        _exit (gather_serve (g) == GATHER_GO ? 0 : 1);
+    }
+    close (g->listener);
+    return pid;
+}
+
+static void many_ranks (void **state)
+{
+    struct gather g = { .level = LEVEL_QUICK, .table = true, .life = -1 };
+    struct rlimit limit = { 4096, 4096 };
+    static int fds[MANY];
+    double start;
+    pid_t pid;
+    int status, fd;
+
+    (void)state;
+    if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < 2 * MANY)
+        skip ();
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &limit);
+    pid = collector (&g);
+    start = monotonic ();
+    for (int i = 0; i < LIARS; i++) {
+        fd = dial (g.port);
+        if (i % 2)
+            send_json (fd, greeting ("0123456789abcdef0123456789abcdef", i));
+        else
+            assert_true (write (fd, "GET / HTTP/1.0\r\n\r\n", 18) == 18);
+        close (fd);
+    }
+    for (int i = 0; i < MANY; i++)
+        send_json (fds[i] = dial (g.port), greeting (g.token, i));
+    fd = dial (g.port); /* a second rank 7 */
+    send_json (fd, greeting (g.token, 7));
+    for (int i = 0; i < MANY; i++)
+        send_json (fds[i], told (i));
+    for (int i = 0; i < MANY; i++) {
+        struct gather_line line = { 0 };
+        json_t *v = receive (fds[i], &line);
+        assert_non_null (json_object_get (v, "go"));
+        json_decref (v);
+        send_json (fds[i], json_pack ("{s:[]}", "findings"));
+        gather_line_free (&line);
+    }
+    for (int i = 0; i < MANY; i++) {
+        struct gather_line line = { 0 };
+        json_t *v = receive (fds[i], &line);
+        assert_int_equal (json_integer_value (json_object_get (v, "status")),
+                          GATHER_GO);
+        json_decref (v);
+        gather_line_free (&line);
+        close (fds[i]);
+    }
+    close (fd);
+    printf ("# %d ranks: %.2f s\n", MANY, monotonic () - start);
+    assert_int_equal (waitpid (pid, &status, 0), pid);
+    assert_int_equal (status, 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (all_verdicts),   cmocka_unit_test (of_wrong_types),
+        cmocka_unit_test (unknown_places), cmocka_unit_test (cleaning),
+        cmocka_unit_test (lines),          cmocka_unit_test (endless_line),
+        cmocka_unit_test (many_ranks),
+    };
+    return cmocka_run_group_tests_name ("diagnosis", tests, NULL, NULL);
+}

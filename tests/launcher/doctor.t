@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl doctor: sites that are well, and each thing that can be wrong with one
+. "$srcdir/tests/lib.sh"
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+cd "$work" || exit 1
+for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+
+# A plugin of any release of Slurm's: doctor reads it, and never loads it.
+plugin () { # plugin FILE NUMBER
+    printf 'const unsigned int plugin_version = %s; const char plugin_type[] = "spank";\n' "$2" >plugin.c
+    ${CC:-cc} -shared -fPIC -o "$1" plugin.c
+}
+
+site () { # a healthy one in the folder site/
+    rm -rf site config
+    mkdir -p site/usr/lib/slurm site/usr/bin site/proc/sys/net/ipv4 site/proc/sys/kernel site/proc/77 \
+        site/dev site/etc/slurm-dl/nccl.d site/etc/systemd site/run/nvidia-persistenced \
+        site/proc/driver/nvidia/gpus/0000:07:00.0 site/sys/class/infiniband/mlx5_0 site/sys/module/nvidia_peermem
+    cp -r "$srcdir"/tests/launcher/doctor/etc/slurm site/etc/
+    chmod -R u+w site
+    sed 's/@RELEASE@/22.05/' "$srcdir/tests/launcher/doctor/config" >config
+    cp good.so site/usr/lib/slurm/dl.so
+    printf '#!/bin/sh\n' >site/usr/bin/dl
+    chmod 755 site/usr/bin/dl
+    cp "$srcdir"/etc/nccl/*.conf site/etc/slurm-dl/nccl.d/
+    echo "32768	60999" >site/proc/sys/net/ipv4/ip_local_port_range
+    echo g1 >site/proc/sys/kernel/hostname
+    printf '127.0.0.1 localhost\n10.0.0.1 g1.site g1\n' >site/etc/hosts
+    echo 'RemoveIPC=no' >site/etc/systemd/logind.conf
+    echo slurmd >site/proc/77/comm
+    printf 'Limit                     Soft Limit           Hard Limit           Units\n%s\n%s\n' \
+        'Max open files            131072               131072               files' \
+        'Max locked memory         unlimited            unlimited            bytes' >site/proc/77/limits
+    echo 'tmpfs /dev/shm tmpfs rw,nosuid,nodev,size=33554432k 0 0' >site/proc/mounts
+    echo 'NVRM version' >site/proc/driver/nvidia/version
+    : >site/dev/nvidia0
+    : >site/dev/nvidiactl
+    : >site/run/nvidia-persistenced/socket
+    chmod -R go-w site
+}
+doctor () {
+    dl doctor --root="$PWD/site" --config=config "$@"
+}
+plugin good.so 0x160508 2>err || skip_all "no compiler"
+
+# ---- well
+site
+out=$(doctor)
+is $? 0 "a healthy site"
+is "$(echo "$out" | grep -E '^(change|broken)')" "" "has nothing to change"
+like "$out" '^ok +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: optional$' "an include with a wildcard is followed"
+like "$out" '^ok +/usr/lib/slurm/dl.so: plugin release: built for Slurm 22\.05$' "the release is read"
+like "$out" '^ok +/etc/slurm/slurm.conf:10: MpiParams: ports=20000-20999$' "with file and line"
+like "$out" 'GraceTime: no partition has less' "included files are read"
+like "$out" '^hint +cgroup.conf: cgroup.conf: --gpus-per-task' "the trap of ConstrainDevices is told"
+like "$out" '^0 to change, [0-9]+ hints, [0-9]+ ok$' "a sum"
+doctor --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(len(d) < 25 or any(f["severity"] not in ("ok", "hint") for f in d))'
+is $? 0 "as JSON"
+
+# ---- each thing that can be wrong
+sick () { # sick NAME PATTERN COMMAND: after COMMAND in a healthy site
+    site
+    eval "$3"
+    out=$(doctor 2>&1)
+    status=$?
+    is $status 1 "$1: status"
+    # shellcheck disable=SC2016
+    like "$(echo "$out" | grep -E '^(change|broken)')" "$2" "$1: told"
+    is "$(echo "$out" | grep -cE '^(change|broken)')" "${4:-1}" "$1: and nothing else"
+}
+S=site/etc/slurm
+# shellcheck disable=SC2034 # in the commands
+P=$S/plugstack.conf.d/10-dl.conf
+sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such file.*make it' 'rm $S/plugstack.conf' 2
+sick "no line" '^broken +/etc/slurm/plugstack.conf: plugin line: no line loads dl.so: add "optional dl.so"' 'rm $P'
+sick "required" '^change +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: "required"' 'sed -i s/optional/required/ $P'
+sick "another word" "^broken .*'optinal' is no word" 'sed -i s/optional/optinal/ $P'
+sick "twice" '^change .*dl.so is there in 2 lines' 'cp $P $S/plugstack.conf.d/11-dl.conf'
+sick "no file" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin file: /usr/lib/slurm/dl.so: No such file' 'rm site/usr/lib/slurm/dl.so'
+sick "a file that others may write" '^change +/usr/lib/slurm/dl.so: plugin file: owner [0-9]+, mode 777: who may write' 'chmod 777 site/usr/lib/slurm/dl.so'
+sick "a folder that others may write" '^change +/usr/lib: plugin file: owner [0-9]+, mode 775' 'chmod 775 site/usr/lib'
+sick "another release" '^broken .*built for Slurm 21\.08, and here is 22\.05\.8' 'plugin site/usr/lib/slurm/dl.so 0x150800'
+sick "a newer Slurm" '^broken .*built for Slurm 22\.05, and here is 24\.11\.8' 'sed -i s/22.05.8/24.11.8/ config'
+sick "no plugin of Slurm's" '^broken .*no plugin of Slurm' 'echo "int x;" >x.c; ${CC:-cc} -shared -fPIC -o site/usr/lib/slurm/dl.so x.c'
+sick "no library" '^broken .*no shared library' 'echo text >site/usr/lib/slurm/dl.so'
+sick "a cut library" '^broken .*: build and install it anew' 'head -c 5000 good.so >site/usr/lib/slurm/dl.so'
+sick "an argument" '^change .*10-dl.conf:1: plugin arguments: defult=torch: no argument of dl.so; did you mean default=\?' 'sed -i s/default=off/defult=torch/ $P'
+sick "a value" '^change .*default=toch: not a framework' 'sed -i s/default=off/default=toch/ $P'
+sick "roles" '^change .*roles=worker:1: no argument of dl.so' 'sed -i s/default=off/roles=worker:1/ $P'
+sick "a path" '^change .*nccl_dir=etc/slurm: not a path from /' 'sed -i s,nccl_dir=.*,nccl_dir=etc/slurm, $P'
+sick "no command" '^change +/usr/bin/dl: command dl: No such file' 'rm site/usr/bin/dl'
+sick "a profile" '^change +profiles: /etc/slurm-dl/nccl.d/tcp.conf:1: NCCL_P2P_DISABLE: for debugging only' 'echo NCCL_P2P_DISABLE=1 >site/etc/slurm-dl/nccl.d/tcp.conf'
+sick "order" '^change +/etc/slurm/plugstack.conf.d/05-pyxis.conf:1: plugin order: spank_pyxis.so is before dl.so' 'mv $S/plugstack.conf.d/50-pyxis.conf $S/plugstack.conf.d/05-pyxis.conf'
+sick "no ports" '^change +/etc/slurm/slurm.conf: MpiParams: no ports are reserved' 'sed -i /MpiParams/d config $S/slurm.conf'
+sick "no range" '^broken +/etc/slurm/slurm.conf:10: MpiParams: foo has no ports=LOW-HIGH' 'sed -i "s/^\(MpiParams *=\).*/\1 foo/" config'
+sick "the kernel's ports" '^change .*ports=40000-40999: programs get ports from 32768-60999 by chance .*ports=20000-20999$' 'sed -i "s/ports=.*/ports=40000-40999/" config'
+sick "a wide range of the kernel's" '^change .*take others, as ports=61000-61999$' 'echo "1024 60999" >site/proc/sys/net/ipv4/ip_local_port_range'
+sick "no affinity" '^change .*TaskPlugin: task/affinity is missing' 'sed -i "s|,task/affinity||" config'
+sick "no task plugin" '^change +/etc/slurm/slurm.conf:14: TaskPlugin: task/cgroup is missing' 'sed -i "s|task/cgroup,task/affinity|task/none|" config'
+sick "proctrack" '^change +/etc/slurm/slurm.conf:11: ProctrackType: ' 'sed -i s,proctrack/cgroup,proctrack/linuxproc, config'
+sick "devices" '^change +/etc/slurm/cgroup.conf:3: cgroup.conf: a job can open the GPUs of others: set ConstrainDevices=yes' 'sed -i s/Devices=yes/Devices=no/ $S/cgroup.conf'
+sick "no cgroup.conf" '^change +cgroup.conf: cgroup.conf: a job can take the memory' 'rm $S/cgroup.conf' 3
+sick "linear" '^change .*need SelectType=select/cons_tres' 'sed -i s,select/cons_tres,select/linear, config'
+sick "no GresTypes" '^change +/etc/slurm/slurm.conf:4: gres.conf: Slurm gives no GPUs' 'sed -i "s/^\(GresTypes *=\).*/\1 (null)/" config'
+sick "cores of GPUs" '^change +/etc/slurm/gres.conf:2: gres.conf: Slurm does not know which cores' 'printf "#\nName=gpu File=/dev/nvidia0\n" >$S/gres.conf'
+sick "GPU hours" '^change .*set AccountingStorageTRES=gres/gpu' 'sed -i "s|,gres/gpu||" config'
+sick "KillWait" '^change +/etc/slurm/slurm.conf:9: KillWait: 5 s between' 'sed -i "s/^\(KillWait *=\).*/\1 5 sec/" config'
+sick "GraceTime" '^change +/etc/slurm/partitions.conf:5: GraceTime: 0 s are short' 's=GraceTime; sed -i s/$s=60/$s=0/ $S/partitions.conf'
+sick "JobRequeue" '^change .*set JobRequeue=1' 'sed -i "s/^\(JobRequeue *=\).*/\1 0/" config'
+sick "UnkillableStepTimeout" '^change .*UnkillableStepTimeout=120 or more' 'sed -i "s/^\(Unk.*=\).*/\1 60 sec/" config'
+sick "five times MessageTimeout" '^change .*UnkillableStepTimeout=500 or more' 'sed -i "s/^\(MessageTimeout *=\).*/\1 100 sec/" config'
+sick "limits" '^change .*set PropagateResourceLimitsExcept=MEMLOCK' 'sed -i /LimitsExcept/d config'
+sick "device files" '^change +/dev/nvidia\*: GPUs: 0 of 1 GPUs have a device file' 'rm site/dev/nvidia0'
+sick "locked memory" '^change +slurmd \(/proc/77/limits\): locked memory: 64 KiB: RDMA needs LimitMEMLOCK=infinity' 'sed -i "s/memory  *unlimited/memory 65536/" site/proc/77/limits'
+sick "open files" '^change .*open files: 1024 are few' 'sed -i s/131072/1024/g site/proc/77/limits'
+sick "shared memory" '^change +/dev/shm: shared memory: 0\.1 GiB' 'sed -i s/size=.*k/size=65536k/ site/proc/mounts'
+sick "a loopback name" '^change +/etc/hosts:2: host names: g1 is 127\.0\.1\.1:' 'sed -i "s/^10.*/127.0.1.1 g1.site g1/" site/etc/hosts'
+
+# ---- hints are no reason to worry
+hint () { # hint NAME PATTERN COMMAND
+    site
+    eval "$3"
+    out=$(doctor 2>&1)
+    is $? 0 "$1: status"
+    like "$out" "^hint .*$2" "$1: told"
+}
+hint "few ports" '40 ports: a step takes one more' 'sed -i "s/ports=.*/ports=20000-20039/" config'
+hint "no profiles" 'no profile' 'rm -r site/etc/slurm-dl'
+hint "peermem" 'modprobe nvidia_peermem' 'rm -r site/sys/module'
+hint "persistence" 'enable nvidia-persistenced' 'rm site/run/nvidia-persistenced/socket'
+hint "RemoveIPC" 'set RemoveIPC=no' ': >site/etc/systemd/logind.conf'
+hint "PrologFlags" 'pam_slurm_adopt' 'sed -i /PrologFlags/d config'
+hint "HealthCheckProgram" 'HealthCheckProgram: a node' 'sed -i /HealthCheckProgram/d config'
+hint "arrays" 'MaxArraySize: 100: dl run' 'sed -i "s/^\(MaxArraySize *=\).*/\1 100/" config'
+hint "configless" 'this host is configless' 'mkdir -p site/var/spool/slurmd; mv $S site/var/spool/slurmd/conf-cache; sed -i "s,plugstack.conf.d,/x,; s,/etc/slurm/,/var/spool/slurmd/conf-cache/," config; echo "include plugstack.conf.d/*" >site/var/spool/slurmd/conf-cache/plugstack.conf'
+
+# ---- an old site: nothing of all this
+site
+rm $S/plugstack.conf $S/cgroup.conf $S/gres.conf
+printf 'SLURM_CONF = /etc/slurm/slurm.conf\nSLURM_VERSION = 20.11.9\nSelectType = select/linear\nTaskPlugin = task/none\nProctrackType = proctrack/pgid\nKillWait = 30 sec\nPropagateResourceLimits = NONE\n' >config
+out=$(doctor)
+is $? 1 "an old site"
+[ "$(echo "$out" | grep -cE '^(change|broken)')" -ge 10 ]
+ok $? "has much to change"
+is "$(dl doctor --config=none 2>&1; echo $?)" "dl: doctor: none: No such file or directory
+3" "no such file"
+: >config
+doctor >out 2>&1
+is $? 1 "an empty answer of Slurm's"
+
+# ---- a real Slurm
+PATH=$PATH:/usr/sbin
+if [ -f "$PLUGIN" ] && command -v slurmctld >/dev/null && command -v munged >/dev/null &&
+    case $(nm -D "$PLUGIN") in *__asan_*) false ;; esac; then
+    minicluster=$srcdir/contrib/minicluster
+    name=doctor$$
+    trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
+    timeout 300 "$minicluster" up --name=$name --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
+        { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
+    eval "$("$minicluster" env $name)"
+    out=$(timeout 300 dl doctor --run)
+    like "$out" '^ok .*plugin release: built for Slurm' "a real Slurm: the plugin is its release's"
+    like "$out" '^change .*/slurm.conf:[0-9]+: KillWait: 5 s' "what minicluster makes short is found"
+    like "$out" '^ok .*rank 0 has its variables; srun true takes [0-9]+ ms with --dl=off, [0-9]+ ms' "a step is timed"
+    echo "optional $PLUGIN default=toch options=dl,dlbind max_bind=3" >"$(dirname "$SLURM_CONF")/plugstack.conf"
+    out=$(timeout 300 dl doctor)
+    like "$out" '^ok +srun: slurm: [0-9.]+, as the controller$' "the version is found beside what the plugin says"
+    like "$out" "^change .*/plugstack.conf:1: plugin arguments: options=dl,dlbind: 'dlbind' is no option; ignored$" "which is told"
+    like "$out" '^change .*plugin arguments: max_bind=3: --dl-bind takes no number; ignored$' "for each argument"
+    is "$(echo "$out" | grep -c 'default=toch')" 1 "once"
+    : >"$(dirname "$SLURM_CONF")/plugstack.conf"
+    out=$(timeout 300 dl doctor --run)
+    is $? 1 "without the line"
+    like "$out" '^broken .*no line loads dl.so' "it is found"
+    like "$out" '^broken +srun --dl=torch env: a step: it ended with status' "and that no step takes --dl"
+    SLURM_CONF=$work/none timeout 300 dl doctor >out 2>&1
+    is $? 1 "without slurm.conf"
+    like "$(cat out)" '^broken +scontrol show config: slurm: .+: what is in slurm.conf was not looked at' "that is told"
+else
+    skip "a real Slurm" "it is not installed, or the plugin has sanitizers"
+fi
+done_testing

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events keep all that they say through JSON and through packing. */
+#include "launcher/journal/event.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static double x[3] = { 0.1, NAN, -INFINITY };
+
+/* All that any event may have. */
+static struct event full (enum event_op op)
+{
+    return (struct event){
+        .op = op,
+        .time = 1753000000.125,
+        .by = "12_3",
+        .trial = 7,
+        .attempt = 2,
+        .length = INT64_C (1) << 52,
+        .metric = 0.1,
+        .metrics = x,
+        .nmetrics = 3,
+        .seconds = 1e-9,
+        .stopped = true,
+        .free = true,
+        .why = "a \"quoted\" reason\n",
+        .host = "node1",
+        .gpus = "0,1",
+        .owner = "0123456789abcdef",
+        .x = x,
+        .nx = 3,
+        .from = 3,
+        .from_length = 4,
+        .state = "failed",
+        .version = 1,
+        .name = "n",
+        .dir = "/d",
+        .seed = 2147483647,
+        .job = "12",
+        .first = 1,
+        .last = 9,
+        .workers = 4,
+        .slots = "12_1 12_2",
+        .max_trials = 100,
+        .max_length = 81,
+        .label = "l",
+        .off = true,
+    };
+}
+
+static char *text_of (const struct event *e)
+{
+    json_t *o = event_json (e);
+    char *text = json_dumps (o, JSON_COMPACT);
+
+    json_decref (o);
+    assert_non_null (text);
+    return text;
+}
+
+static void through_json (void **state)
+{
+    (void)state;
+    for (int op = 0; op < EVENT_OPS; op++) {
+        struct event e = full ((enum event_op)op);
+        struct event back;
+        char *text = text_of (&e);
+        json_t *o = json_loads (text, 0, NULL);
+        char *again;
+        assert_int_equal (event_read (o, &back), 0);
+        again = text_of (&back);
+        assert_string_equal (text, again);
+        assert_non_null (strstr (text, event_name (e.op)));
+        event_free (&back);
+        json_decref (o);
+        free (again);
+        free (text);
+    }
+}
+
+static void through_packing (void **state)
+{
+    struct packed p = { NULL };
+    struct event back;
+    size_t at = 0;
+
+    (void)state;
+    for (int op = 0; op < EVENT_OPS; op++) {
+        struct event e = full ((enum event_op)op);
+        e.known = op == EVENT_CREATE ? json_pack ("[{s:i}]", "a", 1) : NULL;
+        assert_int_equal (event_pack (&p, &e), 0);
+        json_decref (e.known);
+    }
+    for (int op = 0; op < EVENT_OPS; op++) {
+        struct event e = full ((enum event_op)op);
+        char *want, *have;
+        assert_int_equal (event_unpack (p.data, p.size, &at, &back), 1);
+        assert_int_equal (json_array_size (back.known), op == EVENT_CREATE);
+        json_decref (back.known);
+        back.known = NULL;
+        want = text_of (&e);
+        have = text_of (&back);
+        assert_string_equal (want, have);
+        free (want);
+        free (have);
+    }
+    assert_int_equal (event_unpack (p.data, p.size, &at, &back), 0);
+    packed_free (&p);
+}
+
+/* Cut and flipped bytes are refused, or are other events: never a crash. */
+static void damaged_packing (void **state)
+{
+    struct event e = full (EVENT_RESULT);
+    struct packed p = { NULL };
+    struct event back;
+    size_t at;
+
+    (void)state;
+    assert_int_equal (event_pack (&p, &e), 0);
+    for (size_t size = 8; size < p.size; size += 8) {
+        char *copy = malloc (size);
+        memcpy (copy, p.data, size);
+        at = 0;
+        assert_int_equal (event_unpack (copy, size, &at, &back), -1);
+        free (copy);
+    }
+    for (size_t i = 0; i < p.size; i++) {
+        p.data[i] ^= 0x55;
+        at = 0;
+        if (event_unpack (p.data, p.size, &at, &back) == 1)
+            json_decref (back.known);
+        p.data[i] ^= 0x55;
+    }
+    packed_free (&p);
+}
+
+static void unknown_events (void **state)
+{
+    static const char *const bad[] = { "{}", "{\"op\": 1}", "{\"op\": \"x\"}" };
+    struct event e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (bad) / sizeof (*bad); i++) {
+        json_t *o = json_loads (bad[i], 0, NULL);
+        assert_int_equal (event_read (o, &e), -1);
+        assert_int_equal (errno, EINVAL);
+        json_decref (o);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (through_json),
+        cmocka_unit_test (through_packing),
+        cmocka_unit_test (damaged_packing),
+        cmocka_unit_test (unknown_events),
+    };
+    return cmocka_run_group_tests_name ("event", tests, NULL, NULL);
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which checkpoints a policy keeps, and what becomes of their files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "launcher/retention/checkpoints.h"
+#include "tests/folder.h"
+#include "tests/launcher/made.h"
+
+/* ---- the table that Determined documents; smaller is better ---- */
+
+static const struct gc_checkpoint example[] = {
+    { .trial = 1, .attempt = 1, .step = 1, .metric = NAN },
+    { .trial = 1, .attempt = 1, .step = 2, .metric = NAN },
+    { .trial = 1, .attempt = 1, .step = 3, .metric = 0.6 },
+    { .trial = 1, .attempt = 1, .step = 4, .metric = 0.5 },
+    { .trial = 1, .attempt = 1, .step = 5, .metric = 0.4 },
+    { .trial = 2, .attempt = 1, .step = 6, .metric = NAN },
+    { .trial = 2, .attempt = 1, .step = 7, .metric = 0.2 },
+    { .trial = 2, .attempt = 1, .step = 8, .metric = 0.3 },
+    { .trial = 2, .attempt = 1, .step = 9, .metric = NAN },
+    { .trial = 2, .attempt = 1, .step = 10, .metric = NAN },
+};
+enum { NEXAMPLE = sizeof (example) / sizeof (*example) };
+
+static const struct {
+    struct gc_policy policy;
+    const char *kept;
+} conformance[] = {
+    { { 0, 0, 0 }, "" },
+    { { 2, 0, 0 }, "7 8 " },
+    { { 5, 0, 0 }, "3 4 5 7 8 " },
+    { { 6, 0, 0 }, "3 4 5 7 8 " },
+    { { 1000000, 0, 0 }, "3 4 5 7 8 " },
+    { { 0, 1, 0 }, "5 7 " },
+    { { 0, 3, 0 }, "3 4 5 7 8 " },
+    { { 0, 4, 0 }, "3 4 5 7 8 " },
+    { { 0, 1000000, 0 }, "3 4 5 7 8 " },
+    { { 0, 0, 1 }, "5 10 " },
+    { { 0, 0, 3 }, "3 4 5 8 9 10 " },
+    { { 2, 1, 0 }, "5 7 8 " },
+    { { 2, 0, 1 }, "5 7 8 10 " },
+    { { 0, 1, 1 }, "5 7 10 " },
+    { { 2, 1, 1 }, "5 7 8 10 " },
+};
+
+/* The steps that are kept, in the order of the list. */
+static const char *mark (const struct gc_policy *policy,
+                         bool smaller,
+                         struct gc_checkpoint *list,
+                         size_t n)
+{
+    static char text[256];
+    size_t at = 0;
+
+    assert_int_equal (gc_mark (policy, smaller, list, n), 0);
+    *text = '\0';
+    for (size_t i = 0; i < n; i++)
+        if (list[i].kept)
+            at += (size_t)snprintf (text + at,
+                                    sizeof (text) - at,
+                                    "%lld ",
+                                    (long long)list[i].step);
+    return text;
+}
+
+static void conforms (void **state)
+{
+    struct gc_checkpoint list[NEXAMPLE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (conformance) / sizeof (*conformance); i++) {
+        memcpy (list, example, sizeof (list));
+        assert_string_equal (
+            mark (&conformance[i].policy, true, list, NEXAMPLE),
+            conformance[i].kept);
+    }
+}
+
+/* The answer does not depend on the order of the list. */
+static void any_order (void **state)
+{
+    struct gc_checkpoint list[NEXAMPLE];
+    struct gc_checkpoint back[NEXAMPLE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (conformance) / sizeof (*conformance); i++) {
+        memcpy (list, example, sizeof (list));
+        for (size_t k = 0; k < NEXAMPLE; k++)
+            back[k] = example[NEXAMPLE - 1 - k];
+        mark (&conformance[i].policy, true, list, NEXAMPLE);
+        mark (&conformance[i].policy, true, back, NEXAMPLE);
+        for (size_t k = 0; k < NEXAMPLE; k++)
+            assert_int_equal (list[k].kept, back[NEXAMPLE - 1 - k].kept);
+    }
+}
+
+static void larger_is_better (void **state)
+{
+    struct gc_checkpoint list[NEXAMPLE];
+
+    (void)state;
+    memcpy (list, example, sizeof (list));
+    assert_string_equal (
+        mark (&(struct gc_policy){ 2, 0, 0 }, false, list, NEXAMPLE), "3 4 ");
+    assert_string_equal (
+        mark (&(struct gc_policy){ 0, 1, 0 }, false, list, NEXAMPLE), "3 8 ");
+    assert_string_equal (
+        mark (&(struct gc_policy){ 1, 1, 1 }, false, list, NEXAMPLE),
+        "3 5 8 10 ");
+}
+
+static void no_numbers_are_no_validation (void **state)
+{
+    struct gc_checkpoint list[] = {
+        { .trial = 1, .attempt = 1, .step = 1, .metric = -INFINITY },
+        { .trial = 1, .attempt = 1, .step = 2, .metric = NAN },
+        { .trial = 1, .attempt = 1, .step = 3, .metric = 9 },
+        { .trial = 1, .attempt = 1, .step = 4, .metric = INFINITY },
+    };
+
+    (void)state;
+    assert_string_equal (mark (&(struct gc_policy){ 0, 4, 0 }, true, list, 4),
+                         "3 ");
+    assert_string_equal (mark (&(struct gc_policy){ 4, 0, 0 }, false, list, 4),
+                         "3 ");
+    assert_string_equal (mark (&(struct gc_policy){ 0, 0, 2 }, true, list, 4),
+                         "3 4 ");
+}
+
+static void of_equal_ones_the_older (void **state)
+{
+    struct gc_checkpoint list[] = {
+        { .trial = 1, .attempt = 1, .step = 30, .metric = 1 },
+        { .trial = 1, .attempt = 1, .step = 20, .metric = 1 },
+        { .trial = 2, .attempt = 1, .step = 21, .metric = 1 },
+        { .trial = 3, .attempt = 1, .step = 20, .metric = 1 },
+    };
+
+    (void)state;
+    for (int smaller = 0; smaller < 2; smaller++) {
+        mark (&(struct gc_policy){ 0, 1, 0 }, smaller, list, 2);
+        assert_false (list[0].kept);
+        assert_true (list[1].kept);
+        mark (&(struct gc_policy){ 1, 0, 0 }, smaller, list, 4);
+        assert_true (list[1].kept && !list[3].kept);
+        mark (&(struct gc_policy){ 2, 0, 0 }, smaller, list, 4);
+        assert_true (list[3].kept && !list[2].kept);
+    }
+}
+
+static void one_of_a_step (void **state)
+{
+    struct gc_checkpoint list[] = {
+        { .trial = 1, .attempt = 1, .step = 5, .metric = 1 },
+        { .trial = 1, .attempt = 2, .step = 5, .metric = 2 },
+        { .trial = 1, .attempt = 3, .step = 5, .metric = 3 },
+        { .trial = 1, .attempt = 3, .step = 4, .metric = 4 },
+    };
+
+    (void)state;
+    mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
+    assert_true (!list[0].kept && !list[1].kept && list[2].kept
+                 && list[3].kept);
+    list[1].accepted = true;
+    mark (&(struct gc_policy){ 9, 9, 1 }, true, list, 4);
+    assert_true (!list[0].kept && list[1].kept && !list[2].kept);
+    list[1].bad = true;
+    mark (&(struct gc_policy){ 0, 0, 1 }, true, list, 4);
+    assert_true (list[2].kept && !list[1].kept && !list[3].kept);
+}
+
+/* ---- files ---- */
+
+#define CONF(best, trial_best, latest)                                         \
+    "name = \"t\"; entrypoint = \"true\";\n"                                   \
+    "searcher = { name = \"random\"; metric = \"loss\"; max_trials = 9;\n"     \
+    "             max_length = 100; };\n"                                      \
+    "checkpoint_policy = { save_experiment_best = " best                       \
+    "; save_trial_best = " trial_best "; save_trial_latest = " latest "; };\n" \
+    "hyperparameters = { x = { type = \"float\"; minval = 0; maxval = 1; }; "  \
+    "};\n"
+
+static struct slurmdl *maker;
+static double weights[64];
+
+static const char *
+path_of (const struct sweep *s, long trial, long attempt, int64_t step)
+{
+    static char path[320];
+
+    snprintf (path, sizeof (path), "%s/ckpt", made_attempt (s, trial, attempt));
+    mkdir (path, 0777);
+    snprintf (path + strlen (path),
+              sizeof (path) - strlen (path),
+              "/%08lld.h5",
+              (long long)step);
+    return path;
+}
+
+static void put (const struct sweep *s, long trial, long attempt, int64_t step)
+{
+    struct slurmdl_error err = { "" };
+    uint64_t n = 64;
+    char from[256];
+
+    if (!maker) {
+        assert_non_null (maker = slurmdl_open (in_dir ("maker"), &err));
+        assert_int_equal (
+            slurmdl_protect (maker, "w", SLURMDL_F64, 1, &n, weights), 0);
+    }
+    assert_int_equal (slurmdl_save (maker, step, &err), 0);
+    snprintf (from,
+              sizeof (from),
+              "%s/ckpt/%08lld.h5",
+              slurmdl_dir (maker),
+              (long long)step);
+    assert_int_equal (rename (from, path_of (s, trial, attempt, step)), 0);
+}
+
+static void put_metric (
+    const struct sweep *s, long trial, long attempt, int64_t step, double v)
+{
+    struct slurmdl_metrics *m =
+        slurmdl_metrics_create (made_attempt (s, trial, attempt), NULL);
+
+    assert_non_null (m);
+    assert_int_equal (slurmdl_metrics_log (m, "loss", step, v), 0);
+    assert_int_equal (slurmdl_metrics_log (m, "other", step, -v), 0);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+}
+
+static void spoil (const char *path)
+{
+    int fd = open (path, O_WRONLY);
+
+    assert_true (fd >= 0);
+    assert_int_equal (pwrite (fd, "?", 1, 4100), 1);
+    close (fd);
+}
+
+static bool there (const struct sweep *s, long n, long k, int64_t step)
+{
+    return access (path_of (s, n, k, step), F_OK) == 0;
+}
+
+static size_t run (const struct sweep *s, bool dry)
+{
+    struct slurmdl_error err = { "" };
+    struct gc_report r;
+    size_t gone = 0;
+
+    assert_int_equal (gc_run (s, dry, &r, &err), 0);
+    for (size_t i = 0; i < r.n; i++)
+        gone += r.files[i].fate == GC_DELETED || r.files[i].fate == GC_LEFTOVER;
+    gc_report_free (&r);
+    return gone;
+}
+
+/* Trial 1: attempt 1 saved 1 .. 3 and was lost, attempt 2 went on from 3.
+ * The metric of 2 is best, and that of 3 the next.
+ */
+static struct sweep *two_attempts (const char *conf)
+{
+    struct sweep *s = made_sweep (dir, conf, 1);
+
+    assert_non_null (s);
+    for (int64_t step = 1; step <= 3; step++)
+        put (s, 1, 1, step);
+    put_metric (s, 1, 1, 2, 0.1);
+    put_metric (s, 1, 1, 3, 0.2);
+    for (int64_t step = 4; step <= 6; step++)
+        put (s, 1, 2, step);
+    put_metric (s, 1, 2, 4, 0.3);
+    put_metric (s, 1, 2, 5, 0.4);
+    put_metric (s, 1, 2, 6, 0.5);
+    made_result (s, 1, 2, 6, 0.5);
+    return s;
+}
+
+static int close_all (void **state)
+{
+    slurmdl_close (maker);
+    maker = NULL;
+    return remove_dir (state);
+}
+
+static void best_and_latest_stay (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("0", "1", "1"));
+
+    (void)state;
+    s->state = SWEEP_COMPLETED;
+    assert_int_equal (run (s, true), 4);
+    assert_true (there (s, 1, 1, 1)); /* it was dry */
+    assert_int_equal (run (s, false), 4);
+    assert_true (there (s, 1, 1, 2) && there (s, 1, 2, 6));
+    assert_false (there (s, 1, 1, 1) || there (s, 1, 1, 3) || there (s, 1, 2, 4)
+                  || there (s, 1, 2, 5));
+    assert_int_equal (run (s, false), 0);
+    sweep_close (s);
+}
+
+static void next_for_a_damaged_one (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("1", "0", "1"));
+
+    (void)state;
+    s->state = SWEEP_COMPLETED;
+    spoil (path_of (s, 1, 1, 2));
+    spoil (path_of (s, 1, 2, 6));
+    spoil (path_of (s, 1, 2, 5));
+    assert_int_equal (run (s, false), 4);
+    assert_true (there (s, 1, 1, 3) && there (s, 1, 2, 4));
+    assert_false (there (s, 1, 1, 2) || there (s, 1, 2, 6));
+    sweep_close (s);
+}
+
+static void nothing_goes_if_none_verifies (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("0", "1", "1"));
+
+    (void)state;
+    s->state = SWEEP_COMPLETED;
+    for (int64_t step = 1; step <= 6; step++)
+        spoil (path_of (s, 1, step > 3 ? 2 : 1, step));
+    assert_int_equal (run (s, false), 0);
+    for (int64_t step = 1; step <= 6; step++)
+        assert_true (there (s, 1, step > 3 ? 2 : 1, step));
+    sweep_close (s);
+}
+
+static void nothing_goes_if_metrics_are_damaged (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("0", "1", "1"));
+    char path[320];
+
+    (void)state;
+    s->state = SWEEP_COMPLETED;
+    snprintf (path, sizeof (path), "%s/metrics.h5", made_attempt (s, 1, 1));
+    assert_int_equal (truncate (path, 100), 0);
+    assert_int_equal (run (s, false), 0);
+    sweep_close (s);
+}
+
+static void zero_keeps_what_is_gone_on_from (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("0", "0", "0"));
+    char path[320];
+
+    (void)state;
+    put (s, 1, 2, 8); /* for a segment that is longer */
+    assert_int_equal (run (s, false), 5);
+    assert_true (there (s, 1, 2, 6) && there (s, 1, 2, 8));
+    assert_int_equal (unlink (path_of (s, 1, 2, 8)), 0);
+    s->trials[0].state = TRIAL_OPEN;
+    s->trials[0].target = 9;
+    put (s, 1, 3, 7);
+    assert_int_equal (run (s, true), 0); /* 7 for attempt 4; 6 the result's */
+    spoil (path_of (s, 1, 3, 7));
+    s->state = SWEEP_STOPPED;
+    assert_int_equal (run (s, false), 1);
+    assert_true (there (s, 1, 2, 6));
+    s->state = SWEEP_COMPLETED;
+    assert_int_equal (run (s, false), 1);
+    snprintf (path, sizeof (path), "%s/ckpt", made_attempt (s, 1, 2));
+    assert_int_equal (access (path, F_OK), -1);
+    sweep_close (s);
+}
+
+/* Trial 2 begins with what trial 1 had at length 4. */
+static void another_trial_begins_there (void **state)
+{
+    struct sweep *s = made_sweep (dir, CONF ("0", "0", "0"), 2);
+
+    (void)state;
+    for (int64_t step = 3; step <= 8; step++)
+        put (s, 1, 1, step);
+    made_result (s, 1, 1, 4, 0.5);
+    made_result (s, 1, 1, 8, 0.5);
+    s->trials[1].from = 1;
+    s->trials[1].from_length = 4;
+    assert_int_equal (run (s, false), 4);
+    assert_true (there (s, 1, 1, 4) && there (s, 1, 1, 8));
+    made_result (s, 2, 1, 8, 0.4);
+    assert_int_equal (run (s, false), 1);
+    assert_true (there (s, 1, 1, 8));
+    sweep_close (s);
+}
+
+static void failed_trials_keep_by_the_policy_only (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("0", "0", "0"));
+
+    (void)state;
+    s->trials[0].state = TRIAL_FAILED;
+    assert_int_equal (run (s, false), 6);
+    sweep_close (s);
+}
+
+/* A folder cannot be unlinked: what follows stays, and is said to stay. */
+static void stops_at_what_cannot_be_removed (void **state)
+{
+    struct sweep *s = two_attempts (CONF ("0", "0", "1"));
+    struct slurmdl_error err = { "" };
+    struct gc_report r;
+
+    (void)state;
+    s->state = SWEEP_COMPLETED;
+    assert_int_equal (unlink (path_of (s, 1, 1, 2)), 0);
+    assert_int_equal (mkdir (path_of (s, 1, 1, 2), 0777), 0);
+    assert_int_equal (gc_run (s, false, &r, &err), -1);
+    assert_non_null (strstr (err.text, "00000002.h5: cannot remove"));
+    assert_int_equal (r.n, 6);
+    for (size_t i = 0; i < r.n; i++)
+        assert_int_equal (r.files[i].fate, i == 0 ? GC_DELETED : GC_KEPT);
+    assert_true (!there (s, 1, 1, 1) && there (s, 1, 1, 3));
+    gc_report_free (&r);
+    sweep_close (s);
+}
+
+static const char hidden[] = ".0123456789abcdef0123456789abcdef";
+
+static const char *hidden_path (const struct sweep *s, long trial)
+{
+    static char path[320];
+
+    snprintf (
+        path, sizeof (path), "%s/ckpt/%s", made_attempt (s, trial, 1), hidden);
+    return path;
+}
+
+/* As on a file system that refuses hard links. */
+static void make_link (const struct sweep *s, long trial, int64_t step)
+{
+    assert_int_equal (
+        rename (path_of (s, trial, 1, step), hidden_path (s, trial)), 0);
+    assert_int_equal (symlink (hidden, path_of (s, trial, 1, step)), 0);
+}
+
+/* A save that was cut short (trial 1), and names that are links (2 and 3). */
+static void hidden_files (void **state)
+{
+    struct sweep *s = made_sweep (dir, CONF ("0", "0", "1"), 3);
+
+    (void)state;
+    for (long n = 1; n <= 3; n++) {
+        put (s, n, 1, 1);
+        put (s, n, 1, 2);
+    }
+    assert_int_equal (
+        close (open (hidden_path (s, 1), O_CREAT | O_WRONLY, 0666)), 0);
+    make_link (s, 2, 1);
+    make_link (s, 3, 2);
+    made_result (s, 2, 1, 2, 0.5);
+    made_result (s, 3, 1, 2, 0.5);
+    assert_int_equal (run (s, false), 3); /* attempt 1 of 1 is not over */
+    assert_int_equal (access (hidden_path (s, 1), F_OK), 0);
+    assert_int_equal (access (hidden_path (s, 2), F_OK), -1);
+    made_result (s, 1, 1, 2, 0.5);
+    assert_int_equal (run (s, false), 1);
+    assert_int_equal (access (hidden_path (s, 1), F_OK), -1);
+    for (long n = 1; n <= 3; n++)
+        assert_true (there (s, n, 1, 2));
+    sweep_close (s);
+}
+
+#define IN_FILES(f) cmocka_unit_test_setup_teardown (f, make_dir, close_all)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (conforms),
+        cmocka_unit_test (any_order),
+        cmocka_unit_test (larger_is_better),
+        cmocka_unit_test (no_numbers_are_no_validation),
+        cmocka_unit_test (of_equal_ones_the_older),
+        cmocka_unit_test (one_of_a_step),
+        IN_FILES (best_and_latest_stay),
+        IN_FILES (next_for_a_damaged_one),
+        IN_FILES (nothing_goes_if_none_verifies),
+        IN_FILES (nothing_goes_if_metrics_are_damaged),
+        IN_FILES (zero_keeps_what_is_gone_on_from),
+        IN_FILES (another_trial_begins_there),
+        IN_FILES (failed_trials_keep_by_the_policy_only),
+        IN_FILES (stops_at_what_cannot_be_removed),
+        IN_FILES (hidden_files),
+    };
+
+    return cmocka_run_group_tests_name ("gc", tests, NULL, NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Put-if-absent and the decision log. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/journal/log.h"
+#include "launcher/sys/publish.h"
+#include "tests/folder.h"
+
+static int files_in_dir (void)
+{
+    char cmd[128];
+    FILE *f;
+    int n = -1;
+
+    snprintf (cmd, sizeof (cmd), "ls -A %s | wc -l", dir);
+    if ((f = popen (cmd, "r"))) {
+        if (fscanf (f, "%d", &n) != 1)
+            n = -1;
+        pclose (f);
+    }
+    return n;
+}
+
+static void first_put_wins (void **state)
+{
+    struct slurmdl_error err = { "" };
+    char *text;
+    size_t len;
+
+    (void)state;
+    assert_int_equal (put_if_absent (in_dir ("x"), "one", 3, &err), 0);
+    assert_int_equal (put_if_absent (in_dir ("x"), "two", 3, &err), 1);
+    text = put_read (in_dir ("x"), 100, &len, &err);
+    assert_string_equal (text, "one");
+    assert_int_equal (len, 3);
+    assert_int_equal (files_in_dir (), 1); /* no temporary file stays */
+    assert_null (put_read (in_dir ("x"), 2, NULL, &err));
+    assert_int_equal (errno, EFBIG);
+    free (text);
+}
+
+static void put_into_nowhere (void **state)
+{
+    struct slurmdl_error err = { "" };
+
+    (void)state;
+    assert_int_equal (put_if_absent (in_dir ("no/x"), "1", 1, &err), -1);
+    assert_int_equal (errno, ENOENT);
+    assert_non_null (strstr (err.text, "cannot write"));
+}
+
+enum { RACERS = 8, ROUNDS = 50 };
+
+static void race (int me)
+{
+    char name[16];
+    char text[16];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        snprintf (name, sizeof (name), "r%d", i);
+        snprintf (text, sizeof (text), "%d", me);
+        int rv = put_if_absent (in_dir (name), text, strlen (text), NULL);
+        if (rv == 0) {
+            snprintf (name, sizeof (name), "won%d.%d", i, me);
+            close (open (in_dir (name), O_CREAT | O_WRONLY, 0600));
+        }
+        if (rv < 0)
+            _exit (1);
+    }
+    _exit (0);
+}
+
+static void one_winner_a_name (void **state)
+{
+    (void)state;
+    for (int i = 0; i < RACERS; i++)
+        if (fork () == 0)
+            race (i);
+    for (int i = 0; i < RACERS; i++) {
+        int status;
+        wait (&status);
+        assert_int_equal (status, 0);
+    }
+    /* ROUNDS names, and for each exactly one that says it won */
+    assert_int_equal (files_in_dir (), 2 * ROUNDS);
+    for (int i = 0; i < ROUNDS; i++) {
+        char name[32];
+        char *text;
+        snprintf (name, sizeof (name), "r%d", i);
+        assert_non_null (text = put_read (in_dir (name), 16, NULL, NULL));
+        snprintf (name, sizeof (name), "won%d.%s", i, text);
+        assert_int_equal (access (in_dir (name), F_OK), 0);
+        free (text);
+    }
+}
+
+/* ---- log ---- */
+
+/* What was read: the numbers of trials. */
+struct seen {
+    long n, sum;
+    long at[2000];
+};
+
+static int
+collect (const struct event *event, void *arg, struct slurmdl_error *err)
+{
+    struct seen *seen = arg;
+
+    (void)err;
+    assert_int_equal (event->op, EVENT_EXIT);
+    assert_true (seen->n < 2000);
+    seen->at[seen->n++] = (long)event->trial;
+    seen->sum += (long)event->trial;
+    return 0;
+}
+
+static int append (struct log *log, int n)
+{
+    struct event event = { .op = EVENT_EXIT, .trial = n, .by = "test" };
+
+    return log_append (log, &event, 1, NULL);
+}
+
+static void entries_come_in_order (void **state)
+{
+    struct log *a = log_create (in_dir ("log"), NULL);
+    struct log *b = log_create (in_dir ("log"), NULL);
+    struct seen seen = { 0 };
+
+    (void)state;
+    assert_int_equal (append (a, 1), 0);
+    assert_int_equal (append (b, 2), 1); /* b has not seen entry 1 */
+    assert_int_equal (log_sync (b, collect, &seen, NULL), 1);
+    assert_int_equal (append (b, 2), 0);
+    assert_int_equal (log_sync (b, collect, &seen, NULL), 0);
+    assert_int_equal (log_length (b), 2);
+    assert_int_equal (log_sync (a, collect, &seen, NULL), 1);
+    assert_int_equal (seen.n, 2);
+    assert_int_equal (seen.at[0], 1);
+    assert_int_equal (seen.at[1], 2);
+    log_destroy (a);
+    log_destroy (b);
+}
+
+enum { WRITERS = 4, EACH = 160 };
+
+static void write_many (struct log *log, int writer)
+{
+    static struct seen seen;
+
+    for (int k = 1; k <= EACH; k++)
+        while (append (log, writer * EACH + k) == 1)
+            log_sync (log, collect, &seen, NULL);
+    _exit (0);
+}
+
+static void read_log (struct seen *seen)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+
+    *seen = (struct seen){ 0 };
+    assert_int_equal (log_sync (log, collect, seen, NULL), WRITERS * EACH);
+    log_destroy (log);
+}
+
+/* Over several blocks, and read once from the packs and once without. */
+static void writers_share_a_log (void **state)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+    static struct seen packed, single, damaged;
+    long n = WRITERS * EACH;
+    int fd;
+
+    (void)state;
+    for (int p = 0; p < WRITERS; p++)
+        if (fork () == 0)
+            write_many (log, p);
+    for (int p = 0; p < WRITERS; p++)
+        wait (NULL);
+    read_log (&packed);
+    assert_int_equal (packed.n, n);
+    assert_int_equal (packed.sum, n * (n + 1) / 2);
+    assert_int_equal (access (in_dir ("log/000000.pack"), F_OK), 0);
+    assert_int_equal (access (in_dir ("log/000001.pack"), F_OK), 0);
+    fd = open (in_dir ("log/000001.pack"), O_RDWR);
+    assert_int_equal (pwrite (fd, "?", 1, 100), 1);
+    close (fd);
+    read_log (&damaged);
+    assert_memory_equal (&packed, &damaged, sizeof (packed));
+    unlink (in_dir ("log/000000.pack"));
+    unlink (in_dir ("log/000001.pack"));
+    read_log (&single);
+    assert_memory_equal (&packed, &single, sizeof (packed));
+    assert_int_equal (access (in_dir ("log/000001.pack"), F_OK), 0);
+    log_destroy (log);
+}
+
+/* What is in a pack need not be in its folder. */
+static void a_pack_stands_for_its_block (void **state)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+    static struct seen seen;
+    char path[32];
+
+    (void)state;
+    for (int k = 1; k <= LOG_BLOCK + 3; k++) {
+        assert_int_equal (append (log, k), 0);
+        assert_int_equal (log_sync (log, collect, &seen, NULL), 0);
+    }
+    for (int k = 1; k <= LOG_BLOCK; k++) {
+        snprintf (path, sizeof (path), "log/000000/%08d", k);
+        assert_int_equal (unlink (in_dir (path)), 0);
+    }
+    log_destroy (log);
+    log = log_create (in_dir ("log"), NULL);
+    seen = (struct seen){ 0 };
+    assert_int_equal (log_sync (log, collect, &seen, NULL), LOG_BLOCK + 3);
+    assert_int_equal (seen.at[LOG_BLOCK], LOG_BLOCK + 1);
+    assert_int_equal (append (log, 7), 0);
+    log_destroy (log);
+}
+
+/* Change one byte at each place of an entry in turn: each is noticed. */
+static void damage_is_noticed (void **state)
+{
+    struct log *log = log_create (in_dir ("log"), NULL);
+    struct seen seen = { 0 };
+    const char *path = in_dir ("log/000000/00000001");
+    char copy[PATH_MAX];
+    char byte;
+    struct stat st;
+    int fd;
+
+    (void)state;
+    snprintf (copy, sizeof (copy), "%s", path);
+    assert_int_equal (append (log, 7), 0);
+    log_destroy (log);
+    log = log_create (in_dir ("log"), NULL);
+    assert_int_equal (stat (copy, &st), 0);
+    fd = open (copy, O_RDWR);
+    for (off_t at = 0; at < st.st_size; at++) {
+        struct slurmdl_error err = { "" };
+        assert_int_equal (pread (fd, &byte, 1, at), 1);
+        byte ^= 1;
+        assert_int_equal (pwrite (fd, &byte, 1, at), 1);
+        assert_int_equal (log_sync (log, collect, &seen, &err), -1);
+        assert_int_equal (errno, EBADMSG);
+        assert_non_null (strstr (err.text, "damaged"));
+        byte ^= 1;
+        assert_int_equal (pwrite (fd, &byte, 1, at), 1);
+    }
+    for (off_t cut = 0; cut < st.st_size; cut++) {
+        char *text = put_read (copy, 1000, NULL, NULL);
+        assert_int_equal (ftruncate (fd, cut), 0);
+        assert_int_equal (log_sync (log, collect, &seen, NULL), -1);
+        assert_int_equal (pwrite (fd, text, (size_t)st.st_size, 0), st.st_size);
+        free (text);
+    }
+    assert_int_equal (seen.n, 0);
+    assert_int_equal (log_sync (log, collect, &seen, NULL), 1);
+    close (fd);
+    log_destroy (log);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (first_put_wins),
+        cmocka_unit_test_setup_teardown (
+            put_into_nowhere, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            one_winner_a_name, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            entries_come_in_order, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            writers_share_a_log, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            a_pack_stands_for_its_block, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown (
+            damage_is_noticed, make_dir, remove_dir),
+    };
+    return cmocka_run_group_tests_name ("log", tests, NULL, NULL);
+}

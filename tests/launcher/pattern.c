@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics in lines of output; words that were meant; placeholders. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/experiment.h"
+#include "launcher/config/metric_pattern.h"
+
+static char found[256];
+
+static int note (const char *name, int64_t step, double value, void *arg)
+{
+    size_t n = strlen (found);
+
+    (void)arg;
+    snprintf (found + n,
+              sizeof (found) - n,
+              "%s@%lld=%g ",
+              name,
+              (long long)step,
+              value);
+    return 0;
+}
+
+/* clang-format off */
+static const struct {
+    const char *pattern, *line, *want;
+} lines[] = {
+    { "loss={loss}",                    "loss=0.5",                    "loss@1=0.5 " },
+    { "loss={loss}",                    "x loss=-1.5e-3, y",           "loss@1=-0.0015 " },
+    { "loss={loss}",                    "loss=",                       "" },
+    { "loss={loss}",                    "loss=nan",                    "loss@1=nan " },
+    { "loss={loss}",                    "loss=-inf",                   "loss@1=-inf " },
+    { "loss={loss}",                    "loss=.5",                     "loss@1=0.5 " },
+    { "loss={loss}",                    "loss=5.",                     "loss@1=5 " },
+    { "step {step}: a={a} b={b}",       "step 12: a=1 b=2",            "a@12=1 b@12=2 " },
+    { "({step})/10 (acc|accuracy) {v}", "(3)/10",                      "" },
+    { "(acc|accuracy) {v}",             "accuracy 0.9",                "v@1=0.9 " },
+    { "[(]{step}[)] {val/loss}",        "(7) 3",                       "val/loss@7=3 " },
+    { "\\({step}\\) {loss}",            "(8) 4",                       "loss@8=4 " },
+    { "x{2,3} {loss}",                  "xxx 4",                       "loss@1=4 " },
+    { "x{2,3} {loss}",                  "x 4",                         "" },
+    { "(a={a})?(b={b})?$",              "a=1",                         "a@1=1 " },
+};
+/* clang-format on */
+
+static void patterns_find_numbers (void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof (lines) / sizeof (*lines); i++) {
+        struct pattern *p = pattern_create (lines[i].pattern, NULL);
+        assert_non_null (p);
+        *found = '\0';
+        pattern_match (p, lines[i].line, note, NULL);
+        assert_string_equal (found, lines[i].want);
+        pattern_destroy (p);
+    }
+}
+
+static void lines_are_steps (void **state)
+{
+    struct pattern *p = pattern_create ("loss {loss}", NULL);
+
+    (void)state;
+    *found = '\0';
+    pattern_match (p, "loss 1", note, NULL);
+    pattern_match (p, "other", note, NULL);
+    pattern_match (p, "loss 2", note, NULL);
+    assert_string_equal (found, "loss@1=1 loss@2=2 ");
+    pattern_destroy (p);
+}
+
+static void bad_patterns (void **state)
+{
+    static const char *const bad[] = { "",     "loss",  "{step}",
+                                       "({a}", "{a}*[", NULL };
+
+    (void)state;
+    for (int i = 0; bad[i]; i++) {
+        struct slurmdl_error err = { "" };
+        assert_null (pattern_create (bad[i], &err));
+        assert_true (*err.text);
+    }
+}
+
+static void nearest_words (void **state)
+{
+    static const char *const words[] = {
+        "run", "resume", "show", "stop", NULL
+    };
+
+    (void)state;
+    assert_string_equal (nearest_word ("rum", words), "run");
+    assert_string_equal (nearest_word ("resmue", words), "resume");
+    assert_string_equal (nearest_word ("shop", words), "show");
+    assert_string_equal (nearest_word ("sotp", words), "stop");
+    assert_null (nearest_word ("zebra", words));
+    assert_null (nearest_word ("", words));
+}
+
+/* clang-format off */
+static const struct {
+    const char *text, *want;
+    bool quote;
+} expansions[] = {
+    { "--lr {lr}",              "--lr 0.001",          true },
+    { "{opt.name}",             "'it'\\''s \"x\"'",    true },
+    { "{opt.name}",             "it's \"x\"",          false },
+    { "{length}/{trial}",       "9/2",                 true },
+    { "${lr} { x } {}",         "${lr} { x } {}",      true },
+    { "a{absent}b",             "ab",                  false },
+    { "{absent} {opt.absent}",  "'' ''",               true },
+    { "{big} {flag} {list}",    "123456789 true '[1,2]'", true },
+    { "{empty}",                "''",                  true },
+    { "{lr",                    "{lr",                 true },
+};
+/* clang-format on */
+
+static void placeholders (void **state)
+{
+    json_t *h = json_pack ("{s:f, s:{s:s}, s:i, s:b, s:[i,i], s:s}",
+                           "lr",
+                           0.001,
+                           "opt",
+                           "name",
+                           "it's \"x\"",
+                           "big",
+                           123456789,
+                           "flag",
+                           1,
+                           "list",
+                           1,
+                           2,
+                           "empty",
+                           "");
+    json_t *more = json_pack ("{s:i, s:i}", "length", 9, "trial", 2);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (expansions) / sizeof (*expansions); i++) {
+        char *got =
+            hparams_expand (expansions[i].text, h, more, expansions[i].quote);
+        assert_string_equal (got, expansions[i].want);
+        free (got);
+    }
+    json_decref (h);
+    json_decref (more);
+}
+
+/* The text of a number reads back as the same number. */
+static void numbers_survive (void **state)
+{
+    static const double numbers[] = {
+        0.1, 1e-300, 1.0 / 3, 123456.789, 5e-324
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (*numbers); i++) {
+        json_t *h = json_pack ("{s:f}", "x", numbers[i]);
+        char *text = hparams_text (h, "x");
+        assert_true (strtod (text, NULL) == numbers[i]);
+        free (text);
+        json_decref (h);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (patterns_find_numbers),
+        cmocka_unit_test (lines_are_steps),
+        cmocka_unit_test (bad_patterns),
+        cmocka_unit_test (nearest_words),
+        cmocka_unit_test (placeholders),
+        cmocka_unit_test (numbers_survive),
+    };
+    return cmocka_run_group_tests_name ("pattern", tests, NULL, NULL);
+}

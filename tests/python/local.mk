@@ -1,0 +1,6 @@
+# tests/python/
+python_tests = %D%/python.t %D%/together.t
+TESTS += $(python_tests)
+if HAVE_PYTHON
+tests/python/python.log tests/python/together.log: contrib/python/_slurmdl.la
+endif

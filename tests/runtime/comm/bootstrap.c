@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that meet, come late, come twice, die, or do not come. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/bootstrap.h"
+#include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/mesh/socket.h"
+#include "tests/runtime/comm/world.h"
+
+enum { RANKS_MAX = 200 };
+
+static char address[64];
+static int port;
+
+/* What became of each rank: shared with the processes. */
+static struct result {
+    int rv, error;
+    struct slurmdl_error err;
+} * results;
+
+/* A port of loopback that is free now. */
+static void choose_address (void)
+{
+    static int held = -1;
+
+    if (held >= 0)
+        close (held);
+    held = world_hold_port (&port);
+    snprintf (address, sizeof (address), "127.0.0.1:%d", port);
+}
+
+static struct boot *
+open_rank (long rank, long size, double timeout, struct slurmdl_error *err)
+{
+    struct slurmdl_comm_options o = {
+        .rank = rank, .size = size, .address = address, .timeout = timeout
+    };
+
+    return boot_open (&o, err);
+}
+
+static int exchange (struct boot *b, size_t bytes, struct slurmdl_error *err)
+{
+    long size = boot_size (b);
+    char *all = malloc ((size_t)size * bytes);
+    char *mine = malloc (bytes);
+    int rv;
+
+    memset (mine, (int)(boot_rank (b) + (long)bytes), bytes);
+    rv = boot_allgather (b, mine, bytes, all, err);
+    for (long r = 0; r < size && rv == 0; r++)
+        for (size_t k = 0; k < bytes; k++)
+            if (all[(size_t)r * bytes + k] != (char)(r + (long)bytes))
+                rv = errorf (err, "wrong at %ld", r);
+    free (all);
+    free (mine);
+    return rv;
+}
+
+static int three_times (struct boot *b, struct slurmdl_error *err)
+{
+    return exchange (b, 1, err) < 0 || exchange (b, 4096, err) < 0
+                   || exchange (b, 200, err) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- ranks as processes ---- */
+
+static long sizes;           /* of the world */
+static double timeout = 100; /* of every rank */
+static void (*before) (long rank);
+static int (*after) (struct boot *b, struct slurmdl_error *err) = three_times;
+
+static void run_rank (long rank, struct result *r)
+{
+    struct boot *b;
+
+    if (before)
+        before (rank);
+    b = open_rank (rank, sizes, timeout, &r->err);
+    r->rv = b ? after (b, &r->err) : -1;
+    r->error = errno;
+    boot_close (b);
+}
+
+static pid_t start (long rank, struct result *r)
+{
+    pid_t pid = fork ();
+
+    if (pid == 0) {
+        alarm (300);
+        run_rank (rank, r);
+        _exit (0);
+    }
+    return pid;
+}
+
+/* All ranks but 'absent'; a second process is rank 'twice'. */
+static void run_world (long size, long absent, long twice)
+{
+    sizes = size;
+    choose_address ();
+    for (long r = 0; r <= size; r++)
+        results[r] = (struct result){ .rv = -2 };
+    for (long r = 0; r < size; r++)
+        if (r != absent)
+            start (r, &results[r]);
+    if (twice >= 0) {
+        usleep (1000000);
+        start (twice, &results[size]);
+    }
+    while (wait (NULL) > 0)
+        continue;
+}
+
+static void all_well (long size)
+{
+    for (long r = 0; r < size; r++) {
+        assert_string_equal (results[r].err.text, "");
+        assert_int_equal (results[r].rv, 0);
+    }
+}
+
+static void all_say (long size, long but, int error, const char *what)
+{
+    for (long r = 0; r < size; r++) {
+        if (r == but)
+            continue;
+        assert_int_equal (results[r].rv, -1);
+        if (!strstr (results[r].err.text, what))
+            fail_msg ("rank %ld: %s", r, results[r].err.text);
+        if (error)
+            assert_int_equal (results[r].error, error);
+    }
+}
+
+static int reset (void **state)
+{
+    (void)state;
+    before = NULL;
+    after = three_times;
+    timeout = 100;
+    memset (results, 0, (RANKS_MAX + 1) * sizeof (*results));
+    return 0;
+}
+
+static void meet (void **state)
+{
+    static const long n[] = { 1, 2, 3, 17, 64 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (n) / sizeof (*n); i++) {
+        run_world (n[i], -1, -1);
+        all_well (n[i]);
+    }
+}
+
+/* More than a star: who comes first has children. */
+static void meet_many (void **state)
+{
+    (void)state;
+    run_world (150, -1, -1);
+    all_well (150);
+}
+
+/* A step of 30 nodes with 4 tasks each, as Slurm's variables say it. */
+static void as_on_nodes (long rank)
+{
+    char text[64];
+
+    setenv ("SLURM_STEP_NODELIST", "n[01-30]", 1);
+    setenv ("SLURM_STEP_TASKS_PER_NODE", "4(x30)", 1);
+    setenv ("SLURM_STEP_NUM_TASKS", "120", 1);
+    snprintf (text, sizeof (text), "%ld", rank);
+    setenv ("SLURM_PROCID", text, 1);
+    snprintf (text, sizeof (text), "%ld", rank / 4);
+    setenv ("SLURM_NODEID", text, 1);
+    rank -= rank % 4;
+    snprintf (text,
+              sizeof (text),
+              "%ld,%ld,%ld,%ld",
+              rank,
+              rank + 1,
+              rank + 2,
+              rank + 3);
+    setenv ("SLURM_GTIDS", text, 1);
+}
+
+static void meet_on_nodes (void **state)
+{
+    (void)state;
+    before = as_on_nodes;
+    run_world (120, -1, -1);
+    all_well (120);
+}
+
+static void one_of_a_node_is_missing (void **state)
+{
+    (void)state;
+    before = as_on_nodes;
+    timeout = 8;
+    run_world (120, 41, -1);
+    all_say (
+        120, 41, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 41 (n11)");
+}
+
+static void a_leader_is_missing (void **state)
+{
+    (void)state;
+    before = as_on_nodes;
+    timeout = 8;
+    run_world (120, 40, -1);
+    all_say (
+        120, 40, ETIMEDOUT, "1 of 120 ranks did not come within 8 s: 40 (n11)");
+}
+
+static void one_is_missing (void **state)
+{
+    double began = monotonic ();
+
+    (void)state;
+    timeout = 3;
+    run_world (5, 3, -1);
+    all_say (5, 3, ETIMEDOUT, "1 of 5 ranks did not come within 3 s: 3");
+    assert_true (monotonic () - began < 100);
+}
+
+static void rank_0_is_missing (void **state)
+{
+    (void)state;
+    timeout = 3;
+    run_world (3, 0, -1);
+    all_say (3, 0, ETIMEDOUT, "rank 0 did not answer at 127.0.0.1:");
+}
+
+static void come_late (long rank)
+{
+    usleep (rank == 0 || rank == 2 ? 700000 : 0);
+}
+
+static void one_is_late (void **state)
+{
+    (void)state;
+    before = come_late;
+    run_world (4, -1, -1);
+    all_well (4);
+}
+
+/* The others meet with the first of the two, and the second is told. */
+static void come_after (long rank)
+{
+    for (int i = 0; rank == 3 && results[4].rv == -2 && i < 500; i++)
+        usleep (10000);
+}
+
+static void one_comes_twice (void **state)
+{
+    (void)state;
+    before = come_after;
+    run_world (4, -1, 2);
+    all_well (4);
+    assert_int_equal (results[4].rv, -1);
+    assert_int_equal (results[4].error, EEXIST);
+    assert_non_null (strstr (results[4].err.text, "rank 2 has come twice"));
+}
+
+static int die_at_2 (struct boot *b, struct slurmdl_error *err)
+{
+    if (exchange (b, 8, err) < 0)
+        return -1;
+    if (boot_rank (b) == 2)
+        raise (SIGKILL);
+    return exchange (b, 8, err);
+}
+
+static void one_dies (void **state)
+{
+    (void)state;
+    after = die_at_2;
+    run_world (6, -1, -1);
+    all_say (6, 2, ECONNRESET, "rank 2 (");
+    all_say (6, 2, ECONNRESET, "has ended or lost its connection");
+}
+
+/* Rank 140 is far from rank 0; all of them hear of it. */
+static int die_at_140 (struct boot *b, struct slurmdl_error *err)
+{
+    if (exchange (b, 8, err) < 0)
+        return -1;
+    if (boot_rank (b) == 140)
+        raise (SIGKILL);
+    return exchange (b, 8, err);
+}
+
+static void one_dies_in_a_tree (void **state)
+{
+    (void)state;
+    after = die_at_140;
+    run_world (150, -1, -1);
+    all_say (150, 140, ECONNRESET, "rank 140 (");
+}
+
+static int sleep_at_1 (struct boot *b, struct slurmdl_error *err)
+{
+    for (long r = 0; boot_rank (b) == 1 && r < boot_size (b); r++)
+        while (r != 1 && results[r].rv == -2)
+            usleep (10000);
+    return exchange (b, 8, err);
+}
+
+static void one_sleeps (void **state)
+{
+    (void)state;
+    after = sleep_at_1;
+    timeout = 3;
+    run_world (4, -1, -1);
+    all_say (
+        4, 1, ETIMEDOUT, "rank 0 has waited for 3 s for an exchange with 1");
+}
+
+static int of_other_sizes (struct boot *b, struct slurmdl_error *err)
+{
+    return exchange (b, boot_rank (b) == 1 ? 8 : 12, err);
+}
+
+static void one_exchanges_something_else (void **state)
+{
+    (void)state;
+    after = of_other_sizes;
+    run_world (3, -1, -1);
+    all_say (3, -1, EPROTO, "something else");
+}
+
+/* ---- strangers ---- */
+
+static void disturb (void)
+{
+    static const char garbage[] = "GET / HTTP/1.1\r\nHost: node01\r\n\r\n";
+    double until = monotonic () + 1.5;
+
+    while (monotonic () < until) {
+        int silent = socket_connect ("127.0.0.1", port, monotonic () + 1);
+        int fd = socket_connect ("127.0.0.1", port, monotonic () + 1);
+        if (fd >= 0) {
+            socket_send (fd, garbage, sizeof (garbage), monotonic () + 1);
+            close (fd);
+        }
+        usleep (20000);
+        if (silent >= 0)
+            close (silent);
+    }
+    _exit (0);
+}
+
+/* Rank 1 of another job, which has the same port. */
+static void be_of_another_job (void)
+{
+    struct slurmdl_error err = { "" };
+
+    setenv ("SLURM_JOB_ID", "77", 1);
+    _exit (open_rank (1, 3, 1, &err) ? 1 : 0);
+}
+
+static void come_with_strangers (long rank)
+{
+    if (rank == 0 && fork () == 0)
+        disturb ();
+    if (rank == 0 && fork () == 0)
+        be_of_another_job ();
+    usleep (rank == 2 ? 1200000 : 0);
+}
+
+static void strangers_are_sent_away (void **state)
+{
+    (void)state;
+    before = come_with_strangers;
+    run_world (3, -1, -1);
+    all_well (3);
+}
+
+static void change_size (long rank)
+{
+    if (rank == 2)
+        sizes = 5;
+}
+
+static void sizes_differ (void **state)
+{
+    (void)state;
+    before = change_size;
+    timeout = 3;
+    run_world (3, -1, -1);
+    assert_non_null (strstr (results[2].err.text,
+                             "rank 2 is one of 5 ranks, and rank 0 one of 3"));
+    assert_non_null (
+        strstr (results[1].err.text, "did not come within 3 s: 2"));
+}
+
+static void port_is_taken (void **state)
+{
+    struct slurmdl_error err = { "" };
+    int fd = socket_listen ("127.0.0.1", 0);
+
+    (void)state;
+    snprintf (address, sizeof (address), "127.0.0.1:%d", socket_port (fd));
+    assert_null (open_rank (0, 2, 3, &err));
+    assert_non_null (strstr (err.text, "Address already in use"));
+    assert_non_null (strstr (err.text, "DL_COMM_ADDRESS"));
+    close (fd);
+}
+
+static void over_ipv6 (void **state)
+{
+    (void)state;
+    sizes = 2;
+    timeout = 50;
+    choose_address ();
+    snprintf (address, sizeof (address), "[::1]:%d", port);
+    start (1, &results[1]);
+    run_rank (0, &results[0]);
+    wait (NULL);
+    all_well (2);
+}
+
+int main (void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup (meet, reset),
+        cmocka_unit_test_setup (meet_many, reset),
+        cmocka_unit_test_setup (meet_on_nodes, reset),
+        cmocka_unit_test_setup (one_of_a_node_is_missing, reset),
+        cmocka_unit_test_setup (a_leader_is_missing, reset),
+        cmocka_unit_test_setup (one_is_missing, reset),
+        cmocka_unit_test_setup (rank_0_is_missing, reset),
+        cmocka_unit_test_setup (one_is_late, reset),
+        cmocka_unit_test_setup (one_comes_twice, reset),
+        cmocka_unit_test_setup (one_dies, reset),
+        cmocka_unit_test_setup (one_dies_in_a_tree, reset),
+        cmocka_unit_test_setup (one_sleeps, reset),
+        cmocka_unit_test_setup (one_exchanges_something_else, reset),
+        cmocka_unit_test_setup (strangers_are_sent_away, reset),
+        cmocka_unit_test_setup (sizes_differ, reset),
+        cmocka_unit_test_setup (port_is_taken, reset),
+        cmocka_unit_test_setup (over_ipv6, reset),
+    };
+
+    results = mmap (NULL,
+                    (RANKS_MAX + 1) * sizeof (*results),
+                    PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS,
+                    -1,
+                    0);
+    if (results == MAP_FAILED)
+        return 99;
+    alarm (900);
+    cmocka_set_message_output (CM_OUTPUT_TAP);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that die, stop, stay away, give up or do something else: all others
+ * get a clear error within the bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/api/comm.h"
+#include "tests/runtime/comm/world.h"
+
+enum { BAD = 2 };
+
+/* Seconds in the collective that fails: some times the time-out, and less than
+ * a child lives.  The machine may be busy.
+ */
+enum { WITHIN = 60 };
+
+/* Between all ranks. */
+static struct shared {
+    atomic_int seen; /* ranks that have seen the error */
+    _Atomic pid_t stopped;
+} * shared;
+
+/* What one rank does, and what the others must see. */
+struct scene {
+    const char *name;
+    int (*bad) (struct slurmdl_comm *w);
+    int code;
+    const char *texts[3];
+    size_t n;
+};
+
+static int failed (struct slurmdl_comm *w, const char *what, const char *text)
+{
+    fprintf (stderr, "# rank %ld: %s: %s\n", slurmdl_comm_rank (w), what, text);
+    return 1;
+}
+
+static int work (struct slurmdl_comm *w, size_t n, struct slurmdl_error *err)
+{
+    float *x = calloc (n, sizeof (*x));
+    int rv = slurmdl_allreduce (w, x, x, n, SLURMDL_F32, SLURMDL_SUM, err);
+    int saved = errno;
+
+    free (x);
+    errno = saved;
+    return rv;
+}
+
+/* The communicator stays broken, and says why. */
+static int stays_broken (struct slurmdl_comm *w, const char *why)
+{
+    struct slurmdl_error err;
+    int bad = work (w, 1, &err) == 0 || errno != ENOTCONN
+              || !strstr (err.text, "broken");
+
+    (void)why;
+    return bad ? failed (w, "is not broken", err.text) : 0;
+}
+
+static int see_it (struct slurmdl_comm *w, const struct scene *s)
+{
+    struct slurmdl_error err;
+    double begin = monotonic ();
+    double since = begin;
+    int code = 0;
+
+    while (monotonic () < begin + 200 && code == 0) {
+        since = monotonic ();
+        if (work (w, s->n, &err) < 0)
+            code = errno;
+    }
+    if (code != s->code)
+        return failed (w, strerror (code), code ? err.text : "no error");
+    if (monotonic () > since + WITHIN)
+        return failed (w, "too late", err.text);
+    for (int i = 0; i < 3 && s->texts[i]; i++)
+        if (!strstr (err.text, s->texts[i]))
+            return failed (w, s->texts[i], err.text);
+    return stays_broken (w, err.text);
+}
+
+static int on_rank (struct slurmdl_comm *w, void *arg)
+{
+    const struct scene *s = arg;
+    struct slurmdl_error err;
+
+    mesh_set_timeout (w->mesh, 1.5);
+    if (slurmdl_comm_rank (w) != BAD) {
+        int bad = see_it (w, s);
+        if (atomic_fetch_add (&shared->seen, 1) == slurmdl_comm_size (w) - 2
+            && shared->stopped)
+            kill (shared->stopped, SIGKILL);
+        return bad;
+    }
+    for (int i = 0; i < 3; i++)
+        if (work (w, s->n, &err) < 0)
+            return failed (w, "beginning", err.text);
+    return s->bad (w);
+}
+
+/* ---- what the bad rank does ---- */
+
+static int is_killed (struct slurmdl_comm *w)
+{
+    (void)w;
+    return raise (SIGKILL);
+}
+
+/* In the middle of a collective, from outside. */
+static int is_killed_later (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+    pid_t pid = getpid ();
+
+    if (fork () == 0) {
+        usleep (100000);
+        kill (pid, SIGKILL);
+        _exit (0);
+    }
+    while (work (w, 1 << 20, &err) == 0)
+        ;
+    return 0;
+}
+
+/* Until all others have seen it. */
+static int is_stopped (struct slurmdl_comm *w)
+{
+    (void)w;
+    shared->stopped = getpid ();
+    raise (SIGSTOP);
+    return 0;
+}
+
+static int stays_away (struct slurmdl_comm *w)
+{
+    while (atomic_load (&shared->seen) < slurmdl_comm_size (w) - 1)
+        usleep (10000);
+    return 0;
+}
+
+static int gives_up (struct slurmdl_comm *w)
+{
+    slurmdl_comm_abort (w, "the loss is not a number");
+    return stays_broken (w, "");
+}
+
+static int leaves (struct slurmdl_comm *w)
+{
+    (void)w;
+    return 0;
+}
+
+static int calls_another (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+    float x[100] = { 0 };
+
+    return slurmdl_allreduce (w, x, x, 100, SLURMDL_F32, SLURMDL_MAX, &err) == 0
+           || errno != EPROTO;
+}
+
+static int has_another_size (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+
+    return work (w, 50000, &err) == 0 || errno != EPROTO;
+}
+
+static int calls_barrier (struct slurmdl_comm *w)
+{
+    struct slurmdl_error err;
+
+    return slurmdl_barrier (w, &err) == 0 || errno != EPROTO;
+}
+
+/* A child that lives on must not hide that its parent has gone. */
+static int is_killed_with_child (struct slurmdl_comm *w)
+{
+    (void)w;
+    if (fork () == 0) {
+        for (int fd = 0; fd < 3; fd++)
+            close (fd); /* who reads what the test says waits for nobody */
+        sleep (120);
+        _exit (0);
+    }
+    return raise (SIGKILL);
+}
+
+/* clang-format off */
+static const struct scene scenes[] = {
+    { "killed",                    is_killed,            ECONNRESET, { "rank 2 on" }, 1000 },
+    { "killed, 4 MiB",             is_killed_later,      ECONNRESET, { "rank 2 on" }, 1 << 20 },
+    { "killed, a child lives",     is_killed_with_child, ECONNRESET, { "rank 2 on" }, 1000 },
+    { "stopped",                   is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1000 },
+    { "stopped, 4 MiB",            is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1 << 20 },
+    { "away",                      stays_away,           ETIMEDOUT,  { "rank 2 on", "did not come", "has called 3" }, 1000 },
+    { "abort",                     gives_up,             ECONNRESET, { "rank 2 on", "gave up", "the loss is not a number" }, 1000 },
+    { "closed",                    leaves,               ECONNRESET, { "rank 2 on" }, 1000 },
+    { "another operation",         calls_another,        EPROTO,     { "allreduce", "max" }, 100 },
+    { "another size",              has_another_size,     EPROTO,     { "bytes" }, 1000 },
+    { "another collective",        calls_barrier,        EPROTO,     { "barrier" }, 1000 },
+    { "another collective, 4 MiB", calls_barrier,        EPROTO,     { "barrier" }, 1 << 20 },
+};
+/* clang-format on */
+
+/* Which ranks may end with something else than 0. */
+static int others_failed (const int *status, int size)
+{
+    int bad = 0;
+
+    for (int r = 0; r < size; r++)
+        bad += status[r] != 0
+               && !(r == BAD && WIFSIGNALED (status[r])
+                    && WTERMSIG (status[r]) == SIGKILL);
+    return bad;
+}
+
+static void play (void **state)
+{
+    const struct scene *s = *state;
+    int sizes[][2] = { { 5, 2 }, { 4, 1 }, { 3, 0 } };
+    int status[8];
+    size_t n = getenv ("DL_TEST_LONG") ? 3 : 2;
+
+    for (size_t i = 0; i < n; i++) {
+        *shared = (struct shared){ 0 };
+        world_run (sizes[i][0], sizes[i][1], on_rank, (void *)s, 300, status);
+        assert_int_equal (others_failed (status, sizes[i][0]), 0);
+    }
+}
+
+/* ---- no failure: a rank is called while it is stopped ---- */
+
+static void go_on_later (pid_t pid)
+{
+    if (fork () == 0) {
+        sleep (4); /* longer than the first attempts to connect */
+        kill (pid, SIGCONT);
+        _exit (0);
+    }
+}
+
+static int is_late (struct slurmdl_comm *w, void *arg)
+{
+    struct slurmdl_error err = { "" };
+
+    (void)arg;
+    if (slurmdl_comm_rank (w) == BAD) {
+        go_on_later (getpid ());
+        raise (SIGSTOP);
+    }
+    if (work (w, 1000, &err) < 0 || work (w, 1 << 20, &err) < 0)
+        return failed (w, "though all lived", err.text);
+    return 0;
+}
+
+static void test_called_while_stopped (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (4, 1, is_late, NULL, 120, NULL), 0);
+}
+
+int main (void)
+{
+    enum { N = sizeof (scenes) / sizeof (*scenes) };
+    struct CMUnitTest tests[N + 1] = { [N] = cmocka_unit_test (
+                                           test_called_while_stopped) };
+
+    shared = mmap (NULL,
+                   sizeof (*shared),
+                   PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS,
+                   -1,
+                   0);
+
+    for (size_t i = 0; i < N; i++)
+        tests[i] = (struct CMUnitTest){ .name = scenes[i].name,
+                                        .test_func = play,
+                                        .initial_state = (void *)&scenes[i] };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training goes on when ranks are killed, frozen, added and taken away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/elastic/folder.h"
+#include "tests/folder.h"
+#include "tests/runtime/comm/elasticcrowd.h"
+
+static void add (struct crowd *c, const struct job *j)
+{
+    crowd_add (c, dir, j);
+}
+
+/* Many: DL_TEST_LONG, or so many: DL_ELASTIC_ROUNDS. */
+static long rounds (long usual)
+{
+    const char *text = getenv ("DL_ELASTIC_ROUNDS");
+
+    return text ? atol (text) : getenv ("DL_TEST_LONG") ? 50 : usual;
+}
+
+static void nap (long us)
+{
+    struct timespec t = { us / 1000000, us % 1000000 * 1000 };
+
+    nanosleep (&t, NULL);
+}
+
+static uint64_t random_state;
+
+static long below (long n)
+{
+    return (long)(mix (++random_state) % (uint64_t)n);
+}
+
+/* Whether that world has been agreed on and, as rank 0 has taken away who came,
+ * its ranks have met.
+ */
+static bool has_met (long number)
+{
+    char path[128];
+    glob_t g = { 0 };
+    bool rv;
+
+    snprintf (path, sizeof (path), "%s/world.%ld", dir, number);
+    if (access (path, F_OK) < 0)
+        return false;
+    snprintf (path, sizeof (path), "%s/member.%ld.*", dir, number);
+    rv = glob (path, 0, NULL, &g) == GLOB_NOMATCH;
+    globfree (&g);
+    return rv;
+}
+
+static void await_world (long number)
+{
+    for (double end = monotonic () + 50;
+         !has_met (number) && monotonic () < end;)
+        nap (5000);
+    assert_true (has_met (number));
+}
+
+static void await_file (const char *pattern)
+{
+    char path[128];
+    glob_t g = { 0 };
+    int rv = GLOB_NOMATCH;
+
+    snprintf (path, sizeof (path), "%s/%s", dir, pattern);
+    for (double end = monotonic () + 50; rv != 0 && monotonic () < end;) {
+        rv = glob (path, 0, NULL, &g);
+        globfree (&g);
+        nap (5000);
+    }
+    assert_int_equal (rv, 0);
+}
+
+/* The number of the newest world, when it has so many ranks that have met. */
+static long await_size (long size)
+{
+    for (double end = monotonic () + 50; monotonic () < end; nap (5000)) {
+        struct signs v = { 0 };
+        struct world *w;
+        long number, n;
+        assert_int_equal (signs_look (&v, dir, NULL), 0);
+        number = (long)v.highest;
+        w = folder_get_world (dir, v.highest);
+        n = w ? w->size : 0;
+        free (w);
+        signs_free (&v);
+        if (n == size && has_met (number))
+            return number;
+    }
+    fail_msg ("no world of %ld ranks", size);
+    return -1;
+}
+
+static void clean (void)
+{
+    char cmd[128];
+
+    snprintf (cmd, sizeof (cmd), "rm -rf %s/*", dir);
+    assert_int_equal (system (cmd), 0);
+}
+
+static const struct job usual = {
+    .steps = 40,
+    .start = 4,
+    .min = 1,
+    .settle = 5,
+    .timeout = 20,
+    .pause_us = 1000,
+};
+
+static void test_undisturbed (void **state)
+{
+    struct crowd c = { .n = 0 };
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        add (&c, &usual);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, usual.steps, NULL), 4);
+    assert_int_equal (c.results[0].world, 1);
+    assert_int_equal (c.results[0].size, 4);
+}
+
+static void test_alone (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+
+    (void)state;
+    j.start = 1;
+    add (&c, &j);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 1);
+}
+
+/* Kill 'n' of four at any instant, together or one after the other. */
+static void kill_some (int n, bool first, long apart_us, int64_t *restarts)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+
+    for (int i = 0; i < 4; i++)
+        add (&c, &j);
+    nap (below (150000));
+    for (int k = 0; k < n; k++) {
+        int i = first ? k : (int)below (4);
+        while (c.killed[i])
+            i = (i + 1) % 4;
+        crowd_kill (&c, i);
+        nap (apart_us ? below (apart_us) : 0);
+    }
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, restarts), 4 - n);
+    clean ();
+}
+
+static void test_one_killed (void **state)
+{
+    (void)state;
+    for (long i = rounds (5); i > 0; i--)
+        kill_some (1, false, 0, NULL);
+}
+
+static void test_rank_0_killed (void **state)
+{
+    (void)state;
+    for (long i = rounds (2); i > 0; i--)
+        kill_some (1, true, 0, NULL);
+}
+
+/* A rank may be lost with the one that has its copy: then they begin anew. */
+static void test_two_killed (void **state)
+{
+    int64_t restarts = 0;
+
+    (void)state;
+    for (long i = rounds (3); i > 0; i--)
+        kill_some (2, false, 0, &restarts);
+    print_message ("# %ld times from the start\n", (long)restarts);
+}
+
+static void test_killed_while_forming (void **state)
+{
+    int64_t restarts = 0;
+
+    (void)state;
+    for (long i = rounds (3); i > 0; i--)
+        kill_some (2, false, 30000, &restarts);
+    for (long i = rounds (1); i > 0; i--)
+        kill_some (3, false, 30000, &restarts);
+    print_message ("# %ld times from the start\n", (long)restarts);
+}
+
+/* It dies while it commits: the commit before is whole. */
+static void test_killed_in_commit (void **state)
+{
+    (void)state;
+    for (long i = rounds (4); i > 0; i--) {
+        struct crowd c = { .n = 0 };
+        struct job j = usual, mortal = usual;
+        mortal.die_at = 3 + below (30);
+        mortal.die_us = below (600);
+        for (int k = 0; k < 4; k++)
+            add (&c, k == 2 ? &mortal : &j);
+        c.killed[2] = true;
+        crowd_wait (&c);
+        assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
+        clean ();
+    }
+}
+
+/* One that comes later is taken in at a commit, and has the weights. */
+static void test_joiner (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+
+    (void)state;
+    j.steps = 1000;
+    j.start = 2;
+    add (&c, &j);
+    add (&c, &j);
+    await_world (1);
+    assert_int_equal (gate_put_target (dir, 3), 0);
+    add (&c, &j);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal (c.results[i].world, 2);
+        assert_int_equal (c.results[i].size, 3);
+        assert_int_equal (c.results[i].lost, 0);
+    }
+}
+
+/* Those that came count commits as those that were there: what several of them
+ * have, one beside the other, is not lost when another rank is.
+ */
+static void test_joiners_keep (void **state)
+{
+    char enough[128];
+
+    (void)state;
+    snprintf (enough, sizeof (enough), "%s/enough", dir);
+    for (long i = rounds (2); i > 0; i--) {
+        struct crowd c = { .n = 0 };
+        struct job j = usual;
+        long world;
+        j.steps = 1000000;
+        j.until = enough;
+        j.start = 2;
+        add (&c, &j);
+        add (&c, &j);
+        await_world (1);
+        assert_int_equal (gate_put_target (dir, 5), 0);
+        for (int k = 0; k < 3; k++)
+            add (&c, &j);
+        world = await_size (5);
+        nap (below (150000));
+        crowd_kill (&c, (int)below (2));
+        await_world (world + 1);
+        assert_int_equal (fclose (fopen (enough, "we")), 0);
+        crowd_wait (&c);
+        assert_int_equal (crowd_check (&c, c.results[2].step, NULL), 4);
+        clean ();
+    }
+}
+
+/* 2, 4, 1, 3 ranks by request; who is not needed is told so. */
+static void test_scaled (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+    int status, left = 0;
+
+    (void)state;
+    j.steps = 3000;
+    j.start = 2;
+    add (&c, &j);
+    add (&c, &j);
+    await_world (1);
+    assert_int_equal (gate_put_target (dir, 4), 0);
+    add (&c, &j);
+    add (&c, &j);
+    await_world (2);
+    assert_int_equal (gate_put_target (dir, 1), 0);
+    for (double end = monotonic () + 50; left < 3 && monotonic () < end;) {
+        for (int i = 0; i < 4; i++)
+            if (!c.killed[i] && waitpid (c.pids[i], &status, WNOHANG) > 0) {
+                assert_true (crowd_read (&c, i));
+                assert_int_equal (c.results[i].rv, -1);
+                assert_int_equal (c.results[i].error, ECANCELED);
+                c.killed[i] = true;
+                left++;
+            }
+        nap (1000);
+    }
+    assert_int_equal (left, 3);
+    assert_int_equal (gate_put_target (dir, 3), 0);
+    add (&c, &j);
+    add (&c, &j);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
+    assert_int_equal (c.results[4].size, 3);
+    assert_int_equal (c.results[4].world, 4);
+}
+
+/* A spare one waits, takes the place of one that was killed, and when the
+ * training is over one that still waits is told so.
+ */
+static void test_spare (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+
+    (void)state;
+    j.steps = 600;
+    j.start = 3;
+    for (int i = 0; i < 3; i++)
+        add (&c, &j);
+    await_world (1);
+    add (&c, &j);
+    add (&c, &j);
+    nap (300000);
+    crowd_kill (&c, 1);
+    crowd_wait (&c);
+    for (int i = 3; i < 5; i++)
+        if (c.results[i].rv != 0) {
+            assert_int_equal (c.results[i].error, ECANCELED);
+            assert_non_null (strstr (c.results[i].text, "has ended"));
+            c.killed[i] = true;
+        }
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
+    assert_int_equal (c.results[0].size, 3);
+    assert_int_equal (c.results[0].lost, 1);
+    assert_true (c.killed[3] != c.killed[4]);
+}
+
+/* A spare one may wait for longer than a world may take to be formed. */
+static void test_patient_spare (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual, spare = usual;
+
+    (void)state;
+    j.steps = spare.steps = 1000;
+    j.start = spare.start = 2;
+    spare.timeout = 4;
+    j.pause_us = 10000;
+    add (&c, &j);
+    add (&c, &j);
+    await_world (1);
+    add (&c, &spare);
+    await_file ("ask.*");
+    nap (4500000);
+    crowd_kill (&c, 1);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 2);
+    assert_int_equal (c.results[0].size, 2);
+}
+
+/* One that was frozen finds that the world went on, and comes in again. */
+static void test_frozen (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual, sleepy = usual;
+
+    (void)state;
+    j.steps = sleepy.steps = 3000;
+    j.settle = sleepy.settle = 1;
+    sleepy.freeze_at = 20;
+    for (int k = 0; k < 4; k++)
+        add (&c, k == 1 ? &sleepy : &j);
+    /* a time-out of 3 s, and 1 s to come */
+    await_world (2);
+    kill (c.pids[1], SIGCONT);
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, NULL), 4);
+    assert_int_equal (c.results[1].world, 3);
+    assert_int_equal (c.results[0].size, 4);
+}
+
+/* Fewer than are needed say so, and do not wait for ever. */
+static void test_too_few (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+
+    (void)state;
+    j.steps = 100000;
+    j.start = j.min = 3;
+    j.timeout = 4;
+    for (int i = 0; i < 3; i++)
+        add (&c, &j);
+    await_world (1);
+    crowd_kill (&c, 2);
+    crowd_wait (&c);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal (c.results[i].rv, -1);
+        assert_int_equal (c.results[i].error, ETIMEDOUT);
+        assert_non_null (
+            strstr (c.results[i].text, "of at least 3 ranks came in 4 s"));
+    }
+}
+
+/* Ranks that live, and were given up with their node: they end, or come in. */
+static void test_thought_lost (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual, old = usual;
+    char enough[128], trace[128];
+    int i = 0;
+
+    (void)state;
+    snprintf (enough, sizeof (enough), "%s/enough", dir);
+    snprintf (trace, sizeof (trace), "%s/trace", dir);
+    j.steps = 1000000;
+    j.start = 2;
+    j.until = enough;
+    j.trace = trace;
+    old = j;
+    old.unit = "0.1";
+    add (&c, &old);
+    add (&c, &old);
+    await_world (1);
+    assert_int_equal (gate_put_ended (dir, old.unit), 0);
+    add (&c, &j);
+    add (&c, &j);
+    for (double end = monotonic () + 50;
+         !crowd_rests (trace, 1) && monotonic () < end;)
+        nap (5000);
+    assert_true (crowd_rests (trace, 1));
+    assert_int_equal (fclose (fopen (enough, "we")), 0);
+    crowd_wait (&c);
+    while (i < 3 && c.results[i].rv != 0)
+        i++;
+    for (int k = 0; k < 2; k++)
+        c.killed[k] = c.results[k].error == ECANCELED;
+    assert_true (crowd_check (&c, c.results[i].step, NULL) >= 2);
+}
+
+/* What dl elastic starts again takes part again; all at any instant. */
+static void test_started_again (void **state)
+{
+    struct crowd c = { .n = 0 };
+    struct job j = usual;
+
+    (void)state;
+    j.steps = 1500;
+    for (int i = 0; i < 4; i++)
+        add (&c, &j);
+    for (int i = 0; i < 6; i++) {
+        nap (below (400000));
+        crowd_kill (&c, i);
+        add (&c, &j);
+    }
+    crowd_wait (&c);
+    assert_int_equal (crowd_check (&c, j.steps, &(int64_t){ 0 }), 4);
+}
+
+#define T(f) IN_FOLDER (f)
+
+int main (int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        T (test_undisturbed),      T (test_alone),
+        T (test_one_killed),       T (test_rank_0_killed),
+        T (test_two_killed),       T (test_killed_while_forming),
+        T (test_killed_in_commit), T (test_joiner),
+        T (test_scaled),           T (test_spare),
+        T (test_patient_spare),    T (test_frozen),
+        T (test_too_few),          T (test_started_again),
+        T (test_joiners_keep),     T (test_thought_lost),
+    };
+    const char *seed;
+
+    if (argc >= 4 && !strcmp (argv[1], "rank"))
+        return rank_main (argv + 2);
+    seed = getenv ("DL_TEST_SEED");
+
+    random_state =
+        seed ? strtoull (seed, NULL, 10) : (uint64_t)time (NULL) * 1000;
+    print_message ("# DL_TEST_SEED=%llu\n", (unsigned long long)random_state);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

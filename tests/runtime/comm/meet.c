@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Meet as the step says, and compute: meet [seconds | all]. */
+#include <err.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "tests/runtime/comm/collect.h"
+
+/* The same of every back end: tests/runtime/comm/comm.c has these of the native
+ * one. */
+static int everything (struct slurmdl_comm *c)
+{
+    return collect_types (c, NULL) || collect_sizes (c, NULL)
+           || collect_rounding (c, NULL) || collect_parts (c, NULL)
+           || collect_threads (c, NULL);
+}
+
+/* "RANK of SIZE by BOOTSTRAP over BACKEND: SUM of 1 to SIZE" */
+int main (int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    struct slurmdl_error e = { "" };
+    double began = monotonic ();
+    struct slurmdl_comm *c = slurmdl_comm_open (NULL, &e);
+    double took = monotonic () - began;
+    int64_t sum;
+
+    if (!c)
+        errx (1, "%s", e.text);
+    sum = slurmdl_comm_rank (c) + 1;
+    if (slurmdl_allreduce (c, &sum, &sum, 1, SLURMDL_I64, SLURMDL_SUM, &e) < 0)
+        errx (1, "%s", e.text);
+    if (!strcmp (what, "all") && everything (c))
+        errx (1, "rank %ld: results are wrong", slurmdl_comm_rank (c));
+    printf ("%ld of %ld by %s over %s: %ld\n",
+            slurmdl_comm_rank (c),
+            slurmdl_comm_size (c),
+            slurmdl_comm_bootstrap (c),
+            slurmdl_comm_backend (c),
+            (long)sum);
+    if (!strcmp (what, "seconds") && slurmdl_comm_rank (c) == 0)
+        printf ("met in %.3f s\n", took);
+    slurmdl_comm_close (c);
+    return 0;
+}

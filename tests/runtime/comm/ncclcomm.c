@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The back end NCCL over a stand-in for NCCL and CUDA, which fails as told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/api/comm.h"
+#include "tests/runtime/comm/collect.h"
+#include "tests/runtime/comm/world.h"
+
+static int is_nccl (struct slurmdl_comm *w, void *arg)
+{
+    (void)arg;
+    return strcmp (slurmdl_comm_backend (w), "nccl") != 0;
+}
+
+static int everything (struct slurmdl_comm *w, void *arg)
+{
+    return is_nccl (w, arg) || collect_types (w, arg) || collect_sizes (w, arg)
+           || collect_rounding (w, arg) || collect_parts (w, arg);
+}
+
+static void collectives (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (3, 0, everything, NULL, 300, NULL), 0);
+}
+
+static void threads (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (3, 0, collect_threads, NULL, 300, NULL), 0);
+}
+
+/* Wait for a stream of the stand-in's. */
+static int finish (void *stream)
+{
+    void *h = dlopen ("libcudart.so", RTLD_NOW | RTLD_NOLOAD);
+    int (*query) (void *) = h ? dlsym (h, "cudaStreamQuery") : NULL;
+    int left = 100000;
+
+    while (query && query (stream) && left > 0)
+        left--;
+    if (h)
+        dlclose (h);
+    return query && left > 0 ? 0 : -1;
+}
+
+/* What was queued is there when the stream has come to it. */
+static int queue (struct slurmdl_comm *w, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    int32_t x[2] = { 1, 10 };
+    int stream = 0; /* its address is all that is looked at */
+    int bad = slurmdl_comm_stream (w, &stream);
+
+    (void)arg;
+    bad |= slurmdl_allreduce (w, x, x, 1, SLURMDL_I32, SLURMDL_SUM, &err);
+    bad |=
+        slurmdl_allreduce (w, x + 1, x + 1, 1, SLURMDL_I32, SLURMDL_SUM, &err);
+    bad |= x[0] != 1 || x[1] != 10;
+    bad |= finish (&stream);
+    bad |= x[0] != 3 || x[1] != 30;
+    return bad ? collect_complain (w, err.text, 0) : 0;
+}
+
+static void streams (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (3, 0, queue, NULL, 300, NULL), 0);
+}
+
+/* A text that is wanted, and how soon. */
+struct failure {
+    const char *text;
+    int error;
+};
+
+/* The first call on memory of a device opens the back end. */
+static int fails (struct slurmdl_comm *w, void *arg)
+{
+    const struct failure *f = arg;
+    struct slurmdl_error err = { "" };
+    double began = monotonic ();
+    float x = 1;
+
+    mesh_set_timeout (w->mesh, 2);
+    if (slurmdl_allreduce (w, &x, &x, 1, SLURMDL_F32, SLURMDL_SUM, &err) == 0)
+        return collect_complain (w, "it succeeds", 0);
+    /* who sees it second may hear of it from the first */
+    if (strstr (err.text, "gave up") && strstr (err.text, f->text))
+        return 0;
+    if (errno != f->error || !strstr (err.text, f->text))
+        return collect_complain (w, err.text, (size_t)errno);
+    return monotonic () - began > 100 ? collect_complain (w, "late", 0) : 0;
+}
+
+static void fail_as (const char *how, const char *text, int error)
+{
+    struct failure f = { text, error };
+
+    unsetenv ("DL_COMM_BACKEND");
+    setenv ("FAKE_NCCL", how, 1);
+    assert_int_equal (world_run (3, 0, fails, &f, 300, NULL), 0);
+    unsetenv ("FAKE_NCCL");
+    setenv ("DL_COMM_BACKEND", "nccl", 1);
+}
+
+static void ranks_do_not_come (void **state)
+{
+    (void)state;
+    fail_as ("hang", "for the ranks of a communicator", ETIMEDOUT);
+}
+
+static void kernels_do_not_end (void **state)
+{
+    (void)state;
+    fail_as ("stuck", "for an all-reduce", ETIMEDOUT);
+}
+
+static void kernels_fail (void **state)
+{
+    (void)state;
+    fail_as ("async", "remote process exited", ECONNRESET);
+}
+
+static void two_have_one_gpu (void **state)
+{
+    (void)state;
+    fail_as ("alone", "ranks 0 and 1 (", EBUSY);
+}
+
+int main (void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test (collectives),
+        cmocka_unit_test (threads),
+        cmocka_unit_test (streams),
+        cmocka_unit_test (ranks_do_not_come),
+        cmocka_unit_test (kernels_do_not_end),
+        cmocka_unit_test (kernels_fail),
+        cmocka_unit_test (two_have_one_gpu),
+    };
+
+    setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
+    setenv ("DL_COMM_BACKEND", "nccl", 1);
+    alarm (900);
+    cmocka_set_message_output (CM_OUTPUT_TAP);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

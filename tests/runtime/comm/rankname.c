@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names, addresses and sockets of ranks that meet. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/bootstrap/bootstrap.h"
+#include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/mesh/dial.h"
+#include "runtime/comm/mesh/socket.h"
+#include "runtime/ps/wire.h"
+#include "tests/runtime/comm/world.h"
+
+static void addresses (void **state)
+{
+    static const struct {
+        const char *text, *host;
+        int port;
+    } rows[] = { { "node01:41000", "node01", 41000 },
+                 { "[fe80::1]:1", "fe80::1", 1 },
+                 { "::1:65535", "::1", 65535 },
+                 { "node01", NULL, 0 },
+                 { ":1", NULL, 0 },
+                 { "a:", NULL, 0 },
+                 { "a:0", NULL, 0 },
+                 { "a:65536", NULL, 0 },
+                 { "a:1x", NULL, 0 } };
+    char host[64];
+    int n;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
+        if (rows[i].host) {
+            assert_int_equal (
+                socket_split (rows[i].text, host, sizeof (host), &n), 0);
+            assert_string_equal (host, rows[i].host);
+            assert_int_equal (n, rows[i].port);
+        } else
+            assert_int_equal (
+                socket_split (rows[i].text, host, sizeof (host), &n), -1);
+}
+
+static void names (void **state)
+{
+    bool missing[4000] = { false };
+    char text[160];
+
+    (void)state;
+    missing[3] = missing[8] = missing[9] = missing[10] = true;
+    boot_name_ranks (text, sizeof (text), missing, 4000, NULL);
+    assert_string_equal (text, "3, 8-10");
+    for (int i = 0; i < 4000; i += 2)
+        missing[i] = true;
+    boot_name_ranks (text, sizeof (text), missing, 4000, NULL);
+    assert_true (strlen (text) < sizeof (text));
+    assert_non_null (strstr (text, " more"));
+}
+
+static void control_of (int fd, char *name, size_t size)
+{
+    socklen_t n = (socklen_t)size;
+
+    memset (name, 0, size);
+    assert_int_equal (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, name, &n),
+                      0);
+}
+
+/* Of who is called as of who calls. */
+static void both_use_reno (int listener, int caller)
+{
+    char name[17];
+    int called;
+
+    assert_true (caller >= 0);
+    assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 100), 0);
+    called = socket_accept (listener);
+    control_of (called, name, sizeof (name));
+    assert_string_equal (name, "reno");
+    control_of (caller, name, sizeof (name));
+    assert_string_equal (name, "reno");
+    close (caller);
+    close (called);
+    close (listener);
+}
+
+static void congestion_control (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct ps_entry e = { 0 };
+    char name[17];
+    int listener, caller, at;
+
+    (void)state;
+    unsetenv ("DL_COMM_CONGESTION");
+    caller = socket (AF_INET, SOCK_STREAM, 0);
+    assert_int_equal (socket_congestion (caller, &err), 0);
+    control_of (caller, name, sizeof (name));
+    assert_true (strncmp (name, "bbr", 3) != 0);
+    close (caller);
+    setenv ("DL_COMM_CONGESTION", "reno", 1);
+    listener = dial_listen (&at, &err);
+    both_use_reno (listener,
+                   socket_connect ("127.0.0.1", at, monotonic () + 100));
+    listener = pswire_listen ("127.0.0.1", &e, &err);
+    both_use_reno (listener, pswire_connect (&e));
+    setenv ("DL_COMM_CONGESTION", "none-such", 1);
+    assert_int_equal (dial_listen (&at, &err), -1);
+    assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
+    *err.text = '\0';
+    assert_int_equal (pswire_listen ("127.0.0.1", &e, &err), -1);
+    assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
+    unsetenv ("DL_COMM_CONGESTION");
+}
+
+/* ---- names of nodes that are no hosts' ---- */
+
+static bool waited; /* somebody did, for the resolver */
+
+int __real_getaddrinfo (const char *name,
+                        const char *service,
+                        const struct addrinfo *hints,
+                        struct addrinfo **list);
+int __wrap_getaddrinfo (const char *name,
+                        const char *service,
+                        const struct addrinfo *hints,
+                        struct addrinfo **list);
+
+/* A resolver that does not answer. */
+int __wrap_getaddrinfo (const char *name,
+                        const char *service,
+                        const struct addrinfo *hints,
+                        struct addrinfo **list)
+{
+    if (!name || strncmp (name, "nosuch", 6)
+        || (hints && hints->ai_flags & AI_NUMERICHOST))
+        return __real_getaddrinfo (name, service, hints, list);
+    waited |= gettid () == getpid ();
+    if (gettid () != getpid ())
+        sleep (200);
+    return EAI_AGAIN;
+}
+
+/* Rank 'rank' of a step whose nodes are all on this machine. */
+static void set_step (long rank, long size, int port)
+{
+    const struct {
+        const char *name, *before;
+        long value;
+        const char *after;
+    } rows[] = { { "SLURM_STEP_NODELIST", "nosuch[0-", size - 1, "]" },
+                 { "SLURM_STEP_NUM_TASKS", "", size, "" },
+                 { "SLURM_STEP_TASKS_PER_NODE", "1(x", size, ")" },
+                 { "SLURM_PROCID", "", rank, "" },
+                 { "SLURM_GTIDS", "", rank, "" },
+                 { "SLURM_NODEID", "", rank, "" },
+                 { "SLURMD_NODENAME", "nosuch", rank, "" },
+                 { "SLURM_STEP_RESV_PORTS", "1,1,", port, "" } };
+    static const char *const others[] = {
+        "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "DL_COMM_ADDRESS"
+    };
+    char text[64];
+
+    for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
+        unsetenv (others[i]);
+    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+        snprintf (text,
+                  sizeof (text),
+                  "%s%ld%s",
+                  rows[i].before,
+                  rows[i].value,
+                  rows[i].after);
+        setenv (rows[i].name, text, 1);
+    }
+}
+
+/* 0; 1: it failed, 2: it asked the resolver and waited. */
+static int be_rank (long rank, long size, int port)
+{
+    struct slurmdl_comm_options o = { .bootstrap = "tcp", .timeout = 60 };
+    struct slurmdl_error err = { "" };
+    struct boot *b;
+    char all[100], mine = (char)rank;
+
+    set_step (rank, size, port);
+    b = boot_open (&o, &err);
+    if (!b || boot_allgather (b, &mine, 1, all, &err) < 0) {
+        fprintf (stderr, "# rank %ld: %s\n", rank, err.text);
+        return 1;
+    }
+    boot_close (b);
+    return waited ? 2 : 0;
+}
+
+static void meet_without_resolver (long size)
+{
+    int port = 0, status;
+    int held = world_hold_port (&port);
+
+    fflush (NULL);
+    for (long r = 0; r < size; r++)
+        if (fork () == 0) {
+            alarm (200);
+            _exit (be_rank (r, size, port));
+        }
+    for (long r = 0; r < size; r++) {
+        assert_true (wait (&status) > 0);
+        assert_int_equal (status, 0);
+    }
+    close (held);
+}
+
+/* As a star, and as a tree. */
+static void nobody_waits_for_the_resolver (void **state)
+{
+    (void)state;
+    meet_without_resolver (3);
+    meet_without_resolver (100);
+}
+
+int main (void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test (addresses),
+        cmocka_unit_test (names),
+        cmocka_unit_test (congestion_control),
+        cmocka_unit_test (nobody_waits_for_the_resolver),
+    };
+
+    cmocka_set_message_output (CM_OUTPUT_TAP);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

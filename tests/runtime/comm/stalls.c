@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors: ranks that disagree, keep others waiting, or die. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/comm/api/comm.h"
+#include "tests/runtime/comm/named.h"
+
+static int wait_for (struct slurmdl_comm *c,
+                     const struct slurmdl_request *r,
+                     struct slurmdl_error *err)
+{
+    *err->text = '\0';
+    return slurmdl_wait (c, slurmdl_submit (c, r, err), err);
+}
+
+static int is_in (const char *text, const char *part)
+{
+    return strstr (text, part) != NULL;
+}
+
+/* ---- what is refused at once ---- */
+
+static int refusals (struct slurmdl_comm *c, void *arg)
+{
+    float x[10] = { 0 };
+    const struct slurmdl_request good = {
+        .name = "x", .type = SLURMDL_F32, .n = 10, .in = x, .out = x
+    };
+    struct slurmdl_request bad[9];
+    struct slurmdl_error err = { "" };
+    int64_t t;
+
+    (void)arg;
+    for (int i = 0; i < 9; i++)
+        bad[i] = good;
+    bad[0].name = NULL;
+    bad[1].type = (enum slurmdl_type)99;
+    bad[2].op = (enum slurmdl_op)99;
+    bad[3].compression = SLURMDL_TOP_K;
+    bad[4].in = bad[4].out = NULL;
+    bad[5].what = SLURMDL_BROADCAST;
+    bad[5].root = slurmdl_comm_size (c);
+    bad[6].what = SLURMDL_ALLGATHER;
+    bad[6].row = 3;
+    bad[7].group = "g";
+    bad[8].type = SLURMDL_I32;
+    bad[8].op = SLURMDL_AVERAGE;
+    for (int i = 0; i < 9; i++) {
+        *err.text = '\0';
+        CHECK (c, slurmdl_submit (c, &bad[i], &err) == -1);
+        CHECK (c, errno == EINVAL && *err.text);
+    }
+    CHECK (c, slurmdl_wait (c, 1 << 20, &err) < 0 && errno == EINVAL);
+    *err.text = '\0';
+    if (slurmdl_comm_rank (c) == 0)
+        CHECK (c, slurmdl_barrier (c, &err) == 0);
+    CHECK (c, (t = slurmdl_submit (c, &good, &err)) > 0);
+    if (slurmdl_comm_rank (c) != 0) {
+        CHECK (c, slurmdl_submit (c, &good, &err) < 0 && errno == EEXIST);
+        CHECK (c, slurmdl_barrier (c, &err) == 0);
+    }
+    CHECK (c, slurmdl_wait (c, t, &err) == 0);
+    CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ECONNRESET);
+    return 0;
+}
+
+static void test_refusals (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (2, 0, refusals, NULL, 300, NULL), 0);
+}
+
+/* ---- ranks that disagree: all are told, and go on ---- */
+
+static void differ (struct slurmdl_request *r, int how)
+{
+    if (how == 0)
+        r->type = SLURMDL_F16;
+    if (how == 1)
+        r->n = 999;
+    if (how == 2)
+        r->op = SLURMDL_MAX;
+    if (how == 3)
+        r->what = SLURMDL_BROADCAST;
+    if (how == 4)
+        r->compression = SLURMDL_AS_BF16;
+    if (how == 5)
+        r->prescale = 2;
+    if (how == 6) {
+        r->group = "g";
+        r->members = 1;
+    }
+}
+
+static int disagree (struct slurmdl_comm *c, void *arg)
+{
+    static const char *const said[] = { "f32 of 1000, rank 2 (",
+                                        "f16 of 1000",
+                                        "f32 of 999",
+                                        "maximum",
+                                        "broadcast",
+                                        "bf16",
+                                        "factors 2",
+                                        "group g" };
+    float x[1000];
+    struct slurmdl_request r = {
+        .name = "fc.weight", .type = SLURMDL_F32, .n = 1000, .in = x, .out = x
+    };
+    struct slurmdl_error err = { "" };
+
+    (void)arg;
+    for (int how = 0; how < 7; how++) {
+        struct slurmdl_request mine = r;
+        /* first by words, then by a number that is known */
+        x[0] = 1;
+        if (how % 2)
+            CHECK (c, wait_for (c, &r, &err) == 0 && x[0] == 3);
+        if (slurmdl_comm_rank (c) == 2)
+            differ (&mine, how);
+        CHECK (c, wait_for (c, &mine, &err) < 0);
+        CHECK (c, errno == EPROTO && is_in (err.text, "\"fc.weight\""));
+        CHECK (c, is_in (err.text, said[how + 1]));
+        CHECK (c, how || is_in (err.text, said[0]));
+        x[0] = 1;
+        CHECK (c, wait_for (c, &r, &err) == 0 && x[0] == 3);
+    }
+    return 0;
+}
+
+static void test_disagreement (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (3, 0, disagree, NULL, 300, NULL), 0);
+}
+
+/* ---- a rank that keeps the others waiting ---- */
+
+static int stall (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    float x = 1, y = 1, late = 1;
+    int told = 0;
+    int64_t t;
+
+    (void)arg;
+    t = sum_floats (c, "warm", &x, 1, &err);
+    CHECK (c, slurmdl_wait (c, t, &err) == 0);
+    if (slurmdl_comm_rank (c) != 1) {
+        sum_floats (c, "late one", &late, 1, &err);
+        sum_floats (c, "another", &y, 1, &err);
+    }
+    for (double until = seconds_now () + 100; !told;) {
+        CHECK (c, seconds_now () < until);
+        told = slurmdl_comm_trouble (c, &err);
+        nap (0.02);
+    }
+    CHECK (c, is_in (err.text, "\"late one\" and 1 more have waited"));
+    CHECK (c, is_in (err.text, "for rank 1 ("));
+    CHECK (c, !is_in (err.text, "rank 2 ("));
+    *err.text = '\0';
+    if (slurmdl_comm_rank (c) == 1) {
+        sum_floats (c, "another", &y, 1, &err);
+        sum_floats (c, "late one", &late, 1, &err);
+    }
+    CHECK (c, slurmdl_wait (c, 0, &err) == 0 && late == 4 && y == 4);
+    return 0;
+}
+
+static int stall_for_ever (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    float x = 1;
+    int64_t t = sum_floats (c, "warm", &x, 1, &err);
+
+    (void)arg;
+    CHECK (c, slurmdl_wait (c, t, &err) == 0);
+    t = sum_floats (c, slurmdl_comm_rank (c) == 1 ? "b" : "a", &x, 1, &err);
+    CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
+    /* which of the two is a second old first is chance */
+    CHECK (c,
+           (is_in (err.text, "\"a\" has waited")
+            && is_in (err.text, "for rank 1 ("))
+               || (is_in (err.text, "\"b\" has waited")
+                   && is_in (err.text, "for rank 0 (")));
+    CHECK (c, sum_floats (c, "c", &x, 1, NULL) < 0 && errno == ENOTCONN);
+    return 0;
+}
+
+/* One has not begun with named tensors at all. */
+static int absent (struct slurmdl_comm *c, void *arg)
+{
+    const long *who = arg;
+    struct slurmdl_error err = { "" };
+    char expected[32];
+    float x = 1;
+    int told = 0;
+    int64_t t;
+
+    if (slurmdl_comm_rank (c) != *who) {
+        CHECK (c, (t = sum_floats (c, "late one", &x, 1, &err)) > 0);
+        for (double until = seconds_now () + 60; !told; nap (0.02)) {
+            CHECK (c, seconds_now () < until);
+            told = slurmdl_comm_trouble (c, &err);
+        }
+        CHECK (c, is_in (err.text, "\"late one\" has waited"));
+        snprintf (expected, sizeof (expected), "s for rank %ld (", *who);
+        CHECK (c, is_in (err.text, expected));
+        CHECK (c, !is_in (err.text, "), rank"));
+        *err.text = '\0';
+        CHECK (c, slurmdl_barrier (c, &err) == 0);
+    } else {
+        CHECK (c, slurmdl_barrier (c, &err) == 0);
+        CHECK (c, (t = sum_floats (c, "late one", &x, 1, &err)) > 0);
+    }
+    CHECK (c, slurmdl_wait (c, t, &err) == 0 && x == 4);
+    return 0;
+}
+
+static int absent_for_ever (struct slurmdl_comm *c, void *arg)
+{
+    const long *who = arg;
+    struct slurmdl_error err = { "" };
+    float x = 1;
+    int64_t t;
+
+    if (slurmdl_comm_rank (c) != *who) {
+        t = sum_floats (c, "a", &x, 1, &err);
+        CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ETIMEDOUT);
+        CHECK (c, is_in (err.text, "\"a\" has waited"));
+        CHECK (c, is_in (err.text, *who ? "for rank 1 (" : "for rank 0 ("));
+    }
+    return slurmdl_barrier (c, NULL);
+}
+
+static void test_absent (void **state)
+{
+    (void)state;
+    /* longer than any rank that is there takes to begin */
+    setenv ("DL_STALL_SECONDS", "2", 1);
+    for (long who = 0; who < 4; who++)
+        assert_int_equal (world_run (4, 2, absent, &who, 90, NULL), 0);
+    setenv ("DL_STALL_ABORT", "4", 1);
+    for (long who = 0; who < 2; who++)
+        assert_int_equal (world_run (3, 0, absent_for_ever, &who, 90, NULL), 0);
+    unsetenv ("DL_STALL_ABORT");
+    unsetenv ("DL_STALL_SECONDS");
+}
+
+static void test_stall (void **state)
+{
+    (void)state;
+    setenv ("DL_STALL_SECONDS", "1.5", 1);
+    assert_int_equal (world_run (4, 2, stall, NULL, 300, NULL), 0);
+    setenv ("DL_STALL_ABORT", "3", 1);
+    assert_int_equal (world_run (3, 0, stall_for_ever, NULL, 300, NULL), 0);
+    unsetenv ("DL_STALL_ABORT");
+    unsetenv ("DL_STALL_SECONDS");
+}
+
+/* ---- a rank that dies: nobody hangs, and it is named ---- */
+
+static int killed (struct slurmdl_comm *c, void *arg)
+{
+    static float x[1 << 20];
+    struct slurmdl_error err = { "" };
+    double start = 0;
+    char name[16];
+    int code = 0;
+    int rv = 0;
+
+    (void)arg;
+    for (int step = 0; rv == 0; step++) {
+        start = seconds_now ();
+        if (step == 5 && slurmdl_comm_rank (c) == 2)
+            raise (SIGKILL);
+        for (int i = 0; i < 8 && rv == 0; i++) {
+            snprintf (name, sizeof (name), "t%d", i);
+            if (sum_floats (c, name, x + (i << 17), 1 << 17, &err) < 0)
+                rv = -1;
+        }
+        code = errno;
+        if (rv == 0 && (rv = slurmdl_wait (c, 0, &err)) < 0)
+            code = errno;
+        CHECK (c, step < 10);
+    }
+    CHECK (c, code == ECONNRESET || code == ENOTCONN);
+    CHECK (c, seconds_now () - start < 100);
+    CHECK (c, is_in (err.text, "rank 2"));
+    CHECK (c, sum_floats (c, "more", x, 1, NULL) < 0 && errno == ENOTCONN);
+    return 0;
+}
+
+static void test_killed (void **state)
+{
+    int ends[4];
+
+    (void)state;
+    for (int nodes = 0; nodes < 2; nodes++) {
+        assert_int_equal (world_run (4, 2 * nodes, killed, NULL, 300, ends), 1);
+        assert_true (WIFSIGNALED (ends[2]));
+    }
+}
+
+/* ---- leaving ---- */
+
+static int leave_early (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    float x = 1, y = 1;
+    int64_t t = sum_floats (c, "x", &x, 1, &err);
+
+    (void)arg;
+    CHECK (c, slurmdl_wait (c, t, &err) == 0);
+    if (slurmdl_comm_rank (c) == 1)
+        return 0;
+    t = sum_floats (c, "y", &y, 1, &err);
+    if (t < 0)
+        return errno != ENOTCONN;
+    CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ECONNRESET);
+    CHECK (c, is_in (err.text, "has closed the communicator"));
+    return 0;
+}
+
+/* What was submitted is completed by slurmdl_comm_close(). */
+static int leave_later (struct slurmdl_comm *c, void *arg)
+{
+    static float x[50][1000];
+    struct slurmdl_error err = { "" };
+    char name[16];
+
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        for (int j = 0; j < 1000; j++)
+            x[i][j] = (float)i;
+        snprintf (name, sizeof (name), "x%d", i);
+        CHECK (c, sum_floats (c, name, x[i], 1000, &err) > 0);
+    }
+    CHECK (c, engine_close (c->engine) == 0);
+    for (int i = 0; i < 50; i++)
+        CHECK (c, x[i][999] == (float)(3 * i));
+    return 0;
+}
+
+static int aborted (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    float x = 1, y = 1;
+    int64_t t = sum_floats (c, "x", &x, 1, &err);
+    struct engine *e;
+
+    (void)arg;
+    CHECK (c, slurmdl_wait (c, t, &err) == 0);
+    t = slurmdl_comm_rank (c) ? sum_floats (c, "y", &y, 1, &err) : 0;
+    if (slurmdl_comm_rank (c) == 0) {
+        nap (0.1);
+        e = c->engine;
+        engine_abort (e, "the world is formed anew");
+        engine_close (e);
+        CHECK (c, slurmdl_wait (c, 1, &err) < 0 && errno == ECONNRESET);
+        return 0;
+    }
+    CHECK (c, slurmdl_wait (c, t, &err) < 0 && errno == ECONNRESET);
+    CHECK (c, is_in (err.text, "rank 0 ("));
+    CHECK (c, is_in (err.text, "the world is formed anew"));
+    return 0;
+}
+
+static void test_leaving (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (3, 0, leave_early, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (3, 2, leave_later, NULL, 300, NULL), 0);
+    assert_int_equal (world_run (3, 0, aborted, NULL, 300, NULL), 0);
+}
+
+/* ---- the timeline ---- */
+
+static int drawn (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    float x[4] = { 0 };
+
+    CHECK (c, slurmdl_timeline (c, arg, &err) == 0);
+    for (int step = 0; step < 3; step++)
+        for (int i = 0; i < 4; i++) {
+            char name[32];
+            snprintf (name, sizeof (name), "a \"b\" \\ %d", i);
+            CHECK (c, sum_floats (c, name, &x[i], 1, &err) > 0);
+            if (i == 3)
+                CHECK (c, slurmdl_wait (c, 0, &err) == 0);
+        }
+    if (slurmdl_comm_rank (c) == 1)
+        CHECK (c, slurmdl_timeline (c, NULL, &err) == 0);
+    return 0;
+}
+
+static void test_timeline (void **state)
+{
+    char folder[] = "/tmp/timeline.XXXXXX";
+    char path[64], command[1024];
+
+    (void)state;
+    assert_non_null (mkdtemp (folder));
+    snprintf (path, sizeof (path), "%s/r%%r.json", folder);
+    assert_int_equal (world_run (2, 0, drawn, path, 300, NULL), 0);
+    snprintf (command,
+              sizeof (command),
+              "command -v python3 >/dev/null || exit 0\n"
+              "python3 - %s/r0.json %s/r1.json <<'END'\n"
+              "import json, sys\n"
+              "for path in sys.argv[1:]:\n"
+              "    events = json.load (open (path))\n"
+              "    spans = [e for e in events if e['ph'] == 'X']\n"
+              "    names = {e['name'] for e in spans}\n"
+              "    assert {'NEGOTIATE', 'QUEUE', 'PACK', 'ALLREDUCE',"
+              " 'UNPACK'} <= names, names\n"
+              "    assert sum (e['name'] == 'ALLREDUCE' for e in spans) == 12\n"
+              "    assert all (e['dur'] >= 0 for e in spans)\n"
+              "    rows = [e['args']['name'] for e in events"
+              " if e['name'] == 'thread_name']\n"
+              "    assert 'a \"b\" \\\\ 3' in rows, rows\n"
+              "END\n",
+              folder,
+              folder);
+    assert_int_equal (system (command), 0);
+    snprintf (command, sizeof (command), "rm -r %s", folder);
+    assert_int_equal (system (command), 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_refusals), cmocka_unit_test (test_disagreement),
+        cmocka_unit_test (test_stall),    cmocka_unit_test (test_absent),
+        cmocka_unit_test (test_killed),   cmocka_unit_test (test_leaving),
+        cmocka_unit_test (test_timeline),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

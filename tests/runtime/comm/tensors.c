@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of named tensors: who decides, what is chosen, what is tuned. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/comm/engine/coordinator.h"
+#include "runtime/comm/engine/map.h"
+#include "runtime/comm/engine/readiness.h"
+#include "runtime/comm/engine/stall.h"
+#include "runtime/comm/engine/topk.h"
+#include "runtime/comm/engine/tune.h"
+#include "tests/runtime/comm/named.h"
+
+/* ---- packets and maps ---- */
+
+static void test_packet (void **state)
+{
+    struct packet p = { NULL };
+    uint32_t ids[] = { 9, 3, 4, 5, 100000, 8 };
+    const uint32_t sorted[] = { 3, 4, 5, 8, 9, 100000 };
+    struct packet_run run;
+    uint32_t id;
+
+    (void)state;
+    packet_number (&p, UINT64_MAX);
+    packet_text (&p, "name");
+    packet_text (&p, NULL);
+    packet_real (&p, 0.1);
+    packet_ids (&p, ids, 6);
+    assert_true (packet_take_number (&p) == UINT64_MAX);
+    assert_string_equal (packet_take_text (&p), "name");
+    assert_string_equal (packet_take_text (&p), "");
+    assert_true (packet_take_real (&p) == 0.1);
+    run = packet_take_ids (&p);
+    for (int i = 0; i < 6; i++) {
+        assert_true (packet_take_id (&p, &run, &id));
+        assert_int_equal (id, sorted[i]);
+    }
+    assert_false (packet_take_id (&p, &run, &id));
+    assert_false (packet_more (&p) || p.bad);
+    packet_take_number (&p);
+    assert_true (p.bad);
+    packet_free (&p);
+}
+
+/* Whatever comes, nothing outside of the packet is read. */
+static void test_hostile_packet (void **state)
+{
+    uint32_t seed = 5;
+
+    (void)state;
+    for (int k = 0; k < 20000; k++) {
+        struct packet p = { NULL };
+        struct tensor *t;
+        for (uint32_t i = draw (&seed) % 60; i > 0; i--) {
+            unsigned char b = (unsigned char)(draw (&seed) >> 7);
+            if (draw (&seed) % 3 == 0)
+                b = 1;
+            packet_bytes (&p, &b, 1);
+        }
+        t = tensor_take (&p);
+        tensor_free (t);
+        packet_take_text (&p);
+        packet_free (&p);
+    }
+}
+
+static void test_map (void **state)
+{
+    static char values[5000];
+    struct map m = { NULL };
+    size_t at = 0, n = 0;
+
+    (void)state;
+    for (uint64_t k = 0; k < 5000; k++)
+        assert_int_equal (map_set (&m, k * 64, values + k), 0);
+    for (uint64_t k = 0; k < 5000; k += 2)
+        assert_int_equal (map_set (&m, k * 64, NULL), 0);
+    for (uint64_t k = 0; k < 5000; k++)
+        assert_ptr_equal (map_get (&m, k * 64), k % 2 ? values + k : NULL);
+    while (map_next (&m, &at))
+        n++;
+    assert_int_equal (n, 2500);
+    map_free (&m);
+}
+
+/* ---- the tree and what goes up it ---- */
+
+static void test_tree (void **state)
+{
+    enum { SIZE = 1000 };
+    static long node[SIZE], below[SIZE];
+    struct tree t;
+
+    (void)state;
+    for (long r = 0; r < SIZE; r++)
+        node[r] = r % 250;
+    for (long r = SIZE - 1; r >= 0; r--) {
+        long all = 1;
+        assert_int_equal (tree_make (&t, r, SIZE, node, 4), 0);
+        assert_true (t.parent < r && t.n <= 4 + 3);
+        assert_true (r >= 250 ? t.parent == r % 250
+                              : t.parent == (r - 1) / 4 || r == 0);
+        for (size_t i = 0; i < t.n; i++) {
+            assert_int_equal (t.below[i], below[t.children[i]]);
+            all += t.below[i];
+        }
+        below[r] = all;
+        tree_free (&t);
+    }
+    assert_int_equal (below[0], SIZE);
+}
+
+static void test_relay (void **state)
+{
+    const long ranks[] = { 1, 1, 2 };
+    struct relay *r = relay_create (3, ranks);
+    size_t n;
+
+    (void)state;
+    relay_assign (r, 7);
+    relay_assign (r, 8);
+    relay_ready (r, 7);
+    relay_ready (r, 7);
+    relay_full (r, &n);
+    assert_int_equal (n, 0);
+    relay_ready (r, 7);
+    assert_int_equal (relay_full (r, &n)[0], 7);
+    assert_int_equal (n, 1);
+    /* one of two ranks has joined: that unit speaks for itself */
+    relay_ready (r, 8);
+    relay_join (r, 1);
+    relay_join (r, 2);
+    relay_full (r, &n);
+    assert_int_equal (n, 0);
+    relay_join (r, 2);
+    assert_int_equal (relay_full (r, &n)[0], 8);
+    relay_rejoin (r);
+    relay_drop (r, 7);
+    for (int i = 0; i < 3; i++)
+        relay_ready (r, 7);
+    relay_full (r, &n);
+    assert_int_equal (n, 0);
+    relay_destroy (r);
+}
+
+/* ---- the coordinator ---- */
+
+static const char *host (const void *arg, long rank)
+{
+    (void)arg;
+    return rank ? "node01" : "node00";
+}
+
+static struct tensor *
+made (const char *name, size_t n, enum slurmdl_type type, const char *group)
+{
+    struct tensor t = { .name = (char *)name,
+                        .group = (char *)group,
+                        .members = 2,
+                        .type = type,
+                        .n = n,
+                        .row = 1,
+                        .prescale = 1,
+                        .postscale = 1 };
+
+    return tensor_copy (&t);
+}
+
+struct heard {
+    int assigned, dropped, batches, errors;
+    size_t sizes[16]; /* of batches */
+    uint32_t last_id;
+    char text[256];
+};
+
+static struct heard hear (struct packet *p)
+{
+    struct heard h = { 0 };
+
+    while (packet_more (p)) {
+        struct packet_run run;
+        uint32_t id;
+        switch (packet_take_number (p)) {
+        case DOWN_ASSIGN:
+            h.last_id = (uint32_t)packet_take_number (p);
+            tensor_free (tensor_take (p));
+            h.assigned++;
+            break;
+        case DOWN_DROP:
+            packet_take_number (p);
+            h.dropped++;
+            break;
+        case DOWN_BATCH:
+            run = packet_take_ids (p);
+            while (packet_take_id (p, &run, &id))
+                h.sizes[h.batches]++;
+            h.batches++;
+            break;
+        case DOWN_ERROR:
+            packet_take_text (p);
+            packet_take_number (p);
+            snprintf (h.text, sizeof (h.text), "%s", packet_take_text (p));
+            h.errors++;
+            break;
+        default:
+            fail ();
+        }
+    }
+    assert_false (p->bad);
+    packet_clear (p);
+    return h;
+}
+
+static void both (struct coordinator *c,
+                  const char *name,
+                  size_t n,
+                  enum slurmdl_type type,
+                  const char *group)
+{
+    for (long r = 0; r < 2; r++)
+        coordinator_request (c, r, made (name, n, type, group));
+}
+
+static void test_coordinator (void **state)
+{
+    struct packet down = { NULL };
+    struct coordinator *c = coordinator_create (2, host, NULL, &down);
+    struct heard h;
+
+    (void)state;
+    /* small ones of a type together, a large one alone, in order */
+    both (c, "a", 10, SLURMDL_F32, NULL);
+    both (c, "big", 1 << 20, SLURMDL_F32, NULL);
+    both (c, "i", 10, SLURMDL_I32, NULL);
+    both (c, "b", 10, SLURMDL_F32, NULL);
+    coordinator_request (c, 1, made ("half", 10, SLURMDL_F32, NULL));
+    assert_int_equal (coordinator_emit (c, 1 << 26, 2), 2);
+    h = hear (&down);
+    assert_true (h.assigned == 3 && h.sizes[0] == 2 && h.sizes[1] == 1);
+    assert_true (coordinator_waits (c));
+    assert_int_equal (coordinator_emit (c, 1 << 26, 9), 1);
+    assert_false (coordinator_waits (c));
+    h = hear (&down);
+    assert_true (h.batches == 1 && h.sizes[0] == 1 && h.last_id == 4);
+    /* by their numbers; not more than fits */
+    coordinator_ready (c, 2);
+    coordinator_ready (c, 1);
+    assert_int_equal (coordinator_emit (c, 79, 9), 2);
+    h = hear (&down);
+    assert_true (h.assigned == 0 && h.batches == 2);
+    /* a rank has something else by that name: all ask anew */
+    coordinator_request (c, 1, made ("a", 11, SLURMDL_F32, NULL));
+    h = hear (&down);
+    assert_int_equal (h.dropped, 1);
+    coordinator_ready (c, 1);
+    coordinator_request (c, 0, made ("a", 10, SLURMDL_F32, NULL));
+    assert_int_equal (coordinator_emit (c, 1 << 20, 9), 0);
+    h = hear (&down);
+    assert_int_equal (h.errors, 1);
+    assert_string_equal (h.text,
+                         "gradient \"a\": rank 0 (node00) has f32 of 10, "
+                         "rank 1 (node01) f32 of 11");
+    /* a group, one of whose members cannot be */
+    both (c, "g1", 1, SLURMDL_F32, "g");
+    assert_false (coordinator_waits (c));
+    coordinator_request (c, 0, made ("g2", 1, SLURMDL_F32, "g"));
+    coordinator_request (c, 1, made ("g2", 1, SLURMDL_F64, "g"));
+    h = hear (&down);
+    assert_true (h.errors == 2 && !coordinator_waits (c));
+    coordinator_destroy (c);
+    packet_free (&down);
+}
+
+/* Names that come once do not fill the memory. */
+static void test_limit (void **state)
+{
+    struct packet down = { NULL };
+    struct coordinator *c = coordinator_create (2, host, NULL, &down);
+    struct heard h;
+    int dropped = 0;
+
+    (void)state;
+    coordinator_limit (c, 10);
+    for (int i = 0; i < 100; i++) {
+        char name[16];
+        snprintf (name, sizeof (name), "step%d", i);
+        both (c, name, 1, SLURMDL_F32, NULL);
+        assert_int_equal (coordinator_emit (c, 1 << 20, 9), 1);
+        h = hear (&down);
+        dropped += h.dropped;
+    }
+    assert_int_equal (dropped, 90);
+    coordinator_destroy (c);
+    packet_free (&down);
+}
+
+/* ---- who keeps it waiting ---- */
+
+static void test_stall_text (void **state)
+{
+    struct stall *s = stall_create (20, host, NULL);
+    struct packet down = { NULL };
+    char text[256];
+    double age;
+
+    (void)state;
+    stall_report (s, "w", 60, 2, 100, &down);
+    stall_report (s, "w", 61, 3, 100, &down);
+    assert_int_equal (packet_take_number (&down), DOWN_WHO);
+    assert_string_equal (packet_take_text (&down), "w");
+    assert_false (packet_more (&down));
+    for (long r = 0; r < 13; r++)
+        stall_answer (s, r, "w", r != 0 && r != 5);
+    assert_false (stall_text (s, 100.5, text, sizeof (text), &age));
+    assert_true (stall_patience (s, 100.5) > 0.4);
+    assert_true (stall_text (s, 101.5, text, sizeof (text), &age));
+    assert_string_equal (
+        text,
+        "\"w\" and 3 more have waited 61 s for rank 0 (node00), rank 5 "
+        "(node01) (7 do not answer)");
+    assert_true (age == 61);
+    stall_report (s, "v", 60, 0, 200, &down);
+    for (long r = 0; r < 13; r++)
+        stall_answer (s, r, "v", true);
+    assert_true (stall_text (s, 201.5, text, sizeof (text), &age));
+    assert_string_equal (
+        text,
+        "\"v\" has waited 60 s for rank 13 (node01), rank 14 (node01), rank 15 "
+        "(node01), rank 16 (node01) and 3 more ranks");
+    assert_true (stall_patience (s, 102) < 0);
+    stall_destroy (s);
+    packet_free (&down);
+}
+
+/* ---- the largest values ---- */
+
+static int by_size (const void *a, const void *b)
+{
+    double x = fabs (*(const double *)a);
+    double y = fabs (*(const double *)b);
+
+    return (x < y) - (x > y);
+}
+
+static void check_choice (size_t n, size_t k, int kind, uint32_t *seed)
+{
+    double *in = malloc ((n + 1) * sizeof (*in));
+    double *sorted = malloc ((n + 1) * sizeof (*sorted));
+    double *residual = calloc (n + 1, sizeof (*residual));
+    double *sum = calloc (n + 1, sizeof (*sum));
+    char *chosen = malloc (top_k_bytes (k, SLURMDL_F64) + 1);
+    double got = 0, want = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)(int32_t)draw (seed) * 1e-9;
+        in[i] = kind == 0 ? v : kind == 1 ? rint (v) : ldexp (1, (int)(i % 9));
+    }
+    top_k_choose (residual, in, 1, n, k, SLURMDL_F64, chosen);
+    top_k_add (sum, chosen, n, k, SLURMDL_F64);
+    memcpy (sorted, in, n * sizeof (*in));
+    qsort (sorted, n, sizeof (*sorted), by_size);
+    for (size_t i = 0; i < n; i++) {
+        assert_true (sum[i] + residual[i] == in[i]);
+        assert_true (sum[i] == 0 || residual[i] == 0);
+        got += fabs (sum[i]);
+        want += i < k ? fabs (sorted[i]) : 0;
+    }
+    assert_true (fabs (got - want) <= 1e-9 * want);
+    free (in);
+    free (sorted);
+    free (residual);
+    free (sum);
+    free (chosen);
+}
+
+static void test_top_k (void **state)
+{
+    const float odd[] = { 1, NAN, -3, INFINITY, 0, 2 };
+    float residual[6] = { 0 }, sum[6] = { 0 };
+    char chosen[64];
+    uint32_t seed = 11;
+
+    (void)state;
+    for (int kind = 0; kind < 3; kind++)
+        for (size_t n = 1; n < 3000; n = 2 * n + 1)
+            for (size_t k = 1; k <= n; k = 3 * k + 1)
+                check_choice (n, k, kind, &seed);
+    assert_int_equal (top_k_count (1000, 0.01), 10);
+    assert_int_equal (top_k_count (3, 0.01), 1);
+    assert_int_equal (top_k_count (0, 0.5), 0);
+    top_k_choose (residual, odd, 1, 6, 3, SLURMDL_F32, chosen);
+    top_k_add (sum, chosen, 6, 3, SLURMDL_F32);
+    assert_true (isnan (sum[1]) && isinf (sum[3]) && sum[2] == -3);
+    assert_true (residual[5] == 2 && residual[2] == 0);
+}
+
+/* ---- the search ---- */
+
+/* Bytes a second of a machine that likes 8 MiB and 0.5 ms. */
+static double speed (size_t fusion, double cycle)
+{
+    double a = log2 ((double)fusion / (8 << 20));
+    double b = log2 (cycle / 5e-4);
+
+    return 1e9 / (1 + 0.05 * a * a + 0.1 * b * b);
+}
+
+static void test_tune (void **state)
+{
+    struct tune *t = tune_create (64 << 20, 1e-3, NULL);
+    size_t fusion = 64 << 20;
+    double cycle = 1e-3;
+    double bytes = 0, now = 5;
+    unsigned long batches = 0;
+    uint32_t seed = 3;
+
+    (void)state;
+    for (int i = 0; i < 100000 && !tune_has_settled (t); i++) {
+        /* now and then something takes four times as long */
+        double slow = draw (&seed) % 64 ? 1 : 4;
+        bytes += 1e8;
+        now += 1e8 / speed (fusion, cycle) * slow;
+        tune_step (t, now, bytes, ++batches, &fusion, &cycle);
+    }
+    assert_true (tune_has_settled (t));
+    assert_int_equal (fusion, 8 << 20);
+    assert_true (cycle == 5e-4);
+    assert_false (tune_step (t, now + 9, bytes, batches + 99, &fusion, &cycle));
+    tune_destroy (t);
+}
+
+/* ---- a model learns as well with what is left of its gradients ---- */
+
+enum { INPUTS = 60, SAMPLES = 120 };
+
+/* Logistic regression on points of two classes, each rank its own. */
+static double pass (const float *w, long rank, float *gradient)
+{
+    uint32_t seed = (uint32_t)rank * 1013 + 7;
+    double loss = 0;
+
+    memset (gradient, 0, INPUTS * sizeof (*gradient));
+    for (int s = 0; s < SAMPLES; s++) {
+        float x[INPUTS], z = 0, truth = 0, p;
+        for (int j = 0; j < INPUTS; j++) {
+            x[j] = (float)(int32_t)draw (&seed) * 4e-10f;
+            z += w[j] * x[j];
+            truth += (j % 3 ? 1.0f : -2.0f) * x[j];
+        }
+        p = 1 / (1 + expf (-z));
+        loss -= log (truth > 0 ? p + 1e-9 : 1 - p + 1e-9);
+        for (int j = 0; j < INPUTS; j++)
+            gradient[j] += (p - (truth > 0)) * x[j] / SAMPLES;
+    }
+    return loss / SAMPLES;
+}
+
+static int train (struct slurmdl_comm *c, void *arg)
+{
+    const enum slurmdl_compression *how = arg;
+    struct slurmdl_error err = { "" };
+    float w[INPUTS] = { 0 }, gradient[INPUTS];
+    struct slurmdl_request r = { .name = "w",
+                                 .type = SLURMDL_F32,
+                                 .op = SLURMDL_AVERAGE,
+                                 .n = INPUTS,
+                                 .in = gradient,
+                                 .out = gradient,
+                                 .compression = *how,
+                                 .keep = 0.1 };
+    double loss = 1, first = 0;
+
+    for (int step = 0; step < 300; step++) {
+        loss = pass (w, slurmdl_comm_rank (c), gradient);
+        first = step ? first : loss;
+        CHECK (c, slurmdl_wait (c, slurmdl_submit (c, &r, &err), &err) == 0);
+        for (int j = 0; j < INPUTS; j++)
+            w[j] -= 2 * gradient[j];
+    }
+    CHECK (c, first > 0.69 && loss < 0.25);
+    return 0;
+}
+
+static void test_learning (void **state)
+{
+    static enum slurmdl_compression all[] = {
+        SLURMDL_PLAIN, SLURMDL_AS_F16, SLURMDL_AS_BF16, SLURMDL_TOP_K
+    };
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal (world_run (3, 2, train, &all[i], 300, NULL), 0);
+}
+
+/* What travels in 16 bits is rounded as the types say, and no more. */
+static int rounding (struct slurmdl_comm *c, void *arg)
+{
+    enum { N = 1000 };
+    static const double unit[] = { 0, 0x1p-11, 0x1p-8 };
+    struct slurmdl_error err = { "" };
+    long size = slurmdl_comm_size (c);
+
+    (void)arg;
+    for (int how = SLURMDL_AS_F16; how <= SLURMDL_AS_BF16; how++) {
+        double x[N], want[N] = { 0 }, most[N] = { 0 };
+        struct slurmdl_request r = { .name = "x",
+                                     .type = SLURMDL_F64,
+                                     .op = SLURMDL_AVERAGE,
+                                     .n = N,
+                                     .in = x,
+                                     .out = x,
+                                     .prescale = 0.25,
+                                     .postscale = 4,
+                                     .compression = how };
+        for (long rank = 0; rank < size; rank++) {
+            uint32_t seed = (uint32_t)rank + 99;
+            for (int j = 0; j < N; j++) {
+                double v = (double)(int32_t)draw (&seed) * 1e-8;
+                want[j] += v / (double)size;
+                most[j] += fabs (v) / (double)size;
+                if (rank == slurmdl_comm_rank (c))
+                    x[j] = v;
+            }
+        }
+        CHECK (c, slurmdl_wait (c, slurmdl_submit (c, &r, &err), &err) == 0);
+        for (int j = 0; j < N; j++)
+            CHECK (c,
+                   fabs (x[j] - want[j])
+                       <= (double)size * unit[how] * most[j] + 1e-6);
+    }
+    return 0;
+}
+
+static void test_rounding (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (4, 2, rounding, NULL, 300, NULL), 0);
+}
+
+/* ---- tuned while it runs: all ranks have the same ---- */
+
+static int tuned (struct slurmdl_comm *c, void *arg)
+{
+    static float x[40][3000];
+    struct slurmdl_error err = { "" };
+    struct slurmdl_comm_stats s;
+    double until = seconds_now () + 200;
+    float go = 1;
+    double mine[2], all[6];
+    char name[16];
+
+    (void)arg;
+    while (go > 0) {
+        for (int i = 0; i < 40; i++) {
+            snprintf (name, sizeof (name), "x%d", i);
+            CHECK (c, sum_floats (c, name, x[i], 3000, &err) > 0);
+        }
+        CHECK (c, slurmdl_wait (c, 0, &err) == 0);
+        slurmdl_comm_stats (c, &s);
+        go = seconds_now () < until && s.fusion_bytes == 64 << 20
+             && s.cycle_ms == 1;
+        CHECK (c, slurmdl_broadcast (c, &go, sizeof (go), 0, &err) == 0);
+    }
+    slurmdl_comm_stats (c, &s);
+    mine[0] = (double)s.fusion_bytes;
+    mine[1] = s.cycle_ms;
+    CHECK (c, slurmdl_allgather (c, mine, sizeof (mine), all, NULL, &err) == 0);
+    for (int r = 0; r < 3; r++)
+        CHECK (c, all[2 * r] == mine[0] && all[2 * r + 1] == mine[1]);
+    return 0;
+}
+
+static void test_tuned (void **state)
+{
+    char path[] = "/tmp/tune.XXXXXX";
+    char line[128];
+    int fd = mkstemp (path);
+    FILE *f;
+    int lines = 0;
+
+    (void)state;
+    assert_true (fd >= 0);
+    close (fd);
+    setenv ("DL_COMM_AUTOTUNE", "1", 1);
+    setenv ("DL_COMM_AUTOTUNE_LOG", path, 1);
+    assert_int_equal (world_run (3, 0, tuned, NULL, 300, NULL), 0);
+    unsetenv ("DL_COMM_AUTOTUNE");
+    unsetenv ("DL_COMM_AUTOTUNE_LOG");
+    assert_non_null (f = fopen (path, "r"));
+    while (fgets (line, sizeof (line), f))
+        lines++;
+    fclose (f);
+    unlink (path);
+    assert_true (lines >= 2); /* the head, and a setting */
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_packet),
+        cmocka_unit_test (test_hostile_packet),
+        cmocka_unit_test (test_map),
+        cmocka_unit_test (test_tree),
+        cmocka_unit_test (test_relay),
+        cmocka_unit_test (test_coordinator),
+        cmocka_unit_test (test_limit),
+        cmocka_unit_test (test_stall_text),
+        cmocka_unit_test (test_top_k),
+        cmocka_unit_test (test_tune),
+        cmocka_unit_test (test_learning),
+        cmocka_unit_test (test_rounding),
+        cmocka_unit_test (test_tuned),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many checkpoints a test's run has. */
+#ifndef TESTS_RUNTIME_COUNTED_H
+#define TESTS_RUNTIME_COUNTED_H
+
+#include "tests/folder.h"
+
+static inline long checkpoints (void)
+{
+    FILE *f;
+    char command[512];
+    long n = 0;
+
+    snprintf (command,
+              sizeof (command),
+              "find '%s' -name '*.h5' -path '*/ckpt/*' | wc -l",
+              in_dir ("run"));
+    f = popen (command, "r");
+    if (!f || fscanf (f, "%ld", &n) != 1)
+        n = -1;
+    if (f)
+        pclose (f);
+    return n;
+}
+
+#endif

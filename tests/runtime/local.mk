@@ -1,0 +1,54 @@
+# tests/runtime/: units of comm/ run each rank as a process (comm/world.c)
+if HAVE_CMOCKA
+rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
+runtime_units = %D%/metrics.t %D%/checkpoint.t %D%/records.t %D%/shards.t %D%/saves.t %D%/slabs.t %D%/reads.t \
+	%D%/damage.t %D%/old.t %D%/agree.t \
+	%D%/comm/bootstrap.t %D%/comm/rankname.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t \
+	%D%/comm/comm.t %D%/comm/commfail.t %D%/comm/engine.t %D%/comm/stalls.t %D%/comm/tensors.t %D%/comm/elastic.t \
+	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t
+if HAVE_NCCL
+device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
+endif
+EXTRA_PROGRAMS += $(rank_units) $(runtime_units) $(device_units)
+$(rank_units): LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
+$(rank_units): runtime/librankenv.la
+EXTRA_LTLIBRARIES += %D%/libtest.la
+%C%_libtest_la_SOURCES = %D%/comm/collect.c %D%/comm/elasticcrowd.c %D%/comm/elasticrank.c %D%/comm/format.c \
+	%D%/comm/pairs.c %D%/comm/world.c %D%/ps/psgroup.c
+runtime_ldadd = %D%/libtest.la runtime/libruntime.la
+$(runtime_units): LDADD = $(runtime_ldadd) $(CMOCKA_LIBS) -lm -ldl
+$(runtime_units): $(runtime_ldadd)
+%C%_checkpoint_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/tests/fakes/device/.libs"'
+%C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
+%C%_comm_rankname_t_LDFLAGS = -Wl,--wrap=getaddrinfo
+# as on processors without what gcc would take on this one
+%C%_comm_reduce_generic_t_SOURCES = %D%/comm/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c \
+	runtime/comm/reduce/plain.c runtime/comm/reduce/reduce.c
+%C%_comm_reduce_generic_t_CPPFLAGS = $(AM_CPPFLAGS) -DKERNEL_GENERIC
+%C%_comm_ncclcomm_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/tests/fakes/host/.libs"'
+%C%_comm_ncclcomm_t_LDADD = $(runtime_ldadd) $(CMOCKA_LIBS) -lm -ldl
+%C%_comm_device_t_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DGPU_DIR='"$(abs_builddir)/tests/fakes/gpu"'
+%C%_comm_device_t_LDADD = $(runtime_ldadd) tests/fakes/libcudart.la $(CMOCKA_LIBS) -lm
+tests/runtime/checkpoint.log: tests/fakes/device/slurmdl-cuda.la
+tests/runtime/comm/ncclcomm.log: tests/fakes/host/slurmdl-cuda.la tests/fakes/host/slurmdl-nccl.la
+tests/runtime/comm/device.log: tests/fakes/gpu/both/slurmdl-cuda.la tests/fakes/gpu/both/slurmdl-nccl.la \
+	tests/fakes/gpu/cuda/slurmdl-cuda.la
+endif
+runtime_tests = $(rank_units) $(runtime_units) $(device_units) %D%/crash.t %D%/languages.t %D%/save.t %D%/exports.t
+TESTS += $(runtime_tests)
+
+# what scripts run
+EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet %D%/ps/pswork
+%C%_writer_LDADD = runtime/libruntime.la
+%C%_machine_LDADD =
+%C%_comm_meet_LDADD = %D%/libtest.la runtime/libruntime.la $(CMOCKA_LIBS) -lm
+%C%_ps_pswork_LDADD = runtime/libslurmdl.la
+tests/runtime/crash.log: %D%/writer tests/fakes/trace.la tests/faults/shim.la
+tests/runtime/save.log: %D%/writer tests/faults/shim.la
+if HAVE_MPI
+if HAVE_CUDA
+EXTRA_PROGRAMS += %D%/comm/mpidevice
+%C%_comm_mpidevice_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_comm_mpidevice_LDADD = runtime/libruntime.la tests/fakes/libcudart.la
+endif
+endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics files: what is logged is read back, whatever happens between. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/slurmdl.h"
+#include "runtime/storage/crc32c.h"
+#include "tests/folder.h"
+
+/* ---- what a reader sees ---- */
+
+struct seen {
+    long n;
+    long wrong; /* rows that are not what row n must be */
+    int names;  /* "n0", "n1", ... in turn; 0: only "x" */
+};
+
+static int check_row (const struct slurmdl_row *row, void *arg)
+{
+    struct seen *s = arg;
+    char name[16];
+
+    snprintf (name, sizeof (name), "n%ld", s->names ? s->n % s->names : 0);
+    s->wrong += row->step != s->n || row->value != (double)s->n / 8
+                || strcmp (row->name, s->names ? name : "x") != 0
+                || row->time < 1.6e9;
+    s->n++;
+    return 0;
+}
+
+static struct seen read_all (const char *name, int names)
+{
+    struct seen s = { .names = names };
+    struct slurmdl_error err = { "" };
+
+    if (slurmdl_metrics_read (in_dir (name), check_row, &s, &err) < 0)
+        print_error ("%s\n", err.text);
+    return s;
+}
+
+static void log_some (struct slurmdl_metrics *m, long from, long to, int names)
+{
+    char name[16];
+
+    for (long i = from; i < to; i++) {
+        snprintf (name, sizeof (name), "n%ld", names ? i % names : 0);
+        assert_int_equal (
+            slurmdl_metrics_log (m, names ? name : "x", i, (double)i / 8), 0);
+    }
+}
+
+/* ---- tests ---- */
+
+static void crc_of_known_bytes (void **state)
+{
+    /* RFC 3720, B.4: 32 bytes of zeros, of ones, and 0 to 31 */
+    unsigned char bytes[32] = { 0 };
+
+    (void)state;
+    assert_int_equal (crc32c (0, bytes, 32), 0x8a9136aa);
+    memset (bytes, 0xff, 32);
+    assert_int_equal (crc32c (0, bytes, 32), 0x62a8ab43);
+    for (int i = 0; i < 32; i++)
+        bytes[i] = (unsigned char)i;
+    assert_int_equal (crc32c (0, bytes, 32), 0x46dd794e);
+    for (size_t n = 0; n <= 32; n++) {
+        uint32_t first = crc32c (0, bytes, n);
+        uint32_t second = crc32c (0, bytes + n, 32 - n);
+        assert_int_equal (crc32c (first, bytes + n, 32 - n),
+                          crc32c_plain (0, bytes, 32));
+        assert_int_equal (crc32c_join (first, second, 32 - n), 0x46dd794e);
+    }
+}
+
+static void rows_come_back (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    struct seen s;
+
+    (void)state;
+    assert_non_null (m);
+    log_some (m, 0, 1000, 7);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    s = read_all ("metrics.h5", 7); /* while the writer has it open */
+    assert_int_equal (s.n, 1000);
+    assert_int_equal (s.wrong, 0);
+    log_some (m, 1000, 1001, 7);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    s = read_all ("metrics.h5", 7);
+    assert_int_equal (s.n, 1001);
+    assert_int_equal (s.wrong, 0);
+}
+
+/* A row is in the file soon, although nobody flushes. */
+static void rows_are_written_by_themselves (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    struct seen s = { 0 };
+
+    (void)state;
+    log_some (m, 0, 5, 0);
+    for (int i = 0; i < 1200 && s.n < 5; i++) {
+        usleep (50000);
+        s = read_all ("metrics.h5", 0);
+    }
+    assert_int_equal (s.n, 5);
+    slurmdl_metrics_destroy (m);
+}
+
+/* Past the room of the first layout, several times over. */
+static void file_grows (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    struct seen s;
+    struct stat st;
+
+    (void)state;
+    log_some (m, 0, 100, 3);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    log_some (m, 100, 150000, 3);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    s = read_all ("metrics.h5", 3);
+    assert_int_equal (s.n, 150000);
+    assert_int_equal (s.wrong, 0);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    s = read_all ("metrics.h5", 3);
+    assert_int_equal (s.n, 150000);
+    assert_int_equal (s.wrong, 0);
+    assert_int_equal (stat (in_dir ("metrics.h5"), &st), 0);
+    assert_in_range (st.st_size, 150000 * 32, 150000 * 32 + 8192);
+}
+
+static void each_writer_has_its_file (void **state)
+{
+    struct slurmdl_metrics *a = slurmdl_metrics_create (dir, NULL);
+    struct slurmdl_metrics *b = slurmdl_metrics_create (dir, NULL);
+    struct seen s = { 0 };
+
+    (void)state;
+    log_some (a, 0, 10, 0);
+    log_some (b, 10, 30, 0);
+    slurmdl_metrics_destroy (a);
+    slurmdl_metrics_destroy (b);
+    assert_int_equal (access (in_dir ("metrics.h5"), F_OK), 0);
+    assert_int_equal (access (in_dir ("metrics.1.h5"), F_OK), 0);
+    assert_int_equal (slurmdl_metrics_read_dir (dir, check_row, &s, NULL), 0);
+    assert_int_equal (s.n, 30);
+}
+
+static void names_are_checked (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    char name[80];
+
+    (void)state;
+    assert_int_equal (slurmdl_metrics_log (m, "", 0, 0), -1);
+    assert_int_equal (errno, EINVAL);
+    memset (name, 'a', sizeof (name));
+    name[64] = '\0';
+    assert_int_equal (slurmdl_metrics_log (m, name, 0, 0), -1);
+    name[63] = '\0';
+    assert_int_equal (slurmdl_metrics_log (m, name, 0, NAN), 0);
+    for (int i = 0; i < 1022; i++) { /* and "slurmdl" makes 1024 */
+        snprintf (name, sizeof (name), "name%d", i);
+        assert_int_equal (slurmdl_metrics_log (m, name, 0, 0), 0);
+    }
+    assert_int_equal (slurmdl_metrics_log (m, "one more", 0, 0), -1);
+    assert_int_equal (errno, ENOSPC);
+    assert_int_equal (slurmdl_metrics_log (m, "name7", 1, 0), 0);
+    assert_int_equal (slurmdl_metrics_destroy (m), -1); /* one is lost */
+}
+
+enum { THREADS = 4, PER_THREAD = 20000 };
+
+static void *log_from_thread (void *arg)
+{
+    for (int i = 0; i < PER_THREAD; i++)
+        slurmdl_metrics_log (arg, i % 2 ? "odd" : "even", i, 1);
+    return NULL;
+}
+
+static int add_up (const struct slurmdl_row *row, void *arg)
+{
+    *(double *)arg += row->value;
+    return 0;
+}
+
+static void threads_share_a_file (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    pthread_t t[THREADS];
+    double sum = 0;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create (&t[i], NULL, log_from_thread, m);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join (t[i], NULL);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    slurmdl_metrics_read (in_dir ("metrics.h5"), add_up, &sum, NULL);
+    assert_true (sum == THREADS * PER_THREAD);
+}
+
+static void child_does_not_write (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    int status;
+    pid_t pid;
+
+    (void)state;
+    log_some (m, 0, 1, 0);
+    if ((pid = fork ()) == 0) {
+        int rv = slurmdl_metrics_log (m, "x", 1, 1);
+        slurmdl_metrics_destroy (m);
+        _exit (rv == -1 ? 0 : 1);
+    }
+    waitpid (pid, &status, 0);
+    assert_int_equal (status, 0);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    assert_int_equal (read_all ("metrics.h5", 0).n, 1);
+}
+
+/* A full disk is told, nothing is lost while memory lasts, and the rows are
+ * written when there is room again.
+ */
+static void full_disk (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl_metrics *m;
+    char filler[128];
+    FILE *f;
+
+    (void)state;
+    if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
+        print_message ("not root: no full disk\n");
+        skip ();
+    }
+    m = slurmdl_metrics_create (dir, NULL);
+    snprintf (filler, sizeof (filler), "%s", in_dir ("filler"));
+    f = fopen (filler, "w");
+    for (int i = 0; i < 300 && fputs ("x", f) >= 0; i++)
+        fprintf (f, "%1023s", "");
+    fclose (f);
+    log_some (m, 0, 20000, 0);
+    assert_int_equal (slurmdl_metrics_flush (m, &err), -1);
+    assert_int_equal (errno, ENOSPC);
+    assert_non_null (strstr (err.text, "cannot write: No space left"));
+    assert_non_null (strstr (err.text, "0 are lost"));
+    assert_true (read_all ("metrics.h5", 0).wrong == 0);
+    unlink (filler);
+    assert_int_equal (mount ("none", dir, "tmpfs", MS_REMOUNT, "size=4m"), 0);
+    *err.text = '\0';
+    assert_int_equal (slurmdl_metrics_flush (m, &err), 0);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    assert_int_equal (read_all ("metrics.h5", 0).n, 20000);
+    umount (dir);
+}
+
+static void not_a_metrics_file (void **state)
+{
+    struct slurmdl_error err = { "" };
+    FILE *f = fopen (in_dir ("metrics.h5"), "w");
+
+    (void)state;
+    fputs ("this is no HDF5 file", f);
+    fclose (f);
+    assert_int_equal (
+        slurmdl_metrics_read (in_dir ("metrics.h5"), add_up, NULL, &err), -1);
+    assert_int_equal (errno, EBADMSG);
+    assert_non_null (strstr (err.text, "metrics.h5"));
+    assert_int_equal (
+        slurmdl_metrics_read_dir (in_dir ("none"), add_up, NULL, NULL), 0);
+    assert_null (slurmdl_metrics_create (in_dir ("none"), &err));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (crc_of_known_bytes),
+        IN_FOLDER (rows_come_back),
+        IN_FOLDER (rows_are_written_by_themselves),
+        IN_FOLDER (file_grows),
+        IN_FOLDER (each_writer_has_its_file),
+        IN_FOLDER (names_are_checked),
+        IN_FOLDER (threads_share_a_file),
+        IN_FOLDER (child_does_not_write),
+        IN_FOLDER (full_disk),
+        IN_FOLDER (not_a_metrics_file),
+    };
+    return cmocka_run_group_tests_name ("metrics", tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Large and asynchronous saves, the time limit, files by themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/slurmdl.h"
+#include "tests/runtime/counted.h"
+
+/* ---- large: past the page cache, verified by the thread ---- */
+
+enum { BIG = 5 << 20 };
+
+static uint32_t *big_data (int seed)
+{
+    uint32_t *p = malloc (BIG * sizeof (*p));
+
+    for (uint32_t i = 0; i < BIG; i++)
+        p[i] = i * 2654435761u + (uint32_t)seed;
+    return p;
+}
+
+static void big_files (void **state)
+{
+    uint64_t n = BIG - 3, odd = 777;
+    struct slurmdl_error err = { "" };
+    uint32_t *saved = big_data (1);
+    uint32_t *found = malloc (BIG * sizeof (*found));
+    uint8_t bytes[777], back[777];
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    int64_t step;
+
+    (void)state;
+    memset (bytes, 7, sizeof (bytes));
+    /* aligned to nothing */
+    slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, saved + 1);
+    slurmdl_protect (run, "b", SLURMDL_U8, 1, &odd, bytes);
+    slurmdl_protect (run, "c", SLURMDL_U32, 1, &n, saved + 2);
+    for (int i = 1; i <= 2; i++)
+        assert_int_equal (slurmdl_save (run, i, &err), 0);
+    for (int i = 3; i <= 6; i++) /* a third waits for the first */
+        assert_int_equal (slurmdl_save_async (run, i, &err), 0);
+    assert_int_equal (slurmdl_save_wait (run, &err), 0);
+    assert_int_equal (checkpoints (), 2);
+    slurmdl_close (run);
+    assert_int_equal (slurmdl_checkpoint_verify (
+                          in_dir ("run/a.1/ckpt/00000006.h5"), &step, &err),
+                      0);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, found + 3);
+    slurmdl_protect (run, "b", SLURMDL_U8, 1, &odd, back);
+    assert_int_equal (slurmdl_restore (run, &step, &err), 1);
+    assert_int_equal (step, 6);
+    assert_memory_equal (found + 3, saved + 1, n * 4);
+    assert_memory_equal (back, bytes, sizeof (bytes));
+    /* a part, by name */
+    memset (back, 0, sizeof (back));
+    found[3]++;
+    assert_int_equal (slurmdl_restore_only (run, "[bx]", NULL, &step, &err), 1);
+    assert_memory_equal (back, bytes, sizeof (bytes));
+    assert_true (found[3] == saved[1] + 1);
+    slurmdl_close (run);
+    free (saved);
+    free (found);
+}
+
+static void no_memory_for_a_copy (void **state)
+{
+    uint64_t n = BIG;
+    struct slurmdl_error err = { "" };
+    uint32_t *saved = big_data (1);
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+
+    (void)state;
+    setenv ("DL_SNAPSHOT_MAX", "1000000", 1);
+    slurmdl_protect (run, "a", SLURMDL_U32, 1, &n, saved);
+    assert_int_equal (slurmdl_save_async (run, 1, &err), 0);
+    assert_non_null (strstr (err.text, "was not asynchronous"));
+    assert_int_equal (checkpoints (), 1);
+    slurmdl_close (run);
+    unsetenv ("DL_SNAPSHOT_MAX");
+    free (saved);
+}
+
+/* An error of the thread comes once, with the next call. */
+static void errors_come_later (void **state)
+{
+    uint64_t n = 4;
+    float w[4] = { 1 };
+    struct slurmdl_error err = { "" };
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    FILE *f = fopen (in_dir ("run/a.1/ckpt"), "w"); /* no folder */
+
+    (void)state;
+    fclose (f);
+    slurmdl_protect (run, "w", SLURMDL_F32, 1, &n, w);
+    assert_int_equal (slurmdl_save_async (run, 1, &err), 0);
+    assert_int_equal (slurmdl_save_wait (run, &err), -1);
+    assert_non_null (strstr (err.text, "cannot make"));
+    assert_int_equal (slurmdl_save_wait (run, &err), 0);
+    assert_int_equal (slurmdl_save_async (run, 2, &err), 0);
+    assert_int_equal (slurmdl_close (run), -1);
+}
+
+/* ---- the time limit ---- */
+
+static void stop_alone (void **state)
+{
+    struct slurmdl *run;
+    char text[32];
+
+    (void)state;
+    snprintf (text, sizeof (text), "%lld", (long long)time (NULL) + 60);
+    setenv ("SLURM_JOB_END_TIME", text, 1);
+    run = slurmdl_open (in_dir ("run"), NULL);
+    for (int i = 0; i < 6000 && !slurmdl_should_stop (run); i++)
+        usleep (10000);
+    assert_int_equal (slurmdl_should_stop (run), 1); /* 60 s before */
+    assert_int_equal (slurmdl_stop_here (run, 1), 1);
+    slurmdl_close (run);
+    unsetenv ("SLURM_JOB_END_TIME");
+}
+
+/* ---- tensors of a file ---- */
+
+static void write_and_read (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct slurmdl_writer *w = slurmdl_writer_open (in_dir ("x.h5"), 9, &err);
+    struct slurmdl_tensor t = {
+        .name = "g/x", .type = SLURMDL_I16, .ndims = 2, .dims = { 3, 4 }
+    };
+    int16_t x[12], y[4];
+    uint64_t offset[2] = { 1, 1 }, dims[2] = { 2, 2 };
+    struct slurmdl_checkpoint *c;
+
+    (void)state;
+    for (int16_t i = 0; i < 12; i++)
+        x[i] = i;
+    assert_non_null (w);
+    assert_int_equal (slurmdl_writer_add (w, &t, x, &err), 0);
+    assert_int_equal (slurmdl_writer_add (w, &t, x, &err), -1); /* twice */
+    strcpy (t.name, "g");
+    assert_int_equal (slurmdl_writer_add (w, &t, x, &err), -1); /* a group */
+    strcpy (t.name, "scalar");
+    t.ndims = 0;
+    t.type = SLURMDL_BF16;
+    assert_int_equal (slurmdl_writer_add (w, &t, x, &err), 0);
+    assert_int_equal (access (in_dir ("x.h5"), F_OK), -1);
+    assert_int_equal (slurmdl_writer_commit (w, &err), 0);
+    assert_non_null (c = slurmdl_checkpoint_open (in_dir ("x.h5"), &err));
+    assert_int_equal (slurmdl_checkpoint_step (c), 9);
+    assert_int_equal (slurmdl_checkpoint_count (c), 2);
+    assert_int_equal (slurmdl_checkpoint_info (c, 2, &t), -1);
+    assert_int_equal (slurmdl_checkpoint_find_tensor (c, "scalar"), 1);
+    assert_int_equal (slurmdl_checkpoint_read (c, "g/x", offset, dims, y, &err),
+                      0);
+    assert_true (y[0] == 5 && y[1] == 6 && y[2] == 9 && y[3] == 10);
+    offset[0] = 2;
+    assert_int_equal (slurmdl_checkpoint_read (c, "g/x", offset, dims, y, &err),
+                      -1);
+    assert_int_equal (errno, EINVAL);
+    slurmdl_checkpoint_close (c);
+    w = slurmdl_writer_open (in_dir ("y.h5"), 9, &err);
+    slurmdl_writer_abort (w);
+    assert_int_equal (access (in_dir ("y.h5"), F_OK), -1);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER (big_files),         IN_FOLDER (no_memory_for_a_copy),
+        IN_FOLDER (errors_come_later), IN_FOLDER (stop_alone),
+        IN_FOLDER (write_and_read),
+    };
+
+    unsetenv ("SLURM_JOB_END_TIME");
+    unsetenv ("RANK");
+    return cmocka_run_group_tests_name ("saves", tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ASHA keeps its promises: the end, the preview, the limits, the progress. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static double given (const struct sweep *w, long trial, int64_t length)
+{
+    (void)length;
+    return w->values[trial - 1];
+}
+
+static double smooth (const struct sweep *w, long trial, int64_t length)
+{
+    uint64_t r = w->config.seed * 31 + trial;
+
+    (void)sweep_random (&r, 2);
+    return sweep_random (&r, 1000000) + 1.0 / length;
+}
+
+static void test_out_of_order (void **state)
+{
+    static const double divisors[] = { 2, 2.5, 3, 4, 1.1 };
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        uint64_t r = seed * 7;
+        struct sweep w = {
+            .config = { .name = seed % 4 ? "adaptive_asha" : "asha",
+                        .seed = seed,
+                        .max_trials = 1 + sweep_random (&r, 150),
+                        .max_length = 1 + sweep_random (&r, 2000),
+                        .smaller_is_better = seed % 2,
+                        .divisor = divisors[seed % COUNT (divisors)],
+                        .max_rungs = 1 + sweep_random (&r, 7),
+                        .mode = seed % 3,
+                        .max_concurrent = sweep_random (&r, 40) },
+            .metric = smooth,
+            .workers = sweep_random (&r, 30),
+            .shuffle = seed
+        };
+        struct search_rung rungs[32];
+        int n = searcher_preview (&w.config, NULL, 0, rungs, 32);
+
+        sweep_run (&w);
+        assert_int_equal (w.trials, w.config.max_trials);
+        assert_int_equal (w.n_running, 0);
+        assert_true (searcher_progress (w.s) == 1);
+        assert_true (sweep_count (&w, rungs[n - 1].length)
+                     >= rungs[n - 1].trials);
+        assert_int_equal (rungs[n - 1].length, w.config.max_length);
+        if (w.config.max_concurrent)
+            assert_true (w.most_running <= w.config.max_concurrent);
+        sweep_free (&w);
+    }
+}
+
+/* In order of merit, best first, the preview is exact. */
+static void test_preview_is_met (void **state)
+{
+    double values[500];
+
+    (void)state;
+    for (int i = 0; i < 500; i++)
+        values[i] = i;
+    for (int mode = SEARCH_AGGRESSIVE; mode <= SEARCH_CONSERVATIVE; mode++)
+        for (long trials = 1; trials <= 500; trials += 1 + trials / 3) {
+            struct sweep w = { .config = { .name = "adaptive_asha",
+                                           .max_trials = trials,
+                                           .max_length = 937,
+                                           .smaller_is_better = true,
+                                           .divisor = 4,
+                                           .max_rungs = 5,
+                                           .mode = mode },
+                               .metric = given,
+                               .values = values,
+                               .workers = 1 };
+            struct search_rung rungs[5];
+            int n = searcher_preview (&w.config, NULL, 0, rungs, 5);
+
+            sweep_run (&w);
+            for (int i = 0; i < n; i++)
+                assert_int_equal (sweep_count (&w, rungs[i].length),
+                                  rungs[i].trials);
+            sweep_free (&w);
+        }
+}
+
+static double not_a_number (const struct sweep *w, long trial, int64_t length)
+{
+    (void)w;
+    (void)length;
+    return trial % 3 == 0 ? INFINITY : trial % 3 == 1 ? -INFINITY : NAN;
+}
+
+static bool always (const struct sweep *w, long trial, int segment)
+{
+    (void)w;
+    (void)trial;
+    (void)segment;
+    return true;
+}
+
+static void test_all_bad (void **state)
+{
+    static const char *const names[] = {
+        "single", "grid", "random", "asha", "adaptive_asha"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT (names); i++) {
+        struct sweep w = { .config = { .name = names[i / 2],
+                                       .max_trials = 10,
+                                       .max_length = 1000,
+                                       .smaller_is_better = i % 4 < 2,
+                                       .divisor = 3,
+                                       .max_rungs = 4,
+                                       .mode = SEARCH_CONSERVATIVE },
+                           .metric = not_a_number,
+                           .fails = i % 2 ? always : NULL,
+                           .workers = 4,
+                           .shuffle = 5 };
+
+        sweep_run (&w);
+        assert_int_equal (w.trials, i / 2 < 2 ? 1 : 10);
+        for (long t = 1; t <= w.trials; t++)
+            assert_int_equal (w.segments[t], 1);
+        sweep_free (&w);
+    }
+}
+
+/* A bad trial counts in its rung: with 1 good of 3 the good one goes on,
+ * although it came first and alone was not yet a third.
+ */
+static void test_bad_counts (void **state)
+{
+    static const double values[] = { .5, NAN, INFINITY };
+    struct sweep w = { .config = { .name = "asha",
+                                   .max_trials = 3,
+                                   .max_length = 3,
+                                   .smaller_is_better = true,
+                                   .divisor = 3,
+                                   .max_rungs = 2 },
+                       .metric = given,
+                       .values = values };
+
+    (void)state;
+    sweep_run (&w);
+    assert_int_equal (w.segments[1], 2);
+    assert_int_equal (w.segments[2], 1);
+    assert_int_equal (w.segments[3], 1);
+    sweep_free (&w);
+}
+
+/* 3 brackets, of which each wants a trial: the user's limit is the law. */
+static void test_limit_below_brackets (void **state)
+{
+    struct sweep w = { .config = { .name = "adaptive_asha",
+                                   .max_trials = 64,
+                                   .max_length = 1000,
+                                   .smaller_is_better = true,
+                                   .divisor = 4,
+                                   .max_rungs = 5,
+                                   .mode = SEARCH_STANDARD,
+                                   .max_concurrent = 2 },
+                       .metric = smooth };
+
+    (void)state;
+    sweep_run (&w);
+    assert_int_equal (w.trials, 64);
+    assert_int_equal (w.most_running, 2);
+    sweep_free (&w);
+}
+
+/* The last bracket has 5 trials: so many at once for each, without a limit. */
+static void test_limits (void **state)
+{
+    static const struct {
+        long concurrent;
+        long running[3]; /* of those that start at 15, 62 and 250 */
+    } cases[] = { { 16, { 6, 5, 5 } }, { 0, { 5, 5, 5 } }, { 7, { 3, 2, 2 } } };
+    struct search_config config = { .name = "adaptive_asha",
+                                    .max_trials = 64,
+                                    .max_length = 1000,
+                                    .divisor = 4,
+                                    .max_rungs = 5,
+                                    .mode = SEARCH_STANDARD };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        long seen[3] = { 0 };
+        struct search_op op;
+        struct searcher *s;
+
+        config.max_concurrent = cases[i].concurrent;
+        s = searcher_create (&config, NULL, 0);
+        assert_non_null (s);
+        while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
+            assert_int_equal (searcher_begin (s, &op, NULL), 0);
+            seen[op.length == 15 ? 0 : op.length == 62 ? 1 : 2]++;
+        }
+        for (int k = 0; k < 3; k++)
+            assert_int_equal (seen[k], cases[i].running[k]);
+        searcher_destroy (s);
+    }
+}
+
+/* One worker: 7 trials that start at 25 and 3 that start at 100 take turns. */
+static void test_turns (void **state)
+{
+    static const int64_t first[] = {
+        25, 100, 25, 25, 100, 25, 25, 100, 25, 25
+    };
+    struct sweep w = { .config = { .name = "adaptive_asha",
+                                   .max_trials = 10,
+                                   .max_length = 100,
+                                   .smaller_is_better = true,
+                                   .divisor = 4,
+                                   .max_rungs = 5,
+                                   .mode = SEARCH_STANDARD },
+                       .metric = smooth,
+                       .workers = 1 };
+
+    (void)state;
+    sweep_run (&w);
+    assert_int_equal (w.trials, 10);
+    for (long t = 1; t <= 10; t++)
+        assert_int_equal (w.first[t], first[t - 1]);
+    sweep_free (&w);
+}
+
+/* 12 segments of 1000, 4 of 2000 and 1 of 6000 are planned: 26000. */
+static void test_progress (void **state)
+{
+    struct search_config config = { .name = "asha",
+                                    .max_trials = 12,
+                                    .max_length = 9000,
+                                    .smaller_is_better = true,
+                                    .divisor = 3,
+                                    .max_rungs = 3 };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op;
+
+    (void)state;
+    assert_non_null (s);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    }
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal (searcher_tell (s, i, 1000, i), 0);
+        assert_true (searcher_progress (s) == i / 26.0);
+    }
+    searcher_destroy (s);
+    config.name = "random";
+    config.max_trials = 4;
+    s = searcher_create (&config, NULL, 0);
+    assert_non_null (s);
+    while (searcher_ask (s, &op, NULL) == SEARCH_RUN)
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal (searcher_exit (s, i), 0);
+        assert_true (searcher_progress (s) == i / 4.0);
+    }
+    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_DONE);
+    searcher_destroy (s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_out_of_order),
+        cmocka_unit_test (test_preview_is_met),
+        cmocka_unit_test (test_all_bad),
+        cmocka_unit_test (test_bad_counts),
+        cmocka_unit_test (test_limit_below_brackets),
+        cmocka_unit_test (test_limits),
+        cmocka_unit_test (test_turns),
+        cmocka_unit_test (test_progress),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All methods with all events: determinism, replay, copies, and nonsense. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static const double second[] = { 1 }, deep[] = { 3, 4 };
+static const char *const labels[] = { "sgd", "adam", "lion" };
+
+/* clang-format off */
+static const struct param space[] = {
+    { .name = "lr", .type = PARAM_LOG, .min = -5, .max = -1, .base = 10,
+      .count = 3, .mean = -3, .deviation = 1 },
+    { .name = "beta", .type = PARAM_FLOAT, .max = 1, .step = 0.25,
+      .when = "optimizer", .when_values = second, .when_count = 1 },
+    { .name = "optimizer", .type = PARAM_CATEGORICAL, .choices = 3,
+      .labels = labels },
+    { .name = "layers", .type = PARAM_INT, .min = 1, .max = 4 },
+    { .name = "drop", .type = PARAM_FLOAT, .max = 0.5, .count = 2,
+      .when = "layers", .when_values = deep, .when_count = 2 },
+};
+/* clang-format on */
+
+static const char constraint[] =
+    "lr * layers < 0.05 && (optimizer != 'adam' || beta > 0.1)";
+
+static bool allowed (const double *x)
+{
+    return x[0] * x[3] < 0.05 && (x[2] != 1 || x[1] > 0.1);
+}
+
+static double quality (const struct sweep *w, long trial, int64_t length)
+{
+    const double *x = w->x[trial];
+
+    if (x[3] == 4 && x[2] == 2)
+        return NAN;
+    return fabs (log10 (x[0]) + 3) + x[3] + (isnan (x[1]) ? 1 : x[1])
+           + 1.0 / length;
+}
+
+static bool seldom (const struct sweep *w, long trial, int segment)
+{
+    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
+
+    (void)sweep_random (&r, 2);
+    return sweep_random (&r, 12) == 0;
+}
+
+static bool refuses (const struct sweep *w, long trial, int segment)
+{
+    return seldom (w, trial + 500, segment);
+}
+
+static double seconds (const struct sweep *w, long trial)
+{
+    return w->length[trial] * 0.5;
+}
+
+static struct sweep start (const struct searcher_kind *k, uint64_t seed)
+{
+    struct sweep w = { .config = { .name = k->name,
+                                   .seed = seed,
+                                   .max_trials = 26,
+                                   .max_length = 27,
+                                   .smaller_is_better = seed % 2,
+                                   .divisor = 2 + seed % 2,
+                                   .max_rungs = 4,
+                                   .mode = SEARCH_STANDARD,
+                                   .max_concurrent = 6,
+                                   .constraint = constraint,
+                                   .max_seconds = seed % 3 ? 0 : 150,
+                                   .population = 8 },
+                       .params = space,
+                       .n = COUNT (space),
+                       .metric = quality,
+                       .fails = seldom,
+                       .rejects = seed % 2 ? refuses : NULL,
+                       .seconds = seconds,
+                       .report = 2,
+                       .workers = 5,
+                       .shuffle = seed };
+
+    if (!(k->needs & HAS_REPORTS))
+        w.report = seed % 5 ? 0 : 9;
+    if (seed % 4 == 0 && !(k->needs & HAS_REPORTS) && strcmp (k->name, "pbt"))
+        w.config.repeats = 3;
+    return w;
+}
+
+static bool same_events (const struct sweep *a, const struct sweep *b)
+{
+    for (size_t i = 0; i < a->n_events; i++) {
+        const struct event *x = a->events + i, *y = b->events + i;
+        if (x->what != y->what || x->op.trial != y->op.trial
+            || x->op.fresh != y->op.fresh || x->op.length != y->op.length
+            || x->op.from != y->op.from || memcmp (x->x, y->x, sizeof (x->x)))
+            return false;
+    }
+    return a->n_events == b->n_events;
+}
+
+/* Runs are equal, the log alone gives the same state, and all points are
+ * allowed.
+ */
+static void test_replay (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (uint64_t seed = 1; seed <= 6 / SLOWER; seed++) {
+            struct sweep a = start (k, seed), b = start (k, seed);
+            struct searcher *s;
+
+            sweep_run (&a);
+            sweep_run (&b);
+            assert_true (same_events (&a, &b));
+            assert_true (same_bytes (a.s, b.s));
+            s = searcher_create (&a.config, a.params, a.n);
+            for (size_t i = 0; i < a.n_events; i++)
+                sweep_apply (s, a.events + i);
+            assert_true (same_bytes (s, a.s));
+            for (long t = 1; t <= a.trials; t++)
+                assert_true (allowed (a.x[t]));
+            searcher_destroy (s);
+            sweep_free (&a);
+            sweep_free (&b);
+        }
+}
+
+static size_t stop_at;
+
+static bool until (struct sweep *w)
+{
+    return w->n_events < stop_at;
+}
+
+/* A copy of a search that stopped half-way sees the same future. */
+static void test_copy (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+        struct sweep whole = start (k, 4);
+        sweep_run (&whole);
+        for (stop_at = 1; stop_at < whole.n_events; stop_at += 17) {
+            struct sweep part = start (k, 4);
+            part.more = until;
+            sweep_run (&part);
+            for (size_t i = part.n_events; i < whole.n_events; i++) {
+                const struct event *e = whole.events + i;
+                struct search_op op;
+                double x[8] = { 0 };
+                if (e->what == EVENT_BEGIN && i < part.n_events + 30) {
+                    assert_int_equal (searcher_ask (part.s, &op, x),
+                                      SEARCH_RUN);
+                    assert_memory_equal (&op, &e->op, sizeof (op));
+                    assert_memory_equal (x, e->x, op.fresh ? sizeof (x) : 0);
+                }
+                sweep_apply (part.s, e);
+            }
+            assert_true (same_bytes (part.s, whole.s));
+            sweep_free (&part);
+        }
+        sweep_free (&whole);
+    }
+}
+
+/* ---- a long search ---- */
+
+static const struct param plain[] = {
+    { .name = "lr", .type = PARAM_LOG, .min = -5, .max = -1, .base = 10 },
+    { .name = "momentum", .type = PARAM_FLOAT, .max = 1 },
+    { .name = "layers", .type = PARAM_INT, .min = 1, .max = 8 },
+};
+
+static double bowl (const struct sweep *w, long trial, int64_t length)
+{
+    const double *x = w->x[trial];
+
+    (void)length;
+    return fabs (log10 (x[0]) + 3) + (x[1] - 0.3) * (x[1] - 0.3) + x[2] / 9;
+}
+
+/* Models and evolutions that begin late: one search is replaced by a copy after
+ * each event (sweep_run() does), the other one never.
+ */
+static void test_long (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+        struct sweep w = start (k, 7);
+        struct searcher *s;
+
+        if (!(k->needs & NEED_MAX_TRIALS) || k->needs & HAS_REPORTS)
+            continue;
+        w = (struct sweep){ .config = w.config,
+                            .params = plain,
+                            .n = COUNT (plain),
+                            .metric = bowl,
+                            .workers = 4,
+                            .shuffle = 3 };
+        w.config.max_trials = 130;
+        w.config.max_length = 1;
+        w.config.constraint = NULL;
+        w.config.max_seconds = 0;
+        sweep_run (&w);
+        assert_int_equal (w.trials, 130);
+        s = searcher_create (&w.config, w.params, w.n);
+        for (size_t i = 0; i < w.n_events; i++) {
+            const struct event *e = w.events + i;
+            struct search_op op;
+            double x[8] = { 0 };
+            if (e->what == EVENT_BEGIN) {
+                assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+                assert_memory_equal (&op, &e->op, sizeof (op));
+                assert_memory_equal (x, e->x, op.fresh ? sizeof (x) : 0);
+            }
+            sweep_apply (s, e);
+        }
+        assert_true (same_bytes (s, w.s));
+        searcher_destroy (s);
+        sweep_free (&w);
+    }
+}
+
+/* ---- nonsense ---- */
+
+static long odd (uint64_t *r)
+{
+    static const long numbers[] = { 0,        -1,       LONG_MIN, LONG_MAX,
+                                    1L << 31, 1L << 53, -5,       99999999 };
+
+    return sweep_random (r, 2) ? (long)sweep_random (r, 40)
+                               : numbers[sweep_random (r, COUNT (numbers))];
+}
+
+static double odd_value (uint64_t *r)
+{
+    static const double numbers[] = { NAN,    INFINITY, -INFINITY, 1e300,
+                                      -1e308, 0,        -0.0,      1e-310 };
+
+    return sweep_random (r, 3) ? (double)sweep_random (r, 1000) / 7
+                               : numbers[sweep_random (r, COUNT (numbers))];
+}
+
+/* An event that may fit: one that is asked for, of a trial that there is, or
+ * with something changed.
+ */
+static void make_event (const struct searcher *s, uint64_t *r, struct event *e)
+{
+    static const int64_t lengths[] = { 1, 2, 3, 6, 9, 12, 13, 18, 27 };
+
+    *e = (struct event){ .what = sweep_random (r, 6) };
+    if (sweep_random (r, 3) == 0)
+        e->what = EVENT_BEGIN;
+    (void)searcher_ask (s, &e->op, e->x);
+    if (e->what != EVENT_BEGIN) {
+        e->op.trial = 1 + sweep_random (r, 30);
+        e->op.length = lengths[sweep_random (r, COUNT (lengths))];
+    }
+    if (sweep_random (r, 8) == 0)
+        e->op.trial = odd (r);
+    if (sweep_random (r, 8) == 0)
+        e->op.length = odd (r);
+    if (sweep_random (r, 8) == 0)
+        e->op.fresh = !e->op.fresh;
+    if (sweep_random (r, 8) == 0)
+        e->op.from = odd (r);
+    if (sweep_random (r, 8) == 0)
+        e->x[sweep_random (r, COUNT (space))] = odd_value (r);
+    e->value = odd_value (r);
+    for (int i = 0; i < OBJECTIVES_MAX; i++)
+        e->values[i] = odd_value (r);
+    e->objectives = sweep_random (r, 4) ? 0 : 2;
+}
+
+static int try_event (struct searcher *s, const struct event *e)
+{
+    switch (e->what) {
+    case EVENT_BEGIN:
+        return searcher_begin (s, &e->op, e->x);
+    case EVENT_TELL:
+        if (e->objectives > 1)
+            return searcher_tell_all (s, e->op.trial, e->op.length, e->values);
+        return searcher_tell (s, e->op.trial, e->op.length, e->value);
+    case EVENT_EXIT:
+        return searcher_exit (s, e->op.trial);
+    case EVENT_REJECT:
+        return searcher_reject (s, e->op.trial);
+    case EVENT_REPORT:
+        return searcher_report (s, e->op.trial, e->op.length, e->value);
+    case EVENT_SPEND:
+        return searcher_spend (s, e->op.trial, e->value);
+    }
+    return 0;
+}
+
+static void fuzz (const struct search_config *config, uint64_t seed, long n)
+{
+    struct searcher *s = searcher_create (config, space, COUNT (space));
+    struct searcher *copy;
+    uint64_t r = seed;
+
+    assert_non_null (s);
+    copy = searcher_copy (s);
+    assert_non_null (copy);
+    for (long i = 0; i < n; i++) {
+        double before = searcher_progress (s);
+        struct event e;
+        make_event (s, &r, &e);
+        (void)searcher_stops (s, e.op.trial);
+        errno = 0;
+        if (try_event (s, &e) < 0) {
+            assert_int_equal (errno, EINVAL);
+            assert_true (same_bytes (s, copy));
+        } else
+            memcpy (copy, s, searcher_size (s));
+        assert_true (searcher_progress (s) >= before);
+        assert_true (searcher_progress (s) <= 1);
+    }
+    searcher_destroy (s);
+    searcher_destroy (copy);
+}
+
+static void test_fuzz (void **state)
+{
+    const char *more = getenv ("FUZZ"); /* so many times as long */
+    long times = more ? atol (more) : 1;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8 * (uint64_t)times; seed++)
+        for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+            struct search_config config = start (k, seed).config;
+            bool slow = !strcmp (k->name, "gp") || !strcmp (k->name, "auto");
+            if (seed % 8 == 5 && k->needs & HAS_OBJECTIVES) {
+                config.objectives = 2;
+                config.max_length = 1;
+            }
+            if (seed % 8 == 6)
+                config.constraint = NULL;
+            if (seed % 8 == 7 && k->needs & (NEED_MAX_TRIALS | CAN_MAX_TRIALS))
+                config.sampler = seed % 16 == 7 ? "tpe" : "cmaes";
+            if (config.objectives > 1)
+                config.sampler = NULL, config.repeats = 0;
+            fuzz (&config, seed, slow ? 60 : 300);
+        }
+}
+
+/* ---- many ---- */
+
+static void test_outstanding (void **state)
+{
+    static const char *const names[] = { "random", "asha", "tpe", "halving" };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT (names); k++) {
+        struct search_config config = { .name = names[k],
+                                        .max_trials = 100000,
+                                        .max_length = 9,
+                                        .max_concurrent = 100000,
+                                        .smaller_is_better = true,
+                                        .divisor = 3,
+                                        .max_rungs = 3 };
+        struct searcher *s = searcher_create (&config, space, COUNT (space));
+        struct search_op op;
+        double x[COUNT (space)];
+        int64_t length = 9;
+
+        assert_non_null (s);
+        for (long t = 1; t <= config.max_trials; t++) {
+            assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+            assert_int_equal (op.trial, t);
+            assert_int_equal (searcher_begin (s, &op, x), 0);
+            length = op.length;
+        }
+        assert_int_equal (searcher_ask (s, &op, x), SEARCH_WAIT);
+        for (long t = config.max_trials; t > config.max_trials - 30; t--)
+            assert_int_equal (searcher_tell (s, t, length, t), 0);
+        (void)searcher_ask (s, &op, x);
+        searcher_destroy (s);
+    }
+}
+
+/* With a model, and so many on their way. */
+static void test_pending (void **state)
+{
+    struct search_config config = { .name = "tpe",
+                                    .max_trials = 100000,
+                                    .max_length = 1,
+                                    .smaller_is_better = true };
+    struct searcher *s = searcher_create (&config, space, COUNT (space));
+    struct search_op op;
+    double x[COUNT (space)];
+
+    (void)state;
+    assert_non_null (s);
+    for (long t = 1; t <= 20000; t++) {
+        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, x), 0);
+    }
+    for (long t = 1; t <= 50; t++)
+        assert_int_equal (searcher_tell (s, t, 1, t % 7), 0);
+    for (long t = 1; t <= 100; t++) {
+        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, x), 0);
+    }
+    searcher_destroy (s);
+}
+
+static void test_choices (void **state)
+{
+    static const struct param p[] = {
+        { .name = "c", .type = PARAM_CATEGORICAL, .choices = 1000000 },
+        { .name = "d", .type = PARAM_CATEGORICAL, .choices = 1 << 30 },
+    };
+
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+        struct sweep w = start (k, 1);
+        struct search_op op;
+        struct searcher *s;
+        double x[2];
+
+        w.config.constraint = NULL;
+        s = searcher_create (&w.config, p, k->needs & NEED_GRID_COUNT ? 1 : 2);
+        assert_non_null (s);
+        for (long t = 1; t <= 24; t++) {
+            if (searcher_ask (s, &op, x) != SEARCH_RUN)
+                break;
+            assert_int_equal (searcher_begin (s, &op, x), 0);
+            assert_int_equal (searcher_tell (s, op.trial, op.length, x[0]), 0);
+        }
+        searcher_destroy (s);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_replay),  cmocka_unit_test (test_copy),
+        cmocka_unit_test (test_fuzz),    cmocka_unit_test (test_outstanding),
+        cmocka_unit_test (test_pending), cmocka_unit_test (test_choices),
+        cmocka_unit_test (test_long),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

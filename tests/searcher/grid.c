@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The points of a grid and their order. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/searcher/params.h"
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static double no_metric (const struct sweep *w, long trial, int64_t length)
+{
+    (void)w;
+    return trial + length;
+}
+
+/* clang-format off */
+static const struct {
+    struct param params[3];
+    size_t n;
+    long trials;
+    double x[10][3]; /* in the order of the trials */
+} grids[] = {
+    { { INT ("a", 0, 20, 3), INT ("b", 0, 10, 3) }, 2, 9,
+      { { 0, 0 }, { 0, 5 }, { 0, 10 }, { 10, 0 }, { 10, 5 }, { 10, 10 },
+        { 20, 0 }, { 20, 5 }, { 20, 10 } } },
+    /* by name: "a" is the slow one */
+    { { INT ("b", 0, 10, 3), INT ("a", 0, 20, 3) }, 2, 9,
+      { { 0, 0 }, { 5, 0 }, { 10, 0 }, { 0, 10 }, { 5, 10 }, { 10, 10 },
+        { 0, 20 }, { 5, 20 }, { 10, 20 } } },
+    { { INT ("a", 0, 4, 5) }, 1, 5, { { 0 }, { 1 }, { 2 }, { 3 }, { 4 } } },
+    { { INT ("a", 0, 4, 0) }, 1, 5, { { 0 }, { 1 }, { 2 }, { 3 }, { 4 } } },
+    { { INT ("a", -4, -2, 3) }, 1, 3, { { -4 }, { -3 }, { -2 } } },
+    { { INT ("a", 0, 2, 100) }, 1, 3, { { 0 }, { 1 }, { 2 } } },
+    { { INT ("a", 0, 3, 3) }, 1, 3, { { 0 }, { 2 }, { 3 } } },
+    { { INT ("a", -3, 0, 3) }, 1, 3, { { -3 }, { -2 }, { 0 } } },
+    { { INT ("a", 7, 10, 1) }, 1, 1, { { 8 } } },
+    { { INT ("a", -10, -7, 1) }, 1, 1, { { -9 } } },
+    { { INT ("a", 5, 5, 0) }, 1, 1, { { 5 } } },
+    { { INT ("a", -0x1p53, 0x1p53, 3) }, 1, 3,
+      { { -0x1p53 }, { 0 }, { 0x1p53 } } },
+    { { LOG ("a", 10, -5, -3, 3) }, 1, 3, { { 1e-5 }, { 1e-4 }, { 1e-3 } } },
+    { { LOG ("a", 2, 0, 4, 1) }, 1, 1, { { 4 } } },
+    { { FLOAT ("a", .1, .5, 3) }, 1, 3, { { .1 }, { .3 }, { .5 } } },
+    { { FLOAT ("a", 0, 1, 1) }, 1, 1, { { .5 } } },
+    { { FLOAT ("a", 3, 3, 2) }, 1, 2, { { 3 }, { 3 } } },
+    { { CHOICE ("c", 2), FLOAT ("a", 0, 1, 2), CHOICE ("b", 1) }, 3, 4,
+      { { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 } } },
+    { { CHOICE ("a", 1) }, 0, 1, { { 0 } } }, /* no parameters */
+};
+/* clang-format on */
+
+static void test_grid (void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT (grids); i++) {
+        struct sweep w = { .config = { .name = "grid", .max_length = 3 },
+                           .params = grids[i].params,
+                           .n = grids[i].n,
+                           .metric = no_metric };
+
+        sweep_run (&w);
+        assert_int_equal (w.trials, grids[i].trials);
+        for (long t = 1; t <= w.trials; t++)
+            for (size_t k = 0; k < w.n; k++)
+                assert_true (fabs (w.x[t][k] - grids[i].x[t - 1][k])
+                             <= 1e-15 * fabs (w.x[t][k]));
+        sweep_free (&w);
+    }
+}
+
+static void test_grid_sizes (void **state)
+{
+    static const struct {
+        long sizes[6];
+        long product;
+    } cases[] = {
+        { { 1 }, 1 },     { { 4 }, 4 },        { { 1, 4 }, 4 },
+        { { 3, 4 }, 12 }, { { 2, 3, 4 }, 24 }, { { 2, 2, 3, 3, 4, 5 }, 720 },
+    };
+    static const char *const names[] = { "f", "b", "d", "a", "e", "c" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        struct param params[6] = { { 0 } };
+        struct sweep w = { .config = { .name = "grid", .max_length = 1 },
+                           .params = params,
+                           .metric = no_metric };
+
+        while (w.n < 6 && cases[i].sizes[w.n]) {
+            params[w.n] =
+                (struct param)FLOAT (names[w.n], 0, 1, cases[i].sizes[w.n]);
+            w.n++;
+        }
+        sweep_run (&w);
+        assert_int_equal (w.trials, cases[i].product);
+        for (long t = 2; t <= w.trials; t++)
+            for (long other = 1; other < t; other++)
+                assert_memory_not_equal (
+                    w.x[t], w.x[other], w.n * sizeof (double));
+        sweep_free (&w);
+    }
+}
+
+/* a.b.c1 is one of 3 and 5; 16 points, all different, the constant in each */
+static void test_grid_nested (void **state)
+{
+    static const struct param params[] = {
+        CHOICE ("a.b.c1", 2),   INT ("a.b.c2", 7, 11, 2),
+        FLOAT ("f", 13, 17, 2), LOG ("l", 10, 1, 2, 2),
+        CHOICE ("constant", 1),
+    };
+    struct sweep w = { .config = { .name = "grid", .max_length = 1 },
+                       .params = params,
+                       .n = COUNT (params),
+                       .metric = no_metric };
+
+    (void)state;
+    sweep_run (&w);
+    assert_int_equal (w.trials, 16);
+    for (long t = 1; t <= 16; t++) {
+        assert_true (w.x[t][0] == ((t - 1) / 8 % 2));
+        assert_true (w.x[t][1] == ((t - 1) / 4 % 2 ? 11 : 7));
+        assert_true (w.x[t][2] == ((t - 1) / 2 % 2 ? 17 : 13));
+        assert_true (w.x[t][3] == ((t - 1) % 2 ? 100 : 10));
+        assert_true (w.x[t][4] == 0);
+    }
+    sweep_free (&w);
+}
+
+static bool first_fails (const struct sweep *w, long trial, int segment)
+{
+    (void)w;
+    (void)segment;
+    return trial == 1;
+}
+
+static void test_concurrent (void **state)
+{
+    static const struct param four = CHOICE ("a", 4);
+    struct sweep grid = {
+        .config = { .name = "grid", .max_length = 1, .max_concurrent = 2 },
+        .params = &four,
+        .n = 1,
+        .metric = no_metric
+    };
+    struct sweep random = { .config = { .name = "random",
+                                        .max_trials = 4,
+                                        .max_length = 1,
+                                        .max_concurrent = 2 },
+                            .params = &four,
+                            .n = 1,
+                            .metric = no_metric,
+                            .fails = first_fails };
+
+    (void)state;
+    sweep_run (&grid);
+    assert_int_equal (grid.trials, 4);
+    assert_int_equal (grid.most_running, 2);
+    sweep_free (&grid);
+    sweep_run (&random);
+    assert_int_equal (random.trials, 4);
+    assert_int_equal (random.most_running, 2);
+    sweep_free (&random);
+}
+
+/* .05 + 1 * (.21 - .05) is less than .21 in floating point. */
+static void test_grid_ends_at_max (void **state)
+{
+    static const struct param p = FLOAT ("a", .05, .21, 5);
+    struct sweep w = { .config = { .name = "grid", .max_length = 1 },
+                       .params = &p,
+                       .n = 1,
+                       .metric = no_metric };
+
+    (void)state;
+    sweep_run (&w);
+    assert_true (w.x[1][0] == p.min);
+    assert_true (w.x[5][0] == p.max);
+    sweep_free (&w);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_grid),
+        cmocka_unit_test (test_grid_sizes),
+        cmocka_unit_test (test_grid_nested),
+        cmocka_unit_test (test_grid_ends_at_max),
+        cmocka_unit_test (test_concurrent),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

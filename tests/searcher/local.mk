@@ -1,0 +1,15 @@
+# tests/searcher/
+if HAVE_CMOCKA
+searcher_units = %D%/ladder.t %D%/space.t %D%/grid.t %D%/asha.t %D%/brackets.t %D%/bayes.t %D%/model.t \
+	%D%/searcher.t %D%/constraint.t %D%/pareto.t %D%/ehvi.t %D%/cmaes.t %D%/tree.t %D%/values.t %D%/points.t \
+	%D%/halving.t %D%/stop.t %D%/population.t %D%/objectives.t %D%/events.t %D%/extend.t %D%/rules.t
+EXTRA_PROGRAMS += $(searcher_units)
+EXTRA_LTLIBRARIES += %D%/libtest.la
+%C%_libtest_la_SOURCES = %D%/sweep.c
+$(searcher_units): LDADD = %D%/libtest.la searcher/libsearcher.la $(CMOCKA_LIBS) -lm
+$(searcher_units): %D%/libtest.la searcher/libsearcher.la
+endif
+searcher_tests = $(searcher_units) %D%/pure.t
+TESTS += $(searcher_tests)
+EXTRA_PROGRAMS += %D%/decisions
+%C%_decisions_LDADD = searcher/libsearcher.la -lm

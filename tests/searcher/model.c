@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sobol, Latin hypercube, the Parzen estimator and TPE. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "searcher/models/parzen.h"
+#include "searcher/searcher.h"
+#include "tests/searcher/params.h"
+#include "tests/searcher/search.h"
+
+enum { MANY = 70 };
+
+/* ---- points that fill the space ---- */
+
+static const struct param floats[] = {
+    FLOAT ("a", 0, 1, 0), FLOAT ("b", 0, 1, 0), FLOAT ("c", 0, 1, 0),
+    FLOAT ("d", 0, 1, 0), FLOAT ("e", 0, 1, 0), FLOAT ("f", 0, 1, 0),
+};
+
+/* Of 2^k points each of 2^k equal parts of each dimension holds one, and, in
+ * the first two dimensions, so does each elementary box of that size.
+ */
+static void sobol_is_a_net (void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct searcher *s = search_create ("sobol", seed, 256, floats, 6);
+        bool seen[6][256] = { { false } };
+        bool box[9][256] = { { false } };
+        double x[6];
+        for (int i = 0; i < 256; i++) {
+            search_begin (s, x);
+            for (int d = 0; d < 6; d++) {
+                int part = (int)(x[d] * 256);
+                assert_false (seen[d][part]);
+                seen[d][part] = true;
+            }
+            for (int k = 0; k <= 8; k++) {
+                int at = (int)(x[0] * (1 << k)) << (8 - k);
+                at += (int)(x[1] * (1 << (8 - k)));
+                assert_false (box[k][at]);
+                box[k][at] = true;
+            }
+        }
+        searcher_destroy (s);
+    }
+}
+
+/* Its discrepancy shows in an integral: the error is far below random's. */
+static double integral_error (const char *name, int n)
+{
+    double total = 0;
+
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct searcher *s = search_create (name, seed, n, floats, 6);
+        double sum = 0;
+        double x[6];
+        for (int i = 0; i < n; i++) {
+            double product = 1;
+            search_begin (s, x);
+            for (int d = 0; d < 6; d++)
+                product *= 0.5 + x[d];
+            sum += product;
+        }
+        total += fabs (sum / n - 1); /* the integral is 1 */
+        searcher_destroy (s);
+    }
+    return total / 20;
+}
+
+static void even_points_integrate_better (void **state)
+{
+    (void)state;
+    assert_true (integral_error ("sobol", 512)
+                 < 0.3 * integral_error ("random", 512));
+    assert_true (integral_error ("lhs", 512)
+                 < 0.6 * integral_error ("random", 512));
+}
+
+static void latin_hypercube (void **state)
+{
+    static const int sizes[] = { 1, 2, 3, 7, 64, 100, 1000 };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof (sizes) / sizeof (*sizes); k++) {
+        int n = sizes[k];
+        struct searcher *s = search_create ("lhs", k, n, floats, 6);
+        bool *seen = calloc ((size_t)n * 6, sizeof (*seen));
+        double x[6];
+        for (int i = 0; i < n; i++) {
+            search_begin (s, x);
+            for (int d = 0; d < 6; d++) {
+                int part = (int)(x[d] * n);
+                assert_false (seen[d * n + part]);
+                seen[d * n + part] = true;
+            }
+        }
+        free (seen);
+        searcher_destroy (s);
+    }
+}
+
+/* Integers and choices are hit equally often; more than 64 dimensions work. */
+static void discrete_and_many (void **state)
+{
+    static const struct param mixed[] = { INT ("k", 3, 6, 0), CHOICE ("c", 4) };
+    struct searcher *s = search_create ("sobol", 1, 64, mixed, 2);
+    struct param many[MANY];
+    int count[2][8] = { { 0 } };
+    double x[MANY];
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        search_begin (s, x);
+        count[0][(int)x[0]]++;
+        count[1][(int)x[1]]++;
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal (count[0][i + 3], 16);
+        assert_int_equal (count[1][i], 16);
+    }
+    searcher_destroy (s);
+    for (int i = 0; i < MANY; i++) {
+        static char names[MANY][8];
+        names[i][0] = (char)('a' + i / 26);
+        names[i][1] = (char)('a' + i % 26);
+        many[i] =
+            (struct param){ .name = names[i], .type = PARAM_FLOAT, .max = 1 };
+    }
+    s = search_create ("sobol", 1, 10, many, MANY);
+    for (int i = 0; i < 10; i++)
+        search_begin (s, x);
+    searcher_destroy (s);
+}
+
+/* ---- integers in the logarithm ---- */
+
+static void logarithmic_integers (void **state)
+{
+    static const struct param p[] = {
+        { .name = "k", .type = PARAM_INT, .min = 1, .max = 1000, .base = 10 },
+    };
+    static const struct param bad = {
+        .name = "k", .type = PARAM_INT, .min = 0, .max = 9, .base = 10
+    };
+    struct search_config config = { .name = "random",
+                                    .max_trials = 1,
+                                    .max_length = 1 };
+    struct searcher *s = search_create ("random", 7, 3000, p, 1);
+    int decade[3] = { 0 };
+    int param;
+    double x;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        search_begin (s, &x);
+        assert_true (x >= 1 && x <= 1000 && x == floor (x));
+        decade[x < 10 ? 0 : x < 100 ? 1 : 2]++;
+    }
+    for (int i = 0; i < 3; i++)
+        assert_in_range (decade[i], 800, 1250);
+    searcher_destroy (s);
+    assert_string_equal (searcher_check (&config, &bad, 1, &param),
+                         "min is below 1, which has no logarithm");
+}
+
+/* ---- the estimator ---- */
+
+static void one_dimension (const struct param *p, struct dim *d)
+{
+    memset (d, 0, sizeof (*d));
+    space_dim (d, p);
+}
+
+/* Densities integrate, and masses add up, to 1. */
+static void densities_are_normalised (void **state)
+{
+    static const struct param params[] = {
+        FLOAT ("x", -2, 3, 0),
+        INT ("k", 0, 9, 0),
+        { .name = "l", .type = PARAM_INT, .min = 1, .max = 40, .base = 10 },
+        CHOICE ("c", 5),
+    };
+    static const double at[4][3] = {
+        { -1.9, 0, 2.5 }, { 0, 1, 9 }, { 0, 2, 3 }, { 0, 0, 4 }
+    };
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const double *points[3] = { &at[i][0], &at[i][1], &at[i][2] };
+        struct dim d;
+        one_dimension (&params[i], &d);
+        for (int64_t n = 0; n <= 3; n++) {
+            struct parzen *p = parzen_create (&d, 1, points, n);
+            double sum = 0;
+            if (i == 0)
+                for (double u = -2 + 0.0005; u < 3; u += 0.001)
+                    sum += exp (parzen_log (p, &u)) * 0.001;
+            else
+                for (double v = i == 2; v <= (i == 1   ? 9
+                                              : i == 2 ? 40
+                                                       : 4);
+                     v++) {
+                    double u = i == 2 ? log (v) : v;
+                    sum += exp (parzen_log (p, &u));
+                }
+            assert_true (fabs (sum - 1) < 1e-4);
+            parzen_destroy (p);
+        }
+    }
+}
+
+/* Points are drawn with the frequency that the density says. */
+static void samples_follow_the_density (void **state)
+{
+    static const struct param params[] = { INT ("k", 0, 5, 0),
+                                           CHOICE ("c", 3) };
+    static const double at[3][2] = { { 1, 0 }, { 1, 2 }, { 4, 2 } };
+    const double *points[3] = { at[0], at[1], at[2] };
+    enum { DRAWS = 60000 };
+    int count[6][3] = { { 0 } };
+    struct rng r = { 1, 2, 3, 0 };
+    struct dim dims[2];
+    struct parzen *p;
+    double u[2];
+
+    (void)state;
+    one_dimension (&params[0], &dims[0]);
+    one_dimension (&params[1], &dims[1]);
+    p = parzen_create (dims, 2, points, 3);
+    for (int i = 0; i < DRAWS; i++) {
+        parzen_sample (p, &r, u);
+        count[(int)u[0]][(int)u[1]]++;
+    }
+    for (int k = 0; k < 6; k++)
+        for (int c = 0; c < 3; c++) {
+            double want, error;
+            u[0] = k;
+            u[1] = c;
+            want = exp (parzen_log (p, u)) * DRAWS;
+            error = fabs (count[k][c] - want);
+            assert_true (error < 5 * sqrt (want) + 1);
+        }
+    parzen_destroy (p);
+}
+
+/* The distance to the farther of both neighbours, of equal values in turn. */
+static double farther (const double *value, int n, int k)
+{
+    double below = 0, above = 0;
+
+    for (int side = -1; side <= 1; side += 2) {
+        double least = INFINITY;
+        for (int i = 0; i < n; i++) {
+            double d = side * (value[i] - value[k]);
+            if (i != k && (d > 0 || (d == 0 && side * (i - k) > 0)))
+                least = fmin (least, d);
+        }
+        *(side < 0 ? &below : &above) = isfinite (least) ? least : 0;
+    }
+    return fmax (below, above);
+}
+
+static double kernel (double u, double mu, double sigma)
+{
+    double z = (u - mu) / sigma, root = sqrt (2) * sigma;
+    double inside = (erf ((1 - mu) / root) + erf (mu / root)) / 2;
+
+    return exp (-z * z / 2) / sigma / sqrt (8 * atan (1)) / inside;
+}
+
+/* Against the definition; so few points have the same weight. */
+static void widths_are_distances (void **state)
+{
+    enum { MOST = 25, ROUNDS = 200 };
+    struct param x = FLOAT ("x", 0, 1, 0);
+    const double *points[MOST];
+    double value[MOST];
+    struct dim d;
+
+    (void)state;
+    one_dimension (&x, &d);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct rng r = { .seed = 1, .trial = round };
+        int n = 2 + rng_pick (&r, MOST - 1);
+        struct parzen *p;
+        for (int k = 0; k < n; k++) {
+            double u = rng_next (&r);
+            value[k] = round % 3 == 0   ? u
+                       : round % 3 == 1 ? floor (8 * u) / 7
+                                        : fmin (0.3 + u * u * u, 1);
+            points[k] = value + k;
+        }
+        p = parzen_create (&d, 1, points, n);
+        for (double u = 0; u <= 1; u += 1.0 / 64) {
+            double sum = kernel (u, 0.5, 1);
+            for (int k = 0; k < n; k++)
+                sum += kernel (
+                    u, value[k], fmax (farther (value, n, k), 1.0 / (n + 2)));
+            assert_true (fabs (exp (parzen_log (p, &u)) * (n + 1) / sum - 1)
+                         < 1e-9);
+        }
+        parzen_destroy (p);
+    }
+}
+
+/* ---- TPE ---- */
+
+static double bowl (const double *x)
+{
+    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.7) * (x[1] - 0.7)
+           + (x[2] != 1);
+}
+
+static const struct param bowl_space[] = {
+    FLOAT ("x", 0, 1, 0),
+    FLOAT ("y", 0, 1, 0),
+    CHOICE ("c", 4),
+};
+
+/* Some trials fail. */
+static double told (const double *x, long trial)
+{
+    return trial % 17 == 5 ? INFINITY : trial % 19 == 7 ? NAN : bowl (x);
+}
+
+static double best_of (const char *name, uint64_t seed, long trials)
+{
+    return search_best (name, seed, trials, bowl_space, 3, bowl, told);
+}
+
+static void tpe_learns (void **state)
+{
+    int wins = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++)
+        wins += best_of ("tpe", seed, 80) < best_of ("random", seed, 80);
+    assert_in_range (wins, 17, 20);
+}
+
+static void tpe_mirrors (void **state)
+{
+    (void)state;
+    search_mirrors ("tpe", 60, bowl_space, 3, bowl);
+}
+
+/* Eight workers: what is being trained is not proposed again. */
+static void tpe_waits_for_nobody (void **state)
+{
+    struct searcher *s = search_create ("tpe", 1, 200, bowl_space, 3);
+    long open[8];
+    double point[8][3];
+    double nearest = 1;
+
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        open[i] = search_begin (s, point[i]);
+    for (int i = 0; i < 192; i++) {
+        int k = i % 8;
+        searcher_tell (s, open[k], 1, bowl (point[k]));
+        open[k] = search_begin (s, point[k]);
+        for (int j = 0; j < 8; j++)
+            if (j != k) {
+                double d = hypot (point[k][0] - point[j][0],
+                                  point[k][1] - point[j][1]);
+                nearest = d < nearest ? d : nearest;
+            }
+    }
+    assert_true (nearest > 0);
+    searcher_destroy (s);
+}
+
+/* Sixty results of random choices, of which the best six have choice 0 and the
+ * next nine choice 1: a tenth is good, and a quarter would speak for choice 1.
+ */
+static long next_of_sixty (uint64_t seed)
+{
+    static const struct param choice[] = { CHOICE ("c", 4) };
+    struct searcher *s = search_create ("tpe", seed, 61, choice, 1);
+    int best = 0, good = 0;
+    double x[60], next;
+
+    for (int i = 0; i < 60; i++)
+        assert_int_equal (search_begin (s, x + i), i + 1);
+    for (int i = 0; i < 60; i++) {
+        double value = 100 + i;
+        if (x[i] == 0 && best < 6)
+            value = best++;
+        else if (x[i] == 1 && good < 9)
+            value = 10 + good++;
+        assert_int_equal (searcher_tell (s, i + 1, 1, value), 0);
+    }
+    search_begin (s, &next);
+    searcher_destroy (s);
+    return best == 6 && good == 9 ? (long)next : -1;
+}
+
+static void tpe_takes_a_tenth_as_good (void **state)
+{
+    int count[2] = { 0 }, all = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        long next = next_of_sixty (seed);
+        all += next >= 0;
+        if (next == 0 || next == 1)
+            count[next]++;
+    }
+    assert_in_range (all, 30, 40);
+    assert_true (count[0] > 0.8 * all);
+    assert_true (count[1] < 0.1 * all);
+}
+
+/* Two parameters that wait for the same value of different ones are apart. */
+static const double on[] = { 1 };
+static const struct param branches[] = {
+    { .name = "a", .type = PARAM_CATEGORICAL, .choices = 2 },
+    { .name = "b", .type = PARAM_CATEGORICAL, .choices = 2 },
+    { .name = "x",
+      .type = PARAM_FLOAT,
+      .max = 1,
+      .when = "a",
+      .when_values = on,
+      .when_count = 1 },
+    { .name = "y",
+      .type = PARAM_FLOAT,
+      .max = 1,
+      .when = "b",
+      .when_values = on,
+      .when_count = 1 },
+};
+
+static double branch (const double *x)
+{
+    assert_int_equal (isnan (x[2]), x[0] != 1);
+    assert_int_equal (isnan (x[3]), x[1] != 1);
+    return (x[0] == 1 ? fabs (x[2] - 0.2) : 0.4)
+           + (x[1] == 1 ? fabs (x[3] - 0.8) : 0.4);
+}
+
+static double branch_told (const double *x, long trial)
+{
+    (void)trial;
+    return branch (x);
+}
+
+static void tpe_groups_by_parent (void **state)
+{
+    int wins = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++)
+        wins += search_best ("tpe", seed, 80, branches, 4, branch, branch_told)
+                < search_best (
+                    "random", seed, 80, branches, 4, branch, branch_told);
+    assert_in_range (wins, 17, 20);
+}
+
+static void copies_agree (void **state)
+{
+    static const char *const names[] = { "sobol", "lhs", "tpe" };
+
+    (void)state;
+    for (int k = 0; k < 3; k++)
+        search_copies (names[k], 50, bowl_space, 3, bowl);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (sobol_is_a_net),
+        cmocka_unit_test (even_points_integrate_better),
+        cmocka_unit_test (latin_hypercube),
+        cmocka_unit_test (discrete_and_many),
+        cmocka_unit_test (logarithmic_integers),
+        cmocka_unit_test (densities_are_normalised),
+        cmocka_unit_test (samples_follow_the_density),
+        cmocka_unit_test (widths_are_distances),
+        cmocka_unit_test (tpe_learns),
+        cmocka_unit_test (tpe_mirrors),
+        cmocka_unit_test (tpe_waits_for_nobody),
+        cmocka_unit_test (tpe_takes_a_tenth_as_good),
+        cmocka_unit_test (tpe_groups_by_parent),
+        cmocka_unit_test (copies_agree),
+    };
+    return cmocka_run_group_tests_name ("model", tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several objectives at once: what is told, and that methods learn from it. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "searcher/objectives/pareto.h"
+#include "tests/searcher/params.h"
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static const struct param cube[] = { FLOAT ("a", 0, 1, 0),
+                                     FLOAT ("b", 0, 1, 0),
+                                     FLOAT ("c", 0, 1, 0),
+                                     FLOAT ("d", 0, 1, 0) };
+
+/* E. Zitzler and others, 2000: the front is at b = c = d = 0. */
+static void zdt1 (const struct sweep *w, long trial, double *y)
+{
+    const double *x = w->x[trial];
+    double g = 1 + 3 * (x[1] + x[2] + x[3]);
+
+    y[0] = x[0];
+    y[1] = g * (1 - sqrt (x[0] / g));
+}
+
+/* K. Deb and others, 2002 (DTLZ2): the front is an eighth of a sphere. */
+static void sphere (const struct sweep *w, long trial, double *y)
+{
+    const double *x = w->x[trial], half = 1.5707963267948966;
+    double g = 1 + 4 * (pow (x[2] - 0.5, 2) + pow (x[3] - 0.5, 2));
+
+    y[0] = g * cos (x[0] * half) * cos (x[1] * half);
+    y[1] = g * cos (x[0] * half) * sin (x[1] * half);
+    y[2] = g * sin (x[0] * half);
+}
+
+static struct sweep start (const char *name, uint64_t seed, long objectives)
+{
+    struct sweep w = { .config = { .name = name,
+                                   .seed = seed,
+                                   .max_trials = 60,
+                                   .max_length = 1,
+                                   .smaller_is_better = true,
+                                   .divisor = 3,
+                                   .max_rungs = 1,
+                                   .objectives = objectives,
+                                   .population = 12 },
+                       .params = cube,
+                       .n = COUNT (cube),
+                       .metrics = objectives == 2 ? zdt1 : sphere,
+                       .workers = 2 };
+
+    return w;
+}
+
+/* ---- learning ---- */
+
+static double volume (const char *name, uint64_t seed, long m, long trials)
+{
+    static const double reference[] = { 1.1, 4, 2 };
+    struct sweep w = start (name, seed, m);
+    double y[3 * 100], found;
+
+    w.config.max_trials = trials;
+    sweep_run (&w);
+    for (long t = 1; t <= w.trials; t++)
+        w.metrics (&w, t, y + (t - 1) * m);
+    assert_int_equal (
+        pareto_hypervolume (
+            y, w.trials, m, m == 2 ? reference : (double[]){ 2, 2, 2 }, &found),
+        0);
+    sweep_free (&w);
+    return found;
+}
+
+static void check_learns (const char *name, long m, long trials, int seeds)
+{
+    int wins = 0;
+
+    for (int seed = 1; seed <= seeds; seed++)
+        wins +=
+            volume (name, seed, m, trials) > volume ("random", seed, m, trials);
+    assert_true (10 * wins >= 8 * seeds);
+}
+
+static void test_learns (void **state)
+{
+    (void)state;
+    check_learns ("tpe", 2, 80, 10);
+    check_learns ("tpe", 3, 80, 10);
+    check_learns ("nsga2", 2, 100, 10);
+    check_learns ("nsga2", 3, 100, 10);
+}
+
+static void test_learns_gp (void **state)
+{
+    (void)state;
+    check_learns ("gp", 2, 30, 5);
+    check_learns ("gp", 3, 40, 5);
+    check_learns ("auto", 2, 30, 5);
+}
+
+/* ---- larger is better ---- */
+
+static long flipped;
+
+static void flip (const struct sweep *w, long trial, double *y)
+{
+    sphere (w, trial, y);
+    for (int k = 0; k < 3; k++)
+        if (flipped >> k & 1)
+            y[k] = -y[k];
+}
+
+/* A search and one whose objectives are turned round propose the same. */
+static void test_larger (void **state)
+{
+    static const char *const names[] = { "tpe", "nsga2", "gp" };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT (names); k++)
+        for (flipped = 1; flipped < 8; flipped++) {
+            struct sweep a = start (names[k], 3, 3), b = a;
+            a.config.max_trials = b.config.max_trials = k == 2 ? 12 : 30;
+            b.metrics = flip;
+            b.config.smaller_is_better = !(flipped & 1);
+            b.config.larger[0] = true; /* has no meaning */
+            b.config.larger[1] = flipped & 2;
+            b.config.larger[2] = flipped & 4;
+            sweep_run (&a);
+            sweep_run (&b);
+            for (long t = 1; t <= a.trials; t++)
+                assert_memory_equal (a.x[t], b.x[t], sizeof (a.x[t]));
+            sweep_free (&a);
+            sweep_free (&b);
+        }
+}
+
+/* ---- bad values ---- */
+
+static void half_bad (const struct sweep *w, long trial, double *y)
+{
+    zdt1 (w, trial, y);
+    if (w->x[trial][0] < 0.3)
+        y[trial % 2] = trial % 3 ? NAN : -INFINITY;
+}
+
+static void all_bad (const struct sweep *w, long trial, double *y)
+{
+    (void)w;
+    y[0] = trial % 2 ? 1 : NAN;
+    y[1] = trial % 2 ? INFINITY : 1;
+}
+
+static void same (const struct sweep *w, long trial, double *y)
+{
+    (void)w;
+    (void)trial;
+    y[0] = y[1] = 7;
+}
+
+static void test_bad_values (void **state)
+{
+    static void (*const metrics[]) (
+        const struct sweep *, long, double *) = { half_bad, all_bad, same };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (metrics); i++)
+        for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+            struct sweep w = start (k->name, 1, 2);
+            if (!(k->needs & HAS_OBJECTIVES))
+                continue;
+            w.metrics = metrics[i];
+            w.config.max_trials = 25;
+            sweep_run (&w);
+            assert_int_equal (w.trials, 25);
+            sweep_free (&w);
+        }
+}
+
+/* A known point with one bad value is bad. */
+static void test_known (void **state)
+{
+    double x[20][4], value[20][2];
+    struct search_known known[20];
+    uint64_t r = 3;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 4; k++)
+            x[i][k] = sweep_random (&r, 1000) / 1000.0;
+        value[i][0] = i % 2 ? -9 : x[i][1];
+        value[i][1] = i % 2 ? NAN : x[i][2];
+        x[i][3] = i % 2 ? 0.9 + x[i][3] / 10 : x[i][3] / 3;
+        known[i] = (struct search_known){ x[i], value[i] };
+    }
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct sweep w = start (seed % 2 ? "tpe" : "nsga2", seed, 2);
+        int there = 0;
+        w.config.known = known;
+        w.config.nknown = 20;
+        w.config.max_trials = 10;
+        sweep_run (&w);
+        for (long t = 1; t <= 10; t++)
+            there += w.x[t][3] > 0.88;
+        assert_true (there < 5);
+        sweep_free (&w);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void test_bad (void **state)
+{
+    static const double y[] = { 1, 2 };
+    struct search_config config = start ("random", 1, 2).config;
+    struct searcher *s = searcher_create (&config, cube, 4);
+    struct search_op op;
+    double x[4];
+    int param;
+
+    (void)state;
+    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+    assert_int_equal (searcher_begin (s, &op, x), 0);
+    errno = 0;
+    assert_int_equal (searcher_tell (s, 1, 1, 1), -1);
+    assert_int_equal (errno, EINVAL);
+    assert_int_equal (searcher_tell_all (s, 1, 2, y), -1);
+    assert_int_equal (searcher_tell_all (s, 1, 1, y), 0);
+    assert_int_equal (searcher_tell_all (s, 1, 1, y), -1);
+    searcher_destroy (s);
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+        config.name = k->name;
+        if (k->needs & HAS_OBJECTIVES)
+            assert_null (searcher_check (&config, cube, 4, &param));
+        else
+            assert_string_equal (searcher_check (&config, cube, 4, &param),
+                                 "this searcher takes one metric only");
+    }
+    config.name = "random";
+    config.sampler = "cmaes";
+    assert_string_equal (searcher_check (&config, cube, 4, &param),
+                         "the sampler takes one metric only");
+    config.sampler = NULL;
+    config.repeats = 2;
+    assert_string_equal (searcher_check (&config, cube, 4, &param),
+                         "repeats and several metrics do not go together");
+    config.repeats = 0;
+    config.objectives = 9;
+    assert_string_equal (searcher_check (&config, cube, 4, &param),
+                         "there can be 1 to 8 objectives");
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_learns), cmocka_unit_test (test_learns_gp),
+        cmocka_unit_test (test_larger), cmocka_unit_test (test_bad_values),
+        cmocka_unit_test (test_known),  cmocka_unit_test (test_bad),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

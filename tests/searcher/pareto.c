@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several objectives: ranks, crowding, volumes, choice, improvement. */
+#include "tests/searcher/fronts.h"
+
+/* ---- order ---- */
+
+/* clang-format off */
+static const struct {
+    double a[3], b[3];
+    bool first, second; /* a dominates b, b dominates a */
+} pairs[] = {
+    { { 1, 2, 3 }, { 1, 2, 3 }, false, false },
+    { { 1, 2, 3 }, { 1, 2, 4 }, true, false },
+    { { 1, 2, 3 }, { 2, 1, 3 }, false, false },
+    { { 9, 9, 9 }, { 0, 0, 0 }, false, true },
+    { { 9, 9, 9 }, { 0, 0, INFINITY }, true, false },
+    { { 9, 9, 9 }, { NAN, 0, 0 }, true, false },
+    { { 9, 9, 9 }, { 0, -INFINITY, 0 }, true, false },
+    { { INFINITY, 9, 9 }, { NAN, 0, 0 }, false, false },
+    { { INFINITY, 9, 9 }, { INFINITY, 0, 0 }, false, false },
+    { { -INFINITY, 0, 0 }, { INFINITY, 9, 9 }, false, false },
+};
+/* clang-format on */
+
+static void dominance (void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT (pairs); i++) {
+        const double *a = pairs[i].a, *b = pairs[i].b;
+        assert_int_equal (pareto_dominates (a, b, 3), pairs[i].first);
+        assert_int_equal (pareto_dominates (b, a, 3), pairs[i].second);
+    }
+}
+
+/* By the definition: peel off one front after another. */
+static void peel (const double *y, int64_t n, int64_t m, int64_t *rank)
+{
+    int64_t left = n;
+
+    for (int64_t i = 0; i < n; i++)
+        rank[i] = -1;
+    for (int64_t now = 0; left > 0; now++)
+        for (int64_t i = 0; i < n; i++) {
+            bool free = rank[i] < 0;
+            for (int64_t j = 0; j < n && free; j++)
+                free = (rank[j] >= 0 && rank[j] < now)
+                       || !pareto_dominates (y + j * m, y + i * m, m);
+            if (free) {
+                rank[i] = now;
+                left--;
+            }
+        }
+}
+
+static void ranks_are_those_of_the_definition (void **state)
+{
+    double y[ROOM];
+    int64_t rank[ROWS], expected[ROWS];
+
+    (void)state;
+    for (int c = 0; c < 800; c++) {
+        struct rng r = { .seed = c };
+        int64_t n = rng_below (c, 0, 1, ROWS + 1), m = 1 + c % 4;
+        draw_rows (&r, n, m, c % 3 * 4, y);
+        if (c % 2)
+            spoil (&r, n, m, y);
+        peel (y, n, m, expected);
+        assert_int_equal (pareto_ranks (y, n, m, rank), 0);
+        assert_memory_equal (rank, expected, n * sizeof (*rank));
+    }
+}
+
+/* Worked out by hand: in the first front objective 0 goes 0 1 3 10 and
+ * objective 1 goes 0 5 6 10; so the row at 1, 6 has 3/10 + (10 - 5)/10.
+ */
+/* clang-format off */
+static const struct {
+    double y[2];
+    int64_t rank;
+    double distance;
+} crowd[] = {
+    { { 3, 5 }, 0, 0.9 + 0.6 },
+    { { 20, 20 }, 2, INFINITY },
+    { { 10, 0 }, 0, INFINITY },
+    { { 11, 7 }, 1, INFINITY },
+    { { NAN, 0 }, 3, 0 },
+    { { 1, 6 }, 0, 0.3 + 0.5 },
+    { { 0, 10 }, 0, INFINITY },
+    { { 7, 7.5 }, 1, INFINITY },
+};
+/* clang-format on */
+
+static void crowding (void **state)
+{
+    double y[COUNT (crowd) * 2], distance[COUNT (crowd)];
+    int64_t rank[COUNT (crowd)], n = COUNT (crowd);
+
+    (void)state;
+    for (int64_t i = 0; i < n; i++)
+        memcpy (y + 2 * i, crowd[i].y, sizeof (crowd[i].y));
+    assert_int_equal (pareto_ranks (y, n, 2, rank), 0);
+    assert_int_equal (pareto_crowding (y, n, 2, rank, distance), 0);
+    for (int64_t i = 0; i < n; i++) {
+        assert_int_equal (rank[i], crowd[i].rank);
+        if (isinf (crowd[i].distance))
+            assert_true (distance[i] == INFINITY);
+        else
+            assert_near (distance[i], crowd[i].distance, 1e-15);
+    }
+}
+
+/* Of equal values the first is the smaller; no range is too large. */
+static void crowding_of_odd_values (void **state)
+{
+    static const double equal[] = { 2, 2, 2, 2 }, twos[] = { 2, 2, 7, 7 };
+    static const double large[] = {
+        -1.7e308, 1.7e308, 0, 0, 1.7e308, -1.7e308
+    };
+    static const int64_t rank[4];
+    double distance[4];
+
+    (void)state;
+    assert_int_equal (pareto_crowding (equal, 4, 1, rank, distance), 0);
+    assert_true (distance[0] == INFINITY && distance[3] == INFINITY);
+    assert_true (distance[1] == 0 && distance[2] == 0);
+    assert_int_equal (pareto_crowding (twos, 4, 1, rank, distance), 0);
+    assert_true (distance[0] == INFINITY && distance[3] == INFINITY);
+    assert_true (distance[1] == 1 && distance[2] == 1);
+    assert_int_equal (pareto_crowding (large, 3, 2, rank, distance), 0);
+    assert_near (distance[1], 2, 1e-15);
+    assert_int_equal (pareto_crowding (equal, 0, 2, rank, distance), 0);
+}
+
+/* clang-format off */
+static const struct {
+    double y[2], weight[2], value;
+} scalars[] = {
+    { { 1, 10 }, { 0.5, 0.5 }, 0 },
+    { { 3, 10 }, { 0.5, 0.5 }, 0.5 * 1.05 },
+    { { 3, 20 }, { 0.25, 0.75 }, 0.75 + 0.05 },
+    { { 2, 15 }, { 0.25, 0.75 }, 0.375 + 0.05 * 0.5 },
+    { { -1, 5 }, { 0.5, 0.5 }, -0.25 - 0.05 * 0.75 },
+    { { 1, NAN }, { 0.5, 0.5 }, INFINITY },
+    { { -INFINITY, 0 }, { 0.5, 0.5 }, INFINITY },
+};
+/* clang-format on */
+
+static void chebyshev (void **state)
+{
+    static const double ideal[] = { 1, 10 }, nadir[] = { 3, 20 };
+    static const double y[] = { 4, 12 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (scalars); i++) {
+        double x =
+            pareto_chebyshev (scalars[i].y, 2, scalars[i].weight, ideal, nadir);
+        if (isinf (scalars[i].value))
+            assert_true (x == INFINITY);
+        else
+            assert_true (fabs (x - scalars[i].value) < 1e-15);
+    }
+    /* no range: as it is */
+    assert_near (pareto_chebyshev (y, 2, ones, ideal, ideal), 3.25, 1e-15);
+}
+
+/* ---- volume ---- */
+
+/* clang-format off */
+static const struct {
+    int64_t n, m;
+    double y[12], reference, volume;
+} known[] = {
+    { 0, 2, { 0 }, 2, 0 },
+    { 3, 1, { 1, 0.5, 3 }, 2, 1.5 },
+    /* of pygmo's manual */
+    { 4, 2, { 1, 0, 0.5, 0.5, 0, 1, 1.5, 0.75 }, 2, 3.25 },
+    { 4, 2, { 1, 2, 2, 1, 2, 1, 1, 2 }, 3, 3 },
+    { 4, 2, { 1, 2, 2, 1, 0, 3, 3, 0 }, 3, 3 },
+    { 4, 2, { 1, 2, 2, 1, 0, NAN, -INFINITY, 0 }, 3, 3 },
+    { 2, 2, { 4, 0, 0, INFINITY }, 3, 0 },
+    /* three boxes of 6, each two share 2, all share 1 */
+    { 3, 3, { 1, 2, 3, 2, 3, 1, 3, 1, 2 }, 4, 13 },
+    { 3, 4, { 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1 }, 2, 4 },
+    { 1, 8, { 1, 1, 1, 1, 1, 1, 1, 1 }, 3, 256 },
+};
+/* clang-format on */
+
+static void known_volumes (void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT (known); i++) {
+        double reference[PARETO_MAX], volume = NAN;
+        for (int k = 0; k < PARETO_MAX; k++)
+            reference[k] = known[i].reference;
+        assert_int_equal (
+            pareto_hypervolume (
+                known[i].y, known[i].n, known[i].m, reference, &volume),
+            0);
+        assert_true (fabs (volume - known[i].volume) < 1e-15);
+    }
+}
+
+/* Up to 'set', a set of bits, what all its rows dominate. */
+static double common_volume (const double *y, int64_t m, unsigned int set)
+{
+    double product = 1;
+
+    for (int64_t k = 0; k < m; k++) {
+        double worst = -INFINITY;
+        for (int64_t i = 0; set >> i; i++)
+            if (set >> i & 1)
+                worst = fmax (worst, y[i * m + k]);
+        product *= fmax (0, 1 - worst);
+    }
+    return product;
+}
+
+static double inclusion_exclusion (const double *y, int64_t n, int64_t m)
+{
+    double sum = 0;
+
+    for (unsigned int set = 1; set < 1U << n; set++)
+        sum +=
+            common_volume (y, m, set) * (__builtin_popcount (set) % 2 ? 1 : -1);
+    return sum;
+}
+
+/* Some rows are outside, some equal, some share a value. */
+static void volumes_by_inclusion_and_exclusion (void **state)
+{
+    double y[ROOM];
+
+    (void)state;
+    for (int c = 0; c < 700; c++) {
+        struct rng r = { .seed = c };
+        int64_t n = c % 9, m = 1 + c % 7;
+        draw_rows (&r, n, m, c % 3 * 4, y);
+        for (int64_t i = 0; i < n * m && c % 2; i++)
+            y[i] *= 1.2;
+        assert_true (fabs (volume_of (y, n, m) - inclusion_exclusion (y, n, m))
+                     < 1e-13);
+    }
+}
+
+static void volumes_by_monte_carlo (void **state)
+{
+    enum { DRAWS = 40000 };
+
+    (void)state;
+    for (int64_t m = 2; m <= 5; m++) {
+        struct rng r = { .seed = m };
+        double y[ROOM], x[PARETO_MAX], part;
+        int hits = 0;
+        draw_rows (&r, 30, m, 0, y);
+        for (int i = 0; i < DRAWS; i++) {
+            bool hit = false;
+            draw_rows (&r, 1, m, 0, x);
+            for (int64_t j = 0; j < 30 && !hit; j++)
+                hit = pareto_dominates (y + j * m, x, m);
+            hits += hit;
+        }
+        part = (double)hits / DRAWS;
+        assert_true (fabs (part - volume_of (y, 30, m))
+                     < 4 * sqrt (part * (1 - part) / DRAWS));
+    }
+}
+
+static void rotate (double *y, int64_t n, int64_t m, int64_t by)
+{
+    double copy[ROOM];
+
+    memcpy (copy, y, n * m * sizeof (*y));
+    for (int64_t i = 0; i < n; i++)
+        memcpy (y + i * m, copy + (i * 7 + by) % n * m, m * sizeof (*y));
+}
+
+/* Nor do the objectives have an order. */
+static void volumes_do_not_depend_on_the_order (void **state)
+{
+    double y[ROOM], x[ROOM];
+
+    (void)state;
+    for (int c = 0; c < 50; c++) {
+        struct rng r = { .seed = c };
+        int64_t n = 40, m = 2 + c % 4;
+        double volume;
+        draw_rows (&r, n, m, c % 3 * 8, y);
+        volume = volume_of (y, n, m);
+        rotate (y, n, m, c);
+        assert_near (volume_of (y, n, m), volume, 1e-13);
+        for (int64_t i = 0; i < n * m; i++)
+            x[i] = y[i / m * m + (i % m + 1) % m];
+        assert_near (volume_of (x, n, m), volume, 1e-13);
+    }
+}
+
+/* ---- choice ---- */
+
+static double
+volume_of_set (const double *y, int64_t m, const int64_t *rows, int64_t n)
+{
+    double x[ROOM];
+
+    for (int64_t i = 0; i < n; i++)
+        memcpy (x + i * m, y + rows[i] * m, m * sizeof (*y));
+    return volume_of (x, n, m);
+}
+
+static double best_volume (const double *y, int64_t n, int64_t m, int64_t want)
+{
+    double most = 0;
+
+    for (unsigned int set = 0; set < 1U << n; set++) {
+        int64_t rows[ROWS], count = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (set >> i & 1)
+                rows[count++] = i;
+        if (count == want)
+            most = fmax (most, volume_of_set (y, m, rows, count));
+    }
+    return most;
+}
+
+/* No other row would have added more. */
+static void check_greedy (
+    const double *y, int64_t n, int64_t m, const int64_t *chosen, int64_t want)
+{
+    int64_t rows[ROWS];
+
+    for (int64_t k = 0; k < want; k++) {
+        double got = volume_of_set (y, m, chosen, k + 1);
+        memcpy (rows, chosen, k * sizeof (*rows));
+        for (rows[k] = 0; rows[k] < n; rows[k]++)
+            assert_true (volume_of_set (y, m, rows, k + 1) <= got + 1e-13);
+    }
+}
+
+static void choice_is_greedy_and_good (void **state)
+{
+    double y[ROOM];
+    int64_t chosen[ROWS];
+
+    (void)state;
+    for (int c = 0; c < 60; c++) {
+        struct rng r = { .seed = c };
+        int64_t n = 8, m = 1 + c % 5, want = 1 + c % 4;
+        draw_rows (&r, n, m, c % 3 * 4, y);
+        if (c % 2)
+            spoil (&r, n, m, y);
+        assert_int_equal (pareto_choose (y, n, m, ones, want, chosen), 0);
+        check_greedy (y, n, m, chosen, want);
+        assert_true (volume_of_set (y, m, chosen, want)
+                     >= (1 - exp (-1)) * best_volume (y, n, m, want));
+    }
+}
+
+/* All of them, once each, the bad ones last. */
+static void choice_of_all (void **state)
+{
+    static const double y[] = { NAN, 0,   0.5, 0.5, 0.5, 0.5,       2,   2,
+                                0.1, 0.8, 0.8, 0.1, 0,   -INFINITY, 0.9, 0.9 };
+    static const int64_t order[] = { 1, 4, 5, 2, 3, 7, 0, 6 };
+    int64_t chosen[8];
+
+    (void)state;
+    assert_int_equal (pareto_choose (y, 8, 2, ones, 8, chosen), 0);
+    assert_memory_equal (chosen, order, sizeof (order));
+    assert_int_equal (pareto_choose (y, 8, 2, ones, 0, chosen), 0);
+    assert_int_equal (pareto_choose (y, 0, 2, ones, 0, chosen), 0);
+}
+
+static void refusals (void **state)
+{
+    double y[9] = { 0 }, volume = 7;
+    int64_t chosen[1] = { 7 };
+
+    (void)state;
+    for (int64_t m = 0; m <= 9; m += 9) {
+        errno = 0;
+        assert_int_equal (pareto_hypervolume (y, 1, m, y, &volume), -1);
+        assert_int_equal (errno, EINVAL);
+        errno = 0;
+        assert_null (pareto_boxes_create (y, 1, m, y));
+        assert_int_equal (errno, EINVAL);
+        assert_int_equal (pareto_choose (y, 1, m, y, 1, chosen), -1);
+    }
+    errno = 0;
+    assert_int_equal (pareto_choose (y, 1, 2, y, 2, chosen), -1);
+    assert_int_equal (errno, EINVAL);
+    assert_int_equal (pareto_choose (y, 1, 2, y, -1, chosen), -1);
+    assert_true (volume == 7 && chosen[0] == 7);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (dominance),
+        cmocka_unit_test (ranks_are_those_of_the_definition),
+        cmocka_unit_test (crowding),
+        cmocka_unit_test (crowding_of_odd_values),
+        cmocka_unit_test (chebyshev),
+        cmocka_unit_test (known_volumes),
+        cmocka_unit_test (volumes_by_inclusion_and_exclusion),
+        cmocka_unit_test (volumes_by_monte_carlo),
+        cmocka_unit_test (volumes_do_not_depend_on_the_order),
+        cmocka_unit_test (choice_is_greedy_and_good),
+        cmocka_unit_test (choice_of_all),
+        cmocka_unit_test (refusals),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Population based training: who ends, who is cloned, what is changed. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+enum { GENERATION = 3, TRIALS = 1000 };
+
+static const double adam[] = { 1 };
+
+/* clang-format off */
+static const struct param space[] = {
+    { .name = "lr", .type = PARAM_LOG, .min = -5, .max = -1, .base = 10 },
+    { .name = "optimizer", .type = PARAM_CATEGORICAL, .choices = 3 },
+    { .name = "beta", .type = PARAM_FLOAT, .max = 1, .when = "optimizer",
+      .when_values = adam, .when_count = 1 },
+    { .name = "batch", .type = PARAM_INT, .min = 16, .max = 512, .base = 2 },
+    { .name = "drop", .type = PARAM_FLOAT, .max = 0.5, .step = 0.1 },
+    { .name = "shift", .type = PARAM_FLOAT, .min = -2, .max = -1 },
+};
+/* clang-format on */
+
+static bool in_space (const double *x)
+{
+    double step = x[4] / 0.1;
+
+    return x[0] >= 1e-5 * (1 - 1e-9) && x[0] <= 0.1 * (1 + 1e-9)
+           && (x[1] == 0 || x[1] == 1 || x[1] == 2)
+           && (x[1] == 1 ? x[2] >= 0 && x[2] <= 1 : isnan (x[2])) && x[3] >= 16
+           && x[3] <= 512 && floor (x[3]) == x[3] && x[4] >= 0 && x[4] <= 0.5
+           && fabs (step - floor (step + 0.5)) < 1e-9 && x[5] >= -2
+           && x[5] <= -1;
+}
+
+static double noisy (const struct sweep *w, long trial, int64_t length)
+{
+    uint64_t r = w->config.seed + trial * 1000 + length;
+    uint64_t value = sweep_random (&r, 300);
+
+    value = sweep_random (&r, 300);
+    return value < 6 ? NAN : trial % 5 + 0.01 * (double)value;
+}
+
+static bool seldom (const struct sweep *w, long trial, int segment)
+{
+    uint64_t r = w->config.seed * 77 + trial * 10 + segment;
+
+    (void)sweep_random (&r, 2);
+    return sweep_random (&r, 15) == 0;
+}
+
+static bool first_refuses (const struct sweep *w, long trial, int segment)
+{
+    return segment == 1 && seldom (w, trial + 99, segment);
+}
+
+static struct sweep start (uint64_t seed)
+{
+    uint64_t r = seed;
+    struct sweep w = { .config = { .name = "pbt",
+                                   .seed = seed,
+                                   .max_length = 20,
+                                   .min_length = GENERATION,
+                                   .smaller_is_better = seed % 2,
+                                   .population = 4 + sweep_random (&r, 30),
+                                   .max_concurrent = sweep_random (&r, 9) },
+                       .params = space,
+                       .n = COUNT (space),
+                       .metric = noisy,
+                       .fails = seed % 3 ? NULL : seldom,
+                       .rejects = seed % 5 ? NULL : first_refuses,
+                       .workers = sweep_random (&r, 12),
+                       .shuffle = seed };
+
+    return w;
+}
+
+/* ---- a plain model of who ends ---- */
+
+struct model {
+    double value[TRIALS][8]; /* at each generation, NaN: did not come */
+    struct {
+        long loser;
+        int rung;
+        bool winners[TRIALS];
+    } seat[TRIALS];
+    long seats, clones;
+};
+
+static int rung_at (int64_t length)
+{
+    return (length - 1) / GENERATION;
+}
+
+static double small (const struct sweep *w, double value)
+{
+    return !isfinite (value)             ? INFINITY
+           : w->config.smaller_is_better ? value
+                                         : -value;
+}
+
+static void
+count (const struct model *m, int rung, double value, long *came, long *better)
+{
+    *came = *better = 0;
+    for (int t = 0; t < TRIALS; t++) {
+        *came += isfinite (m->value[t][rung]);
+        *better += m->value[t][rung] < value;
+    }
+}
+
+static void model_seat (struct model *m, long loser, int rung)
+{
+    long came, better, winners = 0;
+
+    m->seat[m->seats].loser = loser;
+    m->seat[m->seats].rung = rung;
+    for (int t = 0; t < TRIALS; t++)
+        if (t != loser && isfinite (m->value[t][rung])) {
+            count (m, rung, m->value[t][rung], &came, &better);
+            if (better < (came < 4 ? 1 : came / 4)) {
+                m->seat[m->seats].winners[t] = true;
+                winners++;
+            }
+        }
+    m->seats += winners > 0;
+}
+
+/* A segment ended below the last generation. */
+static void model_end (struct model *m, const struct sweep *w, size_t i)
+{
+    const struct event *e = w->events + i;
+    int rung = rung_at (e->op.length);
+    double value =
+        e->what == EVENT_TELL ? small (w, e->value) : (double)INFINITY;
+    long came, better;
+    bool ends;
+
+    m->value[e->op.trial][rung] = value;
+    if (e->op.length == w->config.max_length)
+        return;
+    count (m, rung, value, &came, &better);
+    ends = isinf (value) || (came >= 4 && better >= came - came / 4);
+    assert_true ((w->length[e->op.trial] == e->op.length) == ends);
+    if (ends)
+        model_seat (m, e->op.trial, rung);
+}
+
+static void model_clone (struct model *m, const struct sweep *w, size_t i)
+{
+    const struct event *e = w->events + i;
+    int rung = m->seat[m->clones].rung;
+
+    assert_true (m->clones < m->seats);
+    assert_true (m->seat[m->clones].winners[e->op.from]);
+    assert_int_equal (e->op.from_length, (rung + 1) * GENERATION);
+    assert_int_equal (e->op.length,
+                      fmin ((rung + 2) * GENERATION, w->config.max_length));
+    m->clones++;
+}
+
+static void test_model (void **state)
+{
+    long seats = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct sweep w = start (seed);
+        struct model *m = calloc (1, sizeof (*m));
+
+        for (int t = 0; t < TRIALS; t++)
+            for (int k = 0; k < 8; k++)
+                m->value[t][k] = NAN;
+        sweep_run (&w);
+        assert_true (w.trials < TRIALS);
+        for (size_t i = 0; i < w.n_events; i++) {
+            const struct event *e = w.events + i;
+            /* who is rejected later is not replaced by a new member */
+            bool out =
+                e->what == EVENT_EXIT
+                || (e->what == EVENT_REJECT && w.begun[e->op.trial].from);
+            if (e->what == EVENT_TELL || out)
+                model_end (m, &w, i);
+            else if (e->what == EVENT_BEGIN && e->op.from)
+                model_clone (m, &w, i);
+            else if (e->what == EVENT_BEGIN && e->op.fresh)
+                assert_int_equal (e->op.length, GENERATION);
+        }
+        assert_int_equal (m->clones, m->seats);
+        seats += m->seats;
+        for (long t = 1; t <= w.trials; t++)
+            assert_true (in_space (w.x[t]));
+        /* all places come to the end, or fail there */
+        if (!w.fails && seed % 2)
+            assert_true (sweep_count (&w, w.config.max_length)
+                         >= w.config.population - 2);
+        assert_true (searcher_progress (w.s) == 1);
+        free (m);
+        sweep_free (&w);
+    }
+    assert_true (seats > 1000);
+}
+
+/* ---- a population of which nothing fails ---- */
+
+static double by_trial (const struct sweep *w, long trial, int64_t length)
+{
+    (void)w;
+    return trial * 37 % 1009 - length;
+}
+
+static void test_all_reach_the_end (void **state)
+{
+    (void)state;
+    for (long workers = 0; workers <= 20; workers += 5) {
+        struct sweep w = { .config = { .name = "pbt",
+                                       .max_length = 10,
+                                       .smaller_is_better = true },
+                           .params = space,
+                           .n = COUNT (space),
+                           .metric = by_trial,
+                           .workers = workers };
+        long clones = 0;
+
+        sweep_run (&w);
+        assert_int_equal (sweep_count (&w, 10), 16);
+        for (long t = 1; t <= w.trials; t++) {
+            const struct search_op *op = w.begun + t;
+            clones += op->from != 0;
+            if (!op->from)
+                continue;
+            assert_true (op->from < t && w.length[op->from] >= op->from_length);
+            assert_int_equal (op->length, op->from_length + 1);
+        }
+        assert_int_equal (w.trials, 16 + clones);
+        assert_true (clones > 10);
+        sweep_free (&w);
+    }
+}
+
+/* With one worker too a generation is trained before the next one begins. */
+static void test_advance_together (void **state)
+{
+    struct sweep w = { .config = { .name = "pbt",
+                                   .max_length = 5,
+                                   .min_length = 1,
+                                   .population = 8,
+                                   .smaller_is_better = true },
+                       .params = space,
+                       .n = COUNT (space),
+                       .metric = by_trial,
+                       .workers = 1 };
+
+    (void)state;
+    sweep_run (&w);
+    for (size_t i = 0; i < 16; i++)
+        assert_int_equal (w.events[i].op.length, 1);
+    for (size_t i = 2; i < w.n_events; i++)
+        assert_true (w.events[i].op.length + 1 >= w.events[i - 2].op.length);
+    sweep_free (&w);
+}
+
+/* ---- explore ---- */
+
+static bool below (const double *x)
+{
+    return x[3] * x[0] < 0.5 && x[4] + x[5] < -0.9;
+}
+
+static void test_explore (void **state)
+{
+    long clones = 0, fifth = 0, same[6] = { 0 };
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct sweep w = start (seed);
+        w.config.constraint = "batch * lr < 0.5 && drop + shift < -0.9";
+        sweep_run (&w);
+        for (long t = 1; t <= w.trials; t++) {
+            const double *x = w.x[t], *from = w.x[w.begun[t].from];
+            assert_true (in_space (x));
+            assert_true (below (x));
+            if (!w.begun[t].from)
+                continue;
+            clones++;
+            fifth += fabs (fabs (x[0] / from[0] - 1) - 0.2) < 1e-9;
+            for (int k = 0; k < 6; k++)
+                same[k] += x[k] == from[k];
+        }
+        sweep_free (&w);
+    }
+    assert_true (clones > 100);
+    /* a fifth up or down, but for ends of the range and some that are new */
+    assert_true (fifth > clones / 2);
+    /* at an end of the range a value may stay, and a choice is drawn anew */
+    assert_true (same[0] < clones / 10);
+    assert_true (same[1] < clones / 2);
+    assert_true (same[3] < clones / 5);
+    assert_true (same[4] < clones / 2);
+    assert_true (same[5] < clones / 2);
+}
+
+/* ---- what is it good for ---- */
+
+/* What a trial has gained: the best learning rate falls with the length, and a
+ * clone has what it was cloned from.
+ */
+static double gained (const struct sweep *w, long trial, int64_t length)
+{
+    const struct search_op *op = w->begun + trial;
+    double sum = op->from ? gained (w, op->from, op->from_length) : 0;
+
+    for (int64_t l = op->from_length; l < length; l++) {
+        double best = -1 - 4.0 * l / w->config.max_length;
+        double far = log10 (w->x[trial][0]) - best;
+        sum += exp (-far * far);
+    }
+    return sum;
+}
+
+static double best_of (const char *name, uint64_t seed)
+{
+    struct sweep w = { .config = { .name = name,
+                                   .seed = seed,
+                                   .max_trials = 16,
+                                   .max_length = 30,
+                                   .min_length = 1,
+                                   .population = 16 },
+                       .params = space,
+                       .n = 1,
+                       .metric = gained,
+                       .workers = 5,
+                       .shuffle = seed };
+    double best = 0;
+
+    sweep_run (&w);
+    for (long t = 1; t <= w.trials; t++)
+        best = fmax (best, gained (&w, t, w.length[t]));
+    sweep_free (&w);
+    return best;
+}
+
+static void test_improves (void **state)
+{
+    double pbt = 0, random = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        pbt += best_of ("pbt", seed);
+        random += best_of ("random", seed);
+    }
+    assert_true (pbt > 1.3 * random);
+}
+
+/* ---- a log by another version ---- */
+
+/* Places are for clones: who takes them otherwise is refused, or there would
+ * be more places than members.
+ */
+static void test_places_are_kept (void **state)
+{
+    const struct search_config config = { .name = "pbt",
+                                          .max_length = 4,
+                                          .min_length = 1,
+                                          .population = 4,
+                                          .smaller_is_better = true };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op = { .fresh = true, .length = 1 };
+    struct search_op clone;
+
+    (void)state;
+    assert_non_null (s);
+    for (op.trial = 1; op.trial <= 4; op.trial++)
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    assert_int_equal (searcher_begin (s, &op, NULL), -1);
+    for (long t = 1; t <= 4; t++)
+        assert_int_equal (searcher_tell (s, t, 1, t), 0);
+    assert_int_equal (searcher_begin (s, &op, NULL), -1);
+    assert_int_equal (errno, EINVAL);
+    assert_int_equal (searcher_ask (s, &clone, NULL), SEARCH_RUN);
+    assert_int_equal (clone.trial, 5);
+    assert_int_equal (clone.from, 1);
+    assert_int_equal (clone.from_length, 1);
+    assert_int_equal (clone.length, 2);
+    op = clone;
+    op.from = 2;
+    assert_int_equal (searcher_begin (s, &op, NULL), -1);
+    op = clone;
+    op.from_length = 2;
+    assert_int_equal (searcher_begin (s, &op, NULL), -1);
+    op = clone;
+    op.length = 3;
+    assert_int_equal (searcher_begin (s, &op, NULL), -1);
+    assert_int_equal (searcher_begin (s, &clone, NULL), 0);
+    assert_int_equal (searcher_begin (s, &clone, NULL), -1);
+    searcher_destroy (s);
+}
+
+static void test_bad (void **state)
+{
+    static const struct {
+        int64_t length, generation;
+        long population;
+        const char *why;
+    } cases[] = {
+        { 10, 0, 3, "a population has 4 members at least" },
+        { 10, 11, 0, "a generation (min_length) is longer than max_length" },
+        { 33, 1, 0, "more than 32 generations: min_length is too small" },
+        { 32, 1, 0, NULL },
+        { 1, 0, 4, NULL },
+        { 10, 10, 0, NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        const struct search_config config = {
+            .name = "pbt",
+            .max_length = cases[i].length,
+            .min_length = cases[i].generation,
+            .population = cases[i].population,
+        };
+        int param;
+        const char *why = searcher_check (&config, NULL, 0, &param);
+        if (cases[i].why)
+            assert_string_equal (why, cases[i].why);
+        else
+            assert_null (why);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_model),
+        cmocka_unit_test (test_all_reach_the_end),
+        cmocka_unit_test (test_advance_together),
+        cmocka_unit_test (test_explore),
+        cmocka_unit_test (test_improves),
+        cmocka_unit_test (test_places_are_kept),
+        cmocka_unit_test (test_bad),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

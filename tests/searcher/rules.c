@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of methods that only many trials show: pasha's noise, auto's shares. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/searcher/params.h"
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static const struct param square[] = { FLOAT ("x", 0, 1, 0),
+                                       FLOAT ("y", 0, 1, 0) };
+
+/* ---- pasha: what is noise ---- */
+
+/* With a divisor near 1 all trials but the worst go on: one of these three
+ * waits in each rung, and all others come to the top.
+ */
+enum { WAITING = 3, PAIRS_MAX = 10 };
+
+/* Two trials and who is ahead by how much, in the three lowest rungs. */
+struct pair {
+    double ahead[3];
+};
+
+/* clang-format off */
+#define BOTH(d)       { { (d), -(d), (d) } }
+#define OTHER(e, d)   { { 1, -(e), (d) } }
+static const struct noise_case {
+    int n;
+    struct pair pairs[PAIRS_MAX];
+    bool rises; /* the top rung, to the last */
+} noises[] = {
+    /* never beyond what is noise */
+    { 10, { BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1),
+            BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1) }, false },
+    /* nine tenths are below: neither the middle nor the largest counts */
+    { 10, { BOTH (3), BOTH (3), BOTH (3), BOTH (3), BOTH (1),
+            BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1) }, false },
+    { 10, { BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (1),
+            BOTH (1), BOTH (1), BOTH (1), BOTH (1), BOTH (5) }, true },
+    /* in both rungs, and in the upper one that is what noise is */
+    { 4,  { BOTH (1), BOTH (1), BOTH (1), OTHER (0.5, 5) }, false },
+    { 4,  { BOTH (1), BOTH (1), BOTH (1), OTHER (5, 0.5) }, false },
+    { 4,  { BOTH (1), BOTH (1), BOTH (1), OTHER (5, 2) }, true },
+    { 4,  { OTHER (1, 3), OTHER (1, 3), OTHER (1, 3), BOTH (2) }, false },
+    /* who crosses once is no noise */
+    { 2,  { { { 1, -1, -1 } }, { { 1, 1, -1 } } }, true },
+};
+/* clang-format on */
+
+static const struct noise_case *noise_now;
+
+static int rung_of (int64_t length)
+{
+    return length < 98000 ? 0 : length < 99000 ? 1 : length < 100000 ? 2 : 3;
+}
+
+static double crossing (const struct sweep *w, long trial, int64_t length)
+{
+    long k = (trial - WAITING - 1) / 2;
+    int rung = rung_of (length);
+    double ahead;
+
+    (void)w;
+    if (trial <= WAITING)
+        return 1e6 * (WAITING + 1 - trial);
+    ahead = noise_now->pairs[k].ahead[rung < 2 ? rung : 2];
+    return 1000 - 100 * k + (trial % 2 ? ahead : 0);
+}
+
+static void pasha_noise (void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT (noises); i++) {
+        int n = noises[i].n;
+        struct sweep w = { .config = { .name = "pasha",
+                                       .max_trials = WAITING + 2 * n,
+                                       .max_length = 100000,
+                                       .smaller_is_better = true,
+                                       .divisor = 1.01,
+                                       .max_rungs = 4 },
+                           .metric = crossing,
+                           .workers = 1 };
+        noise_now = noises + i;
+        sweep_run (&w);
+        assert_int_equal (sweep_count (&w, 100000),
+                          noises[i].rises ? 2 * n : 1);
+        sweep_free (&w);
+    }
+}
+
+/* ---- two searches side by side ---- */
+
+static struct searcher *create (struct search_config config, const char *name)
+{
+    struct searcher *s;
+
+    config.name = name;
+    config.seed = 3;
+    config.max_length = 1;
+    config.smaller_is_better = true;
+    s = searcher_create (&config, square, 2);
+    assert_non_null (s);
+    return s;
+}
+
+/* In how many of the trials from 'from' to config->max_trials auto proposes
+ * what the method itself would propose after the same results.
+ */
+static int shared_with (const struct search_config *config,
+                        const char *method,
+                        void (*metric) (const double *x, double *y),
+                        int from)
+{
+    struct searcher *a = create (*config, "auto");
+    struct searcher *b = create (*config, method);
+    int same = 0, m = config->objectives ? config->objectives : 1;
+
+    for (int i = 1; i <= config->max_trials; i++) {
+        struct search_op op, other;
+        double x[2], z[2], y[OBJECTIVES_MAX];
+        assert_int_equal (searcher_ask (a, &op, x), SEARCH_RUN);
+        if (i >= from) {
+            assert_int_equal (searcher_ask (b, &other, z), SEARCH_RUN);
+            same += x[0] == z[0] && x[1] == z[1];
+        }
+        assert_int_equal (searcher_begin (a, &op, x), 0);
+        assert_int_equal (searcher_begin (b, &op, x), 0);
+        metric (x, y);
+        assert_int_equal (m > 1 ? searcher_tell_all (a, i, 1, y)
+                                : searcher_tell (a, i, 1, *y),
+                          0);
+        assert_int_equal (m > 1 ? searcher_tell_all (b, i, 1, y)
+                                : searcher_tell (b, i, 1, *y),
+                          0);
+    }
+    searcher_destroy (a);
+    searcher_destroy (b);
+    return same;
+}
+
+static void slope (const double *x, double *y)
+{
+    *y = (x[0] - 0.3) * (x[0] - 0.3) + fabs (x[1] - 0.6);
+}
+
+/* One in four points after trial 100 is of the methods before it. */
+static void auto_evolves (void **state)
+{
+    static const struct search_config config = { .max_trials = 160 };
+    int process = shared_with (&config, "gp", slope, 102);
+    int estimator = shared_with (&config, "tpe", slope, 102);
+
+    (void)state;
+    assert_in_range (process + estimator, 7, 24);
+}
+
+static void two (const double *x, double *y)
+{
+    y[0] = x[0] + x[1];
+    y[1] = (1 - x[0]) * (1 - x[0]) + fabs (x[1] - 0.2);
+}
+
+/* The first points are given, as a process of 250 takes its time. */
+static void auto_has_a_crowd (void **state)
+{
+    enum { FROM = 249, TO = 262 };
+    double points[FROM - 1][2];
+    uint64_t r = 5;
+    struct search_config config = { .max_trials = FROM + 1,
+                                    .objectives = 2,
+                                    .points = *points,
+                                    .npoints = FROM - 1 };
+
+    (void)state;
+    for (int i = 0; i < FROM - 1; i++)
+        for (int k = 0; k < 2; k++)
+            points[i][k] = sweep_random (&r, 1000) / 1000.0;
+    assert_int_equal (shared_with (&config, "gp", two, FROM), 2);
+    config.max_trials = TO;
+    assert_int_equal (shared_with (&config, "nsga2", two, FROM), TO - 250);
+}
+
+/* ---- auto: the guard against what early values say ---- */
+
+static int lost_segment;
+
+static bool lost (const struct sweep *w, long trial, int segment)
+{
+    (void)w;
+    (void)trial;
+    return segment >= lost_segment;
+}
+
+static double bowl (const struct sweep *w, long trial, int64_t length)
+{
+    const double *x = w->x[trial];
+
+    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.6) * (x[1] - 0.6)
+           + 1.0 / length;
+}
+
+/* How many of the trials from 'from' on are at the points of "random". */
+static int random_points (const struct sweep *w, long from)
+{
+    struct search_config config = { .name = "random",
+                                    .seed = w->config.seed,
+                                    .max_trials = w->trials,
+                                    .max_length = 1 };
+    struct searcher *s = searcher_create (&config, square, 2);
+    int same = 0;
+
+    assert_non_null (s);
+    for (long t = 1; t <= w->trials; t++) {
+        struct search_op op;
+        double x[2];
+        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, x), 0);
+        same += t >= from && x[0] == w->x[t][0] && x[1] == w->x[t][1];
+    }
+    searcher_destroy (s);
+    return same;
+}
+
+static void auto_stays_random (void **state)
+{
+    static const struct {
+        int lost; /* each trial's segment, from 1 */
+        int least, most;
+    } cases[] = { { 2, 150, 150 }, { 3, 37, 62 }, { 9, 13, 32 } };
+    enum { FROM = 51, TO = 200 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        struct sweep w = { .config = { .name = "auto",
+                                       .seed = 7,
+                                       .max_trials = TO,
+                                       .max_length = 81,
+                                       .smaller_is_better = true,
+                                       .divisor = 3,
+                                       .max_rungs = 5 },
+                           .params = square,
+                           .n = 2,
+                           .metric = bowl,
+                           .fails = lost,
+                           .workers = 1 };
+        lost_segment = cases[i].lost;
+        sweep_run (&w);
+        assert_in_range (
+            random_points (&w, FROM), cases[i].least, cases[i].most);
+        sweep_free (&w);
+    }
+}
+
+/* ---- gp: more objectives than have a volume ---- */
+
+/* Squares of the distances to the corners: with weights w the least of their
+ * sum is at the corners' mean by w.
+ */
+static void corners (const struct sweep *w, long trial, double *y)
+{
+    const double *x = w->x[trial];
+
+    for (int k = 0; k < 4; k++)
+        y[k] = (x[0] - (k & 1)) * (x[0] - (k & 1))
+               + (x[1] - k / 2) * (x[1] - k / 2);
+}
+
+/* If the weights are uniform on the simplex, each coordinate has the beta
+ * distribution of 2 and 2, whose deviation is 0.224; the improvement that is
+ * expected is a little further out.
+ */
+static void weights (void **state)
+{
+    enum { FROM = 61, TO = 150 };
+    struct sweep w = { .config = { .name = "gp",
+                                   .seed = 11,
+                                   .max_trials = TO,
+                                   .max_length = 1,
+                                   .smaller_is_better = true,
+                                   .objectives = 4 },
+                       .params = square,
+                       .n = 2,
+                       .metrics = corners,
+                       .workers = 1 };
+    double sum = 0, square_sum = 0, n = 2 * (TO - FROM + 1);
+
+    (void)state;
+    sweep_run (&w);
+    for (long t = FROM; t <= TO; t++)
+        for (int k = 0; k < 2; k++) {
+            sum += w.x[t][k];
+            square_sum += (w.x[t][k] - 0.5) * (w.x[t][k] - 0.5);
+        }
+    assert_true (fabs (sum / n - 0.5) < 0.05);
+    assert_true (sqrt (square_sum / n) > 0.245);
+    assert_true (sqrt (square_sum / n) < 0.31);
+    sweep_free (&w);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (pasha_noise),
+        cmocka_unit_test (auto_evolves),
+        cmocka_unit_test (auto_has_a_crowd),
+        cmocka_unit_test (auto_stays_random),
+        cmocka_unit_test (weights),
+    };
+
+    return cmocka_run_group_tests_name ("rules", tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drive a searcher of full trainings from a unit test. */
+#ifndef TESTS_SEARCHER_SEARCH_H
+#define TESTS_SEARCHER_SEARCH_H
+
+#include <math.h>
+
+#include "searcher/searcher.h"
+
+static inline struct searcher *search_create (const char *name,
+                                              uint64_t seed,
+                                              long trials,
+                                              const struct param *p,
+                                              size_t n)
+{
+    const struct search_config config = {
+        .name = name,
+        .seed = seed,
+        .max_trials = trials,
+        .max_length = 1,
+        .smaller_is_better = true,
+    };
+    struct searcher *s = searcher_create (&config, p, n);
+
+    assert_non_null (s);
+    return s;
+}
+
+/* The next point; its trial has begun. */
+static inline long search_begin (struct searcher *s, double *x)
+{
+    struct search_op op;
+
+    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+    assert_int_equal (searcher_begin (s, &op, x), 0);
+    return op.trial;
+}
+
+/* The best of 'metric' that a search finds, which is told told(): INFINITY is
+ * for a trial that ends without a value.
+ */
+static inline double search_best (const char *name,
+                                  uint64_t seed,
+                                  long trials,
+                                  const struct param *p,
+                                  size_t n,
+                                  double (*metric) (const double *x),
+                                  double (*told) (const double *x, long trial))
+{
+    struct searcher *s = search_create (name, seed, trials, p, n);
+    double best = INFINITY;
+    double x[8];
+
+    for (long i = 0; i < trials; i++) {
+        long t = search_begin (s, x);
+        double value = told (x, t);
+        if (isinf (value))
+            searcher_exit (s, t);
+        else
+            searcher_tell (s, t, 1, value);
+        best = metric (x) < best ? metric (x) : best;
+    }
+    searcher_destroy (s);
+    return best;
+}
+
+/* A searcher and one that is told the negative values find the same. */
+static inline void search_mirrors (const char *name,
+                                   long trials,
+                                   const struct param *p,
+                                   size_t n,
+                                   double (*metric) (const double *x))
+{
+    struct search_config config = {
+        .name = name, .seed = 3, .max_trials = trials, .max_length = 1
+    };
+    struct searcher *up = searcher_create (&config, p, n);
+    struct searcher *down = search_create (name, 3, trials, p, n);
+    double x[8];
+    double y[8];
+
+    for (long i = 0; i < trials; i++) {
+        long t = search_begin (up, x);
+        assert_int_equal (search_begin (down, y), t);
+        assert_memory_equal (x, y, n * sizeof (*x));
+        searcher_tell (up, t, 1, -metric (x));
+        searcher_tell (down, t, 1, metric (x));
+    }
+    searcher_destroy (up);
+    searcher_destroy (down);
+}
+
+/* The state is the whole truth: a copy proposes the same, bit for bit. */
+static inline void search_copies (const char *name,
+                                  long trials,
+                                  const struct param *p,
+                                  size_t n,
+                                  double (*metric) (const double *x))
+{
+    struct searcher *s = search_create (name, 9, trials, p, n);
+    double x[8];
+    double y[8];
+
+    for (long i = 0; i < trials; i++) {
+        struct searcher *copy = searcher_copy (s);
+        long t = search_begin (s, x);
+        assert_int_equal (search_begin (copy, y), t);
+        assert_memory_equal (x, y, n * sizeof (*x));
+        assert_memory_equal (s, copy, searcher_size (s));
+        searcher_tell (s, t, 1, metric (x));
+        searcher_destroy (copy);
+    }
+    searcher_destroy (s);
+}
+
+#endif

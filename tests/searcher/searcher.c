@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract of ask and tell: determinism, replay, duplicates, races. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/searcher/sweep.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+/* A space with each type, and names in two levels. */
+static const struct param space[] = {
+    { "optimizer.lr", PARAM_LOG, -5, -1, 10, 0, 3 },
+    { "optimizer.momentum", PARAM_FLOAT, 0.5, 1, 0, 0, 2 },
+    { "model.layers", PARAM_INT, 1, 4, 0, 0, 0 },
+    { "model.kind", PARAM_CATEGORICAL, 0, 0, 0, 3, 0 },
+    { "data", PARAM_CATEGORICAL, 0, 0, 0, 1, 0 },
+};
+
+static double quality (const struct sweep *w, long trial, int64_t length)
+{
+    const double *x = w->x[trial];
+
+    if (x[2] == 4 && x[3] == 2)
+        return NAN;
+    return fabs (log10 (x[0]) + 3) + x[1] / x[2] + 1.0 / length;
+}
+
+static struct sweep start (const char *kind, uint64_t seed)
+{
+    static const double divisors[] = { 2, 3, 2.5, 4 };
+    struct sweep w = { .config = { .name = kind,
+                                   .seed = seed,
+                                   .max_trials = 30,
+                                   .max_length = 81,
+                                   .smaller_is_better = seed % 2,
+                                   .divisor = divisors[seed % 4],
+                                   .max_rungs = 4,
+                                   .mode = seed % 3,
+                                   .max_concurrent = 6 },
+                       .params = space,
+                       .n = COUNT (space),
+                       .metric = quality,
+                       .workers = 5,
+                       .shuffle = seed };
+
+    return w;
+}
+
+static bool same_events (const struct sweep *a, const struct sweep *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct event *x = a->events + i, *y = b->events + i;
+        if (x->what != y->what || x->op.trial != y->op.trial
+            || x->op.fresh != y->op.fresh || x->op.length != y->op.length
+            || memcmp (x->x, y->x, sizeof (x->x)))
+            return false;
+    }
+    return true;
+}
+
+/* Fewer runs of methods whose model takes its time. */
+static uint64_t runs (const struct searcher_kind *k, uint64_t n)
+{
+    bool slow = !strcmp (k->name, "gp") || !strcmp (k->name, "auto");
+
+    return slow ? n / 10 + 1 : n;
+}
+
+static void test_deterministic (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (uint64_t seed = 1; seed <= runs (k, 50); seed++) {
+            struct sweep a = start (k->name, seed);
+            struct sweep b = start (k->name, seed);
+            struct sweep other = start (k->name, seed);
+            other.config.seed += 1000;
+
+            sweep_run (&a);
+            sweep_run (&b);
+            sweep_run (&other);
+            assert_int_equal (a.n_events, b.n_events);
+            assert_true (same_events (&a, &b, a.n_events));
+            assert_true (same_bytes (a.s, b.s));
+            if (k->needs & NEED_MAX_TRIALS)
+                assert_memory_not_equal (a.x[1], other.x[1], sizeof (a.x[1]));
+            sweep_free (&a);
+            sweep_free (&b);
+            sweep_free (&other);
+        }
+}
+
+/* Adding, removing and moving parameters leaves the others alone. */
+static void test_order_of_params (void **state)
+{
+    const struct param moved[] = { space[3], space[1], space[0] };
+    struct sweep a = start ("random", 3), b = start ("random", 3);
+
+    (void)state;
+    sweep_run (&a);
+    b.params = moved;
+    b.n = COUNT (moved);
+    b.s = searcher_create (&b.config, b.params, b.n);
+    for (long t = 1; t <= 5; t++) {
+        struct search_op op;
+        double x[3];
+        assert_int_equal (searcher_ask (b.s, &op, x), SEARCH_RUN);
+        assert_int_equal (searcher_begin (b.s, &op, x), 0);
+        assert_true (x[0] == a.x[t][3]);
+        assert_true (x[1] == a.x[t][1]);
+        assert_true (x[2] == a.x[t][0]);
+    }
+    sweep_free (&a);
+    sweep_free (&b);
+}
+
+/* The strings of the caller may go away and lie anywhere. */
+static void test_strings_are_not_kept (void **state)
+{
+    char kind[] = "asha", name[] = "lr";
+    struct param p = { name, PARAM_FLOAT, 0, 1, 0, 0, 0 };
+    struct search_config config = start ("asha", 1).config;
+    struct searcher *a, *b;
+
+    (void)state;
+    p.name = "lr";
+    a = searcher_create (&config, &p, 1);
+    p.name = name;
+    config.name = kind;
+    b = searcher_create (&config, &p, 1);
+    memset (kind, 'x', sizeof (kind));
+    memset (name, 'x', sizeof (name));
+    assert_non_null (a);
+    assert_non_null (b);
+    assert_true (same_bytes (a, b));
+    searcher_destroy (a);
+    searcher_destroy (b);
+    errno = ERANGE;
+    searcher_destroy (NULL);
+    assert_int_equal (errno, ERANGE);
+}
+
+/* The log alone gives the same state, after every event. */
+static void test_replay (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (uint64_t seed = 1; seed <= runs (k, 10); seed++) {
+            struct sweep w = start (k->name, seed);
+            struct searcher *s;
+
+            sweep_run (&w);
+            s = searcher_create (&w.config, w.params, w.n);
+            assert_non_null (s);
+            for (size_t i = 0; i < w.n_events; i++)
+                sweep_apply (s, w.events + i);
+            assert_true (same_bytes (s, w.s));
+            searcher_destroy (s);
+            sweep_free (&w);
+        }
+}
+
+static size_t stop_at;
+
+static bool until (struct sweep *w)
+{
+    return w->n_events < stop_at;
+}
+
+/* A search that stopped half-way and its clone see the same future. */
+static void test_clone (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (stop_at = 1; stop_at<60; stop_at += runs (k, 10)> 2 ? 3 : 15) {
+            struct sweep whole = start (k->name, stop_at);
+            struct sweep part = start (k->name, stop_at);
+            struct searcher *clone;
+
+            sweep_run (&whole);
+            part.more = until;
+            sweep_run (&part);
+            clone = searcher_copy (part.s);
+            assert_non_null (clone);
+            for (size_t i = part.n_events; i < whole.n_events; i++) {
+                const struct event *e = whole.events + i;
+                struct search_op op;
+                double x[8] = { 0 };
+                if (e->what == EVENT_BEGIN) {
+                    assert_int_equal (searcher_ask (clone, &op, x), SEARCH_RUN);
+                    assert_int_equal (op.trial, e->op.trial);
+                    assert_int_equal (op.length, e->op.length);
+                    assert_memory_equal (x, e->x, sizeof (x));
+                }
+                sweep_apply (clone, e);
+            }
+            assert_true (same_bytes (clone, whole.s));
+            /* the other one did not move */
+            if (part.n_events < whole.n_events)
+                assert_false (same_bytes (part.s, whole.s));
+            searcher_destroy (clone);
+            sweep_free (&whole);
+            sweep_free (&part);
+        }
+}
+
+static void refused (const struct searcher *s, const struct event *e)
+{
+    struct searcher *copy = searcher_copy (s);
+    int rc = 0;
+
+    errno = 0;
+    switch (e->what) {
+    case EVENT_BEGIN:
+        rc = searcher_begin (copy, &e->op, e->x);
+        break;
+    case EVENT_TELL:
+        rc = searcher_tell (copy, e->op.trial, e->op.length, e->value);
+        break;
+    case EVENT_EXIT:
+        rc = searcher_exit (copy, e->op.trial);
+        break;
+    case EVENT_REJECT:
+    case EVENT_REPORT:
+    case EVENT_SPEND:
+        break;
+    }
+    assert_int_equal (rc, -1);
+    assert_int_equal (errno, EINVAL);
+    assert_true (same_bytes (copy, s));
+    searcher_destroy (copy);
+}
+
+/* After each event each earlier one is a duplicate, but those of a segment
+ * that is in flight, and asking has changed nothing.
+ */
+static bool all_duplicates (struct sweep *w)
+{
+    struct searcher *copy = searcher_copy (w->s);
+    struct search_op op;
+    double x[8];
+
+    for (size_t i = 0; i < w->n_events; i++)
+        if (w->events[i].what != EVENT_EXIT)
+            refused (w->s, w->events + i);
+    (void)searcher_ask (w->s, &op, x);
+    assert_true (same_bytes (copy, w->s));
+    searcher_destroy (copy);
+    return true;
+}
+
+static void test_duplicates (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
+        for (uint64_t seed = 1; seed <= runs (k, 4); seed++) {
+            struct sweep w = start (k->name, seed);
+
+            w.config.max_trials = 12;
+            w.more = all_duplicates;
+            sweep_run (&w);
+            sweep_free (&w);
+        }
+}
+
+/* What never fits, at the start and in the middle of a search. */
+static void test_nonsense (void **state)
+{
+    const struct param p[] = { { "i", PARAM_INT, 0, 5, 0, 0, 0 },
+                               { "c", PARAM_CATEGORICAL, 0, 0, 0, 2, 0 },
+                               { "f", PARAM_FLOAT, 0, 1, 0, 0, 0 },
+                               { "l", PARAM_LOG, -3, 0, 10, 0, 0 } };
+    const struct search_config config = { .name = "asha",
+                                          .max_trials = 9,
+                                          .max_length = 9,
+                                          .divisor = 3,
+                                          .max_rungs = 3 };
+    /* clang-format off */
+    const struct event events[] = {
+        { EVENT_BEGIN, { 0, true, 1 }, 0, { 0, 0, 0, 1 } },
+        { EVENT_BEGIN, { 1, true, 1 }, 0, { 0, 0, 0, 1 } },
+        { EVENT_BEGIN, { 3, true, 1 }, 0, { 0, 0, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 3 }, 0, { 0, 0, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 0 }, 0, { 0, 0, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, -1 }, 0, { 0, 0, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 6, 0, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0.5, 0, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 2, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, -1, 0, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 1.5, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, NAN, 1 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 0 } },
+        { EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, INFINITY } },
+        { EVENT_BEGIN, { 1, false, 3 }, 0, { 0 } },
+        { EVENT_BEGIN, { 2, false, 1 }, 0, { 0 } },
+        { EVENT_BEGIN, { -1, false, 1 }, 0, { 0 } },
+        { EVENT_BEGIN, { 99, false, 1 }, 0, { 0 } },
+        { EVENT_TELL, { 1, false, 3 }, 0, { 0 } },
+        { EVENT_TELL, { 2, false, 1 }, 0, { 0 } },
+        { EVENT_TELL, { 0, false, 1 }, 0, { 0 } },
+        { EVENT_TELL, { -1, false, 1 }, 0, { 0 } },
+        { EVENT_TELL, { 99, false, 1 }, 0, { 0 } },
+        { EVENT_EXIT, { 2, false, 0 }, 0, { 0 } },
+        { EVENT_EXIT, { 0, false, 0 }, 0, { 0 } },
+        { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
+    };
+    /* clang-format on */
+    const struct event first = {
+        EVENT_BEGIN, { 1, true, 1 }, 0, { 5, 1, 1, 0.5 }
+    };
+    const struct event second = {
+        EVENT_BEGIN, { 2, true, 1 }, 0, { 0, 0, 0, 1 }
+    };
+    struct searcher *s = searcher_create (&config, p, COUNT (p));
+
+    (void)state;
+    assert_non_null (s);
+    sweep_apply (s, &first);
+    for (size_t i = 0; i < COUNT (events); i++)
+        refused (s, events + i);
+    assert_int_equal (searcher_begin (s, &second.op, NULL), -1);
+    sweep_apply (s, &second); /* the one that all of these are not */
+    assert_int_equal (searcher_exit (s, 2), 0);
+    refused (s, &(struct event){ .what = EVENT_EXIT, .op = { 2, false, 1 } });
+    refused (s, &(struct event){ .what = EVENT_TELL, .op = { 2, false, 1 } });
+    searcher_destroy (s);
+}
+
+/* Two workers ask, one wins the log's next entry, the other asks again. */
+static void test_race (void **state)
+{
+    struct sweep w = start ("asha", 1);
+    struct searcher *a = searcher_create (&w.config, w.params, w.n);
+    struct searcher *b = searcher_create (&w.config, w.params, w.n);
+    struct search_op mine, yours;
+    double x[8] = { 0 }, y[8] = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal (searcher_ask (a, &mine, x), SEARCH_RUN);
+        assert_int_equal (searcher_ask (b, &yours, y), SEARCH_RUN);
+        assert_int_equal (mine.trial, yours.trial);
+        assert_memory_equal (x, y, sizeof (x));
+        assert_int_equal (searcher_begin (a, &mine, x), 0);
+        assert_int_equal (searcher_begin (b, &mine, x), 0);
+        assert_int_equal (searcher_begin (b, &yours, y), -1);
+        assert_int_equal (errno, EINVAL);
+        assert_true (same_bytes (a, b));
+    }
+    assert_int_equal (searcher_ask (a, &mine, x), SEARCH_WAIT);
+    searcher_destroy (a);
+    searcher_destroy (b);
+}
+
+/* A log by another version may have promoted in another order. */
+static void test_begin_out_of_order (void **state)
+{
+    const struct search_config config = { .name = "asha",
+                                          .max_trials = 40,
+                                          .max_length = 4,
+                                          .smaller_is_better = true,
+                                          .divisor = 2,
+                                          .max_rungs = 2,
+                                          .max_concurrent = 40 };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op;
+    long order[] = { 7, 1, 4, 10, 2, 3, 5, 6, 8, 9 };
+
+    (void)state;
+    assert_non_null (s);
+    for (long t = 1; t <= 20; t++) {
+        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    }
+    for (long t = 1; t <= 20; t++)
+        assert_int_equal (searcher_tell (s, t, 2, t), 0);
+    for (size_t i = 0; i < COUNT (order); i++) {
+        op = (struct search_op){ order[i], false, 4 };
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+        assert_int_equal (searcher_begin (s, &op, NULL), -1);
+        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+        if (i < 2)
+            assert_int_equal (op.trial, i == 0 ? 1 : 2);
+    }
+    assert_true (op.fresh);
+    searcher_destroy (s);
+}
+
+static void test_trial_seed (void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++)
+        for (long t = 1; t <= 20; t++) {
+            uint32_t one = searcher_trial_seed (seed, t);
+            assert_true (one <= INT32_MAX);
+            assert_int_equal (one, searcher_trial_seed (seed, t));
+            assert_int_not_equal (one, searcher_trial_seed (seed, t + 1));
+            assert_int_not_equal (one, searcher_trial_seed (seed + 1, t));
+        }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_deterministic),
+        cmocka_unit_test (test_order_of_params),
+        cmocka_unit_test (test_strings_are_not_kept),
+        cmocka_unit_test (test_replay),
+        cmocka_unit_test (test_clone),
+        cmocka_unit_test (test_duplicates),
+        cmocka_unit_test (test_nonsense),
+        cmocka_unit_test (test_race),
+        cmocka_unit_test (test_begin_out_of_order),
+        cmocka_unit_test (test_trial_seed),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

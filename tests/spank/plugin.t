@@ -1,0 +1,239 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the plugin in a stub of Slurm: options, contexts, hostile values
+. "$srcdir/tests/lib.sh"
+[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
+trap 'rm -rf "$work"' EXIT
+
+# What Slurm sets for rank 2 of 3: n1 has two tasks, n2 one.
+fake () {
+    env -i SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 \
+        SLURM_STEP_TASKS_PER_NODE='2,1' SLURM_STEP_NODELIST='n[1-2]' SLURMD_NODENAME=n2 SLURM_GTIDS=2 \
+        SLURM_STEP_RESV_PORTS=41004-41006 "$@"
+}
+stub=$builddir/tests/fakes/spank
+
+for c in local allocator 0; do
+    like "$("$stub" "$PLUGIN" $c)" '^option --dl=FRAMEWORK$' "context $c: the option is registered"
+done
+is "$("$stub" "$PLUGIN" slurmd)" "status 0" "slurmd: nothing"
+
+for c in local allocator; do
+    out=$("$stub" "$PLUGIN" $c dl=toch)
+    like "$out" '^error dl: --dl=toch: no such value; did you mean torch\?$' "$c: a typo is told"
+    like "$out" '^status -1' "$c: and refused"
+    for o in dl dl-roles dl-bind dl-nccl; do
+        out=$("$stub" "$PLUGIN" $c $o=)
+        like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is told"
+        like "$out" '^status -1' "$c: and refused"
+    done
+    like "$("$stub" "$PLUGIN" $c dl-check= dl-monitor= dl-debug=off)" '^status 0' "$c: where a value can be left out it is not"
+    like "$("$stub" "$PLUGIN" $c dl=torch)" '^status 0' "$c: torch is accepted"
+    like "$("$stub" "$PLUGIN" $c dl=off)" '^status 0' "$c: off is accepted"
+    like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
+    for r in chef:1 worker chief:2 'worker:*,ps:*' worker:1,worker:2 'worker:1;ps:1' 'worker:$(id)'; do
+        out=$("$stub" "$PLUGIN" $c dl=tf "dl-roles=$r")
+        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(8\)$' "$c: --dl-roles=$r is told"
+        like "$out" '^status -1' "$c: and refused"
+    done
+done
+
+out=$(fake "$stub" "$PLUGIN" 0 dl=torch)
+for v in RANK=2 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1 MASTER_PORT=41004 DL_ENV_STEP=1234.0; do
+    like "$out" "^set $v\$" "a task gets $v"
+done
+like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not resolve"
+like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "one node needs no name"
+like "$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
+is "$(echo "$out" | grep -cE 'TORCHELASTIC|CUDA')" 0 "never TORCHELASTIC_*, never CUDA_VISIBLE_DEVICES"
+
+# ---- the other frameworks (tests/runtime/rankenv.c has all layouts)
+out=$(fake "$stub" "$PLUGIN" 0 dl=tf)
+like "$out" '^set TF_CONFIG=\{"cluster": \{"worker": \["127.0.0.1:[0-9]+","127.0.0.1:[0-9]+","127.0.0.1:[0-9]+"\]\}, "task": \{"type": "worker", "index": 2\}, "rpc_layer": "grpc"\}$' "TF_CONFIG"
+out=$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=tf dl-roles=ps:1,worker:*)
+like "$out" '"ps": \["n1:41005"\], "worker": \["n1:41006","n2:41005"\]' "TF_CONFIG with roles, over hosts, on reserved ports"
+like "$out" '^set DL_ROLE=worker$' "the role of this rank"
+out=$(fake SLURMD_NODENAME="$(hostname)" SLURM_STEP_RESV_PORTS= "$stub" "$PLUGIN" 0 dl=tf)
+like "$out" '"n1:[0-9]+","n1:[0-9]+","n2:[0-9]+"' "and without a reservation"
+is "$(echo "$out" | grep -cE '"n[12]:4100[0-9]"')" 0 "on other ports"
+out=$(fake "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)
+is "$(echo "$out" | grep -c '^set')" 0 "roles of another number of tasks: nothing is set"
+like "$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)" \
+    '^error dl: --dl=tf: nothing is set: the roles are those of 2 tasks; the step has 3$' "rank 0 says why"
+out=$(fake "$stub" "$PLUGIN" 0 dl=ps)
+like "$out" '^set DMLC_ROLE=worker$' "ps has roles of its own"
+like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"
+out=$(fake SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_PROCID=1 SLURM_GTIDS=1 CUDA_VISIBLE_DEVICES=0,1,2 "$stub" "$PLUGIN" 0 dl=torchrun)
+for v in PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=3 PET_MASTER_PORT=41004 PET_RDZV_BACKEND=static; do
+    like "$out" "^set $v\$" "torchrun: $v"
+done
+is "$(echo "$out" | grep -cE '^set (RANK|WORLD_SIZE|MASTER_)')" 0 "and not what torchrun gives its ranks"
+like "$(fake PMIX_RANK=2 "$stub" "$PLUGIN" 0 dl=mpi)" '^set OMPI_COMM_WORLD_LOCAL_RANK=0$' "mpi under pmix"
+like "$(fake PMI_FD=7 "$stub" "$PLUGIN" 0 dl=mpi)" '^set MPI_LOCALRANKID=0$' "mpi under pmi2"
+like "$(fake CUDA_VISIBLE_DEVICES=3 "$stub" "$PLUGIN" 0 dl=jax)" '^set JAX_LOCAL_DEVICE_IDS=0$' "jax with one GPU visible"
+out=$(fake "$stub" "$PLUGIN" 0 dl=auto)
+is "$(echo "$out" | grep -cE '^set (TF_CONFIG|DMLC_|HOROVOD_|PADDLE_|OMPI_)')" 0 "auto has none of those that change a program"
+out=$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_GTIDS=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=n2 "$stub" "$PLUGIN" 0 dl=auto)
+is "$(echo "$out" | grep -E '^set' | grep -vE '^set (PET_|DL_ENV_)')" "" "auto leaves a single task alone"
+long=$(head -c 9000 /dev/zero | tr '\0' 'n')
+is "$(fake TF_CONFIG="$long" "$stub" "$PLUGIN" 0 dl=tf | grep -c '^set TF_CONFIG')" 0 "a long value of the user's wins too"
+
+nothing () { # nothing NAME COMMAND...
+    name=$1
+    shift
+    is "$("$@" | grep -c '^set')" 0 "nothing is set: $name"
+}
+nothing "no --dl" fake "$stub" "$PLUGIN" 0
+nothing "--dl=off" fake "$stub" "$PLUGIN" 0 dl=off
+nothing "batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl=torch
+nothing "extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl=torch
+nothing "interactive step" fake "$stub" "$PLUGIN" 0xfffffffa dl=torch
+nothing "an absent value" fake "$stub" "$PLUGIN" 0 "dl=(null)" "dl="
+arbitrary () {
+    fake SLURM_DISTRIBUTION=arbitrary SLURM_STEP_NUM_NODES=3 SLURM_STEP_NODELIST='n[1-3]' SLURM_STEP_TASKS_PER_NODE='1(x3)' \
+        SLURM_NODEID=2 SLURM_PROCID=0 SLURM_GTIDS=0 "$@"
+}
+nothing "tf, arbitrary on three nodes" arbitrary "$stub" "$PLUGIN" 0 dl=tf
+out=$(arbitrary "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set RANK=0$' "arbitrary on three nodes: the rank is known"
+is "$(echo "$out" | grep -c '^set MASTER_')" 0 "the master is not"
+like "$out" '^error dl: --dl=torch: the master is not set: ' "and why is told"
+arbitrary2 () {
+    fake SLURMD_NODENAME="$(hostname)" SLURM_DISTRIBUTION=arbitrary "$@" "$stub" "$PLUGIN" 0 dl=torch | sed -n 's/^set MASTER_ADDR=//p'
+}
+is "$(arbitrary2) $(arbitrary2 SLURM_STEP_TASKS_PER_NODE=1,2 SLURM_GTIDS=0,2)" "n1 n2" "arbitrary on two nodes: the node of rank 0"
+het () {
+    fake SLURMD_NODENAME="$(hostname)" SLURM_HET_SIZE=2 SLURM_STEP_NUM_TASKS=5 SLURM_STEP_NODELIST='n[1-3]' SLURM_STEP_TASKS_PER_NODE=2,1,2 \
+        SLURM_STEP_NUM_NODES=3 SLURM_GTIDS=2,3 "$@"
+}
+out=$(het SLURM_JOB_NODELIST_PACK_GROUP_0=n3 SLURM_JOB_NODELIST_PACK_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set MASTER_ADDR=n3$' "heterogeneous job: the first component's first node"
+like "$out" '^set LOCAL_WORLD_SIZE=2$' "and the tasks of this one"
+out=$(het SLURM_JOB_NODELIST_HET_GROUP_0=n3 SLURM_JOB_NODELIST_HET_GROUP_1='n[1-2]' "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set MASTER_ADDR=n3$' "under both of Slurm's names"
+is "$(het "$stub" "$PLUGIN" 0 dl=torch | grep -c '^set MASTER_')" 0 "a heterogeneous job without them has no master"
+like "$(fake SLURM_HET_SIZE=2 SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "what an outer heterogeneous job left harms not"
+nothing "no word from Slurm" env -i "$stub" "$PLUGIN" 0 dl=torch
+like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is told"
+like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job goes on"
+
+like "$(fake "$stub" "$PLUGIN" 0 -- default=torch)" '^set RANK=2$' "the site's default"
+nothing "the user's off wins over the default" fake "$stub" "$PLUGIN" 0 dl=off -- default=torch
+like "$("$stub" "$PLUGIN" local -- defualt=torch)" "^error dl: plugstack.conf: defualt=torch: no such argument; ignored$" "a typo in plugstack.conf is told"
+like "$("$stub" "$PLUGIN" local -- defualt=torch)" '^status 0' "and harms nobody"
+
+out=$(fake MASTER_PORT=5 RANK=9 "$stub" "$PLUGIN" 0 dl=torch)
+is "$(echo "$out" | grep -cE '^set (MASTER_PORT|RANK)=')" 0 "the user's variables win"
+like "$out" '^set DL_ENV_SET=WORLD_SIZE,LOCAL_RANK' "and are not marked as ours"
+out=$(fake MASTER_PORT=5 RANK=9 DL_ENV_SET=RANK,WORLD_SIZE DL_ENV_STEP=1.0 "$stub" "$PLUGIN" 0 dl=torch)
+like "$out" '^set RANK=2$' "what an outer step's plugin set is replaced"
+is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
+
+# ---- --dl-nccl
+mkdir "$work/nccl.d"
+for f in infiniband roce slingshot efa tcp; do
+    echo "NCCL_IB_TC=41" >"$work/nccl.d/$f.conf"
+done
+printf 'NCCL_IB_SL=3\nNCCL_ALGO=Ring\nNCCL_NET="AWS Libfabric"\nUCX_IB_SL=3\n' >"$work/nccl.d/site.conf"
+head -c 17000 /dev/zero | tr '\0' '\n' >"$work/nccl.d/big.conf"
+dir=nccl_dir=$work/nccl.d
+for c in local allocator; do
+    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^error dl: --dl-nccl=sit: no such profile in ' "$c: a profile that is not there"
+    like "$("$stub" "$PLUGIN" $c dl-nccl=sit -- "$dir")" '^status -1' "$c: is refused"
+    for good in auto none site; do
+        like "$("$stub" "$PLUGIN" $c dl-nccl=$good -- "$dir")" '^status 0' "$c: --dl-nccl=$good"
+    done
+    for bad in ../site a/b .site 'a b' 123456789012345678901234567890123; do
+        like "$("$stub" "$PLUGIN" $c "dl-nccl=$bad" -- "$dir")" '^status -1' "$c: --dl-nccl=$bad is refused"
+    done
+    like "$("$stub" "$PLUGIN" $c dl-nccl=site -- nccl_dir=/nonexistent)" '^status 0' "$c: a host without profiles cannot tell"
+done
+out=$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+for v in NCCL_IB_SL=3 'NCCL_NET=AWS Libfabric' UCX_IB_SL=3 DL_NCCL_SET=NCCL_IB_SL,NCCL_NET,UCX_IB_SL; do
+    like "$out" "^set $v\$" "the profile sets $v"
+done
+like "$out" '^set DL_NCCL_FABRIC=(infiniband|roce|slingshot|efa|tcp):' "and the fabric is told"
+is "$(echo "$out" | grep '^error')" "error dl: $work/nccl.d/site.conf:2: NCCL_ALGO: for debugging only, by NVIDIA's manual" "what it may not set is told"
+is "$(echo "$out" | grep -cE '^set (NCCL_ALGO|RANK|DL_ENV)')" 0 "and not set, nor what --dl sets"
+is "$(fake SLURM_PROCID=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir" | grep -c '^error')" 0 "by rank 0 only"
+out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 NCCL_TIMEOUT=1 "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+like "$out" '^set DL_NCCL_SET=NCCL_NET,UCX_IB_SL$' "the user's export wins"
+like "$out" '^error dl: NCCL_TIMEOUT has no effect' "what is wrong with one is told"
+out=$(fake SLURM_PROCID=0 NCCL_IB_SL=7 DL_NCCL_SET=NCCL_IB_SL "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+like "$out" '^set NCCL_IB_SL=3$' "what an outer step's plugin set is replaced"
+long=$(head -c 100000 /dev/zero | tr '\0' 'n')
+out=$(fake SLURM_PROCID=0 NCCL_IB_SL="$long" NCCL_SOCKET_IFNAME="$long" NCCL_"$long"=1 UCX_"$long"=1 DL_NCCL_SET="$long" \
+    "$stub" "$PLUGIN" 0 dl-nccl=site -- "$dir")
+is $? 0 "oversized exports"
+is "$(echo "$out" | grep -c '^set NCCL_IB_SL')" 0 "win too"
+like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- "$dir")" '^set NCCL_IB_TC=41$' "auto: the profile of the fabric"
+like "$(fake "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$' "the site's default"
+like "$("$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that is not there"
+[ -e /etc/nccl.conf ] || like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)" '^set NCCL_DEBUG=WARN$' "auto without a profile"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
+like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
+like "$("$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not a path' "a folder that is no full path"
+nothing "--dl-nccl=none" fake "$stub" "$PLUGIN" 0 dl-nccl=none -- nccl=auto "$dir"
+nothing "--dl-nccl in a batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir"
+nothing "--dl-nccl in an extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl-nccl=site -- "$dir"
+nothing "--dl-nccl in an interactive step" fake "$stub" "$PLUGIN" 0xfffffffa dl-nccl=site -- "$dir"
+if command -v strace >/dev/null; then
+    strace -f -e trace=file -o "$work/trace" "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir" >/dev/null 2>&1
+    is "$(grep -v execve "$work/trace" | grep -cE "nccl.d|/sys/class")" 0 "no file is looked for where the plugin is root"
+fi
+
+# ---- values of any length and bytes, in any context (as in CVE-2026-65108)
+for size in 1 63 64 65 255 4096 65536; do
+    head -c $size /dev/urandom | tr -d '\000' >"$work/value"
+    for c in local 0; do
+        fake "$stub" "$PLUGIN" $c "dl=@$work/value" "dl-roles=@$work/value" >"$work/out" 2>&1
+        is $? 0 "$size random bytes in context $c"
+        is "$(grep -ac '^set' "$work/out")" 0 "and nothing is set"
+        fake "$stub" "$PLUGIN" $c "dl-nccl=@$work/value" >"$work/out" 2>&1
+        is $? 0 "$size random bytes for --dl-nccl in context $c"
+    done
+    tr '\000-\377' 'torch' <"$work/value" >"$work/letters"
+    fake "$stub" "$PLUGIN" 0 "dl=@$work/letters" >/dev/null
+    is $? 0 "$size letters"
+    tr '\000-\377' 'worke:1,*' <"$work/value" >"$work/letters"
+    fake "$stub" "$PLUGIN" 0 dl=tf "dl-roles=@$work/letters" >/dev/null
+    is $? 0 "$size letters of roles"
+    for v in value letters; do
+        fake "$stub" "$PLUGIN" 0 "dl-bind=@$work/$v" >"$work/out" 2>&1
+        is "$? $(grep -ac '^set' "$work/out")" "0 0" "$size bytes of $v for --dl-bind"
+    done
+done
+long=$(head -c 100000 /dev/zero | tr '\0' 'n')
+fake SLURM_STEP_NODELIST="$long" SLURM_STEP_TASKS_PER_NODE="$long" SLURM_GTIDS="$long" "$stub" "$PLUGIN" 0 dl=torch >/dev/null
+is $? 0 "oversized variables"
+
+# ---- --dl-check: what becomes of a task
+printf '#!/bin/sh\necho "called $*"\nexit $FAKE_STATUS\n' >"$work/dl"
+chmod +x "$work/dl"
+for s in 75 79; do
+    out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=full -- "dl=$work/dl" 2>&1)
+    is $? $s "--dl-check: a task ends with dl's status $s"
+    like "$out" '^called check-rank full plain$' "that was asked for a full check"
+done
+out=$(fake FAKE_STATUS=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
+like "$out" '^unset DL_GATHER$' "a task that goes on does not have the token"
+like "$out" '^status 0$' "and goes on"
+for s in 1 127 139; do
+    out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
+    like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is told"
+    like "$out" '^status 0$' "and the task goes on"
+done
+out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
+like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
+like "$(FAKE_SRUN=1 "$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
+is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 dl-check=off -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "--dl-check=off starts nothing"
+is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does a task without it"
+for c in 0xfffffffb 0xfffffffc 0xfffffffa; do
+    is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" $c dl-check=quick -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does step $c"
+done
+
+# ---- every option is in the manual, and the other way round
+options=$("$stub" "$PLUGIN" local | sed -n 's/^option \(--[a-z-]*\).*/\1/p' | sort)
+documented=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*\)=.*/\1/p' "$srcdir/doc/dl-spank.8" | sed 's/\\//g' | sort -u)
+is "$documented" "$options" "dl-spank(8) has the options of the table"
+done_testing

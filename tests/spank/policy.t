@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# what the site decides: the arguments in plugstack.conf
+. "$srcdir/tests/lib.sh"
+[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
+trap 'rm -rf "$work"' EXIT
+stub=$builddir/tests/fakes/spank
+
+one='SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1
+    SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 SLURM_GTIDS=0 SLURM_CPUS_ON_NODE=1 SLURM_TASKS_PER_NODE=1'
+
+# shellcheck disable=SC2086
+refused () { # refused OPTION LINE ARGUMENT...
+    option=$1
+    line=$2
+    shift 2
+    for c in local allocator; do
+        out=$("$stub" "$PLUGIN" $c "$option" -- "$@")
+        is "$(echo "$out" | grep '^error')" "error dl: --$line" "$c: --$option with $*"
+        like "$out" '^status -1' "is refused"
+    done
+    out=$(env -i $one "$stub" "$PLUGIN" 0 "$option" -- "$@")
+    is "$(echo "$out" | grep -c '^set')" 0 "a node that it is forged on: nothing is set"
+    like "$out" '^status 0' "and no job fails"
+}
+taken () { # taken OPTION ARGUMENT...
+    option=$1
+    shift
+    for c in local allocator; do
+        out=$("$stub" "$PLUGIN" $c "$option" -- "$@")
+        is "$(echo "$out" | grep '^error')" "" "$c: --$option with $*: not a word"
+        like "$out" '^status 0' "is taken"
+    done
+}
+ignored () { # ignored ARGUMENT WHY [ARGUMENT]...: told at submission, quiet on nodes
+    wrong=$1
+    why=$2
+    shift 2
+    for c in local allocator; do
+        out=$("$stub" "$PLUGIN" $c dl=torch -- "$@" "$wrong")
+        is "$(echo "$out" | grep '^error')" "error dl: plugstack.conf: $wrong: $why; ignored" "$c: $wrong is told"
+        like "$out" '^status 0' "and ignored"
+    done
+    out=$("$stub" "$PLUGIN" 0xfffffffb dl=torch -- "$@" "$wrong")
+    is "$(echo "$out" | grep '^error')" "" "a node is quiet about it"
+    like "$out" '^status 0' "and runs the job"
+}
+
+# ---- lists
+refused dl=tf 'dl=tf: this site allows torch,jax' allow=torch,jax
+refused dl=ps 'dl=ps: this site does not allow ps,paddle' deny=ps,paddle
+refused dl=jax 'dl=jax: this site does not allow jax' allow=torch,jax deny=jax
+refused dl-bind=closest,own-gpu 'dl-bind=closest,own-gpu: this site does not allow own-gpu' deny_bind=own-gpu
+refused dl-nccl=site 'dl-nccl=site: this site allows auto' allow_nccl=auto
+taken dl=torch allow=torch,jax
+taken dl=off allow=torch deny=off
+taken dl-bind=closest,verbose deny_bind=own-gpu
+taken dl-bind=none allow_bind=closest
+taken dl-nccl=none allow_nccl=auto
+taken dl=torch allow=tf allow=torch
+
+# ---- defaults
+# shellcheck disable=SC2086
+task () { # task ARGUMENT...
+    env -i $one "$stub" "$PLUGIN" 0 "$@"
+}
+like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
+is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a word"
+out=$(task -- bind=none,verbose)
+like "$out" '^log dl: rank 0 on .*: no GPU' "bind= acts"
+out=$(task dl-bind=none -- bind=none,verbose)
+is "$(echo "$out" | grep -c '^log')" 0 "and a job's own value wins"
+ignored default=toch "no such value; did you mean torch?"
+ignored default=tf "this site allows torch" allow=torch
+ignored default=tf "this site does not allow tf" deny=tf
+ignored nccl=../x "no name of a profile; see dl-spank(8)"
+ignored nccl=auto "--dl-nccl is not in options=" options=dl
+ignored roles=worker:1 "roles are a job's own"
+
+# ---- wrong ones
+ignored allow=toch "no such value; did you mean torch?"
+ignored deny_bind=closest,x "no such value; see dl-spank(8)"
+ignored options=dl,bind "'bind' is no option"
+ignored max_bind=3 "--dl-bind takes no number"
+ignored min_roles=x "not a number"
+ignored min_roles=-1 "not a number"
+ignored max_roles=12345678901 "not a number"
+for a in defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=3; do
+    ignored "$a" "no such argument"
+done
+long=$(head -c 300 /dev/zero | tr '\0' 'n')
+out=$("$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
+is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored$')" 6 "long ones are told"
+like "$out" '^status 0' "and ignored"
+for size in 1 64 255 4096 65536; do
+    for key in '' default= allow= options= nccl_dir= dl= min_roles=; do
+        value=$(head -c $size /dev/urandom | tr -d '\000' | tr '\n' x)
+        "$stub" "$PLUGIN" local -- "$key$value" >"$work/out" 2>&1
+        is "$? $(grep -ac '^status 0$' "$work/out") $(grep -ac '^error' "$work/out")" "0 1 1" "$size random bytes for '$key': one line"
+        LC_ALL=C grep -aq '[^[:print:]]' "$work/out"
+        is $? 1 "of plain characters"
+    done
+done
+
+# ---- options=
+is "$("$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^option' | cut -d= -f1)" "option --dl
+option --dl-bind" "options= is all there is"
+is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 2 "on nodes too"
+
+# ---- every argument is in the manual, and the other way round
+table=$(sed -n '/arguments\[\] = {/,/^};/s/^ *{ \([^ ]*\), *\([^ ]*\), *take_.*/\1 \2/p' "$srcdir/spank/policy.c" |
+    awk '{ if ($1 != "NULL") print $1 "="; if ($2 != "NULL") print $2 "NAME=" }' | tr -d '"' | sort)
+documented=$(sed -n '/^\.SH SITE POLICY/,/^\.SH SEC/s/^\.BI \([A-Za-z_]* *=\).*/\1/p' "$srcdir/doc/dl-spank.8" | tr -d ' ' | sort)
+is "$documented" "$table" "dl-spank(8) has the arguments of the table"
+done_testing
