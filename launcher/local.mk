@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c \
-	%D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/say.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
 	%D%/config/json_fields.c %D%/config/keys.c %D%/config/log_policy.c \
 	%D%/config/log_policy_config.c %D%/config/metric_pattern.c %D%/config/points.c \
@@ -11,21 +11,22 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
-	%D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/states.c \
-	%D%/sweep/sweep.c %D%/sweep/warm_start.c \
+	%D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/states.c %D%/sweep/sweep.c \
+	%D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/local.c %D%/executor/slurm.c \
-	%D%/session/find.c \
+	%D%/session/open.c \
+	%D%/format/text.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c %D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/worker.c \
 	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/horovod.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
-	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c \
+	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
 	%D%/cmd/rendezvous.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c \
 	%D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/safetensors.c \

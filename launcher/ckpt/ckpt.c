@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ckpt: look into checkpoints, verify them, take them elsewhere. */
 #include "launcher/ckpt/ckpt.h"
+#include "launcher/sys/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,8 @@
 #ifndef LAUNCHER_CKPT_CKPT_H
 #define LAUNCHER_CKPT_CKPT_H
 
-#include "launcher/cmd/options.h"
+#include "launcher/sys/settings.h"
+#include "runtime/slurmdl.h"
 
 /* A checkpoint, or the newest one that verifies in a trial's folder.  NULL
  * after a line on stderr, with the exit status in '*rv'.
@@ -17,5 +18,11 @@ int ckpt_diff (const struct settings *st);
 int ckpt_extract (const struct settings *st);
 int ckpt_export (const struct settings *st);
 int ckpt_import (const struct settings *st);
+
+/* Print the words that may follow 'ckpt', a line each. */
+void ckpt_words (void);
+
+/* The command: an exit status of launcher/sys/say.h. */
+int cmd_ckpt (const struct settings *st);
 
 #endif

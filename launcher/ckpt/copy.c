@@ -8,6 +8,7 @@
 
 #include "launcher/ckpt/ckpt.h"
 #include "launcher/ckpt/safetensors.h"
+#include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
 /* ---- extract ---- */

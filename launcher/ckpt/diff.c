@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "launcher/ckpt/ckpt.h"
+#include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
 /* ---- numbers ---- */

@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/commands.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/base/utf8.h"
 
 enum { LABEL_MAX = 63 };

@@ -4,8 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/membership/peer.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 /* ---- what the searcher cannot do must not be put ---- */
 

@@ -10,10 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/results/columns.h"
 #include "launcher/results/results_file.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* ---- CSV ---- */

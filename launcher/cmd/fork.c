@@ -6,8 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/config/private.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 /* ---- the file ---- */
 

@@ -2,9 +2,13 @@
 /* dl gc: remove checkpoints that the experiment's policy does not keep. */
 #include <stdio.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/membership/peer.h"
 #include "launcher/retention/checkpoints.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 /* clang-format off */
 static const char *const fates[][2] = {

@@ -9,8 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/rendezvous.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 static volatile int ended;
 

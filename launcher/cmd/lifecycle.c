@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/commands.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/worker/worker.h"
 
 enum { MESSAGE_MAX = 16000 };

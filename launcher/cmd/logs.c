@@ -8,8 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/membership/peer.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* s; news of the trial are looked for less often than its output */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of subcommands, options and exit statuses, and what is made of them.
- */
+/* The table of options: parsing, help and completion. */
 #include "launcher/cmd/options.h"
-#include "launcher/config/private.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,51 +11,13 @@
 #include <string.h>
 
 #include "config.h"
+#include "launcher/session/open.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/word.h"
 
 #define AT(field) offsetof (struct settings, field)
 
 /* clang-format off */
-const struct cmd cmd_table[] = {
-    { "run",    "FILE",                 "run the experiment that FILE describes",            CMD_RUN,    1, 1,  cmd_run },
-    { "preview", "FILE",                "say what the experiment that FILE describes will cost", CMD_PREVIEW, 1, 1, cmd_preview },
-    { "ls",     "",                     "list experiments",                                  CMD_LS,     0, 0,  cmd_ls },
-    { "show",   "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",         CMD_SHOW,   0, 2,  cmd_show },
-    { "logs",   "[EXPERIMENT] TRIAL",   "print a trial's output",                            CMD_LOGS,   1, 2,  cmd_logs },
-    { "wait",   "[EXPERIMENT]",         "wait until an experiment has ended or was paused",  CMD_WAIT,   0, 1,  cmd_wait },
-    { "pause",  "[EXPERIMENT]",         "pause: trials save a checkpoint, workers end",      CMD_PAUSE,  0, 1,  cmd_pause },
-    { "resume", "[EXPERIMENT]",         "start workers for an experiment that has work left", CMD_RESUME, 0, 1, cmd_resume },
-    { "gc",     "[EXPERIMENT]",         "remove checkpoints that checkpoint_policy does not keep", CMD_GC, 0, 1, cmd_gc },
-    { "export", "[EXPERIMENT]",         "write a table of all trials",                       CMD_EXPORT, 0, 1,  cmd_export },
-    { "stop",   "[EXPERIMENT]",         "end an experiment: trials save a checkpoint",       CMD_STOP,   0, 1,  cmd_stop },
-    { "kill",   "[EXPERIMENT]",         "end an experiment at once",                         CMD_KILL,   0, 1,  cmd_kill },
-    { "continue", "[EXPERIMENT]",       "go on with an experiment that has ended",           CMD_CONTINUE, 0, 1, cmd_continue },
-    { "retry",  "[EXPERIMENT] [TRIAL...]", "try failed trials again",                        CMD_RETRY,  0, -1, cmd_retry },
-    { "fork",   "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint", CMD_FORK, 0, 2,  cmd_fork },
-    { "archive", "[EXPERIMENT]",        "hide an experiment that has ended from dl ls",      CMD_ARCHIVE, 0, 1, cmd_archive },
-    { "label",  "EXPERIMENT NAME...",   "put labels on an experiment",                       CMD_LABEL,  2, -1, cmd_label },
-    { "exclude", "[EXPERIMENT] HOST",   "begin nothing more on a machine",                   CMD_EXCLUDE, 1, 2, cmd_exclude },
-    { "rm",     "EXPERIMENT...",        "remove experiments",                                CMD_RM,     1, -1, cmd_rm },
-    { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
-    { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
-    { "scale",  "N [EXPERIMENT]",       "work with N workers from now on",                   CMD_SCALE,  1, 2,  cmd_scale },
-    { "worker", "[EXPERIMENT]",         "work at an experiment in this allocation",          CMD_WORKER, 0, 1,  cmd_worker },
-    { "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go", CMD_ELASTIC, 1, -1, cmd_elastic },
-    { "horovod", "PROGRAM [ARGUMENT...]", "start a rank of Horovod's, under srun --dl=horovod", CMD_HOROVOD, 1, -1, cmd_horovod },
-    { "check",  "",                     "check this node, or in a step all its nodes and GPUs", CMD_CHECK, 0, 0, cmd_check },
-    { "gather", "LEVEL WHAT",           "",                                                  0,          2, 2,  cmd_gather },
-    { "check-rank", "LEVEL WHAT",       "",                                                  0,          2, 2,  cmd_check_rank },
-    { "env",    "[FILE]",               "say what the plugin gives each rank of a job, or has given this one", CMD_ENV, 0, 1, cmd_env },
-    { "doctor", "",                     "check this host's Slurm and say what to change",    CMD_DOCTOR, 0, 0,  cmd_doctor },
-    { "monitor", "[DIR|JOB]",           "what the ranks under srun --dl-monitor use",        CMD_MONITOR, 0, 1, cmd_monitor },
-    { "sample", "SECONDS [PROC [SYS]]", "",                                                  0,          1, 3,  cmd_sample },
-    { "debug",  "JOB[.STEP]|DIR",       "say where the ranks of a step with --dl-debug are", CMD_DEBUG, 1, 1,  cmd_debug },
-    { "watch",  "DIR SECONDS PID [kill]", "",                                                0,          3, 4,  cmd_watch },
-    { "ckpt",   "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere", CMD_CKPT, 1, -1, cmd_ckpt },
-    { "again",  "DIR STATUS",           "",                                                  0,          2, 2,  cmd_again },
-    { "rank",   "COMMAND...",           "",                                                  0,          1, -1, cmd_rank },
-    { 0 },
-};
-
 const struct opt opt_table[] = {
     { "dir",     "DIR", "DL_DIR", "folder that holds the experiments (default: .)",      OPT_STRING, AT (dir),     CMD_SWEEPS },
     { "dir",     "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_STRING, AT (dir), CMD_ELASTIC },
@@ -139,67 +99,6 @@ static const struct letter {
     { 'n', "lines" },
 };
 
-/* clang-format off */
-const struct exit_row exit_table[] = {
-    { EXIT_OK,         "success; of those that follow an experiment: it completed" },
-    { EXIT_FAILED,     "the experiment failed: no trial gave a result; of dl env: a contradiction; of dl doctor: something must be changed; of dl ckpt diff: they differ" },
-    { EXIT_USAGE,      "bad option, argument or experiment file, or not in this state; nothing was done" },
-    { EXIT_NOT_FOUND,  "no such experiment, trial or file" },
-    { EXIT_STOPPED,    "the experiment was paused (dl resume goes on), stopped or killed (dl continue)" },
-    { EXIT_DAMAGED,    "the experiment's files, or a checkpoint, are damaged" },
-    { EXIT_SLURM,      "Slurm did not take the job" },
-    { EXIT_IO,         "reading or writing failed (disk full, quota, permission)" },
-    { EXIT_NO_WORKERS, "no worker is left and the experiment is not finished; dl resume goes on" },
-    { EXIT_BUSY,       "workers are at work on the experiment" },
-    { EXIT_TIMEOUT,    "the time of dl wait is over" },
-    { EXIT_PARKED,     "a worker was told to go while there is work left" },
-    { EXIT_EXCLUDED,   "the same, and its machine is excluded from the experiment" },
-    { EXIT_BAD_NODE,   "dl check: this node is bad (75: only others are, or none is to blame)" },
-    { -1, NULL },
-};
-/* clang-format on */
-
-/* One line, whatever a name or another program's text in it has. */
-void complain (const char *fmt, ...)
-{
-    char *text = NULL;
-    va_list ap;
-
-    va_start (ap, fmt);
-    if (vasprintf (&text, fmt, ap) < 0)
-        text = NULL;
-    va_end (ap);
-    for (char *c = text; c && *c; c++)
-        if (*c == '\n')
-            *c = ';';
-        else if (iscntrl ((unsigned char)*c) && *c != '\t')
-            *c = '?';
-    fprintf (stderr, "dl: %s\n", text ? text : "out of memory");
-    free (text);
-}
-
-int error_status (int e)
-{
-    switch (e) {
-    case EBADMSG:
-        return EXIT_DAMAGED;
-    case ENOENT:
-        return EXIT_NOT_FOUND;
-    case EINVAL:
-        return EXIT_USAGE;
-    default:
-        return EXIT_IO;
-    }
-}
-
-int fail (const struct slurmdl_error *err)
-{
-    int e = errno;
-
-    complain ("%s", *err->text ? err->text : strerror (e));
-    return error_status (e);
-}
-
 /* ---- help ---- */
 
 static void print_opt (const struct opt *o)
@@ -230,11 +129,11 @@ void help_cmd (const struct cmd *cmd)
     printf ("  %-14s %s\n", "--help", "print this");
 }
 
-void help_all (void)
+void help_all (const struct cmd *table)
 {
     puts ("usage: dl COMMAND [OPTION...] [ARGUMENT...]\n"
           "deep-learning experiments on Slurm\n");
-    for (const struct cmd *c = cmd_table; c->name; c++)
+    for (const struct cmd *c = table; c->name; c++)
         if (*c->help)
             printf ("  %-13s %-22s %s\n", c->name, c->args, c->help);
     puts ("\nexit status");
@@ -244,9 +143,9 @@ void help_all (void)
           "dl-experiment(5).");
 }
 
-static const struct cmd *find_cmd (const char *name)
+static const struct cmd *find_cmd (const struct cmd *table, const char *name)
 {
-    for (const struct cmd *c = cmd_table; c->name; c++)
+    for (const struct cmd *c = table; c->name; c++)
         if (!strcmp (c->name, name))
             return c;
     return NULL;
@@ -259,16 +158,16 @@ static int print_name (const char *dir, void *arg)
     return 0;
 }
 
-void complete (int argc, char **argv)
+void complete (const struct cmd *table, int argc, char **argv)
 {
-    const struct cmd *cmd = argc > 0 ? find_cmd (argv[0]) : NULL;
+    const struct cmd *cmd = argc > 0 ? find_cmd (table, argv[0]) : NULL;
     const char *dir = getenv ("DL_DIR") ?: ".";
 
     for (int i = 1; i < argc - 1; i++)
         if (!strcmp (argv[i], "--dir"))
             dir = argv[i + 1 + (i + 2 < argc && !strcmp (argv[i + 1], "="))];
     if (!cmd) {
-        for (const struct cmd *c = cmd_table; c->name; c++)
+        for (const struct cmd *c = table; c->name; c++)
             if (*c->help)
                 puts (c->name);
         puts ("--help\n--version");
@@ -278,8 +177,8 @@ void complete (int argc, char **argv)
         if (o->cmds & cmd->bit)
             printf ("--%s%s\n", o->name, o->arginfo ? "=" : "");
     puts ("--help");
-    if (argc == 1 && cmd->run == cmd_ckpt)
-        ckpt_words ();
+    if (argc == 1 && cmd->words)
+        cmd->words ();
     if (strstr (cmd->args, "EXPERIMENT"))
         each_experiment (dir, print_name, NULL);
 }

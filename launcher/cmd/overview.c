@@ -10,7 +10,9 @@
 #include <time.h>
 
 #include "launcher/cmd/options.h"
+#include "launcher/format/text.h"
 #include "launcher/membership/peer.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 

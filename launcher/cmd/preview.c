@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/config/private.h"
+#include "launcher/session/open.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 enum { RUNGS = 64 };
 

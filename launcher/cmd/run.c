@@ -9,10 +9,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/config/private.h"
+#include "launcher/executor/executor.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
+#include "launcher/worker/allocation.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 
@@ -20,39 +27,6 @@
  * would tell Slurm that the job is complete, and it would not come back.
  */
 enum { PREEMPT_WAIT = 300 };
-
-/* 'p' is opened, and printed. */
-static struct experiment *
-read_file (const char *path, const struct edit *edit, struct problems *p)
-{
-    struct experiment *e = experiment_read_edited (path, edit, p);
-    int saved = errno;
-
-    if (e && warm_start (e, p) < 0) {
-        experiment_destroy (e);
-        e = NULL;
-        saved = EINVAL;
-    }
-    problems_close (p);
-    fputs (p->text, stderr);
-    free (p->text);
-    errno = saved;
-    return e;
-}
-
-int read_experiment (const char *path,
-                     const struct edit *edit,
-                     struct experiment **e)
-{
-    struct problems p;
-
-    *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
-    if (*e)
-        return EXIT_OK;
-    return errno == EINVAL   ? EXIT_USAGE
-           : errno == ENOENT ? EXIT_NOT_FOUND
-                             : EXIT_IO;
-}
 
 /* ---- dry run ---- */
 

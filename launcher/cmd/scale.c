@@ -6,9 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/elastic/elastic.h"
+#include "launcher/executor/executor.h"
 #include "launcher/membership/peer.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 

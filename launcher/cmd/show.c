@@ -6,18 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-
-int parse_trial (const struct sweep *s, const char *text, long *n)
-{
-    char *end;
-
-    *n = strtol (text, &end, 10);
-    if (end != text && !*end && sweep_trial (s, *n))
-        return 0;
-    complain ("%s: no trial '%s' (there are %ld)", s->dir, text, s->ntrials);
-    return EXIT_NOT_FOUND;
-}
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 struct printing {
     const struct sweep *sweep;

@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/membership/peer.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 static const double look_every = 1;
 

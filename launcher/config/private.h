@@ -6,6 +6,7 @@
 #include <libconfig.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/sys/strings.h"
 
 /* "FILE:LINE: TEXT", without the line if that is 0: the key is not given */
 void setting_problem (struct problems *p,
@@ -15,14 +16,6 @@ void setting_problem (struct problems *p,
 
 /* The value of a number of any type.  Returns -1 if it is none. */
 int setting_number (const config_setting_t *s, double *v);
-
-/* Add the first 'len' bytes of a text to a NULL-ended list (NULL: none yet).
- * Returns -1 if out of memory.
- */
-int strings_add (char ***list, const char *text, size_t len);
-
-/* Free a NULL-ended list and its strings. */
-void strings_free (char **list);
 
 /* It as JSON, and JSON as a text for the user; the caller frees both. */
 json_t *setting_json (const config_setting_t *s);

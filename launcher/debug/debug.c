@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
+#include "launcher/format/text.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 enum { WAIT_SECONDS = 90 };
 

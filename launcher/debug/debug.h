@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "launcher/debug/stacks.h"
+#include "launcher/sys/settings.h"
 
 /* In it are
  *     watch-NODE      while the watcher of that node lives, written anew by it:
@@ -83,5 +84,9 @@ void debug_last_line (const char *path,
                       const char *word,
                       char *buf,
                       size_t size);
+
+/* The commands: an exit status of launcher/sys/say.h. */
+int cmd_debug (const struct settings *st);
+int cmd_watch (const struct settings *st);
 
 #endif

@@ -11,12 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
 #include "launcher/debug/dump.h"
 #include "launcher/debug/progress.h"
 #include "launcher/debug/roots.h"
 #include "launcher/debug/sample.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/base/clock.h"
 
 enum {

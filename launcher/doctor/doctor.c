@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
 
 enum { CONFIG_SIZE = 256 * 1024, PATIENCE = 20 };

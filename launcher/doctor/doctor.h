@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/sys/settings.h"
+
 /* ---- files ---- */
 
 enum { DOCTOR_FILE = 1024 * 1024, DOCTOR_TEXT = 512, DOCTOR_SAID = 4096 };
@@ -161,5 +163,8 @@ void check_run (struct site *s);
  * no such symbol).
  */
 int elf_number (const char *path, const char *symbol, uint32_t *number);
+
+/* The command: an exit status of launcher/sys/say.h. */
+int cmd_doctor (const struct settings *st);
 
 #endif

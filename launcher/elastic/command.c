@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/elastic/elastic.h"
+#include "launcher/sys/say.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/elastic/elastic.h"

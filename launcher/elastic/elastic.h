@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/sys/settings.h"
+#include "runtime/slurmdl.h"
 
 /* A node of the allocation, or with --local a place on this machine.  Its
  * ranks are one step, so that they end together.
@@ -50,5 +51,8 @@ bool elastic_is_run (const char *dir);
 int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
 /* That it has ended, where its folder stays. */
 void elastic_end (const struct elastic *e);
+
+/* The command: an exit status of launcher/sys/say.h. */
+int cmd_elastic (const struct settings *st);
 
 #endif

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/config/private.h"
 #include "launcher/env/explain.h"
 #include "launcher/env/plan.h"
+#include "launcher/session/open.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trainer/step.h"
 
 struct view {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/env/plan.h"
+#include "launcher/sys/say.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "launcher/env/slurm_options.h"
+#include "launcher/sys/settings.h"
 #include "runtime/host/topology.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/task.h"
@@ -121,5 +122,8 @@ int plan_print (struct plan *p, struct slurmdl_error *err);
 int plan_print_rank (struct plan *p, long rank, struct slurmdl_error *err);
 struct json_t;
 struct json_t *plan_json (struct plan *p, struct slurmdl_error *err);
+
+/* The command: an exit status of launcher/sys/say.h. */
+int cmd_env (const struct settings *st);
 
 #endif

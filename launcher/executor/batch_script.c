@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/config/private.h"
+#include "launcher/executor/executor.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"
 

@@ -11,8 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/executor/executor.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/devices.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 enum { TRIES_MAX = 20 };

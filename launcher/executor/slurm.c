@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/executor/executor.h"
 #include "launcher/membership/peer.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/allocation.h"
 #include "runtime/base/error.h"
 
 enum { ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };

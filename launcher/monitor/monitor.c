@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/format/text.h"
 #include "launcher/monitor/advise.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 
 enum { ADVICE = 3, LINE = 512 };
 static const char prefix[] = "dl-monitor-";

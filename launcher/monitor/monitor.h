@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "launcher/sys/settings.h"
+
 /* Rows of a node's file (32 bytes each), before its samples are joined. */
 enum { MONITOR_ROWS = 512 << 10 };
 
@@ -13,5 +15,9 @@ enum { MONITOR_ROWS = 512 << 10 };
  * its tasks have the same variables.  Returns -1 if the path is too long.
  */
 int monitor_folder (char *buf, size_t size, const char *job, const char *step);
+
+/* The commands: an exit status of launcher/sys/say.h. */
+int cmd_monitor (const struct settings *st);
+int cmd_sample (const struct settings *st);
 
 #endif

@@ -16,11 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/monitor/gpus.h"
 #include "launcher/monitor/load.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/node.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
 

@@ -10,9 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/nodecheck/diagnosis.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "launcher/sys/settings.h"
 #include "runtime/slurmdl.h"
 
 /* What a rank whose program is not to start ends with; spank/gather.c has the
@@ -117,5 +118,10 @@ struct gather_client {
  * owns.  Returns an enum gather_status.
  */
 int gather_rank (const struct gather_client *c, json_t **all);
+
+/* The commands: an exit status of launcher/sys/say.h. */
+int cmd_check (const struct settings *st);
+int cmd_check_rank (const struct settings *st);
+int cmd_gather (const struct settings *st);
 
 #endif

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/membership/peer.h"
 #include "launcher/nodecheck/health.h"
+#include "launcher/sys/say.h"
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"

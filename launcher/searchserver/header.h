@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "launcher/sys/settings.h"
 #include "runtime/slurmdl.h"
 #include "searcher/searcher.h"
 
@@ -77,5 +78,8 @@ int header_values (const struct header *h,
                    const char *who,
                    double *values,
                    struct slurmdl_error *err);
+
+/* The command: an exit status of launcher/sys/say.h. */
+int cmd_search_server (const struct settings *st);
 
 #endif

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/config/json_fields.h"
 #include "launcher/searchserver/header.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* The protocol is in dl(1), SEARCH SERVER.  Trial N is "id" N - 1. */

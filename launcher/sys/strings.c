@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NULL-ended lists of texts. */
+#include "launcher/sys/strings.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "launcher/config/private.h"
 
 int strings_add (char ***list, const char *text, size_t len)
 {

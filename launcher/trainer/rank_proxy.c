@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/settings.h"
+#include "launcher/trainer/step.h"
 
 /* srun passes SIGUSR2 on to all processes of its step, but takes SIGTERM for
  * an order to kill them.  So the worker says SIGUSR2, which the command

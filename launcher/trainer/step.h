@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/config/experiment.h"
+#include "launcher/sys/settings.h"
 
 /* Whether srun would take this variable for an option of the new step, because
  * it was true of the one that it is started from.
@@ -24,5 +25,8 @@ void step_signal (pid_t srun, int signal, double *ended);
 
 /* End it, and wait for that. */
 void step_end (pid_t srun, double *ended);
+
+/* dl rank: the command that srun starts for each rank. */
+int cmd_rank (const struct settings *st);
 
 #endif

@@ -6,9 +6,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/sys/devices.h"
+#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/allocation.h"
 #include "launcher/worker/worker.h"
 
 /* What Slurm and the script need at the end, s; and, in a longer allocation,

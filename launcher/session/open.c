@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find experiments in a folder. */
+/* Find, open and read the experiments and files that the user names. */
+#include "launcher/session/open.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
+#include "launcher/config/private.h"
+#include "launcher/sys/say.h"
 
 static bool is_experiment (const char *dir)
 {
@@ -178,4 +181,48 @@ int open_experiment (const struct settings *st,
     }
     free (p.text);
     return rv;
+}
+
+/* 'p' is opened, and printed. */
+static struct experiment *
+read_file (const char *path, const struct edit *edit, struct problems *p)
+{
+    struct experiment *e = experiment_read_edited (path, edit, p);
+    int saved = errno;
+
+    if (e && warm_start (e, p) < 0) {
+        experiment_destroy (e);
+        e = NULL;
+        saved = EINVAL;
+    }
+    problems_close (p);
+    fputs (p->text, stderr);
+    free (p->text);
+    errno = saved;
+    return e;
+}
+
+int read_experiment (const char *path,
+                     const struct edit *edit,
+                     struct experiment **e)
+{
+    struct problems p;
+
+    *e = problems_open (&p) < 0 ? NULL : read_file (path, edit, &p);
+    if (*e)
+        return EXIT_OK;
+    return errno == EINVAL   ? EXIT_USAGE
+           : errno == ENOENT ? EXIT_NOT_FOUND
+                             : EXIT_IO;
+}
+
+int parse_trial (const struct sweep *s, const char *text, long *n)
+{
+    char *end;
+
+    *n = strtol (text, &end, 10);
+    if (end != text && !*end && sweep_trial (s, *n))
+        return 0;
+    complain ("%s: no trial '%s' (there are %ld)", s->dir, text, s->ntrials);
+    return EXIT_NOT_FOUND;
 }

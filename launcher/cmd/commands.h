@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subcommands about experiments, a file each. */
+#ifndef LAUNCHER_CMD_COMMANDS_H
+#define LAUNCHER_CMD_COMMANDS_H
+
+#include "launcher/sys/settings.h"
+
+/* Each returns an exit status of launcher/sys/say.h. */
+int cmd_run (const struct settings *st);
+int cmd_preview (const struct settings *st);
+int cmd_ls (const struct settings *st);
+int cmd_show (const struct settings *st);
+int cmd_logs (const struct settings *st);
+int cmd_stop (const struct settings *st);
+int cmd_resume (const struct settings *st);
+int cmd_gc (const struct settings *st);
+int cmd_export (const struct settings *st);
+int cmd_pause (const struct settings *st);
+int cmd_kill (const struct settings *st);
+int cmd_continue (const struct settings *st);
+int cmd_retry (const struct settings *st);
+int cmd_fork (const struct settings *st);
+int cmd_wait (const struct settings *st);
+int cmd_archive (const struct settings *st);
+int cmd_label (const struct settings *st);
+int cmd_exclude (const struct settings *st);
+int cmd_rm (const struct settings *st);
+int cmd_log (const struct settings *st);
+int cmd_worker (const struct settings *st);
+int cmd_scale (const struct settings *st);
+int cmd_again (const struct settings *st);
+int cmd_horovod (const struct settings *st);
+
+#endif

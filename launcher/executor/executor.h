@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What starts the workers of an experiment: Slurm, or this machine. */
+#ifndef LAUNCHER_EXECUTOR_EXECUTOR_H
+#define LAUNCHER_EXECUTOR_EXECUTOR_H
+
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/settings.h"
+
+struct executor;
+struct executor_ops {
+    const char *name;
+    /* Start 'workers' workers, besides those that it has started before.
+     * Fewer are no failure: 'granted' says how many there are, 'note' why.
+     */
+    int (*start) (struct executor *x, struct slurmdl_error *err);
+    /* 1: there are workers or may be, 0: none is left.  Fills x->note. */
+    int (*tick) (struct executor *x);
+    /* The user leaves: end what must not go on without dl. */
+    void (*leave) (struct executor *x);
+    void (*close) (struct executor *x);
+};
+struct executor {
+    const struct executor_ops *ops;
+    struct sweep *sweep;
+    char dl[4096]; /* this program */
+    long workers;
+    long granted;
+    char note[512]; /* for the user, e.g. why nothing runs yet */
+    bool excluded;  /* workers ended because their machine is */
+    bool refused;   /* no worker began, and none will: the experiment asks for
+                     * what there is not */
+    /* slurm */
+    char job[1024];  /* "12,13" */
+    size_t nsubmits; /* of the sweep's that are in it */
+    double asked;    /* last squeue */
+    /* local */
+    struct local_worker *pool;
+    long npool;
+    long wanted; /* by `dl scale`, as far as it was obeyed */
+    struct devices *devices;
+};
+extern const struct executor_ops executor_slurm, executor_local;
+
+int executor_open (struct executor *x,
+                   struct sweep *sweep,
+                   const struct settings *st,
+                   struct slurmdl_error *err);
+
+/* Whether this machine has what a trial needs. */
+int local_check (const struct experiment *e, struct slurmdl_error *err);
+
+/* Array tasks for so many workers. */
+long slurm_tasks (const struct experiment *e, long workers);
+
+/* "n1,n2": the machines that are excluded, "" if there is none. */
+void slurm_excluded (const struct sweep *s, char *buf, size_t size);
+
+/* Write the script of the array tasks (script.c). */
+int script_write (const struct executor *x,
+                  const char *path,
+                  struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Durations, times and trials as text. */
+#include "launcher/format/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/results/columns.h"
+
+void duration_text (char *buf, size_t size, double seconds)
+{
+    long s = (long)seconds;
+
+    if (s >= 3600)
+        snprintf (buf, size, "%ldh%02ldm", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf (buf, size, "%ldm%02lds", s / 60, s % 60);
+    else
+        snprintf (buf, size, "%.1fs", seconds);
+}
+
+void time_text (char *buf, size_t size, double when)
+{
+    time_t t = (time_t)when;
+    struct tm tm;
+
+    strftime (buf, size, "%Y-%m-%d %H:%M", localtime_r (&t, &tm));
+}
+
+/* Short: all digits are in hparams.json and in --json. */
+char *cell_text (const struct sweep *s,
+                 const struct trial *t,
+                 const struct hparam *h,
+                 bool json)
+{
+    char *text = hparams_text (trial_hparams (s, t), h->path);
+    enum param_type type = s->exp->params[h->dim].type;
+    char *brief;
+
+    if (!text || json || (type != PARAM_FLOAT && type != PARAM_LOG)
+        || asprintf (&brief, "%.4g", strtod (text, NULL)) < 0)
+        return text;
+    free (text);
+    return brief;
+}
+
+char *trial_text (const struct sweep *s, const struct trial *t)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+    const char *gap = "";
+
+    for (size_t i = 0; f && i < s->exp->nhparams; i++) {
+        const struct hparam *h = &s->exp->hparams[i];
+        char *value = h->dim >= 0 ? cell_text (s, t, h, false) : NULL;
+        if (value) {
+            fprintf (f, "%s%s=%s", gap, h->path, value);
+            gap = " ";
+        }
+        free (value);
+    }
+    if (f)
+        fclose (f);
+    return out;
+}

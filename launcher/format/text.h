@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Durations, times and trials as text. */
+#ifndef LAUNCHER_FORMAT_TEXT_H
+#define LAUNCHER_FORMAT_TEXT_H
+
+#include "launcher/sweep/sweep.h"
+
+/* A hyperparameter's value as text, of JSON with quotes; NULL: the trial has
+ * none.  The caller frees it.
+ */
+char *cell_text (const struct sweep *s,
+                 const struct trial *t,
+                 const struct hparam *h,
+                 bool json);
+
+/* "name=value name=value" of a trial; the caller frees it. */
+char *trial_text (const struct sweep *s, const struct trial *t);
+/* "2m13s" */
+void duration_text (char *buf, size_t size, double seconds);
+/* "2026-11-21 10:55" */
+void time_text (char *buf, size_t size, double when);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Experiments and files that the user names. */
+#ifndef LAUNCHER_SESSION_OPEN_H
+#define LAUNCHER_SESSION_OPEN_H
+
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/settings.h"
+
+/* Find the experiment that the user means: a folder, or its name under
+ * --dir, or without a number the newest of that name; NULL means the newest
+ * of all.  On failure says so and returns an exit status, else 0.
+ */
+int find_experiment (const struct settings *st,
+                     const char *name,
+                     char *dir,
+                     size_t size);
+
+/* The same, and open it. */
+int open_experiment (const struct settings *st,
+                     const char *name,
+                     struct sweep **sweep);
+
+/* Call 'f' for each experiment folder under 'root', by name. */
+int each_experiment (const char *root,
+                     int (*f) (const char *dir, void *arg),
+                     void *arg);
+
+/* Read an experiment file, edited if 'edit' is not NULL, and the earlier
+ * experiment that it names.  On failure says so and returns an exit status,
+ * else 0.
+ */
+struct edit;
+int read_experiment (const char *path,
+                     const struct edit *edit,
+                     struct experiment **e);
+
+/* The number of a trial that 'text' is; else says so and returns an exit
+ * status.
+ */
+int parse_trial (const struct sweep *s, const char *text, long *n);
+
+/* What dl makes in a folder that a group shares is the group's, too: adapt the
+ * process's umask to 'dir'.
+ */
+void share_umask (const char *dir);
+
+#endif

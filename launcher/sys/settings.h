@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of a command's options and its arguments. */
+#ifndef LAUNCHER_SYS_SETTINGS_H
+#define LAUNCHER_SYS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Values of the options. */
+struct settings {
+    char *dir;
+    char *slot;
+    char *searcher;
+    char *format;
+    char *output;
+    char *file;
+    char *label;
+    char **sets;  /* of --set, NULL-ended, or NULL */
+    char **words; /* options of Slurm's, "--nodes=2", NULL-ended, or NULL */
+    char *root;   /* of a recorded machine */
+    char *config; /* recorded output of scontrol show config */
+    bool local;
+    bool dry_run;
+    bool detach;
+    bool no_workers;
+    bool json;
+    bool undo;
+    bool force;
+    bool follow;
+    bool all;
+    bool full;
+    bool table;
+    bool run;
+    bool summary;
+    bool last;
+    int64_t rank;                   /* -1: all */
+    int64_t workers;                /* 0: as the experiment says */
+    int64_t attempt;                /* 0: the last */
+    int64_t step;                   /* -1: not given */
+    int64_t trials;                 /* rows of a table, 0: all */
+    int64_t length;                 /* of a full training, 0: as it is */
+    int64_t lines;                  /* of a log, the last; -1: all */
+    int64_t min, max, size, spares; /* nodes, 0: as there are */
+    int64_t ranks;                  /* on each, 0: one */
+    int64_t restarts;
+    double seconds; /* for one unit of length, 0: unknown */
+    double timeout; /* s, < 0: none */
+    char **args;    /* what is no option, NULL-ended */
+    int nargs;
+};
+
+#endif

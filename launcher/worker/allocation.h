@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The allocation that a worker is in. */
+#ifndef LAUNCHER_WORKER_ALLOCATION_H
+#define LAUNCHER_WORKER_ALLOCATION_H
+
+#include "launcher/config/experiment.h"
+#include "launcher/sys/settings.h"
+
+/* Seconds of a time as Slurm writes it, "1-02:03:04"; 0: none, or no limit. */
+double slurm_seconds (const char *text);
+
+/* Fill in 'place', whose slot is written to 'slot'; and make the worker see
+ * only its own GPUs, if it has others of its step beside it.
+ */
+struct worker_place;
+void place_find (struct worker_place *place,
+                 const struct experiment *e,
+                 const struct settings *st,
+                 char *slot,
+                 size_t size);
+
+#endif
