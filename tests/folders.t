@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the folders of the library include each other one way only (runtime/local.mk)
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$srcdir" || exit 1
 
 includes () { # includes FILE...: the folders of what these include, once each

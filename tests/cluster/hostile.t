@@ -6,9 +6,6 @@
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
 command -v python3 >/dev/null || skip_all "no python3"
-name=hostile$$
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 asan=$(${CC:-cc} -print-file-name=libasan.so)
 [ -f "$asan" ] || skip_all "this compiler has no libasan.so"
@@ -33,7 +30,7 @@ LD_PRELOAD="$work/forklock.so $asan" exec $(readlink -f "$(command -v slurmstepd
 END
 chmod +x bin/slurmd bin/slurmstepd
 export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:handle_abort=1:log_path=$work/asan.log" UBSAN_OPTIONS=print_stacktrace=1
-PATH=$work/bin:$PATH cluster_up $name --nodes=2
+PATH=$work/bin:$PATH cluster_up hostile --nodes=2
 echo "optional $work/dl.so" >"$plugstack"
 export LD_PRELOAD="$asan"
 

@@ -2,21 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # the communicator on hosts: who meets whom, and how; MPI as its back end
 . "$srcdir/tests/lib.sh"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
+need_cluster
 meet=$builddir/tests/runtime/comm/meet
-name=meet$$
-hosts=
-[ "$(id -u)" -eq 0 ] && hosts=--hosts
-trap 'timeout 300 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+hosts_up meet --nodes=2 --cpus=8 --plugin="$PLUGIN"
 unset RANK WORLD_SIZE MASTER_ADDR DL_COMM_ADDRESS DL_COMM_BOOTSTRAP DL_COMM_BACKEND
 
 step () { # step WANTED NAME ARGUMENT...: a step of two nodes, each rank's line

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # sweeps under faults, by chance (the seed is printed; DL_TEST_SEED repeats it); tests/faults/ has the long runs
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 export TMPDIR="$work"
 faults=$srcdir/tests/faults
 seed=${DL_TEST_SEED:-$(date +%s)}

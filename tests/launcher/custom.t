@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # searcher "custom": a program of the user chooses the points
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset DL_DIR
 command -v python3 >/dev/null || skip_all "no python3"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # what sweeps carry beside results: inactive parameters, budgets, reports, rejects, several metrics
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 work=$(pwd -P)
 unset DL_DIR

@@ -3,7 +3,6 @@
 # the Python package: by hand, with PyTorch, with scripts that know nothing of it, in a sweep; DL_TEST_PYTHON: another
 # interpreter, for what Debian does not have (TensorBoard, Lightning, transformers, Keras, scikit-learn, mypy)
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 python=/usr/bin/python3
 package=$srcdir/contrib/python
 here=$srcdir/tests/python

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the ranks of a communicator from Python: arrays, PyTorch, a script that was written for Horovod
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 python=${DL_TEST_PYTHON:-/usr/bin/python3}
 here=$srcdir/tests/python
 [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"

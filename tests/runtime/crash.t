@@ -4,7 +4,6 @@
 # checkpoints stay whole, for each Python's HDF5.  The long run, of some minutes:
 # make check TESTS=tests/runtime/crash.t DL_TEST_KILLS=1000 DL_TEST_IMAGES=0
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 seed=${DL_TEST_SEED:-$(date +%s)}
 kills=${DL_TEST_KILLS:-40}
 images=${DL_TEST_IMAGES:-40}

@@ -5,7 +5,6 @@
 # A long run: DL_TEST_KILLS=250 tests/runtime/save.t kills 1,000 times; DL_TEST_FAULTS=0
 # lets each call of two ranks fail in each way.
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 python=/usr/bin/python3
 "$python" -c 'import json' 2>/dev/null || skip_all "no Python"
 seed=${DL_TEST_SEED:-$(date +%s)}

@@ -3,7 +3,6 @@
 # what the site decides: the arguments in plugstack.conf
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-trap 'rm -rf "$work"' EXIT
 stub=$builddir/tests/fakes/spank
 
 one='SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_TASKS_PER_NODE=1
