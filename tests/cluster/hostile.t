@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # hostile options, variables and plugstack.conf through srun, sbatch and salloc to slurmstepd, under sanitizers
-# For long: DL_HOSTILE_CASES=20000 DL_HOSTILE_SEED=$(date +%s) make check TESTS=tests/cluster/hostile.t
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
@@ -47,8 +46,8 @@ forged=$(sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/none.conf|" "$SLURM_CO
     SLURM_CONF=$work/c.conf _SLURM_SPANK_OPTION_dl_dl=torch timeout 300 srun -n1 sh -c 'echo $RANK')
 is "$forged" 0 "a forged option does reach the node"
 
-cases=${DL_HOSTILE_CASES:-40}
-seed=${DL_HOSTILE_SEED:-1}
+cases=${DL_HOSTILE_CASES:-$(often 40 5000)}
+seed=${DL_TEST_SEED:-1}
 timeout $((1200 + cases)) python3 "$srcdir/tests/cluster/hostile.py" "$cases" "$seed" "$work/dl.so" >out 2>&1
 ok $? "$cases hostile cases of seed $seed"
 sed 's/^/# /' out

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# a parameter server on hosts of their own, which are unplugged and come back.  All cases in all modes, some minutes:
-#     DL_PSHOSTS=all make check TESTS=tests/cluster/pshosts.t
+# a parameter server on hosts of their own, which are unplugged and come back; DL_TEST_SOAK=1:
+# all cases in all modes, some minutes
 . "$srcdir/tests/lib.sh"
 need_cluster
 need_hosts
@@ -119,7 +119,7 @@ no_spare () {
     finish "$1: no spare"
 }
 
-if [ "${DL_PSHOSTS:-}" = all ]; then
+if [ -n "${DL_TEST_SOAK:-}" ]; then
     for mode in sync async bounded; do
         for case in lost_server sleeping_server lost_worker short_break no_spare; do $case $mode; done
     done

@@ -24,12 +24,12 @@ static void add (struct crowd *c, const struct job *j)
     crowd_add (c, dir, j);
 }
 
-/* Many: DL_TEST_LONG, or so many: DL_ELASTIC_ROUNDS. */
+/* Many: DL_TEST_SOAK, or so many: DL_ELASTIC_ROUNDS. */
 static long rounds (long usual)
 {
     const char *text = getenv ("DL_ELASTIC_ROUNDS");
 
-    return text ? atol (text) : getenv ("DL_TEST_LONG") ? 50 : usual;
+    return text ? atol (text) : getenv ("DL_TEST_SOAK") ? 50 : usual;
 }
 
 static void nap (long us)
