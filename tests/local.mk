@@ -22,12 +22,12 @@ LDADD =
 fake_ldflags = -module -avoid-version -shared -rpath /none
 
 include tests/fakes/local.mk
-include tests/searcher/local.mk
+include tests/cluster/local.mk
+include tests/python/local.mk
 include tests/runtime/local.mk
 include tests/launcher/local.mk
+include tests/searcher/local.mk
 include tests/spank/local.mk
-include tests/python/local.mk
-include tests/cluster/local.mk
 include tests/bench/local.mk
 
 # what parses or handles memory, for a build with sanitizers
@@ -37,7 +37,7 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 	tests/python/python.t
 
 # most of a test is waiting
-check_jobs = 6
+check_jobs = 8
 checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-sanitized
 .PHONY: check-programs $(checks)
 # all that tests and benches need, compiled

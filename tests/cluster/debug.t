@@ -213,6 +213,7 @@ END
 else
     skip "PyTorch" "no python3-torch"
 fi
-wait_for 100 sh -c "! pgrep -f 'dl watch $work'"
-is "$(pgrep -f "dl watch $work" | wc -l)" 0 "no watcher is left"
+no_watchers () { ! pgrep -f "dl watch $work"; }
+wait_for 200 no_watchers
+ok $? "no watcher is left"
 done_testing
