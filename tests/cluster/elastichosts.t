@@ -26,10 +26,10 @@ signal_rank () { # signal_rank SIGNAL UNIT
     done
     return 1
 }
-# A world of so many ranks that commits; others may come before it where the machine is busy.
+# A world of so many ranks that has committed; others may come before it, and after it, where the machine is busy.
 works () { # works RANKS
-    world=$(tail -n +"$seen" out | sed -n "s/.* world \([0-9]*\) has $1 ranks.*/\1/p" | tail -n 1)
-    [ -n "$world" ] && tail -n 1 trace | grep -q "^$world "
+    tail -n +"$seen" out | sed -n "s/.* world \([0-9]*\) has $1 ranks.*/\1/p" >worlds
+    awk 'NR == FNR { world[$1]; next } $1 in world { found = 1; exit } END { exit !found }' worlds trace
 }
 await () { # await RANKS NAME
     wait_for 200 works "$1"
