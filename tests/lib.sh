@@ -61,6 +61,11 @@ done_testing () {
     exit
 }
 
+# Events of a kind in the log of an experiment: count NAME OP
+count () {
+    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
+}
+
 # How often a case of chance is tried: often SHORT LONG, in contrib/quickstart test and soak.
 often () {
     [ -z "${DL_TEST_SOAK:-}" ] && echo "$1" || echo "$2"

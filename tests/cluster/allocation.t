@@ -10,9 +10,6 @@ gpus=0
 cluster_up alloc --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4
 cd "$work" || exit 1
 
-count () { # count NAME OP
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
-}
 conf () { # conf NAME TRAINER TRIALS RESOURCES [MORE-SEARCHER]
     cat >"$1.conf" <<END
 name = "$1";

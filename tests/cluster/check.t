@@ -184,7 +184,7 @@ max_restarts = 0;
 searcher = { name = "random"; metric = "loss"; max_trials = 4; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 2; check = "quick"; };
-worker = { heartbeat = 1; lease = 20; };
+worker = { heartbeat = 1; lease = 8; };
 END
 cat >two.conf <<'END'
 name = "two";
@@ -193,7 +193,7 @@ max_restarts = 0;
 searcher = { name = "random"; metric = "loss"; max_trials = 2; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; nodes_per_trial = 2; framework = "torch"; check = "quick"; };
-worker = { heartbeat = 1; lease = 20; };
+worker = { heartbeat = 1; lease = 8; };
 END
 sed 's/"quick"/"quik"/' one.conf >typo.conf
 like "$(dl run --dry-run typo.conf 2>&1)" "'resources.check' must be" "a typo in the experiment file"

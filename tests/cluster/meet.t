@@ -52,14 +52,14 @@ export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_c
 export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
-    hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=3 LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so timeout 60 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
+    hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=3 LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so timeout 300 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
     like "$hung" 'mpi: rank [0-9] has waited for 3 s for the others' "a rank that does not come to make a communicator"
     device=$builddir/tests/runtime/comm/mpidevice
     if [ -x "$device" ]; then
         for can in cuda host; do
             [ $can = cuda ] && way=without || way=through
             said=$(FAKE_MPI=$can DL_BACKEND_DIR=$builddir/tests/fakes/gpu/mpi/.libs LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so \
-                timeout 60 srun -Q -N2 -n4 --mpi=pmix "$device" 2>&1 | sort -u)
+                timeout 300 srun -Q -N2 -n4 --mpi=pmix "$device" 2>&1 | sort -u)
             is "$said" "right, $way the host" "device memory $way the host"
         done
     else

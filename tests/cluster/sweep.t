@@ -12,9 +12,6 @@ fi
 cluster_up sweep --nodes 2 --cpus 2 $plugin
 cd "$work" || exit 1
 
-count () { # count NAME OP
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
-}
 results_once () { # each segment has one result
     [ -z "$(cat "$1"/log/0*/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
 }

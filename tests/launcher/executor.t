@@ -18,10 +18,6 @@ worker = { heartbeat = 1; lease = 60; grace = 5; };
 END
 }
 
-count () { # count NAME OP: events of the log
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
-}
-
 # ---- time limits that no attempt can keep, one that goes on, and one that does not
 cat >long.sh <<'END'
 #!/bin/sh

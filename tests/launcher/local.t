@@ -23,10 +23,6 @@ $4
 END
 }
 
-count () { # count NAME OP: events of the log
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
-}
-
 # ---- a shell script that logs with dl log; hyperparameters in all three ways
 cat >shell.sh <<'END'
 #!/bin/sh

@@ -22,7 +22,6 @@ END
 }
 
 log () { cat "$1"/log/0*/0*; }
-count () { log "$1" | grep -c "\"op\":\"$2\""; } # count NAME OP
 
 # evaluate Python over the events e of an experiment
 events () { # events NAME EXPRESSION

@@ -71,10 +71,8 @@ if [ -n "$DL_TEST_PYTHON" ]; then
     tap other-core "$DL_TEST_PYTHON" "$here/core.py"
     tap other-arrays "$DL_TEST_PYTHON" "$here/arrays.py"
     tap other-parts "$DL_TEST_PYTHON" "$here/parts.py"
-    limit=1200
     tap other-pieces "$DL_TEST_PYTHON" "$here/sharded.py" 4:pieces 3:some 2:optimizers 2:alone
     tap other-sharded "$DL_TEST_PYTHON" "$here/sharded.py"
-    limit=
     tap other-capture "$DL_TEST_PYTHON" "$here/capture.py"
     # a stop that was requested stays so for the process
     for framework in lightning transformers keras sklearn; do

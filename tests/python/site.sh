@@ -42,7 +42,7 @@ tap () { # tap NAME COMMAND...
     name=$1
     shift
     mkdir -p "$work/$name"
-    (cd "$work/$name" && timeout "${limit:-300}" "$@") >"$work/$name.out" 2>"$work/$name.err"
+    (cd "$work/$name" && timeout 1200 "$@") >"$work/$name.out" 2>"$work/$name.err"
     status=$?
     count_tap "$name" <"$work/$name.out"
     is "$status" 0 "$name: ends"

@@ -100,7 +100,7 @@ echo "# DL_TEST_SEED=$seed"
 for size in 1 64 255 4096 65536; do
     for key in '' default= allow= options= nccl_dir= dl= min_roles=; do
         seed=$((seed + 1))
-        value=?$(bytes $size $seed)
+        value="?$(bytes $size $seed)"
         "$stub" "$PLUGIN" local -- "$key$value" >"$work/out" 2>&1
         is "$? $(grep -ac '^status 0$' "$work/out") $(grep -ac '^error' "$work/out")" "0 1 1" "$size random bytes for '$key': one line"
         LC_ALL=C grep -aq '[^[:print:]]' "$work/out"
