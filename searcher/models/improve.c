@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "searcher/state/point.h"
+
 /* exp(x^2) erfc(x), x > 0 */
 static double erfcx (double x)
 {

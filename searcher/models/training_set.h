@@ -3,7 +3,7 @@
 #ifndef SEARCHER_MODELS_TRAINING_SET_H
 #define SEARCHER_MODELS_TRAINING_SET_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
 /* Trials that have a value, the oldest first, and trials that will have one.
  * Where trials are trained rung by rung, the values are those of the highest

@@ -4,7 +4,8 @@
 #include "searcher/numeric/rng.h"
 #include "searcher/samplers/bayes.h"
 #include "searcher/samplers/evolve.h"
-#include "searcher/schedulers/asha.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* Full trainings: after some points of a sequence a Gaussian process proposes.
  * Where it explains little of what it has seen (the error of leaving one out),
@@ -107,7 +108,7 @@ static double dice (const struct searcher *s, long trial)
 static void new_random_point (const struct searcher *s, long trial, double *x)
 {
     for (uint64_t try = 0; try < 20; try++) {
-        random_point (s, trial + (try << 36), x);
+        point_random (s, trial + (try << 36), x);
         point_mask (s, x);
         if (point_is_new (s, x))
             return;
@@ -156,7 +157,7 @@ static void full_point (const struct searcher *s, long trial, double *x)
     else if (evolve_begun (evolution) && dice (s, trial) < evolve_share)
         evolve_point (s, evolution, trial, x);
     else if (view_open (&v, s) < 0)
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     else
         model_point (s, &v, trial, x);
     view_close (&v);
@@ -194,7 +195,7 @@ static void auto_point (const struct searcher *s, long trial, double *x)
 
 /* ---- the evolution ---- */
 
-static int64_t auto_room (const struct request *request)
+static int64_t auto_room (const struct search_request *request)
 {
     return evolve_room (request->n, request->config->population);
 }
@@ -211,29 +212,6 @@ static void auto_learn (struct searcher *s, long trial)
     else if (view_count (s) >= EVOLVE_FROM)
         evolve_begin (s, evolution);
 }
-
-/* ---- the schedule ---- */
-
-static void auto_plan (const struct request *request, struct plan *plan)
-{
-    if (request->config->max_length == 1)
-        schedule_full.plan (request, plan);
-    else
-        asha_plan (request, plan);
-}
-
-static const char *auto_check (const struct request *request, int *param)
-{
-    return request->config->max_length == 1 ? NULL
-                                            : asha_check (request, param);
-}
-
-const struct scheduler schedule_auto = {
-    .check = auto_check,
-    .plan = auto_plan,
-    .ended = asha_ended,
-    .extended = asha_extended,
-};
 
 const struct sampler sample_auto = {
     .keeps = true,

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "searcher/models/improve.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 enum { START_MIN = 5, START_MAX = 14 };
 
@@ -231,7 +233,7 @@ static void model_point (const struct searcher *s,
     struct hunt *h = bayes_open (s, v, trial);
 
     if (!h || !bayes_find (h, x))
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     bayes_close (h);
 }
 
@@ -245,7 +247,7 @@ static void gp_point (const struct searcher *s, long trial, double *x)
     }
     /* without a model a random point is a point, too */
     if (view_open (&v, s) < 0)
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     else if (view_good (&v) < 3)
         sobol_point (s, trial, x);
     else

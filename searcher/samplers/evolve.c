@@ -7,6 +7,8 @@
 
 #include "searcher/models/cmaes.h"
 #include "searcher/numeric/rng.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* More dimensions have no covariance matrix: a search goes at random. */
 enum { DIMS_MAX = 200, TRIES = 50 };
@@ -170,7 +172,7 @@ void evolve_point (const struct searcher *s,
     double u[DIMS_MAX];
 
     if (!is_possible (s) || !evolve_begun (evolution)) {
-        random_point (s, trial, x);
+        point_random (s, trial, x);
         return;
     }
     for (int try = 0; try < TRIES; try++) {
@@ -185,7 +187,7 @@ void evolve_point (const struct searcher *s,
 
 /* ---- the sampler ---- */
 
-static int64_t cmaes_room (const struct request *request)
+static int64_t cmaes_room (const struct search_request *request)
 {
     return evolve_room (request->n, request->config->population);
 }

@@ -2,7 +2,8 @@
 /* A trial for each point of a grid. */
 #include <stdlib.h>
 
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/plan.h"
 
 /* A parameter that waits for another's value lies below it: the space is a
  * forest, and the points below a value are those of all who wait for it.
@@ -140,7 +141,7 @@ static int64_t list_allowed (const struct forest *f,
 
 /* ---- the scheduler ---- */
 
-static int64_t count_allowed (const struct request *request,
+static int64_t count_allowed (const struct search_request *request,
                               const struct forest *f)
 {
     int64_t points = count_below (f, -1, 0);
@@ -148,13 +149,13 @@ static int64_t count_allowed (const struct request *request,
     int column;
 
     if (points > TRIALS_MAX || !request->config->constraint
-        || search_compile (request, &c, &column))
+        || plan_constraint (request, &c, &column))
         return points;
     return list_allowed (f, &c, NULL, 0);
 }
 
 /* Points of the whole grid, -1 if there is no memory. */
-static int64_t count_request (const struct request *request)
+static int64_t count_request (const struct search_request *request)
 {
     size_t n = request->n;
     int64_t values = space_when_values (request->params, n), points = -1;
@@ -170,7 +171,7 @@ static int64_t count_request (const struct request *request)
     return points;
 }
 
-static const char *grid_check (const struct request *request, int *param)
+static const char *grid_check (const struct search_request *request, int *param)
 {
     int64_t points;
 
@@ -192,7 +193,8 @@ static const char *grid_check (const struct request *request, int *param)
     return "the grid has more than 10000000 points";
 }
 
-static void grid_plan (const struct request *request, struct plan *plan)
+static void grid_plan (const struct search_request *request,
+                       struct search_plan *plan)
 {
     int64_t points = count_request (request);
 
@@ -200,15 +202,16 @@ static void grid_plan (const struct request *request, struct plan *plan)
 }
 
 /* With a constraint the state has the ranks of the points that are allowed. */
-static int64_t grid_room (const struct request *request,
-                          const struct plan *plan)
+static int64_t grid_room (const struct search_request *request,
+                          const struct search_plan *plan)
 {
     return request->config->constraint
                ? plan->bracket[0].trials * (int64_t)sizeof (int32_t)
                : 0;
 }
 
-static void grid_start (struct searcher *s, const struct request *request)
+static void grid_start (struct searcher *s,
+                        const struct search_request *request)
 {
     const struct forest f = { searcher_dims (s), s, s->n };
 

@@ -6,6 +6,8 @@
 #include "searcher/models/training_set.h"
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* K. Deb and others, IEEE Transactions on Evolutionary Computation 6, 2002,
  * without generations, as trials end at any time: each child has two parents
@@ -172,7 +174,7 @@ void nsga2_point (const struct searcher *s, long trial, double *x)
         return;
     }
     if (nest_open (&t, s, trial) < 0)
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     else
         breed (&t, x);
     nest_close (&t);

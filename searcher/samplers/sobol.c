@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trials at the points of a scrambled Sobol sequence. */
 #include "searcher/numeric/rng.h"
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
 
 enum { BITS = 32, DIMS = 64, DEGREE_MAX = 9 };
 

@@ -6,6 +6,8 @@
 #include "searcher/models/parzen.h"
 #include "searcher/models/training_set.h"
 #include "searcher/objectives/pareto.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* Optuna's: random trials first, the best tenth is good but at most 25, the
  * best of 24 candidates is taken.  Of more than OTHERS_MAX other trials the
@@ -338,12 +340,12 @@ void tpe_point (const struct searcher *s, long trial, double *x)
     struct view v;
 
     if (view_count (s) < STARTUP) {
-        random_point (s, trial, x);
+        point_random (s, trial, x);
         return;
     }
     /* without memory for the model a random point is a point, too */
     if (view_open_wide (&v, s) < 0 || propose (s, &v, trial, x) < 0)
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     view_close (&v);
 }
 

@@ -3,6 +3,9 @@
 #include "searcher/schedulers/asha.h"
 
 #include "searcher/schedulers/rung.h"
+#include "searcher/schedulers/schedulers.h"
+#include "searcher/state/due.h"
+#include "searcher/state/plan.h"
 
 /* Of n results in a rung the best floor (n / divisor) go on to the next, as
  * soon as they are among them: nothing waits for a rung to fill, so that early
@@ -23,7 +26,7 @@ bool asha_promote (struct searcher *s, long trial, int rung)
 {
     if (!waits (s, trial, rung) || rung >= s->top)
         return false;
-    searcher_promote (s, trial);
+    due_promote (s, trial);
     return true;
 }
 
@@ -34,7 +37,7 @@ bool asha_promote_best (struct searcher *s, struct bracket *b, int rung)
 
     if (best < 0 || !waits (s, r.trial[best], rung))
         return false;
-    searcher_promote (s, r.trial[best]);
+    due_promote (s, r.trial[best]);
     return true;
 }
 
@@ -86,7 +89,7 @@ void asha_extended (struct searcher *s, int top)
     }
 }
 
-const char *asha_check (const struct request *request, int *param)
+const char *asha_check (const struct search_request *request, int *param)
 {
     struct ratio divisor;
 
@@ -96,7 +99,8 @@ const char *asha_check (const struct request *request, int *param)
     return ratio_from (&divisor, request->config->divisor);
 }
 
-static const char *adaptive_check (const struct request *request, int *param)
+static const char *adaptive_check (const struct search_request *request,
+                                   int *param)
 {
     int heights[RUNGS_MAX];
 
@@ -105,7 +109,7 @@ static const char *adaptive_check (const struct request *request, int *param)
     return asha_check (request, param);
 }
 
-int asha_ladder (struct plan *plan, const struct search_config *config)
+int asha_ladder (struct search_plan *plan, const struct search_config *config)
 {
     int height;
 
@@ -119,7 +123,7 @@ int asha_ladder (struct plan *plan, const struct search_config *config)
     return height;
 }
 
-void asha_plan (const struct request *request, struct plan *plan)
+void asha_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int height = asha_ladder (plan, config);
@@ -133,7 +137,8 @@ void asha_plan (const struct request *request, struct plan *plan)
 }
 
 /* The ladder of a lower bracket is the upper part of the highest one's. */
-static void adaptive_plan (const struct request *request, struct plan *plan)
+static void adaptive_plan (const struct search_request *request,
+                           struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int height = asha_ladder (plan, config), heights[RUNGS_MAX];
@@ -164,6 +169,30 @@ const struct scheduler schedule_asha = {
 const struct scheduler schedule_adaptive = {
     .check = adaptive_check,
     .plan = adaptive_plan,
+    .ended = asha_ended,
+    .extended = asha_extended,
+};
+
+/* ---- auto: full trainings, or as asha ---- */
+
+static void auto_plan (const struct search_request *request,
+                       struct search_plan *plan)
+{
+    if (request->config->max_length == 1)
+        plan_flat (plan, request->config, request->config->max_trials);
+    else
+        asha_plan (request, plan);
+}
+
+static const char *auto_check (const struct search_request *request, int *param)
+{
+    return request->config->max_length == 1 ? NULL
+                                            : asha_check (request, param);
+}
+
+const struct scheduler schedule_auto = {
+    .check = auto_check,
+    .plan = auto_plan,
     .ended = asha_ended,
     .extended = asha_extended,
 };

@@ -3,14 +3,14 @@
 #ifndef SEARCHER_SCHEDULERS_ASHA_H
 #define SEARCHER_SCHEDULERS_ASHA_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
-const char *asha_check (const struct request *request, int *param);
-void asha_plan (const struct request *request, struct plan *plan);
+const char *asha_check (const struct search_request *request, int *param);
+void asha_plan (const struct search_request *request, struct search_plan *plan);
 void asha_ended (struct searcher *s, long trial, double value);
 
 /* Fill the plan's ladder.  Returns its height before rungs were merged. */
-int asha_ladder (struct plan *plan, const struct search_config *config);
+int asha_ladder (struct search_plan *plan, const struct search_config *config);
 
 void asha_extended (struct searcher *s, int top);
 

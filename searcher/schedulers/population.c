@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "searcher/numeric/rng.h"
-#include "searcher/search/state.h"
+#include "searcher/schedulers/schedulers.h"
+#include "searcher/state/due.h"
+#include "searcher/state/plan.h"
+#include "searcher/state/point.h"
 
 /* A member of the population is trained a generation at a time.  If it is then
  * among the worst quarter of those that came so far, or bad, it ends, and a
@@ -35,7 +38,8 @@ static int64_t generation (const struct search_config *config)
                : (config->max_length + GENERATIONS - 1) / GENERATIONS;
 }
 
-static const char *population_check (const struct request *request, int *param)
+static const char *population_check (const struct search_request *request,
+                                     int *param)
 {
     const struct search_config *config = request->config;
 
@@ -49,7 +53,8 @@ static const char *population_check (const struct request *request, int *param)
     return NULL;
 }
 
-static void population_plan (const struct request *request, struct plan *plan)
+static void population_plan (const struct search_request *request,
+                             struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int64_t length = generation (config);
@@ -63,15 +68,16 @@ static void population_plan (const struct request *request, struct plan *plan)
     plan->spare = plan->bracket[0].trials * plan->rungs;
 }
 
-static int64_t population_room (const struct request *request,
-                                const struct plan *plan)
+static int64_t population_room (const struct search_request *request,
+                                const struct search_plan *plan)
 {
     (void)request;
     return (int64_t)sizeof (struct crowd)
            + plan->bracket[0].trials * (int64_t)sizeof (struct seat);
 }
 
-static void population_start (struct searcher *s, const struct request *request)
+static void population_start (struct searcher *s,
+                              const struct search_request *request)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
@@ -167,7 +173,7 @@ static void population_ended (struct searcher *s, long trial, double value)
         if (!t->replaced)
             leave_seat (s, winner, trial);
     } else if (t->state == TRIAL_PAUSED)
-        searcher_promote (s, trial);
+        due_promote (s, trial);
 }
 
 /* ---- explore ---- */
@@ -264,7 +270,7 @@ static void population_revived (struct searcher *s, long trial)
 
 /* ---- more generations ---- */
 
-static int population_lengthen (struct plan *plan, int64_t length)
+static int population_lengthen (struct search_plan *plan, int64_t length)
 {
     int before = plan->rungs, room = RUNGS_MAX - before;
     int64_t *rung = plan->length, more = length - rung[before - 1], step;

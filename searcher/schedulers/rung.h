@@ -3,7 +3,7 @@
 #ifndef SEARCHER_SCHEDULERS_RUNG_H
 #define SEARCHER_SCHEDULERS_RUNG_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
 /* Smaller values are better, INFINITY is bad.  Among equal values the one that
  * was reported first is better: were it the last, trials that all give the

@@ -5,17 +5,12 @@
 #include <string.h>
 
 #include "searcher/schedulers/rung.h"
-#include "searcher/search/state.h"
+#include "searcher/search/events.h"
+#include "searcher/search/kinds.h"
+#include "searcher/state/due.h"
+#include "searcher/state/point.h"
 
 /* ---- which trial is next ---- */
-
-/* Number 'i' of the trials that are due, the first promoted first. */
-static int32_t *due (const struct searcher *s, int64_t i)
-{
-    int32_t *ring = searcher_at (s, s->at_due);
-
-    return ring + (s->due_head + i) % s->capacity;
-}
 
 /* The bracket that a fresh trial goes to: of those with trials left, the first,
  * or the one that has begun the least part of its trials, so that all brackets
@@ -45,6 +40,23 @@ static bool is_spent (const struct searcher *s)
     return s->max_seconds > 0 && s->spent >= s->max_seconds;
 }
 
+/* One of those to be tried first, or the sampler's, masked. */
+static void propose (const struct searcher *s, long trial, double *x)
+{
+    if (trial <= s->points) {
+        const double *first = searcher_at (s, s->at_first);
+        if (s->n > 0)
+            memcpy (x, first + (trial - 1) * s->n, s->n * sizeof (*x));
+        return;
+    }
+    searcher_sampler (s)->point (s, trial, x);
+    point_mask (s, x);
+    if (!point_allowed (s, x)) {
+        point_random (s, trial, x);
+        point_mask (s, x);
+    }
+}
+
 static void
 ask_fresh (const struct searcher *s, struct search_op *op, double *x)
 {
@@ -53,12 +65,12 @@ ask_fresh (const struct searcher *s, struct search_op *op, double *x)
     op->trial = s->created + 1;
     op->fresh = true;
     if (!schedule->clone || !schedule->clone (s, op, x))
-        point_propose (s, op->trial, x);
+        propose (s, op->trial, x);
 }
 
 static int64_t due_length (const struct searcher *s)
 {
-    return s->length[searcher_trial (s, *due (s, 0))->rung];
+    return s->length[searcher_trial (s, *due_trial (s, 0))->rung];
 }
 
 enum search_answer
@@ -80,7 +92,7 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x)
     }
     if (is_spent (s) || s->due == 0)
         return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
-    op->trial = *due (s, 0);
+    op->trial = *due_trial (s, 0);
     op->length = due_length (s);
     return SEARCH_RUN;
 }
@@ -91,11 +103,6 @@ static int refuse (void)
 {
     errno = EINVAL;
     return -1;
-}
-
-static int64_t segment (const struct searcher *s, const struct trial *t)
-{
-    return searcher_goal (s, t) - searcher_start (s, t);
 }
 
 static void run (struct searcher *s, struct trial *t)
@@ -168,22 +175,9 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     t->rung = op->from ? rung_at (s, op->length) : b->first;
     s->created++;
     b->created++;
-    s->work_open += segment (s, t);
+    s->work_open += searcher_segment (s, t);
     run (s, t);
     return 0;
-}
-
-/* Usually the trial is the first in the ring. */
-static void remove_due (struct searcher *s, long trial)
-{
-    int64_t i = 0;
-
-    while (*due (s, i) != trial)
-        i++;
-    for (; i > 0; i--)
-        *due (s, i) = *due (s, i - 1);
-    s->due_head = (s->due_head + 1) % s->capacity;
-    s->due--;
 }
 
 static int begin_next (struct searcher *s, const struct search_op *op)
@@ -195,8 +189,7 @@ static int begin_next (struct searcher *s, const struct search_op *op)
     t = searcher_trial (s, op->trial);
     if (t->state != TRIAL_DUE || op->length != s->length[t->rung])
         return refuse ();
-    remove_due (s, op->trial);
-    searcher_bracket (s, t->bracket)->due--;
+    due_remove (s, op->trial);
     run (s, t);
     return 0;
 }
@@ -206,33 +199,6 @@ int inner_begin (struct searcher *s,
                  const double *x)
 {
     return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
-}
-
-static void add_due (struct searcher *s, long trial)
-{
-    struct trial *t = searcher_trial (s, trial);
-
-    t->state = TRIAL_DUE;
-    *due (s, s->due++) = trial;
-    searcher_bracket (s, t->bracket)->due++;
-    s->work_open += segment (s, t);
-}
-
-void searcher_promote (struct searcher *s, long trial)
-{
-    struct trial *t = searcher_trial (s, trial);
-
-    searcher_bracket (s, t->bracket)->rung[t->rung++].promoted++;
-    add_due (s, trial);
-}
-
-void searcher_go_on (struct searcher *s, long trial)
-{
-    struct trial *t = searcher_trial (s, trial);
-
-    t->from = t->goal ? t->goal : s->nearlier;
-    t->goal = 0;
-    add_due (s, trial);
 }
 
 /* The work that is done by what is known to be needed, at least what was
@@ -258,7 +224,7 @@ static void update_progress (struct searcher *s)
         s->progress = part;
 }
 
-void searcher_restart_progress (struct searcher *s)
+void inner_restart_progress (struct searcher *s)
 {
     s->progress = 0;
     update_progress (s);
@@ -285,7 +251,7 @@ static void stop_running (struct searcher *s, struct trial *t)
     t->stops = false;
     s->running--;
     searcher_bracket (s, t->bracket)->running--;
-    s->work_open -= segment (s, t);
+    s->work_open -= searcher_segment (s, t);
 }
 
 /* Say what is to be made of the trial's value. */
@@ -297,7 +263,7 @@ static void judge (struct searcher *s, long trial, double value)
     if (t->rung < s->rungs - 1)
         searcher_schedule (s)->ended (s, trial, value);
     else if (t->goal && t->state == TRIAL_PAUSED)
-        searcher_go_on (s, trial);
+        due_go_on (s, trial);
     else if (s->divisor.p > s->divisor.q) {
         /* for when there is a rung above */
         r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
@@ -316,7 +282,7 @@ end_segment (struct searcher *s, long trial, const double *values, bool ended)
 
     t->state = ended ? TRIAL_ENDED : TRIAL_PAUSED;
     stop_running (s, t);
-    s->work += segment (s, t);
+    s->work += searcher_segment (s, t);
     if (b->highest < t->rung)
         b->highest = t->rung;
     if (s->at_values)
@@ -411,10 +377,10 @@ int inner_revive (struct searcher *s, long trial)
     }
     if (schedule->revived)
         schedule->revived (s, trial);
-    s->work -= segment (s, t);
-    s->work_open += segment (s, t);
+    s->work -= searcher_segment (s, t);
+    s->work_open += searcher_segment (s, t);
     run (s, t);
-    searcher_restart_progress (s);
+    inner_restart_progress (s);
     return 0;
 }
 

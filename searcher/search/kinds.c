@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of methods: how far trials are trained, where points come from. */
+#include "searcher/search/kinds.h"
+
 #include <string.h>
 
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/schedulers/schedulers.h"
 
 enum { FULL = NEED_MAX_TRIALS, RUNGS = NEED_MAX_TRIALS | HAS_RUNGS };
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "searcher/search/state.h"
+#include "searcher/search/events.h"
 
 /* With r repeats the trials (i - 1) r + 1 .. i r train the point of the
  * method's trial i, and their mean is its value.  The method knows only its

@@ -116,14 +116,6 @@ static const char *check_param (const struct param *p)
     return (why = check_step (p)) ? why : check_prior (p);
 }
 
-int space_find (const struct param *params, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp (params[i].name, name))
-            return i;
-    return -1;
-}
-
 /* Is one of the values that 'p' waits for a value of 'parent'? */
 static const char *check_values (const struct param *p,
                                  const struct param *parent)
