@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In a task, as the user, just before its program: set its environment. */
+#include "spank/task.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "spank/context.h"
 #include "spank/place.h"
 
 /* ---- the port ---- */
