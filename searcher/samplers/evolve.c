@@ -157,7 +157,7 @@ void evolve_learn (const struct searcher *s, void *evolution, long trial)
         || isnan (searcher_value (s, trial)))
         return;
     to_cube (s, searcher_point (s, trial), u);
-    cmaes_tell (strategy (evolution), u, searcher_value (s, trial));
+    cmaes_observe (strategy (evolution), u, searcher_value (s, trial));
     if (cmaes_should_stop (strategy (evolution)))
         begin_anew (s, evolution, trial);
 }
@@ -207,7 +207,7 @@ static void cmaes_point (const struct searcher *s, long trial, double *x)
     evolve_point (s, searcher_at (s, s->at_sample), trial, x);
 }
 
-const struct sampler sample_cmaes = {
+const struct search_sampler sample_cmaes = {
     .keeps = true,
     .room = cmaes_room,
     .start = cmaes_begin,

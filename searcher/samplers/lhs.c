@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials at the points of a Latin hypercube. */
+/* Points of a Latin hypercube. */
 #include "searcher/numeric/rng.h"
 #include "searcher/samplers/samplers.h"
 
@@ -62,7 +62,7 @@ static void lhs_point (const struct searcher *s, long trial, double *x)
     }
 }
 
-const struct sampler sample_lhs = {
+const struct search_sampler sample_lhs = {
     .room = lhs_room,
     .start = lhs_start,
     .point = lhs_point,

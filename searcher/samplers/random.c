@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points at random, or the middle of the space. */
+/* Random search, and the middle of the space. */
 #include "searcher/samplers/samplers.h"
 #include "searcher/state/point.h"
 
@@ -12,5 +12,5 @@ static void middle_point (const struct searcher *s, long trial, double *x)
         x[i] = space_middle (dims + i);
 }
 
-const struct sampler sample_middle = { .point = middle_point };
-const struct sampler sample_random = { .point = point_random };
+const struct search_sampler sample_middle = { .point = middle_point };
+const struct search_sampler sample_random = { .point = point_random };

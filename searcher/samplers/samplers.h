@@ -5,12 +5,12 @@
 
 #include "searcher/state/state.h"
 
-extern const struct sampler sample_middle, sample_grid, sample_random,
+extern const struct search_sampler sample_middle, sample_grid, sample_random,
     sample_sobol, sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2,
     sample_auto;
 
 /* Of the sampler of a grid, whose points give the number of trials. */
-extern const struct scheduler schedule_grid;
+extern const struct search_scheduler schedule_grid;
 
 /* Points that another sampler takes, too, not masked. */
 void sobol_point (const struct searcher *s, long trial, double *x);

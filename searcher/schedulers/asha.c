@@ -17,7 +17,7 @@
  */
 static bool waits (const struct searcher *s, long trial, int rung)
 {
-    const struct trial *t = searcher_trial (s, trial);
+    const struct search_trial *t = searcher_trial (s, trial);
 
     return t->state == TRIAL_PAUSED && t->rung == rung;
 }
@@ -55,7 +55,7 @@ void asha_promote_share (struct searcher *s, struct bracket *b, int rung)
  * best goes on all the same, or the search would end without one trial that
  * was trained in full (and below what searcher_preview() said).
  */
-void asha_promote_last (struct searcher *s, struct bracket *b)
+static void promote_last (struct searcher *s, struct bracket *b)
 {
     if (b->created < b->trials || b->running > 0 || b->due > 0 || b->highest < 0
         || b->highest == s->rungs - 1 || b->rung[b->highest].top > 0)
@@ -65,14 +65,14 @@ void asha_promote_last (struct searcher *s, struct bracket *b)
 
 void asha_ended (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     struct results r = rung_results (s, b, t->rung);
     int64_t share = ratio_share (s->divisor, r.rung->results + 1);
     int32_t risen = rung_add (&r, trial, value, share);
 
     if (risen < 0 || !asha_promote (s, r.trial[risen], t->rung))
-        asha_promote_last (s, b);
+        promote_last (s, b);
 }
 
 /* What was the top rung has its share now; and with fewer trials than were
@@ -85,7 +85,7 @@ void asha_extended (struct searcher *s, int top)
         struct bracket *b = searcher_bracket (s, i);
         if (top < s->top)
             asha_promote_share (s, b, top);
-        asha_promote_last (s, b);
+        promote_last (s, b);
     }
 }
 
@@ -159,14 +159,14 @@ static void adaptive_plan (const struct search_request *request,
     }
 }
 
-const struct scheduler schedule_asha = {
+const struct search_scheduler schedule_asha = {
     .check = asha_check,
     .plan = asha_plan,
     .ended = asha_ended,
     .extended = asha_extended,
 };
 
-const struct scheduler schedule_adaptive = {
+const struct search_scheduler schedule_adaptive = {
     .check = adaptive_check,
     .plan = adaptive_plan,
     .ended = asha_ended,
@@ -190,7 +190,7 @@ static const char *auto_check (const struct search_request *request, int *param)
                                             : asha_check (request, param);
 }
 
-const struct scheduler schedule_auto = {
+const struct search_scheduler schedule_auto = {
     .check = auto_check,
     .plan = auto_plan,
     .ended = asha_ended,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What methods that promote share with asha. */
+/* Asynchronous successive halving: what its variants share. */
 #ifndef SEARCHER_SCHEDULERS_ASHA_H
 #define SEARCHER_SCHEDULERS_ASHA_H
 
@@ -21,11 +21,6 @@ void asha_promote_share (struct searcher *s, struct bracket *b, int rung);
 
 /* Promote the best trial of a rung, even above the top, if it waits there. */
 bool asha_promote_best (struct searcher *s, struct bracket *b, int rung);
-
-/* Give the best trial of the highest rung that has one its next segment, if
- * the bracket would end without one that was trained in full.
- */
-void asha_promote_last (struct searcher *s, struct bracket *b);
 
 /* Promote the trial of a result, if it still waits in its rung. */
 bool asha_promote (struct searcher *s, long trial, int rung);

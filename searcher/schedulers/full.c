@@ -15,5 +15,6 @@ static void full_plan (const struct search_request *request,
     plan_flat (plan, request->config, request->config->max_trials);
 }
 
-const struct scheduler schedule_single = { .plan = single_plan, .fixed = true };
-const struct scheduler schedule_full = { .plan = full_plan };
+const struct search_scheduler schedule_single = { .plan = single_plan,
+                                                  .fixed = true };
+const struct search_scheduler schedule_full = { .plan = full_plan };

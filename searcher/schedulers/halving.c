@@ -37,7 +37,7 @@ static void settle (struct searcher *s, struct bracket *b, int rung)
 
 static void halving_ended (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     struct results r = rung_results (s, b, t->rung);
 
@@ -140,7 +140,7 @@ static void hyperband_plan (const struct search_request *request,
             left -= add_bracket (plan, 1, left);
 }
 
-const struct scheduler schedule_halving = {
+const struct search_scheduler schedule_halving = {
     .check = asha_check,
     .plan = halving_plan,
     .in_order = true,
@@ -149,7 +149,7 @@ const struct scheduler schedule_halving = {
     .extended = halving_extended,
 };
 
-const struct scheduler schedule_hyperband = {
+const struct search_scheduler schedule_hyperband = {
     .check = asha_check,
     .plan = hyperband_plan,
     .in_order = true,
@@ -158,7 +158,7 @@ const struct scheduler schedule_hyperband = {
     .extended = halving_extended,
 };
 
-const struct scheduler schedule_async_hyperband = {
+const struct search_scheduler schedule_async_hyperband = {
     .check = asha_check,
     .plan = hyperband_plan,
     .in_order = true,

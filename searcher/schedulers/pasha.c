@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asha with a top rung that rises as needed. */
+/* PASHA: asynchronous successive halving whose top rung rises as needed. */
 #include <stdlib.h>
 
 #include "searcher/schedulers/asha.h"
@@ -138,7 +138,7 @@ static void pasha_extended (struct searcher *s, int top)
     finish (s);
 }
 
-const struct scheduler schedule_pasha = {
+const struct search_scheduler schedule_pasha = {
     .check = asha_check,
     .plan = asha_plan,
     .keeps = true,

@@ -18,12 +18,12 @@ enum { POPULATION = 16, GENERATIONS = 10, QUARTER = 4, TRIES = 50 };
 static const double resampled = 0.25;
 
 /* The place of a trial that ended at a rung, where one is to be cloned. */
-struct seat {
+struct vacancy {
     int32_t winner, rung, loser;
 };
 
 struct crowd {
-    int64_t members, open; /* seats that wait for a clone, a list */
+    int64_t members, open; /* vacancies that wait for a clone, a list */
 };
 
 static int64_t members_of (const struct search_config *config)
@@ -73,7 +73,7 @@ static int64_t population_room (const struct search_request *request,
 {
     (void)request;
     return (int64_t)sizeof (struct crowd)
-           + plan->bracket[0].trials * (int64_t)sizeof (struct seat);
+           + plan->bracket[0].trials * (int64_t)sizeof (struct vacancy);
 }
 
 static void population_start (struct searcher *s,
@@ -84,11 +84,11 @@ static void population_start (struct searcher *s,
     c->members = members_of (request->config);
 }
 
-static struct seat *seats (const struct searcher *s)
+static struct vacancy *vacancies (const struct searcher *s)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
-    return (struct seat *)(c + 1);
+    return (struct vacancy *)(c + 1);
 }
 
 /* ---- exploit ---- */
@@ -137,29 +137,29 @@ static long choose_winner (const struct searcher *s, long loser, int rung)
     return i;
 }
 
-static void leave_seat (struct searcher *s, long winner, long loser)
+static void leave_vacancy (struct searcher *s, long winner, long loser)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct trial *t = searcher_trial (s, loser);
+    struct search_trial *t = searcher_trial (s, loser);
 
-    seats (s)[c->open++] = (struct seat){ winner, t->rung, loser };
+    vacancies (s)[c->open++] = (struct vacancy){ winner, t->rung, loser };
     t->replaced = true;
     searcher_bracket (s, 0)->trials++;
     s->trials++;
 }
 
-static void take_seat (struct searcher *s, int64_t i)
+static void take_vacancy (struct searcher *s, int64_t i)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct seat *seat = seats (s) + i;
+    struct vacancy *vacancy = vacancies (s) + i;
 
-    memmove (seat, seat + 1, (--c->open - i) * sizeof (*seat));
-    seats (s)[c->open] = (struct seat){ 0 };
+    memmove (vacancy, vacancy + 1, (--c->open - i) * sizeof (*vacancy));
+    vacancies (s)[c->open] = (struct vacancy){ 0 };
 }
 
 static void population_ended (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     int64_t came, better;
     long winner = 0;
 
@@ -171,7 +171,7 @@ static void population_ended (struct searcher *s, long trial, double value)
         if (t->state == TRIAL_PAUSED)
             t->state = TRIAL_ENDED;
         if (!t->replaced)
-            leave_seat (s, winner, trial);
+            leave_vacancy (s, winner, trial);
     } else if (t->state == TRIAL_PAUSED)
         due_promote (s, trial);
 }
@@ -218,49 +218,49 @@ population_clone (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct crowd *c = searcher_at (s, s->at_schedule);
     const struct bracket *b = searcher_bracket (s, 0);
-    const struct seat *seat = seats (s);
+    const struct vacancy *vacancy = vacancies (s);
 
     /* members that have not begun come first */
     if (c->open == 0 || b->created + c->open < b->trials)
         return false;
-    op->from = seat->winner;
-    op->from_length = s->length[seat->rung];
-    op->length = s->length[seat->rung + 1];
-    explore (s, seat->winner, op->trial, x);
+    op->from = vacancy->winner;
+    op->from_length = s->length[vacancy->rung];
+    op->length = s->length[vacancy->rung + 1];
+    explore (s, vacancy->winner, op->trial, x);
     return true;
 }
 
-/* Seats are kept for clones. */
+/* Vacancies are kept for clones. */
 static bool population_begun (struct searcher *s, const struct search_op *op)
 {
     const struct bracket *b = searcher_bracket (s, 0);
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct seat *seat = seats (s);
+    struct vacancy *vacancy = vacancies (s);
     int64_t i = 0;
 
     if (op->from == 0)
         return op->length == s->length[0] && b->created + c->open < b->trials;
     while (i < c->open
-           && (seat[i].winner != op->from
-               || s->length[seat[i].rung] != op->from_length
-               || s->length[seat[i].rung + 1] != op->length))
+           && (vacancy[i].winner != op->from
+               || s->length[vacancy[i].rung] != op->from_length
+               || s->length[vacancy[i].rung + 1] != op->length))
         i++;
     if (i == c->open)
         return false;
-    take_seat (s, i);
+    take_vacancy (s, i);
     return true;
 }
 
 /* If its clone has begun there is one more than the population, who leaves no
- * seat behind.
+ * vacancy behind.
  */
 static void population_revived (struct searcher *s, long trial)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
     for (int64_t i = 0; i < c->open; i++)
-        if (seats (s)[i].loser == trial) {
-            take_seat (s, i);
+        if (vacancies (s)[i].loser == trial) {
+            take_vacancy (s, i);
             searcher_trial (s, trial)->replaced = false;
             searcher_bracket (s, 0)->trials--;
             s->trials--;
@@ -292,14 +292,14 @@ static void population_extended (struct searcher *s, int top)
     if (top == s->rungs - 1)
         return;
     for (long i = 1; i <= s->created; i++) {
-        const struct trial *t = searcher_trial (s, i);
+        const struct search_trial *t = searcher_trial (s, i);
         if (t->rung == top && t->state != TRIAL_RUNNING && t->state != TRIAL_DUE
             && !t->replaced)
             population_ended (s, i, searcher_values (s, i)[top]);
     }
 }
 
-const struct scheduler schedule_population = {
+const struct search_scheduler schedule_population = {
     .check = population_check,
     .plan = population_plan,
     .keeps = true,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods that stop trials on the way: for trainers without checkpoints. */
+/* Early stopping, for trainers without checkpoints: stopping ASHA, median rule.
+ *
+ */
 #include <string.h>
 
 #include "searcher/schedulers/asha.h"
@@ -145,7 +147,7 @@ static void ladder_move (struct searcher *s, const struct searcher *old)
     }
 }
 
-const struct scheduler schedule_stop = {
+const struct search_scheduler schedule_stop = {
     .check = asha_check,
     .plan = stop_plan,
     .room = ladder_room,
@@ -381,7 +383,7 @@ static void median_move (struct searcher *s, const struct searcher *old)
     clear_slots (s, old->created + 1);
 }
 
-const struct scheduler schedule_median = {
+const struct search_scheduler schedule_median = {
     .plan = stop_plan,
     .room = median_room,
     .start = median_start,

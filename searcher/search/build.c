@@ -78,7 +78,8 @@ void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps)
         int64_t rungs = compares ? s->rungs - b->first : 0;
         b->results = append (&s->size, b->capacity * rungs * RESULT_SIZE);
     }
-    s->at_trials = append (&s->size, s->capacity * sizeof (struct trial));
+    s->at_trials =
+        append (&s->size, s->capacity * sizeof (struct search_trial));
     s->at_due = append (&s->size, s->capacity * sizeof (int32_t));
     if (keeps) {
         s->at_points = append (&s->size, rows * s->n * sizeof (double));
@@ -100,7 +101,7 @@ static void lay_out_space (struct searcher *s,
                            const struct search_request *request)
 {
     const struct search_config *config = request->config;
-    const struct sampler *sampler = kind_sampler (config);
+    const struct search_sampler *sampler = kind_sampler (config);
 
     s->at_dims = append (&s->size, s->n * sizeof (struct dim));
     s->at_when = append (
@@ -117,7 +118,7 @@ static void lay_out_space (struct searcher *s,
 static void lay_out (struct searcher *s,
                      const struct search_request *request,
                      struct search_plan *plan,
-                     const struct scheduler *schedule)
+                     const struct search_scheduler *schedule)
 {
     const struct search_config *config = request->config;
     bool keeps =

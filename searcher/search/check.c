@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Say what is wrong with a search before it begins. */
+/* Validate the configuration of a search. */
 #include "searcher/samplers/samplers.h"
 #include "searcher/schedulers/schedulers.h"
 #include "searcher/search/build.h"
@@ -99,7 +99,7 @@ static const char *check_config (const struct search_config *config)
 }
 
 static const char *check_points (const struct search_request *request,
-                                 const struct scheduler *schedule)
+                                 const struct search_scheduler *schedule)
 {
     const struct search_config *config = request->config;
     struct searcher *s = NULL;
@@ -133,8 +133,8 @@ const char *searcher_check (const struct search_config *config,
                             int *param)
 {
     const struct search_request request = { config, params, n };
-    const struct scheduler *schedule;
-    const struct sampler *sampler;
+    const struct search_scheduler *schedule;
+    const struct search_sampler *sampler;
     struct constraint c;
     const char *why;
     int column;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask what comes next, and apply the events of a search. */
+/* Choose the next trial to run, and apply the events of a search. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void propose (const struct searcher *s, long trial, double *x)
 static void
 ask_fresh (const struct searcher *s, struct search_op *op, double *x)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
 
     op->trial = s->created + 1;
     op->fresh = true;
@@ -105,7 +105,7 @@ static int refuse (void)
     return -1;
 }
 
-static void run (struct searcher *s, struct trial *t)
+static void run (struct searcher *s, struct search_trial *t)
 {
     t->state = TRIAL_RUNNING;
     s->running++;
@@ -131,7 +131,7 @@ static void forget_rung (struct searcher *s, long trial)
 static struct bracket *bracket_for (struct searcher *s,
                                     const struct search_op *op)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
     struct bracket *b;
 
     if (schedule->begun)
@@ -159,7 +159,7 @@ static int
 begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
 {
     struct bracket *b;
-    struct trial *t;
+    struct search_trial *t;
 
     if (op->trial != s->created + 1 || op->length < 1
         || s->created == s->capacity || !point_fits (s, x)
@@ -182,7 +182,7 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
 
 static int begin_next (struct searcher *s, const struct search_op *op)
 {
-    struct trial *t;
+    struct search_trial *t;
 
     if (op->trial < 1 || op->trial > s->created)
         return refuse ();
@@ -246,7 +246,7 @@ static void keep_values (struct searcher *s, long trial, const double *values)
             kept[i] = bad ? INFINITY : searcher_objective (s, i, values[i]);
 }
 
-static void stop_running (struct searcher *s, struct trial *t)
+static void stop_running (struct searcher *s, struct search_trial *t)
 {
     t->stops = false;
     s->running--;
@@ -257,7 +257,7 @@ static void stop_running (struct searcher *s, struct trial *t)
 /* Say what is to be made of the trial's value. */
 static void judge (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct results r;
 
     if (t->rung < s->rungs - 1)
@@ -275,7 +275,7 @@ static void judge (struct searcher *s, long trial, double value)
 static int
 end_segment (struct searcher *s, long trial, const double *values, bool ended)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     /* once for each trial: a strategy compares those of one time */
     bool learns = (t->rung == s->rungs - 1 || ended) && !t->from;
@@ -300,12 +300,12 @@ static bool is_running (const struct searcher *s, long trial)
            && searcher_trial (s, trial)->state == TRIAL_RUNNING;
 }
 
-int inner_tell (struct searcher *s,
-                long trial,
-                int64_t length,
-                const double *values)
+int inner_observe (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   const double *values)
 {
-    const struct trial *t;
+    const struct search_trial *t;
     bool good = true;
 
     if (!is_running (s, trial))
@@ -322,7 +322,7 @@ int inner_tell (struct searcher *s,
 /* One more for a trial that did not count; its values say where not to look. */
 static void replace (struct searcher *s, long trial)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
 
     t->state = TRIAL_ENDED;
@@ -340,7 +340,7 @@ static void replace (struct searcher *s, long trial)
 
 int inner_exit (struct searcher *s, long trial, bool rejected)
 {
-    struct trial *t;
+    struct search_trial *t;
     const struct bracket *b;
 
     if (!is_running (s, trial))
@@ -361,8 +361,8 @@ int inner_exit (struct searcher *s, long trial, bool rejected)
 /* As before the exit, but for what was decided since then. */
 int inner_revive (struct searcher *s, long trial)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
-    struct trial *t;
+    const struct search_scheduler *schedule = searcher_schedule (s);
+    struct search_trial *t;
     struct results r;
 
     if (trial < 1 || trial > s->created
@@ -386,8 +386,8 @@ int inner_revive (struct searcher *s, long trial)
 
 int inner_report (struct searcher *s, long trial, int64_t length, double value)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
-    struct trial *t;
+    const struct search_scheduler *schedule = searcher_schedule (s);
+    struct search_trial *t;
 
     if (!is_running (s, trial))
         return refuse ();

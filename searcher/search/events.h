@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask and events of the trials of a method, without repeats: see searcher.h. */
+/* Events of the trials of a method, without repeats: see searcher.h. */
 #ifndef SEARCHER_SEARCH_EVENTS_H
 #define SEARCHER_SEARCH_EVENTS_H
 
@@ -10,10 +10,10 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x);
 int inner_begin (struct searcher *s,
                  const struct search_op *op,
                  const double *x);
-int inner_tell (struct searcher *s,
-                long trial,
-                int64_t length,
-                const double *values);
+int inner_observe (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   const double *values);
 int inner_exit (struct searcher *s, long trial, bool rejected);
 int inner_report (struct searcher *s, long trial, int64_t length, double value);
 int inner_spend (struct searcher *s, long trial, double seconds);

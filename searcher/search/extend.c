@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Go on with a search: more trials, longer ones, more time. */
+/* Extend a search: more trials, longer ones, more time. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int plan_open (struct search_plan *plan, const struct searcher *s)
 static int
 lengthen (struct searcher *s, struct search_plan *plan, int64_t length)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
 
     if (schedule->lengthen)
         return schedule->lengthen (plan, length);
@@ -110,7 +110,7 @@ static void share (struct search_plan *plan, int64_t trials, bool wider)
 }
 
 static int add_brackets (struct search_plan *plan,
-                         const struct scheduler *schedule,
+                         const struct search_scheduler *schedule,
                          int64_t more)
 {
     int before = plan->brackets;
@@ -127,7 +127,7 @@ static int add_brackets (struct search_plan *plan,
 static int
 set_trials (struct search_plan *plan, const struct searcher *s, int64_t trials)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t before = count (plan);
 
     if (!(searcher_kinds[s->kind].needs & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
@@ -161,7 +161,7 @@ static void lay_out (struct searcher *s,
                      struct search_plan *plan,
                      const struct searcher *old)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t trials = capacity (plan);
 
     s->rungs = plan->rungs;
@@ -251,7 +251,7 @@ static struct searcher *move (const struct searcher *header,
     move_rows (s,
                s->at_trials,
                searcher_at (old, old->at_trials),
-               sizeof (struct trial));
+               sizeof (struct search_trial));
     move_due (s, old);
     if (s->at_points)
         move_points (s, old);
@@ -277,7 +277,7 @@ static struct searcher *move (const struct searcher *header,
 static void go_on (struct searcher *s)
 {
     for (long i = 1; i <= s->created; i++) {
-        struct trial *t = searcher_trial (s, i);
+        struct search_trial *t = searcher_trial (s, i);
         if (t->state == TRIAL_PAUSED)
             due_go_on (s, i);
         else if (t->state == TRIAL_DUE) {
@@ -290,7 +290,7 @@ static void go_on (struct searcher *s)
 
 static void settle (struct searcher *s, const struct searcher *old)
 {
-    const struct sampler *sampler = searcher_sampler (s);
+    const struct search_sampler *sampler = searcher_sampler (s);
 
     if (s->nearlier > old->nearlier)
         go_on (s);

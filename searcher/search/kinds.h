@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods by name, and those of a search. */
+/* The search methods by name, and those of a search. */
 #ifndef SEARCHER_SEARCH_KINDS_H
 #define SEARCHER_SEARCH_KINDS_H
 
@@ -7,15 +7,16 @@
 
 /* NULL if there is none of that name. */
 const struct searcher_kind *kind_find (const char *name);
-const struct sampler *kind_sampler (const struct search_config *config);
+const struct search_sampler *kind_sampler (const struct search_config *config);
 
-static inline const struct scheduler *
+static inline const struct search_scheduler *
 searcher_schedule (const struct searcher *s)
 {
     return searcher_kinds[s->kind].scheduler;
 }
 
-static inline const struct sampler *searcher_sampler (const struct searcher *s)
+static inline const struct search_sampler *
+searcher_sampler (const struct searcher *s)
 {
     return searcher_kinds[s->sampler].sampler;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Say what is wrong with the parameters of a space. */
+/* Validate the parameters of a space. */
 #include <math.h>
 #include <string.h>
 

@@ -25,7 +25,7 @@ void due_remove (struct searcher *s, long trial)
 
 static void due_add (struct searcher *s, long trial)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
 
     t->state = TRIAL_DUE;
     *due_trial (s, s->due++) = trial;
@@ -35,7 +35,7 @@ static void due_add (struct searcher *s, long trial)
 
 void due_promote (struct searcher *s, long trial)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
 
     searcher_bracket (s, t->bracket)->rung[t->rung++].promoted++;
     due_add (s, trial);
@@ -43,7 +43,7 @@ void due_promote (struct searcher *s, long trial)
 
 void due_go_on (struct searcher *s, long trial)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
 
     t->from = t->goal ? t->goal : s->nearlier;
     t->goal = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a method makes of a request before there is any state. */
+/* Plans of a method, made before there is any state. */
 #ifndef SEARCHER_STATE_PLAN_H
 #define SEARCHER_STATE_PLAN_H
 

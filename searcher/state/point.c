@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points of the space: which parameters are active, what is allowed. */
+/* Points of a search: which parameters are active, what is allowed. */
 #include "searcher/state/point.h"
 
 #include <stdlib.h>

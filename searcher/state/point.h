@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points of the space of a search: which parameters are active, what is
- * allowed.
- */
+/* Points of a search: which parameters are active, what is allowed. */
 #ifndef SEARCHER_STATE_POINT_H
 #define SEARCHER_STATE_POINT_H
 

@@ -17,7 +17,7 @@ enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000, EARLIER_MAX = 32 };
 
 #define LENGTH_MAX (INT64_C (1) << 53)
 
-enum trial_state {
+enum search_trial_state {
     TRIAL_RUNNING, /* a segment of it is being trained */
     TRIAL_PAUSED,  /* it waits in its rung, in the top one for ever */
     TRIAL_DUE,     /* promoted to its rung, to be trained */
@@ -25,7 +25,7 @@ enum trial_state {
     TRIAL_FAILED,  /* by searcher_exit() */
 };
 
-struct trial {
+struct search_trial {
     uint8_t state;
     uint8_t rung;  /* it is trained to, or waits in */
     uint8_t stops; /* it is being trained but should not */
@@ -112,19 +112,19 @@ struct searcher {
     int64_t at_repeats;
 };
 
-/* The repeats of a trial: bits of those that were told, and that failed for
+/* The repeats of a trial: bits of those that have ended, and that failed for
  * good, of the segment that is being trained.
  */
 struct repeat {
     double sum;
-    uint64_t told, failed;
+    uint64_t ended, failed;
     int32_t begun;
     int32_t rejected;
 };
 
 /* How far trials are trained, and in which order.  All but 'plan' may be NULL.
  */
-struct scheduler {
+struct search_scheduler {
     /* As searcher_check(), for the keys and parameters only this needs. */
     const char *(*check) (const struct search_request *request, int *param);
     /* Fill a zeroed plan. */
@@ -173,7 +173,7 @@ struct scheduler {
 };
 
 /* Where points come from.  All but 'point' may be NULL. */
-struct sampler {
+struct search_sampler {
     const char *(*check) (const struct search_request *request, int *param);
     bool keeps;
     int64_t (*room) (const struct search_request *request);
@@ -205,9 +205,10 @@ static inline struct bracket *searcher_bracket (const struct searcher *s, int i)
 }
 
 /* 'id' counts from 1. */
-static inline struct trial *searcher_trial (const struct searcher *s, long id)
+static inline struct search_trial *searcher_trial (const struct searcher *s,
+                                                   long id)
 {
-    return (struct trial *)searcher_at (s, s->at_trials) + id - 1;
+    return (struct search_trial *)searcher_at (s, s->at_trials) + id - 1;
 }
 
 /* What is kept: the point of a trial, ...  What is known from before has the
@@ -251,14 +252,14 @@ static inline bool searcher_is_full (const struct searcher *s)
 
 /* Where the segment of a trial ends, ... */
 static inline int64_t searcher_goal (const struct searcher *s,
-                                     const struct trial *t)
+                                     const struct search_trial *t)
 {
     return t->goal ? s->earlier[t->goal - 1] : s->length[t->rung];
 }
 
 /* ... and where it begins. */
 static inline int64_t searcher_start (const struct searcher *s,
-                                      const struct trial *t)
+                                      const struct search_trial *t)
 {
     if (t->from)
         return s->earlier[t->from - 1];
@@ -268,7 +269,7 @@ static inline int64_t searcher_start (const struct searcher *s,
 }
 
 static inline int64_t searcher_segment (const struct searcher *s,
-                                        const struct trial *t)
+                                        const struct search_trial *t)
 {
     return searcher_goal (s, t) - searcher_start (s, t);
 }
