@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: what a user should know about the cores and GPUs of a task. */
+/* --dl-bind: advice on the cores and GPUs of a task. */
 #include "spank/advice.h"
 
 #include <stdio.h>

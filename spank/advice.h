@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: what a user should know about the cores and GPUs of a task. */
+/* --dl-bind: advice on the cores and GPUs of a task. */
 #ifndef SPANK_ADVICE_H
 #define SPANK_ADVICE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: in a task, as the user: its cores, memory and view of the GPUs. */
+/* --dl-bind: bind a task to cores, memory and GPUs, as the user. */
 #include "spank/bind.h"
 
 #include <linux/mempolicy.h>

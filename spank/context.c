@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plugin keeps in a process, and how it reports what is wrong. */
+/* State of the plugin in a process, and its messages. */
 #include "spank/context.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ const char *option_command (void)
     return context_own ()->policy.command;
 }
 
-void complain (const char *fmt, ...)
+void plugin_complain (const char *fmt, ...)
 {
     char line[512];
     va_list ap;

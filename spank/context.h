@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plugin keeps in a process: the values of its options, the site's
- * policy.
+/* State of the plugin in a process: values of its options, the site's policy.
+ *
  */
 #ifndef SPANK_CONTEXT_H
 #define SPANK_CONTEXT_H
@@ -46,6 +46,7 @@ const char *option_nccl_dir (void);
 const char *option_command (void);
 
 /* Say one line, whatever bytes of the user's are in it. */
-void complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
+void plugin_complain (const char *fmt, ...)
+    __attribute__ ((format (printf, 1, 2)));
 
 #endif

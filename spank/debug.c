@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a task, as the user: what a hang will be explained with, and a watcher. */
+/* --dl-debug: set a task's variables for debugging, and start a watcher. */
 #include "spank/debug.h"
 
 #include <errno.h>

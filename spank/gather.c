@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-check: a collector beside srun, and the part of each task. */
+/* --dl-check: start a collector beside srun, and report to it from each task.
+ *
+ */
 #include "spank/gather.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-check, and the table of ranks: gather what the ranks of a step find. */
+/* --dl-check and the table of ranks: gather the findings of all ranks. */
 #ifndef SPANK_GATHER_H
 #define SPANK_GATHER_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start the monitor beside the tasks, and print its summary at their end. */
+/* --dl-monitor: start the monitor of a node, and print its summary at the end.
+ *
+ */
 #include "spank/monitor.h"
 
 #include <errno.h>

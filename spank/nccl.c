@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a task, as the user: the site's network variables, and a word on those
- * that the user exported.
+/* --dl-nccl: set the network variables of a task, and check the exported ones.
+ *
  */
 #include "spank/nccl.h"
 

@@ -28,12 +28,13 @@ static int set_option (int row, const char *value, int remote)
 
     if (is_absent (value) && !(value = o->bare)) {
         if (!remote)
-            complain ("--%s=: the value is missing; see dl-spank(8)", o->name);
+            plugin_complain ("--%s=: the value is missing; see dl-spank(8)",
+                             o->name);
         return remote ? 0 : -1;
     }
     if (option_check (row, value, why, sizeof (why)) < 0
         || policy_check (&context->policy, row, value, why, sizeof (why)) < 0) {
-        complain ("--%s=%.64s: %s", o->name, value, why);
+        plugin_complain ("--%s=%.64s: %s", o->name, value, why);
         return remote ? 0 : -1;
     }
     memcpy (context->value[row], value, strlen (value) + 1);

@@ -42,8 +42,8 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
     case S_CTX_REMOTE:
         options_begin (ac, av);
         if (options_register (sp) < 0)
-            complain ("another plugin has one of these options; see "
-                      "plugstack.conf");
+            plugin_complain ("another plugin has one of these options; see "
+                             "plugstack.conf");
         break;
     default:
         break; /* slurmd loads the plugin and has no use for it */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the site decides: the arguments of the plugin's line in plugstack.conf.
- */
+/* The site's policy: the arguments of the plugin's line in plugstack.conf. */
 #include "spank/policy.h"
 
 #include <stddef.h>
@@ -207,7 +206,7 @@ static int find (const char *arg, int *row)
 static void reject (const char *arg, const char *why)
 {
     if (spank_context () != S_CTX_REMOTE)
-        complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
+        plugin_complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
 }
 
 static void

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the site decides: the arguments of the plugin's line in plugstack.conf.
- */
+/* The site's policy: the arguments of the plugin's line in plugstack.conf. */
 #ifndef SPANK_POLICY_H
 #define SPANK_POLICY_H
 

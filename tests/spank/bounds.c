@@ -34,7 +34,7 @@ int option_check (int row, const char *value, char *why, size_t size)
     return plugin_options[row].check (value, why, size);
 }
 
-void complain (const char *fmt, ...)
+void plugin_complain (const char *fmt, ...)
 {
     (void)fmt;
     told++;
