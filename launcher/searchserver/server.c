@@ -219,7 +219,7 @@ static void keep_best (struct server *s, long trial, double value)
 static int
 tell_values (struct server *s, long trial, int64_t length, const double *values)
 {
-    if (searcher_tell_all (s->searcher, trial, length, values) < 0)
+    if (searcher_observe (s->searcher, trial, length, values) < 0)
         return -1;
     keep_best (s, trial, *values);
     return 0;

@@ -227,7 +227,7 @@ fits (const struct sweep *s, const struct trial *t, const struct event *e)
 
 static int tell (struct sweep *s, const struct trial *t)
 {
-    return searcher_tell_all (s->searcher,
+    return searcher_observe (s->searcher,
                               trial_number (s, t),
                               t->length,
                               t->values ? t->values : &t->metric);

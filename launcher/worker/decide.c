@@ -157,7 +157,7 @@ static struct searcher *foresee (const struct worker *w,
 
     if (s) {
         searcher_spend (s, (long)result->trial, t->spent + result->seconds);
-        if (searcher_tell_all (s,
+        if (searcher_observe (s,
                                (long)result->trial,
                                result->length,
                                result->nmetrics ? result->metrics

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points of the space: which parameters are active, what is allowed. */
+/* Points of a search: which parameters are active, what is allowed. */
+#include "searcher/state/point.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "searcher/search/state.h"
 
 /* So many random points are looked at for whether some are allowed, and at
  * least so many must be; then one is found in TRIES draws but for e^-50.
@@ -62,7 +62,7 @@ draw (const struct searcher *s, uint64_t seed, uint64_t trial, double *x)
 }
 
 /* Draw 'try' of a trial has random numbers of its own. */
-void random_point (const struct searcher *s, long trial, double *x)
+void point_random (const struct searcher *s, long trial, double *x)
 {
     for (uint64_t try = 0; try < TRIES; try++) {
         draw (s, s->seed, trial + (try << 40), x);
@@ -95,20 +95,4 @@ bool point_is_new (const struct searcher *s, const double *x)
         if (!memcmp (searcher_point (s, i), x, s->n * sizeof (*x)))
             return false;
     return true;
-}
-
-void point_propose (const struct searcher *s, long trial, double *x)
-{
-    if (trial <= s->points) {
-        const double *first = searcher_at (s, s->at_first);
-        if (s->n > 0)
-            memcpy (x, first + (trial - 1) * s->n, s->n * sizeof (*x));
-        return;
-    }
-    searcher_sampler (s)->point (s, trial, x);
-    point_mask (s, x);
-    if (!point_allowed (s, x)) {
-        random_point (s, trial, x);
-        point_mask (s, x);
-    }
 }

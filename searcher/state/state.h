@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a search, and what a method is. */
-#ifndef SEARCHER_SEARCH_STATE_H
-#define SEARCHER_SEARCH_STATE_H
+#ifndef SEARCHER_STATE_STATE_H
+#define SEARCHER_STATE_STATE_H
 
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "searcher/schedulers/ladder.h"
 #include "searcher/searcher.h"
 #include "searcher/space/constraint.h"
 #include "searcher/space/space.h"
+#include "searcher/state/ladder.h"
 
 enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000, EARLIER_MAX = 32 };
 
 #define LENGTH_MAX (INT64_C (1) << 53)
 
-enum trial_state {
+enum search_trial_state {
     TRIAL_RUNNING, /* a segment of it is being trained */
     TRIAL_PAUSED,  /* it waits in its rung, in the top one for ever */
     TRIAL_DUE,     /* promoted to its rung, to be trained */
@@ -25,7 +25,7 @@ enum trial_state {
     TRIAL_FAILED,  /* by searcher_exit() */
 };
 
-struct trial {
+struct search_trial {
     uint8_t state;
     uint8_t rung;  /* it is trained to, or waits in */
     uint8_t stops; /* it is being trained but should not */
@@ -60,14 +60,14 @@ struct bracket {
 };
 
 /* What searcher_create() was given. */
-struct request {
+struct search_request {
     const struct search_config *config;
     const struct param *params;
     size_t n;
 };
 
 /* What a method makes of a request before there is any state. */
-struct plan {
+struct search_plan {
     struct ratio divisor;
     int rungs;
     int64_t length[RUNGS_MAX];
@@ -112,23 +112,24 @@ struct searcher {
     int64_t at_repeats;
 };
 
-/* The repeats of a trial: bits of those that were told, and that failed for
+/* The repeats of a trial: bits of those that have ended, and that failed for
  * good, of the segment that is being trained.
  */
 struct repeat {
     double sum;
-    uint64_t told, failed;
+    uint64_t ended, failed;
     int32_t begun;
     int32_t rejected;
 };
 
 /* How far trials are trained, and in which order.  All but 'plan' may be NULL.
  */
-struct scheduler {
+struct search_scheduler {
     /* As searcher_check(), for the keys and parameters only this needs. */
-    const char *(*check) (const struct request *request, int *param);
+    const char *(*check) (const struct search_request *request, int *param);
     /* Fill a zeroed plan. */
-    void (*plan) (const struct request *request, struct plan *plan);
+    void (*plan) (const struct search_request *request,
+                  struct search_plan *plan);
     /* Brackets are filled one after another, not evenly. */
     bool in_order;
     /* The points are what they are: one that is rejected is not replaced. */
@@ -136,8 +137,9 @@ struct scheduler {
     /* Points and values of the trials are kept in the state. */
     bool keeps;
     /* Bytes of a state of its own. */
-    int64_t (*room) (const struct request *request, const struct plan *plan);
-    void (*start) (struct searcher *s, const struct request *request);
+    int64_t (*room) (const struct search_request *request,
+                     const struct search_plan *plan);
+    void (*start) (struct searcher *s, const struct search_request *request);
     /* The segment that ended was below the top rung. */
     void (*ended) (struct searcher *s, long trial, double value);
     /* The metric on the way; true: the trial should stop. */
@@ -157,12 +159,12 @@ struct scheduler {
      * to 'length'; NULL: full trainings have a new length, and others a longer
      * ladder.  -1: there is no room.
      */
-    int (*lengthen) (struct plan *plan, int64_t length);
+    int (*lengthen) (struct search_plan *plan, int64_t length);
     /* Add brackets of so many trials; NULL: those that there are grow. */
-    void (*widen) (struct plan *plan, int64_t trials);
+    void (*widen) (struct search_plan *plan, int64_t trials);
     /* Bytes of its own state in 's', of which there is only the header, ... */
     int64_t (*regrow) (const struct searcher *s,
-                       const struct plan *plan,
+                       const struct search_plan *plan,
                        const struct searcher *old);
     /* ... and all but that state.  NULL: it stays as it is. */
     void (*move) (struct searcher *s, const struct searcher *old);
@@ -171,10 +173,10 @@ struct scheduler {
 };
 
 /* Where points come from.  All but 'point' may be NULL. */
-struct sampler {
-    const char *(*check) (const struct request *request, int *param);
+struct search_sampler {
+    const char *(*check) (const struct search_request *request, int *param);
     bool keeps;
-    int64_t (*room) (const struct request *request);
+    int64_t (*room) (const struct search_request *request);
     /* The state is complete, its own part zero. */
     void (*start) (struct searcher *s);
     /* Write the point of a fresh trial, for all parameters: those that are not
@@ -186,14 +188,6 @@ struct sampler {
     /* There are more trials to come, or fewer. */
     void (*extended) (struct searcher *s);
 };
-
-extern const struct scheduler schedule_single, schedule_grid, schedule_full,
-    schedule_asha, schedule_adaptive, schedule_halving, schedule_hyperband,
-    schedule_async_hyperband, schedule_pasha, schedule_stop, schedule_median,
-    schedule_population, schedule_auto;
-extern const struct sampler sample_middle, sample_grid, sample_random,
-    sample_sobol, sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2,
-    sample_auto;
 
 static inline void *searcher_at (const struct searcher *s, int64_t offset)
 {
@@ -211,20 +205,10 @@ static inline struct bracket *searcher_bracket (const struct searcher *s, int i)
 }
 
 /* 'id' counts from 1. */
-static inline struct trial *searcher_trial (const struct searcher *s, long id)
+static inline struct search_trial *searcher_trial (const struct searcher *s,
+                                                   long id)
 {
-    return (struct trial *)searcher_at (s, s->at_trials) + id - 1;
-}
-
-static inline const struct scheduler *
-searcher_schedule (const struct searcher *s)
-{
-    return searcher_kinds[s->kind].scheduler;
-}
-
-static inline const struct sampler *searcher_sampler (const struct searcher *s)
-{
-    return searcher_kinds[s->sampler].sampler;
+    return (struct search_trial *)searcher_at (s, s->at_trials) + id - 1;
 }
 
 /* What is kept: the point of a trial, ...  What is known from before has the
@@ -268,20 +252,26 @@ static inline bool searcher_is_full (const struct searcher *s)
 
 /* Where the segment of a trial ends, ... */
 static inline int64_t searcher_goal (const struct searcher *s,
-                                     const struct trial *t)
+                                     const struct search_trial *t)
 {
     return t->goal ? s->earlier[t->goal - 1] : s->length[t->rung];
 }
 
 /* ... and where it begins. */
 static inline int64_t searcher_start (const struct searcher *s,
-                                      const struct trial *t)
+                                      const struct search_trial *t)
 {
     if (t->from)
         return s->earlier[t->from - 1];
     return t->rung > searcher_bracket (s, t->bracket)->first
                ? s->length[t->rung - 1]
                : 0;
+}
+
+static inline int64_t searcher_segment (const struct searcher *s,
+                                        const struct search_trial *t)
+{
+    return searcher_goal (s, t) - searcher_start (s, t);
 }
 
 /* Length of the segment that ends at a rung, of a trial that starts at 'first'
@@ -298,91 +288,5 @@ searcher_objective (const struct searcher *s, int64_t k, double value)
 {
     return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;
 }
-
-/* ---- kinds, checks, creation ---- */
-
-/* NULL if there is none of that name. */
-const struct searcher_kind *kind_find (const char *name);
-const struct sampler *kind_sampler (const struct search_config *config);
-
-/* As constraint_compile(), of the request's. */
-const char *search_compile (const struct request *request,
-                            struct constraint *c,
-                            int *column);
-
-/* A state without the points from before, of a request that was checked but
- * for these.  NULL with errno ENOMEM.
- */
-struct searcher *search_build (const struct request *request);
-
-/* Lay out what may grow: 's' says what, and of how many trials and rungs; its
- * own state has 'room' bytes.  Sets the offsets in 's' and in the brackets.
- */
-void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps);
-void search_lay_out_own (struct searcher *s, int64_t room);
-
-/* What is planned, if each rung promotes its share, in units of length. */
-double search_work (const struct plan *plan);
-
-/* ---- for schedulers ---- */
-
-/* A plan of 'trials' full trainings. */
-void plan_flat (struct plan *plan,
-                const struct search_config *config,
-                int64_t trials);
-
-/* Give a trial that is paused its next segment: to the next rung, ... */
-void searcher_promote (struct searcher *s, long trial);
-
-/* ... or to the length that full trainings have now. */
-void searcher_go_on (struct searcher *s, long trial);
-
-/* The progress after there came to be more to do. */
-void searcher_restart_progress (struct searcher *s);
-
-/* ---- events, without repeats: see searcher.h ---- */
-
-enum search_answer
-inner_ask (const struct searcher *s, struct search_op *op, double *x);
-int inner_begin (struct searcher *s,
-                 const struct search_op *op,
-                 const double *x);
-int inner_tell (struct searcher *s,
-                long trial,
-                int64_t length,
-                const double *values);
-int inner_exit (struct searcher *s, long trial, bool rejected);
-int inner_report (struct searcher *s, long trial, int64_t length, double value);
-int inner_spend (struct searcher *s, long trial, double seconds);
-int inner_revive (struct searcher *s, long trial);
-
-/* ---- points ---- */
-
-/* Set what is not active to NaN. */
-void point_mask (const struct searcher *s, double *x);
-
-/* Is it a point of the space, masked as it should be? */
-bool point_fits (const struct searcher *s, const double *x);
-
-/* Is a masked point allowed by the constraint? */
-bool point_allowed (const struct searcher *s, const double *x);
-
-/* Is it the point of no trial so far? */
-bool point_is_new (const struct searcher *s, const double *x);
-
-/* The point of a fresh trial: one of those to be tried first, or the
- * sampler's, masked.
- */
-void point_propose (const struct searcher *s, long trial, double *x);
-
-/* Can one be found at random? */
-bool point_possible (const struct searcher *s);
-
-/* Points of samplers, not masked; a random one is allowed if at all possible.
- */
-void random_point (const struct searcher *s, long trial, double *x);
-void sobol_point (const struct searcher *s, long trial, double *x);
-void tpe_point (const struct searcher *s, long trial, double *x);
-void nsga2_point (const struct searcher *s, long trial, double *x);
 
 #endif

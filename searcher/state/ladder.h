@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact arithmetic of successive halving: rungs, brackets and their trials. */
-#ifndef SEARCHER_SCHEDULERS_LADDER_H
-#define SEARCHER_SCHEDULERS_LADDER_H
+#ifndef SEARCHER_STATE_LADDER_H
+#define SEARCHER_STATE_LADDER_H
 
 #include <stdint.h>
 
