@@ -410,8 +410,7 @@ restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
     unsigned k;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (run->size == 1 || !regions_shared (&run->regions))
         return restore_alone (run, step, err);
     if (session_join (run, err) < 0)
@@ -443,8 +442,7 @@ int slurmdl_restore_only (struct slurmdl *run,
     bool touched = false;
     int rv;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     rv = path ? try_file (run, &s, &touched, &from, err)
               : try_newest (run, pattern, false, &from, err);
     if (rv == 1)

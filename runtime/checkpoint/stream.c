@@ -25,8 +25,7 @@ slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
 {
     struct slurmdl_writer *w;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (strlen (path) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         errorf (err, "%s: the path is too long", path);
@@ -102,8 +101,7 @@ int slurmdl_writer_add (struct slurmdl_writer *w,
     struct manifest_row *row;
     struct region r = { .type = t->type, .data = (void *)data };
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (!memchr (t->name, '\0', sizeof (t->name)) || !tensor_name_ok (t->name)
         || tensor_bytes (t->type, t->ndims, t->dims, &r.bytes) < 0) {
         errno = EINVAL;
@@ -130,8 +128,7 @@ int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
     int rv = -1;
     int e;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
         && fsync (w->draft.fd) == 0
         && check_file (w->tmp, w->draft.m.step, NULL) == 0

@@ -132,7 +132,6 @@ int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
     if (n == atomic_load_explicit (&m->told, memory_order_relaxed)
         || atomic_exchange (&m->told, n) == n || !metrics_ours (m))
         return 0;
-    error_clear (err);
     if (report (m, err) == 0)
         errorf (err, "%s: could not be written for a while", m->journal.path);
     return 1;
