@@ -13,17 +13,17 @@ runtime_sources = \
 	%D%/base/clock.c %D%/base/device_memory.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
 	%D%/storage/crc32c.c %D%/storage/h5.c %D%/storage/io.c %D%/storage/link.c \
-	%D%/storage/slab.c %D%/storage/types.c %D%/storage/whole_file.c \
-	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c %D%/run/retain.c \
+	%D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c \
+	%D%/run/agree.c %D%/run/environment.c %D%/run/file_rendezvous.c %D%/run/region.c %D%/run/retain.c \
 	%D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
 	%D%/metrics/blank.c %D%/metrics/journal.c %D%/metrics/logging.c %D%/metrics/metrics.c \
-	%D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c %D%/metrics/ring.c \
+	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c %D%/metrics/ring.c \
 	%D%/metrics/samples.c %D%/metrics/seal.c %D%/metrics/table.c %D%/metrics/trial.c \
 	%D%/checkpoint/candidates.c %D%/checkpoint/check.c %D%/checkpoint/commit.c \
-	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/manifest.c \
+	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/finish.c %D%/checkpoint/manifest.c \
 	%D%/checkpoint/merge.c %D%/checkpoint/pieces.c %D%/checkpoint/restore.c \
-	%D%/checkpoint/save.c %D%/checkpoint/snapshot.c %D%/checkpoint/stages.c \
-	%D%/checkpoint/staging.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
+	%D%/checkpoint/save.c %D%/checkpoint/shard.c %D%/checkpoint/snapshot.c %D%/checkpoint/stages.c \
+	%D%/checkpoint/staging.c %D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
 	%D%/open/context.c \
 	%D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/reduce/convert.c %D%/comm/reduce/narrow.c %D%/comm/reduce/plain.c \

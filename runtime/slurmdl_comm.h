@@ -27,12 +27,12 @@ extern "C" {
  * and in a process that nothing started (one rank).
  *
  * Unless said otherwise a function returns 0, or -1 with errno set and 'err',
- * which may be NULL, filled.  Every wait is bounded: a rank that does not
- * come, or whose process or host has gone, is named with its host, on all
- * ranks, within the time-out (ETIMEDOUT) or as soon as it is known
- * (ECONNRESET).  After such an error the communicator is broken: every call
- * fails with ENOTCONN but slurmdl_comm_close(); slurmdl_elastic_form() makes
- * another one of those that are left.
+ * which may be NULL and needs no initial value, filled.  Every wait is bounded:
+ * a rank that does not come, or whose process or host has gone, is named with
+ * its host, on all ranks, within the time-out (ETIMEDOUT) or as soon as it is
+ * known (ECONNRESET).  After such an error the communicator is broken: every
+ * call fails with ENOTCONN but slurmdl_comm_close(); slurmdl_elastic_form()
+ * makes another one of those that are left.
  *
  * One thread at a time may use a communicator, except that named tensors may
  * be submitted and waited for by any thread at any time.

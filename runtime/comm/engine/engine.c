@@ -263,6 +263,7 @@ engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
 {
     struct engine *e;
 
+    error_clear (err);
     pthread_mutex_lock (&engines);
     if (!c->engine && start && !c->broken)
         c->engine = engine_open (c, err);

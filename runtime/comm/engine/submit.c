@@ -417,7 +417,7 @@ int slurmdl_wait (struct slurmdl_comm *c,
                   int64_t ticket,
                   struct slurmdl_error *err)
 {
-    struct engine *e = engine_enter (c, false, NULL);
+    struct engine *e = engine_enter (c, false, err);
     int saved;
     int rv;
 
@@ -474,7 +474,7 @@ int slurmdl_take (struct slurmdl_comm *c,
                   size_t *counts,
                   struct slurmdl_error *err)
 {
-    struct engine *e = engine_enter (c, false, NULL);
+    struct engine *e = engine_enter (c, false, err);
     int saved;
     int rv;
 
