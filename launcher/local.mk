@@ -1,8 +1,10 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
-	%D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c \
-	%D%/sys/say.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/array.c %D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
+	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c %D%/sys/say.c \
+	%D%/sys/slurm_time.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
 	%D%/config/json_fields.c %D%/config/keys.c %D%/config/log_policy.c \
 	%D%/config/log_policy_config.c %D%/config/metric_pattern.c %D%/config/points.c \

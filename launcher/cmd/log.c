@@ -7,7 +7,6 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/worker/worker.h"
 
 enum { MESSAGE_MAX = 16000 };

@@ -11,7 +11,6 @@
 #include "launcher/config/private.h"
 #include "launcher/session/open.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 enum { RUNGS = 64 };
 

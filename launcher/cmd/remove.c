@@ -15,7 +15,6 @@
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/link.h"
 

@@ -18,10 +18,10 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/user.h"
 #include "launcher/worker/allocation.h"
+#include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
-#include "runtime/base/error.h"
 
 /* How long a preempted worker waits to be killed: to leave with status 0
  * would tell Slurm that the job is complete, and it would not come back.
@@ -67,7 +67,7 @@ static int dry_run (const struct experiment *e)
  */
 static bool take_back (struct sweep *s)
 {
-    struct event end = { .op = EVENT_KILL, .by = sweep_user () };
+    struct event end = { .op = EVENT_KILL, .by = user_name () };
     struct slurmdl_error err = { "" };
 
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0

@@ -11,7 +11,6 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 struct printing {
     const struct sweep *sweep;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/config/private.h"
+#include "launcher/sys/strings.h"
 
 int problems_open (struct problems *p)
 {

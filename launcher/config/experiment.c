@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "launcher/config/private.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
+#include "runtime/base/word.h"
 
 #define WORDS_MAX 64
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read log_policies from the experiment file. */
-#include "launcher/config/log_policy.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/log_policy.h"
 #include "launcher/config/private.h"
 #include "runtime/base/word.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "launcher/config/private.h"
+#include "runtime/base/word.h"
 
 /* ---- names ---- */
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "launcher/config/private.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/word.h"
 
 enum { PATH_SIZE = 128 };
 

@@ -5,6 +5,7 @@
 
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/private.h"
+#include "runtime/base/word.h"
 
 int line_of (config_t *cf, const char *path)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/config/private.h"
+#include "runtime/base/word.h"
 
 json_t *setting_json (const config_setting_t *s)
 {

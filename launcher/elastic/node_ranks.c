@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/config/private.h"
-#include "launcher/trainer/step.h"
+#include "launcher/sys/job_variables.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -82,7 +82,7 @@ static void drop_step (void)
     char **to = environ;
 
     for (char **v = environ; *v; v++)
-        if (!step_spoiled_by (*v) || !strncmp (*v, "SLURM_CONF=", 11))
+        if (!variable_is_of_step (*v) || !strncmp (*v, "SLURM_CONF=", 11))
             *to++ = *v;
     *to = NULL;
 }

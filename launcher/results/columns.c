@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "launcher/config/private.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 
 /* ---- of every trial ---- */
 
@@ -95,7 +97,7 @@ static void get_real (const struct sweep *s,
 {
     const json_t *v = value_of (s, c, trial);
 
-    cell->real = v ? number_of (v) : NAN;
+    cell->real = v ? number_from_json (v) : NAN;
 }
 
 /* A choice that is no string has the text that the file's reader gave it. */

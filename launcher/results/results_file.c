@@ -12,6 +12,7 @@
 #include "launcher/journal/log.h"
 #include "launcher/results/columns.h"
 #include "launcher/results/metric_rows.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sweep/sweep.h"
 #include "runtime/base/error.h"
 
 /* The file of a checkpoint. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/config/private.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 
 static bool is_experiment (const char *dir)

@@ -2,7 +2,6 @@
 /* Make the folder of a new experiment. */
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +12,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
@@ -73,17 +73,6 @@ static int freeze_file (const struct experiment *e,
     return rv;
 }
 
-const char *sweep_user (void)
-{
-    const struct passwd *pw = getpwuid (geteuid ());
-    static char number[24];
-
-    if (pw)
-        return pw->pw_name;
-    snprintf (number, sizeof (number), "%ld", (long)geteuid ());
-    return number;
-}
-
 static int64_t random_seed (void)
 {
     uint32_t seed = 0;
@@ -99,7 +88,7 @@ static int first_entry (const struct experiment *e,
 {
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
-        .by = sweep_user (),
+        .by = user_name (),
         .version = 1,
         .name = e->name,
         .dir = e->dir,

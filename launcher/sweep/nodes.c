@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "launcher/sweep/replay.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 
 /* So many failures in a row, and results elsewhere meanwhile. */
 enum { STREAK = 5 };
@@ -25,7 +27,7 @@ static struct host *know_host (struct sweep *s, const char *name)
 
     if (h || !name)
         return h;
-    if (!(list = replay_grow (s->hosts, s->nhosts, sizeof (*list))))
+    if (!(list = array_grow (s->hosts, s->nhosts, sizeof (*list))))
         return NULL;
     s->hosts = list;
     if (!(copy = strdup (name)))

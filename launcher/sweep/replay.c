@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay the decision log: what each event does to the state of a sweep. */
+#include "launcher/sweep/replay.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sweep/replay.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
 enum { LOG_VERSION = 1 };
@@ -23,16 +26,9 @@ long trial_number (const struct sweep *s, const struct trial *t)
     return t - s->trials + 1;
 }
 
-void *replay_grow (void *array, size_t n, size_t size)
-{
-    if ((n & (n - 1)) != 0)
-        return array;
-    return realloc (array, (n ? 2 * n : 1) * size);
-}
-
 int replay_history (struct sweep *s, long what, struct slurmdl_error *err)
 {
-    long *list = replay_grow (s->history, (size_t)s->nhistory, sizeof (*list));
+    long *list = array_grow (s->history, (size_t)s->nhistory, sizeof (*list));
 
     if (!list)
         return errorf (err, "out of memory");
@@ -77,7 +73,7 @@ static int
 add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct trial *list =
-        replay_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
+        array_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
     size_t n = s->exp->nparams;
     double *x = calloc (n + 1, sizeof (*x));
 
@@ -206,7 +202,7 @@ static int
 add_milestone (struct trial *t, long attempt, struct slurmdl_error *err)
 {
     struct milestone *list =
-        replay_grow (t->milestones, t->nmilestones, sizeof (*list));
+        array_grow (t->milestones, t->nmilestones, sizeof (*list));
 
     if (!list)
         return errorf (err, "out of memory");

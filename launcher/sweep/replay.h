@@ -8,9 +8,6 @@
 /* Damage that checksums cannot see: events that make no sense. */
 int replay_bad (struct slurmdl_error *err, const char *what);
 
-/* The array with room for one more than its n; NULL if out of memory. */
-void *replay_grow (void *array, size_t n, size_t size);
-
 /* Replace a text of the state. */
 void replay_text (char **at, const char *text);
 

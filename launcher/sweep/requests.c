@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
 #include "launcher/sweep/replay.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 
 int apply_continue (struct sweep *s,
@@ -47,7 +49,7 @@ int apply_submit (struct sweep *s,
                   const struct event *e,
                   struct slurmdl_error *err)
 {
-    struct submit *list = replay_grow (s->submits, s->nsubmits, sizeof (*list));
+    struct submit *list = array_grow (s->submits, s->nsubmits, sizeof (*list));
     char *job = strdup (e->job ? e->job : "");
 
     if (list)

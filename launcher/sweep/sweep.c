@@ -9,27 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/config/private.h"
 #include "launcher/journal/log.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
-
-/* ---- numbers ---- */
-
-json_t *number_json (double v)
-{
-    if (isnan (v))
-        return json_string ("nan");
-    if (isinf (v))
-        return json_string (v > 0 ? "inf" : "-inf");
-    return json_real (v);
-}
-
-double number_of (const json_t *v)
-{
-    if (json_is_string (v))
-        return strtod (json_string_value (v), NULL);
-    return json_is_number (v) ? json_number_value (v) : NAN;
-}
 
 bool sweep_better (const struct sweep *s, double a, double b)
 {

@@ -175,9 +175,6 @@ enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op);
 /* No worker is to work: the states from SWEEP_STOPPED on. */
 bool sweep_has_ended (const struct sweep *s);
 
-/* Name of the user, the number of one that has none. */
-const char *sweep_user (void);
-
 /* ---- views ---- */
 
 const char *sweep_state_name (enum sweep_state state);
@@ -225,9 +222,5 @@ long trial_milestone (const struct trial *t, int64_t length);
 
 /* The last one, { 0, 0 } if there is none. */
 struct milestone trial_last (const struct trial *t);
-
-/* JSON of a number, with "nan", "inf" and "-inf" as strings, and back. */
-json_t *number_json (double v);
-double number_of (const json_t *v);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "launcher/config/private.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 #include "runtime/base/error.h"
 
 /* ---- what is known ---- */
@@ -38,27 +39,19 @@ static int known_allocate (struct experiment *e, size_t n)
     return 0;
 }
 
-static json_t *numbers_json (const double *v, size_t n)
-{
-    json_t *list = json_array ();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new (list, number_json (v[i]));
-    return list;
-}
-
 json_t *known_json (const struct experiment *e)
 {
     json_t *list = json_array ();
 
     for (long i = 0; i < e->search.nknown; i++) {
         const struct search_known *k = &e->known[i];
-        json_t *metric = e->nmetrics > 1 ? numbers_json (k->values, e->nmetrics)
-                                         : number_json (k->values[0]);
+        json_t *metric = e->nmetrics > 1
+                             ? numbers_to_json (k->values, e->nmetrics)
+                             : number_to_json (k->values[0]);
         json_array_append_new (list,
                                json_pack ("{s:o, s:o}",
                                           "x",
-                                          numbers_json (k->x, e->nparams),
+                                          numbers_to_json (k->x, e->nparams),
                                           "metric",
                                           metric));
     }
@@ -79,9 +72,9 @@ int known_read (struct experiment *e, const json_t *known)
         const json_t *metric = json_object_get (k, "metric");
         double *row = e->known_numbers + i * (e->nparams + e->nmetrics);
         for (size_t j = 0; j < e->nparams; j++)
-            *row++ = number_of (json_array_get (x, j));
+            *row++ = number_from_json (json_array_get (x, j));
         for (size_t j = 0; j < e->nmetrics; j++)
-            *row++ = number_of (
+            *row++ = number_from_json (
                 json_is_array (metric) ? json_array_get (metric, j) : metric);
     }
     e->search.nknown = (long)n;

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "launcher/config/metric_pattern.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
+#include "runtime/metrics/metrics.h"
 
 enum { LINE_SIZE = 8192 };
 

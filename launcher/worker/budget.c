@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/worker.h"
+#include "runtime/base/clock.h"
 
 /* A segment may take so many times what the others took. */
 static const double slack = 1.5;

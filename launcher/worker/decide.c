@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 

@@ -7,6 +7,8 @@
 
 #include "launcher/results/results_file.h"
 #include "launcher/retention/checkpoints.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/worker/failure.h"
 #include "launcher/worker/worker.h"
 
 /* results.h5 is written anew after so many results, and while they are few. */

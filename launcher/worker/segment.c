@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/worker/failure.h"
 #include "launcher/worker/worker.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 /* A segment is reported at most so often: each report is a log entry. */

@@ -15,7 +15,10 @@
 
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/worker/lost_worker.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/layout.h"
 
