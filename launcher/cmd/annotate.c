@@ -6,6 +6,8 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"

@@ -6,8 +6,13 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"

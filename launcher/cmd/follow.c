@@ -13,6 +13,8 @@
 #include "launcher/cmd/options.h"
 #include "launcher/executor/executor.h"
 #include "launcher/format/text.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"

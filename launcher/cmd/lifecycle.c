@@ -6,6 +6,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"

@@ -14,8 +14,12 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/config/diagnostics.h"
 #include "launcher/format/text.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/pareto_front.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 

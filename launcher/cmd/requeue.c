@@ -11,6 +11,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/executor/executor.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"

@@ -11,11 +11,14 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/config/private.h"
+#include "launcher/config/edit.h"
+#include "launcher/config/hparams.h"
 #include "launcher/executor/executor.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/create.h"
+#include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
@@ -73,7 +76,7 @@ static bool take_back (struct sweep *s)
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
         || sweep_put (s, &end, 1, &err) != 0)
         return false;
-    if (remove_experiment (s->dir, &err) < 0)
+    if (sweep_remove (s->dir, &err) < 0)
         complain ("%s", err.text);
     return true;
 }
@@ -150,7 +153,7 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return fail (&err);
     }
-    rv = sweep_new (e, st->dir, dir, sizeof (dir), &err);
+    rv = sweep_create (e, st->dir, dir, sizeof (dir), &err);
     experiment_destroy (e);
     if (rv < 0)
         return fail (&err);

@@ -12,6 +12,8 @@
 #include "launcher/executor/executor.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/requests.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"

@@ -9,6 +9,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 

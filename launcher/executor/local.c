@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/queries.h"
 #include "launcher/executor/executor.h"
+#include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/devices.h"

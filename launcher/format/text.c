@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "launcher/config/hparams.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 
 void duration_text (char *buf, size_t size, double seconds)

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/values.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/trainer.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 
 /* ---- names ---- */

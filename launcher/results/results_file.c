@@ -12,6 +12,8 @@
 #include "launcher/journal/log.h"
 #include "launcher/results/columns.h"
 #include "launcher/results/metric_rows.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"

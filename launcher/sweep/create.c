@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the folder of a new experiment. */
+#include "launcher/sweep/create.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -8,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/known_points.h"
 #include "launcher/journal/log.h"
-#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/fork_source.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/user.h"
@@ -102,7 +105,7 @@ static int first_entry (const struct experiment *e,
     int rv = -1;
 
     if (e->search.nknown > 0)
-        event.known = known_json (e);
+        event.known = known_points_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);
     if ((log = log_create (path, err)) && log_sync (log, NULL, NULL, err) == 0)
         rv = log_append (log, &event, 1, err);
@@ -111,11 +114,11 @@ static int first_entry (const struct experiment *e,
     return rv;
 }
 
-int sweep_new (const struct experiment *e,
-               const char *root,
-               char *dir,
-               size_t size,
-               struct slurmdl_error *err)
+int sweep_create (const struct experiment *e,
+                  const char *root,
+                  char *dir,
+                  size_t size,
+                  struct slurmdl_error *err)
 {
     static const char *const folders[] = { "trials", "workers" };
     char path[PATH_MAX];

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/hparams.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/trainer/step.h"

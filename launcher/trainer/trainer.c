@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/config/metric_pattern.h"
-#include "launcher/sweep/sweep.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"

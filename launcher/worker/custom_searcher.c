@@ -11,7 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/points.h"
+#include "launcher/config/values.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"

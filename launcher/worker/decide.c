@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/hparams.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/error.h"

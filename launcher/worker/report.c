@@ -7,6 +7,8 @@
 
 #include "launcher/results/results_file.h"
 #include "launcher/retention/checkpoints.h"
+#include "launcher/sweep/nodes.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/worker.h"

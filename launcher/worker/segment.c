@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
 #include "launcher/trainer/trainer.h"

@@ -15,6 +15,8 @@
 
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/worker/lost_worker.h"
