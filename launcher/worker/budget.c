@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time that a worker has, and what fits into it. */
+#include "launcher/worker/budget.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,7 +9,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/worker.h"
+#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 
 /* A segment may take so many times what the others took. */
