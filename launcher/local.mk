@@ -1,18 +1,21 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
-	%D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c \
-	%D%/sys/say.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/array.c %D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
+	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c %D%/sys/say.c \
+	%D%/sys/slurm_time.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
-	%D%/config/json_fields.c %D%/config/keys.c %D%/config/log_policy.c \
-	%D%/config/log_policy_config.c %D%/config/metric_pattern.c %D%/config/points.c \
-	%D%/config/search_settings.c %D%/config/space.c %D%/config/syntax.c \
-	%D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/config/json_fields.c %D%/config/keys.c %D%/config/known_points.c \
+	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
+	%D%/config/option_origin.c %D%/config/points.c %D%/config/queries.c \
+	%D%/config/reading.c %D%/config/search_settings.c %D%/config/space.c \
+	%D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
-	%D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/states.c %D%/sweep/sweep.c \
-	%D%/sweep/warm_start.c \
+	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c \
+	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
@@ -23,7 +26,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/format/text.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c %D%/worker/report.c \
-	%D%/worker/segment.c %D%/worker/worker.c \
+	%D%/worker/segment.c %D%/worker/self.c %D%/worker/worker.c \
 	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/horovod.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \

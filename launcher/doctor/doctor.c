@@ -84,7 +84,7 @@ void found (struct site *s,
 /* One question to the controller, by hand; never from a job. */
 static void ask_slurm (struct site *s)
 {
-    struct command c = { .patience = PATIENCE };
+    struct command c = { .timeout = PATIENCE };
     int status;
 
     s->config = malloc (CONFIG_SIZE);

@@ -315,7 +315,7 @@ void check_hosts (struct site *s)
 static int
 start (const char *option, const char *program, char *buf, size_t size)
 {
-    struct command c = { .patience = 60 };
+    struct command c = { .timeout = 60 };
     int status;
 
     command_add (&c, "srun", NULL);

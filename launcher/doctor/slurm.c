@@ -45,7 +45,7 @@ static int read_version (const char *said, char number[32])
 
 static void ask_srun (struct site *s)
 {
-    struct command c = { .patience = 10 };
+    struct command c = { .timeout = 10 };
     char number[32];
     char text[64];
 

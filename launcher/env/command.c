@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/queries.h"
 #include "launcher/env/explain.h"
 #include "launcher/env/plan.h"
 #include "launcher/session/open.h"

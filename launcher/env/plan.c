@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "launcher/sys/subprocess.h"
+#include "launcher/sys/job_variables.h"
 #include "runtime/host/sysfs.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/binding.h"
@@ -65,7 +65,7 @@ static int inherit (struct entries *e)
 
     for (char **v = environ; *v; v++) {
         size_t n = strcspn (*v, "=");
-        if (command_is_of_job (*v) || !strncmp (*v, "SLURM_", 6)
+        if (variable_is_of_job (*v) || !strncmp (*v, "SLURM_", 6)
             || n >= sizeof (name))
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "launcher/config/json_fields.h"
-#include "launcher/config/private.h"
+#include "launcher/config/values.h"
 #include "launcher/searchserver/header.h"
 #include "runtime/base/error.h"
 
