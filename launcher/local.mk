@@ -32,15 +32,15 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
 	%D%/cmd/rendezvous.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c \
 	%D%/cmd/wait.c \
-	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/safetensors.c \
+	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
-	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
+	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
-	%D%/nodecheck/health.c %D%/nodecheck/open.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
+	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
 	%D%/nodecheck/report.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \
 	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/elfnumber.c %D%/doctor/host.c \
-	%D%/doctor/plugin.c %D%/doctor/slurm.c \
+	%D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c \
 	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/stacks.c \
 	%D%/debug/watch.c \
@@ -49,7 +49,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/series.c %D%/monitor/usage.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \
-	%D%/env/plan.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
+	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
 	%D%/env/view.c
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -ldl -lm

@@ -3,10 +3,11 @@
 #include "launcher/nodecheck/diagnosis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/nodecheck/gather.h"
+#include "launcher/nodecheck/wire.h"
 #include "launcher/sys/array.h"
 
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };
