@@ -32,10 +32,12 @@ runtime_sources = \
 	%D%/comm/bootstrap/build_tree.c %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
 	%D%/comm/bootstrap/pmix.c %D%/comm/bootstrap/rank_name.c %D%/comm/bootstrap/resolver.c \
 	%D%/comm/bootstrap/step.c %D%/comm/bootstrap/tcp.c %D%/comm/bootstrap/tree.c \
+	%D%/comm/net/address.c %D%/comm/net/socket.c %D%/comm/net/stream.c \
+	%D%/comm/mesh/call.c %D%/comm/mesh/compare.c %D%/comm/mesh/connect.c \
 	%D%/comm/mesh/culprit.c %D%/comm/mesh/deliver.c %D%/comm/mesh/dial.c \
 	%D%/comm/mesh/endpoint.c %D%/comm/mesh/failure.c %D%/comm/mesh/mesh.c \
-	%D%/comm/mesh/peer_info.c %D%/comm/mesh/socket.c %D%/comm/mesh/tag.c \
-	%D%/comm/mesh/transfer.c %D%/comm/mesh/wire.c \
+	%D%/comm/mesh/peer_info.c %D%/comm/mesh/ranks.c %D%/comm/mesh/tag.c \
+	%D%/comm/mesh/transfer.c \
 	%D%/comm/node/node.c %D%/comm/node/ops.c %D%/comm/node/parts.c %D%/comm/node/sync.c \
 	%D%/comm/flat/flat.c %D%/comm/flat/parts.c \
 	%D%/comm/hierarchical/hierarchical.c %D%/comm/hierarchical/stages.c \

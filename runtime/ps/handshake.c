@@ -7,7 +7,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/ps/link.h"
 
 enum { HELLO_SECONDS = 10, TEXT = 256 };

@@ -340,7 +340,7 @@ static int look_at_hosts (struct control *k, double now)
     for (size_t i = 0; i <= k->tree.n; i++) {
         const struct talk *w = i ? &k->children[i - 1] : &k->parent;
         long rank = i ? k->tree.children[i - 1] : k->tree.parent;
-        if (!mesh_is_silent (m, rank, w->fd))
+        if (!mesh_is_unreachable (m, rank, w->fd))
             continue;
         lost (k, rank);
         return -1;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/ps/rules.h"
 #include "runtime/ps/wire.h"
 #include "tests/ranks.h"
