@@ -35,7 +35,7 @@ void peer_close (struct peer *p)
     p->nranks = 0;
 }
 
-int tree_adopt (struct tree *t, struct peer *p)
+static int tree_adopt (struct tree *t, struct peer *p)
 {
     struct peer *children = realloc (
         t->children, (size_t)(t->nchildren + 1) * sizeof (*t->children));

@@ -85,7 +85,6 @@ const char *tree_reason (const struct net_stream *w);
 
 void peer_init (struct peer *p, int fd);
 void peer_close (struct peer *p);
-int tree_adopt (struct tree *t, struct peer *p); /* 'p' is taken */
 
 /* What a rank says when it comes; 'nranks' numbers follow, itself first. */
 struct boot_hello {

@@ -89,7 +89,7 @@ static void unlist_home (struct endpoint *h)
     pthread_mutex_unlock (&homes_mutex);
 }
 
-struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
+static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
 {
     struct mesh *m = h->meshes;
 

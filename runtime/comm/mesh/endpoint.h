@@ -65,7 +65,6 @@ struct mesh_report {
     uint32_t tag;   /* of the last one */
 };
 
-struct mesh *endpoint_find (struct endpoint *h, uint64_t channel);
 void mesh_state (struct mesh *m, struct mesh_report *s);
 void mesh_forked (struct mesh *m); /* close all sockets, in a child */
 
