@@ -34,7 +34,7 @@ slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
  */
 static void leave_world (struct slurmdl_elastic *e)
 {
-    long silent = e->comm ? mesh_silent (e->comm->mesh) : -1;
+    long silent = e->comm ? mesh_unreachable (e->comm->mesh) : -1;
 
     if (silent >= 0)
         e->gate.self.silent = e->gate.world->seats[silent].self.nonce;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TCP sockets with deadlines. */
-#ifndef RUNTIME_COMM_MESH_SOCKET_H
-#define RUNTIME_COMM_MESH_SOCKET_H
+#ifndef RUNTIME_COMM_NET_SOCKET_H
+#define RUNTIME_COMM_NET_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,9 +13,6 @@
  * socket_congestion(); deadlines are on the clock of monotonic().  Functions
  * return -1 with errno set, ETIMEDOUT at the deadline.
  */
-
-/* "HOST:PORT", "[v6]:PORT"; -1 with EINVAL. */
-int socket_split (const char *address, char *host, size_t size, int *port);
 
 /* Listen at 'port' (0: any) of all addresses of this machine, IPv6 and IPv4;
  * of loopback only where 'host', which may be NULL, is a loopback address.  No
@@ -29,25 +26,6 @@ int socket_accept (int listener);
  * none.  (To look a name up takes as long as the resolver takes.)
  */
 int socket_connect (const char *hosts, int port, double deadline);
-
-bool socket_has_address (const char *host);
-
-/* An address in numbers. */
-enum { SOCKET_NUMBER = 48 };
-
-/* At most 'room' addresses of 'host' (EHOSTUNREACH: it has none) or, NULL, of
- * this machine's interfaces that are up, loopback last; not those that mean
- * something else on each link.  Returns how many.
- */
-int socket_numbers (const char *host, char (*to)[SOCKET_NUMBER], int room);
-
-/* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
- * address, those of its interfaces, and loopback for who is on it.
- */
-void socket_own_addresses (const char *name, char *buf, size_t size);
-
-/* Address of the other side of 'fd' without the port, for messages. */
-void socket_peer (int fd, char *buf, size_t size);
 
 /* Whether a process of this user's is on the other side, if it is of AF_UNIX.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole messages over a socket, as they come. */
-#include "runtime/comm/mesh/wire.h"
+#include "runtime/comm/net/stream.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,26 +9,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
-enum { WIRE_MAGIC = 0x646c6331 }; /* "dlc1" */
+enum { NET_STREAM_MAGIC = 0x646c6331 }; /* "dlc1" */
 
-void wire_init (struct wire *w, int fd)
+void net_stream_init (struct net_stream *w, int fd)
 {
     memset (w, 0, sizeof (*w));
     w->fd = fd;
 }
 
-void wire_close (struct wire *w)
+void net_stream_close (struct net_stream *w)
 {
     if (w->fd >= 0)
         close (w->fd);
     free (w->body);
-    wire_init (w, -1);
+    net_stream_init (w, -1);
 }
 
 /* Returns 1: all 'n' bytes from 'from' on are there. */
-static int take (struct wire *w, char *to, size_t from, size_t n)
+static int take (struct net_stream *w, char *to, size_t from, size_t n)
 {
     while (w->got < from + n) {
         size_t at = w->got - from;
@@ -46,12 +46,12 @@ static int take (struct wire *w, char *to, size_t from, size_t n)
     return 1;
 }
 
-static int make_room (struct wire *w, size_t most)
+static int make_room (struct net_stream *w, size_t most)
 {
     size_t need;
     char *body;
 
-    if (w->head.magic != WIRE_MAGIC || w->head.length > most) {
+    if (w->head.magic != NET_STREAM_MAGIC || w->head.length > most) {
         errno = EPROTO;
         return -1;
     }
@@ -65,7 +65,7 @@ static int make_room (struct wire *w, size_t most)
     return 0;
 }
 
-int wire_read (struct wire *w, size_t most)
+int net_stream_read (struct net_stream *w, size_t most)
 {
     int rv = take (w, (char *)&w->head, 0, sizeof (w->head));
 
@@ -79,25 +79,28 @@ int wire_read (struct wire *w, size_t most)
     return rv;
 }
 
-void wire_next (struct wire *w)
+void net_stream_next (struct net_stream *w)
 {
     w->got = 0;
 }
 
-int wire_wait (struct wire *w, size_t most, double deadline)
+int net_stream_wait (struct net_stream *w, size_t most, double deadline)
 {
     int rv;
 
-    while ((rv = wire_read (w, most)) == 0)
+    while ((rv = net_stream_read (w, most)) == 0)
         if (socket_wait (w->fd, POLLIN, deadline) < 0)
             return -1;
     return rv;
 }
 
-int wire_send (
-    struct wire *w, uint32_t kind, const void *body, size_t n, double deadline)
+int net_stream_send (struct net_stream *w,
+                     uint32_t kind,
+                     const void *body,
+                     size_t n,
+                     double deadline)
 {
-    struct wire_head head = { WIRE_MAGIC, kind, n };
+    struct net_stream_head head = { NET_STREAM_MAGIC, kind, n };
 
     return socket_send (w->fd, &head, sizeof (head), deadline) < 0
                    || (n && socket_send (w->fd, body, n, deadline) < 0)
