@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034
-# TAP for shell tests: source this, call is/ok/run, end with done_testing.
+# TAP for shell tests: source this, call is/ok/run, end with done_testing.  $work is a folder of the test's own;
+# it and the clusters of cluster_up are gone at the end.
 n=0
 failed=0
 
@@ -60,4 +61,76 @@ done_testing () {
     exit
 }
 
+# Events of a kind in the log of an experiment: count NAME OP
+count () {
+    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
+}
+
+# How often a case of chance is tried: often SHORT LONG, in contrib/quickstart test and soak.
+often () {
+    [ -z "${DL_TEST_SOAK:-}" ] && echo "$1" || echo "$2"
+}
+
+# ---- private clusters
+
+minicluster=$srcdir/contrib/minicluster
+clusters=
+
+slurm_is_here () {
+    PATH=$PATH:/usr/sbin:/sbin
+    command -v slurmctld >/dev/null && command -v munged >/dev/null
+}
+
+slurm_loads_plugin () {
+    [ -f "$PLUGIN" ] && case $(nm -D "$PLUGIN") in *__asan_*) false ;; esac
+}
+
+need_slurm () {
+    slurm_is_here || skip_all "Slurm is not installed"
+}
+
+need_cluster () { # one with the plugin
+    need_slurm
+    slurm_loads_plugin || skip_all "the plugin was not built, or has sanitizers"
+}
+
+need_hosts () {
+    [ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
+}
+
+try_cluster () { # try_cluster NAME OPTION...: up, and in use
+    cluster=$1$$
+    shift
+    clusters="$clusters $cluster"
+    timeout 300 "$minicluster" up --name="$cluster" "$@" >"$work/up" 2>&1 || { sed 's/^/# /' "$work/up"; return 1; }
+    eval "$("$minicluster" env "$cluster")"
+    plugstack=${SLURM_CONF%/*}/plugstack.conf
+}
+
+cluster_up () {
+    try_cluster "$@" || { echo "Bail out! no cluster"; exit 1; }
+}
+
+hosts_up () { # on hosts of their own (then $hosts is set) where that is possible
+    hosts=--hosts
+    [ "$(id -u)" -eq 0 ] && try_cluster "$@" $hosts && return
+    hosts=
+    cluster_up "$@"
+}
+
+cluster_down () { # the one that is in use
+    timeout 300 "$minicluster" down "$cluster"
+}
+
+# ---- a folder of the test's own, and its end
+
+clean_up () {
+    for cluster in $clusters; do
+        cluster_down >/dev/null 2>&1
+    done
+    cd / && chmod -R u+w "$work" && rm -rf "$work"
+}
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/dl-test.XXXXXX")
+trap clean_up EXIT
+trap 'exit 1' INT TERM

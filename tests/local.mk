@@ -3,8 +3,10 @@
 # source; beside them: cluster/ (needs Slurm), faults/, fakes/ (what stands in for
 # a library or for Slurm), bench/ (run by hand).
 #
-#     make check-searcher check-runtime check-launcher check-spank check-python check-cluster
+#     make check-searcher (-runtime, -launcher, -spank, -python, -cluster, -sanitized)
 #     make check TESTS=tests/searcher/asha.t           # makes only what it needs
+#
+# Long ones come first in a list: make begins with them.
 TEST_EXTENSIONS = .t
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PATH='$(abs_builddir)/launcher':"$$PATH"; export PATH; \
@@ -20,17 +22,27 @@ LDADD =
 fake_ldflags = -module -avoid-version -shared -rpath /none
 
 include tests/fakes/local.mk
-include tests/searcher/local.mk
+include tests/cluster/local.mk
+include tests/python/local.mk
 include tests/runtime/local.mk
 include tests/launcher/local.mk
+include tests/searcher/local.mk
 include tests/spank/local.mk
-include tests/python/local.mk
-include tests/cluster/local.mk
 include tests/bench/local.mk
 
-.PHONY: check-programs check-searcher check-runtime check-launcher check-spank check-python check-cluster
+# what parses or handles memory, for a build with sanitizers
+sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_units) $(launcher_units) $(spank_tests) \
+	tests/runtime/save.t tests/runtime/languages.t tests/launcher/config.t tests/launcher/cli.t tests/launcher/options.t \
+	tests/launcher/server.t tests/launcher/fuzz.t tests/launcher/ckpt.t tests/launcher/export.t tests/launcher/doctor.t \
+	tests/python/python.t
+
+# most of a test is waiting
+check_jobs = 8
+checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-sanitized
+.PHONY: check-programs $(checks)
 # all that tests and benches need, compiled
 check-programs: all
 	$(MAKE) $(EXTRA_PROGRAMS) $(EXTRA_LTLIBRARIES)
-check-searcher check-runtime check-launcher check-spank check-python check-cluster: all
-	$(MAKE) check-TESTS TESTS="$($(@:check-%=%)_tests)"
+$(checks): all
+	case " $(MAKEFLAGS)" in *" -j"*) jobs= ;; *) jobs="-j $(check_jobs)" ;; esac; \
+	$(MAKE) $$jobs check-TESTS TESTS="$($(@:check-%=%)_tests)"

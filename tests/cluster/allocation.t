@@ -2,24 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # allocations on a real Slurm cluster: several arrays, time limits, lanes, ranks, steps
 . "$srcdir/tests/lib.sh"
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+need_slurm
 unset DL_DIR
-name=alloc$$
-minicluster=$srcdir/contrib/minicluster
-down () { timeout 300 "$minicluster" down $name >/dev/null 2>&1; }
-trap 'down; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 # as root the GPUs are device files of the cluster's own
 gpus=0
 [ "$(id -u)" -eq 0 ] && gpus=4
-timeout 300 "$minicluster" up --name $name --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4 >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "not ok 1 - cluster"; echo "1..1"; exit 1; }
-eval "$("$minicluster" env $name)"
+cluster_up alloc --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4
 cd "$work" || exit 1
 
-count () { # count NAME OP
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
-}
 conf () { # conf NAME TRAINER TRIALS RESOURCES [MORE-SEARCHER]
     cat >"$1.conf" <<END
 name = "$1";

@@ -3,20 +3,8 @@
 # the all-reduce examples on hosts: MPI under PMIx, the bootstrap over TCP and PMIx
 . "$srcdir/tests/lib.sh"
 programs=$builddir/contrib/examples/allreduce
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
-name=sum$$
-hosts=
-[ "$(id -u)" -eq 0 ] && hosts=--hosts
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    timeout 300 "$minicluster" up --name=$name --nodes=2 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+need_cluster
+hosts_up sum --nodes=2 --plugin="$PLUGIN"
 
 want="rank 0: hello from rank 0 of 4 rank 1: hello from rank 0 of 4 rank 2: hello from rank 0 of 4 rank 3: hello from rank 0 of 4 "
 is "$(timeout 300 srun --dl=torch -N2 -n4 "$programs/spread-check" | sort | tr '\n' ' ')" "$want" "bytes of rank 0 reach every rank over TCP"

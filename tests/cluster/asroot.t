@@ -7,9 +7,6 @@ need_cluster
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, for jobs of another user"
 command -v strace >/dev/null && command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no strace, setpriv or python3"
 strace -f -o /dev/null true 2>/dev/null || skip_all "strace may not trace here"
-name=asroot$$
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 chmod 755 "$work"
 # the plugin and dl where another user finds them, a profile, and a folder of that user's
@@ -33,7 +30,7 @@ cat >bin/slurmstepd <<END
 exec strace -f -qq -s 4096 -e trace=file,network,process,%creds -e signal=none -o $work/trace.\$\$ $stepd "\$@"
 END
 chmod +x bin/*
-PATH=$work/bin:$PATH cluster_up $name --nodes=1
+PATH=$work/bin:$PATH cluster_up asroot --nodes=1
 chmod 1777 "${SLURM_CONF%/*}"/tmp-*
 
 ended () {

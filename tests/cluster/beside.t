@@ -4,9 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
-name=beside$$
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 
 # ---- other releases: spank.h differs in two declarations from 22.05 to 26.05
@@ -36,7 +33,7 @@ fi
 other_plugin "$work/container.so" "$srcdir/tests/cluster/hooks/container.c"
 ok $? "another plugin"
 
-cluster_up $name --nodes=1
+cluster_up beside --nodes=1
 dl="optional $PLUGIN"
 container="optional $work/container.so"
 load () { # load LINE...

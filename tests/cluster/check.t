@@ -3,8 +3,6 @@
 # the check before a step: GPUs of a stand-in driver, nodes of a real Slurm
 . "$srcdir/tests/lib.sh"
 nfs=
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 libs=$builddir/tests/fakes/.libs
 mkdir "$work/gpus" "$work/less"
 ln -s "$libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
@@ -110,18 +108,8 @@ out=$(FAKE_FAULTS=here:ecc:0 DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.
 is $? 79 "a bad one does not"
 
 # ---- Slurm
-PATH=$PATH:/usr/sbin
-minicluster=$srcdir/contrib/minicluster
-name=check$$
-[ -f "$PLUGIN" ] && command -v slurmctld >/dev/null && command -v munged >/dev/null || { skip "Slurm" "not here"; done_testing; }
-case $(nm -D "$PLUGIN") in *__asan_*) skip "Slurm" "a plugin with sanitizers"; done_testing ;; esac
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-hosts=
-[ "$(id -u)" -ne 0 ] || hosts=--hosts
-# shellcheck disable=SC2086
-timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
-    { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+slurm_is_here && slurm_loads_plugin || { skip "Slurm" "not here, or the plugin has sanitizers"; done_testing; }
+hosts_up check --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 step () { # step STATUS NAME SRUN-ARGUMENT...
     wanted=$1
     what=$2
@@ -180,21 +168,15 @@ timeout 300 sbatch -W --dl-check -N2 -n2 --output=batch.out --wrap 'echo script;
 is "$(grep -c '^ran$' batch.out) $(grep -c '^dl: check: 2 nodes' batch.out)" "2 1" "sbatch: each step, and not the script"
 
 # ---- a rank that never comes
-timeout 300 "$minicluster" down $name
-# shellcheck disable=SC2086
-timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$work/slow.sh" >up 2>&1
-eval "$("$minicluster" env $name)"
+echo "optional $PLUGIN dl=$work/slow.sh" >"$plugstack"
 start=$(date +%s)
 step 75 "a rank that does not answer" --dl-check -N3 -n3 true
 like "$(cat err)" 'BAD: n3: no answer' "its node is named"
 [ $(($(date +%s) - start)) -le 200 ]
 ok $? "in time"
-timeout 300 "$minicluster" down $name
+echo "optional $PLUGIN dl=$builddir/launcher/dl" >"$plugstack"
 
 # ---- dl run keeps away from a bad node
-# shellcheck disable=SC2086
-timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 $hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1
-eval "$("$minicluster" env $name)"
 cat >one.conf <<'END'
 name = "one";
 entrypoint = "dl log loss=1";
@@ -202,7 +184,7 @@ max_restarts = 0;
 searcher = { name = "random"; metric = "loss"; max_trials = 4; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 2; check = "quick"; };
-worker = { heartbeat = 1; lease = 20; };
+worker = { heartbeat = 1; lease = 8; };
 END
 cat >two.conf <<'END'
 name = "two";
@@ -211,7 +193,7 @@ max_restarts = 0;
 searcher = { name = "random"; metric = "loss"; max_trials = 2; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; nodes_per_trial = 2; framework = "torch"; check = "quick"; };
-worker = { heartbeat = 1; lease = 20; };
+worker = { heartbeat = 1; lease = 8; };
 END
 sed 's/"quick"/"quik"/' one.conf >typo.conf
 like "$(dl run --dry-run typo.conf 2>&1)" "'resources.check' must be" "a typo in the experiment file"

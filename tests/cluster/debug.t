@@ -2,18 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # --dl-debug: ranks that hang are found, their stacks are kept, the odd one is named
 . "$srcdir/tests/lib.sh"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
 python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no Python"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
-name=debug$$
-trap 'timeout 300 "$minicluster" down $name; chmod -R u+w "$work"; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+need_cluster
+cluster_up debug --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 cd "$work" || exit 1
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT NCCL_DEBUG PYTHONPATH DL_DEBUG_DIR
 export DL_DEBUG_PYTHON="$srcdir/etc/debug" PYTHONDONTWRITEBYTECODE=1
@@ -222,6 +213,7 @@ END
 else
     skip "PyTorch" "no python3-torch"
 fi
-wait_for 100 sh -c "! pgrep -f 'dl watch $work'"
-is "$(pgrep -f "dl watch $work" | wc -l)" 0 "no watcher is left"
+no_watchers () { ! pgrep -f "dl watch $work"; }
+wait_for 200 no_watchers
+ok $? "no watcher is left"
 done_testing

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl elastic in a job, without root: ranks and nodes lost, spare ones, dl scale in all orders
 . "$srcdir/tests/lib.sh"
-PATH=$PATH:/usr/sbin
 name=ej$$
 mc=$work/minicluster
 [ -x "$builddir/tests/runtime/comm/elastic.t" ] || skip_all "no cmocka"
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+need_slurm
 [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null || skip_all "no setpriv"
-trap 'ordinary 60 "$mc" down --all >/dev/null 2>&1; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
+trap 'ordinary 60 "$mc" down --all >/dev/null 2>&1; clean_up' EXIT
 
 # As an ordinary user: who runs the test, or, when that is root, uid 65534.
 ordinary () {

@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl elastic: ranks killed, nodes lost, more and fewer by dl scale; here, and on private clusters
 . "$srcdir/tests/lib.sh"
-name=el$$
-minicluster=$srcdir/contrib/minicluster
 dl=
-trap '[ -z "$dl" ] || kill "$dl" 2>/dev/null; [ ! -f "$work/up" ] || timeout 300 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
+trap '[ -z "$dl" ] || kill "$dl" 2>/dev/null; clean_up' EXIT
 ranks=$builddir/tests/runtime/comm/elastic.t
 [ -x "$ranks" ] || skip_all "no cmocka"
 cd "$work" || exit 1
@@ -99,9 +96,8 @@ like "$(cat out)" '^epoch 6 error 0\.[01][0-9]*, 3 ranks' "are learned"
 why=
 [ "$(id -u)" -eq 0 ] || why="no root for network namespaces"
 command -v slurmctld >/dev/null && command -v munged >/dev/null || why="Slurm is not installed"
-[ -n "$why" ] || timeout 300 "$minicluster" up --name=$name --nodes=4 --hosts --conf=SlurmdTimeout=5 >up 2>&1 || { sed 's/^/# /' up; why="no cluster"; }
+[ -n "$why" ] || try_cluster el --nodes=4 --hosts --conf=SlurmdTimeout=5 || why="no cluster"
 [ -z "$why" ] || { skip "hosts" "$why"; done_testing; }
-eval "$("$minicluster" env $name)"
 cat >job.sh <<END
 #!/bin/sh
 exec "$builddir/launcher/dl" elastic --min=2 --dir="$work" "$ranks" rank 100000 10000

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl env promises what each rank then has
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for v in $(env | sed -n 's/^\(\(SLURM\|DL\|NCCL\|PMI\)[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
@@ -162,16 +160,7 @@ like "$(dl env --nodes=2 --ntasks=2 --dl-nccl=auto)" 'DL_NCCL_FABRIC, and the pr
 
 # ---- the same on a real Slurm
 cluster () {
-    [ -f "$PLUGIN" ] || return 1
-    PATH=$PATH:/usr/sbin
-    command -v slurmctld >/dev/null && command -v munged >/dev/null || return 1
-    case $(nm -D "$PLUGIN") in *__asan_*) return 1 ;; esac
-    minicluster=$srcdir/contrib/minicluster
-    name=env$$
-    trap 'timeout 300 "$minicluster" down $name; timeout 300 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
-    timeout 300 "$minicluster" up --name=$name --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
-        { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
-    eval "$("$minicluster" env $name)"
+    slurm_is_here && slurm_loads_plugin && cluster_up env --nodes=3 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 }
 
 cat >step.sh <<'END'
@@ -245,8 +234,7 @@ if cluster; then
     is $? 1 "its exit status"
     timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(d["plugin"]["RANK"] != "0" or d["contradictions"] != [])'
     is $? 0 "as JSON"
-    if [ "$(id -u)" -eq 0 ] && timeout 300 "$minicluster" up --name=${name}h --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1; then
-        eval "$("$minicluster" env ${name}h)"
+    if [ "$(id -u)" -eq 0 ] && try_cluster envh --nodes=3 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl"; then
         export RESERVED=1
         grep -v ntasks=12 cases >few; mv few cases # two cores are enough
         compare hosts "" "( but .*)?"

@@ -4,9 +4,6 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
-name=hooks$$
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 chmod 755 "$work"
 printf '#define POOR "%s"\n#include "tests/cluster/hooks/poor.h"\n' "$work/poor" >poor.h
@@ -33,7 +30,7 @@ plain_stepd () {
 }
 plain_stepd
 chmod +x bin/slurmd
-PATH=$work/bin:$PATH cluster_up $name --nodes=1
+PATH=$work/bin:$PATH cluster_up hooks --nodes=1
 
 load () { # load LINE
     echo "$1" >"$plugstack"

@@ -161,7 +161,7 @@ class Bench:
 
 def main():
     cases, seed, plugin = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    b = Bench(seed, plugin, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    b = Bench(seed, plugin, os.path.abspath(os.path.dirname(__file__) + "/../.."))
     kinds = [b.typed, b.forged, b.variables_of_a_job, b.arguments]
     for i in range(cases):
         state = b.r.getstate()

@@ -1,14 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # hostile options, variables and plugstack.conf through srun, sbatch and salloc to slurmstepd, under sanitizers
-# For long: DL_HOSTILE_CASES=20000 DL_HOSTILE_SEED=$(date +%s) make check TESTS=tests/cluster/hostile.t
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/spank/variant.sh"
 need_cluster
 command -v python3 >/dev/null || skip_all "no python3"
-name=hostile$$
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 asan=$(${CC:-cc} -print-file-name=libasan.so)
 [ -f "$asan" ] || skip_all "this compiler has no libasan.so"
@@ -33,7 +29,7 @@ LD_PRELOAD="$work/forklock.so $asan" exec $(readlink -f "$(command -v slurmstepd
 END
 chmod +x bin/slurmd bin/slurmstepd
 export ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0:handle_abort=1:log_path=$work/asan.log" UBSAN_OPTIONS=print_stacktrace=1
-PATH=$work/bin:$PATH cluster_up $name --nodes=2
+PATH=$work/bin:$PATH cluster_up hostile --nodes=2
 echo "optional $work/dl.so" >"$plugstack"
 export LD_PRELOAD="$asan"
 
@@ -50,8 +46,8 @@ forged=$(sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/none.conf|" "$SLURM_CO
     SLURM_CONF=$work/c.conf _SLURM_SPANK_OPTION_dl_dl=torch timeout 300 srun -n1 sh -c 'echo $RANK')
 is "$forged" 0 "a forged option does reach the node"
 
-cases=${DL_HOSTILE_CASES:-40}
-seed=${DL_HOSTILE_SEED:-1}
+cases=${DL_HOSTILE_CASES:-$(often 40 5000)}
+seed=${DL_TEST_SEED:-1}
 timeout $((1200 + cases)) python3 "$srcdir/tests/cluster/hostile.py" "$cases" "$seed" "$work/dl.so" >out 2>&1
 ok $? "$cases hostile cases of seed $seed"
 sed 's/^/# /' out

@@ -2,21 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # the communicator on hosts: who meets whom, and how; MPI as its back end
 . "$srcdir/tests/lib.sh"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
+need_cluster
 meet=$builddir/tests/runtime/comm/meet
-name=meet$$
-hosts=
-[ "$(id -u)" -eq 0 ] && hosts=--hosts
-trap 'timeout 300 "$minicluster" down $name >/dev/null; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 $hosts --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=8 --plugin="$PLUGIN" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+hosts_up meet --nodes=2 --cpus=8 --plugin="$PLUGIN"
 unset RANK WORLD_SIZE MASTER_ADDR DL_COMM_ADDRESS DL_COMM_BOOTSTRAP DL_COMM_BACKEND
 
 step () { # step WANTED NAME ARGUMENT...: a step of two nodes, each rank's line
@@ -64,14 +52,14 @@ export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_c
 export DL_COMM_BACKEND=mpi
 if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
     step "pmix over mpi" "MPI: all types and sizes" --mpi=pmix "$meet" all
-    hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=3 LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so timeout 60 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
+    hung=$(FAKE_MPI=hang DL_COMM_TIMEOUT=3 LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so timeout 300 srun -Q -n4 --mpi=pmix "$meet" 2>&1)
     like "$hung" 'mpi: rank [0-9] has waited for 3 s for the others' "a rank that does not come to make a communicator"
     device=$builddir/tests/runtime/comm/mpidevice
     if [ -x "$device" ]; then
         for can in cuda host; do
             [ $can = cuda ] && way=without || way=through
             said=$(FAKE_MPI=$can DL_BACKEND_DIR=$builddir/tests/fakes/gpu/mpi/.libs LD_PRELOAD=$builddir/tests/fakes/.libs/mpi.so \
-                timeout 60 srun -Q -N2 -n4 --mpi=pmix "$device" 2>&1 | sort -u)
+                timeout 300 srun -Q -N2 -n4 --mpi=pmix "$device" 2>&1 | sort -u)
             is "$said" "right, $way the host" "device memory $way the host"
         done
     else

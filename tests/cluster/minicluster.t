@@ -3,8 +3,7 @@
 # private clusters: without root, several at once, with hosts, taken down clean
 # shellcheck source=lib.sh
 . "$srcdir/tests/lib.sh"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+need_slurm
 case $CFLAGS in *sanitize*) skip_all "a script of the shell: tested in the build without sanitizers" ;; esac
 chmod 1777 "$work"
 # where an ordinary user can reach it
@@ -12,8 +11,7 @@ mc=$work/minicluster.sh
 cp "$srcdir/contrib/minicluster" "$mc"
 export MINICLUSTER_DIR=$work
 unset XDG_RUNTIME_DIR SLURM_CONF
-trap 'timeout 300 "$mc" down --all; ordinary down --all; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
+trap 'timeout 300 "$mc" down --all; ordinary down --all; clean_up' EXIT
 
 # As an ordinary user: who runs the test, or, when that is root, uid 65534.
 ordinary () {

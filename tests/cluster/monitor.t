@@ -2,20 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # --dl-monitor and dl monitor: in a real Slurm, with made GPUs, killed, without room
 . "$srcdir/tests/lib.sh"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip_all "no python3-h5py"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
-name=monitor$$
+need_cluster
 export PATH="$builddir/launcher:$PATH"
 unset DL_MONITOR_DIR DL_ATTEMPT_DIR SLURM_SUBMIT_DIR
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+cluster_up monitor --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 cd "$work" || exit 1
 
 # Monitors of this test only: others may run on this machine.

@@ -3,15 +3,7 @@
 # the kernel's own out-of-memory kills, in a memory cgroup: a trainer, and what a trainer has started
 . "$srcdir/tests/lib.sh"
 group=
-cluster=
-clean () {
-    [ -z "$cluster" ] || "$top/contrib/minicluster" down "$cluster" >/dev/null 2>&1
-    [ -z "$group" ] || rmdir "$group" 2>/dev/null
-    rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-top=$(cd "$srcdir" && pwd)
+trap 'rmdir "$group" 2>/dev/null; clean_up' EXIT
 cd "$work" || exit 1
 unset DL_DIR
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to limit a cgroup's memory"
@@ -64,18 +56,14 @@ is "$(cat oom-0001/log/0*/0* | grep -c '"op":"lost"')" 0 "the worker lived"
 like "$(dl show oom 2)" "last failure: out of memory" "dl show says it"
 
 # ---- a step of Slurm that is held to its memory
-if ! command -v slurmctld >/dev/null || ! mount -t cgroup 2>/dev/null | grep -q memory; then
+if ! slurm_is_here || ! mount -t cgroup 2>/dev/null | grep -q memory; then
     skip "in a step of Slurm" "no Slurm, or no cgroup version 1"
     done_testing
 fi
-cluster=oom$$
-if ! timeout 300 "$top/contrib/minicluster" up --name=$cluster --nodes=1 --cpus=2 --hosts \
-    --conf=SelectTypeParameters=CR_Core_Memory >up 2>&1; then
-    sed 's/^/# /' up
+if ! try_cluster oom --nodes=1 --cpus=2 --hosts --conf=SelectTypeParameters=CR_Core_Memory; then
     skip "in a step of Slurm" "no cluster of hosts here"
     done_testing
 fi
-eval "$("$top/contrib/minicluster" env $cluster)"
 sed 's/workers = 1;/& memory = "64M";/; s/"oom"/"step"/' oom.conf >step.conf
 timeout 300 dl run step.conf >out 2>&1
 is $? 0 "in a step of Slurm the sweep completes"

@@ -2,34 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # a parameter server by srun --dl=ps: C and Python, and a server that is killed; a Horovod script by --dl=torch
 . "$srcdir/tests/lib.sh"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
-name=ps$$
-trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+need_cluster
+cluster_up ps --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 cd "$work" || exit 1
 embedding=$builddir/contrib/examples/ps/embedding
 data=$srcdir/contrib/examples/digits/digits.csv.gz
 DL_PS_TIMEOUT=60
 export embedding data DL_PS_TIMEOUT
 
-# Workers whose accuracy is at least 0.85, of the lines of the program.
-good () { awk '$NF >= 0.85 && $1 == "worker" {n++} END {print n + 0}'; }
+# Workers whose accuracy is at least so much (guessing has 0.1), of the lines of the program.
+good () { awk -v least="$1" '$NF >= least && $1 == "worker" {n++} END {print n + 0}'; }
+# without sync the weights are as old as the machine is busy
+late=0.5
 
 out=$(timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n4 "$embedding" "$data" 2>err)
 is $? 0 "one server, three workers, async"
-is "$(echo "$out" | good)" 3 "all workers have learnt"
+is "$(echo "$out" | good $late)" 3 "all workers have learnt"
 sed 's/^/# /' err
 echo "$out" | sed 's/^/# /'
 
 sync=$(DL_PS_MODE=sync timeout 300 srun --dl=ps --dl-roles=ps:2,worker:* -N2 -n4 "$embedding" "$data" 2>err | sort)
-is "$(echo "$sync" | good)" 2 "two servers, sync"
+is "$(echo "$sync" | good 0.85)" 2 "two servers, sync"
 sed 's/^/# /' err
 
 # the second server kills itself on the way, and the scheduler takes its place
@@ -60,7 +53,7 @@ if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && $python -c 'import num
     mkdir -p site/slurmdl
     cp "$srcdir"/contrib/python/slurmdl/*.py "$builddir/contrib/python/.libs/_slurmdl.so" site/slurmdl
     out=$(PYTHONPATH=$work/site timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n3 $python "$srcdir/contrib/examples/ps/embedding.py" "$data" 2>err)
-    is "$(echo "$out" | good)" 2 "the same in Python"
+    is "$(echo "$out" | good $late)" 2 "the same in Python"
     sed 's/^/# /' err
 else
     skip "the same in Python" "no python3-dev or python3-numpy"

@@ -1,21 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# a parameter server on hosts of their own, which are unplugged and come back.  All cases in all modes, some minutes:
-#     DL_PSHOSTS=all make check TESTS=tests/cluster/pshosts.t
+# a parameter server on hosts of their own, which are unplugged and come back; DL_TEST_SOAK=1:
+# all cases in all modes, some minutes
 . "$srcdir/tests/lib.sh"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-[ "$(id -u)" -eq 0 ] || skip_all "hosts need root"
-minicluster=$srcdir/contrib/minicluster
-name=ph$$
-trap 'timeout 60 "$minicluster" down $name; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
+need_cluster
+need_hosts
 # Slurm is to keep out of it
-timeout 100 "$minicluster" up --hosts --name=$name --nodes=6 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" --conf=SlurmdTimeout=3000 \
-    >"$work/up" 2>&1 || { sed 's/^/# /' "$work/up"; skip_all "no network namespaces"; }
-eval "$("$minicluster" env $name)"
+try_cluster ph --hosts --nodes=6 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" --conf=SlurmdTimeout=3000 ||
+    skip_all "no network namespaces"
 cd "$work" || exit 1
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 pswork=$builddir/tests/runtime/ps/pswork
@@ -127,7 +119,7 @@ no_spare () {
     finish "$1: no spare"
 }
 
-if [ "${DL_PSHOSTS:-}" = all ]; then
+if [ -n "${DL_TEST_SOAK:-}" ]; then
     for mode in sync async bounded; do
         for case in lost_server sleeping_server lost_worker short_break no_spare; do $case $mode; done
     done

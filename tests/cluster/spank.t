@@ -2,18 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # the plugin in a real Slurm, and PyTorch over what it sets
 . "$srcdir/tests/lib.sh"
-[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-PATH=$PATH:/usr/sbin
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
-case $(nm -D "$PLUGIN") in *__asan_*) skip_all "a plugin with sanitizers cannot be loaded into Slurm" ;; esac
-minicluster=$srcdir/contrib/minicluster
-name=spank$$
+need_cluster
 export PATH="$builddir/launcher:$PATH"
-trap 'timeout 300 "$minicluster" down $name; timeout 300 "$minicluster" down ${name}h; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-timeout 300 "$minicluster" up --name=$name --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "Bail out! no cluster"; exit 1; }
-eval "$("$minicluster" env $name)"
+cluster_up spank --nodes=2 --cpus=4 --plugin="$PLUGIN dl=$builddir/launcher/dl"
 cd "$work" || exit 1
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 
@@ -146,8 +137,7 @@ else
 fi
 
 # ---- hosts
-if [ "$(id -u)" -eq 0 ] && timeout 300 "$minicluster" up --name=${name}h --nodes=2 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl" >"$work/up" 2>&1; then
-    eval "$("$minicluster" env ${name}h)"
+if [ "$(id -u)" -eq 0 ] && try_cluster spankh --nodes=2 --hosts --plugin="$PLUGIN dl=$builddir/launcher/dl"; then
     out=$(timeout 300 srun --dl=torch -N2 -n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"' | sort -u)
     is "$out" "n1 eth0" "hosts: address and interface"
     out=$(timeout 300 srun --dl=torch -N1 -n1 -w n2 sh -c 'echo "$MASTER_ADDR $GLOO_SOCKET_IFNAME"')

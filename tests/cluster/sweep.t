@@ -2,26 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # the sweep on a real Slurm cluster: a job array of workers, killed and preempted
 . "$srcdir/tests/lib.sh"
-command -v slurmctld >/dev/null && command -v munged >/dev/null || skip_all "Slurm is not installed"
+need_slurm
 unset DL_DIR
-name=sweep$$
-minicluster=$srcdir/contrib/minicluster
-down () { timeout 300 "$minicluster" down $name >/dev/null 2>&1; }
-trap 'down; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 plugin=
 if [ -f "$PLUGIN" ] && ! nm -D "$PLUGIN" | grep -q __asan_; then
     plugin="--plugin $PLUGIN"
 fi
 # shellcheck disable=SC2086
-timeout 300 "$minicluster" up --name $name --nodes 2 --cpus 2 $plugin >"$work/up" 2>&1 ||
-    { sed 's/^/# /' "$work/up"; echo "not ok 1 - cluster"; echo "1..1"; exit 1; }
-eval "$("$minicluster" env $name)"
+cluster_up sweep --nodes 2 --cpus 2 $plugin
 cd "$work" || exit 1
 
-count () { # count NAME OP
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
-}
 results_once () { # each segment has one result
     [ -z "$(cat "$1"/log/0*/0* | grep '"op":"result"' | sed 's/.*"trial":\([0-9]*\),.*"length":\([0-9]*\).*/\1 \2/' | sort | uniq -d)" ]
 }

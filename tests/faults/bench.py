@@ -19,7 +19,7 @@ def environment(**more):
     return {**env, **more}
 
 
-def run(command, limit=30, **more):
+def run(command, limit=200, **more):
     """(status, output); the status is "no end" if the limit is over."""
     try:
         p = subprocess.run(command, env=environment(**more), stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -2,23 +2,49 @@
 # SPDX-License-Identifier: Apache-2.0
 # sweeps under faults, by chance (the seed is printed; DL_TEST_SEED repeats it); tests/faults/ has the long runs
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-export TMPDIR="$work"
+export TMPDIR="$work" DL_TEST_SOAK="${DL_TEST_SOAK:-}"
 faults=$srcdir/tests/faults
 seed=${DL_TEST_SEED:-$(date +%s)}
 python=python3
 /usr/bin/python3 -c 'import h5py' 2>/dev/null && python=/usr/bin/python3
 export PYTHONDONTWRITEBYTECODE=1
 
-bench () { # bench NAME SCRIPT ARGUMENT...
-    name=$1
-    script=$2
+limit=$(often 900 20000)
+begin () { # begin FILE SCRIPT ARGUMENT...: a bench, beside what follows
+    out=$work/$1
+    script=$faults/$2
     shift 2
-    timeout 900 $python "$faults/$script" "$@" >"$work/out" 2>&1
-    ok $? "$name"
-    sed 's/^/# /' "$work/out"
+    { timeout "$limit" $python "$script" "$@" >"$out" 2>&1; echo $? >"$out.status"; } &
 }
+finish () { # finish FILE NAME
+    wait_for "$limit" test -s "$work/$1.status"
+    ok "$(cat "$work/$1.status")" "$2"
+    sed 's/^/# /' "$work/$1"
+}
+
+# ---- the benches; meanwhile the tests go on
+shim=$builddir/tests/faults/.libs/shim.so
+calls=
+nfs=
+if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
+    calls="the sanitizer wraps these calls itself"
+elif [ -n "$DL_TEST_SOAK" ]; then
+    begin calls syscalls.py "$shim"
+else
+    begin calls syscalls.py "$shim" --cases=60 --seed="$seed"
+fi
+if [ ! -x "$builddir/tests/faults/nfs" ]; then
+    nfs="no fuse3 (libfuse3-dev)"
+elif [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
+    nfs="no /dev/fuse or no fusermount3"
+else
+    begin model nfs.py "$builddir/tests/faults/nfs" --model
+    begin nfs nfs.py "$builddir/tests/faults/nfs" --trials="$(often 40 2000)" --seed="$seed"
+fi
+begin kills kill.py --kills="$(often 40 1000)" --trials="$(often 60 500)" --seed="$seed"
+if [ -n "$DL_TEST_SOAK" ] && slurm_is_here; then
+    begin slurm kill.py --kills=1000 --trials=500 --cluster="$minicluster" --seed="$seed"
+fi
 
 # ---- the judge finds what is wrong
 cat >"$work/judge.conf" <<'END'
@@ -77,19 +103,17 @@ judge "a segment after the end" 'rewrite "/\"op\":\"end\"/{h;s/.*/{\"op\":\"begi
 judge "an entry that leads nowhere" "rm $last; ln -s .none $last" "$last: leads nowhere"
 
 # ---- the benches
-shim=$builddir/tests/faults/.libs/shim.so
-if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
-    skip "a worker crashes at, or is refused, one of its calls" "the sanitizer wraps these calls itself"
+if [ -n "$calls" ]; then
+    skip "a worker crashes at, or is refused, one of its calls" "$calls"
 else
-    bench "a worker crashes at, or is refused, one of its calls" syscalls.py "$shim" --cases=60 --seed="$seed"
+    finish calls "a worker crashes at, or is refused, one of its calls"
 fi
-if [ ! -x "$builddir/tests/faults/nfs" ]; then
-    skip "workers on NFS" "no fuse3 (libfuse3-dev)"
-elif [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
-    skip "workers on NFS" "no /dev/fuse or no fusermount3"
+if [ -n "$nfs" ]; then
+    skip "workers on NFS" "$nfs"
 else
-    bench "the model of NFS" nfs.py "$builddir/tests/faults/nfs" --model
-    bench "three clients of one server" nfs.py "$builddir/tests/faults/nfs" --trials=40 --seed="$seed"
+    finish model "the model of NFS"
+    finish nfs "three clients of one server"
 fi
-bench "40 kills" kill.py --kills=40 --trials=60 --seed="$seed"
+finish kills "$(often 40 1000) kills"
+[ ! -e "$work/slurm" ] || finish slurm "1000 kills of a job array and of Slurm"
 done_testing

@@ -115,12 +115,12 @@ is $? 0 "a byte order mark"
 printf 'name = "t";\n\000' >exp.conf
 like "$(dl run --dry-run exp.conf 2>&1)" '^exp.conf:2: a byte is zero' "no text"
 like "$(dl run --dry-run . 2>&1)" '^.: cannot read: Is a directory' "a folder"
-like "$(timeout 60 dl run --dry-run /dev/zero 2>&1)" '^/dev/zero: cannot read: File too large' "what has no end"
+like "$(timeout 300 dl run --dry-run /dev/zero 2>&1)" '^/dev/zero: cannot read: File too large' "what has no end"
 { printf '%s\n#' "$good"; head -c 10000000 /dev/zero | tr '\0' a; } >exp.conf
-timeout 60 dl run --dry-run exp.conf >/dev/null 2>&1
+timeout 300 dl run --dry-run exp.conf >/dev/null 2>&1
 is $? 0 "a comment of 10 MB"
 awk 'BEGIN { for (i = 0; i < 700000; i++) print "k" i " = " i ";" }' >exp.conf
-like "$(timeout 60 dl run --dry-run exp.conf 2>&1)" '^exp.conf:[0-9]+: more than 20000 settings' "settings without number"
+like "$(timeout 300 dl run --dry-run exp.conf 2>&1)" '^exp.conf:[0-9]+: more than 20000 settings' "settings without number"
 
 # ---- hyperparameters
 accepted '4d' '^t: searcher auto' "no searcher.name: auto"

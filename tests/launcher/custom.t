@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # searcher "custom": a program of the user chooses the points
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset DL_DIR
 command -v python3 >/dev/null || skip_all "no python3"
@@ -54,7 +53,6 @@ reproducibility = { experiment_seed = 5; };
 worker = { heartbeat = 1; lease = 60; grace = 3; };
 END
 }
-count () { cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
 
 conf random 'exec python3 random_search.py' 6 '[ $DL_TRIAL != 2 ] && dl log loss=$DL_HP_lr'
 timeout 300 dl run --local random.conf >out 2>&1

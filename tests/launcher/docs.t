@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # the examples of the manuals are true
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
 # ---- slurmdl(3): the example compiles, trains, goes on

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl doctor: sites that are well, and each thing that can be wrong with one
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
 cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 
@@ -151,15 +149,8 @@ doctor >out 2>&1
 is $? 1 "an empty answer of Slurm's"
 
 # ---- a real Slurm
-PATH=$PATH:/usr/sbin
-if [ -f "$PLUGIN" ] && command -v slurmctld >/dev/null && command -v munged >/dev/null &&
-    case $(nm -D "$PLUGIN") in *__asan_*) false ;; esac; then
-    minicluster=$srcdir/contrib/minicluster
-    name=doctor$$
-    trap 'timeout 300 "$minicluster" down $name; rm -rf "$work"' EXIT
-    timeout 300 "$minicluster" up --name=$name --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl" >up 2>&1 ||
-        { sed 's/^/# /' up; echo "Bail out! no cluster"; exit 1; }
-    eval "$("$minicluster" env $name)"
+if slurm_is_here && slurm_loads_plugin; then
+    cluster_up doctor --nodes=1 --cpus=2 --plugin="$PLUGIN dl=$builddir/launcher/dl"
     out=$(timeout 300 dl doctor --run)
     like "$out" '^ok .*plugin release: built for Slurm' "a real Slurm: the plugin is its release's"
     like "$out" '^change .*/slurm.conf:[0-9]+: KillWait: 5 s' "what minicluster makes short is found"

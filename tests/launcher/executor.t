@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # how workers are started: local ones with their devices, arrays with a Slurm that refuses
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset DL_DIR CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
 real=$(readlink -f "$(command -v dl)")
@@ -19,9 +18,36 @@ worker = { heartbeat = 1; lease = 60; grace = 5; };
 END
 }
 
-count () { # count NAME OP: events of the log
-    cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
+# ---- time limits that no attempt can keep, one that goes on, and one that does not
+cat >long.sh <<'END'
+#!/bin/sh
+trap 'exit 0' TERM
+start=1
+[ "$1" = goes ] && [ -f kept.goes ] && start=$(($(cat kept.goes) + 1))
+for step in $(seq "$start" 60); do
+    dl log --step "$step" loss=1
+    echo "$step" >"kept.$1"
+    sleep 0.2
+done
+END
+chmod +x long.sh
+limited () { # limited NAME: one worker in a fresh job of 3 s
+    SLURM_JOB_ID=1 SLURM_JOB_END_TIME=$(($(date +%s) + 15)) timeout 300 dl worker "$1" >/dev/null 2>&1
 }
+for name in goes stays; do
+    cat >$name.conf <<END
+name = "$name"; entrypoint = "./long.sh $name"; max_restarts = 1;
+searcher = { name = "single"; metric = "loss"; max_length = 60; };
+hyperparameters = { x = 1; };
+worker = { heartbeat = 1; lease = 30; grace = 2; };
+END
+    dir=$(timeout 300 dl run --no-workers $name.conf)
+    # by chance one may come a little further than those before it
+    [ $name = goes ] && times="1 2 3" || times="1 2 3 4 5 6"
+    for _ in $times; do limited "$dir"; done &
+    limited="$limited $!"
+done
+# meanwhile the tests go on
 
 # ---- GPUs of local workers
 mkdir dev none
@@ -331,35 +357,8 @@ timeout 300 dl scale 2 scale >out 2>&1
 like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are to end do not count"
 unset TASKS
 is "$(readlink -f "$(command -v dl)")" "$real" "all of this was tested with this dl"
-# ---- time limits that no attempt can keep, one that goes on, and one that does not
-cat >long.sh <<'END'
-#!/bin/sh
-trap 'exit 0' TERM
-start=1
-[ "$1" = goes ] && [ -f kept.goes ] && start=$(($(cat kept.goes) + 1))
-for step in $(seq "$start" 60); do
-    dl log --step "$step" loss=1
-    echo "$step" >"kept.$1"
-    sleep 0.2
-done
-END
-chmod +x long.sh
-limited () { # limited NAME: one worker in a fresh job of 3 s
-    SLURM_JOB_ID=1 SLURM_JOB_END_TIME=$(($(date +%s) + 15)) timeout 300 dl worker "$1" >/dev/null 2>&1
-}
-for name in goes stays; do
-    cat >$name.conf <<END
-name = "$name"; entrypoint = "./long.sh $name"; max_restarts = 1;
-searcher = { name = "single"; metric = "loss"; max_length = 60; };
-hyperparameters = { x = 1; };
-worker = { heartbeat = 1; lease = 30; grace = 2; };
-END
-    dir=$(timeout 300 dl run --no-workers $name.conf)
-    # by chance one may come a little further than those before it
-    [ $name = goes ] && times="1 2 3" || times="1 2 3 4 5 6"
-    for _ in $times; do limited "$dir"; done &
-done
-wait
+# shellcheck disable=SC2086
+wait $limited
 is "$(cat goes-0001/log/0*/0* | grep -c '"op":"park"') $(cat goes-0001/log/0*/0* | grep -c '"op":"fail"')" "3 0" "a trial that goes on is parked as often as need be"
 is "$(cat stays-0001/log/0*/0* | grep -c '"op":"fail"')" 2 "one that begins anew each time fails"
 like "$(dl ls)" 'stays-0001 +failed' "and is given up"

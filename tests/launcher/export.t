@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl export, results.h5 in other programs' hands, dl gc
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset DL_DIR
 

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # sessions with dl search-server and experiment files, with faults made at random: dl ends, and says why in lines of its own
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset DL_DIR
 command -v python3 >/dev/null || skip_all "no python3"
 
-seed=${DL_FUZZ_SEED:-1}
+seed=${DL_TEST_SEED:-1}
+cases=${DL_FUZZ_CASES:-$(often 120 5000)}
 for what in server file; do
-    python3 "$srcdir/tests/launcher/fuzz.py" $what "${DL_FUZZ_CASES:-120}" "$seed" >out 2>&1
-    ok $? "$what: ${DL_FUZZ_CASES:-120} cases of seed $seed"
+    python3 "$srcdir/tests/launcher/fuzz.py" $what "$cases" "$seed" >out 2>&1
+    ok $? "$what: $cases cases of seed $seed"
     sed 's/^not ok/# bad:/; s/^\([^#]\)/# \1/' out
     like "$(cat out)" '^# [0-9]+ cases, [1-9][0-9]* of them without a fault$' "$what: some of them without a fault"
 done

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # dl horovod: the rendezvous of Horovod's ranks, its end, bad requests
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 export PATH="$builddir/launcher:$PATH"
 client=$srcdir/tests/launcher/horovod.py
 port=$((21000 + $$ % 5000))

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # from one state to another: pause, resume, stop, kill, continue, retry, fork, wait, logs -f, marks, rm
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 work=$(pwd -P)
 unset DL_DIR DL_SOCKET
@@ -21,7 +20,6 @@ worker = { heartbeat = 1; lease = 60; grace = 30; };
 $4
 END
 }
-count () { cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""; } # count NAME OP
 state () { dl ls --all | sed -n "s/^$1 *\([a-z]*\) .*/\1/p"; } # state NAME
 
 # try STATUS PATTERN COMMAND...: exit status, and a line of what it says

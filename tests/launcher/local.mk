@@ -6,9 +6,9 @@ EXTRA_PROGRAMS += $(launcher_units)
 $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
 endif
-launcher_tests = $(launcher_units) %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
-	%D%/outcomes.t %D%/custom.t %D%/export.t %D%/executor.t %D%/ckpt.t %D%/horovod.t %D%/lifecycle.t %D%/share.t \
-	%D%/digits.t %D%/doctor.t tests/folders.t tests/faults/faults.t
+launcher_tests = %D%/local.t tests/faults/faults.t %D%/executor.t %D%/outcomes.t %D%/lifecycle.t %D%/doctor.t %D%/custom.t \
+	%D%/digits.t %D%/export.t %D%/ckpt.t %D%/server.t %D%/fuzz.t %D%/config.t %D%/docs.t %D%/options.t %D%/cli.t \
+	%D%/horovod.t %D%/share.t $(launcher_units) tests/layers.t
 TESTS += $(launcher_tests)
 
 # what scripts run

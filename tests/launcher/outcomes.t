@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # what sweeps carry beside results: inactive parameters, budgets, reports, rejects, several metrics
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 work=$(pwd -P)
 unset DL_DIR
@@ -23,7 +22,6 @@ END
 }
 
 log () { cat "$1"/log/0*/0*; }
-count () { log "$1" | grep -c "\"op\":\"$2\""; } # count NAME OP
 
 # evaluate Python over the events e of an experiment
 events () { # events NAME EXPRESSION

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # two users of a group work at one experiment
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 [ "$(id -u)" -eq 0 ] || skip_all "needs root, to be two users"
 command -v setpriv >/dev/null || skip_all "no setpriv"
 cd "$work" || exit 1

@@ -1,6 +1,6 @@
 # tests/python/
-python_tests = %D%/python.t %D%/together.t
+python_tests = %D%/together.t %D%/torch.t %D%/sharded.t %D%/python.t %D%/sweep.t
 TESTS += $(python_tests)
 if HAVE_PYTHON
-tests/python/python.log tests/python/together.log: contrib/python/_slurmdl.la
+$(python_tests:.t=.log): contrib/python/_slurmdl.la
 endif

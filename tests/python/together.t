@@ -2,28 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # the ranks of a communicator from Python: arrays, PyTorch, a script that was written for Horovod
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 python=${DL_TEST_PYTHON:-/usr/bin/python3}
-here=$srcdir/tests/python
-[ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
-$python -c 'import numpy' 2>/dev/null || skip_all "no python3-numpy"
+. "$srcdir/tests/python/site.sh"
+need_package numpy
+export OMP_NUM_THREADS=1
+preload_sanitizers
 port=$((10000 + $$ % 2000 * 5))
-unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
-mkdir "$work/site" "$work/site/slurmdl"
-cp -r "$srcdir"/contrib/python/slurmdl/*.py "$srcdir"/contrib/python/slurmdl/hvd "$work/site/slurmdl"
-cp "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
-PYTHONPATH=$work/site:$here
-PYTHONDONTWRITEBYTECODE=1
-OMP_NUM_THREADS=1
-export PYTHONPATH PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS
-case $CFLAGS in
-*sanitize*)
-    # an interpreter that is not built with it wants it first
-    LD_PRELOAD=$($CC -print-file-name=libasan.so):$($CC -print-file-name=libubsan.so)
-    ASAN_OPTIONS=detect_leaks=0
-    export LD_PRELOAD ASAN_OPTIONS
-    ;;
-esac
 
 # Run a script as so many ranks; rank 0's lines of TAP are counted.
 together () { # together NAME RANKS SCRIPT [ARGUMENT...]
@@ -41,19 +25,13 @@ together () { # together NAME RANKS SCRIPT [ARGUMENT...]
         pids="$pids $!"
         rank=$((rank + 1))
     done
-    failed=0
+    bad=0
     for pid in $pids; do
-        wait "$pid" || failed=$((failed + 1))
+        wait "$pid" || bad=$((bad + 1))
     done
-    while IFS= read -r line; do
-        case $line in
-        "ok - "*) ok 0 "$name: ${line#ok - }" ;;
-        "not ok - "*) ok 1 "$name: ${line#not ok - }" ;;
-        *) echo "# $line" ;;
-        esac
-    done <out.0
-    is $failed 0 "$name: $ranks ranks end well"
-    [ $failed -eq 0 ] || tail -n 4 err.* | sed 's/^/# /'
+    count_tap "$name" <out.0
+    is $bad 0 "$name: $ranks ranks end well"
+    [ $bad -eq 0 ] || tail -n 4 err.* | sed 's/^/# /'
     cd "$work" || exit 1
 }
 

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # kill -9 of writers, and crashes at each boundary of their I/O: metrics and
 # checkpoints stay whole, for each Python's HDF5.  The long run, of some minutes:
-# make check TESTS=tests/runtime/crash.t DL_TEST_KILLS=1000 DL_TEST_IMAGES=0
+# make check TESTS=tests/runtime/crash.t DL_TEST_SOAK=1
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 seed=${DL_TEST_SEED:-$(date +%s)}
-kills=${DL_TEST_KILLS:-40}
-images=${DL_TEST_IMAGES:-40}
+kills=${DL_TEST_KILLS:-$(often 40 1000)}
+images=${DL_TEST_IMAGES:-$(often 40 0)}
 pythons=
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
     "$p" -c 'import h5py' 2>/dev/null && pythons="$pythons $p"
@@ -16,7 +15,7 @@ done
 for p in $pythons; do
     version=$("$p" -c 'import h5py; print(h5py.version.hdf5_version)')
     mkdir "$work/run"
-    timeout 300 "$p" "$srcdir/tests/runtime/crash.py" "$builddir/tests/runtime/writer" "$work/run" "$kills" "$seed" >"$work/out" 2>&1
+    timeout 3000 "$p" "$srcdir/tests/runtime/crash.py" "$builddir/tests/runtime/writer" "$work/run" "$kills" "$seed" >"$work/out" 2>&1
     ok $? "$kills kills each of loggers and savers, and a live reader, with HDF5 $version (seed $seed)"
     sed 's/^/# /' "$work/out"
     rm -rf "$work/run"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # slurmdl.h in C++ and Fortran programs; what doc/formats.md says for Python
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 abs_src=$(cd "$srcdir" && pwd)
 lib=$builddir/runtime/.libs
 LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

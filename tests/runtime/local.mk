@@ -1,11 +1,10 @@
 # tests/runtime/: units of comm/ run each rank as a process (comm/world.c)
 if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
-runtime_units = %D%/metrics.t %D%/checkpoint.t %D%/records.t %D%/shards.t %D%/saves.t %D%/slabs.t %D%/reads.t \
-	%D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t \
-	%D%/comm/bootstrap.t %D%/comm/rankname.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t \
-	%D%/comm/comm.t %D%/comm/commfail.t %D%/comm/engine.t %D%/comm/stalls.t %D%/comm/tensors.t %D%/comm/elastic.t \
-	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t
+runtime_units = %D%/comm/elastic.t %D%/comm/elasticjoins.t %D%/comm/bootstrap.t %D%/comm/stalls.t %D%/comm/commfail.t \
+	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/shards.t \
+	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/comm/rankname.t %D%/comm/reduce.t \
+	%D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/tensors.t
 if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
 endif
@@ -21,6 +20,7 @@ $(runtime_units): $(runtime_ldadd)
 %C%_checkpoint_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/tests/fakes/device/.libs"'
 %C%_errors_t_CPPFLAGS = $(AM_CPPFLAGS) -DSOURCES='"$(abs_srcdir)"'
 %C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
+%C%_comm_elasticjoins_t_SOURCES = %D%/comm/elastic.c
 %C%_comm_rankname_t_LDFLAGS = -Wl,--wrap=getaddrinfo
 # as on processors without what gcc would take on this one
 %C%_comm_reduce_generic_t_SOURCES = %D%/comm/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c \
@@ -35,7 +35,7 @@ tests/runtime/comm/ncclcomm.log: tests/fakes/host/slurmdl-cuda.la tests/fakes/ho
 tests/runtime/comm/device.log: tests/fakes/gpu/both/slurmdl-cuda.la tests/fakes/gpu/both/slurmdl-nccl.la \
 	tests/fakes/gpu/cuda/slurmdl-cuda.la
 endif
-runtime_tests = $(rank_units) $(runtime_units) $(device_units) %D%/crash.t %D%/languages.t %D%/save.t %D%/exports.t
+runtime_tests = %D%/save.t %D%/crash.t $(runtime_units) $(rank_units) $(device_units) %D%/languages.t %D%/exports.t
 TESTS += $(runtime_tests)
 
 # what scripts run

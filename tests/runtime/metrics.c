@@ -247,8 +247,8 @@ static void full_disk (void **state)
 
     (void)state;
     if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
-        print_message ("not root: no full disk\n");
-        skip ();
+        print_message ("# not root: no full disk\n");
+        return;
     }
     m = slurmdl_metrics_create (dir, NULL);
     snprintf (filler, sizeof (filler), "%s", in_dir ("filler"));

@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # kill -9 and failing disks while 1 and 4 ranks save, now and asynchronously
 #
-# A long run: DL_TEST_KILLS=250 tests/runtime/save.t kills 1,000 times; DL_TEST_FAULTS=0
-# lets each call of two ranks fail in each way.
+# A long run: DL_TEST_SOAK=1 kills 1,000 times, and lets each call of two ranks fail in each way.
 . "$srcdir/tests/lib.sh"
-trap 'rm -rf "$work"' EXIT
 python=/usr/bin/python3
 "$python" -c 'import json' 2>/dev/null || skip_all "no Python"
 seed=${DL_TEST_SEED:-$(date +%s)}
-kills=${DL_TEST_KILLS:-8}
-faults=${DL_TEST_FAULTS:-12}
+kills=${DL_TEST_KILLS:-$(often 4 250)}
+faults=${DL_TEST_FAULTS:-$(often 12 0)}
 mkdir "$work/kill" "$work/faults" "$work/ranks"
 timeout 3000 "$python" "$srcdir/tests/runtime/save.py" kill "$builddir/tests/runtime/writer" "$work/kill" "$kills" "$seed" >"$work/out" 2>&1
 ok $? "$kills kills each of 1 and 4 ranks, sync and async (seed $seed)"

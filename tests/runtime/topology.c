@@ -14,13 +14,28 @@
 #include "tests/folder.h"
 #include "tests/runtime/machine.h"
 
+/* Its files, unless the folder has them already: a thousand for a large one. */
+static void unpack (const char *name)
+{
+    static char unpacked[128];
+    char wanted[128];
+    char file[512];
+
+    snprintf (wanted, sizeof (wanted), "%s:%s", dir, name);
+    if (!strcmp (wanted, unpacked))
+        return;
+    remove_dir (NULL);
+    make_dir (NULL);
+    snprintf (file, sizeof (file), "%s/%s", MACHINES, name);
+    machine_unpack (file, dir);
+    snprintf (unpacked, sizeof (unpacked), "%s:%s", dir, name);
+}
+
 static struct topology *machine (const char *name, const char *cpus)
 {
     struct cpu_set set;
-    char file[512];
 
-    snprintf (file, sizeof (file), "%s/%s", MACHINES, name);
-    machine_unpack (file, dir);
+    unpack (name);
     assert_int_equal (cpus_parse (cpus, &set), 0);
     return topology_open (dir, &set);
 }
@@ -136,13 +151,12 @@ static void test_machines (void **state)
     };
     /* clang-format on */
 
+    (void)state;
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
         struct topology *t = machine (rows[i].name, "0-255");
         assert_non_null (t);
         assert_string_equal (summary (t), rows[i].summary);
         topology_close (t);
-        remove_dir (state);
-        make_dir (state);
     }
 }
 
@@ -283,7 +297,7 @@ describe (const struct topology *t, const struct place_request *r, char *text)
         sprintf (text, " (shared)");
 }
 
-static void run (void **state, const struct row *row)
+static void run (const struct row *row)
 {
     struct topology *t = machine (row->name, row->cpus);
     struct place_request r = { .placement = row->placement,
@@ -310,8 +324,6 @@ static void run (void **state, const struct row *row)
                      row->cpus);
     assert_string_equal (text, row->places);
     topology_close (t);
-    remove_dir (state);
-    make_dir (state);
 }
 
 static void test_places (void **state)
@@ -379,8 +391,9 @@ static void test_places (void **state)
     };
     /* clang-format on */
 
+    (void)state;
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
-        run (state, &rows[i]);
+        run (&rows[i]);
 }
 
 static void test_bad_requests (void **state)

@@ -3,7 +3,6 @@
 # --dl-bind in a stub of Slurm, on machines of tests/runtime/topology/
 . "$srcdir/tests/lib.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-trap 'rm -rf "$work"' EXIT
 stub=$builddir/tests/fakes/spank
 
 use () { # use MACHINE

@@ -14,7 +14,7 @@
 
 bool collect_is_long (void)
 {
-    const char *value = getenv ("DL_TEST_LONG");
+    const char *value = getenv ("DL_TEST_SOAK");
 
     return value && *value;
 }

@@ -7,7 +7,7 @@
 
 #include "runtime/slurmdl_comm.h"
 
-/* All sizes up to 64 MiB, all worlds: DL_TEST_LONG=1. */
+/* All sizes up to 64 MiB, all worlds: DL_TEST_SOAK=1. */
 bool collect_is_long (void);
 
 /* Say what is wrong; returns 1. */

@@ -234,7 +234,7 @@ static void play (void **state)
     const struct scene *s = *state;
     int sizes[][2] = { { 5, 2 }, { 4, 1 }, { 3, 0 } };
     int status[8];
-    size_t n = getenv ("DL_TEST_LONG") ? 3 : 2;
+    size_t n = getenv ("DL_TEST_SOAK") ? 3 : 2;
 
     for (size_t i = 0; i < n; i++) {
         *shared = (struct shared){ 0 };

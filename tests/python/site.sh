@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034
+# The Python package in a folder of the test's own, and scripts that speak TAP: source this after lib.sh.
+python=${python:-/usr/bin/python3}
+package=$srcdir/contrib/python
+here=$srcdir/tests/python
+
+need_package () { # need_package MODULE...
+    [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
+    for module in "$@"; do
+        $python -c "import $module" 2>/dev/null || skip_all "no python3-$module"
+    done
+    unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
+    mkdir -p "$work/site/slurmdl"
+    cp -r "$package"/slurmdl/*.py "$package/slurmdl/hvd" "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
+    PYTHONPATH=$work/site:$here
+    PYTHONDONTWRITEBYTECODE=1
+    export PYTHONPATH PYTHONDONTWRITEBYTECODE
+}
+
+# An interpreter that is not built with sanitizers wants them first; whether they are there.
+preload_sanitizers () {
+    case $CFLAGS in *sanitize*) ;; *) return 1 ;; esac
+    LD_PRELOAD=$($CC -print-file-name=libasan.so):$($CC -print-file-name=libubsan.so)
+    ASAN_OPTIONS=detect_leaks=0
+    export LD_PRELOAD ASAN_OPTIONS
+}
+
+count_tap () { # count_tap NAME <LINES: of a script
+    while IFS= read -r line; do
+        case $line in
+        "ok - "*" # SKIP "*) skip "${line#ok - }" "see there" ;;
+        "ok - "*) ok 0 "$1: ${line#ok - }" ;;
+        "not ok - "*) ok 1 "$1: ${line#not ok - }" ;;
+        *) echo "# $line" ;;
+        esac
+    done
+}
+
+# Run a script that speaks TAP in a folder of its own, and count its lines.
+tap () { # tap NAME COMMAND...
+    name=$1
+    shift
+    mkdir -p "$work/$name"
+    (cd "$work/$name" && timeout 1200 "$@") >"$work/$name.out" 2>"$work/$name.err"
+    status=$?
+    count_tap "$name" <"$work/$name.out"
+    is "$status" 0 "$name: ends"
+    [ "$status" -eq 0 ] || tail -5 "$work/$name.err" | sed 's/^/# /'
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the Python package in a sweep: promoted, paused, resumed
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/python/site.sh"
+case $CFLAGS in *sanitize*) skip_all "slow under sanitizers" ;; esac
+need_package numpy h5py
+cd "$work" || exit 1
+
+# ---- a sweep
+cp "$srcdir"/contrib/examples/python/digits.* "$srcdir/contrib/examples/digits/digits.csv.gz" .
+PATH=/usr/bin:$PATH timeout 300 dl run --local digits.conf >sweep.out 2>&1
+is $? 0 "a sweep"
+like "$(cat sweep.out)" '^best accuracy 0\.[89]' "dl sees the metric"
+is "$(cat digits-slurmdl-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
+again=$(find digits-slurmdl-0001/trials -path '*/a.2/log' | head -1)
+[ -n "$again" ] && first=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p;1q' "$again")
+is "${first:-0}" 2 "a trial that was promoted goes on from its checkpoint"
+
+# ---- one that is paused and goes on
+sed 's/"digits-slurmdl"/"paused"/; s/"asha"/"random"/; s/max_trials = 16/max_trials = 2/; s/max_length = 9/max_length = 900/; s/heartbeat = 5/heartbeat = 1/
+     /divisor/d; /max_rungs/d' digits.conf >paused.conf
+PATH=/usr/bin:$PATH timeout 300 dl run --local paused.conf >paused.out 2>&1 &
+pid=$!
+one=paused-0001/trials/0001
+wait_for 100 grep -q '^epoch 3 ' $one/a.1/log
+dl pause paused >/dev/null
+wait $pid
+is $? 4 "a sweep is paused"
+last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.1/log | tail -1)
+[ "${last:-900}" -lt 900 ]
+ok $? "should_stop() ended the trainer after epoch $last"
+PATH=/usr/bin:$PATH timeout 300 dl resume --local paused >resumed.out 2>&1
+is $? 0 "it is resumed"
+is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 900" "the trainer goes on with the next epoch"
+is "$(cat paused-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
+done_testing
