@@ -234,6 +234,6 @@ done
 
 # ---- every option is in the manual, and the other way round
 options=$("$stub" "$PLUGIN" local | sed -n 's/^option \(--[a-z-]*\).*/\1/p' | sort)
-documented=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*\)=.*/\1/p' "$srcdir/doc/dl-spank.8" | sed 's/\\//g' | sort -u)
-is "$documented" "$options" "dl-spank(8) has the options of the table"
+documented=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*\)=.*/\1/p' "$srcdir/doc/dl-spank.7" | sed 's/\\//g' | sort -u)
+is "$documented" "$options" "dl-spank(7) has the options of the table"
 done_testing
