@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the manuals, the options of each command, the exit statuses and the keys of the experiment file agree
+# the manuals, the options of each command, the exit statuses, the keys of the experiment file and the searchers agree
 . "$srcdir/tests/lib.sh"
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -78,4 +78,11 @@ for k in $(sed -n 's/^\.B \([a-z_.]*\) \\fR(.*/\1/p' "$srcdir/doc/dl-experiment.
     echo "$keys" | grep -qx "$k"
     ok $? "$k of dl-experiment(5) exists"
 done
+
+# ---- searchers
+searchers=$(sed -n 's/^    { "\([a-z0-9_]*\)",$/\1/p' "$srcdir/searcher/search/kinds.c")
+[ "$(echo "$searchers" | wc -l)" -gt 15 ]
+ok $? "the table of searchers was found"
+is "$(sed -n '/^\.B searcher.name/,/^\.B searcher.sampler/{/^\.TP/{n;s/^\([a-z0-9_]*\)$/\1/p}}' "$srcdir/doc/dl-experiment.5")" "$searchers" \
+    "dl-experiment(5) has each searcher"
 done_testing
