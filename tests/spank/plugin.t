@@ -233,12 +233,12 @@ done
 
 # ---- every option is in the manual, and the other way round
 options=$("$stub" "$PLUGIN" local | sed -n 's/^option \(--[a-z-]*\).*/\1/p' | sort)
-manual=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*= .*\)/\1/p' "$srcdir/doc/dl-spank.8" | sed 's/\\f.//g; s/\\//g; s/[ "]//g')
-is "$(echo "$manual" | cut -d= -f1 | sort -u)" "$options" "dl-spank(8) has the options of the table"
+manual=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*= .*\)/\1/p' "$srcdir/doc/dl-spank.7" | sed 's/\\f.//g; s/\\//g; s/[ "]//g')
+is "$(echo "$manual" | cut -d= -f1 | sort -u)" "$options" "dl-spank(7) has the options of the table"
 for o in $("$stub" "$PLUGIN" local | sed -n 's/^option //p'); do
     case $manual in
-    *"$o"*) ok 0 "dl-spank(8) has the argument of $o" ;;
-    *) ok 1 "dl-spank(8) has the argument of $o" ;;
+    *"$o"*) ok 0 "dl-spank(7) has the argument of $o" ;;
+    *) ok 1 "dl-spank(7) has the argument of $o" ;;
     esac
 done
 
