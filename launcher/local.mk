@@ -1,18 +1,21 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
-	%D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c \
-	%D%/sys/say.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/array.c %D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
+	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c %D%/sys/say.c \
+	%D%/sys/slurm_time.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
-	%D%/config/json_fields.c %D%/config/keys.c %D%/config/log_policy.c \
-	%D%/config/log_policy_config.c %D%/config/metric_pattern.c %D%/config/points.c \
-	%D%/config/search_settings.c %D%/config/space.c %D%/config/syntax.c \
-	%D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/config/json_fields.c %D%/config/keys.c %D%/config/known_points.c \
+	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
+	%D%/config/option_origin.c %D%/config/points.c %D%/config/queries.c \
+	%D%/config/reading.c %D%/config/search_settings.c %D%/config/space.c \
+	%D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
-	%D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/states.c %D%/sweep/sweep.c \
-	%D%/sweep/warm_start.c \
+	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c \
+	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
@@ -23,21 +26,21 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/format/text.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c %D%/worker/report.c \
-	%D%/worker/segment.c %D%/worker/worker.c \
+	%D%/worker/segment.c %D%/worker/self.c %D%/worker/worker.c \
 	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/horovod.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
 	%D%/cmd/rendezvous.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c \
 	%D%/cmd/wait.c \
-	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/safetensors.c \
+	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
-	%D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
+	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
-	%D%/nodecheck/health.c %D%/nodecheck/open.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
+	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
 	%D%/nodecheck/report.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \
 	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/elfnumber.c %D%/doctor/host.c \
-	%D%/doctor/plugin.c %D%/doctor/slurm.c \
+	%D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
 	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c \
 	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/stacks.c \
 	%D%/debug/watch.c \
@@ -46,7 +49,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/series.c %D%/monitor/usage.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \
-	%D%/env/plan.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
+	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
 	%D%/env/view.c
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -ldl -lm

@@ -13,10 +13,10 @@
 #include "launcher/debug/debug.h"
 #include "launcher/doctor/doctor.h"
 #include "launcher/elastic/elastic.h"
-#include "launcher/env/plan.h"
+#include "launcher/env/command.h"
 #include "launcher/monitor/monitor.h"
-#include "launcher/nodecheck/gather.h"
-#include "launcher/searchserver/header.h"
+#include "launcher/nodecheck/command.h"
+#include "launcher/searchserver/server.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/word.h"
 

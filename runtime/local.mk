@@ -3,9 +3,9 @@
 noinst_LTLIBRARIES += %D%/librankenv.la
 %C%_librankenv_la_SOURCES = %D%/base/word.c \
 	%D%/host/cpus.c %D%/host/place.c %D%/host/sysfs.c %D%/host/topology.c %D%/host/visible.c \
-	%D%/rank/binding.c %D%/rank/clusters.c %D%/rank/layout.c %D%/rank/ports.c \
-	%D%/rank/rankenv.c %D%/rank/roles.c %D%/rank/task.c %D%/rank/values.c \
-	%D%/rank/variables.c \
+	%D%/rank/binding.c %D%/rank/clusters.c %D%/rank/layout.c \
+	%D%/rank/plugin_options.c %D%/rank/ports.c %D%/rank/rankenv.c %D%/rank/roles.c \
+	%D%/rank/task.c %D%/rank/values.c %D%/rank/variables.c \
 	%D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c \
 	%D%/network/ncclsite.c
 
@@ -13,17 +13,17 @@ runtime_sources = \
 	%D%/base/clock.c %D%/base/device_memory.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
 	%D%/storage/crc32c.c %D%/storage/h5.c %D%/storage/io.c %D%/storage/link.c \
-	%D%/storage/slab.c %D%/storage/types.c %D%/storage/whole_file.c \
-	%D%/run/agree.c %D%/run/file_rendezvous.c %D%/run/region.c %D%/run/retain.c \
+	%D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c \
+	%D%/run/agree.c %D%/run/environment.c %D%/run/file_rendezvous.c %D%/run/region.c %D%/run/retain.c \
 	%D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
 	%D%/metrics/blank.c %D%/metrics/journal.c %D%/metrics/logging.c %D%/metrics/metrics.c \
-	%D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c %D%/metrics/ring.c \
+	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c %D%/metrics/ring.c \
 	%D%/metrics/samples.c %D%/metrics/seal.c %D%/metrics/table.c %D%/metrics/trial.c \
 	%D%/checkpoint/candidates.c %D%/checkpoint/check.c %D%/checkpoint/commit.c \
-	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/manifest.c \
+	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/finish.c %D%/checkpoint/manifest.c \
 	%D%/checkpoint/merge.c %D%/checkpoint/pieces.c %D%/checkpoint/restore.c \
-	%D%/checkpoint/save.c %D%/checkpoint/snapshot.c %D%/checkpoint/stages.c \
-	%D%/checkpoint/staging.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
+	%D%/checkpoint/save.c %D%/checkpoint/shard.c %D%/checkpoint/snapshot.c %D%/checkpoint/stages.c \
+	%D%/checkpoint/staging.c %D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
 	%D%/open/context.c \
 	%D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/reduce/convert.c %D%/comm/reduce/narrow.c %D%/comm/reduce/plain.c \
@@ -32,31 +32,34 @@ runtime_sources = \
 	%D%/comm/bootstrap/build_tree.c %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
 	%D%/comm/bootstrap/pmix.c %D%/comm/bootstrap/rank_name.c %D%/comm/bootstrap/resolver.c \
 	%D%/comm/bootstrap/step.c %D%/comm/bootstrap/tcp.c %D%/comm/bootstrap/tree.c \
+	%D%/comm/net/address.c %D%/comm/net/socket.c %D%/comm/net/stream.c \
+	%D%/comm/mesh/call.c %D%/comm/mesh/compare.c %D%/comm/mesh/connect.c \
 	%D%/comm/mesh/culprit.c %D%/comm/mesh/deliver.c %D%/comm/mesh/dial.c \
 	%D%/comm/mesh/endpoint.c %D%/comm/mesh/failure.c %D%/comm/mesh/mesh.c \
-	%D%/comm/mesh/peer_info.c %D%/comm/mesh/socket.c %D%/comm/mesh/tag.c \
-	%D%/comm/mesh/transfer.c %D%/comm/mesh/wire.c \
+	%D%/comm/mesh/peer_info.c %D%/comm/mesh/ranks.c %D%/comm/mesh/tag.c \
+	%D%/comm/mesh/transfer.c \
 	%D%/comm/node/node.c %D%/comm/node/ops.c %D%/comm/node/parts.c %D%/comm/node/sync.c \
 	%D%/comm/flat/flat.c %D%/comm/flat/parts.c \
 	%D%/comm/hierarchical/hierarchical.c %D%/comm/hierarchical/stages.c \
 	%D%/comm/backend/load.c %D%/comm/backend/native.c \
-	%D%/comm/engine/batch.c %D%/comm/engine/batches.c %D%/comm/engine/connection.c \
+	%D%/comm/engine/batch.c %D%/comm/engine/batches.c \
+	%D%/comm/engine/batch_memory.c %D%/comm/engine/connection.c \
 	%D%/comm/engine/control.c %D%/comm/engine/coordinator.c %D%/comm/engine/device.c \
 	%D%/comm/engine/engine.c %D%/comm/engine/executor.c %D%/comm/engine/fuse.c \
-	%D%/comm/engine/gather.c %D%/comm/engine/join.c %D%/comm/engine/largest.c \
+	%D%/comm/engine/gather.c %D%/comm/engine/join.c \
 	%D%/comm/engine/map.c %D%/comm/engine/packet.c %D%/comm/engine/queue.c \
 	%D%/comm/engine/readiness.c %D%/comm/engine/requests.c %D%/comm/engine/responses.c \
 	%D%/comm/engine/stall.c %D%/comm/engine/startup.c %D%/comm/engine/submit.c \
-	%D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c %D%/comm/engine/timeline.c \
-	%D%/comm/engine/topk.c %D%/comm/engine/tune.c \
+	%D%/comm/engine/tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c %D%/comm/engine/timeline.c \
 	%D%/comm/elastic/directory.c %D%/comm/elastic/elastic.c %D%/comm/elastic/folder.c \
 	%D%/comm/elastic/membership.c %D%/comm/elastic/move.c %D%/comm/elastic/open.c \
 	%D%/comm/elastic/requests.c %D%/comm/elastic/restore.c %D%/comm/elastic/state.c \
-	%D%/comm/api/collectives.c %D%/comm/api/comm.c \
-	%D%/ps/apply.c %D%/ps/calls.c %D%/ps/client.c %D%/ps/handshake.c %D%/ps/link.c \
-	%D%/ps/open.c %D%/ps/peer.c %D%/ps/registration.c %D%/ps/rules.c %D%/ps/save.c \
-	%D%/ps/serve.c %D%/ps/snapshot.c %D%/ps/spare.c %D%/ps/store.c %D%/ps/sum.c \
-	%D%/ps/table.c %D%/ps/wire.c %D%/ps/workers.c
+	%D%/comm/api/collectives.c %D%/comm/api/comm.c %D%/comm/api/open.c \
+	%D%/ps/answer.c %D%/ps/apply.c %D%/ps/arrays.c %D%/ps/calls.c %D%/ps/claim.c \
+	%D%/ps/client.c %D%/ps/connect.c %D%/ps/handshake.c %D%/ps/link.c %D%/ps/open.c \
+	%D%/ps/peer.c %D%/ps/registration.c %D%/ps/requests.c %D%/ps/rules.c %D%/ps/save.c \
+	%D%/ps/serve.c %D%/ps/server.c %D%/ps/snapshot.c %D%/ps/spare.c %D%/ps/store.c \
+	%D%/ps/sum.c %D%/ps/table.c %D%/ps/wire.c %D%/ps/workers.c
 noinst_LTLIBRARIES += %D%/libruntime.la
 %C%_libruntime_la_SOURCES = $(runtime_sources)
 %C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread -lm
@@ -79,7 +82,7 @@ pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_LDFLAGS = $(CUDA_LDFLAGS) $(module_ldflags) \
 	-export-symbols-regex '^slurmdl_memory_cuda$$'
 endif
-mpi_sources = %D%/comm/mpi/calls.c %D%/comm/mpi/mpi.c %D%/comm/mpi/ops.c %D%/comm/mpi/sendrecv.c \
+mpi_sources = %D%/comm/mpi/calls.c %D%/comm/mpi/mpi.c %D%/comm/mpi/ops.c %D%/comm/mpi/sendrecv.c %D%/comm/mpi/wait.c \
 	%D%/base/clock.c %D%/base/error.c
 if HAVE_MPI
 pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
@@ -88,7 +91,8 @@ pkglib_LTLIBRARIES += %D%/slurmdl-mpi.la
 %C%_slurmdl_mpi_la_LIBADD = $(MPI_LIBS) -ldl -lpthread
 %C%_slurmdl_mpi_la_LDFLAGS = $(module_ldflags) -export-symbols-regex '^slurmdl_backend_mpi$$'
 endif
-nccl_sources = %D%/comm/nccl/calls.c %D%/comm/nccl/nccl.c %D%/comm/nccl/queue.c
+nccl_sources = %D%/comm/nccl/calls.c %D%/comm/nccl/nccl.c %D%/comm/nccl/queue.c \
+	%D%/comm/nccl/wait.c
 if HAVE_NCCL
 pkglib_LTLIBRARIES += %D%/slurmdl-nccl.la
 %C%_slurmdl_nccl_la_SOURCES = $(nccl_sources) %D%/base/clock.c %D%/base/error.c

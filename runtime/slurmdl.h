@@ -36,8 +36,9 @@ extern "C" {
  * Every rank restores.
  *
  * Unless said otherwise a function returns 0 on success and -1 on failure
- * with errno set and, where it takes one that is not NULL, 'err' filled.  The
- * library never prints or exits.  One thread may use a run at a time, except
+ * with errno set and, where it takes one that is not NULL, 'err' filled.  It
+ * clears 'err' first, which so needs no initial value.  The library never
+ * prints or exits.  One thread may use a run at a time, except
  * for slurmdl_should_stop() and the section on metrics.
  */
 

@@ -27,12 +27,12 @@ extern "C" {
  * and in a process that nothing started (one rank).
  *
  * Unless said otherwise a function returns 0, or -1 with errno set and 'err',
- * which may be NULL, filled.  Every wait is bounded: a rank that does not
- * come, or whose process or host has gone, is named with its host, on all
- * ranks, within the time-out (ETIMEDOUT) or as soon as it is known
- * (ECONNRESET).  After such an error the communicator is broken: every call
- * fails with ENOTCONN but slurmdl_comm_close(); slurmdl_elastic_form() makes
- * another one of those that are left.
+ * which may be NULL and needs no initial value, filled.  Every wait is bounded:
+ * a rank that does not come, or whose process or host has gone, is named with
+ * its host, on all ranks, within the time-out (ETIMEDOUT) or as soon as it is
+ * known (ECONNRESET).  After such an error the communicator is broken: every
+ * call fails with ENOTCONN but slurmdl_comm_close(); slurmdl_elastic_form()
+ * makes another one of those that are left.
  *
  * One thread at a time may use a communicator, except that named tensors may
  * be submitted and waited for by any thread at any time.
@@ -176,8 +176,7 @@ int slurmdl_comm_stream (struct slurmdl_comm *c, void *stream);
  * that communication overlaps with the rest of the backward pass.
  *
  * DL_FUSION_BYTES (64 MiB) and DL_CYCLE_MS (1) say how much is put together
- * and how long is waited for it; DL_COMM_AUTOTUNE=1 searches for the best of
- * both in the first steps.
+ * and how long is waited for it.
  */
 enum slurmdl_what {
     SLURMDL_ALLREDUCE,
@@ -190,10 +189,6 @@ enum slurmdl_compression {
     SLURMDL_PLAIN,
     SLURMDL_AS_F16, /* F32 and F64 travel as F16, are added in F32 */
     SLURMDL_AS_BF16,
-    /* the largest 'keep' of each rank's values; the rest is added to the
-     * next ones of the same name (error feedback; Stich 2018,
-     * arXiv:1809.07599); F32 and F64, SUM and AVERAGE */
-    SLURMDL_TOP_K,
 };
 
 struct slurmdl_request {
@@ -209,7 +204,6 @@ struct slurmdl_request {
     double prescale; /* factors; 0 means 1 */
     double postscale;
     enum slurmdl_compression compression;
-    double keep;       /* of SLURMDL_TOP_K: share, 0 < keep <= 1 */
     const char *group; /* with the 'members' of the same group, or not at all */
     size_t members;
     void *stream; /* for device memory: the CUDA stream (cudaStream_t) in which
@@ -287,7 +281,7 @@ struct slurmdl_comm_stats {
     uint64_t cycles, fused;    /* rounds, and collectives they made */
     uint64_t hits, negotiated; /* agreed on by a bit, or by messages */
     double seconds;            /* in collectives */
-    size_t fusion_bytes;       /* as set, or as tuned */
+    size_t fusion_bytes;       /* as set */
     double cycle_ms;
 };
 void slurmdl_comm_stats (struct slurmdl_comm *c,

@@ -31,9 +31,9 @@ extern "C" {
  *     srun --dl=ps --dl-roles=ps:2,worker:* -n 8 program
  *
  * Unless said otherwise a function returns 0, or -1 with errno set and 'err',
- * which may be NULL, filled.  Every wait is bounded, and what was waited for
- * is named with its host.  After an error of the connection (ETIMEDOUT,
- * ECONNRESET, ESTALE) every call fails with ENOTCONN but
+ * which may be NULL and needs no initial value, filled.  Every wait is bounded,
+ * and what was waited for is named with its host.  After an error of the
+ * connection (ETIMEDOUT, ECONNRESET, ESTALE) every call fails with ENOTCONN but
  * slurmdl_ps_close().  One thread at a time uses a slurmdl_ps.
  *
  * How they find each other: through small files in a folder that all see, at

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search a space of hyperparameters by ask and tell. */
+/* Search a space of hyperparameters: ask for a trial, observe its value. */
 #ifndef SEARCHER_H
 #define SEARCHER_H
 
@@ -118,8 +118,8 @@ struct searcher_kind {
     const char *name;
     const char *help;
     int needs; /* of enum search_need */
-    const struct scheduler *scheduler;
-    const struct sampler *sampler;
+    const struct search_scheduler *scheduler;
+    const struct search_sampler *sampler;
 };
 
 /* All searchers, ended by a row whose name is NULL. */
@@ -158,7 +158,7 @@ struct searcher *searcher_copy (const struct searcher *s);
 /* Size of the state in bytes: two searchers with equal bytes are equal. */
 size_t searcher_size (const struct searcher *s);
 
-/* ---- ask and tell ---- */
+/* ---- ask and observe ---- */
 
 enum search_answer {
     SEARCH_RUN,  /* train the trial of 'struct search_op' */
@@ -190,20 +190,14 @@ int searcher_begin (struct searcher *s,
                     const struct search_op *op,
                     const double *x);
 
-/* The segment that ends at 'length' gave 'value' of the metric.  A value
- * that is not finite makes a bad trial: it is never promoted, and the search
- * goes on.
+/* The segment that ends at 'length' gave the metric, or each objective, its
+ * value.  One that is not finite makes a bad trial: it is never promoted, and
+ * the search goes on.
  */
-int searcher_tell (struct searcher *s,
-                   long trial,
-                   int64_t length,
-                   double value);
-
-/* The same for several objectives: 'values' has one for each. */
-int searcher_tell_all (struct searcher *s,
-                       long trial,
-                       int64_t length,
-                       const double *values);
+int searcher_observe (struct searcher *s,
+                      long trial,
+                      int64_t length,
+                      const double *values);
 
 /* The trial ended for good without a result (it failed too often): a bad
  * trial.
@@ -216,12 +210,12 @@ int searcher_exit (struct searcher *s, long trial);
 int searcher_reject (struct searcher *s, long trial);
 
 /* A trial that searcher_exit() ended is being trained again, to the length at
- * which it failed: it can be told, or exit, as before.  EINVAL for any other
- * trial, and where another repeat of its point was rejected.
+ * which it failed: it can be observed, or exit, as before.  EINVAL for any
+ * other trial, and where another repeat of its point was rejected.
  *
  * Its bad value is forgotten.  What the search decided meanwhile stands: the
- * clone that took its place in a population goes on, too, and a model is told
- * of the trial once more.
+ * clone that took its place in a population goes on, too, and a model observes
+ * the trial once more.
  */
 int searcher_revive (struct searcher *s, long trial);
 
@@ -234,7 +228,7 @@ int searcher_report (struct searcher *s,
                      int64_t length,
                      double value);
 
-/* Should the trial, which is being trained, stop now?  It is then told with
+/* Should the trial, which is being trained, stop now?  It is then observed with
  * the length that it has.
  */
 bool searcher_stops (const struct searcher *s, long trial);
@@ -245,8 +239,8 @@ bool searcher_stops (const struct searcher *s, long trial);
 int searcher_spend (struct searcher *s, long trial, double seconds);
 
 /* The search goes on, whether it was done or not, with other limits: 0 leaves
- * one as it is.  All that was told stays, and segments that are being trained
- * end where they were to end.  '*s' is replaced; it stays on failure.
+ * one as it is.  All that was observed stays, and segments that are being
+ * trained end where they were to end.  '*s' is replaced; it stays on failure.
  *
  * max_trials may be less than what there is: no new trial begins.  Searchers
  * that do not take it (single, grid, pbt) ignore it.  hyperband and its like

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: what a user should know about the cores and GPUs of a task. */
+/* --dl-bind: advice on the cores and GPUs of a task. */
+#include "spank/advice.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "spank/bind.h"
+#include <slurm/spank.h>
 
 static int parts (const char *list)
 {
@@ -39,7 +41,7 @@ static long gpus_asked (const struct binding *b)
 /* Peers that a task cannot open are lost to NVLink; peers that it only cannot
  * see are not, but LOCAL_RANK is no index of what it sees.
  */
-static void tell_hidden_gpus (const struct binding *b)
+static void report_hidden_gpus (const struct binding *b)
 {
     long asked = gpus_asked (b);
     int open;
@@ -70,7 +72,7 @@ static void tell_hidden_gpus (const struct binding *b)
             asked);
 }
 
-static void tell_lost_cpus (const struct binding *b)
+static void report_lost_cpus (const struct binding *b)
 {
     long asked = variables_number (&b->vars, "SLURM_CPUS_PER_TASK");
     int have = cpus_count (&b->own);
@@ -84,7 +86,7 @@ static void tell_lost_cpus (const struct binding *b)
                      asked);
 }
 
-static void tell_far_ranks (const struct binding *b)
+static void report_far_ranks (const struct binding *b)
 {
     struct place_request r = b->r;
     struct place p;
@@ -110,16 +112,14 @@ static const char *gpu_name (const struct binding *b, int i)
     return gpu < 0 ? "unknown" : strrchr (b->t->gpu[gpu].path, '/') + 1;
 }
 
-static void tell_place (const struct binding *b)
+static void report_place (const struct binding *b, const struct cpu_set *now)
 {
     char gpus[256] = "no GPU";
     char cpus[256];
     char node[64];
-    struct cpu_set now;
     int used = 0;
 
     variables_text (&b->vars, "SLURMD_NODENAME", node, sizeof (node));
-    bind_cpus (&now);
     for (int i = 0; i < b->p.count && used < (int)sizeof (gpus); i++)
         used += snprintf (gpus + used,
                           sizeof (gpus) - (size_t)used,
@@ -130,20 +130,20 @@ static void tell_place (const struct binding *b)
                      b->rank,
                      node,
                      gpus,
-                     cpus_print (&now, cpus, sizeof (cpus)),
+                     cpus_print (now, cpus, sizeof (cpus)),
                      b->p.nic < 0 ? "none" : b->t->nic[b->p.nic].name,
                      b->p.nic < 0 ? "" : " at ",
                      b->p.nic < 0 ? "" : distance_names[b->p.nic_distance]);
 }
 
-void bind_tell (const struct binding *b)
+void advice_report (const struct binding *b, const struct cpu_set *now)
 {
     if (b->rank == 0) {
-        tell_hidden_gpus (b);
-        tell_lost_cpus (b);
+        report_hidden_gpus (b);
+        report_lost_cpus (b);
     }
     if (b->local_rank == 0 && b->placement != PLACE_NONE && b->r.devices > 0)
-        tell_far_ranks (b);
+        report_far_ranks (b);
     if (b->verbose)
-        tell_place (b);
+        report_place (b, now);
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-bind: in a task, as the user: its cores, memory and view of the GPUs. */
+/* --dl-bind: bind a task to cores, memory and GPUs, as the user. */
+#include "spank/bind.h"
+
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "spank/bind.h"
+#include "spank/advice.h"
+#include "spank/context.h"
 #include "spank/variable.h"
 
 /* ---- which CPUs there are to choose from ---- */
 
-int bind_cpus (struct cpu_set *s)
+static int get_cpus (struct cpu_set *s)
 {
     memset (s, 0, sizeof (*s));
     return sched_getaffinity (0, sizeof (*s), (cpu_set_t *)s);
@@ -29,7 +32,7 @@ static void widest (const struct binding *b, struct cpu_set *s)
 
     memset (&all, 0xff, sizeof (all));
     *s = b->own;
-    if (set_cpus (&all) == 0 && bind_cpus (s) < 0)
+    if (set_cpus (&all) == 0 && get_cpus (s) < 0)
         *s = b->own;
     set_cpus (&b->own);
 }
@@ -38,7 +41,7 @@ static int read_cpus (struct binding *b)
 {
     struct cpu_set wide;
 
-    if (bind_cpus (&b->own) < 0)
+    if (get_cpus (&b->own) < 0)
         return -1;
     wide = b->own;
     if (b->placement != PLACE_NONE)
@@ -83,6 +86,7 @@ static void apply_cpus (struct binding *b)
 
 static const char *bind_rank (struct binding *b)
 {
+    struct cpu_set now;
     const char *why;
 
     if (binding_place (b) < 0)
@@ -93,14 +97,15 @@ static const char *bind_rank (struct binding *b)
         return why;
     apply_cpus (b);
     binding_set (b);
-    bind_tell (b);
+    get_cpus (&now);
+    advice_report (b, &now);
     return NULL;
 }
 
 void bind_task (spank_t sp)
 {
     struct binding b = { .vars = variables_of (sp) };
-    const char *value = option_value (OPTION_BIND);
+    const char *value = option_value (PLUGIN_BIND);
     const char *why;
 
     binding_words (&b, value);

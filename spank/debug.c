@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a task, as the user: what a hang will be explained with, and a watcher. */
+/* --dl-debug: set a task's variables for debugging, and start a watcher. */
+#include "spank/debug.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,71 +14,15 @@
 #include "spank/helper.h"
 #include "spank/variable.h"
 
-enum { TEXT = 4096, SHORTEST = 5, LONGEST = 86400, DEFAULT = 600 };
-
-struct wishes {
-    long seconds;
-    bool kill;
-};
+enum { TEXT = 4096 };
 
 struct debug {
     spank_t sp;
-    struct wishes wishes;
+    struct hang_options options;
     char folder[PATH_MAX];
     struct variables vars;
     struct given given;
 };
-
-/* ---- the option ---- */
-
-/* "hang:SECONDS", "SECONDS", "kill" */
-static int read_word (const char *word, size_t len, struct wishes *w)
-{
-    char *end;
-
-    if (len == 4 && !strncmp (word, "kill", 4)) {
-        w->kill = true;
-        return 0;
-    }
-    if (len > 5 && !strncmp (word, "hang:", 5)) {
-        word += 5;
-        len -= 5;
-    }
-    if (len < 1 || len > 5 || *word < '1' || *word > '9')
-        return -1;
-    w->seconds = strtol (word, &end, 10);
-    if (end != word + len || w->seconds < SHORTEST || w->seconds > LONGEST)
-        return -1;
-    return 0;
-}
-
-static int read_wishes (const char *value, struct wishes *w)
-{
-    *w = (struct wishes){ .seconds = DEFAULT };
-    for (;;) {
-        size_t len = strcspn (value, ",");
-        if (read_word (value, len, w) < 0)
-            return -1;
-        if (!value[len])
-            return 0;
-        value += len + 1;
-    }
-}
-
-int debug_check (const char *value, char *why, size_t size)
-{
-    struct wishes w;
-
-    if (!strcmp (value, "off") || read_wishes (value, &w) == 0)
-        return 0;
-    snprintf (why,
-              size,
-              "not hang:SECONDS (%d to %d), with ,kill after it to end the "
-              "step",
-              SHORTEST,
-              LONGEST);
-    return -1;
-}
 
 /* ---- the folder ---- */
 
@@ -214,10 +160,10 @@ static void start_watcher (const struct debug *d)
     char seconds[32];
     char pid[32];
     const char *args[] = {
-        "watch", d->folder, seconds, pid, d->wishes.kill ? "kill" : NULL, NULL
+        "watch", d->folder, seconds, pid, d->options.kill ? "kill" : NULL, NULL
     };
 
-    snprintf (seconds, sizeof (seconds), "%ld", d->wishes.seconds);
+    snprintf (seconds, sizeof (seconds), "%ld", d->options.seconds);
     snprintf (pid, sizeof (pid), "%d", (int)getpid ());
     if (helper_detach (d->sp, args) < 0)
         slurm_error ("dl: --dl-debug: hangs are not watched for: %.200s: %s",
@@ -252,7 +198,7 @@ void debug_task (spank_t sp)
     if (!d)
         return;
     d->sp = sp;
-    if (read_wishes (option_value (OPTION_DEBUG), &d->wishes) == 0)
+    if (hang_options_parse (option_value (PLUGIN_DEBUG), &d->options) == 0)
         set_all (d);
     free (d);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --dl-check: a collector beside srun, and the part of each task. */
+/* --dl-check: start a collector beside srun, and report to it from each task.
+ *
+ */
+#include "spank/gather.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <slurm/spank.h>
-
 #include "spank/context.h"
 #include "spank/helper.h"
 #include "spank/variable.h"
-
-const char *const check_words[] = { "quick", "full", "off", NULL };
 
 /* The same numbers as launcher/gather.h: what dl ends with when the program is
  * not to start, and how long it may take.

@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start the monitor beside the tasks, and print its summary at their end. */
+/* --dl-monitor: start the monitor of a node, and print its summary at the end.
+ *
+ */
+#include "spank/monitor.h"
+
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "spank/context.h"
 #include "spank/helper.h"
 
-enum { SECONDS_MAX = 3600, SUMMARY_WITHIN = 10 };
+enum { SUMMARY_WITHIN = 10 };
 
 static char step_name[32]; /* srun's: "JOB.STEP", "": none to summarize */
 
-int monitor_check (const char *value, char *why, size_t size)
-{
-    size_t digits = strspn (value, "0123456789");
-    long n = digits > 0 && digits <= 4 && !value[digits] ? atol (value) : 0;
-
-    if ((n >= 1 && n <= SECONDS_MAX) || !strcmp (value, "off"))
-        return 0;
-    snprintf (why,
-              size,
-              "neither a number of seconds from 1 to %d nor off",
-              SECONDS_MAX);
-    return -1;
-}
-
 void monitor_task (spank_t sp)
 {
-    const char *args[] = { "sample", option_value (OPTION_MONITOR), NULL };
+    const char *args[] = { "sample", option_value (PLUGIN_MONITOR), NULL };
     uint32_t local_rank;
 
     if (spank_get_item (sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a task, as the user: the site's network variables, and a word on those
- * that the user exported.
+/* --dl-nccl: set the network variables of a task, and check the exported ones.
+ *
  */
-#include "runtime/network/nccl.h"
+#include "spank/nccl.h"
 
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/network/fabric.h"
+#include "runtime/network/nccl.h"
 #include "spank/context.h"
 #include "spank/variable.h"
 
@@ -17,29 +17,6 @@ enum { TEXT = 4096 };
 
 #define SYSFS     "/sys"
 #define NCCL_CONF "/etc/nccl.conf"
-
-static bool is_builtin (const char *profile)
-{
-    return !strcmp (profile, "auto") || !strcmp (profile, "none");
-}
-
-/* A login node may have no profiles at all: then only a node can tell. */
-int nccl_check (const char *value, char *why, size_t size)
-{
-    const char *dir = option_nccl_dir ();
-    char path[NCCL_PATH];
-
-    if (nccl_check_name (value) < 0) {
-        snprintf (why, size, "no name of a profile");
-        return -1;
-    }
-    nccl_path (path, dir, value);
-    if (spank_context () == S_CTX_REMOTE || is_builtin (value)
-        || access (dir, R_OK) < 0 || access (path, F_OK) == 0)
-        return 0;
-    snprintf (why, size, "no such profile in %.100s", dir);
-    return -1;
-}
 
 /* ---- the profile ---- */
 
@@ -91,7 +68,7 @@ static void lint (spank_t sp, const char *ours, const struct fabric *f)
 void nccl_task (spank_t sp)
 {
     const struct variables v = variables_of (sp);
-    const char *name = option_value (OPTION_NCCL);
+    const char *name = option_value (PLUGIN_NCCL);
     struct nccl_profile profile = { .n = 0 };
     char text[NCCL_VALUE];
     char stale[TEXT];

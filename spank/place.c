@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a task is: from Slurm's variables, the resolver and the routing table.
- */
+/* The place of a task: from Slurm's variables, the resolver and the routes. */
 #include "spank/place.h"
 #include "spank/variable.h"
 

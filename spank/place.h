@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a task is in its step. */
+/* The place of a task in its step. */
 #ifndef SPANK_PLACE_H
 #define SPANK_PLACE_H
 

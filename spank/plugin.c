@@ -4,7 +4,14 @@
 
 #include <slurm/slurm.h>
 
+#include "spank/bind.h"
 #include "spank/context.h"
+#include "spank/debug.h"
+#include "spank/gather.h"
+#include "spank/monitor.h"
+#include "spank/nccl.h"
+#include "spank/options.h"
+#include "spank/task.h"
 
 SPANK_PLUGIN (dl, 1)
 
@@ -35,8 +42,8 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
     case S_CTX_REMOTE:
         options_begin (ac, av);
         if (options_register (sp) < 0)
-            complain ("another plugin has one of these options; see "
-                      "plugstack.conf");
+            plugin_complain ("another plugin has one of these options; see "
+                             "plugstack.conf");
         break;
     default:
         break; /* slurmd loads the plugin and has no use for it */
@@ -50,17 +57,17 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
     (void)av;
     if (!is_ordinary_step (sp))
         return 0;
-    if (is_on (OPTION_FRAMEWORK))
+    if (is_on (PLUGIN_FRAMEWORK))
         task_environment (
-            sp, option_value (OPTION_FRAMEWORK), option_value (OPTION_ROLES));
-    if (*option_value (OPTION_BIND))
+            sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
+    if (*option_value (PLUGIN_BIND))
         bind_task (sp);
-    if (*option_value (OPTION_NCCL))
+    if (*option_value (PLUGIN_NCCL))
         nccl_task (sp);
-    if (is_on (OPTION_DEBUG))
+    if (is_on (PLUGIN_DEBUG))
         debug_task (sp);
-    gather_task (sp, option_value (OPTION_CHECK), is_on (OPTION_DEBUG));
-    if (is_on (OPTION_MONITOR))
+    gather_task (sp, option_value (PLUGIN_CHECK), is_on (PLUGIN_DEBUG));
+    if (is_on (PLUGIN_MONITOR))
         monitor_task (sp);
     return 0; /* a job is never failed for its environment */
 }
@@ -73,7 +80,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     (void)ac;
     (void)av;
     if (spank_context () == S_CTX_LOCAL)
-        gather_start (sp, option_value (OPTION_CHECK), is_on (OPTION_DEBUG));
+        gather_start (sp, option_value (PLUGIN_CHECK), is_on (PLUGIN_DEBUG));
     return 0;
 }
 
@@ -81,7 +88,7 @@ int slurm_spank_local_user_init (spank_t sp, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    if (is_on (OPTION_MONITOR) && is_ordinary_step (sp))
+    if (is_on (PLUGIN_MONITOR) && is_ordinary_step (sp))
         monitor_begin (sp);
     return 0;
 }

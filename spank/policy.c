@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the site decides: the arguments of the plugin's line in plugstack.conf.
- */
+/* The site's policy: the arguments of the plugin's line in plugstack.conf. */
+#include "spank/policy.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/word.h"
-#include "spank/context.h"
+#include "spank/check.h"
 
 #define DEFAULT_NCCL_DIR SYSCONFDIR "/slurm-dl/nccl.d"
 #define DEFAULT_COMMAND  BINDIR "/dl"
@@ -18,8 +19,8 @@ enum { KEY_SIZE = 64, NUMBER_DIGITS = 9 };
 
 /* What an argument sets, and where. */
 struct target {
-    const struct policy *policy;
-    int row; /* of option_rows; -1: none */
+    const struct site_policy *policy;
+    int row; /* of plugin_options; -1: none */
     void *field;
     size_t size;
 };
@@ -56,8 +57,9 @@ take_number (struct target t, const char *value, char *why, size_t size)
         snprintf (why, size, "not a number");
         return -1;
     }
-    if (option_rows[t.row].words) {
-        snprintf (why, size, "--%s takes no number", option_rows[t.row].name);
+    if (plugin_options[t.row].words) {
+        snprintf (
+            why, size, "--%s takes no number", plugin_options[t.row].name);
         return -1;
     }
     *(long *)t.field = strtol (value, NULL, 10);
@@ -83,8 +85,8 @@ static const char *rest (const char *end)
 
 static int row_of (const char *name)
 {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!strcmp (option_rows[i].name, name))
+    for (int i = 0; i < PLUGIN_OPTIONS; i++)
+        if (!strcmp (plugin_options[i].name, name))
             return i;
     return -1;
 }
@@ -110,7 +112,7 @@ take_list (struct target t, const char *value, char *why, size_t size)
 
     for (const char *l = value; (l = next_part (l, word, sizeof (word)));
          l = rest (l))
-        if (option_rows[t.row].words
+        if (plugin_options[t.row].words
             && option_check (t.row, word, why, size) < 0)
             return -1;
     return take_text (t, value, why, size);
@@ -119,13 +121,13 @@ take_list (struct target t, const char *value, char *why, size_t size)
 static int
 take_value (struct target t, const char *value, char *why, size_t size)
 {
-    if (t.row == OPTION_ROLES) {
+    if (t.row == PLUGIN_ROLES) {
         snprintf (why, size, "roles are a job's own");
         return -1;
     }
     if (!policy_has (t.policy, t.row)) {
         snprintf (
-            why, size, "--%s is not in options=", option_rows[t.row].name);
+            why, size, "--%s is not in options=", plugin_options[t.row].name);
         return -1;
     }
     if (option_check (t.row, value, why, size) < 0
@@ -137,7 +139,8 @@ take_value (struct target t, const char *value, char *why, size_t size)
 /* ---- the table ---- */
 
 #define OWN(field)                                                             \
-    offsetof (struct policy, field), sizeof (((struct policy *)NULL)->field)
+    offsetof (struct site_policy, field),                                      \
+        sizeof (((struct site_policy *)NULL)->field)
 #define EACH(field) OWN (field[0])
 
 /* The only list of them (dl-spank(8) is compared with it), in the order in
@@ -166,20 +169,20 @@ enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
 
 /* ---- reading ---- */
 
-/* The row of option_rows that a key of this row of the table names; 0 for one
- * that no option has; -1 if the key is another one's.
+/* The row of plugin_options that a key of this row of the table names; 0 for
+ * one that no option has; -1 if the key is another one's.
  */
 static int match (const struct argument *a, const char *key)
 {
     size_t n = a->prefix ? strlen (a->prefix) : 0;
 
     if (a->name && !strcmp (key, a->name))
-        return OPTION_FRAMEWORK;
+        return PLUGIN_FRAMEWORK;
     if (!a->prefix || strncmp (key, a->prefix, n))
         return -1;
-    for (int i = 0; i < OPTIONS; i++)
-        if (!strncmp (option_rows[i].name, "dl-", 3)
-            && !strcmp (option_rows[i].name + 3, key + n))
+    for (int i = 0; i < PLUGIN_OPTIONS; i++)
+        if (!strncmp (plugin_options[i].name, "dl-", 3)
+            && !strcmp (plugin_options[i].name + 3, key + n))
             return i;
     return -1;
 }
@@ -203,10 +206,11 @@ static int find (const char *arg, int *row)
 static void reject (const char *arg, const char *why)
 {
     if (spank_context () != S_CTX_REMOTE)
-        complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
+        plugin_complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
 }
 
-static void read_argument (struct policy *p, int k, int row, const char *arg)
+static void
+read_argument (struct site_policy *p, int k, int row, const char *arg)
 {
     const struct argument *a = &arguments[k];
     struct target t = { .policy = p, .row = row, .size = a->size };
@@ -217,7 +221,7 @@ static void read_argument (struct policy *p, int k, int row, const char *arg)
         reject (arg, why);
 }
 
-void policy_read (struct policy *p, int ac, char **av)
+void policy_read (struct site_policy *p, int ac, char **av)
 {
     int row;
 
@@ -235,13 +239,16 @@ void policy_read (struct policy *p, int ac, char **av)
 
 /* ---- what it says ---- */
 
-bool policy_has (const struct policy *p, int row)
+bool policy_has (const struct site_policy *p, int row)
 {
-    return !*p->options || word_listed (p->options, option_rows[row].name);
+    return !*p->options || word_listed (p->options, plugin_options[row].name);
 }
 
-static int check_word (
-    const struct policy *p, int row, const char *word, char *why, size_t size)
+static int check_word (const struct site_policy *p,
+                       int row,
+                       const char *word,
+                       char *why,
+                       size_t size)
 {
     if (!strcmp (word, "off") || !strcmp (word, "none"))
         return 0;
@@ -254,8 +261,11 @@ static int check_word (
     return -1;
 }
 
-static int check_number (
-    const struct policy *p, int row, const char *word, char *why, size_t size)
+static int check_number (const struct site_policy *p,
+                         int row,
+                         const char *word,
+                         char *why,
+                         size_t size)
 {
     double x;
     char *end;
@@ -274,8 +284,11 @@ static int check_number (
     return -1;
 }
 
-int policy_check (
-    const struct policy *p, int row, const char *value, char *why, size_t size)
+int policy_check (const struct site_policy *p,
+                  int row,
+                  const char *value,
+                  char *why,
+                  size_t size)
 {
     char word[VALUE_MAX + 1];
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a task, as the user, just before its program: set its environment. */
+/* --dl: set the environment of a task, as the user, before its program starts.
+ *
+ */
+#include "spank/task.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -8,12 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "spank/context.h"
 #include "spank/place.h"
 
 /* ---- the port ---- */
 
-/* This task is about to listen there: tell now what would else be a time-out.
+/* This task is about to listen there: report now what would else be a time-out.
  */
 static void test_port (int port)
 {
@@ -49,9 +52,10 @@ static void test_ports (const struct task *t, const char *framework)
 /* ---- setting ---- */
 
 /* One line for the step, not one for each rank; what only this node sees is
- * told by its first task.
+ * reported by its first task.
  */
-static void tell (const struct task *t, const char *framework, const char *why)
+static void
+report (const struct task *t, const char *framework, const char *why)
 {
     if (*why
         && (t->facts.rank <= 0 || (t->contradicted && !t->facts.local_rank)))
@@ -68,12 +72,12 @@ set_all (spank_t sp, struct task *t, const char *framework, const char *roles)
     if (task_place (sp, t, roles, rankenv_needs_task_ports (framework)) < 0) {
         char why[sizeof (t->why) + 32];
         snprintf (why, sizeof (why), "nothing is set: %s", t->why);
-        tell (t, framework, why);
+        report (t, framework, why);
         return;
     }
     test_ports (t, framework);
     n = rankenv_fill (framework, &t->facts, &t->environment);
-    tell (t, framework, t->environment.why);
+    report (t, framework, t->environment.why);
     if (n > 0)
         task_set (t, n);
 }

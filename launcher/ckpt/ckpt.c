@@ -1,64 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl ckpt: look into checkpoints, verify them, take them elsewhere. */
+/* dl ckpt: list, verify and convert checkpoints. */
 #include "launcher/ckpt/ckpt.h"
-#include "launcher/sys/say.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
+#include <stdio.h>
+#include <string.h>
 
-/* ---- what is meant ---- */
-
-/* A trial's folder, or an attempt's, of which the trial's is meant. */
-static char *newest_in (const char *dir)
-{
-    int64_t step;
-    char *path = slurmdl_checkpoint_find (dir, INT64_MAX, 0, &step);
-    char *trial;
-
-    if (path || asprintf (&trial, "%s/..", dir) < 0)
-        return path;
-    path = slurmdl_checkpoint_find (trial, INT64_MAX, 0, &step);
-    free (trial);
-    return path;
-}
-
-struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
-{
-    struct slurmdl_checkpoint *c;
-    struct slurmdl_error err = { "" };
-    char *found = NULL;
-    struct stat st;
-
-    if (stat (path, &st) == 0 && S_ISDIR (st.st_mode)
-        && !(found = newest_in (path))) {
-        complain ("%s: no checkpoint that verifies is in this folder", path);
-        *rv = EXIT_NOT_FOUND;
-        return NULL;
-    }
-    c = slurmdl_checkpoint_open (found ? found : path, &err);
-    if (!c)
-        *rv = fail (&err);
-    free (found);
-    return c;
-}
-
-void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t)
-{
-    size_t at = (size_t)snprintf (buf, size, "[");
-
-    for (int i = 0; i < t->ndims && at < size; i++)
-        at += (size_t)snprintf (
-            buf + at, size - at, "%s%" PRIu64, i ? ", " : "", t->dims[i]);
-    if (at < size)
-        snprintf (buf + at, size - at, "]");
-}
+#include "launcher/ckpt/copy.h"
+#include "launcher/ckpt/diff.h"
+#include "launcher/ckpt/open.h"
+#include "launcher/sys/say.h"
 
 /* ---- ls ---- */
 
@@ -199,14 +152,14 @@ static int verify (const struct settings *st)
     return print_json (list) ? EXIT_IO : rv;
 }
 
-/* ---- which ---- */
+/* ---- the subcommands ---- */
 
-static const struct word {
+static const struct ckpt_subcommand {
     const char *name;
     const char *args;
     int min, max; /* arguments behind the word, -1: any number */
     int (*run) (const struct settings *st);
-} words[] = {
+} subcommands[] = {
     { "ls", "FILE", 1, 1, ls },
     { "verify", "FILE...", 1, -1, verify },
     { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
@@ -218,13 +171,13 @@ static const struct word {
 
 void ckpt_words (void)
 {
-    for (const struct word *w = words; w->name; w++)
+    for (const struct ckpt_subcommand *w = subcommands; w->name; w++)
         puts (w->name);
 }
 
 int cmd_ckpt (const struct settings *st)
 {
-    for (const struct word *w = words; w->name; w++) {
+    for (const struct ckpt_subcommand *w = subcommands; w->name; w++) {
         if (strcmp (w->name, st->args[0]))
             continue;
         if (st->nargs - 1 >= w->min && (w->max < 0 || st->nargs - 1 <= w->max))

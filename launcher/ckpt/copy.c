@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ckpt extract, export, import: tensors in other files. */
+#include "launcher/ckpt/copy.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/ckpt/ckpt.h"
+#include "launcher/ckpt/open.h"
 #include "launcher/ckpt/safetensors.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl ckpt diff: how two checkpoints differ. */
+#include "launcher/ckpt/diff.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "launcher/ckpt/ckpt.h"
+#include "launcher/ckpt/open.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 

@@ -175,15 +175,15 @@ static int read_metadata (struct safetensors *s,
     return 0;
 }
 
-struct order {
+struct tensor_order {
     uint64_t at;
     size_t i;
 };
 
 static int by_place (const void *a, const void *b)
 {
-    const struct order *x = a;
-    const struct order *y = b;
+    const struct tensor_order *x = a;
+    const struct tensor_order *y = b;
 
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
@@ -198,7 +198,7 @@ static int put_in_order (struct safetensors *s,
                          const char *path,
                          struct slurmdl_error *err)
 {
-    struct order *order = calloc (s->n + 1, sizeof (*order));
+    struct tensor_order *order = calloc (s->n + 1, sizeof (*order));
     struct slurmdl_tensor *list = calloc (s->n + 1, sizeof (*list));
     uint64_t at = 0;
     int rv = 0;
@@ -210,8 +210,8 @@ static int put_in_order (struct safetensors *s,
     }
     for (size_t i = 0; i < s->n; i++)
         /* of those that begin at one place the empty ones come first */
-        order[i] =
-            (struct order){ s->offsets[i], s->list[i].bytes ? s->n + i : i };
+        order[i] = (struct tensor_order){ s->offsets[i],
+                                          s->list[i].bytes ? s->n + i : i };
     qsort (order, s->n, sizeof (*order), by_place);
     for (size_t i = 0; i < s->n && rv == 0; i++) {
         list[i] = s->list[order[i].i % (s->n ? s->n : 1)];

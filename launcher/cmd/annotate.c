@@ -6,9 +6,11 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/utf8.h"
 
 enum { LABEL_MAX = 63 };
@@ -18,7 +20,7 @@ static int put_mark (struct sweep *s, struct event event)
 {
     struct slurmdl_error err = { "" };
 
-    event.by = sweep_user ();
+    event.by = user_name ();
     return sweep_insist (s, event, NULL, NULL, &err) < 0 ? fail (&err)
                                                          : EXIT_OK;
 }
@@ -35,7 +37,7 @@ static int archive (struct sweep *s, bool undo)
 {
     struct slurmdl_error err = { "" };
     struct event event = { .op = EVENT_ARCHIVE,
-                           .by = sweep_user (),
+                           .by = user_name (),
                            .off = undo };
     int rv;
 

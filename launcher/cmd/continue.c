@@ -6,11 +6,16 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/user.h"
 
 /* ---- what the searcher cannot do must not be put ---- */
 
@@ -157,7 +162,7 @@ static int check_continue (const struct sweep *s, const struct settings *st)
 static int go_on (struct sweep *s, const struct settings *st)
 {
     struct event event = { .op = EVENT_CONTINUE,
-                           .by = sweep_user (),
+                           .by = user_name (),
                            .max_trials = st->trials,
                            .max_length = st->length };
     int rv = -1;
@@ -211,9 +216,8 @@ add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
                   trial_state_name (s, t));
         return EXIT_USAGE;
     }
-    e[(*n)++] = (struct event){ .op = EVENT_RETRY,
-                                .by = sweep_user (),
-                                .trial = trial };
+    e[(*n)++] =
+        (struct event){ .op = EVENT_RETRY, .by = user_name (), .trial = trial };
     return EXIT_OK;
 }
 
@@ -226,7 +230,7 @@ fill_retries (const struct sweep *s, char **names, struct event *e, size_t *n)
 
     *n = 0;
     if (sweep_has_ended (s))
-        e[(*n)++] = (struct event){ .op = EVENT_CONTINUE, .by = sweep_user () };
+        e[(*n)++] = (struct event){ .op = EVENT_CONTINUE, .by = user_name () };
     for (char **arg = names; *arg && rv == EXIT_OK; arg++)
         rv = add_retry (s, *arg, e, n);
     for (long i = 1; i <= s->ntrials && !*names; i++)

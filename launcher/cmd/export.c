@@ -15,9 +15,9 @@
 #include "launcher/results/results_file.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* ---- CSV ---- */
@@ -98,7 +98,7 @@ static json_t *cell_json (enum column_type type, const struct cell *cell)
     case COLUMN_INT:
         return json_integer (cell->integer);
     case COLUMN_REAL:
-        return isnan (cell->real) ? json_null () : number_json (cell->real);
+        return isnan (cell->real) ? json_null () : number_to_json (cell->real);
     case COLUMN_TEXT:
         break;
     }

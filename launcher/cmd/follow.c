@@ -13,11 +13,13 @@
 #include "launcher/cmd/options.h"
 #include "launcher/executor/executor.h"
 #include "launcher/format/text.h"
-#include "launcher/membership/peer.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/trainer.h"
+#include "runtime/base/clock.h"
 
 enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
 

@@ -8,11 +8,11 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/config/private.h"
+#include "launcher/config/edit.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 /* ---- the file ---- */
 
@@ -36,7 +36,7 @@ static void put_string (config_t *cf, const char *key, const char *text)
     config_destroy (&value);
 }
 
-struct origin {
+struct fork_source {
     const struct sweep *s;
     long trial;
 };
@@ -44,7 +44,7 @@ struct origin {
 /* One trial at the point of the old one, for the first metric. */
 static void make_single (config_t *cf, const void *arg)
 {
-    const struct origin *o = arg;
+    const struct fork_source *o = arg;
     const struct trial *t = sweep_trial (o->s, o->trial);
     config_setting_t *root = config_root_setting (cf);
     config_setting_t *group = config_lookup (cf, "searcher");
@@ -115,7 +115,7 @@ take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
 static int
 make_fork (const struct sweep *s, long trial, const struct settings *st)
 {
-    struct origin origin = { s, trial };
+    struct fork_source origin = { s, trial };
     struct edit edit = { .sets = st->sets };
     struct experiment *e;
     char path[PATH_MAX];

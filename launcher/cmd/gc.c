@@ -8,7 +8,6 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 /* clang-format off */
 static const char *const fates[][2] = {

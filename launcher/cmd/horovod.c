@@ -12,7 +12,6 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/rendezvous.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 static volatile int ended;
 

@@ -6,10 +6,11 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 int state_status (enum sweep_state state)
@@ -47,7 +48,7 @@ static int cancel_jobs (const struct sweep *s,
                         const char *option,
                         struct slurmdl_error *err)
 {
-    struct command c = { .patience = PATIENCE };
+    struct command c = { .timeout = PATIENCE };
     char text[4096];
     const char *why;
     int status;
@@ -148,7 +149,7 @@ static int grant (struct sweep *s, const struct wish *w)
     struct slurmdl_error err = { "" };
 
     switch (sweep_insist (s,
-                          (struct event){ .op = w->op, .by = sweep_user () },
+                          (struct event){ .op = w->op, .by = user_name () },
                           is_allowed,
                           &w->op,
                           &err)) {
@@ -213,7 +214,7 @@ static int resume (struct sweep *s, const struct settings *st)
     struct slurmdl_error err = { "" };
 
     if (sweep_insist (s,
-                      (struct event){ .op = op, .by = sweep_user () },
+                      (struct event){ .op = op, .by = user_name () },
                       is_allowed,
                       &op,
                       &err)

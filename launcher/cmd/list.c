@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libsmartcols/libsmartcols.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,15 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <libsmartcols/libsmartcols.h>
-
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/config/diagnostics.h"
 #include "launcher/format/text.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/pareto_front.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 /* ---- tables ---- */
 

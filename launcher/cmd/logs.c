@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 /* s; news of the trial are looked for less often than its output */

@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "launcher/session/open.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 

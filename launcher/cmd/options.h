@@ -139,7 +139,4 @@ int state_status (enum sweep_state state);
 /* Kill an experiment, and cancel its jobs, before it is removed. */
 int kill_experiment (struct sweep *s);
 
-/* Remove its folder, with all that is in it. */
-int remove_experiment (const char *dir, struct slurmdl_error *err);
-
 #endif

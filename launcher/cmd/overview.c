@@ -12,6 +12,8 @@
 #include "launcher/cmd/options.h"
 #include "launcher/format/text.h"
 #include "launcher/membership/peer.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"

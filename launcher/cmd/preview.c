@@ -8,10 +8,10 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/config/private.h"
+#include "launcher/config/edit.h"
+#include "launcher/config/queries.h"
 #include "launcher/session/open.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 enum { RUNGS = 64 };
 

@@ -11,11 +11,10 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/executor/executor.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/error.h"
 
 /* How long Slurm may take to end a task that it has taken back. */
 enum { END_WAIT = 60, TEXT_MAX = 4096 };

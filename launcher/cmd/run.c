@@ -11,17 +11,20 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/config/private.h"
+#include "launcher/config/edit.h"
+#include "launcher/config/hparams.h"
 #include "launcher/executor/executor.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/create.h"
+#include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/user.h"
 #include "launcher/worker/allocation.h"
+#include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
-#include "runtime/base/error.h"
 
 /* How long a preempted worker waits to be killed: to leave with status 0
  * would tell Slurm that the job is complete, and it would not come back.
@@ -67,13 +70,13 @@ static int dry_run (const struct experiment *e)
  */
 static bool take_back (struct sweep *s)
 {
-    struct event end = { .op = EVENT_KILL, .by = sweep_user () };
+    struct event end = { .op = EVENT_KILL, .by = user_name () };
     struct slurmdl_error err = { "" };
 
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
         || sweep_put (s, &end, 1, &err) != 0)
         return false;
-    if (remove_experiment (s->dir, &err) < 0)
+    if (sweep_remove (s->dir, &err) < 0)
         complain ("%s", err.text);
     return true;
 }
@@ -150,7 +153,7 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return fail (&err);
     }
-    rv = sweep_new (e, st->dir, dir, sizeof (dir), &err);
+    rv = sweep_create (e, st->dir, dir, sizeof (dir), &err);
     experiment_destroy (e);
     if (rv < 0)
         return fail (&err);

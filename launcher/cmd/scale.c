@@ -12,10 +12,12 @@
 #include "launcher/executor/executor.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/requests.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
@@ -212,7 +214,7 @@ static int put_scale (struct sweep *s,
         slots[len - 1] = '\0';
     rv = sweep_insist (s,
                        (struct event){ .op = EVENT_SCALE,
-                                       .by = sweep_user (),
+                                       .by = user_name (),
                                        .workers = workers,
                                        .slots = len ? slots : NULL },
                        NULL,

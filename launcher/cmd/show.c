@@ -9,9 +9,9 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 struct printing {
     const struct sweep *sweep;

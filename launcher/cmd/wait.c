@@ -6,11 +6,12 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "runtime/base/clock.h"
 
 static const double look_every = 1;
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collect what is wrong with a file. */
+#include "launcher/config/diagnostics.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/sys/strings.h"
 
 int problems_open (struct problems *p)
 {
@@ -39,22 +41,48 @@ bool problem_is_about (const struct problems *p, const char *key)
     return false;
 }
 
-void problem (struct problems *p, const char *fmt, ...)
+/* One line, whatever the values in it have. */
+static void __attribute__ ((format (printf, 3, 0)))
+add_line (struct problems *p, const char *where, const char *fmt, va_list ap)
 {
     char *text = NULL;
+    char *line = NULL;
+
+    if (vasprintf (&text, fmt, ap) < 0
+        || asprintf (&line, "%s%s", where, text) < 0)
+        line = NULL;
+    for (char *c = line; c && *c; c++)
+        if (iscntrl ((unsigned char)*c))
+            *c = '?';
+    fprintf (p->stream, "%s\n", line ? line : "out of memory");
+    free (line);
+    free (text);
+    p->count++;
+}
+
+void problem (struct problems *p, const char *fmt, ...)
+{
     va_list ap;
 
     va_start (ap, fmt);
-    if (vasprintf (&text, fmt, ap) < 0)
-        text = NULL;
+    add_line (p, "", fmt, ap);
     va_end (ap);
-    if (p->sets && text)
-        edit_name_option (&text, p->sets);
-    /* one line, whatever a value in it has */
-    for (char *c = text; c && *c; c++)
-        if (iscntrl ((unsigned char)*c))
-            *c = '?';
-    fprintf (p->stream, "%s\n", text ? text : "out of memory");
-    free (text);
-    p->count++;
+}
+
+void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)
+{
+    char *where = NULL;
+    char line[24] = "";
+    va_list ap;
+
+    if (origin.line > 0)
+        snprintf (line, sizeof (line), ":%d", origin.line);
+    if ((origin.option ? asprintf (&where, "--set %s: ", origin.option)
+                       : asprintf (&where, "%s%s: ", p->file, line))
+        < 0)
+        where = NULL;
+    va_start (ap, fmt);
+    add_line (p, where ? where : "", fmt, ap);
+    va_end (ap);
+    free (where);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edit an experiment file that was parsed, and write it with all digits. */
+#include "launcher/config/edit.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
-
-/* The line of what the first --set says: none of a file. */
-enum { SET_LINE = 1000000000 };
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/syntax.h"
 
 /* ---- a tree of settings ---- */
 
@@ -40,7 +41,7 @@ static config_setting_t *add_copy (config_setting_t *group,
 
     if (!to)
         return NULL;
-    to->line = from->line;
+    origin_copy (to, from);
     if (!config_setting_is_aggregate (from)) {
         copy_scalar (to, from);
         return to;
@@ -85,11 +86,13 @@ void edit_add_json (config_setting_t *to, const char *name, const json_t *v)
     json_object_foreach ((json_t *)v, key, item) edit_add_json (s, key, item);
 }
 
-/* The group that has the key, made if there is none; 'last' is the key's name
- * in it.
+/* The group that has the key, made for 'value' if there is none; 'last' is the
+ * key's name in it.
  */
-static config_setting_t *
-group_of (config_t *cf, const char *key, unsigned line, const char **last)
+static config_setting_t *group_of (config_t *cf,
+                                   const char *key,
+                                   const config_setting_t *value,
+                                   const char **last)
 {
     config_setting_t *group = config_root_setting (cf);
     const char *dot;
@@ -101,7 +104,7 @@ group_of (config_t *cf, const char *key, unsigned line, const char **last)
         next = config_setting_get_member (group, name);
         if (!next
             && (next = config_setting_add (group, name, CONFIG_TYPE_GROUP)))
-            next->line = line;
+            origin_copy (next, value);
         group = next && config_setting_is_group (next) ? next : NULL;
     }
     return group;
@@ -111,7 +114,7 @@ config_setting_t *
 edit_put (config_t *cf, const char *key, const config_setting_t *value)
 {
     const char *name;
-    config_setting_t *group = group_of (cf, key, value->line, &name);
+    config_setting_t *group = group_of (cf, key, value, &name);
 
     if (!group)
         return NULL;
@@ -121,14 +124,6 @@ edit_put (config_t *cf, const char *key, const config_setting_t *value)
 }
 
 /* ---- --set ---- */
-
-static void set_lines (config_setting_t *s, unsigned line)
-{
-    s->line = line;
-    if (config_setting_is_aggregate (s))
-        for (int i = 0; i < config_setting_length (s); i++)
-            set_lines (config_setting_get_elem (s, (unsigned)i), line);
-}
 
 /* The value is one value, and not the end of one and further settings. */
 static int parse_value (config_t *cf, const char *text)
@@ -146,8 +141,7 @@ static int parse_value (config_t *cf, const char *text)
                                                                          : -1;
 }
 
-static void
-set_one (config_t *cf, const char *set, unsigned line, struct problems *p)
+static void set_one (config_t *cf, const char *set, struct problems *p)
 {
     const char *eq = strchr (set, '=');
     char key[256];
@@ -161,7 +155,7 @@ set_one (config_t *cf, const char *set, unsigned line, struct problems *p)
     snprintf (key, sizeof (key), "%.*s", (int)(eq - set), set);
     config_init (&value);
     if ((is_value = parse_value (&value, eq + 1) == 0))
-        set_lines (config_lookup (&value, "value"), line);
+        origin_set (config_lookup (&value, "value"), set);
     if (!is_value)
         problem (p,
                  "--set %s: what follows = is no value (a text has quotes: "
@@ -177,33 +171,9 @@ int edit_apply (const struct edit *edit, config_t *cf, struct problems *p)
 {
     if (edit->f)
         edit->f (cf, edit->arg);
-    p->sets = edit->sets;
-    for (unsigned i = 0; edit->sets && edit->sets[i]; i++)
-        set_one (cf, edit->sets[i], SET_LINE + i, p);
+    for (char *const *set = edit->sets; set && *set; set++)
+        set_one (cf, *set, p);
     return edit->f || edit->sets;
-}
-
-void edit_name_option (char **text, char *const *sets)
-{
-    char *colon = *text;
-    char *named;
-
-    while ((colon = strchr (colon, ':'))) {
-        char *end;
-        long line = strtol (++colon, &end, 10);
-        long n = line - SET_LINE;
-        if (n < 0 || *end != ':')
-            continue;
-        while (n > 0 && *sets) {
-            sets++;
-            n--;
-        }
-        if (*sets && asprintf (&named, "--set %s%s", *sets, end) > 0) {
-            free (*text);
-            *text = named;
-        }
-        return;
-    }
 }
 
 /* ---- writing ---- */

@@ -10,8 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/edit.h"
+#include "launcher/config/keys.h"
+#include "launcher/config/known_points.h"
+#include "launcher/config/log_policy_config.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
+#include "launcher/config/space.h"
+#include "launcher/config/syntax.h"
+#include "launcher/config/validate.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
+#include "runtime/base/word.h"
 
 #define WORDS_MAX 64
 
@@ -39,51 +50,21 @@ static const char *type_name (const config_setting_t *s)
     }
 }
 
-void setting_problem (struct problems *p,
-                      const struct experiment *e,
-                      int line,
-                      const char *text)
-{
-    if (line > 0)
-        problem (p, "%s:%d: %s", e->file, line, text);
-    else
-        problem (p, "%s: %s", e->file, text);
-}
-
 /* ---- values ---- */
 
 static int wrong_type (struct problems *p,
-                       const struct experiment *e,
                        const config_setting_t *s,
                        const char *path,
                        const char *wanted)
 {
     problem_about (p, path);
-    problem (p,
-             "%s:%d: '%s' is %s, but must be %s",
-             e->file,
-             config_setting_source_line (s),
-             path,
-             type_name (s),
-             wanted);
+    problem_at (p,
+                origin_of (s),
+                "'%s' is %s, but must be %s",
+                path,
+                type_name (s),
+                wanted);
     return -1;
-}
-
-int setting_number (const config_setting_t *s, double *v)
-{
-    switch (config_setting_type (s)) {
-    case CONFIG_TYPE_INT:
-        *v = config_setting_get_int (s);
-        return 0;
-    case CONFIG_TYPE_INT64:
-        *v = (double)config_setting_get_int64 (s);
-        return 0;
-    case CONFIG_TYPE_FLOAT:
-        *v = config_setting_get_float (s);
-        return 0;
-    default:
-        return -1;
-    }
 }
 
 static int set_number (struct experiment *e,
@@ -96,17 +77,16 @@ static int set_number (struct experiment *e,
     if (setting_number (s, &v) < 0
         || (k->type == KEY_INT && config_setting_type (s) == CONFIG_TYPE_FLOAT))
         return wrong_type (
-            p, e, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
+            p, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
     if (!(v >= k->min && v <= k->max)) {
         problem_about (p, k->path);
-        problem (p,
-                 "%s:%d: '%s' is %.15g, but must be from %.15g to %.15g",
-                 e->file,
-                 config_setting_source_line (s),
-                 k->path,
-                 v,
-                 k->min,
-                 k->max);
+        problem_at (p,
+                    origin_of (s),
+                    "'%s' is %.15g, but must be from %.15g to %.15g",
+                    k->path,
+                    v,
+                    k->min,
+                    k->max);
         return -1;
     }
     if (k->type == KEY_INT)
@@ -116,32 +96,22 @@ static int set_number (struct experiment *e,
     return 0;
 }
 
-static bool is_list (const config_setting_t *s)
+static char **
+string_list (const char *path, const config_setting_t *s, struct problems *p)
 {
-    int t = config_setting_type (s);
-
-    return t == CONFIG_TYPE_LIST || t == CONFIG_TYPE_ARRAY;
-}
-
-static char **string_list (struct experiment *e,
-                           const char *path,
-                           const config_setting_t *s,
-                           struct problems *p)
-{
-    int n = is_list (s) ? config_setting_length (s) : 1;
+    int n = setting_is_list (s) ? config_setting_length (s) : 1;
     char **list = calloc ((size_t)n + 1, sizeof (*list));
 
     for (int i = 0; list && i < n; i++) {
         const config_setting_t *item =
-            is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
+            setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
         const char *text = config_setting_get_string (item);
         if (!text) {
             wrong_type (p,
-                        e,
                         item,
                         path,
-                        is_list (s) ? "a list of strings"
-                                    : "a string or a list of strings");
+                        setting_is_list (s) ? "a list of strings"
+                                            : "a string or a list of strings");
             strings_free (list);
             return NULL;
         }
@@ -158,7 +128,7 @@ static void set_list (struct experiment *e,
     char ***list = k->type == KEY_TEXT ? &e->argv : at (e, k);
 
     strings_free (*list);
-    *list = string_list (e, k->path, s, p);
+    *list = string_list (k->path, s, p);
 }
 
 static void set_string (struct experiment *e,
@@ -170,7 +140,6 @@ static void set_string (struct experiment *e,
 
     if (!config_setting_get_string (s)) {
         wrong_type (p,
-                    e,
                     s,
                     k->path,
                     k->type == KEY_TEXT ? "a string or a list of strings"
@@ -186,16 +155,15 @@ static void set_bools (struct experiment *e,
                        const config_setting_t *s,
                        struct problems *p)
 {
-    int n = is_list (s) ? config_setting_length (s) : 1;
+    int n = setting_is_list (s) ? config_setting_length (s) : 1;
     struct bools *list = at (e, k);
 
     list->n = 0;
     for (int i = 0; i < n; i++) {
         const config_setting_t *item =
-            is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
+            setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
         if (config_setting_type (item) != CONFIG_TYPE_BOOL) {
-            wrong_type (
-                p, e, item, k->path, "true or false, or a list of these");
+            wrong_type (p, item, k->path, "true or false, or a list of these");
             return;
         }
         if (list->n < OBJECTIVES_MAX)
@@ -216,7 +184,7 @@ static void set_value (struct experiment *e,
         return;
     case KEY_BOOL:
         if (config_setting_type (s) != CONFIG_TYPE_BOOL)
-            wrong_type (p, e, s, k->path, "true or false");
+            wrong_type (p, s, k->path, "true or false");
         else
             *(bool *)at (e, k) = config_setting_get_bool (s);
         return;
@@ -229,7 +197,7 @@ static void set_value (struct experiment *e,
         set_list (e, k, s, p);
         return;
     case KEY_TEXT:
-        if (is_list (s)) {
+        if (setting_is_list (s)) {
             set_list (e, k, s, p);
             return;
         }
@@ -305,10 +273,8 @@ static const char *suggestion (const char *path, const char *last)
     return nearest_word (path, words);
 }
 
-static void unknown_key (const struct experiment *e,
-                         const config_setting_t *s,
-                         const char *path,
-                         struct problems *p)
+static void
+unknown_key (const config_setting_t *s, const char *path, struct problems *p)
 {
     const char *groups[] = { "searcher",        "resources",         "metrics",
                              "reproducibility", "checkpoint_policy", "worker",
@@ -319,14 +285,14 @@ static void unknown_key (const struct experiment *e,
         meant = nearest_word (path, groups);
     if (meant)
         problem_about (p, meant);
-    problem (p,
-             "%s:%d: unknown key '%s'%s%s%s",
-             e->file,
-             config_setting_source_line (s),
-             path,
-             meant ? "; did you mean '" : "; dl-experiment(5) lists the keys",
-             meant ? meant : "",
-             meant ? "'?" : "");
+    problem_at (p,
+                origin_of (s),
+                "unknown key '%s'%s%s%s",
+                path,
+                meant ? "; did you mean '"
+                      : "; dl-experiment(5) lists the keys",
+                meant ? meant : "",
+                meant ? "'?" : "");
 }
 
 static void read_environment (struct experiment *e,
@@ -336,7 +302,7 @@ static void read_environment (struct experiment *e,
     int n = config_setting_length (s);
 
     if (!config_setting_is_group (s)) {
-        wrong_type (p, e, s, "environment", "a group");
+        wrong_type (p, s, "environment", "a group");
         return;
     }
     e->variables = calloc ((size_t)n + 1, sizeof (*e->variables));
@@ -347,7 +313,7 @@ static void read_environment (struct experiment *e,
         snprintf (
             path, sizeof (path), "environment.%s", config_setting_name (v));
         if (!text)
-            wrong_type (p, e, v, path, "a string");
+            wrong_type (p, v, path, "a string");
         else if (asprintf (
                      &e->variables[k], "%s=%s", config_setting_name (v), text)
                  > 0)
@@ -373,9 +339,9 @@ static void read_group (struct experiment *e,
         else if (!strcmp (path, "environment"))
             read_environment (e, s, p);
         else if (!is_group (path))
-            unknown_key (e, s, path, p);
+            unknown_key (s, path, p);
         else if (!config_setting_is_group (s))
-            wrong_type (p, e, s, path, "a group { ... }");
+            wrong_type (p, s, path, "a group { ... }");
         else {
             strcat (path, ".");
             read_group (e, s, path, p);
@@ -394,10 +360,8 @@ static int check_texts (const struct experiment *e,
     int before = p->count;
 
     if (text && !is_utf8 (text))
-        setting_problem (p,
-                         e,
-                         config_setting_source_line (s),
-                         "this text is not UTF-8: save the file as UTF-8");
+        problem_at (
+            p, origin_of (s), "this text is not UTF-8: save the file as UTF-8");
     if (s && config_setting_is_aggregate (s))
         for (int i = 0; i < config_setting_length (s); i++)
             check_texts (e, config_setting_get_elem (s, (unsigned)i), p);
@@ -429,6 +393,7 @@ struct experiment *experiment_read_edited (const char *path,
     config_t cf;
 
     config_init (&cf);
+    p->file = path;
     if (!e || !(e->file = strdup (path)) || syntax_read (&cf, path, p) < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
@@ -471,7 +436,7 @@ void experiment_destroy (struct experiment *e)
     free (e->constraint);
     free (e->points);
     policies_free (e);
-    known_free (e);
+    known_points_free (e);
     free (e->file);
     free (e->dir);
     free (e->text);

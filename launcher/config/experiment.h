@@ -7,10 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "runtime/base/word.h"
-#include "runtime/slurmdl.h"
+#include "launcher/config/diagnostics.h"
 #include "searcher/searcher.h"
 
 /* One hyperparameter.  A constant has no dimension of the search. */
@@ -18,8 +16,8 @@ struct hparam {
     char *path;     /* "optimizer.lr" */
     int dim;        /* index in params, -1: constant */
     json_t *values; /* categorical: array; constant: the value; else NULL */
-    int line;       /* in the file */
-    char **labels;  /* categorical: texts of the choices, NULL-ended */
+    struct origin origin;
+    char **labels;       /* categorical: texts of the choices, NULL-ended */
     double *when_values; /* of its param */
     double preset;       /* its default, NaN: none */
 };
@@ -60,7 +58,7 @@ struct experiment {
     char *constraint; /* all of them in one */
     double *points;   /* the rows of search.points */
     char *warm_start; /* folder, relative to 'dir', of which ... */
-    int warm_line;
+    struct origin warm_start_origin;
     struct search_known *known; /* ... search.known comes */
     double *known_numbers;
     char *command;        /* of the searcher "custom" */
@@ -102,58 +100,6 @@ struct experiment {
     char *source_file;     /* ... that is to be taken; NULL when it is there */
 };
 
-/* ---- the keys ---- */
-
-enum key_type {
-    KEY_STRING,
-    KEY_INT,
-    KEY_FLOAT,
-    KEY_BOOL,
-    KEY_BOOLS,  /* a boolean or a list of them */
-    KEY_LIST,   /* a string or a list of strings */
-    KEY_TEXT,   /* a string that is kept as a shell command, or a list of
-                   arguments */
-    KEY_GROUPS, /* a list of groups, which a function of its own reads */
-};
-
-struct key {
-    const char *path; /* "searcher.metric" */
-    enum key_type type;
-    size_t offset;      /* in struct experiment */
-    double min, max;    /* of a number */
-    const char *byname; /* the default, NULL: none, "!": must be given */
-    const char *help;
-};
-
-/* All keys but those under "hyperparameters" and "environment", which the
- * user names; ended by a row whose path is NULL.
- */
-extern const struct key experiment_keys[];
-
-/* ---- reading ---- */
-
-/* What is wrong, a line each: "exp.conf:12: unknown key 'sercher' ...". */
-struct problems {
-    char *text;
-    size_t size;
-    FILE *stream;
-    int count;
-    char *const *sets; /* of --set: lines may stand for them (edit.c) */
-    char **about;      /* keys and groups that have a line, NULL-ended */
-};
-
-int problems_open (struct problems *p);
-void problems_close (struct problems *p); /* p->text stays until freed */
-void problem (struct problems *p, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
-
-/* Note that a problem is about a key or group, which was misspelt, say; and
- * whether one is about the key or a group that it is in: that the key is
- * missing would then be a second line about one mistake.
- */
-void problem_about (struct problems *p, const char *key);
-bool problem_is_about (const struct problems *p, const char *key);
-
 /* Read and check the experiment file 'path'.  All problems are added to 'p'.
  *
  * Returns NULL on failure with errno EINVAL (see 'p'), ENOENT, ....
@@ -166,65 +112,5 @@ struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,
                                            struct problems *p);
 void experiment_destroy (struct experiment *e);
-
-/* Whether a trial is several processes that Slurm starts as a step. */
-bool experiment_has_ranks (const struct experiment *e);
-
-/* GPUs of a trial on all of its nodes. */
-int64_t experiment_gpus (const struct experiment *e);
-
-/* Number of trials that the search may make, 0 if unknown. */
-long experiment_trials (const struct experiment *e);
-
-/* What its searcher is and needs (the bits of searcher_kinds). */
-int experiment_needs (const struct experiment *e);
-
-/* ---- an earlier experiment ---- */
-
-/* Read the finished trials of the experiment 'warm_start' whose points lie in
- * this space into search.known; does nothing without it.  experiment_read()
- * does not, because the other folder need not stay: the first log entry has a
- * copy.  Returns -1 after a problem.
- */
-int warm_start (struct experiment *e, struct problems *p);
-
-/* search.known for that log entry, and back.  NULL if there is none. */
-json_t *known_json (const struct experiment *e);
-int known_read (struct experiment *e, const json_t *known);
-
-/* ---- points ---- */
-
-/* The hyperparameters at point 'x' as a (nested) JSON object, without those
- * that are not active there.
- */
-json_t *hparams_json (const struct experiment *e, const double *x);
-
-/* The value of the hyperparameter 'path' in such an object; NULL if none. */
-const json_t *hparams_value (const json_t *hparams, const char *path);
-
-/* The value of the hyperparameter 'path' in such an object as text: strings
- * bare, all else as JSON.  The caller frees it; NULL if there is none.
- */
-char *hparams_text (const json_t *hparams, const char *path);
-
-/* Replace each {name} in 'text' by the hyperparameter of that name (by nothing
- * if it is not active), or by one of {length} {trial} {repeat} {seed}
- * {attempt_dir}.  'quote' for the shell.
- */
-char *hparams_expand (const char *text,
-                      const json_t *hparams,
-                      const json_t *builtins,
-                      bool quote);
-
-/* Find the first {name} in 'text' that is neither a hyperparameter nor a
- * built-in; its name is written to buf.  Returns 1 if there is one, else 0.
- */
-int hparams_unknown (const struct experiment *e,
-                     const char *text,
-                     char *buf,
-                     size_t size);
-
-/* "DL_HP_optimizer_lr" for "optimizer.lr". */
-void hparams_variable (char *buf, size_t size, const char *path);
 
 #endif

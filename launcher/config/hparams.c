@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point of the space as JSON, as variables and in a command line. */
+#include "launcher/config/hparams.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "launcher/config/experiment.h"
 
 static const char *const builtins[] = { "length", "trial",       "repeat",
                                         "seed",   "attempt_dir", NULL };

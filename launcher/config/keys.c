@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of an experiment file. */
-#include "launcher/config/experiment.h"
+#include "launcher/config/keys.h"
+
+#include "launcher/sweep/warm_start.h"
 
 #define AT(field) offsetof (struct experiment, field)
 #define BIG       9007199254740992.0 /* 2^53 */

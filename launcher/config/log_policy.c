@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 enum {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read log_policies from the experiment file. */
-#include "launcher/config/log_policy.h"
+#include "launcher/config/log_policy_config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/log_policy.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
 #include "runtime/base/word.h"
 
 static const char key[] = "log_policies";
@@ -33,8 +36,7 @@ static const char *const actions[] = {
 static const char *const members[] = { "name", "pattern", "action", NULL };
 
 /* The index of a word in a list; -1 after a problem. */
-static int find_word (const struct experiment *e,
-                      const config_setting_t *s,
+static int find_word (const config_setting_t *s,
                       const char *what,
                       const char *word,
                       const char *const *words,
@@ -45,53 +47,49 @@ static int find_word (const struct experiment *e,
     for (int i = 0; words[i]; i++)
         if (!strcmp (words[i], word))
             return i;
-    problem (p,
-             "%s:%d: '%s': unknown %s '%s'%s%s%s",
-             e->file,
-             config_setting_source_line (s),
-             key,
-             what,
-             word,
-             meant ? "; did you mean '" : "; dl-experiment(5) lists them",
-             meant ? meant : "",
-             meant ? "'?" : "");
+    problem_at (p,
+                origin_of (s),
+                "'%s': unknown %s '%s'%s%s%s",
+                key,
+                what,
+                word,
+                meant ? "; did you mean '" : "; dl-experiment(5) lists them",
+                meant ? meant : "",
+                meant ? "'?" : "");
     return -1;
 }
 
 /* The texts of a policy, NULL where there is none.  Returns -1 after a
  * problem.
  */
-static int read_members (const struct experiment *e,
-                         const config_setting_t *group,
+static int read_members (const config_setting_t *group,
                          const char **texts,
                          struct problems *p)
 {
     for (int i = 0; i < config_setting_length (group); i++) {
         const config_setting_t *s =
             config_setting_get_elem (group, (unsigned)i);
-        int k = find_word (e, s, "key", config_setting_name (s), members, p);
+        int k = find_word (s, "key", config_setting_name (s), members, p);
         if (k < 0)
             return -1;
         if (!(texts[k] = config_setting_get_string (s))) {
-            problem (p,
-                     "%s:%d: '%s': '%s' must be a string",
-                     e->file,
-                     config_setting_source_line (s),
-                     key,
-                     members[k]);
+            problem_at (p,
+                        origin_of (s),
+                        "'%s': '%s' must be a string",
+                        key,
+                        members[k]);
             return -1;
         }
     }
     for (int k = 0; k < 2; k++)
         if (!texts[k] || (k == 0 && !*texts[0])
             || (k == 0 && strlen (texts[0]) > NAME_MAX_LENGTH)) {
-            problem (p,
-                     texts[k] ? "%s:%d: '%s': '%s' must have 1 to 64 bytes"
-                              : "%s:%d: '%s': a policy without '%s'",
-                     e->file,
-                     config_setting_source_line (group),
-                     key,
-                     members[k]);
+            problem_at (p,
+                        origin_of (group),
+                        texts[k] ? "'%s': '%s' must have 1 to 64 bytes"
+                                 : "'%s': a policy without '%s'",
+                        key,
+                        members[k]);
             return -1;
         }
     return 0;
@@ -130,26 +128,24 @@ static void read_policy (struct experiment *e,
     const struct policy *other;
     int action = POLICY_LABEL;
 
-    if (read_members (e, group, texts, p) < 0
+    if (read_members (group, texts, p) < 0
         || (texts[2]
-            && (action = find_word (e, group, "action", texts[2], actions, p))
+            && (action = find_word (group, "action", texts[2], actions, p))
                    < 0))
         return;
     if ((other = find_policy (e, texts[0])) && other - e->policies >= BUILTIN)
-        problem (p,
-                 "%s:%d: '%s': two policies have the name \"%s\"",
-                 e->file,
-                 config_setting_source_line (group),
-                 key,
-                 texts[0]);
+        problem_at (p,
+                    origin_of (group),
+                    "'%s': two policies have the name \"%s\"",
+                    key,
+                    texts[0]);
     else if (policy_check (texts[1], &err) < 0)
-        problem (p,
-                 "%s:%d: '%s': 'pattern' \"%s\": %s",
-                 e->file,
-                 config_setting_source_line (group),
-                 key,
-                 texts[1],
-                 err.text);
+        problem_at (p,
+                    origin_of (group),
+                    "'%s': 'pattern' \"%s\": %s",
+                    key,
+                    texts[1],
+                    err.text);
     else
         set_policy (e, texts[0], texts[1], (enum policy_action)action);
 }
@@ -160,18 +156,17 @@ void policies_read (struct experiment *e, config_t *cf, struct problems *p)
     int n = list ? config_setting_length (list) : 0;
 
     if (!(e->policies = calloc ((size_t)n + BUILTIN, sizeof (*e->policies)))) {
-        setting_problem (p, e, 0, "out of memory");
+        problem_at (p, NO_ORIGIN, "out of memory");
         return;
     }
     for (size_t i = 0; i < BUILTIN; i++)
         set_policy (e, builtin[i].name, builtin[i].pattern, POLICY_LABEL);
-    if (list && !is_list_of_groups (list))
-        setting_problem (p,
-                         e,
-                         config_setting_source_line (list),
-                         "'log_policies' must be a list of policies: ( { name "
-                         "= \"...\"; pattern = \"...\"; action = \"...\"; }, "
-                         "... )");
+    if (list && !setting_is_list_of_groups (list))
+        problem_at (p,
+                    origin_of (list),
+                    "'log_policies' must be a list of policies: ( { name "
+                    "= \"...\"; pattern = \"...\"; action = \"...\"; }, "
+                    "... )");
     else
         for (int i = 0; i < n; i++)
             read_policy (e, config_setting_get_elem (list, (unsigned)i), p);

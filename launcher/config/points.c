@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The points that a search tries first: the defaults, searcher.try_first. */
+#include "launcher/config/points.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
+#include "launcher/config/values.h"
 
 enum { PATH_SIZE = 128 };
 
@@ -102,12 +107,11 @@ static void read_member (struct experiment *e,
     if (h && h->dim >= 0)
         setting_value (e, h, s, where, &x[h->dim], p);
     else if (h)
-        problem (p,
-                 "%s:%d: %s: '%s' is a constant; leave it out",
-                 e->file,
-                 config_setting_source_line (s),
-                 where,
-                 path);
+        problem_at (p,
+                    origin_of (s),
+                    "%s: '%s' is a constant; leave it out",
+                    where,
+                    path);
     else if (config_setting_is_group (s)) {
         snprintf (prefix, sizeof (prefix), "%s.", path);
         read_point (e, s, prefix, x, p);
@@ -152,21 +156,20 @@ static void complete_point (const struct experiment *e,
     mask (e, x);
     for (size_t i = 0; given && i < e->nparams; i++)
         if (given[i] && isnan (x[i]))
-            problem (p,
-                     "%s:%d: %s: '%s' is not active at this point: it waits "
-                     "for a value of '%s'",
-                     e->file,
-                     config_setting_source_line (s),
-                     where,
-                     e->params[i].name,
-                     e->params[i].when);
+            problem_at (p,
+                        origin_of (s),
+                        "%s: '%s' is not active at this point: it waits "
+                        "for a value of '%s'",
+                        where,
+                        e->params[i].name,
+                        e->params[i].when);
     free (given);
 }
 
 /* Values are in range: what can be wrong is the constraint. */
 static void check_point (const struct experiment *e,
                          const double *x,
-                         int line,
+                         struct origin origin,
                          const char *what,
                          struct problems *p)
 {
@@ -179,21 +182,8 @@ static void check_point (const struct experiment *e,
     int at;
 
     if (searcher_check (&config, e->params, e->nparams, &at))
-        problem (p,
-                 "%s:%d: %s: 'searcher.constraint' forbids this point",
-                 e->file,
-                 line,
-                 what);
-}
-
-bool is_list_of_groups (const config_setting_t *s)
-{
-    if (!config_setting_is_list (s) || config_setting_length (s) == 0)
-        return false;
-    for (int i = 0; i < config_setting_length (s); i++)
-        if (!config_setting_is_group (config_setting_get_elem (s, (unsigned)i)))
-            return false;
-    return true;
+        problem_at (
+            p, origin, "%s: 'searcher.constraint' forbids this point", what);
 }
 
 /* Add the points of 'list', which may be NULL. */
@@ -212,7 +202,7 @@ static void add_listed (struct experiment *e,
         if (p->count == before)
             complete_point (e, s, preset, x, p);
         if (p->count == before)
-            check_point (e, x, config_setting_source_line (s), where, p);
+            check_point (e, x, origin_of (s), where, p);
         if (p->count == before)
             e->search.npoints++;
     }
@@ -227,7 +217,7 @@ static void add_defaults (struct experiment *e,
     mask (e, e->points);
     check_point (e,
                  e->points,
-                 line_of (cf, "hyperparameters"),
+                 origin_of_key (cf, "hyperparameters"),
                  "the hyperparameters' defaults, which are trial 1",
                  p);
     e->search.npoints = 1;
@@ -239,15 +229,14 @@ static void check_number (const struct experiment *e,
                           struct problems *p)
 {
     if (trials > 0 && e->search.npoints > trials)
-        problem (p,
-                 "%s:%d: %s: %ld points, the defaults included, are more "
-                 "than the %ld trial%s",
-                 e->file,
-                 config_setting_source_line (list),
-                 where,
-                 e->search.npoints,
-                 trials,
-                 trials == 1 ? "" : "s");
+        problem_at (p,
+                    origin_of (list),
+                    "%s: %ld points, the defaults included, are more "
+                    "than the %ld trial%s",
+                    where,
+                    e->search.npoints,
+                    trials,
+                    trials == 1 ? "" : "s");
 }
 
 void points_read (struct experiment *e, config_t *cf, struct problems *p)
@@ -260,19 +249,17 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
 
     e->points = calloc ((n + 1) * (e->nparams + 1), sizeof (*e->points));
     if (given < 0 || !e->points)
-        setting_problem (p, e, 0, "out of memory");
-    else if (list && !is_list_of_groups (list))
-        setting_problem (p,
-                         e,
-                         config_setting_source_line (list),
-                         "'searcher.try_first' must be a list of points: "
-                         "( { name = value; }, ... )");
+        problem_at (p, NO_ORIGIN, "out of memory");
+    else if (list && !setting_is_list_of_groups (list))
+        problem_at (p,
+                    origin_of (list),
+                    "'searcher.try_first' must be a list of points: "
+                    "( { name = value; }, ... )");
     else if (list && grid)
-        setting_problem (p,
-                         e,
-                         config_setting_source_line (list),
-                         "searcher \"grid\" tries its own points only: leave "
-                         "'searcher.try_first' out");
+        problem_at (p,
+                    origin_of (list),
+                    "searcher \"grid\" tries its own points only: leave "
+                    "'searcher.try_first' out");
     else {
         if (given > 0 && !grid)
             add_defaults (e, cf, preset, p);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the group "searcher" of an experiment file. */
+#include "launcher/config/search_settings.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/keys.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/points.h"
+#include "launcher/config/queries.h"
+#include "launcher/config/values.h"
+#include "runtime/base/word.h"
 
 /* ---- names ---- */
 
-static const struct searcher_kind *find_searcher (const char *name)
-{
-    for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
-        if (!strcmp (k->name, name))
-            return k;
-    return NULL;
-}
-
 /* 'what' is "searcher" or "sampler". */
-static int check_kind (const struct experiment *e,
-                       int line,
+static int check_kind (struct origin origin,
                        const char *what,
                        const char *name,
                        struct problems *p)
@@ -26,20 +25,19 @@ static int check_kind (const struct experiment *e,
     const char *meant;
     size_t n = 0;
 
-    if (!name || find_searcher (name))
+    if (!name || searcher_kind_of (name))
         return 0;
     for (const struct searcher_kind *k = searcher_kinds; k->name && n < 63; k++)
         names[n++] = k->name;
     meant = nearest_word (name, names);
-    problem (p,
-             "%s:%d: unknown %s \"%s\"%s%s%s",
-             e->file,
-             line,
-             what,
-             name,
-             meant ? "; did you mean \"" : "",
-             meant ? meant : "",
-             meant ? "\"?" : "; see dl-experiment(5)");
+    problem_at (p,
+                origin,
+                "unknown %s \"%s\"%s%s%s",
+                what,
+                name,
+                meant ? "; did you mean \"" : "",
+                meant ? meant : "",
+                meant ? "\"?" : "; see dl-experiment(5)");
     return -1;
 }
 
@@ -54,11 +52,10 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
             e->search.mode = (enum search_mode)i;
             return 0;
         }
-    setting_problem (p,
-                     e,
-                     line_of (cf, "searcher.mode"),
-                     "'searcher.mode' must be \"aggressive\", \"standard\" or "
-                     "\"conservative\"");
+    problem_at (p,
+                origin_of_key (cf, "searcher.mode"),
+                "'searcher.mode' must be \"aggressive\", \"standard\" or "
+                "\"conservative\"");
     return -1;
 }
 
@@ -75,7 +72,7 @@ static bool is_repeated (char *const *list, size_t i)
 static void
 check_metrics (struct experiment *e, config_t *cf, struct problems *p)
 {
-    int line = line_of (cf, "searcher.metric");
+    struct origin origin = origin_of_key (cf, "searcher.metric");
 
     if (!e->metrics)
         return;
@@ -83,18 +80,14 @@ check_metrics (struct experiment *e, config_t *cf, struct problems *p)
         e->nmetrics++;
     e->metric = e->metrics[0];
     if (e->nmetrics < 1 || e->nmetrics > OBJECTIVES_MAX)
-        setting_problem (
-            p, e, line, "'searcher.metric' must be 1 to 8 metrics");
+        problem_at (p, origin, "'searcher.metric' must be 1 to 8 metrics");
     for (size_t i = 0; i < e->nmetrics; i++)
         if (!*e->metrics[i] || strlen (e->metrics[i]) > 63)
-            setting_problem (
-                p, e, line, "'searcher.metric' must be 1 to 63 bytes long");
+            problem_at (
+                p, origin, "'searcher.metric' must be 1 to 63 bytes long");
         else if (is_repeated (e->metrics, i))
-            problem (p,
-                     "%s:%d: 'searcher.metric' has \"%s\" twice",
-                     e->file,
-                     line,
-                     e->metrics[i]);
+            problem_at (
+                p, origin, "'searcher.metric' has \"%s\" twice", e->metrics[i]);
 }
 
 static void
@@ -103,13 +96,12 @@ check_smaller (struct experiment *e, config_t *cf, struct problems *p)
     const struct bools *b = &e->smaller;
 
     if (b->n != 1 && (size_t)b->n != e->nmetrics) {
-        problem (p,
-                 "%s:%d: 'searcher.smaller_is_better' has %d values, but "
-                 "'searcher.metric' has %zu",
-                 e->file,
-                 line_of (cf, "searcher.smaller_is_better"),
-                 b->n,
-                 e->nmetrics);
+        problem_at (p,
+                    origin_of_key (cf, "searcher.smaller_is_better"),
+                    "'searcher.smaller_is_better' has %d values, but "
+                    "'searcher.metric' has %zu",
+                    b->n,
+                    e->nmetrics);
         return;
     }
     e->search.objectives = (long)e->nmetrics;
@@ -161,14 +153,13 @@ check_users (const struct experiment *e, config_t *cf, struct problems *p)
             || has_word (some_have[i].users, e->searcher_name)
             || has_word (some_have[i].users, e->sampler))
             continue;
-        problem (p,
-                 "%s:%d: searcher \"%s\" has no use for '%s' (%s): leave it "
-                 "out",
-                 e->file,
-                 config_setting_source_line (s),
-                 e->searcher_name,
-                 some_have[i].key,
-                 some_have[i].users);
+        problem_at (p,
+                    origin_of (s),
+                    "searcher \"%s\" has no use for '%s' (%s): leave it "
+                    "out",
+                    e->searcher_name,
+                    some_have[i].key,
+                    some_have[i].users);
     }
 }
 
@@ -177,22 +168,18 @@ static void needs (const struct experiment *e,
                    const char *key,
                    struct problems *p)
 {
-    char text[160];
-
-    if (problem_is_about (p, key))
-        return;
-    snprintf (text,
-              sizeof (text),
-              "searcher \"%s\" needs '%s'",
-              e->searcher_name,
-              key);
-    setting_problem (p, e, line_of (cf, "searcher"), text);
+    if (!problem_is_about (p, key))
+        problem_at (p,
+                    origin_of_key (cf, "searcher"),
+                    "searcher \"%s\" needs '%s'",
+                    e->searcher_name,
+                    key);
 }
 
 static void
 check_needs (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    int bits = find_searcher (e->searcher_name)->needs;
+    int bits = searcher_kind_of (e->searcher_name)->needs;
 
     if (!strcmp (e->searcher_name, "custom") && (!e->command || !*e->command))
         needs (e, cf, "searcher.command", p);
@@ -200,24 +187,23 @@ check_needs (const struct experiment *e, config_t *cf, struct problems *p)
         needs (e, cf, "searcher.max_trials", p);
     if (!(bits & (NEED_MAX_TRIALS | CAN_MAX_TRIALS))
         && e->search.max_trials > 0)
-        problem (p,
-                 "%s:%d: searcher \"%s\" sets the number of trials itself: "
-                 "leave 'searcher.max_trials' out",
-                 e->file,
-                 line_of (cf, "searcher.max_trials"),
-                 e->searcher_name);
+        problem_at (p,
+                    origin_of_key (cf, "searcher.max_trials"),
+                    "searcher \"%s\" sets the number of trials itself: "
+                    "leave 'searcher.max_trials' out",
+                    e->searcher_name);
 }
 
 /* ---- the searcher's own opinion ---- */
 
-/* Line of the key of the group that a sentence is about. */
-static int line_about (config_t *cf, const char *why)
+/* The key of the group that a sentence is about. */
+static struct origin origin_about (config_t *cf, const char *why)
 {
     for (const struct key *k = experiment_keys; k->path; k++)
         if (!strncmp (k->path, "searcher.", 9) && has_word (why, k->path + 9)
             && config_lookup (cf, k->path))
-            return line_of (cf, k->path);
-    return line_of (cf, "searcher");
+            return origin_of_key (cf, k->path);
+    return origin_of_key (cf, "searcher");
 }
 
 static void ask (const struct experiment *e,
@@ -230,21 +216,16 @@ static void ask (const struct experiment *e,
 
     if (why && dim >= 0) {
         const struct hparam *h = hparam_find (e, e->params[dim].name);
-        problem (p,
-                 "%s:%d: hyperparameter '%s': %s",
-                 e->file,
-                 h->line,
-                 h->path,
-                 why);
+        problem_at (p, h->origin, "hyperparameter '%s': %s", h->path, why);
     } else if (why)
-        problem (p, "%s:%d: searcher: %s", e->file, line_about (cf, why), why);
+        problem_at (p, origin_about (cf, why), "searcher: %s", why);
 }
 
 /* ---- constraints ---- */
 
 static void check_constraint (const struct experiment *e,
                               const char *text,
-                              int line,
+                              struct origin origin,
                               struct problems *p)
 {
     const struct search_config config = {
@@ -254,14 +235,10 @@ static void check_constraint (const struct experiment *e,
     const char *why = searcher_check (&config, e->params, e->nparams, &at);
 
     if (why && at < -1)
-        problem (p,
-                 "%s:%d: searcher.constraint: column %d: %s",
-                 e->file,
-                 line,
-                 -1 - at,
-                 why);
+        problem_at (
+            p, origin, "searcher.constraint: column %d: %s", -1 - at, why);
     else if (why)
-        problem (p, "%s:%d: searcher.constraint: %s", e->file, line, why);
+        problem_at (p, origin, "searcher.constraint: %s", why);
 }
 
 /* "(a) && (b)" */
@@ -291,12 +268,11 @@ read_constraints (struct experiment *e, config_t *cf, struct problems *p)
             config_setting_get_string (s)
                 ? s
                 : config_setting_get_elem (s, (unsigned)i);
-        check_constraint (
-            e, e->constraints[i], config_setting_source_line (item), p);
+        check_constraint (e, e->constraints[i], origin_of (item), p);
     }
     e->constraint = join (e->constraints);
     if (p->count == before && e->constraint && e->constraints[1])
-        check_constraint (e, e->constraint, config_setting_source_line (s), p);
+        check_constraint (e, e->constraint, origin_of (s), p);
     e->search.constraint = e->constraint;
 }
 
@@ -314,13 +290,13 @@ static void set_limits (struct experiment *e)
 void search_check (struct experiment *e, config_t *cf, struct problems *p)
 {
     int named = check_kind (
-        e, line_of (cf, "searcher.name"), "searcher", e->searcher_name, p);
+        origin_of_key (cf, "searcher.name"), "searcher", e->searcher_name, p);
 
     check_metrics (e, cf, p);
     if (p->count == 0)
         check_smaller (e, cf, p);
     if (check_kind (
-            e, line_of (cf, "searcher.sampler"), "sampler", e->sampler, p)
+            origin_of_key (cf, "searcher.sampler"), "sampler", e->sampler, p)
             < 0
         || named < 0 || read_mode (e, cf, p) < 0)
         return;
@@ -329,7 +305,7 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
     e->search.name = e->searcher_name;
     e->search.sampler = e->sampler;
     e->search.seed = (uint64_t)e->seed;
-    e->warm_line = line_of (cf, "searcher.warm_start");
+    e->warm_start_origin = origin_of_key (cf, "searcher.warm_start");
     set_limits (e);
     /* each step takes the one before for right */
     if (p->count == 0)
@@ -340,11 +316,4 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
         points_read (e, cf, p);
     if (p->count == 0)
         ask (e, &e->search, cf, p);
-}
-
-int experiment_needs (const struct experiment *e)
-{
-    const struct searcher_kind *k = find_searcher (e->search.name);
-
-    return k ? k->needs : 0;
 }

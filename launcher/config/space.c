@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the search space of an experiment file. */
+#include "launcher/config/space.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
+#include "launcher/config/values.h"
+#include "launcher/config/when.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/word.h"
 
 enum { PATH_SIZE = 128 };
 
@@ -48,28 +57,21 @@ add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
         return NULL;
     e->hparams = h;
     h += e->nhparams;
-    *h = (struct hparam){ .path = strdup (path),
-                          .dim = -1,
-                          .preset = NAN,
-                          .line = config_setting_source_line (s) };
+    *h = (struct hparam){
+        .path = strdup (path), .dim = -1, .preset = NAN, .origin = origin_of (s)
+    };
     if (!h->path)
         return NULL;
     e->nhparams++;
     return h;
 }
 
-static int space_problem (const struct experiment *e,
-                          const config_setting_t *s,
+static int space_problem (const config_setting_t *s,
                           struct problems *p,
                           const char *path,
                           const char *text)
 {
-    problem (p,
-             "%s:%d: hyperparameter '%s': %s",
-             e->file,
-             config_setting_source_line (s),
-             path,
-             text);
+    problem_at (p, origin_of (s), "hyperparameter '%s': %s", path, text);
     return -1;
 }
 
@@ -87,8 +89,7 @@ static const struct {
     { "deviation", offsetof (struct param, deviation), true },
 };
 
-static int set_field (struct experiment *e,
-                      struct param *d,
+static int set_field (struct param *d,
                       const char *path,
                       const config_setting_t *s,
                       struct problems *p)
@@ -99,7 +100,7 @@ static int set_field (struct experiment *e,
 
     if (setting_number (s, &v) < 0) {
         snprintf (text, sizeof (text), "'%s' must be a number", name);
-        return space_problem (e, s, p, path, text);
+        return space_problem (s, p, path, text);
     }
     for (size_t i = 0; i < sizeof (numbers) / sizeof (*numbers); i++)
         if (!strcmp (name, numbers[i].key)) {
@@ -107,17 +108,16 @@ static int set_field (struct experiment *e,
             snprintf (text, sizeof (text), "'%s' must be above 0", name);
             return v > 0 || !numbers[i].positive
                        ? 0
-                       : space_problem (e, s, p, path, text);
+                       : space_problem (s, p, path, text);
         }
     if (v != floor (v) || v < 1 || v > 1e7)
-        return space_problem (e, s, p, path, "'count' must be an integer >= 1");
+        return space_problem (s, p, path, "'count' must be an integer >= 1");
     d->count = (long)v;
     return 0;
 }
 
 /* A mean alone would be ignored; a deviation alone is around the middle. */
-static int set_prior (struct experiment *e,
-                      struct param *d,
+static int set_prior (struct param *d,
                       const char *path,
                       const config_setting_t *s,
                       struct problems *p)
@@ -125,7 +125,7 @@ static int set_prior (struct experiment *e,
     bool mean = config_setting_get_member (s, "mean");
 
     if (mean && d->deviation == 0)
-        return space_problem (e, s, p, path, "'mean' needs 'deviation'");
+        return space_problem (s, p, path, "'mean' needs 'deviation'");
     if (!mean && d->deviation > 0)
         d->mean = d->min + (d->max - d->min) / 2;
     return 0;
@@ -165,8 +165,7 @@ static const char *key_meant (const struct kind *kind, const char *name)
     return meant;
 }
 
-static int check_fields (const struct experiment *e,
-                         const struct kind *kind,
+static int check_fields (const struct kind *kind,
                          const char *path,
                          const config_setting_t *s,
                          struct problems *p)
@@ -190,7 +189,7 @@ static int check_fields (const struct experiment *e,
                   meant ? "; did you mean '" : "",
                   meant ? meant : "",
                   meant ? "'?" : "");
-        space_problem (e, c, p, path, text);
+        space_problem (c, p, path, text);
     }
     for (int k = 0; k < kind->must; k++)
         if (!(given & 1 << k)
@@ -200,7 +199,7 @@ static int check_fields (const struct experiment *e,
                       "type \"%s\" needs '%s'",
                       kind->name,
                       kind->keys[k]);
-            space_problem (e, s, p, path, text);
+            space_problem (s, p, path, text);
         }
     return p->count == before ? 0 : -1;
 }
@@ -250,7 +249,7 @@ static void read_choices (struct experiment *e,
     const char *twice;
 
     if (config_setting_is_scalar (vals) || config_setting_is_group (vals)) {
-        space_problem (e, vals, p, h->path, "'vals' must be a list");
+        space_problem (vals, p, h->path, "'vals' must be a list");
         return;
     }
     h->values = setting_json (vals);
@@ -263,7 +262,7 @@ static void read_choices (struct experiment *e,
                   sizeof (text),
                   "'vals' has the text \"%.100s\" twice; take one out",
                   twice);
-        space_problem (e, vals, p, h->path, text);
+        space_problem (vals, p, h->path, text);
     }
     add_dimension (e, h, &d);
 }
@@ -278,8 +277,7 @@ static void read_typed (struct experiment *e,
                        .base = kind->type == PARAM_LOG ? 10 : 0 };
     struct hparam *h;
 
-    if (!(h = add_hparam (e, path, s))
-        || check_fields (e, kind, path, s, p) < 0)
+    if (!(h = add_hparam (e, path, s)) || check_fields (kind, path, s, p) < 0)
         return;
     if (kind->type == KIND_CONST) {
         h->values = setting_json (config_setting_get_member (s, "val"));
@@ -293,15 +291,14 @@ static void read_typed (struct experiment *e,
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
         const char *name = config_setting_name (c);
         if (strcmp (name, "type") && strcmp (name, "default")
-            && strcmp (name, "when") && set_field (e, &d, path, c, p) < 0)
+            && strcmp (name, "when") && set_field (&d, path, c, p) < 0)
             return;
     }
-    if (set_prior (e, &d, path, s, p) == 0)
+    if (set_prior (&d, path, s, p) == 0)
         add_dimension (e, h, &d);
 }
 
-static void unknown_type (const struct experiment *e,
-                          const config_setting_t *type,
+static void unknown_type (const config_setting_t *type,
                           const char *path,
                           struct problems *p)
 {
@@ -321,7 +318,7 @@ static void unknown_type (const struct experiment *e,
               meant ? "; did you mean \"" : "",
               meant ? meant : "",
               meant ? "\"?" : "");
-    space_problem (e, type, p, path, text);
+    space_problem (type, p, path, text);
 }
 
 static void read_members (struct experiment *e,
@@ -362,14 +359,13 @@ static void read_one (struct experiment *e,
         if (name && (kind = find_kind (name)))
             read_typed (e, path, s, kind, p);
         else {
-            unknown_type (e, type, path, p);
+            unknown_type (type, path, p);
             add_hparam (e, path, s);
         }
         return;
     }
     if (config_setting_is_group (s) && lacks_type (s)) {
-        space_problem (e,
-                       s,
+        space_problem (s,
                        p,
                        path,
                        "'type' is missing (\"float\", \"int\", \"log\" or "
@@ -399,7 +395,7 @@ static void read_members (struct experiment *e,
         int n = snprintf (
             path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
-            space_problem (e, s, p, path, "the name is too long");
+            space_problem (s, p, path, "the name is too long");
         else
             read_one (e, s, path, p);
     }
@@ -446,14 +442,13 @@ static void check_variables (const struct experiment *e, struct problems *p)
             hparams_variable (a, sizeof (a), e->hparams[i].path);
             hparams_variable (b, sizeof (b), e->hparams[j].path);
             if (!strcmp (a, b))
-                problem (p,
-                         "%s:%d: hyperparameters '%s' and '%s' would both be "
-                         "%s; rename one",
-                         e->file,
-                         e->hparams[i].line,
-                         e->hparams[j].path,
-                         e->hparams[i].path,
-                         a);
+                problem_at (p,
+                            e->hparams[i].origin,
+                            "hyperparameters '%s' and '%s' would both be "
+                            "%s; rename one",
+                            e->hparams[j].path,
+                            e->hparams[i].path,
+                            a);
         }
 }
 
@@ -476,15 +471,13 @@ void space_read (struct experiment *e,
     int before = p->count;
 
     if (!config_setting_is_group (group)) {
-        setting_problem (p,
-                         e,
-                         config_setting_source_line (group),
-                         "'hyperparameters' must be a group { ... }");
+        problem_at (
+            p, origin_of (group), "'hyperparameters' must be a group { ... }");
         return;
     }
     read_members (e, group, "", p);
     if (sort_dimensions (e) < 0)
-        setting_problem (p, e, 0, "out of memory");
+        problem_at (p, NO_ORIGIN, "out of memory");
     check_variables (e, p);
     /* a space that is not whole would only give further, wrong lines */
     if (p->count > before)

@@ -2,6 +2,8 @@
 /* Give the text of an experiment file to libconfig, which cuts integers to 32
  * bits, and would read a folder or what has no end.
  */
+#include "launcher/config/syntax.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
 
 /* libconfig compares each name with all before it. */
 enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000 };

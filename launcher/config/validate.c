@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check an experiment beyond the types of its keys. */
+#include "launcher/config/validate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/keys.h"
+#include "launcher/config/log_policy_config.h"
 #include "launcher/config/metric_pattern.h"
-#include "launcher/config/private.h"
-
-int line_of (config_t *cf, const char *path)
-{
-    const config_setting_t *s = config_lookup (cf, path);
-
-    return s ? config_setting_source_line (s) : 0;
-}
+#include "launcher/config/option_origin.h"
+#include "launcher/config/queries.h"
+#include "launcher/config/search_settings.h"
+#include "runtime/base/word.h"
 
 static bool is_set (const struct experiment *e, const struct key *k)
 {
@@ -41,11 +43,10 @@ check_name (const struct experiment *e, config_t *cf, struct problems *p)
     n = strlen (e->name);
     if (n == 0 || n > 100 || e->name[strspn (e->name, good)]
         || strchr (".-", e->name[0]))
-        setting_problem (p,
-                         e,
-                         line_of (cf, "name"),
-                         "'name' must be 1 to 100 letters, digits, '.', '_' "
-                         "or '-', and not begin with '.' or '-'");
+        problem_at (p,
+                    origin_of_key (cf, "name"),
+                    "'name' must be 1 to 100 letters, digits, '.', '_' "
+                    "or '-', and not begin with '.' or '-'");
 }
 
 static void check_placeholders (const struct experiment *e,
@@ -63,14 +64,13 @@ static void check_placeholders (const struct experiment *e,
     for (size_t i = 0; i < e->nhparams && n < 255; i++)
         words[n++] = e->hparams[i].path;
     meant = nearest_word (name, words);
-    problem (p,
-             "%s:%d: 'entrypoint' uses {%s}, which is no hyperparameter%s%s%s",
-             e->file,
-             line_of (cf, "entrypoint"),
-             name,
-             meant ? "; did you mean {" : "",
-             meant ? meant : "",
-             meant ? "}?" : "");
+    problem_at (p,
+                origin_of_key (cf, "entrypoint"),
+                "'entrypoint' uses {%s}, which is no hyperparameter%s%s%s",
+                name,
+                meant ? "; did you mean {" : "",
+                meant ? meant : "",
+                meant ? "}?" : "");
 }
 
 static void
@@ -81,8 +81,8 @@ check_entrypoint (const struct experiment *e, config_t *cf, struct problems *p)
     for (char **a = e->argv; a && *a; a++)
         check_placeholders (e, *a, cf, p);
     if ((e->entrypoint && !*e->entrypoint) || (e->argv && !e->argv[0]))
-        setting_problem (
-            p, e, line_of (cf, "entrypoint"), "'entrypoint' is empty");
+        problem_at (
+            p, origin_of_key (cf, "entrypoint"), "'entrypoint' is empty");
 }
 
 static void
@@ -93,12 +93,11 @@ check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
     for (char **text = e->patterns; text && *text; text++) {
         struct pattern *pattern = pattern_create (*text, &err);
         if (!pattern)
-            problem (p,
-                     "%s:%d: 'metrics.pattern' \"%s\": %s",
-                     e->file,
-                     line_of (cf, "metrics.pattern"),
-                     *text,
-                     err.text);
+            problem_at (p,
+                        origin_of_key (cf, "metrics.pattern"),
+                        "'metrics.pattern' \"%s\": %s",
+                        *text,
+                        err.text);
         pattern_destroy (pattern);
     }
 }
@@ -107,55 +106,29 @@ static void
 check_lease (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->lease < 2 * e->heartbeat)
-        setting_problem (p,
-                         e,
-                         line_of (cf, "worker"),
-                         "'worker.lease' must be at least twice "
-                         "'worker.heartbeat'");
-}
-
-bool experiment_has_ranks (const struct experiment *e)
-{
-    return e->nodes * e->ranks > 1;
-}
-
-int64_t experiment_gpus (const struct experiment *e)
-{
-    return e->slots * e->nodes;
+        problem_at (p,
+                    origin_of_key (cf, "worker"),
+                    "'worker.lease' must be at least twice "
+                    "'worker.heartbeat'");
 }
 
 static void
 check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
     if (e->lanes > 1 && experiment_has_ranks (e))
-        setting_problem (
-            p,
-            e,
-            line_of (cf, "resources.trials_per_task"),
-            "'resources.trials_per_task' is for trials of one "
-            "process: leave it out, or 'resources.nodes_per_trial' "
-            "and 'resources.ranks_per_node'");
+        problem_at (p,
+                    origin_of_key (cf, "resources.trials_per_task"),
+                    "'resources.trials_per_task' is for trials of one "
+                    "process: leave it out, or 'resources.nodes_per_trial' "
+                    "and 'resources.ranks_per_node'");
     if (e->lanes > 1 && e->memory && !strspn (e->memory, "0123456789"))
-        setting_problem (p,
-                         e,
-                         line_of (cf, "resources.memory"),
-                         "'resources.memory' must begin with a number");
+        problem_at (p,
+                    origin_of_key (cf, "resources.memory"),
+                    "'resources.memory' must begin with a number");
     if (e->check && strcmp (e->check, "quick") && strcmp (e->check, "full"))
-        setting_problem (p,
-                         e,
-                         line_of (cf, "resources.check"),
-                         "'resources.check' must be \"quick\" or \"full\"");
-}
-
-long experiment_trials (const struct experiment *e)
-{
-    struct search_rung rungs[64];
-    int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
-    long trials = 0;
-
-    for (int i = 0; i < n && i < 64; i++)
-        trials += rungs[i].trials;
-    return trials;
+        problem_at (p,
+                    origin_of_key (cf, "resources.check"),
+                    "'resources.check' must be \"quick\" or \"full\"");
 }
 
 static void default_workers (struct experiment *e)

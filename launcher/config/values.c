@@ -1,42 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of hyperparameters, as users write them. */
+#include "launcher/config/values.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
-
-json_t *setting_json (const config_setting_t *s)
-{
-    json_t *v;
-
-    switch (config_setting_type (s)) {
-    case CONFIG_TYPE_INT:
-        return json_integer (config_setting_get_int (s));
-    case CONFIG_TYPE_INT64:
-        return json_integer (config_setting_get_int64 (s));
-    case CONFIG_TYPE_FLOAT:
-        return json_real (config_setting_get_float (s));
-    case CONFIG_TYPE_BOOL:
-        return json_boolean (config_setting_get_bool (s));
-    case CONFIG_TYPE_STRING:
-        return json_string (config_setting_get_string (s));
-    case CONFIG_TYPE_GROUP:
-        v = json_object ();
-        break;
-    default:
-        v = json_array ();
-        break;
-    }
-    for (int i = 0; v && i < config_setting_length (s); i++) {
-        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
-        if (config_setting_is_group (s))
-            json_object_set_new (v, config_setting_name (c), setting_json (c));
-        else
-            json_array_append_new (v, setting_json (c));
-    }
-    return v;
-}
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
+#include "runtime/base/word.h"
 
 char *json_text (const json_t *v)
 {
@@ -82,15 +56,14 @@ void hparam_unknown (const struct experiment *e,
 {
     const char *meant = path_meant (e, path);
 
-    problem (p,
-             "%s:%d: %s: '%s' is no hyperparameter%s%s%s",
-             e->file,
-             config_setting_source_line (s),
-             where,
-             path,
-             meant ? "; did you mean '" : "",
-             meant ? meant : "",
-             meant ? "'?" : "");
+    problem_at (p,
+                origin_of (s),
+                "%s: '%s' is no hyperparameter%s%s%s",
+                where,
+                path,
+                meant ? "; did you mean '" : "",
+                meant ? meant : "",
+                meant ? "'?" : "");
 }
 
 /* ---- what is a value ---- */
@@ -187,14 +160,13 @@ int setting_value (const struct experiment *e,
     free (text);
     text = json_is_string (v) ? json_dumps (v, JSON_ENCODE_ANY) : json_text (v);
     json_decref (v);
-    problem (p,
-             "%s:%d: %s: %s is no value of '%s'%s",
-             e->file,
-             config_setting_source_line (s),
-             where,
-             text ? text : "this",
-             h->path,
-             hint);
+    problem_at (p,
+                origin_of (s),
+                "%s: %s is no value of '%s'%s",
+                where,
+                text ? text : "this",
+                h->path,
+                hint);
     free (text);
     return -1;
 }

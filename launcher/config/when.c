@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read what a hyperparameter waits for, and its default. */
+#include "launcher/config/when.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/option_origin.h"
+#include "launcher/config/reading.h"
+#include "launcher/config/values.h"
 
 enum { WHERE_SIZE = 192, PATH_SIZE = 128 };
 
@@ -56,12 +61,11 @@ static const config_setting_t *find_other (const struct experiment *e,
             return NULL;
         }
     }
-    problem (p,
-             "%s:%d: %s must be { name = value; }: one other hyperparameter, "
-             "and the value or values for which this one is active",
-             e->file,
-             config_setting_source_line (s),
-             where);
+    problem_at (p,
+                origin_of (s),
+                "%s must be { name = value; }: one other hyperparameter, "
+                "and the value or values for which this one is active",
+                where);
     return NULL;
 }
 
@@ -93,12 +97,11 @@ static void read_when (struct experiment *e,
     if (!(s = find_other (e, s, where, &other, p)))
         return;
     if (other->dim < 0) {
-        problem (p,
-                 "%s:%d: %s: '%s' is a constant; name one that is searched",
-                 e->file,
-                 config_setting_source_line (s),
-                 where,
-                 other->path);
+        problem_at (p,
+                    origin_of (s),
+                    "%s: '%s' is a constant; name one that is searched",
+                    where,
+                    other->path);
         return;
     }
     one = is_one_value (e, other, s);

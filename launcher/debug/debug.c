@@ -19,7 +19,7 @@ enum { WAIT_SECONDS = 90 };
 
 /* ---- which folder ---- */
 
-struct search {
+struct debug_search {
     char prefix[64];
     bool has_step;
     char found[PATH_MAX];
@@ -29,7 +29,7 @@ struct search {
 /* "dl-debug-12" means all steps of 12, not of 123. */
 static void consider (const char *dir, const char *name, void *arg)
 {
-    struct search *s = arg;
+    struct debug_search *s = arg;
     char next = name[strlen (s->prefix)];
     char path[PATH_MAX];
     struct stat st;
@@ -50,7 +50,7 @@ static void consider (const char *dir, const char *name, void *arg)
 
 static int find_folder (const char *what, char *dir, size_t size)
 {
-    struct search s = { .found = "" };
+    struct debug_search s = { .found = "" };
     const char *parent = getenv ("DL_DEBUG_DIR") ?: ".";
     struct stat st;
 

@@ -241,7 +241,7 @@ long debug_wait (const char *dir,
 
 /* ---- stacks ---- */
 
-struct reading {
+struct folder_reader {
     struct stack *stacks;
     size_t n;
 };
@@ -267,7 +267,7 @@ static char *read_all (const char *path)
 
 static void read_rank (const char *dir, const char *name, void *arg)
 {
-    struct reading *r = arg;
+    struct folder_reader *r = arg;
     char path[PATH_MAX];
     char *text;
 
@@ -282,7 +282,8 @@ static void read_rank (const char *dir, const char *name, void *arg)
 size_t
 debug_read (const char *dir, long dump, struct stack **stacks, size_t **group)
 {
-    struct reading r = { .stacks = calloc (STACKS_MAX, sizeof (*r.stacks)) };
+    struct folder_reader r = { .stacks =
+                                   calloc (STACKS_MAX, sizeof (*r.stacks)) };
     char path[PATH_MAX];
 
     *group = calloc (STACKS_MAX, sizeof (**group));

@@ -30,7 +30,7 @@ struct threads {
     size_t n, room;
 };
 
-struct seen {
+struct progress_seen {
     long rank;
     double last;
 };
@@ -38,7 +38,7 @@ struct seen {
 struct progress {
     char proc[PATH_MAX];
     struct threads before, now;
-    struct seen *ranks;
+    struct progress_seen *ranks;
     size_t nranks;
     double looked;
     long hertz;
@@ -200,7 +200,7 @@ static bool look_at (struct progress *p, pid_t pid, double elapsed)
 
 void progress_mark (struct progress *p, long rank, double now)
 {
-    struct seen *more;
+    struct progress_seen *more;
 
     for (size_t i = 0; i < p->nranks; i++)
         if (p->ranks[i].rank == rank) {
@@ -211,7 +211,7 @@ void progress_mark (struct progress *p, long rank, double now)
     if (!more)
         return;
     p->ranks = more;
-    p->ranks[p->nranks++] = (struct seen){ rank, now };
+    p->ranks[p->nranks++] = (struct progress_seen){ rank, now };
 }
 
 double progress_last (const struct progress *p, long rank, double now)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read Slurm's files, with the line of each parameter. */
+#include "launcher/doctor/conf.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "launcher/doctor/doctor.h"
 
 enum { DEPTH = 8 };
 
@@ -153,62 +154,4 @@ const struct conf_line *conf_find (const struct conf *c, const char *key)
                    == '=')
             return &c->list[i - 1];
     return NULL;
-}
-
-/* ---- scontrol show config ---- */
-
-static bool is_nothing (const char *value)
-{
-    return !*value || !strncmp (value, "(null", 5);
-}
-
-const char *site_value (const struct site *s,
-                        const char *key,
-                        char *buf,
-                        size_t size,
-                        const char *otherwise)
-{
-    size_t n = strlen (key);
-
-    for (const char *at = s->config; at && *at;) {
-        size_t len = strcspn (at, "\n");
-        const char *equals = memchr (at, '=', len);
-        if (len > n && !strncasecmp (at, key, n)
-            && (at[n] == ' ' || at[n] == '=') && equals) {
-            const char *start = equals + 1;
-            size_t left = len - (size_t)(start - at);
-            for (; left && isspace ((unsigned char)*start); left--)
-                start++;
-            snprintf (buf, size, "%.*s", (int)left, start);
-            if (is_nothing (buf))
-                break;
-            return buf;
-        }
-        at += len + (at[len] == '\n');
-    }
-    snprintf (buf, size, "%s", otherwise);
-    return buf;
-}
-
-long site_number (const struct site *s, const char *key)
-{
-    char text[64];
-    char *end;
-    long n;
-
-    site_value (s, key, text, sizeof (text), "");
-    n = strtol (text, &end, 10);
-    return end == text ? -1 : n;
-}
-
-const char *
-site_where (const struct site *s, const char *key, char *buf, size_t size)
-{
-    const struct conf_line *l = conf_find (&s->slurm, key);
-
-    if (l)
-        snprintf (buf, size, "%s:%d", l->file, l->line);
-    else
-        snprintf (buf, size, "%s", s->conf_path);
-    return buf;
 }

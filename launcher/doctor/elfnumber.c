@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read a number out of an ELF file without loading it. */
+#include "launcher/doctor/elfnumber.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +9,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "launcher/doctor/doctor.h"
 
 struct image {
     const unsigned char *at;

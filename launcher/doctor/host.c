@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: this host, and a step that is really started. */
+#include "launcher/doctor/host.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -9,9 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/doctor/doctor.h"
-#include "launcher/membership/peer.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
 
 enum { FULL = 2 * PATH_MAX, NOFILE = 65536, SHM_GIB = 8, TIMES = 5 };
 
@@ -44,50 +45,53 @@ static int entries (const struct site *s, const char *path, const char *prefix)
 
 /* ---- GPUs ---- */
 
-void check_host_gpus (struct site *s)
+void doctor_gpus (struct site *s)
 {
     int cards = entries (s, "/proc/driver/nvidia/gpus", "");
     int devices = entries (s, "/dev", "nvidia");
 
     if (!is_there (s, "/proc/driver/nvidia/version"))
-        found (s,
-               FINE,
-               "/proc/driver/nvidia",
-               is_there (s, "/sys/class/kfd") ? "GPUs of AMD's"
-                                              : "no NVIDIA GPU on this host");
+        site_report (s,
+                     FINE,
+                     "/proc/driver/nvidia",
+                     is_there (s, "/sys/class/kfd")
+                         ? "GPUs of AMD's"
+                         : "no NVIDIA GPU on this host");
     else if (devices < cards)
-        found (s,
-               CHANGE,
-               "/dev/nvidia*",
-               "%d of %d GPUs have a device file: Slurm cannot give the "
-               "others: run nvidia-persistenced or nvidia-modprobe at boot",
-               devices,
-               cards);
+        site_report (
+            s,
+            CHANGE,
+            "/dev/nvidia*",
+            "%d of %d GPUs have a device file: Slurm cannot give the "
+            "others: run nvidia-persistenced or nvidia-modprobe at boot",
+            devices,
+            cards);
     else if (!is_there (s, "/run/nvidia-persistenced/socket"))
-        found (s,
-               HINT,
-               "/run/nvidia-persistenced/socket",
-               "no persistence daemon: the first task of a job waits for the "
-               "driver (seconds for each GPU): enable nvidia-persistenced");
+        site_report (
+            s,
+            HINT,
+            "/run/nvidia-persistenced/socket",
+            "no persistence daemon: the first task of a job waits for the "
+            "driver (seconds for each GPU): enable nvidia-persistenced");
     else
-        found (s, FINE, "/dev/nvidia*", "%d GPUs", devices);
+        site_report (s, FINE, "/dev/nvidia*", "%d GPUs", devices);
 }
 
-void check_peermem (struct site *s)
+void doctor_peermem (struct site *s)
 {
     if (!is_there (s, "/proc/driver/nvidia/version")
         || entries (s, "/sys/class/infiniband", "") == 0)
         return;
     if (is_there (s, "/sys/module/nvidia_peermem")
         || is_there (s, "/sys/module/nv_peer_mem"))
-        found (s, FINE, "/sys/module/nvidia_peermem", "loaded");
+        site_report (s, FINE, "/sys/module/nvidia_peermem", "loaded");
     else
-        found (s,
-               HINT,
-               "/sys/module/nvidia_peermem",
-               "not loaded: without it, or dma-buf of the open kernel "
-               "modules, data goes through the host's memory: modprobe "
-               "nvidia_peermem");
+        site_report (s,
+                     HINT,
+                     "/sys/module/nvidia_peermem",
+                     "not loaded: without it, or dma-buf of the open kernel "
+                     "modules, data goes through the host's memory: modprobe "
+                     "nvidia_peermem");
 }
 
 /* ---- limits of slurmd, which jobs inherit ---- */
@@ -145,7 +149,7 @@ limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
     return value;
 }
 
-void check_memlock (struct site *s)
+void doctor_memlock (struct site *s)
 {
     char where[96];
     long n = limit_of_slurmd (s, "Max locked memory", where, sizeof (where));
@@ -154,16 +158,17 @@ void check_memlock (struct site *s)
     if (n == -2)
         return;
     if (n == -1)
-        found (s, FINE, where, "unlimited");
+        site_report (s, FINE, where, "unlimited");
     else
-        found (s,
-               rdma ? CHANGE : HINT,
-               where,
-               "%ld KiB: RDMA needs LimitMEMLOCK=infinity in slurmd.service",
-               n / 1024);
+        site_report (
+            s,
+            rdma ? CHANGE : HINT,
+            where,
+            "%ld KiB: RDMA needs LimitMEMLOCK=infinity in slurmd.service",
+            n / 1024);
 }
 
-void check_nofile (struct site *s)
+void doctor_nofile (struct site *s)
 {
     char where[96];
     long n = limit_of_slurmd (s, "Max open files", where, sizeof (where));
@@ -171,14 +176,14 @@ void check_nofile (struct site *s)
     if (n == -2)
         return;
     if (n == -1 || n >= NOFILE)
-        found (s, FINE, where, "%ld", n);
+        site_report (s, FINE, where, "%ld", n);
     else
-        found (s,
-               n < 4096 ? CHANGE : HINT,
-               where,
-               "%ld are few for many ranks and data loaders: "
-               "LimitNOFILE=131072 in slurmd.service",
-               n);
+        site_report (s,
+                     n < 4096 ? CHANGE : HINT,
+                     where,
+                     "%ld are few for many ranks and data loaders: "
+                     "LimitNOFILE=131072 in slurmd.service",
+                     n);
 }
 
 /* ---- shared memory ---- */
@@ -219,25 +224,26 @@ static double shm_gib (const struct site *s)
     return -1;
 }
 
-void check_shm (struct site *s)
+void doctor_shm (struct site *s)
 {
     double gib = shm_gib (s);
 
     if (gib < 0)
         return;
     if (gib >= SHM_GIB)
-        found (s, FINE, "/dev/shm", "%.0f GiB", gib);
+        site_report (s, FINE, "/dev/shm", "%.0f GiB", gib);
     else
-        found (s,
-               CHANGE,
-               "/dev/shm",
-               "%.1f GiB: data loaders and NCCL pass data through it, and "
-               "die of a bus error when it is full: mount it with size=50%%",
-               gib);
+        site_report (
+            s,
+            CHANGE,
+            "/dev/shm",
+            "%.1f GiB: data loaders and NCCL pass data through it, and "
+            "die of a bus error when it is full: mount it with size=50%%",
+            gib);
 }
 
 /* logind.conf(5); NCCL's manual, Troubleshooting. */
-void check_remove_ipc (struct site *s)
+void doctor_remove_ipc (struct site *s)
 {
     static const char path[] = "/etc/systemd/logind.conf";
     struct conf c = { NULL, 0 };
@@ -247,13 +253,14 @@ void check_remove_ipc (struct site *s)
         return;
     l = conf_find (&c, "RemoveIPC");
     if (l && strcasestr (l->text, "=no"))
-        found (s, FINE, path, "RemoveIPC=no");
+        site_report (s, FINE, path, "RemoveIPC=no");
     else
-        found (s,
-               HINT,
-               path,
-               "shared memory of a job is removed when its user's last login "
-               "ends: set RemoveIPC=no");
+        site_report (
+            s,
+            HINT,
+            path,
+            "shared memory of a job is removed when its user's last login "
+            "ends: set RemoveIPC=no");
     conf_free (&c);
 }
 
@@ -273,7 +280,7 @@ static bool names (const char *line, const char *host)
 static void
 compare_hosts (struct site *s, const struct conf *c, const char *host)
 {
-    size_t before = s->n;
+    size_t before = s->nfindings;
     char where[64];
 
     for (size_t i = 0; i < c->n; i++) {
@@ -281,23 +288,24 @@ compare_hosts (struct site *s, const struct conf *c, const char *host)
         if (strncmp (text, "127.", 4) || !names (text, host))
             continue;
         snprintf (where, sizeof (where), "/etc/hosts:%d", c->list[i].line);
-        found (s,
-               CHANGE,
-               where,
-               "%s is %.*s: what listens at the host's own name (Gloo) is "
-               "reached by no other node: give its real address",
-               host,
-               (int)strcspn (text, " \t"),
-               text);
+        site_report (
+            s,
+            CHANGE,
+            where,
+            "%s is %.*s: what listens at the host's own name (Gloo) is "
+            "reached by no other node: give its real address",
+            host,
+            (int)strcspn (text, " \t"),
+            text);
     }
-    if (s->n == before)
-        found (s, FINE, "/etc/hosts", "%s is no loopback address", host);
+    if (s->nfindings == before)
+        site_report (s, FINE, "/etc/hosts", "%s is no loopback address", host);
 }
 
 /* Gloo listens at the address of the host's own name: Debian's installer gives
  * it one that no other host reaches.
  */
-void check_hosts (struct site *s)
+void doctor_hosts (struct site *s)
 {
     struct conf c = { NULL, 0 };
     char *host = doctor_read (s->root, "/proc/sys/kernel/hostname");
@@ -315,7 +323,7 @@ void check_hosts (struct site *s)
 static int
 start (const char *option, const char *program, char *buf, size_t size)
 {
-    struct command c = { .patience = 60 };
+    struct command c = { .timeout = 60 };
     int status;
 
     command_add (&c, "srun", NULL);
@@ -357,17 +365,18 @@ static void tell_time (struct site *s)
     }
     qsort (off, TIMES, sizeof (*off), by_size);
     qsort (on, TIMES, sizeof (*on), by_size);
-    found (s,
-           FINE,
-           "srun --dl=torch",
-           "rank 0 has its variables; srun true takes %.0f ms with --dl=off, "
-           "%.0f ms with --dl=torch (medians of %d)",
-           off[TIMES / 2],
-           on[TIMES / 2],
-           TIMES);
+    site_report (
+        s,
+        FINE,
+        "srun --dl=torch",
+        "rank 0 has its variables; srun true takes %.0f ms with --dl=off, "
+        "%.0f ms with --dl=torch (medians of %d)",
+        off[TIMES / 2],
+        on[TIMES / 2],
+        TIMES);
 }
 
-void check_run (struct site *s)
+void doctor_step (struct site *s)
 {
     enum { ROOM = 64 * 1024 };
     char *said = s->run ? malloc (ROOM) : NULL;
@@ -377,19 +386,20 @@ void check_run (struct site *s)
         return;
     status = start ("--dl=torch", "env", said, ROOM);
     if (status != 0)
-        found (s,
-               BROKEN,
-               "srun --dl=torch env",
-               "it ended with status %d: %.*s",
-               status,
-               (int)strcspn (said, "\n"),
-               said);
+        site_report (s,
+                     BROKEN,
+                     "srun --dl=torch env",
+                     "it ended with status %d: %.*s",
+                     status,
+                     (int)strcspn (said, "\n"),
+                     said);
     else if (!strstr (said, "\nMASTER_ADDR="))
-        found (s,
-               BROKEN,
-               "srun --dl=torch env",
-               "the task has no MASTER_ADDR: dl.so is not loaded on the node: "
-               "look for \"spank\" in slurmd's log there");
+        site_report (
+            s,
+            BROKEN,
+            "srun --dl=torch env",
+            "the task has no MASTER_ADDR: dl.so is not loaded on the node: "
+            "look for \"spank\" in slurmd's log there");
     else
         tell_time (s);
     free (said);

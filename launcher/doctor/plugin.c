@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: plugstack.conf, dl.so and what belongs to it. */
+#include "launcher/doctor/plugin.h"
+
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/doctor/doctor.h"
+#include "launcher/doctor/elfnumber.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/rankenv.h"
@@ -29,66 +31,69 @@ static const char *line_of (const struct conf_line *l, char buf[WHERE])
 
 /* ---- plugstack.conf; spank(8) ---- */
 
-void check_plugstack (struct site *s)
+void doctor_plugstack (struct site *s)
 {
     char path[FULL];
 
     if (strstr (s->conf_path, "/conf-cache/")
         || !strncmp (s->conf_path, "/run/slurm/conf/", 16))
-        found (s,
-               HINT,
-               s->conf_path,
-               "this host is configless: see that plugstack.conf, and the "
-               "files that it includes, are here too");
+        site_report (
+            s,
+            HINT,
+            s->conf_path,
+            "this host is configless: see that plugstack.conf, and the "
+            "files that it includes, are here too");
     if (access (full (s, s->stack_path, path), F_OK) < 0)
-        found (s,
-               BROKEN,
-               s->stack_path,
-               "%s: make it, with the line \"optional dl.so\"",
-               strerror (errno));
+        site_report (s,
+                     BROKEN,
+                     s->stack_path,
+                     "%s: make it, with the line \"optional dl.so\"",
+                     strerror (errno));
     else if (access (path, R_OK) < 0)
-        found (s,
-               BROKEN,
-               s->stack_path,
-               "%s: users' srun and sbatch read it too: chmod 644",
-               strerror (errno));
+        site_report (s,
+                     BROKEN,
+                     s->stack_path,
+                     "%s: users' srun and sbatch read it too: chmod 644",
+                     strerror (errno));
     else
-        found (s, FINE, s->stack_path, "it can be read");
+        site_report (s, FINE, s->stack_path, "it can be read");
 }
 
-void check_plugin_line (struct site *s)
+void doctor_plugin_line (struct site *s)
 {
     char where[WHERE];
 
     if (!s->plugin.at) {
-        found (s,
-               BROKEN,
-               s->stack_path,
-               "no line loads dl.so: add \"optional dl.so\", on login and "
-               "compute nodes");
+        site_report (
+            s,
+            BROKEN,
+            s->stack_path,
+            "no line loads dl.so: add \"optional dl.so\", on login and "
+            "compute nodes");
         return;
     }
     line_of (s->plugin.at, where);
     if (s->plugins > 1)
-        found (s,
-               CHANGE,
-               where,
-               "dl.so is there in %d lines: keep one",
-               s->plugins);
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "dl.so is there in %d lines: keep one",
+                     s->plugins);
     if (!strcmp (s->plugin.word, "required"))
-        found (s,
-               CHANGE,
-               where,
-               "\"required\": a node on which dl.so cannot be loaded fails "
-               "all its jobs: say \"optional\"");
+        site_report (
+            s,
+            CHANGE,
+            where,
+            "\"required\": a node on which dl.so cannot be loaded fails "
+            "all its jobs: say \"optional\"");
     else if (strcmp (s->plugin.word, "optional"))
-        found (s,
-               BROKEN,
-               where,
-               "'%s' is no word of plugstack.conf: say \"optional\"",
-               s->plugin.word);
+        site_report (s,
+                     BROKEN,
+                     where,
+                     "'%s' is no word of plugstack.conf: say \"optional\"",
+                     s->plugin.word);
     else
-        found (s, FINE, where, "optional");
+        site_report (s, FINE, where, "optional");
 }
 
 /* ---- the file ---- */
@@ -121,13 +126,14 @@ static bool is_safe (struct site *s, const char *path)
     do {
         const char *at = *part ? part : "/";
         if (stat (full (s, at, name), &st) == 0 && is_open (s, &st)) {
-            found (s,
-                   CHANGE,
-                   at,
-                   "owner %ld, mode %o: who may write there becomes root on "
-                   "each node: chown root, chmod go-w",
-                   (long)st.st_uid,
-                   st.st_mode & 07777);
+            site_report (
+                s,
+                CHANGE,
+                at,
+                "owner %ld, mode %o: who may write there becomes root on "
+                "each node: chown root, chmod go-w",
+                (long)st.st_uid,
+                st.st_mode & 07777);
             return false;
         }
         if ((slash = strrchr (part, '/')))
@@ -136,7 +142,7 @@ static bool is_safe (struct site *s, const char *path)
     return true;
 }
 
-void check_plugin_file (struct site *s)
+void doctor_plugin_file (struct site *s)
 {
     char name[FULL];
     char where[WHERE];
@@ -144,20 +150,20 @@ void check_plugin_file (struct site *s)
     if (!s->plugin.at)
         return;
     if (access (full (s, s->plugin.plugin, name), R_OK) < 0) {
-        found (s,
-               BROKEN,
-               line_of (s->plugin.at, where),
-               "%s: %s: install it, or give the full path",
-               s->plugin.plugin,
-               strerror (errno));
+        site_report (s,
+                     BROKEN,
+                     line_of (s->plugin.at, where),
+                     "%s: %s: install it, or give the full path",
+                     s->plugin.plugin,
+                     strerror (errno));
         return;
     }
     if (is_safe (s, s->plugin.plugin))
-        found (s, FINE, s->plugin.plugin, "only root may write there");
+        site_report (s, FINE, s->plugin.plugin, "only root may write there");
 }
 
 /* Slurm compares major and minor number, and refuses another one's plugin. */
-void check_plugin_release (struct site *s)
+void doctor_plugin_release (struct site *s)
 {
     char name[FULL];
     char text[64];
@@ -169,28 +175,30 @@ void check_plugin_release (struct site *s)
         return;
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if (elf_number (name, "plugin_version", &n) < 0)
-        found (s,
-               BROKEN,
-               s->plugin.plugin,
-               "%s: build and install it anew",
-               errno == ENOENT ? "no plugin of Slurm's" : "no shared library");
+        site_report (s,
+                     BROKEN,
+                     s->plugin.plugin,
+                     "%s: build and install it anew",
+                     errno == ENOENT ? "no plugin of Slurm's"
+                                     : "no shared library");
     else if (sscanf (text, "%u.%u", &major, &minor) != 2
              || (n >> 16 == major && (n >> 8 & 0xff) == minor))
-        found (s,
-               FINE,
-               s->plugin.plugin,
-               "built for Slurm %u.%02u",
-               n >> 16,
-               n >> 8 & 0xff);
+        site_report (s,
+                     FINE,
+                     s->plugin.plugin,
+                     "built for Slurm %u.%02u",
+                     n >> 16,
+                     n >> 8 & 0xff);
     else
-        found (s,
-               BROKEN,
-               s->plugin.plugin,
-               "it was built for Slurm %u.%02u, and here is %s, which does "
-               "not load it: build it anew",
-               n >> 16,
-               n >> 8 & 0xff,
-               text);
+        site_report (
+            s,
+            BROKEN,
+            s->plugin.plugin,
+            "it was built for Slurm %u.%02u, and here is %s, which does "
+            "not load it: build it anew",
+            n >> 16,
+            n >> 8 & 0xff,
+            text);
 }
 
 /* ---- its arguments; dl-spank(8) ---- */
@@ -260,30 +268,30 @@ static void check_argument (struct site *s, const char *arg)
         if (!*value || !is_key (i, key))
             continue;
         if (arguments[i].check (value + 1) < 0)
-            found (s,
-                   CHANGE,
-                   where,
-                   "%s: not %s; the plugin ignores it",
-                   arg,
-                   arguments[i].what);
+            site_report (s,
+                         CHANGE,
+                         where,
+                         "%s: not %s; the plugin ignores it",
+                         arg,
+                         arguments[i].what);
         return;
     }
     meant = nearest_word (key, keys);
-    found (s,
-           CHANGE,
-           where,
-           "%s: no argument of dl.so%s%s%s",
-           arg,
-           meant ? "; did you mean " : "; see dl-spank(8)",
-           meant ? meant : "",
-           meant ? "=?" : "");
+    site_report (s,
+                 CHANGE,
+                 where,
+                 "%s: no argument of dl.so%s%s%s",
+                 arg,
+                 meant ? "; did you mean " : "; see dl-spank(8)",
+                 meant ? meant : "",
+                 meant ? "=?" : "");
 }
 
 static bool is_told (const struct site *s, size_t before, const char *line)
 {
     size_t n = strcspn (line, ":") + 1;
 
-    for (size_t i = before; i < s->n; i++)
+    for (size_t i = before; i < s->nfindings; i++)
         if (!strncmp (s->findings[i].what, line, n))
             return true;
     return false;
@@ -299,16 +307,16 @@ static void hear_plugin (struct site *s, size_t before)
     for (const char *l = s->said; (l = strstr (l, mark));) {
         size_t len = strcspn (l += strlen (mark), "\n");
         if (!is_told (s, before, l))
-            found (s, CHANGE, where, "%.*s", (int)len, l);
+            site_report (s, CHANGE, where, "%.*s", (int)len, l);
     }
 }
 
-void check_plugin_arguments (struct site *s)
+void doctor_plugin_arguments (struct site *s)
 {
     char text[4096];
     char where[WHERE];
     char *rest = NULL;
-    size_t before = s->n;
+    size_t before = s->nfindings;
 
     if (!s->plugin.at)
         return;
@@ -317,8 +325,9 @@ void check_plugin_arguments (struct site *s)
          a = strtok_r (NULL, " \t", &rest))
         check_argument (s, a);
     hear_plugin (s, before);
-    if (s->n == before)
-        found (s, FINE, line_of (s->plugin.at, where), "known, and valid");
+    if (s->nfindings == before)
+        site_report (
+            s, FINE, line_of (s->plugin.at, where), "known, and valid");
 }
 
 static const char *
@@ -339,7 +348,7 @@ argument (const struct site *s, const char *key, char *buf, size_t size)
 }
 
 /* Only looked at, never run: here it might be root that asks. */
-void check_command (struct site *s)
+void doctor_command (struct site *s)
 {
     char buf[PATH_MAX];
     char name[FULL];
@@ -350,14 +359,14 @@ void check_command (struct site *s)
     if (!path)
         path = BINDIR "/dl";
     if (access (full (s, path, name), X_OK) < 0)
-        found (s,
-               CHANGE,
-               path,
-               "%s: options that need more than libc do nothing: install "
-               "slurm-dl there, or give dl.so the argument dl=PATH",
-               strerror (errno));
+        site_report (s,
+                     CHANGE,
+                     path,
+                     "%s: options that need more than libc do nothing: install "
+                     "slurm-dl there, or give dl.so the argument dl=PATH",
+                     strerror (errno));
     else
-        found (s, FINE, path, "it is there");
+        site_report (s, FINE, path, "it is there");
 }
 
 /* ---- profiles ---- */
@@ -366,7 +375,7 @@ static void say (void *arg, const char *line)
 {
     struct site *s = arg;
 
-    found (s, CHANGE, "", "%s", line + strlen (s->root));
+    site_report (s, CHANGE, "", "%s", line + strlen (s->root));
 }
 
 static void read_profile (struct site *s, const char *path)
@@ -374,36 +383,36 @@ static void read_profile (struct site *s, const char *path)
     struct nccl_profile p = { .n = 0 };
 
     if (nccl_read (path, &p, say, s) < 0)
-        found (s,
-               CHANGE,
-               path + strlen (s->root),
-               "%s: every user must be able to read it",
-               strerror (errno));
+        site_report (s,
+                     CHANGE,
+                     path + strlen (s->root),
+                     "%s: every user must be able to read it",
+                     strerror (errno));
 }
 
-void check_profiles (struct site *s)
+void doctor_profiles (struct site *s)
 {
     char buf[PATH_MAX];
     char pattern[FULL + 16];
     const char *dir = argument (s, "nccl_dir", buf, sizeof (buf));
-    size_t before = s->n;
+    size_t before = s->nfindings;
     glob_t g = { .gl_pathc = 0 };
 
     if (!dir)
         dir = SYSCONFDIR "/slurm-dl/nccl.d";
     snprintf (pattern, sizeof (pattern), "%s%s/*.conf", s->root, dir);
     if (glob (pattern, 0, NULL, &g) != 0) {
-        found (s,
-               HINT,
-               dir,
-               "no profile: --dl-nccl=auto sets as little as possible; "
-               "dl-spank(8) says where examples are");
+        site_report (s,
+                     HINT,
+                     dir,
+                     "no profile: --dl-nccl=auto sets as little as possible; "
+                     "dl-spank(8) says where examples are");
         return;
     }
     for (size_t i = 0; i < g.gl_pathc; i++)
         read_profile (s, g.gl_pathv[i]);
-    if (s->n == before)
-        found (s, FINE, dir, "%zu profiles, no line refused", g.gl_pathc);
+    if (s->nfindings == before)
+        site_report (s, FINE, dir, "%zu profiles, no line refused", g.gl_pathc);
     globfree (&g);
 }
 
@@ -412,7 +421,7 @@ void check_profiles (struct site *s)
 /* pyxis enters the container in task_init: after it dl.so would look for the
  * site's profiles and its command inside.
  */
-void check_order (struct site *s)
+void doctor_order (struct site *s)
 {
     const struct conf_line *pyxis = NULL;
     char where[WHERE];
@@ -422,14 +431,15 @@ void check_order (struct site *s)
         if (strstr (l->text, "spank_pyxis.so") && !pyxis)
             pyxis = l;
         if (pyxis && l == s->plugin.at) {
-            found (s,
-                   CHANGE,
-                   line_of (pyxis, where),
-                   "spank_pyxis.so is before dl.so, which would then look for "
-                   "its profiles inside the container: put dl.so first");
+            site_report (
+                s,
+                CHANGE,
+                line_of (pyxis, where),
+                "spank_pyxis.so is before dl.so, which would then look for "
+                "its profiles inside the container: put dl.so first");
             return;
         }
     }
     if (pyxis && s->plugin.at)
-        found (s, FINE, line_of (pyxis, where), "dl.so is before pyxis");
+        site_report (s, FINE, line_of (pyxis, where), "dl.so is before pyxis");
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl doctor: slurm.conf, cgroup.conf, gres.conf. */
+#include "launcher/doctor/slurm.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "launcher/doctor/doctor.h"
 #include "launcher/sys/subprocess.h"
 
 enum {
@@ -45,7 +46,7 @@ static int read_version (const char *said, char number[32])
 
 static void ask_srun (struct site *s)
 {
-    struct command c = { .patience = 10 };
+    struct command c = { .timeout = 10 };
     char number[32];
     char text[64];
 
@@ -56,43 +57,43 @@ static void ask_srun (struct site *s)
     command_free (&c);
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if (read_version (s->said, number) < 0)
-        found (s, BROKEN, "srun", "it does not run: %.200s", s->said);
+        site_report (s, BROKEN, "srun", "it does not run: %.200s", s->said);
     else if (strncmp (number, text, 5))
-        found (s,
-               CHANGE,
-               "srun",
-               "it is of %s, and the controller of %s: upgrade this host",
-               number,
-               text);
+        site_report (s,
+                     CHANGE,
+                     "srun",
+                     "it is of %s, and the controller of %s: upgrade this host",
+                     number,
+                     text);
     else
-        found (s, FINE, "srun", "%s, as the controller", number);
+        site_report (s, FINE, "srun", "%s, as the controller", number);
 }
 
-void check_slurm (struct site *s)
+void doctor_slurm (struct site *s)
 {
     char text[64];
 
     if (!s->config) {
-        found (s,
-               BROKEN,
-               "scontrol show config",
-               "%s: what is in slurm.conf was not looked at",
-               s->why);
+        site_report (s,
+                     BROKEN,
+                     "scontrol show config",
+                     "%s: what is in slurm.conf was not looked at",
+                     s->why);
         return;
     }
     if (!*s->root)
         ask_srun (s);
     else
-        found (s,
-               FINE,
-               s->conf_path,
-               "Slurm %s",
-               site_value (s, "SLURM_VERSION", text, sizeof (text), "?"));
+        site_report (s,
+                     FINE,
+                     s->conf_path,
+                     "Slurm %s",
+                     site_value (s, "SLURM_VERSION", text, sizeof (text), "?"));
     if (!s->slurm.n)
-        found (s,
-               HINT,
-               s->conf_path,
-               "it cannot be read here: findings have no lines");
+        site_report (s,
+                     HINT,
+                     s->conf_path,
+                     "it cannot be read here: findings have no lines");
 }
 
 /* ---- ports; slurm.conf(5) MpiParams ---- */
@@ -123,33 +124,34 @@ static void compare_range (struct site *s, const char *where, struct range r)
     struct range e = ephemeral (s);
     long from = e.low > PORTS_FROM + PORTS_WANTED ? PORTS_FROM : e.high + 1;
     long n = r.high - r.low + 1;
-    size_t before = s->n;
+    size_t before = s->nfindings;
 
     if (overlap (r, e))
-        found (s,
-               CHANGE,
-               where,
-               "ports=%ld-%ld: programs get ports from %ld-%ld by chance "
-               "(ip_local_port_range): take others, as ports=%ld-%ld",
-               r.low,
-               r.high,
-               e.low,
-               e.high,
-               from,
-               from + PORTS_WANTED - 1);
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "ports=%ld-%ld: programs get ports from %ld-%ld by chance "
+                     "(ip_local_port_range): take others, as ports=%ld-%ld",
+                     r.low,
+                     r.high,
+                     e.low,
+                     e.high,
+                     from,
+                     from + PORTS_WANTED - 1);
     if (n < PORTS_WANTED)
-        found (s,
-               HINT,
-               where,
-               "%ld ports: a step takes one more than it has tasks on a node, "
-               "and waits if none are left: have %d",
-               n,
-               PORTS_WANTED);
-    if (s->n == before)
-        found (s, FINE, where, "ports=%ld-%ld", r.low, r.high);
+        site_report (
+            s,
+            HINT,
+            where,
+            "%ld ports: a step takes one more than it has tasks on a node, "
+            "and waits if none are left: have %d",
+            n,
+            PORTS_WANTED);
+    if (s->nfindings == before)
+        site_report (s, FINE, where, "ports=%ld-%ld", r.low, r.high);
 }
 
-void check_ports (struct site *s)
+void doctor_ports (struct site *s)
 {
     char text[DOCTOR_TEXT];
     const char *where = here (s, "MpiParams");
@@ -159,54 +161,57 @@ void check_ports (struct site *s)
     site_value (s, "MpiParams", text, sizeof (text), "");
     ports = strstr (text, "ports=");
     if (!*text)
-        found (s,
-               CHANGE,
-               where,
-               "no ports are reserved: MASTER_PORT is chosen by the job's "
-               "number, and two jobs on a node may meet: set "
-               "MpiParams=ports=%d-%d",
-               PORTS_FROM,
-               PORTS_FROM + PORTS_WANTED - 1);
+        site_report (
+            s,
+            CHANGE,
+            where,
+            "no ports are reserved: MASTER_PORT is chosen by the job's "
+            "number, and two jobs on a node may meet: set "
+            "MpiParams=ports=%d-%d",
+            PORTS_FROM,
+            PORTS_FROM + PORTS_WANTED - 1);
     else if (!ports || sscanf (ports + 6, "%ld-%ld", &r.low, &r.high) != 2)
-        found (s,
-               BROKEN,
-               where,
-               "%s has no ports=LOW-HIGH: Slurm 22.05 then starts no step "
-               "(\"Requires more ports than can be reserved\")",
-               text);
+        site_report (
+            s,
+            BROKEN,
+            where,
+            "%s has no ports=LOW-HIGH: Slurm 22.05 then starts no step "
+            "(\"Requires more ports than can be reserved\")",
+            text);
     else
         compare_range (s, where, r);
 }
 
 /* ---- tasks, processes, cgroups ---- */
 
-void check_task_plugin (struct site *s)
+void doctor_task_plugin (struct site *s)
 {
     bool affinity = has (s, "TaskPlugin", "affinity");
     bool cgroup = has (s, "TaskPlugin", "cgroup");
 
     if (affinity && cgroup)
-        found (s, FINE, here (s, "TaskPlugin"), "affinity and cgroup");
+        site_report (s, FINE, here (s, "TaskPlugin"), "affinity and cgroup");
     else
-        found (s,
-               CHANGE,
-               here (s, "TaskPlugin"),
-               "%s is missing: jobs on a node take each other's %s: set "
-               "TaskPlugin=task/cgroup,task/affinity",
-               cgroup ? "task/affinity" : "task/cgroup",
-               cgroup ? "cores" : "cores, memory and GPUs");
+        site_report (s,
+                     CHANGE,
+                     here (s, "TaskPlugin"),
+                     "%s is missing: jobs on a node take each other's %s: set "
+                     "TaskPlugin=task/cgroup,task/affinity",
+                     cgroup ? "task/affinity" : "task/cgroup",
+                     cgroup ? "cores" : "cores, memory and GPUs");
 }
 
-void check_proctrack (struct site *s)
+void doctor_proctrack (struct site *s)
 {
     if (has (s, "ProctrackType", "cgroup"))
-        found (s, FINE, here (s, "ProctrackType"), "proctrack/cgroup");
+        site_report (s, FINE, here (s, "ProctrackType"), "proctrack/cgroup");
     else
-        found (s,
-               CHANGE,
-               here (s, "ProctrackType"),
-               "processes that leave their session outlive the job (and hold "
-               "GPUs): set ProctrackType=proctrack/cgroup");
+        site_report (
+            s,
+            CHANGE,
+            here (s, "ProctrackType"),
+            "processes that leave their session outlive the job (and hold "
+            "GPUs): set ProctrackType=proctrack/cgroup");
 }
 
 static bool is_yes (const struct conf *c, const char *key)
@@ -224,13 +229,13 @@ static void check_constraint (struct site *s, const char *key, const char *lost)
     if (l)
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
     if (is_yes (&s->cgroup, key))
-        found (s, FINE, where, "%s=yes", key);
+        site_report (s, FINE, where, "%s=yes", key);
     else
-        found (s, CHANGE, where, "%s: set %s=yes", lost, key);
+        site_report (s, CHANGE, where, "%s: set %s=yes", lost, key);
 }
 
 /* cgroup.conf(5) */
-void check_cgroup (struct site *s)
+void doctor_cgroup (struct site *s)
 {
     check_constraint (s, "ConstrainCores", "a job can use all cores of a node");
     check_constraint (
@@ -238,24 +243,25 @@ void check_cgroup (struct site *s)
     check_constraint (
         s, "ConstrainDevices", "a job can open the GPUs of others");
     if (is_yes (&s->cgroup, "ConstrainDevices"))
-        found (s,
-               HINT,
-               "cgroup.conf",
-               "--gpus-per-task and --gpu-bind hide the GPUs of the other "
-               "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
-               "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing");
+        site_report (
+            s,
+            HINT,
+            "cgroup.conf",
+            "--gpus-per-task and --gpu-bind hide the GPUs of the other "
+            "ranks, and NVLink is lost: tell users --gpus-per-node, or from "
+            "23.11.4 on SLURM_GRES_FLAGS=allow-task-sharing");
 }
 
-void check_select (struct site *s)
+void doctor_select (struct site *s)
 {
     if (has (s, "SelectType", "cons_tres"))
-        found (s, FINE, here (s, "SelectType"), "select/cons_tres");
+        site_report (s, FINE, here (s, "SelectType"), "select/cons_tres");
     else
-        found (s,
-               CHANGE,
-               here (s, "SelectType"),
-               "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
-               "SelectType=select/cons_tres");
+        site_report (s,
+                     CHANGE,
+                     here (s, "SelectType"),
+                     "--gpus-per-node, --gpus-per-task and --cpus-per-gpu need "
+                     "SelectType=select/cons_tres");
 }
 
 /* ---- GPUs; gres.conf(5) ---- */
@@ -295,72 +301,75 @@ static void check_cores (struct site *s)
     char where[WHERE];
 
     if (is_detected (s))
-        found (s, FINE, "gres.conf", "AutoDetect");
+        site_report (s, FINE, "gres.conf", "AutoDetect");
     else if (blind) {
         snprintf (where, sizeof (where), "%s:%d", blind->file, blind->line);
-        found (s,
-               CHANGE,
-               where,
-               "Slurm does not know which cores are near the GPU: set "
-               "AutoDetect=nvml (rsmi for AMD), or Cores=");
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "Slurm does not know which cores are near the GPU: set "
+                     "AutoDetect=nvml (rsmi for AMD), or Cores=");
     } else if (s->gres.n)
-        found (s, FINE, "gres.conf", "each GPU has its cores");
+        site_report (s, FINE, "gres.conf", "each GPU has its cores");
     else
-        found (s,
-               HINT,
-               "gres.conf",
-               "not here: a host that reads none, or a node without GPUs; on "
-               "nodes with GPUs have AutoDetect=nvml");
+        site_report (
+            s,
+            HINT,
+            "gres.conf",
+            "not here: a host that reads none, or a node without GPUs; on "
+            "nodes with GPUs have AutoDetect=nvml");
 }
 
-void check_gres (struct site *s)
+void doctor_gres (struct site *s)
 {
     bool gpus = has_nodes_with_gpus (s) || s->gres.n;
 
     if (has (s, "GresTypes", "gpu"))
         check_cores (s);
     else
-        found (s,
-               gpus ? CHANGE : HINT,
-               here (s, "GresTypes"),
-               "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
-               "nodes, and AutoDetect=nvml in gres.conf");
+        site_report (
+            s,
+            gpus ? CHANGE : HINT,
+            here (s, "GresTypes"),
+            "Slurm gives no GPUs: set GresTypes=gpu, Gres=gpu:N of the "
+            "nodes, and AutoDetect=nvml in gres.conf");
 }
 
-void check_tres (struct site *s)
+void doctor_tres (struct site *s)
 {
     const char *where = here (s, "AccountingStorageTRES");
 
     if (!has (s, "GresTypes", "gpu"))
         return;
     if (has (s, "AccountingStorageTRES", "gres/gpu"))
-        found (s, FINE, where, "gres/gpu is accounted");
+        site_report (s, FINE, where, "gres/gpu is accounted");
     else if (has (s, "AccountingStorageType", "slurmdbd"))
-        found (s,
-               CHANGE,
-               where,
-               "GPU hours are not accounted: set "
-               "AccountingStorageTRES=gres/gpu");
+        site_report (s,
+                     CHANGE,
+                     where,
+                     "GPU hours are not accounted: set "
+                     "AccountingStorageTRES=gres/gpu");
     else
-        found (s, HINT, where, "no accounting, none of GPU hours either");
+        site_report (s, HINT, where, "no accounting, none of GPU hours either");
 }
 
 /* ---- the end of a job ---- */
 
-void check_kill (struct site *s)
+void doctor_kill (struct site *s)
 {
     long wait = site_number (s, "KillWait");
 
     if (wait >= KILL_WAIT)
-        found (s, FINE, here (s, "KillWait"), "%ld s", wait);
+        site_report (s, FINE, here (s, "KillWait"), "%ld s", wait);
     else
-        found (s,
-               CHANGE,
-               here (s, "KillWait"),
-               "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
-               "set KillWait=%d or more",
-               wait,
-               KILL_WAIT);
+        site_report (
+            s,
+            CHANGE,
+            here (s, "KillWait"),
+            "%ld s between SIGTERM and SIGKILL are short for a checkpoint: "
+            "set KillWait=%d or more",
+            wait,
+            KILL_WAIT);
 }
 
 /* Of a line of a partition; -1: it has none. */
@@ -374,10 +383,10 @@ static long grace_of (const char *line)
 }
 
 /* slurm.conf(5): what a job has that is preempted, before KillWait. */
-void check_preemption (struct site *s)
+void doctor_preemption (struct site *s)
 {
     char where[WHERE];
-    size_t before = s->n;
+    size_t before = s->nfindings;
 
     if (has (s, "PreemptType", "none") || !has (s, "PreemptType", "preempt"))
         return;
@@ -387,121 +396,128 @@ void check_preemption (struct site *s)
         if (grace < 0 || grace >= GRACE)
             continue;
         snprintf (where, sizeof (where), "%s:%d", l->file, l->line);
-        found (s,
-               CHANGE,
-               where,
-               "%ld s are short for a checkpoint: set GraceTime=%d or more",
-               grace,
-               GRACE);
+        site_report (
+            s,
+            CHANGE,
+            where,
+            "%ld s are short for a checkpoint: set GraceTime=%d or more",
+            grace,
+            GRACE);
     }
-    if (s->n == before)
-        found (s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
+    if (s->nfindings == before)
+        site_report (
+            s, FINE, s->conf_path, "no partition has less than %d s", GRACE);
 }
 
-void check_requeue (struct site *s)
+void doctor_requeue (struct site *s)
 {
     if (site_number (s, "JobRequeue") == 1)
-        found (s, FINE, here (s, "JobRequeue"), "jobs come back");
+        site_report (s, FINE, here (s, "JobRequeue"), "jobs come back");
     else
-        found (s,
-               CHANGE,
-               here (s, "JobRequeue"),
-               "jobs do not come back after preemption or a failure of a node: "
-               "set JobRequeue=1");
+        site_report (
+            s,
+            CHANGE,
+            here (s, "JobRequeue"),
+            "jobs do not come back after preemption or a failure of a node: "
+            "set JobRequeue=1");
 }
 
-void check_array (struct site *s)
+void doctor_array (struct site *s)
 {
     long n = site_number (s, "MaxArraySize");
 
     if (n >= 1001)
-        found (s, FINE, here (s, "MaxArraySize"), "%ld", n);
+        site_report (s, FINE, here (s, "MaxArraySize"), "%ld", n);
     else
-        found (s,
-               HINT,
-               here (s, "MaxArraySize"),
-               "%ld: dl run needs as many as it has workers",
-               n);
+        site_report (s,
+                     HINT,
+                     here (s, "MaxArraySize"),
+                     "%ld: dl run needs as many as it has workers",
+                     n);
 }
 
 /* A process in a slow driver call is not dead at once, and drains its node. */
-void check_unkillable (struct site *s)
+void doctor_unkillable (struct site *s)
 {
     long timeout = site_number (s, "UnkillableStepTimeout");
     long message = site_number (s, "MessageTimeout");
     long wanted = 5 * message > UNKILLABLE ? 5 * message : UNKILLABLE;
 
     if (timeout >= wanted)
-        found (s, FINE, here (s, "UnkillableStepTimeout"), "%ld s", timeout);
+        site_report (
+            s, FINE, here (s, "UnkillableStepTimeout"), "%ld s", timeout);
     else
-        found (s,
-               CHANGE,
-               here (s, "UnkillableStepTimeout"),
-               "after %ld s a node is drained whose GPU processes are slow to "
-               "end: set UnkillableStepTimeout=%ld or more",
-               timeout,
-               wanted);
+        site_report (
+            s,
+            CHANGE,
+            here (s, "UnkillableStepTimeout"),
+            "after %ld s a node is drained whose GPU processes are slow to "
+            "end: set UnkillableStepTimeout=%ld or more",
+            timeout,
+            wanted);
 }
 
 /* slurm.conf(5): a comma list, ALL (the default) or NONE. */
-void check_limits (struct site *s)
+void doctor_limits (struct site *s)
 {
     const char *where = here (s, "PropagateResourceLimits");
     bool all = has (s, "PropagateResourceLimits", "ALL");
 
     if ((all || has (s, "PropagateResourceLimits", "MEMLOCK"))
         && !has (s, "PropagateResourceLimitsExcept", "MEMLOCK"))
-        found (s,
-               CHANGE,
-               where,
-               "the login node's limit of locked memory goes to the job, and "
-               "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
+        site_report (
+            s,
+            CHANGE,
+            where,
+            "the login node's limit of locked memory goes to the job, and "
+            "RDMA fails: set PropagateResourceLimitsExcept=MEMLOCK");
     else
-        found (s, FINE, where, "locked memory is as slurmd has it");
+        site_report (s, FINE, where, "locked memory is as slurmd has it");
 }
 
 /* ---- what helps ---- */
 
-void check_prolog (struct site *s)
+void doctor_prolog (struct site *s)
 {
     if (has (s, "PrologFlags", "Contain"))
-        found (s, FINE, here (s, "PrologFlags"), "Contain");
+        site_report (s, FINE, here (s, "PrologFlags"), "Contain");
     else
-        found (s,
-               HINT,
-               here (s, "PrologFlags"),
-               "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
-               "the first step, and lets pam_slurm_adopt confine ssh");
+        site_report (
+            s,
+            HINT,
+            here (s, "PrologFlags"),
+            "PrologFlags=Alloc,Contain runs the prolog on all nodes before "
+            "the first step, and lets pam_slurm_adopt confine ssh");
 }
 
-void check_gather (struct site *s)
+void doctor_gather (struct site *s)
 {
     bool some = has (s, "JobAcctGatherType", "cgroup")
                 || has (s, "JobAcctGatherType", "linux");
 
     if (some)
-        found (s,
-               FINE,
-               here (s, "JobAcctGatherType"),
-               "sstat and seff know the memory of a job");
+        site_report (s,
+                     FINE,
+                     here (s, "JobAcctGatherType"),
+                     "sstat and seff know the memory of a job");
     else
-        found (s,
-               HINT,
-               here (s, "JobAcctGatherType"),
-               "sstat and seff know nothing: set "
-               "JobAcctGatherType=jobacct_gather/cgroup");
+        site_report (s,
+                     HINT,
+                     here (s, "JobAcctGatherType"),
+                     "sstat and seff know nothing: set "
+                     "JobAcctGatherType=jobacct_gather/cgroup");
 }
 
-void check_health (struct site *s)
+void doctor_health (struct site *s)
 {
     char text[DOCTOR_TEXT];
 
     if (*site_value (s, "HealthCheckProgram", text, sizeof (text), ""))
-        found (s, FINE, here (s, "HealthCheckProgram"), "%s", text);
+        site_report (s, FINE, here (s, "HealthCheckProgram"), "%s", text);
     else
-        found (s,
-               HINT,
-               here (s, "HealthCheckProgram"),
-               "a node whose GPU has failed keeps taking jobs: set "
-               "HealthCheckProgram to what drains it");
+        site_report (s,
+                     HINT,
+                     here (s, "HealthCheckProgram"),
+                     "a node whose GPU has failed keeps taking jobs: set "
+                     "HealthCheckProgram to what drains it");
 }

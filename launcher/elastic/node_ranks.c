@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: start the ranks of a node, as a step or as a process. */
-#include "launcher/elastic/elastic.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,8 +8,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "launcher/config/private.h"
-#include "launcher/trainer/step.h"
+#include "launcher/elastic/elastic.h"
+#include "launcher/sys/job_variables.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -82,7 +81,7 @@ static void drop_step (void)
     char **to = environ;
 
     for (char **v = environ; *v; v++)
-        if (!step_spoiled_by (*v) || !strncmp (*v, "SLURM_CONF=", 11))
+        if (!variable_is_of_step (*v) || !strncmp (*v, "SLURM_CONF=", 11))
             *to++ = *v;
     *to = NULL;
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
 #include "launcher/env/slurm_options.h"
+#include "launcher/sys/strings.h"
 
 struct script {
     const char *path;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl env: what the plugin gives each rank, before a job runs or inside it. */
+#include "launcher/env/command.h"
+
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/queries.h"
 #include "launcher/env/explain.h"
-#include "launcher/env/plan.h"
+#include "launcher/env/needs.h"
+#include "launcher/env/view.h"
 #include "launcher/session/open.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/step.h"
 
-struct view {
+struct env_printer {
     const struct settings *st;
     struct slurmdl_error *err;
     uint32_t steps;
@@ -23,7 +24,8 @@ struct view {
     json_t *json;           /* NULL: print tables */
 };
 
-static int print_step (struct view *v, struct plan *p, const char *where)
+static int
+print_step (struct env_printer *v, struct env_plan *p, const char *where)
 {
     const struct settings *st = v->st;
     json_t *json;
@@ -72,8 +74,8 @@ static int merge (struct ask *to, const struct ask *from)
 /* What is given by hand goes before what the file says. */
 static int plan_step (void *arg, const struct ask_step *s)
 {
-    struct view *v = arg;
-    struct plan *p = NULL;
+    struct env_printer *v = arg;
+    struct env_plan *p = NULL;
     struct ask a;
     int rv = -1;
 
@@ -138,7 +140,7 @@ static int add_experiment (struct ask *a,
     return rv < 0 ? -1 : 0;
 }
 
-static int experiment_step (struct view *v, const char *path)
+static int experiment_step (struct env_printer *v, const char *path)
 {
     struct experiment *e = NULL;
     struct ask a = { { NULL }, { NULL } };
@@ -163,7 +165,7 @@ static bool is_experiment (const char *path)
     return n > 5 && !strcmp (path + n - 5, ".conf");
 }
 
-static int read_file (struct view *v, const char *path)
+static int read_file (struct env_printer *v, const char *path)
 {
     if (is_experiment (path))
         return experiment_step (v, path);
@@ -171,7 +173,7 @@ static int read_file (struct view *v, const char *path)
                                                        : EXIT_OK;
 }
 
-static int by_hand (struct view *v)
+static int by_hand (struct env_printer *v)
 {
     const struct ask none = { { NULL }, { NULL } };
     const struct ask_step s = { .ask = &none };
@@ -183,7 +185,7 @@ int cmd_env (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     struct ask hand = { { NULL }, { NULL } };
-    struct view v = { .st = st, .err = &err, .hand = &hand };
+    struct env_printer v = { .st = st, .err = &err, .hand = &hand };
     int rv;
 
     if (st->nargs == 0 && !st->words)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/env/plan.h"
+#include "launcher/env/variables.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
@@ -21,7 +21,7 @@ enum { LINES = 32, LINE = 320, NAME = 64 };
 struct inside {
     char line[LINES][LINE]; /* contradictions */
     int lines;
-    struct entries ours, user; /* the second: what the plugin would give */
+    struct env_entries ours, user; /* the second: what the plugin would give */
 };
 
 __attribute__ ((format (printf, 2, 3))) static void
@@ -66,7 +66,7 @@ static void read_mark (struct inside *x, const char *mark)
     }
 }
 
-static void fill_environment (struct entries *e)
+static void fill_environment (struct env_entries *e)
 {
     char name[256];
 
@@ -129,7 +129,7 @@ static void find_users (struct inside *x, struct task *t)
 
 static void read_users (struct inside *x)
 {
-    struct entries all = { NULL };
+    struct env_entries all = { NULL };
     struct task *t = calloc (1, sizeof (*t));
 
     fill_environment (&all);
@@ -291,7 +291,8 @@ static void check_network (struct inside *x)
 
 /* ---- printing ---- */
 
-static void print_list (const char *head, const struct entries *e, bool would)
+static void
+print_list (const char *head, const struct env_entries *e, bool would)
 {
     if (e->n)
         printf ("\n%s\n", head);
@@ -326,7 +327,7 @@ static void print_text (const struct inside *x)
         printf ("  %s\n", x->line[i]);
 }
 
-static json_t *object (const struct entries *e)
+static json_t *object (const struct env_entries *e)
 {
     json_t *o = json_object ();
 

@@ -1,67 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step asks for, in numbers, lists and words that the plugin takes. */
+/* Make the plan of a step from its options. */
+#include "launcher/env/needs.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/env/plan.h"
+#include "launcher/env/step_layout.h"
 #include "runtime/base/word.h"
 #include "runtime/network/nccl.h"
 #include "runtime/rank/binding.h"
-
-const char *plan_text (const struct plan *p, enum ask_key key)
-{
-    const char *value = p->ask->value[key];
-
-    /* how an option without its value arrives */
-    return !value || !strcmp (value, "(null)") ? "" : value;
-}
-
-int plan_refuse (const struct plan *p,
-                 enum ask_key key,
-                 const char *why,
-                 const char *meant,
-                 struct slurmdl_error *err)
-{
-    errno = EINVAL;
-    return errorf (err,
-                   "%.60s: '%.40s': %s%s%s%s",
-                   p->ask->where[key],
-                   plan_text (p, key),
-                   why,
-                   meant ? "; did you mean " : "",
-                   meant ? meant : "",
-                   meant ? "?" : "");
-}
-
-/* Of "2", "2-4" (the first) and, if 'typed', "a100:2"; 0: not given. */
-int plan_number (struct plan *p,
-                 enum ask_key key,
-                 bool typed,
-                 long max,
-                 long *n,
-                 struct slurmdl_error *err)
-{
-    const char *value = plan_text (p, key);
-    const char *colon = typed ? strrchr (value, ':') : NULL;
-    char *end;
-
-    *n = 0;
-    if (!*value)
-        return 0;
-    if (colon)
-        value = colon + 1;
-    *n = strtol (value, &end, 10);
-    if (end != value && *end == '-' && key == ASK_NODES) {
-        plan_note (p, "--nodes=%s: as if Slurm gave %ld", value, *n);
-        return 0;
-    }
-    if (end == value || *end || *n < (key == ASK_JOB ? 0 : 1) || *n > max)
-        return plan_refuse (p, key, "not a number in the range", NULL, err);
-    return 0;
-}
 
 /* ---- GPUs ---- */
 
@@ -84,7 +34,7 @@ static long gres_gpus (const char *list)
     return 0;
 }
 
-static int read_gpus (struct plan *p, struct slurmdl_error *err)
+static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
 {
     long total;
 
@@ -111,7 +61,7 @@ static int read_gpus (struct plan *p, struct slurmdl_error *err)
 
 /* ---- the plugin's options ---- */
 
-static int read_word (struct plan *p,
+static int read_word (struct env_plan *p,
                       enum ask_key key,
                       const char *const *words,
                       bool list,
@@ -134,7 +84,7 @@ static int read_word (struct plan *p,
     return 0;
 }
 
-static int read_options (struct plan *p, struct slurmdl_error *err)
+static int read_options (struct env_plan *p, struct slurmdl_error *err)
 {
     static const enum ask_key ours[] = {
         ASK_DL, ASK_ROLES, ASK_BIND, ASK_NCCL
@@ -167,7 +117,7 @@ static int read_options (struct plan *p, struct slurmdl_error *err)
 }
 
 /* "1234" or "1234.2", as squeue writes a step. */
-static int read_job (struct plan *p, struct slurmdl_error *err)
+static int read_job (struct env_plan *p, struct slurmdl_error *err)
 {
     const char *value = plan_text (p, ASK_JOB);
     char *end;
@@ -183,7 +133,7 @@ static int read_job (struct plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-static int read_topology (struct plan *p, struct slurmdl_error *err)
+static int read_topology (struct env_plan *p, struct slurmdl_error *err)
 {
     struct topology *t;
 
@@ -209,7 +159,7 @@ static int read_topology (struct plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-int plan_read (struct plan *p, struct slurmdl_error *err)
+static int read_all (struct env_plan *p, struct slurmdl_error *err)
 {
     p->one_machine = p->ask->value[ASK_ONE_MACHINE] != NULL;
     return read_options (p, err) < 0 || plan_distribution (p, err) < 0
@@ -219,4 +169,47 @@ int plan_read (struct plan *p, struct slurmdl_error *err)
                    || read_job (p, err) < 0 || read_topology (p, err) < 0
                ? -1
                : 0;
+}
+
+/* ---- the plan ---- */
+
+static int list_ranks (struct env_plan *p)
+{
+    FILE **f = calloc ((size_t)p->nodes, sizeof (*f));
+    size_t size;
+    int rv =
+        f && (p->gtids = calloc ((size_t)p->nodes, sizeof (char *))) ? 0 : -1;
+
+    for (long i = 0; rv == 0 && i < p->nodes; i++) {
+        const char *gap = "";
+        if (!(f[i] = open_memstream (&p->gtids[i], &size))) {
+            rv = -1;
+            break;
+        }
+        for (long r = 0; r < p->ranks; r++)
+            if (p->layout.node_of[r] == i) {
+                fprintf (f[i], "%s%ld", gap, r);
+                gap = ",";
+            }
+        fclose (f[i]);
+    }
+    free (f);
+    return rv;
+}
+
+int plan_create (struct env_plan **plan,
+                 const struct ask *ask,
+                 uint32_t step,
+                 struct slurmdl_error *err)
+{
+    struct env_plan *p = *plan = calloc (1, sizeof (*p));
+
+    if (!p || !(p->task = calloc (1, sizeof (*p->task))))
+        return errorf (err, "out of memory");
+    p->ask = ask;
+    p->step = step;
+    p->job = 1;
+    if (read_all (p, err) < 0)
+        return -1;
+    return list_ranks (p) < 0 ? errorf (err, "out of memory") : 0;
 }

@@ -1,39 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Let the plugin's own functions work on the variables that Slurm would set. */
+/* The options and notes of a planned step. */
 #include "launcher/env/plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "config.h"
-#include "launcher/sys/subprocess.h"
-#include "runtime/host/sysfs.h"
-#include "runtime/network/nccl.h"
-#include "runtime/rank/binding.h"
-
-extern char **environ;
-
-enum { EPHEMERAL = 32768, TEXT = 4096 };
-
-const char *const plan_doubts[] = {
-    [PLAN_PORTS] = "chosen by the number of the job (--job) or reserved by "
-                   "Slurm (--resv-ports)",
-    [PLAN_INTERFACE] = "each node's address and interface on the way to the "
-                       "master",
-};
-
-/* What may be known of a step, or is only made up to see what depends on it. */
-struct variant {
-    uint32_t job, step;
-    bool interface;
-};
-
-void plan_note (struct plan *p, const char *fmt, ...)
+void plan_note (struct env_plan *p, const char *fmt, ...)
 {
     char line[PLAN_NOTE];
     va_list ap;
@@ -48,418 +23,59 @@ void plan_note (struct plan *p, const char *fmt, ...)
         memcpy (p->note[p->notes++], line, sizeof (line));
 }
 
-/* ---- Slurm's variables ---- */
-
-static int number (struct entries *e, const char *name, long n)
+const char *plan_text (const struct env_plan *p, enum ask_key key)
 {
-    char value[32];
+    const char *value = p->ask->value[key];
 
-    snprintf (value, sizeof (value), "%ld", n);
-    return entries_put (e, name, value);
+    /* how an option without its value arrives */
+    return !value || !strcmp (value, "(null)") ? "" : value;
 }
 
-/* What is exported here reaches the job (--export=ALL, the default). */
-static int inherit (struct entries *e)
-{
-    char name[256];
-
-    for (char **v = environ; *v; v++) {
-        size_t n = strcspn (*v, "=");
-        if (command_is_of_job (*v) || !strncmp (*v, "SLURM_", 6)
-            || n >= sizeof (name))
-            continue;
-        snprintf (name, sizeof (name), "%.*s", (int)n, *v);
-        if (entries_put (e, name, *v + n + ((*v)[n] == '=')) < 0)
-            return -1;
-        e->list[e->n - 1].user = true;
-    }
-    return 0;
-}
-
-/* Slurm's order: all of the node's GPUs, or the task's own ones. */
-static int put_gpus (const struct plan *p, long local, struct entries *e)
-{
-    static const char *const names[] = { [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
-                                         [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
-                                         [GPU_INTEL] = "ZE_AFFINITY_MASK" };
-    long first = p->gpus_per_task ? local * p->gpus_per_task : 0;
-    long count = p->gpus_per_task ? p->gpus_per_task : p->gpus;
-    char list[TEXT] = "";
-    int used = 0;
-
-    if (count < 1)
-        return 0;
-    for (long i = first; i < first + count; i++)
-        used += snprintf (list + used,
-                          sizeof (list) - (size_t)used,
-                          "%s%ld",
-                          used ? "," : "",
-                          i);
-    if (p->gpus && number (e, "SLURM_GPUS_ON_NODE", p->gpus) < 0)
-        return -1;
-    return entries_put (e, names[p->vendor], list);
-}
-
-static int put_pmi (const struct plan *p, long rank, struct entries *e)
-{
-    const char *mpi = p->ask->value[ASK_MPI];
-
-    if (!mpi)
-        mpi = strcmp (p->dl, "mpi") ? "none" : "pmix";
-    if (!strncmp (mpi, "pmix", 4))
-        return number (e, "PMIX_RANK", rank);
-    return strcmp (mpi, "pmi2") ? 0 : number (e, "PMI_FD", 3);
-}
-
-static int put_place (const struct plan *p, long rank, struct entries *e)
-{
-    long node = p->layout.node_of[rank];
-    int rv = number (e, "SLURM_PROCID", rank);
-
-    rv |= number (e, "SLURM_STEP_NUM_TASKS", p->ranks);
-    rv |= number (e, "SLURM_STEP_NUM_NODES", p->nodes);
-    rv |= number (e, "SLURM_LOCALID", p->layout.local_of[rank]);
-    rv |= number (e, "SLURM_NODEID", node);
-    rv |= entries_put (e, "SLURM_STEP_NODELIST", p->hosts);
-    rv |= entries_put (e, "SLURM_STEP_TASKS_PER_NODE", p->tasks);
-    rv |= entries_put (e, "SLURM_GTIDS", p->gtids[node]);
-    rv |= entries_put (e, "SLURMD_NODENAME", layout_host (&p->layout, rank));
-    if (*p->distribution)
-        rv |= entries_put (e, "SLURM_DISTRIBUTION", p->distribution);
-    if (p->plane)
-        rv |= number (e, "SLURM_DIST_PLANESIZE", p->plane);
-    if (p->cpus)
-        rv |= number (e, "SLURM_CPUS_PER_TASK", p->cpus);
-    if (p->per_node)
-        rv |= number (e, "SLURM_NTASKS_PER_NODE", p->per_node);
-    return rv;
-}
-
-static int put_slurm (const struct plan *p,
-                      long rank,
-                      const struct variant *v,
-                      struct entries *e)
-{
-    const char *ports = p->ask->value[ASK_RESV_PORTS];
-    int cpus = cpus_count (&p->all);
-    int rv = inherit (e) < 0 || put_place (p, rank, e) < 0
-             || put_gpus (p, p->layout.local_of[rank], e) < 0
-             || put_pmi (p, rank, e) < 0
-             || number (e, "SLURM_JOB_ID", v->job) < 0;
-
-    if (!rv && ports)
-        rv = entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
-    if (!rv && cpus)
-        rv = number (e, "SLURM_CPUS_ON_NODE", cpus);
-    return rv ? -1 : 0;
-}
-
-/* ---- --dl ---- */
-
-static int first_ephemeral (void)
-{
-    int root = open ("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    long n =
-        sysfs_number (root, "proc/sys/net/ipv4/ip_local_port_range", EPHEMERAL);
-
-    if (root >= 0)
-        close (root);
-    return n > 0 ? (int)n : EPHEMERAL;
-}
-
-static void set_here (struct rank_facts *f)
-{
-    strcpy (f->address, "127.0.0.1");
-    strcpy (f->own_address, "127.0.0.1");
-    strcpy (f->interface, "lo");
-}
-
-/* Documentation addresses: they are compared, never shown. */
-static void set_anything (struct rank_facts *f)
-{
-    strcpy (f->address, "192.0.2.1");
-    strcpy (f->own_address, "192.0.2.2");
-    strcpy (f->interface, "any0");
-}
-
-static void
-find_master (struct plan *p, struct task *t, const struct variant *v)
-{
-    struct rank_facts *f = &t->facts;
-
-    if (f->nodes > 1
-        && task_master_host (t, f->master, sizeof (f->master)) < 0) {
-        *f->master = '\0';
-    } else if (f->nodes == 1 || p->one_machine) {
-        task_master_here (t);
-        set_here (f);
-    } else if (v->interface)
-        set_anything (f);
-}
-
-static int set_framework (struct plan *p,
-                          const struct variant *v,
-                          struct entries *e,
-                          struct slurmdl_error *err)
-{
-    struct task *t = p->task;
-    const char *roles = *p->roles ? p->roles : rankenv_roles (p->dl);
-    int n;
-
-    memset (t, 0, sizeof (*t));
-    t->vars = entries_variables (e);
-    t->step = v->step;
-    if (task_read (t, roles) < 0) {
-        errno = EINVAL;
-        return errorf (err, "--dl=%s: nothing is set: %s", p->dl, t->why);
-    }
-    find_master (p, t, v);
-    task_ports (t, rankenv_needs_task_ports (p->dl), first_ephemeral ());
-    n = rankenv_fill (p->dl, &t->facts, &t->environment);
-    if (*t->environment.why)
-        plan_note (p, "--dl=%s: %s", p->dl, t->environment.why);
-    if (n > 0)
-        task_set (t, n);
-    return 0;
-}
-
-/* ---- --dl-bind ---- */
-
-static void tell_gpus (const struct binding *b, char *buf, size_t size)
-{
-    size_t used = 0;
-
-    *buf = '\0';
-    for (int i = 0; i < b->p.count && used < size; i++) {
-        int gpu = b->visible[b->p.order[b->p.first + i]];
-        const char *name =
-            gpu < 0 ? "unknown" : strrchr (b->t->gpu[gpu].path, '/') + 1;
-        used += (size_t)snprintf (
-            buf + used, size - used, "%s%s", i ? "," : "", name);
-    }
-}
-
-static void tell_place (const struct binding *b, struct plan_rank *r)
-{
-    bool stays = cpus_count (&b->p.cpus) == 0;
-
-    tell_gpus (b, r->gpus, sizeof (r->gpus));
-    cpus_print (stays ? &b->own : &b->p.cpus, r->cpus, sizeof (r->cpus));
-    if (b->p.nic >= 0)
-        snprintf (r->nic,
-                  sizeof (r->nic),
-                  "%s %s",
-                  b->t->nic[b->p.nic].name,
-                  distance_names[b->p.nic_distance]);
-}
-
-static int bind_rank (struct plan *p,
-                      struct binding *b,
-                      struct plan_rank *r,
-                      struct slurmdl_error *err)
-{
-    const char *why = NULL;
-
-    if (binding_place (b) < 0)
-        why = "too many ranks on a node";
-    b->own = p->all;
-    binding_cpus (b, &b->own);
-    if (!why)
-        why = binding_decide (b, p->topology);
-    if (why) {
-        errno = EINVAL;
-        return errorf (err, "--dl-bind=%s: nothing is bound: %s", p->bind, why);
-    }
-    binding_set (b);
-    tell_place (b, r);
-    if (b->p.far)
-        plan_note (p, "--dl-bind: a rank has no core near its GPU");
-    return 0;
-}
-
-static int
-set_binding (struct plan *p, struct plan_rank *r, struct slurmdl_error *err)
-{
-    struct binding *b = calloc (1, sizeof (*b));
-    int rv = 0;
-
-    if (!b)
-        return errorf (err, "out of memory");
-    b->vars = entries_variables (&r->vars);
-    binding_words (b, p->bind);
-    if (binding_is_wanted (b) && !p->topology)
-        plan_note (p,
-                   "--dl-bind=%s: cores, order of the GPUs, OMP_NUM_THREADS "
-                   "and DL_BIND_SET are decided on the node: --topology=DIR "
-                   "has its /sys and /proc",
-                   p->bind);
-    else if (binding_is_wanted (b))
-        rv = bind_rank (p, b, r, err);
-    topology_close (b->t);
-    free (b);
-    return rv;
-}
-
-/* ---- --dl-nccl ---- */
-
-static void note_line (void *arg, const char *line)
-{
-    plan_note (arg, "%s", line);
-}
-
-static void set_network (struct plan *p, struct plan_rank *r)
-{
-    const struct variables v = entries_variables (&r->vars);
-    const char *dir = p->ask->value[ASK_NCCL_DIR];
-    struct nccl_profile profile = { .n = 0 };
-    struct fabric *f = calloc (1, sizeof (*f));
-    char text[NCCL_VALUE];
-    char sys[TEXT];
-
-    if (!f)
-        return;
-    if (p->topology) {
-        snprintf (sys, sizeof (sys), "%s/sys", p->topology);
-        fabric_read (sys, f);
-        fabric_text (f, text, sizeof (text));
-    } else
-        plan_note (p,
-                   "--dl-nccl=%s: DL_NCCL_FABRIC%s known on the node: "
-                   "--topology=DIR has its /sys",
-                   p->nccl,
-                   strcmp (p->nccl, "auto") ? " is" : ", and the profile, are");
-    if (p->topology || strcmp (p->nccl, "auto")) {
-        nccl_choose (dir ? dir : SYSCONFDIR "/slurm-dl/nccl.d",
-                     "/etc/nccl.conf",
-                     p->nccl,
-                     f,
-                     &profile,
-                     note_line,
-                     p);
-        nccl_set (&v, &profile);
-    }
-    if (p->topology)
-        v.set (v.arg, "DL_NCCL_FABRIC", text);
-    free (f);
-}
-
-/* ---- a rank ---- */
-
-/* Note what has another value, or any, once something else is known. */
-static int compare (struct plan *p,
-                    struct plan_rank *r,
-                    const struct variant *v,
-                    enum plan_doubt why,
-                    struct slurmdl_error *err)
-{
-    struct entries other = { NULL };
-    int rv = put_slurm (p, r->rank, v, &other) < 0
-                 ? errorf (err, "out of memory")
-                 : set_framework (p, v, &other, err);
-
-    for (size_t i = 0; rv == 0 && i < other.n; i++) {
-        const struct entry *o = &other.list[i];
-        const struct entry *e = entries_find (&r->vars, o->name);
-        if (!o->given
-            || (e && e->value && o->value && !strcmp (e->value, o->value)))
-            continue;
-        if (entries_put (&r->unknown, o->name, plan_doubts[why]) < 0)
-            rv = errorf (err, "out of memory");
-    }
-    entries_free (&other);
-    return rv;
-}
-
-static int fill (struct plan *p, struct plan_rank *r, struct slurmdl_error *err)
-{
-    struct variant v = { p->job, p->step, false };
-    struct variant interface = { p->job, p->step, true };
-    struct variant job = { p->job + 4711, p->step, false };
-
-    if (put_slurm (p, r->rank, &v, &r->vars) < 0)
-        return errorf (err, "out of memory");
-    if (*p->dl && set_framework (p, &v, &r->vars, err) < 0)
-        return -1;
-    if (*p->dl && p->task->facts.roles)
-        r->role =
-            role_names[roles_of (&p->task->roles, r->rank, &r->role_index)];
-    if (*p->dl
-        && (compare (p, r, &interface, PLAN_INTERFACE, err) < 0
-            || (!p->has_job && compare (p, r, &job, PLAN_PORTS, err) < 0)))
-        return -1;
-    if (*p->bind && set_binding (p, r, err) < 0)
-        return -1;
-    if (*p->nccl && strcmp (p->nccl, "none"))
-        set_network (p, r);
-    return 0;
-}
-
-int plan_rank (struct plan *p,
-               long rank,
-               struct plan_rank *r,
-               struct slurmdl_error *err)
-{
-    *r = (struct plan_rank){ .rank = rank,
-                             .node = p->layout.node_of[rank],
-                             .local = p->layout.local_of[rank],
-                             .host = layout_host (&p->layout, rank),
-                             .role = "" };
-    if (fill (p, r, err) < 0)
-        return -1;
-    entries_prune (&r->vars);
-    return 0;
-}
-
-void plan_rank_free (struct plan_rank *r)
-{
-    entries_free (&r->vars);
-    entries_free (&r->unknown);
-}
-
-/* ---- all ---- */
-
-static int list_ranks (struct plan *p)
-{
-    FILE **f = calloc ((size_t)p->nodes, sizeof (*f));
-    size_t size;
-    int rv =
-        f && (p->gtids = calloc ((size_t)p->nodes, sizeof (char *))) ? 0 : -1;
-
-    for (long i = 0; rv == 0 && i < p->nodes; i++) {
-        const char *gap = "";
-        if (!(f[i] = open_memstream (&p->gtids[i], &size))) {
-            rv = -1;
-            break;
-        }
-        for (long r = 0; r < p->ranks; r++)
-            if (p->layout.node_of[r] == i) {
-                fprintf (f[i], "%s%ld", gap, r);
-                gap = ",";
-            }
-        fclose (f[i]);
-    }
-    free (f);
-    return rv;
-}
-
-int plan_create (struct plan **plan,
-                 const struct ask *ask,
-                 uint32_t step,
+int plan_refuse (const struct env_plan *p,
+                 enum ask_key key,
+                 const char *why,
+                 const char *meant,
                  struct slurmdl_error *err)
 {
-    struct plan *p = *plan = calloc (1, sizeof (*p));
-
-    if (!p || !(p->task = calloc (1, sizeof (*p->task))))
-        return errorf (err, "out of memory");
-    p->ask = ask;
-    p->step = step;
-    p->job = 1;
-    if (plan_read (p, err) < 0)
-        return -1;
-    return list_ranks (p) < 0 ? errorf (err, "out of memory") : 0;
+    errno = EINVAL;
+    return errorf (err,
+                   "%.60s: '%.40s': %s%s%s%s",
+                   p->ask->where[key],
+                   plan_text (p, key),
+                   why,
+                   meant ? "; did you mean " : "",
+                   meant ? meant : "",
+                   meant ? "?" : "");
 }
 
-void plan_destroy (struct plan *p)
+/* Of "2", "2-4" (the first) and, if 'typed', "a100:2"; 0: not given. */
+int plan_number (struct env_plan *p,
+                 enum ask_key key,
+                 bool typed,
+                 long max,
+                 long *n,
+                 struct slurmdl_error *err)
+{
+    const char *value = plan_text (p, key);
+    const char *colon = typed ? strrchr (value, ':') : NULL;
+    char *end;
+
+    *n = 0;
+    if (!*value)
+        return 0;
+    if (colon)
+        value = colon + 1;
+    *n = strtol (value, &end, 10);
+    if (end != value && *end == '-' && key == ASK_NODES) {
+        plan_note (p, "--nodes=%s: as if Slurm gave %ld", value, *n);
+        return 0;
+    }
+    if (end == value || *end || *n < (key == ASK_JOB ? 0 : 1) || *n > max)
+        return plan_refuse (p, key, "not a number in the range", NULL, err);
+    return 0;
+}
+
+void plan_destroy (struct env_plan *p)
 {
     if (!p)
         return;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/word.h"
+#include "runtime/rank/plugin_options.h"
 
 enum argument { NONE, NEEDED, MAY };
 
@@ -175,14 +176,6 @@ static const struct slurm_option table[] = {
     { "whole", 0, NONE, ASK_OTHER },
     { "wrap", 0, NEEDED, ASK_OTHER },
     { "x11", 0, MAY, ASK_OTHER },
-    /* the plugin's, dl-spank(8) */
-    { "dl", 0, NEEDED, ASK_DL },
-    { "dl-bind", 0, NEEDED, ASK_BIND },
-    { "dl-check", 0, MAY, ASK_OTHER },
-    { "dl-debug", 0, MAY, ASK_OTHER },
-    { "dl-monitor", 0, MAY, ASK_OTHER },
-    { "dl-nccl", 0, NEEDED, ASK_NCCL },
-    { "dl-roles", 0, NEEDED, ASK_ROLES },
 };
 
 /* Only dl env has them; dl(1). */
@@ -194,33 +187,74 @@ static const struct slurm_option own[] = {
     { "nccl-dir", 0, NEEDED, ASK_NCCL_DIR },
     { "one-machine", 0, NONE, ASK_ONE_MACHINE },
 };
+
+/* The plugin's options that dl env reads. */
+static const enum ask_key plugin_keys[PLUGIN_OPTIONS] = {
+    [PLUGIN_FRAMEWORK] = ASK_DL,
+    [PLUGIN_ROLES] = ASK_ROLES,
+    [PLUGIN_BIND] = ASK_BIND,
+    [PLUGIN_NCCL] = ASK_NCCL,
+};
 /* clang-format on */
 enum {
     ROWS = sizeof (table) / sizeof (*table),
     OWN = sizeof (own) / sizeof (*own),
+    ALL = ROWS + PLUGIN_OPTIONS,
 };
 
-static const struct slurm_option *
-find (const struct slurm_option *rows, size_t n, const char *name, size_t len)
+/* Option 'i' of sbatch and srun, or after these of the plugin. */
+static struct slurm_option option_at (size_t i)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strlen (rows[i].name) == len && !strncmp (rows[i].name, name, len))
-            return &rows[i];
-    return NULL;
+    const struct plugin_option *o;
+
+    if (i < ROWS)
+        return table[i];
+    o = &plugin_options[i - ROWS];
+    return (struct slurm_option){
+        .name = o->name,
+        .argument = o->bare ? MAY : NEEDED,
+        .key = o->readers & PLUGIN_BY_ENV ? plugin_keys[i - ROWS] : ASK_OTHER,
+    };
+}
+
+static bool is_name (const struct slurm_option *o, const char *name, size_t len)
+{
+    return strlen (o->name) == len && !strncmp (o->name, name, len);
+}
+
+static bool find_own (const char *name, size_t len, struct slurm_option *o)
+{
+    for (size_t i = 0; i < OWN; i++)
+        if (is_name (&own[i], name, len)) {
+            *o = own[i];
+            return true;
+        }
+    return false;
+}
+
+static bool find (const char *name, size_t len, struct slurm_option *o)
+{
+    for (size_t i = 0; i < ALL; i++) {
+        *o = option_at (i);
+        if (is_name (o, name, len))
+            return true;
+    }
+    return false;
 }
 
 /* getopt_long takes the beginning of a name, if it is that of one only. */
-static const struct slurm_option *find_short (const char *name, size_t len)
+static bool find_short (const char *name, size_t len, struct slurm_option *o)
 {
-    const struct slurm_option *found = NULL;
+    int found = 0;
 
-    for (size_t i = 0; i < ROWS; i++)
-        if (!strncmp (table[i].name, name, len)) {
-            if (found)
-                return NULL;
-            found = &table[i];
-        }
-    return found;
+    for (size_t i = 0; i < ALL; i++) {
+        const struct slurm_option one = option_at (i);
+        if (strncmp (one.name, name, len))
+            continue;
+        *o = one;
+        found++;
+    }
+    return found == 1;
 }
 
 static const struct slurm_option *find_letter (char letter)
@@ -256,12 +290,12 @@ static int unknown (const char *where,
                     size_t len,
                     struct slurmdl_error *err)
 {
-    const char *words[ROWS + 1] = { 0 };
+    const char *words[ALL + 1] = { 0 };
     char name[64];
 
     snprintf (name, sizeof (name), "%.*s", (int)len, word + 2);
-    for (size_t i = 0; i < ROWS; i++)
-        words[i] = table[i].name;
+    for (size_t i = 0; i < ALL; i++)
+        words[i] = option_at (i).name;
     return refuse (where,
                    word,
                    (int)len + 2,
@@ -329,7 +363,7 @@ int ask_take (struct ask *a,
               struct slurmdl_error *err)
 {
     const char *word = words[0];
-    const struct slurm_option *o = NULL;
+    struct slurm_option o;
     size_t len;
 
     if (*word != '-' || !word[1] || !strcmp (word, "--"))
@@ -337,16 +371,11 @@ int ask_take (struct ask *a,
     if (word[1] != '-')
         return take_letters (a, words, where, err);
     len = strcspn (word + 2, "=");
-    if (!where)
-        o = find (own, OWN, word + 2, len);
-    if (!o)
-        o = find (table, ROWS, word + 2, len);
-    if (!o)
-        o = find_short (word + 2, len);
-    if (!o)
+    if (!(!where && find_own (word + 2, len, &o)) && !find (word + 2, len, &o)
+        && !find_short (word + 2, len, &o))
         return unknown (where, word, len, err);
     return take (
-        a, o, word[2 + len] ? word + 3 + len : NULL, words, where, err);
+        a, &o, word[2 + len] ? word + 3 + len : NULL, words, where, err);
 }
 
 int ask_copy (struct ask *to, const struct ask *from)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On which nodes the ranks of a step are, from what it asks for. */
+#include "launcher/env/step_layout.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/env/plan.h"
 #include "runtime/base/word.h"
 
 /* ---- hosts ---- */
@@ -72,7 +73,7 @@ static char *join (const struct hosts *h)
 /* ---- tasks of each node ---- */
 
 /* As Slurm deals them where each node has CPUs enough: in turn, by 'block'. */
-static void share_out (const struct plan *p, long *tasks, long block)
+static void share_out (const struct env_plan *p, long *tasks, long block)
 {
     long left = p->ranks;
 
@@ -105,7 +106,7 @@ static char *write_tasks (const long *tasks, long nodes)
     return out;
 }
 
-static int find_tasks (struct plan *p, struct slurmdl_error *err)
+static int find_tasks (struct env_plan *p, struct slurmdl_error *err)
 {
     long *tasks = calloc ((size_t)p->nodes, sizeof (*tasks));
 
@@ -139,7 +140,7 @@ static void count_tasks (const char *spec, long *nodes, long *ranks)
     }
 }
 
-static int read_per_node (struct plan *p, struct slurmdl_error *err)
+static int read_per_node (struct env_plan *p, struct slurmdl_error *err)
 {
     const char *spec = plan_text (p, ASK_PER_NODE);
     long nodes;
@@ -159,7 +160,7 @@ static int read_per_node (struct plan *p, struct slurmdl_error *err)
     return p->tasks ? 0 : errorf (err, "out of memory");
 }
 
-static int name_hosts (struct plan *p, struct slurmdl_error *err)
+static int name_hosts (struct env_plan *p, struct slurmdl_error *err)
 {
     char *list = NULL;
 
@@ -178,7 +179,7 @@ static int name_hosts (struct plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-static int read_counts (struct plan *p, struct slurmdl_error *err)
+static int read_counts (struct env_plan *p, struct slurmdl_error *err)
 {
     if (plan_number (p, ASK_NTASKS, false, LAYOUT_RANKS, &p->ranks, err) < 0
         || read_per_node (p, err) < 0)
@@ -205,7 +206,7 @@ static int read_counts (struct plan *p, struct slurmdl_error *err)
 }
 
 /* --nodelist by hand is that of the job; a step of the file may want fewer. */
-static void choose_hosts (struct plan *p, struct hosts *h)
+static void choose_hosts (struct env_plan *p, struct hosts *h)
 {
     bool by_hand = !strncmp (p->ask->where[ASK_NODELIST], "--", 2);
 
@@ -218,7 +219,7 @@ static void choose_hosts (struct plan *p, struct hosts *h)
 }
 
 static int
-read_hosts (struct plan *p, struct hosts *h, struct slurmdl_error *err)
+read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
 {
     long asked;
 
@@ -250,7 +251,7 @@ read_hosts (struct plan *p, struct hosts *h, struct slurmdl_error *err)
 
 /* ---- --distribution ---- */
 
-int plan_distribution (struct plan *p, struct slurmdl_error *err)
+int plan_distribution (struct env_plan *p, struct slurmdl_error *err)
 {
     static const char *const words[] = {
         "block", "cyclic", "plane", "arbitrary", NULL
@@ -292,7 +293,7 @@ static long index_of (const struct hosts *h, const char *name)
     return -1;
 }
 
-static int deal (struct plan *p, const char *distribution)
+static int deal (struct env_plan *p, const char *distribution)
 {
     const struct layout_facts f = { .hosts = p->hosts,
                                     .tasks = p->tasks,
@@ -303,7 +304,7 @@ static int deal (struct plan *p, const char *distribution)
     return layout_deal (&p->layout, &f);
 }
 
-static int place (struct plan *p, const struct hosts *order)
+static int place (struct env_plan *p, const struct hosts *order)
 {
     struct hosts nodes = { NULL };
     struct rank_layout *l = &p->layout;
@@ -332,7 +333,7 @@ static int place (struct plan *p, const struct hosts *order)
 }
 
 /* The layout that Slurm makes of it; no variable of a task says it. */
-static int deal_arbitrary (struct plan *p,
+static int deal_arbitrary (struct env_plan *p,
                            const struct hosts *order,
                            struct slurmdl_error *err)
 {
@@ -347,7 +348,7 @@ static int deal_arbitrary (struct plan *p,
                : 0;
 }
 
-int plan_layout (struct plan *p, struct slurmdl_error *err)
+int plan_layout (struct env_plan *p, struct slurmdl_error *err)
 {
     struct hosts h = { NULL };
     int rv = read_hosts (p, &h, err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An environment in memory, for the functions of the plugin. */
+#include "launcher/env/variables.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/env/plan.h"
-
-static struct entry *find (const struct entries *e, const char *name)
+static struct env_entry *find (const struct env_entries *e, const char *name)
 {
     for (size_t i = 0; i < e->n; i++)
         if (!strcmp (e->list[i].name, name))
@@ -14,36 +14,37 @@ static struct entry *find (const struct entries *e, const char *name)
     return NULL;
 }
 
-const struct entry *entries_find (const struct entries *e, const char *name)
+const struct env_entry *entries_find (const struct env_entries *e,
+                                      const char *name)
 {
     return find (e, name);
 }
 
-static struct entry *add (struct entries *e, const char *name)
+static struct env_entry *add (struct env_entries *e, const char *name)
 {
-    struct entry *at = find (e, name);
+    struct env_entry *at = find (e, name);
 
     if (at)
         return at;
     if (e->n == e->room) {
         size_t room = e->room ? 2 * e->room : 64;
-        struct entry *more = realloc (e->list, room * sizeof (*more));
+        struct env_entry *more = realloc (e->list, room * sizeof (*more));
         if (!more)
             return NULL;
         e->list = more;
         e->room = room;
     }
     at = &e->list[e->n];
-    *at = (struct entry){ .name = strdup (name) };
+    *at = (struct env_entry){ .name = strdup (name) };
     if (!at->name)
         return NULL;
     e->n++;
     return at;
 }
 
-int entries_put (struct entries *e, const char *name, const char *value)
+int entries_put (struct env_entries *e, const char *name, const char *value)
 {
-    struct entry *at = add (e, name);
+    struct env_entry *at = add (e, name);
 
     if (!at)
         return -1;
@@ -53,7 +54,7 @@ int entries_put (struct entries *e, const char *name, const char *value)
     return at->value ? 0 : -1;
 }
 
-void entries_prune (struct entries *e)
+void entries_prune (struct env_entries *e)
 {
     size_t n = 0;
 
@@ -67,21 +68,21 @@ void entries_prune (struct entries *e)
     e->n = n;
 }
 
-void entries_free (struct entries *e)
+void entries_free (struct env_entries *e)
 {
     for (size_t i = 0; i < e->n; i++) {
         free (e->list[i].name);
         free (e->list[i].value);
     }
     free (e->list);
-    *e = (struct entries){ NULL };
+    *e = (struct env_entries){ NULL };
 }
 
 /* ---- as the plugin's functions see it ---- */
 
 static int get (void *arg, const char *name, char *buf, int size)
 {
-    struct entry *at = find (arg, name);
+    struct env_entry *at = find (arg, name);
 
     if (!at || !at->value)
         return -1;
@@ -91,7 +92,7 @@ static int get (void *arg, const char *name, char *buf, int size)
 
 static void set (void *arg, const char *name, const char *value)
 {
-    struct entry *at = add (arg, name);
+    struct env_entry *at = add (arg, name);
 
     if (!at)
         abort (); /* a wrong answer would be worse */
@@ -104,7 +105,7 @@ static void set (void *arg, const char *name, const char *value)
 
 static void unset (void *arg, const char *name)
 {
-    struct entry *at = find (arg, name);
+    struct env_entry *at = find (arg, name);
 
     if (!at)
         return;
@@ -113,7 +114,7 @@ static void unset (void *arg, const char *name)
     at->given = true;
 }
 
-struct variables entries_variables (struct entries *e)
+struct variables entries_variables (struct env_entries *e)
 {
     return (struct variables){ get, set, unset, e };
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print what the ranks of a step would get. */
-#include <jansson.h>
+#include "launcher/env/view.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/env/plan.h"
+#include "launcher/env/rank.h"
 
 enum { WIDE = 60, COLUMNS = 8 };
 
@@ -29,12 +30,12 @@ static void print_quoted (const char *value)
     putchar ('\'');
 }
 
-static bool is_known (const struct plan_rank *r, const struct entry *e)
+static bool is_known (const struct plan_rank *r, const struct env_entry *e)
 {
     return e->given && e->value && !entries_find (&r->unknown, e->name);
 }
 
-int plan_print_rank (struct plan *p, long rank, struct slurmdl_error *err)
+int plan_print_rank (struct env_plan *p, long rank, struct slurmdl_error *err)
 {
     struct plan_rank r;
     int rv = plan_rank (p, rank, &r, err);
@@ -56,7 +57,7 @@ int plan_print_rank (struct plan *p, long rank, struct slurmdl_error *err)
 
 /* ---- the table ---- */
 
-struct row {
+struct env_row {
     const char *cell[COLUMNS];
     char text[COLUMNS][64];
 };
@@ -66,13 +67,13 @@ static const char *const heads[COLUMNS] = { "RANK", "NODE",  "LOCAL", "ROLE",
 
 static const char *value_of (const struct plan_rank *r, const char *name)
 {
-    const struct entry *e = entries_find (&r->vars, name);
+    const struct env_entry *e = entries_find (&r->vars, name);
 
     return e && e->value ? e->value : "";
 }
 
 /* Without --dl-bind: what it sees, by Slurm's numbers. */
-static const char *gpus_of (const struct plan *p,
+static const char *gpus_of (const struct env_plan *p,
                             const struct plan_rank *r,
                             char *buf,
                             size_t size)
@@ -87,10 +88,11 @@ static const char *gpus_of (const struct plan *p,
     return buf;
 }
 
-static void
-fill_row (const struct plan *p, const struct plan_rank *r, struct row *row)
+static void fill_row (const struct env_plan *p,
+                      const struct plan_rank *r,
+                      struct env_row *row)
 {
-    *row = (struct row){ { NULL } };
+    *row = (struct env_row){ { NULL } };
     snprintf (row->text[0], sizeof (row->text[0]), "%ld", r->rank);
     snprintf (row->text[2], sizeof (row->text[2]), "%ld", r->local);
     if (*r->role)
@@ -109,10 +111,10 @@ fill_row (const struct plan *p, const struct plan_rank *r, struct row *row)
 }
 
 static void
-print_table (const struct plan *p, const struct plan_rank *r, long n)
+print_table (const struct env_plan *p, const struct plan_rank *r, long n)
 {
     int width[COLUMNS] = { 0 };
-    struct row row;
+    struct env_row row;
 
     for (long i = 0; i < n; i++) {
         fill_row (p, &r[i], &row);
@@ -155,7 +157,7 @@ static void print_common (const struct plan_rank *r, long n)
 {
     puts ("\nThe same for all ranks:");
     for (size_t i = 0; i < r[0].vars.n; i++) {
-        const struct entry *e = &r[0].vars.list[i];
+        const struct env_entry *e = &r[0].vars.list[i];
         if (is_known (&r[0], e) && same_in_all (r, n, e->name))
             printf ("  %s=%s\n", e->name, e->value);
     }
@@ -167,7 +169,7 @@ static void print_values (const struct plan_rank *r, long n, const char *name)
 
     for (long i = 0; i < n; i++) {
         const char *value = value_of (&r[i], name);
-        const struct entry *e = entries_find (&r[i].vars, name);
+        const struct env_entry *e = entries_find (&r[i].vars, name);
         if (at > 2 * WIDE || strlen (value) > WIDE) {
             printf ("... (--rank=%ld)", i);
             break;
@@ -181,12 +183,12 @@ static void print_values (const struct plan_rank *r, long n, const char *name)
 /* Names that any rank has: rank 0 may lack one (DMLC_WORKER_ID). */
 static void print_differing (const struct plan_rank *r, long n)
 {
-    struct entries seen = { NULL };
+    struct env_entries seen = { NULL };
 
     puts ("\nBy rank, in their order:");
     for (long k = 0; k < n; k++)
         for (size_t i = 0; i < r[k].vars.n; i++) {
-            const struct entry *e = &r[k].vars.list[i];
+            const struct env_entry *e = &r[k].vars.list[i];
             if (!is_known (&r[k], e) || entries_find (&seen, e->name)
                 || entries_put (&seen, e->name, "") < 0)
                 continue;
@@ -197,7 +199,7 @@ static void print_differing (const struct plan_rank *r, long n)
 }
 
 static void
-collect_unknown (const struct plan_rank *r, long n, struct entries *all)
+collect_unknown (const struct plan_rank *r, long n, struct env_entries *all)
 {
     for (long k = 0; k < n; k++)
         for (size_t i = 0; i < r[k].unknown.n; i++)
@@ -207,7 +209,7 @@ collect_unknown (const struct plan_rank *r, long n, struct entries *all)
 
 static void print_unknown (const struct plan_rank *r, long n)
 {
-    struct entries all = { NULL };
+    struct env_entries all = { NULL };
 
     collect_unknown (r, n, &all);
     if (all.n)
@@ -240,7 +242,7 @@ static void print_kept (const struct plan_rank *r)
         }
 }
 
-static void print_all (struct plan *p, const struct plan_rank *r)
+static void print_all (struct env_plan *p, const struct plan_rank *r)
 {
     long n = p->ranks;
 
@@ -263,7 +265,7 @@ static void print_all (struct plan *p, const struct plan_rank *r)
 
 /* ---- all ranks ---- */
 
-static struct plan_rank *ranks_create (struct plan *p,
+static struct plan_rank *ranks_create (struct env_plan *p,
                                        struct slurmdl_error *err)
 {
     struct plan_rank *r = calloc ((size_t)p->ranks, sizeof (*r));
@@ -286,7 +288,7 @@ static void ranks_destroy (struct plan_rank *r, long n)
     free (r);
 }
 
-int plan_print (struct plan *p, struct slurmdl_error *err)
+int plan_print (struct env_plan *p, struct slurmdl_error *err)
 {
     struct plan_rank *r = ranks_create (p, err);
 
@@ -331,7 +333,7 @@ static json_t *json_of (const struct plan_rank *r)
     return v;
 }
 
-struct json_t *plan_json (struct plan *p, struct slurmdl_error *err)
+json_t *plan_json (struct env_plan *p, struct slurmdl_error *err)
 {
     struct plan_rank *r = ranks_create (p, err);
     json_t *v;

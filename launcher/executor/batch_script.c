@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/queries.h"
 #include "launcher/executor/executor.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"

@@ -11,11 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/config/queries.h"
 #include "launcher/executor/executor.h"
+#include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
 enum { TRIES_MAX = 20 };
@@ -33,41 +36,41 @@ static const char *device_folder (void)
     return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
 }
 
-static void take_devices (struct executor *x, const struct local_worker *w)
+struct start {
+    const struct executor *x;
+    const struct local_worker *w;
+};
+
+/* In the worker: what a trainer sees is what the worker sees. */
+static void take_devices (const void *arg)
 {
-    const struct experiment *e = x->sweep->exp;
+    const struct start *s = arg;
+    const struct experiment *e = s->x->sweep->exp;
 
     if (e->slots > 0)
-        devices_take (x->devices, w->place, (int)e->slots);
-    cores_take (w->place, x->workers, (long)e->cpus);
-}
-
-static void child (struct executor *x, struct local_worker *w, int out)
-{
-    int null = open ("/dev/null", O_RDONLY);
-
-    dup2 (null, 0);
-    dup2 (out, 1);
-    dup2 (out, 2);
-    take_devices (x, w);
-    execl (x->dl, "dl", "worker", "--slot", w->slot, "--", x->sweep->dir, NULL);
-    dprintf (2, "dl: %s: %s\n", x->dl, strerror (errno));
-    _exit (127);
+        devices_take (s->x->devices, s->w->place, (int)e->slots);
+    cores_take (s->w->place, s->x->workers, (long)e->cpus);
 }
 
 static int spawn (struct executor *x, struct local_worker *w)
 {
+    char *argv[] = { x->dl,   (char *)"worker", (char *)"--slot",
+                     w->slot, (char *)"--",     x->sweep->dir,
+                     NULL };
     char log[PATH_MAX];
     int fd;
 
     snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
     fd = open (log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    w->pid = fd < 0 ? -1 : fork ();
-    if (w->pid == 0)
-        child (x, w, fd);
+    w->tries++;
+    w->pid = fd < 0 ? -1
+                    : subprocess_spawn (
+                        &(struct spawn){ .argv = argv,
+                                         .io = { -1, fd, fd },
+                                         .prepare = take_devices,
+                                         .arg = &(struct start){ x, w } });
     if (fd >= 0)
         close (fd);
-    w->tries++;
     return w->pid < 0 ? -1 : 0;
 }
 
@@ -124,7 +127,7 @@ static long with_gpus (const struct executor *x, long workers)
 static int add_worker (struct executor *x)
 {
     struct local_worker *pool =
-        realloc (x->pool, ((size_t)x->npool + 1) * sizeof (*pool));
+        array_grow (x->pool, (size_t)x->npool, sizeof (*pool));
     struct local_worker *w;
 
     if (!pool)

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "launcher/executor/executor.h"
-#include "launcher/membership/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/allocation.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 enum { ASK_EVERY = 30, TEXT_MAX = 4096, SUBMITS_MAX = 64 };
@@ -163,8 +164,8 @@ static bool is_for_good (const char *said, int status)
 {
     const char *last = strrchr (said, '\n');
 
-    /* 127: there is no sbatch */
-    return status == 127
+    /* no sbatch could be run */
+    return status == 126 || status == 127
            || (status > 0 && has_one_of (last ? last : said, for_good));
 }
 
@@ -200,7 +201,7 @@ static void note_array (struct executor *x, const char *job, long tasks)
 {
     struct slurmdl_error why = { "" };
     struct event e = { .op = EVENT_SUBMIT,
-                       .by = sweep_user (),
+                       .by = user_name (),
                        .job = job,
                        .first = 1,
                        .last = tasks };

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/results/columns.h"
+#include "launcher/config/hparams.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
 
 void duration_text (char *buf, size_t size, double seconds)
 {

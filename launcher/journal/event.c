@@ -9,7 +9,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 
 enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
 
@@ -113,15 +113,6 @@ static size_t *count_of (const struct event *e, const struct member *m)
 
 /* ---- JSON ---- */
 
-static json_t *reals_json (const double *v, size_t n)
-{
-    json_t *list = v && n ? json_array () : NULL;
-
-    for (size_t i = 0; list && i < n; i++)
-        json_array_append_new (list, number_json (v[i]));
-    return list;
-}
-
 /* NULL if the event has no such member. */
 static json_t *member_json (const struct event *e, const struct member *m)
 {
@@ -133,9 +124,11 @@ static json_t *member_json (const struct event *e, const struct member *m)
     case INT:
         return *(const int64_t *)p ? json_integer (*(const int64_t *)p) : NULL;
     case REAL:
-        return number_json (*(const double *)p);
+        return number_to_json (*(const double *)p);
     case REALS:
-        return reals_json (*(double *const *)p, *count_of (e, m));
+        return *count_of (e, m)
+                   ? numbers_to_json (*(double *const *)p, *count_of (e, m))
+                   : NULL;
     case FLAG:
         return *(const bool *)p ? json_true () : NULL;
     case HPARAMS:
@@ -165,7 +158,7 @@ static int read_reals (const json_t *v, struct event *e, const struct member *m)
     if (n && !list)
         return -1;
     for (size_t i = 0; i < n; i++)
-        list[i] = number_of (json_array_get (v, i));
+        list[i] = number_from_json (json_array_get (v, i));
     *(double **)at (e, m) = list;
     *count_of (e, m) = n;
     return 0;
@@ -184,7 +177,7 @@ read_member (const json_t *v, struct event *e, const struct member *m)
         *(int64_t *)p = json_integer_value (v);
         break;
     case REAL:
-        *(double *)p = number_of (v);
+        *(double *)p = number_from_json (v);
         break;
     case REALS:
         return read_reals (v, e, m);

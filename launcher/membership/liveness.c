@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/membership/peer.h"
 #include "launcher/sys/publish.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 /* A worker's file is not read more often, s ... */

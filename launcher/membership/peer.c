@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Register, beat and claim. */
+#include "launcher/membership/peer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -78,12 +78,12 @@ const struct usage_rank *usage_lowest (const struct usage *u, enum advice_of of)
 }
 
 /* A mean of what is known. */
-struct sum {
+struct usage_sum {
     double total;
     int n;
 };
 
-static void put (struct sum *s, double v)
+static void put (struct usage_sum *s, double v)
 {
     if (!isnan (v)) {
         s->total += v;
@@ -91,7 +91,7 @@ static void put (struct sum *s, double v)
     }
 }
 
-static double mean (const struct sum *s)
+static double mean (const struct usage_sum *s)
 {
     return s->n ? s->total / s->n : NAN;
 }
@@ -103,9 +103,9 @@ static double larger (double a, double b)
 
 static void measure_ranks (const struct usage *u, double *q)
 {
-    struct sum cores = { 0 }, share = { 0 }, given = { 0 };
-    struct sum busiest = { 0 }, blocked = { 0 }, switches = { 0 };
-    struct sum gpu = { 0 };
+    struct usage_sum cores = { 0 }, share = { 0 }, given = { 0 };
+    struct usage_sum busiest = { 0 }, blocked = { 0 }, switches = { 0 };
+    struct usage_sum gpu = { 0 };
     const struct usage_rank *low;
 
     for (size_t i = 0; i < u->nranks; i++) {
@@ -132,7 +132,7 @@ static void measure_ranks (const struct usage *u, double *q)
 
 static void measure_gpus (const struct usage *u, double *q)
 {
-    struct sum busy = { 0 };
+    struct usage_sum busy = { 0 };
 
     q[Q_GPUS] = 0;
     for (size_t i = 0; i < u->nnodes; i++)

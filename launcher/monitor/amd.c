@@ -32,7 +32,7 @@ static const struct file {
 /* clang-format on */
 
 static void
-read_files (int device, const struct file *f, size_t n, struct gpu *g)
+read_files (int device, const struct file *f, size_t n, struct gpu_sample *g)
 {
     char text[64];
     char *end;
@@ -47,7 +47,7 @@ read_files (int device, const struct file *f, size_t n, struct gpu *g)
     }
 }
 
-static void read_sensors (int device, struct gpu *g)
+static void read_sensors (int device, struct gpu_sample *g)
 {
     char path[32];
 
@@ -64,7 +64,7 @@ static void read_sensors (int device, struct gpu *g)
 
 static void read_card (int device, struct gpu_readings *r)
 {
-    struct gpu *g = &r->gpu[r->n];
+    struct gpu_sample *g = &r->gpu[r->n];
 
     if (sysfs_number (device, "vendor", 0) != VENDOR
         || faccessat (device, "mem_info_vram_total", R_OK, 0) < 0)

@@ -35,7 +35,7 @@ extern const struct gpu_name gpu_names[GPU_FIELDS];
 enum { GPUS_MAX = 32, GPU_PROCESSES_MAX = 128 };
 
 /* NaN: not known. */
-struct gpu {
+struct gpu_sample {
     int index; /* as the driver, and Slurm, count */
     double v[GPU_FIELDS];
 };
@@ -49,7 +49,7 @@ struct gpu_process {
 struct gpu_readings {
     int n;
     int nprocesses;
-    struct gpu gpu[GPUS_MAX];
+    struct gpu_sample gpu[GPUS_MAX];
     struct gpu_process process[GPU_PROCESSES_MAX];
 };
 

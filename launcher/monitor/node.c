@@ -20,7 +20,7 @@ struct port {
     double rate;   /* bytes a second */
 };
 
-struct node {
+struct node_usage {
     int proc, sys;
     int cgroup;   /* of the job, -1: none that limits */
     double limit; /* bytes */
@@ -50,7 +50,7 @@ static double value_of (const char *text, const char *key)
 
 /* ---- memory, load ---- */
 
-static void sample_memory (const struct node *n, struct series *s)
+static void sample_memory (const struct node_usage *n, struct series *s)
 {
     char text[TEXT];
     double total, available;
@@ -63,7 +63,7 @@ static void sample_memory (const struct node *n, struct series *s)
     series_put (s, SERIES_GAUGE, total - available, "node/memory");
 }
 
-static void sample_cgroup (const struct node *n, struct series *s)
+static void sample_cgroup (const struct node_usage *n, struct series *s)
 {
     double used;
 
@@ -79,7 +79,7 @@ static void sample_cgroup (const struct node *n, struct series *s)
 /* Seconds in which some process waited: of the job, if its cgroup tells, else
  * of the machine.
  */
-static void sample_pressure (const struct node *n, struct series *s)
+static void sample_pressure (const struct node_usage *n, struct series *s)
 {
     static const char *const kinds[] = { "cpu", "io", "memory" };
     char path[64];
@@ -104,7 +104,7 @@ static void sample_pressure (const struct node *n, struct series *s)
 /* ---- network ---- */
 
 /* Bytes a second; NaN: the driver does not say. */
-static double speed (const struct node *n, const char *interface)
+static double speed (const struct node_usage *n, const char *interface)
 {
     char path[96];
     double mbit;
@@ -116,7 +116,7 @@ static double speed (const struct node *n, const char *interface)
 
 /* "  eth0: 1234 5 0 0 0 0 0 0 678 9 ...": received, and sent 8 further on. */
 static void
-sample_interface (const struct node *n, char *line, struct series *s)
+sample_interface (const struct node_usage *n, char *line, struct series *s)
 {
     char *colon = strchr (line, ':');
     char *name = line + strspn (line, " ");
@@ -137,7 +137,7 @@ sample_interface (const struct node *n, char *line, struct series *s)
     series_put (s, SERIES_GAUGE, speed (n, name), "net/%s/speed", name);
 }
 
-static void sample_net (const struct node *n, struct series *s)
+static void sample_net (const struct node_usage *n, struct series *s)
 {
     char text[TEXT];
     char *rest = text;
@@ -150,7 +150,7 @@ static void sample_net (const struct node *n, struct series *s)
 }
 
 /* The counters are in units of four bytes (InfiniBand's specification). */
-static void sample_ports (const struct node *n, struct series *s)
+static void sample_ports (const struct node_usage *n, struct series *s)
 {
     char path[128];
 
@@ -187,7 +187,7 @@ static DIR *open_folder (int root, const char *path)
     return dir;
 }
 
-static void find_ports_of (struct node *n, const char *device)
+static void find_ports_of (struct node_usage *n, const char *device)
 {
     char path[320];
     struct dirent *e;
@@ -212,7 +212,7 @@ static void find_ports_of (struct node *n, const char *device)
     closedir (dir);
 }
 
-static void find_ports (struct node *n)
+static void find_ports (struct node_usage *n)
 {
     DIR *dir = open_folder (n->sys, "class/infiniband");
     struct dirent *e;
@@ -238,7 +238,7 @@ static double limit_of (int dir)
 }
 
 /* The lowest limit on the way up, and the folder that has it. */
-static void climb (struct node *n, char *path)
+static void climb (struct node_usage *n, char *path)
 {
     for (int i = 0; i < DEPTH_MAX && *path; i++) {
         int dir = openat (n->sys, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -259,7 +259,7 @@ static void climb (struct node *n, char *path)
 }
 
 /* "0::/path" is version 2, "4:memory:/path" version 1. */
-static void find_cgroup (struct node *n)
+static void find_cgroup (struct node_usage *n)
 {
     char text[TEXT];
     char path[PATH_MAX];
@@ -286,12 +286,12 @@ static void find_cgroup (struct node *n)
 
 /* ---- the rest ---- */
 
-double node_limit (const struct node *n)
+double node_limit (const struct node_usage *n)
 {
     return n->limit;
 }
 
-void node_sample (struct node *n, struct series *s)
+void node_sample (struct node_usage *n, struct series *s)
 {
     sample_memory (n, s);
     sample_cgroup (n, s);
@@ -301,9 +301,9 @@ void node_sample (struct node *n, struct series *s)
     sample_ports (n, s);
 }
 
-struct node *node_create (const char *proc, const char *sys)
+struct node_usage *node_create (const char *proc, const char *sys)
 {
-    struct node *n = calloc (1, sizeof (*n));
+    struct node_usage *n = calloc (1, sizeof (*n));
 
     if (!n)
         return NULL;
@@ -316,7 +316,7 @@ struct node *node_create (const char *proc, const char *sys)
     return n;
 }
 
-void node_destroy (struct node *n)
+void node_destroy (struct node_usage *n)
 {
     if (!n)
         return;

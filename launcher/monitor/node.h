@@ -5,19 +5,19 @@
 
 #include "launcher/monitor/series.h"
 
-struct node;
+struct node_usage;
 
 /* 'proc' and 'sys' are the roots, "/proc" and "/sys" but in tests.  Returns
  * NULL if out of memory; what cannot be read is left out.
  */
-struct node *node_create (const char *proc, const char *sys);
-void node_destroy (struct node *n);
+struct node_usage *node_create (const char *proc, const char *sys);
+void node_destroy (struct node_usage *n);
 
 /* Put "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/..." */
-void node_sample (struct node *n, struct series *s);
+void node_sample (struct node_usage *n, struct series *s);
 
 /* Bytes that this process's cgroups let the step use together; NaN: no limit.
  */
-double node_limit (const struct node *n);
+double node_limit (const struct node_usage *n);
 
 #endif

@@ -26,7 +26,7 @@ struct nvidia {
 /* ---- values ---- */
 
 static void
-read_load (const struct nvidia *n, const struct device *d, struct gpu *g)
+read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
 {
     struct nvml_utilization u;
     struct nvml_memory m;
@@ -41,8 +41,9 @@ read_load (const struct nvidia *n, const struct device *d, struct gpu *g)
     }
 }
 
-static void
-read_physics (const struct nvidia *n, const struct device *d, struct gpu *g)
+static void read_physics (const struct nvidia *n,
+                          const struct device *d,
+                          struct gpu_sample *g)
 {
     unsigned long long big;
     unsigned u;
@@ -63,8 +64,9 @@ read_physics (const struct nvidia *n, const struct device *d, struct gpu *g)
         g->v[GPU_PCIE_SEND] = u * 1e3;
 }
 
-static void
-read_slowed (const struct nvidia *n, const struct device *d, struct gpu *g)
+static void read_slowed (const struct nvidia *n,
+                         const struct device *d,
+                         struct gpu_sample *g)
 {
     unsigned long long why;
 
@@ -75,7 +77,8 @@ read_slowed (const struct nvidia *n, const struct device *d, struct gpu *g)
 }
 
 /* Between the reading before and this one. */
-static void read_units (struct nvidia *n, struct device *d, struct gpu *g)
+static void
+read_units (struct nvidia *n, struct device *d, struct gpu_sample *g)
 {
     struct nvml_gpm_metrics *m = &n->metrics;
     struct nvml_gpm_sample *older = d->before;
@@ -122,7 +125,7 @@ void nvidia_read (struct nvidia *n, struct gpu_readings *r)
 {
     for (unsigned i = 0; i < n->n && r->n < GPUS_MAX; i++) {
         struct device *d = &n->devices[i];
-        struct gpu *g = &r->gpu[r->n++];
+        struct gpu_sample *g = &r->gpu[r->n++];
         g->index = (int)i;
         for (int f = 0; f < GPU_FIELDS; f++)
             g->v[f] = NAN;

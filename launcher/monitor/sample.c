@@ -33,22 +33,22 @@ enum {
 static const double first_sample = 0.5, gpu_answer = 1.0;
 
 /* A task, until it ends. */
-struct task {
+struct usage_task {
     pid_t pid;
     uint64_t start; /* 0: not known */
     int fd;         /* -1: this kernel has no pidfd */
 };
 
-struct sampler {
+struct usage_sampler {
     double interval;
     const char *step;
     struct ranks *ranks;
     struct load *load;
-    struct node *node;
+    struct node_usage *node;
     struct gpus *gpus;
     struct series *series;
     struct gpu_readings readings;
-    struct task *tasks;
+    struct usage_task *tasks;
     size_t ntasks;
     long expected; /* tasks of this node, 0: not known */
     long seen;
@@ -75,9 +75,9 @@ static int open_pid (pid_t pid)
 #endif
 }
 
-static void watch (struct sampler *m, pid_t pid, uint64_t start)
+static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
 {
-    struct task *more;
+    struct usage_task *more;
 
     for (size_t i = 0; i < m->ntasks; i++)
         if (m->tasks[i].pid == pid) {
@@ -87,10 +87,10 @@ static void watch (struct sampler *m, pid_t pid, uint64_t start)
     if (!(more = realloc (m->tasks, (m->ntasks + 1) * sizeof (*more))))
         return;
     m->tasks = more;
-    more[m->ntasks++] = (struct task){ pid, start, open_pid (pid) };
+    more[m->ntasks++] = (struct usage_task){ pid, start, open_pid (pid) };
 }
 
-static void look (struct sampler *m)
+static void look (struct usage_sampler *m)
 {
     const struct rank_process *roots;
     size_t n = 0;
@@ -104,7 +104,7 @@ static void look (struct sampler *m)
         m->seen = (long)n;
 }
 
-static bool has_ended (const struct task *t)
+static bool has_ended (const struct usage_task *t)
 {
     struct pollfd p = { .fd = t->fd, .events = POLLIN };
 
@@ -113,7 +113,7 @@ static bool has_ended (const struct task *t)
     return kill (t->pid, 0) < 0 && errno == ESRCH;
 }
 
-static void forget_ended (struct sampler *m)
+static void forget_ended (struct usage_sampler *m)
 {
     size_t n = 0;
 
@@ -126,7 +126,7 @@ static void forget_ended (struct sampler *m)
 }
 
 /* Until 'until', an answer about GPUs (if 'gpus'), or the end of a task. */
-static void wait_for (struct sampler *m, double until, bool gpus)
+static void wait_for (struct usage_sampler *m, double until, bool gpus)
 {
     struct pollfd *p = calloc (m->ntasks + 1, sizeof (*p));
     double left = until - monotonic ();
@@ -145,7 +145,7 @@ static void wait_for (struct sampler *m, double until, bool gpus)
 }
 
 /* Whether a task may yet start its program although others have ended. */
-static bool some_come (struct sampler *m)
+static bool some_come (struct usage_sampler *m)
 {
     double until = monotonic () + LAST_TASKS;
 
@@ -159,7 +159,7 @@ static bool some_come (struct sampler *m)
 
 /* ---- one sample ---- */
 
-static long rank_of (const struct sampler *m, pid_t pid)
+static long rank_of (const struct usage_sampler *m, pid_t pid)
 {
     size_t n;
     const struct rank_process *p = ranks_all (m->ranks, &n);
@@ -170,7 +170,7 @@ static long rank_of (const struct sampler *m, pid_t pid)
     return -1;
 }
 
-static void put_gpus (struct sampler *m)
+static void put_gpus (struct usage_sampler *m)
 {
     const struct gpu_readings *r = &m->readings;
 
@@ -194,7 +194,7 @@ static void put_gpus (struct sampler *m)
     }
 }
 
-static void read_gpus (struct sampler *m)
+static void read_gpus (struct usage_sampler *m)
 {
     double until = monotonic () + gpu_answer;
     int got;
@@ -208,7 +208,7 @@ static void read_gpus (struct sampler *m)
         put_gpus (m);
 }
 
-static void put_self (struct sampler *m)
+static void put_self (struct usage_sampler *m)
 {
     series_put (m->series,
                 SERIES_COUNTER,
@@ -218,7 +218,7 @@ static void put_self (struct sampler *m)
         series_put (m->series, SERIES_COUNTER, m->lost, "monitor/lost");
 }
 
-static void sample (struct sampler *m)
+static void sample (struct usage_sampler *m)
 {
     double now = monotonic ();
 
@@ -234,7 +234,7 @@ static void sample (struct sampler *m)
 
 /* ---- from the first task to the last ---- */
 
-static void begin (struct sampler *m)
+static void begin (struct usage_sampler *m)
 {
     double until = monotonic () + BEGIN_WITHIN;
     double pause = 0.05;
@@ -249,7 +249,7 @@ static void begin (struct sampler *m)
 }
 
 /* Short steps want samples, too: the first ones come sooner. */
-static void follow_tasks (struct sampler *m)
+static void follow_tasks (struct usage_sampler *m)
 {
     double pause = fmin (first_sample, m->interval);
     double next = monotonic () + pause;
@@ -269,7 +269,7 @@ static void follow_tasks (struct sampler *m)
 }
 
 /* That no process of a rank is left is the last that the file says. */
-static void end (struct sampler *m)
+static void end (struct usage_sampler *m)
 {
     ranks_look (m->ranks);
     load_sample (m->load, m->ranks, monotonic (), m->series);
@@ -368,7 +368,7 @@ static int make_folder (const char *dir)
     return mkdir (dir, 0777) < 0 && errno != EEXIST ? -1 : 0;
 }
 
-static int open_file (struct sampler *m)
+static int open_file (struct usage_sampler *m)
 {
     struct journal_about about = { .trial = atol (variable ("DL_TRIAL")),
                                    .attempt = atol (variable ("DL_ATTEMPT")) };
@@ -396,7 +396,7 @@ static int open_file (struct sampler *m)
     return m->series ? 0 : -1;
 }
 
-static int start (struct sampler *m, const char *proc, const char *sys)
+static int start (struct usage_sampler *m, const char *proc, const char *sys)
 {
     struct slurmdl_error err = { "" };
     pid_t task = (pid_t)atol (variable ("SLURM_TASK_PID"));
@@ -415,7 +415,7 @@ static int start (struct sampler *m, const char *proc, const char *sys)
     return open_file (m);
 }
 
-static void release (struct sampler *m)
+static void release (struct usage_sampler *m)
 {
     for (size_t i = 0; i < m->ntasks; i++)
         if (m->tasks[i].fd >= 0)
@@ -430,7 +430,7 @@ int cmd_sample (const struct settings *st)
 {
     const char *proc = st->nargs > 1 ? st->args[1] : "/proc";
     const char *sys = st->nargs > 2 ? st->args[2] : "/sys";
-    struct sampler *m = calloc (1, sizeof (*m));
+    struct usage_sampler *m = calloc (1, sizeof (*m));
     int rv = EXIT_IO;
 
     if (!m)

@@ -14,7 +14,7 @@
 
 enum { NAMES = 4096, SLOTS = 4 * NAMES, SYNC_EVERY = 60, RETRY_AFTER = 16 };
 
-struct line {
+struct series_line {
     char name[NAME_SIZE];
     enum series_kind kind;
     double now; /* sum of a gauge, newest of a counter; since the last row */
@@ -25,7 +25,7 @@ struct line {
 
 struct series {
     struct journal journal;
-    struct line *lines;
+    struct series_line *lines;
     size_t nlines;
     uint16_t slots[SLOTS]; /* index in lines + 1 */
     unsigned joined;       /* samples that make a row */
@@ -49,11 +49,11 @@ static uint32_t hash (const char *name)
     return h;
 }
 
-static struct line *
+static struct series_line *
 find (struct series *s, const char *name, enum series_kind kind)
 {
     uint32_t at = hash (name) % SLOTS;
-    struct line *l;
+    struct series_line *l;
 
     for (; s->slots[at]; at = (at + 1) % SLOTS)
         if (!strcmp (s->lines[s->slots[at] - 1].name, name))
@@ -61,7 +61,7 @@ find (struct series *s, const char *name, enum series_kind kind)
     if (s->nlines == NAMES)
         return NULL;
     l = &s->lines[s->nlines++];
-    *l = (struct line){ .kind = kind };
+    *l = (struct series_line){ .kind = kind };
     memcpy (l->name, name, strlen (name));
     s->slots[at] = (uint16_t)s->nlines;
     return l;
@@ -71,7 +71,7 @@ void series_put (
     struct series *s, enum series_kind kind, double value, const char *fmt, ...)
 {
     char name[NAME_SIZE];
-    struct line *l;
+    struct series_line *l;
     va_list ap;
     int n;
 
@@ -88,7 +88,7 @@ void series_put (
 
 /* Values that hold until a sample says otherwise. */
 struct joiner {
-    const struct line *lines;
+    const struct series_line *lines;
     size_t nnames;
     double *held, *sum, *out;
     unsigned *samples;
@@ -211,7 +211,7 @@ static size_t fill_rows (struct series *s, double time)
     size_t n = 0;
 
     for (size_t i = 0; i < s->nlines; i++) {
-        struct line *l = &s->lines[i];
+        struct series_line *l = &s->lines[i];
         double v = l->kind == SERIES_GAUGE ? l->now / l->n : l->now;
         if (l->n == 0)
             continue;
@@ -233,7 +233,7 @@ static size_t fill_rows (struct series *s, double time)
 static int add_names (struct series *s)
 {
     while (s->journal.names.n < s->nlines + 1) {
-        const struct line *l = &s->lines[s->journal.names.n - 1];
+        const struct series_line *l = &s->lines[s->journal.names.n - 1];
         if (journal_add_names (&s->journal, &l->name, 1) < 0)
             return -1;
     }

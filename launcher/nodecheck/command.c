@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl check, and the two parts of it that the plugin starts. */
+#include "launcher/nodecheck/command.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/nodecheck/diagnosis.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/nodecheck/rank.h"
+#include "launcher/nodecheck/report.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 
@@ -57,7 +59,7 @@ static const char *notes_path (char *buf, size_t size)
 int cmd_gather (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
-    struct gather g = { .life = 0 };
+    struct gather g = { .parent = 0 };
     int level = gather_level (st->args[0]);
     char range[64], notes[PATH_MAX];
 
@@ -178,7 +180,7 @@ static int together (const struct settings *st)
 {
     struct gather g = { .level = st->full ? LEVEL_FULL : LEVEL_QUICK,
                         .table = st->table,
-                        .life = -1 };
+                        .parent = -1 };
     struct gather_client c = { .level = g.level,
                                .table = g.table,
                                .waits = true };

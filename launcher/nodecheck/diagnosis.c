@@ -3,11 +3,12 @@
 #include "launcher/nodecheck/diagnosis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/nodecheck/gather.h"
-#include "launcher/sweep/replay.h"
+#include "launcher/nodecheck/wire.h"
+#include "launcher/sys/array.h"
 
 enum { FINDINGS_MAX = 1000, NAMED = 8, SKEW = 1 };
 
@@ -44,7 +45,7 @@ static long node_named (struct diagnosis *d, const char *name)
     for (long i = d->nnodes - 1; i >= 0; i--)
         if (!strcmp (d->nodes[i].name, clean))
             return i;
-    list = replay_grow (d->nodes, (size_t)d->nnodes, sizeof (*list));
+    list = array_grow (d->nodes, (size_t)d->nnodes, sizeof (*list));
     if (!list)
         return -1;
     d->nodes = list;
@@ -115,7 +116,7 @@ finding_of (struct diagnosis *d, enum severity severity, const char *why)
             return &d->findings[i];
     if (d->nfindings == FINDINGS_MAX)
         return NULL;
-    list = replay_grow (d->findings, (size_t)d->nfindings, sizeof (*list));
+    list = array_grow (d->findings, (size_t)d->nfindings, sizeof (*list));
     if (!list)
         return NULL;
     d->findings = list;
@@ -138,7 +139,7 @@ add (struct diagnosis *d, enum severity severity, const char *why, long node)
         if (f->nodes[i] == node)
             return;
     if (!f || node < 0
-        || !(nodes = replay_grow (f->nodes, (size_t)f->count, sizeof (*nodes))))
+        || !(nodes = array_grow (f->nodes, (size_t)f->count, sizeof (*nodes))))
         return;
     f->nodes = nodes;
     f->nodes[f->count++] = node;
@@ -311,7 +312,7 @@ collect (json_t *const *ranks, long size, const char *kind, struct rate **list)
                 if (strncmp (name, kind, strlen (kind))
                     || !(json_number_value (v) >= 0))
                     continue;
-                grown = replay_grow (*list, (size_t)n, sizeof (**list));
+                grown = array_grow (*list, (size_t)n, sizeof (**list));
                 if (!grown)
                     return n;
                 *list = grown;

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "runtime/rank/layout.h"
 
@@ -19,6 +18,15 @@ enum severity {
     SEVERITY_SHARED,
 };
 extern const char *const severity_names[];
+
+/* What a rank whose program is not to start ends with; spank/gather.c has the
+ * same numbers.
+ */
+enum gather_status {
+    GATHER_GO = 0,
+    GATHER_AGAIN = 75,     /* nothing is wrong with its own node */
+    GATHER_THIS_NODE = 79, /* its node is bad */
+};
 
 enum { NAME_TEXT = 64, WHY_TEXT = 200 };
 
@@ -60,20 +68,5 @@ void diagnosis_destroy (struct diagnosis *d);
 
 /* What rank 'rank' ends with: an enum gather_status. */
 int diagnosis_status (const struct diagnosis *d, long rank);
-
-/* "n1, n2 and 7 more: WHY" of a finding. */
-void finding_text (const struct diagnosis *d,
-                   const struct finding *f,
-                   char *buf,
-                   size_t size);
-
-/* One line: what was looked at, and the worst of what was found. */
-void diagnosis_line (const struct diagnosis *d, char *buf, size_t size);
-
-/* The findings, a line each, and the table of nodes. */
-void diagnosis_print (const struct diagnosis *d, FILE *to);
-
-/* A row for each rank: who is where. */
-void ranks_print (json_t *const *ranks, long size, FILE *to);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the folders that a program writes to can be written to. */
+#include "launcher/nodecheck/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,8 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/health.h"
+#include "runtime/base/clock.h"
 
 enum { SMALL = 4096, BLOCK = 1 << 20, BLOCKS = 256, FEW_MIB = 100 };
 
@@ -59,15 +60,15 @@ look_at_space (const struct check_place *p, const char *what, const char *path)
         return;
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < FEW_MIB)
-        check_tells (
+        check_finding (
             p, SEVERITY_WARN, "%s: %llu MiB are left in %s", what, mib, path);
     if (s.f_files > 0 && s.f_favail < 100)
-        check_tells (p,
-                     SEVERITY_WARN,
-                     "%s: %llu more files fit into %s",
-                     what,
-                     (unsigned long long)s.f_favail,
-                     path);
+        check_finding (p,
+                       SEVERITY_WARN,
+                       "%s: %llu more files fit into %s",
+                       what,
+                       (unsigned long long)s.f_favail,
+                       path);
 }
 
 static bool is_only_closed (int e)
@@ -80,16 +81,16 @@ static int look_at_folder (const struct check_place *p,
                            const char *path,
                            enum severity severity)
 {
-    check_begins (p, "%s", path);
+    check_stage (p, "%s", path);
     if (write_file (path, 1, SMALL) < 0) {
-        check_tells (p,
-                     severity == SEVERITY_SHARED && is_only_closed (errno)
-                         ? SEVERITY_WARN
-                         : severity,
-                     "%s: cannot write in %.100s: %s",
-                     what,
-                     path,
-                     strerror (errno));
+        check_finding (p,
+                       severity == SEVERITY_SHARED && is_only_closed (errno)
+                           ? SEVERITY_WARN
+                           : severity,
+                       "%s: cannot write in %.100s: %s",
+                       what,
+                       path,
+                       strerror (errno));
         return -1;
     }
     look_at_space (p, what, path);
@@ -123,9 +124,9 @@ void check_directory (const struct check_place *p)
 {
     char path[PATH_MAX];
 
-    check_begins (p, "its name");
+    check_stage (p, "its name");
     if (!getcwd (path, sizeof (path))) {
-        check_tells (
+        check_finding (
             p, SEVERITY_SHARED, "working directory: %s", strerror (errno));
         return;
     }

@@ -13,16 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/diagnosis.h"
+#include "launcher/nodecheck/report.h"
+#include "launcher/nodecheck/wire.h"
 #include "launcher/sys/publish.h"
+#include "runtime/base/clock.h"
 
-enum { EVENTS = 64, LATE = 60, SIZE_MAX_NOTES = 1 << 16 };
+enum { EVENTS = 64, LATE = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
 
 enum phase { FACTS, PEERS, OVER };
 
-struct client {
-    struct client *next;
+struct gather_connection {
+    struct gather_connection *next;
     int fd;
     long rank; /* -1: it has not said */
     bool done; /* with the part that needs other nodes */
@@ -34,8 +35,8 @@ struct hub {
     int epoll;
     long size; /* 0: nobody has come yet */
     json_t **ranks;
-    struct client **client_of; /* by rank */
-    struct client *clients;
+    struct gather_connection **client_of; /* by rank */
+    struct gather_connection *clients;
     long came, refused, done;
     enum phase phase;
     double begun;
@@ -46,9 +47,9 @@ struct hub {
 
 /* ---- clients ---- */
 
-static void drop (struct hub *h, struct client *c)
+static void drop (struct hub *h, struct gather_connection *c)
 {
-    struct client **at = &h->clients;
+    struct gather_connection **at = &h->clients;
 
     if (c->rank >= 0 && h->client_of[c->rank] == c) {
         h->client_of[c->rank] = NULL;
@@ -65,7 +66,7 @@ static void drop (struct hub *h, struct client *c)
 static void take_clients (struct hub *h)
 {
     struct epoll_event e = { .events = EPOLLIN };
-    struct client *c;
+    struct gather_connection *c;
     int fd;
 
     while ((fd = accept4 (
@@ -127,7 +128,7 @@ static int begin (struct hub *h, const json_t *line)
 
     if (h->size)
         return 0;
-    if (size < 1 || size > GATHER_RANKS)
+    if (size < 1 || size > RANKS)
         return -1;
     h->ranks = calloc ((size_t)size, sizeof (*h->ranks));
     h->client_of = calloc ((size_t)size, sizeof (*h->client_of));
@@ -151,7 +152,7 @@ static bool has_token (const struct hub *h, const json_t *line)
 }
 
 /* -1: it is no rank of this step, or the second one with that number. */
-static int hello (struct hub *h, struct client *c, json_t *line)
+static int hello (struct hub *h, struct gather_connection *c, json_t *line)
 {
     long rank;
 
@@ -170,7 +171,7 @@ static int hello (struct hub *h, struct client *c, json_t *line)
 }
 
 /* -1: it makes no sense. */
-static int first (struct hub *h, struct client *c, json_t *line)
+static int first (struct hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *facts = json_object_get (line, "facts");
     struct timespec now;
@@ -190,7 +191,7 @@ static int first (struct hub *h, struct client *c, json_t *line)
     return 0;
 }
 
-static void second (struct hub *h, struct client *c, json_t *line)
+static void second (struct hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *rank = h->ranks[c->rank];
     json_t *findings = json_object_get (line, "findings");
@@ -204,7 +205,7 @@ static void second (struct hub *h, struct client *c, json_t *line)
     h->done++;
 }
 
-static void hear (struct hub *h, struct client *c)
+static void hear (struct hub *h, struct gather_connection *c)
 {
     json_t *line;
     int rv = 0;
@@ -339,7 +340,7 @@ static double limit_of (const struct hub *h)
         break;
     }
     /* those who come late are told, as long as there is an srun */
-    return h->begun + t->all + (h->g->life < 0 ? 0 : LATE);
+    return h->begun + t->all + (h->g->parent < 0 ? 0 : LATE);
 }
 
 static void step_on (struct hub *h)
@@ -376,7 +377,8 @@ static bool is_alive (const struct hub *h)
 {
     char c;
 
-    return h->g->life < 0 || read (h->g->life, &c, 1) > 0 || errno == EAGAIN;
+    return h->g->parent < 0 || read (h->g->parent, &c, 1) > 0
+           || errno == EAGAIN;
 }
 
 static int wait_ms (const struct hub *h)
@@ -422,9 +424,9 @@ int gather_serve (struct gather *g)
     allow_many ();
     h.epoll = epoll_create1 (EPOLL_CLOEXEC);
     watch (&h, g->listener, &h);
-    if (g->life >= 0) {
-        fcntl (g->life, F_SETFL, O_NONBLOCK);
-        watch (&h, g->life, g);
+    if (g->parent >= 0) {
+        fcntl (g->parent, F_SETFL, O_NONBLOCK);
+        watch (&h, g->parent, g);
     }
     loop (&h);
     rv = h.diagnosis && h.diagnosis->stop ? GATHER_AGAIN : GATHER_GO;

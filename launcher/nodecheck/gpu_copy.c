@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write, copy and compare memory of each GPU through the CUDA driver. */
+#include "launcher/nodecheck/gpu_copy.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/health.h"
+#include "launcher/nodecheck/gpus.h"
+#include "runtime/base/clock.h"
 
 /* The driver's interface, which has kept these names since CUDA 3.2. */
 typedef unsigned long long device_pointer;
@@ -103,10 +105,10 @@ static int test (const struct check_place *p, const char *bus, size_t size)
         || (rv = rate_of (a, b, size, &rate)) != 0)
         goto out;
     if (!same)
-        check_tells (p,
-                     SEVERITY_BAD,
-                     "GPU %s: its memory gives back other than was written",
-                     bus);
+        check_finding (p,
+                       SEVERITY_BAD,
+                       "GPU %s: its memory gives back other than was written",
+                       bus);
     snprintf (name, sizeof (name), "GPU copy %s", bus);
     check_fact (p, "rates", name, json_real (rate));
 out:
@@ -129,7 +131,7 @@ static void test_device (const struct check_place *p, int i)
         return;
     if (cuda.bus (bus, sizeof (bus), device) != 0)
         snprintf (bus, sizeof (bus), "number %d", i);
-    check_begins (p, "GPU %s", bus);
+    check_stage (p, "GPU %s", bus);
     if ((rv = cuda.retain (&context, device)) == 0
         && (rv = cuda.use (context)) == 0
         && (rv = cuda.memory (&available, &total)) == 0) {
@@ -138,11 +140,11 @@ static void test_device (const struct check_place *p, int i)
         rv = test (p, bus, size);
     }
     if (rv != 0)
-        check_tells (p,
-                     SEVERITY_BAD,
-                     "GPU %s: it cannot compute (CUDA error %d)",
-                     bus,
-                     rv);
+        check_finding (p,
+                       SEVERITY_BAD,
+                       "GPU %s: it cannot compute (CUDA error %d)",
+                       bus,
+                       rv);
     if (context)
         cuda.release (device);
 }
@@ -171,11 +173,11 @@ void check_copy (const struct check_place *p)
 
     if (gpus_given () == 0)
         return;
-    check_begins (p, "the driver");
+    check_stage (p, "the driver");
     if (load () < 0)
         return;
     if ((rv = cuda.init (0)) != 0 || (rv = cuda.count (&n)) != 0) {
-        check_tells (
+        check_finding (
             p, SEVERITY_BAD, "GPUs: CUDA does not start (error %d)", rv);
         return;
     }

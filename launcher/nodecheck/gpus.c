@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVIDIA's management library says of the GPUs of this process. */
+#include "launcher/nodecheck/gpus.h"
+
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -7,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/nodecheck/health.h"
 #include "launcher/sys/nvml.h"
 
 enum { PROCESSES = 64 };
@@ -76,11 +77,11 @@ static int ask (struct look *l, int rv)
 {
     if ((rv == NVML_LOST || rv == NVML_RESET) && !l->lost) {
         l->lost = true;
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     rv == NVML_LOST ? "GPU %s: lost (it fell off the bus)"
-                                     : "GPU %s: the driver wants it reset",
-                     l->bus);
+        check_finding (l->place,
+                       SEVERITY_BAD,
+                       rv == NVML_LOST ? "GPU %s: lost (it fell off the bus)"
+                                       : "GPU %s: the driver wants it reset",
+                       l->bus);
     }
     return rv;
 }
@@ -96,33 +97,34 @@ static void look_at_memory (struct look *l)
     int on, later;
 
     if (ASK (l, ecc_mode, &on, &later) && !on)
-        check_tells (l->place, SEVERITY_WARN, "GPU %s: ECC is off", l->bus);
+        check_finding (l->place, SEVERITY_WARN, "GPU %s: ECC is off", l->bus);
     if (ASK (l, ecc_errors, NVML_UNCORRECTED, NVML_SINCE_BOOT, &errors)
         && errors)
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     "GPU %s: %llu uncorrected ECC errors since its driver "
-                     "was loaded",
-                     l->bus,
-                     errors);
+        check_finding (l->place,
+                       SEVERITY_BAD,
+                       "GPU %s: %llu uncorrected ECC errors since its driver "
+                       "was loaded",
+                       l->bus,
+                       errors);
     if (ASK (l, pages_pending, &on) && on)
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     "GPU %s: pages to retire; it needs a reset",
-                     l->bus);
+        check_finding (l->place,
+                       SEVERITY_BAD,
+                       "GPU %s: pages to retire; it needs a reset",
+                       l->bus);
     if (!ASK (l, rows, &corrected, &uncorrected, &pending, &failed))
         return;
     if (failed)
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     "GPU %s: a row of its memory could not be remapped",
-                     l->bus);
+        check_finding (l->place,
+                       SEVERITY_BAD,
+                       "GPU %s: a row of its memory could not be remapped",
+                       l->bus);
     else if (pending)
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     "GPU %s: a row of its memory is to be remapped; it needs "
-                     "a reset",
-                     l->bus);
+        check_finding (
+            l->place,
+            SEVERITY_BAD,
+            "GPU %s: a row of its memory is to be remapped; it needs "
+            "a reset",
+            l->bus);
 }
 
 static bool look_at_clock (struct look *l)
@@ -132,18 +134,18 @@ static bool look_at_clock (struct look *l)
     if (!ASK (l, slowed, &reasons))
         return false;
     if (reasons & (NVML_HW_THERMAL | NVML_POWER_BRAKE | NVML_HW_SLOWDOWN))
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     "GPU %s: slowed down by its hardware (%s)",
-                     l->bus,
-                     reasons & NVML_HW_THERMAL    ? "temperature"
-                     : reasons & NVML_POWER_BRAKE ? "power brake"
-                                                  : "no further reason");
+        check_finding (l->place,
+                       SEVERITY_BAD,
+                       "GPU %s: slowed down by its hardware (%s)",
+                       l->bus,
+                       reasons & NVML_HW_THERMAL    ? "temperature"
+                       : reasons & NVML_POWER_BRAKE ? "power brake"
+                                                    : "no further reason");
     else if (reasons & NVML_SW_THERMAL)
-        check_tells (l->place,
-                     SEVERITY_WARN,
-                     "GPU %s: slowed down by its driver (temperature)",
-                     l->bus);
+        check_finding (l->place,
+                       SEVERITY_WARN,
+                       "GPU %s: slowed down by its driver (temperature)",
+                       l->bus);
     return reasons & NVML_IDLE;
 }
 
@@ -161,13 +163,13 @@ static void look_at_links (struct look *l)
         up += on != 0;
     }
     if (up && down)
-        check_tells (l->place,
-                     SEVERITY_BAD,
-                     "GPU %s: %u of %u NVLinks down (the first is link %u)",
-                     l->bus,
-                     down,
-                     up + down,
-                     first);
+        check_finding (l->place,
+                       SEVERITY_BAD,
+                       "GPU %s: %u of %u NVLinks down (the first is link %u)",
+                       l->bus,
+                       down,
+                       up + down,
+                       first);
 }
 
 /* An idle GPU lowers the generation of its link, never the width. */
@@ -176,20 +178,20 @@ static void look_at_pcie (struct look *l, bool idle)
     unsigned now, most;
 
     if (ASK (l, width, &now) && ASK (l, max_width, &most) && now < most)
-        check_tells (l->place,
-                     SEVERITY_WARN,
-                     "GPU %s: PCIe x%u instead of x%u",
-                     l->bus,
-                     now,
-                     most);
+        check_finding (l->place,
+                       SEVERITY_WARN,
+                       "GPU %s: PCIe x%u instead of x%u",
+                       l->bus,
+                       now,
+                       most);
     if (!idle && ASK (l, generation, &now) && ASK (l, max_generation, &most)
         && now < most)
-        check_tells (l->place,
-                     SEVERITY_NOTE,
-                     "GPU %s: PCIe generation %u instead of %u",
-                     l->bus,
-                     now,
-                     most);
+        check_finding (l->place,
+                       SEVERITY_NOTE,
+                       "GPU %s: PCIe generation %u instead of %u",
+                       l->bus,
+                       now,
+                       most);
 }
 
 /* In a container of its own a process sees 0, or numbers that say nothing. */
@@ -201,22 +203,22 @@ static void look_at_users (struct look *l)
     int on;
 
     if (ASK (l, processes, &n, list) && n > 0)
-        check_tells (l->place,
-                     SEVERITY_WARN,
-                     "GPU %s: %u process%s on it already (the first is %u)",
-                     l->bus,
-                     n,
-                     n == 1 ? "" : "es",
-                     list[0].pid);
+        check_finding (l->place,
+                       SEVERITY_WARN,
+                       "GPU %s: %u process%s on it already (the first is %u)",
+                       l->bus,
+                       n,
+                       n == 1 ? "" : "es",
+                       list[0].pid);
     else if (ASK (l, memory, &m) && m.total && m.used > m.total / 10)
-        check_tells (l->place,
-                     SEVERITY_WARN,
-                     "GPU %s: %llu of %llu MiB are in use already",
-                     l->bus,
-                     m.used >> 20,
-                     m.total >> 20);
+        check_finding (l->place,
+                       SEVERITY_WARN,
+                       "GPU %s: %llu of %llu MiB are in use already",
+                       l->bus,
+                       m.used >> 20,
+                       m.total >> 20);
     if (ASK (l, persistence, &on) && !on)
-        check_tells (
+        check_finding (
             l->place, SEVERITY_NOTE, "GPU %s: persistence mode is off", l->bus);
 }
 
@@ -268,18 +270,18 @@ static int meet (const struct check_place *p, unsigned i, long nth)
     int rv;
 
     snprintf (bus, sizeof (bus), "number %u", i);
-    check_begins (p, "GPU %s", bus);
+    check_stage (p, "GPU %s", bus);
     l.bus = bus;
     if ((rv = nvml.handle (i, &l.device)) != NVML_SUCCESS) {
         if (!gpu_is_given (i, ""))
             return 0;
         ask (&l, rv);
         if (!l.lost)
-            check_tells (p,
-                         SEVERITY_BAD,
-                         "GPU %s: it cannot be opened (NVML error %d)",
-                         bus,
-                         rv);
+            check_finding (p,
+                           SEVERITY_BAD,
+                           "GPU %s: it cannot be opened (NVML error %d)",
+                           bus,
+                           rv);
         return 1;
     }
     if (nvml.uuid)
@@ -290,7 +292,7 @@ static int meet (const struct check_place *p, unsigned i, long nth)
         nvml.name (l.device, name, sizeof (name));
     if (ASK (&l, pci, &pci))
         snprintf (bus, sizeof (bus), "%.31s", pci.bus_id);
-    check_begins (p, "GPU %s", bus);
+    check_stage (p, "GPU %s", bus);
     check_fact (
         p, "gpus", bus, json_pack ("{s:s, s:s}", "name", name, "uuid", uuid));
     if (p->level > LEVEL_NONE && is_mine (p, nth))
@@ -309,10 +311,11 @@ static void no_library (const struct check_place *p)
 {
     if (p->level > LEVEL_NONE && p->local_rank == 0
         && access ("/proc/driver/nvidia/version", F_OK) == 0)
-        check_tells (p,
-                     SEVERITY_WARN,
-                     "GPUs are not looked at: no libnvidia-ml.so.1 of CUDA 11 "
-                     "or newer");
+        check_finding (
+            p,
+            SEVERITY_WARN,
+            "GPUs are not looked at: no libnvidia-ml.so.1 of CUDA 11 "
+            "or newer");
 }
 
 static int read_hex (const char *folder, const char *name, unsigned *value)
@@ -353,7 +356,7 @@ void check_gpus (const struct check_place *p)
     unsigned n = 0;
     int rv;
 
-    check_begins (p, "the driver");
+    check_stage (p, "the driver");
     if (nvml_load (&nvml, NULL) < 0) {
         no_library (p);
         return;
@@ -361,23 +364,23 @@ void check_gpus (const struct check_place *p)
     if ((rv = nvml.init ()) != NVML_SUCCESS
         || (rv = nvml.count (&n)) != NVML_SUCCESS) {
         if (given > 0 && p->level > LEVEL_NONE && has_hardware ())
-            check_tells (p,
-                         SEVERITY_BAD,
-                         rv == NVML_NOT_LOADED
-                             ? "GPUs: the NVIDIA driver is not loaded (NVML "
-                               "error %d)"
-                             : "GPUs: the driver does not answer (NVML error "
-                               "%d)",
-                         rv);
+            check_finding (p,
+                           SEVERITY_BAD,
+                           rv == NVML_NOT_LOADED
+                               ? "GPUs: the NVIDIA driver is not loaded (NVML "
+                                 "error %d)"
+                               : "GPUs: the driver does not answer (NVML error "
+                                 "%d)",
+                           rv);
         return;
     }
     tell_versions (p);
     for (unsigned i = 0; i < n; i++)
         seen += meet (p, i, seen);
     if (p->level > LEVEL_NONE && seen < given && gives_whole_gpus ())
-        check_tells (p,
-                     SEVERITY_BAD,
-                     "GPUs: Slurm gave %ld, the driver has %ld of them",
-                     given,
-                     seen);
+        check_finding (p,
+                       SEVERITY_BAD,
+                       "GPUs: Slurm gave %ld, the driver has %ld of them",
+                       given,
+                       seen);
 }

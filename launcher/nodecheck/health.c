@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run the checks of a node, each in a process that may hang. */
+/* Run checks, each in a process that may hang. */
 #include "launcher/nodecheck/health.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,95 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-
-/* clang-format off */
-const struct check_row check_table[] = {
-    { "GPUs",              LEVEL_NONE,  EVERY_RANK,    SEVERITY_BAD,    check_gpus },
-    { "GPU copy",          LEVEL_FULL,  EVERY_RANK,    SEVERITY_BAD,    check_copy },
-    { "AMD GPUs",          LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_amd },
-    { "kernel log",        LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_NOTE,   check_kernel },
-    { "network",           LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_network },
-    { "memory",            LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_memory },
-    { "memory bandwidth",  LEVEL_FULL,  FIRST_OF_NODE, SEVERITY_BAD,    check_bandwidth },
-    { "working directory", LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_SHARED, check_directory },
-    { "TMPDIR",            LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_BAD,    check_temporary },
-    { "versions",          LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_WARN,   check_versions },
-    { "Python",            LEVEL_FULL,  FIRST_OF_NODE, SEVERITY_WARN,   check_python },
-    { 0 },
-};
-
-const struct check_row check_peer_table[] = {
-    { "MASTER_PORT",       LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_STOP,   check_master },
-    { "next node",         LEVEL_QUICK, FIRST_OF_NODE, SEVERITY_WARN,   check_next },
-    { 0 },
-};
-/* clang-format on */
+#include "launcher/nodecheck/wire.h"
+#include "runtime/base/clock.h"
 
 enum { CHECKS = 16 };
-
-/* ---- in the process of a check ---- */
-
-static void tell (const struct check_place *p, json_t *line)
-{
-    char *text = line ? json_dumps (line, JSON_COMPACT) : NULL;
-
-    if (text)
-        dprintf (p->out, "%s\n", text);
-    free (text);
-    json_decref (line);
-}
-
-json_t *finding_json (enum severity severity, const char *why)
-{
-    char clean[WHY_TEXT];
-
-    gather_clean (clean, sizeof (clean), why);
-    return json_pack ("{s:i, s:s}", "severity", severity, "why", clean);
-}
-
-void check_tells (const struct check_place *p,
-                  enum severity severity,
-                  const char *fmt,
-                  ...)
-{
-    char why[WHY_TEXT];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (why, sizeof (why), fmt, ap);
-    va_end (ap);
-    tell (p, finding_json (severity, why));
-}
-
-void check_begins (const struct check_place *p, const char *fmt, ...)
-{
-    char at[NAME_TEXT], clean[NAME_TEXT];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (at, sizeof (at), fmt, ap);
-    va_end (ap);
-    gather_clean (clean, sizeof (clean), at);
-    tell (p, json_pack ("{s:s}", "at", clean));
-}
-
-void check_fact (const struct check_place *p,
-                 const char *group,
-                 const char *name,
-                 json_t *value)
-{
-    tell (p,
-          json_pack ("{s:s, s:s, s:o}",
-                     "group",
-                     group,
-                     "name",
-                     name,
-                     "value",
-                     value ?: json_null ()));
-}
-
-/* ---- a check's process, from outside ---- */
 
 struct probe {
     const struct check_row *row;
@@ -218,7 +132,7 @@ static void finish (struct probe *p, double seconds, json_t *findings)
 static bool is_for (const struct check_row *row, const struct check_place *p)
 {
     return p->level >= row->level
-           && (row->who == EVERY_RANK || p->local_rank == 0);
+           && (row->scope == EVERY_RANK || p->local_rank == 0);
 }
 
 static int poll_all (struct probe *probes, int n, double deadline)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports and tokens of those who gather. */
+/* Listen for the ranks of a step, on an allowed port, with a token. */
+#include "launcher/nodecheck/open.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -9,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/nodecheck/gather.h"
 #include "runtime/base/error.h"
 
 enum { BACKLOG = 4096 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether nodes reach each other over TCP, and how fast. */
+#include "launcher/nodecheck/peers.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -13,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/health.h"
+#include "launcher/nodecheck/open.h"
+#include "runtime/base/clock.h"
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 
@@ -143,15 +145,15 @@ void check_master (const struct check_place *p)
     if (!host || !*host || !master_port ())
         return;
     snprintf (port, sizeof (port), "%d", master_port ());
-    check_begins (p, "%s port %s", host, port);
+    check_stage (p, "%s port %s", host, port);
     fd = reach (host, port);
     if (fd < 0)
-        check_tells (p,
-                     SEVERITY_STOP,
-                     "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
-                     host,
-                     port,
-                     strerror (errno));
+        check_finding (p,
+                       SEVERITY_STOP,
+                       "MASTER_ADDR %s, MASTER_PORT %s cannot be reached: %s",
+                       host,
+                       port,
+                       strerror (errno));
     else
         close (fd);
 }
@@ -188,14 +190,14 @@ void check_next (const struct check_place *p)
     if (!p->next || !*address || port < 1)
         return;
     snprintf (text, sizeof (text), "%ld", port);
-    check_begins (p, "%s (%s)", host, address);
+    check_stage (p, "%s (%s)", host, address);
     if ((fd = reach (address, text)) < 0) {
-        check_tells (p,
-                     SEVERITY_WARN,
-                     "network: %s (%s) cannot be reached: %s",
-                     host,
-                     address,
-                     strerror (errno));
+        check_finding (p,
+                       SEVERITY_WARN,
+                       "network: %s (%s) cannot be reached: %s",
+                       host,
+                       address,
+                       strerror (errno));
         return;
     }
     if (p->level == LEVEL_FULL && (rate = send_for_a_while (fd)) >= 0)

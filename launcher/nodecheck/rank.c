@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of one rank: its facts, its checks, and the wait for the verdict. */
+#include "launcher/nodecheck/rank.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -14,16 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/health.h"
+#include "launcher/nodecheck/checks.h"
+#include "launcher/nodecheck/peers.h"
+#include "launcher/nodecheck/report.h"
+#include "launcher/nodecheck/wire.h"
 #include "launcher/sys/say.h"
+#include "runtime/base/clock.h"
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"
 
 enum { CONNECT_S = 3 };
 
-struct rank {
+struct rank_check {
     const struct gather_client *c;
     long rank, size, local_rank, local_size;
     double deadline;
@@ -45,7 +50,7 @@ static long number (const char *name, long otherwise)
     return text && *text && *end ? otherwise : n;
 }
 
-static void read_place (struct rank *r)
+static void read_place (struct rank_check *r)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     const char *gtids = getenv ("SLURM_GTIDS");
@@ -152,7 +157,7 @@ static void put_time (json_t *facts)
 }
 
 /* The program will have the number of the process that waits for this one. */
-static void find_facts (struct rank *r, int peer_port)
+static void find_facts (struct rank_check *r, int peer_port)
 {
     r->facts = json_pack ("{s:i, s:i, s:s, s:i, s:i}",
                           "rank",
@@ -215,7 +220,7 @@ static int connect_to (const struct gather_client *c)
     return fd;
 }
 
-static void lose (struct rank *r, const char *what)
+static void lose (struct rank_check *r, const char *what)
 {
     if (r->fd >= 0)
         close (r->fd);
@@ -231,14 +236,14 @@ static void lose (struct rank *r, const char *what)
                   strerror (errno));
 }
 
-static void say (struct rank *r, json_t *line)
+static void say (struct rank_check *r, json_t *line)
 {
     if (r->fd >= 0 && gather_write (r->fd, line, r->deadline) < 0)
         lose (r, "cannot tell the collector at");
     json_decref (line);
 }
 
-static void greet (struct rank *r)
+static void greet (struct rank_check *r)
 {
     if (!r->c->address)
         return;
@@ -258,7 +263,7 @@ static void greet (struct rank *r)
                     r->local_rank ? NULL : layout_facts ()));
 }
 
-static json_t *hear (struct rank *r)
+static json_t *hear (struct rank_check *r)
 {
     struct pollfd p = { .fd = r->fd, .events = POLLIN };
     json_t *line = NULL;
@@ -278,7 +283,7 @@ static json_t *hear (struct rank *r)
 
 /* ---- the verdict ---- */
 
-static void meet_others (struct rank *r, const json_t *go)
+static void meet_others (struct rank_check *r, const json_t *go)
 {
     struct check_place place = {
         .level = r->c->level,
@@ -303,13 +308,13 @@ static void meet_others (struct rank *r, const json_t *go)
     json_decref (facts);
 }
 
-static json_t *whole (const struct rank *r)
+static json_t *whole (const struct rank_check *r)
 {
     return json_pack ("{s:O, s:O}", "facts", r->facts, "findings", r->findings);
 }
 
 /* By what this rank has found alone. */
-static int judge_alone (const struct rank *r)
+static int judge_alone (const struct rank_check *r)
 {
     json_t *one = whole (r);
     struct diagnosis *d = diagnosis_create (&one, 1, NULL);
@@ -329,7 +334,7 @@ static int judge_alone (const struct rank *r)
     return status;
 }
 
-static int await (struct rank *r)
+static int await (struct rank_check *r)
 {
     json_t *line;
     int status;
@@ -349,7 +354,7 @@ static int await (struct rank *r)
     return judge_alone (r);
 }
 
-static void look (struct rank *r)
+static void look (struct rank_check *r)
 {
     struct check_place place = {
         .level = r->c->level,
@@ -366,7 +371,7 @@ static void look (struct rank *r)
 
 int gather_rank (const struct gather_client *c, json_t **all)
 {
-    struct rank r = { .c = c, .fd = -1, .server = -1 };
+    struct rank_check r = { .c = c, .fd = -1, .server = -1 };
     int status, port = 0;
 
     r.deadline = monotonic () + gather_times[c->level].all;

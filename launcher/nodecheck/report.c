@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print a diagnosis, and the table of who is where. */
+#include "launcher/nodecheck/report.h"
+
 #include <libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/nodecheck/diagnosis.h"
-#include "launcher/nodecheck/gather.h"
+#include "launcher/nodecheck/wire.h"
 
 enum { NODES_SHOWN = 64, NAMED = 8, CELL = 256 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel says of a node's memory, network, AMD GPUs and errors. */
+#include "launcher/nodecheck/system.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/health.h"
+#include "runtime/base/clock.h"
 #include "runtime/network/fabric.h"
 
 /* ---- memory ---- */
@@ -39,23 +40,23 @@ void check_memory (const struct check_place *p)
     unsigned long long mib;
 
     if (total > 0 && free >= 0 && free < total / 20)
-        check_tells (p,
-                     SEVERITY_WARN,
-                     "memory: %lld of %lld MiB are free",
-                     free >> 10,
-                     total >> 10);
-    check_begins (p, "/dev/shm");
+        check_finding (p,
+                       SEVERITY_WARN,
+                       "memory: %lld of %lld MiB are free",
+                       free >> 10,
+                       total >> 10);
+    check_stage (p, "/dev/shm");
     if (statvfs ("/dev/shm", &s) < 0) {
-        check_tells (p, SEVERITY_WARN, "/dev/shm: %s", strerror (errno));
+        check_finding (p, SEVERITY_WARN, "/dev/shm: %s", strerror (errno));
         return;
     }
     mib = (unsigned long long)s.f_bavail * s.f_frsize >> 20;
     if (mib < 512)
-        check_tells (p,
-                     SEVERITY_WARN,
-                     "/dev/shm: %llu MiB are free; NCCL and data loaders use "
-                     "it",
-                     mib);
+        check_finding (p,
+                       SEVERITY_WARN,
+                       "/dev/shm: %llu MiB are free; NCCL and data loaders use "
+                       "it",
+                       mib);
 }
 
 /* The best of several copies of 256 MiB, on one core. */
@@ -73,7 +74,7 @@ void check_bandwidth (const struct check_place *p)
         memcpy (to, from, SIZE);
         rate = 2.0 * SIZE / (monotonic () - start) / 1e9;
         if (to[(size_t)i * 1000] != i + 1)
-            check_tells (p, SEVERITY_BAD, "memory: a copy differs");
+            check_finding (p, SEVERITY_BAD, "memory: a copy differs");
         if (i > 0 && rate > best)
             best = rate;
     }
@@ -96,12 +97,12 @@ static void look_at_ports (const struct check_place *p, const struct fabric *f)
         used += f->ports[i].kind == f->kind && !f->ports[i].unused;
     for (int i = 0; i < f->nports; i++)
         if (f->ports[i].kind == f->kind && f->ports[i].unused)
-            check_tells (p,
-                         SEVERITY_WARN,
-                         "network: %s port %d is not used: %s",
-                         f->ports[i].name,
-                         f->ports[i].number,
-                         f->ports[i].unused);
+            check_finding (p,
+                           SEVERITY_WARN,
+                           "network: %s port %d is not used: %s",
+                           f->ports[i].name,
+                           f->ports[i].number,
+                           f->ports[i].unused);
     check_fact (p, "network", "ports", json_integer (used));
 }
 
@@ -113,15 +114,16 @@ void check_network (const struct check_place *p)
 
     if (!f)
         return;
-    check_begins (p, "/sys");
+    check_stage (p, "/sys");
     fabric_read ("/sys", f);
     look_at_ports (p, f);
     for (int i = 0; i < f->ninterfaces; i++)
         usable += !f->interfaces[i].unused;
     if (usable == 0 && nodes && atol (nodes) > 1)
-        check_tells (p,
-                     SEVERITY_WARN,
-                     "network: no IP interface that reaches other nodes is up");
+        check_finding (
+            p,
+            SEVERITY_WARN,
+            "network: no IP interface that reaches other nodes is up");
     free (f);
 }
 
@@ -149,11 +151,11 @@ static void look_for_xid (const struct check_place *p, const char *log)
     while ((at = strstr (at, "NVRM: Xid (PCI:"))) {
         if (sscanf (at, "NVRM: Xid (PCI:%31[0-9a-fA-F:.]): %d", bus, &xid) == 2
             && is_hardware (xid))
-            check_tells (p,
-                         SEVERITY_WARN,
-                         "GPU %s: Xid %d in the kernel's log, since boot",
-                         bus,
-                         xid);
+            check_finding (p,
+                           SEVERITY_WARN,
+                           "GPU %s: Xid %d in the kernel's log, since boot",
+                           bus,
+                           xid);
         at++;
     }
 }
@@ -171,10 +173,11 @@ void check_kernel (const struct check_place *p)
     if (log && klogctl (READ_ALL, log, size) >= 0)
         look_for_xid (p, log);
     else
-        check_tells (p,
-                     SEVERITY_NOTE,
-                     "Xid events were not looked for: the kernel's log is not "
-                     "readable for users");
+        check_finding (
+            p,
+            SEVERITY_NOTE,
+            "Xid events were not looked for: the kernel's log is not "
+            "readable for users");
     free (log);
 }
 
@@ -232,15 +235,15 @@ void check_amd (const struct check_place *p)
             folder, sizeof (folder), "/sys/class/drm/%s/device", e->d_name);
         if (number_in (folder, "vendor") != 0x1002)
             continue;
-        check_begins (p, "%s", e->d_name);
+        check_stage (p, "%s", e->d_name);
         if ((errors = uncorrected (folder)) > 0)
-            check_tells (p,
-                         SEVERITY_BAD,
-                         "%s: %ld uncorrected memory errors",
-                         e->d_name,
-                         errors);
+            check_finding (p,
+                           SEVERITY_BAD,
+                           "%s: %ld uncorrected memory errors",
+                           e->d_name,
+                           errors);
         if (number_in (folder, "gpu_busy_percent") > 10)
-            check_tells (p, SEVERITY_WARN, "%s: it is busy", e->d_name);
+            check_finding (p, SEVERITY_WARN, "%s: it is busy", e->d_name);
     }
     if (dir)
         closedir (dir);

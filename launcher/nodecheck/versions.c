@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which versions a node has of what its ranks must agree on. */
+#include "launcher/nodecheck/versions.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,6 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "launcher/nodecheck/health.h"
 
 static void
 version (const struct check_place *p, const char *name, const char *value)
@@ -46,7 +47,7 @@ void check_versions (const struct check_place *p)
     if (uname (&u) == 0)
         version (p, "kernel", u.release);
     version (p, "slurm-dl", PACKAGE_VERSION);
-    check_begins (p, "libnccl.so.2");
+    check_stage (p, "libnccl.so.2");
     find_nccl (p);
 }
 
@@ -63,7 +64,7 @@ void check_python (const struct check_place *p)
     char line[128];
     FILE *f;
 
-    check_begins (p, "python3");
+    check_stage (p, "python3");
     if (!(f = popen (command, "re")))
         return;
     for (int i = 0; i < 2 && fgets (line, sizeof (line), f); i++) {

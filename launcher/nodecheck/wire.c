@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON objects over a socket or a pipe, a line each. */
+#include "launcher/nodecheck/wire.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -7,8 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/gather.h"
+#include "runtime/base/clock.h"
 
 void gather_line_free (struct gather_line *line)
 {
@@ -115,20 +116,4 @@ void gather_clean (char *buf, size_t size, const char *text)
     for (; text && *text && n + 1 < size; text++)
         buf[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
     buf[n] = '\0';
-}
-
-const struct gather_times gather_times[3] = {
-    [LEVEL_NONE] = { 4, 6, 1, 8 },
-    [LEVEL_QUICK] = { 8, 10, 3, 15 },
-    [LEVEL_FULL] = { 80, 95, 15, 120 },
-};
-
-int gather_level (const char *word)
-{
-    static const char *const words[] = { "none", "quick", "full" };
-
-    for (int i = 0; i < 3; i++)
-        if (!strcmp (word, words[i]))
-            return i;
-    return -1;
 }

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/values.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/json_number.h"
 
 /* ---- of every trial ---- */
 
@@ -95,7 +99,7 @@ static void get_real (const struct sweep *s,
 {
     const json_t *v = value_of (s, c, trial);
 
-    cell->real = v ? number_of (v) : NAN;
+    cell->real = v ? number_from_json (v) : NAN;
 }
 
 /* A choice that is no string has the text that the file's reader gave it. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/trainer/trainer.h"
 
 /* ---- one metric: the last row ---- */

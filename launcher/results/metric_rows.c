@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+
 /* ---- names ---- */
 
 static bool has_name (const struct rows *r, size_t i, const char *name)

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
 #include "runtime/base/error.h"
 
 /* The file of a checkpoint. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the parameters of a search, and its points, from JSON. */
+#include "launcher/searchserver/entries.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,15 +9,20 @@
 #include <string.h>
 
 #include "launcher/config/json_fields.h"
-#include "launcher/config/private.h"
-#include "launcher/searchserver/header.h"
+#include "launcher/config/values.h"
 #include "runtime/base/error.h"
 
 enum { COUNT_MOST = 10000000, WHO_SIZE = 80 };
 
+int header_bad (struct slurmdl_error *err, const char *who, const char *what)
+{
+    errno = EINVAL;
+    return errorf (err, "%.60s%s%s", who, *who ? ": " : "", what);
+}
+
 /* ---- parameters ---- */
 
-struct entry {
+struct search_entry {
     const char *name, *type;
     bool log;
     json_t *choices, *when;
@@ -23,7 +30,7 @@ struct entry {
     int64_t count;
 };
 
-#define AT(field) offsetof (struct entry, field)
+#define AT(field) offsetof (struct search_entry, field)
 
 /* clang-format off */
 static const struct field number_fields[] = {
@@ -72,9 +79,9 @@ static const char *twice (char *const *labels, size_t n)
     return found;
 }
 
-static int read_choices (struct header *h,
+static int read_choices (struct search_header *h,
                          struct param *p,
-                         const struct entry *e,
+                         const struct search_entry *e,
                          struct slurmdl_error *err)
 {
     size_t n = json_array_size (e->choices);
@@ -106,9 +113,9 @@ static void to_log (struct param *p)
     p->mean = log10 (p->mean);
 }
 
-static int read_number (struct header *h,
+static int read_number (struct search_header *h,
                         struct param *p,
-                        const struct entry *e,
+                        const struct search_entry *e,
                         struct slurmdl_error *err)
 {
     h->low[h->n] = e->low;
@@ -137,9 +144,9 @@ static int read_number (struct header *h,
 static const struct {
     const char *name;
     const struct field *fields;
-    int (*read) (struct header *h,
+    int (*read) (struct search_header *h,
                  struct param *p,
-                 const struct entry *e,
+                 const struct search_entry *e,
                  struct slurmdl_error *err);
 } types[] = { { "float", number_fields, read_number },
               { "int", number_fields, read_number },
@@ -148,11 +155,11 @@ static const struct {
 enum { TYPES = sizeof (types) / sizeof (*types) };
 
 static int
-read_param (struct header *h, const json_t *o, struct slurmdl_error *err)
+read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
 {
     const char *name = json_string_value (json_object_get (o, "name"));
     const char *type = json_string_value (json_object_get (o, "type"));
-    struct entry e = { .mean = NAN };
+    struct search_entry e = { .mean = NAN };
     int i = 0;
 
     if (!json_is_object (o) || !name)
@@ -173,7 +180,8 @@ read_param (struct header *h, const json_t *o, struct slurmdl_error *err)
 }
 
 /* The value of a parameter as a double of a point; NaN: it has none such. */
-static double value_of (const struct header *h, size_t i, const json_t *value)
+static double
+value_of (const struct search_header *h, size_t i, const json_t *value)
 {
     size_t n = json_array_size (h->choices[i]);
 
@@ -185,7 +193,7 @@ static double value_of (const struct header *h, size_t i, const json_t *value)
     return NAN;
 }
 
-static int index_of (const struct header *h, const char *name)
+static int index_of (const struct search_header *h, const char *name)
 {
     for (size_t i = 0; i < h->n; i++)
         if (!strcmp (h->params[i].name, name))
@@ -194,7 +202,7 @@ static int index_of (const struct header *h, const char *name)
 }
 
 /* "when": {"optimizer": "sgd"} or {"layers": [2, 3]} */
-static int read_when (struct header *h,
+static int read_when (struct search_header *h,
                       size_t i,
                       const json_t *when,
                       struct slurmdl_error *err)
@@ -222,7 +230,7 @@ static int read_when (struct header *h,
     return 0;
 }
 
-int header_space (struct header *h,
+int header_space (struct search_header *h,
                   const json_t *space,
                   struct slurmdl_error *err)
 {
@@ -253,7 +261,7 @@ int header_space (struct header *h,
 
 /* ---- points ---- */
 
-int header_point (const struct header *h,
+int header_point (const struct search_header *h,
                   const json_t *params,
                   const char *who,
                   double *x,
@@ -299,7 +307,7 @@ points_fit (const struct param *params, size_t n, const double *x, size_t count)
 }
 
 /* Say why a point does not fit. */
-static int explain (const struct header *h,
+static int explain (const struct search_header *h,
                     const char *who,
                     const double *x,
                     struct slurmdl_error *err)
@@ -319,7 +327,7 @@ static int explain (const struct header *h,
         "other one");
 }
 
-int header_fit (const struct header *h,
+int header_fit (const struct search_header *h,
                 const char *what,
                 const double *x,
                 size_t count,
@@ -340,12 +348,12 @@ int header_fit (const struct header *h,
 /* ---- the other way ---- */
 
 /* A float's bounds may be missed by the last bit of a power of ten. */
-static double within (const struct header *h, size_t i, double v)
+static double within (const struct search_header *h, size_t i, double v)
 {
     return v < h->low[i] ? h->low[i] : v > h->high[i] ? h->high[i] : v;
 }
 
-json_t *header_params (const struct header *h, const double *x)
+json_t *header_params (const struct search_header *h, const double *x)
 {
     json_t *params = json_object ();
 

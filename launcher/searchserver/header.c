@@ -13,12 +13,6 @@
 
 enum { TRIALS_DEFAULT = 100000, TRIALS_MOST = 10000000 };
 
-int header_bad (struct slurmdl_error *err, const char *who, const char *what)
-{
-    errno = EINVAL;
-    return errorf (err, "%.60s%s%s", who, *who ? ": " : "", what);
-}
-
 /* ---- keys ---- */
 
 struct keys {
@@ -64,13 +58,14 @@ static const struct field header_fields[] = {
 
 /* ---- values ---- */
 
-static long objectives (const struct header *h)
+static long objectives (const struct search_header *h)
 {
     return h->config.objectives > 1 ? h->config.objectives : 1;
 }
 
-static int
-bad_value (const struct header *h, const char *who, struct slurmdl_error *err)
+static int bad_value (const struct search_header *h,
+                      const char *who,
+                      struct slurmdl_error *err)
 {
     errno = EINVAL;
     if (objectives (h) == 1)
@@ -81,7 +76,7 @@ bad_value (const struct header *h, const char *who, struct slurmdl_error *err)
                    objectives (h));
 }
 
-int header_values (const struct header *h,
+int header_values (const struct search_header *h,
                    const json_t *json,
                    const char *who,
                    double *values,
@@ -104,8 +99,9 @@ int header_values (const struct header *h,
 
 /* ---- points ---- */
 
-static int
-read_points (struct header *h, const json_t *list, struct slurmdl_error *err)
+static int read_points (struct search_header *h,
+                        const json_t *list,
+                        struct slurmdl_error *err)
 {
     size_t n = json_array_size (list);
 
@@ -134,7 +130,7 @@ static const struct field known_fields[] = {
     { 0 },
 };
 
-static int read_earlier (const struct header *h,
+static int read_earlier (const struct search_header *h,
                          const json_t *o,
                          double *x,
                          double *y,
@@ -153,8 +149,9 @@ static int read_earlier (const struct header *h,
     return header_values (h, e.value, "known", y, err);
 }
 
-static int
-read_known (struct header *h, const json_t *list, struct slurmdl_error *err)
+static int read_known (struct search_header *h,
+                       const json_t *list,
+                       struct slurmdl_error *err)
 {
     size_t n = json_array_size (list);
 
@@ -186,8 +183,9 @@ static int read_direction (const json_t *d, bool *larger)
 }
 
 /* One, or a list of one for each objective. */
-static int
-read_directions (struct header *h, const json_t *d, struct slurmdl_error *err)
+static int read_directions (struct search_header *h,
+                            const json_t *d,
+                            struct slurmdl_error *err)
 {
     size_t n = json_is_array (d) ? json_array_size (d) : 1;
     bool larger;
@@ -208,7 +206,7 @@ read_directions (struct header *h, const json_t *d, struct slurmdl_error *err)
 }
 
 static int
-read_mode (struct header *h, const char *text, struct slurmdl_error *err)
+read_mode (struct search_header *h, const char *text, struct slurmdl_error *err)
 {
     static const char *const modes[] = {
         [SEARCH_AGGRESSIVE] = "aggressive",
@@ -255,8 +253,9 @@ static long trials_of (const struct keys *k)
                                               : TRIALS_DEFAULT;
 }
 
-static int
-read_config (struct header *h, const struct keys *k, struct slurmdl_error *err)
+static int read_config (struct search_header *h,
+                        const struct keys *k,
+                        struct slurmdl_error *err)
 {
     h->steps = k->max_step > 0;
     h->confirm = k->confirm;
@@ -287,7 +286,7 @@ read_config (struct header *h, const struct keys *k, struct slurmdl_error *err)
     return k->direction ? read_directions (h, k->direction, err) : 0;
 }
 
-int header_read (struct header *h,
+int header_read (struct search_header *h,
                  json_t *json,
                  const char *searcher,
                  struct slurmdl_error *err)
@@ -298,7 +297,7 @@ int header_read (struct header *h,
                       .divisor = 3,
                       .max_rungs = 32 };
 
-    *h = (struct header){ .json = json };
+    *h = (struct search_header){ .json = json };
     if (fields_read (header_fields, json, NULL, &k, err) < 0)
         return -1;
     if (searcher)
@@ -311,7 +310,7 @@ int header_read (struct header *h,
                : 0;
 }
 
-void header_free (struct header *h)
+void header_free (struct search_header *h)
 {
     for (size_t i = 0; h->labels && i < h->n + 1; i++) {
         for (char **l = h->labels[i]; l && *l; l++)

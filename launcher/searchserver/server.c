@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl search-server: the searchers for any program, over lines of JSON. */
+#include "launcher/searchserver/server.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,12 +12,11 @@
 #include "launcher/config/json_fields.h"
 #include "launcher/searchserver/header.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "runtime/base/error.h"
 
 /* The protocol is in dl(1), SEARCH SERVER.  Trial N is "id" N - 1. */
 struct server {
-    struct header header;
+    struct search_header header;
     struct searcher *searcher;
     int64_t *lengths; /* of the segment of each trial */
     long room;        /* in lengths */
@@ -27,7 +28,7 @@ struct server {
 };
 
 /* A line, in which an operation may have some of these. */
-struct line {
+struct search_line {
     const char *op;
     int64_t id, step;
     double seconds;
@@ -44,7 +45,7 @@ static int bad (struct slurmdl_error *err, const char *what)
 
 static int check (const struct server *s, struct slurmdl_error *err)
 {
-    const struct header *h = &s->header;
+    const struct search_header *h = &s->header;
     int param;
     const char *why = searcher_check (&h->config, h->params, h->n, &param);
 
@@ -59,7 +60,7 @@ static int check (const struct server *s, struct slurmdl_error *err)
 
 static int start (struct server *s, struct slurmdl_error *err)
 {
-    const struct header *h = &s->header;
+    const struct search_header *h = &s->header;
 
     if (check (s, err) < 0)
         return -1;
@@ -147,8 +148,9 @@ describe (const struct server *s, const struct search_op *op, json_t *o)
     }
 }
 
-static int
-ask (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int ask (struct server *s,
+                const struct search_line *line,
+                struct slurmdl_error *err)
 {
     enum search_answer what;
     struct search_op op;
@@ -171,8 +173,9 @@ ask (struct server *s, const struct line *line, struct slurmdl_error *err)
 }
 
 /* A trial that somebody else has begun, to be trained in full. */
-static int
-begin (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int begin (struct server *s,
+                  const struct search_line *line,
+                  struct slurmdl_error *err)
 {
     struct search_op op = { .trial = s->trials + 1,
                             .fresh = true,
@@ -195,7 +198,7 @@ begin (struct server *s, const struct line *line, struct slurmdl_error *err)
 
 /* Returns it, 0 if there is none. */
 static long trial_of (const struct server *s,
-                      const struct line *line,
+                      const struct search_line *line,
                       struct slurmdl_error *err)
 {
     if (line->id < s->trials)
@@ -219,15 +222,16 @@ static void keep_best (struct server *s, long trial, double value)
 static int
 tell_values (struct server *s, long trial, int64_t length, const double *values)
 {
-    if (searcher_tell_all (s->searcher, trial, length, values) < 0)
+    if (searcher_observe (s->searcher, trial, length, values) < 0)
         return -1;
     keep_best (s, trial, *values);
     return 0;
 }
 
 /* null: the trial failed. */
-static int
-tell (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int tell (struct server *s,
+                 const struct search_line *line,
+                 struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     long trial = trial_of (s, line, err);
@@ -247,8 +251,9 @@ tell (struct server *s, const struct line *line, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-reject (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int reject (struct server *s,
+                   const struct search_line *line,
+                   struct slurmdl_error *err)
 {
     long trial = trial_of (s, line, err);
 
@@ -277,8 +282,9 @@ decide (struct server *s, long trial, int64_t step, const double *values)
                : "stop";
 }
 
-static int
-report (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int report (struct server *s,
+                   const struct search_line *line,
+                   struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     const char *decision;
@@ -293,8 +299,9 @@ report (struct server *s, const struct line *line, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-best (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int best (struct server *s,
+                 const struct search_line *line,
+                 struct slurmdl_error *err)
 {
     json_t *o = json_object ();
 
@@ -309,8 +316,9 @@ best (struct server *s, const struct line *line, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-quit (struct server *s, const struct line *line, struct slurmdl_error *err)
+static int quit (struct server *s,
+                 const struct search_line *line,
+                 struct slurmdl_error *err)
 {
     (void)s;
     (void)line;
@@ -320,7 +328,7 @@ quit (struct server *s, const struct line *line, struct slurmdl_error *err)
 
 /* ---- the lines ---- */
 
-#define AT(field) offsetof (struct line, field)
+#define AT(field) offsetof (struct search_line, field)
 #define BIG       0x1p53
 
 /* clang-format off */
@@ -335,7 +343,7 @@ static const struct {
     const char *name;
     struct field fields[6];
     int (*run) (struct server *s,
-                const struct line *line,
+                const struct search_line *line,
                 struct slurmdl_error *err); /* 1: the end */
 } operations[] = {
     { "ask",    { OP },                     ask },
@@ -353,7 +361,7 @@ static int
 operate (struct server *s, const json_t *o, struct slurmdl_error *err)
 {
     const char *op = json_string_value (json_object_get (o, "op"));
-    struct line line = { 0 };
+    struct search_line line = { 0 };
 
     for (size_t i = 0; op && i < sizeof (operations) / sizeof (*operations);
          i++) {

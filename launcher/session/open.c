@@ -11,7 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/edit.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/warm_start.h"
 #include "launcher/sys/say.h"
 
 static bool is_experiment (const char *dir)

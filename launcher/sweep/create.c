@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the folder of a new experiment. */
+#include "launcher/sweep/create.h"
+
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/known_points.h"
 #include "launcher/journal/log.h"
-#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/fork_source.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
 enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
@@ -73,17 +76,6 @@ static int freeze_file (const struct experiment *e,
     return rv;
 }
 
-const char *sweep_user (void)
-{
-    const struct passwd *pw = getpwuid (geteuid ());
-    static char number[24];
-
-    if (pw)
-        return pw->pw_name;
-    snprintf (number, sizeof (number), "%ld", (long)geteuid ());
-    return number;
-}
-
 static int64_t random_seed (void)
 {
     uint32_t seed = 0;
@@ -99,7 +91,7 @@ static int first_entry (const struct experiment *e,
 {
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
-        .by = sweep_user (),
+        .by = user_name (),
         .version = 1,
         .name = e->name,
         .dir = e->dir,
@@ -113,7 +105,7 @@ static int first_entry (const struct experiment *e,
     int rv = -1;
 
     if (e->search.nknown > 0)
-        event.known = known_json (e);
+        event.known = known_points_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);
     if ((log = log_create (path, err)) && log_sync (log, NULL, NULL, err) == 0)
         rv = log_append (log, &event, 1, err);
@@ -122,11 +114,11 @@ static int first_entry (const struct experiment *e,
     return rv;
 }
 
-int sweep_new (const struct experiment *e,
-               const char *root,
-               char *dir,
-               size_t size,
-               struct slurmdl_error *err)
+int sweep_create (const struct experiment *e,
+                  const char *root,
+                  char *dir,
+                  size_t size,
+                  struct slurmdl_error *err)
 {
     static const char *const folders[] = { "trials", "workers" };
     char path[PATH_MAX];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checkpoint with which every trial of a fork begins. */
+#include "launcher/sweep/fork_source.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/link.h"

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of the machines on which attempts ended. */
+#include "launcher/sweep/nodes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sweep/replay.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/state_edit.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 
 /* So many failures in a row, and results elsewhere meanwhile. */
 enum { STREAK = 5 };
-
-struct host *sweep_host (const struct sweep *s, const char *name)
-{
-    for (size_t i = 0; name && i < s->nhosts; i++)
-        if (!strcmp (s->hosts[i].name, name))
-            return &s->hosts[i];
-    return NULL;
-}
 
 /* NULL if there is no name, or no memory. */
 static struct host *know_host (struct sweep *s, const char *name)
@@ -25,7 +22,7 @@ static struct host *know_host (struct sweep *s, const char *name)
 
     if (h || !name)
         return h;
-    if (!(list = replay_grow (s->hosts, s->nhosts, sizeof (*list))))
+    if (!(list = array_grow (s->hosts, s->nhosts, sizeof (*list))))
         return NULL;
     s->hosts = list;
     if (!(copy = strdup (name)))
@@ -89,7 +86,7 @@ int apply_exclude (struct sweep *s,
 
     (void)err;
     if (h) {
-        replay_text (&h->why, e->off ? NULL : e->why ? e->why : "");
+        state_set_text (&h->why, e->off ? NULL : e->why ? e->why : "");
         h->fails = 0;
         h->trials[0] = h->trials[1] = 0;
     }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Pareto front of the trials of an experiment with several metrics. */
+#include "launcher/sweep/pareto_front.h"
+
 #include <math.h>
 #include <stdlib.h>
 
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 
 static double value_of (const struct sweep *s, const struct trial *t, size_t i)

@@ -1,51 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay the decision log: what each event does to the state of a sweep. */
+#include "launcher/sweep/replay.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/sweep/replay.h"
+#include "launcher/config/known_points.h"
+#include "launcher/sweep/nodes.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/requests.h"
+#include "launcher/sweep/state_edit.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
 enum { LOG_VERSION = 1 };
-
-/* ---- the state ---- */
-
-int replay_bad (struct slurmdl_error *err, const char *what)
-{
-    errno = EBADMSG;
-    return errorf (err, "decision log: %s", what);
-}
-
-long trial_number (const struct sweep *s, const struct trial *t)
-{
-    return t - s->trials + 1;
-}
-
-void *replay_grow (void *array, size_t n, size_t size)
-{
-    if ((n & (n - 1)) != 0)
-        return array;
-    return realloc (array, (n ? 2 * n : 1) * size);
-}
-
-int replay_history (struct sweep *s, long what, struct slurmdl_error *err)
-{
-    long *list = replay_grow (s->history, (size_t)s->nhistory, sizeof (*list));
-
-    if (!list)
-        return errorf (err, "out of memory");
-    s->history = list;
-    list[s->nhistory++] = what;
-    return 0;
-}
-
-void replay_text (char **at, const char *text)
-{
-    free (*at);
-    *at = text ? strdup (text) : NULL;
-}
 
 /* ---- create and begin ---- */
 
@@ -57,14 +29,14 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (s->searcher)
         return 0;
     if (e->version != LOG_VERSION)
-        return replay_bad (err, "written by another version of dl");
+        return state_damaged (err, "written by another version of dl");
     exp->seed = e->seed;
     exp->search.seed = (uint64_t)exp->seed;
-    replay_text (&exp->dir, e->dir ? e->dir : ".");
-    replay_text (&exp->source, e->source);
+    state_set_text (&exp->dir, e->dir ? e->dir : ".");
+    state_set_text (&exp->source, e->source);
     exp->source_trial = (long)e->from;
     exp->source_length = e->from_length;
-    if (!exp->dir || known_read (exp, e->known) < 0)
+    if (!exp->dir || known_points_read (exp, e->known) < 0)
         return errorf (err, "out of memory");
     s->searcher = searcher_create (&exp->search, exp->params, exp->nparams);
     if (!s->searcher)
@@ -77,7 +49,7 @@ static int
 add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct trial *list =
-        replay_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
+        array_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
     size_t n = s->exp->nparams;
     double *x = calloc (n + 1, sizeof (*x));
 
@@ -100,7 +72,7 @@ add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         .from_length = e->from_length,
     };
     s->ntrials++;
-    return replay_history (s, s->ntrials, err);
+    return state_add_history (s, s->ntrials, err);
 }
 
 static int
@@ -119,7 +91,7 @@ apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         || searcher_begin (s->searcher, &op, e->x) < 0)
         return errno == ENOMEM
                    ? errorf (err, "out of memory")
-                   : replay_bad (
+                   : state_damaged (
                        err, "a segment begins that the searcher cannot begin");
     if (op.fresh && add_trial (s, e, err) < 0)
         return -1;
@@ -128,7 +100,7 @@ apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     t->state = TRIAL_OPEN;
     t->losts = 0;
     t->spent = 0;
-    replay_text (&t->owner, e->owner);
+    state_set_text (&t->owner, e->owner);
     return 0;
 }
 
@@ -153,11 +125,11 @@ static void attempt_over (struct trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
     t->spent += seconds_of (e);
-    replay_text (&t->owner, NULL);
+    state_set_text (&t->owner, NULL);
     if (e->host)
-        replay_text (&t->host, e->host);
+        state_set_text (&t->host, e->host);
     if (e->gpus)
-        replay_text (&t->gpus, e->gpus);
+        state_set_text (&t->gpus, e->gpus);
 }
 
 /* The segment has ended for good: what all attempts at it have cost. */
@@ -170,7 +142,7 @@ static int end_segment (struct sweep *s,
 
     t->state = state;
     searcher_spend (s->searcher, n, t->spent);
-    return replay_history (s, -n, err);
+    return state_add_history (s, -n, err);
 }
 
 static void keep_best (struct sweep *s, struct trial *t)
@@ -206,7 +178,7 @@ static int
 add_milestone (struct trial *t, long attempt, struct slurmdl_error *err)
 {
     struct milestone *list =
-        replay_grow (t->milestones, t->nmilestones, sizeof (*list));
+        array_grow (t->milestones, t->nmilestones, sizeof (*list));
 
     if (!list)
         return errorf (err, "out of memory");
@@ -227,7 +199,7 @@ fits (const struct sweep *s, const struct trial *t, const struct event *e)
 
 static int tell (struct sweep *s, const struct trial *t)
 {
-    return searcher_tell_all (s->searcher,
+    return searcher_observe (s->searcher,
                               trial_number (s, t),
                               t->length,
                               t->values ? t->values : &t->metric);
@@ -252,7 +224,8 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return -1;
     keep_best (s, t);
     if (tell (s, t) < 0)
-        return replay_bad (err, "a result that the searcher did not wait for");
+        return state_damaged (err,
+                              "a result that the searcher did not wait for");
     return 0;
 }
 
@@ -265,7 +238,7 @@ static struct trial *end_attempt (struct sweep *s, const struct event *e)
         return NULL;
     attempt_over (t, e);
     if (e->why)
-        replay_text (&t->why, e->why);
+        state_set_text (&t->why, e->why);
     return t;
 }
 
@@ -314,7 +287,8 @@ apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (end_segment (s, t, TRIAL_REJECTED, err) < 0)
         return -1;
     if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
-        return replay_bad (err, "a point is rejected that the searcher ended");
+        return state_damaged (err,
+                              "a point is rejected that the searcher ended");
     return 0;
 }
 
@@ -326,12 +300,13 @@ apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     if (!t || t->state != TRIAL_OPEN)
         return 0;
     if (e->why)
-        replay_text (&t->why, e->why);
+        state_set_text (&t->why, e->why);
     t->end_time = e->time;
     if (end_segment (s, t, TRIAL_FAILED, err) < 0)
         return -1;
     if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
-        return replay_bad (err, "the end of a trial that the searcher ended");
+        return state_damaged (err,
+                              "the end of a trial that the searcher ended");
     return 0;
 }
 
@@ -394,7 +369,7 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     int rv;
 
     if (!s->searcher && e->op != EVENT_CREATE)
-        return replay_bad (err, "the first entry is not \"create\"");
+        return state_damaged (err, "the first entry is not \"create\"");
     s->changed = e->time;
     if (!sweep_allows (s->state, e->op))
         return 0;
@@ -403,6 +378,6 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     s->state = sweep_next_state (s->state, e->op);
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
         s->state = SWEEP_FAILED;
-    replay_deed (s, e);
+    request_note (s, e);
     return 0;
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay what somebody wishes of an experiment. */
+#include "launcher/sweep/requests.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
-#include "launcher/sweep/replay.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/state_edit.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 
 int apply_continue (struct sweep *s,
@@ -40,14 +45,14 @@ int apply_retry (struct sweep *s,
     t->state = TRIAL_OPEN;
     t->fails = t->losts = 0;
     t->spent = 0;
-    return replay_history (s, (long)e->trial, err);
+    return state_add_history (s, (long)e->trial, err);
 }
 
 int apply_submit (struct sweep *s,
                   const struct event *e,
                   struct slurmdl_error *err)
 {
-    struct submit *list = replay_grow (s->submits, s->nsubmits, sizeof (*list));
+    struct submit *list = array_grow (s->submits, s->nsubmits, sizeof (*list));
     char *job = strdup (e->job ? e->job : "");
 
     if (list)
@@ -120,7 +125,7 @@ int apply_archive (struct sweep *s,
     return 0;
 }
 
-void replay_deed (struct sweep *s, const struct event *e)
+void request_note (struct sweep *s, const struct event *e)
 {
     static const char *const deeds[EVENT_OPS] = {
         [EVENT_CREATE] = "created",
@@ -141,5 +146,5 @@ void replay_deed (struct sweep *s, const struct event *e)
     s->deed.what = deeds[e->op];
     s->deed.undone = e->off;
     s->deed.time = e->time;
-    replay_text (&s->deed.by, e->by);
+    state_set_text (&s->deed.by, e->by);
 }

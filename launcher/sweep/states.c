@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of an experiment and the wishes that lead from one to another. */
+/* The states of an experiment and the requests that lead from one to another.
+ */
+#include "launcher/sweep/states.h"
+
 #include "launcher/sweep/sweep.h"
 
 #define IN(name) (1u << SWEEP_##name)
@@ -49,4 +52,12 @@ enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op)
 bool sweep_has_ended (const struct sweep *s)
 {
     return ENDED >> s->state & 1;
+}
+
+const char *sweep_state_name (enum sweep_state state)
+{
+    static const char *const names[] = {
+        "new", "running", "paused", "stopped", "killed", "completed", "failed",
+    };
+    return names[state];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of an experiment, and views of its state. */
+/* Open the folder of an experiment, and keep up with its decision log. */
 #include "launcher/sweep/sweep.h"
 
 #include <errno.h>
@@ -9,64 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
 #include "launcher/journal/log.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
-
-/* ---- numbers ---- */
-
-json_t *number_json (double v)
-{
-    if (isnan (v))
-        return json_string ("nan");
-    if (isinf (v))
-        return json_string (v > 0 ? "inf" : "-inf");
-    return json_real (v);
-}
-
-double number_of (const json_t *v)
-{
-    if (json_is_string (v))
-        return strtod (json_string_value (v), NULL);
-    return json_is_number (v) ? json_number_value (v) : NAN;
-}
-
-bool sweep_better (const struct sweep *s, double a, double b)
-{
-    if (!isfinite (a) || !isfinite (b))
-        return isfinite (a) && !isfinite (b);
-    return s->exp->search.smaller_is_better ? a < b : a > b;
-}
-
-struct trial *sweep_trial (const struct sweep *s, long number)
-{
-    return number >= 1 && number <= s->ntrials ? &s->trials[number - 1] : NULL;
-}
-
-/* ---- what the experiment says ---- */
-
-bool sweep_wants_reports (const struct sweep *s)
-{
-    return experiment_needs (s->exp) & HAS_REPORTS;
-}
-
-bool sweep_is_late (const struct sweep *s)
-{
-    return s->exp->max_hours > 0
-           && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
-}
-
-size_t sweep_metrics (const struct sweep *s)
-{
-    return s->exp->nmetrics > 1 ? s->exp->nmetrics : 1;
-}
-
-const char *sweep_metric (const struct sweep *s, size_t i)
-{
-    return s->exp->nmetrics > 1 ? s->exp->metrics[i] : s->exp->metric;
-}
-
-/* ---- the folder ---- */
 
 int sweep_sync (struct sweep *s, struct slurmdl_error *err)
 {
@@ -163,57 +110,4 @@ void sweep_close (struct sweep *s)
     free (s->dir);
     free (s);
     errno = e;
-}
-
-/* ---- views ---- */
-
-const char *sweep_state_name (enum sweep_state state)
-{
-    static const char *const names[] = {
-        "new", "running", "paused", "stopped", "killed", "completed", "failed",
-    };
-    return names[state];
-}
-
-const json_t *trial_hparams (const struct sweep *s, const struct trial *t)
-{
-    struct trial *keep = &s->trials[t - s->trials];
-
-    if (!keep->hparams && keep->x)
-        keep->hparams = hparams_json (s->exp, keep->x);
-    return keep->hparams;
-}
-
-const char *trial_state_name (const struct sweep *s, const struct trial *t)
-{
-    switch (t->state) {
-    case TRIAL_OPEN:
-        return sweep_has_ended (s) ? "ended early" : "open";
-    case TRIAL_FAILED:
-        return "failed";
-    case TRIAL_REJECTED:
-        return "rejected";
-    case TRIAL_PAUSED:
-        break;
-    }
-    if (t->stopped)
-        return "stopped early";
-    if (t->length >= s->exp->search.max_length)
-        return "completed";
-    return sweep_has_ended (s) ? "ended early" : "paused";
-}
-
-long trial_milestone (const struct trial *t, int64_t length)
-{
-    for (size_t i = t->nmilestones; i > 0; i--)
-        if (t->milestones[i - 1].length == length)
-            return t->milestones[i - 1].attempt;
-    return 0;
-}
-
-struct milestone trial_last (const struct trial *t)
-{
-    static const struct milestone none = { 0, 0 };
-
-    return t->nmilestones ? t->milestones[t->nmilestones - 1] : none;
 }

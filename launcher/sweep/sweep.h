@@ -9,6 +9,7 @@
 
 #include "launcher/config/experiment.h"
 #include "launcher/journal/event.h"
+#include "runtime/slurmdl.h"
 
 enum trial_state {
     TRIAL_OPEN,     /* a segment is to be trained, or is being trained */
@@ -120,24 +121,6 @@ struct sweep *
 sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err);
 void sweep_close (struct sweep *s);
 
-/* Make a new experiment from 'e', which stays the caller's: the folder
- * ROOT/NAME-0001 (or the first number that is free) with a copy of the file
- * and the first log entry.  Its path is written to 'dir'.
- */
-int sweep_new (const struct experiment *e,
-               const char *root,
-               char *dir,
-               size_t size,
-               struct slurmdl_error *err);
-
-/* Put the checkpoint e->source_file into a new experiment's folder, as that of
- * an attempt (source.c); and that attempt's folder.
- */
-int source_put (const struct experiment *e,
-                const char *dir,
-                struct slurmdl_error *err);
-void source_dir (char *buf, size_t size, const char *dir);
-
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 
@@ -158,76 +141,5 @@ int sweep_insist (struct sweep *s,
                   bool (*still) (const struct sweep *s, const void *arg),
                   const void *arg,
                   struct slurmdl_error *err);
-
-/* Apply one event to the state (replay.c); 'sweep' is a struct sweep. */
-int sweep_apply (const struct event *event,
-                 void *sweep,
-                 struct slurmdl_error *err);
-
-/* Whether a wish (EVENT_PAUSE to EVENT_KILL, EVENT_CONTINUE, EVENT_ARCHIVE)
- * makes sense in a state; all other events do in each (states.c).
- */
-bool sweep_allows (enum sweep_state state, enum event_op op);
-
-/* The state after a wish that makes sense, or after EVENT_END. */
-enum sweep_state sweep_next_state (enum sweep_state state, enum event_op op);
-
-/* No worker is to work: the states from SWEEP_STOPPED on. */
-bool sweep_has_ended (const struct sweep *s);
-
-/* Name of the user, the number of one that has none. */
-const char *sweep_user (void);
-
-/* ---- views ---- */
-
-const char *sweep_state_name (enum sweep_state state);
-
-/* "open", "paused", ... as users see it: depends on the experiment too. */
-const char *trial_state_name (const struct sweep *s, const struct trial *t);
-
-/* Which of two metric values is better; NaN is worst. */
-bool sweep_better (const struct sweep *s, double a, double b);
-
-struct trial *sweep_trial (const struct sweep *s, long number);
-
-/* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it. */
-const json_t *trial_hparams (const struct sweep *s, const struct trial *t);
-
-/* Whether it is the machine that fails, if this trial's attempt has just
- * failed there: attempts of several trials did in a row while as many
- * succeeded elsewhere.  Never most of the machines.
- */
-bool host_spoils (const struct sweep *s, const char *name, long trial);
-
-/* What is known of a machine, NULL: nothing. */
-struct host *sweep_host (const struct sweep *s, const char *name);
-
-/* Whether the worker of 'slot' is to end. */
-bool sweep_retires (const struct sweep *s, const char *slot);
-
-/* searcher.max_hours are over, by the clock of this machine. */
-bool sweep_is_late (const struct sweep *s);
-
-/* The searcher asks for reports, and stops trials by them. */
-bool sweep_wants_reports (const struct sweep *s);
-
-/* The metrics that are optimised, 1 at least, and their names. */
-size_t sweep_metrics (const struct sweep *s);
-const char *sweep_metric (const struct sweep *s, size_t i);
-
-/* Which trials no other one beats in one metric without being beaten in
- * another; trial N is at N - 1.  The caller frees it; NULL if out of memory.
- */
-bool *sweep_front (const struct sweep *s);
-
-/* The attempt whose result at 'length' was accepted, 0: none. */
-long trial_milestone (const struct trial *t, int64_t length);
-
-/* The last one, { 0, 0 } if there is none. */
-struct milestone trial_last (const struct trial *t);
-
-/* JSON of a number, with "nan", "inf" and "-inf" as strings, and back. */
-json_t *number_json (double v);
-double number_of (const json_t *v);
 
 #endif

@@ -1,92 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learn from an earlier experiment: searcher.warm_start. */
+#include "launcher/sweep/warm_start.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/private.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/known_points.h"
+#include "launcher/config/points.h"
+#include "launcher/config/values.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/error.h"
-
-/* ---- what is known ---- */
-
-void known_free (struct experiment *e)
-{
-    free (e->known);
-    free (e->known_numbers);
-    e->known = NULL;
-    e->known_numbers = NULL;
-    e->search.known = NULL;
-    e->search.nknown = 0;
-}
-
-/* Room for 'n' points; search.nknown counts those that are filled. */
-static int known_allocate (struct experiment *e, size_t n)
-{
-    size_t width = e->nparams + e->nmetrics;
-
-    known_free (e);
-    e->known = calloc (n + 1, sizeof (*e->known));
-    e->known_numbers = calloc (n * width + 1, sizeof (*e->known_numbers));
-    if (!e->known || !e->known_numbers)
-        return -1;
-    for (size_t i = 0; i < n; i++) {
-        e->known[i].x = e->known_numbers + i * width;
-        e->known[i].values = e->known[i].x + e->nparams;
-    }
-    e->search.known = e->known;
-    return 0;
-}
-
-static json_t *numbers_json (const double *v, size_t n)
-{
-    json_t *list = json_array ();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new (list, number_json (v[i]));
-    return list;
-}
-
-json_t *known_json (const struct experiment *e)
-{
-    json_t *list = json_array ();
-
-    for (long i = 0; i < e->search.nknown; i++) {
-        const struct search_known *k = &e->known[i];
-        json_t *metric = e->nmetrics > 1 ? numbers_json (k->values, e->nmetrics)
-                                         : number_json (k->values[0]);
-        json_array_append_new (list,
-                               json_pack ("{s:o, s:o}",
-                                          "x",
-                                          numbers_json (k->x, e->nparams),
-                                          "metric",
-                                          metric));
-    }
-    return list;
-}
-
-int known_read (struct experiment *e, const json_t *known)
-{
-    size_t n = json_array_size (known);
-
-    if (n == 0)
-        return 0;
-    if (known_allocate (e, n) < 0)
-        return -1;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *k = json_array_get (known, i);
-        const json_t *x = json_object_get (k, "x");
-        const json_t *metric = json_object_get (k, "metric");
-        double *row = e->known_numbers + i * (e->nparams + e->nmetrics);
-        for (size_t j = 0; j < e->nparams; j++)
-            *row++ = number_of (json_array_get (x, j));
-        for (size_t j = 0; j < e->nmetrics; j++)
-            *row++ = number_of (
-                json_is_array (metric) ? json_array_get (metric, j) : metric);
-    }
-    e->search.nknown = (long)n;
-    return 0;
-}
 
 /* ---- an earlier experiment's trials ---- */
 
@@ -172,14 +99,13 @@ static int find_metrics (const struct experiment *e,
             if (!strcmp (e->metrics[i], s->exp->metrics[at[i]]))
                 break;
         if (at[i] == s->exp->nmetrics) {
-            problem (p,
-                     "%s:%d: 'searcher.warm_start': %s has no metric '%s'; "
-                     "its metric is '%s'",
-                     e->file,
-                     e->warm_line,
-                     s->dir,
-                     e->metrics[i],
-                     s->exp->metric);
+            problem_at (p,
+                        e->warm_start_origin,
+                        "'searcher.warm_start': %s has no metric '%s'; "
+                        "its metric is '%s'",
+                        s->dir,
+                        e->metrics[i],
+                        s->exp->metric);
             return -1;
         }
     }
@@ -216,21 +142,21 @@ take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
 
     if (find_metrics (e, s, at, p) < 0)
         return -1;
-    if (known_allocate (e, (size_t)s->ntrials) < 0) {
-        setting_problem (p, e, e->warm_line, "out of memory");
+    if (known_points_allocate (e, (size_t)s->ntrials) < 0) {
+        problem_at (p, e->warm_start_origin, "out of memory");
         return -1;
     }
     finished = take_trials (e, s, at);
     if (e->search.nknown > 0)
         return 0;
-    problem (p,
-             "%s:%d: 'searcher.warm_start': of the %ld finished trials of %s "
-             "none lies in this space (a hyperparameter that it did not have "
-             "needs a default)",
-             e->file,
-             e->warm_line,
-             finished,
-             s->dir);
+    problem_at (
+        p,
+        e->warm_start_origin,
+        "'searcher.warm_start': of the %ld finished trials of %s "
+        "none lies in this space (a hyperparameter that it did not have "
+        "needs a default)",
+        finished,
+        s->dir);
     return -1;
 }
 
@@ -261,6 +187,7 @@ int warm_start (struct experiment *e, struct problems *p)
     char *dir;
     int rv = -1;
 
+    p->file = e->file;
     if (!e->warm_start)
         return 0;
     if (asprintf (&dir,
@@ -273,11 +200,8 @@ int warm_start (struct experiment *e, struct problems *p)
     if ((s = open_other (dir, &err)))
         rv = take_sweep (e, s, p);
     else
-        problem (p,
-                 "%s:%d: 'searcher.warm_start': %s",
-                 e->file,
-                 e->warm_line,
-                 err.text);
+        problem_at (
+            p, e->warm_start_origin, "'searcher.warm_start': %s", err.text);
     sweep_close (s);
     free (dir);
     return rv;

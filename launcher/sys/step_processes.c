@@ -19,13 +19,13 @@ enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
 
 enum verdict { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
 
-struct entry {
+struct process_entry {
     struct rank_process p;
     enum verdict verdict;
 };
 
-struct table {
-    struct entry *entries; /* in order of pid */
+struct process_table {
+    struct process_entry *entries; /* in order of pid */
     size_t n, room;
 };
 
@@ -35,7 +35,7 @@ struct ranks {
     char node[256], cluster[256]; /* "": not known */
     char program[PATH_MAX];       /* what runs this */
     uid_t user;
-    struct table now;
+    struct process_table now;
     struct rank_process *all; /* in order of rank, then of pid */
     size_t nall;
     struct rank_process *roots;
@@ -164,7 +164,7 @@ static bool is_ours (const struct ranks *r, pid_t pid)
 /* Nothing is known for good of a process without an environment: it may be
  * about to get one.
  */
-static void judge (struct ranks *r, struct entry *e)
+static void judge (struct ranks *r, struct process_entry *e)
 {
     if (read_environment (r, e->p.pid) < 0)
         return;
@@ -187,23 +187,23 @@ static void judge (struct ranks *r, struct entry *e)
 
 static int by_pid (const void *a, const void *b)
 {
-    pid_t x = ((const struct entry *)a)->p.pid;
-    pid_t y = ((const struct entry *)b)->p.pid;
+    pid_t x = ((const struct process_entry *)a)->p.pid;
+    pid_t y = ((const struct process_entry *)b)->p.pid;
 
     return (x > y) - (x < y);
 }
 
-static struct entry *find (const struct table *t, pid_t pid)
+static struct process_entry *find (const struct process_table *t, pid_t pid)
 {
-    struct entry key = { .p.pid = pid };
+    struct process_entry key = { .p.pid = pid };
 
     return t->n ? bsearch (&key, t->entries, t->n, sizeof (key), by_pid) : NULL;
 }
 
 /* exec changes neither pid nor start time, but, nearly always, the name. */
-static void remember (const struct table *old, struct entry *e)
+static void remember (const struct process_table *old, struct process_entry *e)
 {
-    const struct entry *was = find (old, e->p.pid);
+    const struct process_entry *was = find (old, e->p.pid);
 
     if (!was || was->p.start != e->p.start
         || (was->verdict == FOREIGN && strcmp (was->p.name, e->p.name)))
@@ -213,9 +213,9 @@ static void remember (const struct table *old, struct entry *e)
     e->p.local_rank = was->p.local_rank;
 }
 
-static void settle (struct ranks *r, struct entry *e, int depth)
+static void settle (struct ranks *r, struct process_entry *e, int depth)
 {
-    struct entry *parent;
+    struct process_entry *parent;
 
     if (e->verdict != UNKNOWN || depth > DEPTH_MAX)
         return;
@@ -232,11 +232,12 @@ static void settle (struct ranks *r, struct entry *e, int depth)
     judge (r, e);
 }
 
-static int add (struct table *t, const struct entry *e)
+static int add (struct process_table *t, const struct process_entry *e)
 {
     if (t->n == t->room) {
         size_t room = t->room ? 2 * t->room : 256;
-        struct entry *more = realloc (t->entries, room * sizeof (*more));
+        struct process_entry *more =
+            realloc (t->entries, room * sizeof (*more));
         if (!more)
             return -1;
         t->entries = more;
@@ -255,10 +256,10 @@ static bool is_users (const struct ranks *r, const char *name)
            && st.st_uid == r->user;
 }
 
-static int read_all (const struct ranks *r, DIR *dir, struct table *t)
+static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
 {
     struct dirent *d;
-    struct entry e;
+    struct process_entry e;
 
     while ((d = readdir (dir))) {
         e.verdict = UNKNOWN;
@@ -287,7 +288,7 @@ static int by_rank (const void *a, const void *b)
 
 static int list (struct ranks *r)
 {
-    const struct table *t = &r->now;
+    const struct process_table *t = &r->now;
     struct rank_process *all = calloc (t->n + 1, sizeof (*all));
     struct rank_process *roots = calloc (t->n + 1, sizeof (*roots));
     size_t n = 0, m = 0;
@@ -326,7 +327,7 @@ static DIR *open_proc (const struct ranks *r)
 
 int ranks_look (struct ranks *r)
 {
-    struct table t = { NULL };
+    struct process_table t = { NULL };
     DIR *dir = open_proc (r);
     int rv;
 

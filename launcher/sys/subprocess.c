@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run another program and take what it prints. */
+/* Start other programs, and take what they print. */
 #include "launcher/sys/subprocess.h"
 
 #include <errno.h>
@@ -8,10 +8,91 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+#include "launcher/sys/job_variables.h"
+
+/* ---- a child process ---- */
+
+static void unblock_signals (void)
+{
+    sigset_t none;
+
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+}
+
+static pid_t start_child (int death_signal)
+{
+    pid_t parent = getpid ();
+    pid_t pid;
+
+    fflush (NULL);
+    if ((pid = fork ()) != 0)
+        return pid;
+    if (death_signal) {
+        prctl (PR_SET_PDEATHSIG, death_signal);
+        if (getppid () != parent) /* it ended before that was set */
+            raise (death_signal);
+    }
+    return 0;
+}
+
+pid_t subprocess_fork (int death_signal)
+{
+    pid_t pid = start_child (death_signal);
+
+    if (pid == 0)
+        unblock_signals ();
+    return pid;
+}
+
+/* 0, 1 and 2 may be among those that are given: copies first. */
+static void set_descriptors (const int *io)
+{
+    int from[3];
+
+    for (int i = 0; i < 3; i++)
+        from[i] = io[i] < 0 ? open ("/dev/null", O_RDWR | O_CLOEXEC)
+                            : fcntl (io[i], F_DUPFD_CLOEXEC, 3);
+    for (int i = 0; i < 3; i++)
+        dup2 (from[i], i);
+}
+
+static void __attribute__ ((noreturn)) run (const struct spawn *s)
+{
+    const char *what = s->argv[0];
+    int e;
+
+    if (s->new_group)
+        setpgid (0, 0);
+    set_descriptors (s->io);
+    if (s->prepare)
+        s->prepare (s->arg);
+    unblock_signals ();
+    if (s->dir && chdir (s->dir) < 0)
+        what = s->dir;
+    else
+        execvp (s->argv[0], s->argv);
+    e = errno;
+    dprintf (2, "%s: %s\n", what, strerror (e));
+    _exit (e == ENOENT && what != s->dir ? 127 : 126);
+}
+
+pid_t subprocess_spawn (const struct spawn *s)
+{
+    pid_t pid = start_child (s->death_signal);
+
+    if (pid == 0)
+        run (s);
+    if (pid > 0 && s->new_group)
+        setpgid (pid, pid);
+    return pid;
+}
+
+/* ---- a command that runs to its end ---- */
 
 void command_add (struct command *c, const char *option, const char *value)
 {
@@ -39,13 +120,6 @@ void command_free (struct command *c)
         free (c->owned[i]);
 }
 
-int command_is_of_job (const char *variable)
-{
-    return (!strncmp (variable, "SLURM_", 6)
-            || !strncmp (variable, "_SLURM_", 7))
-           && strncmp (variable, "SLURM_CONF=", 11);
-}
-
 static void
 read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
 {
@@ -68,32 +142,13 @@ read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
         buf[--fill] = '\0';
 }
 
-static void drop_job (void)
+static void prepare_command (const void *arg)
 {
-    char **to = environ;
+    const struct command *c = arg;
 
-    for (char **v = environ; *v; v++)
-        if (!command_is_of_job (*v))
-            *to++ = *v;
-    *to = NULL;
-}
-
-static void child (struct command *c, int out)
-{
-    int null = open ("/dev/null", O_RDONLY);
-    sigset_t none;
-
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
-    dup2 (null, 0);
-    dup2 (out, 1);
-    dup2 (out, 2);
-    drop_job ();
-    alarm (c->patience);
-    c->argv[c->n] = NULL;
-    execvp (c->argv[0], (char *const *)c->argv);
-    dprintf (2, "%s: %s", c->argv[0], strerror (errno));
-    _exit (127);
+    if (!c->keeps_job)
+        variables_drop (variable_is_of_job);
+    alarm (c->timeout);
 }
 
 int command_run (struct command *c, const char *enough, char *buf, size_t size)
@@ -105,8 +160,12 @@ int command_run (struct command *c, const char *enough, char *buf, size_t size)
     *buf = '\0';
     if (pipe2 (out, O_CLOEXEC) < 0)
         return -1;
-    if ((pid = fork ()) == 0)
-        child (c, out[1]);
+    c->argv[c->n] = NULL;
+    pid = subprocess_spawn (
+        &(struct spawn){ .argv = (char *const *)c->argv,
+                         .io = { -1, out[1], c->no_errors ? -1 : out[1] },
+                         .prepare = prepare_command,
+                         .arg = c });
     close (out[1]);
     if (pid > 0) {
         read_all (out[0], pid, enough, buf, size);

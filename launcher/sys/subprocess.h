@@ -1,9 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run another program and take what it prints. */
+/* Start other programs, and take what they print. */
 #ifndef LAUNCHER_SYS_SUBPROCESS_H
 #define LAUNCHER_SYS_SUBPROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+/* ---- a child process ---- */
+
+/* fork(): a child that gets 'death_signal' (0: none) when this process ends
+ * and has no signal blocked.  What stdio holds is flushed before.
+ */
+pid_t subprocess_fork (int death_signal);
+
+/* How a program is started. */
+struct spawn {
+    char *const *argv; /* NULL-ended; found by PATH */
+    const char *dir;   /* where it runs; NULL: here */
+    int io[3];         /* descriptors for its 0, 1 and 2; -1: /dev/null */
+    bool new_group;    /* it leads a process group of its own */
+    int death_signal;  /* as of subprocess_fork() */
+    /* called in the child, with the signals still blocked; NULL: nothing */
+    void (*prepare) (const void *arg);
+    const void *arg;
+};
+
+/* Start it.  A program that cannot be run says so on its standard error and
+ * has the exit status 127 if there is none, else 126.
+ *
+ * Returns its pid, -1 with errno.
+ */
+pid_t subprocess_spawn (const struct spawn *s);
+
+/* ---- a command that runs to its end ---- */
 
 enum { COMMAND_ARGS = 260 };
 
@@ -11,7 +41,9 @@ struct command {
     const char *argv[COMMAND_ARGS];
     char *owned[COMMAND_ARGS];
     int n, nowned;
-    unsigned patience; /* s until it is killed, 0: for ever */
+    unsigned timeout; /* s until it is killed, 0: never */
+    bool keeps_job;   /* with the variables of the job or step */
+    bool no_errors;   /* its standard error is dropped */
 };
 
 /* Add "option=value", or 'option' alone, which stays the caller's. */
@@ -21,14 +53,11 @@ void command_free (struct command *c);
 
 /* Run it without the variables SLURM_* of the job or step that this process
  * is in, SLURM_CONF excepted.  Its output, both streams, goes to buf, without
- * the last line's end.  Once that has the text 'enough' (if given) it is
- * ended.
+ * the last line's end; what does not fit is dropped.  Once that has the text
+ * 'enough' (if given) it is ended.
  *
  * Returns its exit status; 127 if there is no such program; -1 on failure.
  */
 int command_run (struct command *c, const char *enough, char *buf, size_t size);
-
-/* Whether a variable tells of the job or the step that the process is in. */
-int command_is_of_job (const char *variable);
 
 #endif

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/hparams.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/fork_source.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/job_variables.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
 
@@ -128,7 +134,7 @@ static void env_inherit (struct env *env, const struct experiment *e)
     bool is_step = experiment_has_ranks (e);
 
     for (char **v = environ; *v; v++)
-        if (strncmp (*v, "DL_HP_", 6) && !(is_step && step_spoiled_by (*v)))
+        if (strncmp (*v, "DL_HP_", 6) && !(is_step && variable_is_of_step (*v)))
             env_add (env, strdup (*v));
 }
 

@@ -5,13 +5,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/trainer/step.h"
 
 /* srun passes SIGUSR2 on to all processes of its step, but takes SIGTERM for
@@ -49,18 +48,10 @@ static void watch (struct rank *r)
     r->signals = signalfd (-1, &set, SFD_CLOEXEC);
 }
 
-static void child (char **argv)
+static void ignore_request (const void *arg)
 {
-    sigset_t none;
-
-    setpgid (0, 0);
-    prctl (PR_SET_PDEATHSIG, SIGKILL);
+    (void)arg;
     signal (SIGUSR2, SIG_IGN);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
-    execvp (argv[0], argv);
-    dprintf (2, "dl: %s: cannot run: %s\n", argv[0], strerror (errno));
-    _exit (127);
 }
 
 static void on_signal (struct rank *r)
@@ -101,17 +92,19 @@ static int verdict (const struct rank *r, int status)
 
 int cmd_rank (const struct settings *st)
 {
+    const struct spawn command = { .argv = st->args,
+                                   .io = { 0, 1, 2 },
+                                   .new_group = true,
+                                   .death_signal = SIGKILL,
+                                   .prepare = ignore_request };
     struct rank r = { .signals = -1 };
     int status;
 
     watch (&r);
-    if (r.signals < 0 || (r.pid = fork ()) < 0) {
+    if (r.signals < 0 || (r.pid = subprocess_spawn (&command)) < 0) {
         complain ("rank: %s", strerror (errno));
         return EXIT_FAILED;
     }
-    if (r.pid == 0)
-        child (st->args);
-    setpgid (r.pid, r.pid);
     while (waitpid (r.pid, &status, WNOHANG) == 0)
         on_signal (&r);
     if (!r.asked)

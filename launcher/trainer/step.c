@@ -9,26 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
 
 /* s that srun has to end its step */
 enum { END_WAIT = 15 };
-
-bool step_spoiled_by (const char *variable)
-{
-    static const char *const good[] = {
-        "SLURM_JOB_",         "SLURM_JOBID=",  "SLURM_ARRAY_",
-        "SLURM_CLUSTER_NAME", "SLURM_SUBMIT_", NULL,
-    };
-
-    if (!command_is_of_job (variable))
-        return false;
-    for (const char *const *g = good; *g; g++)
-        if (!strncmp (variable, *g, strlen (*g)))
-            return false;
-    return true;
-}
 
 static char *option (const char *name, const char *value)
 {

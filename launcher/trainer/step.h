@@ -10,11 +10,6 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* Whether srun would take this variable for an option of the new step, because
- * it was true of the one that it is started from.
- */
-bool step_spoiled_by (const char *variable);
-
 /* The words before the trainer's command, NULL-ended.  Returns how many. */
 size_t step_command (const struct experiment *e, char ***words);
 

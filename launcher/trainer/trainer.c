@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "launcher/config/metric_pattern.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
+#include "runtime/metrics/metrics.h"
 
 enum { LINE_SIZE = 8192 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker learns of the allocation that it is in. */
+#include "launcher/worker/allocation.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,41 +9,14 @@
 #include <unistd.h>
 
 #include "launcher/sys/devices.h"
-#include "launcher/sys/settings.h"
+#include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/allocation.h"
 #include "launcher/worker/worker.h"
 
 /* What Slurm and the script need at the end, s; and, in a longer allocation,
  * how early the signal comes that sbatch was asked for (slurm.c).
  */
 enum { SPARE = 10, SIGNAL_EARLY = 90, SIGNAL_FROM = 600 };
-
-double slurm_seconds (const char *text)
-{
-    static const double units[][3] = {
-        /* of one, two and three numbers, without and with days */
-        { 60, 0, 0 },   { 60, 1, 0 },    { 3600, 60, 1 },
-        { 3600, 0, 0 }, { 3600, 60, 0 }, { 3600, 60, 1 },
-    };
-    double part[3] = { 0 };
-    double days = 0;
-    const char *dash = text ? strchr (text, '-') : NULL;
-    int n = 0;
-
-    if (!text || text[strspn (text, "0123456789:-")])
-        return 0;
-    if (dash) {
-        days = strtod (text, NULL);
-        text = dash + 1;
-    }
-    n = sscanf (text, "%lf:%lf:%lf", &part[0], &part[1], &part[2]);
-    if (n < 1)
-        return 0;
-    n += dash ? 2 : -1;
-    return days * 86400 + part[0] * units[n][0] + part[1] * units[n][1]
-           + part[2] * units[n][2];
-}
 
 static const char *variable (const char *name)
 {

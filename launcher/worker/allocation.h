@@ -6,9 +6,6 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* Seconds of a time as Slurm writes it, "1-02:03:04"; 0: none, or no limit. */
-double slurm_seconds (const char *text);
-
 /* Fill in 'place', whose slot is written to 'slot'; and make the worker see
  * only its own GPUs, if it has others of its step beside it.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searcher "custom": a program of the user chooses the points. */
+#include "launcher/worker/custom_searcher.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -7,14 +9,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/config/private.h"
-#include "launcher/membership/peer.h"
-#include "launcher/worker/worker.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/points.h"
+#include "launcher/config/values.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/worker/self.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 /* Its standard input and output are one socket, over which goes the protocol
@@ -189,36 +195,27 @@ make_lines (struct custom *c, const struct sweep *s, bool fresh, size_t *size)
 
 /* ---- the process ---- */
 
-static void child (const struct experiment *e, int fd)
-{
-    sigset_t none;
-
-    setpgid (0, 0);
-    prctl (PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
-    if (dup2 (fd, 0) < 0 || dup2 (fd, 1) < 0 || chdir (e->dir) < 0)
-        _exit (126);
-    execl ("/bin/sh", "sh", "-c", e->command, NULL);
-    _exit (127);
-}
-
 static int start (struct worker *w, struct slurmdl_error *err)
 {
+    const struct experiment *e = w->sweep->exp;
+    char *argv[] = { (char *)"sh", (char *)"-c", e->command, NULL };
     struct custom *c = calloc (1, sizeof (*c));
     int ends[2] = { -1, -1 };
 
     if (!c || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0
-        || (c->pid = fork ()) < 0) {
+        || (c->pid = subprocess_spawn (
+                &(struct spawn){ .argv = argv,
+                                 .dir = e->dir,
+                                 .io = { ends[1], ends[1], 2 },
+                                 .new_group = true,
+                                 .death_signal = SIGKILL }))
+               < 0) {
         free (c);
         close (ends[0]);
         close (ends[1]);
         return errorf (
             err, "cannot start searcher.command: %s", strerror (errno));
     }
-    if (c->pid == 0)
-        child (w->sweep->exp, ends[1]);
-    setpgid (c->pid, c->pid);
     close (ends[1]);
     c->fd = ends[0];
     w->custom = c;

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide what comes next: begin segments, end the sweep. */
+#include "launcher/worker/decide.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/worker/worker.h"
+#include "launcher/config/hparams.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/worker/budget.h"
+#include "launcher/worker/custom_searcher.h"
+#include "launcher/worker/self.h"
 #include "runtime/base/error.h"
 
 static bool decides_by_program (const struct worker *w)
@@ -157,7 +164,7 @@ static struct searcher *foresee (const struct worker *w,
 
     if (s) {
         searcher_spend (s, (long)result->trial, t->spent + result->seconds);
-        if (searcher_tell_all (s,
+        if (searcher_observe (s,
                                (long)result->trial,
                                result->length,
                                result->nmetrics ? result->metrics
@@ -251,12 +258,6 @@ int worker_decide (struct worker *w, struct slurmdl_error *err)
 }
 
 /* ---- the time limit ---- */
-
-/* Clocks need not agree: the event counts, whoever puts it first. */
-bool worker_is_late (const struct worker *w)
-{
-    return w->sweep->expired || sweep_is_late (w->sweep);
-}
 
 static bool is_trained (struct worker *w, long trial)
 {

@@ -12,6 +12,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/sys/oom.h"
+#include "launcher/sys/subprocess.h"
 
 /* srun ends with 128 + SIGKILL where its task was killed, and with 1 where
  * slurmstepd has seen that the kernel did it for want of memory.  A worker
@@ -32,25 +33,24 @@ static long number_of_variable (const char *name)
  */
 static void ask_sacct (char *state, size_t size)
 {
+    struct command c = { .timeout = 10, .no_errors = true };
     long job = number_of_variable ("SLURM_JOB_ID");
     long step = number_of_variable ("SLURM_STEP_ID");
-    char command[160];
-    FILE *f;
+    char id[64];
+    const char *const words[] = {
+        "sacct", "-j", id, "-o", "State", "-n", "-P"
+    };
 
     *state = '\0';
     if (job < 0 || step < 1)
         return;
-    snprintf (command,
-              sizeof (command),
-              "timeout 10 sacct -j %ld.%ld -o State -n -P 2>/dev/null",
-              job,
-              step - 1);
-    if (!(f = popen (command, "re")))
-        return;
-    if (!fgets (state, (int)size, f))
+    snprintf (id, sizeof (id), "%ld.%ld", job, step - 1);
+    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
+        command_add (&c, words[i], NULL);
+    if (command_run (&c, NULL, state, size) != 0)
         *state = '\0';
+    command_free (&c);
     state[strcspn (state, "\n")] = '\0';
-    pclose (f);
 }
 
 static bool was_memory (const char *root)

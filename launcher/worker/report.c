@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Put what came of an attempt, and keep what is made of the results. */
+#include "launcher/worker/report.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,13 @@
 
 #include "launcher/results/results_file.h"
 #include "launcher/retention/checkpoints.h"
-#include "launcher/worker/worker.h"
+#include "launcher/sweep/nodes.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/worker/decide.h"
+#include "launcher/worker/failure.h"
+#include "launcher/worker/segment.h"
+#include "launcher/worker/self.h"
 
 /* results.h5 is written anew after so many results, and while they are few. */
 enum { RESULTS_EVERY = 256 };

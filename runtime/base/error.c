@@ -6,6 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+void error_clear (struct slurmdl_error *err)
+{
+    if (err)
+        *err->text = '\0';
+}
+
 int errorf (struct slurmdl_error *err, const char *fmt, ...)
 {
     int saved = errno;

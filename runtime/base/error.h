@@ -5,6 +5,9 @@
 
 #include "runtime/slurmdl.h"
 
+/* What a public function does first with its 'err', which may be NULL. */
+void error_clear (struct slurmdl_error *err);
+
 /* Write a line into 'err' (which may be NULL) unless it holds one already:
  * the first error is the cause.  Keeps errno.  Returns -1, so that a function
  * can end with `return errorf (err, ...)`.

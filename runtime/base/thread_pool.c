@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-long crew_size (long most)
+long thread_pool_size (long most)
 {
     cpu_set_t set;
 
@@ -16,12 +16,12 @@ long crew_size (long most)
     return CPU_COUNT (&set);
 }
 
-void crew_run (long n, void *(*f) (void *), void *arg)
+void thread_pool_run (long n, void *(*f) (void *), void *arg)
 {
-    pthread_t threads[CREW_MAX];
+    pthread_t threads[THREAD_POOL_MAX];
     long started = 0;
 
-    while (started < n - 1 && started < CREW_MAX
+    while (started < n - 1 && started < THREAD_POOL_MAX
            && pthread_create (&threads[started], NULL, f, arg) == 0)
         started++;
     f (arg);

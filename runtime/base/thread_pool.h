@@ -3,14 +3,15 @@
 #ifndef RUNTIME_BASE_THREAD_POOL_H
 #define RUNTIME_BASE_THREAD_POOL_H
 
-enum { CREW_MAX = 8 };
+enum { THREAD_POOL_MAX = 8 };
 
-/* As many as this process has cores, and at most 'most' (<= CREW_MAX). */
-long crew_size (long most);
+/* As many as this process has cores, and at most 'most' (<= THREAD_POOL_MAX).
+ */
+long thread_pool_size (long most);
 
 /* Call 'f' in this thread and in n - 1 others, or as many as can be started,
  * and wait until all have returned.
  */
-void crew_run (long n, void *(*f) (void *), void *arg);
+void thread_pool_run (long n, void *(*f) (void *), void *arg);
 
 #endif

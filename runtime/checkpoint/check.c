@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read tensors of a checkpoint, and compare their checksums. */
+/* Open a checkpoint, list, read and verify its tensors. */
 #include "runtime/checkpoint/check.h"
 
 #include <errno.h>
@@ -12,135 +12,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/fetch.h"
-#include "runtime/storage/crc32c.h"
-#include "runtime/storage/io.h"
-
-/* What is read at once: it is still in the cache when it is summed up. */
-enum { CHUNK = 256 << 10 };
-
-struct reading {
-    int fd;
-    uint64_t at; /* of the tensor in the file */
-    uint64_t size;
-    unsigned char *data;
-};
-
-static int
-read_run (uint64_t at_tensor, uint64_t at_slab, uint64_t n, void *arg)
-{
-    const struct reading *r = arg;
-
-    return io_read_at (r->fd,
-                       r->data + at_slab * r->size,
-                       n * r->size,
-                       (off_t)(r->at + at_tensor * r->size));
-}
-
-/* ---- a saved slab, a part after the other ---- */
-
-struct pass {
-    struct reading from;
-    struct slab tensor;
-    const struct slab *to;
-    unsigned char *data; /* NULL: only summed up */
-    unsigned char *buf;
-    size_t room;
-    uint32_t crc;
-    atomic_int *cancel;
-};
-
-struct one_run {
-    uint64_t at, n;
-};
-
-static int note_run (uint64_t at_to, uint64_t at_part, uint64_t n, void *arg)
-{
-    struct one_run *one = arg;
-
-    (void)at_part;
-    *one = (struct one_run){ at_to, n };
-    return 1;
-}
-
-/* Where the part lies in one piece in the memory that it is for; else NULL. */
-static unsigned char *
-place_of (const struct pass *p, const struct slab *part, uint64_t elements)
-{
-    struct one_run one = { 0, 0 };
-
-    if (p->data)
-        slab_walk (p->to, part, note_run, &one);
-    return one.n == elements ? p->data + one.at * p->from.size : NULL;
-}
-
-static int get_room (struct pass *p, uint64_t bytes)
-{
-    unsigned char *buf;
-
-    if (p->room >= bytes)
-        return 0;
-    if (!(buf = realloc (p->buf, bytes)))
-        return -1;
-    p->buf = buf;
-    p->room = bytes;
-    return 0;
-}
-
-static int read_part (struct pass *p, const struct slab *part)
-{
-    uint64_t elements = slab_elements (part);
-    uint64_t bytes = elements * p->from.size;
-    unsigned char *place = place_of (p, part, elements);
-
-    if (!place && get_room (p, bytes) < 0)
-        return -1;
-    p->from.data = place ? place : p->buf;
-    if (slab_walk (&p->tensor, part, read_run, &p->from) < 0)
-        return -1;
-    p->crc = crc32c (p->crc, p->from.data, bytes);
-    if (!place && p->data)
-        slab_copy (p->to, p->data, part, p->buf, p->from.size);
-    return 0;
-}
-
-static int read_next (const struct slab *part, void *arg)
-{
-    struct pass *p = arg;
-
-    if (!p->cancel || !atomic_load (p->cancel))
-        return read_part (p, part);
-    errno = ECANCELED;
-    return -1;
-}
-
-int read_shard (int fd,
-                const struct manifest_row *row,
-                const struct shard_row *shard,
-                const struct slab *to,
-                void *data,
-                atomic_int *cancel)
-{
-    struct pass p = {
-        .from = { .fd = fd,
-                  .at = row->offset,
-                  .size = slurmdl_type_size (row->type) },
-        .tensor = slab_whole ((int)row->ndims, row->dims),
-        .to = to,
-        .data = data,
-        .cancel = cancel,
-    };
-    struct slab s = shard_slab (row, shard);
-    int rv = slab_cut (&s, CHUNK / p.from.size, read_next, &p);
-    int e = errno;
-
-    free (p.buf);
-    if (rv == 0 && p.crc != shard->crc) {
-        e = EBADMSG;
-        rv = -1;
-    }
-    errno = e;
-    return rv;
-}
 
 /* ---- a whole file ---- */
 
@@ -227,8 +98,7 @@ struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
 {
     struct slurmdl_checkpoint *c = calloc (1, sizeof (*c));
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (!c || !(c->path = strdup (path))) {
         errorf (err, "out of memory");
         free (c);
@@ -309,8 +179,7 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
     int rv;
     int e;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (!row) {
         errno = ENOENT;
         return errorf (err, "%s: no tensor '%s'", c->path, name);
@@ -323,7 +192,7 @@ int slurmdl_checkpoint_read (struct slurmdl_checkpoint *c,
         return errorf (err, "%s: '%s' has no such slab", c->path, name);
     }
     if ((rv = fetch_add (&f, row, &to, data)) == 0)
-        rv = fetch_run (&f, crew_size (CREW_MAX), NULL);
+        rv = fetch_run (&f, thread_pool_size (THREAD_POOL_MAX), NULL);
     e = errno;
     fetch_free (&f);
     errno = e;
@@ -345,7 +214,8 @@ int slurmdl_checkpoint_verify (const char *path,
 
     if (!c)
         return -1;
-    rv = check_data (c->fd, &c->m, crew_size (CREW_MAX), NULL, &bad);
+    rv = check_data (
+        c->fd, &c->m, thread_pool_size (THREAD_POOL_MAX), NULL, &bad);
     if (rv == 0)
         *step = c->m.step;
     else if (bad && errno == EBADMSG)

@@ -6,7 +6,6 @@
 #include "runtime/run/run.h"
 
 struct memory_ops;
-struct merge;
 
 /* Larger regions are cut into such parts, each a slab with its checksum. */
 enum { PART_BYTES = 16 << 20 };
@@ -50,22 +49,6 @@ int write_pieces (const char *path,
                   size_t n,
                   const struct draft *whole);
 
-/* Name a finished file; what is of this name already is out of date. */
-int give_name (const char *tmp, const char *path);
-
-/* The names of a checkpoint while it is made and then (PATH_MAX each). */
-int commit_paths (const char *dir,
-                  int64_t step,
-                  char *tmp,
-                  char *path,
-                  struct slurmdl_error *err);
-
-/* All is written: seal the file, look at it, and give it its name. */
-int commit_finish (struct merge *g,
-                   const char *tmp,
-                   const char *path,
-                   struct slurmdl_error *err);
-
 /* stages.c: the same of several ranks, rank 0, and another. */
 int commit_lead (struct slurmdl *run,
                  struct job *job,
@@ -74,8 +57,5 @@ int commit_lead (struct slurmdl *run,
 int commit_follow (struct slurmdl *run,
                    struct job *job,
                    struct slurmdl_error *err);
-
-/* Files up to this are read back whole before they get their name. */
-enum { SMALL_FILE = 16 << 20 };
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/thread_pool.h"
-#include "runtime/checkpoint/check.h"
+#include "runtime/checkpoint/shard.h"
 
 /* ---- what is to be read ---- */
 
@@ -84,7 +84,7 @@ struct share {
 
 struct fetching {
     struct fetch *f;
-    struct share share[CREW_MAX];
+    struct share share[THREAD_POOL_MAX];
     size_t shares;
     atomic_size_t threads;
     atomic_int *cancel;
@@ -182,7 +182,7 @@ int fetch_run (struct fetch *f, long threads, atomic_int *cancel)
         qsort (f->list, f->n, sizeof (*f->list), by_place);
     g.shares = (size_t)threads < f->n ? (size_t)threads : f->n;
     make_shares (&g);
-    crew_run ((long)g.shares, read_some, &g);
+    thread_pool_run ((long)g.shares, read_some, &g);
     errno = atomic_load (&g.error);
     return errno ? -1 : 0;
 }

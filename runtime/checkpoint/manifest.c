@@ -11,6 +11,7 @@
 
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/io.h"
+#include "runtime/storage/tensor.h"
 
 /* ---- write ---- */
 

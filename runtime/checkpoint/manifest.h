@@ -9,7 +9,8 @@
 #include "runtime/storage/h5.h"
 
 /* This folder: save.c, stages.c and stream.c make a checkpoint by draft.c,
- * pieces.c and commit.c; restore.c reads one by check.c and fetch.c.
+ * pieces.c and commit.c and finish.c; restore.c reads one by check.c and
+ * fetch.c.
  */
 
 /* One tensor: a dataset of the checkpoint. */
@@ -108,7 +109,5 @@ struct slab shard_slab (const struct manifest_row *row,
  * they do not is put into 'name'.
  */
 bool manifest_covered (const struct manifest *m, char *name);
-
-hid_t element_h5 (enum slurmdl_type type);
 
 #endif

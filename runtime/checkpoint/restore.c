@@ -15,6 +15,7 @@
 #include "runtime/checkpoint/candidates.h"
 #include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/fetch.h"
+#include "runtime/metrics/metrics.h"
 #include "runtime/run/session.h"
 
 /* ---- one file into the protected memory ---- */
@@ -60,7 +61,7 @@ static int fill_device (const struct slurmdl_checkpoint *c,
 
     if (host
         && fetch_add (&f, manifest_find (&c->m, r->name), &r->slab, host) == 0
-        && fetch_run (&f, crew_size (CREW_MAX), NULL) == 0)
+        && fetch_run (&f, thread_pool_size (THREAD_POOL_MAX), NULL) == 0)
         rv = ops->to_device (r->data, host, r->bytes);
     e = errno;
     fetch_free (&f);
@@ -106,7 +107,7 @@ static int fill_all (const struct slurmdl *run,
     if (rv == 0)
         rv = add_wanted (&f, run, pattern);
     if (rv == 0)
-        rv = fetch_run (&f, crew_size (CREW_MAX), NULL);
+        rv = fetch_run (&f, thread_pool_size (THREAD_POOL_MAX), NULL);
     e = errno;
     fetch_free (&f);
     errno = e;
@@ -288,7 +289,9 @@ static int judge (struct slurmdl *run,
     for (long r = 1; r < run->size; r++) {
         struct outcome *theirs;
         size_t n;
-        if (team_get (run->team, r, name, extra, (void **)&theirs, &n, err) < 0)
+        if (session_get (
+                run->session, r, name, extra, (void **)&theirs, &n, err)
+            < 0)
             return -1;
         own->touched |= theirs->touched;
         if (theirs->verdict < own->verdict) {
@@ -319,7 +322,7 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
         o.step = i < c.n ? c.list[i].step : 0;
         snprintf (o.path, sizeof (o.path), "%s", i < c.n ? c.list[i].path : "");
         name_of (name, k, "offer", (unsigned)i);
-        rv = team_put (run->team, name, &o, sizeof (o));
+        rv = session_put (run->session, name, &o, sizeof (o));
         if (rv < 0 || i >= c.n)
             break;
         try_offer (run, &o, &out, &from);
@@ -337,7 +340,7 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
         if (o.verdict != 0) {
             *o.path = '\0';
             name_of (name, k, "offer", (unsigned)i + 1);
-            team_put (run->team, name, &o, sizeof (o));
+            session_put (run->session, name, &o, sizeof (o));
         } else {
             pass_over (&note, out.text);
             slurmdl_checkpoint_close (from);
@@ -375,8 +378,8 @@ static int follow (struct slurmdl *run,
 
     for (unsigned i = 0;; i++) {
         name_of (name, k, "offer", i);
-        rv = team_get (
-            run->team, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
+        rv = session_get (
+            run->session, 0, name, RESTORE_SECONDS, (void **)&o, &n, err);
         if (rv < 0 || o->verdict != 0 || !*o->path)
             break;
         slurmdl_checkpoint_close (from);
@@ -384,7 +387,7 @@ static int follow (struct slurmdl *run,
         free (o);
         o = NULL;
         name_of (name, k, "outcome", i);
-        if ((rv = team_put (run->team, name, &out, sizeof (out))) < 0)
+        if ((rv = session_put (run->session, name, &out, sizeof (out))) < 0)
             break;
     }
     rv = rv < 0 ? -1 : o->verdict;
@@ -407,13 +410,12 @@ restore_any (struct slurmdl *run, int64_t *step, struct slurmdl_error *err)
 {
     unsigned k;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (run->size == 1 || !regions_shared (&run->regions))
         return restore_alone (run, step, err);
-    if (team_join (run, err) < 0)
+    if (session_join (run, err) < 0)
         return -1;
-    k = team_count (run->team, TEAM_RESTORE);
+    k = session_count (run->session, SESSION_RESTORE);
     return run->rank == 0 ? lead (run, k, step, err)
                           : follow (run, k, step, err);
 }
@@ -440,8 +442,7 @@ int slurmdl_restore_only (struct slurmdl *run,
     bool touched = false;
     int rv;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     rv = path ? try_file (run, &s, &touched, &from, err)
               : try_newest (run, pattern, false, &from, err);
     if (rv == 1)

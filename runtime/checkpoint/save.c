@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Save now, or later by a thread; then verify, and remove what is old. */
+#include "runtime/checkpoint/save.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -12,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/check.h"
+#include "runtime/checkpoint/finish.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/storage/h5.h"
 
@@ -94,7 +97,7 @@ static int save (struct saver *s, struct job *job, struct slurmdl_error *err)
         return 0;
     if (commit (run, job, path, err) < 0)
         return -1;
-    left_saved (monotonic () - begin);
+    time_limit_saved (monotonic () - begin);
     if (*path) {
         pthread_mutex_lock (&s->lock);
         memcpy (s->unverified, path, sizeof (path));
@@ -230,8 +233,7 @@ static int begin (struct slurmdl *run,
                   struct job *job,
                   struct slurmdl_error *err)
 {
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (step < 0) {
         errno = EINVAL;
         return errorf (
@@ -349,8 +351,7 @@ int slurmdl_save_async (struct slurmdl *run,
 
 int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err)
 {
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (!run->saver)
         return 0;
     wait_for (run->saver, 0);

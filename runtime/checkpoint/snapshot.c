@@ -229,7 +229,8 @@ static int copy_all (const struct job *job,
             bytes += p->bytes;
     }
     if (rv == 0)
-        crew_run (bytes < ALONE ? 1 : crew_size (COPIERS), copy_some, &c);
+        thread_pool_run (
+            bytes < ALONE ? 1 : thread_pool_size (COPIERS), copy_some, &c);
     if (device && device->end () < 0)
         rv = -1;
     return rv;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/commit.h"
+#include "runtime/checkpoint/finish.h"
 #include "runtime/checkpoint/merge.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/run/session.h"
@@ -61,7 +62,7 @@ static void stage (char *buf, unsigned save, const char *what, long rank)
     snprintf (buf, 64, "save%u.%s%ld", save, what, rank);
 }
 
-static int collect_plans (struct team *t,
+static int collect_plans (struct session *t,
                           unsigned save,
                           const struct job *job,
                           struct merge *g,
@@ -75,7 +76,7 @@ static int collect_plans (struct team *t,
     for (long r = 1; r < g->ranks; r++) {
         struct plan *p;
         stage (name, save, "plan", 0);
-        if (team_get (t, r, name, 0, (void **)&p, &n, err) < 0)
+        if (session_get (t, r, name, 0, (void **)&p, &n, err) < 0)
             return -1;
         g->parts[r].plan = p;
         if (n < sizeof (*p) || n != sizeof (*p) + p->n * sizeof (*p->list)) {
@@ -94,7 +95,7 @@ static int collect_plans (struct team *t,
     return 0;
 }
 
-static int send_layouts (struct team *t,
+static int send_layouts (struct session *t,
                          unsigned save,
                          struct merge *g,
                          const char *tmp,
@@ -119,7 +120,8 @@ static int send_layouts (struct team *t,
         l->all = g->draft.length;
         l->word.n = (uint32_t)g->parts[r].plan->n;
         stage (name, save, "layout", r);
-        if (team_put (t, name, l, sizeof (*l) + l->word.n * sizeof (uint64_t))
+        if (session_put (
+                t, name, l, sizeof (*l) + l->word.n * sizeof (uint64_t))
             < 0)
             return errorf (
                 err, "cannot tell rank %ld: %s", r, strerror (errno));
@@ -127,7 +129,7 @@ static int send_layouts (struct team *t,
     return 0;
 }
 
-static int collect_crcs (struct team *t,
+static int collect_crcs (struct session *t,
                          unsigned save,
                          struct merge *g,
                          struct slurmdl_error *err)
@@ -139,7 +141,7 @@ static int collect_crcs (struct team *t,
     for (long r = 1; r < g->ranks; r++) {
         struct done *d;
         size_t n;
-        int rv = team_get (t, r, name, extra, (void **)&d, &n, err);
+        int rv = session_get (t, r, name, extra, (void **)&d, &n, err);
         if (rv == 0 && n >= sizeof (*d))
             rv = said (&d->word, err);
         if (rv == 0
@@ -155,24 +157,24 @@ static int collect_crcs (struct team *t,
 }
 
 /* A rank has put a plan only when it was done with the save before. */
-static void clean_up (struct team *t, unsigned save)
+static void clean_up (struct session *t, unsigned save)
 {
     static const char *const stages[] = { "plan", "done", "result" };
     char name[64];
 
     for (int i = 0; i < 3; i++) {
         stage (name, save, stages[i], 0);
-        team_forget (t, name);
+        session_forget (t, name);
     }
 }
 
-static void clean_layouts (struct team *t, unsigned save, long ranks)
+static void clean_layouts (struct session *t, unsigned save, long ranks)
 {
     char name[64];
 
     for (long r = 1; r < ranks; r++) {
         stage (name, save, "layout", r);
-        team_forget (t, name);
+        session_forget (t, name);
     }
 }
 
@@ -184,7 +186,7 @@ static int lead_stages (struct slurmdl *run,
                         const char *path,
                         struct slurmdl_error *err)
 {
-    struct team *t = run->team;
+    struct session *t = run->session;
 
     if (collect_plans (t, save, job, g, err) < 0)
         return -1;
@@ -201,12 +203,12 @@ static int lead_stages (struct slurmdl *run,
         return errorf (err, "%s: cannot save: %s", path, strerror (errno));
     if (collect_crcs (t, save, g, err) < 0)
         return -1;
-    return commit_finish (g, tmp, path, err);
+    return finish_file (&g->draft, tmp, path, err);
 }
 
 /* Who waits for a layout learns that there will be none. */
 static void
-refuse (struct team *t, unsigned save, long ranks, const struct word *w)
+refuse (struct session *t, unsigned save, long ranks, const struct word *w)
 {
     struct layout *l = calloc (1, sizeof (*l));
     char name[64];
@@ -214,7 +216,7 @@ refuse (struct team *t, unsigned save, long ranks, const struct word *w)
     for (long r = 1; l && r < ranks; r++) {
         l->word = *w;
         stage (name, save, "layout", r);
-        team_put (t, name, l, sizeof (*l));
+        session_put (t, name, l, sizeof (*l));
     }
     free (l);
 }
@@ -226,7 +228,7 @@ int commit_lead (struct slurmdl *run,
 {
     struct slurmdl_error own = { "" };
     struct merge g = { .ranks = run->size, .draft.fd = -1 };
-    unsigned save = team_count (run->team, TEAM_SAVE);
+    unsigned save = session_count (run->session, SESSION_SAVE);
     struct word w = { 0 };
     char tmp[PATH_MAX] = "";
     char name[64];
@@ -235,7 +237,7 @@ int commit_lead (struct slurmdl *run,
 
     g.draft.file = g.draft.layout = -1;
     g.parts = calloc ((size_t)g.ranks, sizeof (*g.parts));
-    rv = g.parts ? commit_paths (run->dir, job->step, tmp, path, &own) : -1;
+    rv = g.parts ? finish_paths (run->dir, job->step, tmp, path, &own) : -1;
     if (rv == 0)
         rv = lead_stages (run, save, job, &g, tmp, path, &own);
     e = rv < 0 ? errno : 0;
@@ -245,10 +247,10 @@ int commit_lead (struct slurmdl *run,
         unlink (tmp);
     say (&w, rv < 0 ? (e ? e : EIO) : 0, &own);
     if (rv < 0)
-        refuse (run->team, save, run->size, &w);
+        refuse (run->session, save, run->size, &w);
     stage (name, save, "result", 0);
     /* who is not told takes it for failed */
-    if (team_put (run->team, name, &w, sizeof (w)) < 0 && rv == 0) {
+    if (session_put (run->session, name, &w, sizeof (w)) < 0 && rv == 0) {
         e = errno;
         rv = errorf (&own,
                      "%s: is whole, but the ranks cannot be told: %s",
@@ -285,7 +287,7 @@ write_mine (struct job *job, const struct layout *l, struct slurmdl_error *err)
                    err, "%s: cannot save: %s", l->word.path, strerror (errno));
 }
 
-static int put_done (struct team *t,
+static int put_done (struct session *t,
                      unsigned save,
                      const struct job *job,
                      int error,
@@ -302,13 +304,13 @@ static int put_done (struct team *t,
     for (size_t i = 0; i < job->n; i++)
         d->crcs[i] = job->list[i].crc;
     stage (name, save, "done", 0);
-    rv = team_put (t, name, d, size);
+    rv = session_put (t, name, d, size);
     free (d);
     return rv;
 }
 
 /* Whatever comes first: the layout, or that the save has failed. */
-static int get_layout (struct team *t,
+static int get_layout (struct session *t,
                        unsigned save,
                        long rank,
                        const struct job *job,
@@ -319,7 +321,7 @@ static int get_layout (struct team *t,
     size_t n;
 
     stage (name, save, "layout", rank);
-    if (team_get (t, 0, name, 0, (void **)l, &n, err) < 0)
+    if (session_get (t, 0, name, 0, (void **)l, &n, err) < 0)
         return -1;
     if (n >= sizeof (**l) && said (&(*l)->word, err) < 0)
         return -1;
@@ -335,7 +337,7 @@ static int follow_stages (struct slurmdl *run,
                           double *extra,
                           struct slurmdl_error *err)
 {
-    struct team *t = run->team;
+    struct session *t = run->session;
     struct layout *l = NULL;
     size_t size;
     struct plan *p = make_plan (job, &size);
@@ -343,7 +345,7 @@ static int follow_stages (struct slurmdl *run,
     int rv;
 
     stage (name, save, "plan", 0);
-    rv = p ? team_put (t, name, p, size) : -1;
+    rv = p ? session_put (t, name, p, size) : -1;
     free (p);
     if (rv < 0)
         return errorf (err, "cannot tell rank 0: %s", strerror (errno));
@@ -361,7 +363,7 @@ int commit_follow (struct slurmdl *run,
                    struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
-    unsigned save = team_count (run->team, TEAM_SAVE);
+    unsigned save = session_count (run->session, SESSION_SAVE);
     double extra = 0;
     struct word *w;
     char name[64];
@@ -369,13 +371,13 @@ int commit_follow (struct slurmdl *run,
     int rv = follow_stages (run, save, job, &extra, &own);
     int e = rv < 0 ? errno : 0;
 
-    put_done (run->team, save, job, e, &own);
+    put_done (run->session, save, job, e, &own);
     if (rv < 0) {
         errno = e;
         return errorf (err, "%s", own.text);
     }
     stage (name, save, "result", 0);
-    if (team_get (run->team, 0, name, extra, (void **)&w, &n, err) < 0)
+    if (session_get (run->session, 0, name, extra, (void **)&w, &n, err) < 0)
         return -1;
     rv = n == sizeof (*w) ? said (w, err) : -1;
     e = errno;

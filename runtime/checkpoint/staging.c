@@ -13,6 +13,8 @@
 
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/io.h"
+#include "runtime/storage/tensor.h"
+#include "runtime/storage/types.h"
 
 enum { METADATA_EACH = 768, FEW = 64 };
 
@@ -64,7 +66,7 @@ static int create_dataset (hid_t file, struct manifest_row *row)
 {
     hid_t how = h5_contiguous ();
     hid_t path = H5Pcreate (H5P_LINK_CREATE);
-    hid_t type = element_h5 (row->type);
+    hid_t type = storage_h5_type (row->type);
     hsize_t dims[DIMS_MAX];
     hid_t space;
     hid_t d;

@@ -8,9 +8,11 @@
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/check.h"
+#include "runtime/checkpoint/finish.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/storage/link.h"
+#include "runtime/storage/tensor.h"
 
 struct slurmdl_writer {
     struct draft draft;
@@ -23,8 +25,7 @@ slurmdl_writer_open (const char *path, int64_t step, struct slurmdl_error *err)
 {
     struct slurmdl_writer *w;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (strlen (path) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         errorf (err, "%s: the path is too long", path);
@@ -100,10 +101,8 @@ int slurmdl_writer_add (struct slurmdl_writer *w,
     struct manifest_row *row;
     struct region r = { .type = t->type, .data = (void *)data };
 
-    if (err)
-        *err->text = '\0';
-    if (!memchr (t->name, '\0', sizeof (t->name))
-        || !good_dataset_name (t->name)
+    error_clear (err);
+    if (!memchr (t->name, '\0', sizeof (t->name)) || !tensor_name_ok (t->name)
         || tensor_bytes (t->type, t->ndims, t->dims, &r.bytes) < 0) {
         errno = EINVAL;
         return errorf (
@@ -129,12 +128,11 @@ int slurmdl_writer_commit (struct slurmdl_writer *w, struct slurmdl_error *err)
     int rv = -1;
     int e;
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (draft_lay_out (&w->draft) == 0 && draft_seal (&w->draft) == 0
         && fsync (w->draft.fd) == 0
         && check_file (w->tmp, w->draft.m.step, NULL) == 0
-        && give_name (w->tmp, w->path) == 0)
+        && finish_name (w->tmp, w->path) == 0)
         rv = 0;
     if (rv < 0)
         errorf (err, "%s: cannot write: %s", w->path, strerror (errno));

@@ -295,7 +295,7 @@ static int put_all (struct plan *p, uint64_t bytes)
 {
     if (!(p->sums = calloc (p->nsums + 1, sizeof (*p->sums))))
         return -1;
-    crew_run (bytes < SMALL ? 1 : DEPTH, put_some, p);
+    thread_pool_run (bytes < SMALL ? 1 : DEPTH, put_some, p);
     if ((errno = atomic_load (&p->error)))
         return -1;
     for (size_t i = 0; i < p->nsums; i++) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/run/run.h"
 
@@ -57,12 +58,12 @@ int64_t slurmdl_lost (const struct slurmdl *run)
 
 int slurmdl_trouble (struct slurmdl *run, struct slurmdl_error *err)
 {
+    error_clear (err);
     return run->metrics ? metrics_trouble (run->metrics, err) : 0;
 }
 
 int slurmdl_flush (struct slurmdl *run, struct slurmdl_error *err)
 {
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     return run->metrics ? slurmdl_metrics_flush (run->metrics, err) : 0;
 }

@@ -1,260 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log scalars: names, the queue, flush and close. */
+/* Open a metrics file, say what went wrong with it, flush and close it. */
 #include "runtime/metrics/metrics.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"
-#include "runtime/base/utf8.h"
-#include "runtime/run/run.h"
+#include "runtime/run/environment.h"
 
 enum {
     FLUSH_MOST = 30000, /* ms that a disk which hangs holds up training */
     CLOSE_MOST = 10000,
-    URGE = RING_SIZE / 16, /* rows after which the writer is woken */
 };
-
-/* ---- fork ---- */
-
-/* It is of the process, like the fork that changes it. */
-static atomic_uint generation;
-static pthread_once_t watching = PTHREAD_ONCE_INIT;
-
-static void count_fork (void)
-{
-    atomic_fetch_add_explicit (&generation, 1, memory_order_relaxed);
-}
-
-static void watch_forks (void)
-{
-    pthread_atfork (NULL, NULL, count_fork);
-}
-
-bool metrics_ours (const struct slurmdl_metrics *m)
-{
-    return m->generation
-           == atomic_load_explicit (&generation, memory_order_relaxed);
-}
-
-static int not_ours (struct slurmdl_error *err)
-{
-    errno = EPERM;
-    return errorf (err,
-                   "metrics: this is a child of the process that opened them");
-}
-
-/* ---- time ---- */
-
-/* That of the kernel's last tick, some ms ago: reading the clock itself would
- * cost as much as all the rest.
- */
-double metrics_time (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME_COARSE, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-/* ---- names ---- */
-
-static uint32_t hash_name (const char *name)
-{
-    uint32_t h = 2166136261u; /* FNV-1a */
-
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 16777619u;
-    return h % HASH_SIZE;
-}
-
-/* '*at' goes on from there to the name's place, or to the free one. */
-static struct slurmdl_metric *
-find_name (const struct slurmdl_metrics *m, const char *name, uint32_t *at)
-{
-    unsigned i;
-
-    for (; (i = atomic_load_explicit (&m->hash[*at], memory_order_acquire));
-         *at = (*at + 1) % HASH_SIZE)
-        if (!strcmp (m->names[i - 1], name))
-            return &m->metrics[i - 1];
-    return NULL;
-}
-
-/* Under the lock. */
-static struct slurmdl_metric *
-add_name (struct slurmdl_metrics *m, const char *name, uint32_t at)
-{
-    unsigned n = atomic_load (&m->nnames);
-    struct retention *r = m->retention;
-
-    if (n == NAMES_MAX) {
-        errno = ENOSPC;
-        return NULL;
-    }
-    memcpy (m->names[n], name, strlen (name) + 1);
-    m->metrics[n] = (struct slurmdl_metric){
-        m, r && r->metric && !strcmp (r->metric, name) ? r : NULL, n
-    };
-    atomic_store (&m->nnames, n + 1);
-    atomic_store_explicit (
-        &m->hash[at], (uint16_t)(n + 1), memory_order_release);
-    return &m->metrics[n];
-}
-
-struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
-                                     const char *name)
-{
-    struct slurmdl_metric *found;
-    uint32_t at;
-
-    if (!name || !*name || strnlen (name, NAME_SIZE) == NAME_SIZE) {
-        errno = EINVAL;
-        return NULL;
-    }
-    at = hash_name (name);
-    if ((found = find_name (m, name, &at)))
-        return found;
-    if (!is_utf8 (name)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!metrics_ours (m)) { /* the lock may be held for ever */
-        not_ours (NULL);
-        return NULL;
-    }
-    pthread_mutex_lock (&m->lock);
-    if (!(found = find_name (m, name, &at)))
-        found = add_name (m, name, at);
-    pthread_mutex_unlock (&m->lock);
-    return found;
-}
-
-/* ---- logging ---- */
-
-void metrics_lose (struct slurmdl_metrics *m, long n)
-{
-    if (atomic_fetch_add (&m->lost, n) == 0)
-        atomic_fetch_add (&m->troubles, 1);
-    errno = ENOSPC;
-}
-
-/* The row is in the queue before 'idle' is read, and the writer sets that
- * before it looks into the queue: one of the two sees the other.
- */
-static void wake (struct slurmdl_metrics *m, long number)
-{
-    if (number % URGE == 0
-        || (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0)))
-        recorder_ring (m);
-}
-
-static int put_row (const struct slurmdl_metric *metric,
-                    uint32_t flags,
-                    int64_t step,
-                    double value)
-{
-    struct slurmdl_metrics *m = metric->metrics;
-    struct row row = { .step = step,
-                       .time = metrics_time (),
-                       .value = value,
-                       .name = metric->index | flags };
-    long number;
-
-    if (!metrics_ours (m))
-        return not_ours (NULL);
-    if ((number = ring_put (&m->ring, &row)) < 0) {
-        metrics_lose (m, 1);
-        return -1;
-    }
-    wake (m, number);
-    return 0;
-}
-
-int slurmdl_log_to (struct slurmdl_metric *metric, int64_t step, double value)
-{
-    if (!metric) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (!metric->metrics)
-        return 0;
-    if (metric->scored)
-        retain_score (metric->scored, metric->scored->metric, step, value);
-    return put_row (metric, 0, step, value);
-}
-
-int metrics_epoch (struct slurmdl_metrics *m, double epoch)
-{
-    const struct slurmdl_metric *metric = metrics_name (m, "epoch");
-
-    return metric ? put_row (metric, STEP_OF_LAST, 0, epoch) : -1;
-}
-
-int slurmdl_metrics_log (struct slurmdl_metrics *m,
-                         const char *name,
-                         int64_t step,
-                         double value)
-{
-    struct slurmdl_metric *metric;
-
-    if (!metrics_ours (m))
-        return not_ours (NULL);
-    if (!(metric = metrics_name (m, name))) {
-        if (errno == ENOSPC)
-            metrics_lose (m, 1);
-        return -1;
-    }
-    return slurmdl_log_to (metric, step, value);
-}
-
-/* ---- records ---- */
-
-struct item *item_create (struct slurmdl_metrics *m,
-                          const char *name,
-                          int64_t step,
-                          enum slurmdl_kind kind,
-                          size_t size)
-{
-    const struct slurmdl_metric *metric;
-    struct item *item;
-
-    if (!metrics_ours (m)) {
-        not_ours (NULL);
-        return NULL;
-    }
-    if (size > RECORD_MAX) {
-        errno = EINVAL;
-        return NULL;
-    }
-    metric = metrics_name (m, name);
-    item = metric && atomic_load (&m->waiting) + size <= RECORDS_MAX
-               ? malloc (sizeof (*item) + size)
-               : NULL;
-    if (!item) {
-        if (metric || errno == ENOSPC)
-            metrics_lose (m, 1);
-        return NULL;
-    }
-    item->record = (struct record){ .step = step,
-                                    .time = metrics_time (),
-                                    .bytes = size,
-                                    .name = metric->index,
-                                    .kind = kind };
-    return item;
-}
-
-void item_put (struct slurmdl_metrics *m, struct item *item)
-{
-    atomic_fetch_add (&m->waiting, item_size (item));
-    item->next = atomic_load (&m->items);
-    while (!atomic_compare_exchange_weak (&m->items, &item->next, item))
-        ;
-    if (atomic_load (&m->idle) && atomic_exchange (&m->idle, 0))
-        recorder_ring (m);
-}
 
 /* ---- create ---- */
 
@@ -288,22 +48,36 @@ static struct slurmdl_metrics *allocate (void)
     return NULL;
 }
 
+static void describe_run (struct journal_about *about, long attempt)
+{
+    *about = (struct journal_about){
+        .trial = (long)environment_number ("DL_TRIAL", 0),
+        .attempt =
+            attempt ? attempt : (long)environment_number ("DL_ATTEMPT", 0),
+    };
+    snprintf (about->experiment,
+              sizeof (about->experiment),
+              "%s",
+              environment_text ("DL_EXPERIMENT", ""));
+}
+
 struct slurmdl_metrics *metrics_create (const char *dir,
-                                        const struct journal_about *about,
+                                        long attempt,
                                         struct retention *retention,
                                         struct slurmdl_error *err)
 {
     struct slurmdl_metrics *m = allocate ();
+    struct journal_about about;
 
     if (!m) {
         errorf (err, "out of memory");
         return NULL;
     }
-    pthread_once (&watching, watch_forks);
-    m->generation = atomic_load (&generation);
+    metrics_adopt (m);
     m->retention = retention;
     metrics_name (m, "slurmdl");
-    if (journal_create (&m->journal, dir, about, err) == 0) {
+    describe_run (&about, attempt);
+    if (journal_create (&m->journal, dir, &about, err) == 0) {
         if (recorder_start (m) == 0)
             return m;
         errorf (err, "cannot start a thread: %s", strerror (errno));
@@ -316,10 +90,8 @@ struct slurmdl_metrics *metrics_create (const char *dir,
 struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
                                                 struct slurmdl_error *err)
 {
-    struct journal_about about;
-
-    context_about (&about);
-    return metrics_create (dir, &about, NULL, err);
+    error_clear (err);
+    return metrics_create (dir, 0, NULL, err);
 }
 
 /* ---- what went wrong ---- */
@@ -360,8 +132,6 @@ int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err)
     if (n == atomic_load_explicit (&m->told, memory_order_relaxed)
         || atomic_exchange (&m->told, n) == n || !metrics_ours (m))
         return 0;
-    if (err)
-        *err->text = '\0';
     if (report (m, err) == 0)
         errorf (err, "%s: could not be written for a while", m->journal.path);
     return 1;
@@ -386,11 +156,12 @@ int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
     unsigned done;
     long left;
 
+    error_clear (err);
     if (!metrics_ours (m))
-        return not_ours (err);
+        return metrics_not_ours (err);
     clock_gettime (CLOCK_MONOTONIC, &begin);
     ticket = atomic_fetch_add (&m->asked, 1) + 1;
-    recorder_ring (m);
+    metrics_ring (m);
     while ((int)((done = atomic_load (&m->answered)) - ticket) < 0) {
         if ((left = FLUSH_MOST - elapsed (&begin)) <= 0)
             return no_answer (m, err);
@@ -407,7 +178,7 @@ int slurmdl_metrics_destroy (struct slurmdl_metrics *m)
     if (!m || !metrics_ours (m))
         return 0;
     atomic_store (&m->closing, true);
-    recorder_ring (m);
+    metrics_ring (m);
     if (!recorder_join (m, CLOSE_MOST)) {
         /* the thread is in a system call, and will use the memory after it;
          * what is the run's goes away */

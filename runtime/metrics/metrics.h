@@ -13,8 +13,8 @@
 #include "runtime/run/retain.h"
 #include "runtime/slurmdl.h"
 
-/* This folder: metrics.c takes what is logged, recorder.c writes it by
- * journal.c into a file, table.c reads the file.
+/* This folder: queue.c takes what is logged, recorder.c writes it by journal.c
+ * into a file, metrics.c opens and closes both, table.c reads the file.
  */
 
 enum {
@@ -87,21 +87,27 @@ struct slurmdl_metrics {
     struct timespec synced;
 };
 
-/* recorder.c: the thread that writes */
-int recorder_start (struct slurmdl_metrics *m);
+/* queue.c: what any thread may call */
 
-/* Wake it; the second waits until it has ended, at most so long. */
-void recorder_ring (struct slurmdl_metrics *m);
-bool recorder_join (struct slurmdl_metrics *m, long ms);
+/* This process, and no child of it, uses the metrics; whether it does; -1
+ * with EPERM, as it does not.
+ */
+void metrics_adopt (struct slurmdl_metrics *m);
+bool metrics_ours (const struct slurmdl_metrics *m);
+int metrics_not_ours (struct slurmdl_error *err);
 
-/* metrics.c */
 void metrics_lose (struct slurmdl_metrics *m, long n);
 double metrics_time (void);
-bool metrics_ours (const struct slurmdl_metrics *m);
+
+/* Wake the thread that writes. */
+void metrics_ring (struct slurmdl_metrics *m);
 
 /* NULL with EINVAL, ENOSPC or EPERM */
 struct slurmdl_metric *metrics_name (struct slurmdl_metrics *m,
                                      const char *name);
+
+/* The same as slurmdl_epoch(). */
+int metrics_epoch (struct slurmdl_metrics *m, double epoch);
 
 /* Room for the data of a record, NULL with errno; then queue it. */
 struct item *item_create (struct slurmdl_metrics *m,
@@ -120,5 +126,26 @@ int metrics_histogram (struct slurmdl_metrics *m,
                        const char *name,
                        int64_t step,
                        const struct slurmdl_histogram *h);
+
+/* recorder.c: the thread that writes; wait until it has ended, at most so
+ * long.
+ */
+int recorder_start (struct slurmdl_metrics *m);
+bool recorder_join (struct slurmdl_metrics *m, long ms);
+
+/* metrics.c: a file for this attempt (0: that of DL_ATTEMPT); 'retention' may
+ * be NULL.
+ */
+struct slurmdl_metrics *metrics_create (const char *dir,
+                                        long attempt,
+                                        struct retention *retention,
+                                        struct slurmdl_error *err);
+long metrics_lost (const struct slurmdl_metrics *m);
+int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);
+
+/* logging.c: the run was restored to this step: an event "resumed".  NULL is
+ * accepted.
+ */
+void metrics_resumed (struct slurmdl_metrics *m, int64_t step);
 
 #endif

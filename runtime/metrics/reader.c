@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/metrics/table.h"
 
 struct giving {
@@ -43,9 +44,10 @@ int slurmdl_metrics_read (const char *path,
 {
     struct giving g = { f, arg, NAN };
     struct table t;
-    int rv = table_open (&t, path, err);
+    int rv;
 
-    if (rv == 0)
+    error_clear (err);
+    if ((rv = table_open (&t, path, err)) == 0)
         rv = table_read_rows (&t, give_rows, &g, err);
     table_close (&t);
     return rv;
@@ -57,9 +59,10 @@ int slurmdl_records_read (const char *path,
                           struct slurmdl_error *err)
 {
     struct table t;
-    int rv = table_open (&t, path, err);
+    int rv;
 
-    if (rv == 0)
+    error_clear (err);
+    if ((rv = table_open (&t, path, err)) == 0)
         rv = table_read_records (&t, f, arg, err);
     table_close (&t);
     return rv;
@@ -84,6 +87,7 @@ int slurmdl_metrics_read_dir (const char *dir,
                               void *arg,
                               struct slurmdl_error *err)
 {
+    error_clear (err);
     return each_metrics_file (dir, read_rows, &(struct rows_of){ f, arg }, err);
 }
 
@@ -104,6 +108,7 @@ int slurmdl_records_read_dir (const char *dir,
                               void *arg,
                               struct slurmdl_error *err)
 {
+    error_clear (err);
     return each_metrics_file (
         dir, read_records, &(struct records_of){ f, arg }, err);
 }

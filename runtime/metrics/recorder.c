@@ -12,12 +12,6 @@
 
 enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };
 
-void recorder_ring (struct slurmdl_metrics *m)
-{
-    atomic_fetch_add (&m->bell, 1);
-    futex_wake (&m->bell);
-}
-
 /* ---- waiting ---- */
 
 static bool hurried (const struct slurmdl_metrics *m)

@@ -247,7 +247,8 @@ static int give_file (const char *path, void *arg, struct slurmdl_error *err)
     for (hsize_t i = 0; trial->steps && i < t.nnames; i++)
         trial->steps[i] = limit_of (trial, t.names[i]);
     if (rv == 0)
-        rv = trial->steps ? table_read_rows (&t, give_rows, trial, err) : -1;
+        rv = trial->steps ? table_read_rows (&t, give_rows, trial, err)
+                          : errorf (err, "out of memory");
     free (trial->steps);
     table_close (&t);
     return rv;
@@ -262,6 +263,7 @@ int slurmdl_trial_read (const char *dir,
     char path[PATH_MAX];
     int rv = list_attempts (&t);
 
+    error_clear (err);
     if (rv < 0)
         errorf (err, "%s: cannot list the attempts: %s", dir, strerror (errno));
     for (size_t i = 0; rv == 0 && i < t.n; i++) {

@@ -11,53 +11,13 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/metrics/journal.h"
+#include "runtime/checkpoint/save.h"
+#include "runtime/metrics/metrics.h"
+#include "runtime/run/environment.h"
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"
 
 enum { ATTEMPTS_MAX = 1000000 };
-
-/* ---- environment ---- */
-
-static const char *text_of (const char *name, const char *otherwise)
-{
-    const char *value = getenv (name);
-
-    return value && *value ? value : otherwise;
-}
-
-static long long number_of (const char *name, long long otherwise)
-{
-    const char *value = text_of (name, "");
-    char *end;
-    long long n = strtoll (value, &end, 10);
-
-    return *value && !*end ? n : otherwise;
-}
-
-static void read_rank (struct slurmdl *run)
-{
-    bool step = getenv ("SLURM_STEP_ID") || getenv ("SLURM_STEPID");
-
-    run->rank = (long)number_of ("RANK", -1);
-    run->size = (long)number_of ("WORLD_SIZE", -1);
-    if (run->rank < 0 || run->size <= run->rank) {
-        run->rank = step ? (long)number_of ("SLURM_PROCID", 0) : 0;
-        run->size = step ? (long)number_of ("SLURM_NTASKS", 1) : 1;
-    }
-}
-
-void context_about (struct journal_about *about)
-{
-    *about = (struct journal_about){
-        .trial = (long)number_of ("DL_TRIAL", 0),
-        .attempt = (long)number_of ("DL_ATTEMPT", 0),
-    };
-    snprintf (about->experiment,
-              sizeof (about->experiment),
-              "%s",
-              text_of ("DL_EXPERIMENT", ""));
-}
 
 /* ---- the attempt's folder ---- */
 
@@ -130,10 +90,11 @@ static int enter_folder (struct slurmdl *run, const char *dir)
     if (attempt && (slash = strrchr (attempt, '/'))) {
         run->dir = strdup (attempt);
         run->trial_dir = strndup (attempt, (size_t)(slash - attempt));
-        run->attempt = (long)number_of ("DL_ATTEMPT", 1);
+        run->attempt = (long)environment_number ("DL_ATTEMPT", 1);
         return run->dir && run->trial_dir ? 0 : -1;
     }
-    run->trial_dir = absolute (dir ? dir : text_of ("DL_RUN_DIR", "slurmdl"));
+    run->trial_dir =
+        absolute (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
     if (!run->trial_dir || make_folders (run->trial_dir) < 0)
         return -1;
     if (run->rank == 0)
@@ -144,37 +105,24 @@ static int enter_folder (struct slurmdl *run, const char *dir)
 
 /* ---- open and close ---- */
 
-static int open_metrics (struct slurmdl *run, struct slurmdl_error *err)
-{
-    struct journal_about about;
-
-    if (run->rank != 0)
-        return 0;
-    context_about (&about);
-    about.attempt = run->attempt;
-    run->metrics = metrics_create (run->dir, &about, &run->retention, err);
-    return run->metrics ? 0 : -1;
-}
-
 struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
 {
     struct slurmdl *run = calloc (1, sizeof (*run));
 
-    if (err)
-        *err->text = '\0';
+    error_clear (err);
     if (!run) {
         errorf (err, "out of memory");
         return NULL;
     }
     retain_open (&run->retention);
-    if (!(run->experiment = strdup (text_of ("DL_EXPERIMENT", "")))) {
+    if (!(run->experiment = strdup (environment_text ("DL_EXPERIMENT", "")))) {
         errorf (err, "out of memory");
         goto fail;
     }
-    read_rank (run);
-    run->trial = (long)number_of ("DL_TRIAL", 0);
-    run->length = number_of ("DL_LENGTH", INT64_MAX);
-    run->seed = (uint32_t)number_of ("DL_SEED", 0);
+    environment_rank (&run->rank, &run->size);
+    run->trial = (long)environment_number ("DL_TRIAL", 0);
+    run->length = environment_number ("DL_LENGTH", INT64_MAX);
+    run->seed = (uint32_t)environment_number ("DL_SEED", 0);
     if (enter_folder (run, dir) < 0) {
         errorf (err,
                 "%s: cannot make the folder of the run: %s",
@@ -182,12 +130,14 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
                 strerror (errno));
         goto fail;
     }
-    if (open_metrics (run, err) < 0)
+    if (run->rank == 0
+        && !(run->metrics =
+                 metrics_create (run->dir, run->attempt, &run->retention, err)))
         goto fail;
-    if (strcmp (text_of ("DL_SIGNALS", "1"), "0")) {
+    if (strcmp (environment_text ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;
         stop_open ();
-        left_open ();
+        time_limit_open ();
     }
     return run;
 fail:
@@ -208,9 +158,9 @@ int slurmdl_close (struct slurmdl *run)
         saved = errno;
     }
     agreement_destroy (run->agreement);
-    team_destroy (run->team);
+    session_destroy (run->session);
     if (run->signals) {
-        left_close ();
+        time_limit_close ();
         stop_close ();
     }
     rv = slurmdl_metrics_destroy (run->metrics);

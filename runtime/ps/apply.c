@@ -13,31 +13,6 @@ enum { SAVED_SECONDS = 5 };
 
 /* ---- who waits for whom ---- */
 
-bool psapply_waits_for (const struct ps_worker *w)
-{
-    return w->life == PS_UNSEEN || w->life == PS_LIVE || w->life == PS_BROKEN;
-}
-
-int64_t psapply_slowest (const struct ps_server *s)
-{
-    int64_t least = INT64_MAX;
-
-    for (long i = 0; i < s->ps->workers; i++)
-        if (psapply_waits_for (&s->workers[i]) && s->workers[i].clock < least)
-            least = s->workers[i].clock;
-    return least;
-}
-
-static int64_t fastest (const struct ps_server *s)
-{
-    int64_t most = 0;
-
-    for (long i = 0; i < s->ps->workers; i++)
-        if (s->workers[i].clock > most)
-            most = s->workers[i].clock;
-    return most;
-}
-
 /* Whether a request of this iteration must wait for other workers. */
 static bool too_early (const struct ps_server *s, int64_t clock)
 {
@@ -45,7 +20,7 @@ static bool too_early (const struct ps_server *s, int64_t clock)
     case SLURMDL_PS_SYNC:
         return clock > s->done;
     case SLURMDL_PS_BOUNDED:
-        return clock - s->ps->staleness > psapply_slowest (s);
+        return clock - s->ps->staleness > psserver_slowest (s);
     case SLURMDL_PS_ASYNC:
         break;
     }
@@ -68,7 +43,7 @@ void psapply_explain (const struct ps_server *s,
                       struct slurmdl_error *why)
 {
     struct ps_table *t =
-        psapply_table ((struct ps_server *)(uintptr_t)s, p->in.table);
+        psserver_table ((struct ps_server *)(uintptr_t)s, p->in.table);
     const struct ps_worker *w;
 
     for (long i = 0; i < s->ps->workers; i++) {
@@ -80,7 +55,7 @@ void psapply_explain (const struct ps_server *s,
                     t->spec.name);
         else if (w->life == PS_UNSEEN)
             errorf (why, "worker %ld has not come", i);
-        else if (psapply_waits_for (w) && w->clock < p->in.clock)
+        else if (psserver_waits_for (w) && w->clock < p->in.clock)
             errorf (why,
                     "worker %ld (%s%s) has ended %" PRId64 " iterations only",
                     i,
@@ -93,26 +68,6 @@ void psapply_explain (const struct ps_server *s,
 
 /* ---- tables ---- */
 
-struct ps_table *psapply_table (struct ps_server *s, uint64_t key)
-{
-    for (size_t i = 0; i < s->ntables; i++)
-        if (s->tables[i]->key == key)
-            return s->tables[i];
-    return NULL;
-}
-
-int psapply_add_table (struct ps_server *s, struct ps_table *t)
-{
-    struct ps_table **more =
-        realloc (s->tables, (s->ntables + 1) * sizeof (struct ps_table *));
-
-    if (!more || !t)
-        return -1;
-    s->tables = more;
-    s->tables[s->ntables++] = t;
-    return 0;
-}
-
 static bool same_spec (const struct ps_spec *a, const struct ps_spec *b)
 {
     struct ps_spec c = *b;
@@ -121,21 +76,14 @@ static bool same_spec (const struct ps_spec *a, const struct ps_spec *b)
     return !memcmp (a, &c, sizeof (c));
 }
 
-bool psapply_good_spec (const struct ps_spec *s)
-{
-    return memchr (s->name, '\0', sizeof (s->name)) && ps_rule (s->rule)
-           && (s->n > 0) != (s->row > 0) && s->n < UINT64_MAX / 64
-           && s->row < 1 << 24;
-}
-
 static enum ps_did
 declare (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
 {
     struct ps_spec spec;
-    struct ps_table *t = psapply_table (s, p->in.table);
+    struct ps_table *t = psserver_table (s, p->in.table);
 
     memcpy (&spec, p->body, sizeof (spec));
-    if (p->in.bytes != sizeof (spec) || !psapply_good_spec (&spec)
+    if (p->in.bytes != sizeof (spec) || !psserver_is_good_spec (&spec)
         || ps_key (spec.name) != p->in.table) {
         errno = EINVAL;
         errorf (why, "it makes no sense");
@@ -149,7 +97,7 @@ declare (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
     if (!t) {
         t = ps_table_create (
             &spec, s->ps->index, s->ps->servers, s->ps->workers);
-        if (psapply_add_table (s, t) < 0) {
+        if (psserver_add_table (s, t) < 0) {
             ps_table_destroy (t);
             errno = ENOMEM;
             errorf (why, "no memory for its part of '%s'", spec.name);
@@ -261,7 +209,7 @@ push (struct ps_server *s, struct ps_peer *p, struct ps_table *t)
 
 static void note_ahead (struct ps_server *s, int64_t clock)
 {
-    int64_t slowest = psapply_slowest (s);
+    int64_t slowest = psserver_slowest (s);
 
     if (slowest != INT64_MAX && clock - slowest > s->ps->stats.ahead)
         s->ps->stats.ahead = clock - slowest;
@@ -303,36 +251,18 @@ pull (struct ps_server *s, struct ps_peer *p, struct ps_table *t)
 
 /* ---- iterations and saves ---- */
 
-/* A save at 'clock' has what was pushed before it, and nothing later. */
-void psapply_cut (struct ps_server *s, int64_t clock)
-{
-    const struct ps_worker *w;
-
-    if (clock <= 0 || (s->cut && s->cut <= clock) || pssave_clock (s) >= clock)
-        return;
-    if (s->entry->nsaved
-        && s->entry->saved[s->entry->nsaved - 1].clock >= clock)
-        return;
-    for (long i = 0; i < s->ps->workers; i++) {
-        w = &s->workers[i];
-        if (w->clock > clock || (w->last_clock >= clock && w->last_n > 0))
-            return;
-    }
-    s->cut = clock;
-}
-
 /* Server 0 chooses, ahead of all workers; they tell the other servers. */
 static void choose_cut (struct ps_server *s)
 {
-    int64_t most = fastest (s);
+    int64_t most = psserver_fastest (s);
     int64_t every = s->ps->save_every;
 
     if (s->ps->index != 0)
         return;
     if (s->wanted)
-        psapply_cut (s, most + 1);
+        pssave_cut (s, most + 1);
     else if (every > 0)
-        psapply_cut (s, (most / every + 1) * every);
+        pssave_cut (s, (most / every + 1) * every);
 }
 
 static enum ps_did end_iteration (struct ps_server *s, struct ps_peer *p)
@@ -373,14 +303,14 @@ static int end_tables (struct ps_server *s)
 
 int psapply_progress (struct ps_server *s, struct slurmdl_error *err)
 {
-    int64_t slowest = psapply_slowest (s);
-    int64_t target = slowest == INT64_MAX ? fastest (s) : slowest;
+    int64_t slowest = psserver_slowest (s);
+    int64_t target = slowest == INT64_MAX ? psserver_fastest (s) : slowest;
 
     while (s->ps->mode == SLURMDL_PS_SYNC && s->done < target)
         if (end_tables (s) < 0)
             return errorf (err, "out of memory");
     if (!s->cut || slowest < s->cut
-        || (slowest == INT64_MAX && fastest (s) < s->cut))
+        || (slowest == INT64_MAX && psserver_fastest (s) < s->cut))
         return 0;
     if (s->saving) /* what is later waits for the one before */
         return 0;
@@ -397,7 +327,7 @@ static enum ps_did apply_to_table (struct ps_server *s,
                                    struct ps_peer *p,
                                    struct slurmdl_error *why)
 {
-    struct ps_table *t = psapply_table (s, p->in.table);
+    struct ps_table *t = psserver_table (s, p->in.table);
 
     errno = EINVAL;
     if (!t || !good_request (t, &p->in)) {
@@ -431,17 +361,17 @@ enum ps_did psapply_request (struct ps_server *s,
         return PS_HELD;
     switch ((enum ps_kind)p->in.kind) {
     case PS_HELLO:
-        return pspeople_hello (s, p, why);
+        return psworkers_hello (s, p, why);
     case PS_JOIN:
-        return pspeople_join (s, p, why);
+        return psworkers_join (s, p, why);
     case PS_BYE:
-        return pspeople_bye (s, p, why);
+        return psworkers_bye (s, p, why);
     case PS_DECLARE:
         return declare (s, p, why);
     case PS_CLOCK:
         return end_iteration (s, p);
     case PS_CUT:
-        psapply_cut (s, p->in.clock);
+        pssave_cut (s, p->in.clock);
         return PS_DONE;
     case PS_SAVED:
         return wait_saved (s, p);

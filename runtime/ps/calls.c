@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/run/region.h"
+#include "runtime/storage/tensor.h"
 
 /* One call: to all servers that have a part in it. */
 struct call {
@@ -374,7 +374,7 @@ static int make_spec (const struct slurmdl_ps_table *t,
     memset (s, 0, sizeof (*s));
     errno = EINVAL;
     if (!t->name || strlen (t->name) >= sizeof (s->name)
-        || !good_dataset_name (t->name))
+        || !tensor_name_ok (t->name))
         return errorf (err,
                        "'%.64s' is no name of a table: at most 63 letters, "
                        "digits, '_', '.', '-' and '/'",

@@ -5,13 +5,9 @@
 
 #include "runtime/ps/link.h"
 
-/* 'err' is emptied; -1: this is no worker, or it is broken. */
-int psclient_check (struct slurmdl_ps *ps, struct slurmdl_error *err);
-
-/* The same, and requests of this iteration may be made. */
+/* 'err' is emptied; 0: requests of this iteration may be made, -1: this is no
+ * worker, or it is broken. */
 int psclient_ready (struct slurmdl_ps *ps, struct slurmdl_error *err);
-
-int psclient_clock (struct slurmdl_ps *ps, struct slurmdl_error *err);
 
 /* For slurmdl_ps_wait(); NULL: out of memory. */
 struct ps_ticket *psticket_create (struct slurmdl_ps *ps);

@@ -65,20 +65,7 @@ static bool is_settled (struct slurmdl_ps *ps, int64_t id)
 
 /* ---- failure ---- */
 
-int psclient_break (struct slurmdl_ps *ps, int code, const char *why)
-{
-    struct ps_client *c = ps->client;
-
-    if (!c->broken) {
-        c->broken = true;
-        c->code = code;
-        snprintf (c->why.text, sizeof (c->why.text), "%s", why);
-    }
-    errno = code;
-    return -1;
-}
-
-int psclient_check (struct slurmdl_ps *ps, struct slurmdl_error *err)
+static int psclient_check (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
     if (err)
         *err->text = '\0';
@@ -158,46 +145,6 @@ int slurmdl_ps_wait (struct slurmdl_ps *ps,
 
 /* ---- iterations ---- */
 
-static int
-tell_all (struct slurmdl_ps *ps, enum ps_kind kind, int64_t clock, bool logged)
-{
-    for (long i = 0; i < ps->servers; i++) {
-        struct ps_record *r = psrecord_create (ps, kind, 0);
-        if (!r)
-            return psclient_break (ps, ENOMEM, "out of memory");
-        r->h.clock = clock;
-        r->h.count = kind == PS_CLOCK && ps->client->wanted;
-        r->logged = logged && ps->log_bytes > 0;
-        pslink_add (ps, &ps->client->links[i], r);
-    }
-    return 0;
-}
-
-/* Server 0 says in its answer to a clock where all servers are to save; they
- * hear of it before anything of a later iteration (apply.c).
- */
-void psclient_answered (struct slurmdl_ps *ps,
-                        struct ps_link *l,
-                        const struct ps_record *r,
-                        const struct ps_header *h)
-{
-    struct ps_client *c = ps->client;
-
-    if (h->saved > c->saved) {
-        c->saved = h->saved;
-        for (long i = 0; i < ps->servers; i++)
-            pslink_trim (ps, &c->links[i], c->saved);
-    }
-    if (r->h.kind != PS_CLOCK || l->server != 0 || h->status)
-        return;
-    if (h->clock > 0 && h->clock != c->told) {
-        c->told = h->clock;
-        tell_all (ps, PS_CUT, h->clock, true);
-    }
-    if (r->h.clock + 1 == c->clock)
-        c->clocked = true;
-}
-
 int psclient_ready (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
     if (psclient_check (ps, err) < 0)
@@ -239,13 +186,13 @@ static int wait_saved (struct slurmdl_ps *ps, struct slurmdl_error *err)
     return 0;
 }
 
-int psclient_clock (struct slurmdl_ps *ps, struct slurmdl_error *err)
+static int psclient_clock (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
     struct ps_client *c = ps->client;
 
     if (needs_saving (ps))
         c->wanted = true;
-    if (tell_all (ps, PS_CLOCK, c->clock, true) < 0)
+    if (psclient_tell_all (ps, PS_CLOCK, c->clock, true) < 0)
         return -1;
     c->wanted = false;
     c->clock++;
@@ -296,7 +243,7 @@ static int join (struct slurmdl_ps *ps, struct slurmdl_error *err)
         most = c->links[i].floor > most ? c->links[i].floor : most;
     }
     c->clock = least > most ? least : most;
-    if (tell_all (ps, PS_JOIN, c->clock, true) < 0)
+    if (psclient_tell_all (ps, PS_JOIN, c->clock, true) < 0)
         return errorf (err, "out of memory");
     return pslinks_pump (ps, all_answered, 0, err);
 }
@@ -333,11 +280,12 @@ static int leave (struct slurmdl_ps *ps)
     if (pslinks_pump (ps, all_answered, 0, NULL) < 0)
         return -1;
     c->leaving = true;
-    if (tell_all (ps, PS_BYE, c->clock, false) < 0
+    if (psclient_tell_all (ps, PS_BYE, c->clock, false) < 0
         || pslinks_pump (ps, all_answered, 0, NULL) < 0)
         return -1;
     ps->entry.state = PS_LEFT;
-    psplace_put (ps->dir, "worker", ps->index, ps->number + 1, &ps->entry);
+    psregistration_put (
+        ps->dir, "worker", ps->index, ps->number + 1, &ps->entry);
     return 0;
 }
 

@@ -91,25 +91,33 @@ int pslinks_pump (struct slurmdl_ps *ps,
                   struct slurmdl_error *err);
 void pslink_destroy (struct slurmdl_ps *ps, struct ps_link *l);
 
-/* Forget what all servers have saved. */
-void pslink_trim (struct slurmdl_ps *ps, struct ps_link *l, int64_t saved);
+/* handshake.c: say who this worker is; the answer, and its text of at most
+ * PS_ANSWER_TEXT characters.  -1: there is none.
+ */
+enum { PS_ANSWER_TEXT = 256 };
+int pshandshake_say (struct slurmdl_ps *ps,
+                     struct ps_link *l,
+                     int fd,
+                     struct ps_header *a,
+                     char *text);
 
-/* hello.c: try to connect: 1: it is up, 0: not yet, -1: never. */
+/* connect.c: try to connect: 1: it is up, 0: not yet, -1: never. */
 int pslink_connect (struct slurmdl_ps *ps,
                     struct ps_link *l,
                     struct slurmdl_error *err);
-/* After that: what is to be sent again. */
-void pslink_resume (struct slurmdl_ps *ps,
-                    struct ps_link *l,
-                    const struct ps_header *answer);
-/* A record was answered, or was known to be applied. */
+/* requests.c: a record was answered, or was known to be applied. */
 void pslink_complete (struct slurmdl_ps *ps,
                       struct ps_link *l,
                       struct ps_record *r,
                       int code,
                       const char *why);
 
-/* client.c: what an answer means beyond its record. */
+/* A request to all servers; -1 after psclient_break(). */
+int psclient_tell_all (struct slurmdl_ps *ps,
+                       enum ps_kind kind,
+                       int64_t clock,
+                       bool logged);
+/* What an answer means beyond its record. */
 void psclient_answered (struct slurmdl_ps *ps,
                         struct ps_link *l,
                         const struct ps_record *r,

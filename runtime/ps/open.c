@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which part of a group this process is. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "runtime/base/error.h"
 #include "runtime/ps/ps.h"
 
-enum { MEMBERS_MAX = 1 << 20, TRIES = 100 };
+enum { MEMBERS_MAX = 1 << 20 };
 
 static const long long log_default = 256LL << 20;
 
@@ -218,65 +217,6 @@ static int make_folder (struct slurmdl_ps *ps, struct slurmdl_error *err)
     return 0;
 }
 
-/* ---- the place ---- */
-
-const char *ps_role_name (const struct slurmdl_ps *ps)
-{
-    return ps->role == PS_WORKER ? "worker" : "server";
-}
-
-/* What another number of servers has saved is spread anew, but not while they
- * serve.
- */
-static int fits_group (const struct slurmdl_ps *ps,
-                       const struct ps_entry *before,
-                       struct slurmdl_error *err)
-{
-    if (ps->role == PS_WORKER || before->servers == ps->servers
-        || (before->state != PS_SERVING && before->state != PS_RESTORING)
-        || !pshello_is_served (before))
-        return 0;
-    errno = EPROTO;
-    return errorf (err,
-                   "%.150s: %" PRId64 " servers are at work there, one on %s; "
-                   "this one is of %ld",
-                   ps->dir,
-                   before->servers,
-                   before->host,
-                   ps->servers);
-}
-
-int ps_claim (struct slurmdl_ps *ps, struct slurmdl_error *err)
-{
-    const char *role = ps_role_name (ps);
-    struct ps_entry before;
-    uint64_t number;
-    int rv = 1;
-
-    for (int i = 0; rv > 0 && i < TRIES; i++) {
-        rv = psplace_newest (ps->dir, role, ps->index, &number, &before);
-        if (rv > 0) {
-            if (fits_group (ps, &before, err) < 0)
-                return -1;
-            ps->entry.nsaved = before.nsaved;
-            memcpy (ps->entry.saved, before.saved, sizeof (before.saved));
-        }
-        ps->entry.claim = number + 1;
-        if (rv >= 0)
-            rv = psplace_put (ps->dir, role, ps->index, number + 1, &ps->entry);
-    }
-    if (rv == 0) {
-        ps->number = ps->entry.claim;
-        return 0;
-    }
-    return errorf (err,
-                   "%.150s: cannot take the place of %s %ld: %s",
-                   ps->dir,
-                   role,
-                   ps->index,
-                   rv > 0 ? "others take it all the time" : strerror (errno));
-}
-
 /* ---- open and close ---- */
 
 static int read_options (struct slurmdl_ps *ps,
@@ -313,7 +253,7 @@ struct slurmdl_ps *slurmdl_ps_open (const struct slurmdl_ps_options *o,
     ps->stop = -1;
     if (read_options (ps, o ? o : &none, err) < 0 || make_folder (ps, err) < 0)
         goto fail;
-    psplace_describe (&ps->entry);
+    psregistration_describe (&ps->entry);
     ps->entry.servers = ps->servers;
     ps->entry.workers = ps->workers;
     ps->stop = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);

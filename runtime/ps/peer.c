@@ -15,44 +15,6 @@ enum { STRANGERS_MAX = 256, STRANGER_SECONDS = 10 };
 
 /* ---- answers ---- */
 
-void psanswer (struct ps_peer *p, const void *body, size_t n)
-{
-    p->out = (struct ps_header){ .magic = PS_MAGIC,
-                                 .version = PS_VERSION,
-                                 .kind = p->in.kind,
-                                 .clock = p->in.clock,
-                                 .bytes = n };
-    p->out_body = body;
-    p->out_size = sizeof (p->out) + n;
-    p->out_sent = 0;
-}
-
-void *psanswer_room (struct ps_peer *p, size_t n)
-{
-    void *more;
-
-    if (n > p->out_room) {
-        if (!(more = realloc (p->out_own, n)))
-            return NULL;
-        p->out_own = more;
-        p->out_room = n;
-    }
-    psanswer (p, p->out_own, n);
-    return n ? p->out_own : (void *)&p->out;
-}
-
-void psanswer_error (struct ps_peer *p, int code, const char *why)
-{
-    size_t n = strlen (why);
-    void *to = psanswer_room (p, n + 1);
-
-    if (to)
-        memcpy (to, why, n + 1);
-    else
-        psanswer (p, NULL, 0);
-    p->out.status = (uint32_t)(code ? code : EIO);
-}
-
 /* From a host that can be reached there is an end or a reset. */
 static int is_gone (struct ps_peer *p)
 {
@@ -229,7 +191,7 @@ void pspeer_drop (struct ps_server *s, size_t i)
     struct ps_peer *p = &s->peers[i];
 
     if (p->known)
-        pspeople_disconnected (s, p->worker, p->silent);
+        psworkers_disconnected (s, p->worker, p->silent);
     close (p->fd);
     free (p->body);
     free (p->out_own);

@@ -37,7 +37,7 @@ int ps_claim (struct slurmdl_ps *ps, struct slurmdl_error *err);
 const char *ps_role_name (const struct slurmdl_ps *ps);
 
 /* hello.c: whether the process of this entry still serves. */
-bool pshello_is_served (const struct ps_entry *e);
+bool pshandshake_is_served (const struct ps_entry *e);
 
 /* client.c: ps->client; also after a failure it is to be closed. */
 int psclient_open (struct slurmdl_ps *ps, struct slurmdl_error *err);

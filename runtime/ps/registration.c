@@ -20,7 +20,7 @@
 
 enum { KEEP = 4, LOOKS = 100 };
 
-static void psplace_path (
+static void psregistration_path (
     char *path, const char *dir, const char *role, long index, uint64_t number)
 {
     snprintf (
@@ -69,11 +69,11 @@ static int read_entry (const char *path, struct ps_entry *e)
 }
 
 /* An entry that went while we looked has a successor. */
-int psplace_newest (const char *dir,
-                    const char *role,
-                    long index,
-                    uint64_t *number,
-                    struct ps_entry *e)
+int psregistration_newest (const char *dir,
+                           const char *role,
+                           long index,
+                           uint64_t *number,
+                           struct ps_entry *e)
 {
     char path[PATH_MAX];
 
@@ -82,7 +82,7 @@ int psplace_newest (const char *dir,
             return -1;
         if (!*number)
             return 0;
-        psplace_path (path, dir, role, index, *number);
+        psregistration_path (path, dir, role, index, *number);
         if (read_entry (path, e) == 0)
             return 1;
         if (errno != ENOENT)
@@ -106,11 +106,11 @@ static int write_synced (const char *tmp, const struct ps_entry *e)
     return rv;
 }
 
-int psplace_put (const char *dir,
-                 const char *role,
-                 long index,
-                 uint64_t number,
-                 const struct ps_entry *e)
+int psregistration_put (const char *dir,
+                        const char *role,
+                        long index,
+                        uint64_t number,
+                        const struct ps_entry *e)
 {
     char path[PATH_MAX];
     char tmp[PATH_MAX];
@@ -118,7 +118,7 @@ int psplace_put (const char *dir,
     int rv;
     int saved;
 
-    psplace_path (path, dir, role, index, number);
+    psregistration_path (path, dir, role, index, number);
     link_tmp_name (tmp, sizeof (tmp), path);
     rv = write_synced (tmp, e);
     if (rv == 0)
@@ -132,26 +132,26 @@ int psplace_put (const char *dir,
     if (highest (dir, role, index, &newest) < 0)
         return -1;
     if (number > KEEP) {
-        psplace_path (path, dir, role, index, number - KEEP);
+        psregistration_path (path, dir, role, index, number - KEEP);
         unlink (path);
     }
     return newest > number;
 }
 
-void psplace_lose (const char *dir,
-                   const char *role,
-                   long index,
-                   uint64_t number,
-                   const struct ps_entry *e)
+void psregistration_lose (const char *dir,
+                          const char *role,
+                          long index,
+                          uint64_t number,
+                          const struct ps_entry *e)
 {
     struct ps_entry lost = *e;
 
     lost.state = PS_LOST;
-    psplace_put (dir, role, index, number + 1, &lost);
+    psregistration_put (dir, role, index, number + 1, &lost);
 }
 
 const struct ps_saved *
-psplace_saved (const struct ps_entry *e, int64_t clock, int64_t servers)
+psregistration_saved (const struct ps_entry *e, int64_t clock, int64_t servers)
 {
     for (uint32_t i = 0; i < e->nsaved; i++)
         if (e->saved[i].clock == clock && e->saved[i].servers == servers)
@@ -165,20 +165,20 @@ static bool all_saved (const char *dir, const struct ps_saved *s, bool serving)
     uint64_t number;
 
     for (long i = 0; i < s->servers; i++)
-        if (psplace_newest (dir, "server", i, &number, &e) != 1
+        if (psregistration_newest (dir, "server", i, &number, &e) != 1
             || (serving && e.state == PS_RESTORING)
-            || !psplace_saved (&e, s->clock, s->servers))
+            || !psregistration_saved (&e, s->clock, s->servers))
             return false;
     return true;
 }
 
 /* Server 0 has a part in each. */
-int64_t psplace_common (const char *dir, bool serving, int64_t *servers)
+int64_t psregistration_common (const char *dir, bool serving, int64_t *servers)
 {
     struct ps_entry e;
     uint64_t number;
 
-    if (psplace_newest (dir, "server", 0, &number, &e) != 1)
+    if (psregistration_newest (dir, "server", 0, &number, &e) != 1)
         return -1;
     for (uint32_t i = e.nsaved; i > 0; i--)
         if (all_saved (dir, &e.saved[i - 1], serving)) {
@@ -188,7 +188,7 @@ int64_t psplace_common (const char *dir, bool serving, int64_t *servers)
     return -1;
 }
 
-void psplace_describe (struct ps_entry *e)
+void psregistration_describe (struct ps_entry *e)
 {
     memset (e, 0, sizeof (*e));
     e->version = PS_VERSION;
@@ -201,11 +201,11 @@ void psplace_describe (struct ps_entry *e)
     e->host[sizeof (e->host) - 1] = '\0';
 }
 
-char *psplace_save_path (char *path,
-                         size_t size,
-                         const char *dir,
-                         long server,
-                         const struct ps_saved *s)
+char *psregistration_save_path (char *path,
+                                size_t size,
+                                const char *dir,
+                                long server,
+                                const struct ps_saved *s)
 {
     snprintf (path,
               size,

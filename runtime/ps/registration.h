@@ -40,46 +40,46 @@ struct ps_entry {
 };
 
 /* The newest entry of a place.  Returns 1, 0 if there is none, or -1. */
-int psplace_newest (const char *dir,
-                    const char *role,
-                    long index,
-                    uint64_t *number,
-                    struct ps_entry *e);
+int psregistration_newest (const char *dir,
+                           const char *role,
+                           long index,
+                           uint64_t *number,
+                           struct ps_entry *e);
 
 /* Put 'e' under this number.  Returns 0; 1 if the number is taken, or a higher
  * one is; or -1.
  */
-int psplace_put (const char *dir,
-                 const char *role,
-                 long index,
-                 uint64_t number,
-                 const struct ps_entry *e);
+int psregistration_put (const char *dir,
+                        const char *role,
+                        long index,
+                        uint64_t number,
+                        const struct ps_entry *e);
 
 /* The place is given up as lost, if 'e' still holds it as 'number'. */
-void psplace_lose (const char *dir,
-                   const char *role,
-                   long index,
-                   uint64_t number,
-                   const struct ps_entry *e);
+void psregistration_lose (const char *dir,
+                          const char *role,
+                          long index,
+                          uint64_t number,
+                          const struct ps_entry *e);
 
 /* NULL: it has no save of this iteration by so many servers. */
 const struct ps_saved *
-psplace_saved (const struct ps_entry *e, int64_t clock, int64_t servers);
+psregistration_saved (const struct ps_entry *e, int64_t clock, int64_t servers);
 
 /* The newest save that all of 'servers' have, as many as there were then, as
  * their newest entries say; -1: none.  With 'serving' one that is restoring
  * has none.
  */
-int64_t psplace_common (const char *dir, bool serving, int64_t *servers);
+int64_t psregistration_common (const char *dir, bool serving, int64_t *servers);
 
 /* A number drawn by lot, host name, process. */
-void psplace_describe (struct ps_entry *e);
+void psregistration_describe (struct ps_entry *e);
 
 /* Path of a save; returns 'path'. */
-char *psplace_save_path (char *path,
-                         size_t size,
-                         const char *dir,
-                         long server,
-                         const struct ps_saved *s);
+char *psregistration_save_path (char *path,
+                                size_t size,
+                                const char *dir,
+                                long server,
+                                const struct ps_saved *s);
 
 #endif

@@ -36,39 +36,6 @@ static const double copy_seconds = 0.001; /* of a turn */
 
 /* ---- the file ---- */
 
-int pssave_arrays (const struct ps_copy *c, struct ps_array *a)
-{
-    bool dense = c->spec.n > 0;
-    uint64_t rows = dense ? c->n : c->rows;
-    uint64_t width = dense ? 0 : c->width;
-    int n = 0;
-
-    for (unsigned i = 0; i <= c->slots; i++, n++) {
-        a[n] = (struct ps_array){ "values", SLURMDL_F32, c->value[i],
-                                  rows,     width,       sizeof (float) };
-        if (i)
-            snprintf (a[n].field, sizeof (a[n].field), "slot%u", i);
-    }
-    a[n++] = (struct ps_array){ "times", SLURMDL_U32, c->times,
-                                c->rows, 0,           sizeof (*c->times) };
-    if (!dense)
-        a[n++] = (struct ps_array){ "ids",   SLURMDL_U64, c->ids,
-                                    c->rows, 0,           sizeof (*c->ids) };
-    return n;
-}
-
-void pssave_describe (const struct ps_spec *spec,
-                      const struct ps_array *a,
-                      struct slurmdl_tensor *t)
-{
-    memset (t, 0, sizeof (*t));
-    snprintf (t->name, sizeof (t->name), "ps/%s/%s", spec->name, a->field);
-    t->type = a->type;
-    t->ndims = a->width ? 2 : 1;
-    t->dims[0] = a->rows;
-    t->dims[1] = a->width;
-}
-
 static int write_about (struct ps_saving *v, struct slurmdl_writer *w)
 {
     size_t n =
@@ -168,7 +135,7 @@ static void destroy (struct ps_server *s)
     s->saving = NULL;
 }
 
-int64_t pssave_clock (const struct ps_server *s)
+static int64_t pssave_clock (const struct ps_server *s)
 {
     return s->saving ? s->saving->saved.clock : 0;
 }
@@ -189,7 +156,7 @@ int pssave_begin (struct ps_server *s, struct slurmdl_error *err)
                                   .servers = ps->servers,
                                   .server = ps->index,
                                   .clock = s->cut };
-    psplace_save_path (
+    psregistration_save_path (
         v->path, sizeof (v->path), ps->dir, ps->index, &v->saved);
     v->copies = calloc (s->ntables + 1, sizeof (struct ps_copy *));
     for (size_t i = 0; v->copies && i < s->ntables; i++)
@@ -293,4 +260,22 @@ void pssave_abandon (struct ps_server *s)
         unlink (v->path);
     }
     destroy (s);
+}
+
+/* A save at 'clock' has what was pushed before it, and nothing later. */
+void pssave_cut (struct ps_server *s, int64_t clock)
+{
+    const struct ps_worker *w;
+
+    if (clock <= 0 || (s->cut && s->cut <= clock) || pssave_clock (s) >= clock)
+        return;
+    if (s->entry->nsaved
+        && s->entry->saved[s->entry->nsaved - 1].clock >= clock)
+        return;
+    for (long i = 0; i < s->ps->workers; i++) {
+        w = &s->workers[i];
+        if (w->clock > clock || (w->last_clock >= clock && w->last_n > 0))
+            return;
+    }
+    s->cut = clock;
 }

@@ -84,7 +84,7 @@ static int turn (struct ps_server *s, struct slurmdl_error *err)
     if (psapply_progress (s, err) < 0)
         return -1;
     pspeers_tick (s);
-    return pspeople_look (s, err);
+    return psworkers_look (s, err);
 }
 
 /* With saves that are asked for, the end is saved too. */
@@ -136,7 +136,7 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
         return -1;
     drain (s);
     s->entry->state = PS_LEFT;
-    psplace_put (
+    psregistration_put (
         s->ps->dir, "server", s->ps->index, s->ps->number + 1, s->entry);
     return 0;
 }

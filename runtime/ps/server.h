@@ -74,38 +74,42 @@ struct ps_server {
 
 enum ps_did { PS_DONE, PS_HELD, PS_FAILED };
 
+/* server.c: the workers that are waited for. */
+bool psserver_waits_for (const struct ps_worker *w);
+/* The least clock of the workers that are waited for; INT64_MAX: none is. */
+int64_t psserver_slowest (const struct ps_server *s);
+int64_t psserver_fastest (const struct ps_server *s); /* the greatest clock */
+/* Most of those that have not been given up are connected: the network of this
+ * host is not to blame for the others. */
+bool psserver_sees_workers (const struct ps_server *s);
+/* Tables: by key, one more (-1: out of memory), whether it can be one. */
+struct ps_table *psserver_table (struct ps_server *s, uint64_t key);
+int psserver_add_table (struct ps_server *s, struct ps_table *t);
+bool psserver_is_good_spec (const struct ps_spec *s);
+
 /* apply.c: do the request of a peer, and prepare its answer. */
 enum ps_did psapply_request (struct ps_server *s,
                              struct ps_peer *p,
                              struct slurmdl_error *why);
 /* End iterations and save where all workers have come; -1: fatal. */
 int psapply_progress (struct ps_server *s, struct slurmdl_error *err);
-/* The least clock of the workers that are waited for; INT64_MAX: none is. */
-int64_t psapply_slowest (const struct ps_server *s);
 /* What 'p' waits for, in words. */
 void psapply_explain (const struct ps_server *s,
                       const struct ps_peer *p,
                       struct slurmdl_error *why);
-struct ps_table *psapply_table (struct ps_server *s, uint64_t key);
-int psapply_add_table (struct ps_server *s, struct ps_table *t);
-bool psapply_good_spec (const struct ps_spec *s);
-void psapply_cut (struct ps_server *s, int64_t clock); /* save there */
-bool psapply_waits_for (const struct ps_worker *w);
 
-/* people.c: workers come and go. */
-enum ps_did pspeople_hello (struct ps_server *s,
+/* workers.c: they come and go. */
+enum ps_did psworkers_hello (struct ps_server *s,
+                             struct ps_peer *p,
+                             struct slurmdl_error *e);
+enum ps_did psworkers_join (struct ps_server *s,
                             struct ps_peer *p,
                             struct slurmdl_error *e);
 enum ps_did
-pspeople_join (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *e);
-enum ps_did
-pspeople_bye (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *e);
-/* Most of those that have not been given up are connected: the network of this
- * host is not to blame for the others. */
-bool pspeople_are_here (const struct ps_server *s);
-void pspeople_disconnected (struct ps_server *s, long worker, bool silent);
+psworkers_bye (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *e);
+void psworkers_disconnected (struct ps_server *s, long worker, bool silent);
 /* Give up who does not come back.  Returns 1 when all have left. */
-int pspeople_look (struct ps_server *s, struct slurmdl_error *err);
+int psworkers_look (struct ps_server *s, struct slurmdl_error *err);
 
 /* save.c: a save at s->cut of the tables as they are; one at a time.
  * pssave_go_on() does some of it in each turn of the loop, -1: it failed;
@@ -115,7 +119,8 @@ int pssave_begin (struct ps_server *s, struct slurmdl_error *err);
 int pssave_go_on (struct ps_server *s, struct slurmdl_error *err);
 int pssave_finish (struct ps_server *s, struct slurmdl_error *err);
 void pssave_abandon (struct ps_server *s);
-int64_t pssave_clock (const struct ps_server *s); /* 0: none is under way */
+/* Save at 'clock': what was pushed before it, and nothing later. */
+void pssave_cut (struct ps_server *s, int64_t clock);
 /* How long the loop may wait for events. */
 int pssave_wait_ms (const struct ps_server *s, int otherwise);
 

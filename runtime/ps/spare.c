@@ -37,7 +37,7 @@ static int is_lost (struct slurmdl_ps *ps,
     uint64_t number;
     bool ended;
 
-    if (psplace_newest (ps->dir, "server", server, &number, &e) != 1)
+    if (psregistration_newest (ps->dir, "server", server, &number, &e) != 1)
         return 0;
     if (e.state == PS_LEFT)
         return number > w->before ? -1 : 0;
@@ -76,7 +76,7 @@ static long watch_servers (struct slurmdl_ps *ps,
 
     member_describe (&self);
     for (long i = 0; i < ps->servers; i++)
-        psplace_newest (ps->dir, "server", i, &w[i].before, &e);
+        psregistration_newest (ps->dir, "server", i, &w[i].before, &e);
     while (left < ps->servers) {
         if (wait_turn (ps, err) < 0)
             return -2;

@@ -35,7 +35,7 @@ remove_file (const struct slurmdl_ps *ps, long server, const struct ps_saved *v)
 {
     char path[PATH_MAX];
 
-    unlink (psplace_save_path (path, sizeof (path), ps->dir, server, v));
+    unlink (psregistration_save_path (path, sizeof (path), ps->dir, server, v));
 }
 
 void psstore_remove (const struct slurmdl_ps *ps, const struct ps_saved *v)
@@ -46,8 +46,8 @@ void psstore_remove (const struct slurmdl_ps *ps, const struct ps_saved *v)
 
     remove_file (ps, ps->index, v);
     for (long i = ps->servers; ps->index == 0 && i < v->servers; i++)
-        if (psplace_newest (ps->dir, "server", i, &number, &e) == 1
-            && (theirs = psplace_saved (&e, v->clock, v->servers)))
+        if (psregistration_newest (ps->dir, "server", i, &number, &e) == 1
+            && (theirs = psregistration_saved (&e, v->clock, v->servers)))
             remove_file (ps, i, theirs);
 }
 
@@ -56,7 +56,7 @@ static bool
 is_contested (struct ps_server *s, const struct ps_entry *e, uint64_t number)
 {
     if (e->state != PS_LOST || e->claim != s->entry->claim
-        || !pspeople_are_here (s))
+        || !psserver_sees_workers (s))
         return false;
     s->ps->number = number;
     return true;
@@ -70,10 +70,11 @@ static int put_entry (struct ps_server *s, struct slurmdl_error *err)
     int rv;
 
     do
-        rv = psplace_put (
+        rv = psregistration_put (
             ps->dir, "server", ps->index, ps->number + 1, s->entry);
     while (rv > 0
-           && psplace_newest (ps->dir, "server", ps->index, &number, &e) == 1
+           && psregistration_newest (ps->dir, "server", ps->index, &number, &e)
+                  == 1
            && is_contested (s, &e, number));
     if (rv == 0)
         ps->number++;
@@ -250,12 +251,12 @@ static int restore_rows (const struct ps_server *s,
 static struct ps_table *find_table (struct ps_server *s,
                                     const struct ps_spec *spec)
 {
-    struct ps_table *t = psapply_table (s, ps_key (spec->name));
+    struct ps_table *t = psserver_table (s, ps_key (spec->name));
 
     if (t)
         return t;
     t = ps_table_create (spec, s->ps->index, s->ps->servers, s->ps->workers);
-    if (psapply_add_table (s, t) == 0)
+    if (psserver_add_table (s, t) == 0)
         return t;
     ps_table_destroy (t);
     return NULL;
@@ -268,7 +269,7 @@ static int restore_table (struct ps_server *s,
 {
     struct ps_table *t;
 
-    if (!psapply_good_spec (&about->spec)) {
+    if (!psserver_is_good_spec (&about->spec)) {
         errno = EBADMSG;
         return -1;
     }
@@ -329,7 +330,7 @@ static int restore_file (struct ps_server *s,
     struct source from = { .server = server, .servers = (long)saved->servers };
     int rv;
 
-    psplace_save_path (path, sizeof (path), s->ps->dir, server, saved);
+    psregistration_save_path (path, sizeof (path), s->ps->dir, server, saved);
     if (!(from.c = slurmdl_checkpoint_open (path, err)))
         return -1;
     rv = restore_tables (s, &from, saved->clock, err);
@@ -350,8 +351,8 @@ static int restore_files (struct ps_server *s,
     for (long i = 0; i < servers; i++) {
         if (servers == s->ps->servers && i != s->ps->index)
             continue;
-        if (psplace_newest (s->ps->dir, "server", i, &number, &e) != 1
-            || !(saved = psplace_saved (&e, clock, servers))) {
+        if (psregistration_newest (s->ps->dir, "server", i, &number, &e) != 1
+            || !(saved = psregistration_saved (&e, clock, servers))) {
             errno = ESTALE;
             return errorf (err,
                            "server %ld does not have the save of iteration "
@@ -383,7 +384,7 @@ static void forget_saves (struct ps_server *s, int64_t clock, int64_t servers)
 int psstore_restore (struct ps_server *s, struct slurmdl_error *err)
 {
     int64_t servers = 0;
-    int64_t clock = psplace_common (s->ps->dir, false, &servers);
+    int64_t clock = psregistration_common (s->ps->dir, false, &servers);
 
     forget_saves (s, clock, servers);
     if (clock > 0 && restore_files (s, clock, servers, err) < 0)
@@ -409,12 +410,12 @@ int psstore_look (struct ps_server *s, struct slurmdl_error *err)
     if (monotonic () - s->looked < LOOK_MS / 1000.0)
         return 0;
     s->looked = monotonic ();
-    if (psplace_newest (ps->dir, "server", ps->index, &number, &e) == 1
+    if (psregistration_newest (ps->dir, "server", ps->index, &number, &e) == 1
         && number > ps->number && put_entry (s, err) < 0)
         return -1;
     if (s->entry->nsaved
         && s->entry->saved[s->entry->nsaved - 1].clock > s->saved) {
-        clock = psplace_common (ps->dir, true, &servers);
+        clock = psregistration_common (ps->dir, true, &servers);
         s->saved = clock > s->saved ? clock : s->saved;
         s->looked -= 0.45; /* the others are about to save */
     }

@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients are kept for each worker, and added in the order of workers. */
+/* Gradients are applied at once, or kept and added in the order of workers. */
 #include "runtime/ps/sum.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void pssum_clear (struct ps_sum *s)
+#include "runtime/ps/snapshot.h"
+
+static void apply_row (struct ps_table *t, uint64_t r, const float *gradient)
 {
-    free (s->dense);
-    free (s->has);
-    free (s->ids);
-    free (s->rows);
-    memset (s, 0, sizeof (*s));
+    float *at[1 + PS_SLOTS] = { NULL };
+
+    if (t->copy)
+        ps_copy_row (t, r);
+    for (unsigned i = 0; i <= t->rule->slots; i++)
+        at[i] = t->value[i] + r * t->width;
+    t->rule->apply (
+        &t->spec, ++t->times[r], at, gradient, ps_table_length (t, r));
+}
+
+void ps_table_apply (struct ps_table *t,
+                     uint64_t offset,
+                     const float *gradient,
+                     uint64_t n)
+{
+    for (uint64_t done = 0; done < n; done += PS_BLOCK)
+        apply_row (t, (offset + done) / PS_BLOCK, gradient + done);
 }
 
 void ps_table_forget (struct ps_table *t, long worker)
@@ -114,7 +128,7 @@ static void end_block (struct ps_table *t, uint64_t r, float *sum)
         s->has[r] = 0;
     }
     if (any)
-        pstable_apply_row (t, r, sum);
+        apply_row (t, r, sum);
 }
 
 /* Gradients of the same row are added in the order in which they are given. */
@@ -163,7 +177,7 @@ static void merge_rows (struct ps_table *t,
 static void merge_apply (struct ps_table *t, struct merge *m)
 {
     for (uint64_t i = 0; i < m->n; i++) {
-        pstable_apply_row (t, m->of[i], m->sums + i * t->width);
+        apply_row (t, m->of[i], m->sums + i * t->width);
         t->place[m->of[i]] = 0;
     }
 }
@@ -186,7 +200,7 @@ int ps_table_apply_rows (struct ps_table *t,
     if (make_rows (t, ids, n) < 0)
         return -1;
     if (n == 1) {
-        pstable_apply_row (t, (uint64_t)ps_table_row (t, *ids), gradients);
+        apply_row (t, (uint64_t)ps_table_row (t, *ids), gradients);
         return 0;
     }
     if ((rv = merge_create (t, &m, n)) == 0) {

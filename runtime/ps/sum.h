@@ -13,9 +13,4 @@ struct ps_sum {
     uint64_t n, room;
 };
 
-void pssum_clear (struct ps_sum *s); /* and free */
-
-/* Apply the rule to one row. */
-void pstable_apply_row (struct ps_table *t, uint64_t r, const float *gradient);
-
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/ps/snapshot.h"
 #include "runtime/ps/sum.h"
 
 bool ps_table_is_dense (const struct ps_table *t)
@@ -99,6 +98,15 @@ static int make_dense (struct ps_table *t)
     return t->got && t->times ? 0 : -1;
 }
 
+static void sum_free (struct ps_sum *s)
+{
+    free (s->dense);
+    free (s->has);
+    free (s->ids);
+    free (s->rows);
+    memset (s, 0, sizeof (*s));
+}
+
 struct ps_table *ps_table_create (const struct ps_spec *spec,
                                   long server,
                                   long servers,
@@ -130,7 +138,7 @@ void ps_table_destroy (struct ps_table *t)
     for (int i = 0; i <= PS_SLOTS; i++)
         free (t->value[i]);
     for (long w = 0; t->sums && w < t->workers; w++)
-        pssum_clear (&t->sums[w]);
+        sum_free (&t->sums[w]);
     free (t->sums);
     free (t->got);
     free (t->times);
@@ -207,25 +215,4 @@ void ps_table_initial (struct ps_table *t,
     }
     if (!values)
         t->missing = 0;
-}
-
-void pstable_apply_row (struct ps_table *t, uint64_t r, const float *gradient)
-{
-    float *at[1 + PS_SLOTS] = { NULL };
-
-    if (t->copy)
-        ps_copy_row (t, r);
-    for (unsigned i = 0; i <= t->rule->slots; i++)
-        at[i] = t->value[i] + r * t->width;
-    t->rule->apply (
-        &t->spec, ++t->times[r], at, gradient, ps_table_length (t, r));
-}
-
-void ps_table_apply (struct ps_table *t,
-                     uint64_t offset,
-                     const float *gradient,
-                     uint64_t n)
-{
-    for (uint64_t done = 0; done < n; done += PS_BLOCK)
-        pstable_apply_row (t, (offset + done) / PS_BLOCK, gradient + done);
 }

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/address.h"
+#include "runtime/comm/net/socket.h"
 
 /* ---- where a parameter is ---- */
 
@@ -60,7 +61,7 @@ int pswire_listen (const char *address,
     const char *host = address && *address ? address : NULL;
     int fd = -1;
 
-    if (socket_numbers (host, e->address, PS_ADDRESSES) < 0)
+    if (address_numbers (host, e->address, PS_ADDRESSES) < 0)
         return errorf (err,
                        "no address of %.80s: %s",
                        host ? host : "this machine",

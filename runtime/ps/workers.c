@@ -71,7 +71,7 @@ forget_unfinished (struct ps_server *s, struct ps_worker *w, long worker)
 /* Where the others are, if they have gone on without it. */
 static int64_t floor_of (struct ps_server *s, struct ps_worker *w)
 {
-    int64_t slowest = psapply_slowest (s);
+    int64_t slowest = psserver_slowest (s);
 
     if (s->ps->mode == SLURMDL_PS_SYNC)
         return s->done;
@@ -92,9 +92,9 @@ static void drop_others (struct ps_server *s, const struct ps_peer *p)
     }
 }
 
-enum ps_did pspeople_hello (struct ps_server *s,
-                            struct ps_peer *p,
-                            struct slurmdl_error *why)
+enum ps_did psworkers_hello (struct ps_server *s,
+                             struct ps_peer *p,
+                             struct slurmdl_error *why)
 {
     struct ps_hello h;
     struct ps_worker *w;
@@ -123,7 +123,7 @@ enum ps_did pspeople_hello (struct ps_server *s,
     w->entry.host[sizeof (w->entry.host) - 1] = '\0';
     w->life = PS_LIVE;
     s->again = s->again || (h.before && h.before != s->entry->claim);
-    psapply_cut (s, h.cut);
+    pssave_cut (s, h.cut);
     p->out.clock = w->clock;
     p->out.count = (uint64_t)w->last_clock;
     p->out.n = w->last_n;
@@ -131,9 +131,9 @@ enum ps_did pspeople_hello (struct ps_server *s,
     return PS_DONE;
 }
 
-enum ps_did pspeople_join (struct ps_server *s,
-                           struct ps_peer *p,
-                           struct slurmdl_error *why)
+enum ps_did psworkers_join (struct ps_server *s,
+                            struct ps_peer *p,
+                            struct slurmdl_error *why)
 {
     struct ps_worker *w = &s->workers[p->worker];
 
@@ -148,8 +148,9 @@ enum ps_did pspeople_join (struct ps_server *s,
 
 /* ---- they go ---- */
 
-enum ps_did
-pspeople_bye (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
+enum ps_did psworkers_bye (struct ps_server *s,
+                           struct ps_peer *p,
+                           struct slurmdl_error *why)
 {
     struct ps_worker *w = &s->workers[p->worker];
 
@@ -162,19 +163,6 @@ pspeople_bye (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
     return PS_DONE;
 }
 
-bool pspeople_are_here (const struct ps_server *s)
-{
-    long here = 0;
-    long silent = 0;
-
-    for (long i = 0; i < s->ps->workers; i++) {
-        const struct ps_worker *w = &s->workers[i];
-        here += w->life == PS_LIVE;
-        silent += w->life == PS_BROKEN && w->silent;
-    }
-    return here > 0 && here >= silent;
-}
-
 /* Somebody on another host is, or was until it left. */
 static bool is_reached (const struct ps_server *s)
 {
@@ -185,7 +173,7 @@ static bool is_reached (const struct ps_server *s)
     return s->byes > 0;
 }
 
-void pspeople_disconnected (struct ps_server *s, long worker, bool silent)
+void psworkers_disconnected (struct ps_server *s, long worker, bool silent)
 {
     struct ps_worker *w = &s->workers[worker];
 
@@ -205,7 +193,7 @@ static bool is_lost (const struct ps_server *s, const struct ps_worker *w)
 
     if (member_has_ended (&w->entry.member, &s->self))
         return true;
-    if (!w->silent || pspeople_are_here (s))
+    if (!w->silent || psserver_sees_workers (s))
         return since > s->ps->grace;
     return since > PATIENCE * s->ps->grace && is_reached (s);
 }
@@ -217,7 +205,7 @@ static void lose (struct ps_server *s, long worker)
     forget_unfinished (s, w, worker);
     w->life = PS_GONE;
     s->ps->stats.lost++;
-    psplace_lose (s->ps->dir, "worker", worker, w->place, &w->entry);
+    psregistration_lose (s->ps->dir, "worker", worker, w->place, &w->entry);
 }
 
 /* One that another server has seen go, and this one has never seen. */
@@ -227,7 +215,7 @@ static void look_for (struct ps_server *s, long worker)
     struct ps_entry e;
     uint64_t number;
 
-    if (psplace_newest (s->ps->dir, "worker", worker, &number, &e) != 1
+    if (psregistration_newest (s->ps->dir, "worker", worker, &number, &e) != 1
         || (e.state != PS_LOST && e.state != PS_LEFT))
         return;
     w->claim = e.claim;
@@ -269,7 +257,7 @@ static int nobody (struct ps_server *s, struct slurmdl_error *err)
     return 0;
 }
 
-int pspeople_look (struct ps_server *s, struct slurmdl_error *err)
+int psworkers_look (struct ps_server *s, struct slurmdl_error *err)
 {
     bool files = monotonic () - s->asked > 0.5;
     long waited = 0;
@@ -279,7 +267,7 @@ int pspeople_look (struct ps_server *s, struct slurmdl_error *err)
         s->asked = monotonic ();
     for (long i = 0; i < s->ps->workers; i++) {
         look_at (s, i, files);
-        waited += psapply_waits_for (&s->workers[i]);
+        waited += psserver_waits_for (&s->workers[i]);
         here += s->workers[i].life == PS_LIVE;
     }
     if (!waited && s->byes)

@@ -42,7 +42,7 @@ static bool wanted_by_any (struct slurmdl *run)
     for (long r = 1; r < run->size; r++) {
         void *data;
         size_t n;
-        if (team_look (run->team, r, "halt", &data, &n) == 1) {
+        if (session_look (run->session, r, "halt", &data, &n) == 1) {
             free (data);
             return true;
         }
@@ -78,7 +78,7 @@ static int give (struct slurmdl *run, struct agreement *a)
         g.stop = 1;
     else
         g.last = a->calls + how_far (a);
-    if (team_put (run->team, "go", &g, sizeof (g)) < 0)
+    if (session_put (run->session, "go", &g, sizeof (g)) < 0)
         return -1;
     a->granted = g.last;
     a->stop = g.stop;
@@ -98,7 +98,8 @@ static int take (struct slurmdl *run, struct agreement *a)
     struct grant *g;
     size_t n;
 
-    if (team_wait (run->team, 0, "go", decides, a, (void **)&g, &n, NULL) < 0)
+    if (session_wait (run->session, 0, "go", decides, a, (void **)&g, &n, NULL)
+        < 0)
         return -1;
     a->granted = g->last;
     a->stop = g->stop;
@@ -111,7 +112,7 @@ static int ask (struct slurmdl *run, struct agreement *a)
     if (run->rank == 0)
         return give (run, a);
     if (!a->told && slurmdl_should_stop (run)) {
-        team_put (run->team, "halt", "", 0);
+        session_put (run->session, "halt", "", 0);
         a->told = true;
     }
     return take (run, a);
@@ -119,7 +120,7 @@ static int ask (struct slurmdl *run, struct agreement *a)
 
 static struct agreement *agreement_of (struct slurmdl *run)
 {
-    if (!run->agreement && team_join (run, NULL) == 0)
+    if (!run->agreement && session_join (run, NULL) == 0)
         run->agreement = calloc (1, sizeof (*run->agreement));
     return run->agreement;
 }

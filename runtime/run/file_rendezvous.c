@@ -21,13 +21,13 @@ enum { TIMEOUT = 600 };
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 
 static void
-path_of (const struct team *t, char *buf, const char *name, long rank)
+path_of (const struct session *t, char *buf, const char *name, long rank)
 {
     snprintf (buf, PATH_MAX, "%s/%s.%ld", t->dir, name, rank);
 }
 
 /* Look at hello.R again: 1 if it is another than before. */
-static int look_at_hello (struct team *t, long rank)
+static int look_at_hello (struct session *t, long rank)
 {
     char path[PATH_MAX];
     void *data;
@@ -46,7 +46,7 @@ static int look_at_hello (struct team *t, long rank)
     return rv;
 }
 
-static int put_welcome (struct team *t)
+static int put_welcome (struct session *t)
 {
     size_t n = sizeof (t->at) + (size_t)t->size * sizeof (*t->members);
     char *text = malloc (n);
@@ -58,13 +58,13 @@ static int put_welcome (struct team *t)
     memcpy (text, &t->at, sizeof (t->at));
     memcpy (text + sizeof (t->at), t->members, n - sizeof (t->at));
     path_of (t, path, "welcome", 0);
-    rv = team_put_file (path, text, n);
+    rv = session_put_file (path, text, n);
     free (text);
     return rv;
 }
 
 /* A rank may have found the hello of its forerunner still there. */
-void team_welcome_again (struct team *t)
+void session_welcome_again (struct session *t)
 {
     int changed = 0;
 
@@ -79,26 +79,26 @@ void team_welcome_again (struct team *t)
 /* Of an earlier run that was killed.  Ranks of one run that are on one machine
  * begin within a second.
  */
-static bool is_forerunner (const struct team *t, const struct member *m)
+static bool is_forerunner (const struct session *t, const struct member *m)
 {
     return m->start + (uint64_t)sysconf (_SC_CLK_TCK) < t->self.start
            && member_has_ended (m, &t->self);
 }
 
 /* Who waits for us must be able to look whether we have ended. */
-static int say_hello (struct team *t, struct slurmdl_error *err)
+static int say_hello (struct session *t, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
     path_of (t, path, "hello", t->rank);
-    if (team_put_file (path, &t->self, sizeof (t->self)) == 0)
+    if (session_put_file (path, &t->self, sizeof (t->self)) == 0)
         return 0;
     return errorf (err, "%s: cannot write: %s", t->dir, strerror (errno));
 }
 
-static int gather (struct team *t, struct slurmdl_error *err)
+static int gather (struct session *t, struct slurmdl_error *err)
 {
-    struct waiting w = team_wait_begin (t, 0);
+    struct waiting w = session_wait_begin (t, 0);
 
     if (say_hello (t, err) < 0)
         return -1;
@@ -107,9 +107,9 @@ static int gather (struct team *t, struct slurmdl_error *err)
             if (look_at_hello (t, r) && !is_forerunner (t, &t->members[r]))
                 break;
             memset (&t->members[r], 0, sizeof (t->members[r]));
-            team_read_folder (t->dir);
-            if (!team_wait_more (&w))
-                return team_late (t, r, &w, err);
+            session_read_folder (t->dir);
+            if (!session_wait_more (&w))
+                return session_timed_out (t, r, &w, err);
         }
     if (put_welcome (t) == 0)
         return 0;
@@ -117,7 +117,7 @@ static int gather (struct team *t, struct slurmdl_error *err)
 }
 
 /* Whether this welcome knows us. */
-static bool accept_welcome (struct team *t, const void *data, size_t n)
+static bool accept_welcome (struct session *t, const void *data, size_t n)
 {
     const char *text = data;
     struct member us;
@@ -134,7 +134,7 @@ static bool accept_welcome (struct team *t, const void *data, size_t n)
     return true;
 }
 
-static bool hear_welcome (struct team *t)
+static bool hear_welcome (struct session *t)
 {
     char path[PATH_MAX];
     void *data;
@@ -150,7 +150,7 @@ static bool hear_welcome (struct team *t)
 }
 
 /* Whoever was there beside us is of our run, however early it began. */
-static bool rank0_has_ended (struct team *t, bool *met)
+static bool rank0_has_ended (struct session *t, bool *met)
 {
     struct member *m = &t->members[0];
 
@@ -163,19 +163,19 @@ static bool rank0_has_ended (struct team *t, bool *met)
     return *met || !is_forerunner (t, m);
 }
 
-static int come (struct team *t, struct slurmdl_error *err)
+static int come (struct session *t, struct slurmdl_error *err)
 {
-    struct waiting w = team_wait_begin (t, 0);
+    struct waiting w = session_wait_begin (t, 0);
     bool ended = false, met = false;
 
     if (say_hello (t, err) < 0)
         return -1;
     while (!hear_welcome (t)) {
         if (ended)
-            return team_gone (0, &t->members[0], err);
-        team_read_folder (t->dir);
-        if (!team_wait_more (&w))
-            return team_late (t, 0, &w, err);
+            return session_gone (0, &t->members[0], err);
+        session_read_folder (t->dir);
+        if (!session_wait_more (&w))
+            return session_timed_out (t, 0, &w, err);
         if (monotonic () - w.last < 0.1)
             continue;
         w.last = monotonic ();
@@ -188,7 +188,7 @@ static int come (struct team *t, struct slurmdl_error *err)
 /* Under a worker an attempt has its own folder; else what the launcher of the
  * ranks says tells runs in one folder apart.
  */
-static void name_folder (struct team *t, const struct slurmdl *run)
+static void name_folder (struct session *t, const struct slurmdl *run)
 {
     static const char *const marks[] = {
         "SLURM_JOB_ID",        "SLURM_STEP_ID", "SLURM_RESTART_COUNT",
@@ -217,10 +217,10 @@ static double timeout (void)
 
 static int join (struct slurmdl *run, struct slurmdl_error *err)
 {
-    struct team *t;
+    struct session *t;
     int rv;
 
-    if (run->team)
+    if (run->session)
         return 0;
     if (!(t = calloc (1, sizeof (*t)))
         || !(t->members = calloc ((size_t)run->size, sizeof (*t->members)))) {
@@ -235,7 +235,7 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     if (mkdir (t->dir, 0777) < 0 && errno != EEXIST)
         rv = errorf (err, "%s: cannot make: %s", t->dir, strerror (errno));
     else if (t->rank == 0) {
-        t->at.session = t->self.nonce;
+        t->at.number = t->self.nonce;
         snprintf (t->at.dir, sizeof (t->at.dir), "%s", run->dir);
         t->members[0] = t->self;
         rv = gather (t, err);
@@ -248,11 +248,11 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
         errno = e;
         return -1;
     }
-    run->team = t;
+    run->session = t;
     return 0;
 }
 
-int team_join (struct slurmdl *run, struct slurmdl_error *err)
+int session_join (struct slurmdl *run, struct slurmdl_error *err)
 {
     int rv;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a run meet, and wait: what the files of a team share. */
+/* How the ranks of a run meet, and wait: what the files of a session share. */
 #ifndef RUNTIME_RUN_FILE_RENDEZVOUS_H
 #define RUNTIME_RUN_FILE_RENDEZVOUS_H
 
@@ -13,21 +13,21 @@
 /* A disk that is full, or a server that is away, may be better soon: so long a
  * message is tried again (s), and an error is not believed.
  */
-enum { PATIENCE = 3 };
+enum { RETRY_SECONDS = 3 };
 
 struct welcome {
-    uint64_t session;
+    uint64_t number;    /* of the session */
     char dir[PATH_MAX]; /* of rank 0's attempt */
 };
 
-struct team {
+struct session {
     char dir[PATH_MAX - 128];
     long rank, size;
     struct welcome at;
     struct member self;
     struct member *members;
     double timeout;
-    unsigned counts[TEAM_COUNTS];
+    unsigned counts[SESSION_COUNTS];
 };
 
 struct waiting {
@@ -35,26 +35,26 @@ struct waiting {
     long us;
 };
 
-/* For the team's time-out, and 'extra' seconds. */
-struct waiting team_wait_begin (const struct team *t, double extra);
+/* For the session's time-out, and 'extra' seconds. */
+struct waiting session_wait_begin (const struct session *t, double extra);
 /* Sleep a little; false when the time is over. */
-bool team_wait_more (struct waiting *w);
+bool session_wait_more (struct waiting *w);
 
 /* A client of a network file system may remember for long that a name was not
  * there; to read the folder anew makes it ask.
  */
-void team_read_folder (const char *dir);
+void session_read_folder (const char *dir);
 
-int team_put_file (const char *path, const void *data, size_t n);
+int session_put_file (const char *path, const void *data, size_t n);
 
 /* The rank, process 'm', has ended; or did not come. */
-int team_gone (long rank, const struct member *m, struct slurmdl_error *err);
-int team_late (const struct team *t,
-               long rank,
-               const struct waiting *w,
-               struct slurmdl_error *err);
+int session_gone (long rank, const struct member *m, struct slurmdl_error *err);
+int session_timed_out (const struct session *t,
+                       long rank,
+                       const struct waiting *w,
+                       struct slurmdl_error *err);
 
 /* Rank 0, while it waits: a rank may not have heard its welcome. */
-void team_welcome_again (struct team *t);
+void session_welcome_again (struct session *t);
 
 #endif

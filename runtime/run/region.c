@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protect memory, keep states. */
+/* Protected memory and states: what a run's checkpoints hold. */
 #include "runtime/run/region.h"
 
 #include <errno.h>
@@ -7,41 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/utf8.h"
 #include "runtime/run/run.h"
+#include "runtime/storage/tensor.h"
 
 static const char states[] = "state/";
-
-/* Each part of the path is a link's name: "." and "" are not. */
-bool good_dataset_name (const char *name)
-{
-    size_t n = strlen (name);
-
-    if (n == 0 || n >= DATASET_NAME_SIZE || name[0] == '/' || name[n - 1] == '/'
-        || strstr (name, "//") || name[0] == '.' || strstr (name, "/./")
-        || (n > 1 && !strcmp (name + n - 2, "/.")) || !is_utf8 (name))
-        return false;
-    return strcmp (name, "manifest") && strncmp (name, "manifest/", 9)
-           && strcmp (name, "shards") && strncmp (name, "shards/", 7);
-}
-
-int tensor_bytes (enum slurmdl_type type,
-                  int ndims,
-                  const uint64_t *dims,
-                  uint64_t *bytes)
-{
-    *bytes = slurmdl_type_size (type);
-    if (*bytes == 0 || ndims < 0 || ndims > DIMS_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
-    for (int i = 0; i < ndims; i++)
-        if (__builtin_mul_overflow (*bytes, dims[i], bytes)) {
-            errno = EOVERFLOW;
-            return -1;
-        }
-    return 0;
-}
 
 bool regions_shared (const struct regions *r)
 {
@@ -95,7 +64,7 @@ static int protect (struct slurmdl *run,
 {
     uint64_t all;
 
-    if (!name || !good_dataset_name (name) || is_state (name)
+    if (!name || !tensor_name_ok (name) || is_state (name)
         || !strcmp (name, "state")) {
         errno = EINVAL;
         return -1;
@@ -203,7 +172,7 @@ int state_dataset (const char *name, long rank, char *buf, bool *own)
                       rank,
                       r + 2)
           : snprintf (buf, DATASET_NAME_SIZE, "%s%s", states, name);
-    if (n < DATASET_NAME_SIZE && *name && good_dataset_name (buf))
+    if (n < DATASET_NAME_SIZE && *name && tensor_name_ok (buf))
         return 0;
     errno = EINVAL;
     return -1;
@@ -222,61 +191,4 @@ int regions_put_state (
     new.slab = slab_whole (1, new.dims);
     snprintf (new.name, sizeof (new.name), "%s", name);
     return put (r, &new);
-}
-
-int slurmdl_state (struct slurmdl *run,
-                   const char *name,
-                   const void *bytes,
-                   size_t n)
-{
-    char dataset[DATASET_NAME_SIZE];
-    bool own;
-    void *copy;
-
-    if (state_dataset (name, run->rank, dataset, &own) < 0
-        || !(copy = malloc (n + 1)))
-        return -1;
-    if (n)
-        memcpy (copy, bytes, n);
-    if (regions_put_state (&run->regions, dataset, copy, n, own) == 0)
-        return 0;
-    free (copy);
-    return -1;
-}
-
-int slurmdl_read_state (struct slurmdl *run,
-                        const char *name,
-                        void **bytes,
-                        size_t *n)
-{
-    char dataset[DATASET_NAME_SIZE];
-    const struct region *r;
-    struct slurmdl_tensor t;
-    int64_t i;
-    bool own;
-
-    *bytes = NULL;
-    *n = 0;
-    if (state_dataset (name, run->rank, dataset, &own) < 0)
-        return -1;
-    if (!run->from) {
-        if (!(r = regions_find (&run->regions, dataset))) {
-            errno = ENOENT;
-            return -1;
-        }
-        if ((*bytes = malloc (r->bytes + 1)))
-            memcpy (*bytes, r->data, *n = r->bytes);
-        return *bytes ? 0 : -1;
-    }
-    i = slurmdl_checkpoint_find_tensor (run->from, dataset);
-    if (i < 0 || slurmdl_checkpoint_info (run->from, (size_t)i, &t) < 0
-        || !(*bytes = malloc (t.bytes + 1)))
-        return -1;
-    *n = t.bytes;
-    if (slurmdl_checkpoint_read (run->from, dataset, NULL, NULL, *bytes, NULL)
-        == 0)
-        return 0;
-    free (*bytes);
-    *bytes = NULL;
-    return -1;
 }

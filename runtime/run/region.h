@@ -41,12 +41,4 @@ void regions_clear (struct regions *r);
 int state_dataset (const char *name, long rank, char *buf, bool *own);
 bool is_state (const char *dataset);
 
-bool good_dataset_name (const char *name);
-
-/* Elements times size; EINVAL, EOVERFLOW. */
-int tensor_bytes (enum slurmdl_type type,
-                  int ndims,
-                  const uint64_t *dims,
-                  uint64_t *bytes);
-
 #endif

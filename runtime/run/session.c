@@ -14,7 +14,7 @@
 #include "runtime/run/file_rendezvous.h"
 #include "runtime/storage/whole_file.h"
 
-unsigned team_count (struct team *t, enum team_count what)
+unsigned session_count (struct session *t, enum session_count what)
 {
     return t->counts[what]++;
 }
@@ -22,27 +22,30 @@ unsigned team_count (struct team *t, enum team_count what)
 /* ---- messages ---- */
 
 static void
-message_path (const struct team *t, char *buf, const char *name, long rank)
+message_path (const struct session *t, char *buf, const char *name, long rank)
 {
     snprintf (buf,
               PATH_MAX,
               "%s/%016llx.%s.%ld",
               t->dir,
-              (unsigned long long)t->at.session,
+              (unsigned long long)t->at.number,
               name,
               rank);
 }
 
-int team_put (struct team *t, const char *name, const void *data, size_t n)
+int session_put (struct session *t,
+                 const char *name,
+                 const void *data,
+                 size_t n)
 {
     char path[PATH_MAX];
 
     message_path (t, path, name, t->rank);
-    return team_put_file (path, data, n);
+    return session_put_file (path, data, n);
 }
 
-int team_look (
-    struct team *t, long from, const char *name, void **data, size_t *n)
+int session_look (
+    struct session *t, long from, const char *name, void **data, size_t *n)
 {
     char path[PATH_MAX];
 
@@ -54,15 +57,15 @@ int team_look (
 
 struct wish {
     const char *name;
-    team_enough_f enough; /* NULL: anything is */
+    session_enough_f enough; /* NULL: anything is */
     const void *arg;
     double extra;
 };
 
-static int
-look (struct team *t, long from, const struct wish *w, void **data, size_t *n)
+static int look (
+    struct session *t, long from, const struct wish *w, void **data, size_t *n)
 {
-    int rv = team_look (t, from, w->name, data, n);
+    int rv = session_look (t, from, w->name, data, n);
 
     if (rv == 1 && w->enough && !w->enough (*data, *n, w->arg)) {
         free (*data);
@@ -72,14 +75,14 @@ look (struct team *t, long from, const struct wish *w, void **data, size_t *n)
     return rv;
 }
 
-static int wait_for (struct team *t,
+static int wait_for (struct session *t,
                      long from,
                      const struct wish *wish,
                      void **data,
                      size_t *n,
                      struct slurmdl_error *err)
 {
-    struct waiting w = team_wait_begin (t, wish->extra);
+    struct waiting w = session_wait_begin (t, wish->extra);
     double bad = 0; /* since when there is an error */
     bool ended = false;
     int rv;
@@ -89,18 +92,18 @@ static int wait_for (struct team *t,
             bad = 0;
         else if (bad == 0)
             bad = monotonic ();
-        else if (monotonic () - bad > PATIENCE)
+        else if (monotonic () - bad > RETRY_SECONDS)
             break;
         if (ended)
-            return team_gone (from, &t->members[from], err);
-        if (!team_wait_more (&w))
-            return team_late (t, from, &w, err);
+            return session_gone (from, &t->members[from], err);
+        if (!session_wait_more (&w))
+            return session_timed_out (t, from, &w, err);
         if (w.us < 5000 || monotonic () - w.last < 0.1)
             continue;
         w.last = monotonic ();
-        team_read_folder (t->dir);
+        session_read_folder (t->dir);
         if (t->rank == 0)
-            team_welcome_again (t);
+            session_welcome_again (t);
         /* it may have put it just before; so look once more */
         ended = member_has_ended (&t->members[from], &t->self);
     }
@@ -112,34 +115,34 @@ static int wait_for (struct team *t,
                             strerror (errno));
 }
 
-int team_get (struct team *t,
-              long from,
-              const char *name,
-              double extra,
-              void **data,
-              size_t *n,
-              struct slurmdl_error *err)
+int session_get (struct session *t,
+                 long from,
+                 const char *name,
+                 double extra,
+                 void **data,
+                 size_t *n,
+                 struct slurmdl_error *err)
 {
     struct wish w = { .name = name, .extra = extra };
 
     return wait_for (t, from, &w, data, n, err);
 }
 
-int team_wait (struct team *t,
-               long from,
-               const char *name,
-               team_enough_f enough,
-               const void *arg,
-               void **data,
-               size_t *n,
-               struct slurmdl_error *err)
+int session_wait (struct session *t,
+                  long from,
+                  const char *name,
+                  session_enough_f enough,
+                  const void *arg,
+                  void **data,
+                  size_t *n,
+                  struct slurmdl_error *err)
 {
     struct wish w = { name, enough, arg, 0 };
 
     return wait_for (t, from, &w, data, n, err);
 }
 
-void team_forget (struct team *t, const char *name)
+void session_forget (struct session *t, const char *name)
 {
     char path[PATH_MAX];
 
@@ -168,7 +171,7 @@ static void empty_folder (const char *dir)
 }
 
 /* Who is the last to say so cleans up: the others need nothing more. */
-void team_destroy (struct team *t)
+void session_destroy (struct session *t)
 {
     bool all = true;
     void *data;
@@ -176,9 +179,9 @@ void team_destroy (struct team *t)
 
     if (!t)
         return;
-    team_put (t, "bye", "", 0);
+    session_put (t, "bye", "", 0);
     for (long r = 0; all && r < t->size; r++) {
-        all = team_look (t, r, "bye", &data, &n) == 1;
+        all = session_look (t, r, "bye", &data, &n) == 1;
         if (all)
             free (data);
     }

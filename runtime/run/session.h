@@ -11,56 +11,59 @@
 
 /* In a hidden folder of the run each rank puts hello.R with a number drawn by
  * lot; rank 0 answers all with one file, welcome, that has their numbers, and
- * a number of its own, the session.  A rank goes by a welcome only if its own
+ * a number of its own, the session's.  A rank goes by a welcome only if its own
  * number is in it, so files of earlier processes mean nothing.  A message is
  * the file SESSION.NAME.R, whole when it has its name.
  */
-struct team;
+struct session;
 
 /* Meet the other ranks; does nothing if they have met.  Every wait ends after
  * DL_RANK_TIMEOUT seconds (600), with ETIMEDOUT, or with ESRCH as soon as a
  * process of this machine that it waits for has ended; 'err' names the rank.
- * Two threads of a rank may use a team, for different names.
+ * Two threads of a rank may use a session, for different names.
  */
-int team_join (struct slurmdl *run, struct slurmdl_error *err);
+int session_join (struct slurmdl *run, struct slurmdl_error *err);
 /* Tells the others that this rank has left; NULL is accepted. */
-void team_destroy (struct team *t);
+void session_destroy (struct session *t);
 
-int team_put (struct team *t, const char *name, const void *data, size_t n);
+int session_put (struct session *t,
+                 const char *name,
+                 const void *data,
+                 size_t n);
 
 /* What rank 'from' has put; the caller frees it.  'extra' seconds more are
  * waited.
  */
-int team_get (struct team *t,
-              long from,
-              const char *name,
-              double extra,
-              void **data,
-              size_t *n,
-              struct slurmdl_error *err);
+int session_get (struct session *t,
+                 long from,
+                 const char *name,
+                 double extra,
+                 void **data,
+                 size_t *n,
+                 struct slurmdl_error *err);
 
 /* The same of a name that is put again and again: wait for what 'enough' is
  * true of.
  */
-typedef bool (*team_enough_f) (const void *data, size_t n, const void *arg);
-int team_wait (struct team *t,
-               long from,
-               const char *name,
-               team_enough_f enough,
-               const void *arg,
-               void **data,
-               size_t *n,
-               struct slurmdl_error *err);
+typedef bool (*session_enough_f) (const void *data, size_t n, const void *arg);
+int session_wait (struct session *t,
+                  long from,
+                  const char *name,
+                  session_enough_f enough,
+                  const void *arg,
+                  void **data,
+                  size_t *n,
+                  struct slurmdl_error *err);
 
 /* The same without waiting: 1 if it is there, 0 if not yet. */
-int team_look (
-    struct team *t, long from, const char *name, void **data, size_t *n);
+int session_look (
+    struct session *t, long from, const char *name, void **data, size_t *n);
 
 /* Remove what all ranks have put under this name. */
-void team_forget (struct team *t, const char *name);
+void session_forget (struct session *t, const char *name);
 
 /* Numbers of what is done together: each rank counts the same. */
-enum team_count { TEAM_SAVE, TEAM_RESTORE, TEAM_COUNTS };
-unsigned team_count (struct team *t, enum team_count what);
+enum session_count { SESSION_SAVE, SESSION_RESTORE, SESSION_COUNTS };
+unsigned session_count (struct session *t, enum session_count what);
 
 #endif

@@ -46,7 +46,7 @@ static void *watch (void *arg)
     return arg;
 }
 
-void left_open (void)
+void time_limit_open (void)
 {
     pthread_mutex_lock (&lock);
     if (users++ == 0) {
@@ -58,7 +58,7 @@ void left_open (void)
     pthread_mutex_unlock (&lock);
 }
 
-void left_saved (double seconds)
+void time_limit_saved (double seconds)
 {
     pthread_mutex_lock (&lock);
     save = seconds;
@@ -66,7 +66,7 @@ void left_saved (double seconds)
     pthread_mutex_unlock (&lock);
 }
 
-void left_close (void)
+void time_limit_close (void)
 {
     bool wait = false;
 

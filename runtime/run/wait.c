@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/whole_file.h"
 
-void team_read_folder (const char *dir)
+void session_read_folder (const char *dir)
 {
     DIR *d = opendir (dir);
 
@@ -20,14 +20,14 @@ void team_read_folder (const char *dir)
         closedir (d);
 }
 
-struct waiting team_wait_begin (const struct team *t, double extra)
+struct waiting session_wait_begin (const struct session *t, double extra)
 {
     double begin = monotonic ();
 
     return (struct waiting){ begin, begin + t->timeout + extra, begin, 100 };
 }
 
-bool team_wait_more (struct waiting *w)
+bool session_wait_more (struct waiting *w)
 {
     struct timespec t = { 0, w->us * 1000 };
 
@@ -39,7 +39,7 @@ bool team_wait_more (struct waiting *w)
     return true;
 }
 
-int team_gone (long rank, const struct member *m, struct slurmdl_error *err)
+int session_gone (long rank, const struct member *m, struct slurmdl_error *err)
 {
     errno = ESRCH;
     return errorf (err,
@@ -48,10 +48,10 @@ int team_gone (long rank, const struct member *m, struct slurmdl_error *err)
                    (long long)m->pid);
 }
 
-int team_late (const struct team *t,
-               long rank,
-               const struct waiting *w,
-               struct slurmdl_error *err)
+int session_timed_out (const struct session *t,
+                       long rank,
+                       const struct waiting *w,
+                       struct slurmdl_error *err)
 {
     errno = ETIMEDOUT;
     return errorf (err,
@@ -63,10 +63,10 @@ int team_late (const struct team *t,
                    t->dir);
 }
 
-int team_put_file (const char *path, const void *data, size_t n)
+int session_put_file (const char *path, const void *data, size_t n)
 {
     struct timespec pause = { 0, 100 * 1000 * 1000 };
-    double end = monotonic () + PATIENCE;
+    double end = monotonic () + RETRY_SECONDS;
     int rv;
 
     while ((rv = message_put (path, data, n)) < 0 && monotonic () < end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The types of elements: names, sizes, and what HDF5 calls them. */
-#include "runtime/checkpoint/manifest.h"
+#include "runtime/storage/types.h"
 
 static const struct element {
     const char *name;
@@ -63,7 +63,7 @@ static hid_t complex_of (hid_t part)
     return t;
 }
 
-hid_t element_h5 (enum slurmdl_type type)
+hid_t storage_h5_type (enum slurmdl_type type)
 {
     switch (type) {
     case SLURMDL_I8:

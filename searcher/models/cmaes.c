@@ -11,7 +11,7 @@ enum { TRIES = 100, ROUNDS = 30, SWEEPS = 2 };
  * C = B D^2 B^T.  With margin a point is mean + sigma A y, A diagonal.
  */
 struct cmaes {
-    int64_t d, lambda, mu, told, generation;
+    int64_t d, lambda, mu, observed, generation;
     int64_t flat; /* generations since the best value changed */
     double best;  /* value of the last generation */
     double sigma, first_sigma;
@@ -311,8 +311,8 @@ redraw (struct cmaes *s, int64_t i, double u, double *y, struct rng *r)
 }
 
 /* Turn point k into y.  Where in its cell it was drawn has no part in its
- * value, nor is it told; another draw from there, by Gibbs sampling, serves as
- * well.  The centre would not: y would be too small, and so would sigma.
+ * value, nor is it observed; another draw from there, by Gibbs sampling, serves
+ * as well.  The centre would not: y would be too small, and so would sigma.
  */
 static void set_y (struct cmaes *s, int64_t k)
 {
@@ -398,24 +398,25 @@ static void adapt (struct cmaes *s)
     keep_margin (s);
 }
 
-void cmaes_tell (void *state, const double *u, double value)
+void cmaes_observe (void *state, const double *u, double value)
 {
     struct cmaes *s = state;
     double v = isnan (value) ? INFINITY : value,
            *at = row (s, POINT, s->lambda);
-    int64_t k = s->told, size = s->d * sizeof (double);
+    int64_t k = s->observed, size = s->d * sizeof (double);
 
     while (k > 0 && at[k - 1] > v)
         k--;
-    memmove (at + k + 1, at + k, (s->told - k) * sizeof (double));
-    memmove (row (s, POINT, k + 1), row (s, POINT, k), (s->told - k) * size);
+    memmove (at + k + 1, at + k, (s->observed - k) * sizeof (double));
+    memmove (
+        row (s, POINT, k + 1), row (s, POINT, k), (s->observed - k) * size);
     memcpy (row (s, POINT, k), u, size);
     at[k] = v;
-    if (++s->told < s->lambda)
+    if (++s->observed < s->lambda)
         return;
     s->flat = at[0] == s->best ? s->flat + 1 : 0;
     s->best = at[0];
-    s->told = 0;
+    s->observed = 0;
     adapt (s);
 }
 

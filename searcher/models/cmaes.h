@@ -60,14 +60,14 @@ void cmaes_warm_start (void *state,
  */
 void cmaes_ask (const void *state, struct rng *r, double *u);
 
-/* Tell the value of a point of the cube, smaller is better; INFINITY and NAN
- * are bad.  Only the order of the values matters; of equal ones the first told
- * is better.
+/* Observe the value of a point of the cube, smaller is better; INFINITY and NAN
+ * are bad.  Only the order of the values matters; of equal ones the first
+ * observed is better.
  *
- * With the last of 'population' tells the distribution changes.  The points
- * need not have been drawn from it: any may be told at any time.
+ * With the last of 'population' values the distribution changes.  The points
+ * need not have been drawn from it: any may be observed at any time.
  */
-void cmaes_tell (void *state, const double *u, double value);
+void cmaes_observe (void *state, const double *u, double value);
 
 /* How often the distribution has changed. */
 int64_t cmaes_generations (const void *state);

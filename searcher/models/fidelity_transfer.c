@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What short trainings say about long ones. */
+/* Transfer between fidelities: what short trainings say about long ones. */
 #include "searcher/models/fidelity_transfer.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct lines {
         variance[RUNGS_MAX];
 };
 
-struct row {
+struct transfer_row {
     long trial;
     int rung; /* -1: a bad trial */
     double value;
@@ -147,14 +147,14 @@ static bool is_bad (const struct searcher *s, long trial)
 static bool read_row (const struct searcher *s,
                       const struct lines *l,
                       long trial,
-                      struct row *row)
+                      struct transfer_row *row)
 {
     const double *v = searcher_values (s, trial);
     int r = l->top;
 
     while (r >= 0 && !isfinite (v[r]))
         r--;
-    *row = (struct row){ trial, r, INFINITY };
+    *row = (struct transfer_row){ trial, r, INFINITY };
     if (r >= 0)
         row->value = l->shift[r] + l->slope[r] * level (l, v[r], r);
     return r >= 0 || is_bad (s, trial);
@@ -162,7 +162,7 @@ static bool read_row (const struct searcher *s,
 
 static int longest_first (const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
+    const struct transfer_row *x = a, *y = b;
 
     if (x->rung != y->rung)
         return y->rung - x->rung;
@@ -173,13 +173,13 @@ static int longest_first (const void *a, const void *b)
 
 static int oldest_first (const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
+    const struct transfer_row *x = a, *y = b;
 
     return (x->trial > y->trial) - (x->trial < y->trial);
 }
 
 /* The longest ones are in front; returns how many are kept. */
-static int64_t choose (struct row *row, int64_t n)
+static int64_t choose (struct transfer_row *row, int64_t n)
 {
     int64_t others = n - LONGEST, kept = LONGEST;
 
@@ -194,10 +194,10 @@ static int64_t choose (struct row *row, int64_t n)
     return kept;
 }
 
-static void fill (struct view *v,
+static void fill (struct training_set *v,
                   const struct searcher *s,
                   const struct lines *l,
-                  struct row *row)
+                  struct transfer_row *row)
 {
     int64_t n = 0;
 
@@ -214,14 +214,14 @@ static void fill (struct view *v,
     }
 }
 
-int carry_open (struct view *v, const struct searcher *s)
+int transfer_open (struct training_set *v, const struct searcher *s)
 {
     int64_t most = s->created + s->known + 1;
-    struct row *row = malloc (most * sizeof (*row));
+    struct transfer_row *row = malloc (most * sizeof (*row));
     struct lines l = { 0 };
     int rv = -1;
 
-    *v = (struct view){ .m = 1 };
+    *v = (struct training_set){ .m = 1 };
     v->trial = malloc (2 * most * sizeof (*v->trial));
     v->value = malloc (most * sizeof (*v->value));
     v->noise = malloc (most * sizeof (*v->noise));

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What short trainings say about long ones. */
+/* Transfer between fidelities: what short trainings say about long ones. */
 #ifndef SEARCHER_MODELS_FIDELITY_TRANSFER_H
 #define SEARCHER_MODELS_FIDELITY_TRANSFER_H
 
 #include "searcher/models/training_set.h"
 
-/* As view_open(), for trials that are trained rung by rung: each value is
- * carried up to the highest rung that a few trials came to, by a straight line
- * from rung to rung through the trials that came to both.  What the lines leave
- * unexplained is the variance of the value: where early values say little about
- * late ones, a model hardly listens to them.
+/* As training_set_open(), for trials that are trained rung by rung: each value
+ * is transferred to the highest rung that a few trials came to, by a straight
+ * line from rung to rung through the trials that came to both.  What the lines
+ * leave unexplained is the variance of the value: where early values say little
+ * about late ones, a model hardly listens to them.
  *
  * Of very many trials those are taken that were trained longest, the best of
  * them first, and an even share of the others.
  */
-int carry_open (struct view *v, const struct searcher *s);
+int transfer_open (struct training_set *v, const struct searcher *s);
 
 #endif

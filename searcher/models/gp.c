@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fit a Gaussian process by its most probable parameters; predict. */
+/* Fit a Gaussian process by its most probable hyperparameters, and predict. */
 #include "searcher/models/gp.h"
 
 #include <math.h>
@@ -288,16 +288,6 @@ void gp_predict (const struct gp *gp,
     factor_solve (&f, gp->k, gp->k);
     left = 1 - factor_dot (gp->k, gp->k, gp->n);
     *variance = left > 1e-10 ? left : 1e-10;
-}
-
-bool gp_warped (const struct gp *gp)
-{
-    return gp->warped;
-}
-
-double gp_noise (const struct gp *gp)
-{
-    return exp (gp->theta[gp->d]);
 }
 
 double gp_best (const struct gp *gp)

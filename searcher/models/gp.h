@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Gaussian process: what is known of a function from some of its values. */
+/* Gaussian process regression. */
 #ifndef SEARCHER_MODELS_GP_H
 #define SEARCHER_MODELS_GP_H
 
@@ -50,18 +50,12 @@ void gp_predict (const struct gp *gp,
                  double *mean,
                  double *variance);
 
-/* Did it warp any dimension? */
-bool gp_warped (const struct gp *gp);
-
 /* Minus the logarithm, but for a constant, of how probable parameters are given
  * what it was fitted to last, and the gradient: d logarithms of length scales,
  * that of the noise's variance, d logarithms of the curves' a, and d of b.  It
  * must be fitted anew before it predicts.
  */
 double gp_posterior (struct gp *gp, const double *theta, double *gradient);
-
-/* Variance of the noise that it found. */
-double gp_noise (const struct gp *gp);
 
 /* Smallest expected value at the points that it knows. */
 double gp_best (const struct gp *gp);

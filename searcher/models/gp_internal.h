@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside a Gaussian process: for gp.c and posterior.c only. */
+/* Inside a Gaussian process: for gp.c, posterior.c and their test only. */
 #ifndef SEARCHER_MODELS_GP_INTERNAL_H
 #define SEARCHER_MODELS_GP_INTERNAL_H
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trial at a point is expected to improve. */
+/* The acquisition function: the expected improvement of a trial at a point. */
 #include "searcher/models/improve.h"
 
 #include <stdlib.h>
+
+#include "searcher/state/point.h"
 
 /* exp(x^2) erfc(x), x > 0 */
 static double erfcx (double x)
@@ -40,7 +42,7 @@ static double log_improvement (double mean, double deviation, double f)
 
 static int open_boxes (struct improve *a)
 {
-    const struct study *t = a->t;
+    const struct surrogate *t = a->t;
     double *y = malloc ((t->n * t->m + 1) * sizeof (*y));
     double reference[OBJECTIVES_MAX];
 
@@ -84,7 +86,7 @@ static double thrift_of (const struct searcher *s)
     return 1 - s->progress;
 }
 
-int improve_open (struct improve *a, struct study *t, struct rng *r)
+int improve_open (struct improve *a, struct surrogate *t, struct rng *r)
 {
     *a = (struct improve){ .t = t };
     if (t->cost)
@@ -116,7 +118,7 @@ weighted (const struct improve *a, const double *mean, const double *deviation)
 }
 
 /* Logarithm of the seconds, but for a constant. */
-static double log_cost (const struct study *t)
+static double log_cost (const struct surrogate *t)
 {
     double mean, variance;
 
@@ -126,12 +128,12 @@ static double log_cost (const struct study *t)
 
 double improve_log (const struct improve *a, const double *x)
 {
-    const struct study *t = a->t;
+    const struct surrogate *t = a->t;
     double mean[OBJECTIVES_MAX], deviation[OBJECTIVES_MAX], gain;
 
     if (!point_allowed (t->s, x))
         return -INFINITY;
-    study_features (t, x, t->feature);
+    surrogate_features (t, x, t->feature);
     for (int64_t k = 0; k < t->m; k++) {
         gp_predict (t->gp[k], t->feature, &mean[k], &deviation[k]);
         deviation[k] = sqrt (deviation[k]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trial at a point is expected to improve. */
+/* The acquisition function: the expected improvement of a trial at a point. */
 #ifndef SEARCHER_MODELS_IMPROVE_H
 #define SEARCHER_MODELS_IMPROVE_H
 
@@ -13,7 +13,7 @@
 enum { EHVI_MAX = 3 };
 
 struct improve {
-    struct study *t;
+    struct surrogate *t;
     double best;
     struct pareto_boxes *boxes; /* NULL: one objective */
     double weight[OBJECTIVES_MAX];
@@ -22,7 +22,7 @@ struct improve {
 
 /* 'r' gives the weights.  -1: no memory.  improve_close() is due in any case.
  */
-int improve_open (struct improve *a, struct study *t, struct rng *r);
+int improve_open (struct improve *a, struct surrogate *t, struct rng *r);
 void improve_close (struct improve *a);
 
 /* Of a masked point; -INFINITY if it is not allowed. */

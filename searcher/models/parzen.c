@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels, their widths and weights; sampling and densities. */
+/* A Parzen estimator: kernels, their widths and weights; sampling and
+ * densities.
+ */
 #include "searcher/models/parzen.h"
 
 #include <math.h>

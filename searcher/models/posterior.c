@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probability of a Gaussian process's parameters, and its gradient. */
+/* Posterior density of a Gaussian process's hyperparameters, and its gradient.
+ *
+ */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Gaussian process of what a search has seen. */
+/* The surrogate model of a search: a Gaussian process for each objective. */
 #include "searcher/models/surrogate.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- memory ---- */
 
-static int allocate (struct study *t)
+static int allocate (struct surrogate *t)
 {
     int64_t d = t->d;
 
@@ -33,7 +33,7 @@ static int allocate (struct study *t)
     return 0;
 }
 
-void study_close (struct study *t)
+void surrogate_close (struct surrogate *t)
 {
     for (int64_t k = 0; t->gp && k < t->m; k++)
         gp_destroy (t->gp[k]);
@@ -47,7 +47,7 @@ void study_close (struct study *t)
 /* ---- data ---- */
 
 /* Mark the best half of POINTS_MAX. */
-static int mark_best (const struct view *v, bool *best)
+static int mark_best (const struct training_set *v, bool *best)
 {
     int64_t *rows = malloc (POINTS_MAX / 2 * sizeof (*rows));
     int rv = -1;
@@ -61,9 +61,9 @@ static int mark_best (const struct view *v, bool *best)
     return rv;
 }
 
-static int choose_rows (struct study *t)
+static int choose_rows (struct surrogate *t)
 {
-    const struct view *v = t->v;
+    const struct training_set *v = t->v;
     bool *best = calloc (v->n + 1, sizeof (*best));
     int rv = best ? 0 : -1;
 
@@ -76,7 +76,7 @@ static int choose_rows (struct study *t)
     return rv;
 }
 
-void study_features (const struct study *t, const double *x, double *z)
+void surrogate_features (const struct surrogate *t, const double *x, double *z)
 {
     const struct dim *d = searcher_dims (t->s);
 
@@ -87,7 +87,7 @@ void study_features (const struct study *t, const double *x, double *z)
 }
 
 /* A bad trial is one of the worst. */
-static void read_values (struct study *t, int64_t k, double *y)
+static void read_values (struct surrogate *t, int64_t k, double *y)
 {
     double worst = -INFINITY;
 
@@ -114,7 +114,7 @@ static double variance (const double *y, int64_t n, double *mean)
 }
 
 /* In units of the warped values. */
-static void read_noise (struct study *t, const double *y)
+static void read_noise (struct surrogate *t, const double *y)
 {
     double mean, square = variance (y, t->n, &mean);
 
@@ -122,7 +122,7 @@ static void read_noise (struct study *t, const double *y)
         t->noise[i] = t->v->noise[t->row[i]] / (square + 1e-12);
 }
 
-static void sort_points (struct study *t, const double *y)
+static void sort_points (struct surrogate *t, const double *y)
 {
     for (int64_t i = 0; i < t->n; i++) {
         int64_t k = i;
@@ -137,7 +137,7 @@ static void sort_points (struct study *t, const double *y)
 /* Warped always: in trials of one against the other, and of both with the
  * better by leave-one-out, this was as good on BBOB and better on tables.
  */
-static int fit_values (struct study *t)
+static int fit_values (struct surrogate *t)
 {
     double *y = t->y + t->m * POINTS_MAX;
 
@@ -160,14 +160,14 @@ static int fit_values (struct study *t)
 }
 
 /* The trials whose seconds are known; those from before are not. */
-static int fit_cost (struct study *t)
+static int fit_cost (struct surrogate *t)
 {
     double *y = t->y + t->m * POINTS_MAX, mean;
     int64_t n = 0, d = t->d;
     double *z = malloc ((t->n * d + 1) * sizeof (*z));
 
     for (int64_t i = 0; z && i < t->n; i++) {
-        long trial = study_trial (t, i);
+        long trial = surrogate_trial (t, i);
         double seconds = trial > 0 ? *searcher_seconds (t->s, trial) : 0;
         if (!(seconds > 0))
             continue;
@@ -189,26 +189,29 @@ static int fit_cost (struct study *t)
     return 0;
 }
 
-int study_open (struct study *t, const struct searcher *s, const struct view *v)
+int surrogate_open (struct surrogate *t,
+                    const struct searcher *s,
+                    const struct training_set *v)
 {
-    *t = (struct study){ .s = s, .v = v, .d = s->n, .m = v->m };
+    *t = (struct surrogate){ .s = s, .v = v, .d = s->n, .m = v->m };
     if (allocate (t) < 0 || choose_rows (t) < 0)
         return -1;
     for (int64_t i = 0; i < t->n; i++)
-        study_features (
-            t, searcher_point (s, study_trial (t, i)), t->z + i * t->d);
+        surrogate_features (
+            t, searcher_point (s, surrogate_trial (t, i)), t->z + i * t->d);
     if (fit_values (t) < 0)
         return -1;
     return s->at_seconds ? fit_cost (t) : 0;
 }
 
-void study_believe (struct study *t)
+void surrogate_believe (struct surrogate *t)
 {
     int64_t last = t->v->npending;
     int64_t first = last > PENDING_MAX ? last - PENDING_MAX : 0;
 
     for (int64_t i = last - 1; i >= first; i--) {
-        study_features (t, searcher_point (t->s, t->v->pending[i]), t->feature);
+        surrogate_features (
+            t, searcher_point (t->s, t->v->pending[i]), t->feature);
         for (int64_t k = 0; k < t->m; k++)
             gp_believe (t->gp[k], t->feature);
     }

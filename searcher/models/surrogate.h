@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Gaussian process of what a search has seen. */
+/* The surrogate model of a search: a Gaussian process for each objective. */
 #ifndef SEARCHER_MODELS_SURROGATE_H
 #define SEARCHER_MODELS_SURROGATE_H
 
@@ -10,11 +10,11 @@
 /* Of more trials the best and the newest half are used. */
 enum { POINTS_MAX = 150, PENDING_MAX = 100 };
 
-struct study {
+struct surrogate {
     const struct searcher *s;
-    const struct view *v;
+    const struct training_set *v;
     int64_t d, m, n;     /* dimensions, objectives, points */
-    int64_t *row;        /* of the view, of each point */
+    int64_t *row;        /* of the training set, of each point */
     int64_t *order;      /* of the points, the best first (first objective) */
     double *z;           /* features: n times d */
     double *y;           /* warped values: m arrays of POINTS_MAX */
@@ -26,22 +26,22 @@ struct study {
     double cost_deviation;
 };
 
-/* Fit; the view must outlive it.  -1: no memory, or the points are degenerate.
- * study_close() is due in any case.
+/* Fit; the training set must outlive it.  -1: no memory, or the points are
+ * degenerate. surrogate_close() is due in any case.
  */
-int study_open (struct study *t,
-                const struct searcher *s,
-                const struct view *v);
-void study_close (struct study *t);
+int surrogate_open (struct surrogate *t,
+                    const struct searcher *s,
+                    const struct training_set *v);
+void surrogate_close (struct surrogate *t);
 
 /* As if the trials that are being trained gave what is expected. */
-void study_believe (struct study *t);
+void surrogate_believe (struct surrogate *t);
 
 /* Features of a masked point: where in its range a number is, which choice. */
-void study_features (const struct study *t, const double *x, double *z);
+void surrogate_features (const struct surrogate *t, const double *x, double *z);
 
 /* Number of the trial of point i. */
-static inline long study_trial (const struct study *t, int64_t i)
+static inline long surrogate_trial (const struct surrogate *t, int64_t i)
 {
     return t->v->trial[t->row[i]];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model may learn from. */
+/* The training set of a model: trials and their values. */
 #include "searcher/models/training_set.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int64_t learn_from (const struct searcher *s)
     return widest (s);
 }
 
-int64_t view_count (const struct searcher *s)
+int64_t training_set_count (const struct searcher *s)
 {
     return count_at (s, widest (s));
 }
@@ -54,8 +54,11 @@ static bool came_below (const double *values, int64_t rung)
     return false;
 }
 
-static void
-add (struct view *v, const struct searcher *s, long i, int64_t rung, bool wide)
+static void add (struct training_set *v,
+                 const struct searcher *s,
+                 long i,
+                 int64_t rung,
+                 bool wide)
 {
     const double *values = searcher_values (s, i);
 
@@ -71,11 +74,11 @@ add (struct view *v, const struct searcher *s, long i, int64_t rung, bool wide)
     }
 }
 
-static int view_fill (struct view *v, const struct searcher *s, bool wide)
+static int fill (struct training_set *v, const struct searcher *s, bool wide)
 {
     int64_t rung = learn_from (s), most = s->created + s->known + 1;
 
-    *v = (struct view){ .m = s->objectives };
+    *v = (struct training_set){ .m = s->objectives };
     v->trial = malloc (2 * most * sizeof (*v->trial));
     v->value = malloc (most * v->m * sizeof (*v->value));
     if (!v->trial || !v->value)
@@ -86,24 +89,24 @@ static int view_fill (struct view *v, const struct searcher *s, bool wide)
     return 0;
 }
 
-int view_open (struct view *v, const struct searcher *s)
+int training_set_open (struct training_set *v, const struct searcher *s)
 {
-    return view_fill (v, s, false);
+    return fill (v, s, false);
 }
 
-int view_open_wide (struct view *v, const struct searcher *s)
+int training_set_open_wide (struct training_set *v, const struct searcher *s)
 {
-    return view_fill (v, s, true);
+    return fill (v, s, true);
 }
 
-void view_close (struct view *v)
+void training_set_close (struct training_set *v)
 {
     free (v->trial);
     free (v->value);
     free (v->noise);
 }
 
-int64_t view_good (const struct view *v)
+int64_t training_set_good (const struct training_set *v)
 {
     int64_t good = 0;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model may learn from. */
+/* The training set of a model: trials and their values. */
 #ifndef SEARCHER_MODELS_TRAINING_SET_H
 #define SEARCHER_MODELS_TRAINING_SET_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
 /* Trials that have a value, the oldest first, and trials that will have one.
  * Where trials are trained rung by rung, the values are those of the highest
  * rung that enough trials came to (S. Falkner and others, BOHB, ICML 2018).
  */
-struct view {
+struct training_set {
     int64_t n, npending, m; /* m: values of a trial */
     long *trial, *pending;
     double *value; /* n times m; smaller is better, INFINITY: bad */
@@ -18,18 +18,18 @@ struct view {
 };
 
 /* -1 if there is no memory. */
-int view_open (struct view *v, const struct searcher *s);
+int training_set_open (struct training_set *v, const struct searcher *s);
 
 /* With the trials that came to lower rungs only, as bad ones: without them the
  * points that were promoted would seem to be all that were tried.
  */
-int view_open_wide (struct view *v, const struct searcher *s);
-void view_close (struct view *v);
+int training_set_open_wide (struct training_set *v, const struct searcher *s);
+void training_set_close (struct training_set *v);
 
 /* Trials whose first value is good. */
-int64_t view_good (const struct view *v);
+int64_t training_set_good (const struct training_set *v);
 
 /* Trials that have a value, bad ones included: at the rung with the most. */
-int64_t view_count (const struct searcher *s);
+int64_t training_set_count (const struct searcher *s);
 
 #endif

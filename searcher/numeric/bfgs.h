@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find a minimum of a smooth function within bounds. */
+/* Minimise a smooth function within bounds, by BFGS. */
 #ifndef SEARCHER_NUMERIC_BFGS_H
 #define SEARCHER_NUMERIC_BFGS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Cholesky factor of a covariance, and what is solved with it. */
+/* Cholesky factorisation of a covariance, and what is solved with it. */
 #ifndef SEARCHER_NUMERIC_FACTOR_H
 #define SEARCHER_NUMERIC_FACTOR_H
 

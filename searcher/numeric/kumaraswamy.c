@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A curve that widens one part of a range and narrows another. */
+/* The Kumaraswamy warp: widens one part of a range and narrows another. */
 #include "searcher/numeric/kumaraswamy.h"
 
 #include "searcher/numeric/vector.h"

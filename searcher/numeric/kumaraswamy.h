@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A curve that widens one part of a range and narrows another. */
+/* The Kumaraswamy warp: widens one part of a range and narrows another. */
 #ifndef SEARCHER_NUMERIC_KUMARASWAMY_H
 #define SEARCHER_NUMERIC_KUMARASWAMY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Covariances of many pairs of points at once. */
+/* Matern covariances of many pairs of points at once. */
 #include "searcher/numeric/matern.h"
 
 #include <math.h>

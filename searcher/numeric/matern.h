@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Covariances of many pairs of points at once. */
+/* Matern covariances of many pairs of points at once. */
 #ifndef SEARCHER_NUMERIC_MATERN_H
 #define SEARCHER_NUMERIC_MATERN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that are a function of what they are for. */
+/* Counter-based random numbers: a function of what they are for. */
 #include "searcher/numeric/rng.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that are a function of what they are for. */
+/* Counter-based random numbers: a function of what they are for. */
 #ifndef SEARCHER_NUMERIC_RNG_H
 #define SEARCHER_NUMERIC_RNG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make values look normally distributed. */
+/* The Yeo-Johnson transformation, which makes values look normal. */
 #ifndef SEARCHER_NUMERIC_WARP_H
 #define SEARCHER_NUMERIC_WARP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes that no row dominates, and the improvement expected from them. */
+/* Expected hypervolume improvement, over the boxes that no row dominates. */
 #include "searcher/objectives/pareto.h"
 
 #include <errno.h>

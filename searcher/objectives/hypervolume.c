@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Volumes that rows dominate, and the rows that dominate most. */
+/* Hypervolume of a Pareto front, and the rows that contribute most to it. */
 #include "searcher/objectives/pareto.h"
 
 #include <errno.h>
@@ -202,7 +202,7 @@ int pareto_hypervolume (const double *y,
 
 /* ---- choice ---- */
 
-struct choice {
+struct volume_choice {
     const double *y, *reference;
     int64_t n, taken;
     int64_t *chosen;
@@ -214,7 +214,7 @@ struct choice {
 /* The volume that row i adds to those that are taken: all are inside, as those
  * that are not have no gain and come after all that have.
  */
-static double exclusive (struct choice *c, int64_t i)
+static double exclusive (struct volume_choice *c, int64_t i)
 {
     int64_t m = c->common.m;
     const double *row = c->y + i * m;
@@ -229,7 +229,7 @@ static double exclusive (struct choice *c, int64_t i)
 }
 
 /* Negative: bad, then taken. */
-static void set_gains (struct choice *c)
+static void set_gains (struct volume_choice *c)
 {
     int64_t m = c->common.m;
 
@@ -242,7 +242,7 @@ static void set_gains (struct choice *c)
     }
 }
 
-static int64_t best (const struct choice *c)
+static int64_t best (const struct volume_choice *c)
 {
     int64_t at = 0;
 
@@ -255,7 +255,7 @@ static int64_t best (const struct choice *c)
 /* A gain only falls as more are taken: only one that was the largest has to
  * be found again.
  */
-static void choose_next (struct choice *c)
+static void choose_next (struct volume_choice *c)
 {
     int64_t i = best (c);
 
@@ -275,7 +275,7 @@ int pareto_choose (const double *y,
                    int64_t want,
                    int64_t *chosen)
 {
-    struct choice c = {
+    struct volume_choice c = {
         .y = y, .reference = reference, .n = n, .chosen = chosen
     };
     int rv = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dominance, ranks, crowding and the Chebyshev function. */
+/* Pareto dominance, ranks and crowding distance. */
 #include "searcher/objectives/pareto.h"
 
 #include <math.h>
@@ -43,18 +43,18 @@ static int64_t list_good (const double *y, int64_t n, int64_t m, int64_t *order)
 
 /* ---- sorting ---- */
 
-struct table {
+struct rank_table {
     const double *y;
     int64_t m;
     const int64_t *rank;
     int64_t k; /* the objective to sort by */
 };
 
-typedef bool (*before_f) (const struct table *t, int64_t a, int64_t b);
+typedef bool (*before_f) (const struct rank_table *t, int64_t a, int64_t b);
 
 /* Stable; room for n behind the n numbers of rows. */
 static void
-sort (int64_t *order, int64_t n, const struct table *t, before_f before)
+sort (int64_t *order, int64_t n, const struct rank_table *t, before_f before)
 {
     int64_t *room = order + n;
 
@@ -73,7 +73,7 @@ sort (int64_t *order, int64_t n, const struct table *t, before_f before)
     }
 }
 
-static bool is_first (const struct table *t, int64_t a, int64_t b)
+static bool is_first (const struct rank_table *t, int64_t a, int64_t b)
 {
     const double *ya = t->y + a * t->m, *yb = t->y + b * t->m;
 
@@ -83,7 +83,7 @@ static bool is_first (const struct table *t, int64_t a, int64_t b)
     return false;
 }
 
-static bool is_below (const struct table *t, int64_t a, int64_t b)
+static bool is_below (const struct rank_table *t, int64_t a, int64_t b)
 {
     if (t->rank[a] != t->rank[b])
         return t->rank[a] < t->rank[b];
@@ -98,7 +98,7 @@ struct fronts {
     int64_t *head, *next; /* of a front; of a row, -1: none */
 };
 
-static bool is_dominated (const struct table *t,
+static bool is_dominated (const struct rank_table *t,
                           const struct fronts *f,
                           int64_t front,
                           int64_t row)
@@ -113,7 +113,7 @@ static bool is_dominated (const struct table *t,
  * front before its own: the fronts that dominate are the first ones.
  */
 static int64_t
-find_front (const struct table *t, const struct fronts *f, int64_t row)
+find_front (const struct rank_table *t, const struct fronts *f, int64_t row)
 {
     int64_t low = 0, high = f->n;
 
@@ -127,8 +127,10 @@ find_front (const struct table *t, const struct fronts *f, int64_t row)
     return low;
 }
 
-static void
-add_row (const struct table *t, struct fronts *f, int64_t row, int64_t *rank)
+static void add_row (const struct rank_table *t,
+                     struct fronts *f,
+                     int64_t row,
+                     int64_t *rank)
 {
     int64_t at = find_front (t, f, row);
 
@@ -141,7 +143,7 @@ add_row (const struct table *t, struct fronts *f, int64_t row, int64_t *rank)
 
 int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
 {
-    struct table t = { .y = y, .m = m };
+    struct rank_table t = { .y = y, .m = m };
     int64_t *order = malloc ((4 * n + 1) * sizeof (*order));
     struct fronts f = { 0 };
     int64_t good;
@@ -164,14 +166,16 @@ int pareto_ranks (const double *y, int64_t n, int64_t m, int64_t *rank)
 /* ---- crowding ---- */
 
 /* Half of it, as the whole may be beyond the largest double. */
-static double gap (const struct table *t, int64_t a, int64_t b)
+static double gap (const struct rank_table *t, int64_t a, int64_t b)
 {
     return t->y[b * t->m + t->k] / 2 - t->y[a * t->m + t->k] / 2;
 }
 
 /* 'order' holds the n rows of a rank by an objective. */
-static void
-add_gaps (const struct table *t, const int64_t *order, int64_t n, double *out)
+static void add_gaps (const struct rank_table *t,
+                      const int64_t *order,
+                      int64_t n,
+                      double *out)
 {
     double range = gap (t, order[0], order[n - 1]);
 
@@ -180,7 +184,7 @@ add_gaps (const struct table *t, const int64_t *order, int64_t n, double *out)
         out[order[i]] += gap (t, order[i - 1], order[i + 1]) / range;
 }
 
-static void add_objective (const struct table *t,
+static void add_objective (const struct rank_table *t,
                            int64_t *order,
                            int64_t n,
                            double *distance)
@@ -200,7 +204,7 @@ int pareto_crowding (const double *y,
                      const int64_t *rank,
                      double *distance)
 {
-    struct table t = { y, m, rank, 0 };
+    struct rank_table t = { y, m, rank, 0 };
     int64_t *order = malloc ((2 * n + 1) * sizeof (*order));
 
     if (!order)
@@ -212,25 +216,4 @@ int pareto_crowding (const double *y,
     }
     free (order);
     return 0;
-}
-
-/* ---- one number ---- */
-
-double pareto_chebyshev (const double *y,
-                         int64_t m,
-                         const double *weight,
-                         const double *ideal,
-                         const double *nadir)
-{
-    double most = -INFINITY, sum = 0;
-
-    if (!is_good (y, m))
-        return INFINITY;
-    for (int64_t k = 0; k < m; k++) {
-        double range = nadir[k] > ideal[k] ? nadir[k] - ideal[k] : 1;
-        double part = weight[k] * (y[k] - ideal[k]) / range;
-        most = fmax (most, part);
-        sum += part;
-    }
-    return most + 0.05 * sum;
 }

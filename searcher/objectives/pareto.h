@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several objectives: what is better, how much of it, and what is expected. */
+/* Several objectives: Pareto ranks, hypervolume and its expected improvement.
+ *
+ */
 #ifndef SEARCHER_OBJECTIVES_PARETO_H
 #define SEARCHER_OBJECTIVES_PARETO_H
 
@@ -37,17 +39,6 @@ int pareto_crowding (const double *y,
                      int64_t m,
                      const int64_t *rank,
                      double *distance);
-
-/* One number for a row: the largest of w_k (y_k - ideal_k) / (nadir_k -
- * ideal_k) plus 0.05 times their sum (the augmented Chebyshev function of J.
- * Knowles's ParEGO, ibid. 10, 2006).  Where nadir is not above ideal, the
- * difference is not divided.  INFINITY for a bad row.
- */
-double pareto_chebyshev (const double *y,
-                         int64_t m,
-                         const double *weight,
-                         const double *ideal,
-                         const double *nadir);
 
 /* ---- volume ---- */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method that picks and mixes the others. */
+/* The automatic sampler, which picks and mixes the others. */
 #include "searcher/models/fidelity_transfer.h"
 #include "searcher/numeric/rng.h"
 #include "searcher/samplers/bayes.h"
 #include "searcher/samplers/evolve.h"
-#include "searcher/schedulers/asha.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* Full trainings: after some points of a sequence a Gaussian process proposes.
  * Where it explains little of what it has seen (the error of leaving one out),
@@ -12,7 +13,7 @@
  * smoothness.  After EVOLVE_FROM trials an evolution strategy goes on from the
  * best of them in spaces of numbers.
  *
- * Rung by rung: the process sees values as carried up, and a share of the
+ * Rung by rung: the process sees transferred values, and a share of the
  * trials stays random: all of them before some came to the second rung, more
  * before some came half-way up.  Early values are of fast learners.
  */
@@ -107,7 +108,7 @@ static double dice (const struct searcher *s, long trial)
 static void new_random_point (const struct searcher *s, long trial, double *x)
 {
     for (uint64_t try = 0; try < 20; try++) {
-        random_point (s, trial + (try << 36), x);
+        point_random (s, trial + (try << 36), x);
         point_mask (s, x);
         if (point_is_new (s, x))
             return;
@@ -128,12 +129,14 @@ is_for_tpe (const struct searcher *s, const struct hunt *h, long trial)
            && dice (s, trial) < tpe_share (s, h);
 }
 
-static void
-model_point (const struct searcher *s, struct view *v, long trial, double *x)
+static void model_point (const struct searcher *s,
+                         struct training_set *v,
+                         long trial,
+                         double *x)
 {
     struct hunt *h;
 
-    if (view_good (v) < 3) {
+    if (training_set_good (v) < 3) {
         sobol_point (s, trial, x);
         return;
     }
@@ -147,7 +150,7 @@ model_point (const struct searcher *s, struct view *v, long trial, double *x)
 static void full_point (const struct searcher *s, long trial, double *x)
 {
     const void *evolution = searcher_at (s, s->at_sample);
-    struct view v = { 0 };
+    struct training_set v = { 0 };
 
     if (s->objectives > 1 && trial > CROWD_FROM)
         nsga2_point (s, trial, x);
@@ -155,11 +158,11 @@ static void full_point (const struct searcher *s, long trial, double *x)
         tpe_point (s, trial, x);
     else if (evolve_begun (evolution) && dice (s, trial) < evolve_share)
         evolve_point (s, evolution, trial, x);
-    else if (view_open (&v, s) < 0)
-        random_point (s, trial, x);
+    else if (training_set_open (&v, s) < 0)
+        point_random (s, trial, x);
     else
         model_point (s, &v, trial, x);
-    view_close (&v);
+    training_set_close (&v);
 }
 
 /* More while nothing is known of long trainings. */
@@ -172,14 +175,14 @@ static double share_at (const struct searcher *s, int64_t rung)
 
 static void rung_point (const struct searcher *s, long trial, double *x)
 {
-    struct view v = { 0 };
+    struct training_set v = { 0 };
 
-    if (is_wide (s) || carry_open (&v, s) < 0
+    if (is_wide (s) || transfer_open (&v, s) < 0
         || dice (s, trial) < share_at (s, v.rung))
         new_random_point (s, trial, x);
     else
         model_point (s, &v, trial, x);
-    view_close (&v);
+    training_set_close (&v);
 }
 
 static void auto_point (const struct searcher *s, long trial, double *x)
@@ -194,7 +197,7 @@ static void auto_point (const struct searcher *s, long trial, double *x)
 
 /* ---- the evolution ---- */
 
-static int64_t auto_room (const struct request *request)
+static int64_t auto_room (const struct search_request *request)
 {
     return evolve_room (request->n, request->config->population);
 }
@@ -208,34 +211,11 @@ static void auto_learn (struct searcher *s, long trial)
         return;
     if (evolve_begun (evolution))
         evolve_learn (s, evolution, trial);
-    else if (view_count (s) >= EVOLVE_FROM)
+    else if (training_set_count (s) >= EVOLVE_FROM)
         evolve_begin (s, evolution);
 }
 
-/* ---- the schedule ---- */
-
-static void auto_plan (const struct request *request, struct plan *plan)
-{
-    if (request->config->max_length == 1)
-        schedule_full.plan (request, plan);
-    else
-        asha_plan (request, plan);
-}
-
-static const char *auto_check (const struct request *request, int *param)
-{
-    return request->config->max_length == 1 ? NULL
-                                            : asha_check (request, param);
-}
-
-const struct scheduler schedule_auto = {
-    .check = auto_check,
-    .plan = auto_plan,
-    .ended = asha_ended,
-    .extended = asha_extended,
-};
-
-const struct sampler sample_auto = {
+const struct search_sampler sample_auto = {
     .keeps = true,
     .room = auto_room,
     .learn = auto_learn,

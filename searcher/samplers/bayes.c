@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bayesian optimisation: the point that a Gaussian process expects most of. */
+/* Bayesian optimisation: the point of largest expected improvement. */
 #include "searcher/samplers/bayes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "searcher/models/improve.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 enum { START_MIN = 5, START_MAX = 14 };
 
@@ -26,7 +28,7 @@ enum { CANDIDATES = ANYWHERE + 3 * NEAR + ANEW, POOL = KEPT * (MOVES + 1) };
 /* Candidates are places in the unit cube, which stand for the values there. */
 struct hunt {
     const struct searcher *s;
-    struct study t;
+    struct surrogate t;
     struct improve a;
     struct rng rng;
     int64_t d;
@@ -38,19 +40,19 @@ void bayes_close (struct hunt *h)
     if (!h)
         return;
     improve_close (&h->a);
-    study_close (&h->t);
+    surrogate_close (&h->t);
     free (h->cube);
     free (h);
 }
 
 static int
-prepare (struct hunt *h, const struct searcher *s, const struct view *v)
+prepare (struct hunt *h, const struct searcher *s, const struct training_set *v)
 {
     int64_t rows = CANDIDATES > POOL ? CANDIDATES : POOL;
 
-    if (study_open (&h->t, s, v) < 0)
+    if (surrogate_open (&h->t, s, v) < 0)
         return -1;
-    study_believe (&h->t);
+    surrogate_believe (&h->t);
     if (improve_open (&h->a, &h->t, &h->rng) < 0)
         return -1;
     h->cube = malloc ((rows * (h->d + 1) + h->d) * sizeof (double));
@@ -62,7 +64,7 @@ prepare (struct hunt *h, const struct searcher *s, const struct view *v)
 }
 
 struct hunt *
-bayes_open (const struct searcher *s, const struct view *v, long trial)
+bayes_open (const struct searcher *s, const struct training_set *v, long trial)
 {
     struct hunt *h = calloc (1, sizeof (*h));
 
@@ -127,7 +129,7 @@ static void some_best (struct hunt *h, double *cube)
     const struct dim *dims = searcher_dims (h->s);
     int64_t most = h->t.n < BEST ? h->t.n : BEST;
     int64_t i = h->t.order[rng_pick (&h->rng, most)];
-    const double *x = searcher_point (h->s, study_trial (&h->t, i));
+    const double *x = searcher_point (h->s, surrogate_trial (&h->t, i));
 
     for (int64_t k = 0; k < h->d; k++)
         cube[k] =
@@ -224,36 +226,36 @@ bool bayes_is_early (const struct searcher *s, long trial)
 }
 
 static void model_point (const struct searcher *s,
-                         const struct view *v,
+                         const struct training_set *v,
                          long trial,
                          double *x)
 {
     struct hunt *h = bayes_open (s, v, trial);
 
     if (!h || !bayes_find (h, x))
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     bayes_close (h);
 }
 
 static void gp_point (const struct searcher *s, long trial, double *x)
 {
-    struct view v;
+    struct training_set v;
 
     if (bayes_is_early (s, trial)) {
         sobol_point (s, trial, x);
         return;
     }
     /* without a model a random point is a point, too */
-    if (view_open (&v, s) < 0)
-        random_point (s, trial, x);
-    else if (view_good (&v) < 3)
+    if (training_set_open (&v, s) < 0)
+        point_random (s, trial, x);
+    else if (training_set_good (&v) < 3)
         sobol_point (s, trial, x);
     else
         model_point (s, &v, trial, x);
-    view_close (&v);
+    training_set_close (&v);
 }
 
-const struct sampler sample_gp = {
+const struct search_sampler sample_gp = {
     .keeps = true,
     .point = gp_point,
 };

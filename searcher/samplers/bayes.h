@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bayesian optimisation: the point that a Gaussian process expects most of. */
+/* Bayesian optimisation: the point of largest expected improvement. */
 #ifndef SEARCHER_SAMPLERS_BAYES_H
 #define SEARCHER_SAMPLERS_BAYES_H
 
@@ -8,12 +8,12 @@
 /* Is the trial at a point of a sequence, as there are too few for a model? */
 bool bayes_is_early (const struct searcher *s, long trial);
 
-/* A model of what a view has, fitted, for the proposal of 'trial'.  NULL: there
- * is none (no memory, degenerate points).  Reads the view until it is closed.
+/* A model of a training set, fitted, for the proposal of 'trial'.  NULL: there
+ * is none (no memory, degenerate points).  Reads the set until it is closed.
  */
 struct hunt;
 struct hunt *
-bayes_open (const struct searcher *s, const struct view *v, long trial);
+bayes_open (const struct searcher *s, const struct training_set *v, long trial);
 void bayes_close (struct hunt *h);
 
 /* How little it explains: gp_error() of the first objective. */

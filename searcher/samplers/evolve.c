@@ -7,6 +7,8 @@
 
 #include "searcher/models/cmaes.h"
 #include "searcher/numeric/rng.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* More dimensions have no covariance matrix: a search goes at random. */
 enum { DIMS_MAX = 200, TRIES = 50 };
@@ -155,7 +157,7 @@ void evolve_learn (const struct searcher *s, void *evolution, long trial)
         || isnan (searcher_value (s, trial)))
         return;
     to_cube (s, searcher_point (s, trial), u);
-    cmaes_tell (strategy (evolution), u, searcher_value (s, trial));
+    cmaes_observe (strategy (evolution), u, searcher_value (s, trial));
     if (cmaes_should_stop (strategy (evolution)))
         begin_anew (s, evolution, trial);
 }
@@ -170,7 +172,7 @@ void evolve_point (const struct searcher *s,
     double u[DIMS_MAX];
 
     if (!is_possible (s) || !evolve_begun (evolution)) {
-        random_point (s, trial, x);
+        point_random (s, trial, x);
         return;
     }
     for (int try = 0; try < TRIES; try++) {
@@ -185,7 +187,7 @@ void evolve_point (const struct searcher *s,
 
 /* ---- the sampler ---- */
 
-static int64_t cmaes_room (const struct request *request)
+static int64_t cmaes_room (const struct search_request *request)
 {
     return evolve_room (request->n, request->config->population);
 }
@@ -205,7 +207,7 @@ static void cmaes_point (const struct searcher *s, long trial, double *x)
     evolve_point (s, searcher_at (s, s->at_sample), trial, x);
 }
 
-const struct sampler sample_cmaes = {
+const struct search_sampler sample_cmaes = {
     .keeps = true,
     .room = cmaes_room,
     .start = cmaes_begin,

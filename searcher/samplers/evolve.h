@@ -3,7 +3,7 @@
 #ifndef SEARCHER_SAMPLERS_EVOLVE_H
 #define SEARCHER_SAMPLERS_EVOLVE_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
 /* Bytes of an evolution over n parameters, which is zero until it begins. */
 int64_t evolve_room (size_t n, int64_t population);

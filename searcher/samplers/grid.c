@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial for each point of a grid. */
+/* Grid search: a trial for each point of a grid. */
 #include <stdlib.h>
 
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/plan.h"
 
 /* A parameter that waits for another's value lies below it: the space is a
  * forest, and the points below a value are those of all who wait for it.
  */
-struct forest {
+struct grid_forest {
     const struct dim *dims;
     const void *base; /* of the values that are waited for */
     int64_t n;
@@ -18,11 +19,11 @@ static int64_t limited (int64_t a, int64_t b)
     return b > 0 && a > TRIALS_MAX / b ? TRIALS_MAX + 1 : a * b;
 }
 
-static int64_t count_tree (const struct forest *f, int64_t root);
+static int64_t count_tree (const struct grid_forest *f, int64_t root);
 
 /* Points of all that wait for 'value' of 'parent' (-1: for nothing). */
 static int64_t
-count_below (const struct forest *f, int64_t parent, double value)
+count_below (const struct grid_forest *f, int64_t parent, double value)
 {
     int64_t points = 1;
 
@@ -33,7 +34,7 @@ count_below (const struct forest *f, int64_t parent, double value)
     return points;
 }
 
-static bool has_children (const struct forest *f, int64_t root)
+static bool has_children (const struct grid_forest *f, int64_t root)
 {
     for (int64_t i = 0; i < f->n; i++)
         if (f->dims[i].parent == root)
@@ -41,7 +42,7 @@ static bool has_children (const struct forest *f, int64_t root)
     return false;
 }
 
-static int64_t count_tree (const struct forest *f, int64_t root)
+static int64_t count_tree (const struct grid_forest *f, int64_t root)
 {
     const struct dim *d = f->dims + root;
     int64_t points = 0;
@@ -54,13 +55,15 @@ static int64_t count_tree (const struct forest *f, int64_t root)
 }
 
 static void
-place_tree (const struct forest *f, int64_t root, int64_t rank, double *x);
+place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x);
 
 /* Of those that wait for the value, the one with the greatest name below
  * 'order', -1: none.
  */
-static int64_t
-previous (const struct forest *f, int64_t parent, double value, int64_t order)
+static int64_t previous (const struct grid_forest *f,
+                         int64_t parent,
+                         double value,
+                         int64_t order)
 {
     int64_t found = -1;
 
@@ -73,7 +76,7 @@ previous (const struct forest *f, int64_t parent, double value, int64_t order)
 }
 
 /* The last name varies fastest. */
-static void place_below (const struct forest *f,
+static void place_below (const struct grid_forest *f,
                          int64_t parent,
                          double value,
                          int64_t rank,
@@ -89,7 +92,7 @@ static void place_below (const struct forest *f,
 }
 
 static void
-place_tree (const struct forest *f, int64_t root, int64_t rank, double *x)
+place_tree (const struct grid_forest *f, int64_t root, int64_t rank, double *x)
 {
     const struct dim *d = f->dims + root;
     int64_t i = rank;
@@ -106,7 +109,7 @@ place_tree (const struct forest *f, int64_t root, int64_t rank, double *x)
         place_below (f, root, x[root], rank, x);
 }
 
-static void place (const struct forest *f, int64_t rank, double *x)
+static void place (const struct grid_forest *f, int64_t rank, double *x)
 {
     for (int64_t i = 0; i < f->n; i++)
         x[i] = NAN;
@@ -116,7 +119,7 @@ static void place (const struct forest *f, int64_t rank, double *x)
 /* Write the ranks of the first 'max' points that are allowed.  Returns how
  * many there are in all, -1 if there is no memory.
  */
-static int64_t list_allowed (const struct forest *f,
+static int64_t list_allowed (const struct grid_forest *f,
                              const struct constraint *c,
                              int32_t *list,
                              int64_t max)
@@ -140,21 +143,21 @@ static int64_t list_allowed (const struct forest *f,
 
 /* ---- the scheduler ---- */
 
-static int64_t count_allowed (const struct request *request,
-                              const struct forest *f)
+static int64_t count_allowed (const struct search_request *request,
+                              const struct grid_forest *f)
 {
     int64_t points = count_below (f, -1, 0);
     struct constraint c;
     int column;
 
     if (points > TRIALS_MAX || !request->config->constraint
-        || search_compile (request, &c, &column))
+        || plan_constraint (request, &c, &column))
         return points;
     return list_allowed (f, &c, NULL, 0);
 }
 
 /* Points of the whole grid, -1 if there is no memory. */
-static int64_t count_request (const struct request *request)
+static int64_t count_request (const struct search_request *request)
 {
     size_t n = request->n;
     int64_t values = space_when_values (request->params, n), points = -1;
@@ -163,14 +166,15 @@ static int64_t count_request (const struct request *request)
 
     if (dims && when) {
         space_fill (dims, when, 0, request->params, n);
-        points = count_allowed (request, &(struct forest){ dims, when, n });
+        points =
+            count_allowed (request, &(struct grid_forest){ dims, when, n });
     }
     free (dims);
     free (when);
     return points;
 }
 
-static const char *grid_check (const struct request *request, int *param)
+static const char *grid_check (const struct search_request *request, int *param)
 {
     int64_t points;
 
@@ -192,7 +196,8 @@ static const char *grid_check (const struct request *request, int *param)
     return "the grid has more than 10000000 points";
 }
 
-static void grid_plan (const struct request *request, struct plan *plan)
+static void grid_plan (const struct search_request *request,
+                       struct search_plan *plan)
 {
     int64_t points = count_request (request);
 
@@ -200,17 +205,18 @@ static void grid_plan (const struct request *request, struct plan *plan)
 }
 
 /* With a constraint the state has the ranks of the points that are allowed. */
-static int64_t grid_room (const struct request *request,
-                          const struct plan *plan)
+static int64_t grid_room (const struct search_request *request,
+                          const struct search_plan *plan)
 {
     return request->config->constraint
                ? plan->bracket[0].trials * (int64_t)sizeof (int32_t)
                : 0;
 }
 
-static void grid_start (struct searcher *s, const struct request *request)
+static void grid_start (struct searcher *s,
+                        const struct search_request *request)
 {
-    const struct forest f = { searcher_dims (s), s, s->n };
+    const struct grid_forest f = { searcher_dims (s), s, s->n };
 
     (void)request;
     if (s->at_constraint)
@@ -222,13 +228,13 @@ static void grid_start (struct searcher *s, const struct request *request)
 
 static void grid_point (const struct searcher *s, long trial, double *x)
 {
-    const struct forest f = { searcher_dims (s), s, s->n };
+    const struct grid_forest f = { searcher_dims (s), s, s->n };
     const int32_t *allowed = searcher_at (s, s->at_schedule);
 
     place (&f, s->at_constraint ? allowed[trial - 1] : trial - 1, x);
 }
 
-const struct scheduler schedule_grid = {
+const struct search_scheduler schedule_grid = {
     .check = grid_check,
     .plan = grid_plan,
     .fixed = true,
@@ -236,6 +242,6 @@ const struct scheduler schedule_grid = {
     .start = grid_start,
 };
 
-const struct sampler sample_grid = {
+const struct search_sampler sample_grid = {
     .point = grid_point,
 };

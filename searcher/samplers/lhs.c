@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials at the points of a Latin hypercube. */
+/* Points of a Latin hypercube. */
 #include "searcher/numeric/rng.h"
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
 
 enum { ROUNDS = 4 };
 
@@ -34,7 +34,7 @@ struct cube {
     int64_t before, trials;
 };
 
-static int64_t lhs_room (const struct request *request)
+static int64_t lhs_room (const struct search_request *request)
 {
     (void)request;
     return sizeof (struct cube);
@@ -62,7 +62,7 @@ static void lhs_point (const struct searcher *s, long trial, double *x)
     }
 }
 
-const struct sampler sample_lhs = {
+const struct search_sampler sample_lhs = {
     .room = lhs_room,
     .start = lhs_start,
     .point = lhs_point,

@@ -6,6 +6,8 @@
 #include "searcher/models/training_set.h"
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* K. Deb and others, IEEE Transactions on Evolutionary Computation 6, 2002,
  * without generations, as trials end at any time: each child has two parents
@@ -17,8 +19,8 @@ static const double crossed = 0.9, cross_power = 15, mutate_power = 20;
 
 struct nest {
     const struct searcher *s;
-    struct view v;
-    int64_t from, n; /* trials of the view that take part */
+    struct training_set v;
+    int64_t from, n; /* trials of the training set that take part */
     int64_t *rank, *parent, nparents;
     double *lonely;
     struct rng rng;
@@ -61,7 +63,7 @@ static int nest_open (struct nest *t, const struct searcher *s, long trial)
 
     *t = (struct nest){ .s = s,
                         .rng = { s->seed, trial, rng_key ("nsga2"), 0 } };
-    if (view_open (&t->v, s) < 0)
+    if (training_set_open (&t->v, s) < 0)
         return -1;
     t->from = t->v.n > NEW_MAX ? t->v.n - NEW_MAX : 0;
     t->n = t->v.n - t->from;
@@ -79,7 +81,7 @@ static int nest_open (struct nest *t, const struct searcher *s, long trial)
 
 static void nest_close (struct nest *t)
 {
-    view_close (&t->v);
+    training_set_close (&t->v);
     free (t->rank);
     free (t->parent);
     free (t->lonely);
@@ -167,18 +169,18 @@ void nsga2_point (const struct searcher *s, long trial, double *x)
 {
     struct nest t;
 
-    if (view_count (s) < size_of (s)) {
+    if (training_set_count (s) < size_of (s)) {
         sobol_point (s, trial, x);
         return;
     }
     if (nest_open (&t, s, trial) < 0)
-        random_point (s, trial, x);
+        point_random (s, trial, x);
     else
         breed (&t, x);
     nest_close (&t);
 }
 
-const struct sampler sample_nsga2 = {
+const struct search_sampler sample_nsga2 = {
     .keeps = true,
     .point = nsga2_point,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials at the points of a scrambled Sobol sequence. */
+/* Points of a scrambled Sobol sequence. */
 #include "searcher/numeric/rng.h"
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
 
 enum { BITS = 32, DIMS = 64, DEGREE_MAX = 9 };
 
@@ -130,6 +130,6 @@ void sobol_point (const struct searcher *s, long trial, double *x)
         x[i] = space_at (dims + i, coordinate (dims + i, i, s->seed, trial));
 }
 
-const struct sampler sample_sobol = {
+const struct search_sampler sample_sobol = {
     .point = sobol_point,
 };

@@ -6,6 +6,8 @@
 #include "searcher/models/parzen.h"
 #include "searcher/models/training_set.h"
 #include "searcher/objectives/pareto.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/state/point.h"
 
 /* Optuna's: random trials first, the best tenth is good but at most 25, the
  * best of 24 candidates is taken.  Of more than OTHERS_MAX other trials the
@@ -39,11 +41,13 @@ static int64_t good_ones (int64_t n)
     return good < GOOD_MAX ? good : GOOD_MAX;
 }
 
-/* Mark the 'want' smallest values of those that take part; the first told of
- * equal ones is better.
+/* Mark the 'want' smallest values of those that take part; the first observed
+ * of equal ones is better.
  */
-static void
-mark_smallest (const struct view *v, const bool *part, int64_t want, bool *good)
+static void mark_smallest (const struct training_set *v,
+                           const bool *part,
+                           int64_t want,
+                           bool *good)
 {
     int64_t best[GOOD_MAX], n = 0;
 
@@ -65,8 +69,10 @@ mark_smallest (const struct view *v, const bool *part, int64_t want, bool *good)
 /* Several objectives: by non-domination, and in the last front that fits in
  * part by hypervolume (Y. Ozaki and others, GECCO 2020).
  */
-static int
-mark_fronts (const struct view *v, const bool *part, int64_t want, bool *good)
+static int mark_fronts (const struct training_set *v,
+                        const bool *part,
+                        int64_t want,
+                        bool *good)
 {
     double *y = malloc ((v->n * v->m + 1) * sizeof (*y));
     int64_t *of = malloc ((2 * v->n + 1) * sizeof (*of)), *order = of + v->n;
@@ -88,8 +94,10 @@ mark_fronts (const struct view *v, const bool *part, int64_t want, bool *good)
     return rv;
 }
 
-static int
-mark_good (const struct view *v, const bool *part, int64_t n, bool *good)
+static int mark_good (const struct training_set *v,
+                      const bool *part,
+                      int64_t n,
+                      bool *good)
 {
     if (v->m > 1)
         return mark_fronts (v, part, good_ones (n), good);
@@ -130,7 +138,7 @@ static bool is_chosen (int64_t i, int64_t n)
 }
 
 static int fill_group (const struct searcher *s,
-                       const struct view *v,
+                       const struct training_set *v,
                        struct group *g,
                        const bool *part,
                        const bool *good)
@@ -173,7 +181,7 @@ static void group_close (struct group *g)
 /* The group of parameter 'first'. */
 static int group_open (struct group *g,
                        const struct searcher *s,
-                       const struct view *v,
+                       const struct training_set *v,
                        int64_t first)
 {
     int64_t rows = v->n + v->npending + 1, n = 0;
@@ -231,30 +239,30 @@ static bool is_first (const struct searcher *s, int64_t i)
 }
 
 /* What a proposal needs; groups are fitted when they are first active. */
-struct forest {
+struct tpe_forest {
     const struct searcher *s;
-    const struct view *v;
+    const struct training_set *v;
     struct rng rng;
     struct group *groups; /* of each parameter that is the first of one */
     bool *done;           /* the parameter has its place */
     double *u;            /* room for two points */
 };
 
-static int forest_open (struct forest *f,
+static int forest_open (struct tpe_forest *f,
                         const struct searcher *s,
-                        const struct view *v,
+                        const struct training_set *v,
                         long trial)
 {
-    *f = (struct forest){ .s = s,
-                          .v = v,
-                          .rng = { s->seed, trial, rng_key ("tpe"), 0 } };
+    *f = (struct tpe_forest){ .s = s,
+                              .v = v,
+                              .rng = { s->seed, trial, rng_key ("tpe"), 0 } };
     f->groups = calloc (s->n + 1, sizeof (*f->groups));
     f->done = malloc (s->n + 1);
     f->u = malloc ((2 * s->n + 1) * sizeof (*f->u));
     return f->groups && f->done && f->u ? 0 : -1;
 }
 
-static void forest_close (struct forest *f)
+static void forest_close (struct tpe_forest *f)
 {
     for (int64_t i = 0; f->groups && i < f->s->n; i++)
         group_close (f->groups + i);
@@ -263,7 +271,7 @@ static void forest_close (struct forest *f)
     free (f->u);
 }
 
-static int place_group (struct forest *f, int64_t first, double *x)
+static int place_group (struct tpe_forest *f, int64_t first, double *x)
 {
     struct group *g = f->groups + first;
 
@@ -294,7 +302,7 @@ static void mark_done (const struct searcher *s, int64_t first, bool *done)
         done[i] = done[i] || same_group (s, first, i);
 }
 
-static int place_all (struct forest *f, double *x)
+static int place_all (struct tpe_forest *f, double *x)
 {
     const struct searcher *s = f->s;
     bool again = true;
@@ -318,10 +326,12 @@ static int place_all (struct forest *f, double *x)
     return 0;
 }
 
-static int
-propose (const struct searcher *s, const struct view *v, long trial, double *x)
+static int propose (const struct searcher *s,
+                    const struct training_set *v,
+                    long trial,
+                    double *x)
 {
-    struct forest f;
+    struct tpe_forest f;
     int rv = forest_open (&f, s, v, trial);
 
     for (int try = 0; rv == 0 && try < TRIES; try++) {
@@ -335,19 +345,19 @@ propose (const struct searcher *s, const struct view *v, long trial, double *x)
 
 void tpe_point (const struct searcher *s, long trial, double *x)
 {
-    struct view v;
+    struct training_set v;
 
-    if (view_count (s) < STARTUP) {
-        random_point (s, trial, x);
+    if (training_set_count (s) < STARTUP) {
+        point_random (s, trial, x);
         return;
     }
     /* without memory for the model a random point is a point, too */
-    if (view_open_wide (&v, s) < 0 || propose (s, &v, trial, x) < 0)
-        random_point (s, trial, x);
-    view_close (&v);
+    if (training_set_open_wide (&v, s) < 0 || propose (s, &v, trial, x) < 0)
+        point_random (s, trial, x);
+    training_set_close (&v);
 }
 
-const struct sampler sample_tpe = {
+const struct search_sampler sample_tpe = {
     .keeps = true,
     .point = tpe_point,
 };

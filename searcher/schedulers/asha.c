@@ -3,6 +3,9 @@
 #include "searcher/schedulers/asha.h"
 
 #include "searcher/schedulers/rung.h"
+#include "searcher/schedulers/schedulers.h"
+#include "searcher/state/due.h"
+#include "searcher/state/plan.h"
 
 /* Of n results in a rung the best floor (n / divisor) go on to the next, as
  * soon as they are among them: nothing waits for a rung to fill, so that early
@@ -14,7 +17,7 @@
  */
 static bool waits (const struct searcher *s, long trial, int rung)
 {
-    const struct trial *t = searcher_trial (s, trial);
+    const struct search_trial *t = searcher_trial (s, trial);
 
     return t->state == TRIAL_PAUSED && t->rung == rung;
 }
@@ -23,7 +26,7 @@ bool asha_promote (struct searcher *s, long trial, int rung)
 {
     if (!waits (s, trial, rung) || rung >= s->top)
         return false;
-    searcher_promote (s, trial);
+    due_promote (s, trial);
     return true;
 }
 
@@ -34,7 +37,7 @@ bool asha_promote_best (struct searcher *s, struct bracket *b, int rung)
 
     if (best < 0 || !waits (s, r.trial[best], rung))
         return false;
-    searcher_promote (s, r.trial[best]);
+    due_promote (s, r.trial[best]);
     return true;
 }
 
@@ -52,7 +55,7 @@ void asha_promote_share (struct searcher *s, struct bracket *b, int rung)
  * best goes on all the same, or the search would end without one trial that
  * was trained in full (and below what searcher_preview() said).
  */
-void asha_promote_last (struct searcher *s, struct bracket *b)
+static void promote_last (struct searcher *s, struct bracket *b)
 {
     if (b->created < b->trials || b->running > 0 || b->due > 0 || b->highest < 0
         || b->highest == s->rungs - 1 || b->rung[b->highest].top > 0)
@@ -62,14 +65,14 @@ void asha_promote_last (struct searcher *s, struct bracket *b)
 
 void asha_ended (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     struct results r = rung_results (s, b, t->rung);
     int64_t share = ratio_share (s->divisor, r.rung->results + 1);
     int32_t risen = rung_add (&r, trial, value, share);
 
     if (risen < 0 || !asha_promote (s, r.trial[risen], t->rung))
-        asha_promote_last (s, b);
+        promote_last (s, b);
 }
 
 /* What was the top rung has its share now; and with fewer trials than were
@@ -82,11 +85,11 @@ void asha_extended (struct searcher *s, int top)
         struct bracket *b = searcher_bracket (s, i);
         if (top < s->top)
             asha_promote_share (s, b, top);
-        asha_promote_last (s, b);
+        promote_last (s, b);
     }
 }
 
-const char *asha_check (const struct request *request, int *param)
+const char *asha_check (const struct search_request *request, int *param)
 {
     struct ratio divisor;
 
@@ -96,7 +99,8 @@ const char *asha_check (const struct request *request, int *param)
     return ratio_from (&divisor, request->config->divisor);
 }
 
-static const char *adaptive_check (const struct request *request, int *param)
+static const char *adaptive_check (const struct search_request *request,
+                                   int *param)
 {
     int heights[RUNGS_MAX];
 
@@ -105,7 +109,7 @@ static const char *adaptive_check (const struct request *request, int *param)
     return asha_check (request, param);
 }
 
-int asha_ladder (struct plan *plan, const struct search_config *config)
+int asha_ladder (struct search_plan *plan, const struct search_config *config)
 {
     int height;
 
@@ -119,7 +123,7 @@ int asha_ladder (struct plan *plan, const struct search_config *config)
     return height;
 }
 
-void asha_plan (const struct request *request, struct plan *plan)
+void asha_plan (const struct search_request *request, struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int height = asha_ladder (plan, config);
@@ -133,7 +137,8 @@ void asha_plan (const struct request *request, struct plan *plan)
 }
 
 /* The ladder of a lower bracket is the upper part of the highest one's. */
-static void adaptive_plan (const struct request *request, struct plan *plan)
+static void adaptive_plan (const struct search_request *request,
+                           struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int height = asha_ladder (plan, config), heights[RUNGS_MAX];
@@ -154,16 +159,40 @@ static void adaptive_plan (const struct request *request, struct plan *plan)
     }
 }
 
-const struct scheduler schedule_asha = {
+const struct search_scheduler schedule_asha = {
     .check = asha_check,
     .plan = asha_plan,
     .ended = asha_ended,
     .extended = asha_extended,
 };
 
-const struct scheduler schedule_adaptive = {
+const struct search_scheduler schedule_adaptive = {
     .check = adaptive_check,
     .plan = adaptive_plan,
+    .ended = asha_ended,
+    .extended = asha_extended,
+};
+
+/* ---- auto: full trainings, or as asha ---- */
+
+static void auto_plan (const struct search_request *request,
+                       struct search_plan *plan)
+{
+    if (request->config->max_length == 1)
+        plan_flat (plan, request->config, request->config->max_trials);
+    else
+        asha_plan (request, plan);
+}
+
+static const char *auto_check (const struct search_request *request, int *param)
+{
+    return request->config->max_length == 1 ? NULL
+                                            : asha_check (request, param);
+}
+
+const struct search_scheduler schedule_auto = {
+    .check = auto_check,
+    .plan = auto_plan,
     .ended = asha_ended,
     .extended = asha_extended,
 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What methods that promote share with asha. */
+/* Asynchronous successive halving: what its variants share. */
 #ifndef SEARCHER_SCHEDULERS_ASHA_H
 #define SEARCHER_SCHEDULERS_ASHA_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
-const char *asha_check (const struct request *request, int *param);
-void asha_plan (const struct request *request, struct plan *plan);
+const char *asha_check (const struct search_request *request, int *param);
+void asha_plan (const struct search_request *request, struct search_plan *plan);
 void asha_ended (struct searcher *s, long trial, double value);
 
 /* Fill the plan's ladder.  Returns its height before rungs were merged. */
-int asha_ladder (struct plan *plan, const struct search_config *config);
+int asha_ladder (struct search_plan *plan, const struct search_config *config);
 
 void asha_extended (struct searcher *s, int top);
 
@@ -21,11 +21,6 @@ void asha_promote_share (struct searcher *s, struct bracket *b, int rung);
 
 /* Promote the best trial of a rung, even above the top, if it waits there. */
 bool asha_promote_best (struct searcher *s, struct bracket *b, int rung);
-
-/* Give the best trial of the highest rung that has one its next segment, if
- * the bracket would end without one that was trained in full.
- */
-void asha_promote_last (struct searcher *s, struct bracket *b);
 
 /* Promote the trial of a result, if it still waits in its rung. */
 bool asha_promote (struct searcher *s, long trial, int rung);

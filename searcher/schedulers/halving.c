@@ -2,6 +2,7 @@
 /* Successive halving, a rung at a time; Hyperband. */
 #include "searcher/schedulers/asha.h"
 #include "searcher/schedulers/rung.h"
+#include "searcher/schedulers/schedulers.h"
 
 /* K. Jamieson and A. Talwalkar, AISTATS 2016; L. Li and others, JMLR 18, 2018:
  * when a whole rung is trained, its best floor (n / divisor) go on, at least
@@ -36,7 +37,7 @@ static void settle (struct searcher *s, struct bracket *b, int rung)
 
 static void halving_ended (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     struct results r = rung_results (s, b, t->rung);
 
@@ -57,7 +58,7 @@ static void halving_extended (struct searcher *s, int top)
 }
 
 /* Later trials are a search of their own. */
-static void halving_widen (struct plan *plan, int64_t trials)
+static void halving_widen (struct search_plan *plan, int64_t trials)
 {
     if (plan->brackets == BRACKETS_MAX)
         return;
@@ -65,7 +66,8 @@ static void halving_widen (struct plan *plan, int64_t trials)
         (struct bracket){ .trials = trials, .limit = trials };
 }
 
-static void halving_plan (const struct request *request, struct plan *plan)
+static void halving_plan (const struct search_request *request,
+                          struct search_plan *plan)
 {
     asha_plan (request, plan);
     if (request->config->max_concurrent == 0)
@@ -87,7 +89,7 @@ static int64_t width (struct ratio d, int top, int steps)
 }
 
 /* So many times as wide are the brackets if there would be too many. */
-static int64_t widening (const struct plan *plan, int64_t trials)
+static int64_t widening (const struct search_plan *plan, int64_t trials)
 {
     int top = plan->rungs - 1;
     int64_t round = 0, rounds = (BRACKETS_MAX - plan->brackets) / plan->rungs;
@@ -98,7 +100,8 @@ static int64_t widening (const struct plan *plan, int64_t trials)
 }
 
 /* Add the bracket after the last one.  Returns its trials, at most 'left'. */
-static int64_t add_bracket (struct plan *plan, int64_t times, int64_t left)
+static int64_t
+add_bracket (struct search_plan *plan, int64_t times, int64_t left)
 {
     struct bracket *b = plan->bracket + plan->brackets;
     int top = plan->rungs - 1;
@@ -112,7 +115,7 @@ static int64_t add_bracket (struct plan *plan, int64_t times, int64_t left)
     return b->trials;
 }
 
-static void hyperband_widen (struct plan *plan, int64_t trials)
+static void hyperband_widen (struct search_plan *plan, int64_t trials)
 {
     int64_t times = widening (plan, trials);
 
@@ -121,7 +124,8 @@ static void hyperband_widen (struct plan *plan, int64_t trials)
 }
 
 /* Rounds of all brackets until there are max_trials, one if that is 0. */
-static void hyperband_plan (const struct request *request, struct plan *plan)
+static void hyperband_plan (const struct search_request *request,
+                            struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     struct search_config ladder = *config;
@@ -136,7 +140,7 @@ static void hyperband_plan (const struct request *request, struct plan *plan)
             left -= add_bracket (plan, 1, left);
 }
 
-const struct scheduler schedule_halving = {
+const struct search_scheduler schedule_halving = {
     .check = asha_check,
     .plan = halving_plan,
     .in_order = true,
@@ -145,7 +149,7 @@ const struct scheduler schedule_halving = {
     .extended = halving_extended,
 };
 
-const struct scheduler schedule_hyperband = {
+const struct search_scheduler schedule_hyperband = {
     .check = asha_check,
     .plan = hyperband_plan,
     .in_order = true,
@@ -154,7 +158,7 @@ const struct scheduler schedule_hyperband = {
     .extended = halving_extended,
 };
 
-const struct scheduler schedule_async_hyperband = {
+const struct search_scheduler schedule_async_hyperband = {
     .check = asha_check,
     .plan = hyperband_plan,
     .in_order = true,

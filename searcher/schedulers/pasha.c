@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asha with a top rung that rises as needed. */
+/* PASHA: asynchronous successive halving whose top rung rises as needed. */
 #include <stdlib.h>
 
 #include "searcher/schedulers/asha.h"
 #include "searcher/schedulers/rung.h"
+#include "searcher/schedulers/schedulers.h"
 
 /* O. Bohdal and others, ICLR 2023 (arXiv 2207.06940): trials go to the second
  * rung at first.  The top rung rises by one when it ranks its trials otherwise
@@ -116,7 +117,8 @@ static void pasha_ended (struct searcher *s, long trial, double value)
     finish (s);
 }
 
-static void pasha_start (struct searcher *s, const struct request *request)
+static void pasha_start (struct searcher *s,
+                         const struct search_request *request)
 {
     (void)request;
     if (s->top > 1)
@@ -136,7 +138,7 @@ static void pasha_extended (struct searcher *s, int top)
     finish (s);
 }
 
-const struct scheduler schedule_pasha = {
+const struct search_scheduler schedule_pasha = {
     .check = asha_check,
     .plan = asha_plan,
     .keeps = true,

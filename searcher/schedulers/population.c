@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "searcher/numeric/rng.h"
-#include "searcher/search/state.h"
+#include "searcher/schedulers/schedulers.h"
+#include "searcher/state/due.h"
+#include "searcher/state/plan.h"
+#include "searcher/state/point.h"
 
 /* A member of the population is trained a generation at a time.  If it is then
  * among the worst quarter of those that came so far, or bad, it ends, and a
@@ -15,12 +18,12 @@ enum { POPULATION = 16, GENERATIONS = 10, QUARTER = 4, TRIES = 50 };
 static const double resampled = 0.25;
 
 /* The place of a trial that ended at a rung, where one is to be cloned. */
-struct seat {
+struct vacancy {
     int32_t winner, rung, loser;
 };
 
 struct crowd {
-    int64_t members, open; /* seats that wait for a clone, a list */
+    int64_t members, open; /* vacancies that wait for a clone, a list */
 };
 
 static int64_t members_of (const struct search_config *config)
@@ -35,7 +38,8 @@ static int64_t generation (const struct search_config *config)
                : (config->max_length + GENERATIONS - 1) / GENERATIONS;
 }
 
-static const char *population_check (const struct request *request, int *param)
+static const char *population_check (const struct search_request *request,
+                                     int *param)
 {
     const struct search_config *config = request->config;
 
@@ -49,7 +53,8 @@ static const char *population_check (const struct request *request, int *param)
     return NULL;
 }
 
-static void population_plan (const struct request *request, struct plan *plan)
+static void population_plan (const struct search_request *request,
+                             struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int64_t length = generation (config);
@@ -63,26 +68,27 @@ static void population_plan (const struct request *request, struct plan *plan)
     plan->spare = plan->bracket[0].trials * plan->rungs;
 }
 
-static int64_t population_room (const struct request *request,
-                                const struct plan *plan)
+static int64_t population_room (const struct search_request *request,
+                                const struct search_plan *plan)
 {
     (void)request;
     return (int64_t)sizeof (struct crowd)
-           + plan->bracket[0].trials * (int64_t)sizeof (struct seat);
+           + plan->bracket[0].trials * (int64_t)sizeof (struct vacancy);
 }
 
-static void population_start (struct searcher *s, const struct request *request)
+static void population_start (struct searcher *s,
+                              const struct search_request *request)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
     c->members = members_of (request->config);
 }
 
-static struct seat *seats (const struct searcher *s)
+static struct vacancy *vacancies (const struct searcher *s)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
-    return (struct seat *)(c + 1);
+    return (struct vacancy *)(c + 1);
 }
 
 /* ---- exploit ---- */
@@ -131,29 +137,29 @@ static long choose_winner (const struct searcher *s, long loser, int rung)
     return i;
 }
 
-static void leave_seat (struct searcher *s, long winner, long loser)
+static void leave_vacancy (struct searcher *s, long winner, long loser)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct trial *t = searcher_trial (s, loser);
+    struct search_trial *t = searcher_trial (s, loser);
 
-    seats (s)[c->open++] = (struct seat){ winner, t->rung, loser };
+    vacancies (s)[c->open++] = (struct vacancy){ winner, t->rung, loser };
     t->replaced = true;
     searcher_bracket (s, 0)->trials++;
     s->trials++;
 }
 
-static void take_seat (struct searcher *s, int64_t i)
+static void take_vacancy (struct searcher *s, int64_t i)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct seat *seat = seats (s) + i;
+    struct vacancy *vacancy = vacancies (s) + i;
 
-    memmove (seat, seat + 1, (--c->open - i) * sizeof (*seat));
-    seats (s)[c->open] = (struct seat){ 0 };
+    memmove (vacancy, vacancy + 1, (--c->open - i) * sizeof (*vacancy));
+    vacancies (s)[c->open] = (struct vacancy){ 0 };
 }
 
 static void population_ended (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     int64_t came, better;
     long winner = 0;
 
@@ -165,9 +171,9 @@ static void population_ended (struct searcher *s, long trial, double value)
         if (t->state == TRIAL_PAUSED)
             t->state = TRIAL_ENDED;
         if (!t->replaced)
-            leave_seat (s, winner, trial);
+            leave_vacancy (s, winner, trial);
     } else if (t->state == TRIAL_PAUSED)
-        searcher_promote (s, trial);
+        due_promote (s, trial);
 }
 
 /* ---- explore ---- */
@@ -212,49 +218,49 @@ population_clone (const struct searcher *s, struct search_op *op, double *x)
 {
     const struct crowd *c = searcher_at (s, s->at_schedule);
     const struct bracket *b = searcher_bracket (s, 0);
-    const struct seat *seat = seats (s);
+    const struct vacancy *vacancy = vacancies (s);
 
     /* members that have not begun come first */
     if (c->open == 0 || b->created + c->open < b->trials)
         return false;
-    op->from = seat->winner;
-    op->from_length = s->length[seat->rung];
-    op->length = s->length[seat->rung + 1];
-    explore (s, seat->winner, op->trial, x);
+    op->from = vacancy->winner;
+    op->from_length = s->length[vacancy->rung];
+    op->length = s->length[vacancy->rung + 1];
+    explore (s, vacancy->winner, op->trial, x);
     return true;
 }
 
-/* Seats are kept for clones. */
+/* Vacancies are kept for clones. */
 static bool population_begun (struct searcher *s, const struct search_op *op)
 {
     const struct bracket *b = searcher_bracket (s, 0);
     struct crowd *c = searcher_at (s, s->at_schedule);
-    struct seat *seat = seats (s);
+    struct vacancy *vacancy = vacancies (s);
     int64_t i = 0;
 
     if (op->from == 0)
         return op->length == s->length[0] && b->created + c->open < b->trials;
     while (i < c->open
-           && (seat[i].winner != op->from
-               || s->length[seat[i].rung] != op->from_length
-               || s->length[seat[i].rung + 1] != op->length))
+           && (vacancy[i].winner != op->from
+               || s->length[vacancy[i].rung] != op->from_length
+               || s->length[vacancy[i].rung + 1] != op->length))
         i++;
     if (i == c->open)
         return false;
-    take_seat (s, i);
+    take_vacancy (s, i);
     return true;
 }
 
 /* If its clone has begun there is one more than the population, who leaves no
- * seat behind.
+ * vacancy behind.
  */
 static void population_revived (struct searcher *s, long trial)
 {
     struct crowd *c = searcher_at (s, s->at_schedule);
 
     for (int64_t i = 0; i < c->open; i++)
-        if (seats (s)[i].loser == trial) {
-            take_seat (s, i);
+        if (vacancies (s)[i].loser == trial) {
+            take_vacancy (s, i);
             searcher_trial (s, trial)->replaced = false;
             searcher_bracket (s, 0)->trials--;
             s->trials--;
@@ -264,7 +270,7 @@ static void population_revived (struct searcher *s, long trial)
 
 /* ---- more generations ---- */
 
-static int population_lengthen (struct plan *plan, int64_t length)
+static int population_lengthen (struct search_plan *plan, int64_t length)
 {
     int before = plan->rungs, room = RUNGS_MAX - before;
     int64_t *rung = plan->length, more = length - rung[before - 1], step;
@@ -286,14 +292,14 @@ static void population_extended (struct searcher *s, int top)
     if (top == s->rungs - 1)
         return;
     for (long i = 1; i <= s->created; i++) {
-        const struct trial *t = searcher_trial (s, i);
+        const struct search_trial *t = searcher_trial (s, i);
         if (t->rung == top && t->state != TRIAL_RUNNING && t->state != TRIAL_DUE
             && !t->replaced)
             population_ended (s, i, searcher_values (s, i)[top]);
     }
 }
 
-const struct scheduler schedule_population = {
+const struct search_scheduler schedule_population = {
     .check = population_check,
     .plan = population_plan,
     .keeps = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results at one length, the best share of them apart. */
+/* The results at one rung of a bracket, ranked. */
 #include "searcher/schedulers/rung.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results at one length, the best share of them apart. */
+/* The results at one rung of a bracket, ranked. */
 #ifndef SEARCHER_SCHEDULERS_RUNG_H
 #define SEARCHER_SCHEDULERS_RUNG_H
 
-#include "searcher/search/state.h"
+#include "searcher/state/state.h"
 
 /* Smaller values are better, INFINITY is bad.  Among equal values the one that
  * was reported first is better: were it the last, trials that all give the

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods that stop trials on the way: for trainers without checkpoints. */
+/* Early stopping, for trainers without checkpoints: stopping ASHA, median rule.
+ *
+ */
 #include <string.h>
 
 #include "searcher/schedulers/asha.h"
 #include "searcher/schedulers/rung.h"
+#include "searcher/schedulers/schedulers.h"
+#include "searcher/state/plan.h"
 
-static void stop_plan (const struct request *request, struct plan *plan)
+static void stop_plan (const struct search_request *request,
+                       struct search_plan *plan)
 {
     plan_flat (plan, request->config, request->config->max_trials);
     if (request->config->max_concurrent == 0)
@@ -35,20 +40,21 @@ static int64_t ladder_size (int64_t rungs, int64_t capacity, int64_t trials)
            + rungs * trials * RESULT_SIZE;
 }
 
-static int64_t ladder_room (const struct request *request,
-                            const struct plan *plan)
+static int64_t ladder_room (const struct search_request *request,
+                            const struct search_plan *plan)
 {
     int64_t trials = plan->bracket[0].trials;
-    struct plan ladder = { 0 };
+    struct search_plan ladder = { 0 };
 
     asha_ladder (&ladder, request->config);
     return ladder_size (ladder.rungs - 1, 2 * trials, trials);
 }
 
-static void ladder_start (struct searcher *s, const struct request *request)
+static void ladder_start (struct searcher *s,
+                          const struct search_request *request)
 {
     struct ladder *l = searcher_at (s, s->at_schedule);
-    struct plan plan = { 0 };
+    struct search_plan plan = { 0 };
 
     asha_ladder (&plan, request->config);
     l->rungs = plan.rungs - 1;
@@ -120,7 +126,7 @@ static struct ladder ladder_of (const struct searcher *s,
 }
 
 static int64_t ladder_regrow (const struct searcher *s,
-                              const struct plan *plan,
+                              const struct search_plan *plan,
                               const struct searcher *old)
 {
     return ladder_size (
@@ -141,7 +147,7 @@ static void ladder_move (struct searcher *s, const struct searcher *old)
     }
 }
 
-const struct scheduler schedule_stop = {
+const struct search_scheduler schedule_stop = {
     .check = asha_check,
     .plan = stop_plan,
     .room = ladder_room,
@@ -189,8 +195,8 @@ static int64_t median_size (int64_t slots, int64_t capacity)
 }
 
 /* Twice the trials: rejected ones are replaced. */
-static int64_t median_room (const struct request *request,
-                            const struct plan *plan)
+static int64_t median_room (const struct search_request *request,
+                            const struct search_plan *plan)
 {
     int64_t trials = plan->bracket[0].trials;
 
@@ -221,7 +227,8 @@ static void clear_slots (struct searcher *s, long first)
             averages (course_of (s, i))[k] = NAN;
 }
 
-static void median_start (struct searcher *s, const struct request *request)
+static void median_start (struct searcher *s,
+                          const struct search_request *request)
 {
     struct medians *m = searcher_at (s, s->at_schedule);
 
@@ -321,7 +328,7 @@ median_watch (struct searcher *s, long trial, int64_t length, double value)
 /* ---- more trials, or longer ones ---- */
 
 static int64_t median_regrow (const struct searcher *s,
-                              const struct plan *plan,
+                              const struct search_plan *plan,
                               const struct searcher *old)
 {
     const struct medians *m = searcher_at (old, old->at_schedule);
@@ -376,7 +383,7 @@ static void median_move (struct searcher *s, const struct searcher *old)
     clear_slots (s, old->created + 1);
 }
 
-const struct scheduler schedule_median = {
+const struct search_scheduler schedule_median = {
     .plan = stop_plan,
     .room = median_room,
     .start = median_start,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Say what is wrong with a search before it begins. */
-#include <stdlib.h>
-
-#include "searcher/search/state.h"
+/* Validate the configuration of a search. */
+#include "searcher/samplers/samplers.h"
+#include "searcher/schedulers/schedulers.h"
+#include "searcher/search/build.h"
+#include "searcher/search/kinds.h"
+#include "searcher/state/plan.h"
+#include "searcher/state/point.h"
 
 static const char *check_trials (const struct search_config *config, int needs)
 {
@@ -95,37 +98,8 @@ static const char *check_config (const struct search_config *config)
     return check_trials (config, kind->needs);
 }
 
-const char *search_compile (const struct request *request,
-                            struct constraint *c,
-                            int *column)
-{
-    const char *const **labels;
-    const char **names;
-    long *nlabels;
-    const char *why = "out of memory";
-    size_t n = request->n;
-
-    names = malloc ((n + 1) * sizeof (*names));
-    labels = malloc ((n + 1) * sizeof (*labels));
-    nlabels = malloc ((n + 1) * sizeof (*nlabels));
-    if (names && labels && nlabels) {
-        struct constraint_names all = { names, labels, nlabels, n };
-        for (size_t i = 0; i < n; i++) {
-            const struct param *p = request->params + i;
-            names[i] = p->name;
-            labels[i] = p->labels;
-            nlabels[i] = p->type == PARAM_CATEGORICAL ? p->choices : 0;
-        }
-        why = constraint_compile (c, request->config->constraint, &all, column);
-    }
-    free (names);
-    free (labels);
-    free (nlabels);
-    return why;
-}
-
-static const char *check_points (const struct request *request,
-                                 const struct scheduler *schedule)
+static const char *check_points (const struct search_request *request,
+                                 const struct search_scheduler *schedule)
 {
     const struct search_config *config = request->config;
     struct searcher *s = NULL;
@@ -158,9 +132,9 @@ const char *searcher_check (const struct search_config *config,
                             size_t n,
                             int *param)
 {
-    const struct request request = { config, params, n };
-    const struct scheduler *schedule;
-    const struct sampler *sampler;
+    const struct search_request request = { config, params, n };
+    const struct search_scheduler *schedule;
+    const struct search_sampler *sampler;
     struct constraint c;
     const char *why;
     int column;
@@ -168,7 +142,7 @@ const char *searcher_check (const struct search_config *config,
     *param = -1;
     if ((why = check_config (config)) || (why = space_check (params, n, param)))
         return why;
-    if (config->constraint && (why = search_compile (&request, &c, &column))) {
+    if (config->constraint && (why = plan_constraint (&request, &c, &column))) {
         *param = -1 - column;
         return why;
     }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask what comes next, and apply the events of a search. */
+/* Choose the next trial to run, and apply the events of a search. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "searcher/schedulers/rung.h"
-#include "searcher/search/state.h"
+#include "searcher/search/events.h"
+#include "searcher/search/kinds.h"
+#include "searcher/state/due.h"
+#include "searcher/state/point.h"
 
 /* ---- which trial is next ---- */
-
-/* Number 'i' of the trials that are due, the first promoted first. */
-static int32_t *due (const struct searcher *s, int64_t i)
-{
-    int32_t *ring = searcher_at (s, s->at_due);
-
-    return ring + (s->due_head + i) % s->capacity;
-}
 
 /* The bracket that a fresh trial goes to: of those with trials left, the first,
  * or the one that has begun the least part of its trials, so that all brackets
@@ -45,20 +40,37 @@ static bool is_spent (const struct searcher *s)
     return s->max_seconds > 0 && s->spent >= s->max_seconds;
 }
 
+/* One of those to be tried first, or the sampler's, masked. */
+static void propose (const struct searcher *s, long trial, double *x)
+{
+    if (trial <= s->points) {
+        const double *first = searcher_at (s, s->at_first);
+        if (s->n > 0)
+            memcpy (x, first + (trial - 1) * s->n, s->n * sizeof (*x));
+        return;
+    }
+    searcher_sampler (s)->point (s, trial, x);
+    point_mask (s, x);
+    if (!point_allowed (s, x)) {
+        point_random (s, trial, x);
+        point_mask (s, x);
+    }
+}
+
 static void
 ask_fresh (const struct searcher *s, struct search_op *op, double *x)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
 
     op->trial = s->created + 1;
     op->fresh = true;
     if (!schedule->clone || !schedule->clone (s, op, x))
-        point_propose (s, op->trial, x);
+        propose (s, op->trial, x);
 }
 
 static int64_t due_length (const struct searcher *s)
 {
-    return s->length[searcher_trial (s, *due (s, 0))->rung];
+    return s->length[searcher_trial (s, *due_trial (s, 0))->rung];
 }
 
 enum search_answer
@@ -80,7 +92,7 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x)
     }
     if (is_spent (s) || s->due == 0)
         return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
-    op->trial = *due (s, 0);
+    op->trial = *due_trial (s, 0);
     op->length = due_length (s);
     return SEARCH_RUN;
 }
@@ -93,12 +105,7 @@ static int refuse (void)
     return -1;
 }
 
-static int64_t segment (const struct searcher *s, const struct trial *t)
-{
-    return searcher_goal (s, t) - searcher_start (s, t);
-}
-
-static void run (struct searcher *s, struct trial *t)
+static void run (struct searcher *s, struct search_trial *t)
 {
     t->state = TRIAL_RUNNING;
     s->running++;
@@ -124,7 +131,7 @@ static void forget_rung (struct searcher *s, long trial)
 static struct bracket *bracket_for (struct searcher *s,
                                     const struct search_op *op)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
     struct bracket *b;
 
     if (schedule->begun)
@@ -152,7 +159,7 @@ static int
 begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
 {
     struct bracket *b;
-    struct trial *t;
+    struct search_trial *t;
 
     if (op->trial != s->created + 1 || op->length < 1
         || s->created == s->capacity || !point_fits (s, x)
@@ -168,35 +175,21 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     t->rung = op->from ? rung_at (s, op->length) : b->first;
     s->created++;
     b->created++;
-    s->work_open += segment (s, t);
+    s->work_open += searcher_segment (s, t);
     run (s, t);
     return 0;
 }
 
-/* Usually the trial is the first in the ring. */
-static void remove_due (struct searcher *s, long trial)
-{
-    int64_t i = 0;
-
-    while (*due (s, i) != trial)
-        i++;
-    for (; i > 0; i--)
-        *due (s, i) = *due (s, i - 1);
-    s->due_head = (s->due_head + 1) % s->capacity;
-    s->due--;
-}
-
 static int begin_next (struct searcher *s, const struct search_op *op)
 {
-    struct trial *t;
+    struct search_trial *t;
 
     if (op->trial < 1 || op->trial > s->created)
         return refuse ();
     t = searcher_trial (s, op->trial);
     if (t->state != TRIAL_DUE || op->length != s->length[t->rung])
         return refuse ();
-    remove_due (s, op->trial);
-    searcher_bracket (s, t->bracket)->due--;
+    due_remove (s, op->trial);
     run (s, t);
     return 0;
 }
@@ -206,33 +199,6 @@ int inner_begin (struct searcher *s,
                  const double *x)
 {
     return op->fresh ? begin_fresh (s, op, x) : begin_next (s, op);
-}
-
-static void add_due (struct searcher *s, long trial)
-{
-    struct trial *t = searcher_trial (s, trial);
-
-    t->state = TRIAL_DUE;
-    *due (s, s->due++) = trial;
-    searcher_bracket (s, t->bracket)->due++;
-    s->work_open += segment (s, t);
-}
-
-void searcher_promote (struct searcher *s, long trial)
-{
-    struct trial *t = searcher_trial (s, trial);
-
-    searcher_bracket (s, t->bracket)->rung[t->rung++].promoted++;
-    add_due (s, trial);
-}
-
-void searcher_go_on (struct searcher *s, long trial)
-{
-    struct trial *t = searcher_trial (s, trial);
-
-    t->from = t->goal ? t->goal : s->nearlier;
-    t->goal = 0;
-    add_due (s, trial);
 }
 
 /* The work that is done by what is known to be needed, at least what was
@@ -258,7 +224,7 @@ static void update_progress (struct searcher *s)
         s->progress = part;
 }
 
-void searcher_restart_progress (struct searcher *s)
+void inner_restart_progress (struct searcher *s)
 {
     s->progress = 0;
     update_progress (s);
@@ -280,24 +246,24 @@ static void keep_values (struct searcher *s, long trial, const double *values)
             kept[i] = bad ? INFINITY : searcher_objective (s, i, values[i]);
 }
 
-static void stop_running (struct searcher *s, struct trial *t)
+static void stop_running (struct searcher *s, struct search_trial *t)
 {
     t->stops = false;
     s->running--;
     searcher_bracket (s, t->bracket)->running--;
-    s->work_open -= segment (s, t);
+    s->work_open -= searcher_segment (s, t);
 }
 
 /* Say what is to be made of the trial's value. */
 static void judge (struct searcher *s, long trial, double value)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct results r;
 
     if (t->rung < s->rungs - 1)
         searcher_schedule (s)->ended (s, trial, value);
     else if (t->goal && t->state == TRIAL_PAUSED)
-        searcher_go_on (s, trial);
+        due_go_on (s, trial);
     else if (s->divisor.p > s->divisor.q) {
         /* for when there is a rung above */
         r = rung_results (s, searcher_bracket (s, t->bracket), t->rung);
@@ -309,14 +275,14 @@ static void judge (struct searcher *s, long trial, double value)
 static int
 end_segment (struct searcher *s, long trial, const double *values, bool ended)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
     /* once for each trial: a strategy compares those of one time */
     bool learns = (t->rung == s->rungs - 1 || ended) && !t->from;
 
     t->state = ended ? TRIAL_ENDED : TRIAL_PAUSED;
     stop_running (s, t);
-    s->work += segment (s, t);
+    s->work += searcher_segment (s, t);
     if (b->highest < t->rung)
         b->highest = t->rung;
     if (s->at_values)
@@ -334,12 +300,12 @@ static bool is_running (const struct searcher *s, long trial)
            && searcher_trial (s, trial)->state == TRIAL_RUNNING;
 }
 
-int inner_tell (struct searcher *s,
-                long trial,
-                int64_t length,
-                const double *values)
+int inner_observe (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   const double *values)
 {
-    const struct trial *t;
+    const struct search_trial *t;
     bool good = true;
 
     if (!is_running (s, trial))
@@ -356,7 +322,7 @@ int inner_tell (struct searcher *s,
 /* One more for a trial that did not count; its values say where not to look. */
 static void replace (struct searcher *s, long trial)
 {
-    struct trial *t = searcher_trial (s, trial);
+    struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
 
     t->state = TRIAL_ENDED;
@@ -374,7 +340,7 @@ static void replace (struct searcher *s, long trial)
 
 int inner_exit (struct searcher *s, long trial, bool rejected)
 {
-    struct trial *t;
+    struct search_trial *t;
     const struct bracket *b;
 
     if (!is_running (s, trial))
@@ -395,8 +361,8 @@ int inner_exit (struct searcher *s, long trial, bool rejected)
 /* As before the exit, but for what was decided since then. */
 int inner_revive (struct searcher *s, long trial)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
-    struct trial *t;
+    const struct search_scheduler *schedule = searcher_schedule (s);
+    struct search_trial *t;
     struct results r;
 
     if (trial < 1 || trial > s->created
@@ -411,17 +377,17 @@ int inner_revive (struct searcher *s, long trial)
     }
     if (schedule->revived)
         schedule->revived (s, trial);
-    s->work -= segment (s, t);
-    s->work_open += segment (s, t);
+    s->work -= searcher_segment (s, t);
+    s->work_open += searcher_segment (s, t);
     run (s, t);
-    searcher_restart_progress (s);
+    inner_restart_progress (s);
     return 0;
 }
 
 int inner_report (struct searcher *s, long trial, int64_t length, double value)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
-    struct trial *t;
+    const struct search_scheduler *schedule = searcher_schedule (s);
+    struct search_trial *t;
 
     if (!is_running (s, trial))
         return refuse ();

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Go on with a search: more trials, longer ones, more time. */
+/* Extend a search: more trials, longer ones, more time. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "searcher/schedulers/rung.h"
-#include "searcher/search/state.h"
+#include "searcher/search/build.h"
+#include "searcher/search/events.h"
+#include "searcher/search/kinds.h"
+#include "searcher/state/due.h"
 
 static int refuse (void)
 {
@@ -16,9 +19,9 @@ static int refuse (void)
 
 /* ---- the plan ---- */
 
-static int plan_open (struct plan *plan, const struct searcher *s)
+static int plan_open (struct search_plan *plan, const struct searcher *s)
 {
-    *plan = (struct plan){
+    *plan = (struct search_plan){
         .divisor = s->divisor,
         .rungs = s->rungs,
         .brackets = s->brackets,
@@ -34,9 +37,10 @@ static int plan_open (struct plan *plan, const struct searcher *s)
     return 0;
 }
 
-static int lengthen (struct searcher *s, struct plan *plan, int64_t length)
+static int
+lengthen (struct searcher *s, struct search_plan *plan, int64_t length)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
 
     if (schedule->lengthen)
         return schedule->lengthen (plan, length);
@@ -52,7 +56,7 @@ static int lengthen (struct searcher *s, struct plan *plan, int64_t length)
     return 0;
 }
 
-static int64_t count (const struct plan *plan)
+static int64_t count (const struct search_plan *plan)
 {
     int64_t trials = 0;
 
@@ -77,7 +81,7 @@ static void resize (struct bracket *b, int64_t trials, bool wider)
 }
 
 /* Take so many trials that have not begun from the last brackets. */
-static void cut (struct plan *plan, int64_t excess)
+static void cut (struct search_plan *plan, int64_t excess)
 {
     for (int i = plan->brackets - 1; i >= 0 && excess > 0; i--) {
         struct bracket *b = plan->bracket + i;
@@ -90,7 +94,7 @@ static void cut (struct plan *plan, int64_t excess)
 }
 
 /* To each bracket its part of the trials, what is left over to the first. */
-static void share (struct plan *plan, int64_t trials, bool wider)
+static void share (struct search_plan *plan, int64_t trials, bool wider)
 {
     int64_t all = count (plan), left;
 
@@ -105,8 +109,9 @@ static void share (struct plan *plan, int64_t trials, bool wider)
     cut (plan, -left);
 }
 
-static int
-add_brackets (struct plan *plan, const struct scheduler *schedule, int64_t more)
+static int add_brackets (struct search_plan *plan,
+                         const struct search_scheduler *schedule,
+                         int64_t more)
 {
     int before = plan->brackets;
     int64_t all = count (plan) + more;
@@ -120,9 +125,9 @@ add_brackets (struct plan *plan, const struct scheduler *schedule, int64_t more)
 }
 
 static int
-set_trials (struct plan *plan, const struct searcher *s, int64_t trials)
+set_trials (struct search_plan *plan, const struct searcher *s, int64_t trials)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t before = count (plan);
 
     if (!(searcher_kinds[s->kind].needs & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
@@ -139,7 +144,7 @@ set_trials (struct plan *plan, const struct searcher *s, int64_t trials)
 /* ---- the state ---- */
 
 /* Room for rejected ones, as at the start. */
-static int64_t capacity (const struct plan *plan)
+static int64_t capacity (const struct search_plan *plan)
 {
     int64_t trials = 0;
 
@@ -152,10 +157,11 @@ static int64_t capacity (const struct plan *plan)
 }
 
 /* 's' is the old header, with a new plan. */
-static void
-lay_out (struct searcher *s, struct plan *plan, const struct searcher *old)
+static void lay_out (struct searcher *s,
+                     struct search_plan *plan,
+                     const struct searcher *old)
 {
-    const struct scheduler *schedule = searcher_schedule (s);
+    const struct search_scheduler *schedule = searcher_schedule (s);
     int64_t trials = capacity (plan);
 
     s->rungs = plan->rungs;
@@ -228,7 +234,7 @@ static void move_own (struct searcher *s, const struct searcher *old)
 }
 
 static struct searcher *move (const struct searcher *header,
-                              const struct plan *plan,
+                              const struct search_plan *plan,
                               const struct searcher *old)
 {
     struct searcher *s = calloc (1, header->size);
@@ -245,7 +251,7 @@ static struct searcher *move (const struct searcher *header,
     move_rows (s,
                s->at_trials,
                searcher_at (old, old->at_trials),
-               sizeof (struct trial));
+               sizeof (struct search_trial));
     move_due (s, old);
     if (s->at_points)
         move_points (s, old);
@@ -271,9 +277,9 @@ static struct searcher *move (const struct searcher *header,
 static void go_on (struct searcher *s)
 {
     for (long i = 1; i <= s->created; i++) {
-        struct trial *t = searcher_trial (s, i);
+        struct search_trial *t = searcher_trial (s, i);
         if (t->state == TRIAL_PAUSED)
-            searcher_go_on (s, i);
+            due_go_on (s, i);
         else if (t->state == TRIAL_DUE) {
             /* it will be trained farther */
             s->work_open += s->length[0] - s->earlier[s->nearlier - 1];
@@ -284,7 +290,7 @@ static void go_on (struct searcher *s)
 
 static void settle (struct searcher *s, const struct searcher *old)
 {
-    const struct sampler *sampler = searcher_sampler (s);
+    const struct search_sampler *sampler = searcher_sampler (s);
 
     if (s->nearlier > old->nearlier)
         go_on (s);
@@ -292,11 +298,11 @@ static void settle (struct searcher *s, const struct searcher *old)
         searcher_schedule (s)->extended (s, old->rungs - 1);
     if (s->trials != old->trials && sampler->extended)
         sampler->extended (s);
-    searcher_restart_progress (s);
+    inner_restart_progress (s);
 }
 
 static struct searcher *extend (const struct searcher *old,
-                                struct plan *plan,
+                                struct search_plan *plan,
                                 int64_t trials,
                                 int64_t length)
 {
@@ -320,7 +326,7 @@ int searcher_extend (struct searcher **s,
                      double max_seconds)
 {
     struct searcher *old = *s, *new;
-    struct plan plan;
+    struct search_plan plan;
 
     if (max_trials < 0 || max_trials > TRIALS_MAX || !(max_seconds >= 0)
         || max_length < 0 || max_length > LENGTH_MAX
@@ -334,7 +340,7 @@ int searcher_extend (struct searcher **s,
         return -1;
     if (max_seconds > 0)
         new->max_seconds = max_seconds;
-    searcher_restart_progress (new);
+    inner_restart_progress (new);
     searcher_destroy (old);
     *s = new;
     return 0;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of methods: how far trials are trained, where points come from. */
+/* The table of search methods: a scheduler and a sampler each. */
+#include "searcher/search/kinds.h"
+
 #include <string.h>
 
-#include "searcher/search/state.h"
+#include "searcher/samplers/samplers.h"
+#include "searcher/schedulers/schedulers.h"
 
 enum { FULL = NEED_MAX_TRIALS, RUNGS = NEED_MAX_TRIALS | HAS_RUNGS };
 
@@ -83,7 +86,7 @@ const struct searcher_kind *kind_find (const char *name)
     return NULL;
 }
 
-const struct sampler *kind_sampler (const struct search_config *config)
+const struct search_sampler *kind_sampler (const struct search_config *config)
 {
     return kind_find (config->sampler ? config->sampler : config->name)
         ->sampler;

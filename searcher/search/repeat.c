@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask and tell; a point may be trained by several trials. */
+/* Repeated trials of a point, whose mean is its value. */
 #include <errno.h>
 #include <string.h>
 
-#include "searcher/search/state.h"
+#include "searcher/search/events.h"
 
 /* With r repeats the trials (i - 1) r + 1 .. i r train the point of the
  * method's trial i, and their mean is its value.  The method knows only its
@@ -93,7 +93,7 @@ static int begin_first (struct searcher *s,
 /* The method's trial is being trained, to this length (0: to any). */
 static bool is_running (const struct searcher *s, long inner, int64_t length)
 {
-    const struct trial *t;
+    const struct search_trial *t;
 
     if (inner < 1 || inner > s->created)
         return false;
@@ -124,27 +124,27 @@ int searcher_begin (struct searcher *s,
     return 0;
 }
 
-/* ---- tell ---- */
+/* ---- results ---- */
 
-enum outcome { TOLD, FAILED, REJECTED };
+enum repeat_outcome { OBSERVED, FAILED, REJECTED };
 
-/* All repeats have told: the mean, which a bad one makes bad. */
-static int tell_mean (struct searcher *s, long inner)
+/* All repeats have a result: the mean, which a bad one makes bad. */
+static int observe_mean (struct searcher *s, long inner)
 {
     const struct repeat *r = repeat_of (s, inner);
     double mean = r->sum / s->repeats;
 
     if (r->rejected || r->failed)
         return inner_exit (s, inner, r->rejected);
-    return inner_tell (
+    return inner_observe (
         s, inner, searcher_goal (s, searcher_trial (s, inner)), &mean);
 }
 
-static int tell_repeat (struct searcher *s,
-                        long trial,
-                        int64_t length,
-                        double value,
-                        enum outcome outcome)
+static int observe_repeat (struct searcher *s,
+                           long trial,
+                           int64_t length,
+                           double value,
+                           enum repeat_outcome outcome)
 {
     long inner = trial < 1 ? 0 : inner_of (s, trial);
     struct repeat *r;
@@ -154,52 +154,45 @@ static int tell_repeat (struct searcher *s,
         return refuse ();
     place = (trial - 1) % s->repeats;
     r = repeat_of (s, inner);
-    if (place >= r->begun || r->told >> place & 1)
+    if (place >= r->begun || r->ended >> place & 1)
         return refuse ();
-    r->told |= UINT64_C (1) << place;
-    if (outcome == TOLD)
+    r->ended |= UINT64_C (1) << place;
+    if (outcome == OBSERVED)
         r->sum += value;
     if (outcome == FAILED)
         r->failed |= UINT64_C (1) << place;
     if (outcome == REJECTED)
         r->rejected = true;
     s->outer--;
-    if (r->told != UINT64_MAX >> (64 - s->repeats))
+    if (r->ended != UINT64_MAX >> (64 - s->repeats))
         return 0;
-    return tell_mean (s, inner);
+    return observe_mean (s, inner);
 }
 
-int searcher_tell_all (struct searcher *s,
-                       long trial,
-                       int64_t length,
-                       const double *values)
+int searcher_observe (struct searcher *s,
+                      long trial,
+                      int64_t length,
+                      const double *values)
 {
     if (s->repeats == 1)
-        return inner_tell (s, trial, length, values);
+        return inner_observe (s, trial, length, values);
     if (length < 1)
         return refuse ();
-    return tell_repeat (s, trial, length, *values, TOLD);
-}
-
-int searcher_tell (struct searcher *s, long trial, int64_t length, double value)
-{
-    if (s->objectives > 1)
-        return refuse ();
-    return searcher_tell_all (s, trial, length, &value);
+    return observe_repeat (s, trial, length, *values, OBSERVED);
 }
 
 int searcher_exit (struct searcher *s, long trial)
 {
     if (s->repeats == 1)
         return inner_exit (s, trial, false);
-    return tell_repeat (s, trial, 0, NAN, FAILED);
+    return observe_repeat (s, trial, 0, NAN, FAILED);
 }
 
 int searcher_reject (struct searcher *s, long trial)
 {
     if (s->repeats == 1)
         return inner_exit (s, trial, true);
-    return tell_repeat (s, trial, 0, NAN, REJECTED);
+    return observe_repeat (s, trial, 0, NAN, REJECTED);
 }
 
 int searcher_revive (struct searcher *s, long trial)
@@ -218,7 +211,7 @@ int searcher_revive (struct searcher *s, long trial)
         || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
         return refuse ();
     r->failed &= ~bit;
-    r->told &= ~bit;
+    r->ended &= ~bit;
     s->outer++;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan a search and create its state. */
+/* Create a search from its configuration, and preview what it will cost. */
 #include "searcher/searcher.h"
 
 #include <errno.h>
@@ -7,61 +7,8 @@
 #include <string.h>
 
 #include "searcher/numeric/rng.h"
-#include "searcher/search/state.h"
-
-/* ---- the plan ---- */
-
-void plan_flat (struct plan *plan,
-                const struct search_config *config,
-                int64_t trials)
-{
-    plan->divisor = (struct ratio){ 1, 1 };
-    plan->rungs = 1;
-    plan->length[0] = config->max_length;
-    plan->brackets = 1;
-    plan->bracket[0].trials = trials;
-    plan->bracket[0].limit =
-        config->max_concurrent > 0 ? config->max_concurrent : trials;
-}
-
-static void plan_free (struct plan *plan)
-{
-    free (plan->bracket);
-}
-
-/* Returns the kind, or NULL with errno ENOMEM; the request was checked. */
-static const struct searcher_kind *make_plan (const struct request *request,
-                                              struct plan *plan)
-{
-    const struct searcher_kind *kind = kind_find (request->config->name);
-
-    memset (plan, 0, sizeof (*plan));
-    if (!(plan->bracket = calloc (BRACKETS_MAX, sizeof (*plan->bracket))))
-        return NULL;
-    kind->scheduler->plan (request, plan);
-    for (int i = 0; i < plan->brackets; i++) {
-        plan->bracket[i].highest = -1;
-        plan->bracket[i].capacity = plan->bracket[i].trials;
-    }
-    return kind;
-}
-
-/* Trials of a bracket that are expected to be trained to each rung. */
-static void expect (const struct plan *plan,
-                    const struct bracket *b,
-                    int64_t trials[RUNGS_MAX + 1])
-{
-    int64_t left = b->capacity;
-
-    memset (trials, 0, (RUNGS_MAX + 1) * sizeof (*trials));
-    for (int rung = b->first; rung < plan->rungs; rung++) {
-        trials[rung] = left;
-        if (!plan->whole)
-            left = ratio_share (plan->divisor, left);
-        if (left < 1)
-            left = 1;
-    }
-}
+#include "searcher/search/build.h"
+#include "searcher/search/kinds.h"
 
 int searcher_preview (const struct search_config *config,
                       const struct param *params,
@@ -69,21 +16,21 @@ int searcher_preview (const struct search_config *config,
                       struct search_rung *rungs,
                       size_t max)
 {
-    const struct request request = { config, params, n };
+    const struct search_request request = { config, params, n };
     int64_t trials[RUNGS_MAX + 1];
-    struct plan plan;
+    struct search_plan plan;
     int param, rv;
 
     if (searcher_check (config, params, n, &param)) {
         errno = EINVAL;
         return -1;
     }
-    if (!make_plan (&request, &plan))
+    if (!search_plan (&request, &plan))
         return -1;
     for (int i = 0; i < plan.rungs && (size_t)i < max; i++)
         rungs[i] = (struct search_rung){ plan.length[i], 0 };
     for (int k = 0; k < plan.brackets; k++) {
-        expect (&plan, plan.bracket + k, trials);
+        search_expect (&plan, plan.bracket + k, trials);
         for (int i = plan.bracket[k].first; i < plan.rungs; i++)
             if ((size_t)i < max)
                 rungs[i].trials +=
@@ -91,107 +38,8 @@ int searcher_preview (const struct search_config *config,
                     * (config->repeats > 1 ? config->repeats : 1);
     }
     rv = plan.rungs;
-    plan_free (&plan);
+    free (plan.bracket);
     return rv;
-}
-
-double search_work (const struct plan *plan)
-{
-    int64_t trials[RUNGS_MAX + 1];
-    double work = 0;
-
-    for (int k = 0; k < plan->brackets; k++) {
-        const struct bracket *b = plan->bracket + k;
-        expect (plan, b, trials);
-        for (int i = b->first; i < plan->rungs; i++)
-            work +=
-                (double)trials[i] * segment_length (plan->length, b->first, i);
-    }
-    return work;
-}
-
-/* ---- the state ---- */
-
-/* Offset of an array at the end of the state. */
-static int64_t append (int64_t *size, int64_t bytes)
-{
-    int64_t at = *size;
-
-    *size += (bytes + 7) / 8 * 8;
-    return at;
-}
-
-void search_lay_out (struct searcher *s, struct bracket *brackets, bool keeps)
-{
-    int64_t rows = s->capacity + s->known;
-    bool compares = s->divisor.p > s->divisor.q;
-
-    s->at_brackets = append (&s->size, s->brackets * sizeof (struct bracket));
-    for (int i = 0; i < s->brackets; i++) {
-        struct bracket *b = brackets + i;
-        int64_t rungs = compares ? s->rungs - b->first : 0;
-        b->results = append (&s->size, b->capacity * rungs * RESULT_SIZE);
-    }
-    s->at_trials = append (&s->size, s->capacity * sizeof (struct trial));
-    s->at_due = append (&s->size, s->capacity * sizeof (int32_t));
-    if (keeps) {
-        s->at_points = append (&s->size, rows * s->n * sizeof (double));
-        s->at_values = append (&s->size, rows * s->width * sizeof (double));
-    }
-    if (s->cost_aware)
-        s->at_seconds = append (&s->size, s->capacity * sizeof (double));
-    if (s->repeats > 1)
-        s->at_repeats = append (&s->size, s->capacity * sizeof (struct repeat));
-}
-
-void search_lay_out_own (struct searcher *s, int64_t room)
-{
-    s->at_schedule = append (&s->size, room);
-}
-
-/* What never grows. */
-static void lay_out_space (struct searcher *s, const struct request *request)
-{
-    const struct search_config *config = request->config;
-    const struct sampler *sampler = kind_sampler (config);
-
-    s->at_dims = append (&s->size, s->n * sizeof (struct dim));
-    s->at_when = append (
-        &s->size, space_when_values (request->params, s->n) * sizeof (double));
-    if (config->constraint)
-        s->at_constraint = append (&s->size, sizeof (struct constraint));
-    s->points = config->npoints;
-    s->at_first = append (&s->size, s->points * s->n * sizeof (double));
-    s->at_sample =
-        append (&s->size, sampler->room ? sampler->room (request) : 0);
-}
-
-/* Set the offsets in 's' and in the brackets. */
-static void lay_out (struct searcher *s,
-                     const struct request *request,
-                     struct plan *plan,
-                     const struct scheduler *schedule)
-{
-    const struct search_config *config = request->config;
-    bool keeps =
-        schedule->keeps || kind_sampler (config)->keeps || config->repeats > 1;
-
-    s->size = sizeof (*s);
-    s->n = request->n;
-    s->rungs = plan->rungs;
-    s->brackets = plan->brackets;
-    s->divisor = plan->divisor;
-    s->objectives = config->objectives > 1 ? config->objectives : 1;
-    s->width = s->objectives > 1 ? s->objectives : plan->rungs;
-    s->repeats = config->repeats > 1 ? config->repeats : 1;
-    s->cost_aware = config->cost_aware;
-    s->known = keeps ? config->nknown : 0;
-    for (int i = 0; i < plan->brackets; i++)
-        s->trials += plan->bracket[i].trials;
-    s->capacity = 2 * s->trials + plan->spare;
-    lay_out_space (s, request);
-    search_lay_out (s, plan->bracket, keeps);
-    search_lay_out_own (s, schedule->room ? schedule->room (request, plan) : 0);
 }
 
 static void fill_known (struct searcher *s, const struct search_config *config)
@@ -215,61 +63,11 @@ static void fill_known (struct searcher *s, const struct search_config *config)
                 s->n * sizeof (double));
 }
 
-static void fill (struct searcher *s,
-                  const struct request *request,
-                  const struct plan *plan)
-{
-    const struct search_config *config = request->config;
-
-    s->seed = config->seed;
-    for (int64_t i = 0; i < s->objectives; i++)
-        s->larger |=
-            (int64_t)(i ? config->larger[i] : !config->smaller_is_better) << i;
-    s->limit = config->max_concurrent;
-    s->top = plan->rungs - 1;
-    s->min_length = config->min_length;
-    s->population = config->population;
-    s->max_seconds = config->max_seconds;
-    memcpy (s->length, plan->length, sizeof (s->length));
-    memcpy (searcher_bracket (s, 0),
-            plan->bracket,
-            plan->brackets * sizeof (struct bracket));
-    space_fill (searcher_dims (s), s, s->at_when, request->params, s->n);
-    s->work_planned = search_work (plan);
-}
-
-/* Without the points from before, which are not checked yet. */
-struct searcher *search_build (const struct request *request)
-{
-    struct searcher header = { 0 };
-    struct searcher *s = NULL;
-    struct plan plan;
-    const struct searcher_kind *kind = make_plan (request, &plan);
-    int column;
-
-    if (kind) {
-        lay_out (&header, request, &plan, kind->scheduler);
-        s = calloc (1, header.size);
-    }
-    if (s) {
-        const char *sampler = request->config->sampler;
-        memcpy (s, &header, sizeof (header));
-        s->kind = kind - searcher_kinds;
-        s->sampler = sampler ? kind_find (sampler) - searcher_kinds : s->kind;
-        fill (s, request, &plan);
-        if (s->at_constraint)
-            search_compile (
-                request, searcher_at (s, s->at_constraint), &column);
-    }
-    plan_free (&plan);
-    return s;
-}
-
 struct searcher *searcher_create (const struct search_config *config,
                                   const struct param *params,
                                   size_t n)
 {
-    const struct request request = { config, params, n };
+    const struct search_request request = { config, params, n };
     struct searcher *s;
     int param;
 
@@ -285,14 +83,6 @@ struct searcher *searcher_create (const struct search_config *config,
     if (searcher_sampler (s)->start)
         searcher_sampler (s)->start (s);
     return s;
-}
-
-void searcher_destroy (struct searcher *s)
-{
-    int saved = errno;
-
-    free (s);
-    errno = saved;
 }
 
 struct searcher *searcher_copy (const struct searcher *s)

@@ -54,12 +54,12 @@ static const struct word {
 };
 /* clang-format on */
 
-struct span {
+struct constraint_span {
     const char *text;
     size_t n;
 };
 
-struct parser {
+struct constraint_parser {
     struct constraint c;
     const struct constraint_names *names;
     const char *text;
@@ -69,19 +69,19 @@ struct parser {
     int depth;
 };
 
-enum kind { KIND_NUMBER, KIND_TRUTH, KIND_CHOICE, KIND_TEXT };
+enum constraint_kind { KIND_NUMBER, KIND_TRUTH, KIND_CHOICE, KIND_TEXT };
 
 /* A choice or a text is one step, which changes once its use is known. */
 struct operand {
-    enum kind kind;
+    enum constraint_kind kind;
     const char *at;
     int step;
-    bool compared;    /* by an operator that is not in parentheses */
-    struct span text; /* of a KIND_TEXT, or of true and false */
+    bool compared;               /* by an operator that is not in parentheses */
+    struct constraint_span text; /* of a KIND_TEXT, or of true and false */
 };
 
 /* The first error counts.  The text ends there, so that all returns. */
-static void fail (struct parser *p, const char *at, const char *why)
+static void fail (struct constraint_parser *p, const char *at, const char *why)
 {
     if (p->why)
         return;
@@ -91,8 +91,11 @@ static void fail (struct parser *p, const char *at, const char *why)
 }
 
 /* Add a step.  The result of a failure is an operand that harms nobody. */
-static struct operand
-emit (struct parser *p, enum kind kind, enum op op, int32_t index, double value)
+static struct operand emit (struct constraint_parser *p,
+                            enum constraint_kind kind,
+                            enum op op,
+                            int32_t index,
+                            double value)
 {
     int i = p->c.used;
 
@@ -111,19 +114,19 @@ static bool in (const char *set, char c)
     return c && strchr (set, c);
 }
 
-static bool is (struct span s, const char *text)
+static bool is (struct constraint_span s, const char *text)
 {
     return strlen (text) == s.n && !memcmp (s.text, text, s.n);
 }
 
 /* Where the next token begins. */
-static const char *next (struct parser *p)
+static const char *next (struct constraint_parser *p)
 {
     p->at += strspn (p->at, " \t\r\n");
     return p->at;
 }
 
-static bool take (struct parser *p, const char *token)
+static bool take (struct constraint_parser *p, const char *token)
 {
     const char *at = next (p);
     size_t n = strlen (token);
@@ -135,9 +138,9 @@ static bool take (struct parser *p, const char *token)
 }
 
 /* Take a name, or what is in quotes. */
-static struct span take_word (struct parser *p)
+static struct constraint_span take_word (struct constraint_parser *p)
 {
-    struct span s = { p->at, strspn (p->at, NAME) };
+    struct constraint_span s = { p->at, strspn (p->at, NAME) };
     const char *end = s.text + s.n;
 
     if (s.n == 0) {
@@ -175,7 +178,7 @@ static size_t read_number (const char *s, double *value)
 /* ---- what is needed of an operand ---- */
 
 /* Where the numbers of the choices of parameter 'i' begin. */
-static int find_labels (struct parser *p, const char *at, int32_t i)
+static int find_labels (struct constraint_parser *p, const char *at, int32_t i)
 {
     const char *const *labels = p->names->labels[i];
     long count = p->names->nlabels[i];
@@ -195,7 +198,9 @@ static int find_labels (struct parser *p, const char *at, int32_t i)
     return start;
 }
 
-static void need (struct parser *p, enum kind kind, const struct operand *o)
+static void need (struct constraint_parser *p,
+                  enum constraint_kind kind,
+                  const struct operand *o)
 {
     struct constraint_step *s = p->c.step + o->step;
 
@@ -212,7 +217,8 @@ static void need (struct parser *p, enum kind kind, const struct operand *o)
 }
 
 /* Compare a choice with a text.  Returns false if they are no such two. */
-static bool match (struct parser *p, struct operand *a, struct operand *b)
+static bool
+match (struct constraint_parser *p, struct operand *a, struct operand *b)
 {
     const struct operand *choice = a->kind == KIND_CHOICE ? a : b;
     const struct operand *text = choice == a ? b : a;
@@ -230,7 +236,7 @@ static bool match (struct parser *p, struct operand *a, struct operand *b)
 }
 
 /* Apply 'op', which stands at 'at', to one operand (twice the same) or two. */
-static struct operand apply (struct parser *p,
+static struct operand apply (struct constraint_parser *p,
                              enum op op,
                              const char *at,
                              struct operand a,
@@ -238,7 +244,7 @@ static struct operand apply (struct parser *p,
 {
     bool compare = op >= OP_EQ && op <= OP_GT;
     bool logic = op == OP_NOT || op == OP_AND || op == OP_OR;
-    enum kind kind = logic ? KIND_TRUTH : KIND_NUMBER;
+    enum constraint_kind kind = logic ? KIND_TRUTH : KIND_NUMBER;
     struct operand result;
 
     if (compare && a.compared)
@@ -256,15 +262,16 @@ static struct operand apply (struct parser *p,
 
 /* ---- the grammar ---- */
 
-static struct operand binary (struct parser *p, enum level level);
+static struct operand binary (struct constraint_parser *p, enum level level);
 
-static void need_close (struct parser *p)
+static void need_close (struct constraint_parser *p)
 {
     if (!take (p, ")"))
         fail (p, p->at, "an operator or a ) is missing here");
 }
 
-static struct operand call (struct parser *p, struct span name)
+static struct operand call (struct constraint_parser *p,
+                            struct constraint_span name)
 {
     const struct word *w = words, *end = words + COUNT (words);
     int start = p->c.used, n = 1;
@@ -294,10 +301,10 @@ static struct operand call (struct parser *p, struct span name)
     return a;
 }
 
-static struct operand name (struct parser *p)
+static struct operand name (struct constraint_parser *p)
 {
     const char *at = p->at;
-    struct span s = take_word (p);
+    struct constraint_span s = take_word (p);
     bool bare = *at != '`';
     size_t i = 0;
 
@@ -319,7 +326,7 @@ static struct operand name (struct parser *p)
     return (struct operand){ 0 };
 }
 
-static struct operand number (struct parser *p)
+static struct operand number (struct constraint_parser *p)
 {
     double value = 0;
     size_t n = read_number (p->at, &value);
@@ -333,7 +340,7 @@ static struct operand number (struct parser *p)
     return emit (p, KIND_NUMBER, OP_NUMBER, 0, value);
 }
 
-static struct operand primary (struct parser *p)
+static struct operand primary (struct constraint_parser *p)
 {
     const char *at = next (p);
     struct operand a;
@@ -352,7 +359,7 @@ static struct operand primary (struct parser *p)
 }
 
 /* All recursion comes through here, a few calls apart. */
-static struct operand operand (struct parser *p)
+static struct operand operand (struct constraint_parser *p)
 {
     const char *at = next (p);
     struct operand a;
@@ -375,7 +382,7 @@ static struct operand operand (struct parser *p)
     return a;
 }
 
-static const struct word *infix (struct parser *p, enum level level)
+static const struct word *infix (struct constraint_parser *p, enum level level)
 {
     for (size_t i = 0; i < COUNT (words); i++)
         if (words[i].level >= level && take (p, words[i].text))
@@ -383,7 +390,7 @@ static const struct word *infix (struct parser *p, enum level level)
     return NULL;
 }
 
-static struct operand binary (struct parser *p, enum level level)
+static struct operand binary (struct constraint_parser *p, enum level level)
 {
     struct operand a = operand (p);
 
@@ -401,7 +408,7 @@ const char *constraint_compile (struct constraint *c,
                                 const struct constraint_names *names,
                                 int *column)
 {
-    struct parser p = { .names = names, .text = text, .at = text };
+    struct constraint_parser p = { .names = names, .text = text, .at = text };
     struct operand a;
 
     if (strlen (text) > CONSTRAINT_TEXT)
@@ -422,7 +429,7 @@ const char *constraint_compile (struct constraint *c,
 /* ---- evaluation ---- */
 
 /* A number or an enum truth. */
-struct value {
+struct constraint_value {
     double x;
     bool absent; /* a number from a parameter that is not active */
 };
@@ -453,7 +460,8 @@ static double calculate (enum op op, double a, double b)
 }
 /* clang-format on */
 
-static struct value combine (enum op op, struct value a, struct value b)
+static struct constraint_value
+combine (enum op op, struct constraint_value a, struct constraint_value b)
 {
     bool absent = a.absent || b.absent;
     bool broken = isnan (a.x) || isnan (b.x);
@@ -461,29 +469,32 @@ static struct value combine (enum op op, struct value a, struct value b)
     double x = broken ? NAN : calculate (op, a.x, b.x);
 
     if (op < OP_EQ || op > OP_GT)
-        return (struct value){ x, absent };
+        return (struct constraint_value){ x, absent };
     x = absent ? UNKNOWN : broken ? BROKEN : x ? TRUE : FALSE;
-    return (struct value){ x, false };
+    return (struct constraint_value){ x, false };
 }
 
-static struct value load (const struct constraint *c, int i, const double *x)
+static struct constraint_value
+load (const struct constraint *c, int i, const double *x)
 {
     const struct constraint_step *s = c->step + i;
     double v = s->op == OP_NUMBER ? s->value : x[s->index];
     bool absent = isnan (v);
 
     if (s->op == OP_ACTIVE)
-        return (struct value){ absent ? FALSE : TRUE, false };
+        return (struct constraint_value){ absent ? FALSE : TRUE, false };
     if (s->op == OP_LABEL)
         v = v >= 0 && v < s->count ? c->label[(int)s->value + (int)v] : NAN;
-    return (struct value){ v, absent };
+    return (struct constraint_value){ v, absent };
 }
 
 bool constraint_holds (const struct constraint *c, const double *x)
 {
     /* each value but one goes away by a step; the first is for no steps */
-    struct value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = { { TRUE, false } };
-    struct value *top = stack + 1;
+    struct constraint_value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = {
+        { TRUE, false }
+    };
+    struct constraint_value *top = stack + 1;
 
     for (int i = 0; i < c->used; i++) {
         enum op op = c->step[i].op;

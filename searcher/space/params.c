@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Say what is wrong with the parameters of a space. */
+/* Validate the parameters of a space. */
 #include <math.h>
 #include <string.h>
 
@@ -114,14 +114,6 @@ static const char *check_param (const struct param *p)
     if ((why = check_type (p)) || p->type == PARAM_CATEGORICAL)
         return why;
     return (why = check_step (p)) ? why : check_prior (p);
-}
-
-int space_find (const struct param *params, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp (params[i].name, name))
-            return i;
-    return -1;
 }
 
 /* Is one of the values that 'p' waits for a value of 'parent'? */

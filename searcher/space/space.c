@@ -25,6 +25,14 @@ static double steps_of (double min, double max, double step)
     return floor ((max - min) / step * (1 + 1e-12) + 1e-12);
 }
 
+int space_find (const struct param *params, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp (params[i].name, name))
+            return i;
+    return -1;
+}
+
 int64_t space_points (const struct param *p)
 {
     double step = p->type == PARAM_INT && p->step == 0 ? 1 : p->step;

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/config/hparams.h"
+#include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
 
 static double now (void)
@@ -49,7 +51,7 @@ static int create (const char *conf, const char *root, char *dir, size_t size)
     e = experiment_read (conf, &p);
     problems_close (&p);
     if (e)
-        rv = sweep_new (e, root, dir, size, &err);
+        rv = sweep_create (e, root, dir, size, &err);
     if (rv < 0)
         fprintf (stderr, "%s%s\n", p.text, err.text);
     experiment_destroy (e);

@@ -69,7 +69,7 @@ static struct searcher *after (const char *name, long n, double *seconds)
             abort ();
         start = now ();
         if (searcher_begin (s, &op, x)
-            || searcher_tell (s, op.trial, 1, value (x)))
+            || searcher_observe (s, op.trial, 1, &(double){ value (x) }))
             abort ();
         *seconds += now () - start;
     }
@@ -95,7 +95,7 @@ static void measure (const char *name, long n)
     for (int i = 0; i < DECISIONS; i++) {
         double start = now ();
         if (searcher_ask (s, &op, x) != SEARCH_RUN || searcher_begin (s, &op, x)
-            || searcher_tell (s, op.trial, 1, value (x)))
+            || searcher_observe (s, op.trial, 1, &(double){ value (x) }))
             abort ();
         times[i] = now () - start;
     }

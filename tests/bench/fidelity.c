@@ -203,7 +203,7 @@ static void end_epoch (struct run *r, int i)
         r->worker[i].due = r->now + epoch_time (r, trial);
         return;
     }
-    if (searcher_tell (r->s, trial, length, value) < 0)
+    if (searcher_observe (r->s, trial, length, &value) < 0)
         fail ("a result is refused");
     r->worker[i].busy = false;
 }

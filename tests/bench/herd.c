@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #include "launcher/journal/log.h"
+#include "launcher/sweep/create.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
@@ -199,7 +201,7 @@ static int create (const char *root, long trials, char *dir, size_t size)
     fclose (f);
     problems_open (&p);
     if ((e = experiment_read (conf, &p)))
-        rv = sweep_new (e, root, dir, size, &err);
+        rv = sweep_create (e, root, dir, size, &err);
     problems_close (&p);
     if (rv < 0)
         fprintf (stderr, "%s%s\n", p.text, err.text);

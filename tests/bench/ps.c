@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/ps/wire.h"
 #include "runtime/slurmdl_ps.h"
 

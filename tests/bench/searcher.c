@@ -48,7 +48,8 @@ static long live (struct searcher *s, struct event *log)
         log[n].op = running[first++ % WORKERS];
         log[n].begin = false;
         log[n].value = value (log[n].op.trial);
-        if (searcher_tell (s, log[n].op.trial, log[n].op.length, log[n].value))
+        if (searcher_observe (
+                s, log[n].op.trial, log[n].op.length, &log[n].value))
             abort ();
         n++;
     }
@@ -59,14 +60,14 @@ static void replay (struct searcher *s, const struct event *log, long n)
     for (long i = 0; i < n; i++)
         if (log[i].begin
                 ? searcher_begin (s, &log[i].op, log[i].x)
-                : searcher_tell (
-                    s, log[i].op.trial, log[i].op.length, log[i].value))
+                : searcher_observe (
+                    s, log[i].op.trial, log[i].op.length, &log[i].value))
             abort ();
 }
 
 /* Print what a segment costs, on average over a whole search with 64 segments
- * in flight and values in random order: searcher_ask(), _begin() and _tell()
- * together, then _begin() and _tell() alone, as when a log is replayed.
+ * in flight and values in random order: searcher_ask(), _begin() and _observe()
+ * together, then _begin() and _observe() alone, as when a log is replayed.
  */
 static void measure (const char *name, long trials)
 {

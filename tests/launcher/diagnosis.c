@@ -22,10 +22,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/membership/peer.h"
-#include "launcher/nodecheck/diagnosis.h"
+#include "launcher/nodecheck/checks.h"
 #include "launcher/nodecheck/gather.h"
-#include "launcher/nodecheck/health.h"
+#include "launcher/nodecheck/gpus.h"
+#include "launcher/nodecheck/report.h"
+#include "launcher/nodecheck/wire.h"
+#include "runtime/base/clock.h"
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))
 
@@ -461,7 +463,7 @@ static pid_t collector (struct gather *g)
 
 static void many_ranks (void **state)
 {
-    struct gather g = { .level = LEVEL_QUICK, .table = true, .life = -1 };
+    struct gather g = { .level = LEVEL_QUICK, .table = true, .parent = -1 };
     struct rlimit limit = { 4096, 4096 };
     static int fds[MANY];
     double start;

@@ -26,7 +26,7 @@ fi
 
 # ---- every function of the header is in the manual, and the other way round
 grep -o 'slurmdl_[a-z_]* (' "$srcdir/runtime/slurmdl.h" | grep -v 'slurmdl_\(metrics\|checkpoint\|row\)' | tr -d ' (' | sort -u >header
-grep -o 'slurmdl_[a-z_]* (' "$srcdir/doc/slurmdl.3" | tr -d ' (' | sort -u >manual
+grep -o 'slurmdl_[a-z_]* ([^3]' "$srcdir/doc/slurmdl.3" | sed 's/ (.*//' | sort -u >manual
 is "$(cat manual)" "$(cat header)" "slurmdl(3) has the functions of slurmdl.h"
 
 for page in slurmdl_comm slurmdl_ps; do
@@ -49,6 +49,15 @@ sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s
 dl run --dry-run exp.conf >out 2>&1
 ok $? "the example of dl-experiment(5) is accepted"
 sed 's/^/# /' out
+
+# ---- ARCHITECTURE.md: the files of the walks have the functions
+sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r word; do
+    case $word in
+    */*.c | */*.py) file=$word ;;
+    *'()') grep -qE "^([a-z].*[ *])?${word%()} ?\\(" "$srcdir/$file" || echo "$file has no $word" ;;
+    esac
+done >missing 2>&1
+is "$(cat missing)" "" "the walks of ARCHITECTURE.md are true"
 
 # ---- a list within a list ends where it should, which mandoc does not tell
 is "$(awk '/^\.RS/ { d++ } /^\.RE/ { d-- } d < 0 || /^\.SH/ && d { print FILENAME ":" FNR; d = 0 }' "$srcdir"/doc/*.[1-8])" "" \

@@ -1,31 +1,69 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dl(1), dl-experiment(5) and the tables in the program agree
+# the manuals, the options of each command, the exit statuses, the keys of the experiment file and the searchers agree
 . "$srcdir/tests/lib.sh"
-rm -rf "$work"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+# ---- "COMMAND --OPTION" of the pages: in a section "dl COMMAND", or the OPTIONS of a page dl-COMMAND(1).
+# What STARTING WORKERS in dl-run(1) has is of the commands that it names, and OPTIONS in dl(1) of those that have it.
+cat >pages.awk <<'EOF2'
+FNR == 1 {
+    page = FILENAME
+    sub (/.*\/dl-?/, "", page)
+    sub (/\.1$/, "", page)
+    who = ""
+}
+/^\.S[HS] / { who = "" }
+/^\.SS dl / { who = $3 }
+/^\.SH OPTIONS/ { who = page == "" ? "COMMON" : page }
+/^\.SH STARTING WORKERS/ { who = "run continue retry fork" }
+tag { gsub (/\\f[A-Z]/, "") }
+tag && match ($0, /\\-\\-[a-z\\-]+/) {
+    option = substr ($0, RSTART, RLENGTH)
+    gsub (/\\/, "", option)
+    n = split (who, commands, " ")
+    for (i = 1; i <= n; i++)
+        print commands[i], option
+}
+{ tag = /^\.T[PQ]/ }
+EOF2
+awk -f pages.awk "$srcdir"/doc/dl*.1 | sort >all
+sed -n 's/^COMMON //p' all >common
+grep -v '^COMMON' all >documented
 
 commands=$(dl --complete | grep -v '^--')
 for c in $commands; do
-    grep -q "^\.B dl $c" "$srcdir/doc/dl.1"
-    ok $? "dl(1) has the command $c"
-    for o in $(dl --complete "$c"); do
-        o=${o%=}
-        sed -n "/^\.B dl $c/,/^\.B dl [^$]/p" "$srcdir/doc/dl.1" | grep -q -e "$(echo "$o" | sed 's/-/\\\\-/g')" ||
-            grep -q -e "^\.BR\? $(echo "$o" | sed 's/-/\\\\-/g')" "$srcdir/doc/dl.1"
-        ok $? "dl(1) has the option $c $o"
-    done
+    dl --complete "$c" | sed -n "s/^\(--[a-z-]*\)=*\$/$c \1/p"
+done | sort >program
+[ "$(wc -l <program)" -gt 60 ]
+ok $? "the program's options were found"
+awk 'NR == FNR { common[$1]; next } FILENAME == "documented" { has[$0]; next } !($0 in has) && !($2 in common)' common documented program >missing
+is "$(cat missing)" "" "every option of a command is in a manual"
+is "$(comm -13 program documented)" "" "every option of a manual exists"
+is "$(uniq -d all)" "" "no option of a command is in two places"
+
+# ---- commands
+for c in $commands; do
     dl "$c" --help | grep -q "usage: dl $c"
     ok $? "$c has a help"
 done
-documented=$(sed -n 's/^\.B dl \([a-z-]*\).*/\1/p' "$srcdir/doc/dl.1" | sort -u | tr '\n' ' ')
-is "$documented" "$(echo "$commands" | sort | tr '\n' ' ')" "dl(1) has no other commands"
+is "$(sed -n 's/^\.SS dl \([a-z-]*\).*/\1/p; s/^\\fBdl \([a-z]*\\*-*[a-z]*\)\\fR.*/\1/p' "$srcdir"/doc/dl-*.1 | tr -d '\\' | sort -u | tr '\n' ' ')" \
+    "$(echo "$commands" | sort | tr '\n' ' ')" "each command has its page, and each page its commands"
+is "$(sed -n 's/^dl \([a-z-]*\)	.*/\1/p' "$srcdir/doc/dl.1" | sort | tr '\n' ' ')" \
+    "$(echo "$commands" | sort | tr '\n' ' ')" "dl(1) lists each command once"
+for page in $(grep -how 'dl[a-z\\-]* *([1-8])' "$srcdir"/doc/*.[1-8] | tr -d ' \\' | sort -u); do
+    [ -f "$srcdir/doc/$(echo "$page" | tr '(' . | tr -d ')')" ]
+    ok $? "$page exists"
+done
 
-dl --help | sed -n 's/^  \([0-9][0-9]*\) .*/\1/p' | while read -r status; do
-    grep -q "^\.B $status$" "$srcdir/doc/dl.1" || echo "$status"
-done >"${TMPDIR:-/tmp}/dl-options.$$"
-is "$(cat "${TMPDIR:-/tmp}/dl-options.$$")" "" "dl(1) has each exit status"
-rm -f "${TMPDIR:-/tmp}/dl-options.$$"
+# ---- exit statuses
+statuses=$(find "$srcdir/launcher" -name '*.h' -exec sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),.*/\1/p' {} + | sort -n)
+[ "$(echo "$statuses" | wc -l)" -gt 10 ]
+ok $? "the table of exit statuses was found"
+is "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH ENV/s/^\([0-9]*\)	.*/\1/p' "$srcdir/doc/dl.1" | sort -n)" "$statuses" "dl(1) has each exit status"
 
+# ---- keys of the experiment file
 keys=$(sed -n 's/^    { "\([a-z_.]*\)", *KEY_.*/\1/p' "$srcdir/launcher/config/keys.c")
 [ "$(echo "$keys" | wc -l)" -gt 20 ]
 ok $? "the table of keys was found"
@@ -40,4 +78,11 @@ for k in $(sed -n 's/^\.B \([a-z_.]*\) \\fR(.*/\1/p' "$srcdir/doc/dl-experiment.
     echo "$keys" | grep -qx "$k"
     ok $? "$k of dl-experiment(5) exists"
 done
+
+# ---- searchers
+searchers=$(sed -n 's/^    { "\([a-z0-9_]*\)",$/\1/p' "$srcdir/searcher/search/kinds.c")
+[ "$(echo "$searchers" | wc -l)" -gt 15 ]
+ok $? "the table of searchers was found"
+is "$(sed -n '/^\.B searcher.name/,/^\.B searcher.sampler/{/^\.TP/{n;s/^\([a-z0-9_]*\)$/\1/p}}' "$srcdir/doc/dl-experiment.5")" "$searchers" \
+    "dl-experiment(5) has each searcher"
 done_testing

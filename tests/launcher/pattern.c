@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/experiment.h"
+#include "launcher/config/hparams.h"
 #include "launcher/config/metric_pattern.h"
+#include "runtime/base/word.h"
 
 static char found[256];
 

@@ -14,6 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/nodes.h"
+#include "launcher/sweep/pareto_front.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/replay.h"
+#include "launcher/sweep/requests.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "tests/folder.h"
 

@@ -37,26 +37,26 @@ out=$(printf '%s\n' "{$space,\"seed\":1,\"max_step\":9}" '{"op":"ask"}' '{"op":"
     '{"op":"tell","id":2,"value":1,"seconds":9}' | serve | tail -n +4 | tr '\n' ' ')
 is "$out" '{"decision":"pause"} {"decision":"pause"} {"decision":"pause"} {"id":2,"resume":true} {"decision":"continue"} {"decision":"pause"} ' "reports, decisions, promotion"
 
-# ---- the session of dl(1)
-sed -n '/^\.SH SEARCH SERVER/,/^\.SS/p' "$srcdir/doc/dl.1" | sed -n '/^\.nf/,/^\.fi/p' | grep -v '^\.' >session
+# ---- the session of dl-search-server(1)
+sed -n '/^\.SH PROTOCOL/,/^\.SS/p' "$srcdir/doc/dl-search-server.1" | sed -n '/^\.nf/,/^\.fi/p' | grep -v '^\.' >session
 sed -n 's/^< //p' session >wanted
 sed '/^< /d; s/^> //' session | awk 'NR > 1 { printf "%s", /^ / ? " " : "\n" } { printf "%s", $0 } END { print "" }' >lines
 serve <lines >got 2>&1
-is "$(cat got)" "$(cat wanted)" "the session of dl(1) is true"
+is "$(cat got)" "$(cat wanted)" "the session of dl-search-server(1) is true"
 [ "$(wc -l <wanted)" -gt 6 ]
 ok $? "and was found"
 sed 's/"high"/"hihg"/; q' lines | serve >got 2>&1
-like "$(cat got)" "^dl: line 1: layers: $(sed -n "s/^dl: line 1: lr: \(unknown key.*\)/\1/p" "$srcdir/doc/dl.1" | sed 's/?/\\?/')\$" "so is the error of dl(1)"
+like "$(cat got)" "^dl: line 1: layers: $(sed -n "s/^dl: line 1: lr: \(unknown key.*\)/\1/p" "$srcdir/doc/dl-search-server.1" | sed 's/?/\\?/')\$" "so is its error"
 
-# ---- dl(1) has each key and operation
-sed -n '/^\.SH SEARCH SERVER/,/^\.SH CUSTOM/p' "$srcdir/doc/dl.1" >section
+# ---- dl-search-server(1) has each key and operation
+sed -n '/^\.SH PROTOCOL/,/^\.SH CUSTOM/p' "$srcdir/doc/dl-search-server.1" >section
 for k in $(sed -n 's/^ *{ "\([a-z_]*\)", *FIELD_.*/\1/p' "$srcdir/launcher/searchserver/header.c" "$srcdir/launcher/searchserver/entries.c" | sort -u); do
     grep -qE "^\.BR? (.* )?$k( |\$)|\"$k\":" section
-    ok $? "dl(1) has the key $k"
+    ok $? "dl-search-server(1) has the key $k"
 done
 for k in ask tell report reject begin best quit; do
-    grep -q "^.fB{\"op\": \"$k\"" "$srcdir/doc/dl.1"
-    ok $? "dl(1) has $k"
+    grep -q "^.fB{\"op\": \"$k\"" "$srcdir/doc/dl-search-server.1"
+    ok $? "dl-search-server(1) has $k"
 done
 
 # ---- whole sessions

@@ -105,7 +105,7 @@ static void bad_nodes (void **state)
     }
 }
 
-/* dl(1) has each row, and no status that the program does not know. */
+/* dl-trainer(7) has each row, and no status that the program does not know. */
 static void manual_has_it (void **state)
 {
     char line[4096], path[4096];
@@ -113,11 +113,11 @@ static void manual_has_it (void **state)
     FILE *f;
 
     (void)state;
-    snprintf (path, sizeof (path), "%s/doc/dl.1", getenv ("srcdir") ?: ".");
+    snprintf (path, sizeof (path), "%s/doc/dl-trainer.7", getenv ("srcdir") ?: ".");
     assert_non_null (f = fopen (path, "r"));
     while (fgets (line, sizeof (line), f)) {
         if (!strncmp (line, ".SH ", 4))
-            inside = !strcmp (line, ".SH HOW A TRAINER ENDS\n");
+            inside = !strcmp (line, ".SH EXIT STATUS\n");
         if (inside && !strncmp (line, ".B ", 3) && atoi (line + 3) < 256)
             seen[atoi (line + 3)] = true;
     }

@@ -3,7 +3,7 @@ if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/elastic.t %D%/comm/elasticjoins.t %D%/comm/bootstrap.t %D%/comm/stalls.t %D%/comm/commfail.t \
 	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/shards.t \
-	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/comm/rankname.t %D%/comm/reduce.t \
+	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/comm/rankname.t %D%/comm/reduce.t \
 	%D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/tensors.t
 if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
@@ -18,6 +18,7 @@ runtime_ldadd = %D%/libtest.la runtime/libruntime.la
 $(runtime_units): LDADD = $(runtime_ldadd) $(CMOCKA_LIBS) -lm -ldl
 $(runtime_units): $(runtime_ldadd)
 %C%_checkpoint_t_CPPFLAGS = $(AM_CPPFLAGS) -DBACKEND_DIR='"$(abs_builddir)/tests/fakes/device/.libs"'
+%C%_errors_t_CPPFLAGS = $(AM_CPPFLAGS) -DSOURCES='"$(abs_srcdir)"'
 %C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
 %C%_comm_elasticjoins_t_SOURCES = %D%/comm/elastic.c
 %C%_comm_rankname_t_LDFLAGS = -Wl,--wrap=getaddrinfo

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "searcher/models/gp.h"
+#include "searcher/models/gp_internal.h"
 #include "searcher/numeric/kumaraswamy.h"
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
@@ -259,7 +259,7 @@ static double held_out (double f (const double *z),
         gp_predict (gp, z, &m, &v);
         sum += (m - f (z)) * (m - f (z)) / 300;
     }
-    *warped = gp_warped (gp);
+    *warped = gp->warped;
     gp_destroy (gp);
     return sum;
 }
@@ -361,7 +361,8 @@ static void points_are_not_repeated (void **state)
         repeated += i >= 5 && i < 12 && *at; /* the start is Sobol's */
         *at = true;
         if (i >= 3)
-            searcher_tell (s, trial[i - 3], 1, x[i - 3][0] + x[i - 3][1]);
+            searcher_observe (
+                s, trial[i - 3], 1, &(double){ x[i - 3][0] + x[i - 3][1] });
     }
     assert_in_range (repeated, 0, 1);
     searcher_destroy (s);
@@ -378,13 +379,15 @@ static void odd_searches (void **state)
         struct searcher *s = search_create ("gp", 1, 170, one, n);
         for (int i = 0; i < 170; i++) {
             long t = search_begin (s, x);
-            assert_int_equal (searcher_tell (s, t, 1, i < 100 ? 1 : i), 0);
+            assert_int_equal (
+                searcher_observe (s, t, 1, &(double){ i < 100 ? 1 : i }), 0);
         }
         searcher_destroy (s);
     }
     struct searcher *s = search_create ("gp", 1, 160, bowl_space, 3);
     for (int i = 0; i < 160; i++)
-        searcher_tell (s, search_begin (s, x), 1, i % 5 ? INFINITY : 0);
+        searcher_observe (
+            s, search_begin (s, x), 1, &(double){ i % 5 ? INFINITY : 0 });
     searcher_destroy (s);
 }
 
@@ -422,8 +425,10 @@ static int shared_with (const char *method,
         same += i >= from && x[0] == y[0] && x[1] == y[1];
         assert_int_equal (searcher_begin (a, &op, x), 0);
         assert_int_equal (searcher_begin (b, &op, x), 0);
-        assert_int_equal (searcher_tell (a, i, 1, metric (x)), 0);
-        assert_int_equal (searcher_tell (b, i, 1, metric (x)), 0);
+        assert_int_equal (searcher_observe (a, i, 1, &(double){ metric (x) }),
+                          0);
+        assert_int_equal (searcher_observe (b, i, 1, &(double){ metric (x) }),
+                          0);
     }
     searcher_destroy (a);
     searcher_destroy (b);

@@ -256,7 +256,7 @@ static void test_progress (void **state)
         assert_int_equal (searcher_begin (s, &op, NULL), 0);
     }
     for (int i = 1; i <= 4; i++) {
-        assert_int_equal (searcher_tell (s, i, 1000, i), 0);
+        assert_int_equal (searcher_observe (s, i, 1000, &(double){ i }), 0);
         assert_true (searcher_progress (s) == i / 26.0);
     }
     searcher_destroy (s);

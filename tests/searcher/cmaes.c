@@ -124,7 +124,7 @@ static int64_t run (
     for (; k < max && value >= target; k++) {
         ask (s, seed, k, u);
         value = p->value (p, u);
-        cmaes_tell (s, u, value);
+        cmaes_observe (s, u, value);
     }
     return value < target ? k : max;
 }
@@ -179,7 +179,7 @@ static void test_reference (void **state)
                 u[i] = fmod ((n * d + i + 1) * 0.6180339887498949, 1);
                 value += (i + 1) * (u[i] - 0.4) * (u[i] - 0.4);
             }
-            cmaes_tell (room, u, value);
+            cmaes_observe (room, u, value);
         }
         assert_true (fabs (cmaes_sigma (room) / rows[j].sigma - 1) < 1e-9);
     }
@@ -198,8 +198,8 @@ static void test_ranks (void **state)
         ask (room, 5, k, u);
         ask (other, 5, k, v);
         assert_memory_equal (u, v, p.d * sizeof (double));
-        cmaes_tell (room, u, sphere (&p, u));
-        cmaes_tell (other, v, -exp (-sphere (&p, v) / 8) * 1e-3 - 7);
+        cmaes_observe (room, u, sphere (&p, u));
+        cmaes_observe (other, v, -exp (-sphere (&p, v) / 8) * 1e-3 - 7);
     }
 }
 
@@ -218,8 +218,8 @@ static void test_ties (void **state)
         ask (room, 5, k, u);
         ask (other, 5, k, v);
         assert_memory_equal (u, v, p.d * sizeof (double));
-        cmaes_tell (room, u, same[k % 7]);
-        cmaes_tell (other, v, rank[k % 7]);
+        cmaes_observe (room, u, same[k % 7]);
+        cmaes_observe (other, v, rank[k % 7]);
     }
 }
 
@@ -243,8 +243,8 @@ static void test_order (void **state)
         }
         for (int64_t k = 0; k < population; k++) {
             const double *w = u[population - 1 - k];
-            cmaes_tell (room, u[k], n * population + p.value (&p, u[k]));
-            cmaes_tell (other, w, n * population + p.value (&p, w));
+            cmaes_observe (room, u[k], n * population + p.value (&p, u[k]));
+            cmaes_observe (other, w, n * population + p.value (&p, w));
         }
         assert_int_equal (cmaes_generations (room), g + 1);
         assert_int_equal (cmaes_generations (other), g + 1);
@@ -270,7 +270,7 @@ static void test_asynchronous (void **state)
         for (int k = WORKERS; least >= 1e-8; k++) {
             int i = rng_below (seed, k, 1, WORKERS);
             double value = p.value (&p, u[i]);
-            cmaes_tell (room, u[i], value);
+            cmaes_observe (room, u[i], value);
             ask (room, seed, k, u[i]);
             least = fmin (least, value);
             assert_true (k < 3000);
@@ -409,7 +409,7 @@ static void test_degenerate (void **state)
         for (int k = 0; k < 10000; k++) {
             ask (room, i, k, u);
             assert_point (bad + i, u);
-            cmaes_tell (room, u, bad[i].value (bad + i, u));
+            cmaes_observe (room, u, bad[i].value (bad + i, u));
         }
         assert_true (isfinite (cmaes_sigma (room)) && cmaes_sigma (room) > 0);
     }
@@ -432,7 +432,7 @@ static void test_foreign (void **state)
             assert_point (&p, u);
             for (int64_t i = 0; k % 3 && i < 3; i++)
                 u[i] = round (4 * rng_unit (1, k, i)) / 4;
-            cmaes_tell (room, u, k % 5 ? rng_unit (1, k, 9) : INFINITY);
+            cmaes_observe (room, u, k % 5 ? rng_unit (1, k, 9) : INFINITY);
         }
     }
 }
@@ -454,9 +454,9 @@ static void test_replay (void **state)
         void *old = here;
         for (int64_t i = 0; i < p.d; i++)
             u[i] = (floor (10 * rng_unit (3, k, i)) + 0.5) / 10;
-        cmaes_tell (room, u, p.value (&p, u));
+        cmaes_observe (room, u, p.value (&p, u));
         ask (here, 4, k, v);
-        cmaes_tell (here, u, p.value (&p, u));
+        cmaes_observe (here, u, p.value (&p, u));
         memcpy (there, here, size);
         memset (old, 0xff, size);
         here = there;

@@ -32,7 +32,8 @@ static void print_decisions (const char *name, size_t n)
     while (s && searcher_ask (s, &op, x) == SEARCH_RUN) {
         double bowl = x[0] * x[0] + fabs (x[1] - 0.01) + x[2] / 9 + (x[3] != 1);
         printf ("%s %zu %a %a %a %a\n", name, n, x[0], x[1], x[2], x[3]);
-        if (searcher_begin (s, &op, x) || searcher_tell (s, op.trial, 1, bowl))
+        if (searcher_begin (s, &op, x)
+            || searcher_observe (s, op.trial, 1, &(double){ bowl }))
             exit (1);
     }
     searcher_destroy (s);

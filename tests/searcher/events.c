@@ -282,7 +282,6 @@ static void make_event (const struct searcher *s, uint64_t *r, struct event *e)
     e->value = odd_value (r);
     for (int i = 0; i < OBJECTIVES_MAX; i++)
         e->values[i] = odd_value (r);
-    e->objectives = sweep_random (r, 4) ? 0 : 2;
 }
 
 static int try_event (struct searcher *s, const struct event *e)
@@ -291,9 +290,7 @@ static int try_event (struct searcher *s, const struct event *e)
     case EVENT_BEGIN:
         return searcher_begin (s, &e->op, e->x);
     case EVENT_TELL:
-        if (e->objectives > 1)
-            return searcher_tell_all (s, e->op.trial, e->op.length, e->values);
-        return searcher_tell (s, e->op.trial, e->op.length, e->value);
+        return searcher_observe (s, e->op.trial, e->op.length, e->values);
     case EVENT_EXIT:
         return searcher_exit (s, e->op.trial);
     case EVENT_REJECT:
@@ -386,7 +383,8 @@ static void test_outstanding (void **state)
         }
         assert_int_equal (searcher_ask (s, &op, x), SEARCH_WAIT);
         for (long t = config.max_trials; t > config.max_trials - 30; t--)
-            assert_int_equal (searcher_tell (s, t, length, t), 0);
+            assert_int_equal (searcher_observe (s, t, length, &(double){ t }),
+                              0);
         (void)searcher_ask (s, &op, x);
         searcher_destroy (s);
     }
@@ -410,7 +408,7 @@ static void test_pending (void **state)
         assert_int_equal (searcher_begin (s, &op, x), 0);
     }
     for (long t = 1; t <= 50; t++)
-        assert_int_equal (searcher_tell (s, t, 1, t % 7), 0);
+        assert_int_equal (searcher_observe (s, t, 1, &(double){ t % 7 }), 0);
     for (long t = 1; t <= 100; t++) {
         assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
         assert_int_equal (searcher_begin (s, &op, x), 0);
@@ -439,7 +437,9 @@ static void test_choices (void **state)
             if (searcher_ask (s, &op, x) != SEARCH_RUN)
                 break;
             assert_int_equal (searcher_begin (s, &op, x), 0);
-            assert_int_equal (searcher_tell (s, op.trial, op.length, x[0]), 0);
+            assert_int_equal (
+                searcher_observe (s, op.trial, op.length, &(double){ x[0] }),
+                0);
         }
         searcher_destroy (s);
     }

@@ -277,7 +277,7 @@ static void test_revive_repeat (void **state)
     revive (r, 4);
     revive (r, 2);
     end (r, 2);
-    assert_int_equal (searcher_tell (r->s, 1, 9, 1), -1);
+    assert_int_equal (searcher_observe (r->s, 1, 9, &(double){ 1 }), -1);
     revive (r, 1);
     finish (r);
     assert_int_equal (count_at (r, 9), 4);
@@ -300,7 +300,7 @@ static void test_revive_longer (void **state)
     end (r, 1);
     extend (r, 0, 50);
     revive (r, 1);
-    assert_int_equal (searcher_tell (r->s, 1, 50, 1), -1);
+    assert_int_equal (searcher_observe (r->s, 1, 50, &(double){ 1 }), -1);
     r->fails = 0;
     end (r, 1);
     assert_int_equal (r->job[1].length, 20);
@@ -339,8 +339,10 @@ static void test_values (void **state)
                                      .length = config.max_length };
             assert_int_equal (searcher_begin (b, &op, a->job[i].x), 0);
             assert_int_equal (
-                searcher_tell (
-                    b, i, config.max_length, metric (a->job + i, 40)),
+                searcher_observe (b,
+                                  i,
+                                  config.max_length,
+                                  &(double){ metric (a->job + i, 40) }),
                 0);
         }
         assert_int_equal (searcher_ask (a->s, &op, x), SEARCH_RUN);

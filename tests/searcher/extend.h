@@ -157,9 +157,9 @@ static inline void tell (struct run *r, long trial)
     double values[2] = { value, -j->x[0] };
 
     if (r->config.objectives > 1)
-        BOTH (searcher_tell_all, trial, j->goal, values);
+        BOTH (searcher_observe, trial, j->goal, values);
     else
-        BOTH (searcher_tell, trial, j->goal, value);
+        BOTH (searcher_observe, trial, j->goal, &value);
     j->length = j->goal;
 }
 

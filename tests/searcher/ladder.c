@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "searcher/schedulers/ladder.h"
+#include "searcher/state/ladder.h"
 
 static struct ratio ratio (double divisor)
 {

@@ -367,7 +367,7 @@ static void tpe_waits_for_nobody (void **state)
         open[i] = search_begin (s, point[i]);
     for (int i = 0; i < 192; i++) {
         int k = i % 8;
-        searcher_tell (s, open[k], 1, bowl (point[k]));
+        searcher_observe (s, open[k], 1, &(double){ bowl (point[k]) });
         open[k] = search_begin (s, point[k]);
         for (int j = 0; j < 8; j++)
             if (j != k) {
@@ -398,7 +398,7 @@ static long next_of_sixty (uint64_t seed)
             value = best++;
         else if (x[i] == 1 && good < 9)
             value = 10 + good++;
-        assert_int_equal (searcher_tell (s, i + 1, 1, value), 0);
+        assert_int_equal (searcher_observe (s, i + 1, 1, &value), 0);
     }
     search_begin (s, &next);
     searcher_destroy (s);

@@ -231,12 +231,9 @@ static void test_bad (void **state)
     (void)state;
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
     assert_int_equal (searcher_begin (s, &op, x), 0);
-    errno = 0;
-    assert_int_equal (searcher_tell (s, 1, 1, 1), -1);
-    assert_int_equal (errno, EINVAL);
-    assert_int_equal (searcher_tell_all (s, 1, 2, y), -1);
-    assert_int_equal (searcher_tell_all (s, 1, 1, y), 0);
-    assert_int_equal (searcher_tell_all (s, 1, 1, y), -1);
+    assert_int_equal (searcher_observe (s, 1, 2, y), -1);
+    assert_int_equal (searcher_observe (s, 1, 1, y), 0);
+    assert_int_equal (searcher_observe (s, 1, 1, y), -1);
     searcher_destroy (s);
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         config.name = k->name;

@@ -131,38 +131,6 @@ static void crowding_of_odd_values (void **state)
     assert_int_equal (pareto_crowding (equal, 0, 2, rank, distance), 0);
 }
 
-/* clang-format off */
-static const struct {
-    double y[2], weight[2], value;
-} scalars[] = {
-    { { 1, 10 }, { 0.5, 0.5 }, 0 },
-    { { 3, 10 }, { 0.5, 0.5 }, 0.5 * 1.05 },
-    { { 3, 20 }, { 0.25, 0.75 }, 0.75 + 0.05 },
-    { { 2, 15 }, { 0.25, 0.75 }, 0.375 + 0.05 * 0.5 },
-    { { -1, 5 }, { 0.5, 0.5 }, -0.25 - 0.05 * 0.75 },
-    { { 1, NAN }, { 0.5, 0.5 }, INFINITY },
-    { { -INFINITY, 0 }, { 0.5, 0.5 }, INFINITY },
-};
-/* clang-format on */
-
-static void chebyshev (void **state)
-{
-    static const double ideal[] = { 1, 10 }, nadir[] = { 3, 20 };
-    static const double y[] = { 4, 12 };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT (scalars); i++) {
-        double x =
-            pareto_chebyshev (scalars[i].y, 2, scalars[i].weight, ideal, nadir);
-        if (isinf (scalars[i].value))
-            assert_true (x == INFINITY);
-        else
-            assert_true (fabs (x - scalars[i].value) < 1e-15);
-    }
-    /* no range: as it is */
-    assert_near (pareto_chebyshev (y, 2, ones, ideal, ideal), 3.25, 1e-15);
-}
-
 /* ---- volume ---- */
 
 /* clang-format off */
@@ -398,7 +366,6 @@ int main (void)
         cmocka_unit_test (ranks_are_those_of_the_definition),
         cmocka_unit_test (crowding),
         cmocka_unit_test (crowding_of_odd_values),
-        cmocka_unit_test (chebyshev),
         cmocka_unit_test (known_volumes),
         cmocka_unit_test (volumes_by_inclusion_and_exclusion),
         cmocka_unit_test (volumes_by_monte_carlo),

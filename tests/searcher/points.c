@@ -286,7 +286,9 @@ static void test_repeats (void **state)
                 }
                 assert_int_equal (searcher_begin (s, &op, x), 0);
                 assert_int_equal (
-                    searcher_tell (s, op.trial, op.length, sum / 3), 0);
+                    searcher_observe (
+                        s, op.trial, op.length, &(double){ sum / 3 }),
+                    0);
                 done++;
             }
             assert_true (done >= 30);
@@ -346,12 +348,12 @@ static void test_repeats_nonsense (void **state)
     odd.length = 9;
     odd.fresh = false;
     assert_int_equal (searcher_begin (s, &odd, x), -1);
-    assert_int_equal (searcher_tell (s, 2, 9, 1), -1);
-    assert_int_equal (searcher_tell (s, 1, 0, 1), -1);
+    assert_int_equal (searcher_observe (s, 2, 9, &(double){ 1 }), -1);
+    assert_int_equal (searcher_observe (s, 1, 0, &(double){ 1 }), -1);
     assert_int_equal (searcher_exit (s, 2), -1);
     assert_true (same_bytes (s, copy));
-    assert_int_equal (searcher_tell (s, 1, 9, 1), 0);
-    assert_int_equal (searcher_tell (s, 1, 9, 1), -1);
+    assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), 0);
+    assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), -1);
     assert_int_equal (searcher_exit (s, 1), -1);
     config.name = "median";
     refused (&config, "this searcher cannot repeat a trial", -1);
@@ -419,7 +421,7 @@ static void test_spend_nonsense (void **state)
     assert_int_equal (searcher_spend (s, 1, 1e308), 0);
     assert_true (searcher_progress (s) < 1);
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_WAIT);
-    assert_int_equal (searcher_tell (s, 1, 9, 1), 0);
+    assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), 0);
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_DONE);
     assert_true (searcher_progress (s) == 1);
     searcher_destroy (s);

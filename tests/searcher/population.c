@@ -385,7 +385,7 @@ static void test_places_are_kept (void **state)
         assert_int_equal (searcher_begin (s, &op, NULL), 0);
     assert_int_equal (searcher_begin (s, &op, NULL), -1);
     for (long t = 1; t <= 4; t++)
-        assert_int_equal (searcher_tell (s, t, 1, t), 0);
+        assert_int_equal (searcher_observe (s, t, 1, &(double){ t }), 0);
     assert_int_equal (searcher_begin (s, &op, NULL), -1);
     assert_int_equal (errno, EINVAL);
     assert_int_equal (searcher_ask (s, &clone, NULL), SEARCH_RUN);

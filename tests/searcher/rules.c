@@ -120,7 +120,7 @@ static int shared_with (const struct search_config *config,
 {
     struct searcher *a = create (*config, "auto");
     struct searcher *b = create (*config, method);
-    int same = 0, m = config->objectives ? config->objectives : 1;
+    int same = 0;
 
     for (int i = 1; i <= config->max_trials; i++) {
         struct search_op op, other;
@@ -133,12 +133,8 @@ static int shared_with (const struct search_config *config,
         assert_int_equal (searcher_begin (a, &op, x), 0);
         assert_int_equal (searcher_begin (b, &op, x), 0);
         metric (x, y);
-        assert_int_equal (m > 1 ? searcher_tell_all (a, i, 1, y)
-                                : searcher_tell (a, i, 1, *y),
-                          0);
-        assert_int_equal (m > 1 ? searcher_tell_all (b, i, 1, y)
-                                : searcher_tell (b, i, 1, *y),
-                          0);
+        assert_int_equal (searcher_observe (a, i, 1, y), 0);
+        assert_int_equal (searcher_observe (b, i, 1, y), 0);
     }
     searcher_destroy (a);
     searcher_destroy (b);

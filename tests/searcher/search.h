@@ -57,7 +57,7 @@ static inline double search_best (const char *name,
         if (isinf (value))
             searcher_exit (s, t);
         else
-            searcher_tell (s, t, 1, value);
+            searcher_observe (s, t, 1, &value);
         best = metric (x) < best ? metric (x) : best;
     }
     searcher_destroy (s);
@@ -83,8 +83,8 @@ static inline void search_mirrors (const char *name,
         long t = search_begin (up, x);
         assert_int_equal (search_begin (down, y), t);
         assert_memory_equal (x, y, n * sizeof (*x));
-        searcher_tell (up, t, 1, -metric (x));
-        searcher_tell (down, t, 1, metric (x));
+        searcher_observe (up, t, 1, &(double){ -metric (x) });
+        searcher_observe (down, t, 1, &(double){ metric (x) });
     }
     searcher_destroy (up);
     searcher_destroy (down);
@@ -107,7 +107,7 @@ static inline void search_copies (const char *name,
         assert_int_equal (search_begin (copy, y), t);
         assert_memory_equal (x, y, n * sizeof (*x));
         assert_memory_equal (s, copy, searcher_size (s));
-        searcher_tell (s, t, 1, metric (x));
+        searcher_observe (s, t, 1, &(double){ metric (x) });
         searcher_destroy (copy);
     }
     searcher_destroy (s);

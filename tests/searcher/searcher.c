@@ -223,7 +223,8 @@ static void refused (const struct searcher *s, const struct event *e)
         rc = searcher_begin (copy, &e->op, e->x);
         break;
     case EVENT_TELL:
-        rc = searcher_tell (copy, e->op.trial, e->op.length, e->value);
+        rc = searcher_observe (
+            copy, e->op.trial, e->op.length, &(double){ e->value });
         break;
     case EVENT_EXIT:
         rc = searcher_exit (copy, e->op.trial);
@@ -381,7 +382,7 @@ static void test_begin_out_of_order (void **state)
         assert_int_equal (searcher_begin (s, &op, NULL), 0);
     }
     for (long t = 1; t <= 20; t++)
-        assert_int_equal (searcher_tell (s, t, 2, t), 0);
+        assert_int_equal (searcher_observe (s, t, 2, &(double){ t }), 0);
     for (size_t i = 0; i < COUNT (order); i++) {
         op = (struct search_op){ order[i], false, 4 };
         assert_int_equal (searcher_begin (s, &op, NULL), 0);

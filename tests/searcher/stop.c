@@ -186,21 +186,23 @@ static void test_after_stop (void **state)
             struct search_op op;
 
             assert_false (report (s, t, 2, 1));
-            assert_int_equal (searcher_tell (s, t, 2, 1), -1);
+            assert_int_equal (searcher_observe (s, t, 2, &(double){ 1 }), -1);
             assert_true (report (s, t, 4, NAN));
             copy = searcher_copy (s);
             assert_true (report (s, t, 5, -1));
             unchanged (s, copy);
-            assert_int_equal (searcher_tell (s, t, 0, 1), -1);
-            assert_int_equal (searcher_tell (s, t, 10, 1), -1);
+            assert_int_equal (searcher_observe (s, t, 0, &(double){ 1 }), -1);
+            assert_int_equal (searcher_observe (s, t, 10, &(double){ 1 }), -1);
             assert_int_equal (searcher_report (s, t, 10, 1), -1);
             assert_int_equal (searcher_report (s, t, 0, 1), -1);
             assert_int_equal (searcher_report (s, t + 1, 1, 1), -1);
             unchanged (s, copy);
             if (end == 0)
-                assert_int_equal (searcher_tell (s, t, 4, 1), 0);
+                assert_int_equal (searcher_observe (s, t, 4, &(double){ 1 }),
+                                  0);
             else if (end == 1)
-                assert_int_equal (searcher_tell (s, t, 9, 1), 0);
+                assert_int_equal (searcher_observe (s, t, 9, &(double){ 1 }),
+                                  0);
             else if (end == 2)
                 assert_int_equal (searcher_exit (s, t), 0);
             else
@@ -345,7 +347,8 @@ static void complete (struct searcher *s, double from, double by)
 
     for (int64_t l = 1; l < 9; l++)
         assert_false (report (s, t, l, from + by * (l - 1)));
-    assert_int_equal (searcher_tell (s, t, 9, from + by * 8), 0);
+    assert_int_equal (searcher_observe (s, t, 9, &(double){ from + by * 8 }),
+                      0);
 }
 
 /* Averages 0.1, 0.1, 0.1 and 9: the median is 0.1, the mean 2.325. */
@@ -397,7 +400,7 @@ static void test_gap (void **state)
         assert_false (report (s, t, 1, 1));
         assert_false (report (s, t, 6, i == 0 ? 9 : 0.5));
         assert_false (report (s, t, 8, i == 0 ? 9 : 0.5));
-        assert_int_equal (searcher_tell (s, t, 9, 1), 0);
+        assert_int_equal (searcher_observe (s, t, 9, &(double){ 1 }), 0);
     }
     t = begin (s);
     assert_false (report (s, t, 3, 1));

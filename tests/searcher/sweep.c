@@ -31,8 +31,8 @@ void sweep_apply (struct searcher *s, const struct event *e)
     case EVENT_TELL:
         assert_int_equal (
             e->objectives > 1
-                ? searcher_tell_all (s, e->op.trial, e->op.length, e->values)
-                : searcher_tell (s, e->op.trial, e->op.length, e->value),
+                ? searcher_observe (s, e->op.trial, e->op.length, e->values)
+                : searcher_observe (s, e->op.trial, e->op.length, &e->value),
             0);
         break;
     case EVENT_EXIT:

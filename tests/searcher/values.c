@@ -36,7 +36,8 @@ draw (const char *name, const struct param *p, uint64_t seed, long n, double *x)
     for (long i = 0; i < n; i++) {
         assert_int_equal (searcher_ask (s, &op, x + i), SEARCH_RUN);
         assert_int_equal (searcher_begin (s, &op, x + i), 0);
-        assert_int_equal (searcher_tell (s, op.trial, 1, -x[i]), 0);
+        assert_int_equal (searcher_observe (s, op.trial, 1, &(double){ -x[i] }),
+                          0);
     }
     searcher_destroy (s);
 }
@@ -354,7 +355,7 @@ static void test_constant (void **state)
             double x[2];
             while (searcher_ask (s, &op, x) == SEARCH_RUN) {
                 assert_int_equal (searcher_begin (s, &op, x), 0);
-                searcher_tell (s, op.trial, 1, fabs (x[1 - k]));
+                searcher_observe (s, op.trial, 1, &(double){ fabs (x[1 - k]) });
                 if (op.trial > 40)
                     sum[k] += fabs (x[1 - k]);
             }

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "spank/context.h"
+#include "spank/check.h"
+#include "spank/policy.h"
 
 static int told;
 
@@ -23,16 +24,17 @@ static int any (const char *value, char *why, size_t size)
 }
 
 /* Options of another plugin, with numbers among their values. */
-const struct option_row option_rows[] = {
-    [0 ... OPTIONS - 1] = { "dl-seconds", "N", "", NULL, any, true, "10" },
+const struct plugin_option plugin_options[] = {
+    [0 ... PLUGIN_OPTIONS
+     - 1] = { "dl-seconds", "N", "", NULL, any, true, "10", 0 },
 };
 
 int option_check (int row, const char *value, char *why, size_t size)
 {
-    return option_rows[row].check (value, why, size);
+    return plugin_options[row].check (value, why, size);
 }
 
-void complain (const char *fmt, ...)
+void plugin_complain (const char *fmt, ...)
 {
     (void)fmt;
     told++;
@@ -74,7 +76,7 @@ static const struct {
 
 static void all_cases (void **state)
 {
-    struct policy p;
+    struct site_policy p;
 
     (void)state;
     for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++) {
@@ -94,7 +96,7 @@ static void a_default_keeps_to_the_bounds (void **state)
 {
     char *good[] = { "seconds=30", "min_seconds=5" };
     char *bad[] = { "seconds=3", "min_seconds=5" };
-    struct policy p;
+    struct site_policy p;
 
     (void)state;
     told = 0;

@@ -233,6 +233,26 @@ done
 
 # ---- every option is in the manual, and the other way round
 options=$("$stub" "$PLUGIN" local | sed -n 's/^option \(--[a-z-]*\).*/\1/p' | sort)
-documented=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*\)=.*/\1/p' "$srcdir/doc/dl-spank.8" | sed 's/\\//g' | sort -u)
-is "$documented" "$options" "dl-spank(8) has the options of the table"
+manual=$(sed -n '/^\.SH OPTIONS/,/^\.SH WHAT/s/^\.BI \(\\-\\-[a-z\\-]*= .*\)/\1/p' "$srcdir/doc/dl-spank.7" | sed 's/\\f.//g; s/\\//g; s/[ "]//g')
+is "$(echo "$manual" | cut -d= -f1 | sort -u)" "$options" "dl-spank(7) has the options of the table"
+for o in $("$stub" "$PLUGIN" local | sed -n 's/^option //p'); do
+    case $manual in
+    *"$o"*) ok 0 "dl-spank(7) has the argument of $o" ;;
+    *) ok 1 "dl-spank(7) has the argument of $o" ;;
+    esac
+done
+
+# ---- and dl env has those that it reads
+read_by_env=$(awk -F '"' '/^ *"dl[a-z-]*",$/ { name = $2 } /readers = .*PLUGIN_BY_ENV/ { print "--" name }' \
+    "$srcdir/runtime/rank/plugin_options.c" | sort)
+is "$(dl --complete env | sed -n 's/^\(--dl[a-z-]*\).*/\1/p' | sort)" "$read_by_env" "dl env completes the options that it reads"
+printf '#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1\n' >"$work/job"
+for o in $options; do
+    case $o in
+    --dl | --dl-roles | --dl-bind | --dl-nccl) continue ;;
+    esac
+    echo "#SBATCH $o" >>"$work/job"
+done
+dl env "$work/job" >"$work/out" 2>&1
+is "$? $(grep -c 'no option' "$work/out")" "0 0" "and skips the others in a batch script"
 done_testing

@@ -8,7 +8,7 @@
 int spread (const struct place *p, void *data, size_t n)
 {
     struct slurmdl_comm_options o = { .timeout = 60, .backend = "native" };
-    struct slurmdl_error err = { "" };
+    struct slurmdl_error err;
     struct slurmdl_comm *c = slurmdl_comm_open (&o, &err);
     int rv = c ? slurmdl_broadcast (c, data, n, 0, &err) : -1;
 

@@ -58,7 +58,7 @@ static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
     };
     uint64_t n = m->n;
     int64_t at = 0, end = slurmdl_length (run);
-    struct slurmdl_error err = { "" };
+    struct slurmdl_error err;
     int rv;
 
     slurmdl_protect (run, "model/weights", SLURMDL_F32, 1, &n, m->weights);
@@ -78,7 +78,7 @@ static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
 
 int main (int argc, char **argv)
 {
-    struct slurmdl_error err = { "" };
+    struct slurmdl_error err;
     struct slurmdl *run = slurmdl_open (NULL, &err);
     struct mlp m = { 0 };
     struct data all;

@@ -199,7 +199,7 @@ static void tidy (struct training *t)
 
 int main (int argc, char **argv)
 {
-    struct slurmdl_error err = { "" };
+    struct slurmdl_error err;
     struct training t = { .steps = 0 };
     struct slurmdl_elastic *e;
     int status = 0;

@@ -16,7 +16,7 @@ static PyObject *view_of (PyObject *o)
 }
 
 /* (name, what, type, op, n, row, root, in, out or None, prescale, postscale,
- * compression, keep, group or None, members, owner, stream): a ticket
+ * compression, group or None, members, owner, stream): a ticket
  */
 PyObject *comm_submit (PyObject *o, PyObject *args)
 {
@@ -31,7 +31,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     int64_t ticket = -1;
 
     if (!PyArg_ParseTuple (args,
-                           "sisinnlOOddidznOn:submit",
+                           "sisinnlOOddiznOn:submit",
                            &r.name,
                            &what,
                            &type_name,
@@ -44,7 +44,6 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
                            &r.prescale,
                            &r.postscale,
                            &compression,
-                           &r.keep,
                            &r.group,
                            &members,
                            &owner,

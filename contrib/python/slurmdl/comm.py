@@ -29,7 +29,7 @@ from . import _slurmdl
 from .arrays import Memory, empty, is_tensor, memory_of
 
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
-COMPRESSIONS = {"none": 0, "f16": 1, "bf16": 2, "top_k": 3}
+COMPRESSIONS = {"none": 0, "f16": 1, "bf16": 2}
 _ALLREDUCE, _ALLGATHER, _BROADCAST, _REDUCE_SCATTER = range(4)
 
 _open_comms: "weakref.WeakSet[Comm]" = weakref.WeakSet()
@@ -288,7 +288,6 @@ class Comm(_slurmdl.Comm):
         op: str = "sum",
         out: Any = None,
         compression: str = "none",
-        keep: float = 0.01,
         prescale: float = 1.0,
         postscale: float = 1.0,
         group: Optional[str] = None,
@@ -296,11 +295,10 @@ class Comm(_slurmdl.Comm):
     ) -> Handle:
         """Reduce 'array' over all ranks that submit 'name', into 'out' (default: in place).
 
-        It belongs to the library until the handle's wait() returns.  'compression': none, f16, bf16 or top_k, which
-        sends the share 'keep' of the values and adds the rest to the next ones of this name.
+        It belongs to the library until the handle's wait() returns.  'compression': none, f16 or bf16.
         """
         out = array if out is None else out
-        how = (_number(OPS, op, "op"), prescale, postscale, _number(COMPRESSIONS, compression, "compression"), keep)
+        how = (_number(OPS, op, "op"), prescale, postscale, _number(COMPRESSIONS, compression, "compression"))
         return self._submit(_ALLREDUCE, name, array, out, how, group=group, members=members)
 
     def submit_broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
@@ -318,7 +316,7 @@ class Comm(_slurmdl.Comm):
         a = _contiguous(array)
         m = memory_of(a)
         out = _like(a, m.type, (self.parts(_rows(m))[self.rank],) + m.shape[1:])
-        how = (_number(OPS, op, "op"), prescale, postscale, 0, 0.0)
+        how = (_number(OPS, op, "op"), prescale, postscale, 0)
         return self._submit(_REDUCE_SCATTER, name, a, out, how)
 
     def _submit(
@@ -327,7 +325,7 @@ class Comm(_slurmdl.Comm):
         name: str,
         array: Any,
         out: Any,
-        how: Tuple[int, float, float, int, float] = (0, 1.0, 1.0, 0, 0.0),
+        how: Tuple[int, float, float, int] = (0, 1.0, 1.0, 0),
         root: int = 0,
         group: Optional[str] = None,
         members: int = 0,
@@ -336,10 +334,10 @@ class Comm(_slurmdl.Comm):
         n = _count(m.shape)
         row = _count(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
         where = None if out is None else m.where if out is array else self._room(name, m, out, what)
-        op, prescale, postscale, compression, keep = how
+        op, prescale, postscale, compression = how
         ticket = self.submit_memory(
             name, what, m.type, op, n, row, root, m.where, where,
-            prescale, postscale, compression, keep, group, members, (m.owner, out), _stream(array),
+            prescale, postscale, compression, group, members, (m.owner, out), _stream(array),
         )  # fmt: skip
         self.tell()
         self._watch()

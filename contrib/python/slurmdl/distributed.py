@@ -367,7 +367,6 @@ def DistributedOptimizer(
     named_parameters: Optional[Iterable[Tuple[str, Any]]] = None,
     op: str = "average",
     compression: str = "none",
-    keep: float = 0.01,
     backward_passes_per_step: int = 1,
     predivide: float = 1.0,
     sparse_as_dense: bool = False,
@@ -379,7 +378,7 @@ def DistributedOptimizer(
     """An optimizer of the same class, with the same parameters and state, that steps with the gradients of all ranks.
 
     Each gradient is submitted as soon as backward() has made it, after 'backward_passes_per_step' passes, which add up.
-    'op': average, sum; 'compression': none, f16, bf16, top_k ('keep' is its share).  'predivide' divides gradients
+    'op': average, sum; 'compression': none, f16, bf16.  'predivide' divides gradients
     before they are added, and multiplies the sum.  A parameter without a gradient counts as zeros.  Sparse gradients
     are gathered, or with 'sparse_as_dense' added.  'groups': lists of parameters whose gradients travel together, or
     not at all.  'compressor' has compress(gradient), which returns a tensor and a context, and decompress(tensor,
@@ -397,7 +396,7 @@ def DistributedOptimizer(
     # shared, so that a scheduler made for the other one works for this one
     self.__dict__ = optimizer.__dict__
     take_step(self)
-    how = {"op": op, "compression": compression, "keep": keep, "prescale": 1 / predivide, "postscale": predivide}
+    how = {"op": op, "compression": compression, "prescale": 1 / predivide, "postscale": predivide}
     mine = [] if alone else named(optimizer, named_parameters)
     self._dl = _Gradients(
         comm, mine, backward_passes_per_step, sparse_as_dense, [] if alone else groups or [], compressor, alone, **how
@@ -412,10 +411,10 @@ class HookState:
     """How hook() reduces the buckets of one model; 'name' tells several of a process apart."""
 
     def __init__(
-        self, comm: Optional[Comm] = None, compression: str = "none", keep: float = 0.01, name: str = "ddp"
+        self, comm: Optional[Comm] = None, compression: str = "none", name: str = "ddp"
     ) -> None:
         self._comm = comm
-        self.how = {"op": "average", "compression": compression, "keep": keep}
+        self.how = {"op": "average", "compression": compression}
         self.name = name
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None

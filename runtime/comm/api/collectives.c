@@ -15,15 +15,8 @@
 /* A collective on its way. */
 struct call {
     struct slurmdl_comm *c;
-    enum collective what;
-    enum slurmdl_type type;
-    enum slurmdl_op op;
-    long root;
-    size_t n; /* elements */
-    const void *in;
-    void *out;
+    struct collective how;
     size_t bytes_in, bytes_out; /* 0: not used on this rank */
-    const size_t *counts, *from;
     struct slurmdl_error *err;
 };
 
@@ -45,14 +38,15 @@ static int refuse (struct slurmdl_error *err, const char *what)
 
 static int check_op (const struct call *k)
 {
-    if (!slurmdl_type_size (k->type))
+    if (!slurmdl_type_size (k->how.type))
         return refuse (k->err, "there is no such type of element");
-    if (k->op > SLURMDL_PRODUCT || !reduce_defined (k->type, k->op)) {
+    if (k->how.op > SLURMDL_PRODUCT
+        || !reduce_defined (k->how.type, k->how.op)) {
         errno = EINVAL;
         return errorf (k->err,
                        "this operation (%d) is not defined for %s",
-                       (int)k->op,
-                       slurmdl_type_name (k->type));
+                       (int)k->how.op,
+                       slurmdl_type_name (k->how.type));
     }
     return 0;
 }
@@ -61,46 +55,18 @@ static int check (const struct call *k)
 {
     if (usable (k->c, k->err) < 0)
         return -1;
-    if (k->root < 0 || k->root >= mesh_size (k->c->mesh))
+    if (k->how.root < 0 || k->how.root >= mesh_size (k->c->mesh))
         return refuse (k->err, "the root is not a rank");
-    if (k->what <= COMM_REDUCE_SCATTER && check_op (k) < 0)
+    if (k->how.what <= COMM_REDUCE_SCATTER && check_op (k) < 0)
         return -1;
-    if ((k->bytes_in && !k->in) || (k->bytes_out && !k->out))
+    if ((k->bytes_in && !k->how.in) || (k->bytes_out && !k->how.out))
         return refuse (k->err, "memory is NULL");
     return 0;
 }
 
-static int dispatch (const struct call *k,
-                     const struct comm_backend *b,
-                     void *self,
-                     const void *in,
-                     void *out)
+static int on_host (const struct call *k, const struct collective *how)
 {
-    switch (k->what) {
-    case COMM_ALLREDUCE:
-        return b->allreduce (self, in, out, k->n, k->type, k->op, k->err);
-    case COMM_REDUCE:
-        return b->reduce (self, in, out, k->n, k->type, k->op, k->root, k->err);
-    case COMM_REDUCE_SCATTER:
-        return b->reduce_scatter (
-            self, in, out, k->counts, k->type, k->op, k->err);
-    case COMM_ALLGATHER:
-        return b->allgather (self, in, out, k->counts, k->err);
-    case COMM_BROADCAST:
-        return b->broadcast (self, out, k->bytes_out, k->root, k->err);
-    case COMM_ALLTOALL:
-        return b->alltoall (self, in, k->counts, out, k->from, k->err);
-    case COMM_BARRIER:
-        return b->barrier (self, k->err);
-    case COMM_OTHER:
-        break;
-    }
-    return -1;
-}
-
-static int on_host (const struct call *k, const void *in, void *out)
-{
-    return dispatch (k, k->c->host, k->c->host_self, in, out);
+    return k->c->host->run (k->c->host_self, how, k->err);
 }
 
 struct staged {
@@ -126,18 +92,20 @@ static void stage_free (struct staged *s, void *p)
 static int through_host (const struct call *k, const struct memory_ops *ops)
 {
     struct staged s = { ops, NULL, NULL, ops->alloc_pinned != NULL };
-    bool both = k->what == COMM_BROADCAST;
+    struct collective how = k->how;
+    bool both = k->how.what == COMM_BROADCAST;
     int rv = -1;
 
-    s.in = stage_new (&s, k->bytes_in);
-    s.out = stage_new (&s, k->bytes_out);
+    how.in = s.in = stage_new (&s, k->bytes_in);
+    how.out = s.out = stage_new (&s, k->bytes_out);
     if ((k->bytes_in && !s.in) || (k->bytes_out && !s.out))
         errorf (k->err, "out of memory: %zu bytes", k->bytes_in + k->bytes_out);
-    else if ((k->bytes_in && ops->to_host (s.in, k->in, k->bytes_in) < 0)
-             || (both && ops->to_host (s.out, k->out, k->bytes_out) < 0))
+    else if ((k->bytes_in && ops->to_host (s.in, k->how.in, k->bytes_in) < 0)
+             || (both && ops->to_host (s.out, k->how.out, k->bytes_out) < 0))
         errorf (k->err, "the device's memory cannot be read");
-    else if (on_host (k, s.in, s.out) == 0)
-        rv = k->bytes_out ? ops->to_device (k->out, s.out, k->bytes_out) : 0;
+    else if (on_host (k, &how) == 0)
+        rv =
+            k->bytes_out ? ops->to_device (k->how.out, s.out, k->bytes_out) : 0;
     stage_free (&s, s.in);
     stage_free (&s, s.out);
     return rv;
@@ -145,7 +113,7 @@ static int through_host (const struct call *k, const struct memory_ops *ops)
 
 static const struct memory_ops *memory_of (const struct call *k)
 {
-    const void *p = k->bytes_out && k->out ? k->out : k->in;
+    const void *p = k->bytes_out && k->how.out ? k->how.out : k->how.in;
 
     return p ? memory_ops_of (p) : NULL;
 }
@@ -158,17 +126,17 @@ static int alone (const struct call *k)
     void *copy;
     int rv;
 
-    if (n == 0 || k->in == k->out)
+    if (n == 0 || k->how.in == k->how.out)
         return 0;
     if (!ops) {
-        memmove (k->out, k->in, n);
+        memmove (k->how.out, k->how.in, n);
         return 0;
     }
     if (!(copy = malloc (n)))
         return errorf (k->err, "out of memory: %zu bytes", n);
-    rv = ops->to_host (copy, k->in, n);
+    rv = ops->to_host (copy, k->how.in, n);
     if (rv == 0)
-        rv = ops->to_device (k->out, copy, n);
+        rv = ops->to_device (k->how.out, copy, n);
     free (copy);
     return rv;
 }
@@ -176,8 +144,8 @@ static int alone (const struct call *k)
 /* On all ranks alike. */
 static bool is_empty (const struct call *k)
 {
-    return k->what <= COMM_REDUCE_SCATTER ? k->n == 0
-           : k->what == COMM_ALLGATHER || k->what == COMM_BROADCAST
+    return k->how.what <= COMM_REDUCE_SCATTER ? k->how.n == 0
+           : k->how.what == COMM_ALLGATHER || k->how.what == COMM_BROADCAST
                ? k->bytes_out == 0
                : false;
 }
@@ -187,8 +155,8 @@ static bool device_takes (const struct call *k)
     const struct comm_backend *b = k->c->device;
 
     return b
-           && (k->what > COMM_REDUCE_SCATTER || !b->takes
-               || b->takes (k->type, k->op));
+           && (k->how.what > COMM_REDUCE_SCATTER || !b->takes
+               || b->takes (k->how.type, k->how.op));
 }
 
 static bool host_takes_device (const struct call *k)
@@ -196,7 +164,8 @@ static bool host_takes_device (const struct call *k)
     const struct comm_backend *b = k->c->host;
 
     return b->device
-           || (b->takes_device && b->takes_device (k->c->host_self, k->what));
+           || (b->takes_device
+               && b->takes_device (k->c->host_self, k->how.what));
 }
 
 /* A library that is not told of streams: what the default one has to do. */
@@ -208,7 +177,7 @@ static int settle (const struct call *k, const struct memory_ops *ops)
 
     if (!ops->mark)
         return 0;
-    if (!(m = ops->mark (k->bytes_out ? k->out : k->in, NULL)))
+    if (!(m = ops->mark (k->bytes_out ? k->how.out : k->how.in, NULL)))
         return errorf (k->err, "the device's stream cannot be asked");
     while ((passed = ops->passed (m)) == 0)
         nanosleep (&nap, NULL);
@@ -229,15 +198,17 @@ static int perform (const struct call *k)
     ops = memory_of (k);
     if (ops && comm_find_device (c, NULL, k->err) < 0)
         return comm_break (c, k->err);
-    mesh_tag (c->mesh, tag_of (k->what, k->type, k->op, k->root, ++c->calls));
+    mesh_tag (
+        c->mesh,
+        tag_of (k->how.what, k->how.type, k->how.op, k->how.root, ++c->calls));
     if (ops && device_takes (k))
-        rv = dispatch (k, c->device, c->device_self, k->in, k->out);
+        rv = c->device->run (c->device_self, &k->how, k->err);
     else if (ops && !host_takes_device (k))
         rv = through_host (k, ops);
     else if (ops && settle (k, ops) < 0)
         rv = -1;
     else
-        rv = on_host (k, k->in, k->out);
+        rv = on_host (k, &k->how);
     return rv < 0 ? comm_break (c, k->err) : 0;
 }
 
@@ -246,13 +217,15 @@ static int all_can (struct slurmdl_comm *c, int can, struct slurmdl_error *err)
 {
     int32_t mine = can;
     int32_t all = 0;
+    struct collective least = { .what = COMM_ALLREDUCE,
+                                .type = SLURMDL_I32,
+                                .op = SLURMDL_MIN,
+                                .n = 1,
+                                .in = &mine,
+                                .out = &all };
 
     mesh_tag (c->mesh, tag_of (COMM_OTHER, 0, 0, 0, ++c->calls));
-    return c->host->allreduce (
-               c->host_self, &mine, &all, 1, SLURMDL_I32, SLURMDL_MIN, err)
-                   < 0
-               ? -1
-               : all;
+    return c->host->run (c->host_self, &least, err) < 0 ? -1 : all;
 }
 
 int comm_find_device (struct slurmdl_comm *c,
@@ -314,12 +287,12 @@ int slurmdl_allreduce (struct slurmdl_comm *c,
                        struct slurmdl_error *err)
 {
     struct call k = { .c = c,
-                      .what = COMM_ALLREDUCE,
-                      .type = type,
-                      .op = op,
-                      .n = n,
-                      .in = in,
-                      .out = out,
+                      .how.what = COMM_ALLREDUCE,
+                      .how.type = type,
+                      .how.op = op,
+                      .how.n = n,
+                      .how.in = in,
+                      .how.out = out,
                       .bytes_in = bytes_of (n, type),
                       .bytes_out = bytes_of (n, type),
                       .err = err };
@@ -338,13 +311,13 @@ int slurmdl_reduce (struct slurmdl_comm *c,
 {
     bool is_root = mesh_rank (c->mesh) == root;
     struct call k = { .c = c,
-                      .what = COMM_REDUCE,
-                      .type = type,
-                      .op = op,
-                      .root = root,
-                      .n = n,
-                      .in = in,
-                      .out = is_root ? out : NULL,
+                      .how.what = COMM_REDUCE,
+                      .how.type = type,
+                      .how.op = op,
+                      .how.root = root,
+                      .how.n = n,
+                      .how.in = in,
+                      .how.out = is_root ? out : NULL,
                       .bytes_in = bytes_of (n, type),
                       .bytes_out = is_root ? bytes_of (n, type) : 0,
                       .err = err };
@@ -384,13 +357,13 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c,
     size_t *own = counts ? NULL : counts_of (size, n, false);
     const size_t *parts = counts ? counts : own;
     struct call k = { .c = c,
-                      .what = COMM_REDUCE_SCATTER,
-                      .type = type,
-                      .op = op,
-                      .n = n,
-                      .in = in,
-                      .out = out,
-                      .counts = parts,
+                      .how.what = COMM_REDUCE_SCATTER,
+                      .how.type = type,
+                      .how.op = op,
+                      .how.n = n,
+                      .how.in = in,
+                      .how.out = out,
+                      .how.counts = parts,
                       .bytes_in = bytes_of (n, type),
                       .err = err };
     int rv = -1;
@@ -419,22 +392,22 @@ int slurmdl_allgather (struct slurmdl_comm *c,
     long size = mesh_size (c->mesh);
     size_t *even = bytes ? NULL : counts_of (size, own, true);
     struct call k = { .c = c,
-                      .what = COMM_ALLGATHER,
-                      .in = in,
-                      .out = out,
-                      .counts = bytes ? bytes : even,
+                      .how.what = COMM_ALLGATHER,
+                      .how.in = in,
+                      .how.out = out,
+                      .how.counts = bytes ? bytes : even,
                       .bytes_in = own,
                       .err = err };
     int rv = -1;
 
     if (err)
         *err->text = '\0';
-    if (!k.counts)
+    if (!k.how.counts)
         errorf (err, "out of memory");
-    else if (k.counts[mesh_rank (c->mesh)] != own)
+    else if (k.how.counts[mesh_rank (c->mesh)] != own)
         refuse (err, "bytes[] of this rank is not what it gives");
     else {
-        k.bytes_out = total (k.counts, size);
+        k.bytes_out = total (k.how.counts, size);
         rv = begin (&k);
     }
     free (even);
@@ -448,9 +421,10 @@ int slurmdl_broadcast (struct slurmdl_comm *c,
                        struct slurmdl_error *err)
 {
     struct call k = { .c = c,
-                      .what = COMM_BROADCAST,
-                      .root = root,
-                      .out = data,
+                      .how.what = COMM_BROADCAST,
+                      .how.root = root,
+                      .how.out = data,
+                      .how.n = bytes,
                       .bytes_out = bytes,
                       .err = err };
 
@@ -466,11 +440,11 @@ int slurmdl_alltoall (struct slurmdl_comm *c,
 {
     long size = mesh_size (c->mesh);
     struct call k = { .c = c,
-                      .what = COMM_ALLTOALL,
-                      .in = in,
-                      .out = out,
-                      .counts = to,
-                      .from = from,
+                      .how.what = COMM_ALLTOALL,
+                      .how.in = in,
+                      .how.out = out,
+                      .how.counts = to,
+                      .how.from = from,
                       .err = err };
 
     if (!to || !from) {
@@ -485,7 +459,7 @@ int slurmdl_alltoall (struct slurmdl_comm *c,
 
 int slurmdl_barrier (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
-    struct call k = { .c = c, .what = COMM_BARRIER, .err = err };
+    struct call k = { .c = c, .how.what = COMM_BARRIER, .err = err };
 
     return begin (&k);
 }

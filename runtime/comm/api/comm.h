@@ -9,6 +9,13 @@
 
 struct engine;
 
+/* What a communicator does with the engine of its named tensors. */
+struct comm_engine {
+    int (*close) (struct engine *e); /* complete what was submitted, and end */
+    /* all tickets in flight fail with 'why'; nothing is waited for */
+    void (*abort) (struct engine *e, const char *why);
+};
+
 struct slurmdl_comm {
     struct boot *boot; /* NULL: of a part, or a channel */
     struct mesh *mesh;
@@ -17,6 +24,7 @@ struct slurmdl_comm {
     const struct comm_backend *device; /* nccl, or NULL */
     _Atomic (void *) device_self;      /* set after 'device' */
     struct engine *engine; /* of named tensors; NULL until the first */
+    const struct comm_engine *engine_calls;
     unsigned next_channel;
     bool device_tried;  /* to find a back end for device memory */
     const char *wanted; /* "mpi", "nccl"; NULL: whatever is there */
@@ -36,6 +44,9 @@ struct slurmdl_comm *comm_open_boot (struct boot *b,
 struct slurmdl_comm *comm_of_mesh (struct mesh *m,
                                    const struct slurmdl_comm *parent,
                                    struct slurmdl_error *err);
+
+/* Open the back end for host memory. */
+int comm_open_host (struct slurmdl_comm *c, struct slurmdl_error *err);
 
 /* A back end for device memory if there is one, once; collective.  It takes
  * the device of the memory 'p', NULL: that which is current.
@@ -61,11 +72,5 @@ enum {
     COMM_CHANNEL_ELASTIC = 2,
     COMM_CHANNEL_PARTS = 16
 };
-
-/* Complete what was submitted, and end the engine; NULL is accepted. */
-int engine_close (struct engine *e);
-
-/* All tickets in flight fail with 'why'; nothing is waited for. */
-void engine_abort (struct engine *e, const char *why);
 
 #endif

@@ -80,9 +80,8 @@ struct comm_queue {
  * from DL_BACKEND_DIR, else from where they were installed, when they are
  * wanted.  A module's one symbol is slurmdl_backend_NAME.
  *
- * Arguments were checked; 'in' and 'out' are memory that the back end takes;
- * sizes of 0 and communicators of one rank do not come here.  The functions
- * mean what those of slurmdl_comm.h mean.
+ * run(): 'in' and 'out' are memory that the back end takes; sizes of 0 and
+ * communicators of one rank do not come here.
  */
 struct comm_backend {
     const char *name;
@@ -96,48 +95,10 @@ struct comm_backend {
     /* From another thread, or after an error: end what is under way. */
     void (*abort) (void *self);
     bool device; /* takes memory of a CUDA device; else of the host */
-    int (*allreduce) (void *self,
-                      const void *in,
-                      void *out,
-                      size_t n,
-                      enum slurmdl_type type,
-                      enum slurmdl_op op,
-                      struct slurmdl_error *err);
-    int (*reduce) (void *self,
-                   const void *in,
-                   void *out,
-                   size_t n,
-                   enum slurmdl_type type,
-                   enum slurmdl_op op,
-                   long root,
-                   struct slurmdl_error *err);
-    int (*reduce_scatter) (void *self,
-                           const void *in,
-                           void *out,
-                           const size_t *counts,
-                           enum slurmdl_type type,
-                           enum slurmdl_op op,
-                           struct slurmdl_error *err);
-    int (*allgather) (void *self,
-                      const void *in,
-                      void *out,
-                      const size_t *bytes,
-                      struct slurmdl_error *err);
-    int (*broadcast) (void *self,
-                      void *data,
-                      size_t bytes,
-                      long root,
-                      struct slurmdl_error *err);
-    int (*alltoall) (void *self,
-                     const void *in,
-                     const size_t *to,
-                     void *out,
-                     const size_t *from,
-                     struct slurmdl_error *err);
-    int (*barrier) (void *self, struct slurmdl_error *err);
+    collective_f run;
     /* Without 'device': whether this collective takes device memory, too, the
      * same on all ranks.  NULL: none does. */
-    bool (*takes_device) (void *self, enum collective what);
+    bool (*takes_device) (void *self, enum collective_kind what);
     /* Only with 'device': the stream, NULL: wait for each.  May be NULL. */
     int (*stream) (void *self, void *stream);
     /* Whether it can reduce this; others go through the host.  NULL: all. */

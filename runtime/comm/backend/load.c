@@ -27,7 +27,11 @@ static int gather (struct mesh *m,
         return errorf (err, "out of memory");
     for (size_t i = 0; i < n; i++)
         counts[i] = bytes;
-    rv = flat_allgather (m, mine, all, counts, err);
+    rv = flat_run (
+        m,
+        &(struct collective){
+            .what = COMM_ALLGATHER, .in = mine, .out = all, .counts = counts },
+        err);
     free (counts);
     return rv;
 }

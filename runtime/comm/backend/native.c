@@ -42,131 +42,25 @@ static int end (struct hier *h, int rv, const struct slurmdl_error *err)
     return rv;
 }
 
-static double factor_of (const struct hier *h, enum slurmdl_op op)
+/* Parts of given sizes are laid out by the hierarchy in a single node, too. */
+static bool is_for_node (const struct hier *h, enum collective_kind what)
 {
-    return op == SLURMDL_AVERAGE ? 1.0 / (double)mesh_size (h->mesh) : 1;
+    return h->shape == HIER_NODE && what != COMM_REDUCE_SCATTER
+           && what != COMM_ALLGATHER;
 }
 
-static int native_allreduce (void *self,
-                             const void *in,
-                             void *out,
-                             size_t n,
-                             enum slurmdl_type type,
-                             enum slurmdl_op op,
-                             struct slurmdl_error *err)
+static int
+native_run (void *self, const struct collective *c, struct slurmdl_error *err)
 {
     struct hier *h = self;
     int rv = hier_prepare (h, err);
 
     if (rv == 0 && h->shape == HIER_FLAT)
-        rv = flat_allreduce (h->mesh, in, out, n, type, op, err);
-    else if (rv == 0 && h->shape == HIER_NODE)
-        rv = node_allreduce (
-            h->node, in, out, n, type, op, factor_of (h, op), err);
+        rv = flat_run (h->mesh, c, err);
+    else if (rv == 0 && is_for_node (h, c->what))
+        rv = node_run (h->node, c, err);
     else if (rv == 0)
-        rv = hier_allreduce (h, in, out, n, type, op, err);
-    return end (h, rv, err);
-}
-
-static int native_reduce (void *self,
-                          const void *in,
-                          void *out,
-                          size_t n,
-                          enum slurmdl_type type,
-                          enum slurmdl_op op,
-                          long root,
-                          struct slurmdl_error *err)
-{
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
-
-    if (rv == 0 && h->shape == HIER_FLAT)
-        rv = flat_reduce (h->mesh, in, out, n, type, op, root, err);
-    else if (rv == 0 && h->shape == HIER_NODE)
-        rv = node_reduce (
-            h->node, in, out, n, type, op, factor_of (h, op), root, err);
-    else if (rv == 0)
-        rv = hier_reduce (h, in, out, n, type, op, root, err);
-    return end (h, rv, err);
-}
-
-static int native_reduce_scatter (void *self,
-                                  const void *in,
-                                  void *out,
-                                  const size_t *counts,
-                                  enum slurmdl_type type,
-                                  enum slurmdl_op op,
-                                  struct slurmdl_error *err)
-{
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
-
-    if (rv == 0 && h->shape == HIER_FLAT)
-        rv = flat_reduce_scatter (h->mesh, in, out, counts, type, op, err);
-    else if (rv == 0)
-        rv = hier_reduce_scatter (h, in, out, counts, type, op, err);
-    return end (h, rv, err);
-}
-
-static int native_allgather (void *self,
-                             const void *in,
-                             void *out,
-                             const size_t *bytes,
-                             struct slurmdl_error *err)
-{
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
-
-    if (rv == 0 && h->shape == HIER_FLAT)
-        rv = flat_allgather (h->mesh, in, out, bytes, err);
-    else if (rv == 0)
-        rv = hier_allgather (h, in, out, bytes, err);
-    return end (h, rv, err);
-}
-
-static int native_broadcast (
-    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err)
-{
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
-
-    if (rv == 0 && h->shape == HIER_FLAT)
-        rv = flat_broadcast (h->mesh, data, bytes, root, err);
-    else if (rv == 0 && h->shape == HIER_NODE)
-        rv = node_broadcast (h->node, data, bytes, root, err);
-    else if (rv == 0)
-        rv = hier_broadcast (h, data, bytes, root, err);
-    return end (h, rv, err);
-}
-
-static int native_alltoall (void *self,
-                            const void *in,
-                            const size_t *to,
-                            void *out,
-                            const size_t *from,
-                            struct slurmdl_error *err)
-{
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
-
-    if (rv == 0 && h->shape == HIER_NODE)
-        rv = node_alltoall (h->node, in, to, out, from, err);
-    else if (rv == 0)
-        rv = flat_alltoall (h->mesh, in, to, out, from, err);
-    return end (h, rv, err);
-}
-
-static int native_barrier (void *self, struct slurmdl_error *err)
-{
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
-
-    if (rv == 0 && h->shape == HIER_FLAT)
-        rv = flat_barrier (h->mesh, err);
-    else if (rv == 0 && h->shape == HIER_NODE)
-        rv = node_barrier (h->node, err);
-    else if (rv == 0)
-        rv = hier_barrier (h, err);
+        rv = hier_run (h, c, err);
     return end (h, rv, err);
 }
 
@@ -176,11 +70,5 @@ const struct comm_backend comm_backend_native = {
     .open = native_open,
     .close = native_close,
     .abort = native_abort,
-    .allreduce = native_allreduce,
-    .reduce = native_reduce,
-    .reduce_scatter = native_reduce_scatter,
-    .allgather = native_allgather,
-    .broadcast = native_broadcast,
-    .alltoall = native_alltoall,
-    .barrier = native_barrier,
+    .run = native_run,
 };

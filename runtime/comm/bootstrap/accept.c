@@ -9,7 +9,8 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/address.h"
+#include "runtime/comm/net/socket.h"
 
 enum {
     STRANGER_S = 10, /* to say who it is */
@@ -19,22 +20,22 @@ enum {
 void peer_init (struct peer *p, int fd)
 {
     memset (p, 0, sizeof (*p));
-    wire_init (&p->wire, fd);
+    net_stream_init (&p->stream, fd);
     p->since = monotonic ();
     p->rank = -1;
     if (fd >= 0)
-        socket_peer (fd, p->from, sizeof (p->from));
+        address_of_peer (fd, p->from, sizeof (p->from));
 }
 
 void peer_close (struct peer *p)
 {
-    wire_close (&p->wire);
+    net_stream_close (&p->stream);
     free (p->ranks);
     p->ranks = NULL;
     p->nranks = 0;
 }
 
-int tree_adopt (struct tree *t, struct peer *p)
+static int tree_adopt (struct tree *t, struct peer *p)
 {
     struct peer *children = realloc (
         t->children, (size_t)(t->nchildren + 1) * sizeof (*t->children));
@@ -131,7 +132,8 @@ static int admit (struct meeting *m)
 
 static int refuse (struct peer *p, const char *why)
 {
-    wire_send (&p->wire, BOOT_REFUSED, why, strlen (why), monotonic () + 1);
+    net_stream_send (
+        &p->stream, BOOT_REFUSED, why, strlen (why), monotonic () + 1);
     return -1;
 }
 
@@ -162,8 +164,9 @@ static int take_ranks (struct meeting *m, struct peer *p, uint32_t n)
 
     if (!ranks)
         return -1;
-    memcpy (
-        ranks, p->wire.body + sizeof (struct boot_hello), n * sizeof (*ranks));
+    memcpy (ranks,
+            p->stream.body + sizeof (struct boot_hello),
+            n * sizeof (*ranks));
     p->ranks = ranks;
     for (uint32_t i = 0; i < n; i++) {
         if (!is_expected (m, ranks[i], why))
@@ -181,12 +184,12 @@ static int introduce (struct meeting *m, struct peer *p)
     char why[BOOT_TEXT];
     struct boot_hello h;
 
-    if (p->wire.head.kind != BOOT_HELLO || p->wire.head.length < sizeof (h))
+    if (p->stream.head.kind != BOOT_HELLO || p->stream.head.length < sizeof (h))
         return -1;
-    memcpy (&h, p->wire.body, sizeof (h));
+    memcpy (&h, p->stream.body, sizeof (h));
     h.host[sizeof (h.host) - 1] = '\0';
     if (h.key != m->place->key || h.nranks < 1
-        || p->wire.head.length
+        || p->stream.head.length
                != sizeof (h) + (size_t)h.nranks * sizeof (uint32_t))
         return -1;
     if (h.size != m->place->size) {
@@ -203,7 +206,7 @@ static int introduce (struct meeting *m, struct peer *p)
     p->port = h.port;
     if (take_ranks (m, p, h.nranks) < 0)
         return -1;
-    wire_next (&p->wire);
+    net_stream_next (&p->stream);
     return 0;
 }
 
@@ -216,7 +219,7 @@ static int listen_to (struct meeting *m, struct peer *p)
 
     if (p->rank >= 0)
         return p->ready ? -1 : 0;
-    rv = wire_read (&p->wire, most);
+    rv = net_stream_read (&p->stream, most);
     if (rv == 0)
         return monotonic () > p->since + STRANGER_S ? -1 : 0;
     return rv < 0 ? -1 : introduce (m, p);
@@ -232,7 +235,7 @@ static int wait_for_any (struct meeting *m, double deadline)
         return -1;
     p[0] = (struct pollfd){ .fd = m->listener, .events = POLLIN };
     for (long i = 0; i < m->n; i++) {
-        p[i + 1].fd = m->peers[i].wire.fd;
+        p[i + 1].fd = m->peers[i].stream.fd;
         p[i + 1].events = m->peers[i].rank < 0 ? POLLIN : POLLRDHUP;
     }
     n = poll (p, (nfds_t)m->n + 1, left > 1000 ? 1000 : left);

@@ -8,7 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
 /* Those who have come have the places 1 to n in the order of ranks, rank 0 has
  * place 0; children of place i are at BOOT_FANOUT * i + 1 and after it.
@@ -76,7 +76,8 @@ static int send_plan (struct plan *x, struct slurmdl_error *err)
     for (long i = 1; i <= x->n; i++) {
         struct peer *p = &x->t->children[i - 1];
         size_t n = compose (x, i);
-        if (wire_send (&p->wire, BOOT_WELCOME, x->message, n, deadline) < 0)
+        if (net_stream_send (&p->stream, BOOT_WELCOME, x->message, n, deadline)
+            < 0)
             return lost (p, err);
     }
     return 0;
@@ -154,11 +155,12 @@ static int go_to_parent (struct tree *t,
     memcpy (hello.h.host, p->own, sizeof (hello.h.host));
     peer_close (&t->parent);
     t->parent = parent;
-    return wire_send (&t->parent.wire,
-                      BOOT_HELLO,
-                      &hello,
-                      offsetof (__typeof__ (hello), rank) + sizeof (hello.rank),
-                      deadline)
+    return net_stream_send (&t->parent.stream,
+                            BOOT_HELLO,
+                            &hello,
+                            offsetof (__typeof__ (hello), rank)
+                                + sizeof (hello.rank),
+                            deadline)
                    < 0
                ? lost (&t->parent, err)
                : 0;
@@ -207,18 +209,18 @@ welcome_node (struct tree *t, long n, const struct boot_welcome *from)
     w.parent = -1;
     w.nchildren = 0;
     for (long i = 0; i < n; i++)
-        if (wire_send (&t->children[i].wire,
-                       BOOT_WELCOME,
-                       &w,
-                       sizeof (w),
-                       monotonic () + 1)
+        if (net_stream_send (&t->children[i].stream,
+                             BOOT_WELCOME,
+                             &w,
+                             sizeof (w),
+                             monotonic () + 1)
             < 0)
             return -1;
     return 0;
 }
 
 static int check_welcome (const struct boot_place *p,
-                          const struct wire *w,
+                          const struct net_stream *w,
                           struct boot_welcome *welcome)
 {
     size_t n = w->head.length;
@@ -251,14 +253,14 @@ int tree_move (struct tree *t,
     long local = t->nchildren;
     int fd = *listener;
 
-    if (check_welcome (p, &t->parent.wire, &w) < 0) {
+    if (check_welcome (p, &t->parent.stream, &w) < 0) {
         errno = EPROTO;
         return errorf (err, "rank 0 at %s is of another release", p->host);
     }
     memcpy (children,
-            t->parent.wire.body + sizeof (w),
+            t->parent.stream.body + sizeof (w),
             w.nchildren * sizeof (*children));
-    wire_next (&t->parent.wire);
+    net_stream_next (&t->parent.stream);
     if (t->parent.rank == 0)
         memcpy (t->parent.host, w.host, sizeof (w.host));
     if (welcome_node (t, local, &w) < 0)

@@ -12,7 +12,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/rank/layout.h"
 
 /* Those who are later, or do not see this node's sockets (a container with a

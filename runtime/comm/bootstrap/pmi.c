@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
 /* The simple wire protocol of PMI-1, a line each way ("cmd=NAME KEY=VALUE
  * ..."), which servers of PMI-2 speak too if it is what they hear first.  The

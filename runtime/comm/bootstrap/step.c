@@ -11,7 +11,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/address.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 
@@ -49,8 +50,7 @@ int boot_compose (struct boot_place *p, char *notice)
     if ((p->listener = socket_listen (NULL, 0)) < 0)
         return -1;
     p->port = socket_port (p->listener);
-    socket_own_addresses (
-        is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
+    address_own (is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
     snprintf (
         notice, BOOT_NOTICE, "%d/%" PRIx64 "/%s", p->port, p->key, p->host);
     return 0;
@@ -115,7 +115,7 @@ static int find_step_address (struct boot_place *p)
                            1);
     p->port = ports.comm;
     p->nearby = is_no_host ();
-    if (p->rank != 0 && !p->nearby && !socket_has_address (p->host))
+    if (p->rank != 0 && !p->nearby && !address_is_known (p->host))
         strcpy (p->host, "127.0.0.1");
     return 0;
 }
@@ -138,7 +138,7 @@ static int find_address (struct boot_place *p,
     long port = boot_variable ("MASTER_PORT", 0);
 
     if (address && *address) {
-        if (socket_split (address, p->host, sizeof (p->host), &p->port) == 0)
+        if (address_split (address, p->host, sizeof (p->host), &p->port) == 0)
             return 0;
         return errorf (err, "the address '%.100s' is not HOST:PORT", address);
     }

@@ -13,7 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/resolver.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
 enum {
     ATTEMPT_S = 5, /* to connect */
@@ -138,7 +138,7 @@ static int say_hello (struct tree *t,
     ranks[0] = (uint32_t)p->rank;
     for (long i = 0; i < t->nchildren; i++)
         ranks[i + 1] = (uint32_t)t->children[i].rank;
-    rv = wire_send (&t->parent.wire, BOOT_HELLO, h, size, deadline);
+    rv = net_stream_send (&t->parent.stream, BOOT_HELLO, h, size, deadline);
     free (h);
     return rv;
 }
@@ -149,11 +149,11 @@ static int hear_answer (struct tree *t,
                         int *listener,
                         struct slurmdl_error *err)
 {
-    struct wire *w = &t->parent.wire;
+    struct net_stream *w = &t->parent.stream;
     size_t most = BOOT_TEXT + sizeof (struct boot_welcome)
                   + (size_t)p->size * sizeof (struct boot_child);
 
-    if (wire_wait (w, most, monotonic () + p->timeout + slack) < 0)
+    if (net_stream_wait (w, most, monotonic () + p->timeout + slack) < 0)
         return 1;
     if (p->heard)
         *p->heard = true;

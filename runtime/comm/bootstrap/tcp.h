@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/comm/mesh/wire.h"
+#include "runtime/comm/net/stream.h"
 #include "runtime/slurmdl_comm.h"
 
 /* What a rank knows before it has met anyone. */
@@ -25,7 +25,7 @@ struct boot_place {
 
 /* Another rank, and those that it speaks for. */
 struct peer {
-    struct wire wire;
+    struct net_stream stream;
     double since; /* when it connected */
     short ready;  /* of poll(2) */
     long rank;    /* -1: it has not said who it is */
@@ -40,7 +40,7 @@ struct peer {
 struct tree {
     long rank, size;
     double timeout;
-    struct peer parent; /* wire.fd is -1: none */
+    struct peer parent; /* stream.fd is -1: none */
     struct peer *children;
     long nchildren;
     const struct rank_layout *layout;
@@ -81,11 +81,10 @@ void tree_tell (struct tree *t,
                 const char *why);
 /* What was told arrives only if nothing that was sent here is left unread. */
 void tree_drain (struct tree *t);
-const char *tree_reason (const struct wire *w);
+const char *tree_reason (const struct net_stream *w);
 
 void peer_init (struct peer *p, int fd);
 void peer_close (struct peer *p);
-int tree_adopt (struct tree *t, struct peer *p); /* 'p' is taken */
 
 /* What a rank says when it comes; 'nranks' numbers follow, itself first. */
 struct boot_hello {

@@ -9,7 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
 struct exchange {
     struct tree *t;
@@ -38,21 +38,22 @@ void tree_tell (struct tree *t,
         n = sizeof (body) - sizeof (code);
     memcpy (body + sizeof (code), why, n);
     n += sizeof (code);
-    if (t->parent.wire.fd >= 0 && but != &t->parent)
-        wire_send (&t->parent.wire, BOOT_FAILED, body, n, deadline);
+    if (t->parent.stream.fd >= 0 && but != &t->parent)
+        net_stream_send (&t->parent.stream, BOOT_FAILED, body, n, deadline);
     for (long i = 0; i < t->nchildren; i++)
-        if (t->children[i].wire.fd >= 0 && but != &t->children[i])
-            wire_send (&t->children[i].wire, BOOT_FAILED, body, n, deadline);
+        if (t->children[i].stream.fd >= 0 && but != &t->children[i])
+            net_stream_send (
+                &t->children[i].stream, BOOT_FAILED, body, n, deadline);
 }
 
 static void drain (struct peer *p, double deadline)
 {
     char byte[4096];
 
-    if (p->wire.fd < 0)
+    if (p->stream.fd < 0)
         return;
-    shutdown (p->wire.fd, SHUT_WR);
-    while (socket_recv (p->wire.fd, byte, sizeof (byte), deadline) == 0)
+    shutdown (p->stream.fd, SHUT_WR);
+    while (socket_recv (p->stream.fd, byte, sizeof (byte), deadline) == 0)
         continue;
 }
 
@@ -65,7 +66,7 @@ void tree_drain (struct tree *t)
         drain (&t->children[i], deadline);
 }
 
-const char *tree_reason (const struct wire *w)
+const char *tree_reason (const struct net_stream *w)
 {
     int32_t code;
 
@@ -105,8 +106,8 @@ static int lost (struct exchange *x, struct peer *p)
 
 static int take_gathered (struct exchange *x, struct peer *p)
 {
-    size_t n = p->wire.head.length / x->record;
-    const char *from = p->wire.body;
+    size_t n = p->stream.head.length / x->record;
+    const char *from = p->stream.body;
     uint32_t rank;
 
     for (size_t i = 0; i < n; i++, from += x->record) {
@@ -117,7 +118,7 @@ static int take_gathered (struct exchange *x, struct peer *p)
         x->missing[rank] = false;
         x->left--;
     }
-    if (n * x->record == p->wire.head.length)
+    if (n * x->record == p->stream.head.length)
         return 0;
 wrong:
     errno = EPROTO;
@@ -126,26 +127,26 @@ wrong:
 
 static int take_message (struct exchange *x, struct peer *p)
 {
-    int rv = wire_read (&p->wire, x->most);
+    int rv = net_stream_read (&p->stream, x->most);
 
     if (rv <= 0)
         return rv < 0 ? lost (x, p) : 0;
-    if (p->wire.head.kind == BOOT_FAILED) {
-        errorf (&x->t->why, "%s", tree_reason (&p->wire));
+    if (p->stream.head.kind == BOOT_FAILED) {
+        errorf (&x->t->why, "%s", tree_reason (&p->stream));
         return fail (x->t, p, errno);
     }
-    if (p->wire.head.kind == BOOT_GATHER && p != &x->t->parent) {
+    if (p->stream.head.kind == BOOT_GATHER && p != &x->t->parent) {
         if (take_gathered (x, p) < 0)
             return -1;
-    } else if (p->wire.head.kind == BOOT_ALL && p == &x->t->parent
-               && p->wire.head.length == (size_t)x->t->size * x->bytes) {
-        memcpy (x->all, p->wire.body, p->wire.head.length);
+    } else if (p->stream.head.kind == BOOT_ALL && p == &x->t->parent
+               && p->stream.head.length == (size_t)x->t->size * x->bytes) {
+        memcpy (x->all, p->stream.body, p->stream.head.length);
         x->done = true;
     } else {
         errno = EPROTO;
         return lost (x, p);
     }
-    wire_next (&p->wire);
+    net_stream_next (&p->stream);
     return 0;
 }
 
@@ -154,10 +155,10 @@ static int poll_peers (struct exchange *x, double deadline)
     struct tree *t = x->t;
     int n;
 
-    x->poll[0] = (struct pollfd){ .fd = t->parent.wire.fd, .events = POLLIN };
+    x->poll[0] = (struct pollfd){ .fd = t->parent.stream.fd, .events = POLLIN };
     for (long i = 0; i < t->nchildren; i++)
         x->poll[i + 1] =
-            (struct pollfd){ .fd = t->children[i].wire.fd, .events = POLLIN };
+            (struct pollfd){ .fd = t->children[i].stream.fd, .events = POLLIN };
     do
         n = poll (x->poll, (nfds_t)t->nchildren + 1, socket_left (deadline));
     while (n < 0 && errno == EINTR);
@@ -204,8 +205,8 @@ static int send_up (struct exchange *x, double deadline)
         memcpy (to + sizeof (r), x->all + r * x->bytes, x->bytes);
         to += x->record;
     }
-    rv =
-        wire_send (&t->parent.wire, BOOT_GATHER, body, n * x->record, deadline);
+    rv = net_stream_send (
+        &t->parent.stream, BOOT_GATHER, body, n * x->record, deadline);
     free (body);
     return rv < 0 ? lost (x, &t->parent) : 0;
 }
@@ -215,11 +216,11 @@ static int send_down (struct exchange *x, double deadline)
     struct tree *t = x->t;
 
     for (long i = 0; i < t->nchildren; i++)
-        if (wire_send (&t->children[i].wire,
-                       BOOT_ALL,
-                       x->all,
-                       (size_t)t->size * x->bytes,
-                       deadline)
+        if (net_stream_send (&t->children[i].stream,
+                             BOOT_ALL,
+                             x->all,
+                             (size_t)t->size * x->bytes,
+                             deadline)
             < 0)
             return lost (x, &t->children[i]);
     return 0;

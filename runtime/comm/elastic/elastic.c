@@ -16,6 +16,7 @@ slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
 {
     struct slurmdl_elastic *e = calloc (1, sizeof (*e));
 
+    error_clear (err);
     if (!e) {
         errorf (err, "out of memory");
         return NULL;
@@ -33,7 +34,7 @@ slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
  */
 static void leave_world (struct slurmdl_elastic *e)
 {
-    long silent = e->comm ? mesh_silent (e->comm->mesh) : -1;
+    long silent = e->comm ? mesh_unreachable (e->comm->mesh) : -1;
 
     if (silent >= 0)
         e->gate.self.silent = e->gate.world->seats[silent].self.nonce;
@@ -113,8 +114,7 @@ struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
 {
     leave_world (e);
     e->ended = false;
-    if (err)
-        err->text[0] = '\0';
+    error_clear (err);
     e->broken = form (e, err) < 0;
     e->gate.self.wish = 0;
     return e->comm;
@@ -221,6 +221,7 @@ int slurmdl_elastic_protect (struct slurmdl_elastic *e,
 {
     struct piece p;
 
+    error_clear (err);
     if (fill_piece (&p, name, type, ndims, dims, err) < 0)
         return -1;
     p.kind = PIECE_WHOLE;
@@ -239,6 +240,7 @@ int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
 {
     struct piece p;
 
+    error_clear (err);
     if (fill_piece (&p, name, type, ndims, global, err) < 0)
         return -1;
     p.kind = PIECE_SHARD;
@@ -261,6 +263,7 @@ int slurmdl_elastic_state (struct slurmdl_elastic *e,
     struct piece p;
     void *copy;
 
+    error_clear (err);
     if (fill_piece (&p, name, SLURMDL_U8, 1, &dims, err) < 0)
         return -1;
     p.kind = PIECE_STATE;
@@ -298,8 +301,7 @@ int slurmdl_elastic_commit (struct slurmdl_elastic *e,
 {
     long wish;
 
-    if (err)
-        err->text[0] = '\0';
+    error_clear (err);
     errno = ENOTCONN;
     if (e->broken || !e->comm)
         return errorf (err, "the world is to be formed first");

@@ -137,15 +137,12 @@ struct slurmdl_elastic {
 };
 
 struct piece *pieces_find (const struct pieces *p, const char *name);
-/* Room for one more, whose data are ours; NULL: out of memory. */
-struct piece *pieces_add (struct pieces *p, const struct piece *like);
 void pieces_free (struct pieces *p);
 void slot_clear (struct slot *s);
 bool piece_is_same (const struct piece *a, const struct piece *b);
 int box_compare (const struct slab *a, const struct slab *b);
 
-/* Copy between the program's memory, of the host or a device, and ours. */
-int piece_load (void *ours, const struct piece *program);
+/* Copy to the program's memory, of the host or a device. */
 int piece_store (const struct piece *program, const void *ours);
 
 /* The ring in which each rank keeps a copy of the one before it: ranks of the

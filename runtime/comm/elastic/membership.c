@@ -12,7 +12,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
 /* s: for those that wait to answer when a world is formed, at most */
 static const double answer = 2;

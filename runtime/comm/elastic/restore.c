@@ -223,6 +223,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e,
     long wish = 0;
     int rv = -1;
 
+    error_clear (err);
     errno = ENOTCONN;
     if (e->broken || !e->comm)
         return errorf (err, "the world is to be formed first");

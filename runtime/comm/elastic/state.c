@@ -19,7 +19,7 @@ struct piece *pieces_find (const struct pieces *p, const char *name)
     return NULL;
 }
 
-struct piece *pieces_add (struct pieces *p, const struct piece *like)
+static struct piece *pieces_add (struct pieces *p, const struct piece *like)
 {
     struct piece *list = realloc (p->list, (p->n + 1) * sizeof (*list));
     struct piece *new;
@@ -92,7 +92,7 @@ shape (struct pieces *p, size_t keep, const struct piece *like, size_t n)
 
 /* ---- copies ---- */
 
-int piece_load (void *ours, const struct piece *program)
+static int piece_load (void *ours, const struct piece *program)
 {
     const struct memory_ops *ops = memory_ops_of (program->data);
 

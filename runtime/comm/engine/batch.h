@@ -17,7 +17,7 @@ struct steps {
 };
 
 extern const struct steps steps_reduce, steps_scatter, steps_gather,
-    steps_broadcast, steps_largest;
+    steps_broadcast;
 
 /* device.c: a batch of device memory, without the host.  suits(): it can be
  * one; all ranks say the same.  find(): whether there is a back end for it,

@@ -78,15 +78,11 @@ static int make_relay (struct control *k)
 static int make_root (struct control *k)
 {
     struct engine *e = k->e;
-    const char *tuned = getenv ("DL_COMM_AUTOTUNE");
 
     if (e->rank)
         return 0;
     k->root = coordinator_create (e->size, host_of, e, &k->down);
     k->stall = stall_create (e->size, host_of, e);
-    if (tuned && !strcmp (tuned, "1"))
-        k->tune =
-            tune_create (e->fusion, e->cycle, getenv ("DL_COMM_AUTOTUNE_LOG"));
     return k->root && k->stall ? 0 : -1;
 }
 
@@ -189,23 +185,6 @@ static bool has_more (struct control *k)
     return more;
 }
 
-static void retune (struct control *k, double now)
-{
-    struct engine *e = k->e;
-    struct slurmdl_comm_stats s;
-    size_t fusion;
-    double cycle;
-
-    pthread_mutex_lock (&e->lock);
-    s = e->stats;
-    pthread_mutex_unlock (&e->lock);
-    if (!tune_step (k->tune, now, (double)s.bytes, s.fused, &fusion, &cycle))
-        return;
-    packet_number (&k->down, DOWN_TUNE);
-    packet_number (&k->down, fusion);
-    packet_real (&k->down, cycle);
-}
-
 static void look_at_stall (struct control *k, double now)
 {
     char text[256];
@@ -219,8 +198,6 @@ static void look_at_stall (struct control *k, double now)
 /* Rank 0 hears itself and decides; what follows may be news for it. */
 static int decide (struct control *k, double now)
 {
-    if (k->tune)
-        retune (k, now);
     look_at_stall (k, now);
     do {
         if (pass_on (k) < 0)
@@ -340,7 +317,7 @@ static int look_at_hosts (struct control *k, double now)
     for (size_t i = 0; i <= k->tree.n; i++) {
         const struct talk *w = i ? &k->children[i - 1] : &k->parent;
         long rank = i ? k->tree.children[i - 1] : k->tree.parent;
-        if (!mesh_is_silent (m, rank, w->fd))
+        if (!mesh_is_unreachable (m, rank, w->fd))
             continue;
         lost (k, rank);
         return -1;
@@ -461,7 +438,6 @@ static void release (struct control *k)
     relay_destroy (k->relay);
     coordinator_destroy (k->root);
     stall_destroy (k->stall);
-    tune_destroy (k->tune);
     packet_free (&k->up);
     packet_free (&k->down);
 }

@@ -8,7 +8,6 @@
 #include "runtime/comm/engine/engine.h"
 #include "runtime/comm/engine/readiness.h"
 #include "runtime/comm/engine/stall.h"
-#include "runtime/comm/engine/tune.h"
 
 struct control {
     struct engine *e;
@@ -29,7 +28,6 @@ struct control {
     /* only rank 0 has these */
     struct coordinator *root;
     struct stall *stall;
-    struct tune *tune;
 };
 
 /* meet.c: children come one by one; -1: one has gone, or takes too long. */

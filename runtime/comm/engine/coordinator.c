@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE_MAX = 16384 };
-
 struct coordinator *coordinator_create (long size,
                                         host_f host,
                                         const void *arg,
@@ -22,7 +20,6 @@ struct coordinator *coordinator_create (long size,
     c->host = host;
     c->arg = arg;
     c->down = down;
-    c->limit = CACHE_MAX;
     c->tail = &c->ready;
     if (!(c->has_joined = calloc ((size_t)size, sizeof (*c->has_joined)))) {
         free (c);
@@ -54,11 +51,6 @@ void coordinator_destroy (struct coordinator *c)
     map_free (&c->gangs);
     free (c->has_joined);
     free (c);
-}
-
-void coordinator_limit (struct coordinator *c, size_t tensors)
-{
-    c->limit = tensors;
 }
 
 static void

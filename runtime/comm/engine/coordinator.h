@@ -23,7 +23,6 @@ enum down {
     DOWN_BATCH,      /* ids: reduce these now, in ascending order */
     DOWN_ERROR,      /* name, errno, text */
     DOWN_JOINED,     /* the last rank: all have joined */
-    DOWN_TUNE,       /* fusion bytes, cycle in ms */
     DOWN_WHO,        /* name: who has not submitted it? */
     DOWN_TROUBLE,    /* text */
     DOWN_LEFT,       /* rank: it has closed the communicator */
@@ -41,9 +40,6 @@ struct coordinator *coordinator_create (long size,
                                         const void *arg,
                                         struct packet *down);
 void coordinator_destroy (struct coordinator *c); /* NULL is accepted */
-
-/* At most so many tensors keep their numbers; 16,384 at first. */
-void coordinator_limit (struct coordinator *c, size_t tensors);
 
 /* Each takes 't', and may fail for want of memory only. */
 int coordinator_request (struct coordinator *c, long rank, struct tensor *t);

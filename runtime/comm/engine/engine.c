@@ -18,141 +18,6 @@
 
 /* Guards the pointers to engines in communicators. */
 static pthread_mutex_t engines = PTHREAD_MUTEX_INITIALIZER;
-static atomic_llong next_ticket = 1;
-
-void engine_wake (struct engine *e)
-{
-    uint64_t one = 1;
-
-    if (!atomic_exchange (&e->awake, true))
-        if (write (e->wake, &one, sizeof (one)) < 0)
-            return; /* it counts already */
-}
-
-struct name *name_find (struct engine *e, const char *text, bool make)
-{
-    uint64_t hash = map_hash (text);
-    struct name *head = map_get (&e->names, hash);
-    struct name *n = head;
-
-    while (n && strcmp (n->text, text))
-        n = n->same;
-    if (n || !make)
-        return n;
-    if (!(n = calloc (1, sizeof (*n))) || !(n->text = strdup (text))) {
-        free (n);
-        return NULL;
-    }
-    n->same = head;
-    if (map_set (&e->names, hash, n) < 0) {
-        free (n->text);
-        free (n);
-        return NULL;
-    }
-    return n;
-}
-
-static void name_free (struct name *n)
-{
-    tensor_free (n->now);
-    free (n->residual);
-    free (n->text);
-    free (n);
-}
-
-void name_tidy (struct engine *e, struct name *n)
-{
-    uint64_t hash;
-    struct name *p;
-
-    if (n->task || n->parts || n->id || n->residual)
-        return;
-    hash = map_hash (n->text);
-    p = map_get (&e->names, hash);
-    if (p == n) {
-        map_set (&e->names, hash, n->same);
-    } else {
-        while (p->same != n)
-            p = p->same;
-        p->same = n->same;
-    }
-    name_free (n);
-}
-
-void engine_answered (struct engine *e, struct task *t)
-{
-    if (t->state == TASK_BATCH)
-        return;
-    *(t->before ? &t->before->after : &e->oldest) = t->after;
-    *(t->after ? &t->after->before : &e->newest) = t->before;
-    e->unanswered--;
-    t->state = TASK_BATCH;
-}
-
-void engine_finish (struct engine *e,
-                    struct task *t,
-                    int code,
-                    const char *text)
-{
-    struct name *n = t->name;
-
-    t->code = code;
-    if (code)
-        errorf (&t->err, "%s", text);
-    n->task = NULL;
-    name_tidy (e, n);
-    if (!--e->unfinished)
-        pthread_cond_broadcast (&e->idle);
-    atomic_store (&t->done, 1);
-    if (t->awaited)
-        futex_wake (&t->done);
-}
-
-/* Those that are fresh have no other list that knows of them. */
-void engine_fail_unanswered (struct engine *e, int code, const char *text)
-{
-    while (e->oldest) {
-        struct task *t = e->oldest;
-        engine_answered (e, t);
-        engine_finish (e, t, code, text);
-    }
-    e->fresh = NULL;
-    e->fresh_tail = &e->fresh;
-    e->nfresh = 0;
-    e->fresh_bytes = 0;
-}
-
-void engine_wake_joined (struct engine *e)
-{
-    atomic_fetch_add (&e->joined, 1);
-    futex_wake (&e->joined);
-}
-
-void engine_abort_channel (struct engine *e)
-{
-    if (!e->aborted)
-        slurmdl_comm_abort (e->channel, e->why.text);
-    e->aborted = true;
-}
-
-void engine_fail_locked (struct engine *e, int code, const char *text)
-{
-    if (!e->code) {
-        e->code = code;
-        errorf (&e->why, "%s", text);
-    }
-    engine_fail_unanswered (e, e->code, e->why.text);
-    pthread_cond_broadcast (&e->work);
-    engine_wake_joined (e);
-}
-
-void engine_fail (struct engine *e, int code, const char *text)
-{
-    pthread_mutex_lock (&e->lock);
-    engine_fail_locked (e, code, text);
-    pthread_mutex_unlock (&e->lock);
-    engine_wake (e);
-}
 
 static double from_environment (const char *name, double otherwise)
 {
@@ -258,39 +123,6 @@ fail:
     return NULL;
 }
 
-struct engine *
-engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
-{
-    struct engine *e;
-
-    pthread_mutex_lock (&engines);
-    if (!c->engine && start && !c->broken)
-        c->engine = engine_open (c, err);
-    if ((e = c->engine))
-        atomic_fetch_add (&e->users, 1);
-    pthread_mutex_unlock (&engines);
-    if (!e && start && c->broken) {
-        errno = ENOTCONN;
-        errorf (err, "%s", c->why.text);
-    }
-    return e;
-}
-
-void engine_leave (struct engine *e)
-{
-    atomic_fetch_sub (&e->users, 1);
-}
-
-bool ticket_was_given (int64_t ticket)
-{
-    return ticket > 0 && ticket < atomic_load (&next_ticket);
-}
-
-int64_t ticket_next (void)
-{
-    return atomic_fetch_add (&next_ticket, 1);
-}
-
 /* New ones find it no more, and those inside get out: all tasks are done. */
 static void wait_for_users (struct engine *e)
 {
@@ -316,12 +148,10 @@ static void complete_all (struct engine *e)
     engine_wake (e);
 }
 
-int engine_close (struct engine *e)
+static int engine_close (struct engine *e)
 {
     int code;
 
-    if (!e)
-        return 0;
     complete_all (e);
     wait_for_users (e);
     pthread_join (e->control, NULL);
@@ -332,12 +162,10 @@ int engine_close (struct engine *e)
     return code ? -1 : 0;
 }
 
-void engine_abort (struct engine *e, const char *why)
+static void engine_abort (struct engine *e, const char *why)
 {
     char text[256];
 
-    if (!e)
-        return;
     snprintf (text,
               sizeof (text),
               "rank %ld (%s): %s",
@@ -348,4 +176,32 @@ void engine_abort (struct engine *e, const char *why)
     pthread_mutex_lock (&e->lock);
     engine_abort_channel (e);
     pthread_mutex_unlock (&e->lock);
+}
+
+static const struct comm_engine engine_calls = { engine_close, engine_abort };
+
+struct engine *
+engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err)
+{
+    struct engine *e;
+
+    error_clear (err);
+    pthread_mutex_lock (&engines);
+    if (!c->engine && start && !c->broken) {
+        c->engine_calls = &engine_calls;
+        c->engine = engine_open (c, err);
+    }
+    if ((e = c->engine))
+        atomic_fetch_add (&e->users, 1);
+    pthread_mutex_unlock (&engines);
+    if (!e && start && c->broken) {
+        errno = ENOTCONN;
+        errorf (err, "%s", c->why.text);
+    }
+    return e;
+}
+
+void engine_leave (struct engine *e)
+{
+    atomic_fetch_sub (&e->users, 1);
 }

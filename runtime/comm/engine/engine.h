@@ -18,8 +18,8 @@
  * same on all ranks.  Both sleep where there is nothing to do.
  */
 
-/* What is known of a name; kept as long as it has a task, a number, a part in
- * a batch, or a residual.
+/* What is known of a name; kept as long as it has a task, a number, or a part
+ * in a batch.
  */
 struct name {
     char *text;
@@ -28,9 +28,6 @@ struct name {
     unsigned parts;     /* in batches */
     uint32_t id;        /* control's: 0: none */
     struct tensor *now; /* control's: what is agreed, where id is not 0 */
-    void *residual;     /* runner's: for SLURMDL_TOP_K, 'kept' elements */
-    size_t kept;
-    enum slurmdl_type kept_type;
 };
 
 enum task_state {
@@ -140,7 +137,7 @@ struct engine {
     struct timeline *timeline;
 };
 
-/* engine.c */
+/* tasks.c */
 
 /* Control has something new to do. */
 void engine_wake (struct engine *e);
@@ -172,7 +169,12 @@ void engine_answered (struct engine *e, struct task *t);
 struct name *name_find (struct engine *e, const char *text, bool make);
 void name_tidy (struct engine *e, struct name *n); /* it may be unused now */
 
-/* control.c, runner.c: the threads; both take the engine. */
+/* With the lock held. */
+void task_free (struct engine *e, struct task *t);
+
+void name_free (struct name *n);
+
+/* control.c, executor.c: the threads; both take the engine. */
 void *control_main (void *arg);
 void *runner_main (void *arg);
 

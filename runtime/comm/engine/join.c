@@ -96,7 +96,7 @@ int slurmdl_timeline (struct slurmdl_comm *c,
 
 int slurmdl_comm_trouble (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
-    struct engine *e = engine_enter (c, false, NULL);
+    struct engine *e = engine_enter (c, false, err);
     int news;
 
     if (!e)

@@ -163,18 +163,6 @@ static int down_joined (struct control *k, struct packet *p)
     return 0;
 }
 
-static int down_tune (struct control *k, struct packet *p)
-{
-    size_t fusion = packet_take_number (p);
-    double cycle = packet_take_real (p);
-
-    pthread_mutex_lock (&k->e->lock);
-    k->e->fusion = fusion;
-    k->e->cycle = cycle;
-    pthread_mutex_unlock (&k->e->lock);
-    return 0;
-}
-
 /* A rank that has joined keeps nobody waiting. */
 static void answer (struct control *k, long rank, const char *name, bool here)
 {
@@ -260,12 +248,11 @@ static int down_here (struct control *k, struct packet *p)
 int control_down (struct control *k, struct packet *p)
 {
     static int (*const take[]) (struct control *, struct packet *) = {
-        [DOWN_ASSIGN] = down_assign, [DOWN_DROP] = down_drop,
-        [DOWN_BATCH] = down_batch,   [DOWN_ERROR] = down_error,
-        [DOWN_JOINED] = down_joined, [DOWN_TUNE] = down_tune,
-        [DOWN_WHO] = down_who,       [DOWN_TROUBLE] = down_trouble,
-        [DOWN_LEFT] = down_left,     [DOWN_FAIL] = down_fail,
-        [DOWN_HERE] = down_here,
+        [DOWN_ASSIGN] = down_assign,   [DOWN_DROP] = down_drop,
+        [DOWN_BATCH] = down_batch,     [DOWN_ERROR] = down_error,
+        [DOWN_JOINED] = down_joined,   [DOWN_WHO] = down_who,
+        [DOWN_TROUBLE] = down_trouble, [DOWN_LEFT] = down_left,
+        [DOWN_FAIL] = down_fail,       [DOWN_HERE] = down_here,
     };
 
     while (packet_more (p)) {

@@ -33,7 +33,7 @@ static int late (struct control *k, long rank)
 {
     struct slurmdl_error err = { "" };
 
-    mesh_late (k->e->channel->mesh, rank, &err);
+    mesh_timed_out (k->e->channel->mesh, rank, &err);
     return give_up (k, &err);
 }
 

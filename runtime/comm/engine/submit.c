@@ -10,6 +10,9 @@
 #include "runtime/comm/engine/users.h"
 #include "runtime/comm/reduce/reduce.h"
 
+/* Of a process, over all communicators. */
+static atomic_llong next_ticket = 1;
+
 static bool is_real (enum slurmdl_type type)
 {
     return type == SLURMDL_F32 || type == SLURMDL_F64;
@@ -43,19 +46,10 @@ static const char *check_compression (const struct slurmdl_request *r)
 {
     if (r->compression == SLURMDL_PLAIN)
         return NULL;
-    if ((unsigned)r->compression > SLURMDL_TOP_K)
+    if ((unsigned)r->compression > SLURMDL_AS_BF16)
         return "there is no such compression";
-    if (r->what != SLURMDL_ALLREDUCE)
-        return "only an all-reduce is compressed";
-    if (r->compression != SLURMDL_TOP_K)
-        return NULL;
-    if (!is_real (r->type))
-        return "the largest values are chosen of f32 and f64 only";
-    if (r->op != SLURMDL_SUM && r->op != SLURMDL_AVERAGE)
-        return "the largest values are summed or averaged only";
-    if (!(r->keep > 0 && r->keep <= 1))
-        return "the share to keep is more than 0 and at most 1";
-    return r->n > UINT32_MAX ? "it has more than 2^32 - 1 elements" : NULL;
+    return r->what != SLURMDL_ALLREDUCE ? "only an all-reduce is compressed"
+                                        : NULL;
 }
 
 static const char *check_reduction (const struct slurmdl_request *r)
@@ -146,24 +140,11 @@ static void normalize (const struct slurmdl_request *r,
         t->root = r->root;
     if (in_rows (r) && r->row)
         t->row = r->row;
-    if (r->compression == SLURMDL_TOP_K || is_real (r->type))
+    if (is_real (r->type))
         t->compression = r->compression;
-    if (r->compression == SLURMDL_TOP_K)
-        t->keep = r->keep;
     if (r->group)
         t->members = r->members;
     t->device = p->in && p->out;
-}
-
-void task_free (struct engine *e, struct task *t)
-{
-    if (t->mark)
-        t->memory->unmark (t->mark);
-    free (t->t.group);
-    free (t->result);
-    free (t->counts);
-    t->next = e->spare;
-    e->spare = t;
 }
 
 static struct task *
@@ -196,7 +177,7 @@ static void link_task (struct engine *e, struct task *t)
 {
     t->name->task = t;
     t->t.name = t->name->text;
-    t->ticket = ticket_next ();
+    t->ticket = atomic_fetch_add (&next_ticket, 1);
     t->earlier = e->all;
     if (e->all)
         e->all->later = t;
@@ -314,7 +295,7 @@ int64_t slurmdl_submit (struct slurmdl_comm *c,
 
 static int unknown (int64_t ticket, struct slurmdl_error *err)
 {
-    bool old = ticket_was_given (ticket);
+    bool old = ticket > 0 && ticket < atomic_load (&next_ticket);
 
     errno = old ? ECONNRESET : EINVAL;
     return errorf (err,
@@ -417,7 +398,7 @@ int slurmdl_wait (struct slurmdl_comm *c,
                   int64_t ticket,
                   struct slurmdl_error *err)
 {
-    struct engine *e = engine_enter (c, false, NULL);
+    struct engine *e = engine_enter (c, false, err);
     int saved;
     int rv;
 
@@ -474,7 +455,7 @@ int slurmdl_take (struct slurmdl_comm *c,
                   size_t *counts,
                   struct slurmdl_error *err)
 {
-    struct engine *e = engine_enter (c, false, NULL);
+    struct engine *e = engine_enter (c, false, err);
     int saved;
     int rv;
 

@@ -23,7 +23,6 @@ static const char *const compressions[] = {
     [SLURMDL_PLAIN] = "no compression",
     [SLURMDL_AS_F16] = "compression to f16",
     [SLURMDL_AS_BF16] = "compression to bf16",
-    [SLURMDL_TOP_K] = "compression to the largest",
 };
 
 const char *tensor_noun (const struct tensor *t)
@@ -97,8 +96,7 @@ bool tensor_agrees (const struct tensor *a, const struct tensor *b)
 {
     return a->what == b->what && same_shape (a, b) && a->op == b->op
            && a->root == b->root && a->compression == b->compression
-           && a->keep == b->keep && a->device == b->device && same_scale (a, b)
-           && same_group (a, b);
+           && a->device == b->device && same_scale (a, b) && same_group (a, b);
 }
 
 static void describe_group (const struct tensor *t, char *text, size_t size)
@@ -136,8 +134,6 @@ static void describe (const struct tensor *t,
         snprintf (text, size, "root %ld", t->root);
     else if (t->compression != other->compression)
         snprintf (text, size, "%s", compressions[t->compression]);
-    else if (t->keep != other->keep)
-        snprintf (text, size, "a share of %g", t->keep);
     else if (t->device != other->device)
         snprintf (
             text, size, "memory of %s", t->device ? "a device" : "the host");
@@ -180,14 +176,13 @@ void tensor_put (struct packet *p, const struct tensor *t)
     packet_number (p, (uint64_t)t->root);
     packet_real (p, t->prescale);
     packet_real (p, t->postscale);
-    packet_real (p, t->keep);
 }
 
 static bool is_valid (const struct tensor *t)
 {
     return (unsigned)t->what <= SLURMDL_REDUCE_SCATTER
            && slurmdl_type_size (t->type) && (unsigned)t->op <= SLURMDL_PRODUCT
-           && (unsigned)t->compression <= SLURMDL_TOP_K;
+           && (unsigned)t->compression <= SLURMDL_AS_BF16;
 }
 
 struct tensor *tensor_take (struct packet *p)
@@ -209,6 +204,5 @@ struct tensor *tensor_take (struct packet *p)
     t.root = (long)packet_take_number (p);
     t.prescale = packet_take_real (p);
     t.postscale = packet_take_real (p);
-    t.keep = packet_take_real (p);
     return p->bad || !is_valid (&t) ? NULL : tensor_copy (&t);
 }

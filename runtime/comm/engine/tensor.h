@@ -20,7 +20,7 @@ struct tensor {
     size_t n;    /* elements; of SLURMDL_ALLGATHER this rank's */
     size_t row;
     long root;
-    double prescale, postscale, keep;
+    double prescale, postscale;
     size_t *counts; /* of SLURMDL_ALLGATHER, where agreed: of each rank */
     unsigned refs;
 };

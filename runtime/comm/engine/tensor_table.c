@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CACHE_MAX = 16384 }; /* tensors that keep their numbers */
+
 void fact_free (struct fact *f)
 {
     tensor_free (f->t);
@@ -104,7 +106,7 @@ static void make_room (struct coordinator *c)
 
 void fact_number (struct coordinator *c, struct fact *f)
 {
-    if (c->cached >= c->limit)
+    if (c->cached >= CACHE_MAX)
         make_room (c);
     f->id = ++c->last_id;
     f->asked = 0;

@@ -35,7 +35,7 @@ struct coordinator {
     struct packet *down;
     struct map names, ids, gangs;
     uint32_t last_id;
-    size_t cached, limit;
+    size_t cached;
     struct fact *oldest, *newest;
     struct fact *ready, **tail;
 };

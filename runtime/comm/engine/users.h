@@ -12,11 +12,4 @@ struct engine *
 engine_enter (struct slurmdl_comm *c, bool start, struct slurmdl_error *err);
 void engine_leave (struct engine *e);
 
-/* Tickets are numbered in a process, over all communicators. */
-int64_t ticket_next (void);
-bool ticket_was_given (int64_t ticket);
-
-/* With the lock held. */
-void task_free (struct engine *e, struct task *t);
-
 #endif

@@ -99,15 +99,17 @@ int parts_reduce_scatter (struct mesh *m,
     for (long s = p->n, half; s > 1 && rv == 0; s = half) {
         bool last = s == 2;
         struct folding f = { .p = p, .factor = last ? factor : 1 };
-        struct mesh_trade t = { .fold = fold, .arg = &f, .grain = p->size };
+        struct mesh_sendrecv t = { .reduce = fold,
+                                   .arg = &f,
+                                   .grain = p->size };
         half = (s + 1) / 2;
         t.to = (rank + half) % p->n;
         t.from = (rank - half + p->n) % p->n;
         span (p, from, rank, half, s, t.out);
         span (p, from, rank, 0, s - half, f.from);
         span (p, p->out, rank, 0, s - half, f.to);
-        t.fold_n = f.to[0].iov_len + f.to[1].iov_len;
-        rv = mesh_trade (m, &t, err);
+        t.reduce_n = f.to[0].iov_len + f.to[1].iov_len;
+        rv = mesh_sendrecv (m, &t, err);
         if (s == p->n && s % 2 == 1)
             keep_middle (p, rank, half - 1);
         from = p->out;
@@ -129,11 +131,11 @@ int parts_allgather (struct mesh *m,
     while (n-- > 0 && rv == 0) {
         long s = steps[n];
         long half = (s + 1) / 2;
-        struct mesh_trade t = { .to = (rank - half + p->n) % p->n,
-                                .from = (rank + half) % p->n };
+        struct mesh_sendrecv t = { .to = (rank - half + p->n) % p->n,
+                                   .from = (rank + half) % p->n };
         span (p, p->out, rank, 0, s - half, t.out);
         span (p, p->out, rank, half, s, t.in);
-        rv = mesh_trade (m, &t, err);
+        rv = mesh_sendrecv (m, &t, err);
     }
     return rv;
 }

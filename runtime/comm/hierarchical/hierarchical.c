@@ -76,7 +76,14 @@ static int share (struct hier *h, bool *all, struct slurmdl_error *err)
     }
     h->node = node;
     if (h->nodes > 1
-        && flat_allreduce (h->mesh, &ok, &ok, 1, SLURMDL_I8, SLURMDL_MIN, err)
+        && flat_run (h->mesh,
+                     &(struct collective){ .what = COMM_ALLREDUCE,
+                                           .type = SLURMDL_I8,
+                                           .op = SLURMDL_MIN,
+                                           .n = 1,
+                                           .in = &ok,
+                                           .out = &ok },
+                     err)
                < 0)
         return -1;
     *all = ok;

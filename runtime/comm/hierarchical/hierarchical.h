@@ -41,39 +41,11 @@ void hier_abort (struct hier *h, const char *why);
 /* Whether a collective can begin.  The first one finds out the shape. */
 int hier_prepare (struct hier *h, struct slurmdl_error *err);
 
-/* As those of struct comm_backend, of HIER_RAILS and HIER_LEADERS. */
-int hier_allreduce (struct hier *h,
-                    const void *in,
-                    void *out,
-                    size_t n,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    struct slurmdl_error *err);
-int hier_reduce (struct hier *h,
-                 const void *in,
-                 void *out,
-                 size_t n,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 long root,
-                 struct slurmdl_error *err);
-int hier_reduce_scatter (struct hier *h,
-                         const void *in,
-                         void *out,
-                         const size_t *counts,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         struct slurmdl_error *err);
-int hier_allgather (struct hier *h,
-                    const void *in,
-                    void *out,
-                    const size_t *bytes,
-                    struct slurmdl_error *err);
-int hier_broadcast (struct hier *h,
-                    void *data,
-                    size_t bytes,
-                    long root,
-                    struct slurmdl_error *err);
-int hier_barrier (struct hier *h, struct slurmdl_error *err);
+/* Any collective of HIER_RAILS and HIER_LEADERS; of HIER_NODE a reduce-scatter
+ * and an all-gather.
+ */
+int hier_run (struct hier *h,
+              const struct collective *c,
+              struct slurmdl_error *err);
 
 #endif

@@ -8,29 +8,42 @@
 #include "runtime/comm/hierarchical/hierarchical.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* Up to so many bytes one rank of a node talks to the others: a message costs
- * more than what is in it. */
-enum { LITTLE = 64 << 10 };
+/* Up to so many bytes the leader of a node talks for all of its ranks: a
+ * message costs more than what is in it. */
+enum { EAGER_MAX = 64 << 10 };
 
 static bool in_parts (const struct hier *h, size_t bytes)
 {
-    return h->shape == HIER_RAILS && bytes > LITTLE;
+    return h->shape == HIER_RAILS && bytes > EAGER_MAX;
 }
 
 /* The local rank that talks for its node where one does; 'r' if it can. */
-static long speaker (const struct hier *h, long r)
+static long leader_of (const struct hier *h, long r)
 {
     return h->shape == HIER_RAILS ? mesh_local_rank (h->mesh, r) : 0;
 }
 
-static double factor_of (const struct hier *h, enum slurmdl_op op)
+/* The same with other memory, without the division of an average. */
+static struct collective
+part_of (const struct collective *c, const void *in, void *out, size_t n)
 {
-    return op == SLURMDL_AVERAGE ? 1.0 / (double)mesh_size (h->mesh) : 1;
+    struct collective p = *c;
+
+    p.in = in;
+    p.out = out;
+    p.n = n;
+    if (p.op == SLURMDL_AVERAGE)
+        p.op = SLURMDL_SUM;
+    return p;
 }
 
-static enum slurmdl_op sum_of (enum slurmdl_op op)
+static void divide_average (const struct hier *h,
+                            const struct collective *c,
+                            void *sum,
+                            size_t n)
 {
-    return op == SLURMDL_AVERAGE ? SLURMDL_SUM : op;
+    if (c->op == SLURMDL_AVERAGE)
+        reduce_scale (sum, n, c->type, 1.0 / (double)mesh_size (h->mesh));
 }
 
 static int no_memory (struct slurmdl_error *err)
@@ -65,30 +78,27 @@ static void to_bytes (const struct hier *h, size_t *at, size_t size)
 }
 
 static int allreduce_parts (struct hier *h,
-                            const void *in,
-                            char *out,
-                            size_t n,
-                            enum slurmdl_type type,
-                            enum slurmdl_op op,
+                            const struct collective *c,
                             struct slurmdl_error *err)
 {
-    size_t size = slurmdl_type_size (type), count, *at;
+    size_t size = slurmdl_type_size (c->type), count, *at;
+    struct collective p = part_of (c, c->in, c->out, c->n);
     struct node_layout l;
     char *own;
     int rv;
 
-    if (!(at = shares (h, n, &l)))
+    if (!(at = shares (h, c->n, &l)))
         return no_memory (err);
-    own = out + l.starts[h->local_rank] * size;
+    own = (char *)c->out + l.starts[h->local_rank] * size;
     count = l.counts[h->local_rank];
-    rv = node_reduce_scatter (h->node, in, own, &l, type, sum_of (op), 1, err);
+    rv = node_reduce_scatter (h->node, &p, own, &l, err);
+    p = part_of (c, own, own, count);
     if (rv == 0 && count > 0)
-        rv = flat_allreduce (h->rail, own, own, count, type, sum_of (op), err);
-    if (rv == 0 && op == SLURMDL_AVERAGE)
-        reduce_scale (own, count, type, factor_of (h, op));
+        rv = flat_run (h->rail, &p, err);
     if (rv == 0) {
+        divide_average (h, c, own, count);
         to_bytes (h, at, size);
-        rv = node_allgather (h->node, own, out, &l, err);
+        rv = node_allgather (h->node, own, c->out, &l, err);
     }
     free (at);
     return rv;
@@ -97,18 +107,19 @@ static int allreduce_parts (struct hier *h,
 /* ---- one rank talks for its node ---- */
 
 static int node_part_reduce (struct hier *h,
-                             const void *in,
+                             const struct collective *c,
                              void *out,
-                             size_t n,
-                             enum slurmdl_type type,
-                             enum slurmdl_op op,
                              long root,
                              struct slurmdl_error *err)
 {
+    struct collective p = part_of (c, c->in, out, c->n);
+
+    p.what = COMM_REDUCE;
+    p.root = root;
     if (h->node)
-        return node_reduce (h->node, in, out, n, type, op, 1, root, err);
-    if (in != out)
-        memcpy (out, in, n * slurmdl_type_size (type));
+        return node_run (h->node, &p, err);
+    if (c->in != out)
+        memcpy (out, c->in, c->n * slurmdl_type_size (c->type));
     return 0;
 }
 
@@ -118,33 +129,33 @@ static int node_part_broadcast (struct hier *h,
                                 long root,
                                 struct slurmdl_error *err)
 {
-    return h->node ? node_broadcast (h->node, data, bytes, root, err) : 0;
+    struct collective c = {
+        .what = COMM_BROADCAST, .out = data, .n = bytes, .root = root
+    };
+
+    return h->node ? node_run (h->node, &c, err) : 0;
 }
 
-int hier_allreduce (struct hier *h,
-                    const void *in,
-                    void *out,
-                    size_t n,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    struct slurmdl_error *err)
+static int allreduce (struct hier *h,
+                      const struct collective *c,
+                      struct slurmdl_error *err)
 {
-    size_t bytes = n * slurmdl_type_size (type);
+    struct collective p = part_of (c, c->out, c->out, c->n);
+    size_t bytes = c->n * slurmdl_type_size (c->type);
 
     if (in_parts (h, bytes))
-        return allreduce_parts (h, in, out, n, type, op, err);
-    if (node_part_reduce (h, in, out, n, type, sum_of (op), 0, err) < 0)
+        return allreduce_parts (h, c, err);
+    if (node_part_reduce (h, c, c->out, 0, err) < 0)
         return -1;
     if (h->local_rank == 0) {
-        if (flat_allreduce (h->rail, out, out, n, type, sum_of (op), err) < 0)
+        if (flat_run (h->rail, &p, err) < 0)
             return -1;
-        if (op == SLURMDL_AVERAGE)
-            reduce_scale (out, n, type, factor_of (h, op));
+        divide_average (h, c, c->out, c->n);
     }
-    return node_part_broadcast (h, out, bytes, 0, err);
+    return node_part_broadcast (h, c->out, bytes, 0, err);
 }
 
-/* From the root's node's speaker to the root. */
+/* From the leader of the root's node to the root. */
 static int hand_over (struct hier *h,
                       const void *from,
                       void *out,
@@ -152,7 +163,7 @@ static int hand_over (struct hier *h,
                       long root,
                       struct slurmdl_error *err)
 {
-    long local = speaker (h, root), node = mesh_node_of (h->mesh, root);
+    long local = leader_of (h, root), node = mesh_node_of (h->mesh, root);
     long by = h->members[local * h->nodes + node], own = mesh_rank (h->mesh);
 
     if (own == by && own != root)
@@ -164,101 +175,91 @@ static int hand_over (struct hier *h,
     return 0;
 }
 
-int hier_reduce (struct hier *h,
-                 const void *in,
-                 void *out,
-                 size_t n,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 long root,
-                 struct slurmdl_error *err)
+static int
+reduce (struct hier *h, const struct collective *c, struct slurmdl_error *err)
 {
-    long by = speaker (h, root), node = mesh_node_of (h->mesh, root);
-    bool speaks = h->local_rank == by, rooted = mesh_rank (h->mesh) == root;
-    size_t bytes = n * slurmdl_type_size (type);
-    char *sum = speaks ? malloc (bytes) : NULL;
+    long by = leader_of (h, c->root);
+    bool leads = h->local_rank == by;
+    size_t bytes = c->n * slurmdl_type_size (c->type);
+    char *sum = leads ? malloc (bytes) : NULL;
+    struct collective p = part_of (c, sum, sum, c->n);
     int rv = -1;
 
-    if (speaks && !sum)
+    if (leads && !sum)
         return no_memory (err);
-    if (node_part_reduce (h, in, sum, n, type, sum_of (op), by, err) < 0)
-        goto out;
-    if (speaks
-        && flat_reduce (h->rail, sum, sum, n, type, sum_of (op), node, err) < 0)
-        goto out;
-    rv = hand_over (h, sum, out, bytes, root, err);
-    if (rv == 0 && rooted && op == SLURMDL_AVERAGE)
-        reduce_scale (out, n, type, factor_of (h, op));
-out:
+    p.root = mesh_node_of (h->mesh, c->root);
+    if (node_part_reduce (h, c, sum, by, err) == 0
+        && (!leads || flat_run (h->rail, &p, err) == 0))
+        rv = hand_over (h, sum, c->out, bytes, c->root, err);
+    if (rv == 0 && mesh_rank (h->mesh) == c->root)
+        divide_average (h, c, c->out, c->n);
     free (sum);
     return rv;
 }
 
 /* All ranks of the root's node have it; each rail takes a share along. */
 static int broadcast_parts (struct hier *h,
-                            char *data,
-                            size_t bytes,
-                            long root,
+                            const struct collective *c,
                             struct slurmdl_error *err)
 {
-    long node = mesh_node_of (h->mesh, root);
+    struct collective p = *c;
     struct node_layout l;
-    size_t *at, count;
-    char *own;
+    size_t *at;
     int rv = 0;
 
-    if (!(at = shares (h, bytes, &l)))
+    if (!(at = shares (h, c->n, &l)))
         return no_memory (err);
-    own = data + l.starts[h->local_rank];
-    count = l.counts[h->local_rank];
-    if (h->own == node)
+    p.root = mesh_node_of (h->mesh, c->root);
+    p.out = (char *)c->out + l.starts[h->local_rank];
+    p.n = l.counts[h->local_rank];
+    if (h->own == p.root)
         rv = node_part_broadcast (
-            h, data, bytes, mesh_local_rank (h->mesh, root), err);
-    if (rv == 0 && count > 0)
-        rv = flat_broadcast (h->rail, own, count, node, err);
-    if (rv == 0 && h->own != node)
-        rv = node_allgather (h->node, own, data, &l, err);
+            h, c->out, c->n, mesh_local_rank (h->mesh, c->root), err);
+    if (rv == 0 && p.n > 0)
+        rv = flat_run (h->rail, &p, err);
+    if (rv == 0 && h->own != p.root)
+        rv = node_allgather (h->node, p.out, c->out, &l, err);
     free (at);
     return rv;
 }
 
-int hier_broadcast (struct hier *h,
-                    void *data,
-                    size_t bytes,
-                    long root,
-                    struct slurmdl_error *err)
+static int broadcast (struct hier *h,
+                      const struct collective *c,
+                      struct slurmdl_error *err)
 {
-    long node = mesh_node_of (h->mesh, root), by = speaker (h, root);
-    long local = mesh_local_rank (h->mesh, root);
+    long by = leader_of (h, c->root);
+    long local = mesh_local_rank (h->mesh, c->root);
+    struct collective p = *c;
 
-    if (in_parts (h, bytes))
-        return broadcast_parts (h, data, bytes, root, err);
-    /* the speaker gets it first where it is not the root */
-    if (by != local && h->own == node
-        && node_part_broadcast (h, data, bytes, local, err) < 0)
+    if (in_parts (h, c->n))
+        return broadcast_parts (h, c, err);
+    p.root = mesh_node_of (h->mesh, c->root);
+    /* the leader gets it first where it is not the root */
+    if (by != local && h->own == p.root
+        && node_part_broadcast (h, c->out, c->n, local, err) < 0)
         return -1;
-    if (h->local_rank == by
-        && flat_broadcast (h->rail, data, bytes, node, err) < 0)
+    if (h->local_rank == by && flat_run (h->rail, &p, err) < 0)
         return -1;
-    if (by != local && h->own == node)
+    if (by != local && h->own == p.root)
         return 0;
-    return node_part_broadcast (h, data, bytes, by, err);
+    return node_part_broadcast (h, c->out, c->n, by, err);
 }
 
-int hier_barrier (struct hier *h, struct slurmdl_error *err)
+static int
+barrier (struct hier *h, const struct collective *c, struct slurmdl_error *err)
 {
-    if (h->node && node_barrier (h->node, err) < 0)
+    if (h->node && node_run (h->node, c, err) < 0)
         return -1;
-    if (h->local_rank == 0 && flat_barrier (h->rail, err) < 0)
+    if (h->local_rank == 0 && flat_run (h->rail, c, err) < 0)
         return -1;
-    return h->node ? node_barrier (h->node, err) : 0;
+    return h->node ? node_run (h->node, c, err) : 0;
 }
 
 /* ---- parts of given sizes ---- */
 
-/* Of the whole world's parts: those of our rail, by node, and of all our
- * node's ranks' rails. */
-struct world_parts {
+/* Of the parts of all ranks: those of our rail, by node, and of the rails of
+ * all ranks of our node. */
+struct all_parts {
     struct node_layout layout; /* of 'size' units */
     size_t *memory;
     size_t *rail; /* units on each node */
@@ -266,14 +267,14 @@ struct world_parts {
 };
 
 static int
-divide (const struct hier *h, const size_t *counts, struct world_parts *p)
+divide (const struct hier *h, const size_t *counts, struct all_parts *p)
 {
     size_t nodes = (size_t)h->nodes, rails = (size_t)h->local_size;
     size_t size = (size_t)mesh_size (h->mesh), at = 0;
     size_t *places = calloc (size, sizeof (*places));
 
-    *p = (struct world_parts){ .memory = calloc (2 * nodes * rails + 1,
-                                                 sizeof (*p->memory)) };
+    *p = (struct all_parts){ .memory = calloc (2 * nodes * rails + 1,
+                                               sizeof (*p->memory)) };
     if (!places || !p->memory) {
         free (places);
         free (p->memory);
@@ -296,72 +297,87 @@ divide (const struct hier *h, const size_t *counts, struct world_parts *p)
     return 0;
 }
 
-int hier_reduce_scatter (struct hier *h,
-                         const void *in,
-                         void *out,
-                         const size_t *counts,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         struct slurmdl_error *err)
+static int reduce_scatter (struct hier *h,
+                           const struct collective *c,
+                           struct slurmdl_error *err)
 {
-    struct world_parts p;
+    struct collective part = part_of (c, c->in, c->out, 0);
+    struct all_parts p;
     char *row = NULL;
     int rv = -1;
 
     if (h->shape == HIER_LEADERS)
-        return flat_reduce_scatter (h->mesh, in, out, counts, type, op, err);
-    if (divide (h, counts, &p) < 0)
+        return flat_run (h->mesh, c, err);
+    if (divide (h, c->counts, &p) < 0)
         return no_memory (err);
     if (h->nodes > 1
-        && !(row = malloc (p.total * slurmdl_type_size (type) + 1))) {
+        && !(row = malloc (p.total * slurmdl_type_size (c->type) + 1))) {
         no_memory (err);
         goto out;
     }
-    rv = node_reduce_scatter (h->node,
-                              in,
-                              row ? row : out,
-                              &p.layout,
-                              type,
-                              sum_of (op),
-                              row ? 1 : factor_of (h, op),
-                              err);
+    rv = node_reduce_scatter (
+        h->node, row ? &part : c, row ? row : c->out, &p.layout, err);
     if (rv < 0 || !row)
         goto out;
+    part.in = row;
+    part.counts = p.rail;
     if (p.total > 0)
-        rv = flat_reduce_scatter (
-            h->rail, row, out, p.rail, type, sum_of (op), err);
-    if (rv == 0 && op == SLURMDL_AVERAGE)
-        reduce_scale (out, p.rail[h->own], type, factor_of (h, op));
+        rv = flat_run (h->rail, &part, err);
+    if (rv == 0)
+        divide_average (h, c, c->out, p.rail[h->own]);
 out:
     free (row);
     free (p.memory);
     return rv;
 }
 
-int hier_allgather (struct hier *h,
-                    const void *in,
-                    void *out,
-                    const size_t *bytes,
-                    struct slurmdl_error *err)
+static int allgather (struct hier *h,
+                      const struct collective *c,
+                      struct slurmdl_error *err)
 {
-    struct world_parts p;
+    struct collective part = *c;
+    struct all_parts p;
     char *row = NULL;
-    int rv = -1;
+    int rv = 0;
 
     if (h->shape == HIER_LEADERS)
-        return flat_allgather (h->mesh, in, out, bytes, err);
-    if (divide (h, bytes, &p) < 0)
+        return flat_run (h->mesh, c, err);
+    if (divide (h, c->counts, &p) < 0)
         return no_memory (err);
-    if (h->nodes > 1 && !(row = malloc (p.total + 1))) {
-        no_memory (err);
-        goto out;
-    }
-    rv =
-        row && p.total > 0 ? flat_allgather (h->rail, in, row, p.rail, err) : 0;
+    if (h->nodes > 1 && !(row = malloc (p.total + 1)))
+        rv = no_memory (err);
+    part.out = row;
+    part.counts = p.rail;
+    if (row && p.total > 0)
+        rv = flat_run (h->rail, &part, err);
     if (rv == 0)
-        rv = node_allgather (h->node, row ? row : in, out, &p.layout, err);
-out:
+        rv =
+            node_allgather (h->node, row ? row : c->in, c->out, &p.layout, err);
     free (row);
     free (p.memory);
     return rv;
+}
+
+static int
+alltoall (struct hier *h, const struct collective *c, struct slurmdl_error *err)
+{
+    return flat_run (h->mesh, c, err);
+}
+
+int hier_run (struct hier *h,
+              const struct collective *c,
+              struct slurmdl_error *err)
+{
+    static int (*const run[COMM_KINDS]) (
+        struct hier *, const struct collective *, struct slurmdl_error *) = {
+        [COMM_ALLREDUCE] = allreduce,
+        [COMM_REDUCE] = reduce,
+        [COMM_REDUCE_SCATTER] = reduce_scatter,
+        [COMM_ALLGATHER] = allgather,
+        [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[c->what](h, c, err);
 }

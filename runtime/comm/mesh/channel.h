@@ -8,7 +8,7 @@
 /* Two connections, each carries messages from the one that made it: no two
  * ranks ever have to agree on who connects.
  */
-struct link {
+struct mesh_link {
     atomic_int in, out; /* -1: none yet */
     atomic_long asked;  /* s: when its host, silent, last was asked */
 };
@@ -16,18 +16,18 @@ struct link {
 struct mesh {
     struct mesh *next; /* of home */
     struct mesh *root; /* of which it does a part of the work, or itself */
-    struct home *home;
+    struct endpoint *endpoint;
     uint64_t channel;
     long rank, size;
     long *world; /* the ranks' numbers in the world */
     long *node;  /* of each rank */
     long nodes;
-    struct link *links;
-    struct parked *sockets; /* of mesh_socket(); home's mutex */
-    int event;              /* the listener has delivered something */
-    _Atomic uint32_t tag;   /* the root's */
+    struct mesh_link *links;
+    struct mesh_pending *sockets; /* of mesh_socket(); home's mutex */
+    int event;                    /* the listener has delivered something */
+    _Atomic uint32_t tag;         /* the root's */
     double timeout;
-    char *buffer;        /* for mesh_fold_f; NULL until it is needed */
+    char *buffer;        /* for mesh_reduce_f; NULL until it is needed */
     bool may_spin;       /* there are cores for all ranks */
     unsigned missed;     /* times in a row that it was of no use */
     atomic_long waits;   /* for this rank of the world; -1: none; the root's */
@@ -41,7 +41,7 @@ struct mesh {
 };
 
 /* Before each message. */
-struct head {
+struct mesh_head {
     uint32_t magic;       /* HEAD_MESSAGE or HEAD_BYE */
     _Atomic uint32_t tag; /* the root's */
     uint64_t size;
@@ -62,7 +62,7 @@ __attribute__ ((format (printf, 4, 5))) int mesh_fail (
 void mesh_reason (struct mesh *m, int code, const char *why);
 
 /* The host of that rank of the world has gone. */
-void mesh_found_silent (struct mesh *m, long rank);
+void mesh_found_unreachable (struct mesh *m, long rank);
 
 /* Say hello to a rank; a socket, or -1 (dial.h). */
 int mesh_call (const struct mesh *m,
@@ -71,11 +71,11 @@ int mesh_call (const struct mesh *m,
                double seconds);
 
 /* The rank's number in the root. */
-long mesh_name (const struct mesh *m, long peer);
+long mesh_root_rank (const struct mesh *m, long peer);
 
 /* Ask a rank that does not come whether it has called something else: then -1
  * after mesh_fail(). */
-int mesh_ask (struct mesh *m, long peer, struct slurmdl_error *err);
+int mesh_check_call (struct mesh *m, long peer, struct slurmdl_error *err);
 
 /* That one calls 'tag', and we do not. */
 int mesh_clash (struct mesh *m,
@@ -83,8 +83,20 @@ int mesh_clash (struct mesh *m,
                 uint32_t tag,
                 struct slurmdl_error *err);
 
+/* Ask the listener of that rank what it waits for; -1: it does not answer. */
+int mesh_query (const struct mesh *m, long peer, struct mesh_report *r);
+
+/* What a rank said of itself, and this one. */
+const struct peer_info *mesh_peer (const struct mesh *m, long peer);
+const struct peer_info *mesh_self (const struct mesh *m);
+
+/* The rank in 'm' of a rank of all; -1: it is not in it. */
+long mesh_rank_of (const struct mesh *m, int64_t world);
+
+void mesh_close_links (struct mesh *m);
+
 /* Who it is for whom all wait in the end, 'peer' or one that it waits for
  * itself, and why it does not come; its number in the world. */
-long mesh_blame (struct mesh *m, long peer, char *text, size_t size);
+long mesh_find_culprit (struct mesh *m, long peer, char *text, size_t size);
 
 #endif

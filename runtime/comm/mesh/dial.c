@@ -17,7 +17,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 
 union address {
     struct sockaddr any;
@@ -123,7 +123,7 @@ static int connect_to (const union address *a, double deadline)
 
 /* 0; EPROTO: the other one is not who we meant. */
 static int introduce (int fd,
-                      const struct card *self,
+                      const struct peer_info *self,
                       const struct hello *hello,
                       const char *text,
                       double deadline)
@@ -142,8 +142,8 @@ static int introduce (int fd,
     return dial_needs_go (hello) ? socket_send (fd, &go, 1, deadline) : 0;
 }
 
-static bool same_network (const struct card_address *a,
-                          const struct card_address *b)
+static bool same_network (const struct peer_address *a,
+                          const struct peer_address *b)
 {
     int bits = a->prefix;
 
@@ -155,16 +155,16 @@ static bool same_network (const struct card_address *a,
            || (a->bytes[bits / 8] ^ b->bytes[bits / 8]) >> (8 - bits % 8) == 0;
 }
 
-static bool is_near (const struct card *self, const struct card_address *a)
+static bool is_near (const struct peer_info *self, const struct peer_address *a)
 {
-    for (int i = 0; i < CARD_ADDRESSES && self->at[i].family; i++)
+    for (int i = 0; i < PEER_ADDRESSES && self->at[i].family; i++)
         if (same_network (&self->at[i], a))
             return true;
     return false;
 }
 
 static void
-set_address (union address *out, const struct card_address *a, int port)
+set_address (union address *out, const struct peer_address *a, int port)
 {
     memset (out, 0, sizeof (*out));
     if (a->family == 4) {
@@ -179,18 +179,19 @@ set_address (union address *out, const struct card_address *a, int port)
 }
 
 /* In the order in which they are tried: those of our own networks first. */
-static int
-addresses (const struct card *self, const struct card *to, union address *out)
+static int addresses (const struct peer_info *self,
+                      const struct peer_info *to,
+                      union address *out)
 {
-    struct card_address loopback = { 4, 8, { 127, 0, 0, 1 } };
+    struct peer_address loopback = { 4, 8, { 127, 0, 0, 1 } };
     int n = 0;
 
-    if (card_same_net (self, to)) {
+    if (peer_info_same_net (self, to)) {
         set_address (&out[0], &loopback, to->port);
         return 1;
     }
     for (int near = 1; near >= 0; near--)
-        for (int i = 0; i < CARD_ADDRESSES && to->at[i].family; i++)
+        for (int i = 0; i < PEER_ADDRESSES && to->at[i].family; i++)
             if (is_near (self, &to->at[i]) == near)
                 set_address (&out[n++], &to->at[i], to->port);
     return n;
@@ -198,7 +199,7 @@ addresses (const struct card *self, const struct card *to, union address *out)
 
 /* What is tried at each address of a rank. */
 struct call {
-    const struct card *self;
+    const struct peer_info *self;
     const struct hello *hello;
     const char *text;
     double timeout;
@@ -222,14 +223,14 @@ static int try_one (struct call *c, const union address *a, double deadline)
     return -1;
 }
 
-int dial_rank (const struct card *self,
-               const struct card *to,
+int dial_rank (const struct peer_info *self,
+               const struct peer_info *to,
                struct hello *hello,
                const char *text,
                double deadline,
                double timeout)
 {
-    union address at[CARD_ADDRESSES];
+    union address at[PEER_ADDRESSES];
     int n = addresses (self, to, at);
     struct timespec nap = { 0, 20000000 };
     struct call c = { self, hello, text, timeout, false };
@@ -274,11 +275,11 @@ static bool answers (const union address *a, double deadline)
     return fd >= 0 || errno == ECONNREFUSED;
 }
 
-bool dial_reaches (const struct card *self,
-                   const struct card *to,
+bool dial_reaches (const struct peer_info *self,
+                   const struct peer_info *to,
                    double timeout)
 {
-    union address at[CARD_ADDRESSES];
+    union address at[PEER_ADDRESSES];
     int n = addresses (self, to, at);
     struct timespec nap = { 0, 100000000 };
     double now = monotonic ();

@@ -24,9 +24,9 @@ struct hello {
     uint64_t token[2]; /* of the one that is called */
     int64_t from, to;  /* ranks of the world */
     uint64_t channel;
-    uint32_t text;  /* bytes that follow */
-    int32_t code;   /* errno of DIAL_ABORT */
-    int64_t silent; /* the rank whose host has gone, that is why; or -1 */
+    uint32_t text;       /* bytes that follow */
+    int32_t code;        /* errno of DIAL_ABORT */
+    int64_t unreachable; /* the rank whose host has gone, that is why; or -1 */
 };
 
 enum { DIAL_MAGIC = 0x44444c53, DIAL_TEXT = 256 };
@@ -48,8 +48,8 @@ int dial_listen (int *port, struct slurmdl_error *err);
  *
  * Returns a non-blocking socket, or -1.
  */
-int dial_rank (const struct card *self,
-               const struct card *to,
+int dial_rank (const struct peer_info *self,
+               const struct peer_info *to,
                struct hello *hello,
                const char *text,
                double deadline,
@@ -66,8 +66,8 @@ int dial_rank (const struct card *self,
  */
 void dial_watch (int fd, double timeout);
 bool dial_is_silent (int fd, double timeout);
-bool dial_reaches (const struct card *self,
-                   const struct card *to,
+bool dial_reaches (const struct peer_info *self,
+                   const struct peer_info *to,
                    double timeout);
 
 #endif

@@ -28,20 +28,20 @@ struct guest {
     char go;
 };
 
-static struct home *homes;
+static struct endpoint *homes;
 static pthread_mutex_t homes_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t homes_once = PTHREAD_ONCE_INIT;
 
 static void before_fork (void)
 {
     pthread_mutex_lock (&homes_mutex);
-    for (struct home *h = homes; h; h = h->next)
+    for (struct endpoint *h = homes; h; h = h->next)
         pthread_mutex_lock (&h->mutex);
 }
 
 static void after_fork (void)
 {
-    for (struct home *h = homes; h; h = h->next)
+    for (struct endpoint *h = homes; h; h = h->next)
         pthread_mutex_unlock (&h->mutex);
     pthread_mutex_unlock (&homes_mutex);
 }
@@ -49,12 +49,12 @@ static void after_fork (void)
 /* The others must see that a rank has gone though its children live. */
 static void in_child (void)
 {
-    for (struct home *h = homes; h; h = h->next) {
+    for (struct endpoint *h = homes; h; h = h->next) {
         if (h->listener >= 0)
             close (h->listener);
         close (h->wake);
         h->listener = h->wake = -1;
-        for (struct parked *p = h->parked; p; p = p->next)
+        for (struct mesh_pending *p = h->pending; p; p = p->next)
             if (p->fd >= 0)
                 close (p->fd);
         for (struct mesh *m = h->meshes; m; m = m->next)
@@ -68,7 +68,7 @@ static void watch_forks (void)
     pthread_atfork (before_fork, after_fork, in_child);
 }
 
-static void list_home (struct home *h)
+static void list_home (struct endpoint *h)
 {
     pthread_once (&homes_once, watch_forks);
     pthread_mutex_lock (&homes_mutex);
@@ -77,9 +77,9 @@ static void list_home (struct home *h)
     pthread_mutex_unlock (&homes_mutex);
 }
 
-static void unlist_home (struct home *h)
+static void unlist_home (struct endpoint *h)
 {
-    struct home **p = &homes;
+    struct endpoint **p = &homes;
 
     pthread_mutex_lock (&homes_mutex);
     while (*p && *p != h)
@@ -89,7 +89,7 @@ static void unlist_home (struct home *h)
     pthread_mutex_unlock (&homes_mutex);
 }
 
-struct mesh *home_find (struct home *h, uint64_t channel)
+static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
 {
     struct mesh *m = h->meshes;
 
@@ -98,10 +98,10 @@ struct mesh *home_find (struct home *h, uint64_t channel)
     return m;
 }
 
-static void park (struct home *h, const struct guest *g)
+static void park (struct endpoint *h, const struct guest *g)
 {
-    struct parked **end = &h->parked;
-    struct parked *p = calloc (1, sizeof (*p));
+    struct mesh_pending **end = &h->pending;
+    struct mesh_pending *p = calloc (1, sizeof (*p));
 
     if (!p) {
         close (g->fd);
@@ -115,10 +115,10 @@ static void park (struct home *h, const struct guest *g)
     *end = p;
 }
 
-static void answer_query (struct home *h, const struct guest *g)
+static void answer_query (struct endpoint *h, const struct guest *g)
 {
     struct mesh_report s = { .waits = -1 };
-    struct mesh *m = home_find (h, g->hello.channel);
+    struct mesh *m = endpoint_find (h, g->hello.channel);
 
     if (m)
         mesh_state (m, &s);
@@ -127,21 +127,21 @@ static void answer_query (struct home *h, const struct guest *g)
     close (g->fd);
 }
 
-static bool is_one_of_us (const struct home *h, const struct hello *w)
+static bool is_one_of_us (const struct endpoint *h, const struct hello *w)
 {
     return w->magic == DIAL_MAGIC && w->to == h->rank && w->from >= 0
            && w->from < h->size && w->text < DIAL_TEXT
-           && memcmp (w->token, h->cards[h->rank].token, sizeof (w->token))
+           && memcmp (w->token, h->peers[h->rank].token, sizeof (w->token))
                   == 0;
 }
 
 /* It has said all; its socket is no longer the listener's. */
-static void admit (struct home *h, struct guest *g)
+static void admit (struct endpoint *h, struct guest *g)
 {
     struct mesh *m;
 
     pthread_mutex_lock (&h->mutex);
-    m = home_find (h, g->hello.channel);
+    m = endpoint_find (h, g->hello.channel);
     if (g->hello.kind == DIAL_QUERY)
         answer_query (h, g);
     else if (m)
@@ -172,7 +172,7 @@ static char *next_of (struct guest *g, size_t *n)
 /* Whether it is to be heard further: the first bytes have come, or the text,
  * or that it will use the connection.
  */
-static bool is_welcome (struct home *h, struct guest *g)
+static bool is_welcome (struct endpoint *h, struct guest *g)
 {
     const uint64_t *token;
 
@@ -182,7 +182,7 @@ static bool is_welcome (struct home *h, struct guest *g)
         return false;
     if (g->answered || g->got < sizeof (g->hello) + g->hello.text)
         return true;
-    token = h->cards[g->hello.from].token;
+    token = h->peers[g->hello.from].token;
     g->answered = send (g->fd, token, 16, MSG_DONTWAIT | MSG_NOSIGNAL) == 16;
     /* it may be stopped as long as any rank may */
     g->until = monotonic () + h->timeout;
@@ -190,7 +190,7 @@ static bool is_welcome (struct home *h, struct guest *g)
 }
 
 /* Returns whether it stays a guest. */
-static bool hear (struct home *h, struct guest *g)
+static bool hear (struct endpoint *h, struct guest *g)
 {
     size_t n;
     char *to = next_of (g, &n);
@@ -209,7 +209,7 @@ static bool hear (struct home *h, struct guest *g)
     return false;
 }
 
-static void welcome (struct home *h, struct guest *guests, int *n)
+static void welcome (struct endpoint *h, struct guest *guests, int *n)
 {
     int fd = accept4 (h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -221,7 +221,7 @@ static void welcome (struct home *h, struct guest *guests, int *n)
     guests[(*n)++].until = monotonic () + 10;
 }
 
-static void hear_all (struct home *h, struct guest *guests, int *n)
+static void hear_all (struct endpoint *h, struct guest *guests, int *n)
 {
     int kept = 0;
 
@@ -236,7 +236,7 @@ static void hear_all (struct home *h, struct guest *guests, int *n)
 
 static void *listen_on (void *arg)
 {
-    struct home *h = arg;
+    struct endpoint *h = arg;
     struct guest *guests = calloc (GUESTS, sizeof (*guests));
     struct pollfd p[2 + GUESTS];
     int n = 0;
@@ -261,7 +261,7 @@ static void *listen_on (void *arg)
     return NULL;
 }
 
-static int start_thread (struct home *h, struct slurmdl_error *err)
+static int start_thread (struct endpoint *h, struct slurmdl_error *err)
 {
     pthread_attr_t attr;
     sigset_t all;
@@ -280,32 +280,32 @@ static int start_thread (struct home *h, struct slurmdl_error *err)
     return code ? errorf (err, "no thread: %s", strerror (code)) : 0;
 }
 
-static int meet (struct home *h, struct boot *b, struct slurmdl_error *err)
+static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 {
-    struct card mine;
+    struct peer_info mine;
     int port = 0;
 
     if ((h->wake = eventfd (0, EFD_CLOEXEC)) < 0)
         return errorf (err, "eventfd: %s", strerror (errno));
     if (h->size > 1 && (h->listener = dial_listen (&port, err)) < 0)
         return -1;
-    card_fill (&mine, port);
-    if (boot_allgather (b, &mine, sizeof (mine), h->cards, err) < 0)
+    peer_info_fill (&mine, port);
+    if (boot_allgather (b, &mine, sizeof (mine), h->peers, err) < 0)
         return -1;
     return h->size > 1 ? start_thread (h, err) : 0;
 }
 
-static void end (struct home *h)
+static void end (struct endpoint *h)
 {
     uint64_t one = 1;
 
     unlist_home (h);
-    if (h->threaded && !home_is_foreign (h)
+    if (h->threaded && !endpoint_is_foreign (h)
         && write (h->wake, &one, sizeof (one)) == sizeof (one))
         pthread_join (h->thread, NULL);
-    for (struct parked *p = h->parked, *next; p; p = next) {
+    for (struct mesh_pending *p = h->pending, *next; p; p = next) {
         next = p->next;
-        if (p->fd >= 0 && !home_is_foreign (h))
+        if (p->fd >= 0 && !endpoint_is_foreign (h))
             close (p->fd);
         free (p);
     }
@@ -314,17 +314,17 @@ static void end (struct home *h)
     if (h->wake >= 0)
         close (h->wake);
     pthread_mutex_destroy (&h->mutex);
-    free (h->cards);
+    free (h->peers);
     free (h);
 }
 
-struct home *home_open (struct boot *b, struct slurmdl_error *err)
+struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err)
 {
-    struct home *h = calloc (1, sizeof (*h));
+    struct endpoint *h = calloc (1, sizeof (*h));
     int saved;
 
     if (!h
-        || !(h->cards = calloc ((size_t)boot_size (b), sizeof (*h->cards)))) {
+        || !(h->peers = calloc ((size_t)boot_size (b), sizeof (*h->peers)))) {
         errorf (err, "out of memory");
         free (h);
         return NULL;
@@ -335,7 +335,7 @@ struct home *home_open (struct boot *b, struct slurmdl_error *err)
     h->size = boot_size (b);
     h->timeout = boot_timeout (b);
     h->listener = h->wake = -1;
-    atomic_init (&h->silent, -1);
+    atomic_init (&h->unreachable, -1);
     pthread_mutex_init (&h->mutex, NULL);
     list_home (h);
     if (meet (h, b, err) == 0)
@@ -346,14 +346,14 @@ struct home *home_open (struct boot *b, struct slurmdl_error *err)
     return NULL;
 }
 
-void home_use (struct home *h)
+void endpoint_use (struct endpoint *h)
 {
     pthread_mutex_lock (&h->mutex);
     h->uses++;
     pthread_mutex_unlock (&h->mutex);
 }
 
-void home_close (struct home *h)
+void endpoint_close (struct endpoint *h)
 {
     unsigned left;
 
@@ -364,20 +364,20 @@ void home_close (struct home *h)
         end (h);
 }
 
-bool home_is_foreign (const struct home *h)
+bool endpoint_is_foreign (const struct endpoint *h)
 {
     return h->pid != getpid ();
 }
 
-void home_enter (struct home *h, struct mesh *m)
+void endpoint_enter (struct endpoint *h, struct mesh *m)
 {
-    struct parked **p = &h->parked;
+    struct mesh_pending **p = &h->pending;
 
     pthread_mutex_lock (&h->mutex);
     m->next = h->meshes;
     h->meshes = m;
     while (*p) {
-        struct parked *this = *p;
+        struct mesh_pending *this = *p;
         if (this->hello.channel == m->channel) {
             *p = this->next;
             mesh_deliver (m, &this->hello, this->fd, this->text);
@@ -389,7 +389,7 @@ void home_enter (struct home *h, struct mesh *m)
     pthread_mutex_unlock (&h->mutex);
 }
 
-void home_leave (struct home *h, struct mesh *m)
+void endpoint_leave (struct endpoint *h, struct mesh *m)
 {
     struct mesh **p = &h->meshes;
 

@@ -11,8 +11,8 @@
 
 /* A connection, or a peer's reason to give up, that came before this rank had
  * the channel. */
-struct parked {
-    struct parked *next;
+struct mesh_pending {
+    struct mesh_pending *next;
     struct hello hello;
     int fd; /* -1: none */
     char text[DIAL_TEXT];
@@ -22,37 +22,37 @@ struct parked {
  * the others waiting.  Of a child that was made by fork(2) all of it is
  * closed.
  */
-struct home {
-    struct home *next; /* in the list for fork(2) */
+struct endpoint {
+    struct endpoint *next; /* in the list for fork(2) */
     unsigned uses;
     pid_t pid;
     long rank, size;
     double timeout;
-    struct card *cards;
+    struct peer_info *peers;
     int listener, wake; /* a socket, an eventfd that ends the thread */
     pthread_t thread;
     bool threaded;
-    atomic_long silent;    /* a rank whose host does not answer; -1 */
-    pthread_mutex_t mutex; /* of what follows */
+    atomic_long unreachable; /* a rank whose host does not answer; -1 */
+    pthread_mutex_t mutex;   /* of what follows */
     struct mesh *meshes;
-    struct parked *parked;
+    struct mesh_pending *pending;
 };
 
-struct home *home_open (struct boot *b, struct slurmdl_error *err);
+struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err);
 
 /* The last user ends it. */
-void home_use (struct home *h);
-void home_close (struct home *h);
+void endpoint_use (struct endpoint *h);
+void endpoint_close (struct endpoint *h);
 
 /* Whether this process was made by fork(2) since. */
-bool home_is_foreign (const struct home *h);
+bool endpoint_is_foreign (const struct endpoint *h);
 
 /* Take part in what comes in; what was parked for it is delivered. */
-void home_enter (struct home *h, struct mesh *m);
-void home_leave (struct home *h, struct mesh *m);
+void endpoint_enter (struct endpoint *h, struct mesh *m);
+void endpoint_leave (struct endpoint *h, struct mesh *m);
 
-/* mesh.c, from the listener's thread or home_enter(), the mutex held: 'fd' is
- * the mesh's from now on. */
+/* mesh.c, from the listener's thread or endpoint_enter(), the mutex held: 'fd'
+ * is the mesh's from now on. */
 void mesh_deliver (struct mesh *m,
                    const struct hello *hello,
                    int fd,
@@ -65,7 +65,6 @@ struct mesh_report {
     uint32_t tag;   /* of the last one */
 };
 
-struct mesh *home_find (struct home *h, uint64_t channel);
 void mesh_state (struct mesh *m, struct mesh_report *s);
 void mesh_forked (struct mesh *m); /* close all sockets, in a child */
 

@@ -12,86 +12,6 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/mesh/channel.h"
 
-static const struct card *card_of (const struct mesh *m, long peer)
-{
-    return &m->home->cards[m->world[peer]];
-}
-
-static const struct card *own_card (const struct mesh *m)
-{
-    return &m->home->cards[m->home->rank];
-}
-
-int mesh_call (const struct mesh *m,
-               long peer,
-               enum dial_kind kind,
-               double seconds)
-{
-    struct hello w = { .kind = kind,
-                       .from = m->home->rank,
-                       .to = m->world[peer],
-                       .code = m->code,
-                       .silent = atomic_load (&m->home->silent),
-                       .channel = m->channel };
-
-    return dial_rank (own_card (m),
-                      card_of (m, peer),
-                      &w,
-                      kind == DIAL_ABORT ? m->why : NULL,
-                      monotonic () + seconds,
-                      m->timeout);
-}
-
-/* Asked again only after a while: a process that is stopped keeps what asks. */
-bool mesh_is_silent (struct mesh *m, long peer, int fd)
-{
-    long now = (long)monotonic ();
-    long before;
-
-    if (fd < 0 || !dial_is_silent (fd, m->timeout))
-        return false;
-    before = atomic_exchange (&m->links[peer].asked, now);
-    if ((before && now - before < 10)
-        || dial_reaches (own_card (m), card_of (m, peer), m->timeout))
-        return false;
-    mesh_found_silent (m, m->world[peer]);
-    return true;
-}
-
-long mesh_silent (const struct mesh *m)
-{
-    return atomic_load (&m->home->silent);
-}
-
-int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
-{
-    int fd = atomic_load (&m->links[peer].out);
-
-    if (fd >= 0)
-        return fd;
-    fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
-    if (fd < 0 && errno == EHOSTUNREACH)
-        mesh_found_silent (m, m->world[peer]);
-    if (fd < 0)
-        return errno == ETIMEDOUT ? mesh_late (m, peer, err)
-                                  : mesh_lost (m, peer, err);
-    atomic_store (&m->links[peer].out, fd);
-    return fd;
-}
-
-long mesh_name (const struct mesh *m, long peer)
-{
-    for (long r = 0; r < m->root->size; r++)
-        if (m->root->world[r] == m->world[peer])
-            return r;
-    return peer;
-}
-
-void mesh_waits (struct mesh *m, long peer)
-{
-    atomic_store (&m->root->waits, peer < 0 ? -1 : m->world[peer]);
-}
-
 /* Those with whom there is a connection, and so many more that all are
  * reached when each tells its own. */
 static bool is_told (const struct mesh *m, long peer)
@@ -129,8 +49,8 @@ static void tell (const struct mesh *m)
 static int report (struct mesh *m, struct slurmdl_error *err)
 {
     /* the listener may be about to give the reason to the root */
-    pthread_mutex_lock (&m->home->mutex);
-    pthread_mutex_unlock (&m->home->mutex);
+    pthread_mutex_lock (&m->endpoint->mutex);
+    pthread_mutex_unlock (&m->endpoint->mutex);
     if (!atomic_exchange (&m->root->told, true)) {
         tell (m->root);
         if (m != m->root)
@@ -155,9 +75,9 @@ int mesh_fail (
 
 int mesh_usable (struct mesh *m, struct slurmdl_error *err)
 {
-    if (!atomic_load (&m->aborted) && !home_is_foreign (m->home))
+    if (!atomic_load (&m->aborted) && !endpoint_is_foreign (m->endpoint))
         return 0;
-    if (!home_is_foreign (m->home))
+    if (!endpoint_is_foreign (m->endpoint))
         return report (m, err);
     errno = ENOTCONN;
     return errorf (err, "the communicator is the parent process's");
@@ -190,35 +110,35 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
                       mesh_host (m, peer));
 }
 
-int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err)
+int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err)
 {
     char text[DIAL_TEXT];
 
-    mesh_waits (m, peer);
-    m->root->culprit = mesh_blame (m, peer, text, sizeof (text));
+    mesh_set_waits (m, peer);
+    m->root->culprit = mesh_find_culprit (m, peer, text, sizeof (text));
     return mesh_fail (m, ETIMEDOUT, err, "%s", text);
 }
 
 void mesh_abort (struct mesh *m, const char *why)
 {
-    if (home_is_foreign (m->home))
+    if (endpoint_is_foreign (m->endpoint))
         return;
     mesh_fail (m->root,
                ECONNRESET,
                NULL,
                "rank %ld on %s gave up: %s",
-               m->home->rank,
+               m->endpoint->rank,
                mesh_host (m, m->rank),
                why ? why : "no reason given");
 }
 
 static long first_ended (const struct mesh *m)
 {
-    const struct member *self = &own_card (m)->member;
+    const struct member *self = &mesh_self (m)->member;
 
     for (long r = 0; r < m->size; r++)
         if (r != m->rank && m->node[r] == m->node[m->rank]
-            && member_has_ended (&card_of (m, r)->member, self))
+            && member_has_ended (&mesh_peer (m, r)->member, self))
             return r;
     return -1;
 }

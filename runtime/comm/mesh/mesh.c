@@ -35,14 +35,14 @@ static void release (struct mesh *m)
 /* Nodes in the order of their first ranks. */
 static void find_nodes (struct mesh *m)
 {
-    const struct card *cards = m->home->cards;
+    const struct peer_info *peers = m->endpoint->peers;
 
     for (long r = 0; r < m->size; r++) {
-        const struct card *c = &cards[m->world[r]];
+        const struct peer_info *c = &peers[m->world[r]];
         m->node[r] = -1;
         /* ranks of a node mostly follow each other */
         for (long q = r - 1; q >= 0 && m->node[r] < 0; q--)
-            if (card_same_node (&cards[m->world[q]], c))
+            if (peer_info_same_node (&peers[m->world[q]], c))
                 m->node[r] = m->node[q];
         if (m->node[r] < 0)
             m->node[r] = m->nodes++;
@@ -52,17 +52,17 @@ static void find_nodes (struct mesh *m)
 /* Whether there are as many cores as ranks that run on them. */
 static bool has_cores (const struct mesh *m)
 {
-    const struct card *cards = m->home->cards;
-    const struct card *own = &cards[m->home->rank];
+    const struct peer_info *peers = m->endpoint->peers;
+    const struct peer_info *own = &peers[m->endpoint->rank];
     long sharers = 0;
 
-    for (long r = 0; r < m->home->size; r++)
-        sharers += strcmp (cards[r].member.boot, own->member.boot) == 0
-                   && cards[r].cores_hash == own->cores_hash;
+    for (long r = 0; r < m->endpoint->size; r++)
+        sharers += strcmp (peers[r].member.boot, own->member.boot) == 0
+                   && peers[r].cores_hash == own->cores_hash;
     return sharers <= own->cores;
 }
 
-static struct mesh *make (struct home *h,
+static struct mesh *make (struct endpoint *h,
                           uint64_t channel,
                           const long *world,
                           long size,
@@ -75,7 +75,7 @@ static struct mesh *make (struct home *h,
         return NULL;
     }
     m->root = m;
-    m->home = h;
+    m->endpoint = h;
     m->channel = channel;
     m->size = size;
     m->rank = m->suspect = m->culprit = -1;
@@ -107,13 +107,13 @@ static struct mesh *make (struct home *h,
 
 struct mesh *mesh_open (struct boot *b, struct slurmdl_error *err)
 {
-    struct home *h = home_open (b, err);
+    struct endpoint *h = endpoint_open (b, err);
     struct mesh *m = h ? make (h, 0, NULL, h->size, err) : NULL;
 
     if (m)
-        home_enter (h, m);
+        endpoint_enter (h, m);
     else if (h)
-        home_close (h);
+        endpoint_close (h);
     return m;
 }
 
@@ -125,15 +125,15 @@ static struct mesh *derive (struct mesh *m,
 {
     /* as many as there can be of parts of parts, without a common counter */
     uint64_t id = (m->channel + channel) * UINT64_C (0x9e3779b97f4a7c15) + 1;
-    struct mesh *part = make (m->home, id, ranks, n, err);
+    struct mesh *part = make (m->endpoint, id, ranks, n, err);
 
     if (!part)
         return NULL;
     part->timeout = m->timeout;
     if (channel >= MESH_HELPER)
         part->root = m->root;
-    home_use (m->home);
-    home_enter (m->home, part);
+    endpoint_use (m->endpoint);
+    endpoint_enter (m->endpoint, part);
     return part;
 }
 
@@ -165,7 +165,7 @@ struct mesh *mesh_subset (struct mesh *m,
 
 static void say_goodbye (struct mesh *m)
 {
-    struct head h = { .magic = HEAD_BYE };
+    struct mesh_head h = { .magic = HEAD_BYE };
 
     for (long r = 0; r < m->size; r++)
         if (m->links[r].out >= 0 && !atomic_load (&m->aborted))
@@ -177,116 +177,22 @@ static void say_goodbye (struct mesh *m)
                 errno = 0;
 }
 
-static void close_links (struct mesh *m)
-{
-    for (long r = 0; r < m->size; r++) {
-        int in = atomic_load (&m->links[r].in);
-        if (in >= 0)
-            close (in);
-        if (m->links[r].out >= 0)
-            close (m->links[r].out);
-    }
-    for (struct parked *p = m->sockets; p; p = p->next)
-        if (p->fd >= 0)
-            close (p->fd);
-}
-
 void mesh_close (struct mesh *m)
 {
     int saved = errno;
 
     if (!m)
         return;
-    home_leave (m->home, m);
-    if (!home_is_foreign (m->home)) {
+    endpoint_leave (m->endpoint, m);
+    if (!endpoint_is_foreign (m->endpoint)) {
         say_goodbye (m);
-        close_links (m);
+        mesh_close_links (m);
     }
-    for (struct parked *p = m->sockets, *next; p; p = next) {
+    for (struct mesh_pending *p = m->sockets, *next; p; p = next) {
         next = p->next;
         free (p);
     }
-    home_close (m->home);
+    endpoint_close (m->endpoint);
     release (m);
     errno = saved;
-}
-
-void mesh_forked (struct mesh *m)
-{
-    close_links (m);
-    close (m->event);
-    m->event = -1;
-    for (long r = 0; r < m->size; r++) {
-        atomic_store (&m->links[r].in, -1);
-        m->links[r].out = -1;
-    }
-}
-
-long mesh_rank (const struct mesh *m)
-{
-    return m->rank;
-}
-
-long mesh_size (const struct mesh *m)
-{
-    return m->size;
-}
-
-double mesh_timeout (const struct mesh *m)
-{
-    return m->timeout;
-}
-
-void mesh_set_timeout (struct mesh *m, double seconds)
-{
-    m->timeout = seconds;
-}
-
-const char *mesh_host (const struct mesh *m, long rank)
-{
-    return m->home->cards[m->world[rank]].host;
-}
-
-long mesh_world_rank (const struct mesh *m, long rank)
-{
-    return m->world[rank];
-}
-
-long mesh_node_of (const struct mesh *m, long rank)
-{
-    return m->node[rank];
-}
-
-long mesh_nodes (const struct mesh *m)
-{
-    return m->nodes;
-}
-
-long mesh_local_rank (const struct mesh *m, long rank)
-{
-    long n = 0;
-
-    for (long r = 0; r < rank; r++)
-        n += m->node[r] == m->node[rank];
-    return n;
-}
-
-long mesh_local_size (const struct mesh *m, long node)
-{
-    long n = 0;
-
-    for (long r = 0; r < m->size; r++)
-        n += m->node[r] == node;
-    return n;
-}
-
-uint32_t mesh_called (const struct mesh *m)
-{
-    return atomic_load (&m->root->tag);
-}
-
-void mesh_tag (struct mesh *m, uint32_t tag)
-{
-    atomic_store (&m->root->tag, tag);
-    atomic_fetch_add (&m->root->calls, 1);
 }

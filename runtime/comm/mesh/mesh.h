@@ -79,20 +79,20 @@ enum { MESH_HELPER = 0x40000000 };
 /* This rank waits for that one (-1: no more), so that others who wait for us
  * can say who it is that does not come.
  */
-void mesh_waits (struct mesh *m, long peer);
+void mesh_set_waits (struct mesh *m, long peer);
 
 /* That rank has gone, or did not come within the time-out: the mesh can no
  * longer be used, and the others are told.  Return -1.
  */
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err);
-int mesh_late (struct mesh *m, long peer, struct slurmdl_error *err);
+int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err);
 
 /* Whether that rank's host has gone (dial.h); 'fd' is a connection to it.  For
  * who waits for it, about once a second; may be called by any thread.
  */
-bool mesh_is_silent (struct mesh *m, long peer, int fd);
+bool mesh_is_unreachable (struct mesh *m, long peer, int fd);
 /* The first of which that was found; -1: none. */
-long mesh_silent (const struct mesh *m);
+long mesh_unreachable (const struct mesh *m);
 
 /* For a rank that waits for others of its node elsewhere, in shared memory: 0,
  * or -1 where this mesh was aborted or the process of one of them has ended.
@@ -139,19 +139,19 @@ int mesh_exchange (struct mesh *m,
  * buffer, so that what is done with it overlaps with the rest: 'offset' and 'n'
  * in bytes, multiples of 'grain' (at most 16).
  */
-typedef void (*mesh_fold_f) (void *arg,
-                             size_t offset,
-                             const void *data,
-                             size_t n);
-struct mesh_trade {
+typedef void (*mesh_reduce_f) (void *arg,
+                               size_t offset,
+                               const void *data,
+                               size_t n);
+struct mesh_sendrecv {
     long to, from;
     struct iovec out[2], in[2];
-    mesh_fold_f fold; /* or NULL */
+    mesh_reduce_f reduce; /* or NULL */
     void *arg;
-    size_t fold_n, grain; /* bytes, if there is 'fold' */
+    size_t reduce_n, grain; /* bytes, if there is 'fold' */
 };
-int mesh_trade (struct mesh *m,
-                const struct mesh_trade *t,
-                struct slurmdl_error *err);
+int mesh_sendrecv (struct mesh *m,
+                   const struct mesh_sendrecv *t,
+                   struct slurmdl_error *err);
 
 #endif

@@ -37,7 +37,7 @@ static int bits_of (const uint8_t *mask, int n)
     return bits;
 }
 
-static bool address_of (const struct ifaddrs *i, struct card_address *a)
+static bool address_of (const struct ifaddrs *i, struct peer_address *a)
 {
     const struct sockaddr_in *v4 = (const void *)i->ifa_addr;
     const struct sockaddr_in6 *v6 = (const void *)i->ifa_addr;
@@ -96,7 +96,7 @@ static int pass_of (const struct ifaddrs *i, const char *wanted)
     return pass + 2 * is_virtual (i->ifa_name);
 }
 
-static void interfaces (struct card *c)
+static void interfaces (struct peer_info *c)
 {
     const char *wanted = getenv ("DL_COMM_INTERFACE");
     struct ifaddrs *all = NULL;
@@ -105,7 +105,7 @@ static void interfaces (struct card *c)
     if (getifaddrs (&all) < 0)
         return;
     for (int pass = 0; pass < 4; pass++)
-        for (const struct ifaddrs *i = all; i && n < CARD_ADDRESSES;
+        for (const struct ifaddrs *i = all; i && n < PEER_ADDRESSES;
              i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP)
                 && !(i->ifa_flags & IFF_LOOPBACK) && pass_of (i, wanted) == pass
@@ -114,7 +114,7 @@ static void interfaces (struct card *c)
     freeifaddrs (all);
 }
 
-static void cores (struct card *c)
+static void cores (struct peer_info *c)
 {
     cpu_set_t set;
     const unsigned char *bytes = (const void *)&set;
@@ -127,7 +127,7 @@ static void cores (struct card *c)
         c->cores_hash = (c->cores_hash ^ bytes[i]) * 1099511628211u;
 }
 
-void card_fill (struct card *c, int port)
+void peer_info_fill (struct peer_info *c, int port)
 {
     const char *word = getenv ("DL_COMM_NODE");
     const char *host = getenv ("SLURMD_NODENAME");
@@ -148,14 +148,14 @@ void card_fill (struct card *c, int port)
     interfaces (c);
 }
 
-bool card_same_net (const struct card *a, const struct card *b)
+bool peer_info_same_net (const struct peer_info *a, const struct peer_info *b)
 {
     return *a->member.boot && strcmp (a->member.boot, b->member.boot) == 0
            && a->netns == b->netns;
 }
 
-bool card_same_node (const struct card *a, const struct card *b)
+bool peer_info_same_node (const struct peer_info *a, const struct peer_info *b)
 {
-    return card_same_net (a, b) && a->shm && a->shm == b->shm
+    return peer_info_same_net (a, b) && a->shm && a->shm == b->shm
            && strcmp (a->word, b->word) == 0;
 }

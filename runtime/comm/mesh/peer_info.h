@@ -6,16 +6,16 @@
 
 #include "runtime/base/process_id.h"
 
-enum { CARD_ADDRESSES = 8 };
+enum { PEER_ADDRESSES = 8 };
 
 /* An address of one of its interfaces; 'family' 0: no more of them. */
-struct card_address {
+struct peer_address {
     uint8_t family; /* 4 or 6 */
     uint8_t prefix; /* bits of its network */
     uint8_t bytes[16];
 };
 
-struct card {
+struct peer_info {
     char host[64];
     char word[32];  /* DL_COMM_NODE */
     uint64_t shm;   /* the device that is mounted at /dev/shm; 0: none */
@@ -25,17 +25,17 @@ struct card {
     uint64_t cores_hash; /* of which it may run on */
     int32_t cores;
     uint16_t port;
-    struct card_address at[CARD_ADDRESSES];
+    struct peer_address at[PEER_ADDRESSES];
 };
 
 /* This process, which listens at 'port'.  Interfaces: those that are up and
  * not loopback; DL_COMM_INTERFACE is a list of them, "ib0,eth1", else those
  * of containers and virtual machines come last.
  */
-void card_fill (struct card *c, int port);
+void peer_info_fill (struct peer_info *c, int port);
 
 /* Whether two ranks see the same loopback; whether they can share memory. */
-bool card_same_net (const struct card *a, const struct card *b);
-bool card_same_node (const struct card *a, const struct card *b);
+bool peer_info_same_net (const struct peer_info *a, const struct peer_info *b);
+bool peer_info_same_node (const struct peer_info *a, const struct peer_info *b);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* bits: number 12, root 8, type 5, operation 3, collective 4 */
-uint32_t tag_of (enum collective what,
+uint32_t tag_of (enum collective_kind what,
                  enum slurmdl_type type,
                  enum slurmdl_op op,
                  long root,

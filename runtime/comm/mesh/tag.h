@@ -5,23 +5,12 @@
 
 #include <stdbool.h>
 
-#include "runtime/slurmdl_comm.h"
-
-enum collective {
-    COMM_OTHER,
-    COMM_ALLREDUCE,
-    COMM_REDUCE,
-    COMM_REDUCE_SCATTER, /* those up to here have a type and an operation */
-    COMM_ALLGATHER,
-    COMM_BROADCAST,
-    COMM_ALLTOALL,
-    COMM_BARRIER,
-};
+#include "runtime/comm/mesh/collective.h"
 
 /* 'call' counts the collectives of a communicator (modulo 4096), 'root' is kept
  * modulo 256.
  */
-uint32_t tag_of (enum collective what,
+uint32_t tag_of (enum collective_kind what,
                  enum slurmdl_type type,
                  enum slurmdl_op op,
                  long root,

@@ -17,16 +17,16 @@
 struct side {
     long peer; /* -1: done */
     int fd;    /* -1: not there yet */
-    struct head head;
+    struct mesh_head head;
     struct iovec data[2];
     size_t n, done; /* 'done' counts the head too */
 };
 
 struct exchange {
     struct mesh *m;
-    const struct mesh_trade *t;
+    const struct mesh_sendrecv *t;
     struct side out, in;
-    size_t folded, kept; /* bytes that came, and were not folded yet */
+    size_t reduced, kept; /* bytes that came, and were not folded yet */
     double began, until, spin;
     bool slept;
     unsigned seconds;
@@ -34,7 +34,7 @@ struct exchange {
 };
 
 /* What is moved at once stays in a core's cache. */
-enum { HEAD = sizeof (struct head), AT_ONCE = 256 * 1024, SPIN_US = 30 };
+enum { HEAD = sizeof (struct mesh_head), AT_ONCE = 256 * 1024, SPIN_US = 30 };
 
 /* for our listener to take a connection that is there */
 static const double LISTENER_SECONDS = 1;
@@ -93,7 +93,7 @@ static int differs (struct exchange *x)
                       mesh_world_rank (x->m, s->peer),
                       mesh_host (x->m, s->peer),
                       (unsigned long long)s->head.size,
-                      x->m->home->rank,
+                      x->m->endpoint->rank,
                       s->n);
 }
 
@@ -117,7 +117,7 @@ static int check_head (struct exchange *x)
 
 /* Where the next bytes go if they are folded: behind those of an element that
  * has not come whole. */
-static int rest_to_fold (struct exchange *x, struct iovec *v)
+static int rest_to_reduce (struct exchange *x, struct iovec *v)
 {
     struct side *s = &x->in;
     size_t came = s->done > HEAD ? s->done - HEAD : 0;
@@ -133,18 +133,18 @@ static int rest_to_fold (struct exchange *x, struct iovec *v)
     return n;
 }
 
-static void fold (struct exchange *x)
+static void reduce_some (struct exchange *x)
 {
     size_t came = x->in.done > HEAD ? x->in.done - HEAD : 0;
-    size_t have = came - x->folded;
+    size_t have = came - x->reduced;
     size_t whole = have - have % x->t->grain;
 
     if (whole > 0)
-        x->t->fold (x->t->arg, x->folded, x->m->buffer, whole);
+        x->t->reduce (x->t->arg, x->reduced, x->m->buffer, whole);
     x->kept = have - whole;
     if (x->kept > 0 && whole > 0)
         memmove (x->m->buffer, x->m->buffer + whole, x->kept);
-    x->folded += whole;
+    x->reduced += whole;
 }
 
 static int pull (struct exchange *x)
@@ -155,7 +155,7 @@ static int pull (struct exchange *x)
     bool begun = s->done >= HEAD;
     ssize_t n;
 
-    h.msg_iovlen = (size_t)(x->t->fold ? rest_to_fold (x, v) : rest (s, v));
+    h.msg_iovlen = (size_t)(x->t->reduce ? rest_to_reduce (x, v) : rest (s, v));
     n = recvmsg (s->fd, &h, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -164,8 +164,8 @@ static int pull (struct exchange *x)
     s->done += (size_t)n;
     if (!begun && s->done >= HEAD && check_head (x) < 0)
         return -1;
-    if (x->t->fold)
-        fold (x);
+    if (x->t->reduce)
+        reduce_some (x);
     if (s->done == HEAD + s->n)
         s->peer = -1;
     return 1;
@@ -232,9 +232,9 @@ static int check_hosts (struct exchange *x)
 
     if (in->peer >= 0 && fd < 0)
         fd = atomic_load (&m->links[in->peer].out);
-    if (in->peer >= 0 && mesh_is_silent (m, in->peer, fd))
+    if (in->peer >= 0 && mesh_is_unreachable (m, in->peer, fd))
         return mesh_lost (m, in->peer, x->err);
-    if (x->out.peer >= 0 && mesh_is_silent (m, x->out.peer, x->out.fd))
+    if (x->out.peer >= 0 && mesh_is_unreachable (m, x->out.peer, x->out.fd))
         return mesh_lost (m, x->out.peer, x->err);
     return 0;
 }
@@ -247,10 +247,10 @@ static int look_around (struct exchange *x)
     if (check_hosts (x) < 0)
         return -1;
     if (x->in.peer >= 0 && (n < 4 || n % 16 == 0)
-        && mesh_ask (x->m, x->in.peer, x->err) < 0)
+        && mesh_check_call (x->m, x->in.peer, x->err) < 0)
         return -1;
     if (monotonic () > x->until)
-        return mesh_late (x->m, awaited (x), x->err);
+        return mesh_timed_out (x->m, awaited (x), x->err);
     return 0;
 }
 
@@ -272,7 +272,7 @@ static int sleep_on (struct exchange *x)
         p[3].fd = m->links[x->in.peer].out;
         ms = p[3].fd < 0 ? 50 : 1000;
     }
-    mesh_waits (m, awaited (x));
+    mesh_set_waits (m, awaited (x));
     x->slept = true;
     if (poll (p, 4, ms) <= 0)
         return look_around (x);
@@ -343,7 +343,7 @@ static int run (struct exchange *x)
             return -1;
     }
     if (x->slept)
-        mesh_waits (x->m, -1);
+        mesh_set_waits (x->m, -1);
     return 0;
 }
 
@@ -353,7 +353,7 @@ static size_t both (const struct iovec *v)
 }
 
 /* What a rank sends to itself. */
-static int to_self (struct mesh *m, const struct mesh_trade *t)
+static int to_self (struct mesh *m, const struct mesh_sendrecv *t)
 {
     size_t n = t->in[0].iov_len;
 
@@ -363,9 +363,9 @@ static int to_self (struct mesh *m, const struct mesh_trade *t)
     return 0;
 }
 
-int mesh_trade (struct mesh *m,
-                const struct mesh_trade *t,
-                struct slurmdl_error *err)
+int mesh_sendrecv (struct mesh *m,
+                   const struct mesh_sendrecv *t,
+                   struct slurmdl_error *err)
 {
     struct exchange x = { .m = m, .t = t, .err = err };
 
@@ -373,7 +373,7 @@ int mesh_trade (struct mesh *m,
         return -1;
     if (t->to == m->rank && t->from == m->rank)
         return to_self (m, t);
-    if (t->fold && !m->buffer && !(m->buffer = malloc (AT_ONCE)))
+    if (t->reduce && !m->buffer && !(m->buffer = malloc (AT_ONCE)))
         return mesh_fail (m, ENOMEM, err, "out of memory");
     x.out = (struct side){
         t->to,
@@ -387,7 +387,7 @@ int mesh_trade (struct mesh *m,
                           -1,
                           { 0 },
                           { t->in[0], t->in[1] },
-                          t->fold ? t->fold_n : both (t->in),
+                          t->reduce ? t->reduce_n : both (t->in),
                           0 };
     x.began = monotonic ();
     if (t->to >= 0 && (x.out.fd = mesh_dial (m, t->to, err)) < 0)
@@ -404,12 +404,12 @@ int mesh_exchange (struct mesh *m,
                    size_t nin,
                    struct slurmdl_error *err)
 {
-    struct mesh_trade t = { .to = to,
-                            .from = from,
-                            .out = { { (void *)out, nout } },
-                            .in = { { in, nin } } };
+    struct mesh_sendrecv t = { .to = to,
+                               .from = from,
+                               .out = { { (void *)out, nout } },
+                               .in = { { in, nin } } };
 
-    return mesh_trade (m, &t, err);
+    return mesh_sendrecv (m, &t, err);
 }
 
 int mesh_send (struct mesh *m,

@@ -58,32 +58,22 @@ static int in_parts (struct job *j, const void *in, void *out, size_t n)
     return 0;
 }
 
-int mpi_allreduce (void *self,
-                   const void *in,
-                   void *out,
-                   size_t n,
-                   enum slurmdl_type type,
-                   enum slurmdl_op op,
-                   struct slurmdl_error *err)
+static int
+allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    struct job j = { self, type, op, -1, true, err };
+    struct job j = { self, a->type, a->op, -1, true, err };
 
-    return in_parts (&j, in, out, n);
+    return in_parts (&j, a->in, a->out, a->n);
 }
 
-int mpi_reduce (void *self,
-                const void *in,
-                void *out,
-                size_t n,
-                enum slurmdl_type type,
-                enum slurmdl_op op,
-                long root,
-                struct slurmdl_error *err)
+static int
+reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
-    struct job j = { s, type, op, root, mpi_lib->rank (s->mesh) == root, err };
+    bool mine = mpi_lib->rank (s->mesh) == a->root;
+    struct job j = { s, a->type, a->op, a->root, mine, err };
 
-    return in_parts (&j, in, out, n);
+    return in_parts (&j, a->in, a->out, a->n);
 }
 
 /* Counts of ranks as MPI wants them; false: they are too large. */
@@ -120,52 +110,50 @@ static int scatter_in_parts (struct job *j,
     return 0;
 }
 
-int mpi_reduce_scatter (void *self,
-                        const void *in,
-                        void *out,
-                        const size_t *counts,
-                        enum slurmdl_type type,
-                        enum slurmdl_op op,
-                        struct slurmdl_error *err)
+static int reduce_scatter (void *self,
+                           const struct collective *a,
+                           struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
-    struct job j = { s, type, op, 0, false, err };
+    struct job j = { s, a->type, a->op, 0, false, err };
     MPI_Request request;
 
-    if (!fit (s, counts, s->counts, s->places))
-        return scatter_in_parts (&j, in, out, counts);
+    if (!fit (s, a->counts, s->counts, s->places))
+        return scatter_in_parts (&j, a->in, a->out, a->counts);
     if (CALL (s,
               err,
               reduce_scatter,
-              in,
-              out,
+              a->in,
+              a->out,
               s->counts,
-              mpi_type_of (type),
-              mpi_op_of (type, op),
+              mpi_type_of (a->type),
+              mpi_op_of (a->type, a->op),
               s->comm)
         < 0)
         return -1;
-    if (op == SLURMDL_AVERAGE)
+    if (a->op == SLURMDL_AVERAGE)
         mpi_lib->scale (
-            out, counts[mpi_lib->rank (s->mesh)], type, 1.0 / s->size);
+            a->out, a->counts[mpi_lib->rank (s->mesh)], a->type, 1.0 / s->size);
     return 0;
 }
 
 /* ---- bytes ---- */
 
-int mpi_broadcast (
-    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err)
+static int broadcast_bytes (struct mpi_self *s,
+                            char *data,
+                            size_t bytes,
+                            long root,
+                            struct slurmdl_error *err)
 {
-    struct mpi_self *s = self;
     MPI_Request request;
 
     if (mpi_on_device (s, data))
-        return mpi_pass_on (s, data, bytes, root, err);
+        return mpi_forward (s, data, bytes, root, err);
     for (size_t at = 0; at < bytes; at += MPI_PART)
         if (CALL (s,
                   err,
                   bcast,
-                  (char *)data + at,
+                  data + at,
                   (int)mpi_least (MPI_PART, bytes - at),
                   MPI_BYTE,
                   (int)root,
@@ -173,6 +161,12 @@ int mpi_broadcast (
             < 0)
             return -1;
     return 0;
+}
+
+static int
+broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    return broadcast_bytes (self, a->out, a->n, a->root, err);
 }
 
 static int gather_in_parts (struct mpi_self *s,
@@ -186,51 +180,44 @@ static int gather_in_parts (struct mpi_self *s,
     for (long r = 0; r < s->size; r++) {
         if (r == rank && in != out)
             memcpy (out, in, bytes[r]);
-        if (mpi_broadcast (s, out, bytes[r], r, err) < 0)
+        if (broadcast_bytes (s, out, bytes[r], r, err) < 0)
             return -1;
         out += bytes[r];
     }
     return 0;
 }
 
-int mpi_allgather (void *self,
-                   const void *in,
-                   void *out,
-                   const size_t *bytes,
-                   struct slurmdl_error *err)
+static int
+allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
 
-    if (mpi_on_device (s, out))
-        return mpi_trade_rows (s, in, out, bytes, err);
-    if (!fit (s, bytes, s->counts, s->places))
-        return gather_in_parts (s, in, out, bytes, err);
+    if (mpi_on_device (s, a->out))
+        return mpi_sendrecv_rows (s, a->in, a->out, a->counts, err);
+    if (!fit (s, a->counts, s->counts, s->places))
+        return gather_in_parts (s, a->in, a->out, a->counts, err);
     return CALL (s,
                  err,
                  allgatherv,
-                 in,
-                 (int)bytes[mpi_lib->rank (s->mesh)],
+                 a->in,
+                 (int)a->counts[mpi_lib->rank (s->mesh)],
                  MPI_BYTE,
-                 out,
+                 a->out,
                  s->counts,
                  s->places,
                  MPI_BYTE,
                  s->comm);
 }
 
-int mpi_alltoall (void *self,
-                  const void *in,
-                  const size_t *to,
-                  void *out,
-                  const size_t *from,
-                  struct slurmdl_error *err)
+static int
+alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
-    int32_t mine = fit (s, to, s->counts, s->places)
-                   && fit (s, from, s->counts2, s->places2)
-                   && !mpi_on_device (s, in) && !mpi_on_device (s, out);
+    int32_t mine = fit (s, a->counts, s->counts, s->places)
+                   && fit (s, a->from, s->counts2, s->places2)
+                   && !mpi_on_device (s, a->in) && !mpi_on_device (s, a->out);
     int32_t all = mine;
 
     /* all of them, or none */
@@ -238,25 +225,42 @@ int mpi_alltoall (void *self,
         < 0)
         return -1;
     if (!all)
-        return mpi_trade_all (s, in, to, out, from, err);
+        return mpi_sendrecv_all (s, a->in, a->counts, a->out, a->from, err);
     return CALL (s,
                  err,
                  alltoallv,
-                 in,
+                 a->in,
                  s->counts,
                  s->places,
                  MPI_BYTE,
-                 out,
+                 a->out,
                  s->counts2,
                  s->places2,
                  MPI_BYTE,
                  s->comm);
 }
 
-int mpi_barrier (void *self, struct slurmdl_error *err)
+static int
+barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     MPI_Request request;
 
+    (void)a;
     return CALL (s, err, barrier, s->comm);
+}
+
+int mpi_run (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    static const collective_f run[COMM_KINDS] = {
+        [COMM_ALLREDUCE] = allreduce,
+        [COMM_REDUCE] = reduce,
+        [COMM_REDUCE_SCATTER] = reduce_scatter,
+        [COMM_ALLGATHER] = allgather,
+        [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[a->what](self, a, err);
 }

@@ -39,10 +39,16 @@ struct mpi_self {
 };
 
 extern const struct comm_services *mpi_lib;
+extern atomic_bool mpi_has_failed; /* any communicator */
+extern bool mpi_takes_turns;       /* MPI has promised threads one at a time */
 
 /* Around each call of MPI, where it has promised threads only one at a time. */
 void mpi_enter (void);
 void mpi_leave (void);
+
+/* Whether to wait further: -1 after the deadline, an abort or the end of a
+ * rank. */
+int mpi_look (struct mpi_self *s, double deadline, struct slurmdl_error *err);
 
 /* Write what MPI says of 'code'; returns -1. */
 int mpi_failed (int code, const char *what, struct slurmdl_error *err);
@@ -61,65 +67,30 @@ int mpi_make_ops (struct slurmdl_error *err);
 MPI_Datatype mpi_type_of (enum slurmdl_type type);
 MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op);
 
-/* trade.c: an all-to-all, an all-gather and a broadcast of any size by sends
+/* sendrecv.c: an all-to-all, an all-gather and a broadcast of any size by sends
  * and receives, which take device memory where the library does; its
  * non-blocking collectives do not (Open MPI's FAQ, "Which MPI APIs do NOT work
  * with CUDA-aware?").
  */
 bool mpi_on_device (const struct mpi_self *s, const void *p);
-int mpi_trade_all (struct mpi_self *s,
-                   const char *in,
-                   const size_t *to,
-                   char *out,
-                   const size_t *from,
-                   struct slurmdl_error *err);
-int mpi_trade_rows (struct mpi_self *s,
-                    const void *in,
-                    char *out,
-                    const size_t *bytes,
-                    struct slurmdl_error *err);
-int mpi_pass_on (struct mpi_self *s,
+int mpi_sendrecv_all (struct mpi_self *s,
+                      const char *in,
+                      const size_t *to,
+                      char *out,
+                      const size_t *from,
+                      struct slurmdl_error *err);
+int mpi_sendrecv_rows (struct mpi_self *s,
+                       const void *in,
+                       char *out,
+                       const size_t *bytes,
+                       struct slurmdl_error *err);
+int mpi_forward (struct mpi_self *s,
                  char *data,
                  size_t bytes,
                  long root,
                  struct slurmdl_error *err);
 
 /* The functions of struct comm_backend (calls.c). */
-int mpi_allreduce (void *self,
-                   const void *in,
-                   void *out,
-                   size_t n,
-                   enum slurmdl_type type,
-                   enum slurmdl_op op,
-                   struct slurmdl_error *err);
-int mpi_reduce (void *self,
-                const void *in,
-                void *out,
-                size_t n,
-                enum slurmdl_type type,
-                enum slurmdl_op op,
-                long root,
-                struct slurmdl_error *err);
-int mpi_reduce_scatter (void *self,
-                        const void *in,
-                        void *out,
-                        const size_t *counts,
-                        enum slurmdl_type type,
-                        enum slurmdl_op op,
-                        struct slurmdl_error *err);
-int mpi_allgather (void *self,
-                   const void *in,
-                   void *out,
-                   const size_t *bytes,
-                   struct slurmdl_error *err);
-int mpi_broadcast (
-    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err);
-int mpi_alltoall (void *self,
-                  const void *in,
-                  const size_t *to,
-                  void *out,
-                  const size_t *from,
-                  struct slurmdl_error *err);
-int mpi_barrier (void *self, struct slurmdl_error *err);
+int mpi_run (void *self, const struct collective *a, struct slurmdl_error *err);
 
 #endif

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,96 +13,11 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/mpi/module.h"
 
-enum { CHECK_EACH = 4096 }; /* looks at a request between those at the clock */
-
-const struct comm_services *mpi_lib;
 static pid_t initialised; /* by us, in this process */
-static atomic_bool any_failed;
-
-/* Where the library has promised threads only one at a time. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static bool must_take_turns;
 
 static void attach (const struct comm_services *s)
 {
     mpi_lib = s;
-}
-
-void mpi_enter (void)
-{
-    if (must_take_turns)
-        pthread_mutex_lock (&turn);
-}
-
-void mpi_leave (void)
-{
-    if (must_take_turns)
-        pthread_mutex_unlock (&turn);
-}
-
-int mpi_failed (int code, const char *what, struct slurmdl_error *err)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int n;
-
-    MPI_Error_string (code, text, &n);
-    errno = EIO;
-    return errorf (err, "%s: %s", what, text);
-}
-
-/* ---- waiting ---- */
-
-static int give_up (struct mpi_self *s, int error)
-{
-    atomic_store (&s->failed, true);
-    atomic_store (&any_failed, true);
-    errno = error;
-    return -1;
-}
-
-static int look (struct mpi_self *s, double deadline, struct slurmdl_error *err)
-{
-    if (atomic_load (&s->aborted)) {
-        errorf (err, "mpi: aborted");
-        return give_up (s, ECONNRESET);
-    }
-    if (mpi_lib->check (s->mesh, err) < 0)
-        return give_up (s, errno);
-    if (monotonic () < deadline)
-        return 0;
-    errorf (err,
-            "mpi: rank %ld has waited for %g s for the others",
-            mpi_lib->rank (s->mesh),
-            s->timeout);
-    return give_up (s, ETIMEDOUT);
-}
-
-/* Of a call that has returned 'code'; a request that is given up stays. */
-int mpi_finish (struct mpi_self *s,
-                int code,
-                MPI_Request *request,
-                const char *what,
-                struct slurmdl_error *err)
-{
-    double deadline = monotonic () + s->timeout;
-    int done = 0;
-
-    mpi_leave (); /* taken by the macro below */
-    if (code == MPI_SUCCESS)
-        for (long n = 1; !done; n++) {
-            mpi_enter ();
-            code = MPI_Test (request, &done, MPI_STATUS_IGNORE);
-            mpi_leave ();
-            if (code != MPI_SUCCESS || done)
-                break;
-            if (n % CHECK_EACH == 0 && look (s, deadline, err) < 0)
-                return -1;
-            sched_yield ();
-        }
-    if (code == MPI_SUCCESS)
-        return 0;
-    mpi_failed (code, what, err);
-    return give_up (s, EIO);
 }
 
 /* ---- begin and end ---- */
@@ -114,7 +28,7 @@ static void finalize (void)
     int done = 0;
 
     MPI_Finalized (&done);
-    if (!done && getpid () == initialised && !atomic_load (&any_failed))
+    if (!done && getpid () == initialised && !atomic_load (&mpi_has_failed))
         MPI_Finalize ();
 }
 
@@ -161,7 +75,7 @@ static int initialise (struct slurmdl_error *err)
                        "another: call MPI_Init_thread with "
                        "MPI_THREAD_MULTIPLE");
     }
-    must_take_turns = level < MPI_THREAD_MULTIPLE;
+    mpi_takes_turns = level < MPI_THREAD_MULTIPLE;
     return mpi_make_ops (err);
 }
 
@@ -220,7 +134,7 @@ static bool takes_cuda (void)
     return query && query () == 1;
 }
 
-static bool takes_device (void *self, enum collective what)
+static bool takes_device (void *self, enum collective_kind what)
 {
     const struct mpi_self *s = self;
 
@@ -289,10 +203,10 @@ make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
     double deadline = monotonic () + s->timeout;
     struct timespec nap = { 0, 100000 };
 
-    if (must_take_turns || start (m) < 0)
+    if (mpi_takes_turns || start (m) < 0)
         make (m);
     for (long n = 1; !atomic_load (&m->done); n++) {
-        if (n % 100 == 0 && look (s, deadline, err) < 0)
+        if (n % 100 == 0 && mpi_look (s, deadline, err) < 0)
             return -1;
         nanosleep (&nap, NULL);
     }
@@ -414,13 +328,7 @@ const struct comm_backend slurmdl_backend_mpi = {
     .open = open_self,
     .close = close_self,
     .abort = abort_self,
-    .allreduce = mpi_allreduce,
-    .reduce = mpi_reduce,
-    .reduce_scatter = mpi_reduce_scatter,
-    .allgather = mpi_allgather,
-    .broadcast = mpi_broadcast,
-    .alltoall = mpi_alltoall,
-    .barrier = mpi_barrier,
+    .run = mpi_run,
     .attach = attach,
     .takes_device = takes_device,
 };

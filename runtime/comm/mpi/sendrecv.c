@@ -60,12 +60,12 @@ static size_t sum_before (const size_t *n, int k)
     return sum;
 }
 
-int mpi_trade_all (struct mpi_self *s,
-                   const char *in,
-                   const size_t *to,
-                   char *out,
-                   const size_t *from,
-                   struct slurmdl_error *err)
+int mpi_sendrecv_all (struct mpi_self *s,
+                      const char *in,
+                      const size_t *to,
+                      char *out,
+                      const size_t *from,
+                      struct slurmdl_error *err)
 {
     int rank = (int)mpi_lib->rank (s->mesh);
 
@@ -85,11 +85,11 @@ int mpi_trade_all (struct mpi_self *s,
     return 0;
 }
 
-int mpi_trade_rows (struct mpi_self *s,
-                    const void *in,
-                    char *out,
-                    const size_t *bytes,
-                    struct slurmdl_error *err)
+int mpi_sendrecv_rows (struct mpi_self *s,
+                       const void *in,
+                       char *out,
+                       const size_t *bytes,
+                       struct slurmdl_error *err)
 {
     int rank = (int)mpi_lib->rank (s->mesh);
 
@@ -153,7 +153,7 @@ static int pass_piece (struct mpi_self *s,
     return rv == MPI_SUCCESS ? 0 : mpi_failed (rv, "MPI_Isend", err);
 }
 
-int mpi_pass_on (struct mpi_self *s,
+int mpi_forward (struct mpi_self *s,
                  char *data,
                  size_t bytes,
                  long root,

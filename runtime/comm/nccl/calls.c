@@ -220,45 +220,35 @@ static ncclResult_t end_group (ncclResult_t first)
     return first != ncclSuccess ? first : r;
 }
 
-int nccl_allreduce (void *self,
-                    const void *in,
-                    void *out,
-                    size_t n,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    struct slurmdl_error *err)
+static int
+allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct call c;
 
-    if (begin (&c, self, "an all-reduce", in, out, err) < 0
-        || set_type (&c, type, op) < 0)
+    if (begin (&c, self, "an all-reduce", a->in, a->out, err) < 0
+        || set_type (&c, a->type, a->op) < 0)
         return -1;
-    return end (&c,
-                ncclAllReduce (
-                    in, out, n * c.factor, c.type, c.op, c.s->comm, c.stream));
+    return end (
+        &c,
+        ncclAllReduce (
+            a->in, a->out, a->n * c.factor, c.type, c.op, c.s->comm, c.stream));
 }
 
-int nccl_reduce (void *self,
-                 const void *in,
-                 void *out,
-                 size_t n,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 long root,
-                 struct slurmdl_error *err)
+static int
+reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct call c;
 
-    if (begin (&c, self, "a reduction", in, NULL, err) < 0
-        || set_type (&c, type, op) < 0)
+    if (begin (&c, self, "a reduction", a->in, NULL, err) < 0
+        || set_type (&c, a->type, a->op) < 0)
         return -1;
     return end (&c,
-                ncclReduce (in,
-                            out,
-                            n * c.factor,
+                ncclReduce (a->in,
+                            a->out,
+                            a->n * c.factor,
                             c.type,
                             c.op,
-                            (int)root,
+                            (int)a->root,
                             c.s->comm,
                             c.stream));
 }
@@ -295,25 +285,25 @@ static ncclResult_t scatter_unequal (const struct call *c,
     return end_group (first);
 }
 
-int nccl_reduce_scatter (void *self,
-                         const void *in,
-                         void *out,
-                         const size_t *counts,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         struct slurmdl_error *err)
+static int reduce_scatter (void *self,
+                           const struct collective *a,
+                           struct slurmdl_error *err)
 {
     struct call c;
 
-    if (begin (&c, self, "a reduce-scatter", in, out, err) < 0
-        || set_type (&c, type, op) < 0)
+    if (begin (&c, self, "a reduce-scatter", a->in, a->out, err) < 0
+        || set_type (&c, a->type, a->op) < 0)
         return -1;
-    if (!are_equal (counts, c.s->size))
-        return end (&c, scatter_unequal (&c, in, out, counts));
-    return end (
-        &c,
-        ncclReduceScatter (
-            in, out, counts[0] * c.factor, c.type, c.op, c.s->comm, c.stream));
+    if (!are_equal (a->counts, c.s->size))
+        return end (&c, scatter_unequal (&c, a->in, a->out, a->counts));
+    return end (&c,
+                ncclReduceScatter (a->in,
+                                   a->out,
+                                   a->counts[0] * c.factor,
+                                   c.type,
+                                   c.op,
+                                   c.s->comm,
+                                   c.stream));
 }
 
 /* A broadcast of each rank, all together. */
@@ -339,70 +329,72 @@ static ncclResult_t gather_unequal (const struct call *c,
     return end_group (first);
 }
 
-int nccl_allgather (void *self,
-                    const void *in,
-                    void *out,
-                    const size_t *bytes,
-                    struct slurmdl_error *err)
+static int
+allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct call c;
 
-    if (begin (&c, self, "an all-gather", in, out, err) < 0)
+    if (begin (&c, self, "an all-gather", a->in, a->out, err) < 0)
         return -1;
-    if (!are_equal (bytes, c.s->size))
-        return end (&c, gather_unequal (&c, in, out, bytes));
-    return end (
-        &c, ncclAllGather (in, out, bytes[0], ncclUint8, c.s->comm, c.stream));
-}
-
-int nccl_broadcast (
-    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err)
-{
-    struct call c;
-
-    if (begin (&c, self, "a broadcast", data, NULL, err) < 0)
-        return -1;
+    if (!are_equal (a->counts, c.s->size))
+        return end (&c, gather_unequal (&c, a->in, a->out, a->counts));
     return end (
         &c,
-        ncclBroadcast (
-            data, data, bytes, ncclUint8, (int)root, c.s->comm, c.stream));
+        ncclAllGather (
+            a->in, a->out, a->counts[0], ncclUint8, c.s->comm, c.stream));
 }
 
-int nccl_alltoall (void *self,
-                   const void *in,
-                   const size_t *to,
-                   void *out,
-                   const size_t *from,
-                   struct slurmdl_error *err)
+static int
+broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    const char *source = in;
-    char *target = out;
+    struct call c;
+
+    if (begin (&c, self, "a broadcast", a->out, NULL, err) < 0)
+        return -1;
+    return end (&c,
+                ncclBroadcast (a->out,
+                               a->out,
+                               a->n,
+                               ncclUint8,
+                               (int)a->root,
+                               c.s->comm,
+                               c.stream));
+}
+
+static int
+alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    const char *source = a->in;
+    char *target = a->out;
     ncclResult_t first;
     struct call c;
 
-    if (begin (&c, self, "an all-to-all", in, out, err) < 0)
+    if (begin (&c, self, "an all-to-all", a->in, a->out, err) < 0)
         return -1;
     first = ncclGroupStart ();
     for (int r = 0; r < c.s->size; r++) {
-        if (to[r])
+        if (a->counts[r])
             note (&first,
-                  ncclSend (source, to[r], ncclUint8, r, c.s->comm, c.stream));
-        if (from[r])
-            note (
-                &first,
-                ncclRecv (target, from[r], ncclUint8, r, c.s->comm, c.stream));
-        source += to[r];
-        target += from[r];
+                  ncclSend (
+                      source, a->counts[r], ncclUint8, r, c.s->comm, c.stream));
+        if (a->from[r])
+            note (&first,
+                  ncclRecv (
+                      target, a->from[r], ncclUint8, r, c.s->comm, c.stream));
+        source += a->counts[r];
+        target += a->from[r];
     }
     return end (&c, end_group (first));
 }
 
-int nccl_barrier (void *self, struct slurmdl_error *err)
+static int
+barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
     struct call c;
     int rv;
 
+    (void)a;
     if (begin (&c, s, "a barrier", s->token, NULL, err) < 0)
         return -1;
     rv =
@@ -411,4 +403,19 @@ int nccl_barrier (void *self, struct slurmdl_error *err)
                  s->token, s->token, 1, ncclInt32, ncclMax, s->comm, c.stream));
     return rv == 0 && s->user ? nccl_drain (s, s->user, false, c.what, err)
                               : rv;
+}
+
+int nccl_run (void *self, const struct collective *a, struct slurmdl_error *err)
+{
+    static const collective_f run[COMM_KINDS] = {
+        [COMM_ALLREDUCE] = allreduce,
+        [COMM_REDUCE] = reduce,
+        [COMM_REDUCE_SCATTER] = reduce_scatter,
+        [COMM_ALLGATHER] = allgather,
+        [COMM_BROADCAST] = broadcast,
+        [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[a->what](self, a, err);
 }

@@ -62,47 +62,20 @@ int nccl_cuda_failed (cudaError_t e,
                       const char *what,
                       struct slurmdl_error *err);
 
+/* What NCCL says of an error; the communicator has ended.  Returns -1. */
+int nccl_failed (struct nccl_self *s,
+                 ncclResult_t r,
+                 const char *what,
+                 struct slurmdl_error *err);
+
 /* queue.c */
 extern const struct comm_queue nccl_queue;
 void nccl_queue_free (struct nccl_self *s);
 
 /* The functions of struct comm_backend (calls.c). */
 bool nccl_takes (enum slurmdl_type type, enum slurmdl_op op);
-int nccl_allreduce (void *self,
-                    const void *in,
-                    void *out,
-                    size_t n,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    struct slurmdl_error *err);
-int nccl_reduce (void *self,
-                 const void *in,
-                 void *out,
-                 size_t n,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 long root,
-                 struct slurmdl_error *err);
-int nccl_reduce_scatter (void *self,
-                         const void *in,
-                         void *out,
-                         const size_t *counts,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         struct slurmdl_error *err);
-int nccl_allgather (void *self,
-                    const void *in,
-                    void *out,
-                    const size_t *bytes,
-                    struct slurmdl_error *err);
-int nccl_broadcast (
-    void *self, void *data, size_t bytes, long root, struct slurmdl_error *err);
-int nccl_alltoall (void *self,
-                   const void *in,
-                   const size_t *to,
-                   void *out,
-                   const size_t *from,
-                   struct slurmdl_error *err);
-int nccl_barrier (void *self, struct slurmdl_error *err);
+int nccl_run (void *self,
+              const struct collective *a,
+              struct slurmdl_error *err);
 
 #endif

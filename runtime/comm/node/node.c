@@ -35,7 +35,7 @@ static size_t head_bytes (long size)
     return (all + 4095) & ~(size_t)4095;
 }
 
-size_t node_memory (long size)
+static size_t node_memory (long size)
 {
     return head_bytes (size)
            + (size_t)(size + 1) * NODE_SLOTS * chunk_of (size);

@@ -3,11 +3,12 @@
 #ifndef RUNTIME_COMM_NODE_NODE_H
 #define RUNTIME_COMM_NODE_NODE_H
 
+#include "runtime/comm/mesh/collective.h"
 #include "runtime/comm/mesh/mesh.h"
 
 /* The ranks of our node in a mesh share a piece of memory that has no name
- * (memfd_create(2)): nothing is left of it whatever is killed.  Its size is
- * node_memory(), all of which is there from the beginning.
+ * (memfd_create(2)): nothing is left of it whatever is killed. All of it
+ * is there from the beginning.
  *
  * Tensors of any size go through it in parts that stay in the cache.  While
  * one part is reduced, the next one is copied.  Ranks that wait spin for
@@ -26,42 +27,11 @@ void node_close (struct node *n); /* NULL is accepted */
 /* From another thread, or after an error: end all ranks' waits. */
 void node_abort (struct node *n, const char *why);
 
-/* Bytes that 'size' ranks share. */
-size_t node_memory (long size);
-
-/* The functions mean what those of struct comm_backend mean, with local
- * ranks.  A sum is multiplied by 'factor', which is 1 for what is not floating
- * point.
+/* Any collective but a reduce-scatter and an all-gather, with local ranks.
  */
-int node_allreduce (struct node *n,
-                    const void *in,
-                    void *out,
-                    size_t count,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    double factor,
-                    struct slurmdl_error *err);
-int node_reduce (struct node *n,
-                 const void *in,
-                 void *out,
-                 size_t count,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 double factor,
-                 long root,
-                 struct slurmdl_error *err);
-int node_broadcast (struct node *n,
-                    void *data,
-                    size_t bytes,
-                    long root,
-                    struct slurmdl_error *err);
-int node_alltoall (struct node *n,
-                   const void *in,
-                   const size_t *to,
-                   void *out,
-                   const size_t *from,
-                   struct slurmdl_error *err);
-int node_barrier (struct node *n, struct slurmdl_error *err);
+int node_run (struct node *n,
+              const struct collective *c,
+              struct slurmdl_error *err);
 
 /* Each local rank has as many blocks of a tensor: block b of rank r begins at
  * starts[r * blocks + b] and has counts[r * blocks + b] elements.  By itself a
@@ -72,16 +42,13 @@ struct node_layout {
     const size_t *starts, *counts;
 };
 
-/* 'out': this rank's blocks of the reduced 'in'.  With one block it may be
- * that part of 'in'.
+/* 'out': this rank's blocks of the reduced 'in', of c->type by c->op.  With one
+ * block it may be that part of 'in'.
  */
 int node_reduce_scatter (struct node *n,
-                         const void *in,
+                         const struct collective *c,
                          void *out,
                          const struct node_layout *l,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         double factor,
                          struct slurmdl_error *err);
 
 /* 'in': this rank's blocks, 'out': those of all, of bytes.  With one block

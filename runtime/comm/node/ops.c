@@ -148,46 +148,47 @@ static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
     return 0;
 }
 
-int node_reduce (struct node *n,
-                 const void *in,
-                 void *out,
-                 size_t count,
-                 enum slurmdl_type type,
-                 enum slurmdl_op op,
-                 double factor,
-                 long root,
-                 struct slurmdl_error *err)
+double node_factor (const struct node *n, enum slurmdl_op op)
 {
-    size_t size = slurmdl_type_size (type);
+    return op == SLURMDL_AVERAGE ? 1.0 / (double)n->size : 1;
+}
+
+static int reduce_to (struct node *n,
+                      const struct collective *c,
+                      long root,
+                      struct slurmdl_error *err)
+{
+    size_t size = slurmdl_type_size (c->type);
     struct node_work w = { .node = n,
-                           .in = in,
-                           .out = out,
+                           .in = c->in,
+                           .out = c->out,
                            .size = size,
-                           .type = type,
-                           .op = op,
-                           .factor = factor,
-                           .n = count,
+                           .type = c->type,
+                           .op = c->op,
+                           .factor = node_factor (n, c->op),
+                           .n = c->n,
                            .step = n->chunk / size,
                            .root = root };
-    bool small = count * size * (size_t)n->size <= SMALL;
+    bool small = c->n * size * (size_t)n->size <= SMALL;
 
-    if (count == 0)
+    if (c->n == 0)
         return 0;
-    w.steps = steps_of (count, w.step);
-    node_begin (&w, NODE_REDUCE, count, (int)type, (int)op);
+    w.steps = steps_of (c->n, w.step);
+    node_begin (&w, NODE_REDUCE, c->n, (int)c->type, (int)c->op);
     return small ? reduce_small (&w, err) : reduce_steps (&w, err);
 }
 
-int node_allreduce (struct node *n,
-                    const void *in,
-                    void *out,
-                    size_t count,
-                    enum slurmdl_type type,
-                    enum slurmdl_op op,
-                    double factor,
-                    struct slurmdl_error *err)
+static int
+reduce (struct node *n, const struct collective *c, struct slurmdl_error *err)
 {
-    return node_reduce (n, in, out, count, type, op, factor, -1, err);
+    return reduce_to (n, c, c->root, err);
+}
+
+static int allreduce (struct node *n,
+                      const struct collective *c,
+                      struct slurmdl_error *err)
+{
+    return reduce_to (n, c, -1, err);
 }
 
 /* ---- steps of one meeting each ---- */
@@ -241,22 +242,20 @@ static void root_take (const struct node_work *w, size_t s)
               length_at (w, s));
 }
 
-int node_broadcast (struct node *n,
-                    void *data,
-                    size_t bytes,
-                    long root,
-                    struct slurmdl_error *err)
+static int broadcast (struct node *n,
+                      const struct collective *c,
+                      struct slurmdl_error *err)
 {
     struct node_work w = { .node = n,
-                           .in = data,
-                           .out = data,
+                           .in = c->out,
+                           .out = c->out,
                            .size = 1,
-                           .n = bytes,
+                           .n = c->n,
                            .step = n->chunk,
-                           .steps = steps_of (bytes, n->chunk),
-                           .root = root };
+                           .steps = steps_of (c->n, n->chunk),
+                           .root = c->root };
 
-    node_begin (&w, NODE_BROADCAST, bytes, 0, 0);
+    node_begin (&w, NODE_BROADCAST, c->n, 0, 0);
     return node_each_step (&w, root_put, root_take, err);
 }
 
@@ -328,33 +327,31 @@ static size_t add_up (const size_t *counts, long size, size_t *starts)
     return most;
 }
 
-int node_alltoall (struct node *n,
-                   const void *in,
-                   const size_t *to,
-                   void *out,
-                   const size_t *from,
-                   struct slurmdl_error *err)
+static int
+alltoall (struct node *n, const struct collective *c, struct slurmdl_error *err)
 {
     size_t *starts = calloc (2 * (size_t)n->size, sizeof (*starts));
     size_t *places = starts + n->size, most;
     struct exchange x = { .w = { .node = n,
-                                 .in = in,
-                                 .out = out,
+                                 .in = c->in,
+                                 .out = c->out,
                                  .size = 1,
-                                 .layout = { 1, starts, to },
+                                 .layout = { 1, starts, c->counts },
                                  .step = node_step_of (n, 1),
                                  .root = -1 },
-                          .from = from,
+                          .from = c->from,
                           .places = places };
     int rv = -1;
 
     if (!starts)
         return errorf (err, "out of memory");
-    most = add_up (to, n->size, starts);
-    add_up (from, n->size, places);
+    most = add_up (c->counts, n->size, starts);
+    add_up (c->from, n->size, places);
     if (agree_on_most (n, &most, err) < 0)
         goto out;
-    copy (x.w.out + places[n->rank], x.w.in + starts[n->rank], to[n->rank]);
+    copy (x.w.out + places[n->rank],
+          x.w.in + starts[n->rank],
+          c->counts[n->rank]);
     x.w.steps = steps_of (most, x.w.step);
     node_begin (&x.w, NODE_ALLTOALL, most, 0, 0);
     rv = node_each_step (&x.w, exchange_put, exchange_take, err);
@@ -363,10 +360,26 @@ out:
     return rv;
 }
 
-int node_barrier (struct node *n, struct slurmdl_error *err)
+static int
+barrier (struct node *n, const struct collective *c, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
 
+    (void)c;
     node_begin (&w, NODE_BARRIER, 0, 0, 0);
     return node_wait (n, node_come (n), err);
+}
+
+int node_run (struct node *n,
+              const struct collective *c,
+              struct slurmdl_error *err)
+{
+    static int (*const run[COMM_KINDS]) (
+        struct node *, const struct collective *, struct slurmdl_error *) = {
+        [COMM_ALLREDUCE] = allreduce, [COMM_REDUCE] = reduce,
+        [COMM_BROADCAST] = broadcast, [COMM_ALLTOALL] = alltoall,
+        [COMM_BARRIER] = barrier,
+    };
+
+    return run[c->what](n, c, err);
 }

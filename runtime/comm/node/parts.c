@@ -129,22 +129,19 @@ static void scatter_take (const struct node_work *w, size_t s)
 }
 
 int node_reduce_scatter (struct node *n,
-                         const void *in,
+                         const struct collective *c,
                          void *out,
                          const struct node_layout *l,
-                         enum slurmdl_type type,
-                         enum slurmdl_op op,
-                         double factor,
                          struct slurmdl_error *err)
 {
-    size_t size = slurmdl_type_size (type);
+    size_t size = slurmdl_type_size (c->type);
     struct node_work w = { .node = n,
-                           .in = in,
+                           .in = c->in,
                            .out = out,
                            .size = size,
-                           .type = type,
-                           .op = op,
-                           .factor = factor,
+                           .type = c->type,
+                           .op = c->op,
+                           .factor = node_factor (n, c->op),
                            .layout = *l,
                            .step = node_step_of (n, size),
                            .root = -1 };

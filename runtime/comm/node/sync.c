@@ -95,7 +95,7 @@ static int fail (struct node *n, struct slurmdl_error *err)
     int saved = errno;
 
     give_up (n, saved, err->text);
-    mesh_waits (n->mesh, -1);
+    mesh_set_waits (n->mesh, -1);
     errno = saved;
     return -1;
 }
@@ -151,7 +151,7 @@ sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
     while (!is_whole (n, meeting)) {
         if (look_at_reason (n, err) < 0)
             return -1;
-        mesh_waits (n->mesh, awaited (n, meeting));
+        mesh_set_waits (n->mesh, awaited (n, meeting));
         doze (n, meeting);
         now = monotonic ();
         if (now - look < LOOK_MS / 1e3 || is_whole (n, meeting))
@@ -159,12 +159,12 @@ sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
         if (mesh_check (n->mesh, err) < 0)
             return fail (n, err);
         if (now - begin > mesh_timeout (n->mesh)) {
-            mesh_late (n->mesh, awaited (n, meeting), err);
+            mesh_timed_out (n->mesh, awaited (n, meeting), err);
             return fail (n, err);
         }
         look = now;
     }
-    mesh_waits (n->mesh, -1);
+    mesh_set_waits (n->mesh, -1);
     return 0;
 }
 

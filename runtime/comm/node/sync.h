@@ -101,6 +101,9 @@ int node_each_step (const struct node_work *w,
 /* Elements of a step where each rank has a part of a slot for each other. */
 size_t node_step_of (const struct node *n, size_t size);
 
+/* By which a reduction is multiplied at its end. */
+double node_factor (const struct node *n, enum slurmdl_op op);
+
 /* Come to the next meeting, whose number is returned. */
 uint64_t node_come (struct node *n);
 

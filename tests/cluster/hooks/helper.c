@@ -8,7 +8,7 @@
 
 #include <slurm/slurm.h>
 
-#include "spank/context.h"
+#include "spank/options.h"
 
 SPANK_PLUGIN (dl, 1)
 

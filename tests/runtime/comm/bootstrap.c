@@ -19,7 +19,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/bootstrap.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 #include "tests/runtime/comm/world.h"
 
 enum { RANKS_MAX = 200 };

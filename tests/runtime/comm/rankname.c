@@ -22,7 +22,8 @@
 #include "runtime/comm/bootstrap/bootstrap.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/mesh/dial.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/address.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/ps/wire.h"
 #include "tests/runtime/comm/world.h"
 
@@ -47,12 +48,12 @@ static void addresses (void **state)
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
         if (rows[i].host) {
             assert_int_equal (
-                socket_split (rows[i].text, host, sizeof (host), &n), 0);
+                address_split (rows[i].text, host, sizeof (host), &n), 0);
             assert_string_equal (host, rows[i].host);
             assert_int_equal (n, rows[i].port);
         } else
             assert_int_equal (
-                socket_split (rows[i].text, host, sizeof (host), &n), -1);
+                address_split (rows[i].text, host, sizeof (host), &n), -1);
 }
 
 static void names (void **state)

@@ -46,7 +46,7 @@ static int refusals (struct slurmdl_comm *c, void *arg)
     bad[0].name = NULL;
     bad[1].type = (enum slurmdl_type)99;
     bad[2].op = (enum slurmdl_op)99;
-    bad[3].compression = SLURMDL_TOP_K;
+    bad[3].compression = (enum slurmdl_compression)99;
     bad[4].in = bad[4].out = NULL;
     bad[5].what = SLURMDL_BROADCAST;
     bad[5].root = slurmdl_comm_size (c);
@@ -345,7 +345,7 @@ static int leave_later (struct slurmdl_comm *c, void *arg)
         snprintf (name, sizeof (name), "x%d", i);
         CHECK (c, sum_floats (c, name, x[i], 1000, &err) > 0);
     }
-    CHECK (c, engine_close (c->engine) == 0);
+    CHECK (c, c->engine_calls->close (c->engine) == 0);
     for (int i = 0; i < 50; i++)
         CHECK (c, x[i][999] == (float)(3 * i));
     return 0;
@@ -364,8 +364,8 @@ static int aborted (struct slurmdl_comm *c, void *arg)
     if (slurmdl_comm_rank (c) == 0) {
         nap (0.1);
         e = c->engine;
-        engine_abort (e, "the world is formed anew");
-        engine_close (e);
+        c->engine_calls->abort (e, "the world is formed anew");
+        c->engine_calls->close (e);
         CHECK (c, slurmdl_wait (c, 1, &err) < 0 && errno == ECONNRESET);
         return 0;
     }

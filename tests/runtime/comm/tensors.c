@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of named tensors: who decides, what is chosen, what is tuned. */
+/* The parts of named tensors: who decides, and what is rounded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,6 @@
 #include "runtime/comm/engine/map.h"
 #include "runtime/comm/engine/readiness.h"
 #include "runtime/comm/engine/stall.h"
-#include "runtime/comm/engine/topk.h"
-#include "runtime/comm/engine/tune.h"
 #include "tests/runtime/comm/named.h"
 
 /* ---- packets and maps ---- */
@@ -289,8 +287,7 @@ static void test_limit (void **state)
     int dropped = 0;
 
     (void)state;
-    coordinator_limit (c, 10);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 16384 + 90; i++) {
         char name[16];
         snprintf (name, sizeof (name), "step%d", i);
         both (c, name, 1, SLURMDL_F32, NULL);
@@ -341,103 +338,6 @@ static void test_stall_text (void **state)
     packet_free (&down);
 }
 
-/* ---- the largest values ---- */
-
-static int by_size (const void *a, const void *b)
-{
-    double x = fabs (*(const double *)a);
-    double y = fabs (*(const double *)b);
-
-    return (x < y) - (x > y);
-}
-
-static void check_choice (size_t n, size_t k, int kind, uint32_t *seed)
-{
-    double *in = malloc ((n + 1) * sizeof (*in));
-    double *sorted = malloc ((n + 1) * sizeof (*sorted));
-    double *residual = calloc (n + 1, sizeof (*residual));
-    double *sum = calloc (n + 1, sizeof (*sum));
-    char *chosen = malloc (top_k_bytes (k, SLURMDL_F64) + 1);
-    double got = 0, want = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        double v = (double)(int32_t)draw (seed) * 1e-9;
-        in[i] = kind == 0 ? v : kind == 1 ? rint (v) : ldexp (1, (int)(i % 9));
-    }
-    top_k_choose (residual, in, 1, n, k, SLURMDL_F64, chosen);
-    top_k_add (sum, chosen, n, k, SLURMDL_F64);
-    memcpy (sorted, in, n * sizeof (*in));
-    qsort (sorted, n, sizeof (*sorted), by_size);
-    for (size_t i = 0; i < n; i++) {
-        assert_true (sum[i] + residual[i] == in[i]);
-        assert_true (sum[i] == 0 || residual[i] == 0);
-        got += fabs (sum[i]);
-        want += i < k ? fabs (sorted[i]) : 0;
-    }
-    assert_true (fabs (got - want) <= 1e-9 * want);
-    free (in);
-    free (sorted);
-    free (residual);
-    free (sum);
-    free (chosen);
-}
-
-static void test_top_k (void **state)
-{
-    const float odd[] = { 1, NAN, -3, INFINITY, 0, 2 };
-    float residual[6] = { 0 }, sum[6] = { 0 };
-    char chosen[64];
-    uint32_t seed = 11;
-
-    (void)state;
-    for (int kind = 0; kind < 3; kind++)
-        for (size_t n = 1; n < 3000; n = 2 * n + 1)
-            for (size_t k = 1; k <= n; k = 3 * k + 1)
-                check_choice (n, k, kind, &seed);
-    assert_int_equal (top_k_count (1000, 0.01), 10);
-    assert_int_equal (top_k_count (3, 0.01), 1);
-    assert_int_equal (top_k_count (0, 0.5), 0);
-    top_k_choose (residual, odd, 1, 6, 3, SLURMDL_F32, chosen);
-    top_k_add (sum, chosen, 6, 3, SLURMDL_F32);
-    assert_true (isnan (sum[1]) && isinf (sum[3]) && sum[2] == -3);
-    assert_true (residual[5] == 2 && residual[2] == 0);
-}
-
-/* ---- the search ---- */
-
-/* Bytes a second of a machine that likes 8 MiB and 0.5 ms. */
-static double speed (size_t fusion, double cycle)
-{
-    double a = log2 ((double)fusion / (8 << 20));
-    double b = log2 (cycle / 5e-4);
-
-    return 1e9 / (1 + 0.05 * a * a + 0.1 * b * b);
-}
-
-static void test_tune (void **state)
-{
-    struct tune *t = tune_create (64 << 20, 1e-3, NULL);
-    size_t fusion = 64 << 20;
-    double cycle = 1e-3;
-    double bytes = 0, now = 5;
-    unsigned long batches = 0;
-    uint32_t seed = 3;
-
-    (void)state;
-    for (int i = 0; i < 100000 && !tune_has_settled (t); i++) {
-        /* now and then something takes four times as long */
-        double slow = draw (&seed) % 64 ? 1 : 4;
-        bytes += 1e8;
-        now += 1e8 / speed (fusion, cycle) * slow;
-        tune_step (t, now, bytes, ++batches, &fusion, &cycle);
-    }
-    assert_true (tune_has_settled (t));
-    assert_int_equal (fusion, 8 << 20);
-    assert_true (cycle == 5e-4);
-    assert_false (tune_step (t, now + 9, bytes, batches + 99, &fusion, &cycle));
-    tune_destroy (t);
-}
-
 /* ---- a model learns as well with what is left of its gradients ---- */
 
 enum { INPUTS = 60, SAMPLES = 120 };
@@ -475,8 +375,7 @@ static int train (struct slurmdl_comm *c, void *arg)
                                  .n = INPUTS,
                                  .in = gradient,
                                  .out = gradient,
-                                 .compression = *how,
-                                 .keep = 0.1 };
+                                 .compression = *how };
     double loss = 1, first = 0;
 
     for (int step = 0; step < 300; step++) {
@@ -492,12 +391,12 @@ static int train (struct slurmdl_comm *c, void *arg)
 
 static void test_learning (void **state)
 {
-    static enum slurmdl_compression all[] = {
-        SLURMDL_PLAIN, SLURMDL_AS_F16, SLURMDL_AS_BF16, SLURMDL_TOP_K
-    };
+    static enum slurmdl_compression all[] = { SLURMDL_PLAIN,
+                                              SLURMDL_AS_F16,
+                                              SLURMDL_AS_BF16 };
 
     (void)state;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         assert_int_equal (world_run (3, 2, train, &all[i], 300, NULL), 0);
 }
 
@@ -546,63 +445,6 @@ static void test_rounding (void **state)
     assert_int_equal (world_run (4, 2, rounding, NULL, 300, NULL), 0);
 }
 
-/* ---- tuned while it runs: all ranks have the same ---- */
-
-static int tuned (struct slurmdl_comm *c, void *arg)
-{
-    static float x[40][3000];
-    struct slurmdl_error err = { "" };
-    struct slurmdl_comm_stats s;
-    double until = seconds_now () + 200;
-    float go = 1;
-    double mine[2], all[6];
-    char name[16];
-
-    (void)arg;
-    while (go > 0) {
-        for (int i = 0; i < 40; i++) {
-            snprintf (name, sizeof (name), "x%d", i);
-            CHECK (c, sum_floats (c, name, x[i], 3000, &err) > 0);
-        }
-        CHECK (c, slurmdl_wait (c, 0, &err) == 0);
-        slurmdl_comm_stats (c, &s);
-        go = seconds_now () < until && s.fusion_bytes == 64 << 20
-             && s.cycle_ms == 1;
-        CHECK (c, slurmdl_broadcast (c, &go, sizeof (go), 0, &err) == 0);
-    }
-    slurmdl_comm_stats (c, &s);
-    mine[0] = (double)s.fusion_bytes;
-    mine[1] = s.cycle_ms;
-    CHECK (c, slurmdl_allgather (c, mine, sizeof (mine), all, NULL, &err) == 0);
-    for (int r = 0; r < 3; r++)
-        CHECK (c, all[2 * r] == mine[0] && all[2 * r + 1] == mine[1]);
-    return 0;
-}
-
-static void test_tuned (void **state)
-{
-    char path[] = "/tmp/tune.XXXXXX";
-    char line[128];
-    int fd = mkstemp (path);
-    FILE *f;
-    int lines = 0;
-
-    (void)state;
-    assert_true (fd >= 0);
-    close (fd);
-    setenv ("DL_COMM_AUTOTUNE", "1", 1);
-    setenv ("DL_COMM_AUTOTUNE_LOG", path, 1);
-    assert_int_equal (world_run (3, 0, tuned, NULL, 300, NULL), 0);
-    unsetenv ("DL_COMM_AUTOTUNE");
-    unsetenv ("DL_COMM_AUTOTUNE_LOG");
-    assert_non_null (f = fopen (path, "r"));
-    while (fgets (line, sizeof (line), f))
-        lines++;
-    fclose (f);
-    unlink (path);
-    assert_true (lines >= 2); /* the head, and a setting */
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -614,11 +456,8 @@ int main (void)
         cmocka_unit_test (test_coordinator),
         cmocka_unit_test (test_limit),
         cmocka_unit_test (test_stall_text),
-        cmocka_unit_test (test_top_k),
-        cmocka_unit_test (test_tune),
         cmocka_unit_test (test_learning),
         cmocka_unit_test (test_rounding),
-        cmocka_unit_test (test_tuned),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

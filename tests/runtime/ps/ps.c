@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/mesh/socket.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/ps/rules.h"
 #include "runtime/ps/wire.h"
 #include "tests/ranks.h"
@@ -253,7 +253,7 @@ say (const void *data, size_t n, struct ps_header *answer, char *text)
     ssize_t got;
 
     for (int i = 0; i < 10000; i++) {
-        if (psplace_newest (options.dir, "server", 0, &number, &e) == 1
+        if (psregistration_newest (options.dir, "server", 0, &number, &e) == 1
             && e.state == PS_SERVING)
             break;
         nap (0.01);

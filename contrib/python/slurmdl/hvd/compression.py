@@ -13,7 +13,6 @@ class Compressor:
     """
 
     word = ""
-    keep = 0.01
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:
@@ -55,25 +54,12 @@ class BF16Compressor(FP16Compressor):
     narrow = torch.bfloat16
 
 
-class _TopK(Compressor):
-    """The largest share of the values; the rest is added to the next ones of this name."""
-
-    word = "top_k"
-
-    def __init__(self, keep: float) -> None:
-        self.keep = keep
-
-
 class Compression:
-    """Horovod's none and fp16; and ours: bf16, and topk(share) with error feedback."""
+    """Horovod's none and fp16; and ours: bf16."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
     bf16 = BF16Compressor
-
-    @staticmethod
-    def topk(keep: float = 0.01) -> Compressor:
-        return _TopK(keep)
 
 
 def own_of(compression: Any) -> Any:

@@ -122,7 +122,7 @@ def DistributedOptimizer(
     own = own_of(compression)
     return _distributed.DistributedOptimizer(
         optimizer, names, Average.word if op is Adasum else op.word, "none" if own else compression.word,
-        getattr(compression, "keep", 0.01), backward_passes_per_step, gradient_predivide_factor, sparse_as_dense,
+        backward_passes_per_step, gradient_predivide_factor, sparse_as_dense,
         None if process_set is global_process_set or not process_set.included() else process_set.comm,
         groups=lists, compressor=own, alone=not process_set.included(),
     )  # fmt: skip

@@ -78,7 +78,7 @@ def _submit(tensor: Any, name: str, how: How, out: Any, group: Optional[str], me
     word, sent, after = parts_of(how, tensor.detach().contiguous())
     into = sent if out is tensor else torch.empty_like(sent)
     handle = submitting(
-        how.set.comm.submit, name, sent, word, out=into, compression=how.compression.word, keep=how.compression.keep,
+        how.set.comm.submit, name, sent, word, out=into, compression=how.compression.word,
         group=group, members=members,
     )  # fmt: skip
     return Later(handle, lambda result: scaled(result, after))

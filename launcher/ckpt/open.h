@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open the checkpoint that an argument of dl ckpt names. */
+#ifndef LAUNCHER_CKPT_OPEN_H
+#define LAUNCHER_CKPT_OPEN_H
+
+#include <stddef.h>
+
+#include "runtime/slurmdl.h"
+
+/* A checkpoint, or the newest one that verifies in a trial's folder.  NULL
+ * after a line on stderr, with the exit status in '*rv'.
+ */
+struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv);
+
+/* "[2, 3]"; of a scalar "[]" */
+void ckpt_shape (char *buf, size_t size, const struct slurmdl_tensor *t);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trained points of an earlier experiment that a search knows from its start.
+ */
+#include "launcher/config/known_points.h"
+
+#include <stdlib.h>
+
+#include "launcher/sys/json_number.h"
+
+void known_points_free (struct experiment *e)
+{
+    free (e->known);
+    free (e->known_numbers);
+    e->known = NULL;
+    e->known_numbers = NULL;
+    e->search.known = NULL;
+    e->search.nknown = 0;
+}
+
+int known_points_allocate (struct experiment *e, size_t n)
+{
+    size_t width = e->nparams + e->nmetrics;
+
+    known_points_free (e);
+    e->known = calloc (n + 1, sizeof (*e->known));
+    e->known_numbers = calloc (n * width + 1, sizeof (*e->known_numbers));
+    if (!e->known || !e->known_numbers)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        e->known[i].x = e->known_numbers + i * width;
+        e->known[i].values = e->known[i].x + e->nparams;
+    }
+    e->search.known = e->known;
+    return 0;
+}
+
+json_t *known_points_json (const struct experiment *e)
+{
+    json_t *list = json_array ();
+
+    for (long i = 0; i < e->search.nknown; i++) {
+        const struct search_known *k = &e->known[i];
+        json_t *metric = e->nmetrics > 1
+                             ? numbers_to_json (k->values, e->nmetrics)
+                             : number_to_json (k->values[0]);
+        json_array_append_new (list,
+                               json_pack ("{s:o, s:o}",
+                                          "x",
+                                          numbers_to_json (k->x, e->nparams),
+                                          "metric",
+                                          metric));
+    }
+    return list;
+}
+
+int known_points_read (struct experiment *e, const json_t *known)
+{
+    size_t n = json_array_size (known);
+
+    if (n == 0)
+        return 0;
+    if (known_points_allocate (e, n) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *k = json_array_get (known, i);
+        const json_t *x = json_object_get (k, "x");
+        const json_t *metric = json_object_get (k, "metric");
+        double *row = e->known_numbers + i * (e->nparams + e->nmetrics);
+        for (size_t j = 0; j < e->nparams; j++)
+            *row++ = number_from_json (json_array_get (x, j));
+        for (size_t j = 0; j < e->nmetrics; j++)
+            *row++ = number_from_json (
+                json_is_array (metric) ? json_array_get (metric, j) : metric);
+    }
+    e->search.nknown = (long)n;
+    return 0;
+}

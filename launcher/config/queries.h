@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an experiment asks for, as a sum of its settings. */
+#ifndef LAUNCHER_CONFIG_QUERIES_H
+#define LAUNCHER_CONFIG_QUERIES_H
+
+#include "launcher/config/experiment.h"
+
+/* Whether a trial is several processes that Slurm starts as a step. */
+bool experiment_has_ranks (const struct experiment *e);
+
+/* GPUs of a trial on all of its nodes. */
+int64_t experiment_gpus (const struct experiment *e);
+
+/* Number of trials that the search may make, 0 if unknown. */
+long experiment_trials (const struct experiment *e);
+
+/* What its searcher is and needs (the bits of searcher_kinds). */
+int experiment_needs (const struct experiment *e);
+
+/* The searcher of that name; NULL if there is none. */
+const struct searcher_kind *searcher_kind_of (const char *name);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Take values out of settings of libconfig. */
+#include "launcher/config/reading.h"
+
+int setting_number (const config_setting_t *s, double *v)
+{
+    switch (config_setting_type (s)) {
+    case CONFIG_TYPE_INT:
+        *v = config_setting_get_int (s);
+        return 0;
+    case CONFIG_TYPE_INT64:
+        *v = (double)config_setting_get_int64 (s);
+        return 0;
+    case CONFIG_TYPE_FLOAT:
+        *v = config_setting_get_float (s);
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+json_t *setting_json (const config_setting_t *s)
+{
+    json_t *v;
+
+    switch (config_setting_type (s)) {
+    case CONFIG_TYPE_INT:
+        return json_integer (config_setting_get_int (s));
+    case CONFIG_TYPE_INT64:
+        return json_integer (config_setting_get_int64 (s));
+    case CONFIG_TYPE_FLOAT:
+        return json_real (config_setting_get_float (s));
+    case CONFIG_TYPE_BOOL:
+        return json_boolean (config_setting_get_bool (s));
+    case CONFIG_TYPE_STRING:
+        return json_string (config_setting_get_string (s));
+    case CONFIG_TYPE_GROUP:
+        v = json_object ();
+        break;
+    default:
+        v = json_array ();
+        break;
+    }
+    for (int i = 0; v && i < config_setting_length (s); i++) {
+        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
+        if (config_setting_is_group (s))
+            json_object_set_new (v, config_setting_name (c), setting_json (c));
+        else
+            json_array_append_new (v, setting_json (c));
+    }
+    return v;
+}
+
+bool setting_is_list (const config_setting_t *s)
+{
+    int t = config_setting_type (s);
+
+    return t == CONFIG_TYPE_LIST || t == CONFIG_TYPE_ARRAY;
+}
+
+bool setting_is_list_of_groups (const config_setting_t *s)
+{
+    if (!config_setting_is_list (s) || config_setting_length (s) == 0)
+        return false;
+    for (int i = 0; i < config_setting_length (s); i++)
+        if (!config_setting_is_group (config_setting_get_elem (s, (unsigned)i)))
+            return false;
+    return true;
+}

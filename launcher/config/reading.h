@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Take values out of settings of libconfig. */
+#ifndef LAUNCHER_CONFIG_READING_H
+#define LAUNCHER_CONFIG_READING_H
+
+#include <jansson.h>
+#include <libconfig.h>
+#include <stdbool.h>
+
+/* The value of a number of any type.  Returns -1 if it is none. */
+int setting_number (const config_setting_t *s, double *v);
+
+/* It as JSON, which the caller owns. */
+json_t *setting_json (const config_setting_t *s);
+
+/* Whether it is a list or an array. */
+bool setting_is_list (const config_setting_t *s);
+
+/* Whether it is a list of one group at least, and nothing else. */
+bool setting_is_list_of_groups (const config_setting_t *s);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check the group "searcher" of an experiment file. */
+#ifndef LAUNCHER_CONFIG_SEARCH_SETTINGS_H
+#define LAUNCHER_CONFIG_SEARCH_SETTINGS_H
+
+#include <libconfig.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
+
+/* Check the group "searcher" and finish e->search. */
+void search_check (struct experiment *e, config_t *cf, struct problems *p);
+
+#endif

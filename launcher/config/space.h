@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the search space of an experiment file. */
+#ifndef LAUNCHER_CONFIG_SPACE_H
+#define LAUNCHER_CONFIG_SPACE_H
+
+#include <libconfig.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
+
+/* Read the group "hyperparameters" into e->hparams and e->params. */
+void space_read (struct experiment *e,
+                 config_setting_t *group,
+                 struct problems *p);
+void space_free (struct experiment *e);
+
+#endif

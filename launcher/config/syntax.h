@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parse the text of an experiment file. */
+#ifndef LAUNCHER_CONFIG_SYNTAX_H
+#define LAUNCHER_CONFIG_SYNTAX_H
+
+#include <libconfig.h>
+
+#include "launcher/config/diagnostics.h"
+
+/* Parse the file 'path', or a text.  Integers may have 64 bits without an L,
+ * @include is refused, and so is what has no end.
+ *
+ * syntax_read() returns -1 with errno EINVAL (see 'p'), ENOENT, ....
+ * syntax_parse() returns what is wrong in 'line', for the caller to free, or
+ * NULL.
+ */
+int syntax_read (config_t *cf, const char *path, struct problems *p);
+char *syntax_parse (config_t *cf, const char *text, int *line);
+
+#endif

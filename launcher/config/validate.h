@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check an experiment beyond the types of its keys. */
+#ifndef LAUNCHER_CONFIG_VALIDATE_H
+#define LAUNCHER_CONFIG_VALIDATE_H
+
+#include <libconfig.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
+
+/* Check what depends on several keys, and finish the struct. */
+void experiment_check (struct experiment *e, config_t *cf, struct problems *p);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read for which values a hyperparameter is active, and its default. */
+#ifndef LAUNCHER_CONFIG_WHEN_H
+#define LAUNCHER_CONFIG_WHEN_H
+
+#include <libconfig.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
+
+/* Read the keys "when" and "default" of all, once the space is known. */
+void when_read (struct experiment *e,
+                config_setting_t *group,
+                struct problems *p);
+void presets_read (struct experiment *e,
+                   config_setting_t *group,
+                   struct problems *p);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check this host, and a step that is started. */
+#ifndef LAUNCHER_DOCTOR_HOST_H
+#define LAUNCHER_DOCTOR_HOST_H
+
+#include "launcher/doctor/site.h"
+
+void doctor_gpus (struct site *s);
+void doctor_peermem (struct site *s);
+void doctor_memlock (struct site *s);
+void doctor_nofile (struct site *s);
+void doctor_shm (struct site *s);
+void doctor_remove_ipc (struct site *s);
+void doctor_hosts (struct site *s);
+void doctor_step (struct site *s);
+
+#endif

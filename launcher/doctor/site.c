@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read the configuration of a site, and keep the findings. */
+#include "launcher/doctor/site.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "launcher/sys/array.h"
+#include "launcher/sys/subprocess.h"
+
+enum { CONFIG_SIZE = 256 * 1024, TIMEOUT = 20 };
+
+const char *const doctor_severity_names[] = {
+    "ok", "hint", "change", "broken"
+};
+
+void site_report (struct site *s,
+                  enum doctor_severity severity,
+                  const char *where,
+                  const char *fmt,
+                  ...)
+{
+    struct doctor_finding *more =
+        array_grow (s->findings, s->nfindings, sizeof (*more));
+    struct doctor_finding *f;
+    va_list ap;
+
+    if (!more)
+        return;
+    s->findings = more;
+    f = &more[s->nfindings++];
+    *f = (struct doctor_finding){
+        s->check->name, severity, strdup (where), NULL
+    };
+    va_start (ap, fmt);
+    if (vasprintf (&f->what, fmt, ap) < 0)
+        f->what = NULL;
+    va_end (ap);
+}
+
+/* ---- scontrol show config ---- */
+
+static bool is_nothing (const char *value)
+{
+    return !*value || !strncmp (value, "(null", 5);
+}
+
+const char *site_value (const struct site *s,
+                        const char *key,
+                        char *buf,
+                        size_t size,
+                        const char *otherwise)
+{
+    size_t n = strlen (key);
+
+    for (const char *at = s->config; at && *at;) {
+        size_t len = strcspn (at, "\n");
+        const char *equals = memchr (at, '=', len);
+        if (len > n && !strncasecmp (at, key, n)
+            && (at[n] == ' ' || at[n] == '=') && equals) {
+            const char *start = equals + 1;
+            size_t left = len - (size_t)(start - at);
+            for (; left && isspace ((unsigned char)*start); left--)
+                start++;
+            snprintf (buf, size, "%.*s", (int)left, start);
+            if (is_nothing (buf))
+                break;
+            return buf;
+        }
+        at += len + (at[len] == '\n');
+    }
+    snprintf (buf, size, "%s", otherwise);
+    return buf;
+}
+
+long site_number (const struct site *s, const char *key)
+{
+    char text[64];
+    char *end;
+    long n;
+
+    site_value (s, key, text, sizeof (text), "");
+    n = strtol (text, &end, 10);
+    return end == text ? -1 : n;
+}
+
+const char *
+site_where (const struct site *s, const char *key, char *buf, size_t size)
+{
+    const struct conf_line *l = conf_find (&s->slurm, key);
+
+    if (l)
+        snprintf (buf, size, "%s:%d", l->file, l->line);
+    else
+        snprintf (buf, size, "%s", s->conf_path);
+    return buf;
+}
+
+/* ---- configuration files ---- */
+
+/* One question to the controller, by hand; never from a job. */
+static void ask_slurm (struct site *s)
+{
+    struct command c = { .timeout = TIMEOUT };
+    int status;
+
+    s->config = malloc (CONFIG_SIZE);
+    if (!s->config)
+        return;
+    command_add (&c, "scontrol", NULL);
+    command_add (&c, "show", NULL);
+    command_add (&c, "config", NULL);
+    status = command_run (&c, NULL, s->config, CONFIG_SIZE);
+    command_free (&c);
+    if (status == 0 && strstr (s->config, "SLURM_VERSION"))
+        return;
+    s->config[strcspn (s->config, "\n")] = '\0';
+    snprintf (s->why,
+              sizeof (s->why),
+              "%.400s",
+              *s->config ? s->config : "no answer from slurmctld");
+    free (s->config);
+    s->config = NULL;
+}
+
+/* Beside slurm.conf, as Slurm finds it. */
+static void read_beside (struct site *s, struct conf *c, const char *name)
+{
+    char path[PATH_MAX + 32];
+    const char *slash = strrchr (s->conf_path, '/');
+
+    snprintf (path,
+              sizeof (path),
+              "%.*s/%s",
+              slash ? (int)(slash - s->conf_path) : 0,
+              s->conf_path,
+              name);
+    conf_read (c, s->root, path);
+}
+
+static void find_stack (struct site *s)
+{
+    char fallback[PATH_MAX + 32];
+    const char *slash = strrchr (s->conf_path, '/');
+
+    snprintf (fallback,
+              sizeof (fallback),
+              "%.*s/plugstack.conf",
+              slash ? (int)(slash - s->conf_path) : 0,
+              s->conf_path);
+    site_value (
+        s, "PlugStackConfig", s->stack_path, sizeof (s->stack_path), fallback);
+    conf_read (&s->stack, s->root, s->stack_path);
+}
+
+/* "optional dl.so ARGUMENT...": spank(8). */
+static void read_stack_line (struct site *s, const struct conf_line *l)
+{
+    struct stack_line p = { .at = l };
+    char plugin[PATH_MAX];
+    char dir[PATH_MAX - 512];
+    int end = 0;
+
+    if (sscanf (l->text, "%15s %4000s %n", p.word, plugin, &end) < 2)
+        return;
+    p.arguments = end ? l->text + end : "";
+    if (strcmp (strrchr (plugin, '/') ? strrchr (plugin, '/') + 1 : plugin,
+                "dl.so"))
+        return;
+    site_value (s, "PluginDir", dir, sizeof (dir), "/usr/lib/slurm");
+    dir[strcspn (dir, ":")] = '\0';
+    if (*plugin == '/')
+        memcpy (p.plugin, plugin, sizeof (plugin));
+    else
+        snprintf (p.plugin, sizeof (p.plugin), "%s/%.500s", dir, plugin);
+    s->plugins++;
+    if (!s->plugin.at)
+        s->plugin = p;
+}
+
+void site_read (struct site *s)
+{
+    if (!s->config)
+        ask_slurm (s);
+    if (!s->config)
+        return;
+    site_value (s,
+                "SLURM_CONF",
+                s->conf_path,
+                sizeof (s->conf_path),
+                "/etc/slurm/slurm.conf");
+    conf_read (&s->slurm, s->root, s->conf_path);
+    read_beside (s, &s->cgroup, "cgroup.conf");
+    read_beside (s, &s->gres, "gres.conf");
+    find_stack (s);
+    for (size_t i = 0; i < s->stack.n; i++)
+        read_stack_line (s, &s->stack.list[i]);
+}
+
+void site_free (struct site *s)
+{
+    for (size_t i = 0; i < s->nfindings; i++) {
+        free (s->findings[i].where);
+        free (s->findings[i].what);
+    }
+    free (s->findings);
+    free (s->config);
+    conf_free (&s->slurm);
+    conf_free (&s->cgroup);
+    conf_free (&s->gres);
+    conf_free (&s->stack);
+    free (s);
+}

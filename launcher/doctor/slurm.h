@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check Slurm's configuration. */
+#ifndef LAUNCHER_DOCTOR_SLURM_H
+#define LAUNCHER_DOCTOR_SLURM_H
+
+#include "launcher/doctor/site.h"
+
+void doctor_slurm (struct site *s);
+void doctor_ports (struct site *s);
+void doctor_task_plugin (struct site *s);
+void doctor_proctrack (struct site *s);
+void doctor_cgroup (struct site *s);
+void doctor_select (struct site *s);
+void doctor_gres (struct site *s);
+void doctor_tres (struct site *s);
+void doctor_kill (struct site *s);
+void doctor_preemption (struct site *s);
+void doctor_requeue (struct site *s);
+void doctor_array (struct site *s);
+void doctor_unkillable (struct site *s);
+void doctor_limits (struct site *s);
+void doctor_prolog (struct site *s);
+void doctor_gather (struct site *s);
+void doctor_health (struct site *s);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands dl check, dl gather and dl check-rank. */
+#ifndef LAUNCHER_NODECHECK_COMMAND_H
+#define LAUNCHER_NODECHECK_COMMAND_H
+
+#include "launcher/sys/settings.h"
+
+/* The commands: an exit status of launcher/sys/say.h. */
+int cmd_check (const struct settings *st);
+int cmd_check_rank (const struct settings *st);
+int cmd_gather (const struct settings *st);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check the working directory and TMPDIR. */
+#ifndef LAUNCHER_NODECHECK_FILES_H
+#define LAUNCHER_NODECHECK_FILES_H
+
+#include "launcher/nodecheck/output.h"
+
+void check_directory (const struct check_place *p);
+void check_temporary (const struct check_place *p);
+
+#endif

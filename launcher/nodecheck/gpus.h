@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check the NVIDIA GPUs of this process. */
+#ifndef LAUNCHER_NODECHECK_GPUS_H
+#define LAUNCHER_NODECHECK_GPUS_H
+
+#include "launcher/nodecheck/output.h"
+
+void check_gpus (const struct check_place *p);
+
+/* The number of GPUs that Slurm gave to this process, by its variables. */
+long gpus_given (void);
+/* Whether Slurm gave the driver's GPU with this index and UUID. */
+bool gpu_is_given (unsigned i, const char *uuid);
+
+#endif

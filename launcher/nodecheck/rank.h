@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of one rank: facts, checks, and the answer of the collector. */
+#ifndef LAUNCHER_NODECHECK_RANK_H
+#define LAUNCHER_NODECHECK_RANK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "launcher/nodecheck/level.h"
+
+struct gather_client {
+    enum check_level level;
+    bool table;
+    bool quiet;                 /* print no finding */
+    bool waits;                 /* the collector may be about to listen */
+    const char *address, *port; /* NULL: there is no collector */
+    const char *token;
+};
+
+/* Gather the facts and findings of this rank.  With a collector send them and
+ * wait for its verdict, without one judge by them alone.  Prints at most a
+ * line, and '*all' (if not NULL) gets what the rank knows, which the caller
+ * owns.  Returns an enum gather_status.
+ */
+int gather_rank (const struct gather_client *c, json_t **all);
+
+#endif

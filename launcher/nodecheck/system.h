@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check memory, network, kernel log and AMD GPUs of a node. */
+#ifndef LAUNCHER_NODECHECK_SYSTEM_H
+#define LAUNCHER_NODECHECK_SYSTEM_H
+
+#include "launcher/nodecheck/output.h"
+
+void check_amd (const struct check_place *p);
+void check_kernel (const struct check_place *p);
+void check_network (const struct check_place *p);
+void check_memory (const struct check_place *p);
+void check_bandwidth (const struct check_place *p);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Report the versions of software that the ranks must agree on. */
+#ifndef LAUNCHER_NODECHECK_VERSIONS_H
+#define LAUNCHER_NODECHECK_VERSIONS_H
+
+#include "launcher/nodecheck/output.h"
+
+void check_versions (const struct check_place *p);
+void check_python (const struct check_place *p);
+
+#endif

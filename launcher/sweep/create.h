@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make the folder of a new experiment. */
+#ifndef LAUNCHER_SWEEP_CREATE_H
+#define LAUNCHER_SWEEP_CREATE_H
+
+#include <stddef.h>
+
+#include "launcher/config/experiment.h"
+#include "runtime/slurmdl.h"
+
+/* Make a new experiment from 'e', which stays the caller's: the folder
+ * ROOT/NAME-0001 (or the first number that is free) with a copy of the file
+ * and the first log entry.  Its path is written to 'dir'.
+ */
+int sweep_create (const struct experiment *e,
+                  const char *root,
+                  char *dir,
+                  size_t size,
+                  struct slurmdl_error *err);
+
+#endif

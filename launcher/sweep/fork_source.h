@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checkpoint with which every trial of a fork begins. */
+#ifndef LAUNCHER_SWEEP_FORK_SOURCE_H
+#define LAUNCHER_SWEEP_FORK_SOURCE_H
+
+#include <stddef.h>
+
+#include "launcher/config/experiment.h"
+#include "runtime/slurmdl.h"
+
+/* Put the checkpoint e->source_file into a new experiment's folder, as that of
+ * an attempt; and that attempt's folder.
+ */
+int source_put (const struct experiment *e,
+                const char *dir,
+                struct slurmdl_error *err);
+void source_dir (char *buf, size_t size, const char *dir);
+
+#endif

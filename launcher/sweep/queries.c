@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the state of an experiment says of it and of its trials. */
+#include "launcher/sweep/queries.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/config/hparams.h"
+#include "launcher/config/queries.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sweep/sweep.h"
+
+bool sweep_better (const struct sweep *s, double a, double b)
+{
+    if (!isfinite (a) || !isfinite (b))
+        return isfinite (a) && !isfinite (b);
+    return s->exp->search.smaller_is_better ? a < b : a > b;
+}
+
+struct trial *sweep_trial (const struct sweep *s, long number)
+{
+    return number >= 1 && number <= s->ntrials ? &s->trials[number - 1] : NULL;
+}
+
+long trial_number (const struct sweep *s, const struct trial *t)
+{
+    return t - s->trials + 1;
+}
+
+bool sweep_wants_reports (const struct sweep *s)
+{
+    return experiment_needs (s->exp) & HAS_REPORTS;
+}
+
+bool sweep_is_late (const struct sweep *s)
+{
+    return s->exp->max_hours > 0
+           && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
+}
+
+size_t sweep_metrics (const struct sweep *s)
+{
+    return s->exp->nmetrics > 1 ? s->exp->nmetrics : 1;
+}
+
+const char *sweep_metric (const struct sweep *s, size_t i)
+{
+    return s->exp->nmetrics > 1 ? s->exp->metrics[i] : s->exp->metric;
+}
+
+struct host *sweep_host (const struct sweep *s, const char *name)
+{
+    for (size_t i = 0; name && i < s->nhosts; i++)
+        if (!strcmp (s->hosts[i].name, name))
+            return &s->hosts[i];
+    return NULL;
+}
+
+const json_t *trial_hparams (const struct sweep *s, const struct trial *t)
+{
+    struct trial *keep = &s->trials[t - s->trials];
+
+    if (!keep->hparams && keep->x)
+        keep->hparams = hparams_json (s->exp, keep->x);
+    return keep->hparams;
+}
+
+const char *trial_state_name (const struct sweep *s, const struct trial *t)
+{
+    switch (t->state) {
+    case TRIAL_OPEN:
+        return sweep_has_ended (s) ? "ended early" : "open";
+    case TRIAL_FAILED:
+        return "failed";
+    case TRIAL_REJECTED:
+        return "rejected";
+    case TRIAL_PAUSED:
+        break;
+    }
+    if (t->stopped)
+        return "stopped early";
+    if (t->length >= s->exp->search.max_length)
+        return "completed";
+    return sweep_has_ended (s) ? "ended early" : "paused";
+}
+
+long trial_milestone (const struct trial *t, int64_t length)
+{
+    for (size_t i = t->nmilestones; i > 0; i--)
+        if (t->milestones[i - 1].length == length)
+            return t->milestones[i - 1].attempt;
+    return 0;
+}
+
+struct milestone trial_last (const struct trial *t)
+{
+    static const struct milestone none = { 0, 0 };
+
+    return t->nmilestones ? t->milestones[t->nmilestones - 1] : none;
+}

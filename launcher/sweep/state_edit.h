@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Change the state of a sweep. */
+#ifndef LAUNCHER_SWEEP_STATE_EDIT_H
+#define LAUNCHER_SWEEP_STATE_EDIT_H
+
+#include "launcher/sweep/sweep.h"
+
+/* Fail because of damage that checksums cannot see: events that make no sense.
+ * Returns -1 with errno EBADMSG.
+ */
+int state_damaged (struct slurmdl_error *err, const char *what);
+
+/* Replace a text of the state. */
+void state_set_text (char **at, const char *text);
+
+/* Note that a segment of trial N has begun (N), or ended (-N). */
+int state_add_history (struct sweep *s, long what, struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learn from an earlier experiment. */
+#ifndef LAUNCHER_SWEEP_WARM_START_H
+#define LAUNCHER_SWEEP_WARM_START_H
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
+
+/* Read the finished trials of the experiment 'warm_start' whose points lie in
+ * this space into search.known; does nothing without it.  experiment_read()
+ * does not, because the other folder need not stay: the first log entry has a
+ * copy.  Returns -1 after a problem.
+ */
+int warm_start (struct experiment *e, struct problems *p);
+
+#endif

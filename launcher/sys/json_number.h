@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers as JSON, with those that JSON does not have. */
+#ifndef LAUNCHER_SYS_JSON_NUMBER_H
+#define LAUNCHER_SYS_JSON_NUMBER_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* NaN and infinities are the strings "nan", "inf" and "-inf". */
+json_t *number_to_json (double v);
+json_t *numbers_to_json (const double *v, size_t n);
+
+/* The number that 'v' is; NaN if it is none. */
+double number_from_json (const json_t *v);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read one saved slab of a tensor, and compare its checksum. */
+#ifndef RUNTIME_CHECKPOINT_SHARD_H
+#define RUNTIME_CHECKPOINT_SHARD_H
+
+#include <stdatomic.h>
+
+#include "runtime/checkpoint/manifest.h"
+
+/* Read the saved slab 'shard' of a tensor, whole, and verify it; what of it the
+ * slab 'to' has goes into 'data' (of 'to', the host's; NULL: nothing is kept).
+ *
+ * Returns 0, or -1: EBADMSG (damaged, or cut), ECANCELED once '*cancel' is
+ * nonzero ('cancel' may be NULL), ENOMEM, EIO.
+ */
+int read_shard (int fd,
+                const struct manifest_row *row,
+                const struct shard_row *shard,
+                const struct slab *to,
+                void *data,
+                atomic_int *cancel);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the listener of another rank. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/mesh/channel.h"
+#include "runtime/comm/net/socket.h"
+
+int mesh_call (const struct mesh *m,
+               long peer,
+               enum dial_kind kind,
+               double seconds)
+{
+    struct hello w = { .kind = kind,
+                       .from = m->endpoint->rank,
+                       .to = m->world[peer],
+                       .code = m->code,
+                       .unreachable = atomic_load (&m->endpoint->unreachable),
+                       .channel = m->channel };
+
+    return dial_rank (mesh_self (m),
+                      mesh_peer (m, peer),
+                      &w,
+                      kind == DIAL_ABORT ? m->why : NULL,
+                      monotonic () + seconds,
+                      m->timeout);
+}
+
+/* Asked again only after a while: a process that is stopped keeps what asks. */
+bool mesh_is_unreachable (struct mesh *m, long peer, int fd)
+{
+    long now = (long)monotonic ();
+    long before;
+
+    if (fd < 0 || !dial_is_silent (fd, m->timeout))
+        return false;
+    before = atomic_exchange (&m->links[peer].asked, now);
+    if ((before && now - before < 10)
+        || dial_reaches (mesh_self (m), mesh_peer (m, peer), m->timeout))
+        return false;
+    mesh_found_unreachable (m, m->world[peer]);
+    return true;
+}
+
+long mesh_unreachable (const struct mesh *m)
+{
+    return atomic_load (&m->endpoint->unreachable);
+}
+
+void mesh_set_waits (struct mesh *m, long peer)
+{
+    atomic_store (&m->root->waits, peer < 0 ? -1 : m->world[peer]);
+}
+
+/* The listener of a process that computes answers at once. */
+static double query_seconds (const struct mesh *m)
+{
+    double t = m->timeout / 4;
+
+    return t < 0.5 ? 0.5 : t > 2 ? 2 : t;
+}
+
+int mesh_query (const struct mesh *m, long peer, struct mesh_report *r)
+{
+    int fd = mesh_call (m, peer, DIAL_QUERY, query_seconds (m));
+    int rv;
+
+    if (fd < 0)
+        return -1;
+    rv = socket_recv (fd, r, sizeof (*r), monotonic () + query_seconds (m));
+    close (fd);
+    return rv;
+}

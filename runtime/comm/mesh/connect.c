@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections between two ranks, made when they are first used. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/mesh/channel.h"
+
+int mesh_dial (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    int fd = atomic_load (&m->links[peer].out);
+
+    if (fd >= 0)
+        return fd;
+    fd = mesh_call (m, peer, DIAL_LINK, m->timeout);
+    if (fd < 0 && errno == EHOSTUNREACH)
+        mesh_found_unreachable (m, m->world[peer]);
+    if (fd < 0)
+        return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)
+                                  : mesh_lost (m, peer, err);
+    atomic_store (&m->links[peer].out, fd);
+    return fd;
+}
+
+/* The first that this peer has made, or -1. */
+static int take_socket (struct mesh *m, long peer)
+{
+    struct mesh_pending **p = &m->sockets;
+    int fd = -1;
+
+    pthread_mutex_lock (&m->endpoint->mutex);
+    while (*p && (*p)->hello.from != m->world[peer])
+        p = &(*p)->next;
+    if (*p) {
+        struct mesh_pending *this = *p;
+        *p = this->next;
+        fd = this->fd;
+        free (this);
+    }
+    pthread_mutex_unlock (&m->endpoint->mutex);
+    return fd;
+}
+
+static int await_socket (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    double until = monotonic () + m->timeout;
+    struct pollfd p[2] = { { .fd = m->event, .events = POLLIN } };
+    eventfd_t value;
+    int gone = 0;
+
+    for (;;) {
+        int fd = take_socket (m, peer);
+        if (fd >= 0)
+            return fd;
+        if (mesh_usable (m, err) < 0)
+            return -1;
+        if (monotonic () > until)
+            return mesh_timed_out (m, peer, err);
+        if ((p[1].fd = mesh_dial (m, peer, err)) < 0)
+            return -1;
+        p[1].events = POLLRDHUP;
+        poll (p, 2, 100);
+        /* it may have called before it closed */
+        if (p[1].revents && gone++ > 10)
+            return mesh_lost (m, peer, err);
+        if (p[1].revents)
+            poll (p, 1, 50);
+        eventfd_read (m->event, &value);
+    }
+}
+
+int mesh_event (const struct mesh *m)
+{
+    return m->event;
+}
+
+int mesh_socket_now (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    struct pollfd p = { .events = POLLRDHUP };
+    eventfd_t value;
+    int fd;
+
+    eventfd_read (m->event, &value);
+    if ((fd = take_socket (m, peer)) >= 0)
+        return fd;
+    if (mesh_usable (m, err) < 0 || (p.fd = mesh_dial (m, peer, err)) < 0)
+        return -1;
+    if (mesh_is_unreachable (m, peer, p.fd))
+        return mesh_lost (m, peer, err);
+    /* it may have called before it closed */
+    if (poll (&p, 1, 0) > 0)
+        return await_socket (m, peer, err);
+    errno = EAGAIN;
+    return -1;
+}
+
+int mesh_socket (struct mesh *m, long peer, struct slurmdl_error *err)
+{
+    int fd;
+
+    if (mesh_usable (m, err) < 0)
+        return -1;
+    if (peer > m->rank)
+        return await_socket (m, peer, err);
+    fd = mesh_call (m, peer, DIAL_SOCKET, m->timeout);
+    if (fd >= 0)
+        return fd;
+    return errno == ETIMEDOUT ? mesh_timed_out (m, peer, err)
+                              : mesh_lost (m, peer, err);
+}

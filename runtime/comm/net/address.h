@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and numbers of hosts. */
+#ifndef RUNTIME_COMM_NET_ADDRESS_H
+#define RUNTIME_COMM_NET_ADDRESS_H
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* "HOST:PORT", "[v6]:PORT"; -1 with EINVAL. */
+int address_split (const char *address, char *host, size_t size, int *port);
+
+/* Addresses of 'host' with that port, for streams, which freeaddrinfo() frees;
+ * 'flags' as AI_NUMERICHOST.  NULL: EHOSTUNREACH.
+ */
+struct addrinfo *address_look_up (const char *host, int port, int flags);
+
+bool address_is_loopback (const struct sockaddr *a);
+bool address_is_known (const char *host);
+
+/* An address in numbers. */
+enum { ADDRESS_NUMBER = 48 };
+
+/* At most 'room' addresses of 'host' (EHOSTUNREACH: it has none) or, NULL, of
+ * this machine's interfaces that are up, loopback last; link-local ones are
+ * left out.  Returns how many.
+ */
+int address_numbers (const char *host, char (*to)[ADDRESS_NUMBER], int room);
+
+/* "HOST[,HOST...]" where others may reach this machine: its name, if it has an
+ * address, those of its interfaces, and loopback for processes of this machine.
+ */
+void address_own (const char *name, char *buf, size_t size);
+
+/* Address of the other side of 'fd' without the port, for messages. */
+void address_of_peer (int fd, char *buf, size_t size);
+
+#endif

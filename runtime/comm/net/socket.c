@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP sockets with deadlines. */
+#include "runtime/comm/net/socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/net/address.h"
+
+int socket_left (double deadline)
+{
+    double left = deadline - monotonic ();
+
+    if (left <= 0)
+        return 0;
+    return left > 1000 ? 1000000 : (int)(left * 1000) + 1;
+}
+
+static int keep_or_close (int fd, int rv)
+{
+    int saved = errno;
+
+    if (rv == 0)
+        return fd;
+    close (fd);
+    errno = saved;
+    return -1;
+}
+
+static int control_by (int fd, const char *name)
+{
+    return setsockopt (
+        fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen (name));
+}
+
+/* bbr sends by a clock, at most as fast as it has seen before: between ranks
+ * that compute and exchange in turns this takes more time than the copies.
+ */
+static int set_congestion (int fd, const char *wanted)
+{
+    char now[16] = "";
+    socklen_t n = sizeof (now);
+
+    if (wanted && *wanted)
+        return control_by (fd, wanted);
+    if (getsockopt (fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) == 0
+        && strncmp (now, "bbr", 3) == 0 && control_by (fd, "cubic") < 0)
+        control_by (fd, "reno");
+    return 0;
+}
+
+int socket_congestion (int fd, struct slurmdl_error *err)
+{
+    const char *wanted = getenv ("DL_COMM_CONGESTION");
+
+    if (set_congestion (fd, wanted) < 0)
+        return errorf (
+            err, "DL_COMM_CONGESTION=%.20s: %s", wanted, strerror (errno));
+    return 0;
+}
+
+static int new_socket (int family)
+{
+    int fd = socket (family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0)
+        socket_congestion (fd, NULL);
+    return fd;
+}
+
+static int listen_at (const struct sockaddr *a, socklen_t n)
+{
+    int fd = new_socket (a->sa_family);
+    int one = 1, zero = 0;
+
+    if (fd < 0)
+        return -1;
+    setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
+    if (a->sa_family == AF_INET6)
+        setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof (zero));
+    return keep_or_close (
+        fd, bind (fd, a, n) < 0 || listen (fd, 4096) < 0 ? -1 : 0);
+}
+
+static int listen_everywhere (int port)
+{
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                .sin6_port = htons ((uint16_t)port),
+                                .sin6_addr = in6addr_any };
+    struct sockaddr_in four = { .sin_family = AF_INET,
+                                .sin_port = htons ((uint16_t)port) };
+    int fd = listen_at ((struct sockaddr *)&six, sizeof (six));
+
+    /* a kernel without IPv6 */
+    if (fd < 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
+        fd = listen_at ((struct sockaddr *)&four, sizeof (four));
+    return fd;
+}
+
+int socket_listen (const char *host, int port)
+{
+    struct addrinfo *list = NULL;
+    int fd = -1;
+
+    if (host)
+        list = address_look_up (strcmp (host, "localhost") ? host : "127.0.0.1",
+                                port,
+                                AI_NUMERICHOST);
+
+    if (list && address_is_loopback (list->ai_addr))
+        fd = listen_at (list->ai_addr, list->ai_addrlen);
+    else
+        fd = listen_everywhere (port);
+    if (list)
+        freeaddrinfo (list);
+    return fd;
+}
+
+int socket_port (int fd)
+{
+    struct sockaddr_in6 a;
+    socklen_t n = sizeof (a);
+
+    if (getsockname (fd, (struct sockaddr *)&a, &n) < 0)
+        return -1;
+    return ntohs (a.sin6_port); /* at the same place for both */
+}
+
+static void without_delay (int fd)
+{
+    int one = 1;
+
+    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof (one));
+    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof (one));
+}
+
+int socket_accept (int listener)
+{
+    int fd = accept4 (listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0)
+        without_delay (fd);
+    return fd;
+}
+
+int socket_wait (int fd, short events, double deadline)
+{
+    struct pollfd p = { .fd = fd, .events = events };
+    int n;
+
+    do
+        n = poll (&p, 1, socket_left (deadline));
+    while ((n < 0 && errno == EINTR) || (n == 0 && monotonic () < deadline));
+    if (n == 0)
+        errno = ETIMEDOUT;
+    return n == 1 ? 0 : -1;
+}
+
+/* A port of this machine that is connected to itself: the kernel chose the
+ * very port to which nobody listens yet.
+ */
+static bool is_to_itself (int fd)
+{
+    struct sockaddr_storage a, b;
+    socklen_t na = sizeof (a), nb = sizeof (b);
+
+    memset (&a, 0, sizeof (a));
+    memset (&b, 0, sizeof (b));
+    return getsockname (fd, (struct sockaddr *)&a, &na) == 0
+           && getpeername (fd, (struct sockaddr *)&b, &nb) == 0 && na == nb
+           && !memcmp (&a, &b, na);
+}
+
+static int finish_connect (int fd, double deadline)
+{
+    socklen_t n = sizeof (int);
+    int error = 0;
+
+    if (socket_wait (fd, POLLOUT, deadline) < 0)
+        return -1;
+    if (getsockopt (fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+        return -1;
+    if (!error && is_to_itself (fd))
+        error = ECONNREFUSED;
+    if (error)
+        errno = error;
+    return error ? -1 : 0;
+}
+
+static int connect_to (const struct addrinfo *a, double deadline)
+{
+    int fd = new_socket (a->ai_family);
+    int rv;
+
+    if (fd < 0)
+        return -1;
+    without_delay (fd);
+    rv = connect (fd, a->ai_addr, a->ai_addrlen);
+    if (rv == 0 || errno == EINPROGRESS || errno == EINTR)
+        rv = finish_connect (fd, deadline);
+    return keep_or_close (fd, rv);
+}
+
+static int connect_to_host (const char *host, int port, double deadline)
+{
+    struct addrinfo *list = address_look_up (host, port, 0);
+    int saved;
+    int fd = -1;
+
+    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+        fd = connect_to (a, deadline);
+    saved = errno;
+    if (list)
+        freeaddrinfo (list);
+    errno = saved;
+    return fd;
+}
+
+int socket_connect (const char *hosts, int port, double deadline)
+{
+    char host[NI_MAXHOST];
+    int fd = -1;
+    size_t n;
+
+    errno = EHOSTUNREACH;
+    for (const char *h = hosts; fd < 0 && *h; h += n + (h[n] == ',')) {
+        n = strcspn (h, ",");
+        if (n == 0 || n >= sizeof (host))
+            continue;
+        memcpy (host, h, n);
+        host[n] = '\0';
+        fd = connect_to_host (host, port, deadline);
+    }
+    return fd;
+}
+
+bool socket_is_mine (int fd)
+{
+    struct ucred c;
+    socklen_t n = sizeof (c);
+    int domain = 0;
+    socklen_t nd = sizeof (domain);
+
+    if (getsockopt (fd, SOL_SOCKET, SO_DOMAIN, &domain, &nd) < 0)
+        return false;
+    if (domain != AF_UNIX)
+        return true;
+    return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0
+           && c.uid == getuid ();
+}
+
+void socket_tune (int fd, int idle, int interval, int probes)
+{
+    int on = 1;
+
+    setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
+    setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof (interval));
+    setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof (probes));
+}
+
+int socket_send (int fd, const void *data, size_t n, double deadline)
+{
+    const char *p = data;
+
+    while (n > 0) {
+        ssize_t k = send (fd, p, n, MSG_NOSIGNAL);
+        if (k < 0 && errno == EAGAIN) {
+            if (socket_wait (fd, POLLOUT, deadline) < 0)
+                return -1;
+        } else if (k < 0 && errno != EINTR)
+            return -1;
+        else if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return 0;
+}
+
+int socket_recv (int fd, void *data, size_t n, double deadline)
+{
+    char *p = data;
+
+    while (n > 0) {
+        ssize_t k = recv (fd, p, n, 0);
+        if (k == 0) {
+            errno = ECONNRESET;
+            return -1;
+        }
+        if (k < 0 && errno == EAGAIN) {
+            if (socket_wait (fd, POLLIN, deadline) < 0)
+                return -1;
+        } else if (k < 0 && errno != EINTR)
+            return -1;
+        else if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the Slurm plugin: the one table of them, and their values. */
+#include "runtime/rank/plugin_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/word.h"
+#include "runtime/rank/binding.h"
+#include "runtime/rank/rankenv.h"
+#include "runtime/rank/roles.h"
+
+enum {
+    WORD_SIZE = 64,
+    SAMPLE_MAX = 3600,
+    HANG_MIN = 5,
+    HANG_MAX = 86400,
+    HANG_DEFAULT = 600
+};
+
+/* ---- values that are not words ---- */
+
+static int check_roles (const char *value, char *why, size_t size)
+{
+    struct rank_roles roles;
+
+    return roles_parse (value, &roles, why, size);
+}
+
+static int check_seconds (const char *value, char *why, size_t size)
+{
+    size_t digits = strspn (value, "0123456789");
+    long n = digits > 0 && digits <= 4 && !value[digits] ? atol (value) : 0;
+
+    if ((n >= 1 && n <= SAMPLE_MAX) || !strcmp (value, "off"))
+        return 0;
+    snprintf (why,
+              size,
+              "neither a number of seconds from 1 to %d nor off",
+              SAMPLE_MAX);
+    return -1;
+}
+
+/* "hang:SECONDS", "SECONDS", "kill" */
+static int parse_word (const char *word, size_t len, struct hang_options *h)
+{
+    char *end;
+
+    if (len == 4 && !strncmp (word, "kill", 4)) {
+        h->kill = true;
+        return 0;
+    }
+    if (len > 5 && !strncmp (word, "hang:", 5)) {
+        word += 5;
+        len -= 5;
+    }
+    if (len < 1 || len > 5 || *word < '1' || *word > '9')
+        return -1;
+    h->seconds = strtol (word, &end, 10);
+    if (end != word + len || h->seconds < HANG_MIN || h->seconds > HANG_MAX)
+        return -1;
+    return 0;
+}
+
+int hang_options_parse (const char *value, struct hang_options *h)
+{
+    *h = (struct hang_options){ .seconds = HANG_DEFAULT };
+    for (;;) {
+        size_t len = strcspn (value, ",");
+        if (parse_word (value, len, h) < 0)
+            return -1;
+        if (!value[len])
+            return 0;
+        value += len + 1;
+    }
+}
+
+static int check_hang (const char *value, char *why, size_t size)
+{
+    struct hang_options h;
+
+    if (!strcmp (value, "off") || hang_options_parse (value, &h) == 0)
+        return 0;
+    snprintf (why,
+              size,
+              "not hang:SECONDS (%d to %d), with ,kill after it to end the "
+              "step",
+              HANG_MIN,
+              HANG_MAX);
+    return -1;
+}
+
+/* ---- the table ---- */
+
+static const char *const check_words[] = { "quick", "full", "off", NULL };
+
+/* dl-spank(8) and the options of dl env are compared with it. */
+const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
+    [PLUGIN_FRAMEWORK] = {
+        "dl",
+        "FRAMEWORK",
+        "[dl] set each rank's environment for torch, tf, jax, ...",
+        .words = rankenv_frameworks,
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
+    },
+    [PLUGIN_ROLES] = {
+        "dl-roles",
+        "ROLE:N[,ROLE:N]...",
+        "[dl] roles of the ranks in their order, as chief:1,ps:2,worker:*",
+        .check = check_roles,
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
+    },
+    [PLUGIN_BIND] = {
+        "dl-bind",
+        "WHERE",
+        "[dl] bind each rank to cores near its GPU: closest, socket, spread, none",
+        .words = bind_words,
+        .list = true,
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
+    },
+    [PLUGIN_NCCL] = {
+        "dl-nccl",
+        "PROFILE",
+        "[dl] set the site's network variables: auto, none or a profile",
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
+    },
+    [PLUGIN_CHECK] = {
+        "dl-check",
+        "LEVEL",
+        "[dl] check nodes and GPUs before the program starts: quick, full, off",
+        .words = check_words,
+        .bare = "quick",
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
+    },
+    [PLUGIN_MONITOR] = {
+        "dl-monitor",
+        "SECONDS",
+        "[dl] sample what each rank uses, every so many seconds (5)",
+        .check = check_seconds,
+        .bare = "5",
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
+    },
+    [PLUGIN_DEBUG] = {
+        "dl-debug",
+        "hang:SECONDS",
+        "[dl] keep logs, and the stacks of all ranks if they hang",
+        .check = check_hang,
+        .bare = "hang:600",
+        .readers = PLUGIN_BY_TASK | PLUGIN_BY_SRUN,
+    },
+};
+
+/* ---- checks ---- */
+
+static bool is_word (const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strcmp (text, *words))
+            return true;
+    return false;
+}
+
+/* Whether each part of "A,B" is one of the words. */
+static bool is_list (const char *text, const char *const *words)
+{
+    char word[WORD_SIZE + 1];
+
+    for (;;) {
+        size_t len = strcspn (text, ",");
+        if (len > WORD_SIZE)
+            return false;
+        memcpy (word, text, len);
+        word[len] = '\0';
+        if (!is_word (word, words))
+            return false;
+        if (!text[len])
+            return true;
+        text += len + 1;
+    }
+}
+
+int plugin_option_check (enum plugin_option_id id,
+                         const char *value,
+                         char *why,
+                         size_t size)
+{
+    const struct plugin_option *o = &plugin_options[id];
+    const char *meant;
+
+    if (!o->words)
+        return o->check ? o->check (value, why, size) : 0;
+    if ((o->list ? is_list : is_word) (value, o->words))
+        return 0;
+    meant = nearest_word (value, o->words);
+    snprintf (why,
+              size,
+              "no such value; %s%s%s",
+              meant ? "did you mean " : "see dl-spank(8)",
+              meant ? meant : "",
+              meant ? "?" : "");
+    return -1;
+}

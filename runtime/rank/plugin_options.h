@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the Slurm plugin: the one table of them. */
+#ifndef RUNTIME_RANK_PLUGIN_OPTIONS_H
+#define RUNTIME_RANK_PLUGIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The plugin registers them with srun, sbatch and salloc; `dl env` takes those
+ * that it reads, and skips the others on the lines of a batch script.
+ */
+
+enum plugin_option_id {
+    PLUGIN_FRAMEWORK,
+    PLUGIN_ROLES,
+    PLUGIN_BIND,
+    PLUGIN_NCCL,
+    PLUGIN_CHECK,
+    PLUGIN_MONITOR,
+    PLUGIN_DEBUG,
+    PLUGIN_OPTIONS
+};
+
+/* Who acts on an option. */
+enum plugin_reader {
+    PLUGIN_BY_TASK = 1 << 0, /* the plugin, in each task */
+    PLUGIN_BY_SRUN = 1 << 1, /* the plugin, in srun */
+    PLUGIN_BY_ENV = 1 << 2,  /* dl env */
+};
+
+struct plugin_option {
+    const char *name; /* without "--" */
+    const char *arginfo;
+    const char *help;
+    const char *const *words; /* the values that it takes, ended by NULL */
+    /* or, if words is NULL: -1 and why if it does not take the value */
+    int (*check) (const char *value, char *why, size_t size);
+    bool list;        /* several words, with commas */
+    const char *bare; /* the value if none is given; NULL: one must be */
+    int readers;      /* of enum plugin_reader */
+};
+extern const struct plugin_option plugin_options[PLUGIN_OPTIONS];
+
+/* Whether the option takes the value at any site.  Returns 0, or -1 with the
+ * reason in 'why'.  Whether there is a network profile of that name only its
+ * site can say.
+ */
+int plugin_option_check (enum plugin_option_id id,
+                         const char *value,
+                         char *why,
+                         size_t size);
+
+/* The value of --dl-debug. */
+struct hang_options {
+    long seconds; /* without progress */
+    bool kill;    /* end the step then */
+};
+
+/* Read "hang:SECONDS[,kill]".  Returns 0, or -1. */
+int hang_options_parse (const char *value, struct hang_options *h);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables of the environment that describe the run. */
+#include "runtime/run/environment.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+const char *environment_text (const char *name, const char *otherwise)
+{
+    const char *value = getenv (name);
+
+    return value && *value ? value : otherwise;
+}
+
+long long environment_number (const char *name, long long otherwise)
+{
+    const char *value = environment_text (name, "");
+    char *end;
+    long long n = strtoll (value, &end, 10);
+
+    return *value && !*end ? n : otherwise;
+}
+
+void environment_rank (long *rank, long *size)
+{
+    bool step = getenv ("SLURM_STEP_ID") || getenv ("SLURM_STEPID");
+
+    *rank = (long)environment_number ("RANK", -1);
+    *size = (long)environment_number ("WORLD_SIZE", -1);
+    if (*rank < 0 || *size <= *rank) {
+        *rank = step ? (long)environment_number ("SLURM_PROCID", 0) : 0;
+        *size = step ? (long)environment_number ("SLURM_NTASKS", 1) : 1;
+    }
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables of the environment that describe the run. */
+#ifndef RUNTIME_RUN_ENVIRONMENT_H
+#define RUNTIME_RUN_ENVIRONMENT_H
+
+/* The variable's value; 'otherwise' where it is unset, empty or no number. */
+const char *environment_text (const char *name, const char *otherwise);
+long long environment_number (const char *name, long long otherwise);
+
+/* Rank and number of ranks of this process: RANK and WORLD_SIZE, else those
+ * of the Slurm step, else 0 of 1.
+ */
+void environment_rank (long *rank, long *size);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which names and shapes a checkpoint's tensor may have. */
+#ifndef RUNTIME_STORAGE_TENSOR_H
+#define RUNTIME_STORAGE_TENSOR_H
+
+#include <stdbool.h>
+
+#include "runtime/slurmdl.h"
+
+/* Whether HDF5 takes the name, and it is none of ours ("manifest"). */
+bool tensor_name_ok (const char *name);
+
+/* Elements times size; -1 with EINVAL, EOVERFLOW. */
+int tensor_bytes (enum slurmdl_type type,
+                  int ndims,
+                  const uint64_t *dims,
+                  uint64_t *bytes);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The types of elements as HDF5 knows them. */
+#ifndef RUNTIME_STORAGE_TYPES_H
+#define RUNTIME_STORAGE_TYPES_H
+
+#include <hdf5.h>
+
+#include "runtime/slurmdl.h"
+
+/* The caller closes it (H5Tclose). */
+hid_t storage_h5_type (enum slurmdl_type type);
+
+#endif

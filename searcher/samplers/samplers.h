@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The samplers: where points come from. */
+#ifndef SEARCHER_SAMPLERS_SAMPLERS_H
+#define SEARCHER_SAMPLERS_SAMPLERS_H
+
+#include "searcher/state/state.h"
+
+extern const struct search_sampler sample_middle, sample_grid, sample_random,
+    sample_sobol, sample_lhs, sample_tpe, sample_gp, sample_cmaes, sample_nsga2,
+    sample_auto;
+
+/* Of the sampler of a grid, whose points give the number of trials. */
+extern const struct search_scheduler schedule_grid;
+
+/* Points that another sampler takes, too, not masked. */
+void sobol_point (const struct searcher *s, long trial, double *x);
+void tpe_point (const struct searcher *s, long trial, double *x);
+void nsga2_point (const struct searcher *s, long trial, double *x);
+
+#endif

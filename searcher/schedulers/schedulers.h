@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schedulers: how far trials are trained, and in which order. */
+#ifndef SEARCHER_SCHEDULERS_SCHEDULERS_H
+#define SEARCHER_SCHEDULERS_SCHEDULERS_H
+
+#include "searcher/state/state.h"
+
+extern const struct search_scheduler schedule_single, schedule_full,
+    schedule_asha, schedule_adaptive, schedule_halving, schedule_hyperband,
+    schedule_async_hyperband, schedule_pasha, schedule_stop, schedule_median,
+    schedule_population, schedule_auto;
+
+#endif

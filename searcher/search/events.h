@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of the trials of a method, without repeats: see searcher.h. */
+#ifndef SEARCHER_SEARCH_EVENTS_H
+#define SEARCHER_SEARCH_EVENTS_H
+
+#include "searcher/state/state.h"
+
+enum search_answer
+inner_ask (const struct searcher *s, struct search_op *op, double *x);
+int inner_begin (struct searcher *s,
+                 const struct search_op *op,
+                 const double *x);
+int inner_observe (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   const double *values);
+int inner_exit (struct searcher *s, long trial, bool rejected);
+int inner_report (struct searcher *s, long trial, int64_t length, double value);
+int inner_spend (struct searcher *s, long trial, double seconds);
+int inner_revive (struct searcher *s, long trial);
+
+/* The progress after there came to be more to do. */
+void inner_restart_progress (struct searcher *s);
+
+#endif

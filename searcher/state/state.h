@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a search, and what a method is. */
+#ifndef SEARCHER_STATE_STATE_H
+#define SEARCHER_STATE_STATE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "searcher/searcher.h"
+#include "searcher/space/constraint.h"
+#include "searcher/space/space.h"
+#include "searcher/state/ladder.h"
+
+enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000, EARLIER_MAX = 32 };
+
+#define LENGTH_MAX (INT64_C (1) << 53)
+
+enum search_trial_state {
+    TRIAL_RUNNING, /* a segment of it is being trained */
+    TRIAL_PAUSED,  /* it waits in its rung, in the top one for ever */
+    TRIAL_DUE,     /* promoted to its rung, to be trained */
+    TRIAL_ENDED,   /* badly, too early, or another one took its place */
+    TRIAL_FAILED,  /* by searcher_exit() */
+};
+
+struct search_trial {
+    uint8_t state;
+    uint8_t rung;  /* it is trained to, or waits in */
+    uint8_t stops; /* it is being trained but should not */
+    uint8_t replaced;
+    /* Of full trainings, where max_length has changed: its segment ends at, or
+     * began at, earlier[i - 1].  0: as its rung has it.
+     */
+    uint8_t goal, from;
+    int16_t bracket;
+};
+
+/* Bytes of a result: its value, its trial and its rank. */
+enum { RESULT_SIZE = sizeof (double) + 2 * sizeof (int32_t) };
+
+/* The results at one length in one bracket.  Where they lie, see rung.h. */
+struct rung {
+    int64_t results;
+    int64_t top; /* the best of them, whose share was promoted */
+    int64_t promoted;
+};
+
+/* A bracket is a search of its own that starts at the rung 'first'. */
+struct bracket {
+    int64_t trials;   /* at most; a rejected one makes it one more */
+    int64_t capacity; /* what 'trials' is without these */
+    int64_t limit;    /* of trials at once */
+    int64_t created, running, due, rejected;
+    int64_t results; /* offset in the state */
+    int32_t first;
+    int32_t highest; /* rung that has a result, -1: none */
+    struct rung rung[RUNGS_MAX];
+};
+
+/* What searcher_create() was given. */
+struct search_request {
+    const struct search_config *config;
+    const struct param *params;
+    size_t n;
+};
+
+/* What a method makes of a request before there is any state. */
+struct search_plan {
+    struct ratio divisor;
+    int rungs;
+    int64_t length[RUNGS_MAX];
+    int brackets;
+    struct bracket *bracket; /* BRACKETS_MAX */
+    bool whole;              /* each trial goes through all rungs */
+    int64_t spare;           /* trials that may come beyond all brackets' */
+};
+
+/* One flat block: this, then the arrays at the offsets. */
+struct searcher {
+    int64_t size;
+    uint64_t seed;
+    int64_t kind;     /* index in searcher_kinds */
+    int64_t sampler;  /* the same: whose points they are */
+    int64_t limit;    /* of trials at once, 0: none */
+    int64_t capacity; /* trials there can be, rejected ones included */
+    int64_t trials, created, running;
+    int64_t due, due_head; /* ring of promoted trials, first come first out */
+    int64_t n, rungs, brackets;
+    struct ratio divisor;
+    int64_t length[RUNGS_MAX];
+    int64_t earlier[EARLIER_MAX], nearlier; /* lengths of full trainings */
+    double work, work_open, work_planned;   /* in units of length */
+    double progress;
+    int64_t top;                /* rung to which trials are promoted */
+    int64_t objectives, larger; /* bits of those that are to be maximised */
+    int64_t width;              /* values of a trial: one a rung or objective */
+    int64_t repeats, outer;     /* trials that are being trained with repeats */
+    int64_t min_length, population;
+    double spent, max_seconds;
+    int64_t cost_aware;
+    int64_t known, points; /* from before; to be tried first */
+    int64_t at_dims, at_when, at_constraint;
+    int64_t at_first;  /* points to be tried first */
+    int64_t at_sample; /* what else the sampler keeps */
+    /* From here on it may grow: see searcher_extend(). */
+    int64_t at_brackets, at_trials, at_due;
+    int64_t at_points, at_values; /* 0: the method does not keep them */
+    int64_t at_seconds;           /* of each trial, 0: not kept */
+    int64_t at_schedule;          /* what else the scheduler keeps */
+    int64_t at_repeats;
+};
+
+/* The repeats of a trial: bits of those that have ended, and that failed for
+ * good, of the segment that is being trained.
+ */
+struct repeat {
+    double sum;
+    uint64_t ended, failed;
+    int32_t begun;
+    int32_t rejected;
+};
+
+/* How far trials are trained, and in which order.  All but 'plan' may be NULL.
+ */
+struct search_scheduler {
+    /* As searcher_check(), for the keys and parameters only this needs. */
+    const char *(*check) (const struct search_request *request, int *param);
+    /* Fill a zeroed plan. */
+    void (*plan) (const struct search_request *request,
+                  struct search_plan *plan);
+    /* Brackets are filled one after another, not evenly. */
+    bool in_order;
+    /* The points are what they are: one that is rejected is not replaced. */
+    bool fixed;
+    /* Points and values of the trials are kept in the state. */
+    bool keeps;
+    /* Bytes of a state of its own. */
+    int64_t (*room) (const struct search_request *request,
+                     const struct search_plan *plan);
+    void (*start) (struct searcher *s, const struct search_request *request);
+    /* The segment that ended was below the top rung. */
+    void (*ended) (struct searcher *s, long trial, double value);
+    /* The metric on the way; true: the trial should stop. */
+    bool (*watch) (struct searcher *s,
+                   long trial,
+                   int64_t length,
+                   double value);
+    /* Fill in a fresh trial's 'from'; NULL or false: it has none. */
+    bool (*clone) (const struct searcher *s, struct search_op *op, double *x);
+    /* A fresh trial begins; false: it does not fit.  NULL: none has a 'from'.
+     */
+    bool (*begun) (struct searcher *s, const struct search_op *op);
+    /* A trial that failed is being trained again. */
+    void (*revived) (struct searcher *s, long trial);
+
+    /* For searcher_extend().  Add rungs to the plan of the search as it is, up
+     * to 'length'; NULL: full trainings have a new length, and others a longer
+     * ladder.  -1: there is no room.
+     */
+    int (*lengthen) (struct search_plan *plan, int64_t length);
+    /* Add brackets of so many trials; NULL: those that there are grow. */
+    void (*widen) (struct search_plan *plan, int64_t trials);
+    /* Bytes of its own state in 's', of which there is only the header, ... */
+    int64_t (*regrow) (const struct searcher *s,
+                       const struct search_plan *plan,
+                       const struct searcher *old);
+    /* ... and all but that state.  NULL: it stays as it is. */
+    void (*move) (struct searcher *s, const struct searcher *old);
+    /* All is there: give trials their next segment.  The top rung was 'top'. */
+    void (*extended) (struct searcher *s, int top);
+};
+
+/* Where points come from.  All but 'point' may be NULL. */
+struct search_sampler {
+    const char *(*check) (const struct search_request *request, int *param);
+    bool keeps;
+    int64_t (*room) (const struct search_request *request);
+    /* The state is complete, its own part zero. */
+    void (*start) (struct searcher *s);
+    /* Write the point of a fresh trial, for all parameters: those that are not
+     * active are masked by the caller.
+     */
+    void (*point) (const struct searcher *s, long trial, double *x);
+    /* A fully trained trial has a value. */
+    void (*learn) (struct searcher *s, long trial);
+    /* There are more trials to come, or fewer. */
+    void (*extended) (struct searcher *s);
+};
+
+static inline void *searcher_at (const struct searcher *s, int64_t offset)
+{
+    return (char *)s + offset;
+}
+
+static inline struct dim *searcher_dims (const struct searcher *s)
+{
+    return searcher_at (s, s->at_dims);
+}
+
+static inline struct bracket *searcher_bracket (const struct searcher *s, int i)
+{
+    return (struct bracket *)searcher_at (s, s->at_brackets) + i;
+}
+
+/* 'id' counts from 1. */
+static inline struct search_trial *searcher_trial (const struct searcher *s,
+                                                   long id)
+{
+    return (struct search_trial *)searcher_at (s, s->at_trials) + id - 1;
+}
+
+/* What is kept: the point of a trial, ...  What is known from before has the
+ * ids 0, -1, ... 1 - s->known.
+ */
+static inline double *searcher_point (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_points) + (id - 1 + s->known) * s->n;
+}
+
+/* ... and its values, one a rung or one an objective, such that smaller is
+ * better: NaN if it is not there (yet), infinity if it is a bad trial.
+ */
+static inline double *searcher_values (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_values)
+           + (id - 1 + s->known) * s->width;
+}
+
+/* The value of a full training. */
+static inline double searcher_value (const struct searcher *s, long id)
+{
+    return searcher_values (s, id)[s->rungs - 1];
+}
+
+static inline long searcher_first (const struct searcher *s)
+{
+    return 1 - s->known;
+}
+
+static inline double *searcher_seconds (const struct searcher *s, long id)
+{
+    return (double *)searcher_at (s, s->at_seconds) + id - 1;
+}
+
+/* Each trial is trained in full: nothing is compared on the way. */
+static inline bool searcher_is_full (const struct searcher *s)
+{
+    return s->divisor.p == s->divisor.q && s->rungs == 1;
+}
+
+/* Where the segment of a trial ends, ... */
+static inline int64_t searcher_goal (const struct searcher *s,
+                                     const struct search_trial *t)
+{
+    return t->goal ? s->earlier[t->goal - 1] : s->length[t->rung];
+}
+
+/* ... and where it begins. */
+static inline int64_t searcher_start (const struct searcher *s,
+                                      const struct search_trial *t)
+{
+    if (t->from)
+        return s->earlier[t->from - 1];
+    return t->rung > searcher_bracket (s, t->bracket)->first
+               ? s->length[t->rung - 1]
+               : 0;
+}
+
+static inline int64_t searcher_segment (const struct searcher *s,
+                                        const struct search_trial *t)
+{
+    return searcher_goal (s, t) - searcher_start (s, t);
+}
+
+/* Length of the segment that ends at a rung, of a trial that starts at 'first'
+ */
+static inline int64_t
+segment_length (const int64_t *length, int first, int rung)
+{
+    return length[rung] - (rung > first ? length[rung - 1] : 0);
+}
+
+/* The user's value of an objective, such that smaller is better. */
+static inline double
+searcher_objective (const struct searcher *s, int64_t k, double value)
+{
+    return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;
+}
+
+#endif

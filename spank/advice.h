@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --dl-bind: advice on the cores and GPUs of a task. */
+#ifndef SPANK_ADVICE_H
+#define SPANK_ADVICE_H
+
+#include "runtime/rank/binding.h"
+
+/* Report hidden GPUs, lost CPUs and far cores; where the rank is if asked.
+ * 'now' is the affinity of this process after the binding.
+ */
+void advice_report (const struct binding *b, const struct cpu_set *now);
+
+#endif

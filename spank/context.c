@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of the plugin in a process, and its messages. */
+#include "spank/context.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct plugin_context *context_own (void)
+{
+    static struct plugin_context context;
+
+    return &context;
+}
+
+const char *option_value (int row)
+{
+    return context_own ()->value[row];
+}
+
+const char *option_nccl_dir (void)
+{
+    return context_own ()->policy.nccl_dir;
+}
+
+const char *option_command (void)
+{
+    return context_own ()->policy.command;
+}
+
+void plugin_complain (const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (line, sizeof (line), fmt, ap);
+    va_end (ap);
+    for (char *c = line; *c; c++)
+        if (!isascii (*c) || !isprint (*c))
+            *c = '?';
+    slurm_error ("dl: %s", line);
+}

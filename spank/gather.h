@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --dl-check and the table of ranks: gather the findings of all ranks. */
+#ifndef SPANK_GATHER_H
+#define SPANK_GATHER_H
+
+#include <stdbool.h>
+
+#include <slurm/spank.h>
+
+/* 'level' is a value of --dl-check, or "".  'table': who is where is wanted.
+ *
+ * In srun: start the collector that the ranks will find.
+ */
+void gather_start (spank_t sp, const char *level, bool table);
+
+/* In a task: take part, and wait for the verdict.  Ends the task if that says
+ * so.
+ */
+void gather_task (spank_t sp, const char *level, bool table);
+
+#endif
