@@ -102,8 +102,8 @@ hold () { # hold TOP WHAT...: files and folders are without circles, all is as i
         esac
     done
 }
-hold searcher
-hold runtime
-hold launcher
-hold spank folders
+hold searcher files folders
+hold runtime files folders
+hold launcher folders
+hold spank files folders table
 done_testing
