@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choose the next trial to run, and apply the events of a search. */
+#include "searcher/search/events.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "searcher/schedulers/rung.h"
-#include "searcher/search/events.h"
 #include "searcher/search/kinds.h"
 #include "searcher/state/due.h"
 #include "searcher/state/point.h"
