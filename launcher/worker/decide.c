@@ -165,10 +165,10 @@ static struct searcher *foresee (const struct worker *w,
     if (s) {
         searcher_spend (s, (long)result->trial, t->spent + result->seconds);
         if (searcher_observe (s,
-                               (long)result->trial,
-                               result->length,
-                               result->nmetrics ? result->metrics
-                                                : &result->metric)
+                              (long)result->trial,
+                              result->length,
+                              result->nmetrics ? result->metrics
+                                               : &result->metric)
             == 0)
             return s;
     }
