@@ -32,7 +32,8 @@ runtime_sources = \
 	%D%/comm/bootstrap/build_tree.c %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
 	%D%/comm/bootstrap/pmix.c %D%/comm/bootstrap/rank_name.c %D%/comm/bootstrap/resolver.c \
 	%D%/comm/bootstrap/step.c %D%/comm/bootstrap/tcp.c %D%/comm/bootstrap/tree.c \
-	%D%/comm/net/address.c %D%/comm/net/socket.c %D%/comm/net/stream.c \
+	%D%/comm/net/address.c %D%/comm/net/handshake.c %D%/comm/net/listener.c \
+	%D%/comm/net/socket.c %D%/comm/net/stream.c \
 	%D%/comm/mesh/call.c %D%/comm/mesh/compare.c %D%/comm/mesh/connect.c \
 	%D%/comm/mesh/culprit.c %D%/comm/mesh/deliver.c %D%/comm/mesh/dial.c \
 	%D%/comm/mesh/endpoint.c %D%/comm/mesh/failure.c %D%/comm/mesh/mesh.c \
