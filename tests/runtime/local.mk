@@ -43,7 +43,7 @@ EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet %D%/ps/pswork
 %C%_writer_LDADD = runtime/libruntime.la
 %C%_machine_LDADD =
 %C%_comm_meet_LDADD = %D%/libtest.la runtime/libruntime.la $(CMOCKA_LIBS) -lm
-%C%_ps_pswork_LDADD = runtime/libslurmdl.la
+%C%_ps_pswork_LDADD = runtime/libslurmdl-ps.la
 tests/runtime/crash.log: %D%/writer tests/fakes/trace.la tests/faults/shim.la
 tests/runtime/save.log: %D%/writer tests/faults/shim.la
 if HAVE_MPI
