@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"

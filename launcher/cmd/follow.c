@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Show a sweep's progress until it ends. */
+#include "launcher/cmd/follow.h"
+
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -10,22 +12,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/local.h"
 #include "launcher/format/text.h"
+#include "launcher/format/trials_table.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 
 enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
 
 static const long look_every = 300 * 1000 * 1000; /* ns */
 
-struct view {
+struct progress {
     struct sweep *s;
     struct executor *x;
     bool tty;
@@ -54,13 +57,13 @@ static int columns (void)
     return ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
-static void put_line (struct view *v, const char *text)
+static void put_line (struct progress *v, const char *text)
 {
     printf ("%.*s\033[K\n", columns () - 1, text);
     v->lines++;
 }
 
-static void put_bar (struct view *v)
+static void put_bar (struct progress *v)
 {
     const struct sweep *s = v->s;
     double done = searcher_progress (s->searcher);
@@ -90,7 +93,7 @@ static void put_bar (struct view *v)
     put_line (v, text);
 }
 
-static void put_best (struct view *v)
+static void put_best (struct progress *v)
 {
     const struct sweep *s = v->s;
     const struct trial *t = sweep_trial (s, s->best);
@@ -114,7 +117,7 @@ static void put_best (struct view *v)
     put_line (v, text);
 }
 
-static void put_open (struct view *v, long trial)
+static void put_open (struct progress *v, long trial)
 {
     const struct trial *t = sweep_trial (v->s, trial);
     const char *metric = v->s->exp->metric;
@@ -147,7 +150,7 @@ static void put_open (struct view *v, long trial)
     put_line (v, text);
 }
 
-static void draw (struct view *v)
+static void draw (struct progress *v)
 {
     int shown = 0;
 
@@ -169,7 +172,7 @@ static void draw (struct view *v)
 
 /* ---- lines into a file or a pipe ---- */
 
-static int make_room (struct view *v)
+static int make_room (struct progress *v)
 {
     long room = v->s->ntrials * 2 + 16;
     int64_t *lengths;
@@ -189,7 +192,7 @@ static int make_room (struct view *v)
     return 0;
 }
 
-static void say_space (struct view *v, const char *elapsed)
+static void say_space (struct progress *v, const char *elapsed)
 {
     bool full = v->s->state == SWEEP_RUNNING && reserve_is_spent (v->s->dir);
 
@@ -200,7 +203,7 @@ static void say_space (struct view *v, const char *elapsed)
     v->full = full;
 }
 
-static void say_changes (struct view *v)
+static void say_changes (struct progress *v)
 {
     const struct sweep *s = v->s;
     char elapsed[32];
@@ -276,7 +279,19 @@ static void say_best (const struct sweep *s)
     free (text);
 }
 
-static int conclude (struct view *v, bool workers_left)
+int follow_status (enum sweep_state state)
+{
+    switch (state) {
+    case SWEEP_COMPLETED:
+        return EXIT_OK;
+    case SWEEP_FAILED:
+        return EXIT_FAILED;
+    default:
+        return EXIT_STOPPED;
+    }
+}
+
+static int conclude (struct progress *v, bool workers_left)
 {
     struct sweep *s = v->s;
     char elapsed[32];
@@ -293,7 +308,7 @@ static int conclude (struct view *v, bool workers_left)
     print_excluded (s);
     say_files (s);
     if (s->state != SWEEP_RUNNING)
-        return state_status (s->state);
+        return follow_status (s->state);
     if (workers_left)
         return EXIT_STOPPED;
     if (v->x->excluded)
@@ -306,7 +321,7 @@ static int conclude (struct view *v, bool workers_left)
     return EXIT_NO_WORKERS;
 }
 
-static int watch (struct view *v, struct slurmdl_error *err)
+static int watch (struct progress *v, struct slurmdl_error *err)
 {
     struct timespec pause = { 0, look_every };
     int workers = 1;
@@ -328,7 +343,7 @@ static int watch (struct view *v, struct slurmdl_error *err)
     return workers;
 }
 
-static void finish_local (struct view *v)
+static void finish_local (struct progress *v)
 {
     /* they read the end of the sweep, or the stop, by themselves */
     while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local
@@ -346,7 +361,7 @@ void follow_signals (void)
 
 int follow (struct sweep *s, struct executor *x)
 {
-    struct view v = {
+    struct progress v = {
         .s = s, .x = x, .tty = isatty (1), .start = monotonic ()
     };
     struct slurmdl_error err = { "" };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What dl show says of an experiment, before the table of its trials. */
+#include "launcher/cmd/overview.h"
+
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
@@ -9,8 +11,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/format/text.h"
+#include "launcher/format/trials_table.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"

@@ -10,6 +10,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -104,7 +105,7 @@ static void exclude_here (struct sweep *s)
         complain ("%s", err.text);
 }
 
-int cmd_again (const struct settings *st)
+int cmd_requeue (const struct settings *st)
 {
     const char *job = getenv ("SLURM_ARRAY_JOB_ID");
     const char *number = getenv ("SLURM_ARRAY_TASK_ID");

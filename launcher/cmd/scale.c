@@ -10,6 +10,7 @@
 #include "launcher/cmd/options.h"
 #include "launcher/elastic/elastic.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/requests.h"

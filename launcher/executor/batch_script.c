@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch script of an array task: workers, started again if they die. */
+#include "launcher/executor/batch_script.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest values of metrics that an attempt has logged. */
+#include "launcher/results/latest_metric.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/trainer/trainer.h"
 
 /* ---- one metric: the last row ---- */
 

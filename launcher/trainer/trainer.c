@@ -14,6 +14,7 @@
 
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/queries.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/trainer/step.h"

@@ -12,12 +12,12 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/trainer.h"
 
 /* A shell passes on that its command was killed as 128 + the signal. */
 enum { SHELL = 128 };
