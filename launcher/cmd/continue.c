@@ -114,7 +114,7 @@ static int put_rehearsed (struct sweep *s,
     }
     if (rv > 0)
         return no_work (s, st);
-    if ((rv = sweep_put (s, events, n, &err)) < 0)
+    if ((rv = sweep_publish (s, events, n, &err)) < 0)
         return fail (&err);
     return rv == 1 ? -1 : EXIT_OK;
 }

@@ -20,6 +20,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
@@ -28,15 +29,20 @@ enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
 
 static const long look_every = 300 * 1000 * 1000; /* ns */
 
+/* What was already said of a trial. */
+struct reported {
+    int64_t length;
+    int fails;
+};
+
 struct progress {
     struct sweep *s;
     struct executor *x;
     bool tty;
     int lines; /* that the next picture replaces */
     double start;
-    int64_t *lengths; /* what was already said of each trial */
-    int *fails;
-    long room;
+    struct reported *reported; /* of each trial */
+    long nreported;
     bool full; /* the disk, as was said last */
 };
 
@@ -57,13 +63,13 @@ static int columns (void)
     return ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
-static void put_line (struct progress *v, const char *text)
+static void print_line (struct progress *v, const char *text)
 {
     printf ("%.*s\033[K\n", columns () - 1, text);
     v->lines++;
 }
 
-static void put_bar (struct progress *v)
+static void print_bar (struct progress *v)
 {
     const struct sweep *s = v->s;
     double done = searcher_progress (s->searcher);
@@ -90,10 +96,10 @@ static void put_bar (struct progress *v)
               open,
               failed,
               elapsed);
-    put_line (v, text);
+    print_line (v, text);
 }
 
-static void put_best (struct progress *v)
+static void print_best_line (struct progress *v)
 {
     const struct sweep *s = v->s;
     const struct trial *t = sweep_trial (s, s->best);
@@ -101,7 +107,8 @@ static void put_best (struct progress *v)
     char *params;
 
     if (!t) {
-        put_line (v, *v->x->note ? v->x->note : "waiting for the first result");
+        print_line (v,
+                    *v->x->note ? v->x->note : "waiting for the first result");
         return;
     }
     params = trial_text (s, t);
@@ -114,10 +121,10 @@ static void put_best (struct progress *v)
               (long long)t->best_length,
               params ? params : "");
     free (params);
-    put_line (v, text);
+    print_line (v, text);
 }
 
-static void put_open (struct progress *v, long trial)
+static void print_open (struct progress *v, long trial)
 {
     const struct trial *t = sweep_trial (v->s, trial);
     const char *metric = v->s->exp->metric;
@@ -147,7 +154,7 @@ static void put_open (struct progress *v, long trial)
                   "  trial %-4ld to %lld",
                   trial,
                   (long long)t->target);
-    put_line (v, text);
+    print_line (v, text);
 }
 
 static void draw (struct progress *v)
@@ -157,13 +164,13 @@ static void draw (struct progress *v)
     if (v->lines)
         printf ("\033[%dA", v->lines);
     v->lines = 0;
-    put_bar (v);
-    put_best (v);
-    if (reserve_is_spent (v->s->dir))
-        put_line (v, RESERVE_SPENT);
+    print_bar (v);
+    print_best_line (v);
+    if (disk_reserve_is_spent (v->s->dir))
+        print_line (v, DISK_RESERVE_SPENT);
     for (long i = 1; i <= v->s->ntrials && shown < RUNNING_MAX; i++)
         if (sweep_trial (v->s, i)->state == TRIAL_OPEN) {
-            put_open (v, i);
+            print_open (v, i);
             shown++;
         }
     printf ("\033[J");
@@ -172,34 +179,28 @@ static void draw (struct progress *v)
 
 /* ---- lines into a file or a pipe ---- */
 
-static int make_room (struct progress *v)
+static int add_reported (struct progress *v)
 {
-    long room = v->s->ntrials * 2 + 16;
-    int64_t *lengths;
-    int *fails;
-
-    if (v->s->ntrials <= v->room)
-        return 0;
-    if (!(lengths = realloc (v->lengths, (size_t)room * sizeof (*lengths))))
-        return -1;
-    v->lengths = lengths;
-    if (!(fails = realloc (v->fails, (size_t)room * sizeof (*fails))))
-        return -1;
-    v->fails = fails;
-    for (long i = v->room; i < room; i++)
-        lengths[i] = fails[i] = 0;
-    v->room = room;
+    while (v->nreported < v->s->ntrials) {
+        struct reported *list =
+            array_grow (v->reported, (size_t)v->nreported, sizeof (*list));
+        if (!list)
+            return -1;
+        v->reported = list;
+        list[v->nreported++] = (struct reported){ 0, 0 };
+    }
     return 0;
 }
 
 static void say_space (struct progress *v, const char *elapsed)
 {
-    bool full = v->s->state == SWEEP_RUNNING && reserve_is_spent (v->s->dir);
+    bool full =
+        v->s->state == SWEEP_RUNNING && disk_reserve_is_spent (v->s->dir);
 
     if (full != v->full)
         printf ("%8s  %s\n",
                 elapsed,
-                full ? RESERVE_SPENT : "there is space again");
+                full ? DISK_RESERVE_SPENT : "there is space again");
     v->full = full;
 }
 
@@ -208,21 +209,22 @@ static void say_changes (struct progress *v)
     const struct sweep *s = v->s;
     char elapsed[32];
 
-    if (make_room (v) < 0)
+    if (add_reported (v) < 0)
         return;
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
     say_space (v, elapsed);
     for (long i = 0; i < s->ntrials; i++) {
         const struct trial *t = &s->trials[i];
-        if (t->fails != v->fails[i])
+        struct reported *r = &v->reported[i];
+        if (t->fails != r->fails)
             printf ("%8s  trial %-4ld failed (%d): %s\n",
                     elapsed,
                     i + 1,
                     t->fails,
                     t->why ? t->why : "");
-        if (t->state == TRIAL_REJECTED && v->lengths[i] != REJECTED)
+        if (t->state == TRIAL_REJECTED && r->length != REJECTED)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
-        else if (t->length != v->lengths[i] && v->lengths[i] != REJECTED)
+        else if (t->length != r->length && r->length != REJECTED)
             printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
                     elapsed,
                     i + 1,
@@ -232,8 +234,8 @@ static void say_changes (struct progress *v)
                     t->stopped         ? "  stopped early"
                     : i + 1 == s->best ? "  best"
                                        : "");
-        v->lengths[i] = t->state == TRIAL_REJECTED ? REJECTED : t->length;
-        v->fails[i] = t->fails;
+        r->length = t->state == TRIAL_REJECTED ? REJECTED : t->length;
+        r->fails = t->fails;
     }
     fflush (stdout);
 }
@@ -387,7 +389,6 @@ int follow (struct sweep *s, struct executor *x)
         finish_local (&v);
         rv = conclude (&v, workers);
     }
-    free (v.lengths);
-    free (v.fails);
+    free (v.reported);
     return rv;
 }

@@ -100,7 +100,7 @@ static void exclude_here (struct sweep *s)
     int rv = 1;
 
     while (host && rv == 1 && (!(h = sweep_host (s, host)) || !h->why))
-        rv = sweep_put (s, &event, 1, &err);
+        rv = sweep_publish (s, &event, 1, &err);
     if (rv < 0)
         complain ("%s", err.text);
 }

@@ -64,7 +64,7 @@ static bool take_back (struct sweep *s)
     struct slurmdl_error err = { "" };
 
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
-        || sweep_put (s, &end, 1, &err) != 0)
+        || sweep_publish (s, &end, 1, &err) != 0)
         return false;
     if (sweep_remove (s->dir, &err) < 0)
         complain ("%s", err.text);

@@ -94,7 +94,7 @@ int script_write (const struct executor *x,
     if (asprintf (&content, text, dl, dir, step) < 0)
         return errorf (err, "out of memory");
     /* its name changes hands at once: another dl may be submitting it */
-    rv = put_replace (path, content, strlen (content), err);
+    rv = publish_replace (path, content, strlen (content), err);
     free (content);
     return rv;
 }

@@ -101,7 +101,7 @@ static void put_news (struct segment *s, int64_t step, double value)
             .length = step,
             .metric = value,
         };
-        rv = sweep_put (s->w->sweep, &event, 1, NULL);
+        rv = sweep_publish (s->w->sweep, &event, 1, NULL);
     }
 }
 
