@@ -128,7 +128,9 @@ clean_up () {
     for cluster in $clusters; do
         cluster_down >/dev/null 2>&1
     done
-    cd / && chmod -R u+w "$work" && rm -rf "$work"
+    cd /
+    chmod -R u+w "$work" 2>/dev/null
+    rm -rf "$work"
 }
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dl-test.XXXXXX")
