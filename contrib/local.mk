@@ -2,6 +2,7 @@
 digits_data = %D%/examples/digits/data.c %D%/examples/digits/mlp.c
 example_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/examples/digits
 example_libs = runtime/libslurmdl.la -lz -lm
+example_comm_libs = runtime/libslurmdl-comm.la $(example_libs)
 
 noinst_PROGRAMS += %D%/examples/digits/digits %D%/examples/digits/elastic \
 	%D%/examples/parallel/parallel %D%/examples/ps/embedding %D%/examples/allreduce/spread-check
@@ -10,16 +11,16 @@ noinst_PROGRAMS += %D%/examples/digits/digits %D%/examples/digits/elastic \
 %C%_examples_digits_digits_LDADD = $(example_libs)
 %C%_examples_digits_elastic_SOURCES = %D%/examples/digits/elastic.c $(digits_data)
 %C%_examples_digits_elastic_CPPFLAGS = $(example_cppflags)
-%C%_examples_digits_elastic_LDADD = $(example_libs)
+%C%_examples_digits_elastic_LDADD = $(example_comm_libs)
 %C%_examples_parallel_parallel_SOURCES = %D%/examples/parallel/parallel.c $(digits_data)
 %C%_examples_parallel_parallel_CPPFLAGS = $(example_cppflags)
-%C%_examples_parallel_parallel_LDADD = $(example_libs)
+%C%_examples_parallel_parallel_LDADD = $(example_comm_libs)
 %C%_examples_ps_embedding_SOURCES = %D%/examples/ps/embedding.c
 %C%_examples_ps_embedding_CPPFLAGS = $(example_cppflags)
-%C%_examples_ps_embedding_LDADD = $(example_libs)
+%C%_examples_ps_embedding_LDADD = runtime/libslurmdl-ps.la $(example_libs)
 %C%_examples_allreduce_spread_check_SOURCES = %D%/examples/allreduce/spread.c %D%/examples/allreduce/spread-check.c
 %C%_examples_allreduce_spread_check_CPPFLAGS = $(example_cppflags)
-%C%_examples_allreduce_spread_check_LDADD = $(example_libs)
+%C%_examples_allreduce_spread_check_LDADD = $(example_comm_libs)
 if HAVE_MPI
 noinst_PROGRAMS += %D%/examples/allreduce/allreduce-mpi
 %C%_examples_allreduce_allreduce_mpi_SOURCES = %D%/examples/allreduce/allreduce.c %D%/examples/allreduce/mpi.c
@@ -31,7 +32,7 @@ noinst_PROGRAMS += %D%/examples/allreduce/allreduce-nccl
 %C%_examples_allreduce_allreduce_nccl_SOURCES = %D%/examples/allreduce/allreduce.c %D%/examples/allreduce/nccl.c \
 	%D%/examples/allreduce/spread.c
 %C%_examples_allreduce_allreduce_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -idirafter $(srcdir)/runtime
-%C%_examples_allreduce_allreduce_nccl_LDADD = runtime/libslurmdl.la -lnccl -lcudart
+%C%_examples_allreduce_allreduce_nccl_LDADD = runtime/libslurmdl-comm.la -lnccl -lcudart
 %C%_examples_allreduce_allreduce_nccl_LDFLAGS = $(CUDA_LDFLAGS)
 endif
 

@@ -1,6 +1,11 @@
 # etc/: what a site installs beside the programs
+if HAVE_SLURM
 plugstackdir = $(pkgdatadir)/plugstack.conf.d
-dist_plugstack_DATA = %D%/plugstack.conf.d/dl.conf
+nodist_plugstack_DATA = %D%/plugstack.conf.d/dl.conf
+CLEANFILES += %D%/plugstack.conf.d/dl.conf
+%D%/plugstack.conf.d/dl.conf: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && printf '%s\n' '# slurm-dl: see dl-spank(8)' 'optional $(spankdir)/dl.so' >$@
+endif
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = %D%/completion/dl
 ncclexamplesdir = $(pkgdatadir)/examples/nccl.d

@@ -9,30 +9,39 @@ noinst_LTLIBRARIES += %D%/librankenv.la
 	%D%/network/fabric.c %D%/network/nccl.c %D%/network/nccllint.c %D%/network/ncclnames.c \
 	%D%/network/ncclsite.c
 
-runtime_sources = \
+# Each library has its own copy of base (hidden by its map), and comm and ps of net.  What these keep
+# is harmless twice: a pointer to the one loaded slurmdl-cuda.so, and a table of CRC-32C.  What a
+# process has once (signal handlers, the watch of the time limit, forks) is in libslurmdl only, whose
+# public functions libslurmdl-ps calls.
+base_sources = \
 	%D%/base/clock.c %D%/base/device_memory.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
-	%D%/storage/crc32c.c %D%/storage/h5.c %D%/storage/io.c %D%/storage/link.c \
-	%D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c \
-	%D%/run/agree.c %D%/run/environment.c %D%/run/file_rendezvous.c %D%/run/region.c %D%/run/retain.c \
-	%D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
+	%D%/storage/crc32c.c %D%/storage/io.c %D%/storage/link.c %D%/storage/slab.c \
+	%D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
+run_sources = \
+	%D%/storage/h5.c %D%/storage/h5_type.c \
+	%D%/run/agree.c %D%/run/environment.c %D%/run/file_rendezvous.c %D%/run/region.c \
+	%D%/run/retain.c %D%/run/session.c %D%/run/stop.c %D%/run/time_limit.c %D%/run/wait.c \
 	%D%/metrics/blank.c %D%/metrics/journal.c %D%/metrics/logging.c %D%/metrics/metrics.c \
-	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c %D%/metrics/ring.c \
-	%D%/metrics/samples.c %D%/metrics/seal.c %D%/metrics/table.c %D%/metrics/trial.c \
+	%D%/metrics/queue.c %D%/metrics/reader.c %D%/metrics/recorder.c %D%/metrics/records.c \
+	%D%/metrics/ring.c %D%/metrics/samples.c %D%/metrics/seal.c %D%/metrics/table.c \
+	%D%/metrics/trial.c \
 	%D%/checkpoint/candidates.c %D%/checkpoint/check.c %D%/checkpoint/commit.c \
-	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/finish.c %D%/checkpoint/manifest.c \
-	%D%/checkpoint/merge.c %D%/checkpoint/pieces.c %D%/checkpoint/restore.c \
-	%D%/checkpoint/save.c %D%/checkpoint/shard.c %D%/checkpoint/snapshot.c %D%/checkpoint/stages.c \
-	%D%/checkpoint/staging.c %D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
-	%D%/open/context.c \
-	%D%/rank/layout.c %D%/rank/ports.c \
+	%D%/checkpoint/copy.c %D%/checkpoint/fetch.c %D%/checkpoint/finish.c \
+	%D%/checkpoint/manifest.c %D%/checkpoint/merge.c %D%/checkpoint/pieces.c \
+	%D%/checkpoint/restore.c %D%/checkpoint/save.c %D%/checkpoint/shard.c \
+	%D%/checkpoint/snapshot.c %D%/checkpoint/stages.c %D%/checkpoint/staging.c \
+	%D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
+	%D%/open/context.c
+net_sources = %D%/comm/net/address.c %D%/comm/net/handshake.c %D%/comm/net/listener.c \
+	%D%/comm/net/socket.c %D%/comm/net/stream.c
+comm_sources = %D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/reduce/convert.c %D%/comm/reduce/narrow.c %D%/comm/reduce/plain.c \
 	%D%/comm/reduce/reduce.c \
 	%D%/comm/bootstrap/accept.c %D%/comm/bootstrap/bootstrap.c \
 	%D%/comm/bootstrap/build_tree.c %D%/comm/bootstrap/node.c %D%/comm/bootstrap/pmi.c \
 	%D%/comm/bootstrap/pmix.c %D%/comm/bootstrap/rank_name.c %D%/comm/bootstrap/resolver.c \
 	%D%/comm/bootstrap/step.c %D%/comm/bootstrap/tcp.c %D%/comm/bootstrap/tree.c \
-	%D%/comm/net/address.c %D%/comm/net/socket.c %D%/comm/net/stream.c \
 	%D%/comm/mesh/call.c %D%/comm/mesh/compare.c %D%/comm/mesh/connect.c \
 	%D%/comm/mesh/culprit.c %D%/comm/mesh/deliver.c %D%/comm/mesh/dial.c \
 	%D%/comm/mesh/endpoint.c %D%/comm/mesh/failure.c %D%/comm/mesh/mesh.c \
@@ -42,35 +51,54 @@ runtime_sources = \
 	%D%/comm/flat/flat.c %D%/comm/flat/parts.c \
 	%D%/comm/hierarchical/hierarchical.c %D%/comm/hierarchical/stages.c \
 	%D%/comm/backend/load.c %D%/comm/backend/native.c \
-	%D%/comm/engine/batch.c %D%/comm/engine/batches.c \
-	%D%/comm/engine/batch_memory.c %D%/comm/engine/connection.c \
-	%D%/comm/engine/control.c %D%/comm/engine/coordinator.c %D%/comm/engine/device.c \
-	%D%/comm/engine/engine.c %D%/comm/engine/executor.c %D%/comm/engine/fuse.c \
-	%D%/comm/engine/gather.c %D%/comm/engine/join.c \
+	%D%/comm/engine/batch.c %D%/comm/engine/batch_memory.c %D%/comm/engine/batches.c \
+	%D%/comm/engine/connection.c %D%/comm/engine/control.c %D%/comm/engine/coordinator.c \
+	%D%/comm/engine/device.c %D%/comm/engine/engine.c %D%/comm/engine/executor.c \
+	%D%/comm/engine/fuse.c %D%/comm/engine/gather.c %D%/comm/engine/join.c \
 	%D%/comm/engine/map.c %D%/comm/engine/packet.c %D%/comm/engine/queue.c \
 	%D%/comm/engine/readiness.c %D%/comm/engine/requests.c %D%/comm/engine/responses.c \
 	%D%/comm/engine/stall.c %D%/comm/engine/startup.c %D%/comm/engine/submit.c \
-	%D%/comm/engine/tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c %D%/comm/engine/timeline.c \
+	%D%/comm/engine/tasks.c %D%/comm/engine/tensor.c %D%/comm/engine/tensor_table.c \
+	%D%/comm/engine/timeline.c \
 	%D%/comm/elastic/directory.c %D%/comm/elastic/elastic.c %D%/comm/elastic/folder.c \
 	%D%/comm/elastic/membership.c %D%/comm/elastic/move.c %D%/comm/elastic/open.c \
 	%D%/comm/elastic/requests.c %D%/comm/elastic/restore.c %D%/comm/elastic/state.c \
-	%D%/comm/api/collectives.c %D%/comm/api/comm.c %D%/comm/api/open.c \
+	%D%/comm/api/collectives.c %D%/comm/api/comm.c %D%/comm/api/open.c
+ps_sources = \
 	%D%/ps/answer.c %D%/ps/apply.c %D%/ps/arrays.c %D%/ps/calls.c %D%/ps/claim.c \
 	%D%/ps/client.c %D%/ps/connect.c %D%/ps/handshake.c %D%/ps/link.c %D%/ps/open.c \
 	%D%/ps/peer.c %D%/ps/registration.c %D%/ps/requests.c %D%/ps/rules.c %D%/ps/save.c \
 	%D%/ps/serve.c %D%/ps/server.c %D%/ps/snapshot.c %D%/ps/spare.c %D%/ps/store.c \
 	%D%/ps/sum.c %D%/ps/table.c %D%/ps/wire.c %D%/ps/workers.c
+noinst_LTLIBRARIES += %D%/libbase.la %D%/librun.la %D%/libnet.la %D%/libcomm.la %D%/libps.la
+%C%_libbase_la_SOURCES = $(base_sources)
+%C%_librun_la_SOURCES = $(run_sources)
+%C%_libnet_la_SOURCES = $(net_sources)
+%C%_libcomm_la_SOURCES = $(comm_sources)
+%C%_libps_la_SOURCES = $(ps_sources)
+# all of it, for the launcher and the tests
 noinst_LTLIBRARIES += %D%/libruntime.la
-%C%_libruntime_la_SOURCES = $(runtime_sources)
-%C%_libruntime_la_LIBADD = $(HDF5_LIBS) -ldl -lpthread -lm
+%C%_libruntime_la_SOURCES =
+%C%_libruntime_la_LIBADD = %D%/libps.la %D%/libcomm.la %D%/libnet.la %D%/librun.la %D%/libbase.la \
+	$(HDF5_LIBS) -ldl -lpthread -lm
 
-lib_LTLIBRARIES += %D%/libslurmdl.la
+lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la %D%/libslurmdl-ps.la
+library_ldflags = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
 %C%_libslurmdl_la_SOURCES =
-%C%_libslurmdl_la_LIBADD = %D%/libruntime.la
-%C%_libslurmdl_la_LDFLAGS = -version-info 0:0:0 -no-undefined -export-symbols-regex '^slurmdl_'
+%C%_libslurmdl_la_LIBADD = %D%/librun.la %D%/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm
+%C%_libslurmdl_la_LDFLAGS = $(library_ldflags)/slurmdl.map
+EXTRA_%C%_libslurmdl_la_DEPENDENCIES = %D%/slurmdl.map
+%C%_libslurmdl_comm_la_SOURCES =
+%C%_libslurmdl_comm_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/libbase.la -ldl -lpthread -lm
+%C%_libslurmdl_comm_la_LDFLAGS = $(library_ldflags)/slurmdl_comm.map
+EXTRA_%C%_libslurmdl_comm_la_DEPENDENCIES = %D%/slurmdl_comm.map
+%C%_libslurmdl_ps_la_SOURCES =
+%C%_libslurmdl_ps_la_LIBADD = %D%/libps.la %D%/libnet.la %D%/libbase.la %D%/libslurmdl.la -ldl -lpthread -lm
+%C%_libslurmdl_ps_la_LDFLAGS = $(library_ldflags)/slurmdl_ps.map
+EXTRA_%C%_libslurmdl_ps_la_DEPENDENCIES = %D%/slurmdl_ps.map
 include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h %D%/slurmdl_ps.h
 pkgconfigdir = $(libdir)/pkgconfig
-pkgconfig_DATA = %D%/slurmdl.pc
+pkgconfig_DATA = %D%/slurmdl.pc %D%/slurmdl-comm.pc %D%/slurmdl-ps.pc
 
 # modules that are loaded when they are wanted
 module_ldflags = -module -avoid-version -shared

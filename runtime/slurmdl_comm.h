@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libslurmdl: the ranks of a job compute together. */
+/* libslurmdl-comm: the ranks of a job compute together. */
 #ifndef SLURMDL_COMM_H
 #define SLURMDL_COMM_H
 

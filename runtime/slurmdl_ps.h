@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libslurmdl: a parameter server. */
+/* libslurmdl-ps: a parameter server. */
 #ifndef SLURMDL_PS_H
 #define SLURMDL_PS_H
 

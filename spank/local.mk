@@ -1,5 +1,5 @@
 # spank/: the plugin dl.so
-spankdir = $(libdir)/slurm
+spankdir = $(slurm_plugindir)
 spank_LTLIBRARIES = %D%/dl.la
 %C%_dl_la_SOURCES = %D%/advice.c %D%/bind.c %D%/check.c %D%/context.c %D%/debug.c %D%/gather.c %D%/helper.c \
 	%D%/monitor.c %D%/nccl.c %D%/options.c %D%/place.c %D%/plugin.c %D%/policy.c %D%/task.c %D%/variable.c

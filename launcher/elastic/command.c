@@ -91,10 +91,10 @@ static void on_end (struct elastic *e, long i, int status)
 
     unit_name (e, i, name, sizeof (name));
     u->pid = 0;
-    gate_put_ended (e->dir, name);
+    membership_put_ended (e->dir, name);
     if (e->signal || e->never)
         return;
-    if (well && gate_has_done (e->dir, name))
+    if (well && membership_has_done (e->dir, name))
         e->done = true;
     if (e->done)
         return;
@@ -129,7 +129,7 @@ static void reap (struct elastic *e)
 
 static void look_at_target (struct elastic *e)
 {
-    long units = gate_target (e->dir) / e->ranks;
+    long units = membership_target (e->dir) / e->ranks;
 
     if (units == e->wanted || units < e->min || units > e->max)
         return;

@@ -134,7 +134,7 @@ static int write_run (const struct elastic *e, struct slurmdl_error *err)
     if ((f = fopen (path, "wxe"))) {
         fprintf (f, "ranks %ld min %ld max %ld\n", e->ranks, e->min, e->max);
         if (fclose (f) == 0
-            && gate_put_target (e->dir, e->wanted * e->ranks) == 0)
+            && membership_put_target (e->dir, e->wanted * e->ranks) == 0)
             return 0;
     }
     return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
@@ -212,9 +212,9 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
         return errorf (err, "%s has ended: there is nothing to scale", dir);
     if (units < min || units > max)
         return errorf (err, "%s: it has from %ld to %ld nodes", dir, min, max);
-    if (gate_target (dir) == units * ranks)
+    if (membership_target (dir) == units * ranks)
         return 1;
-    if (gate_put_target (dir, units * ranks) < 0)
+    if (membership_put_target (dir, units * ranks) < 0)
         return errorf (err, "%s: cannot write: %s", dir, strerror (errno));
     return 0;
 }

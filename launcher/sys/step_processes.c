@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
 enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
@@ -26,7 +27,7 @@ struct process_entry {
 
 struct process_table {
     struct process_entry *entries; /* in order of pid */
-    size_t n, room;
+    size_t n;
 };
 
 struct ranks {
@@ -41,7 +42,7 @@ struct ranks {
     struct rank_process *roots;
     size_t nroots;
     char *environment;
-    size_t room;
+    size_t capacity;
 };
 
 /* ---- one process ---- */
@@ -114,14 +115,14 @@ static int read_environment (struct ranks *r, pid_t pid)
     ssize_t n;
 
     for (;;) {
-        if (!r->environment && !(r->environment = malloc (r->room + 2)))
+        if (!r->environment && !(r->environment = malloc (r->capacity + 2)))
             return -1;
-        n = read_some (r, pid, "environ", r->environment, r->room);
-        if (n < (ssize_t)r->room || r->room >= ENVIRON_MAX)
+        n = read_some (r, pid, "environ", r->environment, r->capacity);
+        if (n < (ssize_t)r->capacity || r->capacity >= ENVIRON_MAX)
             break;
         free (r->environment);
         r->environment = NULL;
-        r->room *= 2;
+        r->capacity *= 2;
     }
     if (n > 0)
         memset (r->environment + n, 0, 2);
@@ -234,16 +235,12 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 
 static int add (struct process_table *t, const struct process_entry *e)
 {
-    if (t->n == t->room) {
-        size_t room = t->room ? 2 * t->room : 256;
-        struct process_entry *more =
-            realloc (t->entries, room * sizeof (*more));
-        if (!more)
-            return -1;
-        t->entries = more;
-        t->room = room;
-    }
-    t->entries[t->n++] = *e;
+    struct process_entry *list = array_grow (t->entries, t->n, sizeof (*list));
+
+    if (!list)
+        return -1;
+    t->entries = list;
+    list[t->n++] = *e;
     return 0;
 }
 
@@ -404,7 +401,7 @@ struct ranks *ranks_create (const char *proc,
     keep (r->node, sizeof (r->node), "SLURMD_NODENAME");
     keep (r->cluster, sizeof (r->cluster), "SLURM_CLUSTER_NAME");
     r->user = getuid ();
-    r->room = 64 << 10;
+    r->capacity = 64 << 10;
     r->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->proc < 0) {
         errorf (err, "%s: %s", proc, strerror (errno));

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "launcher/results/latest_metric.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/trainer/trainer.h"
 #include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 

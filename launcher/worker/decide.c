@@ -63,7 +63,7 @@ static struct event end_event (const struct worker *w)
 static int
 put_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
-    int rv = worker_put (w, &event, 1, err);
+    int rv = worker_publish (w, &event, 1, err);
 
     w->closes |= rv == 0 && event.op == EVENT_END;
     return rv < 0 ? -1 : 1;
@@ -135,7 +135,7 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
     else if (d.n > 0 && !fits (w, &d.events[0]))
         w->out_of_time = true;
     else if (d.n > 0)
-        rv = worker_put (w, d.events, d.n, err) < 0 ? -1 : 1;
+        rv = worker_publish (w, d.events, d.n, err) < 0 ? -1 : 1;
     else if (answer == SEARCH_DONE)
         rv = put_one (w, end_event (w), err);
     decisions_free (&d);
@@ -165,10 +165,10 @@ static struct searcher *foresee (const struct worker *w,
     if (s) {
         searcher_spend (s, (long)result->trial, t->spent + result->seconds);
         if (searcher_observe (s,
-                               (long)result->trial,
-                               result->length,
-                               result->nmetrics ? result->metrics
-                                                : &result->metric)
+                              (long)result->trial,
+                              result->length,
+                              result->nmetrics ? result->metrics
+                                               : &result->metric)
             == 0)
             return s;
     }
@@ -176,9 +176,9 @@ static struct searcher *foresee (const struct worker *w,
     return NULL;
 }
 
-int worker_put_result (struct worker *w,
-                       struct event *result,
-                       struct slurmdl_error *err)
+int worker_publish_result (struct worker *w,
+                           struct event *result,
+                           struct slurmdl_error *err)
 {
     struct event events[2] = { *result };
     size_t n = 1;
@@ -192,7 +192,7 @@ int worker_put_result (struct worker *w,
         && decide_some (w, s, &d, &answer) == 0 && d.n == 1
         && fits (w, &d.events[0]))
         events[n++] = d.events[0];
-    rv = worker_put (w, events, n, err);
+    rv = worker_publish (w, events, n, err);
     decisions_free (&d);
     searcher_destroy (s);
     return rv;
@@ -201,7 +201,7 @@ int worker_put_result (struct worker *w,
 /* ---- what the user's program says ---- */
 
 /* The program may have thought for long: the point is still good, if the
- * searcher still wants one.  Returns as sweep_put(), 0 if it does not.
+ * searcher still wants one.  Returns as sweep_publish(), 0 if it does not.
  */
 static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
@@ -214,7 +214,7 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
         && searcher_begin (s, &op, x) == 0
         && w->sweep->state == SWEEP_RUNNING) {
         struct event event = begin_event (w, &op, x, worker_nonce (w));
-        rv = worker_put (w, &event, 1, err);
+        rv = worker_publish (w, &event, 1, err);
         json_decref (event.hparams);
     }
     searcher_destroy (s);

@@ -133,7 +133,7 @@ static int put_end (struct worker *w,
         };
     if (nodes)
         n += exclude_nodes (w, events + n, nodes);
-    rv = worker_put (w, events, n, err);
+    rv = worker_publish (w, events, n, err);
     free (nodes);
     return rv;
 }
@@ -158,10 +158,10 @@ static void keep_results (const struct worker *w)
         write_results (w);
 }
 
-int worker_put_report (struct worker *w,
-                       long trial,
-                       struct report *r,
-                       struct slurmdl_error *err)
+int worker_publish_report (struct worker *w,
+                           long trial,
+                           struct report *r,
+                           struct slurmdl_error *err)
 {
     const struct trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
@@ -169,8 +169,9 @@ int worker_put_report (struct worker *w,
 
     while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
         struct event event = report_event (w, trial, r);
-        rv = r->outcome == OUTCOME_RESULT ? worker_put_result (w, &event, err)
-                                          : put_end (w, trial, r, err);
+        rv = r->outcome == OUTCOME_RESULT
+                 ? worker_publish_result (w, &event, err)
+                 : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
     if (rv == 0 && r->outcome == OUTCOME_RESULT)

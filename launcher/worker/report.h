@@ -6,10 +6,10 @@
 #include "launcher/worker/segment.h"
 
 /* Put it; nothing if the attempt was fenced meanwhile. */
-int worker_put_report (struct worker *w,
-                       long trial,
-                       struct report *r,
-                       struct slurmdl_error *err);
+int worker_publish_report (struct worker *w,
+                           long trial,
+                           struct report *r,
+                           struct slurmdl_error *err);
 
 /* Nothing is trained any more: write results.h5, remove the checkpoints that
  * the policy does not keep.

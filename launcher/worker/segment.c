@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/results/latest_metric.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
@@ -99,7 +101,7 @@ static void put_news (struct segment *s, int64_t step, double value)
             .length = step,
             .metric = value,
         };
-        rv = sweep_put (s->w->sweep, &event, 1, NULL);
+        rv = sweep_publish (s->w->sweep, &event, 1, NULL);
     }
 }
 

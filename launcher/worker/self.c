@@ -150,10 +150,10 @@ void worker_wait_for_space (struct worker *w, const struct slurmdl_error *why)
     w->waits = true;
 }
 
-int worker_put (struct worker *w,
-                struct event *events,
-                size_t n,
-                struct slurmdl_error *err)
+int worker_publish (struct worker *w,
+                    struct event *events,
+                    size_t n,
+                    struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     long length = log_length (w->sweep->log);
@@ -161,10 +161,10 @@ int worker_put (struct worker *w,
     int rv;
 
     /* what was put and read must not be put again */
-    while ((rv = sweep_put (w->sweep, events, n, &why)) < 0
+    while ((rv = sweep_publish (w->sweep, events, n, &why)) < 0
            && disk_is_full (errno) && log_length (w->sweep->log) == length
            && has_patience (w, &limit)) {
-        if (reserve_spend (w->sweep->dir) < 0) {
+        if (disk_reserve_spend (w->sweep->dir) < 0) {
             worker_wait_for_space (w, &why);
             peer_beat (w->peer, NULL);
             worker_sleep (w, 2);
@@ -179,7 +179,7 @@ int worker_put (struct worker *w,
 /* Nothing begins before there is room again for what it will have to say. */
 bool worker_has_space (struct worker *w)
 {
-    if (w->waits && reserve_make (w->sweep->dir, NULL) == 0) {
+    if (w->waits && disk_reserve_make (w->sweep->dir, NULL) == 0) {
         fputs ("dl: there is space again\n", stderr);
         w->waits = false;
     }

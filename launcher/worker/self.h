@@ -71,13 +71,13 @@ const char *worker_owner_of (struct worker *w, long trial);
 /* Whether another worker that lives has the trial's next attempt. */
 bool worker_trains (struct worker *w, long trial);
 
-/* As sweep_put(); while the disk is full it waits and tries again, until it
+/* As sweep_publish(); while the disk is full it waits and tries again, until it
  * is told to go.
  */
-int worker_put (struct worker *w,
-                struct event *events,
-                size_t n,
-                struct slurmdl_error *err);
+int worker_publish (struct worker *w,
+                    struct event *events,
+                    size_t n,
+                    struct slurmdl_error *err);
 
 /* Note and say that it waits for space. */
 void worker_wait_for_space (struct worker *w, const struct slurmdl_error *why);

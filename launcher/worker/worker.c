@@ -42,7 +42,7 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
         w->waits = true;
     if (r.outcome == OUTCOME_DROPPED)
         return 0;
-    return worker_put_report (w, trial, &r, err);
+    return worker_publish_report (w, trial, &r, err);
 }
 
 /* ---- finding work ---- */
@@ -76,7 +76,7 @@ static int put_lost (struct worker *w,
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };
 
-    return worker_put (w, events, last ? 2 : 1, err);
+    return worker_publish (w, events, last ? 2 : 1, err);
 }
 
 /* 1: it is ours, 0: it is not, -1 */

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/h5_type.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/tensor.h"
-#include "runtime/storage/types.h"
 
 enum { METADATA_EACH = 768, FEW = 64 };
 

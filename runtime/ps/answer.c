@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of a server. */
+/* Answers of a server to requests. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

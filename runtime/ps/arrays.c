@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tensors of a checkpoint a table is. */
+/* Map the arrays of a table to tensors of a checkpoint. */
 #include <stdio.h>
 #include <string.h>
 

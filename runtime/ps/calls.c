@@ -12,7 +12,7 @@
 #include "runtime/storage/tensor.h"
 
 /* One call: to all servers that have a part in it. */
-struct call {
+struct ps_call {
     struct slurmdl_ps *ps;
     const struct slurmdl_ps_table *table;
     uint64_t key;
@@ -31,7 +31,7 @@ static bool is_change (enum ps_kind kind)
     return kind == PS_PUSH || kind == PS_PUSH_ROWS;
 }
 
-static void add (struct call *c, long server, struct ps_record *r)
+static void add (struct ps_call *c, long server, struct ps_record *r)
 {
     struct slurmdl_ps *ps = c->ps;
 
@@ -53,8 +53,11 @@ static void add (struct call *c, long server, struct ps_record *r)
 
 /* ---- dense ---- */
 
-static int add_piece (
-    struct call *c, long server, uint64_t offset, uint64_t n, const float *data)
+static int add_piece (struct ps_call *c,
+                      long server,
+                      uint64_t offset,
+                      uint64_t n,
+                      const float *data)
 {
     bool copy = c->ps->log_bytes > 0;
     size_t bytes = n * sizeof (float);
@@ -73,7 +76,7 @@ static int add_piece (
     return 0;
 }
 
-static int add_pull (struct call *c, long server, uint64_t n, float *out)
+static int add_pull (struct ps_call *c, long server, uint64_t n, float *out)
 {
     struct ps_record *r = psrecord_create (c->ps, PS_PULL, 0);
 
@@ -86,7 +89,7 @@ static int add_pull (struct call *c, long server, uint64_t n, float *out)
 }
 
 /* Pieces go to all servers in turn, so that all are at work. */
-static int send_dense (struct call *c, const float *data)
+static int send_dense (struct ps_call *c, const float *data)
 {
     long servers = c->ps->servers;
     uint64_t lo;
@@ -115,7 +118,7 @@ static int send_dense (struct call *c, const float *data)
     return 0;
 }
 
-static int receive_dense (struct call *c, float *out)
+static int receive_dense (struct ps_call *c, float *out)
 {
     uint64_t lo;
     uint64_t n;
@@ -145,7 +148,7 @@ static size_t count_rows (const struct slurmdl_ps *ps,
     return k;
 }
 
-static struct ps_record *make_rows (struct call *c,
+static struct ps_record *make_rows (struct ps_call *c,
                                     long server,
                                     const uint64_t *ids,
                                     size_t n,
@@ -181,7 +184,7 @@ static struct ps_record *make_rows (struct call *c,
     return r;
 }
 
-static int send_rows (struct call *c,
+static int send_rows (struct ps_call *c,
                       const uint64_t *ids,
                       size_t n,
                       const float *rows,
@@ -203,7 +206,7 @@ static int send_rows (struct call *c,
 
 /* ---- calls ---- */
 
-static int begin_call (struct call *c,
+static int begin_call (struct ps_call *c,
                        struct slurmdl_ps *ps,
                        int table,
                        enum ps_kind kind,
@@ -233,7 +236,8 @@ static int begin_call (struct call *c,
     return 0;
 }
 
-static int end_call (struct call *c, int64_t *ticket, struct slurmdl_error *err)
+static int
+end_call (struct ps_call *c, int64_t *ticket, struct slurmdl_error *err)
 {
     int64_t id = c->ticket ? c->ticket->id : 0;
 
@@ -251,7 +255,7 @@ int slurmdl_ps_push (struct slurmdl_ps *ps,
                      int64_t *ticket,
                      struct slurmdl_error *err)
 {
-    struct call c;
+    struct ps_call c;
     bool wait = ticket || ps->log_bytes <= 0;
 
     if (begin_call (&c, ps, table, PS_PUSH, wait, err) < 0)
@@ -267,7 +271,7 @@ int slurmdl_ps_pull (struct slurmdl_ps *ps,
                      int64_t *ticket,
                      struct slurmdl_error *err)
 {
-    struct call c;
+    struct ps_call c;
 
     if (begin_call (&c, ps, table, PS_PULL, true, err) < 0)
         return -1;
@@ -322,7 +326,7 @@ static int rows (struct slurmdl_ps *ps,
                  int64_t *ticket,
                  struct slurmdl_error *err)
 {
-    struct call c;
+    struct ps_call c;
     bool wait = ticket || ps->log_bytes <= 0 || kind == PS_PULL_ROWS;
 
     if (begin_call (&c, ps, table, kind, false, err) < 0
@@ -419,7 +423,7 @@ add_table (struct ps_client *c, const struct slurmdl_ps_table *t, uint64_t key)
     return 0;
 }
 
-static int declare (struct call *c, const struct ps_spec *s, bool values)
+static int declare (struct ps_call *c, const struct ps_spec *s, bool values)
 {
     for (long i = 0; i < c->ps->servers; i++) {
         struct ps_record *r = psrecord_create (c->ps, PS_DECLARE, sizeof (*s));
@@ -437,7 +441,7 @@ int slurmdl_ps_table (struct slurmdl_ps *ps,
                       const float *initial,
                       struct slurmdl_error *err)
 {
-    struct call c = { .ps = ps, .table = t, .kind = PS_DECLARE };
+    struct ps_call c = { .ps = ps, .table = t, .kind = PS_DECLARE };
     struct ps_spec s;
 
     if (psclient_ready (ps, err) < 0 || make_spec (t, &s, err) < 0)
@@ -465,7 +469,7 @@ int slurmdl_ps_rate (struct slurmdl_ps *ps,
                      double rate,
                      struct slurmdl_error *err)
 {
-    struct call c = { .ps = ps, .kind = PS_RATE };
+    struct ps_call c = { .ps = ps, .kind = PS_RATE };
 
     if (psclient_ready (ps, err) < 0)
         return -1;

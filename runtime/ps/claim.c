@@ -13,7 +13,7 @@ const char *ps_role_name (const struct slurmdl_ps *ps)
     return ps->role == PS_WORKER ? "worker" : "server";
 }
 
-/* What another number of servers has saved is spread anew, but not while they
+/* What another number of servers has saved is spread again, but not while they
  * serve.
  */
 static int fits_group (const struct slurmdl_ps *ps,

@@ -92,14 +92,11 @@ static int not_connected (struct slurmdl_ps *ps,
     return 0;
 }
 
-static int refused (struct slurmdl_ps *ps,
-                    struct ps_link *l,
+static int refused (const struct ps_link *l,
                     const struct ps_header *a,
                     const char *text,
                     struct slurmdl_error *err)
 {
-    if (a->status == EACCES) /* another process has this port now */
-        return not_connected (ps, l, false, err);
     errno = (int)a->status;
     return errorf (err, "server %ld (%s): %s", l->server, l->entry.host, text);
 }
@@ -137,7 +134,7 @@ int pslink_connect (struct slurmdl_ps *ps,
     rv = pshandshake_say (ps, l, fd, &a, text);
     if (rv < 0 || a.status) {
         rv = rv < 0 ? not_connected (ps, l, errno == ETIMEDOUT, err)
-                    : refused (ps, l, &a, text, err);
+                    : refused (l, &a, text, err);
         close (fd);
         return rv;
     }

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker says first to a server. */
+/* The handshake of a worker with a server. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/socket.h"
 #include "runtime/ps/link.h"
 
 enum { HELLO_SECONDS = 10 };
 
-struct hello {
-    struct ps_header head;
-    struct ps_hello hello;
-};
-
 static void
 fill_hello (struct slurmdl_ps *ps, struct ps_link *l, struct ps_hello *h)
 {
-    memcpy (h->token, l->entry.token, sizeof (h->token));
     h->server = l->server;
     h->servers = ps->servers;
     h->worker = ps->index;
@@ -33,14 +28,21 @@ fill_hello (struct slurmdl_ps *ps, struct ps_link *l, struct ps_hello *h)
     h->entry = ps->entry;
 }
 
-static int exchange (int fd, struct hello *m, struct ps_header *a, char *text)
+static int exchange (int fd,
+                     const struct ps_entry *server,
+                     const struct ps_hello *h,
+                     struct ps_header *a,
+                     char *text)
 {
-    m->head = (struct ps_header){ .magic = PS_MAGIC,
-                                  .version = PS_VERSION,
-                                  .kind = PS_HELLO,
-                                  .bytes = sizeof (m->hello) };
     *text = '\0';
-    if (socket_send (fd, m, sizeof (*m), monotonic () + HELLO_SECONDS) < 0
+    if (handshake_send (fd,
+                        HANDSHAKE_PS,
+                        PS_VERSION,
+                        server->token,
+                        h,
+                        sizeof (*h),
+                        monotonic () + HELLO_SECONDS)
+            < 0
         || socket_recv (fd, a, sizeof (*a), monotonic () + HELLO_SECONDS) < 0)
         return -1;
     errno = EBADMSG;
@@ -59,17 +61,17 @@ int pshandshake_say (struct slurmdl_ps *ps,
                      struct ps_header *a,
                      char *text)
 {
-    struct hello m;
+    struct ps_hello h;
 
-    memset (&m, 0, sizeof (m));
-    fill_hello (ps, l, &m.hello);
-    return exchange (fd, &m, a, text);
+    memset (&h, 0, sizeof (h));
+    fill_hello (ps, l, &h);
+    return exchange (fd, &l->entry, &h, a, text);
 }
 
 /* It knows its token, and says that there is no such worker. */
 bool pshandshake_is_served (const struct ps_entry *e)
 {
-    struct hello m;
+    struct ps_hello h;
     struct ps_header a;
     char text[PS_ANSWER_TEXT + 1];
     int fd = pswire_connect (e);
@@ -77,10 +79,9 @@ bool pshandshake_is_served (const struct ps_entry *e)
 
     if (fd < 0)
         return false;
-    memset (&m, 0, sizeof (m));
-    memcpy (m.hello.token, e->token, sizeof (m.hello.token));
-    m.hello.server = m.hello.worker = -1;
-    is = exchange (fd, &m, &a, text) == 0 && a.status == EPROTO;
+    memset (&h, 0, sizeof (h));
+    h.server = h.worker = -1;
+    is = exchange (fd, e, &h, &a, text) == 0 && a.status == EPROTO;
     close (fd);
     return is;
 }

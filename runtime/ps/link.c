@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests go out, and answers come in, of all servers at once. */
+/* The event loop of a worker: send requests to all servers, take answers. */
 #include "runtime/ps/link.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of a group this process is. */
+/* Open a member of a parameter server group from options and environment. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

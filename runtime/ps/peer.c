@@ -11,8 +11,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/ps/server.h"
 
-enum { STRANGERS_MAX = 256, STRANGER_SECONDS = 10 };
-
 /* ---- answers ---- */
 
 /* From a host that can be reached there is an end or a reset. */
@@ -81,37 +79,19 @@ static int do_request (struct ps_server *s, struct ps_peer *p)
     return pspeer_flush (s, p);
 }
 
-static int refuse_version (struct ps_server *s, struct ps_peer *p)
-{
-    char why[128];
-
-    snprintf (why,
-              sizeof (why),
-              "it speaks version %d of the protocol: start all processes with "
-              "the same libslurmdl",
-              PS_VERSION);
-    psanswer_error (p, EPROTO, why);
-    p->close_after = true;
-    return pspeer_flush (s, p);
-}
-
-/* Returns 1 if the header may be followed by its body. */
-static int check_header (struct ps_server *s, struct ps_peer *p)
+/* Whether the header may be followed by its body. */
+static int check_header (const struct ps_peer *p)
 {
     const struct ps_header *h = &p->in;
 
     if (h->magic != PS_MAGIC)
         return -1;
-    if (h->version != PS_VERSION)
-        return refuse_version (s, p);
-    if ((h->kind == PS_HELLO) == p->known || h->kind == 0
+    if (h->version != PS_VERSION || !p->known || h->kind <= PS_HELLO
         || h->kind >= PS_KINDS)
-        return -1;
-    if (h->kind == PS_HELLO && h->bytes != sizeof (struct ps_hello))
         return -1;
     if (h->clock < 0 || h->bytes > 2 * (uint64_t)PS_ROWS_BYTES_MAX)
         return -1;
-    return 1;
+    return 0;
 }
 
 static int make_body (struct ps_peer *p)
@@ -134,7 +114,6 @@ static int read_some (struct ps_server *s, struct ps_peer *p)
 {
     size_t head = sizeof (p->in);
     ssize_t n;
-    int ok;
 
     if (p->in_got < head)
         n = recv (p->fd, (char *)&p->in + p->in_got, head - p->in_got, 0);
@@ -150,9 +129,7 @@ static int read_some (struct ps_server *s, struct ps_peer *p)
     s->ps->stats.bytes_in += (uint64_t)n;
     p->in_got += (size_t)n;
     if (p->in_got - (size_t)n < head && p->in_got == head) {
-        if ((ok = check_header (s, p)) <= 0)
-            return ok;
-        if (make_body (p) < 0)
+        if (check_header (p) < 0 || make_body (p) < 0)
             return -1;
     }
     return 1;
@@ -198,51 +175,67 @@ void pspeer_drop (struct ps_server *s, size_t i)
     *p = s->peers[--s->npeers];
 }
 
-static void drop_stranger (struct ps_server *s)
+/* Its answer, or nothing, goes out; -1: it is gone. */
+static int say_hello (struct ps_server *s,
+                      struct ps_peer *p,
+                      const struct listener_arrival *a)
 {
-    size_t n = 0;
-    size_t oldest = s->npeers;
+    char why[128];
 
-    for (size_t i = 0; i < s->npeers; i++)
-        if (!s->peers[i].known) {
-            n++;
-            if (oldest == s->npeers
-                || s->peers[i].since < s->peers[oldest].since)
-                oldest = i;
-        }
-    if (n > STRANGERS_MAX)
-        pspeer_drop (s, oldest);
+    p->in = (struct ps_header){ .magic = PS_MAGIC,
+                                .version = PS_VERSION,
+                                .kind = PS_HELLO,
+                                .bytes = a->head.length };
+    if (a->head.version == PS_VERSION)
+        return a->head.length == sizeof (struct ps_hello) ? do_request (s, p)
+                                                          : -1;
+    snprintf (why,
+              sizeof (why),
+              "it speaks version %d of the protocol: start all processes with "
+              "the same libslurmdl",
+              PS_VERSION);
+    psanswer_error (p, EPROTO, why);
+    p->close_after = true;
+    return pspeer_flush (s, p);
 }
 
-int pspeers_accept (struct ps_server *s)
+static struct ps_peer *add_peer (struct ps_server *s)
 {
+    size_t room = s->room ? 2 * s->room : 16;
     struct ps_peer *more;
-    int fd;
 
-    while ((fd = accept4 (s->listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC))
-           >= 0) {
-        if (s->npeers == s->room) {
-            size_t room = s->room ? 2 * s->room : 16;
-            if (!(more = realloc (s->peers, room * sizeof (*more)))) {
-                close (fd);
-                return -1;
-            }
-            s->peers = more;
-            s->room = room;
-        }
-        pswire_tune (fd, s->ps->grace);
-        memset (&s->peers[s->npeers], 0, sizeof (*s->peers));
-        s->peers[s->npeers].fd = fd;
-        s->peers[s->npeers++].since = monotonic ();
-        drop_stranger (s);
+    if (s->npeers == s->room) {
+        if (!(more = realloc (s->peers, room * sizeof (*more))))
+            return NULL;
+        s->peers = more;
+        s->room = room;
     }
-    return 0;
+    memset (&s->peers[s->npeers], 0, sizeof (*s->peers));
+    return &s->peers[s->npeers++];
+}
+
+void pspeers_accept (struct ps_server *s)
+{
+    struct listener_arrival a;
+    struct ps_peer *p;
+
+    while (listener_take (&s->listener, &a)) {
+        if (!(p = add_peer (s))) {
+            close (a.fd);
+            free (a.body);
+            continue;
+        }
+        pswire_tune (a.fd, s->ps->grace);
+        p->fd = a.fd;
+        p->body = (unsigned char *)a.body;
+        p->body_room = a.head.length;
+        if (say_hello (s, p, &a) < 0)
+            pspeer_drop (s, s->npeers - 1);
+    }
 }
 
 static bool is_late (struct ps_server *s, struct ps_peer *p)
 {
-    if (!p->known && !p->close_after)
-        return monotonic () - p->since > STRANGER_SECONDS;
     return p->silent = pswire_is_dead (p->fd, s->ps->grace, &p->pulse);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places of a group: numbered files, put if absent. */
+/* Registrations of servers and workers: numbered files, put if absent. */
 #include "runtime/ps/registration.h"
 
 #include <dirent.h>

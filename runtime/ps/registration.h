@@ -4,6 +4,7 @@
 #define RUNTIME_PS_REGISTRATION_H
 
 #include "runtime/base/process_id.h"
+#include "runtime/comm/net/handshake.h"
 #include "runtime/slurmdl_ps.h"
 
 /* Each server and each worker has a row of numbered files in the group's
@@ -19,7 +20,7 @@ enum ps_state {
     PS_LEFT,
 };
 
-enum { PS_ADDRESSES = 8, PS_SAVES = 8, PS_TOKEN = 16 };
+enum { PS_ADDRESSES = 8, PS_SAVES = 8, PS_TOKEN = HANDSHAKE_TOKEN };
 
 struct ps_saved {
     int64_t clock;  /* iterations that all workers had ended */

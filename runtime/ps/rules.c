@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules: arithmetic on arrays. */
+/* Update rules: SGD, momentum, Adagrad and so on, on arrays. */
 #include "runtime/ps/rules.h"
 
 #include <math.h>

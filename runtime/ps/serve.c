@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop of a server. */
+/* The event loop of a server. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/ps/server.h"
 
-enum { TICK_MS = 100 };
+enum { TICK_MS = 100, STRANGERS = 256 };
 
 static short events_of (const struct ps_peer *p)
 {
@@ -19,53 +19,46 @@ static short events_of (const struct ps_peer *p)
     return p->held ? POLLRDHUP : POLLIN;
 }
 
+static int handle_peer (struct ps_server *s, struct ps_peer *p, short got)
+{
+    if (pspeer_is_writing (p) && (got & POLLOUT))
+        return pspeer_flush (s, p);
+    if (got & POLLIN)
+        return pspeer_serve (s, p);
+    if (!got)
+        return 0;
+    pspeer_hung_up (p);
+    return -1;
+}
+
 /* Returns 1 when it was told to stop.  Whoever slept looks first whether it
  * still has its place.
  */
-static int handle_events (struct ps_server *s,
-                          struct pollfd *fds,
-                          struct slurmdl_error *err)
+static int wait_events (struct ps_server *s, struct slurmdl_error *err)
 {
     size_t n = s->npeers;
+    size_t stop = 1 + s->listener.n;
+    struct pollfd *fds = listener_poll (&s->listener, 1 + n);
+    struct pollfd *peers = fds + stop + 1;
 
-    fds[0] = (struct pollfd){ .fd = s->listen, .events = POLLIN };
-    fds[1] = (struct pollfd){ .fd = s->ps->stop, .events = POLLIN };
+    if (!fds)
+        return errorf (err, "out of memory");
+    fds[stop] = (struct pollfd){ .fd = s->ps->stop, .events = POLLIN };
     for (size_t i = 0; i < n; i++)
-        fds[2 + i] = (struct pollfd){ .fd = s->peers[i].fd,
-                                      .events = events_of (&s->peers[i]) };
-    if (poll (fds, 2 + n, pssave_wait_ms (s, TICK_MS)) < 0)
+        peers[i] = (struct pollfd){ .fd = s->peers[i].fd,
+                                    .events = events_of (&s->peers[i]) };
+    if (poll (fds, stop + 1 + n, pssave_wait_ms (s, TICK_MS)) < 0)
         return errno == EINTR ? 0 : errorf (err, "poll: %s", strerror (errno));
-    if (fds[1].revents)
+    if (fds[stop].revents)
         return 1;
     if (psstore_look (s, err) < 0)
         return -1;
-    for (size_t i = n; i-- > 0;) {
-        struct ps_peer *p = &s->peers[i];
-        short got = fds[2 + i].revents;
-        int rv = 0;
-        if (pspeer_is_writing (p) && (got & POLLOUT))
-            rv = pspeer_flush (s, p);
-        else if (got & POLLIN)
-            rv = pspeer_serve (s, p);
-        else if (got) {
-            pspeer_hung_up (p);
-            rv = -1;
-        }
-        if (rv < 0)
+    for (size_t i = n; i-- > 0;)
+        if (handle_peer (s, &s->peers[i], peers[i].revents) < 0)
             pspeer_drop (s, i);
-    }
-    if (fds[0].revents)
-        pspeers_accept (s);
+    listener_serve (&s->listener);
+    pspeers_accept (s);
     return 0;
-}
-
-static int wait_events (struct ps_server *s, struct slurmdl_error *err)
-{
-    struct pollfd *fds = calloc (s->npeers + 2, sizeof (*fds));
-    int rv = fds ? handle_events (s, fds, err) : errorf (err, "out of memory");
-
-    free (fds);
-    return rv;
 }
 
 static int turn (struct ps_server *s, struct slurmdl_error *err)
@@ -121,9 +114,14 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
 {
     int rv;
 
-    s->listen = pswire_listen (s->ps->address, s->entry, err);
-    if (s->listen < 0)
+    s->listener =
+        (struct listener){ .fd = pswire_listen (s->ps->address, s->entry, err),
+                           .service = HANDSHAKE_PS,
+                           .most = sizeof (struct ps_hello),
+                           .strangers = STRANGERS };
+    if (s->listener.fd < 0)
         return -1;
+    memcpy (s->listener.token, s->entry->token, PS_TOKEN);
     s->entry->state = PS_RESTORING;
     if (ps_claim (s->ps, err) < 0 || psstore_restore (s, err) < 0)
         return -1;
@@ -143,7 +141,9 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
 
 static int serve (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
-    struct ps_server s = { .ps = ps, .entry = &ps->entry, .listen = -1 };
+    struct ps_server s = { .ps = ps,
+                           .entry = &ps->entry,
+                           .listener = { .fd = -1 } };
     int rv = -1;
     int saved;
 
@@ -155,8 +155,7 @@ static int serve (struct slurmdl_ps *ps, struct slurmdl_error *err)
     pssave_abandon (&s);
     while (s.npeers > 0)
         pspeer_drop (&s, s.npeers - 1);
-    if (s.listen >= 0)
-        close (s.listen);
+    listener_close (&s.listener);
     for (size_t i = 0; i < s.ntables; i++)
         ps_table_destroy (s.tables[i]);
     free (s.tables);

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_PS_SERVER_H
 #define RUNTIME_PS_SERVER_H
 
+#include "runtime/comm/net/listener.h"
 #include "runtime/ps/ps.h"
 
 /* One thread, which polls.  Of each connection one request at a time is read,
@@ -30,9 +31,9 @@ struct ps_worker {
 
 struct ps_peer {
     int fd;
-    bool known; /* it has said hello */
+    bool known; /* it is the worker's connection */
     long worker;
-    double since; /* when it came, or its request was held */
+    double since; /* when its request was held */
     struct ps_pulse pulse;
     double timeout; /* that the worker waits */
     struct ps_header in;
@@ -54,7 +55,7 @@ struct ps_server {
     struct slurmdl_ps *ps;
     struct ps_entry *entry; /* of ps */
     struct member self;
-    int listen;
+    struct listener listener; /* fd -1: none */
     struct ps_peer *peers;
     size_t npeers, room;
     struct ps_worker *workers;
@@ -80,7 +81,7 @@ bool psserver_waits_for (const struct ps_worker *w);
 int64_t psserver_slowest (const struct ps_server *s);
 int64_t psserver_fastest (const struct ps_server *s); /* the greatest clock */
 /* Most of those that have not been given up are connected: the network of this
- * host is not to blame for the others. */
+ * host is not the cause for the others. */
 bool psserver_sees_workers (const struct ps_server *s);
 /* Tables: by key, one more (-1: out of memory), whether it can be one. */
 struct ps_table *psserver_table (struct ps_server *s, uint64_t key);
@@ -148,7 +149,8 @@ int pspeer_serve (struct ps_server *s, struct ps_peer *p);
 void pspeer_hung_up (struct ps_peer *p);
 bool pspeer_is_writing (const struct ps_peer *p);
 void pspeer_drop (struct ps_server *s, size_t i);
-int pspeers_accept (struct ps_server *s);
+/* Who has said hello. */
+void pspeers_accept (struct ps_server *s);
 /* What was held may go on after what others have done. */
 void pspeers_retry (struct ps_server *s);
 /* Answer what was held too long; drop who is late. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copy on write, in parts. */
+/* A snapshot of a table: copy on write, in parts. */
 #include "runtime/ps/snapshot.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spare server waits until a place is free. */
+/* A spare server waits until the place of another one is free. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { TURN_MS = 500, ANSWER_SECONDS = 5 };
 
-struct watch {
+struct ps_watch {
     uint64_t before; /* number of the entry when the spare came */
     uint64_t number; /* as it was seen last */
     double since;    /* when it was first seen to be lost */
@@ -20,7 +20,7 @@ struct watch {
  * given up has the time to say that it is there (psstore_look()).
  */
 static double
-patience (const struct slurmdl_ps *ps, const struct watch *w, bool ended)
+patience (const struct slurmdl_ps *ps, const struct ps_watch *w, bool ended)
 {
     if (w->number <= w->before)
         return ps->grace;
@@ -30,7 +30,7 @@ patience (const struct slurmdl_ps *ps, const struct watch *w, bool ended)
 /* 1: its place is to be taken, 0: not, -1: it has left. */
 static int is_lost (struct slurmdl_ps *ps,
                     long server,
-                    struct watch *w,
+                    struct ps_watch *w,
                     const struct member *self)
 {
     struct ps_entry e;
@@ -66,7 +66,7 @@ static int wait_turn (struct slurmdl_ps *ps, struct slurmdl_error *err)
  * failure.
  */
 static long watch_servers (struct slurmdl_ps *ps,
-                           struct watch *w,
+                           struct ps_watch *w,
                            struct slurmdl_error *err)
 {
     struct member self;
@@ -92,7 +92,7 @@ static long watch_servers (struct slurmdl_ps *ps,
 
 long psspare_wait (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
-    struct watch *w = calloc ((size_t)ps->servers, sizeof (*w));
+    struct ps_watch *w = calloc ((size_t)ps->servers, sizeof (*w));
     long i = w ? watch_servers (ps, w, err) : -2;
 
     free (w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server has saved, and what it restores. */
+/* The saves of a server: which there are, and how they are restored. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ int psstore_saved (struct ps_server *s,
 /* ---- restore ---- */
 
 /* What server 'server' of 'servers' has saved. */
-struct source {
+struct ps_source {
     struct slurmdl_checkpoint *c;
     long server, servers;
 };
@@ -130,7 +130,7 @@ static size_t row_size (const struct ps_array *a)
     return a->size * (a->width ? a->width : 1);
 }
 
-static int read_slab (const struct source *from,
+static int read_slab (const struct ps_source *from,
                       const struct ps_table *t,
                       const struct ps_array *a,
                       uint64_t offset,
@@ -157,7 +157,7 @@ static int read_slab (const struct source *from,
 
 /* The elements that both servers have; ranges begin with a block. */
 static int restore_dense (const struct ps_server *s,
-                          const struct source *from,
+                          const struct ps_source *from,
                           struct ps_table *t,
                           struct slurmdl_error *err)
 {
@@ -188,7 +188,7 @@ static int restore_dense (const struct ps_server *s,
 
 /* Those of 'n' rows at 'offset' that are this server's. */
 static int restore_some (const struct ps_server *s,
-                         const struct source *from,
+                         const struct ps_source *from,
                          struct ps_table *t,
                          uint64_t offset,
                          uint64_t n,
@@ -223,7 +223,7 @@ static int restore_some (const struct ps_server *s,
 }
 
 static int restore_rows (const struct ps_server *s,
-                         const struct source *from,
+                         const struct ps_source *from,
                          struct ps_table *t,
                          uint64_t rows,
                          struct slurmdl_error *err)
@@ -263,7 +263,7 @@ static struct ps_table *find_table (struct ps_server *s,
 }
 
 static int restore_table (struct ps_server *s,
-                          const struct source *from,
+                          const struct ps_source *from,
                           const struct ps_about_table *about,
                           struct slurmdl_error *err)
 {
@@ -284,7 +284,7 @@ static int restore_table (struct ps_server *s,
 }
 
 static int restore_tables (struct ps_server *s,
-                           const struct source *from,
+                           const struct ps_source *from,
                            int64_t clock,
                            struct slurmdl_error *err)
 {
@@ -327,7 +327,8 @@ static int restore_file (struct ps_server *s,
                          struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    struct source from = { .server = server, .servers = (long)saved->servers };
+    struct ps_source from = { .server = server,
+                              .servers = (long)saved->servers };
     int rv;
 
     psregistration_save_path (path, sizeof (path), s->ps->dir, server, saved);

@@ -132,13 +132,14 @@ static void end_block (struct ps_table *t, uint64_t r, float *sum)
 }
 
 /* Gradients of the same row are added in the order in which they are given. */
-struct merge {
+struct ps_merge {
     float *sums;
     uint32_t *of; /* row of each sum */
     uint64_t n;
 };
 
-static int merge_create (const struct ps_table *t, struct merge *m, uint64_t n)
+static int
+merge_create (const struct ps_table *t, struct ps_merge *m, uint64_t n)
 {
     m->n = 0;
     m->sums = malloc ((n * t->width + 1) * sizeof (float));
@@ -155,7 +156,7 @@ static int make_rows (struct ps_table *t, const uint64_t *ids, uint64_t n)
 }
 
 static void merge_rows (struct ps_table *t,
-                        struct merge *m,
+                        struct ps_merge *m,
                         const uint64_t *ids,
                         const float *rows,
                         uint64_t n)
@@ -174,7 +175,7 @@ static void merge_rows (struct ps_table *t,
     }
 }
 
-static void merge_apply (struct ps_table *t, struct merge *m)
+static void merge_apply (struct ps_table *t, struct ps_merge *m)
 {
     for (uint64_t i = 0; i < m->n; i++) {
         apply_row (t, m->of[i], m->sums + i * t->width);
@@ -182,7 +183,7 @@ static void merge_apply (struct ps_table *t, struct merge *m)
     }
 }
 
-static void merge_free (struct merge *m)
+static void merge_free (struct ps_merge *m)
 {
     free (m->sums);
     free (m->of);
@@ -194,7 +195,7 @@ int ps_table_apply_rows (struct ps_table *t,
                          const float *gradients,
                          uint64_t n)
 {
-    struct merge m;
+    struct ps_merge m;
     int rv;
 
     if (make_rows (t, ids, n) < 0)
@@ -213,7 +214,7 @@ int ps_table_apply_rows (struct ps_table *t,
 
 static int end_rows (struct ps_table *t)
 {
-    struct merge m;
+    struct ps_merge m;
     uint64_t all = 0;
     int rv;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of the parameter server, and where a parameter is. */
+/* Sockets of the parameter server, and which server has a parameter. */
 #include "runtime/ps/wire.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/address.h"
+#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 
 /* ---- where a parameter is ---- */
@@ -66,13 +67,13 @@ int pswire_listen (const char *address,
                        "no address of %.80s: %s",
                        host ? host : "this machine",
                        strerror (errno));
-    if ((fd = socket_listen (NULL, 0)) < 0)
+    if ((fd = listener_bind (NULL, 0)) < 0)
         return errorf (err, "cannot listen on a port: %s", strerror (errno));
     if (socket_congestion (fd, err) < 0) {
         close (fd);
         return -1;
     }
-    e->port = (uint32_t)socket_port (fd);
+    e->port = (uint32_t)listener_port (fd);
     return fd;
 }
 

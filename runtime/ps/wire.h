@@ -15,8 +15,9 @@
 enum { PS_VERSION = 2, PS_MAGIC = 0x53504c44 };
 
 enum ps_kind {
-    PS_HELLO = 1, /* struct ps_hello; answer: clock; offset: of the others;
-                     count, n: last that was applied; table: its claim */
+    PS_HELLO =
+        1, /* only in the handshake: struct ps_hello; answer: clock; offset: of
+              the others; count, n: last that was applied; table: its claim */
     PS_JOIN,      /* goes on at 'clock' */
     PS_DECLARE,   /* struct ps_spec; count: 1: values follow */
     PS_INITIAL,   /* floats at 'offset' of the shard */
@@ -46,7 +47,6 @@ struct ps_header {
 };
 
 struct ps_hello {
-    unsigned char token[PS_TOKEN]; /* the server's */
     int64_t server, servers, worker, workers;
     int64_t mode, staleness;
     int64_t cut; /* newest that this worker knows */
@@ -110,7 +110,7 @@ struct ps_pulse {
 
 /* What was sent has not been acknowledged by the peer's kernel for 'grace'
  * seconds.  It is to be called at least every PS_LOOK_MAX seconds: after a
- * longer pause it begins anew.
+ * longer pause it begins again.
  */
 enum { PS_LOOK_MAX = 3 };
 bool pswire_is_dead (int fd, double grace, struct ps_pulse *pulse);

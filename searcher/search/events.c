@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choose the next trial to run, and apply the events of a search. */
-#include <errno.h>
+#include "searcher/search/events.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "searcher/schedulers/rung.h"
-#include "searcher/search/events.h"
 #include "searcher/search/kinds.h"
 #include "searcher/state/due.h"
 #include "searcher/state/point.h"
@@ -99,12 +99,6 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x)
 
 /* ---- events ---- */
 
-static int refuse (void)
-{
-    errno = EINVAL;
-    return -1;
-}
-
 static void run (struct searcher *s, struct search_trial *t)
 {
     t->state = TRIAL_RUNNING;
@@ -164,7 +158,7 @@ begin_fresh (struct searcher *s, const struct search_op *op, const double *x)
     if (op->trial != s->created + 1 || op->length < 1
         || s->created == s->capacity || !point_fits (s, x)
         || !(b = bracket_for (s, op)))
-        return refuse ();
+        return inner_refuse ();
     if (s->at_points) {
         if (s->n > 0)
             memcpy (searcher_point (s, op->trial), x, s->n * sizeof (*x));
@@ -185,10 +179,10 @@ static int begin_next (struct searcher *s, const struct search_op *op)
     struct search_trial *t;
 
     if (op->trial < 1 || op->trial > s->created)
-        return refuse ();
+        return inner_refuse ();
     t = searcher_trial (s, op->trial);
     if (t->state != TRIAL_DUE || op->length != s->length[t->rung])
-        return refuse ();
+        return inner_refuse ();
     due_remove (s, op->trial);
     run (s, t);
     return 0;
@@ -309,11 +303,11 @@ int inner_observe (struct searcher *s,
     bool good = true;
 
     if (!is_running (s, trial))
-        return refuse ();
+        return inner_refuse ();
     t = searcher_trial (s, trial);
     if (length != searcher_goal (s, t)
         && !(t->stops && length >= 1 && length < searcher_goal (s, t)))
-        return refuse ();
+        return inner_refuse ();
     for (int64_t i = 0; i < s->objectives; i++)
         good = good && isfinite (values[i]);
     return end_segment (s, trial, good ? values : NULL, t->stops || !good);
@@ -344,7 +338,7 @@ int inner_exit (struct searcher *s, long trial, bool rejected)
     const struct bracket *b;
 
     if (!is_running (s, trial))
-        return refuse ();
+        return inner_refuse ();
     t = searcher_trial (s, trial);
     b = searcher_bracket (s, t->bracket);
     if (rejected && !searcher_schedule (s)->fixed && searcher_start (s, t) == 0
@@ -367,7 +361,7 @@ int inner_revive (struct searcher *s, long trial)
 
     if (trial < 1 || trial > s->created
         || searcher_trial (s, trial)->state != TRIAL_FAILED)
-        return refuse ();
+        return inner_refuse ();
     t = searcher_trial (s, trial);
     if (s->at_values)
         forget_rung (s, trial);
@@ -390,10 +384,10 @@ int inner_report (struct searcher *s, long trial, int64_t length, double value)
     struct search_trial *t;
 
     if (!is_running (s, trial))
-        return refuse ();
+        return inner_refuse ();
     t = searcher_trial (s, trial);
     if (length < 1 || length > searcher_goal (s, t))
-        return refuse ();
+        return inner_refuse ();
     if (schedule->watch && !t->stops
         && schedule->watch (s, trial, length, searcher_objective (s, 0, value)))
         t->stops = true;
@@ -404,7 +398,7 @@ int inner_spend (struct searcher *s, long trial, double seconds)
 {
     if (trial < 1 || trial > s->created || !(seconds >= 0)
         || !isfinite (seconds))
-        return refuse ();
+        return inner_refuse ();
     s->spent += seconds;
     if (s->at_seconds)
         *searcher_seconds (s, trial) += seconds;

@@ -3,7 +3,16 @@
 #ifndef SEARCHER_SEARCH_EVENTS_H
 #define SEARCHER_SEARCH_EVENTS_H
 
+#include <errno.h>
+
 #include "searcher/state/state.h"
+
+/* The event does not fit the state. */
+static inline int inner_refuse (void)
+{
+    errno = EINVAL;
+    return -1;
+}
 
 enum search_answer
 inner_ask (const struct searcher *s, struct search_op *op, double *x);

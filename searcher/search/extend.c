@@ -11,12 +11,6 @@
 #include "searcher/search/kinds.h"
 #include "searcher/state/due.h"
 
-static int refuse (void)
-{
-    errno = EINVAL;
-    return -1;
-}
-
 /* ---- the plan ---- */
 
 static int plan_open (struct search_plan *plan, const struct searcher *s)
@@ -331,7 +325,7 @@ int searcher_extend (struct searcher **s,
     if (max_trials < 0 || max_trials > TRIALS_MAX || !(max_seconds >= 0)
         || max_length < 0 || max_length > LENGTH_MAX
         || (max_length > 0 && max_length < old->length[old->rungs - 1]))
-        return refuse ();
+        return inner_refuse ();
     if (plan_open (&plan, old) < 0)
         return -1;
     new = extend (old, &plan, max_trials, max_length);

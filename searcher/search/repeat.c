@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Repeated trials of a point, whose mean is its value. */
-#include <errno.h>
 #include <string.h>
 
 #include "searcher/search/events.h"
@@ -17,12 +16,6 @@ static struct repeat *repeat_of (const struct searcher *s, long inner)
 static long inner_of (const struct searcher *s, long trial)
 {
     return (trial - 1) / s->repeats + 1;
-}
-
-static int refuse (void)
-{
-    errno = EINVAL;
-    return -1;
 }
 
 /* A trial of the method of which not all repeats have begun, 0: none. */
@@ -111,14 +104,14 @@ int searcher_begin (struct searcher *s,
     if (s->repeats == 1)
         return inner_begin (s, op, x);
     if (op->trial < 1 || op->length < 1)
-        return refuse ();
+        return inner_refuse ();
     inner = inner_of (s, op->trial);
     if ((op->trial - 1) % s->repeats == 0)
         return begin_first (s, op, x, inner);
     if (!is_running (s, inner, op->length)
         || (op->trial - 1) % s->repeats != repeat_of (s, inner)->begun
         || op->fresh != is_first (s, inner))
-        return refuse ();
+        return inner_refuse ();
     repeat_of (s, inner)->begun++;
     s->outer++;
     return 0;
@@ -151,11 +144,11 @@ static int observe_repeat (struct searcher *s,
     int64_t place;
 
     if (!is_running (s, inner, length))
-        return refuse ();
+        return inner_refuse ();
     place = (trial - 1) % s->repeats;
     r = repeat_of (s, inner);
     if (place >= r->begun || r->ended >> place & 1)
-        return refuse ();
+        return inner_refuse ();
     r->ended |= UINT64_C (1) << place;
     if (outcome == OBSERVED)
         r->sum += value;
@@ -177,7 +170,7 @@ int searcher_observe (struct searcher *s,
     if (s->repeats == 1)
         return inner_observe (s, trial, length, values);
     if (length < 1)
-        return refuse ();
+        return inner_refuse ();
     return observe_repeat (s, trial, length, *values, OBSERVED);
 }
 
@@ -204,12 +197,12 @@ int searcher_revive (struct searcher *s, long trial)
     if (s->repeats == 1)
         return inner_revive (s, trial);
     if (inner < 1 || inner > s->created)
-        return refuse ();
+        return inner_refuse ();
     r = repeat_of (s, inner);
     bit = UINT64_C (1) << (trial - 1) % s->repeats;
     if (!(r->failed & bit)
         || (!is_running (s, inner, 0) && inner_revive (s, inner) < 0))
-        return refuse ();
+        return inner_refuse ();
     r->failed &= ~bit;
     r->ended &= ~bit;
     s->outer++;
@@ -223,7 +216,9 @@ int searcher_report (struct searcher *s,
 {
     if (s->repeats == 1)
         return inner_report (s, trial, length, value);
-    return trial >= 1 && is_running (s, inner_of (s, trial), 0) ? 0 : refuse ();
+    return trial >= 1 && is_running (s, inner_of (s, trial), 0)
+               ? 0
+               : inner_refuse ();
 }
 
 bool searcher_stops (const struct searcher *s, long trial)

@@ -38,7 +38,7 @@ done
 # ---- slurmdl_comm(3): the example compiles, and is one rank
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/slurmdl_comm.3" | sed '/^\./d; /^The mean/d; s/\\-/-/g; s/\\e/\\/g' >mean.c
 # shellcheck disable=SC2086
-${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" mean.c -L"$builddir/runtime/.libs" -lslurmdl \
+${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" mean.c -L"$builddir/runtime/.libs" -lslurmdl-comm \
     -Wl,-rpath,"$builddir/runtime/.libs" -o mean >out 2>&1
 ok $? "the example of slurmdl_comm(3) compiles"
 sed 's/^/# /' out

@@ -63,6 +63,11 @@ statuses=$(find "$srcdir/launcher" -name '*.h' -exec sed -n 's/^ *EXIT_[A-Z_]* =
 ok $? "the table of exit statuses was found"
 is "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH ENV/s/^\([0-9]*\)	.*/\1/p' "$srcdir/doc/dl.1" | sort -n)" "$statuses" "dl(1) has each exit status"
 
+# ---- dl --help
+lines=$(dl --help | wc -l)
+[ "$lines" -le 36 ] && [ "$(dl --help | awk '{ print length }' | sort -n | tail -n 1)" -le 80 ]
+ok $? "the list of commands fits on a screen ($lines lines)"
+
 # ---- keys of the experiment file
 keys=$(sed -n 's/^    { "\([a-z_.]*\)", *KEY_.*/\1/p' "$srcdir/launcher/config/keys.c")
 [ "$(echo "$keys" | wc -l)" -gt 20 ]

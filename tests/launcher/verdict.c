@@ -113,7 +113,8 @@ static void manual_has_it (void **state)
     FILE *f;
 
     (void)state;
-    snprintf (path, sizeof (path), "%s/doc/dl-trainer.7", getenv ("srcdir") ?: ".");
+    snprintf (
+        path, sizeof (path), "%s/doc/dl-trainer.7", getenv ("srcdir") ?: ".");
     assert_non_null (f = fopen (path, "r"));
     while (fgets (line, sizeof (line), f)) {
         if (!strncmp (line, ".SH ", 4))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# the plugin exports what Slurm looks for and needs libc only; the library exports slurmdl_*
+# the plugin exports what Slurm looks for and needs libc only; each library exports what its header declares
 . "$srcdir/tests/lib.sh"
 rm -rf "$work"
 
@@ -16,16 +16,27 @@ if [ -f "$PLUGIN" ]; then
 else
     skip "plugin" "it was not built"
 fi
-lib=$builddir/runtime/.libs/libslurmdl.so
-is "$(nm -D --defined-only "$lib" | awk '{ print $3 }' | grep -v '^slurmdl_')" "" "the library's exports"
-declared ()
+
+# each library has the functions of its header, with its version
+libs=$builddir/runtime/.libs
+for header in slurmdl slurmdl_comm slurmdl_ps; do
+    lib=$libs/lib$(echo "$header" | tr _ -).so
+    version=$(sed -n 's/ {$//p' "$srcdir/runtime/$header.map")
+    sed 's,/\*.*\*/,,' "$srcdir/runtime/$header.h" | grep -v '^ \*\|^/\*' | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | sort -u >"$work.declared"
+    is "$(nm -D --defined-only "$lib" | sed -n "s/.* T \(.*\)@@$version\$/\1/p" | sort)" "$(cat "$work.declared")" \
+        "lib$header exports what $header.h declares, as $version"
+    is "$(nm -D --defined-only "$lib" | grep -v " T .*@@$version\$" | awk '{ print $2, $3 }')" "A $version" "and nothing else"
+done
+rm -f "$work.declared"
+needed ()
 {
-    cat "$@" | grep -o 'slurmdl_[a-z_]* (' | tr -d ' (' | grep -v '_f$' | sort -u
+    readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(libslurmdl.*\)\]/\1/p' | tr '\n' ' '
 }
-exported=$(nm -D --defined-only "$lib" | awk '{ print $3 }' | sort)
-is "$(printf '%s\n' "$exported" | grep -vxF "$(declared "$srcdir"/runtime/slurmdl*.h)")" "" \
-    "nothing but what the headers declare"
-is "$(declared "$srcdir/runtime/slurmdl.h" | grep -vxF "$exported")" "" "all that slurmdl.h declares"
+is "$(needed "$libs/libslurmdl.so")" "" "libslurmdl needs no other library of ours"
+is "$(needed "$libs/libslurmdl-comm.so")" "" "libslurmdl-comm needs none"
+is "$(needed "$libs/libslurmdl-ps.so")" "libslurmdl.so.0 " "libslurmdl-ps needs libslurmdl"
+is "$(nm -D --undefined-only "$libs/libslurmdl.so" | grep -E ' (socket|connect|accept4?|listen|bind)(@|$)')" "" \
+    "libslurmdl opens no socket"
 cuda=$builddir/runtime/.libs/slurmdl-cuda.so
 if [ -f "$cuda" ]; then
     is "$(nm -D --defined-only "$cuda" | awk '{ print $3 }')" slurmdl_memory_cuda "the CUDA back end's export"

@@ -3,8 +3,8 @@ if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/comm/elastic.t %D%/comm/elasticjoins.t %D%/comm/bootstrap.t %D%/comm/stalls.t %D%/comm/commfail.t \
 	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t %D%/records.t %D%/metrics.t %D%/checkpoint.t %D%/shards.t \
-	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/comm/rankname.t %D%/comm/reduce.t \
-	%D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/tensors.t
+	%D%/saves.t %D%/slabs.t %D%/reads.t %D%/damage.t %D%/old.t %D%/agree.t %D%/errors.t %D%/process_id.t %D%/comm/rankname.t \
+	%D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t %D%/comm/comm.t %D%/comm/engine.t %D%/comm/tensors.t
 if HAVE_NCCL
 device_units = %D%/comm/ncclcomm.t %D%/comm/device.t
 endif
@@ -43,7 +43,7 @@ EXTRA_PROGRAMS += %D%/writer %D%/machine %D%/comm/meet %D%/ps/pswork
 %C%_writer_LDADD = runtime/libruntime.la
 %C%_machine_LDADD =
 %C%_comm_meet_LDADD = %D%/libtest.la runtime/libruntime.la $(CMOCKA_LIBS) -lm
-%C%_ps_pswork_LDADD = runtime/libslurmdl.la
+%C%_ps_pswork_LDADD = runtime/libslurmdl-ps.la
 tests/runtime/crash.log: %D%/writer tests/fakes/trace.la tests/faults/shim.la
 tests/runtime/save.log: %D%/writer tests/faults/shim.la
 if HAVE_MPI

@@ -2,7 +2,7 @@
 /* Train a perceptron on handwritten digits on all ranks of a step.
  *
  *     cc -I../digits parallel.c ../digits/data.c ../digits/mlp.c \
- *         $(pkg-config --cflags --libs slurmdl) -lz -lm -o parallel
+ *         $(pkg-config --cflags --libs slurmdl-comm) -lz -lm -o parallel
  *     srun --dl -N2 --ntasks-per-node=4 ./parallel digits.csv.gz [EPOCHS]
  *
  * Each rank computes the gradient of its part of every batch; their sum is

@@ -13,7 +13,7 @@
 #include "runtime/comm/reduce/reduce.h"
 
 /* A collective on its way. */
-struct call {
+struct comm_call {
     struct slurmdl_comm *c;
     struct collective how;
     size_t bytes_in, bytes_out; /* 0: not used on this rank */
@@ -36,7 +36,7 @@ static int refuse (struct slurmdl_error *err, const char *what)
     return errorf (err, "%s", what);
 }
 
-static int check_op (const struct call *k)
+static int check_op (const struct comm_call *k)
 {
     if (!slurmdl_type_size (k->how.type))
         return refuse (k->err, "there is no such type of element");
@@ -51,7 +51,7 @@ static int check_op (const struct call *k)
     return 0;
 }
 
-static int check (const struct call *k)
+static int check (const struct comm_call *k)
 {
     if (usable (k->c, k->err) < 0)
         return -1;
@@ -64,7 +64,7 @@ static int check (const struct call *k)
     return 0;
 }
 
-static int on_host (const struct call *k, const struct collective *how)
+static int on_host (const struct comm_call *k, const struct collective *how)
 {
     return k->c->host->run (k->c->host_self, how, k->err);
 }
@@ -89,7 +89,8 @@ static void stage_free (struct staged *s, void *p)
 }
 
 /* Device memory goes through the host where no back end takes it. */
-static int through_host (const struct call *k, const struct memory_ops *ops)
+static int through_host (const struct comm_call *k,
+                         const struct memory_ops *ops)
 {
     struct staged s = { ops, NULL, NULL, ops->alloc_pinned != NULL };
     struct collective how = k->how;
@@ -111,7 +112,7 @@ static int through_host (const struct call *k, const struct memory_ops *ops)
     return rv;
 }
 
-static const struct memory_ops *memory_of (const struct call *k)
+static const struct memory_ops *memory_of (const struct comm_call *k)
 {
     const void *p = k->bytes_out && k->how.out ? k->how.out : k->how.in;
 
@@ -119,7 +120,7 @@ static const struct memory_ops *memory_of (const struct call *k)
 }
 
 /* One rank: what it has is the result. */
-static int alone (const struct call *k)
+static int alone (const struct comm_call *k)
 {
     const struct memory_ops *ops = memory_of (k);
     size_t n = k->bytes_in < k->bytes_out ? k->bytes_in : k->bytes_out;
@@ -142,7 +143,7 @@ static int alone (const struct call *k)
 }
 
 /* On all ranks alike. */
-static bool is_empty (const struct call *k)
+static bool is_empty (const struct comm_call *k)
 {
     return k->how.what <= COMM_REDUCE_SCATTER ? k->how.n == 0
            : k->how.what == COMM_ALLGATHER || k->how.what == COMM_BROADCAST
@@ -150,7 +151,7 @@ static bool is_empty (const struct call *k)
                : false;
 }
 
-static bool device_takes (const struct call *k)
+static bool device_takes (const struct comm_call *k)
 {
     const struct comm_backend *b = k->c->device;
 
@@ -159,7 +160,7 @@ static bool device_takes (const struct call *k)
                || b->takes (k->how.type, k->how.op));
 }
 
-static bool host_takes_device (const struct call *k)
+static bool host_takes_device (const struct comm_call *k)
 {
     const struct comm_backend *b = k->c->host;
 
@@ -169,7 +170,7 @@ static bool host_takes_device (const struct call *k)
 }
 
 /* A library that is not told of streams: what the default one has to do. */
-static int settle (const struct call *k, const struct memory_ops *ops)
+static int settle (const struct comm_call *k, const struct memory_ops *ops)
 {
     struct timespec nap = { 0, 20000 };
     struct memory_mark *m;
@@ -185,7 +186,7 @@ static int settle (const struct call *k, const struct memory_ops *ops)
     return passed > 0 ? 0 : errorf (k->err, "the device's stream has failed");
 }
 
-static int perform (const struct call *k)
+static int perform (const struct comm_call *k)
 {
     struct slurmdl_comm *c = k->c;
     const struct memory_ops *ops;
@@ -261,7 +262,7 @@ int comm_find_device (struct slurmdl_comm *c,
     return 0;
 }
 
-static int begin (struct call *k)
+static int begin (struct comm_call *k)
 {
     struct slurmdl_error spare;
 
@@ -286,16 +287,16 @@ int slurmdl_allreduce (struct slurmdl_comm *c,
                        enum slurmdl_op op,
                        struct slurmdl_error *err)
 {
-    struct call k = { .c = c,
-                      .how.what = COMM_ALLREDUCE,
-                      .how.type = type,
-                      .how.op = op,
-                      .how.n = n,
-                      .how.in = in,
-                      .how.out = out,
-                      .bytes_in = bytes_of (n, type),
-                      .bytes_out = bytes_of (n, type),
-                      .err = err };
+    struct comm_call k = { .c = c,
+                           .how.what = COMM_ALLREDUCE,
+                           .how.type = type,
+                           .how.op = op,
+                           .how.n = n,
+                           .how.in = in,
+                           .how.out = out,
+                           .bytes_in = bytes_of (n, type),
+                           .bytes_out = bytes_of (n, type),
+                           .err = err };
 
     return begin (&k);
 }
@@ -310,17 +311,17 @@ int slurmdl_reduce (struct slurmdl_comm *c,
                     struct slurmdl_error *err)
 {
     bool is_root = mesh_rank (c->mesh) == root;
-    struct call k = { .c = c,
-                      .how.what = COMM_REDUCE,
-                      .how.type = type,
-                      .how.op = op,
-                      .how.root = root,
-                      .how.n = n,
-                      .how.in = in,
-                      .how.out = is_root ? out : NULL,
-                      .bytes_in = bytes_of (n, type),
-                      .bytes_out = is_root ? bytes_of (n, type) : 0,
-                      .err = err };
+    struct comm_call k = { .c = c,
+                           .how.what = COMM_REDUCE,
+                           .how.type = type,
+                           .how.op = op,
+                           .how.root = root,
+                           .how.n = n,
+                           .how.in = in,
+                           .how.out = is_root ? out : NULL,
+                           .bytes_in = bytes_of (n, type),
+                           .bytes_out = is_root ? bytes_of (n, type) : 0,
+                           .err = err };
 
     return begin (&k);
 }
@@ -356,16 +357,16 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c,
     long size = mesh_size (c->mesh);
     size_t *own = counts ? NULL : counts_of (size, n, false);
     const size_t *parts = counts ? counts : own;
-    struct call k = { .c = c,
-                      .how.what = COMM_REDUCE_SCATTER,
-                      .how.type = type,
-                      .how.op = op,
-                      .how.n = n,
-                      .how.in = in,
-                      .how.out = out,
-                      .how.counts = parts,
-                      .bytes_in = bytes_of (n, type),
-                      .err = err };
+    struct comm_call k = { .c = c,
+                           .how.what = COMM_REDUCE_SCATTER,
+                           .how.type = type,
+                           .how.op = op,
+                           .how.n = n,
+                           .how.in = in,
+                           .how.out = out,
+                           .how.counts = parts,
+                           .bytes_in = bytes_of (n, type),
+                           .err = err };
     int rv = -1;
 
     if (err)
@@ -391,13 +392,13 @@ int slurmdl_allgather (struct slurmdl_comm *c,
 {
     long size = mesh_size (c->mesh);
     size_t *even = bytes ? NULL : counts_of (size, own, true);
-    struct call k = { .c = c,
-                      .how.what = COMM_ALLGATHER,
-                      .how.in = in,
-                      .how.out = out,
-                      .how.counts = bytes ? bytes : even,
-                      .bytes_in = own,
-                      .err = err };
+    struct comm_call k = { .c = c,
+                           .how.what = COMM_ALLGATHER,
+                           .how.in = in,
+                           .how.out = out,
+                           .how.counts = bytes ? bytes : even,
+                           .bytes_in = own,
+                           .err = err };
     int rv = -1;
 
     if (err)
@@ -420,13 +421,13 @@ int slurmdl_broadcast (struct slurmdl_comm *c,
                        long root,
                        struct slurmdl_error *err)
 {
-    struct call k = { .c = c,
-                      .how.what = COMM_BROADCAST,
-                      .how.root = root,
-                      .how.out = data,
-                      .how.n = bytes,
-                      .bytes_out = bytes,
-                      .err = err };
+    struct comm_call k = { .c = c,
+                           .how.what = COMM_BROADCAST,
+                           .how.root = root,
+                           .how.out = data,
+                           .how.n = bytes,
+                           .bytes_out = bytes,
+                           .err = err };
 
     return begin (&k);
 }
@@ -439,13 +440,13 @@ int slurmdl_alltoall (struct slurmdl_comm *c,
                       struct slurmdl_error *err)
 {
     long size = mesh_size (c->mesh);
-    struct call k = { .c = c,
-                      .how.what = COMM_ALLTOALL,
-                      .how.in = in,
-                      .how.out = out,
-                      .how.counts = to,
-                      .how.from = from,
-                      .err = err };
+    struct comm_call k = { .c = c,
+                           .how.what = COMM_ALLTOALL,
+                           .how.in = in,
+                           .how.out = out,
+                           .how.counts = to,
+                           .how.from = from,
+                           .err = err };
 
     if (!to || !from) {
         if (err)
@@ -459,7 +460,7 @@ int slurmdl_alltoall (struct slurmdl_comm *c,
 
 int slurmdl_barrier (struct slurmdl_comm *c, struct slurmdl_error *err)
 {
-    struct call k = { .c = c, .how.what = COMM_BARRIER, .err = err };
+    struct comm_call k = { .c = c, .how.what = COMM_BARRIER, .err = err };
 
     return begin (&k);
 }

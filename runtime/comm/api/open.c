@@ -58,14 +58,14 @@ struct slurmdl_comm *slurmdl_comm_open (const struct slurmdl_comm_options *o,
 }
 
 /* What a rank says when a communicator is split. */
-struct choice {
+struct split_choice {
     int64_t color, key, rank;
 };
 
 static int by_key (const void *a, const void *b)
 {
-    const struct choice *x = a;
-    const struct choice *y = b;
+    const struct split_choice *x = a;
+    const struct split_choice *y = b;
 
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
@@ -73,7 +73,8 @@ static int by_key (const void *a, const void *b)
 }
 
 /* Those of our color, in their order; returns how many. */
-static long choose (struct choice *all, long size, int64_t color, long *ranks)
+static long
+choose (struct split_choice *all, long size, int64_t color, long *ranks)
 {
     long n = 0;
 
@@ -90,8 +91,8 @@ struct slurmdl_comm *slurmdl_comm_split (struct slurmdl_comm *c,
                                          struct slurmdl_error *err)
 {
     long size = mesh_size (c->mesh);
-    struct choice mine = { color, key, mesh_rank (c->mesh) };
-    struct choice *all = calloc ((size_t)size, sizeof (*all));
+    struct split_choice mine = { color, key, mesh_rank (c->mesh) };
+    struct split_choice *all = calloc ((size_t)size, sizeof (*all));
     long *ranks = calloc ((size_t)size, sizeof (*ranks));
     unsigned channel = c->next_channel++;
     struct slurmdl_comm *part = NULL;

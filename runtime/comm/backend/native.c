@@ -14,53 +14,53 @@ static int native_probe (struct slurmdl_error *err)
 
 static int native_open (struct mesh *m, void **self, struct slurmdl_error *err)
 {
-    *self = hier_open (m, err);
+    *self = hierarchy_open (m, err);
     return *self ? 0 : -1;
 }
 
 static void native_close (void *self)
 {
-    hier_close (self);
+    hierarchy_close (self);
 }
 
 static void native_abort (void *self)
 {
-    struct hier *h = self;
+    struct hierarchy *h = self;
 
     mesh_abort (h->mesh, "aborted");
-    hier_abort (h, "aborted");
+    hierarchy_abort (h, "aborted");
 }
 
 /* Those that wait for us elsewhere are to know why we do not come. */
-static int end (struct hier *h, int rv, const struct slurmdl_error *err)
+static int end (struct hierarchy *h, int rv, const struct slurmdl_error *err)
 {
     int number = errno;
 
     if (rv < 0)
-        hier_abort (h, err && *err->text ? err->text : "it met an error");
+        hierarchy_abort (h, err && *err->text ? err->text : "it met an error");
     errno = number;
     return rv;
 }
 
 /* Parts of given sizes are laid out by the hierarchy in a single node, too. */
-static bool is_for_node (const struct hier *h, enum collective_kind what)
+static bool is_for_node (const struct hierarchy *h, enum collective_kind what)
 {
-    return h->shape == HIER_NODE && what != COMM_REDUCE_SCATTER
+    return h->shape == HIERARCHY_NODE && what != COMM_REDUCE_SCATTER
            && what != COMM_ALLGATHER;
 }
 
 static int
 native_run (void *self, const struct collective *c, struct slurmdl_error *err)
 {
-    struct hier *h = self;
-    int rv = hier_prepare (h, err);
+    struct hierarchy *h = self;
+    int rv = hierarchy_prepare (h, err);
 
-    if (rv == 0 && h->shape == HIER_FLAT)
+    if (rv == 0 && h->shape == HIERARCHY_FLAT)
         rv = flat_run (h->mesh, c, err);
     else if (rv == 0 && is_for_node (h, c->what))
         rv = node_run (h->node, c, err);
     else if (rv == 0)
-        rv = hier_run (h, c, err);
+        rv = hierarchy_run (h, c, err);
     return end (h, rv, err);
 }
 

@@ -1,33 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks come to a listener; strangers are sent away. */
+/* Accept the ranks of a step at a listener, and refuse others. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/address.h"
 #include "runtime/comm/net/socket.h"
 
-enum {
-    STRANGER_S = 10, /* to say who it is */
-    SPARE = 64       /* of them at a time */
-};
+enum { STRANGERS = 64 }; /* at a time */
 
-void peer_init (struct peer *p, int fd)
+void boot_peer_init (struct boot_peer *p, int fd)
 {
     memset (p, 0, sizeof (*p));
     net_stream_init (&p->stream, fd);
-    p->since = monotonic ();
     p->rank = -1;
     if (fd >= 0)
         address_of_peer (fd, p->from, sizeof (p->from));
 }
 
-void peer_close (struct peer *p)
+/* What the ranks of this step know. */
+static void token_of (const struct boot_place *p, unsigned char *token)
+{
+    memset (token, 0, HANDSHAKE_TOKEN);
+    memcpy (token, &p->key, sizeof (p->key));
+}
+
+int boot_introduce (int fd,
+                    const struct boot_place *p,
+                    int port,
+                    const struct boot_peer *others,
+                    long n,
+                    double deadline)
+{
+    size_t size =
+        sizeof (struct boot_hello) + (size_t)(n + 1) * sizeof (uint32_t);
+    struct boot_hello *h = calloc (1, size);
+    unsigned char token[HANDSHAKE_TOKEN];
+    uint32_t *ranks;
+    int rv;
+
+    if (!h)
+        return -1;
+    ranks = (uint32_t *)(h + 1);
+    h->rank = p->rank;
+    h->size = p->size;
+    h->nranks = (uint32_t)n + 1;
+    h->port = port;
+    memcpy (h->host, p->own, sizeof (h->host));
+    ranks[0] = (uint32_t)p->rank;
+    for (long i = 0; i < n; i++)
+        ranks[i + 1] = (uint32_t)others[i].rank;
+    token_of (p, token);
+    rv = handshake_send (
+        fd, HANDSHAKE_BOOTSTRAP, BOOT_VERSION, token, h, size, deadline);
+    free (h);
+    return rv;
+}
+
+void boot_peer_close (struct boot_peer *p)
 {
     net_stream_close (&p->stream);
     free (p->ranks);
@@ -35,13 +69,13 @@ void peer_close (struct peer *p)
     p->nranks = 0;
 }
 
-static int tree_adopt (struct tree *t, struct peer *p)
+static int boot_tree_adopt (struct boot_tree *t, struct boot_peer *p)
 {
-    struct peer *children = realloc (
+    struct boot_peer *children = realloc (
         t->children, (size_t)(t->nchildren + 1) * sizeof (*t->children));
 
     if (!children) {
-        peer_close (p);
+        boot_peer_close (p);
         return -1;
     }
     t->children = children;
@@ -49,88 +83,64 @@ static int tree_adopt (struct tree *t, struct peer *p)
     return 0;
 }
 
-int meeting_open (struct meeting *m, const struct boot_place *p, int listener)
+int boot_accept_open (struct boot_accept *m,
+                      const struct boot_place *p,
+                      int listener)
 {
     memset (m, 0, sizeof (*m));
     m->place = p;
-    m->listener = listener;
+    m->listener = (struct listener){ .fd = listener,
+                                     .service = HANDSHAKE_BOOTSTRAP,
+                                     .strangers = STRANGERS + (size_t)p->size };
+    m->listener.most =
+        sizeof (struct boot_hello) + (size_t)p->size * sizeof (uint32_t);
+    token_of (p, m->listener.token);
     m->missing = calloc ((size_t)p->size, sizeof (*m->missing));
     return m->missing ? 0 : -1;
 }
 
-void meeting_expect (struct meeting *m, long rank)
+void boot_accept_expect (struct boot_accept *m, long rank)
 {
     m->left += !m->missing[rank];
     m->missing[rank] = true;
 }
 
-void meeting_close (struct meeting *m)
+void boot_accept_close (struct boot_accept *m)
 {
     for (long i = 0; i < m->n; i++)
-        peer_close (&m->peers[i]);
-    if (m->listener >= 0)
-        close (m->listener);
+        boot_peer_close (&m->peers[i]);
+    listener_close (&m->listener);
     free (m->peers);
     free (m->missing);
 }
 
-static void drop (struct meeting *m, long i)
+static void drop (struct boot_accept *m, long i)
 {
-    struct peer *p = &m->peers[i];
+    struct boot_peer *p = &m->peers[i];
 
     for (long k = 0; k < p->nranks; k++)
         m->missing[p->ranks[k]] = true;
     m->left += p->nranks;
-    peer_close (p);
+    boot_peer_close (p);
     m->peers[i] = m->peers[--m->n];
 }
 
-static int make_room (struct meeting *m)
+static int add_peer (struct boot_accept *m, const struct boot_peer *p)
 {
-    long room = m->room * 2 + SPARE;
-    struct peer *peers;
+    long room = m->room * 2 + 64;
+    struct boot_peer *peers;
 
-    if (m->n < m->room)
-        return 0;
-    if (!(peers = realloc (m->peers, (size_t)room * sizeof (*peers))))
-        return -1;
-    m->peers = peers;
-    m->room = room;
-    return 0;
-}
-
-/* So many can be strangers; the one that has been silent for longest goes. */
-static void make_way (struct meeting *m)
-{
-    long oldest = -1;
-    long n = 0;
-
-    for (long i = 0; i < m->n; i++) {
-        if (m->peers[i].rank >= 0)
-            continue;
-        n++;
-        if (oldest < 0 || m->peers[i].since < m->peers[oldest].since)
-            oldest = i;
+    if (m->n == m->room) {
+        if (!(peers = realloc (m->peers, (size_t)room * sizeof (*peers))))
+            return -1;
+        m->peers = peers;
+        m->room = room;
     }
-    if (n > m->left + SPARE)
-        drop (m, oldest);
-}
-
-static int admit (struct meeting *m)
-{
-    int fd = socket_accept (m->listener);
-
-    if (fd < 0)
-        return -1;
-    if (!socket_is_mine (fd) || make_room (m) < 0)
-        close (fd);
-    else
-        peer_init (&m->peers[m->n++], fd);
-    make_way (m);
+    m->peers[m->n++] = *p;
     return 0;
 }
 
-static int refuse (struct peer *p, const char *why)
+static int refuse (struct boot_peer *p, const char *why)
 {
     net_stream_send (
         &p->stream, BOOT_REFUSED, why, strlen (why), monotonic () + 1);
@@ -138,7 +148,7 @@ static int refuse (struct peer *p, const char *why)
 }
 
 /* Whether the rank is one that is waited for; else why not. */
-static bool is_expected (const struct meeting *m, uint32_t rank, char *why)
+static bool is_expected (const struct boot_accept *m, uint32_t rank, char *why)
 {
     if (rank < m->place->size && m->missing[rank])
         return true;
@@ -157,41 +167,30 @@ static bool is_expected (const struct meeting *m, uint32_t rank, char *why)
     return false;
 }
 
-static int take_ranks (struct meeting *m, struct peer *p, uint32_t n)
+/* -1: what it has taken is given back by drop(). */
+static int take_ranks (struct boot_accept *m, struct boot_peer *p, uint32_t n)
 {
-    uint32_t *ranks = malloc (n * sizeof (*ranks));
     char why[BOOT_TEXT] = "";
 
-    if (!ranks)
-        return -1;
-    memcpy (ranks,
-            p->stream.body + sizeof (struct boot_hello),
-            n * sizeof (*ranks));
-    p->ranks = ranks;
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_expected (m, ranks[i], why))
+        if (!is_expected (m, p->ranks[i], why))
             return refuse (p, why);
-        m->missing[ranks[i]] = false;
+        m->missing[p->ranks[i]] = false;
         m->left--;
-        p->nranks++; /* what drop() gives back */
+        p->nranks++;
     }
-    p->rank = ranks[0];
+    p->rank = p->ranks[0];
     return 0;
 }
 
-static int introduce (struct meeting *m, struct peer *p)
+static int
+introduce (struct boot_accept *m, struct boot_peer *p, const char *body)
 {
     char why[BOOT_TEXT];
     struct boot_hello h;
+    size_t n;
 
-    if (p->stream.head.kind != BOOT_HELLO || p->stream.head.length < sizeof (h))
-        return -1;
-    memcpy (&h, p->stream.body, sizeof (h));
-    h.host[sizeof (h.host) - 1] = '\0';
-    if (h.key != m->place->key || h.nranks < 1
-        || p->stream.head.length
-               != sizeof (h) + (size_t)h.nranks * sizeof (uint32_t))
-        return -1;
+    memcpy (&h, body, sizeof (h));
     if (h.size != m->place->size) {
         snprintf (why,
                   sizeof (why),
@@ -202,62 +201,73 @@ static int introduce (struct meeting *m, struct peer *p)
                   m->place->size);
         return refuse (p, why);
     }
+    h.host[sizeof (h.host) - 1] = '\0';
     memcpy (p->host, h.host, sizeof (p->host));
     p->port = h.port;
-    if (take_ranks (m, p, h.nranks) < 0)
+    n = h.nranks * sizeof (*p->ranks);
+    if (!(p->ranks = malloc (n)))
         return -1;
-    net_stream_next (&p->stream);
-    return 0;
+    memcpy (p->ranks, body + sizeof (h), n);
+    return take_ranks (m, p, h.nranks);
 }
 
-/* What one who has come says next is for after the meeting. */
-static int listen_to (struct meeting *m, struct peer *p)
+static bool is_hello (const struct listener_arrival *a)
 {
-    size_t most =
-        sizeof (struct boot_hello) + (size_t)m->place->size * sizeof (uint32_t);
-    int rv;
+    struct boot_hello h;
 
-    if (p->rank >= 0)
-        return p->ready ? -1 : 0;
-    rv = net_stream_read (&p->stream, most);
-    if (rv == 0)
-        return monotonic () > p->since + STRANGER_S ? -1 : 0;
-    return rv < 0 ? -1 : introduce (m, p);
+    if (a->head.length < sizeof (h))
+        return false;
+    memcpy (&h, a->body, sizeof (h));
+    return h.nranks > 0
+           && a->head.length
+                  == sizeof (h) + (size_t)h.nranks * sizeof (uint32_t);
 }
 
-static int wait_for_any (struct meeting *m, double deadline)
+static void admit (struct boot_accept *m, const struct listener_arrival *a)
 {
-    struct pollfd *p = calloc ((size_t)m->n + 1, sizeof (*p));
+    struct boot_peer p;
+
+    boot_peer_init (&p, a->fd);
+    if (!is_hello (a) || add_peer (m, &p) < 0)
+        boot_peer_close (&p);
+    else if (introduce (m, &m->peers[m->n - 1], a->body) < 0)
+        drop (m, m->n - 1);
+    free (a->body);
+}
+
+/* Who has come, and says more or ends before the meeting does, has gone. */
+static int wait_for_any (struct boot_accept *m, double deadline)
+{
+    struct listener *l = &m->listener;
+    size_t first = 1 + l->n;
+    struct pollfd *p = listener_poll (l, (size_t)m->n);
     int left = socket_left (deadline);
     int n;
 
     if (!p)
         return -1;
-    p[0] = (struct pollfd){ .fd = m->listener, .events = POLLIN };
-    for (long i = 0; i < m->n; i++) {
-        p[i + 1].fd = m->peers[i].stream.fd;
-        p[i + 1].events = m->peers[i].rank < 0 ? POLLIN : POLLRDHUP;
-    }
-    n = poll (p, (nfds_t)m->n + 1, left > 1000 ? 1000 : left);
     for (long i = 0; i < m->n; i++)
-        m->peers[i].ready = n > 0 ? p[i + 1].revents : 0;
-    if (n < 0 && errno == EINTR)
-        n = 0;
-    free (p);
-    return n;
+        p[first + (size_t)i] =
+            (struct pollfd){ .fd = m->peers[i].stream.fd, .events = POLLRDHUP };
+    n = poll (p, (nfds_t)(first + (size_t)m->n), left > 1000 ? 1000 : left);
+    if (n < 0)
+        return errno == EINTR ? 0 : -1;
+    for (long i = m->n - 1; i >= 0; i--)
+        if (p[first + (size_t)i].revents)
+            drop (m, i);
+    return 0;
 }
 
-int meeting_run (struct meeting *m, double deadline)
+int boot_accept_run (struct boot_accept *m, double deadline)
 {
+    struct listener_arrival a;
+
     while (m->left > 0) {
-        int n = wait_for_any (m, deadline);
-        if (n < 0)
+        if (wait_for_any (m, deadline) < 0)
             return -1;
-        for (long i = m->n - 1; i >= 0; i--)
-            if (listen_to (m, &m->peers[i]) < 0)
-                drop (m, i);
-        while (n > 0 && admit (m) == 0)
-            continue;
+        listener_serve (&m->listener);
+        while (listener_take (&m->listener, &a))
+            admit (m, &a);
         if (m->left > 0 && monotonic () > deadline) {
             errno = ETIMEDOUT;
             return -1;
@@ -268,25 +278,21 @@ int meeting_run (struct meeting *m, double deadline)
 
 static int compare_peers (const void *a, const void *b)
 {
-    const struct peer *x = a, *y = b;
+    const struct boot_peer *x = a, *y = b;
 
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-int meeting_end (struct meeting *m, struct tree *t)
+int boot_accept_end (struct boot_accept *m, struct boot_tree *t)
 {
     int rv = 0;
 
     /* whoever comes now comes for the next meeting at this port */
-    close (m->listener);
-    m->listener = -1;
-    for (long i = m->n - 1; i >= 0; i--)
-        if (m->peers[i].rank < 0)
-            drop (m, i);
+    listener_close (&m->listener);
     if (m->n > 0)
         qsort (m->peers, (size_t)m->n, sizeof (*m->peers), compare_peers);
     for (long i = 0; i < m->n; i++)
-        if (tree_adopt (t, &m->peers[i]) < 0)
+        if (boot_tree_adopt (t, &m->peers[i]) < 0)
             rv = -1;
     m->n = 0;
     return rv;

@@ -15,18 +15,18 @@
 enum { BYTES_MAX = 4096 };
 
 struct boot {
-    const struct boot_way *way; /* NULL: the place was given */
+    const struct boot_method *method; /* NULL: the place was given */
     struct boot_place place;
-    struct tree tree;
+    struct boot_tree tree;
     struct rank_layout *layout; /* NULL: not known */
     pid_t pid;                  /* a child leaves all this alone */
 };
 
 /* In the order in which they are tried. */
-static const struct boot_way *const ways[] = { &boot_pmix,
-                                               &boot_pmi,
-                                               &boot_tcp };
-enum { WAYS = sizeof (ways) / sizeof (*ways) };
+static const struct boot_method *const methods[] = { &boot_pmix,
+                                                     &boot_pmi,
+                                                     &boot_tcp };
+enum { METHODS = sizeof (methods) / sizeof (*methods) };
 
 static double find_timeout (const struct slurmdl_comm_options *o)
 {
@@ -50,10 +50,10 @@ static void find_own_name (char *buf, size_t size)
 }
 
 /* What was tried before 'w' has failed for the reason in 'why'. */
-static int try_way (struct boot *b,
-                    const struct boot_way *w,
-                    const struct slurmdl_comm_options *o,
-                    struct slurmdl_error *why)
+static int try_method (struct boot *b,
+                       const struct boot_method *w,
+                       const struct slurmdl_comm_options *o,
+                       struct slurmdl_error *why)
 {
     struct boot_place *p = &b->place;
 
@@ -61,7 +61,7 @@ static int try_way (struct boot *b,
     p->timeout = find_timeout (o);
     find_own_name (p->own, sizeof (p->own));
     if (w->find (p, o, why) == 0) {
-        b->way = w;
+        b->method = w;
         return 0;
     }
     if (p->listener >= 0)
@@ -69,12 +69,12 @@ static int try_way (struct boot *b,
     return -1;
 }
 
-static const struct boot_way *find_way (const char *name,
-                                        struct slurmdl_error *err)
+static const struct boot_method *find_method (const char *name,
+                                              struct slurmdl_error *err)
 {
-    for (int i = 0; i < WAYS; i++)
-        if (!strcmp (ways[i]->name, name))
-            return ways[i];
+    for (int i = 0; i < METHODS; i++)
+        if (!strcmp (methods[i]->name, name))
+            return methods[i];
     errno = EINVAL;
     errorf (err, "'%.40s' is no bootstrap: pmix, pmi or tcp", name);
     return NULL;
@@ -98,17 +98,17 @@ static int find_place (struct boot *b,
     const char *name =
         o->bootstrap ? o->bootstrap : getenv ("DL_COMM_BOOTSTRAP");
     struct slurmdl_error first = { "" };
-    const struct boot_way *w;
+    const struct boot_method *w;
 
     if (o->size > 0 || (o->address && *o->address))
         name = "tcp"; /* the others would know better */
     if (name && *name)
-        return (w = find_way (name, err)) ? try_way (b, w, o, err) : -1;
-    for (int i = 0; i < WAYS; i++) {
+        return (w = find_method (name, err)) ? try_method (b, w, o, err) : -1;
+    for (int i = 0; i < METHODS; i++) {
         struct slurmdl_error why = { "" };
-        if (!ways[i]->is_there ())
+        if (!methods[i]->is_there ())
             continue;
-        if (try_way (b, ways[i], o, &why) == 0)
+        if (try_method (b, methods[i], o, &why) == 0)
             return is_alone (b, &first, err);
         if (!*first.text)
             first = why;
@@ -118,15 +118,15 @@ static int find_place (struct boot *b,
 
 static int meet (struct boot *b, struct slurmdl_error *err)
 {
-    return b->place.size > 1 ? tree_open (&b->tree, &b->place, err) : 0;
+    return b->place.size > 1 ? boot_tree_open (&b->tree, &b->place, err) : 0;
 }
 
 static void destroy (struct boot *b)
 {
     int saved = errno;
 
-    if (b && b->way && b->pid == getpid ())
-        b->way->leave ();
+    if (b && b->method && b->pid == getpid ())
+        b->method->leave ();
     if (b)
         free (b->layout);
     free (b);
@@ -179,7 +179,7 @@ void boot_close (struct boot *b)
     if (!b)
         return;
     if (b->place.size > 1)
-        tree_close (&b->tree, b->pid == getpid ());
+        boot_tree_close (&b->tree, b->pid == getpid ());
     destroy (b);
 }
 
@@ -200,7 +200,7 @@ double boot_timeout (const struct boot *b)
 
 const char *boot_name (const struct boot *b)
 {
-    return b->place.size == 1 ? "one" : b->way ? b->way->name : "tcp";
+    return b->place.size == 1 ? "one" : b->method ? b->method->name : "tcp";
 }
 
 int boot_allgather (struct boot *b,
@@ -214,7 +214,7 @@ int boot_allgather (struct boot *b,
         return errorf (err, "%zu bytes are more than %d", bytes, BYTES_MAX);
     }
     if (b->place.size > 1)
-        return tree_allgather (&b->tree, mine, bytes, all, err);
+        return boot_tree_allgather (&b->tree, mine, bytes, all, err);
     memcpy (all, mine, bytes);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make a tree of the ranks that have come, so that none has many children. */
+/* Build a tree of the ranks that have come, so that none has many children. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 /* Those who have come have the places 1 to n in the order of ranks, rank 0 has
  * place 0; children of place i are at BOOT_FANOUT * i + 1 and after it.
  */
-struct plan {
-    struct tree *t;
+struct boot_plan {
+    struct boot_tree *t;
     const struct boot_place *p;
     long n;
     uint32_t *below; /* ranks at and below a place */
@@ -26,7 +26,7 @@ static long parent_of (long place)
     return (place - 1) / BOOT_FANOUT;
 }
 
-static int lost (const struct peer *p, struct slurmdl_error *err)
+static int lost (const struct boot_peer *p, struct slurmdl_error *err)
 {
     return errorf (err,
                    "rank %ld (%s) has ended or lost its connection",
@@ -35,22 +35,22 @@ static int lost (const struct peer *p, struct slurmdl_error *err)
 }
 
 /* "" of who is on rank 0's machine: others know it as they know rank 0. */
-static const char *address_of (const struct peer *p)
+static const char *address_of (const struct boot_peer *p)
 {
     return !strncmp (p->from, "127.", 4) || !strcmp (p->from, "::1") ? ""
                                                                      : p->from;
 }
 
-static size_t compose (struct plan *x, long place)
+static size_t compose (struct boot_plan *x, long place)
 {
-    const struct peer *peers = x->t->children - 1;
+    const struct boot_peer *peers = x->t->children - 1;
     struct boot_welcome w = { .parent = -1 };
     struct boot_child c;
     size_t n = sizeof (w);
 
     snprintf (w.host, sizeof (w.host), "%s", x->p->own);
     if (x->n > BOOT_STAR && parent_of (place) > 0) {
-        const struct peer *parent = &peers[parent_of (place)];
+        const struct boot_peer *parent = &peers[parent_of (place)];
         w.parent = parent->rank;
         w.parent_port = parent->port;
         memcpy (w.parent_host, parent->host, sizeof (w.parent_host));
@@ -69,12 +69,12 @@ static size_t compose (struct plan *x, long place)
     return n;
 }
 
-static int send_plan (struct plan *x, struct slurmdl_error *err)
+static int send_plan (struct boot_plan *x, struct slurmdl_error *err)
 {
     double deadline = monotonic () + x->t->timeout;
 
     for (long i = 1; i <= x->n; i++) {
-        struct peer *p = &x->t->children[i - 1];
+        struct boot_peer *p = &x->t->children[i - 1];
         size_t n = compose (x, i);
         if (net_stream_send (&p->stream, BOOT_WELCOME, x->message, n, deadline)
             < 0)
@@ -84,24 +84,24 @@ static int send_plan (struct plan *x, struct slurmdl_error *err)
 }
 
 /* The others have parents of their own. */
-static void keep_children (struct plan *x)
+static void keep_children (struct boot_plan *x)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
 
     if (x->n <= BOOT_STAR)
         return;
     for (long i = BOOT_FANOUT; i < t->nchildren; i++)
-        peer_close (&t->children[i]);
+        boot_peer_close (&t->children[i]);
     t->nchildren = BOOT_FANOUT;
     for (long i = 0; i < t->nchildren; i++)
         t->children[i].nranks = x->below[i + 1];
 }
 
-int tree_plant (struct tree *t,
-                const struct boot_place *p,
-                struct slurmdl_error *err)
+int boot_tree_build (struct boot_tree *t,
+                     const struct boot_place *p,
+                     struct slurmdl_error *err)
 {
-    struct plan x = { .t = t, .p = p, .n = t->nchildren };
+    struct boot_plan x = { .t = t, .p = p, .n = t->nchildren };
     int rv = -1;
 
     x.below = calloc ((size_t)x.n + 1, sizeof (*x.below));
@@ -124,19 +124,15 @@ out:
 
 /* ---- the others ---- */
 
-static int go_to_parent (struct tree *t,
+static int go_to_parent (struct boot_tree *t,
                          const struct boot_place *p,
                          const struct boot_welcome *w,
                          struct slurmdl_error *err)
 {
-    struct {
-        struct boot_hello h;
-        uint32_t rank;
-    } hello = { { p->key, p->rank, p->size, "", 1, 0 }, (uint32_t)p->rank };
     double deadline = monotonic () + p->timeout;
     const char *at = *w->parent_from ? w->parent_from : t->parent.from;
     int fd = socket_connect (at, w->parent_port, deadline);
-    struct peer parent;
+    struct boot_peer parent;
 
     if (fd < 0)
         return errorf (err,
@@ -149,41 +145,34 @@ static int go_to_parent (struct tree *t,
                        at,
                        w->parent_port,
                        strerror (errno));
-    peer_init (&parent, fd);
+    boot_peer_init (&parent, fd);
     parent.rank = w->parent;
     memcpy (parent.host, w->parent_host, sizeof (parent.host));
-    memcpy (hello.h.host, p->own, sizeof (hello.h.host));
-    peer_close (&t->parent);
+    boot_peer_close (&t->parent);
     t->parent = parent;
-    return net_stream_send (&t->parent.stream,
-                            BOOT_HELLO,
-                            &hello,
-                            offsetof (__typeof__ (hello), rank)
-                                + sizeof (hello.rank),
-                            deadline)
-                   < 0
+    return boot_introduce (fd, p, 0, NULL, 0, deadline) < 0
                ? lost (&t->parent, err)
                : 0;
 }
 
-/* Rank 0 has said who comes here, and for how many each of them speaks. */
-static int receive_children (struct tree *t,
+/* Rank 0 has said who comes here, and how many each of them represents. */
+static int receive_children (struct boot_tree *t,
                              const struct boot_place *p,
                              int listener,
                              const struct boot_child *c,
                              uint32_t n,
                              struct slurmdl_error *err)
 {
-    struct meeting m;
+    struct boot_accept m;
     long before = t->nchildren;
     char names[160];
     int rv = -1;
 
-    if (meeting_open (&m, p, listener) < 0)
+    if (boot_accept_open (&m, p, listener) < 0)
         goto out;
     for (uint32_t i = 0; i < n; i++)
-        meeting_expect (&m, c[i].rank);
-    if (meeting_run (&m, monotonic () + p->timeout) < 0) {
+        boot_accept_expect (&m, c[i].rank);
+    if (boot_accept_run (&m, monotonic () + p->timeout) < 0) {
         boot_name_ranks (names, sizeof (names), m.missing, p->size, p->layout);
         errorf (err,
                 "not reached rank %ld (%s) within %g s: %s",
@@ -191,18 +180,18 @@ static int receive_children (struct tree *t,
                 p->own,
                 p->timeout,
                 names);
-    } else if (meeting_end (&m, t) == 0)
+    } else if (boot_accept_end (&m, t) == 0)
         rv = 0;
     for (uint32_t i = 0; i < n && rv == 0; i++)
         t->children[before + i].nranks = c[i].nranks;
 out:
-    meeting_close (&m);
+    boot_accept_close (&m);
     return rv;
 }
 
-/* Those of this node stay with the rank that speaks for them. */
+/* Those of this node stay with their leader. */
 static int
-welcome_node (struct tree *t, long n, const struct boot_welcome *from)
+welcome_node (struct boot_tree *t, long n, const struct boot_welcome *from)
 {
     struct boot_welcome w = *from;
 
@@ -243,10 +232,10 @@ static int check_welcome (const struct boot_place *p,
     return 0;
 }
 
-int tree_move (struct tree *t,
-               const struct boot_place *p,
-               int *listener,
-               struct slurmdl_error *err)
+int boot_tree_move (struct boot_tree *t,
+                    const struct boot_place *p,
+                    int *listener,
+                    struct slurmdl_error *err)
 {
     struct boot_child children[BOOT_FANOUT];
     struct boot_welcome w;

@@ -5,7 +5,7 @@
 
 #include "runtime/comm/bootstrap/tcp.h"
 
-struct boot_way {
+struct boot_method {
     const char *name;
     /* Whether what started this process offers it. */
     bool (*is_there) (void);
@@ -18,7 +18,7 @@ struct boot_way {
     void (*leave) (void); /* once for each find() that succeeded */
 };
 
-extern const struct boot_way boot_pmix, boot_pmi, boot_tcp;
+extern const struct boot_method boot_pmix, boot_pmi, boot_tcp;
 
 /* What rank 0 publishes: "PORT/KEY/HOST[,HOST...]", and open its listener. */
 enum { BOOT_NOTICE = 320 };

@@ -27,7 +27,7 @@ static double node_deadline (const struct boot_place *p)
     return monotonic () + (s < NODE_S ? s : NODE_S);
 }
 
-long node_leader (const struct boot_place *p)
+long boot_node_leader (const struct boot_place *p)
 {
     const struct rank_layout *l = p->layout;
 
@@ -71,27 +71,27 @@ static int listen_on_node (const struct boot_place *p)
     return -1;
 }
 
-int node_gather (struct tree *t, const struct boot_place *p)
+int boot_node_gather (struct boot_tree *t, const struct boot_place *p)
 {
     const struct rank_layout *l = p->layout;
-    struct meeting m;
+    struct boot_accept m;
     int fd = listen_on_node (p);
     int rv = -1;
 
     if (fd < 0)
         return -1;
-    if (meeting_open (&m, p, fd) == 0) {
+    if (boot_accept_open (&m, p, fd) == 0) {
         for (long r = p->rank + 1; r < l->ranks; r++)
             if (l->node_of[r] == l->node_of[p->rank])
-                meeting_expect (&m, r);
-        meeting_run (&m, node_deadline (p));
-        rv = meeting_end (&m, t);
+                boot_accept_expect (&m, r);
+        boot_accept_run (&m, node_deadline (p));
+        rv = boot_accept_end (&m, t);
     }
-    meeting_close (&m);
+    boot_accept_close (&m);
     return rv;
 }
 
-int node_connect (const struct boot_place *p)
+int boot_node_connect (const struct boot_place *p)
 {
     double deadline = node_deadline (p);
     struct timespec pause = { 0, 10000000 };
@@ -109,7 +109,7 @@ int node_connect (const struct boot_place *p)
         fd = -1;
         nanosleep (&pause, NULL);
     }
-    if (fd >= 0 && !socket_is_mine (fd)) {
+    if (fd >= 0 && !listener_is_mine (fd)) {
         close (fd);
         fd = -1;
     }

@@ -176,4 +176,4 @@ static int find (struct boot_place *p,
     return 0;
 }
 
-const struct boot_way boot_pmi = { "pmi", is_there, find, leave };
+const struct boot_method boot_pmi = { "pmi", is_there, find, leave };

@@ -191,4 +191,4 @@ static void leave (void)
 
 #endif
 
-const struct boot_way boot_pmix = { "pmix", is_there, find, leave };
+const struct boot_method boot_pmix = { "pmix", is_there, find, leave };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the environment says of the ranks, and where they meet. */
+/* The ranks of a Slurm step, and the address of rank 0, from the environment.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,9 +48,9 @@ int boot_compose (struct boot_place *p, char *notice)
 {
     if (getrandom (&p->key, sizeof (p->key), 0) != sizeof (p->key))
         return -1;
-    if ((p->listener = socket_listen (NULL, 0)) < 0)
+    if ((p->listener = listener_bind (NULL, 0)) < 0)
         return -1;
-    p->port = socket_port (p->listener);
+    p->port = listener_port (p->listener);
     address_own (is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
     snprintf (
         notice, BOOT_NOTICE, "%d/%" PRIx64 "/%s", p->port, p->key, p->host);
@@ -201,7 +202,7 @@ static void leave (void)
 {
 }
 
-const struct boot_way boot_tcp = { "tcp", is_there, find, leave };
+const struct boot_method boot_tcp = { "tcp", is_there, find, leave };
 
 struct rank_layout *boot_layout (const struct boot_place *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks meet at a port of rank 0's. */
+/* Bootstrap over TCP: all ranks connect to a port of rank 0. */
 #include "runtime/comm/bootstrap/tcp.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void pause_ms (long ms)
 
 /* ---- rank 0 ---- */
 
-static int say_missing (const struct meeting *m, struct slurmdl_error *err)
+static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
 {
     const struct boot_place *p = m->place;
     char names[160];
@@ -71,7 +71,7 @@ static int open_listener (const struct boot_place *p, struct slurmdl_error *err)
 
     if (p->listener >= 0)
         return p->listener;
-    while ((fd = socket_listen (p->host, p->port)) < 0 && errno == EADDRINUSE
+    while ((fd = listener_bind (p->host, p->port)) < 0 && errno == EADDRINUSE
            && monotonic () < deadline)
         pause_ms (50);
     if (fd < 0)
@@ -84,67 +84,39 @@ static int open_listener (const struct boot_place *p, struct slurmdl_error *err)
     return fd;
 }
 
-static int host_meeting (struct tree *t,
+static int host_meeting (struct boot_tree *t,
                          const struct boot_place *p,
                          struct slurmdl_error *err)
 {
     int listener = open_listener (p, err);
-    struct meeting m;
+    struct boot_accept m;
     int rv = -1;
 
     if (listener < 0)
         return -1;
     raise_limit (p->size);
-    if (meeting_open (&m, p, listener) < 0)
+    if (boot_accept_open (&m, p, listener) < 0)
         goto out;
     for (long r = 1; r < p->size; r++)
-        meeting_expect (&m, r);
-    rv = meeting_run (&m, monotonic () + p->timeout);
+        boot_accept_expect (&m, r);
+    rv = boot_accept_run (&m, monotonic () + p->timeout);
     if (rv < 0 && errno == ETIMEDOUT)
         say_missing (&m, err);
-    if (meeting_end (&m, t) < 0)
+    if (boot_accept_end (&m, t) < 0)
         rv = -1;
     if (rv == 0)
-        rv = tree_plant (t, p, err);
+        rv = boot_tree_build (t, p, err);
 out:
     if (rv < 0)
         errorf (err, "rank 0 (%s): %s", p->own, strerror (errno));
-    meeting_close (&m);
+    boot_accept_close (&m);
     return rv;
 }
 
 /* ---- the others ---- */
 
-static int say_hello (struct tree *t,
-                      const struct boot_place *p,
-                      int listener,
-                      double deadline)
-{
-    size_t n = (size_t)t->nchildren + 1;
-    size_t size = sizeof (struct boot_hello) + n * sizeof (uint32_t);
-    struct boot_hello *h = calloc (1, size);
-    uint32_t *ranks;
-    int rv;
-
-    if (!h)
-        return -1;
-    ranks = (uint32_t *)(h + 1);
-    h->key = p->key;
-    h->rank = p->rank;
-    h->size = p->size;
-    h->nranks = (uint32_t)n;
-    h->port = listener < 0 ? 0 : socket_port (listener);
-    memcpy (h->host, p->own, sizeof (h->host));
-    ranks[0] = (uint32_t)p->rank;
-    for (long i = 0; i < t->nchildren; i++)
-        ranks[i + 1] = (uint32_t)t->children[i].rank;
-    rv = net_stream_send (&t->parent.stream, BOOT_HELLO, h, size, deadline);
-    free (h);
-    return rv;
-}
-
 /* Returns 0, 1: try again, or -1: told not to. */
-static int hear_answer (struct tree *t,
+static int hear_answer (struct boot_tree *t,
                         const struct boot_place *p,
                         int *listener,
                         struct slurmdl_error *err)
@@ -159,42 +131,48 @@ static int hear_answer (struct tree *t,
         *p->heard = true;
     switch (w->head.kind) {
     case BOOT_WELCOME:
-        return tree_move (t, p, listener, err);
+        return boot_tree_move (t, p, listener, err);
     case BOOT_REFUSED:
         errno = EEXIST;
         return errorf (err, "rank 0 (%s): %s", t->parent.from, w->body);
     case BOOT_FAILED:
-        return errorf (err, "%s", tree_reason (w));
+        return errorf (err, "%s", boot_tree_reason (w));
     }
     errno = EPROTO;
     return 1;
 }
 
-static int introduce_at (struct tree *t,
+static int introduce_at (struct boot_tree *t,
                          const struct boot_place *p,
                          int *listener,
                          struct slurmdl_error *err)
 {
     int rv = 1;
 
-    if (say_hello (t, p, *listener, monotonic () + p->timeout) == 0)
+    if (boot_introduce (t->parent.stream.fd,
+                        p,
+                        *listener < 0 ? 0 : listener_port (*listener),
+                        t->children,
+                        t->nchildren,
+                        monotonic () + p->timeout)
+        == 0)
         rv = hear_answer (t, p, listener, err);
     if (rv != 0)
-        peer_close (&t->parent);
+        boot_peer_close (&t->parent);
     return rv;
 }
 
-static int come_to_leader (struct tree *t,
+static int come_to_leader (struct boot_tree *t,
                            const struct boot_place *p,
                            struct slurmdl_error *err)
 {
-    int fd = node_connect (p);
+    int fd = boot_node_connect (p);
     int none = -1;
 
     if (fd < 0)
         return 1;
-    peer_init (&t->parent, fd);
-    t->parent.rank = node_leader (p);
+    boot_peer_init (&t->parent, fd);
+    t->parent.rank = boot_node_leader (p);
     memcpy (t->parent.host, p->own, sizeof (t->parent.host));
     return introduce_at (t, p, &none, err);
 }
@@ -214,7 +192,7 @@ static int connect_to_root (const struct boot_place *p,
                            until < deadline ? until : deadline);
 }
 
-static int come_to_root (struct tree *t,
+static int come_to_root (struct boot_tree *t,
                          const struct boot_place *p,
                          int *listener,
                          struct slurmdl_error *err)
@@ -228,7 +206,7 @@ static int come_to_root (struct tree *t,
     while (rv == 1) {
         int fd = connect_to_root (p, name, deadline);
         if (fd >= 0) {
-            peer_init (&t->parent, fd);
+            boot_peer_init (&t->parent, fd);
             t->parent.rank = 0;
             rv = introduce_at (t, p, listener, err);
         }
@@ -250,20 +228,20 @@ static int come_to_root (struct tree *t,
     return rv == 0 ? 0 : -1;
 }
 
-static int join_meeting (struct tree *t,
+static int join_meeting (struct boot_tree *t,
                          const struct boot_place *p,
                          struct slurmdl_error *err)
 {
-    long leader = p->size > BOOT_STAR ? node_leader (p) : -1;
+    long leader = p->size > BOOT_STAR ? boot_node_leader (p) : -1;
     int listener = -1;
     int rv = 1;
 
     if (leader == p->rank)
-        node_gather (t, p);
+        boot_node_gather (t, p);
     else if (leader > 0)
         rv = come_to_leader (t, p, err);
     if (rv == 1 && p->size > BOOT_STAR)
-        listener = socket_listen (NULL, 0);
+        listener = listener_bind (NULL, 0);
     if (rv == 1)
         rv = come_to_root (t, p, &listener, err);
     if (listener >= 0)
@@ -271,15 +249,15 @@ static int join_meeting (struct tree *t,
     return rv;
 }
 
-int tree_open (struct tree *t,
-               const struct boot_place *p,
-               struct slurmdl_error *err)
+int boot_tree_open (struct boot_tree *t,
+                    const struct boot_place *p,
+                    struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
     int rv;
 
     memset (t, 0, sizeof (*t));
-    peer_init (&t->parent, -1);
+    boot_peer_init (&t->parent, -1);
     t->rank = p->rank;
     t->size = p->size;
     t->timeout = p->timeout;
@@ -287,23 +265,23 @@ int tree_open (struct tree *t,
     rv = p->rank == 0 ? host_meeting (t, p, &why) : join_meeting (t, p, &why);
     if (rv < 0) {
         int saved = errno;
-        tree_tell (t, NULL, saved, why.text);
+        boot_tree_tell (t, NULL, saved, why.text);
         t->broken = true;
-        tree_close (t, true);
+        boot_tree_close (t, true);
         errorf (err, "%s", why.text);
         errno = saved;
     }
     return rv;
 }
 
-void tree_close (struct tree *t, bool ours)
+void boot_tree_close (struct boot_tree *t, bool ours)
 {
     if (t->broken && ours)
-        tree_drain (t);
+        boot_tree_drain (t);
     for (long i = 0; i < t->nchildren; i++)
-        peer_close (&t->children[i]);
+        boot_peer_close (&t->children[i]);
     free (t->children);
-    peer_close (&t->parent);
+    boot_peer_close (&t->parent);
     t->children = NULL;
     t->nchildren = 0;
 }

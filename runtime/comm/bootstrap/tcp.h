@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/stream.h"
 #include "runtime/slurmdl_comm.h"
 
@@ -23,12 +24,10 @@ struct boot_place {
     bool *heard; /* set once rank 0 has answered, whatever it said; or NULL */
 };
 
-/* Another rank, and those that it speaks for. */
-struct peer {
+/* Another rank, and those that it represents. */
+struct boot_peer {
     struct net_stream stream;
-    double since; /* when it connected */
-    short ready;  /* of poll(2) */
-    long rank;    /* -1: it has not said who it is */
+    long rank; /* -1: it has not said who it is */
     char host[64];
     char from[64];   /* its address */
     int port;        /* where it would listen to children; 0: it does not */
@@ -37,11 +36,11 @@ struct peer {
 };
 
 /* Rank 0 has no parent. */
-struct tree {
+struct boot_tree {
     long rank, size;
     double timeout;
-    struct peer parent; /* stream.fd is -1: none */
-    struct peer *children;
+    struct boot_peer parent; /* stream.fd is -1: none */
+    struct boot_peer *children;
     long nchildren;
     const struct rank_layout *layout;
     bool broken;
@@ -49,11 +48,10 @@ struct tree {
 };
 
 /* Where all that is sent is told; also after an error. */
-enum { BOOT_TEXT = 1024 };
+enum { BOOT_TEXT = 1024, BOOT_VERSION = 1 };
 
 enum boot_kind {
-    BOOT_HELLO = 1,
-    BOOT_WELCOME,
+    BOOT_WELCOME = 1,
     BOOT_REFUSED, /* a reason; not for those who come from another step */
     BOOT_GATHER,
     BOOT_ALL,
@@ -61,57 +59,71 @@ enum boot_kind {
 };
 
 /* Meet; -1 with 'err' naming those who did not come. */
-int tree_open (struct tree *t,
-               const struct boot_place *p,
-               struct slurmdl_error *err);
-void tree_close (struct tree *t, bool ours); /* not a parent process's */
-
-int tree_allgather (struct tree *t,
-                    const void *mine,
-                    size_t bytes,
-                    void *all,
+int boot_tree_open (struct boot_tree *t,
+                    const struct boot_place *p,
                     struct slurmdl_error *err);
+void boot_tree_close (struct boot_tree *t,
+                      bool ours); /* not a parent process's */
+
+int boot_tree_allgather (struct boot_tree *t,
+                         const void *mine,
+                         size_t bytes,
+                         void *all,
+                         struct slurmdl_error *err);
 
 /* Tell all peers but 'but' why this ends; and hear it from one: errno is set,
  * the reason is returned.
  */
-void tree_tell (struct tree *t,
-                const struct peer *but,
-                int error,
-                const char *why);
+void boot_tree_tell (struct boot_tree *t,
+                     const struct boot_peer *but,
+                     int error,
+                     const char *why);
 /* What was told arrives only if nothing that was sent here is left unread. */
-void tree_drain (struct tree *t);
-const char *tree_reason (const struct net_stream *w);
+void boot_tree_drain (struct boot_tree *t);
+const char *boot_tree_reason (const struct net_stream *w);
 
-void peer_init (struct peer *p, int fd);
-void peer_close (struct peer *p);
+void boot_peer_init (struct boot_peer *p, int fd);
+void boot_peer_close (struct boot_peer *p);
 
-/* What a rank says when it comes; 'nranks' numbers follow, itself first. */
+/* What a rank says when it comes, in its handshake; 'nranks' numbers follow,
+ * itself first.
+ */
 struct boot_hello {
-    uint64_t key;
     int64_t rank, size;
     char host[64];
     uint32_t nranks;
     int32_t port; /* where it would listen to children; 0: it does not */
 };
 
+/* Say who this rank is, where it listens (0: nowhere), and that it
+ * represents 'n' others.
+ */
+int boot_introduce (int fd,
+                    const struct boot_place *p,
+                    int port,
+                    const struct boot_peer *others,
+                    long n,
+                    double deadline);
+
 /* Ranks that come to a listener. */
-struct meeting {
+struct boot_accept {
     const struct boot_place *place;
-    int listener;
-    struct peer *peers;
+    struct listener listener;
+    struct boot_peer *peers; /* who has come */
     long n, room;
     bool *missing; /* ranks that are waited for */
     long left;     /* how many they are */
 };
 
-int meeting_open (struct meeting *m, const struct boot_place *p, int listener);
-void meeting_expect (struct meeting *m, long rank);
+int boot_accept_open (struct boot_accept *m,
+                      const struct boot_place *p,
+                      int listener);
+void boot_accept_expect (struct boot_accept *m, long rank);
 /* Wait for all: 0, or -1, ETIMEDOUT if some did not come. */
-int meeting_run (struct meeting *m, double deadline);
+int boot_accept_run (struct boot_accept *m, double deadline);
 /* Those who have come become children of 't', in the order of ranks. */
-int meeting_end (struct meeting *m, struct tree *t);
-void meeting_close (struct meeting *m);
+int boot_accept_end (struct boot_accept *m, struct boot_tree *t);
+void boot_accept_close (struct boot_accept *m);
 
 /* Of a step with more than BOOT_STAR ranks those of a node come together. */
 enum { BOOT_STAR = 64, BOOT_FANOUT = 32 };
@@ -119,10 +131,10 @@ enum { BOOT_STAR = 64, BOOT_FANOUT = 32 };
 /* The local ranks of this node's first rank 'leader'; who does not come to it
  * goes to rank 0 itself.  Returns -1 without a reason: they all do.
  */
-int node_gather (struct tree *t, const struct boot_place *p);
-int node_connect (const struct boot_place *p); /* a socket, or -1 */
+int boot_node_gather (struct boot_tree *t, const struct boot_place *p);
+int boot_node_connect (const struct boot_place *p); /* a socket, or -1 */
 /* The first rank of this node; -1: not known, or it is rank 0. */
-long node_leader (const struct boot_place *p);
+long boot_node_leader (const struct boot_place *p);
 
 /* After the meeting: who has which parent. */
 struct boot_child {
@@ -135,14 +147,14 @@ struct boot_welcome {
     int32_t parent_port;
     uint32_t nchildren; /* that follow, and come to it */
 };
-int tree_plant (struct tree *t,
-                const struct boot_place *p,
-                struct slurmdl_error *err);
+int boot_tree_build (struct boot_tree *t,
+                     const struct boot_place *p,
+                     struct slurmdl_error *err);
 /* On the message that has come from the parent; '*listener' is -1 if taken. */
-int tree_move (struct tree *t,
-               const struct boot_place *p,
-               int *listener,
-               struct slurmdl_error *err);
+int boot_tree_move (struct boot_tree *t,
+                    const struct boot_place *p,
+                    int *listener,
+                    struct slurmdl_error *err);
 
 /* "3, 8-11 (node03), 17 (node04)": the ranks r for which missing[r], with
  * their hosts where 'layout' is not NULL; "and 12 more" if there is no room.

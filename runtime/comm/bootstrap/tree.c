@@ -11,8 +11,8 @@
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/socket.h"
 
-struct exchange {
-    struct tree *t;
+struct boot_exchange {
+    struct boot_tree *t;
     size_t bytes;
     size_t record; /* a rank's number and its bytes */
     size_t most;   /* of a message */
@@ -23,10 +23,10 @@ struct exchange {
     struct pollfd *poll;
 };
 
-void tree_tell (struct tree *t,
-                const struct peer *but,
-                int error,
-                const char *why)
+void boot_tree_tell (struct boot_tree *t,
+                     const struct boot_peer *but,
+                     int error,
+                     const char *why)
 {
     double deadline = monotonic () + 1;
     char body[BOOT_TEXT];
@@ -46,7 +46,7 @@ void tree_tell (struct tree *t,
                 &t->children[i].stream, BOOT_FAILED, body, n, deadline);
 }
 
-static void drain (struct peer *p, double deadline)
+static void drain (struct boot_peer *p, double deadline)
 {
     char byte[4096];
 
@@ -57,7 +57,7 @@ static void drain (struct peer *p, double deadline)
         continue;
 }
 
-void tree_drain (struct tree *t)
+void boot_tree_drain (struct boot_tree *t)
 {
     double deadline = monotonic () + 1;
 
@@ -66,7 +66,7 @@ void tree_drain (struct tree *t)
         drain (&t->children[i], deadline);
 }
 
-const char *tree_reason (const struct net_stream *w)
+const char *boot_tree_reason (const struct net_stream *w)
 {
     int32_t code;
 
@@ -79,15 +79,15 @@ const char *tree_reason (const struct net_stream *w)
 }
 
 /* After an error all later exchanges fail in the same way. */
-static int fail (struct tree *t, const struct peer *from, int error)
+static int fail (struct boot_tree *t, const struct boot_peer *from, int error)
 {
-    tree_tell (t, from, error, t->why.text);
+    boot_tree_tell (t, from, error, t->why.text);
     t->broken = true;
     errno = error;
     return -1;
 }
 
-static int lost (struct exchange *x, struct peer *p)
+static int lost (struct boot_exchange *x, struct boot_peer *p)
 {
     int error = errno;
 
@@ -104,7 +104,7 @@ static int lost (struct exchange *x, struct peer *p)
     return fail (x->t, error == EPROTO ? NULL : p, error);
 }
 
-static int take_gathered (struct exchange *x, struct peer *p)
+static int take_gathered (struct boot_exchange *x, struct boot_peer *p)
 {
     size_t n = p->stream.head.length / x->record;
     const char *from = p->stream.body;
@@ -125,14 +125,14 @@ wrong:
     return lost (x, p);
 }
 
-static int take_message (struct exchange *x, struct peer *p)
+static int take_message (struct boot_exchange *x, struct boot_peer *p)
 {
     int rv = net_stream_read (&p->stream, x->most);
 
     if (rv <= 0)
         return rv < 0 ? lost (x, p) : 0;
     if (p->stream.head.kind == BOOT_FAILED) {
-        errorf (&x->t->why, "%s", tree_reason (&p->stream));
+        errorf (&x->t->why, "%s", boot_tree_reason (&p->stream));
         return fail (x->t, p, errno);
     }
     if (p->stream.head.kind == BOOT_GATHER && p != &x->t->parent) {
@@ -150,9 +150,9 @@ static int take_message (struct exchange *x, struct peer *p)
     return 0;
 }
 
-static int poll_peers (struct exchange *x, double deadline)
+static int poll_peers (struct boot_exchange *x, double deadline)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
     int n;
 
     x->poll[0] = (struct pollfd){ .fd = t->parent.stream.fd, .events = POLLIN };
@@ -165,13 +165,13 @@ static int poll_peers (struct exchange *x, double deadline)
     return n;
 }
 
-static struct peer *peer_at (struct tree *t, long i)
+static struct boot_peer *peer_at (struct boot_tree *t, long i)
 {
     return i == 0 ? &t->parent : &t->children[i - 1];
 }
 
 /* Returns 1: there was something, 0: the deadline has passed. */
-static int step (struct exchange *x, double deadline)
+static int step (struct boot_exchange *x, double deadline)
 {
     int n = poll_peers (x, deadline);
 
@@ -185,9 +185,9 @@ static int step (struct exchange *x, double deadline)
     return n > 0 || monotonic () < deadline;
 }
 
-static int send_up (struct exchange *x, double deadline)
+static int send_up (struct boot_exchange *x, double deadline)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
     char *body, *to;
     size_t n = 0;
     int rv;
@@ -211,9 +211,9 @@ static int send_up (struct exchange *x, double deadline)
     return rv < 0 ? lost (x, &t->parent) : 0;
 }
 
-static int send_down (struct exchange *x, double deadline)
+static int send_down (struct boot_exchange *x, double deadline)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
 
     for (long i = 0; i < t->nchildren; i++)
         if (net_stream_send (&t->children[i].stream,
@@ -226,9 +226,9 @@ static int send_down (struct exchange *x, double deadline)
     return 0;
 }
 
-static int say_late (struct exchange *x)
+static int say_late (struct boot_exchange *x)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
     char names[160];
 
     boot_name_ranks (names, sizeof (names), x->missing, t->size, t->layout);
@@ -240,9 +240,9 @@ static int say_late (struct exchange *x)
     return fail (t, NULL, ETIMEDOUT);
 }
 
-static int run (struct exchange *x)
+static int run (struct boot_exchange *x)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
     double deadline = monotonic () + t->timeout;
     double slack = 2;
     int rv = 1;
@@ -267,9 +267,9 @@ static int run (struct exchange *x)
     return send_down (x, deadline + slack);
 }
 
-static int prepare (struct exchange *x, const void *mine)
+static int prepare (struct boot_exchange *x, const void *mine)
 {
-    struct tree *t = x->t;
+    struct boot_tree *t = x->t;
     size_t size = (size_t)t->size;
 
     x->missing = malloc (size * sizeof (*x->missing));
@@ -286,13 +286,13 @@ static int prepare (struct exchange *x, const void *mine)
     return 0;
 }
 
-int tree_allgather (struct tree *t,
-                    const void *mine,
-                    size_t bytes,
-                    void *all,
-                    struct slurmdl_error *err)
+int boot_tree_allgather (struct boot_tree *t,
+                         const void *mine,
+                         size_t bytes,
+                         void *all,
+                         struct slurmdl_error *err)
 {
-    struct exchange x = { .t = t, .bytes = bytes, .all = all };
+    struct boot_exchange x = { .t = t, .bytes = bytes, .all = all };
     int rv = -1;
 
     if (t->broken) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a new world have of the commits of the one before. */
+/* Directory of the commits that the members of a new generation have. */
 #include "runtime/comm/elastic/directory.h"
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 
 /* ---- what there is ---- */
 
-static void add (struct entry *list,
+static void add (struct directory_entry *list,
                  size_t *n,
                  const struct slurmdl_elastic *e,
                  const struct slot *s,
-                 const struct piece *p)
+                 const struct elastic_piece *p)
 {
-    struct entry *x = &list[(*n)++];
+    struct directory_entry *x = &list[(*n)++];
 
     memset (x, 0, sizeof (*x));
-    x->rank = e->gate.rank;
+    x->rank = e->membership.rank;
     x->summary = !p;
     if (s) {
         x->id = s->id;
@@ -30,10 +30,10 @@ static void add (struct entry *list,
     x->piece.data = NULL;
 }
 
-static struct entry *say (const struct slurmdl_elastic *e, size_t *n)
+static struct directory_entry *say (const struct slurmdl_elastic *e, size_t *n)
 {
     size_t room = 2 + e->wants.n;
-    struct entry *list;
+    struct directory_entry *list;
 
     for (int i = 0; i < 2; i++)
         room += e->slots[i].own.n + e->slots[i].copies.n;
@@ -57,7 +57,8 @@ static struct entry *say (const struct slurmdl_elastic *e, size_t *n)
     return list;
 }
 
-static int compare_pieces (const struct piece *a, const struct piece *b)
+static int compare_pieces (const struct elastic_piece *a,
+                           const struct elastic_piece *b)
 {
     int c = strcmp (a->name, b->name);
 
@@ -67,8 +68,8 @@ static int compare_pieces (const struct piece *a, const struct piece *b)
 /* The newest commit first; in it summaries, then the boxes of each tensor. */
 static int compare_entries (const void *a, const void *b)
 {
-    const struct entry *x = a;
-    const struct entry *y = b;
+    const struct directory_entry *x = a;
+    const struct directory_entry *y = b;
     int c;
 
     if (x->id != y->id)
@@ -87,7 +88,7 @@ int directory_gather (struct slurmdl_elastic *e,
     size_t size = (size_t)slurmdl_comm_size (e->comm);
     size_t *bytes = calloc (size, sizeof (*bytes));
     size_t own = 0, total = 0;
-    struct entry *mine = say (e, &own);
+    struct directory_entry *mine = say (e, &own);
     int rv = -1;
 
     if (!mine || !bytes) {
@@ -117,13 +118,14 @@ done:
 
 /* ---- the choice ---- */
 
-bool same_name (const struct entry *a, const struct entry *b)
+bool same_name (const struct directory_entry *a,
+                const struct directory_entry *b)
 {
     return a->id == b->id && !a->summary && !b->summary
            && !strcmp (a->piece.name, b->piece.name);
 }
 
-bool same_box (const struct entry *a, const struct entry *b)
+bool same_box (const struct directory_entry *a, const struct directory_entry *b)
 {
     return same_name (a, b) && box_compare (&a->piece.box, &b->piece.box) == 0;
 }
@@ -143,7 +145,7 @@ size_t run_end (const struct directory *d, size_t i, same_f same)
 static bool
 is_covered (const struct directory *d, size_t i, size_t end, bool once)
 {
-    const struct piece *p = &d->list[i].piece;
+    const struct elastic_piece *p = &d->list[i].piece;
     struct slab whole = slab_whole (p->box.ndims, p->dims);
     uint64_t n = 0;
 
@@ -226,7 +228,7 @@ int directory_choose (const struct slurmdl_elastic *e,
                 "on disk",
                 lost,
                 (long long)step,
-                (long)e->gate.world->lost);
+                (long)e->membership.generation->lost);
     if (!d->id)
         return 0;
     return sort_ranks (e, d, err) < 0 ? -1 : 1;

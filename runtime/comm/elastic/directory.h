@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a new world have of the commits of the one before. */
+/* What the ranks of a new generation have of the commits of the one before. */
 #ifndef RUNTIME_COMM_ELASTIC_DIRECTORY_H
 #define RUNTIME_COMM_ELASTIC_DIRECTORY_H
 
 #include "runtime/comm/elastic/elastic.h"
 
 /* What a rank says that it has, or wants (id 0).  Without data. */
-struct entry {
+struct directory_entry {
     uint64_t id;
     int64_t step;
     int64_t rank;
     bool summary; /* that it has the commit; else a slab of it */
-    struct piece piece;
+    struct elastic_piece piece;
 };
 
 struct directory {
-    struct entry *list; /* the newest commit first: summaries, then the boxes of
-                           each tensor; at the end what is wanted */
+    struct directory_entry
+        *list; /* the newest commit first: summaries, then the boxes of
+        each tensor; at the end what is wanted */
     size_t n;
     uint64_t id; /* of the commit that all restore; 0: none */
     int64_t step;
@@ -39,10 +40,13 @@ int directory_check (const struct directory *d, struct slurmdl_error *err);
 void directory_free (struct directory *d);
 
 /* After the last entry from 'i' on for which 'same' is true. */
-typedef bool (*same_f) (const struct entry *a, const struct entry *b);
+typedef bool (*same_f) (const struct directory_entry *a,
+                        const struct directory_entry *b);
 size_t run_end (const struct directory *d, size_t i, same_f same);
-bool same_name (const struct entry *a, const struct entry *b);
-bool same_box (const struct entry *a, const struct entry *b);
+bool same_name (const struct directory_entry *a,
+                const struct directory_entry *b);
+bool same_box (const struct directory_entry *a,
+               const struct directory_entry *b);
 
 struct slot *elastic_slot (struct slurmdl_elastic *e, uint64_t id);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training that goes on when ranks are lost, or others come. */
+/* Elastic training: go on when ranks are lost, or others join. */
 #include "runtime/comm/elastic/elastic.h"
 
 #include <errno.h>
@@ -21,59 +21,61 @@ slurmdl_elastic_open (const struct slurmdl_elastic_options *o,
         errorf (err, "out of memory");
         return NULL;
     }
-    if (gate_open (&e->gate, o, err) == 0)
+    if (membership_open (&e->membership, o, err) == 0)
         return e;
     free (e);
     return NULL;
 }
 
-/* ---- a world ---- */
+/* ---- a generation ---- */
 
 /* After an error the others are told, so that none waits for us; nor much for
  * one whose host has gone.
  */
-static void leave_world (struct slurmdl_elastic *e)
+static void leave_generation (struct slurmdl_elastic *e)
 {
     long silent = e->comm ? mesh_unreachable (e->comm->mesh) : -1;
 
     if (silent >= 0)
-        e->gate.self.silent = e->gate.world->seats[silent].self.nonce;
+        e->membership.self.silent =
+            e->membership.generation->members[silent].self.nonce;
     if (e->comm && e->broken)
         slurmdl_comm_abort (e->comm, "it forms a new world");
     slurmdl_comm_close (e->comm);
     e->comm = NULL;
 }
 
-static int open_world (struct slurmdl_elastic *e, struct slurmdl_error *err)
+static int open_generation (struct slurmdl_elastic *e,
+                            struct slurmdl_error *err)
 {
-    bool heard = e->gate.rank == 0;
+    bool heard = e->membership.rank == 0;
     struct boot_place p;
     struct boot *b;
 
-    gate_place (&e->gate, &p);
-    p.timeout = e->gate.settle;
+    membership_boot_place (&e->membership, &p);
+    p.timeout = e->membership.settle;
     p.heard = &heard;
     b = boot_open_place (&p, err);
     if (!b)
-        e->gate.self.fate = heard ? FATE_TOLD : FATE_ALONE;
+        e->membership.self.outcome = heard ? OUTCOME_TOLD : OUTCOME_ALONE;
     if (p.listener >= 0 && p.size > 1)
-        e->gate.listener = -1;
+        e->membership.listener = -1;
     if (b)
         e->comm = comm_open_boot (b, NULL, err);
     if (!e->comm)
         return -1;
-    mesh_set_timeout (e->comm->mesh, e->gate.wait);
-    e->gate.penalty = 0;
+    mesh_set_timeout (e->comm->mesh, e->membership.wait);
+    e->membership.penalty = 0;
     e->commits = 0;
     return 0;
 }
 
 static void write_report (struct slurmdl_elastic *e, double begin)
 {
-    const struct world *w = e->gate.world;
+    const struct generation *w = e->membership.generation;
 
     e->report = (struct slurmdl_elastic_world){
-        .generation = (int64_t)w->generation,
+        .generation = (int64_t)w->number,
         .size = w->size,
         .kept = w->kept,
         .lost = w->lost,
@@ -82,7 +84,7 @@ static void write_report (struct slurmdl_elastic *e, double begin)
     };
 }
 
-/* A world of which a rank was lost before it was formed is followed by the
+/* A generation of which a rank was lost before it was formed is followed by the
  * next one.
  */
 static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
@@ -92,31 +94,31 @@ static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
 
     do {
         why = (struct slurmdl_error){ "" };
-        if (gate_form (&e->gate, err) < 0)
+        if (membership_form (&e->membership, err) < 0)
             return -1;
         if (begin == 0)
-            begin = e->gate.since;
-        if (e->gate.anew)
+            begin = e->membership.since;
+        if (e->membership.joining)
             for (int i = 0; i < 2; i++)
                 slot_clear (&e->slots[i]);
-        if (open_world (e, &why) == 0) {
-            if (e->gate.rank == 0)
-                gate_clean (&e->gate);
+        if (open_generation (e, &why) == 0) {
+            if (e->membership.rank == 0)
+                membership_clean (&e->membership);
             write_report (e, begin);
             return 0;
         }
-    } while (monotonic () - begin < e->gate.timeout);
+    } while (monotonic () - begin < e->membership.timeout);
     return errorf (err, "%s", why.text);
 }
 
 struct slurmdl_comm *slurmdl_elastic_form (struct slurmdl_elastic *e,
                                            struct slurmdl_error *err)
 {
-    leave_world (e);
+    leave_generation (e);
     e->ended = false;
     error_clear (err);
     e->broken = form (e, err) < 0;
-    e->gate.self.wish = 0;
+    e->membership.self.request = 0;
     return e->comm;
 }
 
@@ -131,9 +133,9 @@ int slurmdl_elastic_close (struct slurmdl_elastic *e)
     if (!e)
         return 0;
     if (e->ended && !e->broken)
-        gate_bye (&e->gate);
-    leave_world (e);
-    gate_close (&e->gate);
+        membership_leave (&e->membership);
+    leave_generation (e);
+    membership_close (&e->membership);
     for (size_t i = 0; i < e->wants.n; i++)
         if (e->wants.list[i].kind == PIECE_STATE)
             free (e->wants.list[i].data);
@@ -154,11 +156,11 @@ static int bad (struct slurmdl_error *err, const char *name, const char *why)
 
 /* Put it in the place of the one with its name. */
 static int put (struct slurmdl_elastic *e,
-                const struct piece *p,
+                const struct elastic_piece *p,
                 struct slurmdl_error *err)
 {
-    struct piece *at = pieces_find (&e->wants, p->name);
-    struct piece *list;
+    struct elastic_piece *at = pieces_find (&e->wants, p->name);
+    struct elastic_piece *list;
 
     if (at) {
         if (at->kind == PIECE_STATE)
@@ -174,7 +176,7 @@ static int put (struct slurmdl_elastic *e,
     return 0;
 }
 
-static int fill_piece (struct piece *p,
+static int fill_piece (struct elastic_piece *p,
                        const char *name,
                        enum slurmdl_type type,
                        int ndims,
@@ -197,7 +199,7 @@ static int fill_piece (struct piece *p,
 }
 
 static int finish_piece (struct slurmdl_elastic *e,
-                         struct piece *p,
+                         struct elastic_piece *p,
                          void *data,
                          struct slurmdl_error *err)
 {
@@ -219,7 +221,7 @@ int slurmdl_elastic_protect (struct slurmdl_elastic *e,
                              void *data,
                              struct slurmdl_error *err)
 {
-    struct piece p;
+    struct elastic_piece p;
 
     error_clear (err);
     if (fill_piece (&p, name, type, ndims, dims, err) < 0)
@@ -238,7 +240,7 @@ int slurmdl_elastic_protect_shard (struct slurmdl_elastic *e,
                                    void *data,
                                    struct slurmdl_error *err)
 {
-    struct piece p;
+    struct elastic_piece p;
 
     error_clear (err);
     if (fill_piece (&p, name, type, ndims, global, err) < 0)
@@ -260,7 +262,7 @@ int slurmdl_elastic_state (struct slurmdl_elastic *e,
                            struct slurmdl_error *err)
 {
     uint64_t dims = n;
-    struct piece p;
+    struct elastic_piece p;
     void *copy;
 
     error_clear (err);
@@ -282,7 +284,7 @@ int slurmdl_elastic_read_state (struct slurmdl_elastic *e,
                                 void **bytes,
                                 size_t *n)
 {
-    const struct piece *p = name ? pieces_find (&e->wants, name) : NULL;
+    const struct elastic_piece *p = name ? pieces_find (&e->wants, name) : NULL;
 
     if (!p || p->kind != PIECE_STATE) {
         errno = ENOENT;
@@ -299,19 +301,19 @@ int slurmdl_elastic_commit (struct slurmdl_elastic *e,
                             int64_t step,
                             struct slurmdl_error *err)
 {
-    long wish;
+    long request;
 
     error_clear (err);
     errno = ENOTCONN;
     if (e->broken || !e->comm)
         return errorf (err, "the world is to be formed first");
-    wish = e->gate.rank == 0 ? gate_wish (&e->gate) : 0;
+    request = e->membership.rank == 0 ? membership_request (&e->membership) : 0;
     e->ended = false;
-    if (state_commit (e, step, &wish, err) < 0) {
+    if (state_commit (e, step, &request, err) < 0) {
         e->broken = true;
         return -1;
     }
     e->ended = true;
-    e->gate.self.wish = wish;
-    return wish > 0;
+    e->membership.self.request = request;
+    return request > 0;
 }

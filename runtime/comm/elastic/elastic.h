@@ -10,96 +10,98 @@
 #include "runtime/comm/api/comm.h"
 #include "runtime/storage/slab.h"
 
-/* ---- who is in which world: files in a folder (gate.c) ---- */
+/* ---- who is in which generation: files in a folder (membership.c) ---- */
 
 /* The files, all put whole under their names:
- *   world.G          who is in world G; made once
- *   member.G.NONCE   a process that would be in world G
+ *   world.G          who is in generation G; made once
+ *   member.G.NONCE   a process that would be in generation G
  *   ask.NONCE        a process that waits to be taken in
  *   bye.NONCE        a rank that has done with training
  *   ended.UNIT       dl elastic: what it started under this word has ended
  *   target           dl elastic, dl scale: number of ranks that are wanted
  */
 
-/* What became of a world that was agreed on. */
-enum fate {
-    FATE_GOOD,  /* its ranks have met */
-    FATE_TOLD,  /* rank 0 said, or is the one to know, that some did not come */
-    FATE_ALONE, /* rank 0 did not answer this rank */
+/* What became of a generation that was agreed on. */
+enum elastic_outcome {
+    OUTCOME_GOOD,  /* its ranks have met */
+    OUTCOME_TOLD,  /* rank 0 said, or is the one to know, that some did not come
+                    */
+    OUTCOME_ALONE, /* rank 0 did not answer this rank */
 };
 
-/* A process that is in a world, or wants to be. */
-struct seat {
+/* A process that is in a generation, or wants to be. */
+struct elastic_member {
     struct member self;
     uint64_t netns;
-    uint64_t was; /* number of the world that it comes from; 0: none */
+    uint64_t was; /* number of the generation that it comes from; 0: none */
     int64_t was_rank;
-    int64_t wish; /* ranks that it would have: gate_wish(); 0: as wanted */
-    int32_t port; /* where it listens, should it be rank 0 */
+    int64_t request; /* ranks that it would have: membership_request(); 0: as
+                        wanted */
+    int32_t port;    /* where it listens, should it be rank 0 */
     int32_t local;
-    int32_t fate;    /* enum fate: of that world */
+    int32_t outcome; /* enum elastic_outcome: of that generation */
     uint64_t silent; /* nonce of one whose host does not answer; 0: nobody's */
     char host[64];
     char unit[32]; /* DL_ELASTIC_UNIT, or "" */
 };
 
-struct world {
-    uint64_t generation;
+struct generation {
+    uint64_t number;
     uint64_t key; /* of its connections */
     int64_t size, wanted;
     int64_t kept, lost, left;
-    struct seat seats[];
+    struct elastic_member members[];
 };
 
-struct gate {
+struct membership {
     char dir[PATH_MAX - 128];
     long min, max; /* max 0: no limit */
     double settle, timeout;
     double wait; /* of calls of its communicators */
-    struct seat self;
+    struct elastic_member self;
     int listener;
-    long start;           /* ranks that the first world is to have */
-    struct world *world;  /* of which we are, or NULL */
-    long rank;            /* in it */
-    bool anew;            /* we were not in the world before it */
-    double since;         /* when it began to be formed, for us */
+    long start; /* ranks that the first generation is to have */
+    struct generation *generation; /* of which we are, or NULL */
+    long rank;                     /* in it */
+    bool joining;                  /* we were not in the generation before it */
+    double since;                  /* when it began to be formed, for us */
     double hold, penalty; /* until when, and how long, it does not ask */
-    double looked;        /* gate_wish() */
+    double looked;        /* membership_request() */
     long asked;
 };
 
-int gate_open (struct gate *g,
-               const struct slurmdl_elastic_options *o,
-               struct slurmdl_error *err);
-void gate_close (struct gate *g);
+int membership_open (struct membership *g,
+                     const struct slurmdl_elastic_options *o,
+                     struct slurmdl_error *err);
+void membership_close (struct membership *g);
 
-/* Come into a new world: fills g->world, g->rank, g->anew. */
-int gate_form (struct gate *g, struct slurmdl_error *err);
+/* Come into a new generation: fills g->generation, g->rank, g->joining. */
+int membership_form (struct membership *g, struct slurmdl_error *err);
 /* Where rank 0 of it listens. */
-void gate_place (const struct gate *g, struct boot_place *p);
-/* What is there only for worlds that were is removed: by rank 0. */
-void gate_clean (const struct gate *g);
-/* How many ranks the world is to have, 0: it stays as it is, WISH_OVER: it was
- * given up, and another one formed by others.  Costs a look at the clock, but
- * for twice a second.
+void membership_boot_place (const struct membership *g, struct boot_place *p);
+/* What is there only for generations that were is removed: by rank 0. */
+void membership_clean (const struct membership *g);
+/* How many ranks the generation is to have, 0: it stays as it is, REQUEST_OVER:
+ * it was given up, and another one formed by others.  Costs a look at the
+ * clock, but for twice a second.
  */
-#define WISH_OVER LONG_MAX
-long gate_wish (struct gate *g);
+#define REQUEST_OVER LONG_MAX
+long membership_request (struct membership *g);
 /* This rank has done with training. */
-void gate_bye (const struct gate *g);
+void membership_leave (const struct membership *g);
 
 /* For dl elastic.  Whether a rank of that unit has done with training. */
-bool gate_has_done (const char *dir, const char *unit);
-int gate_put_ended (const char *dir, const char *unit);
-int gate_put_target (const char *dir, long ranks);
-long gate_target (const char *dir); /* 0: none */
+bool membership_has_done (const char *dir, const char *unit);
+int membership_put_ended (const char *dir, const char *unit);
+int membership_put_target (const char *dir, long ranks);
+long membership_target (const char *dir); /* 0: none */
 
 /* ---- what was committed (state.c) ---- */
 
 enum piece_kind { PIECE_WHOLE, PIECE_STATE, PIECE_SHARD };
 
 /* A box of a tensor; a whole tensor; or bytes. */
-struct piece {
+struct elastic_piece {
     char name[SLURMDL_NAME_SIZE];
     uint32_t kind, type;
     struct slab box;
@@ -109,7 +111,7 @@ struct piece {
 };
 
 struct pieces {
-    struct piece *list;
+    struct elastic_piece *list;
     size_t n;
 };
 
@@ -117,17 +119,17 @@ struct pieces {
  * rank before it in the ring of copies.
  */
 struct slot {
-    uint64_t id; /* world number << 32 | a count; 0: nothing */
+    uint64_t id; /* generation number << 32 | a count; 0: nothing */
     int64_t step;
     struct pieces own, copies;
 };
 
 struct slurmdl_elastic {
-    struct gate gate;
+    struct membership membership;
     struct slurmdl_comm *comm;
-    bool broken;         /* the next thing is to form a world */
-    bool ended;          /* the last commit was whole: it may be the last */
-    uint32_t commits;    /* begun in this world: the same on all its ranks */
+    bool broken;      /* the next thing is to form a generation */
+    bool ended;       /* the last commit was whole: it may be the last */
+    uint32_t commits; /* begun in this generation: the same on all its ranks */
     struct pieces wants; /* what the program protects */
     struct slot slots[2];
     int newest;        /* of both: the last that is whole on all ranks */
@@ -136,27 +138,28 @@ struct slurmdl_elastic {
     struct slurmdl_elastic_world report;
 };
 
-struct piece *pieces_find (const struct pieces *p, const char *name);
+struct elastic_piece *pieces_find (const struct pieces *p, const char *name);
 void pieces_free (struct pieces *p);
 void slot_clear (struct slot *s);
-bool piece_is_same (const struct piece *a, const struct piece *b);
+bool piece_is_same (const struct elastic_piece *a,
+                    const struct elastic_piece *b);
 int box_compare (const struct slab *a, const struct slab *b);
 
 /* Copy to the program's memory, of the host or a device. */
-int piece_store (const struct piece *program, const void *ours);
+int piece_store (const struct elastic_piece *program, const void *ours);
 
 /* The ring in which each rank keeps a copy of the one before it: ranks of the
  * same number on their nodes follow each other, so nodes alternate.
  */
 int ring_find (struct slurmdl_elastic *e);
 
-/* Copy the state.  '*wish' is what rank 0 has from gate_wish(); all ranks have
- * it afterwards.  Of a smaller world, those that are to leave it give their
- * slabs to others.
+/* Copy the state.  '*request' is what rank 0 has from membership_request(); all
+ * ranks have it afterwards.  Of a smaller generation, those that are to leave
+ * it give their slabs to others.
  */
 int state_commit (struct slurmdl_elastic *e,
                   int64_t step,
-                  long *wish,
+                  long *request,
                   struct slurmdl_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder in which ranks agree on who is in a world. */
+/* Files by which processes agree on the members of a generation. */
 #include "runtime/comm/elastic/folder.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ path_of (char *buf, const char *dir, const char *kind, uint64_t generation)
 }
 
 static void
-seat_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
+member_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
 {
     if (generation)
         snprintf (buf,
@@ -37,11 +37,13 @@ seat_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
             buf, PATH_MAX, "%s/ask.%016llx", dir, (unsigned long long)nonce);
 }
 
-int folder_put_seat (const char *dir, uint64_t generation, const struct seat *s)
+int folder_put_member (const char *dir,
+                       uint64_t generation,
+                       const struct elastic_member *s)
 {
     char path[PATH_MAX];
 
-    seat_path (path, dir, generation, s->self.nonce);
+    member_path (path, dir, generation, s->self.nonce);
     return message_put (path, s, sizeof (*s));
 }
 
@@ -54,19 +56,20 @@ void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce)
 {
     char path[PATH_MAX];
 
-    seat_path (path, dir, generation, nonce);
+    member_path (path, dir, generation, nonce);
     unlink (path);
 }
 
-int folder_put_world (const char *dir, const struct world *w)
+int folder_put_generation (const char *dir, const struct generation *w)
 {
     char path[PATH_MAX];
     char tmp[PATH_MAX];
     int rv;
 
-    path_of (path, dir, "world", w->generation);
+    path_of (path, dir, "world", w->number);
     link_tmp_name (tmp, sizeof (tmp), path);
-    if (message_put (tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->seats))
+    if (message_put (
+            tmp, w, sizeof (*w) + (size_t)w->size * sizeof (*w->members))
         < 0)
         return -1;
     rv = link_if_absent (tmp, path);
@@ -75,10 +78,10 @@ int folder_put_world (const char *dir, const struct world *w)
     return rv;
 }
 
-struct world *folder_get_world (const char *dir, uint64_t generation)
+struct generation *folder_get_generation (const char *dir, uint64_t generation)
 {
     char path[PATH_MAX];
-    struct world *w;
+    struct generation *w;
     void *data;
     size_t n;
 
@@ -86,15 +89,15 @@ struct world *folder_get_world (const char *dir, uint64_t generation)
     if (message_get (path, &data, &n) < 0)
         return NULL;
     w = data;
-    if (n >= sizeof (*w) && w->size > 0 && w->generation == generation
-        && (n - sizeof (*w)) / sizeof (*w->seats) == (size_t)w->size)
+    if (n >= sizeof (*w) && w->size > 0 && w->number == generation
+        && (n - sizeof (*w)) / sizeof (*w->members) == (size_t)w->size)
         return w;
     free (data);
     errno = EBADMSG;
     return NULL;
 }
 
-void folder_take_world (const char *dir, uint64_t generation)
+void folder_take_generation (const char *dir, uint64_t generation)
 {
     char path[PATH_MAX];
 
@@ -110,7 +113,7 @@ int folder_put_empty (const char *dir, const char *name)
     return message_put (path, "", 0);
 }
 
-int gate_put_ended (const char *dir, const char *unit)
+int membership_put_ended (const char *dir, const char *unit)
 {
     char name[64];
 
@@ -118,7 +121,7 @@ int gate_put_ended (const char *dir, const char *unit)
     return folder_put_empty (dir, name);
 }
 
-int gate_put_target (const char *dir, long ranks)
+int membership_put_target (const char *dir, long ranks)
 {
     char path[PATH_MAX];
 
@@ -126,7 +129,7 @@ int gate_put_target (const char *dir, long ranks)
     return message_put (path, &ranks, sizeof (ranks));
 }
 
-long gate_target (const char *dir)
+long membership_target (const char *dir)
 {
     char path[PATH_MAX];
     void *data;
@@ -162,18 +165,18 @@ find (const struct signs *v, uint64_t generation, uint64_t n)
     return NULL;
 }
 
-static int read_seat (const char *dir, struct sign *s)
+static int read_member (const char *dir, struct sign *s)
 {
     char path[PATH_MAX];
     void *data;
     size_t n;
     int rv = -1;
 
-    seat_path (path, dir, s->generation, s->nonce);
+    member_path (path, dir, s->generation, s->nonce);
     if (message_get (path, &data, &n) < 0)
         return -1;
-    if (n == sizeof (s->seat)) {
-        memcpy (&s->seat, data, n);
+    if (n == sizeof (s->member)) {
+        memcpy (&s->member, data, n);
         rv = 0;
     }
     free (data);
@@ -192,7 +195,7 @@ add_sign (struct signs *v, const char *dir, uint64_t generation, uint64_t nonce)
         return 0;
     }
     /* it was taken meanwhile */
-    if (read_seat (dir, &s) < 0)
+    if (read_member (dir, &s) < 0)
         return 0;
     if (!(list = grow (v->signs, v->nsigns, sizeof (*list))))
         return -1;
@@ -238,7 +241,7 @@ static int look_at (struct signs *v, const char *dir, const char *name)
     if (!strncmp (name, "ended.", 6))
         return add_ended (v, name + 6);
     if (!strcmp (name, "target"))
-        v->target = gate_target (dir);
+        v->target = membership_target (dir);
     return 0;
 }
 
@@ -310,8 +313,8 @@ bool signs_has_bye (const struct signs *v, uint64_t nonce)
 }
 
 bool signs_is_over (const struct signs *v,
-                    const struct seat *s,
-                    const struct seat *self)
+                    const struct elastic_member *s,
+                    const struct elastic_member *self)
 {
     if (signs_has_bye (v, s->self.nonce)
         || member_has_ended (&s->self, &self->self))
@@ -323,7 +326,7 @@ bool signs_is_over (const struct signs *v,
 }
 
 long signs_waiting (const struct signs *v,
-                    const struct seat *self,
+                    const struct elastic_member *self,
                     uint64_t next)
 {
     long n = 0;
@@ -331,6 +334,6 @@ long signs_waiting (const struct signs *v,
     for (long i = 0; i < v->nsigns; i++)
         n += v->signs[i].generation == 0
              && (next == 0 || !signs_find (v, next, v->signs[i].nonce))
-             && !signs_is_over (v, &v->signs[i].seat, self);
+             && !signs_is_over (v, &v->signs[i].member, self);
     return n;
 }

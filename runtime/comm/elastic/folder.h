@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder in which ranks agree on who is in a world. */
+/* The folder in which ranks agree on who is in a generation. */
 #ifndef RUNTIME_COMM_ELASTIC_FOLDER_H
 #define RUNTIME_COMM_ELASTIC_FOLDER_H
 
 #include "runtime/comm/elastic/elastic.h"
 
-/* A file that tells of a process; 'seat' is read when it is first seen. */
+/* A file that tells of a process; 'member' is read when it is first seen. */
 struct sign {
     uint64_t generation; /* of a member; 0: of one that asks */
     uint64_t nonce;
-    struct seat seat;
+    struct elastic_member member;
     bool seen; /* in this look */
 };
 
 /* What one look into the folder has shown. */
 struct signs {
-    uint64_t highest; /* number of the newest world, 0: none */
+    uint64_t highest; /* number of the newest generation, 0: none */
     struct sign *signs;
     long nsigns;
-    uint64_t *byes; /* of ranks of the newest world */
+    uint64_t *byes; /* of ranks of the newest generation */
     long nbyes;
     char (*ended)[32]; /* units */
     long nended;
@@ -35,40 +35,40 @@ signs_find (const struct signs *v, uint64_t generation, uint64_t nonce);
 long signs_count (const struct signs *v, uint64_t generation);
 /* Whether that process has ended, or has done with training. */
 bool signs_is_over (const struct signs *v,
-                    const struct seat *s,
-                    const struct seat *self);
+                    const struct elastic_member *s,
+                    const struct elastic_member *self);
 /* Those that ask, and have not answered; next 0: all that ask. */
 long signs_waiting (const struct signs *v,
-                    const struct seat *self,
+                    const struct elastic_member *self,
                     uint64_t next);
 bool signs_has_bye (const struct signs *v, uint64_t nonce);
 
-/* Where a rank of a world is found from another place. */
-const char *world_host (const struct world *w,
-                        const struct seat *of,
-                        const struct seat *from);
+/* Where a rank of a generation is found from another place. */
+const char *member_host (const struct generation *w,
+                         const struct elastic_member *of,
+                         const struct elastic_member *from);
 
 /* As the run has it: from its least to its largest number. */
-long gate_bounded (const struct gate *g, long n);
+long membership_bounded (const struct membership *g, long n);
 
-/* Where a rank of the world before is in the new one, the old one has ended.
- * Else its ranks were only said to be over, and may live: wait until they must
- * have seen the new one, by gate_wish().
+/* Where a rank of the generation before is in the new one, the old one has
+ * ended. Else its ranks were only said to be over, and may live: wait until
+ * they must have seen the new one, by membership_request().
  */
-void gate_outlast (const struct world *w);
+void membership_outlast (const struct generation *w);
 
 /* ---- files ---- */
 
-int folder_put_seat (const char *dir,
-                     uint64_t generation,
-                     const struct seat *s);
+int folder_put_member (const char *dir,
+                       uint64_t generation,
+                       const struct elastic_member *s);
 void folder_take_ask (const char *dir, uint64_t nonce);
 void folder_take_member (const char *dir, uint64_t generation, uint64_t nonce);
 /* 0 if it is ours, 1 if there is another one. */
-int folder_put_world (const char *dir, const struct world *w);
+int folder_put_generation (const char *dir, const struct generation *w);
 /* The caller frees it; NULL if it cannot be read. */
-struct world *folder_get_world (const char *dir, uint64_t generation);
-void folder_take_world (const char *dir, uint64_t generation);
+struct generation *folder_get_generation (const char *dir, uint64_t generation);
+void folder_take_generation (const char *dir, uint64_t generation);
 int folder_put_empty (const char *dir, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes come into worlds: who is in which is agreed by files. */
+/* Form a generation: its members are agreed on by files. */
 #include "runtime/comm/elastic/folder.h"
 
 #include <errno.h>
@@ -12,63 +12,66 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 
-/* s: for those that wait to answer when a world is formed, at most */
+/* s: for those that wait to answer when a generation is formed, at most */
 static const double answer = 2;
 /* s: that one waits who was left out as it could not be reached; and for a
  * look whether it can, of any new one */
 static const double penalty_min = 10, penalty_max = 300, reach = 2;
 
-/* What a process does until it is in a world. */
-struct meeting {
-    struct gate *g;
+/* What a process does until it is in a generation. */
+struct formation {
+    struct membership *g;
     struct signs view;
-    struct world *last; /* the newest world, NULL: none yet */
-    uint64_t put;       /* the world for which we have put our seat */
+    struct generation *last; /* the newest generation, NULL: none yet */
+    uint64_t put; /* the generation for which we have put our entry */
     bool asked;
     double begin;
-    double called; /* since when we see that a world is formed; 0: not yet */
+    double
+        called; /* since when we see that a generation is formed; 0: not yet */
     double changed;
     long count;
 };
 
 /* ---- to look ---- */
 
-static bool was_in_last (const struct meeting *m, const struct seat *s)
+static bool was_in_last (const struct formation *m,
+                         const struct elastic_member *s)
 {
-    return m->last && s->was == m->last->generation;
+    return m->last && s->was == m->last->number;
 }
 
-/* Since when we wait for a world that is being formed; who waits to be taken in
- * waits for none until it is called, as long as that takes.
+/* Since when we wait for a generation that is being formed; who waits to be
+ * taken in waits for none until it is called, as long as that takes.
  */
-static double since (const struct meeting *m)
+static double since (const struct formation *m)
 {
     if (!m->last || was_in_last (m, &m->g->self))
         return m->begin;
     return m->called > 0 ? m->called : monotonic ();
 }
 
-/* The newest world, and what it means for us: 1 if we have come into it. */
-static int look_at_world (struct meeting *m)
+/* The newest generation, and what it means for us: 1 if we have come into it.
+ */
+static int look_at_generation (struct formation *m)
 {
-    struct gate *g = m->g;
-    struct world *w;
+    struct membership *g = m->g;
+    struct generation *w;
 
-    if (m->view.highest == 0
-        || (m->last && m->last->generation == m->view.highest))
+    if (m->view.highest == 0 || (m->last && m->last->number == m->view.highest))
         return 0;
-    if (!(w = folder_get_world (g->dir, m->view.highest)))
+    if (!(w = folder_get_generation (g->dir, m->view.highest)))
         return 0;
     g->since = since (m);
     free (m->last);
     m->last = w;
     m->called = m->count = 0;
-    if (g->world && g->world->generation == w->generation)
+    if (g->generation && g->generation->number == w->number)
         return 0;
     for (long r = 0; r < w->size; r++)
-        if (w->seats[r].self.nonce == g->self.self.nonce) {
+        if (w->members[r].self.nonce == g->self.self.nonce) {
             g->rank = r;
             return 1;
         }
@@ -78,104 +81,104 @@ static int look_at_world (struct meeting *m)
 /* We were left out as there was no way to us, though we live and see the
  * folder: to ask again at once would only hold the others up.
  */
-static void hold_off (struct gate *g)
+static void hold_off (struct membership *g)
 {
     g->penalty = g->penalty > 0 ? g->penalty * 2 : penalty_min;
     if (g->penalty > penalty_max)
         g->penalty = penalty_max;
     g->hold = monotonic () + g->penalty;
-    g->self.fate = FATE_GOOD;
+    g->self.outcome = OUTCOME_GOOD;
 }
 
-/* The world went on without us: as it is large enough (1), or because we were
- * thought to be lost; then we come in as a new one.
+/* The generation went on without us: as it is large enough (1), or because we
+ * were thought to be lost; then we come in as a new one.
  */
-static int passed_over (struct meeting *m)
+static int passed_over (struct formation *m)
 {
-    struct gate *g = m->g;
+    struct membership *g = m->g;
 
-    if (!m->last || g->self.was == 0 || g->self.was == m->last->generation)
+    if (!m->last || g->self.was == 0 || g->self.was == m->last->number)
         return 0;
-    if (g->self.was == m->last->generation - 1
-        && m->last->size >= m->last->wanted)
+    if (g->self.was == m->last->number - 1 && m->last->size >= m->last->wanted)
         return 1;
-    if (g->self.fate != FATE_GOOD)
+    if (g->self.outcome != OUTCOME_GOOD)
         hold_off (g);
     g->self.was = 0;
     g->self.was_rank = -1;
     return 0;
 }
 
-static bool is_called (const struct meeting *m, uint64_t next)
+static bool is_called (const struct formation *m, uint64_t next)
 {
     for (long i = 0; i < m->view.nsigns; i++)
         if (m->view.signs[i].generation == next
-            && was_in_last (m, &m->view.signs[i].seat))
+            && was_in_last (m, &m->view.signs[i].member))
             return true;
     return false;
 }
 
 /* How many of those that have come know that the host does not answer. */
-static long accusers (const struct meeting *m, uint64_t next, const char *host)
+static long
+accusers (const struct formation *m, uint64_t next, const char *host)
 {
     long n = 0;
 
     for (long i = 0; i < m->view.nsigns; i++) {
         const struct sign *s = &m->view.signs[i];
         for (long r = 0; s->generation == next && r < m->last->size; r++)
-            n += m->last->seats[r].self.nonce == s->seat.silent
-                 && !strcmp (m->last->seats[r].host, host);
+            n += m->last->members[r].self.nonce == s->member.silent
+                 && !strcmp (m->last->members[r].host, host);
     }
     return n;
 }
 
-/* Seconds to wait for those of the newest world that have neither come nor are
- * known to be over: a part of it where their hosts do not answer.
+/* Seconds to wait for those of the newest generation that have neither come nor
+ * are known to be over: a part of it where their hosts do not answer.
  */
-static double grace (const struct meeting *m, uint64_t next)
+static double grace (const struct formation *m, uint64_t next)
 {
     double s = 0;
 
     for (long r = 0; m->last && r < m->last->size; r++) {
-        const struct seat *seat = &m->last->seats[r];
-        if (signs_find (&m->view, next, seat->self.nonce)
-            || signs_is_over (&m->view, seat, &m->g->self))
+        const struct elastic_member *one = &m->last->members[r];
+        if (signs_find (&m->view, next, one->self.nonce)
+            || signs_is_over (&m->view, one, &m->g->self))
             continue;
-        if (accusers (m, next, seat->host) == 0)
+        if (accusers (m, next, one->host) == 0)
             return m->g->settle;
         s = m->g->settle / 4;
     }
     return s;
 }
 
-/* All of the newest world have gone, and left us alone. */
-static bool is_deserted (const struct meeting *m)
+/* All of the newest generation have gone, and left us alone. */
+static bool is_deserted (const struct formation *m)
 {
     for (long r = 0; m->last && r < m->last->size; r++)
-        if (!signs_is_over (&m->view, &m->last->seats[r], &m->g->self))
+        if (!signs_is_over (&m->view, &m->last->members[r], &m->g->self))
             return false;
     return m->last;
 }
 
-static bool has_ended_well (const struct meeting *m)
+static bool has_ended_well (const struct formation *m)
 {
     bool any = false;
 
     for (long r = 0; m->last && r < m->last->size; r++)
-        any |= signs_has_bye (&m->view, m->last->seats[r].self.nonce);
+        any |= signs_has_bye (&m->view, m->last->members[r].self.nonce);
     return any && is_deserted (m);
 }
 
-/* ---- to put our seat ---- */
+/* ---- to put our entry ---- */
 
-/* Whether there is a way from us to the world: its last rank listens, too, and
- * the kernel answers for it.
+/* Whether there is a way from us to the generation: its last rank listens, too,
+ * and the kernel answers for it.
  */
-static bool reaches (struct gate *g, const struct world *w)
+static bool reaches (struct membership *g, const struct generation *w)
 {
-    const struct seat *s = &w->seats[w->size - 1];
+    const struct elastic_member *s = &w->members[w->size - 1];
     int fd = socket_connect (
-        world_host (w, s, &g->self), s->port, monotonic () + reach);
+        member_host (w, s, &g->self), s->port, monotonic () + reach);
 
     if (fd >= 0) {
         close (fd);
@@ -185,7 +188,7 @@ static bool reaches (struct gate *g, const struct world *w)
     return false;
 }
 
-static bool may_ask (struct meeting *m)
+static bool may_ask (struct formation *m)
 {
     if (!m->last || was_in_last (m, &m->g->self) || m->asked)
         return true;
@@ -193,9 +196,9 @@ static bool may_ask (struct meeting *m)
            && (is_deserted (m) || reaches (m->g, m->last));
 }
 
-static int put_seat (struct meeting *m, uint64_t next)
+static int put_member (struct formation *m, uint64_t next)
 {
-    struct gate *g = m->g;
+    struct membership *g = m->g;
     const struct sign *mine = signs_find (&m->view, 0, g->self.self.nonce);
     bool in = !m->last || was_in_last (m, &g->self) || is_called (m, next)
               || is_deserted (m);
@@ -204,31 +207,31 @@ static int put_seat (struct meeting *m, uint64_t next)
         return 0;
     /* rank 0 takes back what was not answered in time */
     if (m->last && !was_in_last (m, &g->self) && !mine
-        && folder_put_seat (g->dir, 0, &g->self) < 0)
+        && folder_put_member (g->dir, 0, &g->self) < 0)
         return -1;
     m->asked |= m->last && !was_in_last (m, &g->self);
     if (!in || m->put == next)
         return 0;
     m->put = next;
-    return folder_put_seat (g->dir, next, &g->self);
+    return folder_put_member (g->dir, next, &g->self);
 }
 
 /* ---- to decide ---- */
 
 /* Survivors that have agreed on a number have made ready for that. */
-static long agreed (const struct meeting *m)
+static long agreed (const struct formation *m)
 {
     long n = 0;
 
     for (long i = 0; i < m->view.nsigns; i++) {
         const struct sign *s = &m->view.signs[i];
-        if (s->generation && was_in_last (m, &s->seat) && s->seat.wish)
-            n = (long)s->seat.wish;
+        if (s->generation && was_in_last (m, &s->member) && s->member.request)
+            n = (long)s->member.request;
     }
     return n;
 }
 
-static long wanted (const struct meeting *m)
+static long wanted (const struct formation *m)
 {
     long n = agreed (m);
 
@@ -236,11 +239,11 @@ static long wanted (const struct meeting *m)
         n = m->view.target;
     if (n <= 0)
         n = m->last ? m->last->wanted : m->g->start;
-    return gate_bounded (m->g, n);
+    return membership_bounded (m->g, n);
 }
 
 /* Whether all that can be waited for is there. */
-static bool is_complete (struct meeting *m, uint64_t next)
+static bool is_complete (struct formation *m, uint64_t next)
 {
     double now = monotonic ();
     long n = signs_count (&m->view, next);
@@ -265,10 +268,10 @@ static bool is_complete (struct meeting *m, uint64_t next)
 /* Survivors in their order; then nodes that dl elastic has started, in its
  * order, and in each its ranks.
  */
-static int compare_seats (const void *a, const void *b)
+static int compare_members (const void *a, const void *b)
 {
-    const struct seat *x = a;
-    const struct seat *y = b;
+    const struct elastic_member *x = a;
+    const struct elastic_member *y = b;
     long ux = atol (x->unit), uy = atol (y->unit);
 
     if (!x->was != !y->was)
@@ -282,83 +285,87 @@ static int compare_seats (const void *a, const void *b)
     return x->self.nonce < y->self.nonce ? -1 : x->self.nonce > y->self.nonce;
 }
 
-static void count_changes (const struct meeting *m, struct world *w, long came)
+static void
+count_changes (const struct formation *m, struct generation *w, long came)
 {
     for (long r = 0; r < w->size; r++)
-        w->kept += w->seats[r].was != 0;
+        w->kept += w->members[r].was != 0;
     w->left = came - w->kept;
     if (m->last)
         w->lost = m->last->size - came;
 }
 
-/* Of a world whose ranks did not all meet, those that rank 0 has met and those
- * that it has not do not reach each other: the more of them go on.
+/* Of a generation whose ranks did not all meet, those that rank 0 has met and
+ * those that it has not do not reach each other: the more of them go on.
  */
-static enum fate outcast (const struct meeting *m, uint64_t next)
+static enum elastic_outcome outcast (const struct formation *m, uint64_t next)
 {
     long n[3] = { 0 };
 
     for (long i = 0; i < m->view.nsigns; i++) {
         const struct sign *s = &m->view.signs[i];
-        if (s->generation == next && was_in_last (m, &s->seat)
-            && s->seat.fate >= 0 && s->seat.fate < 3)
-            n[s->seat.fate]++;
+        if (s->generation == next && was_in_last (m, &s->member)
+            && s->member.outcome >= 0 && s->member.outcome < 3)
+            n[s->member.outcome]++;
     }
-    if (n[FATE_ALONE] == 0 || n[FATE_TOLD] == 0)
-        return FATE_GOOD;
-    return n[FATE_ALONE] > n[FATE_TOLD] ? FATE_TOLD : FATE_ALONE;
+    if (n[OUTCOME_ALONE] == 0 || n[OUTCOME_TOLD] == 0)
+        return OUTCOME_GOOD;
+    return n[OUTCOME_ALONE] > n[OUTCOME_TOLD] ? OUTCOME_TOLD : OUTCOME_ALONE;
 }
 
 /* Who sees the folder and not the ranks on most of the hosts. */
-static bool
-is_cut_off (const struct meeting *m, uint64_t next, const struct seat *s)
+static bool is_cut_off (const struct formation *m,
+                        uint64_t next,
+                        const struct elastic_member *s)
 {
     return s->was
            && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
 }
 
-static struct world *make_world (struct meeting *m, uint64_t next)
+static struct generation *make_generation (struct formation *m, uint64_t next)
 {
-    enum fate out = outcast (m, next);
+    enum elastic_outcome out = outcast (m, next);
     long n = signs_count (&m->view, next);
-    struct world *w = calloc (1, sizeof (*w) + (size_t)n * sizeof (*w->seats));
+    struct generation *w =
+        calloc (1, sizeof (*w) + (size_t)n * sizeof (*w->members));
     long came = 0;
 
     if (!w)
         return NULL;
-    w->generation = next;
+    w->number = next;
     w->wanted = wanted (m);
     if (getrandom (&w->key, sizeof (w->key), 0) != sizeof (w->key))
         w->key = m->g->self.self.nonce + next;
     for (long i = 0; i < m->view.nsigns; i++) {
-        struct seat s = m->view.signs[i].seat;
+        struct elastic_member s = m->view.signs[i].member;
         if (m->view.signs[i].generation != next)
             continue;
         if (!was_in_last (m, &s))
             s.was = 0;
         if (is_cut_off (m, next, &s)
-            || (s.was && out != FATE_GOOD && s.fate == (int32_t)out))
+            || (s.was && out != OUTCOME_GOOD && s.outcome == (int32_t)out))
             continue;
         came += s.was != 0;
-        w->seats[w->size++] = s;
+        w->members[w->size++] = s;
     }
-    qsort (w->seats, (size_t)w->size, sizeof (*w->seats), compare_seats);
+    qsort (w->members, (size_t)w->size, sizeof (*w->members), compare_members);
     if (w->size > w->wanted)
         w->size = w->wanted;
     count_changes (m, w, came);
     return w;
 }
 
-static int decide (struct meeting *m, uint64_t next, struct slurmdl_error *err)
+static int
+decide (struct formation *m, uint64_t next, struct slurmdl_error *err)
 {
-    struct world *w;
+    struct generation *w;
     int rv;
 
     if (m->put != next || !is_complete (m, next) || m->count < m->g->min)
         return 0;
-    if (!(w = make_world (m, next)))
+    if (!(w = make_generation (m, next)))
         return errorf (err, "out of memory");
-    rv = w->size < m->g->min ? 0 : folder_put_world (m->g->dir, w);
+    rv = w->size < m->g->min ? 0 : folder_put_generation (m->g->dir, w);
     free (w);
     if (rv < 0)
         return errorf (
@@ -368,7 +375,7 @@ static int decide (struct meeting *m, uint64_t next, struct slurmdl_error *err)
 
 /* ---- to wait ---- */
 
-static int late (const struct meeting *m, struct slurmdl_error *err)
+static int late (const struct formation *m, struct slurmdl_error *err)
 {
     errno = ETIMEDOUT;
     return errorf (err,
@@ -380,34 +387,35 @@ static int late (const struct meeting *m, struct slurmdl_error *err)
                    m->g->dir);
 }
 
-static int
-not_needed (const struct gate *g, const char *why, struct slurmdl_error *err)
+static int not_needed (const struct membership *g,
+                       const char *why,
+                       struct slurmdl_error *err)
 {
     folder_take_ask (g->dir, g->self.self.nonce);
     errno = ECANCELED;
     return errorf (err, "this rank is not needed: %s", why);
 }
 
-/* 1: we are in a new world, 0: not yet. */
-static int turn (struct meeting *m, struct slurmdl_error *err)
+/* 1: we are in a new generation, 0: not yet. */
+static int turn (struct formation *m, struct slurmdl_error *err)
 {
-    struct gate *g = m->g;
+    struct membership *g = m->g;
     int rv;
 
     if (signs_look (&m->view, g->dir, err) < 0)
         return -1;
-    if ((rv = look_at_world (m)) != 0)
+    if ((rv = look_at_generation (m)) != 0)
         return rv;
     if (passed_over (m))
         return not_needed (g, "the world is to be smaller", err);
     if (has_ended_well (m))
         return not_needed (g, "the training has ended", err);
-    if (put_seat (m, m->view.highest + 1) < 0)
+    if (put_member (m, m->view.highest + 1) < 0)
         return errorf (err, "%s: cannot write: %s", g->dir, strerror (errno));
     return decide (m, m->view.highest + 1, err);
 }
 
-static void nap (const struct meeting *m, long *us)
+static void nap (const struct formation *m, long *us)
 {
     bool idle = m->last && !m->called;
     struct timespec t = { 0, (idle ? 100000 : *us) * 1000 };
@@ -417,22 +425,22 @@ static void nap (const struct meeting *m, long *us)
         *us += *us / 2;
 }
 
-static bool is_late (const struct meeting *m)
+static bool is_late (const struct formation *m)
 {
     return monotonic () - since (m) > m->g->timeout;
 }
 
-static int new_listener (struct gate *g, struct slurmdl_error *err)
+static int new_listener (struct membership *g, struct slurmdl_error *err)
 {
-    if (g->listener < 0 && (g->listener = socket_listen (NULL, 0)) < 0)
+    if (g->listener < 0 && (g->listener = listener_bind (NULL, 0)) < 0)
         return errorf (err, "cannot listen: %s", strerror (errno));
-    g->self.port = socket_port (g->listener);
+    g->self.port = listener_port (g->listener);
     return 0;
 }
 
-int gate_form (struct gate *g, struct slurmdl_error *err)
+int membership_form (struct membership *g, struct slurmdl_error *err)
 {
-    struct meeting m = { .g = g, .begin = monotonic () };
+    struct formation m = { .g = g, .begin = monotonic () };
     long us = 500;
     int rv;
 
@@ -446,14 +454,14 @@ int gate_form (struct gate *g, struct slurmdl_error *err)
         nap (&m, &us);
     }
     if (rv == 1) {
-        free (g->world);
-        g->world = m.last;
+        free (g->generation);
+        g->generation = m.last;
         m.last = NULL;
-        gate_outlast (g->world);
-        g->anew = g->world->seats[g->rank].was == 0;
-        g->self.fate = FATE_GOOD;
+        membership_outlast (g->generation);
+        g->joining = g->generation->members[g->rank].was == 0;
+        g->self.outcome = OUTCOME_GOOD;
         g->self.silent = 0;
-        g->self.was = g->world->generation;
+        g->self.was = g->generation->number;
         g->self.was_rank = g->rank;
         if (m.asked)
             folder_take_ask (g->dir, g->self.self.nonce);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slabs go from those who have them to those who want them. */
+/* Move slabs of the training state between ranks. */
 #include "runtime/comm/elastic/directory.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 /* What goes from one rank to another for one tensor. */
 struct move {
-    const struct piece *from; /* the box that is there, */
-    const struct piece *to;   /* and the one that is wanted */
+    const struct elastic_piece *from; /* the box that is there, */
+    const struct elastic_piece *to;   /* and the one that is wanted */
 };
 
 /* Who gives the box of the entries i .. end to rank 'to'. */
@@ -59,7 +59,7 @@ struct packing {
     size_t *at_out, *at_in;
     unsigned char *out, *in;
     uint64_t size; /* of an element */
-    struct piece *want;
+    struct elastic_piece *want;
     unsigned char *local; /* of what is wanted, in host memory */
 };
 
@@ -75,14 +75,15 @@ static int count_move (const struct move *m, long giver, long taker, void *arg)
 {
     struct packing *p = arg;
 
-    if (giver == p->e->gate.rank)
+    if (giver == p->e->membership.rank)
         p->to[taker] += move_bytes (m, p->size);
-    if (taker == p->e->gate.rank)
+    if (taker == p->e->membership.rank)
         p->from[giver] += move_bytes (m, p->size);
     return 0;
 }
 
-static const struct piece *held (const struct slot *s, const struct piece *like)
+static const struct elastic_piece *held (const struct slot *s,
+                                         const struct elastic_piece *like)
 {
     const struct pieces *lists[] = { &s->own, &s->copies };
 
@@ -96,10 +97,10 @@ static const struct piece *held (const struct slot *s, const struct piece *like)
 static int pack (const struct move *m, long giver, long taker, void *arg)
 {
     struct packing *p = arg;
-    const struct piece *mine;
+    const struct elastic_piece *mine;
     struct slab both;
 
-    if (giver != p->e->gate.rank)
+    if (giver != p->e->membership.rank)
         return 0;
     if (!(mine = held (p->slot, m->from)))
         return -1;
@@ -115,7 +116,7 @@ static int unpack (const struct move *m, long giver, long taker, void *arg)
     struct packing *p = arg;
     struct slab both;
 
-    if (taker != p->e->gate.rank)
+    if (taker != p->e->membership.rank)
         return 0;
     slab_overlap (&m->from->box, &m->to->box, &both);
     slab_copy (&m->to->box, p->local, &both, p->in + p->at_in[giver], p->size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process comes to the folder where worlds are formed, and leaves it. */
+/* A process joins the folder of an elastic training, and leaves it. */
 #include "runtime/comm/elastic/folder.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static int make_folder (const char *dir)
     return mkdir (path, 0777) < 0 && errno != EEXIST ? -1 : 0;
 }
 
-static void describe (struct seat *s)
+static void describe (struct elastic_member *s)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     const char *unit = getenv ("DL_ELASTIC_UNIT");
@@ -77,9 +77,9 @@ static void describe (struct seat *s)
         snprintf (s->host, sizeof (s->host), "localhost");
 }
 
-int gate_open (struct gate *g,
-               const struct slurmdl_elastic_options *o,
-               struct slurmdl_error *err)
+int membership_open (struct membership *g,
+                     const struct slurmdl_elastic_options *o,
+                     struct slurmdl_error *err)
 {
     static const struct slurmdl_elastic_options none;
     long ranks =
@@ -114,39 +114,40 @@ int gate_open (struct gate *g,
     return 0;
 }
 
-void gate_close (struct gate *g)
+void membership_close (struct membership *g)
 {
     if (g->listener >= 0)
         close (g->listener);
     g->listener = -1;
-    free (g->world);
-    g->world = NULL;
+    free (g->generation);
+    g->generation = NULL;
 }
 
-static bool is_beside (const struct seat *a, const struct seat *b)
+static bool is_beside (const struct elastic_member *a,
+                       const struct elastic_member *b)
 {
     return a->netns == b->netns && !strcmp (a->self.boot, b->self.boot);
 }
 
-static bool is_one_machine (const struct world *w)
+static bool is_one_machine (const struct generation *w)
 {
     for (long r = 1; r < w->size; r++)
-        if (!is_beside (&w->seats[r], &w->seats[0]))
+        if (!is_beside (&w->members[r], &w->members[0]))
             return false;
     return true;
 }
 
 /* A machine's own name may have no address. */
-const char *world_host (const struct world *w,
-                        const struct seat *of,
-                        const struct seat *from)
+const char *member_host (const struct generation *w,
+                         const struct elastic_member *of,
+                         const struct elastic_member *from)
 {
     return is_one_machine (w) && is_beside (of, from) ? "127.0.0.1" : of->host;
 }
 
-void gate_place (const struct gate *g, struct boot_place *p)
+void membership_boot_place (const struct membership *g, struct boot_place *p)
 {
-    const struct world *w = g->world;
+    const struct generation *w = g->generation;
 
     memset (p, 0, sizeof (*p));
     p->rank = g->rank;
@@ -154,14 +155,14 @@ void gate_place (const struct gate *g, struct boot_place *p)
     snprintf (p->host,
               sizeof (p->host),
               "%s",
-              world_host (w, &w->seats[0], &g->self));
-    p->port = w->seats[0].port;
+              member_host (w, &w->members[0], &g->self));
+    p->port = w->members[0].port;
     p->listener = g->rank == 0 ? g->listener : -1;
     p->key = w->key;
     snprintf (p->own, sizeof (p->own), "%s", g->self.host);
 }
 
-void gate_bye (const struct gate *g)
+void membership_leave (const struct membership *g)
 {
     char name[64];
 
@@ -172,45 +173,45 @@ void gate_bye (const struct gate *g)
     folder_put_empty (g->dir, name);
 }
 
-static bool is_in (const struct world *w, uint64_t nonce)
+static bool is_in (const struct generation *w, uint64_t nonce)
 {
     for (long r = 0; r < w->size; r++)
-        if (w->seats[r].self.nonce == nonce)
+        if (w->members[r].self.nonce == nonce)
             return true;
     return false;
 }
 
 /* Who asks and did not answer although there was room asks again. */
-void gate_clean (const struct gate *g)
+void membership_clean (const struct membership *g)
 {
-    const struct world *w = g->world;
+    const struct generation *w = g->generation;
     struct signs v = { 0 };
 
     if (signs_look (&v, g->dir, NULL) < 0)
         return;
     for (long i = 0; i < v.nsigns; i++) {
         const struct sign *s = &v.signs[i];
-        if (s->generation ? s->generation <= w->generation
+        if (s->generation ? s->generation <= w->number
                           : is_in (w, s->nonce) || w->size < w->wanted
-                                || signs_is_over (&v, &s->seat, &g->self))
+                                || signs_is_over (&v, &s->member, &g->self))
             folder_take_member (g->dir, s->generation, s->nonce);
     }
-    if (w->generation > 2)
-        folder_take_world (g->dir, w->generation - 2);
+    if (w->number > 2)
+        folder_take_generation (g->dir, w->number - 2);
     signs_free (&v);
 }
 
-bool gate_has_done (const char *dir, const char *unit)
+bool membership_has_done (const char *dir, const char *unit)
 {
     struct signs v = { 0 };
-    struct world *w = NULL;
+    struct generation *w = NULL;
     bool rv = false;
 
     if (signs_look (&v, dir, NULL) == 0 && v.highest > 0)
-        w = folder_get_world (dir, v.highest);
+        w = folder_get_generation (dir, v.highest);
     for (long r = 0; w && r < w->size; r++)
-        rv |= !strcmp (w->seats[r].unit, unit)
-              && signs_has_bye (&v, w->seats[r].self.nonce);
+        rv |= !strcmp (w->members[r].unit, unit)
+              && signs_has_bye (&v, w->members[r].self.nonce);
     free (w);
     signs_free (&v);
     return rv;

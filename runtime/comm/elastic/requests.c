@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rank 0 of a world sees in the folder meanwhile. */
+/* Requests for another number of ranks, as rank 0 finds them in the folder. */
 #include "runtime/comm/elastic/folder.h"
 
 #include <time.h>
@@ -9,39 +9,40 @@
 /* s: between two looks */
 static const double between = 0.5;
 
-long gate_bounded (const struct gate *g, long n)
+long membership_bounded (const struct membership *g, long n)
 {
     if (g->max > 0 && n > g->max)
         n = g->max;
     return n < g->min ? g->min : n;
 }
 
-long gate_wish (struct gate *g)
+long membership_request (struct membership *g)
 {
     double now = monotonic ();
     struct signs v = { 0 };
-    long asked, want, size = g->world->size;
+    long asked, want, size = g->generation->size;
     bool more, over;
 
     if (now - g->looked < between || signs_look (&v, g->dir, NULL) < 0)
         return 0;
     g->looked = now;
-    want = gate_bounded (g, v.target > 0 ? v.target : g->world->wanted);
+    want =
+        membership_bounded (g, v.target > 0 ? v.target : g->generation->wanted);
     asked = signs_waiting (&v, &g->self, 0);
     /* the ranks of a node come together: see whether more do */
     more = want > size && asked > 0 && asked == g->asked;
     g->asked = asked;
-    over = v.highest > g->world->generation;
+    over = v.highest > g->generation->number;
     signs_free (&v);
     if (over)
-        return WISH_OVER;
+        return REQUEST_OVER;
     return want < size || more ? want : 0;
 }
 
-void gate_outlast (const struct world *w)
+void membership_outlast (const struct generation *w)
 {
     struct timespec t = { (time_t)(2 * between), 0 };
 
-    if (w->generation > 1 && w->kept == 0)
+    if (w->number > 1 && w->kept == 0)
         nanosleep (&t, NULL);
 }

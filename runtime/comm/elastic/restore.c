@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of training, put together from what the ranks have of it. */
+/* Restore the training state from what the ranks have of it. */
 #include "runtime/comm/elastic/directory.h"
 
 #include <errno.h>
@@ -64,17 +64,18 @@ static int share_lists (struct slurmdl_elastic *e,
     const struct slot *s = elastic_slot (e, d->id);
 
     for (long k = 0; k < d->nlack; k++) {
-        if (giver (d, k) == e->gate.rank
+        if (giver (d, k) == e->membership.rank
             && send_list (e, d->lack[k], s, err) < 0)
             return -1;
-        if (d->lack[k] == e->gate.rank
+        if (d->lack[k] == e->membership.rank
             && recv_list (e, giver (d, k), list, err) < 0)
             return -1;
     }
     return 0;
 }
 
-static bool is_like (const struct piece *a, const struct piece *b)
+static bool is_like (const struct elastic_piece *a,
+                     const struct elastic_piece *b)
 {
     return a && a->kind == b->kind && a->type == b->type
            && a->box.ndims == b->box.ndims
@@ -87,7 +88,7 @@ static int check_wants (const struct slurmdl_elastic *e,
                         struct slurmdl_error *err)
 {
     for (size_t i = 0; i < e->wants.n; i++) {
-        const struct piece *p = &e->wants.list[i];
+        const struct elastic_piece *p = &e->wants.list[i];
         if (p->kind != PIECE_STATE
             && !is_like (pieces_find (committed, p->name), p)) {
             errno = EINVAL;
@@ -118,11 +119,11 @@ static int agree (struct slurmdl_elastic *e, int rv, struct slurmdl_error *err)
 
 /* The program's memory, or a state's bytes, from a committed piece. */
 static int put_piece (struct slurmdl_elastic *e,
-                      const struct piece *committed,
+                      const struct elastic_piece *committed,
                       const void *data,
                       struct slurmdl_error *err)
 {
-    struct piece *want = pieces_find (&e->wants, committed->name);
+    struct elastic_piece *want = pieces_find (&e->wants, committed->name);
 
     if (committed->kind == PIECE_STATE) {
         return slurmdl_elastic_state (
@@ -137,7 +138,7 @@ static int put_piece (struct slurmdl_elastic *e,
 
 static int take (struct slurmdl_elastic *e,
                  long from,
-                 const struct piece *p,
+                 const struct elastic_piece *p,
                  struct slurmdl_error *err)
 {
     void *data = malloc (p->bytes + 1);
@@ -154,15 +155,16 @@ static int take (struct slurmdl_elastic *e,
 
 static int share_piece (struct slurmdl_elastic *e,
                         const struct directory *d,
-                        const struct piece *p,
+                        const struct elastic_piece *p,
                         struct slurmdl_error *err)
 {
     for (long k = 0; k < d->nlack; k++) {
-        if (giver (d, k) == e->gate.rank && p->bytes
+        if (giver (d, k) == e->membership.rank && p->bytes
             && mesh_send (e->comm->mesh, d->lack[k], p->data, p->bytes, err)
                    < 0)
             return -1;
-        if (d->lack[k] == e->gate.rank && take (e, giver (d, k), p, err) < 0)
+        if (d->lack[k] == e->membership.rank
+            && take (e, giver (d, k), p, err) < 0)
             return -1;
     }
     return 0;
@@ -220,7 +222,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e,
                              struct slurmdl_error *err)
 {
     struct directory d = { 0 };
-    long wish = 0;
+    long request = 0;
     int rv = -1;
 
     error_clear (err);
@@ -236,7 +238,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e,
         rv = fill (e, &d, err) < 0 ? -1 : 1;
     if (rv >= 0)
         keep_only (e, d.id);
-    if (rv == 1 && state_commit (e, d.step, &wish, err) < 0)
+    if (rv == 1 && state_commit (e, d.step, &request, err) < 0)
         rv = -1;
     if (rv == 1)
         *step = d.step;

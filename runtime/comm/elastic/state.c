@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of training, copied to memory: here, and slabs on another rank. */
+/* Commit the training state: to memory, and slabs to another rank. */
 #include "runtime/comm/elastic/elastic.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 /* ---- lists of pieces ---- */
 
-struct piece *pieces_find (const struct pieces *p, const char *name)
+struct elastic_piece *pieces_find (const struct pieces *p, const char *name)
 {
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp (p->list[i].name, name))
@@ -19,10 +19,11 @@ struct piece *pieces_find (const struct pieces *p, const char *name)
     return NULL;
 }
 
-static struct piece *pieces_add (struct pieces *p, const struct piece *like)
+static struct elastic_piece *pieces_add (struct pieces *p,
+                                         const struct elastic_piece *like)
 {
-    struct piece *list = realloc (p->list, (p->n + 1) * sizeof (*list));
-    struct piece *new;
+    struct elastic_piece *list = realloc (p->list, (p->n + 1) * sizeof (*list));
+    struct elastic_piece *new;
 
     if (!list)
         return NULL;
@@ -66,7 +67,8 @@ int box_compare (const struct slab *a, const struct slab *b)
     return c ? c : memcmp (a->dims, b->dims, sizeof (a->dims));
 }
 
-bool piece_is_same (const struct piece *a, const struct piece *b)
+bool piece_is_same (const struct elastic_piece *a,
+                    const struct elastic_piece *b)
 {
     return a->kind == b->kind && a->type == b->type && a->bytes == b->bytes
            && !strcmp (a->name, b->name) && box_compare (&a->box, &b->box) == 0
@@ -76,8 +78,10 @@ bool piece_is_same (const struct piece *a, const struct piece *b)
 /* Make the pieces of 'p' after the first 'keep' like the 'n' of 'like'; memory
  * of the same pieces, the usual case, is used again.
  */
-static int
-shape (struct pieces *p, size_t keep, const struct piece *like, size_t n)
+static int shape (struct pieces *p,
+                  size_t keep,
+                  const struct elastic_piece *like,
+                  size_t n)
 {
     size_t same = keep, end = keep + n;
 
@@ -92,7 +96,7 @@ shape (struct pieces *p, size_t keep, const struct piece *like, size_t n)
 
 /* ---- copies ---- */
 
-static int piece_load (void *ours, const struct piece *program)
+static int piece_load (void *ours, const struct elastic_piece *program)
 {
     const struct memory_ops *ops = memory_ops_of (program->data);
 
@@ -102,7 +106,7 @@ static int piece_load (void *ours, const struct piece *program)
     return 0;
 }
 
-int piece_store (const struct piece *program, const void *ours)
+int piece_store (const struct elastic_piece *program, const void *ours)
 {
     const struct memory_ops *ops = memory_ops_of (program->data);
 
@@ -164,9 +168,9 @@ int ring_find (struct slurmdl_elastic *e)
 /* ---- slabs go to another rank ---- */
 
 /* Slabs of a list, without data. */
-static struct piece *slabs_of (const struct pieces *p, uint64_t *n)
+static struct elastic_piece *slabs_of (const struct pieces *p, uint64_t *n)
 {
-    struct piece *list = calloc (p->n + 1, sizeof (*list));
+    struct elastic_piece *list = calloc (p->n + 1, sizeof (*list));
 
     *n = 0;
     for (size_t i = 0; list && i < p->n; i++)
@@ -208,7 +212,7 @@ static int pass_data (struct slurmdl_elastic *e,
     size_t i = 0;
 
     for (;;) {
-        const struct piece *out = NULL, *in = NULL;
+        const struct elastic_piece *out = NULL, *in = NULL;
         while (peers[0] >= 0 && i < s->own.n && !out)
             if (s->own.list[i++].kind == PIECE_SHARD)
                 out = &s->own.list[i - 1];
@@ -238,7 +242,7 @@ static int pass_slabs (struct slurmdl_elastic *e,
                        struct slurmdl_error *err)
 {
     uint64_t out = 0, in = 0;
-    struct piece *mine = slabs_of (&s->own, &out), *theirs = NULL;
+    struct elastic_piece *mine = slabs_of (&s->own, &out), *theirs = NULL;
     int rv = -1;
 
     if (!mine) {
@@ -278,12 +282,12 @@ static int hand_over (struct slurmdl_elastic *e,
                       long stay,
                       struct slurmdl_error *err)
 {
-    long size = e->gate.world->size;
+    long size = e->membership.generation->size;
 
     for (long r = stay; r < size; r++) {
         long taker = r % stay;
-        long peers[2] = { e->gate.rank == r ? taker : -1,
-                          e->gate.rank == taker ? r : -1 };
+        long peers[2] = { e->membership.rank == r ? taker : -1,
+                          e->membership.rank == taker ? r : -1 };
         if ((peers[0] >= 0 || peers[1] >= 0)
             && pass_slabs (e, peers, s, s->copies.n, err) < 0)
             return -1;
@@ -296,21 +300,21 @@ static int hand_over (struct slurmdl_elastic *e,
 /* All have come here: all have what is theirs to have. */
 static int agree (struct slurmdl_elastic *e,
                   int64_t step,
-                  long *wish,
+                  long *request,
                   struct slurmdl_error *err)
 {
-    int64_t all[3] = { *wish, step, -step };
+    int64_t all[3] = { *request, step, -step };
 
     if (slurmdl_allreduce (e->comm, all, all, 3, SLURMDL_I64, SLURMDL_MAX, err)
         < 0)
         return -1;
-    *wish = (long)all[0];
-    if (*wish == WISH_OVER) {
+    *request = (long)all[0];
+    if (*request == REQUEST_OVER) {
         errno = ESTALE;
         return errorf (err,
                        "world %lld was given up, and others have formed a new "
                        "one: this rank was thought to be lost",
-                       (long long)e->gate.world->generation);
+                       (long long)e->membership.generation->number);
     }
     if (all[1] == -all[2])
         return 0;
@@ -323,7 +327,7 @@ static int agree (struct slurmdl_elastic *e,
 
 int state_commit (struct slurmdl_elastic *e,
                   int64_t step,
-                  long *wish,
+                  long *request,
                   struct slurmdl_error *err)
 {
     int which = e->slots[e->newest].id ? !e->newest : e->newest;
@@ -335,11 +339,11 @@ int state_commit (struct slurmdl_elastic *e,
     if (copy_own (e, s, err) < 0
         || (e->next >= 0 && pass_slabs (e, ring, s, 0, err) < 0))
         return -1;
-    s->id = e->gate.world->generation << 32 | ++e->commits;
-    if (agree (e, step, wish, err) < 0)
+    s->id = e->membership.generation->number << 32 | ++e->commits;
+    if (agree (e, step, request, err) < 0)
         return -1;
     e->newest = which;
-    return *wish > 0 && *wish < e->gate.world->size
-               ? hand_over (e, s, *wish, err)
+    return *request > 0 && *request < e->membership.generation->size
+               ? hand_over (e, s, *request, err)
                : 0;
 }

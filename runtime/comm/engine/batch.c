@@ -16,10 +16,10 @@ static size_t result_elements (const struct engine *e, const struct tensor *t)
 }
 
 static int make_result (const struct engine *e,
-                        const struct item *it,
+                        const struct engine_item *it,
                         struct slurmdl_error *err)
 {
-    struct task *t = it->task;
+    struct engine_task *t = it->task;
     size_t n = result_elements (e, it->t);
     size_t each = sizeof (*t->counts);
 
@@ -34,43 +34,46 @@ static int make_result (const struct engine *e,
     return errorf (err, "no memory for the result of %.80s", it->name->text);
 }
 
-static const struct steps *const steps[] = {
-    [SLURMDL_ALLREDUCE] = &steps_reduce,
-    [SLURMDL_ALLGATHER] = &steps_gather,
-    [SLURMDL_BROADCAST] = &steps_broadcast,
-    [SLURMDL_REDUCE_SCATTER] = &steps_scatter,
+static const struct batch_steps *const steps[] = {
+    [SLURMDL_ALLREDUCE] = &batch_steps_reduce,
+    [SLURMDL_ALLGATHER] = &batch_steps_gather,
+    [SLURMDL_BROADCAST] = &batch_steps_broadcast,
+    [SLURMDL_REDUCE_SCATTER] = &batch_steps_scatter,
 };
 
-static const struct steps *steps_of (const struct batch *b)
+static const struct batch_steps *steps_of (const struct engine_batch *b)
 {
     return steps[b->items->t->what];
 }
 
-/* Where it goes is known, or the runner finds out. */
-static bool is_for_device (const struct engine *e, const struct batch *b)
+/* Where it goes is known, or the executor finds out. */
+static bool is_for_device (const struct engine *e, const struct engine_batch *b)
 {
     return atomic_load (&e->device) != DEVICE_NONE && device_suits (e, b);
 }
 
-bool batch_may_pack (const struct engine *e, const struct batch *b)
+bool batch_may_pack (const struct engine *e, const struct engine_batch *b)
 {
     if (is_for_device (e, b))
         return true;
     for (size_t i = 0; i < b->n; i++) {
-        const struct task *t = b->items[i].task;
+        const struct engine_task *t = b->items[i].task;
         if (t && t->mark && t->memory->passed (t->mark) == 0)
             return false;
     }
     return true;
 }
 
-static int
-pack_on_host (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int pack_on_host (struct engine *e,
+                         struct engine_batch *b,
+                         struct slurmdl_error *err)
 {
     return batch_await (e, b, err) < 0 ? -1 : steps_of (b)->pack (e, b, err);
 }
 
-int batch_pack (struct engine *e, struct batch *b, struct slurmdl_error *err)
+int batch_pack (struct engine *e,
+                struct engine_batch *b,
+                struct slurmdl_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
         if (make_result (e, &b->items[i], err) < 0)
@@ -79,7 +82,9 @@ int batch_pack (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return b->device ? 0 : pack_on_host (e, b, err);
 }
 
-int batch_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
+int batch_run (struct engine *e,
+               struct engine_batch *b,
+               struct slurmdl_error *err)
 {
     int there = b->device ? device_find (e, b, err) : 0;
 
@@ -93,7 +98,9 @@ int batch_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return steps_of (b)->run (e, b, err);
 }
 
-int batch_unpack (struct engine *e, struct batch *b, struct slurmdl_error *err)
+int batch_unpack (struct engine *e,
+                  struct engine_batch *b,
+                  struct slurmdl_error *err)
 {
     return b->device ? 0 : steps_of (b)->unpack (e, b, err);
 }

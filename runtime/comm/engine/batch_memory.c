@@ -8,7 +8,7 @@
 
 enum { CHUNK = 1024 }; /* elements that stay in the cache */
 
-void *buffer_room (struct buffer *b, size_t n)
+void *engine_buffer_room (struct engine_buffer *b, size_t n)
 {
     if (b->room < n) {
         size_t room = (n + n / 4 + 4095) & ~(size_t)4095;
@@ -44,16 +44,16 @@ int batch_write (void *to, const void *host, size_t n)
     return 0;
 }
 
-const void *batch_view (const void *p, size_t n, struct buffer *b)
+const void *batch_view (const void *p, size_t n, struct engine_buffer *b)
 {
     if (!n || !memory_ops_of (p))
         return p;
-    if (!buffer_room (b, n) || batch_read (b->data, p, n) < 0)
+    if (!engine_buffer_room (b, n) || batch_read (b->data, p, n) < 0)
         return NULL;
     return b->data;
 }
 
-void *batch_target (const struct task *t)
+void *batch_target (const struct engine_task *t)
 {
     return t->take ? t->result : t->out;
 }
@@ -76,7 +76,7 @@ size_t batch_part_at (const struct engine *e, const struct tensor *t, long rank)
            * t->row;
 }
 
-size_t batch_elements (const struct batch *b)
+size_t batch_elements (const struct engine_batch *b)
 {
     size_t n = 0;
 

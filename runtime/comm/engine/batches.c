@@ -8,7 +8,8 @@
  * two copies. */
 enum { ALONE_BYTES = 1 << 20 };
 
-static size_t size_of (const struct coordinator *c, const struct fact *f)
+static size_t size_of (const struct coordinator *c,
+                       const struct tensor_entry *f)
 {
     const struct tensor *t = f->t;
     size_t n = 0;
@@ -20,24 +21,25 @@ static size_t size_of (const struct coordinator *c, const struct fact *f)
     return n * slurmdl_type_size (t->type);
 }
 
-static bool alone (const struct coordinator *c, const struct fact *f)
+static bool alone (const struct coordinator *c, const struct tensor_entry *f)
 {
     return f->t->compression == SLURMDL_PLAIN && size_of (c, f) >= ALONE_BYTES;
 }
 
 /* Take the first that is ready out of the list, and all that go with it. */
-static struct fact *choose (struct coordinator *c, size_t fusion, size_t *n)
+static struct tensor_entry *
+choose (struct coordinator *c, size_t fusion, size_t *n)
 {
-    struct fact *head = c->ready;
-    struct fact **at = &head->next;
+    struct tensor_entry *head = c->ready;
+    struct tensor_entry **at = &head->next;
     size_t bytes = size_of (c, head);
-    struct fact **end = &head->next;
-    struct fact *chosen = NULL;
+    struct tensor_entry **end = &head->next;
+    struct tensor_entry *chosen = NULL;
 
     c->ready = head->next;
     *n = 1;
     for (at = alone (c, head) ? NULL : &c->ready; at && *at;) {
-        struct fact *f = *at;
+        struct tensor_entry *f = *at;
         size_t more = size_of (c, f);
         if (bytes + more > fusion || alone (c, f)
             || !tensor_fuses (head->t, f->t)) {
@@ -60,21 +62,21 @@ static struct fact *choose (struct coordinator *c, size_t fusion, size_t *n)
 static void emit_one (struct coordinator *c, size_t fusion)
 {
     size_t n, i = 0;
-    struct fact *list = choose (c, fusion, &n);
+    struct tensor_entry *list = choose (c, fusion, &n);
     uint32_t *ids = malloc (n * sizeof (*ids));
 
     if (!ids) {
         c->down->bad = true;
         return;
     }
-    for (struct fact *f = list; f; f = f->next) {
+    for (struct tensor_entry *f = list; f; f = f->next) {
         if (!f->id)
-            fact_number (c, f);
+            tensor_entry_number (c, f);
         ids[i++] = f->id;
     }
-    for (struct fact *f = list; f; f = f->next) {
-        fact_reset (f);
-        fact_used (c, f);
+    for (struct tensor_entry *f = list; f; f = f->next) {
+        tensor_entry_reset (f);
+        tensor_entry_used (c, f);
     }
     packet_number (c->down, DOWN_BATCH);
     packet_ids (c->down, ids, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A length of four bytes, then the packet. */
+/* Packets over a stream socket: four bytes of length, then the packet. */
 #include "runtime/comm/engine/connection.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { LENGTH = 4, PACKET_MAX = 1 << 30, CHUNK = 1 << 16 };
 
-int talk_open (struct talk *w, int fd)
+int connection_open (struct connection *w, int fd)
 {
     int flags = fcntl (fd, F_GETFL);
 
@@ -21,14 +21,14 @@ int talk_open (struct talk *w, int fd)
     return flags < 0 ? -1 : fcntl (fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-void talk_expect (struct talk *w)
+void connection_expect (struct connection *w)
 {
     memset (w, 0, sizeof (*w));
     w->fd = -1;
     w->expected = true;
 }
 
-void talk_close (struct talk *w)
+void connection_close (struct connection *w)
 {
     if (w->fd >= 0)
         close (w->fd);
@@ -37,7 +37,7 @@ void talk_close (struct talk *w)
     packet_free (&w->out);
 }
 
-int talk_flush (struct talk *w)
+int connection_flush (struct connection *w)
 {
     while (w->out.at < w->out.n) {
         ssize_t n = send (
@@ -52,7 +52,7 @@ int talk_flush (struct talk *w)
     return 0;
 }
 
-int talk_send (struct talk *w, const struct packet *p)
+int connection_send (struct connection *w, const struct packet *p)
 {
     uint32_t n = (uint32_t)p->n;
 
@@ -64,10 +64,10 @@ int talk_send (struct talk *w, const struct packet *p)
         errno = ENOMEM;
         return -1;
     }
-    return w->expected ? 0 : talk_flush (w);
+    return w->expected ? 0 : connection_flush (w);
 }
 
-bool talk_waits (const struct talk *w)
+bool connection_waits (const struct connection *w)
 {
     return w->fd >= 0 && w->out.at < w->out.n;
 }
@@ -80,7 +80,7 @@ static void shift (struct packet *p)
     p->at = 0;
 }
 
-int talk_read (struct talk *w)
+int connection_read (struct connection *w)
 {
     unsigned char chunk[CHUNK];
     ssize_t n;
@@ -99,7 +99,7 @@ int talk_read (struct talk *w)
     return -1;
 }
 
-bool talk_take (struct talk *w, struct packet *p)
+bool connection_take (struct connection *w, struct packet *p)
 {
     uint32_t n;
 

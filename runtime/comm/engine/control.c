@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that talks with the other ranks about named tensors. */
+/* The control thread: exchanges packets about named tensors with other ranks.
+ */
 #include "runtime/comm/engine/control.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 #include "runtime/base/clock.h"
 
-/* Rank 0 keeps so many batches ahead of its runner: one that runs and one to
+/* Rank 0 keeps so many batches ahead of its executor: one that runs and one to
  * pack meanwhile.  What gets ready later than that travels together.
  */
 enum { AHEAD = 2, FAN = 32 };
@@ -29,13 +30,13 @@ static const char *host_of (const void *arg, long rank)
 
 /* ---- start ---- */
 
-static int connect_to (struct control *k, struct talk *w, long rank)
+static int connect_to (struct control *k, struct connection *w, long rank)
 {
     struct slurmdl_error err = { "" };
     int fd = mesh_socket (k->e->channel->mesh, rank, &err);
 
     w->fd = -1;
-    if (fd >= 0 && talk_open (w, fd) == 0)
+    if (fd >= 0 && connection_open (w, fd) == 0)
         return 0;
     engine_fail (k->e, errno, *err.text ? err.text : strerror (errno));
     return -1;
@@ -52,7 +53,7 @@ static int find_place (struct control *k)
     for (long r = 0; node && r < k->e->size; r++)
         node[r] = mesh_node_of (m, r);
     if (node)
-        rv = tree_make (
+        rv = engine_tree_make (
             &k->tree, k->e->rank, k->e->size, node, fan > 0 ? fan : FAN);
     free (node);
     return rv;
@@ -66,13 +67,13 @@ static int make_relay (struct control *k)
         return -1;
     units[0] = 1;
     memcpy (units + 1, k->tree.below, k->tree.n * sizeof (*units));
-    k->relay = relay_create (k->tree.n + 1, units);
+    k->readiness = readiness_create (k->tree.n + 1, units);
     free (units);
     k->children = calloc (k->tree.n + 1, sizeof (*k->children));
     for (size_t i = 0; k->children && i < k->tree.n; i++)
-        talk_expect (&k->children[i]);
+        connection_expect (&k->children[i]);
     k->absent = k->tree.n;
-    return k->relay && k->children ? 0 : -1;
+    return k->readiness && k->children ? 0 : -1;
 }
 
 static int make_root (struct control *k)
@@ -114,7 +115,7 @@ static void lost (struct control *k, long rank)
 static int send_down (struct control *k, const struct packet *p)
 {
     for (size_t i = 0; i < k->tree.n; i++)
-        if (talk_send (&k->children[i], p) < 0) {
+        if (connection_send (&k->children[i], p) < 0) {
             lost (k, k->tree.children[i]);
             return -1;
         }
@@ -146,7 +147,7 @@ static int deliver (struct control *k)
 static int pass_on (struct control *k)
 {
     size_t n;
-    uint32_t *ids = relay_full (k->relay, &n);
+    uint32_t *ids = readiness_full (k->readiness, &n);
 
     if (k->root) {
         for (size_t i = 0; i < n; i++)
@@ -172,7 +173,7 @@ static void emit (struct control *k)
         coordinator_emit (k->root, fusion, AHEAD - ahead);
 }
 
-/* The runner says when it has room, unless it has some already. */
+/* The executor says when it has room, unless it has some already. */
 static bool has_more (struct control *k)
 {
     struct engine *e = k->e;
@@ -192,7 +193,7 @@ static void look_at_stall (struct control *k, double now)
 
     if (!stall_text (k->stall, now, text, sizeof (text), &age))
         return;
-    control_tell_late (k, age, text);
+    control_report_late (k, age, text);
 }
 
 /* Rank 0 hears itself and decides; what follows may be news for it. */
@@ -215,7 +216,7 @@ static int send_up (struct control *k)
 
     if (pass_on (k) < 0)
         return -1;
-    if (k->up.n && (rv = talk_send (&k->parent, &k->up)) < 0)
+    if (k->up.n && (rv = connection_send (&k->parent, &k->up)) < 0)
         lost (k, k->tree.parent);
     packet_clear (&k->up);
     return rv;
@@ -223,11 +224,11 @@ static int send_up (struct control *k)
 
 static int hear (struct control *k, size_t unit)
 {
-    struct talk *w = unit ? &k->children[unit - 1] : &k->parent;
-    int gone = talk_read (w);
+    struct connection *w = unit ? &k->children[unit - 1] : &k->parent;
+    int gone = connection_read (w);
     struct packet p;
 
-    while (talk_take (w, &p)) {
+    while (connection_take (w, &p)) {
         int rv = 0;
         if (unit) {
             rv = control_up (k, unit, &p);
@@ -248,11 +249,11 @@ static size_t fill (const struct control *k, struct pollfd *p)
 {
     p[0] = (struct pollfd){ .fd = k->e->wake, .events = POLLIN };
     p[1] = (struct pollfd){ .fd = k->parent.fd, .events = POLLIN };
-    if (talk_waits (&k->parent))
+    if (connection_waits (&k->parent))
         p[1].events |= POLLOUT;
     for (size_t i = 0; i < k->tree.n; i++) {
         p[i + 2] = (struct pollfd){ .fd = k->children[i].fd, .events = POLLIN };
-        if (talk_waits (&k->children[i]))
+        if (connection_waits (&k->children[i]))
             p[i + 2].events |= POLLOUT;
     }
     p[k->tree.n + 2] =
@@ -269,11 +270,11 @@ static double sooner (double a, double b)
     return a < b ? a : b;
 }
 
-static double patience (const struct control *k, double now)
+static double wait_seconds (const struct control *k, double now)
 {
-    double wait = sooner (control_patience (k), control_meeting (k));
+    double wait = sooner (control_wait_seconds (k), control_meeting (k));
 
-    return k->stall ? sooner (wait, stall_patience (k->stall, now)) : wait;
+    return k->stall ? sooner (wait, stall_wait_seconds (k->stall, now)) : wait;
 }
 
 static int sleep_until (struct pollfd *p, size_t n, double seconds)
@@ -297,9 +298,9 @@ static int listen_to (struct control *k, struct pollfd *p, double seconds)
         atomic_store (&k->e->awake, false);
     }
     for (size_t i = 1; i < n; i++) {
-        struct talk *w = i > 1 ? &k->children[i - 2] : &k->parent;
+        struct connection *w = i > 1 ? &k->children[i - 2] : &k->parent;
         if (p[i].revents & POLLOUT)
-            talk_flush (w); /* a failure is seen when it is read from */
+            connection_flush (w); /* a failure is seen when it is read from */
         if (p[i].revents & ~POLLOUT && hear (k, i - 1) < 0)
             return -1;
     }
@@ -315,7 +316,7 @@ static int look_at_hosts (struct control *k, double now)
         return 0;
     k->looked = now;
     for (size_t i = 0; i <= k->tree.n; i++) {
-        const struct talk *w = i ? &k->children[i - 1] : &k->parent;
+        const struct connection *w = i ? &k->children[i - 1] : &k->parent;
         long rank = i ? k->tree.children[i - 1] : k->tree.parent;
         if (!mesh_is_unreachable (m, rank, w->fd))
             continue;
@@ -335,25 +336,25 @@ static int broken (struct engine *e)
     return code;
 }
 
-static void talk_to_others (struct control *k, struct pollfd *p)
+static void exchange_packets (struct control *k, struct pollfd *p)
 {
     bool helped = false;
     double now;
 
     while (!k->ended && !broken (k->e)) {
         now = monotonic ();
-        if (listen_to (k, p, helped ? 0 : patience (k, now)) < 0)
+        if (listen_to (k, p, helped ? 0 : wait_seconds (k, now)) < 0)
             break;
         now = monotonic ();
         if (k->ended || control_meet (k, now) < 0 || control_ask (k) < 0
             || look_at_hosts (k, now) < 0)
             break;
-        control_complain (k, now);
+        control_report_stall (k, now);
         if ((k->root ? decide (k, now) : send_up (k)) < 0)
             break;
         if (!k->root && deliver (k) < 0)
             break;
-        helped = runner_help (k->e);
+        helped = executor_help (k->e);
     }
 }
 
@@ -369,14 +370,14 @@ static void spread (struct control *k)
     packet_number (&p, (uint64_t)e->code);
     packet_text (&p, e->why.text);
     if (k->parent.fd >= 0)
-        talk_send (&k->parent, &p);
+        connection_send (&k->parent, &p);
     packet_clear (&p);
     packet_number (&p, DOWN_FAIL);
     packet_number (&p, (uint64_t)e->code);
     packet_text (&p, e->why.text);
     for (size_t i = 0; i < k->tree.n; i++)
         if (k->children[i].fd >= 0)
-            talk_send (&k->children[i], &p);
+            connection_send (&k->children[i], &p);
     packet_free (&p);
 }
 
@@ -398,20 +399,20 @@ static void goodbye (struct control *k, struct pollfd *p, double until)
         if (sleep_until (p, n, until - monotonic ()) <= 0)
             return;
         for (size_t i = 1; i < n; i++) {
-            struct talk *w = i > 1 ? &k->children[i - 2] : &k->parent;
+            struct connection *w = i > 1 ? &k->children[i - 2] : &k->parent;
             struct packet rest;
             if (p[i].fd < 0 || !p[i].revents)
                 continue;
             if (p[i].revents & POLLOUT
-                && (talk_flush (w) < 0 || !talk_waits (w))) {
+                && (connection_flush (w) < 0 || !connection_waits (w))) {
                 shutdown (p[i].fd, SHUT_WR);
                 p[i].events = POLLIN;
             }
-            if (p[i].revents & ~POLLOUT && talk_read (w) < 0) {
+            if (p[i].revents & ~POLLOUT && connection_read (w) < 0) {
                 p[i].fd = -1;
                 open--;
             }
-            while (talk_take (w, &rest))
+            while (connection_take (w, &rest))
                 continue;
         }
     }
@@ -423,9 +424,9 @@ static void release (struct control *k)
     struct name *name;
     size_t at = 0;
 
-    talk_close (&k->parent);
+    connection_close (&k->parent);
     for (size_t i = 0; i < n; i++)
-        talk_close (&k->children[i]);
+        connection_close (&k->children[i]);
     free (k->children);
     pthread_mutex_lock (&k->e->lock);
     while ((name = map_next (&k->ids, &at))) {
@@ -434,15 +435,15 @@ static void release (struct control *k)
     }
     pthread_mutex_unlock (&k->e->lock);
     map_free (&k->ids);
-    tree_free (&k->tree);
-    relay_destroy (k->relay);
+    engine_tree_free (&k->tree);
+    readiness_destroy (k->readiness);
     coordinator_destroy (k->root);
     stall_destroy (k->stall);
     packet_free (&k->up);
     packet_free (&k->down);
 }
 
-/* The runner goes on to the end of its queue, or drops it. */
+/* The executor goes on to the end of its queue, or drops it. */
 static void end (struct control *k)
 {
     struct engine *e = k->e;
@@ -462,7 +463,7 @@ void *control_main (void *arg)
 
     pthread_setname_np (pthread_self (), "dl-tensors");
     if (start (&k) == 0 && (p = calloc (k.tree.n + 3, sizeof (*p))))
-        talk_to_others (&k, p);
+        exchange_packets (&k, p);
     if (!k.ended && !broken (k.e))
         engine_fail (k.e, ENOMEM, "no memory for named tensors");
     if (k.children && broken (k.e))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named tensors: what the thread that talks with the other ranks has. */
+/* Named tensors: what the control thread has. */
 #ifndef RUNTIME_COMM_ENGINE_CONTROL_H
 #define RUNTIME_COMM_ENGINE_CONTROL_H
 
@@ -11,9 +11,9 @@
 
 struct control {
     struct engine *e;
-    struct tree tree;
-    struct talk parent, *children; /* of the parent: fd -1 on rank 0 */
-    struct relay *relay;
+    struct engine_tree tree;
+    struct connection parent, *children; /* of the parent: fd -1 on rank 0 */
+    struct readiness *readiness;
     struct map ids;     /* names by their numbers */
     struct packet up;   /* to the parent; not on rank 0 */
     struct packet down; /* of the coordinator, to all */
@@ -30,7 +30,7 @@ struct control {
     struct stall *stall;
 };
 
-/* meet.c: children come one by one; -1: one has gone, or takes too long. */
+/* startup.c: children come one by one; -1: one has gone, or takes too long. */
 int control_meet (struct control *k, double now);
 /* Seconds until it has something to do but for those that come; -1: never. */
 double control_meeting (const struct control *k);
@@ -40,24 +40,25 @@ double control_meeting (const struct control *k);
 /* Ask for what is fresh, if it is time to. */
 int control_ask (struct control *k);
 /* Ask again for a tensor whose number means nothing any more. */
-int control_ask_again (struct control *k, struct task *t);
+int control_ask_again (struct control *k, struct engine_task *t);
 /* Seconds until control_ask() has something to do; -1: never. */
-double control_patience (const struct control *k);
-/* Whether this rank waits for others; then control_patience() is 2 s at most,
- * to see whether their hosts are there.
+double control_wait_seconds (const struct control *k);
+/* Whether this rank waits for others; then control_wait_seconds() is 2 s at
+ * most, to see whether their hosts are there.
  */
 bool control_waits (const struct control *k);
 /* What has been ready for too long. */
-void control_complain (struct control *k, double now);
+void control_report_stall (struct control *k, double now);
 /* Those below are told who keeps a tensor waiting: as an error after the time
  * of DL_STALL_ABORT.
  */
-void control_tell_late (struct control *k, double age, const char *text);
+void control_report_late (struct control *k, double age, const char *text);
 
-/* One packet from below, or from this rank: 'unit' of the relay says whose. */
+/* One packet from below, or from this rank: 'unit' of its readiness says whose.
+ */
 int control_up (struct control *k, size_t unit, struct packet *p);
 
-/* answers.c: one packet from above. */
+/* responses.c: one packet from above. */
 int control_down (struct control *k, struct packet *p);
 
 #endif

@@ -30,8 +30,8 @@ struct coordinator *coordinator_create (long size,
 
 void coordinator_destroy (struct coordinator *c)
 {
-    struct fact *f, *same;
-    struct gang *g;
+    struct tensor_entry *f, *same;
+    struct tensor_group *g;
     size_t at = 0;
 
     if (!c)
@@ -39,7 +39,7 @@ void coordinator_destroy (struct coordinator *c)
     while ((f = map_next (&c->names, &at)))
         for (; f; f = same) {
             same = f->same;
-            fact_free (f);
+            tensor_entry_free (f);
         }
     at = 0;
     while ((g = map_next (&c->gangs, &at))) {
@@ -62,16 +62,19 @@ put_error (struct coordinator *c, const char *name, int code, const char *text)
     packet_text (c->down, text);
 }
 
-static void fail (struct coordinator *c, struct fact *f, const char *text)
+static void
+fail (struct coordinator *c, struct tensor_entry *f, const char *text)
 {
     put_error (c, f->name, EPROTO, text);
-    fact_reset (f);
+    tensor_entry_reset (f);
     if (!f->id)
-        fact_forget (c, f);
+        tensor_entry_forget (c, f);
 }
 
-static void
-mismatch (struct coordinator *c, const struct fact *f, char *text, size_t size)
+static void mismatch (struct coordinator *c,
+                      const struct tensor_entry *f,
+                      char *text,
+                      size_t size)
 {
     bool swap = f->other < f->first;
     const struct tensor *a = swap ? f->differs : f->t;
@@ -103,8 +106,10 @@ static bool joinable (const struct coordinator *c, const struct tensor *t)
            || t->op == SLURMDL_AVERAGE;
 }
 
-static bool
-wrong (struct coordinator *c, const struct fact *f, char *text, size_t size)
+static bool wrong (struct coordinator *c,
+                   const struct tensor_entry *f,
+                   char *text,
+                   size_t size)
 {
     if (f->differs) {
         mismatch (c, f, text, size);
@@ -121,16 +126,16 @@ wrong (struct coordinator *c, const struct fact *f, char *text, size_t size)
     return false;
 }
 
-static void make_ready (struct coordinator *c, struct fact *f)
+static void make_ready (struct coordinator *c, struct tensor_entry *f)
 {
     f->next = NULL;
     *c->tail = f;
     c->tail = &f->next;
 }
 
-static struct gang *gang_of (struct coordinator *c, uint64_t hash)
+static struct tensor_group *gang_of (struct coordinator *c, uint64_t hash)
 {
-    struct gang *g = map_get (&c->gangs, hash);
+    struct tensor_group *g = map_get (&c->gangs, hash);
 
     if (g || !(g = calloc (1, sizeof (*g))))
         return g;
@@ -142,9 +147,9 @@ static struct gang *gang_of (struct coordinator *c, uint64_t hash)
 }
 
 /* In the order in which its members were completed. */
-static void release (struct coordinator *c, struct gang *g)
+static void release (struct coordinator *c, struct tensor_group *g)
 {
-    struct fact *f, *next, *in_order = NULL;
+    struct tensor_entry *f, *next, *in_order = NULL;
 
     for (f = g->members; f; f = next) {
         next = f->next;
@@ -162,10 +167,11 @@ static void release (struct coordinator *c, struct gang *g)
     free (g);
 }
 
-static int into_group (struct coordinator *c, struct fact *f, const char *why)
+static int
+into_group (struct coordinator *c, struct tensor_entry *f, const char *why)
 {
     uint64_t hash = map_hash (f->t->group);
-    struct gang *g = gang_of (c, hash);
+    struct tensor_group *g = gang_of (c, hash);
 
     if (!g)
         return -1;
@@ -180,7 +186,7 @@ static int into_group (struct coordinator *c, struct fact *f, const char *why)
     return 0;
 }
 
-static int complete (struct coordinator *c, struct fact *f)
+static int complete (struct coordinator *c, struct tensor_entry *f)
 {
     char why[256];
     bool bad = wrong (c, f, why, sizeof (why));
@@ -195,9 +201,9 @@ static int complete (struct coordinator *c, struct fact *f)
     return 0;
 }
 
-/* A rank describes it anew, so it is not what it was. */
+/* A rank describes it again, so it is not what it was. */
 static int first_request (struct coordinator *c,
-                          struct fact *f,
+                          struct tensor_entry *f,
                           long rank,
                           struct tensor *t)
 {
@@ -213,15 +219,15 @@ static int first_request (struct coordinator *c,
 
 int coordinator_request (struct coordinator *c, long rank, struct tensor *t)
 {
-    struct fact *f = fact_find (c, t->name);
+    struct tensor_entry *f = tensor_entry_find (c, t->name);
     size_t n = t->n;
 
-    if (c->left || (!f && !(f = fact_make (c, t->name)))) {
+    if (c->left || (!f && !(f = tensor_entry_make (c, t->name)))) {
         tensor_free (t);
         return c->left ? 0 : -1;
     }
     if (f->id)
-        fact_drop (c, f);
+        tensor_entry_drop (c, f);
     if (!f->asked) {
         if (first_request (c, f, rank, t) < 0)
             return -1;
@@ -238,12 +244,13 @@ int coordinator_request (struct coordinator *c, long rank, struct tensor *t)
 
 int coordinator_ready (struct coordinator *c, uint32_t id)
 {
-    struct fact *f = map_get (&c->ids, id);
+    struct tensor_entry *f = map_get (&c->ids, id);
 
     if (!f || c->left)
         return 0;
     if (c->joined && f->t->what == SLURMDL_ALLGATHER) {
-        fact_drop (c, f); /* the counts of those that have joined are 0 now */
+        tensor_entry_drop (
+            c, f); /* the counts of those that have joined are 0 now */
         return 0;
     }
     return complete (c, f);
@@ -259,7 +266,7 @@ static void all_joined (struct coordinator *c, long last)
 
 int coordinator_join (struct coordinator *c, long rank)
 {
-    struct fact *f, *next, *list = NULL;
+    struct tensor_entry *f, *next, *list = NULL;
     size_t at = 0;
     int rv = 0;
 

@@ -31,7 +31,7 @@ static bool scales_well (const struct tensor *t)
                && t->type != SLURMDL_F8_E5M2);
 }
 
-bool device_suits (const struct engine *e, const struct batch *b)
+bool device_suits (const struct engine *e, const struct engine_batch *b)
 {
     const struct tensor *t = b->items->t;
 
@@ -42,7 +42,7 @@ bool device_suits (const struct engine *e, const struct batch *b)
 }
 
 /* Of this rank, if it has not joined. */
-static const void *memory_of (const struct batch *b)
+static const void *memory_of (const struct engine_batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
         if (b->items[i].task)
@@ -51,7 +51,7 @@ static const void *memory_of (const struct batch *b)
 }
 
 int device_find (struct engine *e,
-                 const struct batch *b,
+                 const struct engine_batch *b,
                  struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
@@ -82,7 +82,7 @@ static int engine_code (struct engine *e)
 }
 
 static int await_one (struct engine *e,
-                      const struct task *t,
+                      const struct engine_task *t,
                       double deadline,
                       struct slurmdl_error *err)
 {
@@ -114,13 +114,13 @@ static int await_one (struct engine *e,
 }
 
 int batch_await (struct engine *e,
-                 const struct batch *b,
+                 const struct engine_batch *b,
                  struct slurmdl_error *err)
 {
     double deadline = monotonic () + e->timeout;
 
     for (size_t i = 0; i < b->n; i++) {
-        const struct task *t = b->items[i].task;
+        const struct engine_task *t = b->items[i].task;
         if (t && t->mark && await_one (e, t, deadline, err) < 0)
             return -1;
     }
@@ -129,13 +129,14 @@ int batch_await (struct engine *e,
 
 /* ---- one rank ---- */
 
-static int
-alone (struct engine *e, const struct batch *b, struct slurmdl_error *err)
+static int alone (struct engine *e,
+                  const struct engine_batch *b,
+                  struct slurmdl_error *err)
 {
     if (batch_await (e, b, err) < 0)
         return -1;
     for (size_t i = 0; i < b->n; i++) {
-        const struct item *it = &b->items[i];
+        const struct engine_item *it = &b->items[i];
         if (it->task
             && slurmdl_allgather (e->channel,
                                   it->task->in,
@@ -149,7 +150,9 @@ alone (struct engine *e, const struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-int device_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
+int device_run (struct engine *e,
+                struct engine_batch *b,
+                struct slurmdl_error *err)
 {
     return e->size == 1 ? alone (e, b, err) : queue_run (e, b, err);
 }

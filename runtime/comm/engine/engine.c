@@ -47,13 +47,13 @@ static int start_threads (struct engine *e)
 
     sigfillset (&all);
     pthread_sigmask (SIG_SETMASK, &all, &before);
-    if (!(rc = pthread_create (&e->runner, NULL, runner_main, e))
+    if (!(rc = pthread_create (&e->executor, NULL, executor_main, e))
         && (rc = pthread_create (&e->control, NULL, control_main, e))) {
         pthread_mutex_lock (&e->lock);
         e->over = true;
         pthread_cond_broadcast (&e->work);
         pthread_mutex_unlock (&e->lock);
-        pthread_join (e->runner, NULL);
+        pthread_join (e->executor, NULL);
     }
     pthread_sigmask (SIG_SETMASK, &before, NULL);
     errno = rc;
@@ -65,11 +65,11 @@ static void engine_free (struct engine *e)
     struct name *n, *same;
     size_t at = 0;
 
-    for (struct task *t = e->all; t; t = e->all) {
+    for (struct engine_task *t = e->all; t; t = e->all) {
         e->all = t->earlier;
         task_free (e, t);
     }
-    for (struct task *t = e->spare; t; t = e->spare) {
+    for (struct engine_task *t = e->spare; t; t = e->spare) {
         e->spare = t->next;
         free (t);
     }
@@ -155,7 +155,7 @@ static int engine_close (struct engine *e)
     complete_all (e);
     wait_for_users (e);
     pthread_join (e->control, NULL);
-    pthread_join (e->runner, NULL);
+    pthread_join (e->executor, NULL);
     code = e->code;
     engine_free (e);
     errno = code;

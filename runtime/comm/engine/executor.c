@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that reduces batches of named tensors. */
+/* The executor thread: reduces batches of named tensors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +14,17 @@ static const char *const events[] = {
     [SLURMDL_REDUCE_SCATTER] = "REDUCE_SCATTER",
 };
 
-static size_t result_bytes (const struct engine *e, const struct item *i)
+static size_t result_bytes (const struct engine *e, const struct engine_item *i)
 {
     return tensor_total (i->t, e->size) * slurmdl_type_size (i->t->type);
 }
 
-static void draw (struct engine *e, const struct batch *b, double now)
+static void draw (struct engine *e, const struct engine_batch *b, double now)
 {
     size_t all = 0;
 
     for (size_t i = 0; i < b->n; i++) {
-        const struct item *it = &b->items[i];
+        const struct engine_item *it = &b->items[i];
         const char *row = it->name->text;
         size_t bytes = result_bytes (e, it);
         all += bytes;
@@ -45,7 +45,7 @@ static void draw (struct engine *e, const struct batch *b, double now)
 /* With the lock held: the first of the queue is done, or failed. */
 static void retire (struct engine *e, int code, const char *text)
 {
-    struct batch *b = e->queue;
+    struct engine_batch *b = e->queue;
 
     if (!code) {
         e->stats.seconds += b->ended - b->started;
@@ -53,7 +53,7 @@ static void retire (struct engine *e, int code, const char *text)
             draw (e, b, monotonic ());
     }
     for (size_t i = 0; i < b->n; i++) {
-        struct item *it = &b->items[i];
+        struct engine_item *it = &b->items[i];
         e->stats.tensors += !code;
         e->stats.bytes += code ? 0 : result_bytes (e, it);
         it->name->parts--;
@@ -72,7 +72,7 @@ static void retire (struct engine *e, int code, const char *text)
 }
 
 /* With the lock held, which is let go meanwhile. */
-static int pack (struct engine *e, struct batch *b, int slot)
+static int pack (struct engine *e, struct engine_batch *b, int slot)
 {
     struct slurmdl_error err = { "" };
     int rv;
@@ -91,9 +91,9 @@ static int pack (struct engine *e, struct batch *b, int slot)
     return rv;
 }
 
-bool runner_help (struct engine *e)
+bool executor_help (struct engine *e)
 {
-    struct batch *b;
+    struct engine_batch *b;
     bool found;
 
     pthread_mutex_lock (&e->lock);
@@ -106,7 +106,8 @@ bool runner_help (struct engine *e)
 }
 
 /* With the lock held, which is let go meanwhile. */
-static int reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int
+reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     int rv;
 
@@ -126,7 +127,7 @@ static int reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
 
 static void one (struct engine *e)
 {
-    struct batch *b = e->queue;
+    struct engine_batch *b = e->queue;
     struct slurmdl_error err = { "" };
 
     if (b->state == BATCH_NEW && !e->code)
@@ -140,7 +141,7 @@ static void one (struct engine *e)
     retire (e, e->code, e->why.text);
 }
 
-void *runner_main (void *arg)
+void *executor_main (void *arg)
 {
     struct engine *e = arg;
 

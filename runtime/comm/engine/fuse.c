@@ -79,10 +79,10 @@ static void widen (void *out,
 }
 
 /* One tensor that needs no copy, or only one in its own memory. */
-static bool reduce_in_place (struct batch *b)
+static bool reduce_in_place (struct engine_batch *b)
 {
-    struct item *it = b->items;
-    struct task *task = it->task;
+    struct engine_item *it = b->items;
+    struct engine_task *task = it->task;
 
     if (b->n != 1 || !task || wire_type (it->t) != it->t->type)
         return false;
@@ -97,8 +97,9 @@ static bool reduce_in_place (struct batch *b)
     return true;
 }
 
-static int
-pack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int pack_reduce (struct engine *e,
+                        struct engine_batch *b,
+                        struct slurmdl_error *err)
 {
     enum slurmdl_type wire = wire_type (b->items->t);
     size_t each = slurmdl_type_size (wire);
@@ -106,11 +107,12 @@ pack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
 
     if (reduce_in_place (b))
         return 0;
-    if (!(to = buffer_room (&e->slots[b->slot][0], batch_elements (b) * each)))
+    if (!(to = engine_buffer_room (&e->slots[b->slot][0],
+                                   batch_elements (b) * each)))
         return errorf (err, "no memory to put tensors together");
     b->in = b->out = to;
     for (size_t i = 0; i < b->n; i++) {
-        const struct item *it = &b->items[i];
+        const struct engine_item *it = &b->items[i];
         const void *in = NULL;
         if (it->task
             && !(in = batch_view (it->task->in,
@@ -128,7 +130,7 @@ pack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
 }
 
 static int
-run_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
+run_reduce (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
 
@@ -143,13 +145,13 @@ run_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
 
 /* Elements of the result, from host memory to wherever they belong. */
 static int deliver (struct engine *e,
-                    struct batch *b,
-                    const struct item *it,
+                    struct engine_batch *b,
+                    const struct engine_item *it,
                     const void *from,
                     size_t n)
 {
     enum slurmdl_type type = it->t->type;
-    struct buffer *between = &e->slots[b->slot][1];
+    struct engine_buffer *between = &e->slots[b->slot][1];
     void *to = it->task ? batch_target (it->task) : NULL;
     size_t bytes = n * slurmdl_type_size (type);
 
@@ -159,7 +161,7 @@ static int deliver (struct engine *e,
         widen (to, type, from, wire_type (it->t), n, scale_after (e, it->t));
         return 0;
     }
-    if (!buffer_room (between, bytes))
+    if (!engine_buffer_room (between, bytes))
         return -1;
     widen (between->data,
            type,
@@ -170,13 +172,14 @@ static int deliver (struct engine *e,
     return batch_write (to, between->data, bytes);
 }
 
-static int
-unpack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int unpack_reduce (struct engine *e,
+                          struct engine_batch *b,
+                          struct slurmdl_error *err)
 {
     const char *from = b->out;
 
     for (size_t i = 0; i < b->n; i++) {
-        const struct item *it = &b->items[i];
+        const struct engine_item *it = &b->items[i];
         if (deliver (e, b, it, from, it->t->n) < 0)
             return errorf (err, "%.80s cannot be written", it->name->text);
         from += it->t->n * slurmdl_type_size (wire_type (it->t));
@@ -184,24 +187,27 @@ unpack_reduce (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-const struct steps steps_reduce = { pack_reduce, run_reduce, unpack_reduce };
+const struct batch_steps batch_steps_reduce = { pack_reduce,
+                                                run_reduce,
+                                                unpack_reduce };
 
 /* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
 
-static int
-pack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int pack_scatter (struct engine *e,
+                         struct engine_batch *b,
+                         struct slurmdl_error *err)
 {
     size_t each = slurmdl_type_size (b->items->t->type);
     size_t total = batch_elements (b) * each;
-    char *to = buffer_room (&e->slots[b->slot][0], total);
+    char *to = engine_buffer_room (&e->slots[b->slot][0], total);
 
-    if (!to || !buffer_room (&e->slots[b->slot][1], total))
+    if (!to || !engine_buffer_room (&e->slots[b->slot][1], total))
         return errorf (err, "no memory to put tensors together");
     b->in = to;
     b->out = e->slots[b->slot][1].data;
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < b->n; i++) {
-            const struct item *it = &b->items[i];
+            const struct engine_item *it = &b->items[i];
             size_t n = batch_part (e, it->t, r);
             size_t begin = batch_part_at (e, it->t, r) * each;
             if (!it->task)
@@ -217,8 +223,9 @@ pack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-run_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int run_scatter (struct engine *e,
+                        struct engine_batch *b,
+                        struct slurmdl_error *err)
 {
     const struct tensor *t = b->items->t;
     size_t *counts = calloc ((size_t)e->size, sizeof (*counts));
@@ -241,14 +248,15 @@ run_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return rv;
 }
 
-static int
-unpack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int unpack_scatter (struct engine *e,
+                           struct engine_batch *b,
+                           struct slurmdl_error *err)
 {
     size_t each = slurmdl_type_size (b->items->t->type);
     char *from = b->out;
 
     for (size_t i = 0; i < b->n; i++) {
-        const struct item *it = &b->items[i];
+        const struct engine_item *it = &b->items[i];
         size_t n = batch_part (e, it->t, e->rank);
         if (it->t->postscale != 1)
             reduce_scale (from, n, it->t->type, it->t->postscale);
@@ -260,6 +268,6 @@ unpack_scatter (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-const struct steps steps_scatter = { pack_scatter,
-                                     run_scatter,
-                                     unpack_scatter };
+const struct batch_steps batch_steps_scatter = { pack_scatter,
+                                                 run_scatter,
+                                                 unpack_scatter };

@@ -8,7 +8,7 @@
 
 /* ---- all-gather: what a rank has, of all tensors, together ---- */
 
-static size_t block (const struct batch *b, long rank)
+static size_t block (const struct engine_batch *b, long rank)
 {
     size_t n = 0;
 
@@ -18,7 +18,7 @@ static size_t block (const struct batch *b, long rank)
     return n;
 }
 
-static size_t blocks (const struct engine *e, const struct batch *b)
+static size_t blocks (const struct engine *e, const struct engine_batch *b)
 {
     size_t n = 0;
 
@@ -27,11 +27,12 @@ static size_t blocks (const struct engine *e, const struct batch *b)
     return n;
 }
 
-static int
-pack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int pack_gather (struct engine *e,
+                        struct engine_batch *b,
+                        struct slurmdl_error *err)
 {
-    const struct item *it = b->items;
-    struct buffer *slot = e->slots[b->slot];
+    const struct engine_item *it = b->items;
+    struct engine_buffer *slot = e->slots[b->slot];
     bool direct = b->n == 1 && it->task;
     char *to;
 
@@ -41,8 +42,8 @@ pack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
         b->out = batch_target (it->task);
         return 0;
     }
-    if (!(to = buffer_room (&slot[0], block (b, e->rank)))
-        || !buffer_room (&slot[1], blocks (e, b)))
+    if (!(to = engine_buffer_room (&slot[0], block (b, e->rank)))
+        || !engine_buffer_room (&slot[1], blocks (e, b)))
         return errorf (err, "no memory to put tensors together");
     b->in = to;
     b->out = slot[1].data;
@@ -58,7 +59,7 @@ pack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
 }
 
 static int
-run_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
+run_gather (struct engine *e, struct engine_batch *b, struct slurmdl_error *err)
 {
     size_t *bytes = calloc ((size_t)e->size, sizeof (*bytes));
     int rv;
@@ -73,8 +74,9 @@ run_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return rv;
 }
 
-static int
-unpack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int unpack_gather (struct engine *e,
+                          struct engine_batch *b,
+                          struct slurmdl_error *err)
 {
     const char *from = b->out;
 
@@ -84,7 +86,7 @@ unpack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
         b->items[i].done = 0;
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < b->n; i++) {
-            struct item *it = &b->items[i];
+            struct engine_item *it = &b->items[i];
             size_t n = it->t->counts[r] * slurmdl_type_size (it->t->type);
             if (it->task
                 && batch_write (
@@ -97,11 +99,13 @@ unpack_gather (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-const struct steps steps_gather = { pack_gather, run_gather, unpack_gather };
+const struct batch_steps batch_steps_gather = { pack_gather,
+                                                run_gather,
+                                                unpack_gather };
 
 /* ---- broadcast ---- */
 
-static size_t batch_bytes (const struct batch *b)
+static size_t batch_bytes (const struct engine_batch *b)
 {
     size_t n = 0;
 
@@ -110,10 +114,11 @@ static size_t batch_bytes (const struct batch *b)
     return n;
 }
 
-static int
-pack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int pack_broadcast (struct engine *e,
+                           struct engine_batch *b,
+                           struct slurmdl_error *err)
 {
-    const struct item *it = b->items;
+    const struct engine_item *it = b->items;
     bool is_root = it->t->root == e->rank;
     char *to;
 
@@ -123,7 +128,7 @@ pack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
         if (!memory_ops_of (b->out))
             return 0;
     }
-    if (!(to = buffer_room (&e->slots[b->slot][0], batch_bytes (b))))
+    if (!(to = engine_buffer_room (&e->slots[b->slot][0], batch_bytes (b))))
         return errorf (err, "no memory to put tensors together");
     b->out = to;
     for (size_t i = 0; is_root && i < b->n; i++) {
@@ -135,21 +140,23 @@ pack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-static int
-run_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int run_broadcast (struct engine *e,
+                          struct engine_batch *b,
+                          struct slurmdl_error *err)
 {
     return slurmdl_broadcast (
         e->channel, b->out, batch_bytes (b), b->items->t->root, err);
 }
 
-static int
-unpack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
+static int unpack_broadcast (struct engine *e,
+                             struct engine_batch *b,
+                             struct slurmdl_error *err)
 {
     const char *from = b->out;
 
     (void)e;
     for (size_t i = 0; i < b->n; i++) {
-        const struct item *it = &b->items[i];
+        const struct engine_item *it = &b->items[i];
         size_t n = tensor_weight (it->t);
         void *to = it->task ? batch_target (it->task) : NULL;
         if (to && to != from && batch_write (to, from, n) < 0)
@@ -159,6 +166,6 @@ unpack_broadcast (struct engine *e, struct batch *b, struct slurmdl_error *err)
     return 0;
 }
 
-const struct steps steps_broadcast = { pack_broadcast,
-                                       run_broadcast,
-                                       unpack_broadcast };
+const struct batch_steps batch_steps_broadcast = { pack_broadcast,
+                                                   run_broadcast,
+                                                   unpack_broadcast };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing. */
+/* Hash map with open addressing and linear probing. */
 #include "runtime/comm/engine/map.h"
 
 #include <stdlib.h>

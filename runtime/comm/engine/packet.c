@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of variable length, texts with their NUL, sets as runs. */
+/* Encode packets: numbers of variable length, texts, sets of numbers as runs.
+ */
 #include "runtime/comm/engine/packet.h"
 
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #include "runtime/comm/engine/batch.h"
 
 /* A batch on its way, and the copies that come next. */
-struct plan {
+struct queue_plan {
     struct engine *e;
-    struct batch *b;
+    struct engine_batch *b;
     const struct comm_queue *queue;
     void *self;
     struct comm_copy *list;
@@ -17,13 +17,13 @@ struct plan {
     struct slurmdl_error *err;
 };
 
-static void add (struct plan *p, void *to, const void *from, size_t n)
+static void add (struct queue_plan *p, void *to, const void *from, size_t n)
 {
     if (n && to != from)
         p->list[p->n++] = (struct comm_copy){ to, from, n };
 }
 
-static int copy (struct plan *p)
+static int copy (struct queue_plan *p)
 {
     size_t n = p->n;
 
@@ -31,23 +31,23 @@ static int copy (struct plan *p)
     return n ? p->queue->copy (p->self, p->list, n, p->err) : 0;
 }
 
-static void *room (struct plan *p, int which, size_t n)
+static void *room (struct queue_plan *p, int which, size_t n)
 {
     return p->queue->room (p->self, which, n ? n : 1, p->err);
 }
 
 /* Its own memory is that of the collective. */
-static bool is_direct (const struct plan *p)
+static bool is_direct (const struct queue_plan *p)
 {
     return p->b->n == 1 && p->b->items->task;
 }
 
-static size_t bytes_of (const struct item *it, size_t elements)
+static size_t bytes_of (const struct engine_item *it, size_t elements)
 {
     return elements * slurmdl_type_size (it->t->type);
 }
 
-static void set_factor (struct plan *p)
+static void set_factor (struct queue_plan *p)
 {
     const struct tensor *t = p->b->items->t;
     double factor = t->prescale * t->postscale;
@@ -58,7 +58,7 @@ static void set_factor (struct plan *p)
 
 /* ---- all-reduce ---- */
 
-static int reduce (struct plan *p, const void *in, void *out)
+static int reduce (struct queue_plan *p, const void *in, void *out)
 {
     const struct tensor *t = p->b->items->t;
 
@@ -67,10 +67,10 @@ static int reduce (struct plan *p, const void *in, void *out)
         p->e->channel, in, out, batch_elements (p->b), t->type, t->op, p->err);
 }
 
-static int run_reduce (struct plan *p)
+static int run_reduce (struct queue_plan *p)
 {
-    const struct batch *b = p->b;
-    const struct item *it = b->items;
+    const struct engine_batch *b = p->b;
+    const struct engine_item *it = b->items;
     char *all, *at;
 
     if (is_direct (p))
@@ -93,7 +93,7 @@ static int run_reduce (struct plan *p)
 
 /* ---- reduce-scatter: the parts of each rank, of all tensors, together ---- */
 
-static int scatter (struct plan *p, const void *in, void *out)
+static int scatter (struct queue_plan *p, const void *in, void *out)
 {
     const struct tensor *t = p->b->items->t;
     struct engine *e = p->e;
@@ -118,13 +118,13 @@ static int scatter (struct plan *p, const void *in, void *out)
     return rv;
 }
 
-static void put_parts (struct plan *p, char *to)
+static void put_parts (struct queue_plan *p, char *to)
 {
     const struct engine *e = p->e;
 
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < p->b->n; i++) {
-            const struct item *it = &p->b->items[i];
+            const struct engine_item *it = &p->b->items[i];
             size_t begin = bytes_of (it, batch_part_at (e, it->t, r));
             size_t n = bytes_of (it, batch_part (e, it->t, r));
             const char *from = it->task ? it->task->in : NULL;
@@ -133,10 +133,10 @@ static void put_parts (struct plan *p, char *to)
         }
 }
 
-static int run_scatter (struct plan *p)
+static int run_scatter (struct queue_plan *p)
 {
-    const struct batch *b = p->b;
-    const struct item *it = b->items;
+    const struct engine_batch *b = p->b;
+    const struct engine_item *it = b->items;
     size_t bytes = bytes_of (it, batch_elements (b));
     char *in, *out;
 
@@ -160,7 +160,7 @@ static int run_scatter (struct plan *p)
 
 /* ---- all-gather: what a rank has, of all tensors, together ---- */
 
-static size_t *blocks (const struct plan *p, size_t *all)
+static size_t *blocks (const struct queue_plan *p, size_t *all)
 {
     size_t size = (size_t)p->e->size;
     size_t *bytes = calloc (size, sizeof (*bytes));
@@ -176,10 +176,10 @@ static size_t *blocks (const struct plan *p, size_t *all)
     return bytes;
 }
 
-static int put_rows (struct plan *p, char *to)
+static int put_rows (struct queue_plan *p, char *to)
 {
     for (size_t i = 0; i < p->b->n; i++) {
-        const struct item *it = &p->b->items[i];
+        const struct engine_item *it = &p->b->items[i];
         size_t n = bytes_of (it, it->t->counts[p->e->rank]);
         add (p, to, it->task ? it->task->in : NULL, n);
         to += n;
@@ -187,13 +187,13 @@ static int put_rows (struct plan *p, char *to)
     return copy (p);
 }
 
-static int take_rows (struct plan *p, const char *from)
+static int take_rows (struct queue_plan *p, const char *from)
 {
     for (size_t i = 0; i < p->b->n; i++)
         p->b->items[i].done = 0;
     for (long r = 0; r < p->e->size; r++)
         for (size_t i = 0; i < p->b->n; i++) {
-            struct item *it = &p->b->items[i];
+            struct engine_item *it = &p->b->items[i];
             size_t n = bytes_of (it, it->t->counts[r]);
             if (it->task)
                 add (p, (char *)batch_target (it->task) + it->done, from, n);
@@ -203,9 +203,9 @@ static int take_rows (struct plan *p, const char *from)
     return copy (p);
 }
 
-static int gather (struct plan *p, const size_t *bytes, size_t all)
+static int gather (struct queue_plan *p, const size_t *bytes, size_t all)
 {
-    const struct item *it = p->b->items;
+    const struct engine_item *it = p->b->items;
     size_t own = bytes[p->e->rank];
     const void *in;
     void *out;
@@ -224,7 +224,7 @@ static int gather (struct plan *p, const size_t *bytes, size_t all)
     return is_direct (p) ? 0 : take_rows (p, out);
 }
 
-static int run_gather (struct plan *p)
+static int run_gather (struct queue_plan *p)
 {
     size_t all;
     size_t *bytes = blocks (p, &all);
@@ -236,19 +236,19 @@ static int run_gather (struct plan *p)
 
 /* ---- broadcast ---- */
 
-static void put_values (struct plan *p, char *to)
+static void put_values (struct queue_plan *p, char *to)
 {
     for (size_t i = 0; i < p->b->n; i++) {
-        const struct item *it = &p->b->items[i];
+        const struct engine_item *it = &p->b->items[i];
         add (p, to, it->task->in, tensor_weight (it->t));
         to += tensor_weight (it->t);
     }
 }
 
-static int run_broadcast (struct plan *p)
+static int run_broadcast (struct queue_plan *p)
 {
-    const struct batch *b = p->b;
-    const struct item *it = b->items;
+    const struct engine_batch *b = p->b;
+    const struct engine_item *it = b->items;
     bool is_root = it->t->root == p->e->rank;
     size_t bytes = bytes_of (it, batch_elements (b));
     char *all;
@@ -273,19 +273,19 @@ static int run_broadcast (struct plan *p)
 
 /* ---- all of them ---- */
 
-static int (*const runs[]) (struct plan *) = {
+static int (*const runs[]) (struct queue_plan *) = {
     [SLURMDL_ALLREDUCE] = run_reduce,
     [SLURMDL_ALLGATHER] = run_gather,
     [SLURMDL_BROADCAST] = run_broadcast,
     [SLURMDL_REDUCE_SCATTER] = run_scatter,
 };
 
-static int queue_all (struct plan *p)
+static int queue_all (struct queue_plan *p)
 {
     int rv = p->queue->begin (p->self, p->err);
 
     for (size_t i = 0; rv == 0 && i < p->b->n; i++) {
-        const struct task *t = p->b->items[i].task;
+        const struct engine_task *t = p->b->items[i].task;
         if (t && t->mark)
             rv = p->queue->after (p->self, t->mark, p->err);
     }
@@ -294,9 +294,11 @@ static int queue_all (struct plan *p)
     return rv;
 }
 
-int queue_run (struct engine *e, struct batch *b, struct slurmdl_error *err)
+int queue_run (struct engine *e,
+               struct engine_batch *b,
+               struct slurmdl_error *err)
 {
-    struct plan p = { .e = e, .b = b, .err = err };
+    struct queue_plan p = { .e = e, .b = b, .err = err };
     int rv, saved, end;
 
     p.queue = e->channel->device->queue;

@@ -13,7 +13,7 @@ struct count {
     size_t ready;
 };
 
-struct relay {
+struct readiness {
     size_t units, joined; /* 'joined': units all of whose ranks have */
     long *ranks, *gone;   /* of each unit; that have joined */
     struct map counts;
@@ -21,9 +21,9 @@ struct relay {
     size_t nfull, room;
 };
 
-struct relay *relay_create (size_t units, const long *ranks)
+struct readiness *readiness_create (size_t units, const long *ranks)
 {
-    struct relay *r = calloc (1, sizeof (*r));
+    struct readiness *r = calloc (1, sizeof (*r));
 
     if (!r)
         return NULL;
@@ -31,14 +31,14 @@ struct relay *relay_create (size_t units, const long *ranks)
     r->ranks = calloc (units, sizeof (*r->ranks));
     r->gone = calloc (units, sizeof (*r->gone));
     if (!r->ranks || !r->gone) {
-        relay_destroy (r);
+        readiness_destroy (r);
         return NULL;
     }
     memcpy (r->ranks, ranks, units * sizeof (*ranks));
     return r;
 }
 
-void relay_destroy (struct relay *r)
+void readiness_destroy (struct readiness *r)
 {
     struct count *c;
     size_t at = 0;
@@ -55,7 +55,7 @@ void relay_destroy (struct relay *r)
     free (r);
 }
 
-int relay_assign (struct relay *r, uint32_t id)
+int readiness_assign (struct readiness *r, uint32_t id)
 {
     struct count *c = calloc (1, sizeof (*c));
 
@@ -69,7 +69,7 @@ int relay_assign (struct relay *r, uint32_t id)
     return 0;
 }
 
-void relay_drop (struct relay *r, uint32_t id)
+void readiness_drop (struct readiness *r, uint32_t id)
 {
     struct count *c = map_get (&r->counts, id);
 
@@ -78,7 +78,7 @@ void relay_drop (struct relay *r, uint32_t id)
     free (c);
 }
 
-static int append (struct relay *r, uint32_t id)
+static int append (struct readiness *r, uint32_t id)
 {
     if (r->nfull == r->room) {
         size_t room = 2 * r->room + 64;
@@ -92,7 +92,7 @@ static int append (struct relay *r, uint32_t id)
     return 0;
 }
 
-static int look (struct relay *r, struct count *c)
+static int look (struct readiness *r, struct count *c)
 {
     if (!c->ready || c->ready + r->joined < r->units)
         return 0;
@@ -100,7 +100,7 @@ static int look (struct relay *r, struct count *c)
     return append (r, c->id);
 }
 
-int relay_ready (struct relay *r, uint32_t id)
+int readiness_ready (struct readiness *r, uint32_t id)
 {
     struct count *c = map_get (&r->counts, id);
 
@@ -110,7 +110,7 @@ int relay_ready (struct relay *r, uint32_t id)
     return look (r, c);
 }
 
-int relay_join (struct relay *r, size_t unit)
+int readiness_join (struct readiness *r, size_t unit)
 {
     struct count *c;
     size_t at = 0;
@@ -124,13 +124,13 @@ int relay_join (struct relay *r, size_t unit)
     return rv;
 }
 
-void relay_rejoin (struct relay *r)
+void readiness_rejoin (struct readiness *r)
 {
     r->joined = 0;
     memset (r->gone, 0, r->units * sizeof (*r->gone));
 }
 
-uint32_t *relay_full (struct relay *r, size_t *n)
+uint32_t *readiness_full (struct readiness *r, size_t *n)
 {
     free (r->given);
     r->given = r->full;
@@ -165,8 +165,11 @@ static long parent_of (long rank, const long *node, const long *first, long fan)
 /* Parents have smaller ranks than their children, so that one pass from the
  * end counts what is below each.
  */
-static int
-fill (struct tree *t, long rank, long size, const long *parent, long *below)
+static int fill (struct engine_tree *t,
+                 long rank,
+                 long size,
+                 const long *parent,
+                 long *below)
 {
     for (long r = size - 1; r > 0; r--)
         below[parent[r]] += ++below[r];
@@ -184,7 +187,8 @@ fill (struct tree *t, long rank, long size, const long *parent, long *below)
     return 0;
 }
 
-int tree_make (struct tree *t, long rank, long size, const long *node, long fan)
+int engine_tree_make (
+    struct engine_tree *t, long rank, long size, const long *node, long fan)
 {
     long n;
     long *first = leaders (size, node, &n);
@@ -205,7 +209,7 @@ int tree_make (struct tree *t, long rank, long size, const long *node, long fan)
     return rv;
 }
 
-void tree_free (struct tree *t)
+void engine_tree_free (struct engine_tree *t)
 {
     free (t->children);
     free (t->below);

@@ -11,30 +11,31 @@
  * rank 0 hears of a step that was seen before in one short message from each
  * of its children, however many ranks there are.
  */
-struct relay;
+struct readiness;
 
 /* 'ranks': how many are in each of the units; the first is the rank itself. */
-struct relay *relay_create (size_t units, const long *ranks);
-void relay_destroy (struct relay *r); /* NULL is accepted */
+struct readiness *readiness_create (size_t units, const long *ranks);
+void readiness_destroy (struct readiness *r); /* NULL is accepted */
 
-int relay_assign (struct relay *r, uint32_t id); /* it may be counted now */
-void relay_drop (struct relay *r, uint32_t id);
+int readiness_assign (struct readiness *r,
+                      uint32_t id); /* it may be counted now */
+void readiness_drop (struct readiness *r, uint32_t id);
 
 /* All ranks of a unit that have not joined are ready; unknown ones are late
  * messages about dropped ones. */
-int relay_ready (struct relay *r, uint32_t id);
+int readiness_ready (struct readiness *r, uint32_t id);
 
 /* One rank of the unit takes part in everything from now on, until
- * relay_rejoin(). */
-int relay_join (struct relay *r, size_t unit);
-void relay_rejoin (struct relay *r);
+ * readiness_rejoin(). */
+int readiness_join (struct readiness *r, size_t unit);
+void readiness_rejoin (struct readiness *r);
 
 /* Those that all units are ready for, since the last time: '*n' of them,
  * valid until the next call. */
-uint32_t *relay_full (struct relay *r, size_t *n);
+uint32_t *readiness_full (struct readiness *r, size_t *n);
 
 /* The unit whose parent is this one... */
-struct tree {
+struct engine_tree {
     long parent;    /* -1: rank 0 */
     long *children; /* 'n' of them */
     long *below;    /* ranks in each child's part */
@@ -44,8 +45,8 @@ struct tree {
 /* ...: each rank is below the first one of its node, and those are a tree of
  * 'fan' children each.  node[rank] counts from 0 in the order of first ranks.
  */
-int tree_make (
-    struct tree *t, long rank, long size, const long *node, long fan);
-void tree_free (struct tree *t);
+int engine_tree_make (
+    struct engine_tree *t, long rank, long size, const long *node, long fan);
+void engine_tree_free (struct engine_tree *t);
 
 #endif

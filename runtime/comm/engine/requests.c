@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes up to rank 0: this rank's requests, and those from below. */
+/* Requests of this rank and of those below it, on their way to rank 0. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 static const double NEVER = 1e9, LOOK = 2; /* seconds */
 
 /* Whether the number stands for what this rank wants now. */
-static bool is_known (const struct control *k, const struct task *t)
+static bool is_known (const struct control *k, const struct engine_task *t)
 {
     const struct tensor *now = t->name->now;
 
@@ -20,7 +20,7 @@ static bool is_known (const struct control *k, const struct task *t)
     return now->what != SLURMDL_ALLGATHER || now->counts[k->e->rank] == t->t.n;
 }
 
-static int describe (struct control *k, struct task *t)
+static int describe (struct control *k, struct engine_task *t)
 {
     t->state = TASK_WORDS;
     if (!k->root) {
@@ -33,15 +33,15 @@ static int describe (struct control *k, struct task *t)
     return copy ? coordinator_request (k->root, 0, copy) : -1;
 }
 
-static int ask (struct control *k, struct task *t)
+static int ask (struct control *k, struct engine_task *t)
 {
     if (!is_known (k, t))
         return describe (k, t);
     t->state = TASK_BIT;
-    return relay_ready (k->relay, t->name->id);
+    return readiness_ready (k->readiness, t->name->id);
 }
 
-int control_ask_again (struct control *k, struct task *t)
+int control_ask_again (struct control *k, struct engine_task *t)
 {
     return t->state == TASK_BIT ? describe (k, t) : 0;
 }
@@ -57,7 +57,7 @@ static bool is_due (const struct engine *e, double now)
 static int ask_fresh (struct control *k)
 {
     struct engine *e = k->e;
-    struct task *t = e->fresh;
+    struct engine_task *t = e->fresh;
 
     e->fresh = NULL;
     e->fresh_tail = &e->fresh;
@@ -76,7 +76,7 @@ static int ask_fresh (struct control *k)
 static int say_join (struct control *k)
 {
     k->e->joining = JOIN_SENT;
-    if (relay_join (k->relay, 0) < 0)
+    if (readiness_join (k->readiness, 0) < 0)
         return -1;
     if (k->root)
         return coordinator_join (k->root, 0);
@@ -113,7 +113,7 @@ int control_ask (struct control *k)
 }
 
 /* When it is told again that something waits: then, and when it is over. */
-static double next_complaint (const struct control *k)
+static double next_report (const struct control *k)
 {
     const struct engine *e = k->e;
     double since = e->oldest->submitted;
@@ -137,7 +137,7 @@ bool control_waits (const struct control *k)
     return rv;
 }
 
-double control_patience (const struct control *k)
+double control_wait_seconds (const struct control *k)
 {
     struct engine *e = k->e;
     double now = monotonic ();
@@ -145,7 +145,7 @@ double control_patience (const struct control *k)
 
     pthread_mutex_lock (&e->lock);
     if (e->oldest)
-        at = next_complaint (k);
+        at = next_report (k);
     if (e->fresh && is_due (e, now))
         at = now;
     else if (e->fresh && e->fresh_since + e->cycle < at)
@@ -158,7 +158,7 @@ double control_patience (const struct control *k)
     return at > now ? at - now : 0;
 }
 
-void control_tell_late (struct control *k, double age, const char *text)
+void control_report_late (struct control *k, double age, const char *text)
 {
     if (k->e->stall_abort > 0 && age >= k->e->stall_abort) {
         packet_number (&k->down, DOWN_FAIL);
@@ -170,8 +170,10 @@ void control_tell_late (struct control *k, double age, const char *text)
 }
 
 /* Above us nobody has begun: those below are told. */
-static void
-complain_here (struct control *k, const char *name, double age, uint64_t others)
+static void report_stall_here (struct control *k,
+                               const char *name,
+                               double age,
+                               uint64_t others)
 {
     char text[256];
     size_t n = stall_waits (name, age, others, text, sizeof (text));
@@ -181,13 +183,13 @@ complain_here (struct control *k, const char *name, double age, uint64_t others)
               "rank %ld (%.30s)",
               k->tree.parent,
               mesh_host (k->e->channel->mesh, k->tree.parent));
-    control_tell_late (k, age, text);
+    control_report_late (k, age, text);
 }
 
-static void complain_of (struct control *k,
-                         const struct task *t,
-                         double age,
-                         uint64_t others)
+static void report_stall (struct control *k,
+                          const struct engine_task *t,
+                          double age,
+                          uint64_t others)
 {
     if (k->root) {
         stall_report (
@@ -195,7 +197,7 @@ static void complain_of (struct control *k,
         return;
     }
     if (!k->heard) {
-        complain_here (k, t->name->text, age, others);
+        report_stall_here (k, t->name->text, age, others);
         return;
     }
     packet_number (&k->up, UP_STALL);
@@ -204,14 +206,14 @@ static void complain_of (struct control *k,
     packet_number (&k->up, others);
 }
 
-void control_complain (struct control *k, double now)
+void control_report_stall (struct control *k, double now)
 {
     struct engine *e = k->e;
 
     pthread_mutex_lock (&e->lock);
-    if (e->oldest && now >= next_complaint (k)) {
+    if (e->oldest && now >= next_report (k)) {
         k->stalled = now;
-        complain_of (
+        report_stall (
             k, e->oldest, now - e->oldest->submitted, e->unanswered - 1);
     }
     pthread_mutex_unlock (&e->lock);
@@ -226,7 +228,7 @@ static int up_ready (struct control *k, size_t unit, struct packet *p)
 
     (void)unit;
     while (packet_take_id (p, &run, &id))
-        if (relay_ready (k->relay, id) < 0)
+        if (readiness_ready (k->readiness, id) < 0)
             return -1;
     return 0;
 }
@@ -254,7 +256,7 @@ static int up_join (struct control *k, size_t unit, struct packet *p)
 {
     uint64_t rank = packet_take_number (p);
 
-    if (rank >= (uint64_t)k->e->size || relay_join (k->relay, unit) < 0)
+    if (rank >= (uint64_t)k->e->size || readiness_join (k->readiness, unit) < 0)
         return -1;
     if (k->root)
         return coordinator_join (k->root, (long)rank);

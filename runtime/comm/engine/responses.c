@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes down from rank 0. */
+/* Responses of rank 0 to requests. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static int learn (struct control *k, uint32_t id, struct tensor *t)
 {
     struct name *n = name_find (k->e, t->name, true);
 
-    if (!n || map_set (&k->ids, id, n) < 0 || relay_assign (k->relay, id) < 0)
+    if (!n || map_set (&k->ids, id, n) < 0
+        || readiness_assign (k->readiness, id) < 0)
         return -1;
     tensor_free (n->now);
     n->now = t;
@@ -63,7 +64,7 @@ static int down_drop (struct control *k, struct packet *p)
 
     if (!n)
         return 0;
-    relay_drop (k->relay, id);
+    readiness_drop (k->readiness, id);
     map_set (&k->ids, id, NULL);
     pthread_mutex_lock (&k->e->lock);
     n->id = 0;
@@ -88,17 +89,18 @@ static size_t count_ids (struct packet *p)
 }
 
 /* A rank that has joined has no task. */
-static int fill_batch (struct control *k, struct batch *b, struct packet *p)
+static int
+fill_batch (struct control *k, struct engine_batch *b, struct packet *p)
 {
     struct packet_run run = packet_take_ids (p);
     uint32_t id;
 
     for (; packet_take_id (p, &run, &id); b->n++) {
         struct name *n = map_get (&k->ids, id);
-        struct item *i = &b->items[b->n];
+        struct engine_item *i = &b->items[b->n];
         if (!n)
             return -1;
-        *i = (struct item){ .name = n, .t = n->now, .task = n->task };
+        *i = (struct engine_item){ .name = n, .t = n->now, .task = n->task };
         n->parts++;
         n->now->refs++;
         if (i->task) {
@@ -112,7 +114,7 @@ static int down_batch (struct control *k, struct packet *p)
 {
     struct engine *e = k->e;
     size_t n = count_ids (p);
-    struct batch *b = calloc (1, sizeof (*b) + n * sizeof (*b->items));
+    struct engine_batch *b = calloc (1, sizeof (*b) + n * sizeof (*b->items));
     int rv;
 
     if (!b)
@@ -153,7 +155,7 @@ static int down_joined (struct control *k, struct packet *p)
 {
     long last = (long)packet_take_number (p);
 
-    relay_rejoin (k->relay);
+    readiness_rejoin (k->readiness);
     pthread_mutex_lock (&k->e->lock);
     k->e->last_to_join = last;
     k->e->joining = JOIN_NO;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions that are open, and who has answered. */
+/* Find out which ranks a named tensor waits for. */
 #include "runtime/comm/engine/stall.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ void stall_answer (struct stall *s, long rank, const char *name, bool here)
 }
 
 /* Answers to several questions are told together, so all are waited for. */
-double stall_patience (const struct stall *s, double now)
+double stall_wait_seconds (const struct stall *s, double now)
 {
     double wait = s->open ? 0 : -1;
 
@@ -212,7 +212,7 @@ bool stall_text (
 {
     size_t n = 0;
 
-    if (!s->open || stall_patience (s, now) > 0)
+    if (!s->open || stall_wait_seconds (s, now) > 0)
         return false;
     *age = 0;
     while (s->open) {

@@ -30,7 +30,7 @@ size_t stall_waits (
 void stall_answer (struct stall *s, long rank, const char *name, bool here);
 
 /* Seconds until stall_text() has something, -1: never. */
-double stall_patience (const struct stall *s, double now);
+double stall_wait_seconds (const struct stall *s, double now);
 
 /* Whether there is something to tell; '*age' of the oldest in seconds. */
 bool stall_text (

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank begins with its first named tensor: until all have, some wait. */
+/* Connect the control threads, each with its rank's first named tensor. */
 #include "runtime/comm/engine/control.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@ static int welcome (struct control *k, size_t i, int fd)
     int rv;
 
     packet_number (&p, DOWN_HERE);
-    rv = talk_open (&k->children[i], fd);
+    rv = connection_open (&k->children[i], fd);
     if (rv == 0)
-        rv = talk_send (&k->children[i], &p);
+        rv = connection_send (&k->children[i], &p);
     packet_free (&p);
     k->absent--;
     return rv;

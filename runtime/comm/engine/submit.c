@@ -86,7 +86,7 @@ static const char *check (const struct engine *e,
 }
 
 /* Where the memory of a request is, and what a stream does before it. */
-struct place {
+struct memory_place {
     const struct memory_ops *in, *out; /* NULL: the host's */
     struct memory_mark *mark;
 };
@@ -97,7 +97,7 @@ static const void *input_of (const struct slurmdl_request *r)
 }
 
 static int find_place (const struct slurmdl_request *r,
-                       struct place *p,
+                       struct memory_place *p,
                        struct slurmdl_error *err)
 {
     const void *in = input_of (r);
@@ -116,7 +116,7 @@ static int find_place (const struct slurmdl_request *r,
                    r->name);
 }
 
-static void leave_place (struct place *p)
+static void leave_place (struct memory_place *p)
 {
     if (p->mark)
         (p->in ? p->in : p->out)->unmark (p->mark);
@@ -124,7 +124,7 @@ static void leave_place (struct place *p)
 
 /* Fields that do not matter are the same on all ranks. */
 static void normalize (const struct slurmdl_request *r,
-                       const struct place *p,
+                       const struct memory_place *p,
                        struct tensor *t)
 {
     *t = (struct tensor){ .what = r->what,
@@ -147,10 +147,11 @@ static void normalize (const struct slurmdl_request *r,
     t->device = p->in && p->out;
 }
 
-static struct task *
-task_make (struct engine *e, const struct slurmdl_request *r, struct place *p)
+static struct engine_task *task_make (struct engine *e,
+                                      const struct slurmdl_request *r,
+                                      struct memory_place *p)
 {
-    struct task *t = e->spare;
+    struct engine_task *t = e->spare;
 
     if (t)
         e->spare = t->next;
@@ -173,7 +174,7 @@ task_make (struct engine *e, const struct slurmdl_request *r, struct place *p)
     return t;
 }
 
-static void link_task (struct engine *e, struct task *t)
+static void link_task (struct engine *e, struct engine_task *t)
 {
     t->name->task = t;
     t->t.name = t->name->text;
@@ -195,7 +196,7 @@ static void link_task (struct engine *e, struct task *t)
     e->fresh_bytes += tensor_weight (&t->t);
 }
 
-static void unlink_task (struct engine *e, struct task *t)
+static void unlink_task (struct engine *e, struct engine_task *t)
 {
     map_set (&e->tickets, (uint64_t)t->ticket, NULL);
     *(t->later ? &t->later->earlier : &e->all) = t->earlier;
@@ -228,11 +229,11 @@ static int refuse (const struct engine *e, struct slurmdl_error *err)
 /* The mark of the place is the task's afterwards. */
 static int64_t submit_locked (struct engine *e,
                               const struct slurmdl_request *r,
-                              struct place *p,
+                              struct memory_place *p,
                               struct slurmdl_error *err)
 {
     struct name *name;
-    struct task *t;
+    struct engine_task *t;
 
     if (e->code || e->left || e->closing || e->joining != JOIN_NO)
         return refuse (e, err);
@@ -260,7 +261,7 @@ static int64_t submit (struct engine *e,
                        struct slurmdl_error *err)
 {
     const char *wrong = check (e, r);
-    struct place place;
+    struct memory_place place;
     int64_t ticket;
     int saved;
 
@@ -305,7 +306,7 @@ static int unknown (int64_t ticket, struct slurmdl_error *err)
                    (long long)ticket);
 }
 
-static struct task *task_of (struct engine *e, int64_t ticket)
+static struct engine_task *task_of (struct engine *e, int64_t ticket)
 {
     return map_get (&e->tickets, (uint64_t)ticket);
 }
@@ -313,7 +314,7 @@ static struct task *task_of (struct engine *e, int64_t ticket)
 int slurmdl_done (struct slurmdl_comm *c, int64_t ticket)
 {
     struct engine *e = engine_enter (c, false, NULL);
-    struct task *t;
+    struct engine_task *t;
     int done = 1;
 
     if (!e)
@@ -329,7 +330,7 @@ int slurmdl_done (struct slurmdl_comm *c, int64_t ticket)
 /* Whoever waits submits nothing meanwhile, so the cycle need not be waited
  * for.  Returns with the lock held, and the task done.
  */
-static void wait_locked (struct engine *e, struct task *t)
+static void wait_locked (struct engine *e, struct engine_task *t)
 {
     if (!atomic_load (&t->done) && e->fresh && !e->hurry) {
         e->hurry = true;
@@ -343,7 +344,7 @@ static void wait_locked (struct engine *e, struct task *t)
     }
 }
 
-static int end_of (struct task *t, struct slurmdl_error *err)
+static int end_of (struct engine_task *t, struct slurmdl_error *err)
 {
     if (!t->code)
         return 0;
@@ -352,9 +353,9 @@ static int end_of (struct task *t, struct slurmdl_error *err)
 }
 
 /* Results that are to be taken stay. */
-static struct task *next_of_all (const struct engine *e)
+static struct engine_task *next_of_all (const struct engine *e)
 {
-    struct task *t = e->all;
+    struct engine_task *t = e->all;
 
     while (t && t->take && atomic_load (&t->done) && !t->code)
         t = t->earlier;
@@ -363,7 +364,7 @@ static struct task *next_of_all (const struct engine *e)
 
 static int wait_all (struct engine *e, struct slurmdl_error *err)
 {
-    struct task *t;
+    struct engine_task *t;
     int code = 0;
 
     while ((t = next_of_all (e))) {
@@ -382,7 +383,7 @@ static int wait_all (struct engine *e, struct slurmdl_error *err)
 static int
 wait_one (struct engine *e, int64_t ticket, struct slurmdl_error *err)
 {
-    struct task *t = task_of (e, ticket);
+    struct engine_task *t = task_of (e, ticket);
     int rv;
 
     if (!t)
@@ -413,8 +414,11 @@ int slurmdl_wait (struct slurmdl_comm *c,
     return rv;
 }
 
-static void give_result (
-    struct engine *e, struct task *t, void **out, size_t *n, size_t *counts)
+static void give_result (struct engine *e,
+                         struct engine_task *t,
+                         void **out,
+                         size_t *n,
+                         size_t *counts)
 {
     *out = t->result;
     *n = t->nresult;
@@ -430,7 +434,7 @@ static int take_one (struct engine *e,
                      size_t *counts,
                      struct slurmdl_error *err)
 {
-    struct task *t = task_of (e, ticket);
+    struct engine_task *t = task_of (e, ticket);
     int rv;
 
     if (!t)

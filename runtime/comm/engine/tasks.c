@@ -67,7 +67,7 @@ void name_tidy (struct engine *e, struct name *n)
     name_free (n);
 }
 
-void engine_answered (struct engine *e, struct task *t)
+void engine_answered (struct engine *e, struct engine_task *t)
 {
     if (t->state == TASK_BATCH)
         return;
@@ -78,7 +78,7 @@ void engine_answered (struct engine *e, struct task *t)
 }
 
 void engine_finish (struct engine *e,
-                    struct task *t,
+                    struct engine_task *t,
                     int code,
                     const char *text)
 {
@@ -100,7 +100,7 @@ void engine_finish (struct engine *e,
 void engine_fail_unanswered (struct engine *e, int code, const char *text)
 {
     while (e->oldest) {
-        struct task *t = e->oldest;
+        struct engine_task *t = e->oldest;
         engine_answered (e, t);
         engine_finish (e, t, code, text);
     }
@@ -142,7 +142,7 @@ void engine_fail (struct engine *e, int code, const char *text)
     engine_wake (e);
 }
 
-void task_free (struct engine *e, struct task *t)
+void task_free (struct engine *e, struct engine_task *t)
 {
     if (t->mark)
         t->memory->unmark (t->mark);

@@ -7,7 +7,7 @@
 
 enum { CACHE_MAX = 16384 }; /* tensors that keep their numbers */
 
-void fact_free (struct fact *f)
+void tensor_entry_free (struct tensor_entry *f)
 {
     tensor_free (f->t);
     tensor_free (f->differs);
@@ -16,18 +16,18 @@ void fact_free (struct fact *f)
     free (f);
 }
 
-struct fact *fact_find (struct coordinator *c, const char *name)
+struct tensor_entry *tensor_entry_find (struct coordinator *c, const char *name)
 {
-    struct fact *f = map_get (&c->names, map_hash (name));
+    struct tensor_entry *f = map_get (&c->names, map_hash (name));
 
     while (f && strcmp (f->name, name))
         f = f->same;
     return f;
 }
 
-struct fact *fact_make (struct coordinator *c, const char *name)
+struct tensor_entry *tensor_entry_make (struct coordinator *c, const char *name)
 {
-    struct fact *f = calloc (1, sizeof (*f));
+    struct tensor_entry *f = calloc (1, sizeof (*f));
     uint64_t hash = map_hash (name);
 
     if (!f || !(f->name = strdup (name))) {
@@ -36,16 +36,16 @@ struct fact *fact_make (struct coordinator *c, const char *name)
     }
     f->same = map_get (&c->names, hash);
     if (map_set (&c->names, hash, f) < 0) {
-        fact_free (f);
+        tensor_entry_free (f);
         return NULL;
     }
     return f;
 }
 
-void fact_forget (struct coordinator *c, struct fact *f)
+void tensor_entry_forget (struct coordinator *c, struct tensor_entry *f)
 {
     uint64_t hash = map_hash (f->name);
-    struct fact *p = map_get (&c->names, hash);
+    struct tensor_entry *p = map_get (&c->names, hash);
 
     if (p == f) {
         map_set (&c->names, hash, f->same);
@@ -54,16 +54,16 @@ void fact_forget (struct coordinator *c, struct fact *f)
             p = p->same;
         p->same = f->same;
     }
-    fact_free (f);
+    tensor_entry_free (f);
 }
 
-static void unlink_age (struct coordinator *c, struct fact *f)
+static void unlink_age (struct coordinator *c, struct tensor_entry *f)
 {
     *(f->older ? &f->older->newer : &c->oldest) = f->newer;
     *(f->newer ? &f->newer->older : &c->newest) = f->older;
 }
 
-static void link_newest (struct coordinator *c, struct fact *f)
+static void link_newest (struct coordinator *c, struct tensor_entry *f)
 {
     f->newer = NULL;
     f->older = c->newest;
@@ -71,7 +71,7 @@ static void link_newest (struct coordinator *c, struct fact *f)
     c->newest = f;
 }
 
-void fact_drop (struct coordinator *c, struct fact *f)
+void tensor_entry_drop (struct coordinator *c, struct tensor_entry *f)
 {
     packet_number (c->down, DOWN_DROP);
     packet_number (c->down, f->id);
@@ -84,7 +84,7 @@ void fact_drop (struct coordinator *c, struct fact *f)
     f->t = NULL;
 }
 
-void fact_reset (struct fact *f)
+void tensor_entry_reset (struct tensor_entry *f)
 {
     f->complete = false;
     f->asked = 0;
@@ -94,17 +94,17 @@ void fact_reset (struct fact *f)
 
 static void make_room (struct coordinator *c)
 {
-    struct fact *f = c->oldest;
+    struct tensor_entry *f = c->oldest;
 
     while (f && f->complete)
         f = f->newer;
     if (!f)
         return;
-    fact_drop (c, f);
-    fact_forget (c, f);
+    tensor_entry_drop (c, f);
+    tensor_entry_forget (c, f);
 }
 
-void fact_number (struct coordinator *c, struct fact *f)
+void tensor_entry_number (struct coordinator *c, struct tensor_entry *f)
 {
     if (c->cached >= CACHE_MAX)
         make_room (c);
@@ -122,7 +122,7 @@ void fact_number (struct coordinator *c, struct fact *f)
             packet_number (c->down, f->counts[r]);
 }
 
-void fact_used (struct coordinator *c, struct fact *f)
+void tensor_entry_used (struct coordinator *c, struct tensor_entry *f)
 {
     unlink_age (c, f);
     link_newest (c, f);

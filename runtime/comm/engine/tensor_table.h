@@ -6,7 +6,7 @@
 #include "runtime/comm/engine/coordinator.h"
 #include "runtime/comm/engine/map.h"
 
-struct fact {
+struct tensor_entry {
     char *name;
     struct tensor *t; /* of the first rank that asked, or agreed on */
     uint32_t id;      /* 0: ranks have to describe it */
@@ -15,14 +15,14 @@ struct fact {
     long first, other;
     struct tensor *differs; /* of rank 'other' */
     size_t *counts;
-    struct fact *same;          /* of names that have the same hash */
-    struct fact *next;          /* in the list of those ready, or of a group */
-    struct fact *older, *newer; /* of those that have a number */
+    struct tensor_entry *same; /* of names that have the same hash */
+    struct tensor_entry *next; /* in the list of those ready, or of a group */
+    struct tensor_entry *older, *newer; /* of those that have a number */
 };
 
-struct gang {
+struct tensor_group {
     size_t complete;
-    struct fact *members;
+    struct tensor_entry *members;
     char *why; /* it cannot be */
 };
 
@@ -36,26 +36,28 @@ struct coordinator {
     struct map names, ids, gangs;
     uint32_t last_id;
     size_t cached;
-    struct fact *oldest, *newest;
-    struct fact *ready, **tail;
+    struct tensor_entry *oldest, *newest;
+    struct tensor_entry *ready, **tail;
 };
 
-/* facts.c */
-struct fact *fact_find (struct coordinator *c, const char *name);
-struct fact *fact_make (struct coordinator *c, const char *name);
-void fact_free (struct fact *f);
+/* tensor_table.c */
+struct tensor_entry *tensor_entry_find (struct coordinator *c,
+                                        const char *name);
+struct tensor_entry *tensor_entry_make (struct coordinator *c,
+                                        const char *name);
+void tensor_entry_free (struct tensor_entry *f);
 
 /* Nothing is known of it any more. */
-void fact_forget (struct coordinator *c, struct fact *f);
+void tensor_entry_forget (struct coordinator *c, struct tensor_entry *f);
 
 /* Its number means nothing any more. */
-void fact_drop (struct coordinator *c, struct fact *f);
+void tensor_entry_drop (struct coordinator *c, struct tensor_entry *f);
 
 /* It has a number; or it was the last one that was used. */
-void fact_number (struct coordinator *c, struct fact *f);
-void fact_used (struct coordinator *c, struct fact *f);
+void tensor_entry_number (struct coordinator *c, struct tensor_entry *f);
+void tensor_entry_used (struct coordinator *c, struct tensor_entry *f);
 
 /* The ranks have asked; from now on they may ask for it again. */
-void fact_reset (struct fact *f);
+void tensor_entry_reset (struct tensor_entry *f);
 
 #endif

@@ -37,14 +37,14 @@ static void span (const struct parts *p,
 
 /* What comes is added to 'from', which gives 'to', multiplied by the factor
  * while it is in the cache. */
-struct folding {
+struct reduction {
     const struct parts *p;
     double factor;
     struct iovec from[2], to[2];
 };
 
-static void fold_piece (
-    const struct folding *f, int i, size_t offset, const char *data, size_t n)
+static void reduce_piece (
+    const struct reduction *f, int i, size_t offset, const char *data, size_t n)
 {
     char *to = (char *)f->to[i].iov_base + offset;
 
@@ -60,20 +60,20 @@ static void fold_piece (
         reduce_scale (to, n / f->p->size, f->p->type, f->factor);
 }
 
-static void fold (void *arg, size_t offset, const void *data, size_t n)
+static void reduce_cb (void *arg, size_t offset, const void *data, size_t n)
 {
-    const struct folding *f = arg;
+    const struct reduction *f = arg;
     size_t first = f->to[0].iov_len;
     size_t in_first = offset >= first      ? 0
                       : n > first - offset ? first - offset
                                            : n;
 
-    fold_piece (f, 0, offset, data, in_first);
-    fold_piece (f,
-                1,
-                offset + in_first - first,
-                (const char *)data + in_first,
-                n - in_first);
+    reduce_piece (f, 0, offset, data, in_first);
+    reduce_piece (f,
+                  1,
+                  offset + in_first - first,
+                  (const char *)data + in_first,
+                  n - in_first);
 }
 
 /* The part that is in the middle of an odd number waits for the next step. */
@@ -98,8 +98,8 @@ int parts_reduce_scatter (struct mesh *m,
 
     for (long s = p->n, half; s > 1 && rv == 0; s = half) {
         bool last = s == 2;
-        struct folding f = { .p = p, .factor = last ? factor : 1 };
-        struct mesh_sendrecv t = { .reduce = fold,
+        struct reduction f = { .p = p, .factor = last ? factor : 1 };
+        struct mesh_sendrecv t = { .reduce = reduce_cb,
                                    .arg = &f,
                                    .grain = p->size };
         half = (s + 1) / 2;

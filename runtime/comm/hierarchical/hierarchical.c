@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ranks share a node, and which talk to other nodes. */
+/* Which ranks share a node, and which exchange data with other nodes. */
 #include "runtime/comm/hierarchical/hierarchical.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 /* Of the mesh that rails and leaders make; no other has these numbers. */
 enum { CHANNEL_RAIL = 0x40000000, CHANNEL_LEADERS };
 
-struct hier *hier_open (struct mesh *m, struct slurmdl_error *err)
+struct hierarchy *hierarchy_open (struct mesh *m, struct slurmdl_error *err)
 {
-    struct hier *h = calloc (1, sizeof (*h));
+    struct hierarchy *h = calloc (1, sizeof (*h));
 
     if (!h) {
         errorf (err, "out of memory");
@@ -30,7 +30,7 @@ struct hier *hier_open (struct mesh *m, struct slurmdl_error *err)
     return h;
 }
 
-void hier_close (struct hier *h)
+void hierarchy_close (struct hierarchy *h)
 {
     if (!h)
         return;
@@ -40,7 +40,7 @@ void hier_close (struct hier *h)
     free (h);
 }
 
-void hier_abort (struct hier *h, const char *why)
+void hierarchy_abort (struct hierarchy *h, const char *why)
 {
     if (h->pid != getpid ())
         return;
@@ -51,7 +51,7 @@ void hier_abort (struct hier *h, const char *why)
 }
 
 /* The least and the greatest number of ranks on a node. */
-static void measure (const struct hier *h, long *least, long *most)
+static void measure (const struct hierarchy *h, long *least, long *most)
 {
     *least = *most = h->local_size;
     for (long k = 0; k < h->nodes; k++) {
@@ -63,10 +63,10 @@ static void measure (const struct hier *h, long *least, long *most)
 }
 
 /* Whether all nodes' ranks have shared memory. */
-static int share (struct hier *h, bool *all, struct slurmdl_error *err)
+static int share (struct hierarchy *h, bool *all, struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };
-    struct node *node = NULL;
+    struct node_group *node = NULL;
     int8_t ok = 1;
 
     if (h->local_size > 1 && !(node = node_open (h->mesh, &why))) {
@@ -90,7 +90,7 @@ static int share (struct hier *h, bool *all, struct slurmdl_error *err)
     return 0;
 }
 
-static int list_members (struct hier *h, long rails)
+static int list_members (struct hierarchy *h, long rails)
 {
     size_t n = (size_t)(rails * h->nodes);
 
@@ -106,7 +106,8 @@ static int list_members (struct hier *h, long rails)
 }
 
 /* Rails, or one for the leaders, where there are several nodes. */
-static int lay_rails (struct hier *h, long rails, struct slurmdl_error *err)
+static int
+lay_rails (struct hierarchy *h, long rails, struct slurmdl_error *err)
 {
     if (list_members (h, rails) < 0)
         return errorf (err, "out of memory");
@@ -120,14 +121,14 @@ static int lay_rails (struct hier *h, long rails, struct slurmdl_error *err)
     return h->rail ? 0 : -1;
 }
 
-int hier_prepare (struct hier *h, struct slurmdl_error *err)
+int hierarchy_prepare (struct hierarchy *h, struct slurmdl_error *err)
 {
     long least, most;
     bool all = false;
 
     if (mesh_usable (h->mesh, err) < 0)
         return -1;
-    if (h->shape != HIER_UNKNOWN)
+    if (h->shape != HIERARCHY_UNKNOWN)
         return 0;
     measure (h, &least, &most);
     if (most > 1 && share (h, &all, err) < 0)
@@ -135,13 +136,13 @@ int hier_prepare (struct hier *h, struct slurmdl_error *err)
     if (!all) {
         node_close (h->node);
         h->node = NULL;
-        h->shape = HIER_FLAT;
+        h->shape = HIERARCHY_FLAT;
         return 0;
     }
     if (lay_rails (h, least == most ? most : 1, err) < 0)
         return -1;
-    h->shape = h->nodes == 1   ? HIER_NODE
-               : least == most ? HIER_RAILS
-                               : HIER_LEADERS;
+    h->shape = h->nodes == 1   ? HIERARCHY_NODE
+               : least == most ? HIERARCHY_RAILS
+                               : HIERARCHY_LEADERS;
     return 0;
 }

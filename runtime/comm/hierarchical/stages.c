@@ -8,19 +8,19 @@
 #include "runtime/comm/hierarchical/hierarchical.h"
 #include "runtime/comm/reduce/reduce.h"
 
-/* Up to so many bytes the leader of a node talks for all of its ranks: a
+/* Up to so many bytes the leader of a node exchanges for all of its ranks: a
  * message costs more than what is in it. */
 enum { EAGER_MAX = 64 << 10 };
 
-static bool in_parts (const struct hier *h, size_t bytes)
+static bool in_parts (const struct hierarchy *h, size_t bytes)
 {
-    return h->shape == HIER_RAILS && bytes > EAGER_MAX;
+    return h->shape == HIERARCHY_RAILS && bytes > EAGER_MAX;
 }
 
-/* The local rank that talks for its node where one does; 'r' if it can. */
-static long leader_of (const struct hier *h, long r)
+/* The local rank that is the leader of its node where one is; 'r' if it can. */
+static long leader_of (const struct hierarchy *h, long r)
 {
-    return h->shape == HIER_RAILS ? mesh_local_rank (h->mesh, r) : 0;
+    return h->shape == HIERARCHY_RAILS ? mesh_local_rank (h->mesh, r) : 0;
 }
 
 /* The same with other memory, without the division of an average. */
@@ -37,7 +37,7 @@ part_of (const struct collective *c, const void *in, void *out, size_t n)
     return p;
 }
 
-static void divide_average (const struct hier *h,
+static void divide_average (const struct hierarchy *h,
                             const struct collective *c,
                             void *sum,
                             size_t n)
@@ -55,7 +55,8 @@ static int no_memory (struct slurmdl_error *err)
 
 /* One block for each local rank, of 'n' elements together, begun at multiples
  * of 64 bytes; freed by the caller. */
-static size_t *shares (const struct hier *h, size_t n, struct node_layout *l)
+static size_t *
+shares (const struct hierarchy *h, size_t n, struct node_layout *l)
 {
     size_t size = (size_t)h->local_size, each = (n / size + 64) / 64 * 64;
     size_t *at = calloc (2 * size, sizeof (*at));
@@ -71,13 +72,13 @@ static size_t *shares (const struct hier *h, size_t n, struct node_layout *l)
 }
 
 /* The same in bytes. */
-static void to_bytes (const struct hier *h, size_t *at, size_t size)
+static void to_bytes (const struct hierarchy *h, size_t *at, size_t size)
 {
     for (long i = 0; i < 2 * h->local_size; i++)
         at[i] *= size;
 }
 
-static int allreduce_parts (struct hier *h,
+static int allreduce_parts (struct hierarchy *h,
                             const struct collective *c,
                             struct slurmdl_error *err)
 {
@@ -104,9 +105,9 @@ static int allreduce_parts (struct hier *h,
     return rv;
 }
 
-/* ---- one rank talks for its node ---- */
+/* ---- the leader exchanges for its node ---- */
 
-static int node_part_reduce (struct hier *h,
+static int node_part_reduce (struct hierarchy *h,
                              const struct collective *c,
                              void *out,
                              long root,
@@ -123,7 +124,7 @@ static int node_part_reduce (struct hier *h,
     return 0;
 }
 
-static int node_part_broadcast (struct hier *h,
+static int node_part_broadcast (struct hierarchy *h,
                                 void *data,
                                 size_t bytes,
                                 long root,
@@ -136,7 +137,7 @@ static int node_part_broadcast (struct hier *h,
     return h->node ? node_run (h->node, &c, err) : 0;
 }
 
-static int allreduce (struct hier *h,
+static int allreduce (struct hierarchy *h,
                       const struct collective *c,
                       struct slurmdl_error *err)
 {
@@ -156,7 +157,7 @@ static int allreduce (struct hier *h,
 }
 
 /* From the leader of the root's node to the root. */
-static int hand_over (struct hier *h,
+static int hand_over (struct hierarchy *h,
                       const void *from,
                       void *out,
                       size_t bytes,
@@ -175,8 +176,9 @@ static int hand_over (struct hier *h,
     return 0;
 }
 
-static int
-reduce (struct hier *h, const struct collective *c, struct slurmdl_error *err)
+static int reduce (struct hierarchy *h,
+                   const struct collective *c,
+                   struct slurmdl_error *err)
 {
     long by = leader_of (h, c->root);
     bool leads = h->local_rank == by;
@@ -198,7 +200,7 @@ reduce (struct hier *h, const struct collective *c, struct slurmdl_error *err)
 }
 
 /* All ranks of the root's node have it; each rail takes a share along. */
-static int broadcast_parts (struct hier *h,
+static int broadcast_parts (struct hierarchy *h,
                             const struct collective *c,
                             struct slurmdl_error *err)
 {
@@ -223,7 +225,7 @@ static int broadcast_parts (struct hier *h,
     return rv;
 }
 
-static int broadcast (struct hier *h,
+static int broadcast (struct hierarchy *h,
                       const struct collective *c,
                       struct slurmdl_error *err)
 {
@@ -245,8 +247,9 @@ static int broadcast (struct hier *h,
     return node_part_broadcast (h, c->out, c->n, by, err);
 }
 
-static int
-barrier (struct hier *h, const struct collective *c, struct slurmdl_error *err)
+static int barrier (struct hierarchy *h,
+                    const struct collective *c,
+                    struct slurmdl_error *err)
 {
     if (h->node && node_run (h->node, c, err) < 0)
         return -1;
@@ -267,7 +270,7 @@ struct all_parts {
 };
 
 static int
-divide (const struct hier *h, const size_t *counts, struct all_parts *p)
+divide (const struct hierarchy *h, const size_t *counts, struct all_parts *p)
 {
     size_t nodes = (size_t)h->nodes, rails = (size_t)h->local_size;
     size_t size = (size_t)mesh_size (h->mesh), at = 0;
@@ -297,7 +300,7 @@ divide (const struct hier *h, const size_t *counts, struct all_parts *p)
     return 0;
 }
 
-static int reduce_scatter (struct hier *h,
+static int reduce_scatter (struct hierarchy *h,
                            const struct collective *c,
                            struct slurmdl_error *err)
 {
@@ -306,7 +309,7 @@ static int reduce_scatter (struct hier *h,
     char *row = NULL;
     int rv = -1;
 
-    if (h->shape == HIER_LEADERS)
+    if (h->shape == HIERARCHY_LEADERS)
         return flat_run (h->mesh, c, err);
     if (divide (h, c->counts, &p) < 0)
         return no_memory (err);
@@ -331,7 +334,7 @@ out:
     return rv;
 }
 
-static int allgather (struct hier *h,
+static int allgather (struct hierarchy *h,
                       const struct collective *c,
                       struct slurmdl_error *err)
 {
@@ -340,7 +343,7 @@ static int allgather (struct hier *h,
     char *row = NULL;
     int rv = 0;
 
-    if (h->shape == HIER_LEADERS)
+    if (h->shape == HIERARCHY_LEADERS)
         return flat_run (h->mesh, c, err);
     if (divide (h, c->counts, &p) < 0)
         return no_memory (err);
@@ -358,18 +361,20 @@ static int allgather (struct hier *h,
     return rv;
 }
 
-static int
-alltoall (struct hier *h, const struct collective *c, struct slurmdl_error *err)
+static int alltoall (struct hierarchy *h,
+                     const struct collective *c,
+                     struct slurmdl_error *err)
 {
     return flat_run (h->mesh, c, err);
 }
 
-int hier_run (struct hier *h,
-              const struct collective *c,
-              struct slurmdl_error *err)
+int hierarchy_run (struct hierarchy *h,
+                   const struct collective *c,
+                   struct slurmdl_error *err)
 {
-    static int (*const run[COMM_KINDS]) (
-        struct hier *, const struct collective *, struct slurmdl_error *) = {
+    static int (*const run[COMM_KINDS]) (struct hierarchy *,
+                                         const struct collective *,
+                                         struct slurmdl_error *) = {
         [COMM_ALLREDUCE] = allreduce,
         [COMM_REDUCE] = reduce,
         [COMM_REDUCE_SCATTER] = reduce_scatter,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the listener of another rank. */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -12,17 +13,19 @@ int mesh_call (const struct mesh *m,
                enum dial_kind kind,
                double seconds)
 {
-    struct hello w = { .kind = kind,
-                       .from = m->endpoint->rank,
-                       .to = m->world[peer],
-                       .code = m->code,
-                       .unreachable = atomic_load (&m->endpoint->unreachable),
-                       .channel = m->channel };
+    struct mesh_hello w = { .kind = kind,
+                            .from = m->endpoint->rank,
+                            .to = m->world[peer],
+                            .code = m->code,
+                            .unreachable =
+                                atomic_load (&m->endpoint->unreachable),
+                            .channel = m->channel };
 
+    if (kind == DIAL_ABORT)
+        snprintf (w.text, sizeof (w.text), "%s", m->why);
     return dial_rank (mesh_self (m),
                       mesh_peer (m, peer),
                       &w,
-                      kind == DIAL_ABORT ? m->why : NULL,
                       monotonic () + seconds,
                       m->timeout);
 }

@@ -14,7 +14,7 @@ struct mesh_link {
 };
 
 struct mesh {
-    struct mesh *next; /* of home */
+    struct mesh *next; /* of the endpoint */
     struct mesh *root; /* of which it does a part of the work, or itself */
     struct endpoint *endpoint;
     uint64_t channel;
@@ -23,7 +23,7 @@ struct mesh {
     long *node;  /* of each rank */
     long nodes;
     struct mesh_link *links;
-    struct mesh_pending *sockets; /* of mesh_socket(); home's mutex */
+    struct mesh_pending *sockets; /* of mesh_socket(); the endpoint's mutex */
     int event;                    /* the listener has delivered something */
     _Atomic uint32_t tag;         /* the root's */
     double timeout;
@@ -87,8 +87,8 @@ int mesh_clash (struct mesh *m,
 int mesh_query (const struct mesh *m, long peer, struct mesh_report *r);
 
 /* What a rank said of itself, and this one. */
-const struct peer_info *mesh_peer (const struct mesh *m, long peer);
-const struct peer_info *mesh_self (const struct mesh *m);
+const struct mesh_peer_info *mesh_peer (const struct mesh *m, long peer);
+const struct mesh_peer_info *mesh_self (const struct mesh *m);
 
 /* The rank in 'm' of a rank of all; -1: it is not in it. */
 long mesh_rank_of (const struct mesh *m, int64_t world);

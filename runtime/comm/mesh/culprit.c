@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank did not come: find out which one it is that all wait for. */
+/* Find the rank that all others wait for in the end. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

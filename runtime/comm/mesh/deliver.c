@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a mesh gets from the listener: links, sockets, reasons to give up. */
+/* Deliver what the listener has accepted: links, sockets, reasons of aborts. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ void mesh_reason (struct mesh *m, int code, const char *why)
     pthread_mutex_unlock (&m->endpoint->mutex);
 }
 
-static void deliver_socket (struct mesh *m, const struct hello *w, int fd)
+static void deliver_socket (struct mesh *m, const struct mesh_hello *w, int fd)
 {
     struct mesh_pending **end = &m->sockets;
     struct mesh_pending *p = calloc (1, sizeof (*p));
@@ -63,10 +63,7 @@ void mesh_found_unreachable (struct mesh *m, long rank)
         atomic_compare_exchange_strong (&m->endpoint->unreachable, &none, rank);
 }
 
-void mesh_deliver (struct mesh *m,
-                   const struct hello *hello,
-                   int fd,
-                   const char *text)
+void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd)
 {
     long peer = mesh_rank_of (m, hello->from);
 
@@ -79,7 +76,7 @@ void mesh_deliver (struct mesh *m,
     if (hello->kind == DIAL_ABORT && hello->unreachable >= 0)
         mesh_found_unreachable (m, hello->unreachable);
     if (hello->kind == DIAL_ABORT)
-        deliver_abort (m, hello->code, text);
+        deliver_abort (m, hello->code, hello->text);
     eventfd_write (m->event, 1);
 }
 

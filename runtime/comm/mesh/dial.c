@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/socket.h"
 
 union address {
@@ -28,41 +28,6 @@ union address {
 static socklen_t size_of (const union address *a)
 {
     return a->any.sa_family == AF_INET ? sizeof (a->v4) : sizeof (a->v6);
-}
-
-static int bind_range (struct slurmdl_error *err)
-{
-    const char *range = getenv ("DL_COMM_PORTS");
-    int first = 0;
-    int last = 0;
-    int fd = -1;
-
-    if (range && *range
-        && (sscanf (range, "%d-%d", &first, &last) != 2 || first < 1
-            || last < first || last > 65535)) {
-        errno = EINVAL;
-        return errorf (err, "DL_COMM_PORTS=%s: not FIRST-LAST", range);
-    }
-    for (int i = 0; fd < 0 && i <= last - first; i++)
-        fd = socket_listen (
-            NULL, first ? first + (i + getpid ()) % (last - first + 1) : 0);
-    if (fd < 0)
-        errorf (err, "no port to listen at: %s", strerror (errno));
-    return fd;
-}
-
-int dial_listen (int *port, struct slurmdl_error *err)
-{
-    int fd = bind_range (err);
-
-    if (fd < 0)
-        return -1;
-    if (socket_congestion (fd, err) < 0) {
-        close (fd);
-        return -1;
-    }
-    *port = socket_port (fd);
-    return fd;
 }
 
 /* Seconds of silence, and those in which a connection must be made then. */
@@ -121,25 +86,22 @@ static int connect_to (const union address *a, double deadline)
     return -1;
 }
 
-/* 0; EPROTO: the other one is not who we meant. */
 static int introduce (int fd,
-                      const struct peer_info *self,
-                      const struct hello *hello,
-                      const char *text,
+                      const struct mesh_peer_info *self,
+                      const struct mesh_peer_info *to,
+                      const struct mesh_hello *hello,
                       double deadline)
 {
-    uint64_t answer[2];
-    char go = 1;
-
-    if (socket_send (fd, hello, sizeof (*hello), deadline) < 0
-        || socket_send (fd, text, hello->text, deadline) < 0
-        || socket_recv (fd, answer, sizeof (answer), deadline) < 0)
-        return -1;
-    if (memcmp (answer, self->token, sizeof (answer))) {
-        errno = EPROTO;
-        return -1;
-    }
-    return dial_needs_go (hello) ? socket_send (fd, &go, 1, deadline) : 0;
+    return handshake_send (fd,
+                           HANDSHAKE_MESH,
+                           DIAL_VERSION,
+                           to->token,
+                           hello,
+                           sizeof (*hello),
+                           deadline)
+                   < 0
+               ? -1
+               : handshake_confirm (fd, self->token, deadline);
 }
 
 static bool same_network (const struct peer_address *a,
@@ -155,7 +117,8 @@ static bool same_network (const struct peer_address *a,
            || (a->bytes[bits / 8] ^ b->bytes[bits / 8]) >> (8 - bits % 8) == 0;
 }
 
-static bool is_near (const struct peer_info *self, const struct peer_address *a)
+static bool is_near (const struct mesh_peer_info *self,
+                     const struct peer_address *a)
 {
     for (int i = 0; i < PEER_ADDRESSES && self->at[i].family; i++)
         if (same_network (&self->at[i], a))
@@ -179,8 +142,8 @@ set_address (union address *out, const struct peer_address *a, int port)
 }
 
 /* In the order in which they are tried: those of our own networks first. */
-static int addresses (const struct peer_info *self,
-                      const struct peer_info *to,
+static int addresses (const struct mesh_peer_info *self,
+                      const struct mesh_peer_info *to,
                       union address *out)
 {
     struct peer_address loopback = { 4, 8, { 127, 0, 0, 1 } };
@@ -198,15 +161,15 @@ static int addresses (const struct peer_info *self,
 }
 
 /* What is tried at each address of a rank. */
-struct call {
-    const struct peer_info *self;
-    const struct hello *hello;
-    const char *text;
+struct dial {
+    const struct mesh_peer_info *self;
+    const struct mesh_peer_info *to;
+    const struct mesh_hello *hello;
     double timeout;
     bool reached; /* its host has answered */
 };
 
-static int try_one (struct call *c, const union address *a, double deadline)
+static int try_one (struct dial *c, const union address *a, double deadline)
 {
     int fd = connect_to (a, deadline);
     int saved;
@@ -215,7 +178,7 @@ static int try_one (struct call *c, const union address *a, double deadline)
     if (fd < 0)
         return -1;
     dial_watch (fd, c->timeout);
-    if (introduce (fd, c->self, c->hello, c->text, deadline) == 0)
+    if (introduce (fd, c->self, c->to, c->hello, deadline) == 0)
         return fd;
     saved = errno;
     close (fd);
@@ -223,25 +186,21 @@ static int try_one (struct call *c, const union address *a, double deadline)
     return -1;
 }
 
-int dial_rank (const struct peer_info *self,
-               const struct peer_info *to,
-               struct hello *hello,
-               const char *text,
+int dial_rank (const struct mesh_peer_info *self,
+               const struct mesh_peer_info *to,
+               const struct mesh_hello *hello,
                double deadline,
                double timeout)
 {
     union address at[PEER_ADDRESSES];
     int n = addresses (self, to, at);
     struct timespec nap = { 0, 20000000 };
-    struct call c = { self, hello, text, timeout, false };
+    struct dial c = { self, to, hello, timeout, false };
     double now = monotonic ();
     double gone = now + patience (timeout) + doubt (timeout);
     bool refused;
     int code = EHOSTUNREACH;
 
-    hello->magic = DIAL_MAGIC;
-    hello->text = text ? (uint32_t)strlen (text) : 0;
-    memcpy (hello->token, to->token, sizeof (hello->token));
     for (double step = 1; now < deadline; step *= 2) {
         refused = n > 0;
         for (int i = 0; i < n; i++) {
@@ -275,8 +234,8 @@ static bool answers (const union address *a, double deadline)
     return fd >= 0 || errno == ECONNREFUSED;
 }
 
-bool dial_reaches (const struct peer_info *self,
-                   const struct peer_info *to,
+bool dial_reaches (const struct mesh_peer_info *self,
+                   const struct mesh_peer_info *to,
                    double timeout)
 {
     union address at[PEER_ADDRESSES];

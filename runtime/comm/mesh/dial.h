@@ -6,11 +6,8 @@
 #include "runtime/comm/mesh/peer_info.h"
 #include "runtime/slurmdl.h"
 
-/* What the rank that connects says first; the other answers with the first
- * one's token (16 bytes) as soon as it has believed it, without its program's
- * help.  A connection that is to be kept (dial_needs_go()) is one only when the
- * first has answered that by a byte: it may have given this one up, and tried
- * again, before it was accepted.
+/* What a rank wants of another one, which confirms it (handshake.h) without its
+ * program's help.
  */
 enum dial_kind {
     DIAL_LINK = 1, /* carries messages from the one that connects */
@@ -19,39 +16,28 @@ enum dial_kind {
     DIAL_QUERY,    /* answered by a struct mesh_report */
 };
 
-struct hello {
-    uint32_t magic, kind;
-    uint64_t token[2]; /* of the one that is called */
-    int64_t from, to;  /* ranks of the world */
+enum { DIAL_VERSION = 1, DIAL_TEXT = 256 };
+
+/* The body of the handshake. */
+struct mesh_hello {
+    uint32_t kind;
+    int32_t code;     /* errno of DIAL_ABORT */
+    int64_t from, to; /* ranks of all */
     uint64_t channel;
-    uint32_t text;       /* bytes that follow */
-    int32_t code;        /* errno of DIAL_ABORT */
-    int64_t unreachable; /* the rank whose host has gone, that is why; or -1 */
+    int64_t unreachable;  /* the rank whose host has gone, that is why; or -1 */
+    char text[DIAL_TEXT]; /* why, of DIAL_ABORT */
 };
 
-enum { DIAL_MAGIC = 0x44444c53, DIAL_TEXT = 256 };
-
-static inline bool dial_needs_go (const struct hello *h)
-{
-    return h->kind == DIAL_LINK || h->kind == DIAL_SOCKET;
-}
-
-/* A socket that listens on all addresses, at a port of the range
- * DL_COMM_PORTS ("FIRST-LAST") if that is set, else at any; '*port' is it.
- */
-int dial_listen (int *port, struct slurmdl_error *err);
-
-/* Connect to the rank with that card, say hello (and 'text'), and get its
- * answer, until 'deadline' (monotonic()); dial_watch() is called. ECONNREFUSED:
+/* Connect to that rank, say 'hello', and get its answer, until 'deadline'
+ * (monotonic()); dial_watch() is called. ECONNREFUSED:
  * nobody listens there any more; ETIMEDOUT; EHOSTUNREACH: the host has gone, as
  * below; EPROTO: that is another program.
  *
  * Returns a non-blocking socket, or -1.
  */
-int dial_rank (const struct peer_info *self,
-               const struct peer_info *to,
-               struct hello *hello,
-               const char *text,
+int dial_rank (const struct mesh_peer_info *self,
+               const struct mesh_peer_info *to,
+               const struct mesh_hello *hello,
                double deadline,
                double timeout);
 
@@ -66,8 +52,8 @@ int dial_rank (const struct peer_info *self,
  */
 void dial_watch (int fd, double timeout);
 bool dial_is_silent (int fd, double timeout);
-bool dial_reaches (const struct peer_info *self,
-                   const struct peer_info *to,
+bool dial_reaches (const struct mesh_peer_info *self,
+                   const struct mesh_peer_info *to,
                    double timeout);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all meshes of a communicator's ranks share: cards, and a listener. */
+/* The endpoint of a rank: its listener, and the addresses of its peers. */
 #include "runtime/comm/mesh/endpoint.h"
 
 #include <errno.h>
@@ -11,49 +11,37 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/mesh/channel.h"
 
-enum { GUESTS = 64 };
+enum { STRANGERS = 256 }; /* at a time */
 
-/* Someone who has connected and not yet said all that is to be said. */
-struct guest {
-    int fd;
-    size_t got;
-    double until;
-    bool answered;
-    struct hello hello;
-    char text[DIAL_TEXT];
-    char go;
-};
-
-static struct endpoint *homes;
-static pthread_mutex_t homes_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t homes_once = PTHREAD_ONCE_INIT;
+static struct endpoint *endpoints;
+static pthread_mutex_t endpoints_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t endpoints_once = PTHREAD_ONCE_INIT;
 
 static void before_fork (void)
 {
-    pthread_mutex_lock (&homes_mutex);
-    for (struct endpoint *h = homes; h; h = h->next)
+    pthread_mutex_lock (&endpoints_mutex);
+    for (struct endpoint *h = endpoints; h; h = h->next)
         pthread_mutex_lock (&h->mutex);
 }
 
 static void after_fork (void)
 {
-    for (struct endpoint *h = homes; h; h = h->next)
+    for (struct endpoint *h = endpoints; h; h = h->next)
         pthread_mutex_unlock (&h->mutex);
-    pthread_mutex_unlock (&homes_mutex);
+    pthread_mutex_unlock (&endpoints_mutex);
 }
 
 /* The others must see that a rank has gone though its children live. */
 static void in_child (void)
 {
-    for (struct endpoint *h = homes; h; h = h->next) {
-        if (h->listener >= 0)
-            close (h->listener);
+    for (struct endpoint *h = endpoints; h; h = h->next) {
+        if (h->listener.fd >= 0)
+            close (h->listener.fd); /* what else it has is the thread's */
         close (h->wake);
-        h->listener = h->wake = -1;
+        h->listener.fd = h->wake = -1;
         for (struct mesh_pending *p = h->pending; p; p = p->next)
             if (p->fd >= 0)
                 close (p->fd);
@@ -68,25 +56,25 @@ static void watch_forks (void)
     pthread_atfork (before_fork, after_fork, in_child);
 }
 
-static void list_home (struct endpoint *h)
+static void list_endpoint (struct endpoint *h)
 {
-    pthread_once (&homes_once, watch_forks);
-    pthread_mutex_lock (&homes_mutex);
-    h->next = homes;
-    homes = h;
-    pthread_mutex_unlock (&homes_mutex);
+    pthread_once (&endpoints_once, watch_forks);
+    pthread_mutex_lock (&endpoints_mutex);
+    h->next = endpoints;
+    endpoints = h;
+    pthread_mutex_unlock (&endpoints_mutex);
 }
 
-static void unlist_home (struct endpoint *h)
+static void unlist_endpoint (struct endpoint *h)
 {
-    struct endpoint **p = &homes;
+    struct endpoint **p = &endpoints;
 
-    pthread_mutex_lock (&homes_mutex);
+    pthread_mutex_lock (&endpoints_mutex);
     while (*p && *p != h)
         p = &(*p)->next;
     if (*p)
         *p = h->next;
-    pthread_mutex_unlock (&homes_mutex);
+    pthread_mutex_unlock (&endpoints_mutex);
 }
 
 static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
@@ -98,166 +86,87 @@ static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
     return m;
 }
 
-static void park (struct endpoint *h, const struct guest *g)
+static void keep (struct endpoint *h, const struct mesh_hello *w, int fd)
 {
     struct mesh_pending **end = &h->pending;
     struct mesh_pending *p = calloc (1, sizeof (*p));
 
     if (!p) {
-        close (g->fd);
+        close (fd);
         return;
     }
-    p->hello = g->hello;
-    p->fd = g->fd;
-    memcpy (p->text, g->text, sizeof (p->text));
+    p->hello = *w;
+    p->fd = fd;
     while (*end)
         end = &(*end)->next;
     *end = p;
 }
 
-static void answer_query (struct endpoint *h, const struct guest *g)
+static void answer_query (struct endpoint *h, uint64_t channel, int fd)
 {
     struct mesh_report s = { .waits = -1 };
-    struct mesh *m = endpoint_find (h, g->hello.channel);
+    struct mesh *m = endpoint_find (h, channel);
 
     if (m)
         mesh_state (m, &s);
-    if (send (g->fd, &s, sizeof (s), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    if (send (fd, &s, sizeof (s), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         errno = 0;
-    close (g->fd);
+    close (fd);
 }
 
-static bool is_one_of_us (const struct endpoint *h, const struct hello *w)
+/* The token of the rank that calls, if it is one that means us. */
+static const unsigned char *answer (void *arg, const void *body, size_t n)
 {
-    return w->magic == DIAL_MAGIC && w->to == h->rank && w->from >= 0
-           && w->from < h->size && w->text < DIAL_TEXT
-           && memcmp (w->token, h->peers[h->rank].token, sizeof (w->token))
-                  == 0;
+    const struct endpoint *h = arg;
+    struct mesh_hello w;
+
+    if (n != sizeof (w))
+        return NULL;
+    memcpy (&w, body, sizeof (w));
+    return w.to == h->rank && w.from >= 0 && w.from < h->size
+               ? h->peers[w.from].token
+               : NULL;
 }
 
-/* It has said all; its socket is no longer the listener's. */
-static void admit (struct endpoint *h, struct guest *g)
+static void admit (struct endpoint *h, const struct listener_arrival *a)
 {
+    struct mesh_hello w;
     struct mesh *m;
 
+    memcpy (&w, a->body, sizeof (w));
+    w.text[sizeof (w.text) - 1] = '\0';
+    free (a->body);
+    dial_watch (a->fd, h->timeout);
     pthread_mutex_lock (&h->mutex);
-    m = endpoint_find (h, g->hello.channel);
-    if (g->hello.kind == DIAL_QUERY)
-        answer_query (h, g);
+    m = endpoint_find (h, w.channel);
+    if (w.kind == DIAL_QUERY)
+        answer_query (h, w.channel, a->fd);
     else if (m)
-        mesh_deliver (m, &g->hello, g->fd, g->text);
+        mesh_deliver (m, &w, a->fd);
     else
-        park (h, g);
+        keep (h, &w, a->fd);
     pthread_mutex_unlock (&h->mutex);
-    g->fd = -1;
-}
-
-/* Where to put what comes next of it, at most '*n' bytes. */
-static char *next_of (struct guest *g, size_t *n)
-{
-    size_t head = sizeof (g->hello);
-
-    if (g->got < head) {
-        *n = head - g->got;
-        return (char *)&g->hello + g->got;
-    }
-    if (g->got < head + g->hello.text) {
-        *n = head + g->hello.text - g->got;
-        return g->text + (g->got - head);
-    }
-    *n = 1;
-    return &g->go;
-}
-
-/* Whether it is to be heard further: the first bytes have come, or the text,
- * or that it will use the connection.
- */
-static bool is_welcome (struct endpoint *h, struct guest *g)
-{
-    const uint64_t *token;
-
-    if (g->got < sizeof (g->hello))
-        return true;
-    if (g->got == sizeof (g->hello) && !is_one_of_us (h, &g->hello))
-        return false;
-    if (g->answered || g->got < sizeof (g->hello) + g->hello.text)
-        return true;
-    token = h->peers[g->hello.from].token;
-    g->answered = send (g->fd, token, 16, MSG_DONTWAIT | MSG_NOSIGNAL) == 16;
-    /* it may be stopped as long as any rank may */
-    g->until = monotonic () + h->timeout;
-    return g->answered;
-}
-
-/* Returns whether it stays a guest. */
-static bool hear (struct endpoint *h, struct guest *g)
-{
-    size_t n;
-    char *to = next_of (g, &n);
-    ssize_t got = recv (g->fd, to, n, MSG_DONTWAIT);
-
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return monotonic () < g->until;
-    if (got <= 0)
-        return false;
-    g->got += (size_t)got;
-    if (!is_welcome (h, g))
-        return false;
-    if (!g->answered || (dial_needs_go (&g->hello) && !g->go))
-        return hear (h, g);
-    admit (h, g);
-    return false;
-}
-
-static void welcome (struct endpoint *h, struct guest *guests, int *n)
-{
-    int fd = accept4 (h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd < 0)
-        return;
-    dial_watch (fd, h->timeout);
-    memset (&guests[*n], 0, sizeof (*guests));
-    guests[*n].fd = fd;
-    guests[(*n)++].until = monotonic () + 10;
-}
-
-static void hear_all (struct endpoint *h, struct guest *guests, int *n)
-{
-    int kept = 0;
-
-    for (int i = 0; i < *n; i++) {
-        if (hear (h, &guests[i]))
-            guests[kept++] = guests[i];
-        else if (guests[i].fd >= 0)
-            close (guests[i].fd);
-    }
-    *n = kept;
 }
 
 static void *listen_on (void *arg)
 {
     struct endpoint *h = arg;
-    struct guest *guests = calloc (GUESTS, sizeof (*guests));
-    struct pollfd p[2 + GUESTS];
-    int n = 0;
+    struct listener *l = &h->listener;
+    struct listener_arrival a;
+    struct pollfd *p;
 
-    for (;;) {
-        p[0] = (struct pollfd){ .fd = h->wake, .events = POLLIN };
-        p[1] = (struct pollfd){ .fd = n < GUESTS ? h->listener : -1,
-                                .events = POLLIN };
-        for (int i = 0; i < n; i++)
-            p[2 + i] = (struct pollfd){ .fd = guests[i].fd, .events = POLLIN };
-        if (poll (p, (nfds_t)(2 + n), n ? 1000 : -1) < 0 && errno != EINTR)
+    while ((p = listener_poll (l, 1))) {
+        size_t wake = 1 + l->n;
+        p[wake] = (struct pollfd){ .fd = h->wake, .events = POLLIN };
+        if (poll (p, (nfds_t)(wake + 1), l->n ? 1000 : -1) < 0
+            && errno != EINTR)
             break;
-        if (p[0].revents)
+        if (p[wake].revents)
             break;
-        if (p[1].revents)
-            welcome (h, guests, &n);
-        hear_all (h, guests, &n);
+        listener_serve (l);
+        while (listener_take (l, &a))
+            admit (h, &a);
     }
-    for (int i = 0; i < n; i++)
-        close (guests[i].fd);
-    free (guests);
     return NULL;
 }
 
@@ -280,26 +189,43 @@ static int start_thread (struct endpoint *h, struct slurmdl_error *err)
     return code ? errorf (err, "no thread: %s", strerror (code)) : 0;
 }
 
+static int start_listening (struct endpoint *h,
+                            const struct mesh_peer_info *self,
+                            int fd,
+                            struct slurmdl_error *err)
+{
+    h->listener = (struct listener){ .fd = fd,
+                                     .service = HANDSHAKE_MESH,
+                                     .most = sizeof (struct mesh_hello),
+                                     .strangers = STRANGERS + (size_t)h->size,
+                                     .answer = answer,
+                                     .arg = h,
+                                     .timeout = h->timeout };
+    memcpy (h->listener.token, self->token, sizeof (self->token));
+    return start_thread (h, err);
+}
+
 static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 {
-    struct peer_info mine;
-    int port = 0;
+    struct mesh_peer_info mine;
+    int fd = -1;
 
     if ((h->wake = eventfd (0, EFD_CLOEXEC)) < 0)
         return errorf (err, "eventfd: %s", strerror (errno));
-    if (h->size > 1 && (h->listener = dial_listen (&port, err)) < 0)
+    if (h->size > 1 && (fd = listener_bind_range (err)) < 0)
         return -1;
-    peer_info_fill (&mine, port);
+    h->listener.fd = fd;
+    peer_info_fill (&mine, fd < 0 ? 0 : listener_port (fd));
     if (boot_allgather (b, &mine, sizeof (mine), h->peers, err) < 0)
         return -1;
-    return h->size > 1 ? start_thread (h, err) : 0;
+    return h->size > 1 ? start_listening (h, &mine, fd, err) : 0;
 }
 
 static void end (struct endpoint *h)
 {
     uint64_t one = 1;
 
-    unlist_home (h);
+    unlist_endpoint (h);
     if (h->threaded && !endpoint_is_foreign (h)
         && write (h->wake, &one, sizeof (one)) == sizeof (one))
         pthread_join (h->thread, NULL);
@@ -309,8 +235,8 @@ static void end (struct endpoint *h)
             close (p->fd);
         free (p);
     }
-    if (h->listener >= 0)
-        close (h->listener);
+    if (!endpoint_is_foreign (h))
+        listener_close (&h->listener);
     if (h->wake >= 0)
         close (h->wake);
     pthread_mutex_destroy (&h->mutex);
@@ -334,10 +260,10 @@ struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err)
     h->rank = boot_rank (b);
     h->size = boot_size (b);
     h->timeout = boot_timeout (b);
-    h->listener = h->wake = -1;
+    h->listener.fd = h->wake = -1;
     atomic_init (&h->unreachable, -1);
     pthread_mutex_init (&h->mutex, NULL);
-    list_home (h);
+    list_endpoint (h);
     if (meet (h, b, err) == 0)
         return h;
     saved = errno;
@@ -380,7 +306,7 @@ void endpoint_enter (struct endpoint *h, struct mesh *m)
         struct mesh_pending *this = *p;
         if (this->hello.channel == m->channel) {
             *p = this->next;
-            mesh_deliver (m, &this->hello, this->fd, this->text);
+            mesh_deliver (m, &this->hello, this->fd);
             free (this);
         } else {
             p = &this->next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all meshes of a communicator's ranks share: cards, and a listener. */
+/* The endpoint of a rank: its listener, and the addresses of its peers. */
 #ifndef RUNTIME_COMM_MESH_ENDPOINT_H
 #define RUNTIME_COMM_MESH_ENDPOINT_H
 
@@ -8,14 +8,14 @@
 
 #include "runtime/comm/mesh/dial.h"
 #include "runtime/comm/mesh/mesh.h"
+#include "runtime/comm/net/listener.h"
 
 /* A connection, or a peer's reason to give up, that came before this rank had
  * the channel. */
 struct mesh_pending {
     struct mesh_pending *next;
-    struct hello hello;
+    struct mesh_hello hello;
     int fd; /* -1: none */
-    char text[DIAL_TEXT];
 };
 
 /* A thread accepts connections, so that a rank that computes keeps none of
@@ -28,8 +28,9 @@ struct endpoint {
     pid_t pid;
     long rank, size;
     double timeout;
-    struct peer_info *peers;
-    int listener, wake; /* a socket, an eventfd that ends the thread */
+    struct mesh_peer_info *peers;
+    struct listener listener; /* the thread's */
+    int wake;                 /* an eventfd that ends the thread */
     pthread_t thread;
     bool threaded;
     atomic_long unreachable; /* a rank whose host does not answer; -1 */
@@ -47,16 +48,13 @@ void endpoint_close (struct endpoint *h);
 /* Whether this process was made by fork(2) since. */
 bool endpoint_is_foreign (const struct endpoint *h);
 
-/* Take part in what comes in; what was parked for it is delivered. */
+/* Take part in what comes in; what is pending for it is delivered. */
 void endpoint_enter (struct endpoint *h, struct mesh *m);
 void endpoint_leave (struct endpoint *h, struct mesh *m);
 
 /* mesh.c, from the listener's thread or endpoint_enter(), the mutex held: 'fd'
  * is the mesh's from now on. */
-void mesh_deliver (struct mesh *m,
-                   const struct hello *hello,
-                   int fd,
-                   const char *text);
+void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd);
 
 /* What a rank waits for, as it tells those that ask. */
 struct mesh_report {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a rank of the mesh fails: who it was, and that all are told. */
+/* Failures of a mesh: which rank has failed, and that all ranks learn of it. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>

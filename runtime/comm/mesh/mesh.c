@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a mesh: who they are, on which nodes, and its channels. */
+/* Open and close meshes, their channels, and parts of them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +35,10 @@ static void release (struct mesh *m)
 /* Nodes in the order of their first ranks. */
 static void find_nodes (struct mesh *m)
 {
-    const struct peer_info *peers = m->endpoint->peers;
+    const struct mesh_peer_info *peers = m->endpoint->peers;
 
     for (long r = 0; r < m->size; r++) {
-        const struct peer_info *c = &peers[m->world[r]];
+        const struct mesh_peer_info *c = &peers[m->world[r]];
         m->node[r] = -1;
         /* ranks of a node mostly follow each other */
         for (long q = r - 1; q >= 0 && m->node[r] < 0; q--)
@@ -52,8 +52,8 @@ static void find_nodes (struct mesh *m)
 /* Whether there are as many cores as ranks that run on them. */
 static bool has_cores (const struct mesh *m)
 {
-    const struct peer_info *peers = m->endpoint->peers;
-    const struct peer_info *own = &peers[m->endpoint->rank];
+    const struct mesh_peer_info *peers = m->endpoint->peers;
+    const struct mesh_peer_info *own = &peers[m->endpoint->rank];
     long sharers = 0;
 
     for (long r = 0; r < m->endpoint->size; r++)

@@ -135,7 +135,7 @@ int mesh_exchange (struct mesh *m,
                    struct slurmdl_error *err);
 
 /* The same where the data are in two pieces (of which one may be empty), or
- * what comes is not stored but given to 'fold', piece by piece from a small
+ * what comes is not stored but given to 'reduce', piece by piece from a small
  * buffer, so that what is done with it overlaps with the rest: 'offset' and 'n'
  * in bytes, multiples of 'grain' (at most 16).
  */
@@ -148,7 +148,7 @@ struct mesh_sendrecv {
     struct iovec out[2], in[2];
     mesh_reduce_f reduce; /* or NULL */
     void *arg;
-    size_t reduce_n, grain; /* bytes, if there is 'fold' */
+    size_t reduce_n, grain; /* bytes, if there is 'reduce' */
 };
 int mesh_sendrecv (struct mesh *m,
                    const struct mesh_sendrecv *t,

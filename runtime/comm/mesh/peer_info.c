@@ -96,7 +96,7 @@ static int pass_of (const struct ifaddrs *i, const char *wanted)
     return pass + 2 * is_virtual (i->ifa_name);
 }
 
-static void interfaces (struct peer_info *c)
+static void interfaces (struct mesh_peer_info *c)
 {
     const char *wanted = getenv ("DL_COMM_INTERFACE");
     struct ifaddrs *all = NULL;
@@ -114,7 +114,7 @@ static void interfaces (struct peer_info *c)
     freeifaddrs (all);
 }
 
-static void cores (struct peer_info *c)
+static void cores (struct mesh_peer_info *c)
 {
     cpu_set_t set;
     const unsigned char *bytes = (const void *)&set;
@@ -127,7 +127,7 @@ static void cores (struct peer_info *c)
         c->cores_hash = (c->cores_hash ^ bytes[i]) * 1099511628211u;
 }
 
-void peer_info_fill (struct peer_info *c, int port)
+void peer_info_fill (struct mesh_peer_info *c, int port)
 {
     const char *word = getenv ("DL_COMM_NODE");
     const char *host = getenv ("SLURMD_NODENAME");
@@ -142,19 +142,21 @@ void peer_info_fill (struct peer_info *c, int port)
     c->netns = inode_of ("/proc/self/ns/net");
     member_describe (&c->member);
     if (getrandom (c->token, sizeof (c->token), 0) != sizeof (c->token))
-        c->token[0] = c->member.nonce;
+        memcpy (c->token, &c->member.nonce, sizeof (c->member.nonce));
     c->port = (uint16_t)port;
     cores (c);
     interfaces (c);
 }
 
-bool peer_info_same_net (const struct peer_info *a, const struct peer_info *b)
+bool peer_info_same_net (const struct mesh_peer_info *a,
+                         const struct mesh_peer_info *b)
 {
     return *a->member.boot && strcmp (a->member.boot, b->member.boot) == 0
            && a->netns == b->netns;
 }
 
-bool peer_info_same_node (const struct peer_info *a, const struct peer_info *b)
+bool peer_info_same_node (const struct mesh_peer_info *a,
+                          const struct mesh_peer_info *b)
 {
     return peer_info_same_net (a, b) && a->shm && a->shm == b->shm
            && strcmp (a->word, b->word) == 0;

@@ -5,6 +5,7 @@
 #define RUNTIME_COMM_MESH_PEER_INFO_H
 
 #include "runtime/base/process_id.h"
+#include "runtime/comm/net/handshake.h"
 
 enum { PEER_ADDRESSES = 8 };
 
@@ -15,12 +16,12 @@ struct peer_address {
     uint8_t bytes[16];
 };
 
-struct peer_info {
+struct mesh_peer_info {
     char host[64];
     char word[32];  /* DL_COMM_NODE */
     uint64_t shm;   /* the device that is mounted at /dev/shm; 0: none */
     uint64_t netns; /* the network namespace */
-    uint64_t token[2];
+    unsigned char token[HANDSHAKE_TOKEN];
     struct member member;
     uint64_t cores_hash; /* of which it may run on */
     int32_t cores;
@@ -32,10 +33,12 @@ struct peer_info {
  * not loopback; DL_COMM_INTERFACE is a list of them, "ib0,eth1", else those
  * of containers and virtual machines come last.
  */
-void peer_info_fill (struct peer_info *c, int port);
+void peer_info_fill (struct mesh_peer_info *c, int port);
 
 /* Whether two ranks see the same loopback; whether they can share memory. */
-bool peer_info_same_net (const struct peer_info *a, const struct peer_info *b);
-bool peer_info_same_node (const struct peer_info *a, const struct peer_info *b);
+bool peer_info_same_net (const struct mesh_peer_info *a,
+                         const struct mesh_peer_info *b);
+bool peer_info_same_node (const struct mesh_peer_info *a,
+                          const struct mesh_peer_info *b);
 
 #endif

@@ -73,12 +73,12 @@ void mesh_tag (struct mesh *m, uint32_t tag)
     atomic_fetch_add (&m->root->calls, 1);
 }
 
-const struct peer_info *mesh_peer (const struct mesh *m, long peer)
+const struct mesh_peer_info *mesh_peer (const struct mesh *m, long peer)
 {
     return &m->endpoint->peers[m->world[peer]];
 }
 
-const struct peer_info *mesh_self (const struct mesh *m)
+const struct mesh_peer_info *mesh_self (const struct mesh *m)
 {
     return &m->endpoint->peers[m->endpoint->rank];
 }

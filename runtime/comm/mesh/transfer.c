@@ -22,11 +22,11 @@ struct side {
     size_t n, done; /* 'done' counts the head too */
 };
 
-struct exchange {
+struct mesh_transfer {
     struct mesh *m;
     const struct mesh_sendrecv *t;
     struct side out, in;
-    size_t reduced, kept; /* bytes that came, and were not folded yet */
+    size_t reduced, kept; /* bytes that came, and were not reduced yet */
     double began, until, spin;
     bool slept;
     unsigned seconds;
@@ -60,7 +60,7 @@ static int rest (struct side *s, struct iovec *v)
 }
 
 /* 1: something was moved, 0: not now, -1: failed. */
-static int push (struct exchange *x)
+static int push (struct mesh_transfer *x)
 {
     struct side *s = &x->out;
     struct iovec v[3];
@@ -79,7 +79,7 @@ static int push (struct exchange *x)
     return 1;
 }
 
-static int differs (struct exchange *x)
+static int differs (struct mesh_transfer *x)
 {
     const struct side *s = &x->in;
 
@@ -97,7 +97,7 @@ static int differs (struct exchange *x)
                       s->n);
 }
 
-static int check_head (struct exchange *x)
+static int check_head (struct mesh_transfer *x)
 {
     const struct side *s = &x->in;
 
@@ -115,9 +115,9 @@ static int check_head (struct exchange *x)
                       mesh_host (x->m, s->peer));
 }
 
-/* Where the next bytes go if they are folded: behind those of an element that
+/* Where the next bytes go if they are reduced: behind those of an element that
  * has not come whole. */
-static int rest_to_reduce (struct exchange *x, struct iovec *v)
+static int rest_to_reduce (struct mesh_transfer *x, struct iovec *v)
 {
     struct side *s = &x->in;
     size_t came = s->done > HEAD ? s->done - HEAD : 0;
@@ -133,7 +133,7 @@ static int rest_to_reduce (struct exchange *x, struct iovec *v)
     return n;
 }
 
-static void reduce_some (struct exchange *x)
+static void reduce_some (struct mesh_transfer *x)
 {
     size_t came = x->in.done > HEAD ? x->in.done - HEAD : 0;
     size_t have = came - x->reduced;
@@ -147,7 +147,7 @@ static void reduce_some (struct exchange *x)
     x->reduced += whole;
 }
 
-static int pull (struct exchange *x)
+static int pull (struct mesh_transfer *x)
 {
     struct side *s = &x->in;
     struct iovec v[3];
@@ -179,14 +179,14 @@ static void listener_said (struct mesh *m)
 }
 
 /* A rank that has not connected is looked for, to know whether it lives. */
-static int look_for (struct exchange *x)
+static int look_for (struct mesh_transfer *x)
 {
     if (x->in.peer < 0 || x->in.fd >= 0 || monotonic () < x->began + 0.05)
         return 0;
     return mesh_dial (x->m, x->in.peer, x->err) < 0 ? -1 : 0;
 }
 
-static long awaited (const struct exchange *x)
+static long awaited (const struct mesh_transfer *x)
 {
     return x->in.peer >= 0 ? x->in.peer : x->out.peer;
 }
@@ -194,7 +194,7 @@ static long awaited (const struct exchange *x)
 /* One that has closed may have connected before, and sent all that we wait
  * for: our listener is about to say so.
  */
-static int await_link (struct exchange *x)
+static int await_link (struct mesh_transfer *x)
 {
     struct mesh *m = x->m;
     struct pollfd p = { .fd = m->event, .events = POLLIN };
@@ -214,7 +214,7 @@ static int await_link (struct exchange *x)
 }
 
 /* Whether the one we wait for has closed our connection to it. */
-static int check_hangup (struct exchange *x, const struct pollfd *p)
+static int check_hangup (struct mesh_transfer *x, const struct pollfd *p)
 {
     if (x->in.peer >= 0 && x->in.fd < 0 && p[3].revents && await_link (x) < 0)
         return -1;
@@ -224,7 +224,7 @@ static int check_hangup (struct exchange *x, const struct pollfd *p)
 }
 
 /* Of a rank that has not connected, our own connection to it tells. */
-static int check_hosts (struct exchange *x)
+static int check_hosts (struct mesh_transfer *x)
 {
     struct mesh *m = x->m;
     const struct side *in = &x->in;
@@ -240,7 +240,7 @@ static int check_hosts (struct exchange *x)
 }
 
 /* A second has passed; the first four, and now and then later. */
-static int look_around (struct exchange *x)
+static int look_around (struct mesh_transfer *x)
 {
     unsigned n = x->seconds++;
 
@@ -254,7 +254,7 @@ static int look_around (struct exchange *x)
     return 0;
 }
 
-static int sleep_on (struct exchange *x)
+static int sleep_on (struct mesh_transfer *x)
 {
     struct mesh *m = x->m;
     struct pollfd p[4];
@@ -285,7 +285,7 @@ static int sleep_on (struct exchange *x)
 
 /* To look again at once is faster than to sleep where the peer is about to
  * answer, and a waste where it is not. */
-static bool spins (struct exchange *x, double now)
+static bool spins (struct mesh_transfer *x, double now)
 {
     struct mesh *m = x->m;
 
@@ -297,7 +297,7 @@ static bool spins (struct exchange *x, double now)
 }
 
 /* Nothing can be moved now. */
-static int rest_a_while (struct exchange *x)
+static int rest_a_while (struct mesh_transfer *x)
 {
     double now = monotonic ();
 
@@ -310,14 +310,14 @@ static int rest_a_while (struct exchange *x)
 }
 
 /* Something was moved. */
-static void refresh (struct exchange *x)
+static void refresh (struct mesh_transfer *x)
 {
     if (x->spin > 0 && monotonic () < x->spin)
         x->m->missed = 0;
     x->until = x->spin = 0;
 }
 
-static int move (struct exchange *x)
+static int move (struct mesh_transfer *x)
 {
     int out = 0;
     int in = 0;
@@ -331,7 +331,7 @@ static int move (struct exchange *x)
     return out < 0 || in < 0 ? -1 : out + in;
 }
 
-static int run (struct exchange *x)
+static int run (struct mesh_transfer *x)
 {
     while (x->out.peer >= 0 || x->in.peer >= 0) {
         int moved = move (x);
@@ -367,7 +367,7 @@ int mesh_sendrecv (struct mesh *m,
                    const struct mesh_sendrecv *t,
                    struct slurmdl_error *err)
 {
-    struct exchange x = { .m = m, .t = t, .err = err };
+    struct mesh_transfer x = { .m = m, .t = t, .err = err };
 
     if (mesh_usable (m, err) < 0)
         return -1;

@@ -7,7 +7,7 @@
 /* ---- reductions ---- */
 
 /* A reduction to one rank, or to all where 'root' is -1. */
-struct job {
+struct mpi_job {
     struct mpi_self *s;
     enum slurmdl_type type;
     enum slurmdl_op op;
@@ -16,7 +16,7 @@ struct job {
     struct slurmdl_error *err;
 };
 
-static int part_of_job (struct job *j, const void *in, void *out, size_t n)
+static int part_of_job (struct mpi_job *j, const void *in, void *out, size_t n)
 {
     MPI_Datatype type = mpi_type_of (j->type);
     MPI_Op op = mpi_op_of (j->type, j->op);
@@ -44,7 +44,7 @@ static int part_of_job (struct job *j, const void *in, void *out, size_t n)
     return rv;
 }
 
-static int in_parts (struct job *j, const void *in, void *out, size_t n)
+static int in_parts (struct mpi_job *j, const void *in, void *out, size_t n)
 {
     size_t size = mpi_lib->type_size (j->type);
 
@@ -61,7 +61,7 @@ static int in_parts (struct job *j, const void *in, void *out, size_t n)
 static int
 allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    struct job j = { self, a->type, a->op, -1, true, err };
+    struct mpi_job j = { self, a->type, a->op, -1, true, err };
 
     return in_parts (&j, a->in, a->out, a->n);
 }
@@ -71,7 +71,7 @@ reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
     bool mine = mpi_lib->rank (s->mesh) == a->root;
-    struct job j = { s, a->type, a->op, a->root, mine, err };
+    struct mpi_job j = { s, a->type, a->op, a->root, mine, err };
 
     return in_parts (&j, a->in, a->out, a->n);
 }
@@ -92,7 +92,7 @@ fit (const struct mpi_self *s, const size_t *counts, int *out, int *places)
     return sum <= MPI_PART;
 }
 
-static int scatter_in_parts (struct job *j,
+static int scatter_in_parts (struct mpi_job *j,
                              const void *in,
                              void *out,
                              const size_t *counts)
@@ -115,7 +115,7 @@ static int reduce_scatter (void *self,
                            struct slurmdl_error *err)
 {
     struct mpi_self *s = self;
-    struct job j = { s, a->type, a->op, 0, false, err };
+    struct mpi_job j = { s, a->type, a->op, 0, false, err };
     MPI_Request request;
 
     if (!fit (s, a->counts, s->counts, s->places))

@@ -101,19 +101,19 @@ static int probe (struct slurmdl_error *err)
 }
 
 /* What each rank says of itself. */
-struct card {
+struct mpi_peer {
     int rank; /* in MPI_COMM_WORLD */
     int tag;  /* the first one's is that of the new communicator */
     int cuda; /* MPI takes device memory */
 };
 
-static int check_cards (const struct mpi_self *s,
-                        const struct card *cards,
+static int check_peers (const struct mpi_self *s,
+                        const struct mpi_peer *peers,
                         struct slurmdl_error *err)
 {
     for (int i = 0; i < s->size; i++)
         for (int k = 0; k < i; k++)
-            if (cards[i].rank == cards[k].rank) {
+            if (peers[i].rank == peers[k].rank) {
                 errno = ENOTSUP;
                 return errorf (err,
                                "ranks %d and %d are both rank %d of MPI, "
@@ -121,7 +121,7 @@ static int check_cards (const struct mpi_self *s,
                                "with srun --mpi=pmix or mpirun",
                                k,
                                i,
-                               cards[i].rank);
+                               peers[i].rank);
             }
     return 0;
 }
@@ -218,7 +218,7 @@ make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
 
 /* Ranks of the mesh in its order, whichever they are in MPI_COMM_WORLD. */
 static int make_comm (struct mpi_self *s,
-                      const struct card *cards,
+                      const struct mpi_peer *peers,
                       struct slurmdl_error *err)
 {
     struct making *m = calloc (1, sizeof (*m));
@@ -231,8 +231,8 @@ static int make_comm (struct mpi_self *s,
         return errorf (err, "out of memory");
     }
     for (int i = 0; i < s->size; i++)
-        ranks[i] = cards[i].rank;
-    m->tag = cards[0].tag;
+        ranks[i] = peers[i].rank;
+    m->tag = peers[0].tag;
     m->comm = MPI_COMM_NULL;
     atomic_store (&m->users, 2);
     mpi_enter ();
@@ -288,25 +288,25 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
 {
     static atomic_int tags;
     struct mpi_self *s = create (m);
-    struct card mine = { 0,
-                         atomic_fetch_add (&tags, 1) % 16384,
-                         takes_cuda () };
-    struct card *cards;
+    struct mpi_peer mine = { 0,
+                             atomic_fetch_add (&tags, 1) % 16384,
+                             takes_cuda () };
+    struct mpi_peer *peers;
     int rv = -1;
 
     if (!s)
         return errorf (err, "out of memory");
     MPI_Comm_rank (MPI_COMM_WORLD, &mine.rank);
-    cards = malloc ((size_t)s->size * sizeof (*cards));
-    if (!cards)
+    peers = malloc ((size_t)s->size * sizeof (*peers));
+    if (!peers)
         errorf (err, "out of memory");
-    else if (mpi_lib->gather (m, &mine, sizeof (mine), cards, err) == 0
-             && check_cards (s, cards, err) == 0)
-        rv = make_comm (s, cards, err);
+    else if (mpi_lib->gather (m, &mine, sizeof (mine), peers, err) == 0
+             && check_peers (s, peers, err) == 0)
+        rv = make_comm (s, peers, err);
     s->takes_device = rv == 0;
     for (int i = 0; rv == 0 && i < s->size; i++)
-        s->takes_device = s->takes_device && cards[i].cuda;
-    free (cards);
+        s->takes_device = s->takes_device && peers[i].cuda;
+    free (peers);
     if (rv < 0)
         close_self (s);
     else

@@ -13,7 +13,7 @@ bool mpi_on_device (const struct mpi_self *s, const void *p)
 }
 
 /* What goes to one rank while something comes from another. */
-struct trade {
+struct mpi_sendrecv {
     const char *out;
     char *in;
     size_t nout, nin;
@@ -21,7 +21,7 @@ struct trade {
 };
 
 static int part_of_trade (struct mpi_self *s,
-                          const struct trade *t,
+                          const struct mpi_sendrecv *t,
                           size_t at,
                           struct slurmdl_error *err)
 {
@@ -72,12 +72,12 @@ int mpi_sendrecv_all (struct mpi_self *s,
     for (int step = 0; step < s->size; step++) {
         int t = (rank + step) % s->size;
         int f = (rank + s->size - step) % s->size;
-        struct trade x = { in + sum_before (to, t),
-                           out + sum_before (from, f),
-                           to[t],
-                           from[f],
-                           t,
-                           f };
+        struct mpi_sendrecv x = { in + sum_before (to, t),
+                                  out + sum_before (from, f),
+                                  to[t],
+                                  from[f],
+                                  t,
+                                  f };
         for (size_t at = 0; at < x.nout || at < x.nin; at += MPI_PART)
             if (part_of_trade (s, &x, at, err) < 0)
                 return -1;
@@ -96,9 +96,9 @@ int mpi_sendrecv_rows (struct mpi_self *s,
     for (int step = 0; step < s->size; step++) {
         int t = (rank + step) % s->size;
         int f = (rank + s->size - step) % s->size;
-        struct trade x = { in,          out + sum_before (bytes, f),
-                           bytes[rank], bytes[f],
-                           t,           f };
+        struct mpi_sendrecv x = { in,          out + sum_before (bytes, f),
+                                  bytes[rank], bytes[f],
+                                  t,           f };
         for (size_t at = 0; at < x.nout || at < x.nin; at += MPI_PART)
             if (part_of_trade (s, &x, at, err) < 0)
                 return -1;

@@ -99,7 +99,7 @@ bool nccl_takes (enum slurmdl_type type, enum slurmdl_op op)
 
 /* ---- collectives ---- */
 
-struct call {
+struct nccl_call {
     struct nccl_self *s;
     cudaStream_t stream;
     ncclDataType_t type;
@@ -113,7 +113,7 @@ struct call {
 };
 
 /* Memory of another device would be an error that ends the process. */
-static int check_memory (const struct call *c, const void *p)
+static int check_memory (const struct nccl_call *c, const void *p)
 {
     struct cudaPointerAttributes a;
 
@@ -135,7 +135,7 @@ static int check_memory (const struct call *c, const void *p)
                    c->s->device);
 }
 
-static int begin (struct call *c,
+static int begin (struct nccl_call *c,
                   void *self,
                   const char *what,
                   const void *in,
@@ -162,7 +162,8 @@ static int begin (struct call *c,
 /* A sum of what is multiplied first; what an average divides by is part of
  * the factor.
  */
-static int make_op (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
+static int
+make_op (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     enum slurmdl_type real = type == SLURMDL_C64    ? SLURMDL_F32
                              : type == SLURMDL_C128 ? SLURMDL_F64
@@ -182,7 +183,8 @@ static int make_op (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
 }
 
 /* -1 after begin() has been undone. */
-static int set_type (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
+static int
+set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     type_of (type, &c->type, &c->factor);
     c->op = op_of (type, op);
@@ -194,7 +196,7 @@ static int set_type (struct call *c, enum slurmdl_type type, enum slurmdl_op op)
 }
 
 /* Of a call that has returned 'r', or of the end of a group. */
-static int end (struct call *c, ncclResult_t r)
+static int end (struct nccl_call *c, ncclResult_t r)
 {
     int rv = nccl_settle (c->s, r, c->what, c->err);
 
@@ -223,7 +225,7 @@ static ncclResult_t end_group (ncclResult_t first)
 static int
 allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    struct call c;
+    struct nccl_call c;
 
     if (begin (&c, self, "an all-reduce", a->in, a->out, err) < 0
         || set_type (&c, a->type, a->op) < 0)
@@ -237,7 +239,7 @@ allreduce (void *self, const struct collective *a, struct slurmdl_error *err)
 static int
 reduce (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    struct call c;
+    struct nccl_call c;
 
     if (begin (&c, self, "a reduction", a->in, NULL, err) < 0
         || set_type (&c, a->type, a->op) < 0)
@@ -262,7 +264,7 @@ static bool are_equal (const size_t *n, int size)
 }
 
 /* A reduction to each rank, all together. */
-static ncclResult_t scatter_unequal (const struct call *c,
+static ncclResult_t scatter_unequal (const struct nccl_call *c,
                                      const char *in,
                                      void *out,
                                      const size_t *counts)
@@ -289,7 +291,7 @@ static int reduce_scatter (void *self,
                            const struct collective *a,
                            struct slurmdl_error *err)
 {
-    struct call c;
+    struct nccl_call c;
 
     if (begin (&c, self, "a reduce-scatter", a->in, a->out, err) < 0
         || set_type (&c, a->type, a->op) < 0)
@@ -307,7 +309,7 @@ static int reduce_scatter (void *self,
 }
 
 /* A broadcast of each rank, all together. */
-static ncclResult_t gather_unequal (const struct call *c,
+static ncclResult_t gather_unequal (const struct nccl_call *c,
                                     const void *in,
                                     char *out,
                                     const size_t *bytes)
@@ -332,7 +334,7 @@ static ncclResult_t gather_unequal (const struct call *c,
 static int
 allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    struct call c;
+    struct nccl_call c;
 
     if (begin (&c, self, "an all-gather", a->in, a->out, err) < 0)
         return -1;
@@ -347,7 +349,7 @@ allgather (void *self, const struct collective *a, struct slurmdl_error *err)
 static int
 broadcast (void *self, const struct collective *a, struct slurmdl_error *err)
 {
-    struct call c;
+    struct nccl_call c;
 
     if (begin (&c, self, "a broadcast", a->out, NULL, err) < 0)
         return -1;
@@ -367,7 +369,7 @@ alltoall (void *self, const struct collective *a, struct slurmdl_error *err)
     const char *source = a->in;
     char *target = a->out;
     ncclResult_t first;
-    struct call c;
+    struct nccl_call c;
 
     if (begin (&c, self, "an all-to-all", a->in, a->out, err) < 0)
         return -1;
@@ -391,7 +393,7 @@ static int
 barrier (void *self, const struct collective *a, struct slurmdl_error *err)
 {
     struct nccl_self *s = self;
-    struct call c;
+    struct nccl_call c;
     int rv;
 
     (void)a;

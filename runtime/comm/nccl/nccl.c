@@ -9,7 +9,7 @@
 #include "runtime/comm/nccl/module.h"
 
 /* What each rank says of itself. */
-struct card {
+struct nccl_peer {
     char bus[32]; /* of its GPU */
     int32_t device, devices;
     ncclUniqueId id; /* rank 0's */
@@ -48,13 +48,13 @@ static int probe (struct slurmdl_error *err)
 
 /* The first two ranks that have the same GPU. */
 static bool find_twins (const struct nccl_self *s,
-                        const struct card *cards,
+                        const struct nccl_peer *peers,
                         int *first,
                         int *second)
 {
     for (*second = 1; *second < s->size; (*second)++)
         for (*first = 0; *first < *second; (*first)++)
-            if (!strcmp (cards[*first].bus, cards[*second].bus)
+            if (!strcmp (peers[*first].bus, peers[*second].bus)
                 && !strcmp (nccl_lib->host (s->mesh, *first),
                             nccl_lib->host (s->mesh, *second)))
                 return true;
@@ -63,16 +63,17 @@ static bool find_twins (const struct nccl_self *s,
 
 /* Nobody has chosen one: each sees them all, and its current one is the first.
  */
-static bool is_unchosen (const struct nccl_self *s, const struct card *cards)
+static bool is_unchosen (const struct nccl_self *s,
+                         const struct nccl_peer *peers)
 {
     for (int i = 0; i < s->size; i++)
-        if (cards[i].device != 0
-            || cards[i].devices <= nccl_lib->local_rank (s->mesh, i))
+        if (peers[i].device != 0
+            || peers[i].devices <= nccl_lib->local_rank (s->mesh, i))
             return false;
     return true;
 }
 
-static int describe (struct card *mine, struct slurmdl_error *err)
+static int describe (struct nccl_peer *mine, struct slurmdl_error *err)
 {
     CUDA (cudaDeviceGetPCIBusId (
               mine->bus, (int)sizeof (mine->bus), mine->device),
@@ -101,22 +102,22 @@ fail:
 
 /* The current device, or the local rank's, which becomes the current one. */
 static int choose_device (struct nccl_self *s,
-                          struct card *mine,
-                          struct card *cards,
+                          struct nccl_peer *mine,
+                          struct nccl_peer *peers,
                           struct slurmdl_error *err)
 {
     int a, b;
 
-    if (nccl_lib->gather (s->mesh, mine, sizeof (*mine), cards, err) < 0)
+    if (nccl_lib->gather (s->mesh, mine, sizeof (*mine), peers, err) < 0)
         return -1;
-    if (find_twins (s, cards, &a, &b) && is_unchosen (s, cards)) {
+    if (find_twins (s, peers, &a, &b) && is_unchosen (s, peers)) {
         mine->device = (int)nccl_lib->local_rank (s->mesh, s->rank);
         cudaSetDevice (mine->device);
         if (describe (mine, err) < 0
-            || nccl_lib->gather (s->mesh, mine, sizeof (*mine), cards, err) < 0)
+            || nccl_lib->gather (s->mesh, mine, sizeof (*mine), peers, err) < 0)
             return -1;
     }
-    if (find_twins (s, cards, &a, &b)) {
+    if (find_twins (s, peers, &a, &b)) {
         errno = EBUSY;
         return errorf (err,
                        "nccl: ranks %d and %d (%s) have the same GPU (%s): "
@@ -125,7 +126,7 @@ static int choose_device (struct nccl_self *s,
                        a,
                        b,
                        nccl_lib->host (s->mesh, a),
-                       cards[a].bus);
+                       peers[a].bus);
     }
     s->device = mine->device;
     atomic_store (&chosen, s->device);
@@ -183,9 +184,9 @@ fail:
 }
 
 static int
-meet (struct nccl_self *s, struct card *cards, struct slurmdl_error *err)
+meet (struct nccl_self *s, struct nccl_peer *peers, struct slurmdl_error *err)
 {
-    struct card mine;
+    struct nccl_peer mine;
     int devices = 0;
     ncclResult_t r;
 
@@ -199,9 +200,9 @@ meet (struct nccl_self *s, struct card *cards, struct slurmdl_error *err)
         return -1;
     if (s->rank == 0 && (r = ncclGetUniqueId (&mine.id)) != ncclSuccess)
         return nccl_failed (s, r, "ncclGetUniqueId", err);
-    if (choose_device (s, &mine, cards, err) < 0)
+    if (choose_device (s, &mine, peers, err) < 0)
         return -1;
-    return connect_all (s, cards[0].id, err);
+    return connect_all (s, peers[0].id, err);
 fail:
     return -1;
 }
@@ -210,10 +211,10 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
 {
     struct nccl_self *s = calloc (1, sizeof (*s));
     size_t size = (size_t)nccl_lib->size (m);
-    struct card *cards = malloc (size * sizeof (*cards));
+    struct nccl_peer *peers = malloc (size * sizeof (*peers));
     int rv = -1;
 
-    if (!s || !cards) {
+    if (!s || !peers) {
         errorf (err, "out of memory");
         goto out;
     }
@@ -221,9 +222,9 @@ static int open_self (struct mesh *m, void **self, struct slurmdl_error *err)
     s->rank = (int)nccl_lib->rank (m);
     s->size = (int)size;
     s->timeout = nccl_lib->timeout (m);
-    rv = meet (s, cards, err);
+    rv = meet (s, peers, err);
 out:
-    free (cards);
+    free (peers);
     if (rv < 0) {
         int saved = errno;
         close_self (s);

@@ -127,14 +127,15 @@ static int copy_each (const struct nccl_self *s,
 
 /* Of hundreds of small copies each takes longer to begin than to do. */
 #if CUDART_VERSION >= 13000
-struct batch {
+struct nccl_copies {
     void **to;
     const void **from;
     size_t *bytes;
     size_t n;
 };
 
-static bool batch_make (struct batch *b, const struct comm_copy *list, size_t n)
+static bool
+batch_make (struct nccl_copies *b, const struct comm_copy *list, size_t n)
 {
     b->n = 0;
     b->to = malloc (n * sizeof (*b->to));
@@ -151,7 +152,7 @@ static bool batch_make (struct batch *b, const struct comm_copy *list, size_t n)
     return true;
 }
 
-static bool batch_copy (const struct nccl_self *s, const struct batch *b)
+static bool batch_copy (const struct nccl_self *s, const struct nccl_copies *b)
 {
     struct cudaMemcpyAttributes how = { .srcAccessOrder =
                                             cudaMemcpySrcAccessOrderStream };
@@ -168,7 +169,7 @@ static bool copy_together (const struct nccl_self *s,
                            const struct comm_copy *list,
                            size_t n)
 {
-    struct batch b;
+    struct nccl_copies b;
     bool is_done = batch_make (&b, list, n) && batch_copy (s, &b);
 
     cudaGetLastError ();

@@ -24,7 +24,7 @@ int socket_left (double deadline)
     return left > 1000 ? 1000000 : (int)(left * 1000) + 1;
 }
 
-static int keep_or_close (int fd, int rv)
+int socket_keep (int fd, int rv)
 {
     int saved = errno;
 
@@ -67,7 +67,7 @@ int socket_congestion (int fd, struct slurmdl_error *err)
     return 0;
 }
 
-static int new_socket (int family)
+int socket_new (int family)
 {
     int fd = socket (family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -76,79 +76,12 @@ static int new_socket (int family)
     return fd;
 }
 
-static int listen_at (const struct sockaddr *a, socklen_t n)
-{
-    int fd = new_socket (a->sa_family);
-    int one = 1, zero = 0;
-
-    if (fd < 0)
-        return -1;
-    setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
-    if (a->sa_family == AF_INET6)
-        setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof (zero));
-    return keep_or_close (
-        fd, bind (fd, a, n) < 0 || listen (fd, 4096) < 0 ? -1 : 0);
-}
-
-static int listen_everywhere (int port)
-{
-    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
-                                .sin6_port = htons ((uint16_t)port),
-                                .sin6_addr = in6addr_any };
-    struct sockaddr_in four = { .sin_family = AF_INET,
-                                .sin_port = htons ((uint16_t)port) };
-    int fd = listen_at ((struct sockaddr *)&six, sizeof (six));
-
-    /* a kernel without IPv6 */
-    if (fd < 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
-        fd = listen_at ((struct sockaddr *)&four, sizeof (four));
-    return fd;
-}
-
-int socket_listen (const char *host, int port)
-{
-    struct addrinfo *list = NULL;
-    int fd = -1;
-
-    if (host)
-        list = address_look_up (strcmp (host, "localhost") ? host : "127.0.0.1",
-                                port,
-                                AI_NUMERICHOST);
-
-    if (list && address_is_loopback (list->ai_addr))
-        fd = listen_at (list->ai_addr, list->ai_addrlen);
-    else
-        fd = listen_everywhere (port);
-    if (list)
-        freeaddrinfo (list);
-    return fd;
-}
-
-int socket_port (int fd)
-{
-    struct sockaddr_in6 a;
-    socklen_t n = sizeof (a);
-
-    if (getsockname (fd, (struct sockaddr *)&a, &n) < 0)
-        return -1;
-    return ntohs (a.sin6_port); /* at the same place for both */
-}
-
-static void without_delay (int fd)
+void socket_no_delay (int fd)
 {
     int one = 1;
 
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof (one));
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof (one));
-}
-
-int socket_accept (int listener)
-{
-    int fd = accept4 (listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd >= 0)
-        without_delay (fd);
-    return fd;
 }
 
 int socket_wait (int fd, short events, double deadline)
@@ -197,16 +130,16 @@ static int finish_connect (int fd, double deadline)
 
 static int connect_to (const struct addrinfo *a, double deadline)
 {
-    int fd = new_socket (a->ai_family);
+    int fd = socket_new (a->ai_family);
     int rv;
 
     if (fd < 0)
         return -1;
-    without_delay (fd);
+    socket_no_delay (fd);
     rv = connect (fd, a->ai_addr, a->ai_addrlen);
     if (rv == 0 || errno == EINPROGRESS || errno == EINTR)
         rv = finish_connect (fd, deadline);
-    return keep_or_close (fd, rv);
+    return socket_keep (fd, rv);
 }
 
 static int connect_to_host (const char *host, int port, double deadline)
@@ -240,21 +173,6 @@ int socket_connect (const char *hosts, int port, double deadline)
         fd = connect_to_host (host, port, deadline);
     }
     return fd;
-}
-
-bool socket_is_mine (int fd)
-{
-    struct ucred c;
-    socklen_t n = sizeof (c);
-    int domain = 0;
-    socklen_t nd = sizeof (domain);
-
-    if (getsockopt (fd, SOL_SOCKET, SO_DOMAIN, &domain, &nd) < 0)
-        return false;
-    if (domain != AF_UNIX)
-        return true;
-    return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0
-           && c.uid == getuid ();
 }
 
 void socket_tune (int fd, int idle, int interval, int probes)

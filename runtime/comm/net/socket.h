@@ -14,22 +14,14 @@
  * return -1 with errno set, ETIMEDOUT at the deadline.
  */
 
-/* Listen at 'port' (0: any) of all addresses of this machine, IPv6 and IPv4;
- * of loopback only where 'host', which may be NULL, is a loopback address.  No
- * resolver is asked.
- */
-int socket_listen (const char *host, int port);
-int socket_port (int fd); /* on which it listens; -1 */
-int socket_accept (int listener);
+int socket_new (int family);
+int socket_keep (int fd, int rv); /* 'fd' if 'rv' is 0; else it is closed */
+void socket_no_delay (int fd);    /* and idle connections are probed */
 
 /* One attempt at each address of "HOST[,HOST...]"; EHOSTUNREACH if there is
  * none.  (To look a name up takes as long as the resolver takes.)
  */
 int socket_connect (const char *hosts, int port, double deadline);
-
-/* Whether a process of this user's is on the other side, if it is of AF_UNIX.
- */
-bool socket_is_mine (int fd);
 
 /* Use the congestion control DL_COMM_CONGESTION, else cubic or reno where the
  * system's is bbr; what is accepted has its listener's.  All sockets above do,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a node come to share memory. */
+/* Set up the shared memory of the ranks of a node. */
 #include "runtime/comm/node/node.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "runtime/comm/node/sync.h"
 
 /* What the first rank of the node says of its memory. */
-struct offer {
+struct node_offer {
     int64_t pid;
     int64_t fd; /* -1: there is none */
     uint64_t nonce, bytes;
@@ -42,7 +42,7 @@ static size_t node_memory (long size)
 }
 
 /* Which ranks of the mesh are ours. */
-static int find_ranks (struct node *n)
+static int find_ranks (struct node_group *n)
 {
     struct mesh *m = n->mesh;
     long own = mesh_rank (m), node = mesh_node_of (m, own), found = 0;
@@ -71,7 +71,7 @@ static int make (size_t bytes)
     return fd;
 }
 
-static int map (struct node *n, int fd)
+static int map (struct node_group *n, int fd)
 {
     void *p = mmap (NULL, n->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -89,7 +89,7 @@ static bool is_wanted (void)
 }
 
 /* The first rank's part; its file descriptor, -1 if it has no memory. */
-static int offer (struct node *n, struct offer *o)
+static int offer (struct node_group *n, struct node_offer *o)
 {
     int fd = is_wanted () ? make (n->bytes) : -1;
 
@@ -110,7 +110,7 @@ static int offer (struct node *n, struct offer *o)
 
 /* The others' part.  That the nonce is there tells that the process of that
  * number is the one that we know: ours may be in another container. */
-static bool take (struct node *n, const struct offer *o)
+static bool take (struct node_group *n, const struct node_offer *o)
 {
     char path[64];
     struct stat st;
@@ -133,9 +133,9 @@ static bool take (struct node *n, const struct offer *o)
 }
 
 /* Offer, answer, and whether all have it; 1: they do. */
-static int lead (struct node *n, struct slurmdl_error *err)
+static int lead (struct node_group *n, struct slurmdl_error *err)
 {
-    struct offer o = { 0 };
+    struct node_offer o = { 0 };
     int fd = offer (n, &o), rv = -1;
     char all = fd >= 0;
 
@@ -159,9 +159,9 @@ out:
     return rv;
 }
 
-static int follow (struct node *n, struct slurmdl_error *err)
+static int follow (struct node_group *n, struct slurmdl_error *err)
 {
-    struct offer o;
+    struct node_offer o;
     char ok, all = 0;
 
     if (mesh_recv (n->mesh, n->world[0], &o, sizeof (o), err) < 0)
@@ -173,16 +173,16 @@ static int follow (struct node *n, struct slurmdl_error *err)
     return all;
 }
 
-static void set_up (struct node *n)
+static void set_up (struct node_group *n)
 {
     n->chunk = chunk_of (n->size);
     n->slots = (char *)n->head + head_bytes (n->size);
     n->results = n->slots + (size_t)n->size * NODE_SLOTS * n->chunk;
 }
 
-struct node *node_open (struct mesh *m, struct slurmdl_error *err)
+struct node_group *node_open (struct mesh *m, struct slurmdl_error *err)
 {
-    struct node *n = calloc (1, sizeof (*n));
+    struct node_group *n = calloc (1, sizeof (*n));
     int all;
 
     if (!n)
@@ -206,7 +206,7 @@ fail:
     return NULL;
 }
 
-void node_close (struct node *n)
+void node_close (struct node_group *n)
 {
     int keep = errno;
 

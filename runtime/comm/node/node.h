@@ -16,20 +16,20 @@
  * ends when a rank of the node has ended, when the mesh is broken, and after
  * mesh_timeout().
  */
-struct node;
+struct node_group;
 
 /* All ranks of the node call it.  NULL; with errno ENOTSUP, on all of them,
  * where they cannot share memory.
  */
-struct node *node_open (struct mesh *m, struct slurmdl_error *err);
-void node_close (struct node *n); /* NULL is accepted */
+struct node_group *node_open (struct mesh *m, struct slurmdl_error *err);
+void node_close (struct node_group *n); /* NULL is accepted */
 
 /* From another thread, or after an error: end all ranks' waits. */
-void node_abort (struct node *n, const char *why);
+void node_abort (struct node_group *n, const char *why);
 
 /* Any collective but a reduce-scatter and an all-gather, with local ranks.
  */
-int node_run (struct node *n,
+int node_run (struct node_group *n,
               const struct collective *c,
               struct slurmdl_error *err);
 
@@ -45,7 +45,7 @@ struct node_layout {
 /* 'out': this rank's blocks of the reduced 'in', of c->type by c->op.  With one
  * block it may be that part of 'in'.
  */
-int node_reduce_scatter (struct node *n,
+int node_reduce_scatter (struct node_group *n,
                          const struct collective *c,
                          void *out,
                          const struct node_layout *l,
@@ -54,7 +54,7 @@ int node_reduce_scatter (struct node *n,
 /* 'in': this rank's blocks, 'out': those of all, of bytes.  With one block
  * 'in' may be its part of 'out'.
  */
-int node_allgather (struct node *n,
+int node_allgather (struct node_group *n,
                     const void *in,
                     void *out,
                     const struct node_layout *l,

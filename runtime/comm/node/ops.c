@@ -21,7 +21,7 @@ static uint64_t mix (uint64_t h, uint64_t x)
 void node_begin (
     struct node_work *w, enum node_kind kind, uint64_t n, int type, int op)
 {
-    struct node *node = w->node;
+    struct node_group *node = w->node;
     uint64_t h = mix ((uint64_t)kind + 1, n);
 
     h = mix (mix (h, (uint64_t)type), (uint64_t)op);
@@ -68,7 +68,7 @@ slice_at (const struct node_work *w, size_t s, long r, size_t *from, size_t *n)
 /* All but what we reduce ourselves. */
 static uint64_t publish (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
     char *slot = node_slot (n, n->rank, w->first + s);
     const char *in = w->in + s * w->step * w->size;
     size_t from, count, after;
@@ -82,7 +82,7 @@ static uint64_t publish (const struct node_work *w, size_t s)
 
 static uint64_t reduce_slice (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
     size_t from, count;
     char *to;
 
@@ -133,7 +133,7 @@ static int reduce_steps (const struct node_work *w, struct slurmdl_error *err)
 /* One meeting for little: all see all, and have the same order. */
 static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
 
     copy (node_slot (n, n->rank, w->first), w->in, w->n * w->size);
     if (node_wait (n, node_come (n), err) < 0)
@@ -148,12 +148,12 @@ static int reduce_small (const struct node_work *w, struct slurmdl_error *err)
     return 0;
 }
 
-double node_factor (const struct node *n, enum slurmdl_op op)
+double node_factor (const struct node_group *n, enum slurmdl_op op)
 {
     return op == SLURMDL_AVERAGE ? 1.0 / (double)n->size : 1;
 }
 
-static int reduce_to (struct node *n,
+static int reduce_to (struct node_group *n,
                       const struct collective *c,
                       long root,
                       struct slurmdl_error *err)
@@ -178,13 +178,14 @@ static int reduce_to (struct node *n,
     return small ? reduce_small (&w, err) : reduce_steps (&w, err);
 }
 
-static int
-reduce (struct node *n, const struct collective *c, struct slurmdl_error *err)
+static int reduce (struct node_group *n,
+                   const struct collective *c,
+                   struct slurmdl_error *err)
 {
     return reduce_to (n, c, c->root, err);
 }
 
-static int allreduce (struct node *n,
+static int allreduce (struct node_group *n,
                       const struct collective *c,
                       struct slurmdl_error *err)
 {
@@ -217,7 +218,7 @@ int node_each_step (const struct node_work *w,
     return 0;
 }
 
-size_t node_step_of (const struct node *n, size_t size)
+size_t node_step_of (const struct node_group *n, size_t size)
 {
     size_t step = n->chunk / size / (size_t)n->size;
 
@@ -242,7 +243,7 @@ static void root_take (const struct node_work *w, size_t s)
               length_at (w, s));
 }
 
-static int broadcast (struct node *n,
+static int broadcast (struct node_group *n,
                       const struct collective *c,
                       struct slurmdl_error *err)
 {
@@ -262,7 +263,7 @@ static int broadcast (struct node *n,
 /* ---- all-to-all ---- */
 
 /* The layout is of what we send; this is of what comes. */
-struct exchange {
+struct node_exchange {
     struct node_work w;
     const size_t *from, *places;
 };
@@ -274,7 +275,7 @@ static size_t part_at (size_t all, size_t s, size_t step)
 
 static void exchange_put (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
     char *slot = node_slot (n, n->rank, w->first + s);
 
     for (long r = 0; r < n->size; r++)
@@ -286,8 +287,8 @@ static void exchange_put (const struct node_work *w, size_t s)
 
 static void exchange_take (const struct node_work *w, size_t s)
 {
-    const struct exchange *x = (const struct exchange *)w;
-    struct node *n = w->node;
+    const struct node_exchange *x = (const struct node_exchange *)w;
+    struct node_group *n = w->node;
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
@@ -298,7 +299,7 @@ static void exchange_take (const struct node_work *w, size_t s)
 
 /* The most that one rank has for another, so that all make as many steps. */
 static int
-agree_on_most (struct node *n, size_t *most, struct slurmdl_error *err)
+agree_on_most (struct node_group *n, size_t *most, struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
     uint64_t meeting;
@@ -327,20 +328,21 @@ static size_t add_up (const size_t *counts, long size, size_t *starts)
     return most;
 }
 
-static int
-alltoall (struct node *n, const struct collective *c, struct slurmdl_error *err)
+static int alltoall (struct node_group *n,
+                     const struct collective *c,
+                     struct slurmdl_error *err)
 {
     size_t *starts = calloc (2 * (size_t)n->size, sizeof (*starts));
     size_t *places = starts + n->size, most;
-    struct exchange x = { .w = { .node = n,
-                                 .in = c->in,
-                                 .out = c->out,
-                                 .size = 1,
-                                 .layout = { 1, starts, c->counts },
-                                 .step = node_step_of (n, 1),
-                                 .root = -1 },
-                          .from = c->from,
-                          .places = places };
+    struct node_exchange x = { .w = { .node = n,
+                                      .in = c->in,
+                                      .out = c->out,
+                                      .size = 1,
+                                      .layout = { 1, starts, c->counts },
+                                      .step = node_step_of (n, 1),
+                                      .root = -1 },
+                               .from = c->from,
+                               .places = places };
     int rv = -1;
 
     if (!starts)
@@ -360,8 +362,9 @@ out:
     return rv;
 }
 
-static int
-barrier (struct node *n, const struct collective *c, struct slurmdl_error *err)
+static int barrier (struct node_group *n,
+                    const struct collective *c,
+                    struct slurmdl_error *err)
 {
     struct node_work w = { .node = n, .root = -1 };
 
@@ -370,12 +373,13 @@ barrier (struct node *n, const struct collective *c, struct slurmdl_error *err)
     return node_wait (n, node_come (n), err);
 }
 
-int node_run (struct node *n,
+int node_run (struct node_group *n,
               const struct collective *c,
               struct slurmdl_error *err)
 {
-    static int (*const run[COMM_KINDS]) (
-        struct node *, const struct collective *, struct slurmdl_error *) = {
+    static int (*const run[COMM_KINDS]) (struct node_group *,
+                                         const struct collective *,
+                                         struct slurmdl_error *) = {
         [COMM_ALLREDUCE] = allreduce, [COMM_REDUCE] = reduce,
         [COMM_BROADCAST] = broadcast, [COMM_ALLTOALL] = alltoall,
         [COMM_BARRIER] = barrier,

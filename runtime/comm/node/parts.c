@@ -58,8 +58,9 @@ static void each_piece (const struct node_work *w,
 }
 
 /* What each rank has; NULL: out of memory. */
-static size_t *
-totals_of (const struct node *n, const struct node_layout *l, size_t *most)
+static size_t *totals_of (const struct node_group *n,
+                          const struct node_layout *l,
+                          size_t *most)
 {
     size_t *totals = calloc ((size_t)n->size, sizeof (*totals));
 
@@ -94,7 +95,7 @@ static int run (struct node_work *w,
 /* Our own block is where it is; several of them are made a row. */
 static void scatter_put (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
     char *slot = node_slot (n, n->rank, w->first + s);
 
     for (long r = 0; r < n->size; r++)
@@ -110,7 +111,7 @@ static void scatter_put (const struct node_work *w, size_t s)
 
 static void scatter_take (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
     size_t count = part_at (w, n->rank, s), from = s * w->step;
     char *to;
 
@@ -128,7 +129,7 @@ static void scatter_take (const struct node_work *w, size_t s)
         reduce_scale (to, count, w->type, w->factor);
 }
 
-int node_reduce_scatter (struct node *n,
+int node_reduce_scatter (struct node_group *n,
                          const struct collective *c,
                          void *out,
                          const struct node_layout *l,
@@ -151,7 +152,7 @@ int node_reduce_scatter (struct node *n,
 
 static void gather_put (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
     size_t count = part_at (w, n->rank, s);
     char *row;
 
@@ -166,7 +167,7 @@ static void gather_put (const struct node_work *w, size_t s)
 
 static void gather_take (const struct node_work *w, size_t s)
 {
-    struct node *n = w->node;
+    struct node_group *n = w->node;
 
     for (long r = 0; r < n->size; r++)
         if (r != n->rank)
@@ -179,7 +180,7 @@ static void gather_take (const struct node_work *w, size_t s)
                         into_whole);
 }
 
-int node_allgather (struct node *n,
+int node_allgather (struct node_group *n,
                     const void *in,
                     void *out,
                     const struct node_layout *l,

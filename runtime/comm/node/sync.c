@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of a node wait for each other. */
+/* Synchronise the ranks of a node. */
 #include "runtime/comm/node/sync.h"
 
 #include <errno.h>
@@ -35,18 +35,18 @@ static void pause_cpu (void)
 #endif
 }
 
-static struct node_meter *meter_of (struct node *n, uint64_t meeting)
+static struct node_meter *meter_of (struct node_group *n, uint64_t meeting)
 {
     return &n->head->meters[meeting % NODE_METERS];
 }
 
 /* What the counter is when all have come; both wrap around. */
-static unsigned whole (struct node *n, uint64_t meeting)
+static unsigned whole (struct node_group *n, uint64_t meeting)
 {
     return (unsigned)((meeting / NODE_METERS + 1) * (uint64_t)n->size);
 }
 
-static bool is_whole (struct node *n, uint64_t meeting)
+static bool is_whole (struct node_group *n, uint64_t meeting)
 {
     unsigned came = atomic_load_explicit (&meter_of (n, meeting)->came,
                                           memory_order_acquire);
@@ -54,7 +54,7 @@ static bool is_whole (struct node *n, uint64_t meeting)
     return (int)(came - whole (n, meeting)) >= 0;
 }
 
-uint64_t node_come (struct node *n)
+uint64_t node_come (struct node_group *n)
 {
     struct node_rank *own = &n->head->ranks[n->rank];
     uint64_t meeting = n->meeting++;
@@ -70,7 +70,7 @@ uint64_t node_come (struct node *n)
     return meeting;
 }
 
-static void give_up (struct node *n, int code, const char *why)
+static void give_up (struct node_group *n, int code, const char *why)
 {
     struct node_head *h = n->head;
     unsigned none = 0;
@@ -84,13 +84,13 @@ static void give_up (struct node *n, int code, const char *why)
         futex_wake_shared (&h->meters[i].came);
 }
 
-void node_abort (struct node *n, const char *why)
+void node_abort (struct node_group *n, const char *why)
 {
     give_up (n, ECONNRESET, why);
 }
 
 /* The mesh has failed. */
-static int fail (struct node *n, struct slurmdl_error *err)
+static int fail (struct node_group *n, struct slurmdl_error *err)
 {
     int saved = errno;
 
@@ -101,7 +101,7 @@ static int fail (struct node *n, struct slurmdl_error *err)
 }
 
 /* Whether somebody has given up; what the mesh says of it is the cause. */
-static int look_at_reason (struct node *n, struct slurmdl_error *err)
+static int look_at_reason (struct node_group *n, struct slurmdl_error *err)
 {
     struct timespec nap = { 0, 10000000 };
     const char *why = n->head->why;
@@ -121,7 +121,7 @@ static int look_at_reason (struct node *n, struct slurmdl_error *err)
 }
 
 /* The first that has not come, as the mesh counts. */
-static long awaited (const struct node *n, uint64_t meeting)
+static long awaited (const struct node_group *n, uint64_t meeting)
 {
     long r = 0;
 
@@ -131,7 +131,7 @@ static long awaited (const struct node *n, uint64_t meeting)
     return n->world[r];
 }
 
-static void doze (struct node *n, uint64_t meeting)
+static void doze (struct node_group *n, uint64_t meeting)
 {
     struct node_meter *m = meter_of (n, meeting);
     unsigned came;
@@ -144,7 +144,7 @@ static void doze (struct node *n, uint64_t meeting)
 }
 
 static int
-sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+sleep_until (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     double begin = monotonic (), look = begin, now;
 
@@ -170,7 +170,7 @@ sleep_until (struct node *n, uint64_t meeting, struct slurmdl_error *err)
 
 /* Neighbours compare what they do. */
 static int
-check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+check_call (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
 {
     long r = (n->rank + 1) % n->size;
     const struct node_rank *other = &n->head->ranks[r];
@@ -190,7 +190,7 @@ check_call (struct node *n, uint64_t meeting, struct slurmdl_error *err)
     return fail (n, err);
 }
 
-static void is_crowded (struct node *n)
+static void is_crowded (struct node_group *n)
 {
     unsigned next = 2 * n->crowded;
 
@@ -201,7 +201,7 @@ static void is_crowded (struct node *n)
 }
 
 /* Leave the CPU to others, for a while. */
-static void yield (struct node *n, uint64_t meeting)
+static void yield (struct node_group *n, uint64_t meeting)
 {
     double then = monotonic (), now;
 
@@ -220,7 +220,9 @@ static void yield (struct node *n, uint64_t meeting)
     n->crowded = 0;
 }
 
-int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err)
+int node_wait (struct node_group *n,
+               uint64_t meeting,
+               struct slurmdl_error *err)
 {
     struct slurmdl_error own = { "" };
 

@@ -41,7 +41,7 @@ struct node_head {
     struct node_rank ranks[]; /* and then the slots */
 };
 
-struct node {
+struct node_group {
     struct mesh *mesh;
     struct node_head *head;
     size_t bytes;       /* of the shared memory */
@@ -62,7 +62,7 @@ struct node {
 /* One call of a collective: parts of the tensor go through the slots, step by
  * step. */
 struct node_work {
-    struct node *node;
+    struct node_group *node;
     const char *in;
     char *out;
     size_t size; /* of an element */
@@ -99,29 +99,32 @@ int node_each_step (const struct node_work *w,
                     struct slurmdl_error *err);
 
 /* Elements of a step where each rank has a part of a slot for each other. */
-size_t node_step_of (const struct node *n, size_t size);
+size_t node_step_of (const struct node_group *n, size_t size);
 
 /* By which a reduction is multiplied at its end. */
-double node_factor (const struct node *n, enum slurmdl_op op);
+double node_factor (const struct node_group *n, enum slurmdl_op op);
 
 /* Come to the next meeting, whose number is returned. */
-uint64_t node_come (struct node *n);
+uint64_t node_come (struct node_group *n);
 
 /* Until all have come there; every meeting is waited for, in order. */
-int node_wait (struct node *n, uint64_t meeting, struct slurmdl_error *err);
+int node_wait (struct node_group *n,
+               uint64_t meeting,
+               struct slurmdl_error *err);
 
 /* What rank 'r' said there. */
-static inline uint64_t node_said (struct node *n, long r, uint64_t meeting)
+static inline uint64_t
+node_said (struct node_group *n, long r, uint64_t meeting)
 {
     return n->head->ranks[r].number[meeting % NODE_METERS];
 }
 
-static inline char *node_slot (struct node *n, long r, uint64_t step)
+static inline char *node_slot (struct node_group *n, long r, uint64_t step)
 {
     return n->slots + ((size_t)r * NODE_SLOTS + step % NODE_SLOTS) * n->chunk;
 }
 
-static inline char *node_result (struct node *n, uint64_t step)
+static inline char *node_result (struct node_group *n, uint64_t step)
 {
     return n->results + step % NODE_SLOTS * n->chunk;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays of another type, or multiplied. */
+/* Convert arrays to another type, or multiply them. */
 #include "runtime/comm/reduce/kernels.h"
 
 KERNEL_OPTIONS

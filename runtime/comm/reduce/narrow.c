@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F16, BF16 and F8, which are computed with in F32. */
+/* Reduce arrays of F16, BF16 and F8, in F32. */
 #include "runtime/comm/reduce/kernels.h"
 
 KERNEL_OPTIONS
@@ -29,21 +29,21 @@ static inline uint32_t either (bool first, uint32_t a, uint32_t b)
 /* A sign, E bits of exponent, M of mantissa.  IEEE 754: the highest exponent
  * is for infinity and NaN.  E4M3 has but NaN, with all bits set (OCP 8-bit
  * Floating Point Specification 1.0). */
-struct format {
+struct narrow_format {
     unsigned e, m;
     uint32_t infinity; /* the bits beyond the greatest number */
     uint32_t nan;
 };
 
-#define F16  ((struct format){ 5, 10, 0x7c00, 0x7e00 })
-#define BF16 ((struct format){ 8, 7, 0x7f80, 0x7fc0 })
-#define E4M3 ((struct format){ 4, 3, 0x7f, 0x7f })
-#define E5M2 ((struct format){ 5, 2, 0x7c, 0x7e })
+#define F16  ((struct narrow_format){ 5, 10, 0x7c00, 0x7e00 })
+#define BF16 ((struct narrow_format){ 8, 7, 0x7f80, 0x7fc0 })
+#define E4M3 ((struct narrow_format){ 4, 3, 0x7f, 0x7f })
+#define E5M2 ((struct narrow_format){ 5, 2, 0x7c, 0x7e })
 
 /* Numbers below the least normal one are made by adding and subtracting
  * powers of two, which are normal in F32: so they are right in a program that
  * flushes subnormal numbers to zero, too. */
-static inline float widen (uint32_t x, struct format f)
+static inline float widen (uint32_t x, struct narrow_format f)
 {
     uint32_t sign = x >> (f.e + f.m) << 31,
              bits = x & ((1u << (f.e + f.m)) - 1);
@@ -61,7 +61,7 @@ static inline float widen (uint32_t x, struct format f)
     return as_float (number | sign);
 }
 
-static inline uint32_t narrow (float x, struct format f)
+static inline uint32_t narrow (float x, struct narrow_format f)
 {
     uint32_t all = as_bits (x), bits = all & 0x7fffffff;
     uint32_t sign = all >> 31 << (f.e + f.m), shift = 23 - f.m;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of integers, truth values, F32, F64 and complex numbers. */
+/* Reduce pairs of arrays of integers, truth values, F32, F64, complex numbers.
+ */
 #include "runtime/comm/reduce/kernels.h"
 
 KERNEL_OPTIONS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any number of arrays, block by block. */
+/* Reduce any number of arrays, block by block. */
 #include "runtime/comm/reduce/reduce.h"
 
 #include "runtime/comm/reduce/kernels.h"

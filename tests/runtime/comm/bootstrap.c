@@ -19,6 +19,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/bootstrap.h"
 #include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 #include "tests/runtime/comm/world.h"
 
@@ -415,10 +416,10 @@ static void sizes_differ (void **state)
 static void port_is_taken (void **state)
 {
     struct slurmdl_error err = { "" };
-    int fd = socket_listen ("127.0.0.1", 0);
+    int fd = listener_bind ("127.0.0.1", 0);
 
     (void)state;
-    snprintf (address, sizeof (address), "127.0.0.1:%d", socket_port (fd));
+    snprintf (address, sizeof (address), "127.0.0.1:%d", listener_port (fd));
     assert_null (open_rank (0, 2, 3, &err));
     assert_non_null (strstr (err.text, "Address already in use"));
     assert_non_null (strstr (err.text, "DL_COMM_ADDRESS"));

@@ -92,11 +92,11 @@ static long await_size (long size)
 {
     for (double end = monotonic () + 50; monotonic () < end; nap (5000)) {
         struct signs v = { 0 };
-        struct world *w;
+        struct generation *w;
         long number, n;
         assert_int_equal (signs_look (&v, dir, NULL), 0);
         number = (long)v.highest;
-        w = folder_get_world (dir, v.highest);
+        w = folder_get_generation (dir, v.highest);
         n = w ? w->size : 0;
         free (w);
         signs_free (&v);
@@ -133,7 +133,7 @@ static void test_undisturbed (void **state)
         add (&c, &usual);
     crowd_wait (&c);
     assert_int_equal (crowd_check (&c, usual.steps, NULL), 4);
-    assert_int_equal (c.results[0].world, 1);
+    assert_int_equal (c.results[0].generation, 1);
     assert_int_equal (c.results[0].size, 4);
 }
 
@@ -237,12 +237,12 @@ static void test_joiner (void **state)
     add (&c, &j);
     add (&c, &j);
     await_world (1);
-    assert_int_equal (gate_put_target (dir, 3), 0);
+    assert_int_equal (membership_put_target (dir, 3), 0);
     add (&c, &j);
     crowd_wait (&c);
     assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal (c.results[i].world, 2);
+        assert_int_equal (c.results[i].generation, 2);
         assert_int_equal (c.results[i].size, 3);
         assert_int_equal (c.results[i].lost, 0);
     }
@@ -267,7 +267,7 @@ static void test_joiners_keep (void **state)
         add (&c, &j);
         add (&c, &j);
         await_world (1);
-        assert_int_equal (gate_put_target (dir, 5), 0);
+        assert_int_equal (membership_put_target (dir, 5), 0);
         for (int k = 0; k < 3; k++)
             add (&c, &j);
         world = await_size (5);
@@ -294,11 +294,11 @@ static void test_scaled (void **state)
     add (&c, &j);
     add (&c, &j);
     await_world (1);
-    assert_int_equal (gate_put_target (dir, 4), 0);
+    assert_int_equal (membership_put_target (dir, 4), 0);
     add (&c, &j);
     add (&c, &j);
     await_world (2);
-    assert_int_equal (gate_put_target (dir, 1), 0);
+    assert_int_equal (membership_put_target (dir, 1), 0);
     for (double end = monotonic () + 50; left < 3 && monotonic () < end;) {
         for (int i = 0; i < 4; i++)
             if (!c.killed[i] && waitpid (c.pids[i], &status, WNOHANG) > 0) {
@@ -311,13 +311,13 @@ static void test_scaled (void **state)
         nap (1000);
     }
     assert_int_equal (left, 3);
-    assert_int_equal (gate_put_target (dir, 3), 0);
+    assert_int_equal (membership_put_target (dir, 3), 0);
     add (&c, &j);
     add (&c, &j);
     crowd_wait (&c);
     assert_int_equal (crowd_check (&c, j.steps, NULL), 3);
     assert_int_equal (c.results[4].size, 3);
-    assert_int_equal (c.results[4].world, 4);
+    assert_int_equal (c.results[4].generation, 4);
 }
 
 /* A spare one waits, takes the place of one that was killed, and when the
@@ -391,7 +391,7 @@ static void test_frozen (void **state)
     kill (c.pids[1], SIGCONT);
     crowd_wait (&c);
     assert_int_equal (crowd_check (&c, j.steps, NULL), 4);
-    assert_int_equal (c.results[1].world, 3);
+    assert_int_equal (c.results[1].generation, 3);
     assert_int_equal (c.results[0].size, 4);
 }
 
@@ -438,7 +438,7 @@ static void test_thought_lost (void **state)
     add (&c, &old);
     add (&c, &old);
     await_world (1);
-    assert_int_equal (gate_put_ended (dir, old.unit), 0);
+    assert_int_equal (membership_put_ended (dir, old.unit), 0);
     add (&c, &j);
     add (&c, &j);
     for (double end = monotonic () + 50;

@@ -289,7 +289,7 @@ int rank_train (struct slurmdl_elastic *e,
             return -2;
         train (e, j, &t, c, r, err);
     }
-    r->world = w.generation;
+    r->generation = w.generation;
     r->size = w.size;
     r->lost = w.lost;
     r->weights = digest (&t);

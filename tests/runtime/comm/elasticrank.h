@@ -25,7 +25,7 @@ struct job {
 
 struct result {
     int rv, error; /* 0: trained to the end; error: errno of form() */
-    int64_t step, world, size, lost;
+    int64_t step, generation, size, lost;
     int64_t worlds;    /* formed */
     int64_t committed; /* the last step of which a commit was whole */
     bool enough;       /* there was that file */

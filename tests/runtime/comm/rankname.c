@@ -21,8 +21,8 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/bootstrap.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/mesh/dial.h"
 #include "runtime/comm/net/address.h"
+#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 #include "runtime/ps/wire.h"
 #include "tests/runtime/comm/world.h"
@@ -89,7 +89,7 @@ static void both_use_reno (int listener, int caller)
 
     assert_true (caller >= 0);
     assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 100), 0);
-    called = socket_accept (listener);
+    called = accept (listener, NULL, NULL);
     control_of (called, name, sizeof (name));
     assert_string_equal (name, "reno");
     control_of (caller, name, sizeof (name));
@@ -114,13 +114,14 @@ static void congestion_control (void **state)
     assert_true (strncmp (name, "bbr", 3) != 0);
     close (caller);
     setenv ("DL_COMM_CONGESTION", "reno", 1);
-    listener = dial_listen (&at, &err);
+    listener = listener_bind_range (&err);
+    at = listener_port (listener);
     both_use_reno (listener,
                    socket_connect ("127.0.0.1", at, monotonic () + 100));
     listener = pswire_listen ("127.0.0.1", &e, &err);
     both_use_reno (listener, pswire_connect (&e));
     setenv ("DL_COMM_CONGESTION", "none-such", 1);
-    assert_int_equal (dial_listen (&at, &err), -1);
+    assert_int_equal (listener_bind_range (&err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
     *err.text = '\0';
     assert_int_equal (pswire_listen ("127.0.0.1", &e, &err), -1);

@@ -96,14 +96,14 @@ static void test_tree (void **state)
 {
     enum { SIZE = 1000 };
     static long node[SIZE], below[SIZE];
-    struct tree t;
+    struct engine_tree t;
 
     (void)state;
     for (long r = 0; r < SIZE; r++)
         node[r] = r % 250;
     for (long r = SIZE - 1; r >= 0; r--) {
         long all = 1;
-        assert_int_equal (tree_make (&t, r, SIZE, node, 4), 0);
+        assert_int_equal (engine_tree_make (&t, r, SIZE, node, 4), 0);
         assert_true (t.parent < r && t.n <= 4 + 3);
         assert_true (r >= 250 ? t.parent == r % 250
                               : t.parent == (r - 1) / 4 || r == 0);
@@ -112,7 +112,7 @@ static void test_tree (void **state)
             all += t.below[i];
         }
         below[r] = all;
-        tree_free (&t);
+        engine_tree_free (&t);
     }
     assert_int_equal (below[0], SIZE);
 }
@@ -120,34 +120,34 @@ static void test_tree (void **state)
 static void test_relay (void **state)
 {
     const long ranks[] = { 1, 1, 2 };
-    struct relay *r = relay_create (3, ranks);
+    struct readiness *r = readiness_create (3, ranks);
     size_t n;
 
     (void)state;
-    relay_assign (r, 7);
-    relay_assign (r, 8);
-    relay_ready (r, 7);
-    relay_ready (r, 7);
-    relay_full (r, &n);
+    readiness_assign (r, 7);
+    readiness_assign (r, 8);
+    readiness_ready (r, 7);
+    readiness_ready (r, 7);
+    readiness_full (r, &n);
     assert_int_equal (n, 0);
-    relay_ready (r, 7);
-    assert_int_equal (relay_full (r, &n)[0], 7);
+    readiness_ready (r, 7);
+    assert_int_equal (readiness_full (r, &n)[0], 7);
     assert_int_equal (n, 1);
     /* one of two ranks has joined: that unit speaks for itself */
-    relay_ready (r, 8);
-    relay_join (r, 1);
-    relay_join (r, 2);
-    relay_full (r, &n);
+    readiness_ready (r, 8);
+    readiness_join (r, 1);
+    readiness_join (r, 2);
+    readiness_full (r, &n);
     assert_int_equal (n, 0);
-    relay_join (r, 2);
-    assert_int_equal (relay_full (r, &n)[0], 8);
-    relay_rejoin (r);
-    relay_drop (r, 7);
+    readiness_join (r, 2);
+    assert_int_equal (readiness_full (r, &n)[0], 8);
+    readiness_rejoin (r);
+    readiness_drop (r, 7);
     for (int i = 0; i < 3; i++)
-        relay_ready (r, 7);
-    relay_full (r, &n);
+        readiness_ready (r, 7);
+    readiness_full (r, &n);
     assert_int_equal (n, 0);
-    relay_destroy (r);
+    readiness_destroy (r);
 }
 
 /* ---- the coordinator ---- */
@@ -318,7 +318,7 @@ static void test_stall_text (void **state)
     for (long r = 0; r < 13; r++)
         stall_answer (s, r, "w", r != 0 && r != 5);
     assert_false (stall_text (s, 100.5, text, sizeof (text), &age));
-    assert_true (stall_patience (s, 100.5) > 0.4);
+    assert_true (stall_wait_seconds (s, 100.5) > 0.4);
     assert_true (stall_text (s, 101.5, text, sizeof (text), &age));
     assert_string_equal (
         text,
@@ -333,7 +333,7 @@ static void test_stall_text (void **state)
         text,
         "\"v\" has waited 60 s for rank 13 (node01), rank 14 (node01), rank 15 "
         "(node01), rank 16 (node01) and 3 more ranks");
-    assert_true (stall_patience (s, 102) < 0);
+    assert_true (stall_wait_seconds (s, 102) < 0);
     stall_destroy (s);
     packet_free (&down);
 }

@@ -243,14 +243,10 @@ static void no_server_is_an_error (void **state)
     unsetenv ("DL_PS_MODE");
 }
 
-/* Connect to server 0 as whoever, send, and read what it answers. */
-static ssize_t
-say (const void *data, size_t n, struct ps_header *answer, char *text)
+static struct ps_entry find_server (void)
 {
     struct ps_entry e;
     uint64_t number;
-    int fd;
-    ssize_t got;
 
     for (int i = 0; i < 10000; i++) {
         if (psregistration_newest (options.dir, "server", 0, &number, &e) == 1
@@ -258,6 +254,17 @@ say (const void *data, size_t n, struct ps_header *answer, char *text)
             break;
         nap (0.01);
     }
+    return e;
+}
+
+/* Connect to server 0 as whoever, send, and read what it answers. */
+static ssize_t
+say (const void *data, size_t n, struct ps_header *answer, char *text)
+{
+    struct ps_entry e = find_server ();
+    int fd;
+    ssize_t got;
+
     fd = pswire_connect (&e);
     assert_true (fd >= 0);
     socket_send (fd, data, n, monotonic () + 20);
@@ -272,9 +279,9 @@ say (const void *data, size_t n, struct ps_header *answer, char *text)
 static void strangers_are_refused (void **state)
 {
     struct {
-        struct ps_header head;
+        struct handshake head;
         struct ps_hello hello;
-    } m = { .head = { PS_MAGIC, PS_VERSION, PS_HELLO } };
+    } m = { .head = { HANDSHAKE_MAGIC, HANDSHAKE_PS, PS_VERSION } };
     struct train t = { SLURMDL_PS_SGD, 1000, 3, 0 };
     struct ps_header answer;
     char text[256];
@@ -288,18 +295,22 @@ static void strangers_are_refused (void **state)
         garbage[i] = (char)ps_mix (i);
     assert_int_equal (say (garbage, sizeof (garbage), &answer, text), -1);
     assert_int_equal (say ("GET / HTTP/1.1\r\n\r\n", 18, &answer, text), -1);
-    m.head.bytes = sizeof (m.hello);
+    m.head.length = sizeof (m.hello);
+    assert_int_equal (say (&m, sizeof (m), &answer, text), -1);
+    memcpy (m.head.token, find_server ().token, sizeof (m.head.token));
+    m.hello.worker = 1;
     assert_int_equal (say (&m, sizeof (m), &answer, text), 0);
-    assert_int_equal (answer.status, EACCES);
+    assert_int_equal (answer.status, EPROTO);
+    assert_non_null (strstr (text, "it is server 0 of 1"));
     m.head.version = PS_VERSION + 1;
     assert_int_equal (say (&m, sizeof (m), &answer, text), 0);
     assert_int_equal (answer.status, EPROTO);
     assert_non_null (strstr (text, "version 2"));
     m.head.version = PS_VERSION;
-    m.head.kind = PS_PUSH;
+    m.head.service = HANDSHAKE_MESH;
     assert_int_equal (say (&m, sizeof (m), &answer, text), -1);
-    m.head.kind = PS_HELLO;
-    m.head.bytes = UINT64_MAX;
+    m.head.service = HANDSHAKE_PS;
+    m.head.length = UINT32_MAX;
     assert_int_equal (say (&m, sizeof (m), &answer, text), -1);
     assert_int_equal (end_of (start_worker (0, train, &t)), 0);
     assert_int_equal (end_of (server), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The types of elements as HDF5 knows them. */
-#ifndef RUNTIME_STORAGE_TYPES_H
-#define RUNTIME_STORAGE_TYPES_H
+#ifndef RUNTIME_STORAGE_H5_TYPE_H
+#define RUNTIME_STORAGE_H5_TYPE_H
 
 #include <hdf5.h>
 
