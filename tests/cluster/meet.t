@@ -67,7 +67,7 @@ if [ -n "$pmix" ] && [ -f "$DL_BACKEND_DIR/slurmdl-mpi.so" ]; then
         skip "device memory without the host" "no headers of CUDA"
         skip "device memory through the host" "no headers of CUDA"
     fi
-    DL_BACKEND_DIR=$builddir/tests/fakes/parts/.libs step "pmix over mpi" "and in many parts" --mpi=pmix "$meet" all
+    DL_BACKEND_DIR=$builddir/tests/fakes/parts/.libs step "pmix over mpi" "and in many parts" --mpi=pmix "$meet" parts
     out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
     like "$out" 'the step has no PMI: start it with srun --mpi=pmix' "a step without PMI says so"
     export WORLD_SIZE=2 DL_COMM_ADDRESS=127.0.0.1:$((10000 + $$ % 10000))

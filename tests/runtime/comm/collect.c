@@ -337,11 +337,12 @@ int collect_sizes (struct slurmdl_comm *w, void *arg)
                                     4096,    65537,   (1 << 20) + 3,
                                     1 << 22, 1 << 24, (1 << 26) - 12,
                                     1 << 26 };
-    size_t most = collect_is_long () ? SIZE_MAX : (size_t)1 << 21;
+    size_t most = arg                  ? *(size_t *)arg
+                  : collect_is_long () ? SIZE_MAX
+                                       : (size_t)1 << 21;
     struct slurmdl_error err;
     int bad = 0;
 
-    (void)arg;
     for (size_t i = 0; i < sizeof (sizes) / sizeof (*sizes); i++)
         if (sizes[i] < most)
             bad += collect_size (w, sizes[i]);

@@ -13,7 +13,9 @@ bool collect_is_long (void);
 /* Say what is wrong; returns 1. */
 int collect_complain (struct slurmdl_comm *w, const char *what, size_t n);
 
-/* All types and operations; all collectives of all sizes, or of one. */
+/* All types and operations; all collectives of all sizes (below a size_t), or
+ * of one.
+ */
 int collect_types (struct slurmdl_comm *w, void *arg);
 int collect_sizes (struct slurmdl_comm *w, void *arg);
 int collect_size (struct slurmdl_comm *w, size_t n);

@@ -138,9 +138,9 @@ long crowd_check (struct crowd *c, int64_t steps, int64_t *restarts)
 bool crowd_rests (const char *trace, long world)
 {
     FILE *f = fopen (trace, "re");
-    long of, step, others = 0;
+    long of, others = 0;
 
-    while (f && fscanf (f, "%ld %ld", &of, &step) == 2)
+    while (f && fscanf (f, "%ld %*d %*d", &of) == 1)
         others = of == world ? 0 : others + 1;
     if (f)
         fclose (f);

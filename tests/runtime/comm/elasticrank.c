@@ -203,7 +203,11 @@ static void put_trace (struct slurmdl_elastic *e,
     fd = open (j->trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         return;
-    dprintf (fd, "%ld %ld\n", (long)w.generation, (long)step);
+    dprintf (fd,
+             "%ld %ld %ld\n",
+             (long)w.generation,
+             (long)step,
+             slurmdl_comm_size (c));
     close (fd);
 }
 

@@ -20,7 +20,7 @@ struct job {
     int64_t freeze_at; /* step before which it stops itself */
     const char *unit;
     bool loud;
-    const char *trace; /* a file: a line "WORLD STEP" of each commit */
+    const char *trace; /* a file: a line "WORLD STEP RANKS" of each commit */
 };
 
 struct result {
