@@ -12,7 +12,7 @@ $python -c 'import numpy, h5py' 2>/dev/null || skip_all "no python3-numpy, pytho
 unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
 mkdir "$work/site" "$work/site/slurmdl"
 cp -r "$package"/slurmdl/*.py "$package"/slurmdl/hvd "$work/site/slurmdl"
-cp "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
+cp "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
 PYTHONPATH=$work/site:$here
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH PYTHONDONTWRITEBYTECODE
@@ -48,6 +48,23 @@ case $CFLAGS in
     done_testing
     ;;
 esac
+cat >"$work/lazy.py" <<'END'
+import importlib, sys, slurmdl
+
+def loaded():
+    maps = open("/proc/self/maps").read()
+    return [m for m in ("_slurmdl", "_slurmdl_comm", "_slurmdl_ps") if f"slurmdl.{m}" in sys.modules or f"/{m}.so" in maps]
+
+print(*loaded())
+for name in ("comm", "ps"):
+    importlib.import_module("slurmdl." + name)
+    print(*loaded())
+print(slurmdl.comm.Comm.__mro__[1].__module__, slurmdl.Error is slurmdl._slurmdl.Error)
+END
+is "$($python "$work/lazy.py")" "_slurmdl
+_slurmdl _slurmdl_comm
+_slurmdl _slurmdl_comm _slurmdl_ps
+slurmdl._slurmdl_comm True" "import slurmdl loads neither the communicator nor the parameter server"
 tap core $python "$here/core.py"
 tap arrays $python "$here/arrays.py"
 tap server $python "$here/server.py"

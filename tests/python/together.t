@@ -11,7 +11,7 @@ port=$((10000 + $$ % 2000 * 5))
 unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
 mkdir "$work/site" "$work/site/slurmdl"
 cp -r "$srcdir"/contrib/python/slurmdl/*.py "$srcdir"/contrib/python/slurmdl/hvd "$work/site/slurmdl"
-cp "$builddir/contrib/python/.libs/_slurmdl.so" "$work/site/slurmdl"
+cp "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
 PYTHONPATH=$work/site:$here
 PYTHONDONTWRITEBYTECODE=1
 OMP_NUM_THREADS=1
