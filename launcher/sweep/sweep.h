@@ -11,7 +11,7 @@
 #include "launcher/journal/event.h"
 #include "runtime/slurmdl.h"
 
-enum trial_state {
+enum sweep_trial_state {
     TRIAL_OPEN,     /* a segment is to be trained, or is being trained */
     TRIAL_PAUSED,   /* has a result; may be promoted */
     TRIAL_FAILED,   /* failed for good */
@@ -24,8 +24,8 @@ struct milestone {
     long attempt;
 };
 
-struct trial {
-    enum trial_state state;
+struct sweep_trial {
+    enum sweep_trial_state state;
     double *x;       /* its point */
     json_t *hparams; /* of it; NULL until trial_hparams() is called */
     int64_t length;  /* of the last accepted result, 0: none */
@@ -70,8 +70,8 @@ struct host {
     char *why; /* no attempt begins there any more, or NULL */
 };
 
-/* What somebody wished. */
-struct deed {
+/* The last request of a user. */
+struct last_action {
     const char *what; /* "paused" */
     bool undone;
     double time;
@@ -94,8 +94,8 @@ struct sweep {
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */
     enum sweep_state state;
-    bool expired;         /* no segment begins any more */
-    struct trial *trials; /* trial N is trials[N - 1] */
+    bool expired;               /* no segment begins any more */
+    struct sweep_trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
     long best;      /* number of the best trial, 0: none */
     long *history;  /* in the order of the log: N: trial N has begun, ... */
@@ -111,7 +111,7 @@ struct sweep {
     char **retired; /* slots that are to end, NULL-ended, or NULL */
     struct host *hosts;
     size_t nhosts;
-    struct deed deed; /* the last */
+    struct last_action last_action;
 };
 
 /* Open an experiment's folder and read its log.  'p' takes what is wrong

@@ -18,15 +18,15 @@
 
 enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
 
-enum verdict { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
+enum process_role { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
 
-struct entry {
+struct process_entry {
     struct rank_process p;
-    enum verdict verdict;
+    enum process_role role;
 };
 
-struct table {
-    struct entry *entries; /* in order of pid */
+struct process_table {
+    struct process_entry *entries; /* in order of pid */
     size_t n;
 };
 
@@ -36,7 +36,7 @@ struct ranks {
     char node[256], cluster[256]; /* "": not known */
     char program[PATH_MAX];       /* what runs this */
     uid_t user;
-    struct table now;
+    struct process_table now;
     struct rank_process *all; /* in order of rank, then of pid */
     size_t nall;
     struct rank_process *roots;
@@ -165,11 +165,11 @@ static bool is_ours (const struct ranks *r, pid_t pid)
 /* Nothing is known for good of a process without an environment: it may be
  * about to get one.
  */
-static void judge (struct ranks *r, struct entry *e)
+static void judge (struct ranks *r, struct process_entry *e)
 {
     if (read_environment (r, e->p.pid) < 0)
         return;
-    e->verdict = FOREIGN;
+    e->role = FOREIGN;
     if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
         || strcmp (variable (r, "SLURM_STEP_ID"), r->step)
         || (*r->node && strcmp (variable (r, "SLURMD_NODENAME"), r->node))
@@ -179,52 +179,52 @@ static void judge (struct ranks *r, struct entry *e)
         return;
     e->p.local_rank = number (r, "SLURM_LOCALID");
     if (number (r, "SLURM_TASK_PID") == e->p.pid)
-        e->verdict = ROOT;
+        e->role = ROOT;
     else
-        e->verdict = is_ours (r, e->p.pid) ? HELPER : MEMBER;
+        e->role = is_ours (r, e->p.pid) ? HELPER : MEMBER;
 }
 
 /* ---- the table ---- */
 
 static int by_pid (const void *a, const void *b)
 {
-    pid_t x = ((const struct entry *)a)->p.pid;
-    pid_t y = ((const struct entry *)b)->p.pid;
+    pid_t x = ((const struct process_entry *)a)->p.pid;
+    pid_t y = ((const struct process_entry *)b)->p.pid;
 
     return (x > y) - (x < y);
 }
 
-static struct entry *find (const struct table *t, pid_t pid)
+static struct process_entry *find (const struct process_table *t, pid_t pid)
 {
-    struct entry key = { .p.pid = pid };
+    struct process_entry key = { .p.pid = pid };
 
     return t->n ? bsearch (&key, t->entries, t->n, sizeof (key), by_pid) : NULL;
 }
 
 /* exec changes neither pid nor start time, but, nearly always, the name. */
-static void remember (const struct table *old, struct entry *e)
+static void remember (const struct process_table *old, struct process_entry *e)
 {
-    const struct entry *was = find (old, e->p.pid);
+    const struct process_entry *was = find (old, e->p.pid);
 
     if (!was || was->p.start != e->p.start
-        || (was->verdict == FOREIGN && strcmp (was->p.name, e->p.name)))
+        || (was->role == FOREIGN && strcmp (was->p.name, e->p.name)))
         return;
-    e->verdict = was->verdict;
+    e->role = was->role;
     e->p.rank = was->p.rank;
     e->p.local_rank = was->p.local_rank;
 }
 
-static void settle (struct ranks *r, struct entry *e, int depth)
+static void settle (struct ranks *r, struct process_entry *e, int depth)
 {
-    struct entry *parent;
+    struct process_entry *parent;
 
-    if (e->verdict != UNKNOWN || depth > DEPTH_MAX)
+    if (e->role != UNKNOWN || depth > DEPTH_MAX)
         return;
     parent = find (&r->now, e->p.parent);
     if (parent && parent != e) {
         settle (r, parent, depth + 1);
-        if (parent->verdict >= HELPER) {
-            e->verdict = parent->verdict == HELPER ? HELPER : MEMBER;
+        if (parent->role >= HELPER) {
+            e->role = parent->role == HELPER ? HELPER : MEMBER;
             e->p.rank = parent->p.rank;
             e->p.local_rank = parent->p.local_rank;
             return;
@@ -233,9 +233,9 @@ static void settle (struct ranks *r, struct entry *e, int depth)
     judge (r, e);
 }
 
-static int add (struct table *t, const struct entry *e)
+static int add (struct process_table *t, const struct process_entry *e)
 {
-    struct entry *list = array_grow (t->entries, t->n, sizeof (*list));
+    struct process_entry *list = array_grow (t->entries, t->n, sizeof (*list));
 
     if (!list)
         return -1;
@@ -253,13 +253,13 @@ static bool is_users (const struct ranks *r, const char *name)
            && st.st_uid == r->user;
 }
 
-static int read_all (const struct ranks *r, DIR *dir, struct table *t)
+static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
 {
     struct dirent *d;
-    struct entry e;
+    struct process_entry e;
 
     while ((d = readdir (dir))) {
-        e.verdict = UNKNOWN;
+        e.role = UNKNOWN;
         if (!is_users (r, d->d_name)
             || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
             || e.p.state == 'Z' || e.p.state == 'X')
@@ -285,7 +285,7 @@ static int by_rank (const void *a, const void *b)
 
 static int list (struct ranks *r)
 {
-    const struct table *t = &r->now;
+    const struct process_table *t = &r->now;
     struct rank_process *all = calloc (t->n + 1, sizeof (*all));
     struct rank_process *roots = calloc (t->n + 1, sizeof (*roots));
     size_t n = 0, m = 0;
@@ -296,9 +296,9 @@ static int list (struct ranks *r)
         return -1;
     }
     for (size_t i = 0; i < t->n; i++) {
-        if (t->entries[i].verdict >= MEMBER)
+        if (t->entries[i].role >= MEMBER)
             all[n++] = t->entries[i].p;
-        if (t->entries[i].verdict == ROOT)
+        if (t->entries[i].role == ROOT)
             roots[m++] = t->entries[i].p;
     }
     qsort (all, n, sizeof (*all), by_rank);
@@ -324,7 +324,7 @@ static DIR *open_proc (const struct ranks *r)
 
 int ranks_look (struct ranks *r)
 {
-    struct table t = { NULL };
+    struct process_table t = { NULL };
     DIR *dir = open_proc (r);
     int rv;
 
