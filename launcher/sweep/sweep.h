@@ -67,7 +67,7 @@ struct host {
     long trials[2]; /* ... of these trials at least; 0: none */
     long before;    /* results of the sweep when they began to */
     long results;
-    char *why; /* no attempt begins there any more, or NULL */
+    char *why; /* why no further attempt begins there, or NULL */
 };
 
 /* The last request of a user. */
@@ -94,7 +94,7 @@ struct sweep {
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */
     enum sweep_state state;
-    bool expired;               /* no segment begins any more */
+    bool expired;               /* no further segment begins */
     struct sweep_trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
     long best;      /* number of the best trial, 0: none */
@@ -124,7 +124,7 @@ void sweep_close (struct sweep *s);
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 
-/* Put 'n' events, of now, as one entry, and read the log, that included.
+/* Publish 'n' events, of now, as one entry, and read the log, that included.
  * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
  * on failure.
  */
@@ -133,8 +133,8 @@ int sweep_publish (struct sweep *s,
                    size_t n,
                    struct slurmdl_error *err);
 
-/* Put one event until it is in, or 'still' (if given) says that it makes no
- * sense any more.  Returns 0, 1 if it is not in for that reason, -1.
+/* Publish one event until it is in, or 'still' (if given) says that it makes
+ * no sense now.  Returns 0, 1 if it is not in for that reason, -1.
  */
 int sweep_insist (struct sweep *s,
                   struct event event,

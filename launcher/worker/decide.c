@@ -265,7 +265,7 @@ static bool is_trained (struct worker *w, long trial)
            && worker_trains (w, trial);
 }
 
-/* No segment begins any more; the end comes when none is being trained. */
+/* No further segment begins; the sweep ends when none is being trained. */
 int worker_wind_up (struct worker *w, struct slurmdl_error *err)
 {
     if (!w->sweep->expired)

@@ -11,7 +11,7 @@ int worker_publish_report (struct worker *w,
                            struct segment_report *r,
                            struct slurmdl_error *err);
 
-/* Nothing is trained any more: write results.h5, remove the checkpoints that
+/* After the last attempt: write results.h5, remove the checkpoints that
  * the policy does not keep.
  */
 void worker_close_sweep (const struct worker *w);
