@@ -93,7 +93,7 @@ static const struct cmd commands[] = {
       NULL, 1, 3, cmd_sample },
     { CMD_HIDDEN, "watch", "DIR SECONDS PID [kill]", "",
       NULL, 3, 4, cmd_watch },
-    { CMD_HIDDEN, "again", "DIR STATUS", "",
+    { CMD_HIDDEN, "requeue", "DIR STATUS", "",
       NULL, 2, 2, cmd_requeue },
     { CMD_HIDDEN, "rank", "COMMAND...", "",
       NULL, 1, -1, cmd_rank },

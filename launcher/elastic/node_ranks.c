@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: start the ranks of a node, as a step or as a process. */
+#include "launcher/elastic/elastic.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "launcher/elastic/elastic.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"

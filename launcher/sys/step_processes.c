@@ -18,11 +18,11 @@
 
 enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
 
-enum verdict { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
+enum process_role { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
 
 struct process_entry {
     struct rank_process p;
-    enum verdict verdict;
+    enum process_role role;
 };
 
 struct process_table {
@@ -169,7 +169,7 @@ static void judge (struct ranks *r, struct process_entry *e)
 {
     if (read_environment (r, e->p.pid) < 0)
         return;
-    e->verdict = FOREIGN;
+    e->role = FOREIGN;
     if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
         || strcmp (variable (r, "SLURM_STEP_ID"), r->step)
         || (*r->node && strcmp (variable (r, "SLURMD_NODENAME"), r->node))
@@ -179,9 +179,9 @@ static void judge (struct ranks *r, struct process_entry *e)
         return;
     e->p.local_rank = number (r, "SLURM_LOCALID");
     if (number (r, "SLURM_TASK_PID") == e->p.pid)
-        e->verdict = ROOT;
+        e->role = ROOT;
     else
-        e->verdict = is_ours (r, e->p.pid) ? HELPER : MEMBER;
+        e->role = is_ours (r, e->p.pid) ? HELPER : MEMBER;
 }
 
 /* ---- the table ---- */
@@ -207,9 +207,9 @@ static void remember (const struct process_table *old, struct process_entry *e)
     const struct process_entry *was = find (old, e->p.pid);
 
     if (!was || was->p.start != e->p.start
-        || (was->verdict == FOREIGN && strcmp (was->p.name, e->p.name)))
+        || (was->role == FOREIGN && strcmp (was->p.name, e->p.name)))
         return;
-    e->verdict = was->verdict;
+    e->role = was->role;
     e->p.rank = was->p.rank;
     e->p.local_rank = was->p.local_rank;
 }
@@ -218,13 +218,13 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 {
     struct process_entry *parent;
 
-    if (e->verdict != UNKNOWN || depth > DEPTH_MAX)
+    if (e->role != UNKNOWN || depth > DEPTH_MAX)
         return;
     parent = find (&r->now, e->p.parent);
     if (parent && parent != e) {
         settle (r, parent, depth + 1);
-        if (parent->verdict >= HELPER) {
-            e->verdict = parent->verdict == HELPER ? HELPER : MEMBER;
+        if (parent->role >= HELPER) {
+            e->role = parent->role == HELPER ? HELPER : MEMBER;
             e->p.rank = parent->p.rank;
             e->p.local_rank = parent->p.local_rank;
             return;
@@ -259,7 +259,7 @@ static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
     struct process_entry e;
 
     while ((d = readdir (dir))) {
-        e.verdict = UNKNOWN;
+        e.role = UNKNOWN;
         if (!is_users (r, d->d_name)
             || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
             || e.p.state == 'Z' || e.p.state == 'X')
@@ -296,9 +296,9 @@ static int list (struct ranks *r)
         return -1;
     }
     for (size_t i = 0; i < t->n; i++) {
-        if (t->entries[i].verdict >= MEMBER)
+        if (t->entries[i].role >= MEMBER)
             all[n++] = t->entries[i].p;
-        if (t->entries[i].verdict == ROOT)
+        if (t->entries[i].role == ROOT)
             roots[m++] = t->entries[i].p;
     }
     qsort (all, n, sizeof (*all), by_rank);
