@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When did each rank last do something, as far as it can be seen outside. */
+/* When each rank last made progress, observed from outside. */
 #include "launcher/debug/progress.h"
 
 #include <dirent.h>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/debug/family.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/proc.h"
 
 enum { TEN = 10 };
 
@@ -27,7 +29,7 @@ struct thread {
 
 struct threads {
     struct thread *list; /* in order of tid */
-    size_t n, room;
+    size_t n, capacity;
 };
 
 struct progress_seen {
@@ -67,44 +69,17 @@ void progress_destroy (struct progress *p)
 
 /* ---- one thread ---- */
 
-static int read_file (const char *path, char *buf, size_t size)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return -1;
-    n = read (fd, buf, size - 1);
-    close (fd);
-    if (n < 0)
-        return -1;
-    buf[n] = '\0';
-    return 0;
-}
-
 static int read_stat (const char *folder, struct thread *t)
 {
-    unsigned long minor, major, user, system, start;
     char path[PATH_MAX + 64];
-    char text[1024];
-    char *end;
+    struct proc_stat s;
 
     snprintf (path, sizeof (path), "%s/stat", folder);
-    if (read_file (path, text, sizeof (text)) < 0
-        || !(end = strrchr (text, ')'))
-        || sscanf (end + 1,
-                   " %*c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %*d "
-                   "%*d %*d %*d %*d %*d %lu",
-                   &minor,
-                   &major,
-                   &user,
-                   &system,
-                   &start)
-               != 5)
+    if (proc_stat (AT_FDCWD, path, &s) < 0)
         return -1;
-    t->faults = minor + major;
-    t->cpu = user + system;
-    t->start = start;
+    t->faults = s.minor_faults + s.major_faults;
+    t->cpu = s.user + s.system;
+    t->start = s.start;
     return 0;
 }
 
@@ -116,7 +91,7 @@ static void read_io (const char *folder, struct thread *t)
     char text[512];
 
     snprintf (path, sizeof (path), "%s/io", folder);
-    if (read_file (path, text, sizeof (text)) == 0)
+    if (proc_read (AT_FDCWD, path, text, sizeof (text)) >= 0)
         sscanf (text,
                 "rchar: %lu wchar: %lu syscr: %lu syscw: %lu",
                 &v[0],
@@ -128,14 +103,8 @@ static void read_io (const char *folder, struct thread *t)
 
 static struct thread *add_thread (struct threads *t)
 {
-    if (t->n == t->room) {
-        size_t room = t->room ? 2 * t->room : 256;
-        struct thread *list = realloc (t->list, room * sizeof (*list));
-        if (!list)
-            return NULL;
-        t->list = list;
-        t->room = room;
-    }
+    if (array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
+        return NULL;
     memset (&t->list[t->n], 0, sizeof (*t->list));
     return &t->list[t->n++];
 }
@@ -207,7 +176,7 @@ void progress_mark (struct progress *p, long rank, double now)
             p->ranks[i].last = now;
             return;
         }
-    more = realloc (p->ranks, (p->nranks + 1) * sizeof (*more));
+    more = array_grow (p->ranks, p->nranks, sizeof (*more));
     if (!more)
         return;
     p->ranks = more;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When did each rank last do something, as far as it can be seen outside. */
+/* When each rank last made progress, observed from outside. */
 #ifndef LAUNCHER_DEBUG_PROGRESS_H
 #define LAUNCHER_DEBUG_PROGRESS_H
 
 #include "launcher/sys/step_processes.h"
 
 /* Signs of progress are, in the programs of the user's and their helpers
- * (launcher/family.h):
+ * (launcher/debug/family.h):
  *   of the main thread: a read or write, or a fault of a page;
  *   of a thread that used a tenth of a core: a fault of a page.
  * CPU time is none, because a rank that waits in NCCL burns it; neither is a
  * read or write of another thread, because some libraries say from time to
  * time that they are alive.  A main thread whose Python stack has changed is
- * told by the caller.
+ * reported by the caller.
  */
 struct progress;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the main threads of Python ranks are where they were. */
+/* Compare the Python stacks of main threads with those of the last look. */
 #include "launcher/debug/sample.h"
 
 #include <stdlib.h>
