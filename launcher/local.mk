@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/array.c %D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
 	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/say.c \
-	%D%/sys/slurm_time.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
 	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
 	%D%/config/json_fields.c %D%/config/keys.c %D%/config/known_points.c \
@@ -21,16 +21,17 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
-	%D%/executor/batch_script.c %D%/executor/local.c %D%/executor/slurm.c \
+	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
+	%D%/executor/slurm.c %D%/executor/stop.c \
 	%D%/session/open.c \
-	%D%/format/text.c \
+	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c %D%/worker/report.c \
-	%D%/worker/segment.c %D%/worker/worker.c \
+	%D%/worker/segment.c %D%/worker/self.c %D%/worker/worker.c \
 	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
-	%D%/cmd/gc.c %D%/cmd/horovod.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
-	%D%/cmd/logs.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
-	%D%/cmd/rendezvous.c %D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c \
+	%D%/cmd/gc.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
+	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
+	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c %D%/cmd/start.c \
 	%D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \

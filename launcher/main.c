@@ -9,6 +9,8 @@
 #include "config.h"
 #include "launcher/ckpt/ckpt.h"
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/help.h"
+#include "launcher/cmd/option_table.h"
 #include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
 #include "launcher/debug/watch.h"
@@ -19,60 +21,97 @@
 #include "launcher/monitor/sample.h"
 #include "launcher/nodecheck/command.h"
 #include "launcher/searchserver/server.h"
-#include "launcher/trainer/step.h"
+#include "launcher/sys/say.h"
+#include "launcher/trainer/rank_proxy.h"
 #include "runtime/base/word.h"
 
 /* clang-format off */
 static const struct cmd commands[] = {
-    { "run",    "FILE",                 "run the experiment that FILE describes",            CMD_RUN,    1, 1,  cmd_run },
-    { "preview", "FILE",                "say what the experiment that FILE describes will cost", CMD_PREVIEW, 1, 1, cmd_preview },
-    { "ls",     "",                     "list experiments",                                  CMD_LS,     0, 0,  cmd_ls },
-    { "show",   "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",         CMD_SHOW,   0, 2,  cmd_show },
-    { "logs",   "[EXPERIMENT] TRIAL",   "print a trial's output",                            CMD_LOGS,   1, 2,  cmd_logs },
-    { "wait",   "[EXPERIMENT]",         "wait until an experiment has ended or was paused",  CMD_WAIT,   0, 1,  cmd_wait },
-    { "pause",  "[EXPERIMENT]",         "pause: trials save a checkpoint, workers end",      CMD_PAUSE,  0, 1,  cmd_pause },
-    { "resume", "[EXPERIMENT]",         "start workers for an experiment that has work left", CMD_RESUME, 0, 1, cmd_resume },
-    { "gc",     "[EXPERIMENT]",         "remove checkpoints that checkpoint_policy does not keep", CMD_GC, 0, 1, cmd_gc },
-    { "export", "[EXPERIMENT]",         "write a table of all trials",                       CMD_EXPORT, 0, 1,  cmd_export },
-    { "stop",   "[EXPERIMENT]",         "end an experiment: trials save a checkpoint",       CMD_STOP,   0, 1,  cmd_stop },
-    { "kill",   "[EXPERIMENT]",         "end an experiment at once",                         CMD_KILL,   0, 1,  cmd_kill },
-    { "continue", "[EXPERIMENT]",       "go on with an experiment that has ended",           CMD_CONTINUE, 0, 1, cmd_continue },
-    { "retry",  "[EXPERIMENT] [TRIAL...]", "try failed trials again",                        CMD_RETRY,  0, -1, cmd_retry },
-    { "fork",   "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint", CMD_FORK, 0, 2,  cmd_fork },
-    { "archive", "[EXPERIMENT]",        "hide an experiment that has ended from dl ls",      CMD_ARCHIVE, 0, 1, cmd_archive },
-    { "label",  "EXPERIMENT NAME...",   "put labels on an experiment",                       CMD_LABEL,  2, -1, cmd_label },
-    { "exclude", "[EXPERIMENT] HOST",   "begin nothing more on a machine",                   CMD_EXCLUDE, 1, 2, cmd_exclude },
-    { "rm",     "EXPERIMENT...",        "remove experiments",                                CMD_RM,     1, -1, cmd_rm },
-    { "log",    "NAME=VALUE...",        "log metrics from a script that a trial runs",       CMD_LOG,    1, -1, cmd_log },
-    { "search-server", "",              "search for any program, over lines of JSON",        CMD_SEARCH, 0, 0,  cmd_search_server },
-    { "scale",  "N [EXPERIMENT]",       "work with N workers from now on",                   CMD_SCALE,  1, 2,  cmd_scale },
-    { "worker", "[EXPERIMENT]",         "work at an experiment in this allocation",          CMD_WORKER, 0, 1,  cmd_worker },
-    { "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go", CMD_ELASTIC, 1, -1, cmd_elastic },
-    { "horovod", "PROGRAM [ARGUMENT...]", "start a rank of Horovod's, under srun --dl=horovod", CMD_HOROVOD, 1, -1, cmd_horovod },
-    { "check",  "",                     "check this node, or in a step all its nodes and GPUs", CMD_CHECK, 0, 0, cmd_check },
-    { "gather", "LEVEL WHAT",           "",                                                  0,          2, 2,  cmd_gather },
-    { "check-rank", "LEVEL WHAT",       "",                                                  0,          2, 2,  cmd_check_rank },
-    { "env",    "[FILE]",               "say what the plugin gives each rank of a job, or has given this one", CMD_ENV, 0, 1, cmd_env },
-    { "doctor", "",                     "check this host's Slurm and say what to change",    CMD_DOCTOR, 0, 0,  cmd_doctor },
-    { "monitor", "[DIR|JOB]",           "what the ranks under srun --dl-monitor use",        CMD_MONITOR, 0, 1, cmd_monitor },
-    { "sample", "SECONDS [PROC [SYS]]", "",                                                  0,          1, 3,  cmd_sample },
-    { "debug",  "JOB[.STEP]|DIR",       "say where the ranks of a step with --dl-debug are", CMD_DEBUG, 1, 1,  cmd_debug },
-    { "watch",  "DIR SECONDS PID [kill]", "",                                                0,          3, 4,  cmd_watch },
-    { "ckpt",   "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere", CMD_CKPT, 1, -1, cmd_ckpt, ckpt_words },
-    { "again",  "DIR STATUS",           "",                                                  0,          2, 2,  cmd_again },
-    { "rank",   "COMMAND...",           "",                                                  0,          1, -1, cmd_rank },
+    { CMD_START, "run", "FILE", "run the experiment that FILE describes",
+      options_run, 1, 1, cmd_run },
+    { CMD_START, "preview", "FILE", "say what the experiment that FILE describes will cost",
+      options_preview, 1, 1, cmd_preview },
+    { CMD_START, "fork", "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint",
+      options_fork, 0, 2, cmd_fork },
+    { CMD_START, "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go",
+      options_elastic, 1, -1, cmd_elastic, true },
+    { CMD_START, "search-server", "", "search for any program, over lines of JSON",
+      options_search_server, 0, 0, cmd_search_server },
+    { CMD_START, "worker", "[EXPERIMENT]", "work at an experiment in this allocation",
+      options_worker, 0, 1, cmd_worker },
+    { CMD_LOOK, "ls", "", "list experiments",
+      options_ls, 0, 0, cmd_ls },
+    { CMD_LOOK, "show", "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",
+      options_show, 0, 2, cmd_show },
+    { CMD_LOOK, "logs", "[EXPERIMENT] TRIAL", "print a trial's output",
+      options_logs, 1, 2, cmd_logs },
+    { CMD_LOOK, "wait", "[EXPERIMENT]", "wait until an experiment has ended or was paused",
+      options_wait, 0, 1, cmd_wait },
+    { CMD_LOOK, "monitor", "[DIR|JOB]", "what the ranks under srun --dl-monitor use",
+      options_monitor, 0, 1, cmd_monitor },
+    { CMD_LOOK, "debug", "JOB[.STEP]|DIR", "say where the ranks of a step with --dl-debug are",
+      options_debug, 1, 1, cmd_debug },
+    { CMD_STEER, "pause", "[EXPERIMENT]", "pause: trials save a checkpoint, workers end",
+      options_sweep, 0, 1, cmd_pause },
+    { CMD_STEER, "resume", "[EXPERIMENT]", "start workers for an experiment that has work left",
+      options_resume, 0, 1, cmd_resume },
+    { CMD_STEER, "stop", "[EXPERIMENT]", "end an experiment: trials save a checkpoint",
+      options_sweep, 0, 1, cmd_stop },
+    { CMD_STEER, "kill", "[EXPERIMENT]", "end an experiment at once",
+      options_sweep, 0, 1, cmd_kill },
+    { CMD_STEER, "continue", "[EXPERIMENT]", "go on with an experiment that has ended",
+      options_continue, 0, 1, cmd_continue },
+    { CMD_STEER, "retry", "[EXPERIMENT] [TRIAL...]", "try failed trials again",
+      options_resume, 0, -1, cmd_retry },
+    { CMD_STEER, "scale", "N [EXPERIMENT]", "work with N workers from now on",
+      options_sweep, 1, 2, cmd_scale },
+    { CMD_STEER, "exclude", "[EXPERIMENT] HOST", "begin nothing more on a machine",
+      options_mark, 1, 2, cmd_exclude },
+    { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials",
+      options_export, 0, 1, cmd_export },
+    { CMD_KEEP, "ckpt", "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere",
+      options_ckpt, 1, -1, cmd_ckpt, false, ckpt_words },
+    { CMD_KEEP, "log", "NAME=VALUE...", "log metrics from a script that a trial runs",
+      options_log, 1, -1, cmd_log },
+    { CMD_KEEP, "gc", "[EXPERIMENT]", "remove checkpoints that checkpoint_policy does not keep",
+      options_gc, 0, 1, cmd_gc },
+    { CMD_KEEP, "label", "EXPERIMENT NAME...", "put labels on an experiment",
+      options_mark, 2, -1, cmd_label },
+    { CMD_KEEP, "archive", "[EXPERIMENT]", "hide an experiment that has ended from dl ls",
+      options_mark, 0, 1, cmd_archive },
+    { CMD_KEEP, "rm", "EXPERIMENT...", "remove experiments",
+      options_rm, 1, -1, cmd_rm },
+    { CMD_CLUSTER, "check", "", "check this node, or in a step all its nodes and GPUs",
+      options_check, 0, 0, cmd_check },
+    { CMD_CLUSTER, "doctor", "", "check this host's Slurm and say what to change",
+      options_doctor, 0, 0, cmd_doctor },
+    { CMD_CLUSTER, "env", "[FILE]", "say what the plugin sets for each rank of a job",
+      options_env, 0, 1, cmd_env },
+    { CMD_HIDDEN, "gather", "LEVEL WHAT", "",
+      NULL, 2, 2, cmd_gather },
+    { CMD_HIDDEN, "check-rank", "LEVEL WHAT", "",
+      NULL, 2, 2, cmd_check_rank },
+    { CMD_HIDDEN, "sample", "SECONDS [PROC [SYS]]", "",
+      NULL, 1, 3, cmd_sample },
+    { CMD_HIDDEN, "watch", "DIR SECONDS PID [kill]", "",
+      NULL, 3, 4, cmd_watch },
+    { CMD_HIDDEN, "again", "DIR STATUS", "",
+      NULL, 2, 2, cmd_requeue },
+    { CMD_HIDDEN, "rank", "COMMAND...", "",
+      NULL, 1, -1, cmd_rank },
     { 0 },
 };
 /* clang-format on */
 
 static int unknown_command (const char *name)
 {
-    const char *words[32] = { 0 };
+    const char *words[sizeof (commands) / sizeof (*commands)] = { 0 };
     const char *meant;
-    int n = 0;
+    size_t n = 0;
 
-    for (const struct cmd *c = commands; c->name && n < 31; c++)
-        words[n++] = c->name;
+    for (const struct cmd *c = commands; c->name; c++)
+        if (c->group != CMD_HIDDEN)
+            words[n++] = c->name;
     meant = nearest_word (name, words);
     complain ("unknown command '%s'%s%s%s",
               name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands about experiments, a file each. */
+/* The entry points of the commands about experiments, for main()'s table. */
 #ifndef LAUNCHER_CMD_COMMANDS_H
 #define LAUNCHER_CMD_COMMANDS_H
 
@@ -28,7 +28,6 @@ int cmd_rm (const struct settings *st);
 int cmd_log (const struct settings *st);
 int cmd_worker (const struct settings *st);
 int cmd_scale (const struct settings *st);
-int cmd_again (const struct settings *st);
-int cmd_horovod (const struct settings *st);
+int cmd_requeue (const struct settings *st);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
@@ -114,7 +114,7 @@ static int put_rehearsed (struct sweep *s,
     }
     if (rv > 0)
         return no_work (s, st);
-    if ((rv = sweep_put (s, events, n, &err)) < 0)
+    if ((rv = sweep_publish (s, events, n, &err)) < 0)
         return fail (&err);
     return rv == 1 ? -1 : EXIT_OK;
 }

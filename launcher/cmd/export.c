@@ -210,7 +210,7 @@ static int write_text (const char *path,
     if (is_special (path))
         return write_into (path, buf, size, err);
     follow_links (file, sizeof (file), path);
-    return put_replace (file, buf, size, err);
+    return publish_replace (file, buf, size, err);
 }
 
 static int export_text (const struct sweep *s,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Show a sweep's progress until it ends. */
+#include "launcher/cmd/follow.h"
+
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -10,30 +12,37 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/local.h"
 #include "launcher/format/text.h"
+#include "launcher/format/trials_table.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 
 enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
 
 static const long look_every = 300 * 1000 * 1000; /* ns */
 
-struct view {
+/* What was already said of a trial. */
+struct reported {
+    int64_t length;
+    int fails;
+};
+
+struct progress {
     struct sweep *s;
     struct executor *x;
     bool tty;
     int lines; /* that the next picture replaces */
     double start;
-    int64_t *lengths; /* what was already said of each trial */
-    int *fails;
-    long room;
+    struct reported *reported; /* of each trial */
+    long nreported;
     bool full; /* the disk, as was said last */
 };
 
@@ -54,13 +63,13 @@ static int columns (void)
     return ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
-static void put_line (struct view *v, const char *text)
+static void print_line (struct progress *v, const char *text)
 {
     printf ("%.*s\033[K\n", columns () - 1, text);
     v->lines++;
 }
 
-static void put_bar (struct view *v)
+static void print_bar (struct progress *v)
 {
     const struct sweep *s = v->s;
     double done = searcher_progress (s->searcher);
@@ -87,10 +96,10 @@ static void put_bar (struct view *v)
               open,
               failed,
               elapsed);
-    put_line (v, text);
+    print_line (v, text);
 }
 
-static void put_best (struct view *v)
+static void print_best_line (struct progress *v)
 {
     const struct sweep *s = v->s;
     const struct trial *t = sweep_trial (s, s->best);
@@ -98,7 +107,8 @@ static void put_best (struct view *v)
     char *params;
 
     if (!t) {
-        put_line (v, *v->x->note ? v->x->note : "waiting for the first result");
+        print_line (v,
+                    *v->x->note ? v->x->note : "waiting for the first result");
         return;
     }
     params = trial_text (s, t);
@@ -111,10 +121,10 @@ static void put_best (struct view *v)
               (long long)t->best_length,
               params ? params : "");
     free (params);
-    put_line (v, text);
+    print_line (v, text);
 }
 
-static void put_open (struct view *v, long trial)
+static void print_open (struct progress *v, long trial)
 {
     const struct trial *t = sweep_trial (v->s, trial);
     const char *metric = v->s->exp->metric;
@@ -144,23 +154,23 @@ static void put_open (struct view *v, long trial)
                   "  trial %-4ld to %lld",
                   trial,
                   (long long)t->target);
-    put_line (v, text);
+    print_line (v, text);
 }
 
-static void draw (struct view *v)
+static void draw (struct progress *v)
 {
     int shown = 0;
 
     if (v->lines)
         printf ("\033[%dA", v->lines);
     v->lines = 0;
-    put_bar (v);
-    put_best (v);
-    if (reserve_is_spent (v->s->dir))
-        put_line (v, RESERVE_SPENT);
+    print_bar (v);
+    print_best_line (v);
+    if (disk_reserve_is_spent (v->s->dir))
+        print_line (v, DISK_RESERVE_SPENT);
     for (long i = 1; i <= v->s->ntrials && shown < RUNNING_MAX; i++)
         if (sweep_trial (v->s, i)->state == TRIAL_OPEN) {
-            put_open (v, i);
+            print_open (v, i);
             shown++;
         }
     printf ("\033[J");
@@ -169,57 +179,52 @@ static void draw (struct view *v)
 
 /* ---- lines into a file or a pipe ---- */
 
-static int make_room (struct view *v)
+static int add_reported (struct progress *v)
 {
-    long room = v->s->ntrials * 2 + 16;
-    int64_t *lengths;
-    int *fails;
-
-    if (v->s->ntrials <= v->room)
-        return 0;
-    if (!(lengths = realloc (v->lengths, (size_t)room * sizeof (*lengths))))
-        return -1;
-    v->lengths = lengths;
-    if (!(fails = realloc (v->fails, (size_t)room * sizeof (*fails))))
-        return -1;
-    v->fails = fails;
-    for (long i = v->room; i < room; i++)
-        lengths[i] = fails[i] = 0;
-    v->room = room;
+    while (v->nreported < v->s->ntrials) {
+        struct reported *list =
+            array_grow (v->reported, (size_t)v->nreported, sizeof (*list));
+        if (!list)
+            return -1;
+        v->reported = list;
+        list[v->nreported++] = (struct reported){ 0, 0 };
+    }
     return 0;
 }
 
-static void say_space (struct view *v, const char *elapsed)
+static void say_space (struct progress *v, const char *elapsed)
 {
-    bool full = v->s->state == SWEEP_RUNNING && reserve_is_spent (v->s->dir);
+    bool full =
+        v->s->state == SWEEP_RUNNING && disk_reserve_is_spent (v->s->dir);
 
     if (full != v->full)
         printf ("%8s  %s\n",
                 elapsed,
-                full ? RESERVE_SPENT : "there is space again");
+                full ? DISK_RESERVE_SPENT : "there is space again");
     v->full = full;
 }
 
-static void say_changes (struct view *v)
+static void say_changes (struct progress *v)
 {
     const struct sweep *s = v->s;
     char elapsed[32];
 
-    if (make_room (v) < 0)
+    if (add_reported (v) < 0)
         return;
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
     say_space (v, elapsed);
     for (long i = 0; i < s->ntrials; i++) {
         const struct trial *t = &s->trials[i];
-        if (t->fails != v->fails[i])
+        struct reported *r = &v->reported[i];
+        if (t->fails != r->fails)
             printf ("%8s  trial %-4ld failed (%d): %s\n",
                     elapsed,
                     i + 1,
                     t->fails,
                     t->why ? t->why : "");
-        if (t->state == TRIAL_REJECTED && v->lengths[i] != REJECTED)
+        if (t->state == TRIAL_REJECTED && r->length != REJECTED)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
-        else if (t->length != v->lengths[i] && v->lengths[i] != REJECTED)
+        else if (t->length != r->length && r->length != REJECTED)
             printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
                     elapsed,
                     i + 1,
@@ -229,8 +234,8 @@ static void say_changes (struct view *v)
                     t->stopped         ? "  stopped early"
                     : i + 1 == s->best ? "  best"
                                        : "");
-        v->lengths[i] = t->state == TRIAL_REJECTED ? REJECTED : t->length;
-        v->fails[i] = t->fails;
+        r->length = t->state == TRIAL_REJECTED ? REJECTED : t->length;
+        r->fails = t->fails;
     }
     fflush (stdout);
 }
@@ -276,7 +281,19 @@ static void say_best (const struct sweep *s)
     free (text);
 }
 
-static int conclude (struct view *v, bool workers_left)
+int follow_status (enum sweep_state state)
+{
+    switch (state) {
+    case SWEEP_COMPLETED:
+        return EXIT_OK;
+    case SWEEP_FAILED:
+        return EXIT_FAILED;
+    default:
+        return EXIT_STOPPED;
+    }
+}
+
+static int conclude (struct progress *v, bool workers_left)
 {
     struct sweep *s = v->s;
     char elapsed[32];
@@ -293,7 +310,7 @@ static int conclude (struct view *v, bool workers_left)
     print_excluded (s);
     say_files (s);
     if (s->state != SWEEP_RUNNING)
-        return state_status (s->state);
+        return follow_status (s->state);
     if (workers_left)
         return EXIT_STOPPED;
     if (v->x->excluded)
@@ -306,7 +323,7 @@ static int conclude (struct view *v, bool workers_left)
     return EXIT_NO_WORKERS;
 }
 
-static int watch (struct view *v, struct slurmdl_error *err)
+static int watch (struct progress *v, struct slurmdl_error *err)
 {
     struct timespec pause = { 0, look_every };
     int workers = 1;
@@ -328,7 +345,7 @@ static int watch (struct view *v, struct slurmdl_error *err)
     return workers;
 }
 
-static void finish_local (struct view *v)
+static void finish_local (struct progress *v)
 {
     /* they read the end of the sweep, or the stop, by themselves */
     while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local
@@ -346,7 +363,7 @@ void follow_signals (void)
 
 int follow (struct sweep *s, struct executor *x)
 {
-    struct view v = {
+    struct progress v = {
         .s = s, .x = x, .tty = isatty (1), .start = monotonic ()
     };
     struct slurmdl_error err = { "" };
@@ -372,7 +389,6 @@ int follow (struct sweep *s, struct executor *x)
         finish_local (&v);
         rv = conclude (&v, workers);
     }
-    free (v.lengths);
-    free (v.fails);
+    free (v.reported);
     return rv;
 }

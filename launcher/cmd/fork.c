@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"

@@ -1,75 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl pause, resume, stop, kill: from one state to another. */
+#include "launcher/cmd/lifecycle.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/start.h"
+#include "launcher/executor/stop.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
-#include "runtime/base/error.h"
-
-int state_status (enum sweep_state state)
-{
-    switch (state) {
-    case SWEEP_COMPLETED:
-        return EXIT_OK;
-    case SWEEP_FAILED:
-        return EXIT_FAILED;
-    default:
-        return EXIT_STOPPED;
-    }
-}
-
-/* ---- the jobs ---- */
-
-enum { PATIENCE = 30 /* s for scancel */ };
-
-/* A line of it that is no news that the job is over; NULL: none. */
-static const char *complaint_of (char *text)
-{
-    char *save = NULL;
-
-    for (char *line = strtok_r (text, "\n", &save); line;
-         line = strtok_r (NULL, "\n", &save))
-        if (!strstr (line, "Invalid job id") && !strstr (line, "already"))
-            return line;
-    return NULL;
-}
-
-/* Cancel the experiment's jobs, or those that wait in the queue.  Returns -1
- * with 'err' if Slurm did not do it.
- */
-static int cancel_jobs (const struct sweep *s,
-                        const char *option,
-                        struct slurmdl_error *err)
-{
-    struct command c = { .timeout = PATIENCE };
-    char text[4096];
-    const char *why;
-    int status;
-
-    if (s->nsubmits == 0)
-        return 0;
-    command_add (&c, "scancel", NULL);
-    if (option)
-        command_add (&c, option, NULL);
-    /* of very many the last ones: the others are over */
-    for (size_t i = s->nsubmits; i > 0; i--)
-        command_add (&c, s->submits[i - 1].job, NULL);
-    status = command_run (&c, NULL, text, sizeof (text));
-    command_free (&c);
-    if (status == 127)
-        return errorf (err, "there is no scancel here");
-    why = complaint_of (text);
-    if (status == 0 || (status > 0 && !why))
-        return 0;
-    return errorf (err, "%.200s", why ? why : "scancel gave no answer");
-}
 
 /* ---- pause, stop, kill ---- */
 
@@ -82,7 +25,7 @@ static long long delay_of (const struct sweep *s)
 /* It ends as its workers see fit. */
 static void say_soft (const struct sweep *s, const char *what, const char *how)
 {
-    cancel_jobs (s, "--state=PENDING", NULL);
+    executor_cancel (s, "--state=PENDING", NULL);
     printf ("%s: %s and end within %lld s; '%s' goes on\n",
             s->dir,
             what,
@@ -104,21 +47,21 @@ static void say_kill (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
 
-    if (cancel_jobs (s, NULL, &err) < 0)
+    if (executor_cancel (s, NULL, &err) < 0)
         complain ("%s: its jobs were not cancelled: %s", s->dir, err.text);
     printf ("%s: killed; what runs ends within %lld s\n",
             s->dir,
             (long long)s->exp->heartbeat + 1);
 }
 
-static const struct wish {
+static const struct request {
     enum event_op op;
     enum sweep_state state;
     bool ends; /* so one that has ended needs it no more */
     void (*say) (const struct sweep *s);
-} pause_wish = { EVENT_PAUSE, SWEEP_PAUSED, false, say_pause },
-  stop_wish = { EVENT_STOP, SWEEP_STOPPED, true, say_stop },
-  kill_wish = { EVENT_KILL, SWEEP_KILLED, true, say_kill };
+} pause_request = { EVENT_PAUSE, SWEEP_PAUSED, false, say_pause },
+  stop_request = { EVENT_STOP, SWEEP_STOPPED, true, say_stop },
+  kill_request = { EVENT_KILL, SWEEP_KILLED, true, say_kill };
 
 static bool is_allowed (const struct sweep *s, const void *op)
 {
@@ -126,7 +69,7 @@ static bool is_allowed (const struct sweep *s, const void *op)
 }
 
 /* It makes no sense now. */
-static int say_why_not (const struct sweep *s, const struct wish *w)
+static int say_why_not (const struct sweep *s, const struct request *w)
 {
     if (s->state == w->state) {
         printf ("%s is already %s\n", s->dir, sweep_state_name (s->state));
@@ -144,7 +87,7 @@ static int say_why_not (const struct sweep *s, const struct wish *w)
     return EXIT_USAGE;
 }
 
-static int grant (struct sweep *s, const struct wish *w)
+static int grant (struct sweep *s, const struct request *w)
 {
     struct slurmdl_error err = { "" };
 
@@ -162,7 +105,7 @@ static int grant (struct sweep *s, const struct wish *w)
     return fail (&err);
 }
 
-static int wish_for (const struct settings *st, const struct wish *w)
+static int request_state (const struct settings *st, const struct request *w)
 {
     struct sweep *s;
     int rv = open_experiment (st, st->args[0], &s);
@@ -176,22 +119,22 @@ static int wish_for (const struct settings *st, const struct wish *w)
 
 int cmd_pause (const struct settings *st)
 {
-    return wish_for (st, &pause_wish);
+    return request_state (st, &pause_request);
 }
 
 int cmd_stop (const struct settings *st)
 {
-    return wish_for (st, &stop_wish);
+    return request_state (st, &stop_request);
 }
 
 int cmd_kill (const struct settings *st)
 {
-    return wish_for (st, &kill_wish);
+    return request_state (st, &kill_request);
 }
 
 int kill_experiment (struct sweep *s)
 {
-    return sweep_allows (s->state, EVENT_KILL) ? grant (s, &kill_wish) : 0;
+    return sweep_allows (s->state, EVENT_KILL) ? grant (s, &kill_request) : 0;
 }
 
 /* ---- resume ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of experiments and trials: dl ls. */
+/* dl ls: the table of experiments. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,213 +13,17 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/session/open.h"
-#include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 
-/* ---- tables ---- */
-
-struct column {
-    const char *name;
-    bool right;
-};
-
-static struct libscols_table *
-new_table (const char *name, const struct column *columns, bool json)
-{
-    struct libscols_table *tb = scols_new_table ();
-
-    if (!tb)
-        return NULL;
-    scols_table_set_name (tb, name);
-    scols_table_enable_json (tb, json);
-    for (; columns->name; columns++)
-        scols_table_new_column (
-            tb, columns->name, 0, columns->right ? SCOLS_FL_RIGHT : 0);
-    return tb;
-}
-
-static void
-set_cell (struct libscols_line *line, size_t column, const char *fmt, ...)
-    __attribute__ ((format (printf, 3, 4)));
-
-static void
-set_cell (struct libscols_line *line, size_t column, const char *fmt, ...)
-{
-    char *text = NULL;
-    va_list ap;
-
-    va_start (ap, fmt);
-    if (vasprintf (&text, fmt, ap) >= 0)
-        scols_line_refer_data (line, column, text);
-    va_end (ap);
-}
-
-/* ---- trials ---- */
-
 /* clang-format off */
-static const struct column trial_columns[] = {
-    { "trial",  true  },
-    { "state",  false },
-    { "length", true  },
-    { "best",   true  },
-    { "last",   true  },
-    { "time",   true  },
-    { "attempts", true },
-    { NULL,     false },
-};
-/* clang-format on */
-enum { FIXED = 7 };
-
-/* The further metrics, each in a column of its own. */
-static void fill_metrics (struct libscols_line *line,
-                          const struct sweep *s,
-                          const struct trial *t,
-                          size_t column)
-{
-    for (size_t i = 1; i < sweep_metrics (s); i++)
-        if (t->values)
-            set_cell (line, column + i - 1, "%.6g", t->values[i]);
-}
-
-static void fill_hparams (struct libscols_line *line,
-                          const struct sweep *s,
-                          const struct trial *t,
-                          size_t column,
-                          bool json)
-{
-    for (size_t i = 0; i < s->exp->nhparams; i++) {
-        const struct hparam *h = &s->exp->hparams[i];
-        char *value = h->dim >= 0 ? cell_text (s, t, h, json) : NULL;
-        if (value)
-            scols_line_refer_data (line, column, value);
-        else if (h->dim >= 0 && !json)
-            set_cell (line, column, "-");
-        column += h->dim >= 0;
-    }
-}
-
-static void add_trial_line (struct libscols_table *tb,
-                            const struct sweep *s,
-                            long n,
-                            bool in_front)
-{
-    const struct trial *t = sweep_trial (s, n);
-    struct libscols_line *line = scols_table_new_line (tb, NULL);
-    bool json = scols_table_is_json (tb);
-    char elapsed[32];
-
-    if (!line)
-        return;
-    duration_text (elapsed, sizeof (elapsed), t->seconds);
-    set_cell (line, 0, "%ld%s", n, in_front && !json ? "*" : "");
-    set_cell (line, 1, "%s", trial_state_name (s, t));
-    set_cell (line, 2, "%lld", (long long)t->length);
-    if (t->length) {
-        set_cell (line, 3, "%.6g", t->best);
-        set_cell (line, 4, "%.6g", t->metric);
-    }
-    set_cell (line, 5, "%s", elapsed);
-    set_cell (line, 6, "%ld", t->over + (t->state == TRIAL_OPEN));
-    fill_metrics (line, s, t, FIXED);
-    fill_hparams (line, s, t, FIXED + sweep_metrics (s) - 1, json);
-    if (json && sweep_metrics (s) > 1)
-        set_cell (line,
-                  scols_table_get_ncols (tb) - 1,
-                  "%s",
-                  in_front ? "true" : "false");
-}
-
-struct order {
-    const struct sweep *s;
-    long trial;
-};
-
-static int best_first (const void *a, const void *b)
-{
-    const struct order *x = a;
-    const struct order *y = b;
-    double p = sweep_trial (x->s, x->trial)->best;
-    double q = sweep_trial (y->s, y->trial)->best;
-
-    if (sweep_better (x->s, p, q))
-        return -1;
-    if (sweep_better (x->s, q, p))
-        return 1;
-    return x->trial < y->trial ? -1 : 1;
-}
-
-static struct order *sorted_trials (const struct sweep *s)
-{
-    struct order *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
-
-    for (long i = 0; list && i < s->ntrials; i++)
-        list[i] = (struct order){ s, i + 1 };
-    if (list)
-        qsort (list, (size_t)s->ntrials, sizeof (*list), best_first);
-    return list;
-}
-
-/* In JSON the front has a column; else it is a star at the trial's number. */
-static void add_columns (struct libscols_table *tb, const struct sweep *s)
-{
-    for (size_t i = 1; i < sweep_metrics (s); i++)
-        scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
-    for (size_t i = 0; i < s->exp->nhparams; i++)
-        if (s->exp->hparams[i].dim >= 0)
-            scols_table_new_column (tb,
-                                    s->exp->hparams[i].path,
-                                    0,
-                                    SCOLS_FL_RIGHT | SCOLS_FL_TRUNC);
-    if (scols_table_is_json (tb) && sweep_metrics (s) > 1)
-        scols_table_new_column (tb, "pareto", 0, 0);
-}
-
-void print_excluded (const struct sweep *s)
-{
-    for (size_t i = 0; i < s->nhosts; i++)
-        if (s->hosts[i].why)
-            printf ("machine %s is excluded: %s\n",
-                    s->hosts[i].name,
-                    s->hosts[i].why);
-}
-
-int print_trials (const struct sweep *s, long max, bool json)
-{
-    struct libscols_table *tb = new_table ("trials", trial_columns, json);
-    struct order *order = sorted_trials (s);
-    bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
-    long rows = max > 0 && max < s->ntrials ? max : s->ntrials;
-
-    if (!tb || !order)
-        return -1;
-    add_columns (tb, s);
-    for (long i = 0; i < rows; i++) {
-        long n = order[i].trial;
-        add_trial_line (tb, s, n, front && front[n - 1]);
-    }
-    scols_print_table (tb);
-    scols_unref_table (tb);
-    if (front && !json)
-        puts ("* no trial is better in one metric and as good in the others");
-    if (rows < s->ntrials && !json)
-        printf (
-            "(%ld of %ld trials; 'dl show' prints all)\n", rows, s->ntrials);
-    free (front);
-    free (order);
-    return 0;
-}
-
-/* ---- dl ls ---- */
-
-/* clang-format off */
-static const struct column experiment_columns[] = {
+static const struct table_column experiment_columns[] = {
     { "experiment", false },
     { "state",      false },
     { "searcher",   false },
@@ -255,16 +59,16 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     char created[32];
 
     time_text (created, sizeof (created), s->created);
-    set_cell (line, 1, "%s", sweep_state_name (s->state));
-    set_cell (line, 2, "%s", s->exp->searcher_name);
+    table_set (line, 1, "%s", sweep_state_name (s->state));
+    table_set (line, 2, "%s", s->exp->searcher_name);
     if (s->searcher)
-        set_cell (
+        table_set (
             line, 3, "%.0f%%", floor (100 * searcher_progress (s->searcher)));
-    set_cell (line, 4, "%ld", s->ntrials);
-    set_cell (line, 5, "%s", s->exp->metric);
+    table_set (line, 4, "%ld", s->ntrials);
+    table_set (line, 5, "%s", s->exp->metric);
     if (best)
-        set_cell (line, 6, "%.6g", best->best);
-    set_cell (line, 7, "%s", created);
+        table_set (line, 6, "%.6g", best->best);
+    table_set (line, 7, "%s", created);
     scols_line_refer_data (line, 8, labels_text (s));
 }
 
@@ -292,13 +96,13 @@ static int add_line (struct listing *l, const char *dir, const struct sweep *s)
 
     if (!line)
         return -1;
-    set_cell (line, 0, "%s", base ? base + 1 : dir);
+    table_set (line, 0, "%s", base ? base + 1 : dir);
     if (s)
         fill_experiment (line, s);
     if (s && scols_table_get_ncols (l->tb) > ARCHIVED)
-        set_cell (line, ARCHIVED, "%s", s->archived ? "yes" : "no");
+        table_set (line, ARCHIVED, "%s", s->archived ? "yes" : "no");
     if (!s)
-        set_cell (line, 1, "damaged");
+        table_set (line, 1, "damaged");
     return 0;
 }
 
@@ -325,7 +129,7 @@ static int add_experiment (const char *dir, void *arg)
 int cmd_ls (const struct settings *st)
 {
     struct libscols_table *tb =
-        new_table ("experiments", experiment_columns, st->json);
+        table_create ("experiments", experiment_columns, st->json);
 
     struct listing l = { tb, st };
 

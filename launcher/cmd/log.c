@@ -7,7 +7,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/sys/say.h"
-#include "launcher/worker/worker.h"
+#include "launcher/trainer/log_socket.h"
 
 enum { MESSAGE_MAX = 16000 };
 
@@ -53,5 +53,5 @@ int cmd_log (const struct settings *st)
     }
     if (rv < 0)
         return EXIT_USAGE;
-    return socket_say (socket, text, &err) < 0 ? fail (&err) : EXIT_OK;
+    return log_socket_send (socket, text, &err) < 0 ? fail (&err) : EXIT_OK;
 }

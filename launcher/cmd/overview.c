@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What dl show says of an experiment, before the table of its trials. */
+#include "launcher/cmd/overview.h"
+
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
@@ -9,14 +11,14 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "launcher/cmd/options.h"
 #include "launcher/format/text.h"
+#include "launcher/format/trials_table.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 
 /* ---- workers ---- */
 
@@ -34,7 +36,7 @@ static bool has_claim (const struct sweep *s, long trial, const char *nonce)
               s->dir,
               trial,
               t->over + 1);
-    if (stat (path, &st) < 0 || !(text = put_read (path, 4096, NULL, NULL)))
+    if (stat (path, &st) < 0 || !(text = file_read (path, 4096, NULL, NULL)))
         return false;
     has = strstr (text, nonce);
     free (text);
@@ -193,8 +195,8 @@ void print_overview (const struct sweep *s)
     print_labels (s);
     print_deed (s);
     print_excluded (s);
-    if (s->state == SWEEP_RUNNING && reserve_is_spent (s->dir))
-        puts (RESERVE_SPENT);
+    if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
+        puts (DISK_RESERVE_SPENT);
     if (!sweep_has_ended (s))
         print_jobs (s);
     print_workers (s);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl preview: what a search will cost. */
+#include "launcher/cmd/preview.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +9,6 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
 #include "launcher/session/open.h"

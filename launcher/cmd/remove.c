@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/lifecycle.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/remove.h"

@@ -10,6 +10,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -99,12 +100,12 @@ static void exclude_here (struct sweep *s)
     int rv = 1;
 
     while (host && rv == 1 && (!(h = sweep_host (s, host)) || !h->why))
-        rv = sweep_put (s, &event, 1, &err);
+        rv = sweep_publish (s, &event, 1, &err);
     if (rv < 0)
         complain ("%s", err.text);
 }
 
-int cmd_again (const struct settings *st)
+int cmd_requeue (const struct settings *st)
 {
     const char *job = getenv ("SLURM_ARRAY_JOB_ID");
     const char *number = getenv ("SLURM_ARRAY_TASK_ID");

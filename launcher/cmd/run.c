@@ -10,18 +10,11 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
-#include "launcher/config/hparams.h"
-#include "launcher/executor/executor.h"
-#include "launcher/journal/log.h"
-#include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
-#include "launcher/sweep/create.h"
-#include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/user.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
@@ -30,142 +23,6 @@
  * would tell Slurm that the job is complete, and it would not come back.
  */
 enum { PREEMPT_WAIT = 300 };
-
-/* ---- dry run ---- */
-
-static void print_first_points (const struct experiment *e)
-{
-    struct searcher *s = searcher_create (&e->search, e->params, e->nparams);
-    double *x = calloc (e->nparams + 1, sizeof (*x));
-    struct search_op op;
-
-    for (int i = 0; s && x && i < 3; i++) {
-        if (searcher_ask (s, &op, x) != SEARCH_RUN
-            || searcher_begin (s, &op, x) < 0)
-            break;
-        json_t *h = hparams_json (e, x);
-        char *text = json_dumps (h, JSON_SORT_KEYS);
-        printf ("  trial %ld: %s\n", op.trial, text);
-        free (text);
-        json_decref (h);
-    }
-    searcher_destroy (s);
-    free (x);
-}
-
-static int dry_run (const struct experiment *e)
-{
-    print_preview (e, 0);
-    if (e->seed >= 0)
-        print_first_points (e);
-    puts ("nothing was started (--dry-run)");
-    return EXIT_OK;
-}
-
-/* ---- run ---- */
-
-/* Remove an experiment that was made just now.  The entry that ends it comes
- * right after that of its creation, or somebody works with it already, and it
- * stays.
- */
-static bool take_back (struct sweep *s)
-{
-    struct event end = { .op = EVENT_KILL, .by = user_name () };
-    struct slurmdl_error err = { "" };
-
-    if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
-        || sweep_put (s, &end, 1, &err) != 0)
-        return false;
-    if (sweep_remove (s->dir, &err) < 0)
-        complain ("%s", err.text);
-    return true;
-}
-
-static void say_not_started (struct sweep *s,
-                             const struct executor *x,
-                             bool is_new,
-                             const char *why)
-{
-    const char *name = strrchr (s->dir, '/') + 1;
-
-    if (x->refused && is_new && take_back (s))
-        complain ("%s; no experiment was made: mend that (in the file, or with "
-                  "--set), and run it again",
-                  why);
-    else if (x->refused)
-        complain ("%s; 'dl resume %s' starts workers when that is mended; the "
-                  "file of %s stays as it is ('dl fork --set' makes another)",
-                  why,
-                  name,
-                  s->dir);
-    else if (is_new)
-        complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
-                  "if its file is wrong, 'dl rm --force %s' removes it",
-                  why,
-                  s->dir,
-                  name,
-                  name);
-    else
-        complain ("%s; 'dl resume %s' starts workers of %s", why, name, s->dir);
-}
-
-static int
-start_or_not (struct sweep *s, const struct settings *st, bool is_new)
-{
-    struct slurmdl_error err = { "" };
-    struct executor x;
-    int rv = EXIT_OK;
-
-    if (executor_open (&x, s, st, &err) < 0)
-        return fail (&err);
-    if (st->local)
-        follow_signals ();
-    if (x.ops->start (&x, &err) < 0) {
-        say_not_started (s, &x, is_new, err.text);
-        rv = EXIT_SLURM;
-    } else if (st->detach && !st->local)
-        puts (s->dir);
-    else
-        rv = follow (s, &x);
-    x.ops->close (&x);
-    return rv;
-}
-
-int start_workers (struct sweep *s, const struct settings *st)
-{
-    return start_or_not (s, st, false);
-}
-
-int run_new (struct experiment *e, const struct settings *st)
-{
-    struct slurmdl_error err = { "" };
-    struct sweep *s;
-    char dir[PATH_MAX];
-    int rv;
-
-    if (st->dry_run) {
-        rv = dry_run (e);
-        experiment_destroy (e);
-        return rv;
-    }
-    share_umask (st->dir);
-    if (st->local && local_check (e, &err) < 0) {
-        experiment_destroy (e);
-        return fail (&err);
-    }
-    rv = sweep_create (e, st->dir, dir, sizeof (dir), &err);
-    experiment_destroy (e);
-    if (rv < 0)
-        return fail (&err);
-    if ((rv = open_experiment (st, dir, &s)))
-        return rv;
-    if (st->no_workers)
-        puts (s->dir);
-    else
-        rv = start_or_not (s, st, true);
-    sweep_close (s);
-    return rv;
-}
 
 int cmd_run (const struct settings *st)
 {

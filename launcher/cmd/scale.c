@@ -10,11 +10,13 @@
 #include "launcher/cmd/options.h"
 #include "launcher/elastic/plan.h"
 #include "launcher/executor/executor.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
@@ -36,7 +38,7 @@ struct places {
 
 static int add_place (struct places *p, struct place place)
 {
-    struct place *list = realloc (p->list, ((size_t)p->n + 1) * sizeof (*list));
+    struct place *list = array_grow (p->list, (size_t)p->n, sizeof (*list));
 
     if (!list)
         return -1;

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/overview.h"
+#include "launcher/format/trials_table.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"

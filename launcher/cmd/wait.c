@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/options.h"
+#include "launcher/cmd/follow.h"
+#include "launcher/format/trials_table.h"
 #include "launcher/session/open.h"
-#include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -15,45 +15,7 @@
 
 static const double look_every = 1;
 
-/* Whether a trial's last result had a number for it. */
-static bool has_number (const struct sweep *s, size_t metric)
-{
-    for (long i = 1; i <= s->ntrials; i++) {
-        const struct trial *t = sweep_trial (s, i);
-        if (metric == 0 && isfinite (t->best))
-            return true;
-        if (metric > 0 && t->values && isfinite (t->values[metric]))
-            return true;
-    }
-    return false;
-}
-
-static void print_numberless (const struct sweep *s)
-{
-    for (size_t i = 0; i < sweep_metrics (s); i++)
-        if (!has_number (s, i))
-            printf ("%s was never a finite number in %ld result%s: %s\n",
-                    sweep_metric (s, i),
-                    s->nresults,
-                    s->nresults == 1 ? "" : "s",
-                    i ? "the front is empty" : "there is no best trial");
-}
-
-void print_best (const struct sweep *s)
-{
-    const struct trial *t = sweep_trial (s, s->best);
-
-    if (s->nresults)
-        print_numberless (s);
-    if (t)
-        printf ("best %s %.6g: trial %ld at length %lld\n",
-                s->exp->metric,
-                t->best,
-                s->best,
-                (long long)t->best_length);
-}
-
-static double rest_until (double deadline)
+static double time_until (double deadline)
 {
     double left = deadline - monotonic ();
 
@@ -65,17 +27,17 @@ static int wait_for_end (struct sweep *s, double seconds)
 {
     double deadline = seconds < 0 ? 1e300 : monotonic () + seconds;
     struct slurmdl_error err = { "" };
-    double rest;
+    double pause;
 
     while (s->state == SWEEP_RUNNING) {
-        if ((rest = rest_until (deadline)) <= 0) {
+        if ((pause = time_until (deadline)) <= 0) {
             complain ("%s is still %s after %g s",
                       s->dir,
                       sweep_state_name (s->state),
                       seconds);
             return EXIT_TIMEOUT;
         }
-        usleep ((useconds_t)(rest * 1e6));
+        usleep ((useconds_t)(pause * 1e6));
         if (sweep_sync (s, &err) < 0)
             return fail (&err);
     }
@@ -84,7 +46,7 @@ static int wait_for_end (struct sweep *s, double seconds)
             sweep_state_name (s->state),
             s->ntrials);
     print_best (s);
-    return state_status (s->state);
+    return follow_status (s->state);
 }
 
 int cmd_wait (const struct settings *st)

@@ -13,6 +13,7 @@
 #include "launcher/config/reading.h"
 #include "launcher/config/values.h"
 #include "launcher/config/when.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 
@@ -51,7 +52,7 @@ static const struct kind *find_kind (const char *name)
 static struct hparam *
 add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
 {
-    struct hparam *h = realloc (e->hparams, (e->nhparams + 1) * sizeof (*h));
+    struct hparam *h = array_grow (e->hparams, e->nhparams, sizeof (*h));
 
     if (!h)
         return NULL;
@@ -134,7 +135,7 @@ static int set_prior (struct param *d,
 static int
 add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
 {
-    struct param *list = realloc (e->params, (e->nparams + 1) * sizeof (*list));
+    struct param *list = array_grow (e->params, e->nparams, sizeof (*list));
 
     if (!list)
         return -1;

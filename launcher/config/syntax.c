@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/config/diagnostics.h"
+#include "launcher/sys/array.h"
 
 /* libconfig compares each name with all before it. */
 enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000 };
@@ -199,17 +200,13 @@ static int too_large (void)
 /* All of it, with a NUL behind it; -1 with errno. */
 static int read_all (int fd, char **text, size_t *size)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t n;
 
     for (*size = 0;; *size += (size_t)n) {
-        if (*size + 1 >= room) {
-            char *more = realloc (*text, room += room + 65536);
-            if (!more)
-                return -1;
-            *text = more;
-        }
-        n = read (fd, *text + *size, room - *size - 1);
+        if (array_reserve (text, &capacity, *size, 4096, 1) < 0)
+            return -1;
+        n = read (fd, *text + *size, capacity - *size - 1);
         if (n < 0 && errno == EINTR)
             n = 0;
         else if (n <= 0) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch script of an array task: workers, started again if they die. */
+#include "launcher/executor/batch_script.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +94,7 @@ int script_write (const struct executor *x,
     if (asprintf (&content, text, dl, dir, step) < 0)
         return errorf (err, "out of memory");
     /* its name changes hands at once: another dl may be submitting it */
-    rv = put_replace (path, content, strlen (content), err);
+    rv = publish_replace (path, content, strlen (content), err);
     free (content);
     return rv;
 }

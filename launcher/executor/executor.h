@@ -39,25 +39,10 @@ struct executor {
     long wanted; /* by `dl scale`, as far as it was obeyed */
     struct devices *devices;
 };
-extern const struct executor_ops executor_slurm, executor_local;
 
 int executor_open (struct executor *x,
                    struct sweep *sweep,
                    const struct settings *st,
                    struct slurmdl_error *err);
-
-/* Whether this machine has what a trial needs. */
-int local_check (const struct experiment *e, struct slurmdl_error *err);
-
-/* Array tasks for so many workers. */
-long slurm_tasks (const struct experiment *e, long workers);
-
-/* "n1,n2": the machines that are excluded, "" if there is none. */
-void slurm_excluded (const struct sweep *s, char *buf, size_t size);
-
-/* Write the script of the array tasks (script.c). */
-int script_write (const struct executor *x,
-                  const char *path,
-                  struct slurmdl_error *err);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor that starts workers as processes of this machine. */
+#include "launcher/executor/local.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -306,24 +308,3 @@ static void close_local (struct executor *x)
 const struct executor_ops executor_local = {
     "local", start, tick, leave, close_local,
 };
-
-int executor_open (struct executor *x,
-                   struct sweep *sweep,
-                   const struct settings *st,
-                   struct slurmdl_error *err)
-{
-    long wanted = sweep->wanted ? sweep->wanted : (long)sweep->exp->workers;
-    ssize_t n;
-
-    *x = (struct executor){
-        .ops = st->local ? &executor_local : &executor_slurm,
-        .sweep = sweep,
-        .workers = st->workers ? (long)st->workers : wanted,
-        .nsubmits = sweep->nsubmits,
-    };
-    n = readlink ("/proc/self/exe", x->dl, sizeof (x->dl) - 1);
-    if (n < 0)
-        return errorf (err, "/proc/self/exe: %s", strerror (errno));
-    x->dl[n] = '\0';
-    return 0;
-}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor that starts workers as job arrays. */
+#include "launcher/executor/slurm.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -7,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/executor/batch_script.h"
 #include "launcher/executor/executor.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"

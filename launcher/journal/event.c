@@ -9,6 +9,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "launcher/sys/array.h"
 #include "launcher/sys/json_number.h"
 
 enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
@@ -225,20 +226,12 @@ void event_free (struct event *e)
 
 /* ---- packed ---- */
 
-static int add (struct packed *p, const void *data, size_t size)
+static int pack_bytes (struct packed *p, const void *data, size_t size)
 {
     size_t padded = (size + 7) & ~(size_t)7;
-    size_t room = p->room ? p->room : 4096;
-    char *more;
 
-    while (room < p->size + padded)
-        room *= 2;
-    if (room > p->room) {
-        if (!(more = realloc (p->data, room)))
-            return -1;
-        p->data = more;
-        p->room = room;
-    }
+    if (array_reserve (&p->data, &p->capacity, p->size, padded, 1) < 0)
+        return -1;
     memset (p->data + p->size, 0, padded);
     if (size)
         memcpy (p->data + p->size, data, size);
@@ -247,9 +240,11 @@ static int add (struct packed *p, const void *data, size_t size)
 }
 
 /* A count and so many bytes; with its NUL if it is a text. */
-static int add_bytes (struct packed *p, const void *data, uint64_t size)
+static int pack_counted (struct packed *p, const void *data, uint64_t size)
 {
-    return add (p, &size, sizeof (size)) < 0 ? -1 : add (p, data, size);
+    return pack_bytes (p, &size, sizeof (size)) < 0
+               ? -1
+               : pack_bytes (p, data, size);
 }
 
 static int
@@ -263,21 +258,21 @@ pack_member (struct packed *p, const struct event *e, const struct member *m)
     switch (m->type) {
     case TEXT:
         text = *(char *const *)from;
-        return add_bytes (p, text, text ? strlen (text) + 1 : 0);
+        return pack_counted (p, text, text ? strlen (text) + 1 : 0);
     case INT:
-        return add (p, from, sizeof (int64_t));
+        return pack_bytes (p, from, sizeof (int64_t));
     case REAL:
-        return add (p, from, sizeof (double));
+        return pack_bytes (p, from, sizeof (double));
     case REALS:
-        return add_bytes (
+        return pack_counted (
             p, *(double *const *)from, *count_of (e, m) * sizeof (double));
     case FLAG:
-        return add (p, from, sizeof (bool));
+        return pack_bytes (p, from, sizeof (bool));
     case HPARAMS:
         return 0;
     case KNOWN:
         known = json_dumps (e->known, JSON_COMPACT);
-        rv = add_bytes (p, known, known ? strlen (known) + 1 : 0);
+        rv = pack_counted (p, known, known ? strlen (known) + 1 : 0);
         free (known);
         return rv;
     }
@@ -288,7 +283,7 @@ int event_pack (struct packed *p, const struct event *e)
 {
     uint64_t op = e->op;
 
-    if (add (p, &op, sizeof (op)) < 0)
+    if (pack_bytes (p, &op, sizeof (op)) < 0)
         return -1;
     for (int i = 0; i < MEMBERS; i++)
         if (has (e->op, &members[i]) && pack_member (p, e, &members[i]) < 0)

@@ -99,7 +99,7 @@ void event_free (struct event *e);
 struct packed {
     char *data;
     size_t size;
-    size_t room;
+    size_t capacity;
 };
 
 /* Append an event.  Returns -1 if out of memory. */

@@ -12,6 +12,7 @@
 
 #include "launcher/journal/segment_file.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 
 enum { ENTRY_MAX = 16 << 20 };
@@ -30,7 +31,7 @@ struct log *log_create (const char *dir, struct slurmdl_error *err)
 {
     struct log *log = NULL;
 
-    if (put_folder (dir, err) < 0)
+    if (folder_create (dir, err) < 0)
         return NULL;
     if (!(log = calloc (1, sizeof (*log))) || !(log->dir = strdup (dir))) {
         errorf (err, "out of memory");
@@ -173,7 +174,7 @@ static int read_event (const struct reading *r,
 }
 
 /* A later one was seen; a network file system may be late, but not for so long
- * as put_read() has waited.
+ * as file_read() has waited.
  */
 static int missing (struct slurmdl_error *err, const char *path)
 {
@@ -197,7 +198,7 @@ read_entry (const struct reading *r, long n, struct slurmdl_error *err)
 
     entry_path (path, sizeof (path), r->log, n);
     with.path = path;
-    if (!(text = put_read (path, ENTRY_MAX, &len, &why)))
+    if (!(text = file_read (path, ENTRY_MAX, &len, &why)))
         return errno == ENOENT ? missing (err, path)
                                : errorf (err, "%s", why.text);
     if (!check_sum (text, len))
@@ -227,7 +228,7 @@ static void keep_block (struct log *log)
 
     if (log->whole && (!log->attached || log->mine == log->length)) {
         pack_path (path, sizeof (path), log, block_of (log->length - 1));
-        pack_put (path, &log->fill);
+        pack_publish (path, &log->fill);
     }
 }
 
@@ -373,7 +374,7 @@ static int open_block (struct log *log, struct slurmdl_error *err)
     if (block_of (log->length) < log->blocks)
         return 0;
     block_path (path, sizeof (path), log, block_of (log->length));
-    return put_folder (path, err);
+    return folder_create (path, err);
 }
 
 int log_append (struct log *log,
@@ -389,7 +390,7 @@ int log_append (struct log *log,
         return errorf (err, "out of memory");
     entry_path (path, sizeof (path), log, log->length + 1);
     if ((rv = open_block (log, err)) == 0)
-        rv = put_if_absent (path, text, strlen (text), err);
+        rv = publish_if_absent (path, text, strlen (text), err);
     free (text);
     if (rv != 0)
         return rv;

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 
 enum { PACK_MAX = 1 << 30 };
 
@@ -26,7 +27,7 @@ struct pack {
     size_t at;
 };
 
-void pack_put (const char *path, const struct packed *events)
+void pack_publish (const char *path, const struct packed *events)
 {
     struct header h = { .layout = event_layout (),
                         .size = events->size,
@@ -39,7 +40,7 @@ void pack_put (const char *path, const struct packed *events)
     memcpy (h.magic, magic, sizeof (magic));
     memcpy (text, &h, sizeof (h));
     memcpy (text + sizeof (h), events->data, events->size);
-    put_if_absent (path, text, sizeof (h) + events->size, NULL);
+    publish_if_absent (path, text, sizeof (h) + events->size, NULL);
     free (text);
 }
 
@@ -59,10 +60,10 @@ struct pack *pack_open (const char *path)
 {
     struct pack *p = NULL;
 
-    /* put_read() would wait for a name that may well be absent */
+    /* file_read() would wait for a name that may well be absent */
     if (access (path, F_OK) < 0 || !(p = calloc (1, sizeof (*p))))
         return NULL;
-    p->text = put_read (path, PACK_MAX, &p->size, NULL);
+    p->text = file_read (path, PACK_MAX, &p->size, NULL);
     p->at = sizeof (struct header);
     if (p->text && is_good (p))
         return p;

@@ -10,7 +10,7 @@ struct pack;
 /* Put a file with these events, if there is none.  That it cannot be put is
  * no harm: the entries are there.
  */
-void pack_put (const char *path, const struct packed *events);
+void pack_publish (const char *path, const struct packed *events);
 
 /* Open a file of events.  Returns NULL if there is none, it is damaged, or
  * another version of dl or another kind of machine has written it.

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "launcher/membership/peer.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/process_id.h"
 
 /* A worker's file is not read more often, s ... */
 static const double look_every = 1;
@@ -39,11 +41,10 @@ static bool same (const json_t *o, const char *name, const char *text)
 /* It was on this machine (since this boot), and its process is no more. */
 static bool process_gone (const struct peer *p, const json_t *o)
 {
-    long pid = (long)number_in (o, "pid");
-
     return same (o, "host", p->host) && same (o, "boot", p->boot)
            && same (o, "pidns", p->pidns)
-           && peer_start_of (pid) != (unsigned long long)number_in (o, "start");
+           && process_has_ended (
+               "/proc", number_in (o, "pid"), (uint64_t)number_in (o, "start"));
 }
 
 /* There is one worker a slot at a time, and now that is this process. */
@@ -70,7 +71,7 @@ read_worker (const char *dir, const char *nonce, char *counter, size_t size)
     json_t *o = NULL;
 
     snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
-    if (!(text = put_read (path, PEER_FILE_MAX, NULL, NULL)))
+    if (!(text = file_read (path, PEER_FILE_MAX, NULL, NULL)))
         return NULL;
     if ((second = strchr (text, '\n'))) {
         *second++ = '\0';
@@ -127,7 +128,7 @@ know_other (struct peer *p, const char *nonce, int64_t lease)
     for (size_t i = 0; i < p->nothers; i++)
         if (!strcmp (p->others[i].nonce, nonce))
             return &p->others[i];
-    list = realloc (p->others, (p->nothers + 1) * sizeof (*list));
+    list = array_grow (p->others, p->nothers, sizeof (*list));
     if (!list)
         return NULL;
     p->others = list;
@@ -202,7 +203,7 @@ static long list_folder (struct peer *p, DIR *folder, struct peer_info **list)
         struct peer_info *more;
         if (!is_nonce (e->d_name))
             continue;
-        more = realloc (*list, ((size_t)n + 1) * sizeof (*more));
+        more = array_grow (*list, (size_t)n, sizeof (*more));
         if (!more)
             return -1;
         *list = more;
@@ -222,7 +223,7 @@ long peer_list (const char *dir,
     long n;
 
     *list = NULL;
-    peer_know_thyself (&p, "");
+    peer_describe (&p, "");
     snprintf (path, sizeof (path), "%s/workers", dir);
     if (!(folder = opendir (path)))
         return errorf (err, "%s: %s", path, strerror (errno));

@@ -47,9 +47,6 @@ struct peer {
 };
 
 /* Fill in who this process is. */
-void peer_know_thyself (struct peer *p, const char *slot);
-
-/* When a process started, in ticks since boot: tells a reused pid. */
-unsigned long long peer_start_of (long pid);
+void peer_describe (struct peer *p, const char *slot);
 
 #endif

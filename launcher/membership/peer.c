@@ -13,41 +13,15 @@
 #include <unistd.h>
 
 #include "launcher/membership/liveness.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/process_id.h"
 
 /* ---- who this process is ---- */
 
-static void read_line (char *buf, size_t size, const char *path)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read (fd, buf, size - 1);
-
-    if (fd >= 0)
-        close (fd);
-    buf[n > 0 ? n : 0] = '\0';
-    buf[strcspn (buf, "\n")] = '\0';
-}
-
-unsigned long long peer_start_of (long pid)
-{
-    unsigned long long start = 0;
-    char path[64];
-    char stat[1024];
-    const char *p;
-
-    snprintf (path, sizeof (path), "/proc/%ld/stat", pid);
-    read_line (stat, sizeof (stat), path);
-    if ((p = strrchr (stat, ')')))
-        for (int field = 2; *p; p++)
-            if (*p == ' ' && ++field == 22) {
-                start = strtoull (p + 1, NULL, 10);
-                break;
-            }
-    return start;
-}
-
-void peer_know_thyself (struct peer *p, const char *slot)
+void peer_describe (struct peer *p, const char *slot)
 {
     unsigned long long r[2] = { 0 };
     ssize_t n;
@@ -58,7 +32,7 @@ void peer_know_thyself (struct peer *p, const char *slot)
         p->self.nonce, sizeof (p->self.nonce), "%016llx%016llx", r[0], r[1]);
     snprintf (p->self.slot, sizeof (p->self.slot), "%s", slot);
     gethostname (p->host, sizeof (p->host) - 1);
-    read_line (p->boot, sizeof (p->boot), "/proc/sys/kernel/random/boot_id");
+    process_boot_id (p->boot, sizeof (p->boot));
     n = readlink ("/proc/self/ns/pid", p->pidns, sizeof (p->pidns) - 1);
     p->pidns[n > 0 ? n : 0] = '\0';
 }
@@ -85,7 +59,7 @@ static int put_self (struct peer *p, struct slurmdl_error *err)
                            "pid",
                            (json_int_t)getpid (),
                            "start",
-                           (json_int_t)peer_start_of (getpid ()));
+                           (json_int_t)process_start ("/proc", getpid ()));
     char *line = json_dumps (o, JSON_COMPACT);
     int rv = -1;
 
@@ -93,8 +67,8 @@ static int put_self (struct peer *p, struct slurmdl_error *err)
     if (line && asprintf (&text, "%s\n%020llu\n", line, 0ULL) > 0) {
         worker_path (path, sizeof (path), p, p->self.nonce);
         p->offset = (off_t)strlen (line) + 1;
-        rv = put_if_absent (path, text, strlen (text), err);
-        if (rv == 0 && (p->fd = put_open (path, O_WRONLY)) < 0)
+        rv = publish_if_absent (path, text, strlen (text), err);
+        if (rv == 0 && (p->fd = file_open (path, O_WRONLY)) < 0)
             rv = errorf (err, "%s: %s", path, strerror (errno));
     }
     free (line);
@@ -113,7 +87,7 @@ peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
         return NULL;
     }
     p->fd = -1;
-    peer_know_thyself (p, slot);
+    peer_describe (p, slot);
     if (put_self (p, err) == 0)
         return p;
     peer_destroy (p);
@@ -175,7 +149,7 @@ static struct claim *find_claim (struct peer *p, long trial, long attempt)
 
 static void read_nonce (char *buf, size_t size, const char *path)
 {
-    char *text = put_read (path, PEER_FILE_MAX, NULL, NULL);
+    char *text = file_read (path, PEER_FILE_MAX, NULL, NULL);
     json_t *o = text ? json_loads (text, 0, NULL) : NULL;
 
     snprintf (buf,
@@ -186,7 +160,7 @@ static void read_nonce (char *buf, size_t size, const char *path)
     free (text);
 }
 
-/* Remember whose claim it is; a trial's older claim makes room. */
+/* Remember whose claim it is; it takes the place of a trial's older one. */
 static struct claim *learn_claim (struct peer *p, long trial, long attempt)
 {
     char path[PATH_MAX];
@@ -196,7 +170,7 @@ static struct claim *learn_claim (struct peer *p, long trial, long attempt)
         if (p->claims[i].trial == trial)
             c = &p->claims[i];
     if (!c) {
-        c = realloc (p->claims, (p->nclaims + 1) * sizeof (*c));
+        c = array_grow (p->claims, p->nclaims, sizeof (*c));
         if (!c)
             return NULL;
         p->claims = c;
@@ -218,7 +192,7 @@ static int put_claim (struct peer *p,
     char text[256];
 
     snprintf (path, sizeof (path), "%s/trials/%04ld", p->dir, trial);
-    if (put_folder (path, err) < 0)
+    if (folder_create (path, err) < 0)
         return -1;
     claim_path (path, sizeof (path), p, trial, attempt);
     snprintf (text,
@@ -230,7 +204,7 @@ static int put_claim (struct peer *p,
               (long long)length,
               p->self.slot,
               p->self.nonce);
-    return put_if_absent (path, text, strlen (text), err);
+    return publish_if_absent (path, text, strlen (text), err);
 }
 
 int peer_claim (struct peer *p,

@@ -289,7 +289,7 @@ static void write_notes (const struct gather_hub *h)
             n += (size_t)snprintf (
                 text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
     if (text && n > 0)
-        put_plain (h->g->notes, text, n, NULL);
+        file_write (h->g->notes, text, n, NULL);
     free (text);
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest values of metrics that an attempt has logged. */
+#include "launcher/results/latest_metric.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/trainer/trainer.h"
+#include "launcher/sys/array.h"
 
 /* ---- one metric: the last row ---- */
 
@@ -46,22 +49,23 @@ int newest_metric (const char *dir,
 
 /* ---- several: the last step that all of them have ---- */
 
-struct seen {
+struct last_row {
     int64_t step;
     size_t metric;
     size_t order; /* a step that is logged again counts anew */
     double value;
 };
 
-struct table {
+struct last_rows {
     const struct sweep *sweep;
-    struct seen *rows;
-    size_t n, room;
+    struct last_row *rows;
+    size_t n;
 };
 
 static int keep_row (const struct slurmdl_row *row, void *arg)
 {
-    struct table *t = arg;
+    struct last_rows *t = arg;
+    struct last_row *rows;
     size_t i = 0;
 
     while (i < sweep_metrics (t->sweep)
@@ -69,15 +73,10 @@ static int keep_row (const struct slurmdl_row *row, void *arg)
         i++;
     if (i == sweep_metrics (t->sweep))
         return 0;
-    if (t->n == t->room) {
-        size_t room = t->room ? 2 * t->room : 64;
-        struct seen *rows = realloc (t->rows, room * sizeof (*rows));
-        if (!rows)
-            return -1;
-        t->rows = rows;
-        t->room = room;
-    }
-    t->rows[t->n] = (struct seen){ row->step, i, t->n, row->value };
+    if (!(rows = array_grow (t->rows, t->n, sizeof (*rows))))
+        return -1;
+    t->rows = rows;
+    rows[t->n] = (struct last_row){ row->step, i, t->n, row->value };
     t->n++;
     return 0;
 }
@@ -85,22 +84,23 @@ static int keep_row (const struct slurmdl_row *row, void *arg)
 /* The last step first, in it the newest row first. */
 static int last_first (const void *a, const void *b)
 {
-    const struct seen *x = a;
-    const struct seen *y = b;
+    const struct last_row *x = a;
+    const struct last_row *y = b;
 
     if (x->step != y->step)
         return x->step > y->step ? -1 : 1;
     return x->order > y->order ? -1 : 1;
 }
 
-static int common_step (const struct table *t, int64_t *step, double *values)
+static int
+common_step (const struct last_rows *t, int64_t *step, double *values)
 {
     size_t all = sweep_metrics (t->sweep);
     size_t found = 0;
     unsigned have = 0;
 
     for (size_t i = 0; i < t->n; i++) {
-        const struct seen *row = &t->rows[i];
+        const struct last_row *row = &t->rows[i];
         if (i == 0 || row->step != *step)
             have = found = 0;
         *step = row->step;
@@ -119,7 +119,7 @@ static int newest_metrics (const struct sweep *sweep,
                            int64_t *step,
                            double *values)
 {
-    struct table t = { .sweep = sweep };
+    struct last_rows t = { .sweep = sweep };
     int rv;
 
     if (sweep_metrics (sweep) == 1)

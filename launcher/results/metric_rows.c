@@ -9,6 +9,7 @@
 
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 
 /* ---- names ---- */
 
@@ -28,11 +29,9 @@ static int64_t find_name (const struct rows *r, const char *name, size_t last)
 
 static int64_t add_name (struct rows *r, const char *name)
 {
-    char (*list)[ROW_NAME_SIZE] = r->names;
     size_t n = r->nnames;
+    char (*list)[ROW_NAME_SIZE] = array_grow (r->names, n, sizeof (*list));
 
-    if ((n & (n - 1)) == 0)
-        list = realloc (list, (n ? 2 * n : 1) * sizeof (*list));
     if (!list)
         return -1;
     r->names = list;
@@ -51,23 +50,13 @@ static int copy_names (struct rows *r, const struct rows *old)
 
 /* ---- rows ---- */
 
-static int make_room (struct rows *r, size_t more)
+static int reserve_rows (struct rows *r, size_t more)
 {
-    size_t room = r->room ? r->room : 1024;
-    struct metric_row *list;
-
-    while (room < r->n + more)
-        room *= 2;
-    if (room == r->room)
-        return 0;
-    if (!(list = realloc (r->list, room * sizeof (*list))))
-        return -1;
-    r->list = list;
-    r->room = room;
-    return 0;
+    return array_reserve (
+        &r->list, &r->capacity, r->n, more, sizeof (*r->list));
 }
 
-struct reading {
+struct row_reading {
     struct rows *rows;
     long trial;
     long attempt;
@@ -78,13 +67,13 @@ enum { NO_MEMORY = 1 };
 
 static int add_row (const struct slurmdl_row *row, void *arg)
 {
-    struct reading *g = arg;
+    struct row_reading *g = arg;
     struct rows *r = g->rows;
     int64_t name = find_name (r, row->name, g->last);
 
     if (name < 0)
         name = add_name (r, row->name);
-    if (name < 0 || make_room (r, 1) < 0)
+    if (name < 0 || reserve_rows (r, 1) < 0)
         return NO_MEMORY;
     g->last = (size_t)name;
     r->list[r->n++] = (struct metric_row){
@@ -122,7 +111,8 @@ drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 }
 
 /* Returns 1 if it could not be read, -1 if out of memory. */
-static int read_attempt (struct reading *g, const struct sweep *s, size_t first)
+static int
+read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
 {
     size_t new = g->rows->n;
     int64_t begin = INT64_MAX;
@@ -154,7 +144,7 @@ static int copy_trial (
     while (end < old->n && old->list[end].trial <= n)
         end++;
     if (wanted && end > *at) {
-        if (make_room (r, end - *at) < 0)
+        if (reserve_rows (r, end - *at) < 0)
             return -1;
         memcpy (
             r->list + r->n, old->list + *at, (end - *at) * sizeof (*r->list));
@@ -172,7 +162,7 @@ static int read_trial (struct rows *r,
 {
     long last = trial_last (sweep_trial (s, n)).attempt;
     int64_t covered = old && n <= old->ntrials ? old->covered[n - 1] : 0;
-    struct reading g = { .rows = r, .trial = n };
+    struct row_reading g = { .rows = r, .trial = n };
     size_t first = r->n;
     bool all = true;
 

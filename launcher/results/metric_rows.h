@@ -21,7 +21,7 @@ struct metric_row {
  */
 struct rows {
     struct metric_row *list;
-    size_t n, room;
+    size_t n, capacity;
     char (*names)[ROW_NAME_SIZE];
     size_t nnames;
     int64_t *covered; /* of trial N at N - 1: the attempts that were read */

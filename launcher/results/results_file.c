@@ -16,6 +16,7 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"
 
@@ -145,7 +146,7 @@ static int read_old (struct rows *r, const struct sweep *s, const char *path)
 {
     size_t size = 0;
     char *buf = access (path, F_OK) == 0
-                    ? put_read (path, SIZE_MAX, &size, NULL)
+                    ? file_read (path, SIZE_MAX, &size, NULL)
                     : NULL;
     hid_t access;
     hid_t file;
@@ -372,7 +373,7 @@ static int write_new (const struct sweep *s,
 
     if (columns_create (&columns, s) == 0 && rows_read (&rows, s, old) == 0
         && (buf = make_image (s, &columns, &rows, &size)))
-        rv = put_replace (path, buf, size, err);
+        rv = publish_replace (path, buf, size, err);
     else
         errorf (err, "%s: cannot be made: out of memory", path);
     int e = errno;

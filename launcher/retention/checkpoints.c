@@ -15,10 +15,11 @@
 
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
 /* The file of a checkpoint. */
-struct item {
+struct gc_item {
     struct gc_file file;
     bool whole; /* it was read and verified */
     bool held;  /* it is kept, whatever the policy says */
@@ -27,8 +28,8 @@ struct item {
 struct shelf {
     const struct sweep *sweep;
     struct gc_checkpoint *list;
-    struct item *items; /* in the same order */
-    size_t n, room;
+    struct gc_item *items; /* in the same order */
+    size_t n;
     size_t *first; /* trial N has first[N] .. first[N + 1] - 1 */
     struct gc_report leftovers;
 };
@@ -55,32 +56,20 @@ static bool goes_on (const struct sweep *s, const struct trial *t)
 
 /* ---- the lists ---- */
 
-static int make_room (struct shelf *sh)
-{
-    size_t room = sh->room ? 2 * sh->room : 64;
-    struct gc_checkpoint *list;
-    struct item *items;
-
-    if (sh->n < sh->room)
-        return 0;
-    if (!(list = realloc (sh->list, room * sizeof (*list))))
-        return -1;
-    sh->list = list;
-    if (!(items = realloc (sh->items, room * sizeof (*items))))
-        return -1;
-    sh->items = items;
-    sh->room = room;
-    return 0;
-}
-
 /* Takes the path over. */
 static int
 add_checkpoint (struct shelf *sh, struct gc_checkpoint c, struct gc_file *f)
 {
-    if (make_room (sh) < 0)
+    struct gc_checkpoint *list = array_grow (sh->list, sh->n, sizeof (*list));
+    struct gc_item *items;
+
+    if (list)
+        sh->list = list;
+    if (!list || !(items = array_grow (sh->items, sh->n, sizeof (*items))))
         return -1;
-    sh->list[sh->n] = c;
-    sh->items[sh->n++] = (struct item){ .file = *f };
+    sh->items = items;
+    list[sh->n] = c;
+    items[sh->n++] = (struct gc_item){ .file = *f };
     f->path = NULL;
     return 0;
 }
@@ -88,10 +77,8 @@ add_checkpoint (struct shelf *sh, struct gc_checkpoint c, struct gc_file *f)
 /* Takes the path over. */
 static int add_file (struct gc_report *r, struct gc_file *f)
 {
-    struct gc_file *files = r->files;
+    struct gc_file *files = array_grow (r->files, r->n, sizeof (*files));
 
-    if ((r->n & (r->n - 1)) == 0)
-        files = realloc (files, (r->n ? 2 * r->n : 1) * sizeof (*files));
     if (!files)
         return -1;
     r->files = files;

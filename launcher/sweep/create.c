@@ -15,6 +15,7 @@
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
@@ -65,13 +66,13 @@ static int freeze_file (const struct experiment *e,
     char path[PATH_MAX];
     size_t len = e->text ? strlen (e->text) : 0;
     char *text =
-        e->text ? strdup (e->text) : put_read (e->file, CONF_MAX, &len, err);
+        e->text ? strdup (e->text) : file_read (e->file, CONF_MAX, &len, err);
     int rv;
 
     if (!text)
         return e->text ? errorf (err, "out of memory") : -1;
     snprintf (path, sizeof (path), "%s/experiment.conf", dir);
-    rv = put_if_absent (path, text, len, err);
+    rv = publish_if_absent (path, text, len, err);
     free (text);
     return rv;
 }
@@ -127,11 +128,11 @@ int sweep_create (const struct experiment *e,
         return -1;
     for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);
-        if (put_folder (path, err) < 0)
+        if (folder_create (path, err) < 0)
             return -1;
     }
-    if (reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0
-        || (e->source_file && source_put (e, dir, err) < 0))
+    if (disk_reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0
+        || (e->source_file && fork_source_publish (e, dir, err) < 0))
         return -1;
     return first_entry (e, dir, err) == 0 ? 0 : -1;
 }

@@ -15,7 +15,7 @@
 #include "runtime/storage/link.h"
 
 /* Laid out like a trial: slurmdl_restore() takes TRIAL/a.K/ckpt/STEP.h5. */
-void source_dir (char *buf, size_t size, const char *dir)
+void fork_source_dir (char *buf, size_t size, const char *dir)
 {
     snprintf (buf, size, "%s/source/a.1", dir);
 }
@@ -27,7 +27,7 @@ static int make_folders (const char *dir, struct slurmdl_error *err)
 
     for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
         snprintf (path, sizeof (path), "%s/source%s", dir, folders[i]);
-        if (put_folder (path, err) < 0)
+        if (folder_create (path, err) < 0)
             return -1;
     }
     return 0;
@@ -79,9 +79,9 @@ copy_file (const char *from, const char *to, struct slurmdl_error *err)
 /* A checkpoint never changes: another name for it is as good as a copy, where
  * the file system and the permissions allow it.
  */
-int source_put (const struct experiment *e,
-                const char *dir,
-                struct slurmdl_error *err)
+int fork_source_publish (const struct experiment *e,
+                         const char *dir,
+                         struct slurmdl_error *err)
 {
     char folder[PATH_MAX];
     char path[PATH_MAX + 40];
@@ -89,7 +89,7 @@ int source_put (const struct experiment *e,
 
     if (make_folders (dir, err) < 0)
         return -1;
-    source_dir (folder, sizeof (folder), dir);
+    fork_source_dir (folder, sizeof (folder), dir);
     snprintf (path,
               sizeof (path),
               "%s/ckpt/%08lld.h5",

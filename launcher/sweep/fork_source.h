@@ -11,9 +11,9 @@
 /* Put the checkpoint e->source_file into a new experiment's folder, as that of
  * an attempt; and that attempt's folder.
  */
-int source_put (const struct experiment *e,
-                const char *dir,
-                struct slurmdl_error *err);
-void source_dir (char *buf, size_t size, const char *dir);
+int fork_source_publish (const struct experiment *e,
+                         const char *dir,
+                         struct slurmdl_error *err);
+void fork_source_dir (char *buf, size_t size, const char *dir);
 
 #endif

@@ -20,10 +20,10 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err)
     return log_sync (s->log, sweep_apply, s, err);
 }
 
-int sweep_put (struct sweep *s,
-               struct event *events,
-               size_t n,
-               struct slurmdl_error *err)
+int sweep_publish (struct sweep *s,
+                   struct event *events,
+                   size_t n,
+                   struct slurmdl_error *err)
 {
     int rv;
 
@@ -46,7 +46,7 @@ int sweep_insist (struct sweep *s,
     int rv = 1;
 
     while (rv == 1 && (!still || still (s, arg)))
-        rv = sweep_put (s, &event, 1, err);
+        rv = sweep_publish (s, &event, 1, err);
     return rv;
 }
 

@@ -128,10 +128,10 @@ int sweep_sync (struct sweep *s, struct slurmdl_error *err);
  * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
  * on failure.
  */
-int sweep_put (struct sweep *s,
-               struct event *events,
-               size_t n,
-               struct slurmdl_error *err);
+int sweep_publish (struct sweep *s,
+                   struct event *events,
+                   size_t n,
+                   struct slurmdl_error *err);
 
 /* Put one event until it is in, or 'still' (if given) says that it makes no
  * sense any more.  Returns 0, 1 if it is not in for that reason, -1.

@@ -25,17 +25,17 @@ static void reserve_path (char *buf, size_t size, const char *dir)
     snprintf (buf, size, "%s/reserve", dir);
 }
 
-int reserve_make (const char *dir, struct slurmdl_error *err)
+int disk_reserve_make (const char *dir, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
     reserve_path (path, sizeof (path), dir);
     if (access (path, F_OK) == 0)
         return 0;
-    return put_if_absent (path, room, sizeof (room), err) < 0 ? -1 : 0;
+    return publish_if_absent (path, room, sizeof (room), err) < 0 ? -1 : 0;
 }
 
-int reserve_spend (const char *dir)
+int disk_reserve_spend (const char *dir)
 {
     char path[PATH_MAX];
 
@@ -43,7 +43,7 @@ int reserve_spend (const char *dir)
     return unlink (path);
 }
 
-bool reserve_is_spent (const char *dir)
+bool disk_reserve_is_spent (const char *dir)
 {
     char path[PATH_MAX];
 
@@ -59,7 +59,7 @@ int disk_error (const char *dir)
 
     snprintf (path, sizeof (path), "%s/probe", dir);
     link_tmp_name (probe, sizeof (probe), path);
-    if (put_if_absent (probe, room, sizeof (room), NULL) < 0)
+    if (publish_if_absent (probe, room, sizeof (room), NULL) < 0)
         e = errno;
     unlink (probe);
     return disk_is_full (e) ? e : 0;

@@ -11,14 +11,15 @@
 bool disk_is_full (int e);
 
 /* Make the file 'reserve' of an experiment, if it is not there. */
-int reserve_make (const char *dir, struct slurmdl_error *err);
+int disk_reserve_make (const char *dir, struct slurmdl_error *err);
 
 /* Give its room back.  Returns -1 if there was none. */
-int reserve_spend (const char *dir);
+int disk_reserve_spend (const char *dir);
 
 /* Whether it was spent: workers wait for space; and how that is told. */
-bool reserve_is_spent (const char *dir);
-#define RESERVE_SPENT "the disk or the quota is full: workers wait for space"
+bool disk_reserve_is_spent (const char *dir);
+#define DISK_RESERVE_SPENT                                                     \
+    "the disk or the quota is full: workers wait for space"
 
 /* Try to write to 'dir' as much as a reserve has.  Returns 0, or the errno
  * of a full disk; all other errors are 0, too.

@@ -76,10 +76,10 @@ static int write_tmp (
     return -1;
 }
 
-int put_if_absent (const char *path,
-                   const char *buf,
-                   size_t len,
-                   struct slurmdl_error *err)
+int publish_if_absent (const char *path,
+                       const char *buf,
+                       size_t len,
+                       struct slurmdl_error *err)
 {
     char tmp[PATH_MAX];
     int rv;
@@ -94,10 +94,10 @@ int put_if_absent (const char *path,
                : errorf (err, "%s: cannot create: %s", path, strerror (errno));
 }
 
-int put_plain (const char *path,
-               const char *buf,
-               size_t len,
-               struct slurmdl_error *err)
+int file_write (const char *path,
+                const char *buf,
+                size_t len,
+                struct slurmdl_error *err)
 {
     int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int rv = fd < 0 ? -1 : write_all (fd, buf, len);
@@ -109,10 +109,10 @@ int put_plain (const char *path,
                : errorf (err, "%s: cannot write: %s", path, strerror (errno));
 }
 
-int put_replace (const char *path,
-                 const char *buf,
-                 size_t len,
-                 struct slurmdl_error *err)
+int publish_replace (const char *path,
+                     const char *buf,
+                     size_t len,
+                     struct slurmdl_error *err)
 {
     char tmp[PATH_MAX];
     int e;
@@ -128,7 +128,7 @@ int put_replace (const char *path,
     return errorf (err, "%s: cannot write: %s", path, strerror (errno));
 }
 
-int put_folder (const char *path, struct slurmdl_error *err)
+int folder_create (const char *path, struct slurmdl_error *err)
 {
     int rv = -1;
 
@@ -142,57 +142,4 @@ int put_folder (const char *path, struct slurmdl_error *err)
         return errorf (
             err, "%s: cannot make the folder: %s", path, strerror (errno));
     return 0;
-}
-
-int put_open (const char *path, int flags)
-{
-    struct timespec wait = { 0, 10 * 1000 * 1000 };
-    int fd;
-
-    for (int i = 0; i < 100; i++) {
-        fd = open (path, flags | O_CLOEXEC);
-        if (fd >= 0 || (errno != ENOENT && errno != ESTALE && errno != EINTR))
-            return fd;
-        nanosleep (&wait, NULL);
-        if (wait.tv_nsec < 500 * 1000 * 1000)
-            wait.tv_nsec *= 2;
-    }
-    return -1;
-}
-
-char *
-put_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
-{
-    int fd = put_open (path, O_RDONLY);
-    struct stat st;
-    char *buf = NULL;
-    size_t n = 0;
-    ssize_t got = 0;
-
-    if (fd < 0 || fstat (fd, &st) < 0)
-        goto fail;
-    if ((uintmax_t)st.st_size > max) {
-        errno = EFBIG;
-        goto fail;
-    }
-    if (!(buf = malloc ((size_t)st.st_size + 1)))
-        goto fail;
-    while (n < (size_t)st.st_size
-           && (got = read (fd, buf + n, (size_t)st.st_size - n)) > 0)
-        n += (size_t)got;
-    if (got < 0)
-        goto fail;
-    buf[n] = '\0';
-    if (len)
-        *len = n;
-    close (fd);
-    return buf;
-fail:
-    errorf (err, "%s: cannot read: %s", path, strerror (errno));
-    int e = errno;
-    if (fd >= 0)
-        close (fd);
-    free (buf);
-    errno = e;
-    return NULL;
 }

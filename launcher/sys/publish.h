@@ -7,11 +7,6 @@
 
 #include "runtime/slurmdl.h"
 
-/* Open a file that is known to be there; waits for a name that a network
- * file system does not show yet.  Returns -1 with errno.
- */
-int put_open (const char *path, int flags);
-
 /* Put 'len' bytes under 'path' if no such file exists: a temporary file in
  * the same folder is written, synced and closed, then gets the name by
  * link_if_absent() (runtime/storage/link.h).
@@ -19,37 +14,28 @@ int put_open (const char *path, int flags);
  * Returns 0 if the file is now there and is ours, 1 if somebody else's is,
  * -1 on failure with errno and 'err' set, and then 'path' is not ours.
  */
-int put_if_absent (const char *path,
-                   const char *buf,
-                   size_t len,
-                   struct slurmdl_error *err);
+int publish_if_absent (const char *path,
+                       const char *buf,
+                       size_t len,
+                       struct slurmdl_error *err);
 
 /* Write a file that belongs to this process alone: not synced, and one of
  * that name is written anew.
  */
-int put_plain (const char *path,
-               const char *buf,
-               size_t len,
-               struct slurmdl_error *err);
+int file_write (const char *path,
+                const char *buf,
+                size_t len,
+                struct slurmdl_error *err);
 
 /* Put them under 'path' in place of what has the name, which nobody sees in
  * part: the old file or the new one is there.
  */
-int put_replace (const char *path,
-                 const char *buf,
-                 size_t len,
-                 struct slurmdl_error *err);
+int publish_replace (const char *path,
+                     const char *buf,
+                     size_t len,
+                     struct slurmdl_error *err);
 
 /* Create a folder; one that exists is fine.  Returns 0, or -1 with errno. */
-int put_folder (const char *path, struct slurmdl_error *err);
-
-/* Read a whole file of at most 'max' bytes into memory that the caller frees;
- * a NUL follows the '*len' bytes (len may be NULL).  A name that is known to
- * exist but that this host does not see yet is asked for again for a while.
- *
- * Returns NULL on failure with errno and 'err' set.
- */
-char *
-put_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err);
+int folder_create (const char *path, struct slurmdl_error *err);
 
 #endif

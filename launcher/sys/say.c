@@ -9,26 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-const struct exit_row exit_table[] = {
-    { EXIT_OK,         "success; of those that follow an experiment: it completed" },
-    { EXIT_FAILED,     "the experiment failed: no trial gave a result; of dl env: a contradiction; of dl doctor: something must be changed; of dl ckpt diff: they differ" },
-    { EXIT_USAGE,      "bad option, argument or experiment file, or not in this state; nothing was done" },
-    { EXIT_NOT_FOUND,  "no such experiment, trial or file" },
-    { EXIT_STOPPED,    "the experiment was paused (dl resume goes on), stopped or killed (dl continue)" },
-    { EXIT_DAMAGED,    "the experiment's files, or a checkpoint, are damaged" },
-    { EXIT_SLURM,      "Slurm did not take the job" },
-    { EXIT_IO,         "reading or writing failed (disk full, quota, permission)" },
-    { EXIT_NO_WORKERS, "no worker is left and the experiment is not finished; dl resume goes on" },
-    { EXIT_BUSY,       "workers are at work on the experiment" },
-    { EXIT_TIMEOUT,    "the time of dl wait is over" },
-    { EXIT_PARKED,     "a worker was told to go while there is work left" },
-    { EXIT_EXCLUDED,   "the same, and its machine is excluded from the experiment" },
-    { EXIT_BAD_NODE,   "dl check: this node is bad (75: only others are, or none is to blame)" },
-    { -1, NULL },
-};
-/* clang-format on */
-
 /* One line, whatever a name or another program's text in it has. */
 void complain (const char *fmt, ...)
 {

@@ -5,7 +5,7 @@
 
 #include "runtime/slurmdl.h"
 
-/* Exit statuses; dl(1) lists this table. */
+/* Exit statuses; dl(1) explains them. */
 enum dl_exit {
     EXIT_OK = 0,
     EXIT_FAILED = 1, /* the experiment failed; there is something to change */
@@ -22,12 +22,6 @@ enum dl_exit {
     EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
     EXIT_BAD_NODE = 79, /* dl check: this node is bad */
 };
-
-struct exit_row {
-    int status;
-    const char *help;
-};
-extern const struct exit_row exit_table[];
 
 /* The one way to speak: "dl: TEXT" on stderr. */
 void complain (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));

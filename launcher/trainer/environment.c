@@ -7,9 +7,11 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
@@ -18,16 +20,15 @@ extern char **environ;
 
 struct env {
     char **list;
-    size_t n;
+    size_t n, capacity;
 };
 
 static int env_add (struct env *env, char *entry)
 {
-    char **list = realloc (env->list, (env->n + 2) * sizeof (*list));
-
-    if (list)
-        env->list = list;
-    if (!entry || !list) {
+    if (!entry
+        || array_reserve (
+               &env->list, &env->capacity, env->n, 2, sizeof (*env->list))
+               < 0) {
         free (entry);
         return -1;
     }
@@ -100,7 +101,7 @@ static void env_checkpoint (struct env *env, const struct attempt *a)
                   trial,
                   m.attempt);
     else if ((m.length = a->sweep->exp->source_length))
-        source_dir (path, sizeof (path), a->sweep->dir);
+        fork_source_dir (path, sizeof (path), a->sweep->dir);
     env_set (env, "DL_CHECKPOINT_DIR", path);
     env_set_number (env, "DL_CHECKPOINT_LENGTH", m.length);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How `dl log` in a script reaches the worker, the one writer of metrics. */
+#include "launcher/trainer/log_socket.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +17,6 @@
 #include <unistd.h>
 
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/worker.h"
 #include "runtime/base/error.h"
 
 /* A message is a line with the step (-1: one further than that of the message
@@ -24,15 +25,15 @@
  */
 enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000, YOUNG = 60 };
 
-static int bind_socket (struct worker *w)
+static int bind_socket (struct log_socket *s)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
-    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", w->socket_path);
-    w->socket = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (w->socket < 0)
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", s->path);
+    s->fd = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (s->fd < 0)
         return -1;
-    return bind (w->socket, (struct sockaddr *)&addr, sizeof (addr));
+    return bind (s->fd, (struct sockaddr *)&addr, sizeof (addr));
 }
 
 /* ---- what workers that were killed have left ---- */
@@ -82,42 +83,43 @@ static void sweep_folder (const char *tmp)
         closedir (folder);
 }
 
-int socket_open (struct worker *w, struct slurmdl_error *err)
+int log_socket_open (struct log_socket *s, struct slurmdl_error *err)
 {
     const char *tmp = getenv ("TMPDIR");
 
+    *s = (struct log_socket){ .fd = -1, .lock = -1 };
     /* a socket's path is short: a long TMPDIR cannot hold one */
     if (!tmp || strlen (tmp) > 40)
         tmp = "/tmp";
     sweep_folder (tmp);
-    snprintf (w->socket_dir, sizeof (w->socket_dir), "%s/dl-XXXXXX", tmp);
-    if (!mkdtemp (w->socket_dir)) {
-        errorf (err, "%s: %s", w->socket_dir, strerror (errno));
-        w->socket_dir[0] = '\0';
+    snprintf (s->dir, sizeof (s->dir), "%s/dl-XXXXXX", tmp);
+    if (!mkdtemp (s->dir)) {
+        errorf (err, "%s: %s", s->dir, strerror (errno));
+        s->dir[0] = '\0';
         return -1;
     }
-    w->socket_lock = lock_folder (w->socket_dir);
-    snprintf (w->socket_path, sizeof (w->socket_path), "%s/s", w->socket_dir);
-    if (bind_socket (w) == 0)
+    s->lock = lock_folder (s->dir);
+    snprintf (s->path, sizeof (s->path), "%s/s", s->dir);
+    if (bind_socket (s) == 0)
         return 0;
-    errorf (err, "%s: %s", w->socket_path, strerror (errno));
-    socket_close (w);
+    errorf (err, "%s: %s", s->path, strerror (errno));
+    log_socket_close (s);
     return -1;
 }
 
-void socket_close (struct worker *w)
+void log_socket_close (struct log_socket *s)
 {
-    if (w->socket >= 0)
-        close (w->socket);
-    w->socket = -1;
-    if (*w->socket_dir) {
-        unlink (w->socket_path);
-        rmdir (w->socket_dir);
+    if (s->fd >= 0)
+        close (s->fd);
+    s->fd = -1;
+    if (*s->dir) {
+        unlink (s->path);
+        rmdir (s->dir);
     }
-    if (w->socket_lock >= 0)
-        close (w->socket_lock);
-    w->socket_lock = -1;
-    *w->socket_dir = '\0';
+    if (s->lock >= 0)
+        close (s->lock);
+    s->lock = -1;
+    *s->dir = '\0';
 }
 
 static int log_line (struct trainer *t, const char *line, int64_t step)
@@ -144,7 +146,7 @@ static void record (struct trainer *t, char *text, struct slurmdl_error *err)
     trainer_flush (t, err);
 }
 
-void socket_serve (struct worker *w, struct trainer *t)
+void log_socket_serve (struct log_socket *s, struct trainer *t)
 {
     struct slurmdl_error err = { "" };
     struct sockaddr_un from;
@@ -152,7 +154,7 @@ void socket_serve (struct worker *w, struct trainer *t)
     char text[MESSAGE_MAX];
     ssize_t n;
 
-    n = recvfrom (w->socket,
+    n = recvfrom (s->fd,
                   text,
                   sizeof (text) - 1,
                   MSG_DONTWAIT,
@@ -163,7 +165,7 @@ void socket_serve (struct worker *w, struct trainer *t)
     text[n] = '\0';
     record (t, text, &err);
     snprintf (text, sizeof (text), "%s", *err.text ? err.text : "ok");
-    sendto (w->socket,
+    sendto (s->fd,
             text,
             strlen (text),
             MSG_DONTWAIT,
@@ -191,7 +193,9 @@ static int answer (int fd, struct slurmdl_error *err)
     return errorf (err, "%s", text);
 }
 
-int socket_say (const char *path, const char *text, struct slurmdl_error *err)
+int log_socket_send (const char *path,
+                     const char *text,
+                     struct slurmdl_error *err)
 {
     struct sockaddr_un to = { .sun_family = AF_UNIX };
     struct sockaddr_un self = { .sun_family = AF_UNIX };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a trial that is a step: srun's signals become a trainer's. */
+#include "launcher/trainer/rank_proxy.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +13,6 @@
 
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/trainer/step.h"
 
 /* srun passes SIGUSR2 on to all processes of its step, but takes SIGTERM for
  * an order to kill them.  So the worker says SIGUSR2, which the command

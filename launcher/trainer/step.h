@@ -21,7 +21,4 @@ void step_signal (pid_t srun, int signal, double *ended);
 /* End it, and wait for that. */
 void step_end (pid_t srun, double *ended);
 
-/* dl rank: the command that srun starts for each rank. */
-int cmd_rank (const struct settings *st);
-
 #endif

@@ -14,6 +14,7 @@
 
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/queries.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
 #include "launcher/trainer/step.h"
@@ -96,9 +97,9 @@ static int make_folder (const struct attempt *a, struct slurmdl_error *err)
               "%.*s",
               (int)(strrchr (a->dir, '/') - a->dir),
               a->dir);
-    if (a->number == 1 && put_folder (trial, err) < 0)
+    if (a->number == 1 && folder_create (trial, err) < 0)
         return -1;
-    return put_folder (a->dir, err);
+    return folder_create (a->dir, err);
 }
 
 /* Nobody else reads it before the trainer runs, or writes it ever. */
@@ -112,7 +113,7 @@ static int write_hparams (const struct attempt *a, struct slurmdl_error *err)
 
     snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
     if (text)
-        rv = put_plain (path, text, strlen (text), err);
+        rv = file_write (path, text, strlen (text), err);
     free (text);
     return rv;
 }

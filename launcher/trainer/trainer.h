@@ -6,20 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/sweep/sweep.h"
+#include "launcher/sweep/attempt.h"
 
-/* One attempt at a segment. */
-struct attempt {
-    const struct sweep *sweep;
-    long trial;
-    long number;
-    int64_t length;
-    const char *socket; /* for `dl log`, NULL: none */
-    char dir[4096];     /* trials/0007/a.2 */
-};
-
-/* Its command, and the variables of that (dl(1), THE TRAINER): NULL-ended
- * lists of texts that the caller frees, or NULL.
+/* The command of an attempt, and the variables of that (dl(1), THE TRAINER):
+ * NULL-ended lists of texts that the caller frees, or NULL.
  */
 char **attempt_command (const struct attempt *a);
 char **attempt_environment (const struct attempt *a);
@@ -60,21 +50,5 @@ bool trainer_ended (struct trainer *t, int *status);
 bool trainer_lingers (const struct trainer *t);
 
 void trainer_signal (struct trainer *t, int signal);
-
-/* ---- what it logged (newest.c) ---- */
-
-/* The newest value of a metric in an attempt's folder; -1 if there is none. */
-int newest_metric (const char *dir,
-                   const char *name,
-                   int64_t *step,
-                   double *value);
-
-/* The newest values of the experiment's metrics in the metrics of the attempt,
- * or, where it logged none, of an earlier attempt that reached 'length'.  Of
- * several metrics those of the last step that has them all.
- *
- * Returns 0, or -1 if there are none.
- */
-int attempt_metrics (const struct attempt *a, int64_t *step, double *values);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time that a worker has, and what fits into it. */
+#include "launcher/worker/budget.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "launcher/results/latest_metric.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/trainer/trainer.h"
-#include "launcher/worker/worker.h"
+#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 
 /* A segment may take so many times what the others took. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searcher "custom": a program of the user chooses the points. */
+#include "launcher/worker/custom_searcher.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -17,7 +19,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
-#include "launcher/worker/worker.h"
+#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 

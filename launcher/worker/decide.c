@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide what comes next: begin segments, end the sweep. */
+#include "launcher/worker/decide.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,9 @@
 #include "launcher/config/queries.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/worker/worker.h"
+#include "launcher/worker/budget.h"
+#include "launcher/worker/custom_searcher.h"
+#include "launcher/worker/self.h"
 #include "runtime/base/error.h"
 
 static bool decides_by_program (const struct worker *w)
@@ -59,7 +63,7 @@ static struct event end_event (const struct worker *w)
 static int
 put_one (struct worker *w, struct event event, struct slurmdl_error *err)
 {
-    int rv = worker_put (w, &event, 1, err);
+    int rv = worker_publish (w, &event, 1, err);
 
     w->closes |= rv == 0 && event.op == EVENT_END;
     return rv < 0 ? -1 : 1;
@@ -131,7 +135,7 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
     else if (d.n > 0 && !fits (w, &d.events[0]))
         w->out_of_time = true;
     else if (d.n > 0)
-        rv = worker_put (w, d.events, d.n, err) < 0 ? -1 : 1;
+        rv = worker_publish (w, d.events, d.n, err) < 0 ? -1 : 1;
     else if (answer == SEARCH_DONE)
         rv = put_one (w, end_event (w), err);
     decisions_free (&d);
@@ -172,9 +176,9 @@ static struct searcher *foresee (const struct worker *w,
     return NULL;
 }
 
-int worker_put_result (struct worker *w,
-                       struct event *result,
-                       struct slurmdl_error *err)
+int worker_publish_result (struct worker *w,
+                           struct event *result,
+                           struct slurmdl_error *err)
 {
     struct event events[2] = { *result };
     size_t n = 1;
@@ -188,7 +192,7 @@ int worker_put_result (struct worker *w,
         && decide_some (w, s, &d, &answer) == 0 && d.n == 1
         && fits (w, &d.events[0]))
         events[n++] = d.events[0];
-    rv = worker_put (w, events, n, err);
+    rv = worker_publish (w, events, n, err);
     decisions_free (&d);
     searcher_destroy (s);
     return rv;
@@ -197,7 +201,7 @@ int worker_put_result (struct worker *w,
 /* ---- what the user's program says ---- */
 
 /* The program may have thought for long: the point is still good, if the
- * searcher still wants one.  Returns as sweep_put(), 0 if it does not.
+ * searcher still wants one.  Returns as sweep_publish(), 0 if it does not.
  */
 static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
@@ -210,7 +214,7 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
         && searcher_begin (s, &op, x) == 0
         && w->sweep->state == SWEEP_RUNNING) {
         struct event event = begin_event (w, &op, x, worker_nonce (w));
-        rv = worker_put (w, &event, 1, err);
+        rv = worker_publish (w, &event, 1, err);
         json_decref (event.hparams);
     }
     searcher_destroy (s);
@@ -254,12 +258,6 @@ int worker_decide (struct worker *w, struct slurmdl_error *err)
 }
 
 /* ---- the time limit ---- */
-
-/* Clocks need not agree: the event counts, whoever puts it first. */
-bool worker_is_late (const struct worker *w)
-{
-    return w->sweep->expired || sweep_is_late (w->sweep);
-}
 
 static bool is_trained (struct worker *w, long trial)
 {

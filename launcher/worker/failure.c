@@ -12,12 +12,12 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
-#include "launcher/trainer/trainer.h"
+#include "launcher/sys/small_file.h"
 
 /* A shell passes on that its command was killed as 128 + the signal. */
 enum { SHELL = 128 };
@@ -141,7 +141,7 @@ char *verdict_bad_nodes (const char *dir)
             >= (int)sizeof (path)
         || access (path, F_OK) < 0)
         return NULL;
-    return put_read (path, NODES_MAX, NULL, NULL);
+    return file_read (path, NODES_MAX, NULL, NULL);
 }
 
 /* Its step may have ended in any way: ranks on good nodes were ended by those

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Put what came of an attempt, and keep what is made of the results. */
+#include "launcher/worker/report.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +12,10 @@
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
-#include "launcher/worker/worker.h"
+#include "launcher/worker/segment.h"
+#include "launcher/worker/self.h"
 
 /* results.h5 is written anew after so many results, and while they are few. */
 enum { RESULTS_EVERY = 256 };
@@ -129,7 +133,7 @@ static int put_end (struct worker *w,
         };
     if (nodes)
         n += exclude_nodes (w, events + n, nodes);
-    rv = worker_put (w, events, n, err);
+    rv = worker_publish (w, events, n, err);
     free (nodes);
     return rv;
 }
@@ -154,10 +158,10 @@ static void keep_results (const struct worker *w)
         write_results (w);
 }
 
-int worker_put_report (struct worker *w,
-                       long trial,
-                       struct report *r,
-                       struct slurmdl_error *err)
+int worker_publish_report (struct worker *w,
+                           long trial,
+                           struct report *r,
+                           struct slurmdl_error *err)
 {
     const struct trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
@@ -165,8 +169,9 @@ int worker_put_report (struct worker *w,
 
     while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
         struct event event = report_event (w, trial, r);
-        rv = r->outcome == OUTCOME_RESULT ? worker_put_result (w, &event, err)
-                                          : put_end (w, trial, r, err);
+        rv = r->outcome == OUTCOME_RESULT
+                 ? worker_publish_result (w, &event, err)
+                 : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
     if (rv == 0 && r->outcome == OUTCOME_RESULT)

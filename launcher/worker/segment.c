@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one attempt at a segment to its end, whatever that is. */
+#include "launcher/worker/segment.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,13 +9,17 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/results/latest_metric.h"
+#include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/oom.h"
+#include "launcher/trainer/log_socket.h"
 #include "launcher/trainer/trainer.h"
+#include "launcher/worker/budget.h"
 #include "launcher/worker/failure.h"
-#include "launcher/worker/worker.h"
+#include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -95,7 +101,7 @@ static void put_news (struct segment *s, int64_t step, double value)
             .length = step,
             .metric = value,
         };
-        rv = sweep_put (s->w->sweep, &event, 1, NULL);
+        rv = sweep_publish (s->w->sweep, &event, 1, NULL);
     }
 }
 
@@ -126,7 +132,7 @@ static void wait_for_something (struct segment *s, int ms)
     struct pollfd p[3] = {
         { .fd = s->w->signals, .events = POLLIN },
         { .fd = trainer_fd (s->trainer), .events = POLLIN },
-        { .fd = s->w->socket, .events = POLLIN },
+        { .fd = s->w->socket.fd, .events = POLLIN },
     };
 
     if (poll (p, 3, ms) <= 0)
@@ -136,7 +142,7 @@ static void wait_for_something (struct segment *s, int ms)
     if (p[1].revents)
         trainer_read (s->trainer);
     if (p[2].revents)
-        socket_serve (s->w, s->trainer);
+        log_socket_serve (&s->w->socket, s->trainer);
 }
 
 /* The command was a shell that died of the signal: what it ran may be saving
@@ -166,9 +172,9 @@ static void drain (struct segment *s)
 
     while ((p.fd = trainer_fd (s->trainer)) >= 0 && poll (&p, 1, 0) == 1)
         trainer_read (s->trainer);
-    p.fd = s->w->socket;
+    p.fd = s->w->socket.fd;
     while (p.fd >= 0 && poll (&p, 1, 0) == 1)
-        socket_serve (s->w, s->trainer);
+        log_socket_serve (&s->w->socket, s->trainer);
 }
 
 /* The signal that it died of, which a shell passes on as 128 more; 0: none. */
@@ -285,7 +291,7 @@ static int prepare (struct segment *s, long trial)
                           .number = t->over + 1,
                           .length = t->target,
                           .socket =
-                              *s->w->socket_dir ? s->w->socket_path : NULL };
+                              *s->w->socket.dir ? s->w->socket.path : NULL };
     return snprintf (s->attempt.dir,
                      sizeof (s->attempt.dir),
                      "%s/trials/%04ld/a.%ld",

@@ -11,23 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define UNKNOWN UINT64_MAX
-
-/* When it began; 0: it is not there, or has ended and was not waited for;
- * UNKNOWN: that cannot be told now.
- */
-static uint64_t start_of (int64_t pid)
+uint64_t process_start (const char *proc, int64_t pid)
 {
-    char path[64];
+    char path[4096];
     char text[1024] = "";
-    unsigned long long start = 0;
-    char state = 'Z';
+    unsigned long long start = PROCESS_UNKNOWN;
+    char state = 0;
     char *c;
     FILE *f;
 
-    snprintf (path, sizeof (path), "/proc/%lld/stat", (long long)pid);
+    snprintf (path, sizeof (path), "%s/%lld/stat", proc, (long long)pid);
     if (!(f = fopen (path, "re")))
-        return errno == ENOENT || errno == ESRCH ? 0 : UNKNOWN;
+        return PROCESS_UNKNOWN;
     if (fgets (text, sizeof (text), f) && (c = strrchr (text, ')')))
         sscanf (c + 1,
                 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d"
@@ -38,33 +33,45 @@ static uint64_t start_of (int64_t pid)
     return state == 'Z' ? 0 : start;
 }
 
-void member_describe (struct member *m)
+bool process_has_ended (const char *proc, int64_t pid, uint64_t start)
+{
+    uint64_t now;
+
+    if (pid <= 0)
+        return false;
+    if (kill ((pid_t)pid, 0) < 0 && errno == ESRCH)
+        return true;
+    now = process_start (proc, pid);
+    return now != start && now != PROCESS_UNKNOWN && start != PROCESS_UNKNOWN;
+}
+
+void process_boot_id (char *buf, size_t size)
 {
     FILE *f = fopen ("/proc/sys/kernel/random/boot_id", "re");
+
+    if (!f || !fgets (buf, (int)size, f))
+        *buf = '\0';
+    buf[strcspn (buf, "\n")] = '\0';
+    if (f)
+        fclose (f);
+}
+
+void member_describe (struct member *m)
+{
     struct stat st;
 
     memset (m, 0, sizeof (*m));
     if (getrandom (&m->nonce, sizeof (m->nonce), 0) != sizeof (m->nonce))
         m->nonce = (uint64_t)getpid () << 32 | (uint64_t)time (NULL);
     m->pid = getpid ();
-    m->start = start_of (m->pid);
+    m->start = process_start ("/proc", m->pid);
     if (stat ("/proc/self/ns/pid", &st) == 0)
         m->pidns = st.st_ino;
-    if (f && !fgets (m->boot, sizeof (m->boot), f))
-        m->boot[0] = '\0';
-    if (f)
-        fclose (f);
+    process_boot_id (m->boot, sizeof (m->boot));
 }
 
 bool member_has_ended (const struct member *m, const struct member *self)
 {
-    uint64_t start;
-
-    if (m->pid == 0 || m->pidns != self->pidns || !*m->boot
-        || strcmp (m->boot, self->boot))
-        return false;
-    if (kill ((pid_t)m->pid, 0) < 0 && errno == ESRCH)
-        return true;
-    start = start_of (m->pid);
-    return start != m->start && start != UNKNOWN && m->start != UNKNOWN;
+    return m->pidns == self->pidns && *m->boot && !strcmp (m->boot, self->boot)
+           && process_has_ended ("/proc", m->pid, m->start);
 }

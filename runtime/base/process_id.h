@@ -4,7 +4,28 @@
 #define RUNTIME_BASE_PROCESS_ID_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* ---- a process of this machine and pid namespace ---- */
+
+#define PROCESS_UNKNOWN UINT64_MAX
+
+/* When a process began, in ticks since the machine started: tells a pid that
+ * is used again.  0 if it has ended and was not waited for, PROCESS_UNKNOWN if
+ * its state cannot be read.  'proc' is "/proc" but in tests.
+ */
+uint64_t process_start (const char *proc, int64_t pid);
+
+/* Whether the process that began at 'start' has ended; false if that cannot be
+ * told.
+ */
+bool process_has_ended (const char *proc, int64_t pid, uint64_t start);
+
+/* Which run of the machine this is: a text of 36 bytes, "" if not known. */
+void process_boot_id (char *buf, size_t size);
+
+/* ---- a process of any machine ---- */
 
 struct member {
     uint64_t nonce; /* drawn by lot */

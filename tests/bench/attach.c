@@ -92,7 +92,7 @@ static int fill (struct sweep *s, long n)
                                           .nx = s->exp->nparams,
                                           .hparams = hparams_json (s->exp, x) };
         }
-        rv = sweep_put (s, events, k, NULL);
+        rv = sweep_publish (s, events, k, NULL);
         if (i < n)
             json_decref (events[k - 1].hparams);
     }

@@ -27,6 +27,8 @@
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/worker/segment.h"
+#include "launcher/worker/self.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 

@@ -84,8 +84,8 @@ is "$(timeout 300 srun --dl=ps -n4 --dl-roles=scheduler:1,server:1,worker:* sh -
     "scheduler 2 1;server 2 1;worker 2 1;worker 2 1;" "a parameter-server job"
 like "$(timeout 300 srun --dl=ps -n2 true 2>&1)" 'dl: --dl=ps: nothing is set: the roles are those of at least 3 tasks; the step has 2' "too few tasks are told"
 like "$(timeout 300 srun --dl=mpi --mpi=none -n1 true 2>&1)" 'dl: --dl=mpi: nothing is set: this step has no PMI' "MPI without PMI is told"
-is "$(timeout 300 srun --dl=horovod -N2 -n3 dl horovod /usr/bin/python3 "$srcdir/tests/launcher/horovod.py" | sort | tr '\n' ';')" \
-    "0 0+1+2 0+1 0+2;1 0+1+2 0+1 1;2 0+1+2 2 0+2;" "Horovod's rendezvous"
+is "$(timeout 300 srun --dl=horovod -N2 -n3 sh -c 'echo "$HOROVOD_RANK $HOROVOD_SIZE $HOROVOD_LOCAL_RANK $HOROVOD_CROSS_RANK/$HOROVOD_CROSS_SIZE"' | sort | tr '\n' ';')" \
+    "0 3 0 0/2;1 3 1 0/1;2 3 0 1/2;" "Horovod's variables"
 if srun --mpi=list 2>&1 | grep -q 'pmix$'; then
     is "$(timeout 300 srun --dl=mpi --mpi=pmix -N1 -n2 sh -c 'echo "$PMIX_RANK $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK"' | sort | tr '\n' ';')" "0 0/2 0;1 1/2 1;" "MPI under pmix"
 else
@@ -156,8 +156,8 @@ if [ "$(id -u)" -eq 0 ] && timeout 300 "$minicluster" up --name=${name}h --nodes
     is "$out" '{"cluster": {"worker": ["n1","n1","n2"]}' "TF_CONFIG over hosts"
     is "$(timeout 300 srun --dl=ps -N2 -n4 --ntasks-per-node=2 -m cyclic --dl-roles=worker:2,server:1,scheduler:1 sh -c 'echo "$DMLC_PS_ROOT_URI $DMLC_INTERFACE"' | sort -u)" \
         "$(timeout 300 srun -w n2 -n1 hostname -I | tr -d ' ') eth0" "the scheduler's address"
-    is "$(timeout 300 srun --dl=horovod -N2 -n3 dl horovod /usr/bin/python3 "$srcdir/tests/launcher/horovod.py" | sort | tr '\n' ';')" \
-        "0 0+1+2 0+1 0+2;1 0+1+2 0+1 1;2 0+1+2 2 0+2;" "Horovod's rendezvous over hosts"
+    is "$(timeout 300 srun --dl=horovod -N2 -n3 sh -c 'echo "$HOROVOD_GLOO_RENDEZVOUS_ADDR $HOROVOD_GLOO_IFACE"' | sort -u)" \
+        "$(timeout 300 srun -w n1 -n1 hostname -I | tr -d ' ') eth0" "Horovod's address over hosts"
     if [ -n "$torch" ]; then
         out=$(timeout 300 srun --dl=torch -N2 -n4 /usr/bin/python3 "$train" 2>err)
         like "$out" '^4 ranks: loss 0\.[0-9]+ accuracy 0\.9' "DistributedDataParallel over two hosts"

@@ -7,7 +7,7 @@ $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
 endif
 launcher_tests = $(launcher_units) %D%/docs.t %D%/options.t %D%/config.t %D%/cli.t %D%/server.t %D%/fuzz.t %D%/local.t \
-	%D%/outcomes.t %D%/custom.t %D%/export.t %D%/executor.t %D%/ckpt.t %D%/horovod.t %D%/lifecycle.t %D%/share.t \
+	%D%/outcomes.t %D%/custom.t %D%/export.t %D%/executor.t %D%/ckpt.t %D%/lifecycle.t %D%/share.t \
 	%D%/digits.t %D%/doctor.t tests/folders.t tests/faults/faults.t
 TESTS += $(launcher_tests)
 

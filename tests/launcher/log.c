@@ -19,6 +19,7 @@
 
 #include "launcher/journal/log.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
 #include "tests/folder.h"
 
 static int files_in_dir (void)
@@ -43,13 +44,13 @@ static void first_put_wins (void **state)
     size_t len;
 
     (void)state;
-    assert_int_equal (put_if_absent (in_dir ("x"), "one", 3, &err), 0);
-    assert_int_equal (put_if_absent (in_dir ("x"), "two", 3, &err), 1);
-    text = put_read (in_dir ("x"), 100, &len, &err);
+    assert_int_equal (publish_if_absent (in_dir ("x"), "one", 3, &err), 0);
+    assert_int_equal (publish_if_absent (in_dir ("x"), "two", 3, &err), 1);
+    text = file_read (in_dir ("x"), 100, &len, &err);
     assert_string_equal (text, "one");
     assert_int_equal (len, 3);
     assert_int_equal (files_in_dir (), 1); /* no temporary file stays */
-    assert_null (put_read (in_dir ("x"), 2, NULL, &err));
+    assert_null (file_read (in_dir ("x"), 2, NULL, &err));
     assert_int_equal (errno, EFBIG);
     free (text);
 }
@@ -59,7 +60,7 @@ static void put_into_nowhere (void **state)
     struct slurmdl_error err = { "" };
 
     (void)state;
-    assert_int_equal (put_if_absent (in_dir ("no/x"), "1", 1, &err), -1);
+    assert_int_equal (publish_if_absent (in_dir ("no/x"), "1", 1, &err), -1);
     assert_int_equal (errno, ENOENT);
     assert_non_null (strstr (err.text, "cannot write"));
 }
@@ -74,7 +75,7 @@ static void race (int me)
     for (int i = 0; i < ROUNDS; i++) {
         snprintf (name, sizeof (name), "r%d", i);
         snprintf (text, sizeof (text), "%d", me);
-        int rv = put_if_absent (in_dir (name), text, strlen (text), NULL);
+        int rv = publish_if_absent (in_dir (name), text, strlen (text), NULL);
         if (rv == 0) {
             snprintf (name, sizeof (name), "won%d.%d", i, me);
             close (open (in_dir (name), O_CREAT | O_WRONLY, 0600));
@@ -102,7 +103,7 @@ static void one_winner_a_name (void **state)
         char name[32];
         char *text;
         snprintf (name, sizeof (name), "r%d", i);
-        assert_non_null (text = put_read (in_dir (name), 16, NULL, NULL));
+        assert_non_null (text = file_read (in_dir (name), 16, NULL, NULL));
         snprintf (name, sizeof (name), "won%d.%s", i, text);
         assert_int_equal (access (in_dir (name), F_OK), 0);
         free (text);
@@ -266,7 +267,7 @@ static void damage_is_noticed (void **state)
         assert_int_equal (pwrite (fd, &byte, 1, at), 1);
     }
     for (off_t cut = 0; cut < st.st_size; cut++) {
-        char *text = put_read (copy, 1000, NULL, NULL);
+        char *text = file_read (copy, 1000, NULL, NULL);
         assert_int_equal (ftruncate (fd, cut), 0);
         assert_int_equal (log_sync (log, collect, &seen, NULL), -1);
         assert_int_equal (pwrite (fd, text, (size_t)st.st_size, 0), st.st_size);

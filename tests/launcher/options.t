@@ -20,11 +20,14 @@ done
 documented=$(sed -n 's/^\.B dl \([a-z-]*\).*/\1/p' "$srcdir/doc/dl.1" | sort -u | tr '\n' ' ')
 is "$documented" "$(echo "$commands" | sort | tr '\n' ' ')" "dl(1) has no other commands"
 
-dl --help | sed -n 's/^  \([0-9][0-9]*\) .*/\1/p' | while read -r status; do
-    grep -q "^\.B $status$" "$srcdir/doc/dl.1" || echo "$status"
-done >"${TMPDIR:-/tmp}/dl-options.$$"
-is "$(cat "${TMPDIR:-/tmp}/dl-options.$$")" "" "dl(1) has each exit status"
-rm -f "${TMPDIR:-/tmp}/dl-options.$$"
+missing=
+for status in $(sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),.*/\1/p' "$srcdir/launcher/sys/say.h"); do
+    grep -q "^\.B $status$" "$srcdir/doc/dl.1" || missing="$missing $status"
+done
+is "$missing" "" "dl(1) has each exit status"
+lines=$(dl --help | wc -l)
+[ "$lines" -le 36 ] && [ "$(dl --help | awk '{ print length }' | sort -n | tail -n 1)" -le 80 ]
+ok $? "the list of commands fits on a screen ($lines lines)"
 
 keys=$(sed -n 's/^    { "\([a-z_.]*\)", *KEY_.*/\1/p' "$srcdir/launcher/config/keys.c")
 [ "$(echo "$keys" | wc -l)" -gt 20 ]

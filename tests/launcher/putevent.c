@@ -16,7 +16,7 @@ int main (int argc, char **argv)
 
     if (problems_open (&p) == 0 && json && event_read (json, &e) == 0
         && (s = sweep_open (argv[1], &p, &err)))
-        rv = sweep_put (s, &e, 1, &err);
+        rv = sweep_publish (s, &e, 1, &err);
     if (rv != 0)
         fprintf (stderr, "usage: putevent DIR JSON (%s)\n", err.text);
     sweep_close (s);

@@ -2,7 +2,7 @@
 if HAVE_CMOCKA
 rank_units = %D%/rankenv.t %D%/layout.t %D%/topology.t %D%/nccl.t
 runtime_units = %D%/metrics.t %D%/checkpoint.t %D%/records.t %D%/shards.t %D%/saves.t %D%/slabs.t %D%/reads.t \
-	%D%/damage.t %D%/old.t %D%/agree.t \
+	%D%/damage.t %D%/old.t %D%/agree.t %D%/process_id.t \
 	%D%/comm/bootstrap.t %D%/comm/rankname.t %D%/comm/reduce.t %D%/comm/reduce_generic.t %D%/comm/node.t \
 	%D%/comm/comm.t %D%/comm/commfail.t %D%/comm/engine.t %D%/comm/stalls.t %D%/comm/tensors.t %D%/comm/elastic.t \
 	%D%/ps/ps.t %D%/ps/pslosses.t %D%/ps/pssaves.t

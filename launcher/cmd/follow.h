@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Show a sweep's progress until it ends. */
+#ifndef LAUNCHER_CMD_FOLLOW_H
+#define LAUNCHER_CMD_FOLLOW_H
+
+#include "launcher/executor/executor.h"
+
+/* Show progress until the sweep ends, is stopped, or has no workers. */
+int follow (struct sweep *s, struct executor *x);
+
+/* ^C and SIGTERM stop the workers that follow() will find, from now on. */
+void follow_signals (void);
+
+/* The exit status that says how an experiment that does not run ended. */
+int follow_status (enum sweep_state state);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Help, and words for a shell's completion. */
+#ifndef LAUNCHER_CMD_HELP_H
+#define LAUNCHER_CMD_HELP_H
+
+#include "launcher/cmd/options.h"
+
+/* The commands in groups, and one command with its options. */
+void help_all (const struct cmd *table);
+void help_cmd (const struct cmd *cmd);
+
+/* Words for a shell's completion of the words so far. */
+void complete (const struct cmd *table, int argc, char **argv);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of all commands: the only list of them. */
+#include "launcher/cmd/option_table.h"
+
+#include "launcher/sys/settings.h"
+
+#define AT(field) offsetof (struct settings, field)
+
+/* ---- groups: those that several commands have, and those of one ---- */
+
+/* clang-format off */
+static const struct opt dir[] = {
+    { "dir", "DIR", "DL_DIR", "folder that holds the experiments (default: .)", OPT_STRING, AT (dir) },
+    { 0 },
+};
+
+static const struct opt json[] = {
+    { "json", NULL, NULL, "print JSON", OPT_FLAG, AT (json) },
+    { 0 },
+};
+
+static const struct opt start[] = {
+    { "local", NULL, NULL, "work in processes on this machine instead of Slurm", OPT_FLAG, AT (local) },
+    { "detach", NULL, NULL, "return when the job is submitted, show no progress", OPT_FLAG, AT (detach) },
+    { "workers", "N", NULL, "start N workers, whatever FILE says", OPT_COUNT, AT (workers) },
+    { 0 },
+};
+
+static const struct opt set[] = {
+    { "set", "KEY=VALUE", NULL, "replace a key of the file, or add it", OPT_LIST, AT (sets) },
+    { 0 },
+};
+
+static const struct opt dry_run[] = {
+    { "dry-run", NULL, NULL, "check the file and say what would run", OPT_FLAG, AT (dry_run) },
+    { 0 },
+};
+
+static const struct opt undo[] = {
+    { "undo", NULL, NULL, "the other way round", OPT_FLAG, AT (undo) },
+    { 0 },
+};
+
+static const struct opt of_run[] = {
+    { "no-workers", NULL, NULL, "only make the experiment; 'dl worker' works at it", OPT_FLAG, AT (no_workers) },
+    { 0 },
+};
+
+static const struct opt of_preview[] = {
+    { "seconds", "S", NULL, "one unit of length of one trial takes S seconds", OPT_REAL, AT (seconds) },
+    { 0 },
+};
+
+static const struct opt of_fork[] = {
+    { "file", "FILE", NULL, "search as FILE says, from the trial's checkpoint", OPT_STRING, AT (file) },
+    { 0 },
+};
+
+static const struct opt of_elastic[] = {
+    { "dir", "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_STRING, AT (dir) },
+    { "min", "N", NULL, "go on as long as there are N nodes (default: 1)", OPT_INT, AT (min) },
+    { "max", "N", NULL, "have N nodes at most (default: all of the job)", OPT_INT, AT (max) },
+    { "nodes", "N", NULL, "begin with N nodes (default: all but the spare ones)", OPT_INT, AT (size) },
+    { "spares", "N", NULL, "so many more wait to take the place of one that is lost", OPT_INT, AT (spares) },
+    { "ntasks-per-node", "K", NULL, "ranks of a node (default: 1)", OPT_INT, AT (ranks) },
+    { "restarts", "N", NULL, "begin again on a node until it has failed N + 1 times in a row (default: 3)", OPT_INT, AT (restarts) },
+    { "srun", "OPTION", NULL, "one more option for srun, as --srun=--dl=torch (may be given several times)", OPT_LIST, AT (sets) },
+    { "local", NULL, NULL, "start --nodes processes on this machine", OPT_FLAG, AT (local) },
+    { 0 },
+};
+
+static const struct opt of_search_server[] = {
+    { "searcher", "NAME", NULL, "search with NAME, whatever the first line says", OPT_STRING, AT (searcher) },
+    { 0 },
+};
+
+static const struct opt of_worker[] = {
+    { "slot", "NAME", NULL, "name of the place that the worker fills", OPT_STRING, AT (slot) },
+    { 0 },
+};
+
+static const struct opt of_ls[] = {
+    { "all", NULL, NULL, "archived ones, too", OPT_FLAG, AT (all) },
+    { "label", "NAME", NULL, "those with this label only", OPT_STRING, AT (label) },
+    { 0 },
+};
+
+static const struct opt of_show[] = {
+    { "trials", "N", NULL, "show the N best trials only", OPT_COUNT, AT (trials) },
+    { 0 },
+};
+
+static const struct opt of_logs[] = {
+    { "follow", NULL, NULL, "print what comes until the trial has ended (-f)", OPT_FLAG, AT (follow), 'f' },
+    { "lines", "N", NULL, "the last N lines only (-n N)", OPT_INT, AT (lines), 'n' },
+    { "attempt", "K", NULL, "of attempt K instead of the last one", OPT_COUNT, AT (attempt) },
+    { 0 },
+};
+
+static const struct opt of_wait[] = {
+    { "timeout", "S", NULL, "wait for S seconds at most", OPT_REAL, AT (timeout) },
+    { 0 },
+};
+
+static const struct opt of_monitor[] = {
+    { "summary", NULL, NULL, "only the lines that srun prints at the end of step JOB.STEP", OPT_FLAG, AT (summary) },
+    { 0 },
+};
+
+static const struct opt of_debug[] = {
+    { "last", NULL, NULL, "print what is there; ask for nothing new", OPT_FLAG, AT (last) },
+    { 0 },
+};
+
+static const struct opt of_continue[] = {
+    { "trials", "N", NULL, "go on until there are N trials in all", OPT_COUNT, AT (trials) },
+    { "length", "L", NULL, "train the trials to the length L in all", OPT_COUNT, AT (length) },
+    { 0 },
+};
+
+static const struct opt of_export[] = {
+    { "format", "FORMAT", NULL, "csv (the default), json or h5", OPT_STRING, AT (format) },
+    { "output", "FILE", NULL, "write FILE instead of standard output", OPT_STRING, AT (output) },
+    { 0 },
+};
+
+static const struct opt of_ckpt[] = {
+    { "format", "FORMAT", NULL, "of extract: npy (the default) or raw", OPT_STRING, AT (format) },
+    { "output", "FILE", NULL, "of extract: the file to write (default: the tensor's name)", OPT_STRING, AT (output) },
+    { "step", "N", NULL, "of import: the checkpoint's step (default: as exported, or 0)", OPT_INT, AT (step) },
+    { 0 },
+};
+
+static const struct opt of_gc[] = {
+    { "dry-run", NULL, NULL, "say what would be removed", OPT_FLAG, AT (dry_run) },
+    { 0 },
+};
+
+static const struct opt of_rm[] = {
+    { "force", NULL, NULL, "even if it has not ended or cannot be read", OPT_FLAG, AT (force) },
+    { 0 },
+};
+
+static const struct opt of_log[] = {
+    { "step", "N", NULL, "the metrics are those of step N (default: one further)", OPT_INT, AT (step) },
+    { 0 },
+};
+
+static const struct opt of_check[] = {
+    { "full", NULL, NULL, "measure GPUs, memory, disk and network, too", OPT_FLAG, AT (full) },
+    { "table", NULL, NULL, "print who is where, too", OPT_FLAG, AT (table) },
+    { 0 },
+};
+
+static const struct opt of_doctor[] = {
+    { "run", NULL, NULL, "start one task, and see what the plugin does", OPT_FLAG, AT (run) },
+    { "root", "DIR", NULL, "look at the copy of a host in DIR", OPT_STRING, AT (root) },
+    { "config", "FILE", NULL, "recorded output of scontrol show config", OPT_STRING, AT (config) },
+    { 0 },
+};
+
+static const struct opt of_env[] = {
+    { "nodes", "N", NULL, "the step has N nodes", OPT_WORD, AT (words) },
+    { "nodelist", "HOSTS", NULL, "and these are their names", OPT_WORD, AT (words) },
+    { "ntasks", "N", NULL, "and N tasks in all", OPT_WORD, AT (words) },
+    { "ntasks-per-node", "K", NULL, "K on each node, or as 4(x2),3", OPT_WORD, AT (words) },
+    { "distribution", "HOW", NULL, "block, cyclic, plane=SIZE or arbitrary", OPT_WORD, AT (words) },
+    { "cpus-per-task", "N", NULL, "cores of a task", OPT_WORD, AT (words) },
+    { "gpus-per-node", "N", NULL, "GPUs of a node", OPT_WORD, AT (words) },
+    { "gpus-per-task", "N", NULL, "GPUs of a task, which sees no others", OPT_WORD, AT (words) },
+    { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (words) },
+    { "dl", "FRAMEWORK", NULL, "as the options of srun, dl-spank(8)", OPT_WORD, AT (words) },
+    { "dl-roles", "ROLES", NULL, "the same", OPT_WORD, AT (words) },
+    { "dl-bind", "WHERE", NULL, "the same", OPT_WORD, AT (words) },
+    { "dl-nccl", "PROFILE", NULL, "the same", OPT_WORD, AT (words) },
+    { "job", "JOB[.STEP]", NULL, "number of the job, for ports", OPT_WORD, AT (words) },
+    { "resv-ports", "LIST", NULL, "ports that Slurm reserves, as 41004-41006", OPT_WORD, AT (words) },
+    { "topology", "DIR", NULL, "folder with a copy of a node's sys, proc and dev", OPT_WORD, AT (words) },
+    { "cpu-list", "LIST", NULL, "CPUs of the step on each node of --topology", OPT_WORD, AT (words) },
+    { "nccl-dir", "DIR", NULL, "folder of the site's network profiles", OPT_WORD, AT (words) },
+    { "one-machine", NULL, NULL, "all nodes are this machine (contrib/minicluster)", OPT_WORD, AT (words) },
+    { "rank", "R", NULL, "print NAME=VALUE lines of rank R, for env -S and eval", OPT_INT, AT (rank) },
+    { 0 },
+};
+
+/* ---- the groups of each command ---- */
+
+#define OPTIONS(command) const struct opt *const options_##command[]
+
+OPTIONS (run) = { dir, start, set, dry_run, of_run, NULL };
+OPTIONS (preview) = { set, of_preview, json, NULL };
+OPTIONS (fork) = { dir, start, set, dry_run, of_fork, NULL };
+OPTIONS (elastic) = { of_elastic, NULL };
+OPTIONS (search_server) = { of_search_server, NULL };
+OPTIONS (worker) = { dir, of_worker, NULL };
+OPTIONS (ls) = { dir, of_ls, json, NULL };
+OPTIONS (show) = { dir, of_show, json, NULL };
+OPTIONS (logs) = { dir, of_logs, NULL };
+OPTIONS (wait) = { dir, of_wait, NULL };
+OPTIONS (monitor) = { of_monitor, json, NULL };
+OPTIONS (debug) = { of_debug, NULL };
+OPTIONS (resume) = { dir, start, NULL };
+OPTIONS (continue) = { dir, start, of_continue, NULL };
+OPTIONS (sweep) = { dir, NULL };
+OPTIONS (mark) = { dir, undo, NULL };
+OPTIONS (export) = { dir, of_export, NULL };
+OPTIONS (ckpt) = { of_ckpt, json, NULL };
+OPTIONS (gc) = { dir, of_gc, NULL };
+OPTIONS (rm) = { dir, of_rm, NULL };
+OPTIONS (log) = { of_log, NULL };
+OPTIONS (check) = { of_check, NULL };
+OPTIONS (doctor) = { of_doctor, json, NULL };
+OPTIONS (env) = { of_env, json, NULL };
+/* clang-format on */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of an experiment beside its trials. */
+#ifndef LAUNCHER_CMD_OVERVIEW_H
+#define LAUNCHER_CMD_OVERVIEW_H
+
+#include "launcher/sweep/sweep.h"
+
+/* What is known of the experiment beside its trials. */
+void print_overview (const struct sweep *s);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start the workers of an experiment, or make one and start them. */
+#ifndef LAUNCHER_CMD_START_H
+#define LAUNCHER_CMD_START_H
+
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/settings.h"
+
+/* Start workers and follow them, as the settings say. */
+int start_workers (struct sweep *s, const struct settings *st);
+
+/* Make a new experiment of 'e', which is taken, and start its workers. */
+int run_new (struct experiment *e, const struct settings *st);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The script of the array tasks that are workers. */
+#ifndef LAUNCHER_EXECUTOR_BATCH_SCRIPT_H
+#define LAUNCHER_EXECUTOR_BATCH_SCRIPT_H
+
+#include "launcher/executor/executor.h"
+
+/* Write the script of the array tasks. */
+int script_write (const struct executor *x,
+                  const char *path,
+                  struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor that starts workers as processes of this machine. */
+#ifndef LAUNCHER_EXECUTOR_LOCAL_H
+#define LAUNCHER_EXECUTOR_LOCAL_H
+
+#include "launcher/executor/executor.h"
+
+extern const struct executor_ops executor_local;
+
+/* Whether this machine has what a trial needs. */
+int local_check (const struct experiment *e, struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cancel the jobs of an experiment. */
+#ifndef LAUNCHER_EXECUTOR_STOP_H
+#define LAUNCHER_EXECUTOR_STOP_H
+
+#include "launcher/sweep/sweep.h"
+
+/* Cancel the jobs of an experiment, or, with the option --state=PENDING of
+ * scancel's, those that wait in the queue; NULL: all.  Returns -1 with 'err'
+ * if Slurm did not do it.
+ */
+int executor_cancel (const struct sweep *s,
+                     const char *option,
+                     struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt at a segment of a trial. */
+#ifndef LAUNCHER_SWEEP_ATTEMPT_H
+#define LAUNCHER_SWEEP_ATTEMPT_H
+
+#include "launcher/sweep/sweep.h"
+
+struct attempt {
+    const struct sweep *sweep;
+    long trial;
+    long number;
+    int64_t length;
+    const char *socket; /* for `dl log`, NULL: none */
+    char dir[4096];     /* trials/0007/a.2 */
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `dl log` in a script reaches the worker, the one writer of metrics. */
+#ifndef LAUNCHER_TRAINER_LOG_SOCKET_H
+#define LAUNCHER_TRAINER_LOG_SOCKET_H
+
+#include "launcher/trainer/trainer.h"
+
+/* The worker's side. */
+struct log_socket {
+    int fd;   /* -1: none */
+    int lock; /* on its folder, -1: none */
+    char dir[64];
+    char path[80];
+};
+
+/* log_socket_close() in any case. */
+int log_socket_open (struct log_socket *s, struct slurmdl_error *err);
+void log_socket_close (struct log_socket *s);
+
+/* Answer one message that waits on s->fd. */
+void log_socket_serve (struct log_socket *s, struct trainer *t);
+
+/* The other side: send 'text' to the worker at 'path', wait for its answer. */
+int log_socket_send (const char *path,
+                     const char *text,
+                     struct slurmdl_error *err);
+
+#endif

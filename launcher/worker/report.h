@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Publish what came of an attempt, and keep what is made of the results. */
+#ifndef LAUNCHER_WORKER_REPORT_H
+#define LAUNCHER_WORKER_REPORT_H
+
+#include "launcher/worker/segment.h"
+
+/* Put it; nothing if the attempt was fenced meanwhile. */
+int worker_publish_report (struct worker *w,
+                           long trial,
+                           struct report *r,
+                           struct slurmdl_error *err);
+
+/* Nothing is trained any more: write results.h5, remove the checkpoints that
+ * the policy does not keep.
+ */
+void worker_close_sweep (const struct worker *w);
+
+#endif

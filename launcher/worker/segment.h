@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run one attempt at a segment to its end, whatever that is. */
+#ifndef LAUNCHER_WORKER_SEGMENT_H
+#define LAUNCHER_WORKER_SEGMENT_H
+
+#include "launcher/worker/failure.h"
+#include "launcher/worker/self.h"
+
+enum outcome {
+    OUTCOME_RESULT,   /* the metric at the segment's end */
+    OUTCOME_FAILED,   /* counts towards max_restarts */
+    OUTCOME_PARKED,   /* stopped on request before the end */
+    OUTCOME_REJECTED, /* its trainer says that the point makes no sense */
+    OUTCOME_DROPPED,  /* another worker has the trial now */
+};
+
+struct report {
+    enum outcome outcome;
+    int64_t length;
+    bool stopped; /* by the searcher, before the segment's end */
+    double values[OBJECTIVES_MAX];
+    double seconds;
+    struct verdict verdict; /* of a failure */
+};
+
+int segment_run (struct worker *w,
+                 long trial,
+                 struct report *report,
+                 struct slurmdl_error *err);
+
+#endif

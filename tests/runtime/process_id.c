@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a process has ended: a zombie, a pid that is used again, no proc. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/process_id.h"
+
+static void living (void **state)
+{
+    uint64_t start = process_start ("/proc", getpid ());
+
+    (void)state;
+    assert_true (start > 0 && start != PROCESS_UNKNOWN);
+    assert_false (process_has_ended ("/proc", getpid (), start));
+    assert_true (process_has_ended ("/proc", getpid (), start - 1));
+}
+
+static void zombie (void **state)
+{
+    siginfo_t info;
+    uint64_t start;
+    pid_t pid = fork ();
+
+    (void)state;
+    if (pid == 0) {
+        pause ();
+        _exit (0);
+    }
+    start = process_start ("/proc", pid);
+    assert_false (process_has_ended ("/proc", pid, start));
+    kill (pid, SIGKILL);
+    assert_int_equal (waitid (P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal (process_start ("/proc", pid), 0);
+    assert_true (process_has_ended ("/proc", pid, start));
+    waitpid (pid, NULL, 0);
+    assert_true (process_has_ended ("/proc", pid, start));
+}
+
+/* What cannot be read says nothing; that there is no such pid does. */
+static void unreadable (void **state)
+{
+    pid_t pid = fork ();
+
+    (void)state;
+    assert_true (process_start ("/nonexistent", getpid ()) == PROCESS_UNKNOWN);
+    assert_false (process_has_ended ("/nonexistent", getpid (), 1));
+    assert_false (process_has_ended ("/proc", getpid (), PROCESS_UNKNOWN));
+    assert_false (process_has_ended ("/proc", 0, 1));
+    if (pid == 0)
+        _exit (0);
+    waitpid (pid, NULL, 0);
+    assert_true (process_has_ended ("/nonexistent", pid, 1));
+}
+
+static void member (void **state)
+{
+    struct member self, other;
+
+    (void)state;
+    member_describe (&self);
+    other = self;
+    assert_false (member_has_ended (&other, &self));
+    other.start--;
+    assert_true (member_has_ended (&other, &self));
+    other.boot[0] = 'x'; /* before the machine started again */
+    assert_false (member_has_ended (&other, &self));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (living),
+        cmocka_unit_test (zombie),
+        cmocka_unit_test (unreadable),
+        cmocka_unit_test (member),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
