@@ -37,7 +37,7 @@ struct progress_seen {
     double last;
 };
 
-struct progress {
+struct rank_progress {
     char proc[PATH_MAX];
     struct threads before, now;
     struct progress_seen *ranks;
@@ -46,9 +46,9 @@ struct progress {
     long hertz;
 };
 
-struct progress *progress_create (const char *proc)
+struct rank_progress *progress_create (const char *proc)
 {
-    struct progress *p = calloc (1, sizeof (*p));
+    struct rank_progress *p = calloc (1, sizeof (*p));
 
     if (p) {
         snprintf (p->proc, sizeof (p->proc), "%s", proc);
@@ -57,7 +57,7 @@ struct progress *progress_create (const char *proc)
     return p;
 }
 
-void progress_destroy (struct progress *p)
+void progress_destroy (struct rank_progress *p)
 {
     if (!p)
         return;
@@ -116,7 +116,7 @@ static int by_tid (const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static bool has_moved (const struct progress *p,
+static bool has_moved (const struct rank_progress *p,
                        const struct thread *t,
                        bool is_main,
                        double elapsed)
@@ -135,7 +135,7 @@ static bool has_moved (const struct progress *p,
 
 /* ---- all of a process, of a rank ---- */
 
-static bool look_at (struct progress *p, pid_t pid, double elapsed)
+static bool look_at (struct rank_progress *p, pid_t pid, double elapsed)
 {
     char path[PATH_MAX + 32];
     bool moved = false;
@@ -167,7 +167,7 @@ static bool look_at (struct progress *p, pid_t pid, double elapsed)
     return moved;
 }
 
-void progress_mark (struct progress *p, long rank, double now)
+void progress_mark (struct rank_progress *p, long rank, double now)
 {
     struct progress_seen *more;
 
@@ -183,7 +183,7 @@ void progress_mark (struct progress *p, long rank, double now)
     p->ranks[p->nranks++] = (struct progress_seen){ rank, now };
 }
 
-double progress_last (const struct progress *p, long rank, double now)
+double progress_last (const struct rank_progress *p, long rank, double now)
 {
     for (size_t i = 0; i < p->nranks; i++)
         if (p->ranks[i].rank == rank)
@@ -191,7 +191,7 @@ double progress_last (const struct progress *p, long rank, double now)
     return now;
 }
 
-static bool look_at_rank (struct progress *p,
+static bool look_at_rank (struct rank_progress *p,
                           const struct rank_process *list,
                           size_t n,
                           double elapsed)
@@ -209,7 +209,7 @@ static bool look_at_rank (struct progress *p,
     return moved;
 }
 
-void progress_look (struct progress *p,
+void progress_look (struct rank_progress *p,
                     const struct rank_process *all,
                     size_t n,
                     double now,

@@ -14,25 +14,25 @@
  * time that they are alive.  A main thread whose Python stack has changed is
  * reported by the caller.
  */
-struct progress;
+struct rank_progress;
 
 /* 'proc' is the root of proc. */
-struct progress *progress_create (const char *proc);
-void progress_destroy (struct progress *p);
+struct rank_progress *progress_create (const char *proc);
+void progress_destroy (struct rank_progress *p);
 
 /* Look at these processes, in order of rank, at the time 'now' in seconds.
  * 'quiet' if what this process itself made them do must not count.
  */
-void progress_look (struct progress *p,
+void progress_look (struct rank_progress *p,
                     const struct rank_process *all,
                     size_t n,
                     double now,
                     int quiet);
 
 /* The rank has made progress. */
-void progress_mark (struct progress *p, long rank, double now);
+void progress_mark (struct rank_progress *p, long rank, double now);
 
 /* Time of the last sign; of a rank that was never seen, now. */
-double progress_last (const struct progress *p, long rank, double now);
+double progress_last (const struct rank_progress *p, long rank, double now);
 
 #endif

@@ -65,7 +65,7 @@ rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
 
 void samples_take (struct samples *s,
                    const struct roots *roots,
-                   struct progress *progress,
+                   struct rank_progress *progress,
                    double seconds)
 {
     double now = monotonic ();

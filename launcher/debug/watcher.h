@@ -19,7 +19,7 @@ struct watcher {
     char host[64];
     char node[32]; /* number of the node in the step */
     struct roots roots;
-    struct progress *progress;
+    struct rank_progress *progress;
     struct samples samples;
     double begun, touched, looked, sampled;
     double others; /* when they last made progress */
