@@ -8,7 +8,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/elastic/elastic.h"
+#include "launcher/elastic/plan.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"

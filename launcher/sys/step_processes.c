@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/array.h"
+#include "launcher/sys/proc.h"
 #include "runtime/base/error.h"
 
 enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
@@ -27,7 +28,7 @@ struct process_entry {
 
 struct process_table {
     struct process_entry *entries; /* in order of pid */
-    size_t n;
+    size_t n, capacity;
 };
 
 struct ranks {
@@ -42,69 +43,35 @@ struct ranks {
     struct rank_process *roots;
     size_t nroots;
     char *environment;
-    size_t capacity;
+    size_t environ_size;
 };
 
 /* ---- one process ---- */
 
-/* The fields of PID/stat after the name, which may hold any character but is
- * ended by the last ')'; proc(5) numbers them from 3.
- */
-static int parse_stat (char *text, struct rank_process *p)
-{
-    char *name = strchr (text, '(');
-    char *end = strrchr (text, ')');
-    int parent;
-
-    if (!name || !end || end < name)
-        return -1;
-    *end = '\0';
-    snprintf (p->name, sizeof (p->name), "%.15s", name + 1);
-    if (sscanf (end + 2,
-                "%c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu %*d "
-                "%*d %ld %*d %lu %*u %lu",
-                &p->state,
-                &parent,
-                &p->user,
-                &p->system,
-                &p->user_ended,
-                &p->system_ended,
-                &p->threads,
-                &p->start,
-                &p->resident)
-        != 9)
-        return -1;
-    p->parent = parent;
-    return 0;
-}
-
-static ssize_t read_some (
-    const struct ranks *r, pid_t pid, const char *name, char *buf, size_t size)
-{
-    char path[64];
-    size_t n = 0;
-    ssize_t got = 0;
-    int fd;
-
-    snprintf (path, sizeof (path), "%d/%s", (int)pid, name);
-    if ((fd = openat (r->proc, path, O_RDONLY | O_CLOEXEC)) < 0)
-        return -1;
-    while (n < size && (got = read (fd, buf + n, size - n)) > 0)
-        n += (size_t)got;
-    close (fd);
-    return got < 0 ? -1 : (ssize_t)n;
-}
-
 static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
 {
-    char text[1024];
-    ssize_t n = read_some (r, pid, "stat", text, sizeof (text) - 1);
+    struct proc_stat s;
+    char path[64];
 
-    if (n <= 0)
+    snprintf (path, sizeof (path), "%d/stat", (int)pid);
+    if (proc_stat (r->proc, path, &s) < 0)
         return -1;
-    text[n] = '\0';
-    *p = (struct rank_process){ .rank = -1, .local_rank = -1, .pid = pid };
-    return parse_stat (text, p);
+    *p = (struct rank_process){
+        .rank = -1,
+        .local_rank = -1,
+        .pid = pid,
+        .parent = s.parent,
+        .start = s.start,
+        .state = s.state,
+        .threads = s.threads,
+        .user = s.user,
+        .system = s.system,
+        .user_ended = s.user_ended,
+        .system_ended = s.system_ended,
+        .resident = s.resident,
+    };
+    memcpy (p->name, s.name, sizeof (p->name));
+    return 0;
 }
 
 /* ---- what its environment says ---- */
@@ -112,17 +79,19 @@ static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
 /* Texts one after the other, each with its 0, and one 0 more at the end. */
 static int read_environment (struct ranks *r, pid_t pid)
 {
+    char path[64];
     ssize_t n;
 
+    snprintf (path, sizeof (path), "%d/environ", (int)pid);
     for (;;) {
-        if (!r->environment && !(r->environment = malloc (r->capacity + 2)))
+        if (!r->environment && !(r->environment = malloc (r->environ_size + 2)))
             return -1;
-        n = read_some (r, pid, "environ", r->environment, r->capacity);
-        if (n < (ssize_t)r->capacity || r->capacity >= ENVIRON_MAX)
+        n = proc_read (r->proc, path, r->environment, r->environ_size + 1);
+        if (n < (ssize_t)r->environ_size || r->environ_size >= ENVIRON_MAX)
             break;
         free (r->environment);
         r->environment = NULL;
-        r->capacity *= 2;
+        r->environ_size *= 2;
     }
     if (n > 0)
         memset (r->environment + n, 0, 2);
@@ -235,12 +204,10 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 
 static int add (struct process_table *t, const struct process_entry *e)
 {
-    struct process_entry *list = array_grow (t->entries, t->n, sizeof (*list));
-
-    if (!list)
+    if (array_reserve (&t->entries, &t->capacity, t->n, 1, sizeof (*t->entries))
+        < 0)
         return -1;
-    t->entries = list;
-    list[t->n++] = *e;
+    t->entries[t->n++] = *e;
     return 0;
 }
 
@@ -401,7 +368,7 @@ struct ranks *ranks_create (const char *proc,
     keep (r->node, sizeof (r->node), "SLURMD_NODENAME");
     keep (r->cluster, sizeof (r->cluster), "SLURM_CLUSTER_NAME");
     r->user = getuid ();
-    r->capacity = 64 << 10;
+    r->environ_size = 64 << 10;
     r->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->proc < 0) {
         errorf (err, "%s: %s", proc, strerror (errno));

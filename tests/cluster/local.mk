@@ -8,7 +8,7 @@ tests/cluster/env.log: tests/runtime/machine tests/fakes/spank
 endif
 tests/cluster/pshosts.log: tests/runtime/ps/pswork
 tests/cluster/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
-tests/cluster/monitor.log: tests/fakes/libnvidia-ml.la
+tests/cluster/monitor.log: tests/fakes/nvml.la
 if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
 endif
