@@ -36,12 +36,28 @@ noinst_PROGRAMS += %D%/examples/allreduce/allreduce-nccl
 %C%_examples_allreduce_allreduce_nccl_LDFLAGS = $(CUDA_LDFLAGS)
 endif
 
-# contrib/python: pip builds it; here its extension is made for the tests, with the library in it
+# contrib/python: pip builds it; here its extensions are made for the tests, with the libraries in them
 if HAVE_PYTHON
-EXTRA_LTLIBRARIES += %D%/python/_slurmdl.la
-%C%_python__slurmdl_la_SOURCES = %D%/python/ext/collective.c %D%/python/ext/comm.c %D%/python/ext/elastic.c %D%/python/ext/file.c %D%/python/ext/log.c \
-	%D%/python/ext/memory.c %D%/python/ext/module.c %D%/python/ext/named.c %D%/python/ext/ps.c %D%/python/ext/push.c %D%/python/ext/record.c %D%/python/ext/rows.c %D%/python/ext/run.c
-%C%_python__slurmdl_la_CPPFLAGS = $(AM_CPPFLAGS) $(PYTHON_CPPFLAGS) -I$(srcdir)/runtime
-%C%_python__slurmdl_la_LDFLAGS = -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
-%C%_python__slurmdl_la_LIBADD = runtime/libruntime.la -ldl
+EXTRA_LTLIBRARIES += %D%/python/_slurmdl.la %D%/python/_slurmdl_comm.la %D%/python/_slurmdl_ps.la
+ext_common = %D%/python/ext/common.c %D%/python/ext/memory.c
+ext_cppflags = $(AM_CPPFLAGS) $(PYTHON_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/python/ext
+ext_ldflags = -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
+%C%_python__slurmdl_la_SOURCES = $(ext_common) %D%/python/ext/run/file.c %D%/python/ext/run/log.c \
+	%D%/python/ext/run/module.c %D%/python/ext/run/protect.c %D%/python/ext/run/record.c \
+	%D%/python/ext/run/rows.c %D%/python/ext/run/run.c
+%C%_python__slurmdl_la_CPPFLAGS = $(ext_cppflags)
+%C%_python__slurmdl_la_LDFLAGS = $(ext_ldflags)
+%C%_python__slurmdl_la_LIBADD = runtime/librun.la runtime/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm
+%C%_python__slurmdl_comm_la_SOURCES = $(ext_common) %D%/python/ext/comm/collective.c \
+	%D%/python/ext/comm/comm.c %D%/python/ext/comm/elastic.c %D%/python/ext/comm/module.c \
+	%D%/python/ext/comm/named.c
+%C%_python__slurmdl_comm_la_CPPFLAGS = $(ext_cppflags)
+%C%_python__slurmdl_comm_la_LDFLAGS = $(ext_ldflags)
+%C%_python__slurmdl_comm_la_LIBADD = runtime/libcomm.la runtime/libnet.la runtime/libbase.la -ldl -lpthread -lm
+%C%_python__slurmdl_ps_la_SOURCES = $(ext_common) %D%/python/ext/ps/module.c %D%/python/ext/ps/ps.c \
+	%D%/python/ext/ps/push.c
+%C%_python__slurmdl_ps_la_CPPFLAGS = $(ext_cppflags)
+%C%_python__slurmdl_ps_la_LDFLAGS = $(ext_ldflags)
+%C%_python__slurmdl_ps_la_LIBADD = runtime/librun.la runtime/libps.la runtime/libnet.la runtime/libbase.la \
+	$(HDF5_LIBS) -ldl -lpthread -lm
 endif

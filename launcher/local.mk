@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/array.c %D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
-	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/publish.c %D%/sys/say.c \
+	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/say.c \
 	%D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
 	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
@@ -42,9 +42,9 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/nodecheck/wire.c \
 	%D%/doctor/conf.c %D%/doctor/doctor.c %D%/doctor/elfnumber.c %D%/doctor/host.c \
 	%D%/doctor/plugin.c %D%/doctor/site.c %D%/doctor/slurm.c \
-	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c \
+	%D%/debug/debug.c %D%/debug/dump.c %D%/debug/family.c %D%/debug/folder.c %D%/debug/hang.c \
 	%D%/debug/progress.c %D%/debug/roots.c %D%/debug/sample.c %D%/debug/stacks.c \
-	%D%/debug/watch.c \
+	%D%/debug/watch.c %D%/debug/watcher.c %D%/debug/watcher_dump.c \
 	%D%/monitor/advise.c %D%/monitor/amd.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/nvidia.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \

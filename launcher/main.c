@@ -13,10 +13,12 @@
 #include "launcher/cmd/option_table.h"
 #include "launcher/cmd/options.h"
 #include "launcher/debug/debug.h"
+#include "launcher/debug/watch.h"
 #include "launcher/doctor/doctor.h"
-#include "launcher/elastic/elastic.h"
+#include "launcher/elastic/command.h"
 #include "launcher/env/command.h"
 #include "launcher/monitor/monitor.h"
+#include "launcher/monitor/sample.h"
 #include "launcher/nodecheck/command.h"
 #include "launcher/searchserver/server.h"
 #include "launcher/sys/say.h"
@@ -93,7 +95,7 @@ static const struct cmd commands[] = {
       NULL, 1, 3, cmd_sample },
     { CMD_HIDDEN, "watch", "DIR SECONDS PID [kill]", "",
       NULL, 3, 4, cmd_watch },
-    { CMD_HIDDEN, "again", "DIR STATUS", "",
+    { CMD_HIDDEN, "requeue", "DIR STATUS", "",
       NULL, 2, 2, cmd_requeue },
     { CMD_HIDDEN, "rank", "COMMAND...", "",
       NULL, 1, -1, cmd_rank },

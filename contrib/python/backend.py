@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the package slurmdl: wheels, source archives, editable installs (PEP 517, 660).
 
-Nothing is fetched.  The extension is linked with the installed libslurmdl where pkg-config knows it; else, or with the
-setting slurmdl=bundled, the library's sources of this tree are compiled into it, and it needs only libhdf5.
+Nothing is fetched.  The extensions are linked with the installed libraries where pkg-config knows them; else, or with
+the setting slurmdl=bundled, the sources of this tree are compiled into them, and they need only libhdf5.
 """
 
 import base64
@@ -41,7 +41,7 @@ def version():
     return re.search(r"AC_INIT\(\[[^]]*\], \[([^]]*)\]", read(root(), "configure.ac")).group(1)
 
 
-# ---- the extension ----
+# ---- the extensions ----
 
 
 def is_stable():
@@ -61,47 +61,71 @@ def pkg_config(*args):
     return shlex.split(done.stdout) if done.returncode == 0 else None
 
 
-def linked():
-    """Flags to link the installed library, found again at run time; None if there is none."""
-    flags = pkg_config("--cflags", "--libs", "slurmdl")
+# Each extension: the folder of its sources, beside what lies in ext/ itself; its library; what is compiled in if bundled.
+# The code of a run in _slurmdl_ps reads and writes checkpoints, for which a second copy does no harm.
+EXTENSIONS = (
+    ("_slurmdl", "run", "slurmdl", ("base", "run")),
+    ("_slurmdl_comm", "comm", "slurmdl-comm", ("base", "net", "comm")),
+    ("_slurmdl_ps", "ps", "slurmdl-ps", ("base", "run", "net", "ps")),
+)
+
+
+def linked(library):
+    """Flags to link an installed library, found again at run time; None if there is none."""
+    flags = pkg_config("--cflags", "--libs", library)
     if flags is None:
         return None
-    folder = " ".join(pkg_config("--variable=libdir", "slurmdl"))
+    folder = " ".join(pkg_config("--variable=libdir", library))
     return flags + [f"-Wl,-rpath,{folder}", f'-DPKGLIBDIR="{folder}/slurm-dl"', "-ldl"]
 
 
-def bundled():
-    """Sources and flags to compile the library in."""
+def bundled(parts):
+    """Sources and flags to compile parts of the library in."""
     top = root()
     if top is None:
         raise SystemExit("slurmdl: libslurmdl is not installed (pkg-config slurmdl), and its sources are not here")
     hdf5 = pkg_config("--cflags", "--libs", "hdf5-serial") or pkg_config("--cflags", "--libs", "hdf5")
     if hdf5 is None:
         raise SystemExit("slurmdl: HDF5 is needed to build it (libhdf5-dev, hdf5-devel)")
-    listed = re.search(r"runtime_sources = \\\n((?:.*\\\n)*.*)", read(top, "runtime", "local.mk")).group(1)
-    sources = [os.path.join(top, "runtime", name) for name in re.findall(r"%D%/(\S+\.c)\b", listed)]
+    lists = read(top, "runtime", "local.mk")
+    sources = []
+    for part in parts:
+        listed = re.search(rf"^{part}_sources = (?:.*\\\n)*.*", lists, re.M).group()
+        sources += [os.path.join(top, "runtime", name) for name in re.findall(r"%D%/(\S+\.c)\b", listed)]
     flags = ["-D_GNU_SOURCE", "-DH5_USE_110_API", '-DPKGLIBDIR="/usr/lib/slurm-dl"']
     return sources + flags + [f"-I{top}", f"-I{top}/runtime"] + hdf5 + ["-ldl", "-lpthread", "-lm"]
 
 
-def build_extension(folder, settings=None):
-    """Compile the extension into 'folder'; returns its file name."""
-    how = (settings or {}).get("slurmdl")
-    if how not in (None, "linked", "bundled"):
-        raise SystemExit(f"slurmdl: slurmdl={how}: must be linked or bundled")
-    library = None if how == "bundled" else linked()
-    if library is None and how == "linked":
-        raise SystemExit("slurmdl: pkg-config does not know slurmdl: install it, or set PKG_CONFIG_PATH")
-    name = "_slurmdl" + (".abi3.so" if is_stable() else sysconfig.get_config_var("EXT_SUFFIX"))
+def sources_in(folder):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".c")]
+
+
+def build_extension(folder, file, sources, library):
+    """Compile one extension into 'folder'; returns its file name."""
+    name = file + (".abi3.so" if is_stable() else sysconfig.get_config_var("EXT_SUFFIX"))
     compiler = shlex.split(os.environ.get("CC") or "cc")
     command = compiler + ["-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,relro,-z,now"]
     command += shlex.split(os.environ.get("CFLAGS", "")) + [f"-I{sysconfig.get_path('include')}"]
     command += ["-DPy_LIMITED_API=0x030b0000"] if is_stable() else []
-    command += [os.path.join(HERE, "ext", f) for f in sorted(os.listdir(os.path.join(HERE, "ext"))) if f.endswith(".c")]
-    command += (library or bundled()) + ["-o", os.path.join(folder, name)]
+    ext = os.path.join(HERE, "ext")
+    command += [f"-I{ext}", *sources_in(ext), *sources_in(os.path.join(ext, sources))]
+    command += library + ["-o", os.path.join(folder, name)]
     if subprocess.run(command).returncode != 0:
         raise SystemExit("slurmdl: the compiler failed: " + shlex.join(command))
     return name
+
+
+def build_extensions(folder, settings=None):
+    """Compile all extensions into 'folder'; returns their file names."""
+    how = (settings or {}).get("slurmdl")
+    if how not in (None, "linked", "bundled"):
+        raise SystemExit(f"slurmdl: slurmdl={how}: must be linked or bundled")
+    flags = [None if how == "bundled" else linked(library) for _, _, library, _ in EXTENSIONS]
+    if None in flags and how == "linked":
+        raise SystemExit("slurmdl: pkg-config does not know slurmdl: install it, or set PKG_CONFIG_PATH")
+    if None in flags:
+        flags = [bundled(parts) for _, _, _, parts in EXTENSIONS]
+    return [build_extension(folder, name, sources, f) for (name, sources, _, _), f in zip(EXTENSIONS, flags)]
 
 
 # ---- wheels ----
@@ -173,16 +197,17 @@ def read_bytes(*path):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as tmp:
-        extension = build_extension(tmp, config_settings)
+        extensions = build_extensions(tmp, config_settings)
         wheel = Wheel(wheel_directory)
         for name in package_files():
             wheel.add(f"{NAME}/{name}", read_bytes(HERE, NAME, name))
-        wheel.add(f"{NAME}/{extension}", read_bytes(tmp, extension), 0o755)
+        for name in extensions:
+            wheel.add(f"{NAME}/{name}", read_bytes(tmp, name), 0o755)
         return wheel.close()
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    build_extension(os.path.join(HERE, NAME), config_settings)
+    build_extensions(os.path.join(HERE, NAME), config_settings)
     wheel = Wheel(wheel_directory)
     wheel.add(f"{NAME}.pth", (HERE + "\n").encode())
     return wheel.close()
@@ -216,5 +241,5 @@ def build_sdist(sdist_directory, config_settings=None):
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
-        raise SystemExit("usage: backend.py FOLDER [linked|bundled]: compile the extension into it")
-    print(build_extension(sys.argv[1], {"slurmdl": sys.argv[2]} if len(sys.argv) > 2 else None))
+        raise SystemExit("usage: backend.py FOLDER [linked|bundled]: compile the extensions into it")
+    print(*build_extensions(sys.argv[1], {"slurmdl": sys.argv[2]} if len(sys.argv) > 2 else None), sep="\n")

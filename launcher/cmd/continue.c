@@ -202,7 +202,7 @@ static bool is_number (const char *text)
 static int
 add_retry (const struct sweep *s, const char *arg, struct event *e, size_t *n)
 {
-    const struct trial *t;
+    const struct sweep_trial *t;
     long trial;
     int rv = parse_trial (s, arg, &trial);
 
@@ -270,11 +270,11 @@ static int retry (struct sweep *s, char **names, const struct settings *st)
     int rv = -1;
 
     while (rv == -1) {
-        size_t room = (size_t)s->ntrials + 2;
+        size_t capacity = (size_t)s->ntrials + 2;
         for (char **arg = names; *arg; arg++)
-            room++;
+            capacity++;
         free (events);
-        if (!(events = calloc (room, sizeof (*events))))
+        if (!(events = calloc (capacity, sizeof (*events))))
             return EXIT_IO;
         if ((rv = fill_retries (s, names, events, &n)))
             break;

@@ -136,13 +136,13 @@ static void put_json (FILE *f, const struct sweep *s, const struct columns *c)
 
 /* ---- where to ---- */
 
-struct format {
+struct export_format {
     const char *name;
     void (*put) (FILE *f, const struct sweep *s, const struct columns *c);
 };
 
 /* clang-format off */
-static const struct format formats[] = {
+static const struct export_format formats[] = {
     { "csv",  put_csv },
     { "json", put_json },
     { "h5",   NULL }, /* results_write() */
@@ -150,9 +150,9 @@ static const struct format formats[] = {
 };
 /* clang-format on */
 
-static const struct format *find_format (const char *name)
+static const struct export_format *find_format (const char *name)
 {
-    const struct format *f = formats;
+    const struct export_format *f = formats;
 
     while (f->name && strcmp (f->name, name))
         f++;
@@ -214,7 +214,7 @@ static int write_text (const char *path,
 }
 
 static int export_text (const struct sweep *s,
-                        const struct format *format,
+                        const struct export_format *format,
                         const char *path,
                         struct slurmdl_error *err)
 {
@@ -252,7 +252,7 @@ export_h5 (const struct sweep *s, const char *path, struct slurmdl_error *err)
 
 int cmd_export (const struct settings *st)
 {
-    const struct format *format =
+    const struct export_format *format =
         find_format (st->format ? st->format : formats[0].name);
     struct slurmdl_error err = { "" };
     struct sweep *s;

@@ -35,7 +35,7 @@ struct reported {
     int fails;
 };
 
-struct progress {
+struct follow_view {
     struct sweep *s;
     struct executor *x;
     bool tty;
@@ -63,13 +63,13 @@ static int columns (void)
     return ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
-static void print_line (struct progress *v, const char *text)
+static void print_line (struct follow_view *v, const char *text)
 {
     printf ("%.*s\033[K\n", columns () - 1, text);
     v->lines++;
 }
 
-static void print_bar (struct progress *v)
+static void print_bar (struct follow_view *v)
 {
     const struct sweep *s = v->s;
     double done = searcher_progress (s->searcher);
@@ -99,10 +99,10 @@ static void print_bar (struct progress *v)
     print_line (v, text);
 }
 
-static void print_best_line (struct progress *v)
+static void print_best_line (struct follow_view *v)
 {
     const struct sweep *s = v->s;
-    const struct trial *t = sweep_trial (s, s->best);
+    const struct sweep_trial *t = sweep_trial (s, s->best);
     char text[512];
     char *params;
 
@@ -124,9 +124,9 @@ static void print_best_line (struct progress *v)
     print_line (v, text);
 }
 
-static void print_open (struct progress *v, long trial)
+static void print_open (struct follow_view *v, long trial)
 {
-    const struct trial *t = sweep_trial (v->s, trial);
+    const struct sweep_trial *t = sweep_trial (v->s, trial);
     const char *metric = v->s->exp->metric;
     int64_t step;
     double value;
@@ -157,7 +157,7 @@ static void print_open (struct progress *v, long trial)
     print_line (v, text);
 }
 
-static void draw (struct progress *v)
+static void draw (struct follow_view *v)
 {
     int shown = 0;
 
@@ -179,7 +179,7 @@ static void draw (struct progress *v)
 
 /* ---- lines into a file or a pipe ---- */
 
-static int add_reported (struct progress *v)
+static int add_reported (struct follow_view *v)
 {
     while (v->nreported < v->s->ntrials) {
         struct reported *list =
@@ -192,7 +192,7 @@ static int add_reported (struct progress *v)
     return 0;
 }
 
-static void say_space (struct progress *v, const char *elapsed)
+static void say_space (struct follow_view *v, const char *elapsed)
 {
     bool full =
         v->s->state == SWEEP_RUNNING && disk_reserve_is_spent (v->s->dir);
@@ -204,7 +204,7 @@ static void say_space (struct progress *v, const char *elapsed)
     v->full = full;
 }
 
-static void say_changes (struct progress *v)
+static void say_changes (struct follow_view *v)
 {
     const struct sweep *s = v->s;
     char elapsed[32];
@@ -214,7 +214,7 @@ static void say_changes (struct progress *v)
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
     say_space (v, elapsed);
     for (long i = 0; i < s->ntrials; i++) {
-        const struct trial *t = &s->trials[i];
+        const struct sweep_trial *t = &s->trials[i];
         struct reported *r = &v->reported[i];
         if (t->fails != r->fails)
             printf ("%8s  trial %-4ld failed (%d): %s\n",
@@ -267,7 +267,7 @@ static void say_why (const struct sweep *s)
 
 static void say_best (const struct sweep *s)
 {
-    const struct trial *t = sweep_trial (s, s->best);
+    const struct sweep_trial *t = sweep_trial (s, s->best);
     char *text;
 
     print_best (s);
@@ -293,7 +293,7 @@ int follow_status (enum sweep_state state)
     }
 }
 
-static int conclude (struct progress *v, bool workers_left)
+static int conclude (struct follow_view *v, bool workers_left)
 {
     struct sweep *s = v->s;
     char elapsed[32];
@@ -323,7 +323,7 @@ static int conclude (struct progress *v, bool workers_left)
     return EXIT_NO_WORKERS;
 }
 
-static int watch (struct progress *v, struct slurmdl_error *err)
+static int watch (struct follow_view *v, struct slurmdl_error *err)
 {
     struct timespec pause = { 0, look_every };
     int workers = 1;
@@ -345,7 +345,7 @@ static int watch (struct progress *v, struct slurmdl_error *err)
     return workers;
 }
 
-static void finish_local (struct progress *v)
+static void finish_local (struct follow_view *v)
 {
     /* they read the end of the sweep, or the stop, by themselves */
     while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local
@@ -363,7 +363,7 @@ void follow_signals (void)
 
 int follow (struct sweep *s, struct executor *x)
 {
-    struct progress v = {
+    struct follow_view v = {
         .s = s, .x = x, .tty = isatty (1), .start = monotonic ()
     };
     struct slurmdl_error err = { "" };

@@ -45,7 +45,7 @@ struct fork_source {
 static void make_single (config_t *cf, const void *arg)
 {
     const struct fork_source *o = arg;
-    const struct trial *t = sweep_trial (o->s, o->trial);
+    const struct sweep_trial *t = sweep_trial (o->s, o->trial);
     config_setting_t *root = config_root_setting (cf);
     config_setting_t *group = config_lookup (cf, "searcher");
 

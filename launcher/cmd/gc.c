@@ -10,7 +10,7 @@
 #include "launcher/sys/say.h"
 
 /* clang-format off */
-static const char *const fates[][2] = {
+static const char *const outcomes[][2] = {
     [GC_KEPT]     = { NULL,               NULL },
     [GC_DELETED]  = { "deleted",          "would delete" },
     [GC_LEFTOVER] = { "deleted",          "would delete" },
@@ -25,17 +25,17 @@ static void print_report (const struct gc_report *r, bool dry)
 
     for (size_t i = 0; i < r->n; i++) {
         const struct gc_file *f = &r->files[i];
-        bool gone = f->fate == GC_DELETED || f->fate == GC_LEFTOVER;
+        bool gone = f->outcome == GC_DELETED || f->outcome == GC_LEFTOVER;
         files[gone]++;
         bytes[gone] += f->bytes;
-        if (fates[f->fate][dry])
+        if (outcomes[f->outcome][dry])
             printf ("%s %s (%lld bytes)\n",
-                    fates[f->fate][dry],
+                    outcomes[f->outcome][dry],
                     f->path,
                     (long long)f->bytes);
     }
     printf ("%s %zu files, %lld bytes; %zu files, %lld bytes stay\n",
-            fates[GC_DELETED][dry],
+            outcomes[GC_DELETED][dry],
             files[true],
             (long long)bytes[true],
             files[false],

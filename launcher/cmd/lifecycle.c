@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl pause, resume, stop, kill: from one state to another. */
+/* dl pause, resume, stop, kill: request another state. */
 #include "launcher/cmd/lifecycle.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* ---- pause, stop, kill ---- */
 
-/* Until all workers know, and have done as they are told. */
+/* Seconds until all workers have read the request and stopped. */
 static long long delay_of (const struct sweep *s)
 {
     return (long long)(s->exp->heartbeat + s->exp->grace);
@@ -54,7 +54,7 @@ static void say_kill (const struct sweep *s)
             (long long)s->exp->heartbeat + 1);
 }
 
-static const struct request {
+static const struct state_request {
     enum event_op op;
     enum sweep_state state;
     bool ends; /* so one that has ended needs it no more */
@@ -69,7 +69,7 @@ static bool is_allowed (const struct sweep *s, const void *op)
 }
 
 /* It makes no sense now. */
-static int say_why_not (const struct sweep *s, const struct request *w)
+static int say_why_not (const struct sweep *s, const struct state_request *w)
 {
     if (s->state == w->state) {
         printf ("%s is already %s\n", s->dir, sweep_state_name (s->state));
@@ -87,7 +87,7 @@ static int say_why_not (const struct sweep *s, const struct request *w)
     return EXIT_USAGE;
 }
 
-static int grant (struct sweep *s, const struct request *w)
+static int grant (struct sweep *s, const struct state_request *w)
 {
     struct slurmdl_error err = { "" };
 
@@ -105,7 +105,8 @@ static int grant (struct sweep *s, const struct request *w)
     return fail (&err);
 }
 
-static int request_state (const struct settings *st, const struct request *w)
+static int request_state (const struct settings *st,
+                          const struct state_request *w)
 {
     struct sweep *s;
     int rv = open_experiment (st, st->args[0], &s);

@@ -55,7 +55,7 @@ static char *labels_text (const struct sweep *s)
 
 static void fill_experiment (struct libscols_line *line, const struct sweep *s)
 {
-    const struct trial *best = sweep_trial (s, s->best);
+    const struct sweep_trial *best = sweep_trial (s, s->best);
     char created[32];
 
     time_text (created, sizeof (created), s->created);

@@ -21,7 +21,7 @@
 static const double look_every = 0.2;
 static const double ask_every = 1;
 
-struct reading {
+struct log_reading {
     struct sweep *s;
     long trial;
     long attempt;
@@ -29,7 +29,7 @@ struct reading {
     double asked;
 };
 
-static void log_path (char *buf, size_t size, const struct reading *r)
+static void log_path (char *buf, size_t size, const struct log_reading *r)
 {
     snprintf (buf,
               size,
@@ -39,7 +39,7 @@ static void log_path (char *buf, size_t size, const struct reading *r)
               r->attempt);
 }
 
-static bool has_log (const struct reading *r)
+static bool has_log (const struct log_reading *r)
 {
     char path[PATH_MAX];
 
@@ -69,7 +69,7 @@ static off_t start_of (int fd, int64_t lines)
     return 0;
 }
 
-static int open_log (struct reading *r, int64_t lines)
+static int open_log (struct log_reading *r, int64_t lines)
 {
     char path[PATH_MAX];
 
@@ -83,7 +83,7 @@ static int open_log (struct reading *r, int64_t lines)
 /* What has been added; -1 on failure, without an error if that of standard
  * output, of which main() tells.
  */
-static int print_more (const struct reading *r, struct slurmdl_error *err)
+static int print_more (const struct log_reading *r, struct slurmdl_error *err)
 {
     char buf[65536];
     ssize_t n = 0;
@@ -98,9 +98,9 @@ static int print_more (const struct reading *r, struct slurmdl_error *err)
 /* ---- following ---- */
 
 /* No attempt will follow. */
-static bool is_over (const struct reading *r)
+static bool is_over (const struct log_reading *r)
 {
-    const struct trial *t = sweep_trial (r->s, r->trial);
+    const struct sweep_trial *t = sweep_trial (r->s, r->trial);
 
     if (t->state == TRIAL_FAILED || t->state == TRIAL_REJECTED)
         return true;
@@ -110,9 +110,9 @@ static bool is_over (const struct reading *r)
 }
 
 /* Go on to the next attempt that has a log.  Returns 1 if there is one. */
-static int next_attempt (struct reading *r)
+static int next_attempt (struct log_reading *r)
 {
-    struct reading next = { .s = r->s, .trial = r->trial, .fd = -1 };
+    struct log_reading next = { .s = r->s, .trial = r->trial, .fd = -1 };
     long over = sweep_trial (r->s, r->trial)->over;
 
     for (next.attempt = r->attempt + 1; next.attempt <= over + 1;
@@ -129,7 +129,8 @@ static int next_attempt (struct reading *r)
 }
 
 /* 1: go on, 0: the end, -1 */
-static int follow_once (struct reading *r, bool one, struct slurmdl_error *err)
+static int
+follow_once (struct log_reading *r, bool one, struct slurmdl_error *err)
 {
     bool ended;
 
@@ -149,7 +150,8 @@ static int follow_once (struct reading *r, bool one, struct slurmdl_error *err)
     return !(is_over (r) || (ended && one));
 }
 
-static int follow_log (struct reading *r, bool one, struct slurmdl_error *err)
+static int
+follow_log (struct log_reading *r, bool one, struct slurmdl_error *err)
 {
     int rv = 1;
 
@@ -164,14 +166,14 @@ static int follow_log (struct reading *r, bool one, struct slurmdl_error *err)
 
 /* ---- the command ---- */
 
-static void last_attempt (struct reading *r)
+static void last_attempt (struct log_reading *r)
 {
     r->attempt = sweep_trial (r->s, r->trial)->over + 1;
     while (r->attempt > 1 && !has_log (r))
         r->attempt--;
 }
 
-static int print_log (struct reading *r, const struct settings *st)
+static int print_log (struct log_reading *r, const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     char path[PATH_MAX];
@@ -192,7 +194,7 @@ static int print_log (struct reading *r, const struct settings *st)
 int cmd_logs (const struct settings *st)
 {
     bool named = st->nargs == 2;
-    struct reading r = { .fd = -1 };
+    struct log_reading r = { .fd = -1 };
     int rv = open_experiment (st, named ? st->args[0] : NULL, &r.s);
 
     if (rv)

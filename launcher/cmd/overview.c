@@ -24,7 +24,7 @@
 
 static bool has_claim (const struct sweep *s, long trial, const char *nonce)
 {
-    const struct trial *t = sweep_trial (s, trial);
+    const struct sweep_trial *t = sweep_trial (s, trial);
     char path[PATH_MAX];
     struct stat st;
     char *text;
@@ -47,7 +47,7 @@ static bool has_claim (const struct sweep *s, long trial, const char *nonce)
 static long trial_of (const struct sweep *s, const char *nonce)
 {
     for (long i = 1; i <= s->ntrials; i++) {
-        const struct trial *t = sweep_trial (s, i);
+        const struct sweep_trial *t = sweep_trial (s, i);
         if (t->state != TRIAL_OPEN)
             continue;
         if (t->owner ? !strcmp (t->owner, nonce) : has_claim (s, i, nonce))
@@ -156,17 +156,18 @@ static void print_source (const struct sweep *s)
         printf ("forked from %s\n", e->source);
 }
 
-static void print_deed (const struct sweep *s)
+static void print_last_action (const struct sweep *s)
 {
     char when[32];
 
-    if (!s->deed.what)
+    if (!s->last_action.what)
         return;
-    time_text (when, sizeof (when), s->deed.time);
+    time_text (when, sizeof (when), s->last_action.time);
     printf ("last: %s%s by %s, %s\n",
-            s->deed.what,
-            s->deed.undone ? " (undone)" : "",
-            s->deed.by && *s->deed.by ? s->deed.by : "somebody",
+            s->last_action.what,
+            s->last_action.undone ? " (undone)" : "",
+            s->last_action.by && *s->last_action.by ? s->last_action.by
+                                                    : "somebody",
             when);
 }
 
@@ -193,7 +194,7 @@ void print_overview (const struct sweep *s)
                 s->exp->max_hours);
     print_source (s);
     print_labels (s);
-    print_deed (s);
+    print_last_action (s);
     print_excluded (s);
     if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
         puts (DISK_RESERVE_SPENT);

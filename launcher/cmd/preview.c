@@ -16,7 +16,7 @@
 
 enum { RUNGS = 64 };
 
-struct plan {
+struct preview_plan {
     const struct experiment *exp;
     struct search_rung rungs[RUNGS];
     int n;
@@ -112,10 +112,11 @@ static bool is_most (const struct experiment *e)
     return experiment_needs (e) & HAS_REPORTS;
 }
 
-static void
-make_plan (struct plan *plan, const struct experiment *e, double seconds)
+static void make_plan (struct preview_plan *plan,
+                       const struct experiment *e,
+                       double seconds)
 {
-    *plan = (struct plan){ .exp = e, .seconds = seconds };
+    *plan = (struct preview_plan){ .exp = e, .seconds = seconds };
     plan->n = searcher_preview (
         &e->search, e->params, e->nparams, plan->rungs, RUNGS);
     if (plan->n > RUNGS)
@@ -129,18 +130,18 @@ make_plan (struct plan *plan, const struct experiment *e, double seconds)
     plan->points = count_points (e);
 }
 
-static double full_length (const struct plan *plan)
+static double full_length (const struct preview_plan *plan)
 {
     return (double)plan->exp->search.max_length;
 }
 
-static double trial_hours (const struct plan *plan)
+static double trial_hours (const struct preview_plan *plan)
 {
     return plan->length * plan->seconds / 3600;
 }
 
 /* With all workers busy, but never faster than one full training. */
-static double wall_hours (const struct plan *plan)
+static double wall_hours (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
     double at_once = fmin ((double)e->workers, plan->trials);
@@ -153,7 +154,7 @@ static double wall_hours (const struct plan *plan)
 
 /* ---- printing ---- */
 
-static void print_head (const struct plan *plan)
+static void print_head (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
 
@@ -167,7 +168,7 @@ static void print_head (const struct plan *plan)
         ", %lld worker%s\n", (long long)e->workers, e->workers == 1 ? "" : "s");
 }
 
-static void print_space (const struct plan *plan)
+static void print_space (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
 
@@ -189,7 +190,7 @@ static void print_space (const struct plan *plan)
                 e->warm_start);
 }
 
-static void print_rungs (const struct plan *plan)
+static void print_rungs (const struct preview_plan *plan)
 {
     printf ("\n%12s %10s %14s\n", "length", "trials end", "sum");
     for (int i = 0; i < plan->n; i++)
@@ -200,7 +201,7 @@ static void print_rungs (const struct plan *plan)
     printf ("%12s %10.0f %14.0f\n\n", "all", plan->trials, plan->length);
 }
 
-static void print_time (const struct plan *plan)
+static void print_time (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
     double hours = trial_hours (plan);
@@ -221,7 +222,7 @@ static void print_time (const struct plan *plan)
                 e->max_hours);
 }
 
-static void print_totals (const struct plan *plan)
+static void print_totals (const struct preview_plan *plan)
 {
     printf ("%.0f trial%s, as much as %.1f full trainings, %s%.0f segment%s\n",
             plan->trials,
@@ -238,7 +239,7 @@ static void print_totals (const struct plan *plan)
 
 void print_preview (const struct experiment *e, double seconds)
 {
-    struct plan plan;
+    struct preview_plan plan;
 
     make_plan (&plan, e, seconds);
     print_head (&plan);
@@ -249,7 +250,7 @@ void print_preview (const struct experiment *e, double seconds)
 
 /* ---- JSON ---- */
 
-static json_t *rungs_json (const struct plan *plan)
+static json_t *rungs_json (const struct preview_plan *plan)
 {
     json_t *list = json_array ();
 
@@ -266,7 +267,7 @@ static json_t *rungs_json (const struct plan *plan)
     return list;
 }
 
-static void set_times (json_t *v, const struct plan *plan)
+static void set_times (json_t *v, const struct preview_plan *plan)
 {
     double hours = trial_hours (plan);
 
@@ -278,7 +279,7 @@ static void set_times (json_t *v, const struct plan *plan)
     json_object_set_new (v, "wall_hours", json_real (wall_hours (plan)));
 }
 
-static json_t *plan_json (const struct plan *plan)
+static json_t *plan_json (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
     json_t *points =
@@ -307,7 +308,7 @@ static json_t *plan_json (const struct plan *plan)
     return v;
 }
 
-static void print_json (const struct plan *plan)
+static void print_json (const struct preview_plan *plan)
 {
     json_t *v = plan_json (plan);
 
@@ -320,7 +321,7 @@ int cmd_preview (const struct settings *st)
 {
     const struct edit edit = { .sets = st->sets };
     struct experiment *e;
-    struct plan plan;
+    struct preview_plan plan;
     int rv = read_experiment (st->args[0], &edit, &e);
 
     if (rv)

@@ -21,7 +21,7 @@
 
 /* ---- whether it may be ---- */
 
-/* Signs of life of other machines take two heartbeats to tell. */
+/* Whether workers on other machines live is known after two heartbeats. */
 static int check_workers (const char *dir, double seconds, bool force)
 {
     struct slurmdl_error err = { "" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of an array task with work left: back into the queue. */
+/* dl requeue: put an array task with work left back into the queue. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ static int scontrol (const char *verb, const char *what, const char *more)
     return status;
 }
 
-/* Only a pending job may be told to keep away from machines, so that comes
+/* Only a pending job can be kept away from machines, so that comes
  * after the requeue, which ends this process: it has until KillWait.
  */
 static void avoid_hosts (const struct sweep *s, const char *task)

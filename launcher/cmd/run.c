@@ -65,7 +65,7 @@ int cmd_worker (const struct settings *st)
     enum worker_end end;
     struct sweep *s;
     char slot[64];
-    struct lost lost;
+    struct worker_exit lost;
     int rv = open_experiment (st, st->args[0], &s);
 
     if (rv)
@@ -73,7 +73,7 @@ int cmd_worker (const struct settings *st)
     if (st->slot)
         prctl (PR_SET_PDEATHSIG, SIGTERM);
     place_find (&place, s->exp, st, slot, sizeof (slot));
-    lost_read ("", &lost);
+    worker_exit_read ("", &lost);
     place.lost = &lost;
     end = worker_run (s, &place, &err);
     rv = worker_status (end, &err);

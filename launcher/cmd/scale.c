@@ -8,7 +8,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
-#include "launcher/elastic/elastic.h"
+#include "launcher/elastic/plan.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/slurm.h"
 #include "launcher/membership/peer.h"
@@ -25,20 +25,21 @@
 enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
 
 /* Where workers are, or will be: an array task, or a local process. */
-struct place {
+struct worker_slot {
     long job, task; /* local: of its slot "local-JOB-TASK" */
     bool local;
     bool pending;
 };
 
 struct places {
-    struct place *list;
+    struct worker_slot *list;
     long n;
 };
 
-static int add_place (struct places *p, struct place place)
+static int add_place (struct places *p, struct worker_slot place)
 {
-    struct place *list = array_grow (p->list, (size_t)p->n, sizeof (*list));
+    struct worker_slot *list =
+        array_grow (p->list, (size_t)p->n, sizeof (*list));
 
     if (!list)
         return -1;
@@ -67,7 +68,7 @@ find_local (struct places *p, const struct sweep *s, struct slurmdl_error *err)
     long n = peer_list (s->dir, &list, err);
 
     for (long i = 0; i < n; i++) {
-        struct place place = { .local = true };
+        struct worker_slot place = { .local = true };
         if (!list[i].gone && list[i].here
             && sscanf (list[i].slot, "local-%ld-%ld", &place.job, &place.task)
                    == 2
@@ -85,7 +86,7 @@ static int read_tasks (struct places *p, const struct sweep *s, char *text)
 
     for (char *line = strtok_r (text, "\n", &save); line;
          line = strtok_r (NULL, "\n", &save)) {
-        struct place place = { 0 };
+        struct worker_slot place = { 0 };
         char state[32];
         if (sscanf (line, "%ld %ld %31s", &place.job, &place.task, state) != 3
             || is_retired (s, place.job, place.task))
@@ -99,12 +100,12 @@ static int read_tasks (struct places *p, const struct sweep *s, char *text)
 
 static char *job_list (const struct sweep *s)
 {
-    size_t room = 1;
+    size_t capacity = 1;
     char *text;
 
     for (size_t i = 0; i < s->nsubmits; i++)
-        room += strlen (s->submits[i].job) + 1;
-    if (!(text = calloc (1, room)))
+        capacity += strlen (s->submits[i].job) + 1;
+    if (!(text = calloc (1, capacity)))
         return NULL;
     for (size_t i = 0; i < s->nsubmits; i++) {
         strcat (text, i ? "," : "");
@@ -150,8 +151,8 @@ done:
 /* Those that wait go first, then the highest. */
 static int goes_first (const void *a, const void *b)
 {
-    const struct place *x = a;
-    const struct place *y = b;
+    const struct worker_slot *x = a;
+    const struct worker_slot *y = b;
 
     if (x->pending != y->pending)
         return x->pending ? -1 : 1;
@@ -160,11 +161,12 @@ static int goes_first (const void *a, const void *b)
     return x->task > y->task ? -1 : x->task < y->task;
 }
 
-static size_t add_slots (char *buf, size_t n, const struct place *p, long lanes)
+static size_t
+add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
 {
-    size_t room = SLOTS_MAX - n;
+    size_t capacity = SLOTS_MAX - n;
 
-    if (room < (size_t)lanes * 64)
+    if (capacity < (size_t)lanes * 64)
         return n;
     if (p->local)
         return n + (size_t)sprintf (buf + n, "local-%ld-%ld ", p->job, p->task);
@@ -197,7 +199,8 @@ static void cancel (const struct places *p, long n)
         free (names[i]);
 }
 
-/* Put the wish, and the slots of the first 'n' places, which are to end. */
+/* Publish the request, and the slots of the first 'n' places, which are to end.
+ */
 static int put_scale (struct sweep *s,
                       long workers,
                       const struct places *p,

@@ -64,7 +64,7 @@ static void print_attempts (const struct sweep *s, long trial, long last)
 
 static void show_trial (const struct sweep *s, long n)
 {
-    struct trial *t = sweep_trial (s, n);
+    struct sweep_trial *t = sweep_trial (s, n);
     char *text = json_dumps (trial_hparams (s, t), JSON_SORT_KEYS);
 
     printf ("trial %ld: %s, length %lld, %s %.6g (best %.6g at %lld)\n",

@@ -79,15 +79,17 @@ static void say_not_started (struct sweep *s,
     const char *name = strrchr (s->dir, '/') + 1;
 
     if (x->refused && is_new && take_back (s))
-        complain ("%s; no experiment was made: mend that (in the file, or with "
-                  "--set), and run it again",
-                  why);
+        complain (
+            "%s; no experiment was made: change that (in the file, or with "
+            "--set), and run it again",
+            why);
     else if (x->refused)
-        complain ("%s; 'dl resume %s' starts workers when that is mended; the "
-                  "file of %s stays as it is ('dl fork --set' makes another)",
-                  why,
-                  name,
-                  s->dir);
+        complain (
+            "%s; 'dl resume %s' starts workers when that is repaired; the "
+            "file of %s stays as it is ('dl fork --set' makes another)",
+            why,
+            name,
+            s->dir);
     else if (is_new)
         complain ("%s; the experiment is %s: 'dl resume %s' starts it again; "
                   "if its file is wrong, 'dl rm --force %s' removes it",

@@ -72,8 +72,8 @@ struct experiment {
 
     int64_t seed;
     int64_t max_restarts;
-    struct gc_policy policy; /* checkpoint_policy */
-    struct policy *policies; /* of log_policies and built-in ones */
+    struct gc_policy policy;     /* checkpoint_policy */
+    struct log_policy *policies; /* of log_policies and built-in ones */
     size_t npolicies;
     int64_t workers;
     int64_t slots; /* GPUs of a trial on each of its nodes */

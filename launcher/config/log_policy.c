@@ -20,11 +20,11 @@ enum {
     BLOCK = 1 << 16,
     LOG_MAX = 64 << 20,
     TAIL = 1 << 20,
-    PATIENCE = 10, /* s */
+    TIMEOUT = 10, /* s */
 };
 
-struct scan {
-    const struct policy *list;
+struct policy_scan {
+    const struct log_policy *list;
     size_t n;
     regex_t *re;
     bool *open; /* compiled, and not found yet */
@@ -109,7 +109,7 @@ static void excerpt (char *buf, const char *line, size_t at)
     policy_text (buf);
 }
 
-static void end_line (struct scan *s)
+static void end_line (struct policy_scan *s)
 {
     s->line[s->fill] = '\0';
     for (size_t i = 0; i < s->n; i++) {
@@ -125,7 +125,7 @@ static void end_line (struct scan *s)
     s->fill = 0;
 }
 
-static void look_at (struct scan *s, const char *buf, size_t n)
+static void look_at (struct policy_scan *s, const char *buf, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         /* a progress bar ends its lines by going back to their start */
@@ -142,17 +142,17 @@ static void look_at (struct scan *s, const char *buf, size_t n)
 /* Some expressions take minutes for long lines, and the worker has to give
  * signs of life: then what stands in between is left out.
  */
-static void hurry (struct scan *s, int fd, off_t size, double start)
+static void hurry (struct policy_scan *s, int fd, off_t size, double start)
 {
     off_t at = lseek (fd, 0, SEEK_CUR);
 
-    if (monotonic () - start > PATIENCE && at < size - TAIL) {
+    if (monotonic () - start > TIMEOUT && at < size - TAIL) {
         lseek (fd, size - TAIL, SEEK_SET);
         s->fill = 0;
     }
 }
 
-static int read_all (struct scan *s, const char *path)
+static int read_all (struct policy_scan *s, const char *path)
 {
     double start = monotonic ();
     int fd = open (path, O_RDONLY | O_CLOEXEC);
@@ -174,12 +174,12 @@ static int read_all (struct scan *s, const char *path)
     return n < 0 ? -1 : 0;
 }
 
-int policies_search (const struct policy *list,
+int policies_search (const struct log_policy *list,
                      size_t n,
                      const char *path,
                      char (*found)[POLICY_LINE])
 {
-    struct scan *s = calloc (1, sizeof (*s));
+    struct policy_scan *s = calloc (1, sizeof (*s));
     int rv = -1;
 
     memset (found, 0, n * sizeof (*found));

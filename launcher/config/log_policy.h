@@ -7,16 +7,16 @@
 
 #include "runtime/slurmdl.h"
 
-enum policy_action {
+enum log_policy_action {
     POLICY_LABEL, /* only name what is found */
     POLICY_EXCLUDE_NODE,
     POLICY_CANCEL_RETRIES,
 };
 
-struct policy {
+struct log_policy {
     char *name;
     char *pattern; /* POSIX extended regular expression; "": switched off */
-    enum policy_action action;
+    enum log_policy_action action;
 };
 
 enum { POLICY_LINE = 128 };
@@ -31,7 +31,7 @@ int policy_check (const char *pattern, struct slurmdl_error *err);
  *
  * Returns how many policies matched, -1 if the log cannot be read.
  */
-int policies_search (const struct policy *list,
+int policies_search (const struct log_policy *list,
                      size_t n,
                      const char *path,
                      char (*found)[POLICY_LINE]);

@@ -16,7 +16,7 @@ static const char key[] = "log_policies";
 enum { NAME_MAX_LENGTH = 64 };
 
 /* clang-format off */
-/* What Determined names without being told to, by the same names. */
+/* Policies that Determined has by default, under the same names. */
 static const struct {
     const char *name, *pattern;
 } builtin[] = {
@@ -95,7 +95,8 @@ static int read_members (const config_setting_t *group,
     return 0;
 }
 
-static struct policy *find_policy (const struct experiment *e, const char *name)
+static struct log_policy *find_policy (const struct experiment *e,
+                                       const char *name)
 {
     for (size_t i = 0; i < e->npolicies; i++)
         if (!strcmp (e->policies[i].name, name))
@@ -106,9 +107,9 @@ static struct policy *find_policy (const struct experiment *e, const char *name)
 static void set_policy (struct experiment *e,
                         const char *name,
                         const char *pattern,
-                        enum policy_action action)
+                        enum log_policy_action action)
 {
-    struct policy *policy = find_policy (e, name);
+    struct log_policy *policy = find_policy (e, name);
 
     if (!policy) {
         policy = &e->policies[e->npolicies++];
@@ -125,7 +126,7 @@ static void read_policy (struct experiment *e,
 {
     struct slurmdl_error err = { "" };
     const char *texts[3] = { NULL, NULL, NULL };
-    const struct policy *other;
+    const struct log_policy *other;
     int action = POLICY_LABEL;
 
     if (read_members (group, texts, p) < 0
@@ -147,7 +148,7 @@ static void read_policy (struct experiment *e,
                     texts[1],
                     err.text);
     else
-        set_policy (e, texts[0], texts[1], (enum policy_action)action);
+        set_policy (e, texts[0], texts[1], (enum log_policy_action)action);
 }
 
 void policies_read (struct experiment *e, config_t *cf, struct problems *p)

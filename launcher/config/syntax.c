@@ -19,7 +19,7 @@
 /* libconfig compares each name with all before it. */
 enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000 };
 
-struct scan {
+struct syntax_scan {
     const char *at;
     int line;
     long settings;
@@ -28,7 +28,7 @@ struct scan {
 };
 
 static int __attribute__ ((format (printf, 3, 4)))
-wrong (struct scan *s, int line, const char *fmt, ...)
+wrong (struct syntax_scan *s, int line, const char *fmt, ...)
 {
     va_list ap;
 
@@ -40,7 +40,7 @@ wrong (struct scan *s, int line, const char *fmt, ...)
     return -1;
 }
 
-static void copy (struct scan *s, size_t n)
+static void copy (struct syntax_scan *s, size_t n)
 {
     for (; n > 0 && *s->at; n--) {
         s->line += *s->at == '\n';
@@ -50,7 +50,7 @@ static void copy (struct scan *s, size_t n)
 
 /* ---- what is no value ---- */
 
-static int copy_comment (struct scan *s)
+static int copy_comment (struct syntax_scan *s)
 {
     int line = s->line;
     const char *end;
@@ -65,7 +65,7 @@ static int copy_comment (struct scan *s)
     return 0;
 }
 
-static int copy_string (struct scan *s)
+static int copy_string (struct syntax_scan *s)
 {
     int line = s->line;
 
@@ -79,7 +79,7 @@ static int copy_string (struct scan *s)
     return 0;
 }
 
-static int copy_name (struct scan *s)
+static int copy_name (struct syntax_scan *s)
 {
     size_t n = 1;
 
@@ -106,7 +106,7 @@ static size_t integer_length (const char *at)
     return at[n] && strchr (".eE", at[n]) ? 0 : n;
 }
 
-static int copy_number (struct scan *s)
+static int copy_number (struct syntax_scan *s)
 {
     size_t n = integer_length (s->at);
     char word[32];
@@ -129,7 +129,7 @@ static int copy_number (struct scan *s)
     return 0;
 }
 
-static int copy_all (struct scan *s)
+static int copy_all (struct syntax_scan *s)
 {
     int rv = 0;
 
@@ -155,7 +155,7 @@ static int copy_all (struct scan *s)
 
 /* ---- libconfig ---- */
 
-static void parse (config_t *cf, const char *text, struct scan *s)
+static void parse (config_t *cf, const char *text, struct syntax_scan *s)
 {
     const char *why;
 
@@ -173,7 +173,7 @@ static void parse (config_t *cf, const char *text, struct scan *s)
 
 char *syntax_parse (config_t *cf, const char *text, int *line)
 {
-    struct scan s = { .at = text, .line = 1 };
+    struct syntax_scan s = { .at = text, .line = 1 };
     char *out = NULL;
     size_t size;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read what a hyperparameter waits for, and its default. */
+/* Read for which values a hyperparameter is active, and its default. */
 #include "launcher/config/when.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl debug: where the ranks of a step are, and what else was kept of it. */
+/* dl debug: print the stacks, errors and warnings of a step. */
+#include "launcher/debug/debug.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/debug/debug.h"
+#include "launcher/debug/folder.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 enum { WAIT_SECONDS = 90 };
 
@@ -111,7 +112,7 @@ static void print_dump (const char *dir, long dump)
     struct stat st;
 
     debug_path (path, sizeof (path), dir, dump, "reason");
-    debug_line (path, reason, sizeof (reason));
+    debug_cause (dir, dump, reason, sizeof (reason));
     if (stat (path, &st) == 0)
         time_text (when, sizeof (when), (double)st.st_mtim.tv_sec);
     printf ("%s/dump-%ld, %s: %s\n", dir, dump, when, reason);
@@ -166,7 +167,7 @@ static void print_rest (const char *dir)
                 dir);
 }
 
-/* ---- asking ---- */
+/* ---- a new dump ---- */
 
 static bool always (void *arg)
 {
@@ -186,7 +187,7 @@ static void count_live (const char *dir, const char *name, void *arg)
 }
 
 /* A new dump if the step runs. */
-static int ask (const char *dir)
+static int request_dump (const char *dir)
 {
     long watchers = 0;
     char path[PATH_MAX];
@@ -197,7 +198,8 @@ static int ask (const char *dir)
     if (watchers == 0)
         return EXIT_OK;
     dump = debug_newest (dir) + 1;
-    if (debug_ask (dir, dump, "asked for by dl debug") < 0 && errno != EEXIST) {
+    if (debug_request (dir, dump, DEBUG_REQUEST, "asked for by dl debug") < 0
+        && errno != EEXIST) {
         complain ("%s: %s", dir, strerror (errno));
         return EXIT_IO;
     }
@@ -220,7 +222,7 @@ int cmd_debug (const struct settings *st)
     int rv = find_folder (st->args[0], dir, sizeof (dir));
 
     if (rv == EXIT_OK && !st->last)
-        rv = ask (dir);
+        rv = request_dump (dir);
     if (rv != EXIT_OK)
         return rv;
     newest = debug_newest (dir);

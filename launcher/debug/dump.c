@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the stacks of a rank's processes, from outside of them. */
 #include "launcher/debug/dump.h"
-#include "runtime/base/clock.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,11 +8,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "launcher/sys/proc.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
 
 enum {
     PATH_SIZE = 512,
@@ -31,17 +33,10 @@ static void
 read_line (const char *folder, const char *name, char *buf, size_t size)
 {
     char path[PATH_SIZE];
-    ssize_t n = -1;
-    int fd;
 
     snprintf (path, sizeof (path), "%s/%s", folder, name);
-    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) >= 0) {
-        n = read (fd, buf, size - 1);
-        close (fd);
-    }
-    if (n <= 0)
-        n = snprintf (buf, size, "-");
-    buf[n] = '\0';
+    if (proc_read (AT_FDCWD, path, buf, size) <= 0)
+        snprintf (buf, size, "-");
     buf[strcspn (buf, "\n")] = '\0';
 }
 
@@ -140,24 +135,27 @@ char *dump_python (pid_t pid, char state)
 
 /* ---- gdb and eu-stack ---- */
 
-static void run_reader (int fd, pid_t pid, const char *const *tool)
+/* DEBUGINFOD_URLS would make them load symbols from the network. */
+static void forbid_downloads (const void *arg)
+{
+    (void)arg;
+    unsetenv ("DEBUGINFOD_URLS");
+}
+
+static pid_t start_reader (int fd, pid_t pid, const char *const *tool)
 {
     const char *argv[16];
     char number[16];
-    int null = open ("/dev/null", O_RDWR);
     int n = 0;
 
     snprintf (number, sizeof (number), "%d", (int)pid);
     for (; tool[n]; n++)
         argv[n] = strcmp (tool[n], "PID") ? tool[n] : number;
     argv[n] = NULL;
-    prctl (PR_SET_PDEATHSIG, SIGKILL);
-    unsetenv ("DEBUGINFOD_URLS"); /* no downloads */
-    dup2 (null, 0);
-    dup2 (fd, 1);
-    dup2 (null, 2);
-    execvp (argv[0], (char **)argv);
-    _exit (127);
+    return subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
+                                              .io = { -1, fd, -1 },
+                                              .death_signal = SIGKILL,
+                                              .prepare = forbid_downloads });
 }
 
 /* Copy what it writes until it ends or 'until'; true if there was a frame. */
@@ -194,9 +192,7 @@ run_native (FILE *out, pid_t pid, const char *const *tool, double until)
 
     if (pipe2 (fds, O_CLOEXEC) < 0)
         return false;
-    fflush (out);
-    if ((child = fork ()) == 0)
-        run_reader (fds[1], pid, tool);
+    child = start_reader (fds[1], pid, tool);
     close (fds[1]);
     if (child > 0) {
         any = copy_output (fds[0], out, end < until ? end : until);
@@ -232,26 +228,27 @@ static void dump_thread (FILE *out, pid_t pid, pid_t tid)
 {
     char folder[64];
     char name[32];
-    char stat[512];
+    char path[PATH_SIZE];
+    struct proc_stat s;
     char wchan[128];
     char syscall[256];
-    char *end;
 
     snprintf (folder, sizeof (folder), "/proc/%d/task/%d", (int)pid, (int)tid);
     read_line (folder, "comm", name, sizeof (name));
-    read_line (folder, "stat", stat, sizeof (stat));
+    snprintf (path, sizeof (path), "%s/stat", folder);
+    if (proc_stat (AT_FDCWD, path, &s) < 0)
+        s.state = '?';
     read_line (folder, "wchan", wchan, sizeof (wchan));
     read_line (folder, "syscall", syscall, sizeof (syscall));
     for (char *c = name; *c; c++)
         if (*c == ' ')
             *c = '_';
-    end = strrchr (stat, ')');
     syscall[strcspn (syscall, " ")] = '\0';
     fprintf (out,
              "%d %s %c %s %s\n",
              (int)tid,
              *name ? name : "-",
-             end && end[1] ? end[2] : '?',
+             s.state,
              wchan,
              syscall);
 }

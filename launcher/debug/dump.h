@@ -16,10 +16,10 @@
  */
 char *dump_python (pid_t pid, char state);
 
-/* Write the 'n' processes of one rank in the format of launcher/stacks.h.  A
- * native one is read by gdb or eu-stack if one is in the PATH, each for
- * 30 seconds at most, and not after the time 'until' of monotonic seconds;
- * what the kernel says of the threads is there in any case.
+/* Write the 'n' processes of one rank in the format of launcher/debug/stacks.h.
+ * A native one is read by gdb or eu-stack if one is in the PATH, each for 30
+ * seconds at most, and not after the time 'until' of monotonic seconds; what
+ * the kernel says of the threads is there in any case.
  */
 void dump_rank (FILE *out,
                 const char *host,

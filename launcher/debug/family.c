@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes of a rank train, and which only start or watch others. */
+/* Classify the processes of a rank: training, helper, launcher, background. */
 #include "launcher/debug/family.h"
 
 #include <fcntl.h>
@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "launcher/sys/proc.h"
 
 enum { DEPTH = 64 };
 
@@ -55,15 +57,10 @@ static const struct {
 static void read_command (const char *proc, pid_t pid, char *buf, size_t size)
 {
     char path[PATH_MAX];
-    ssize_t n = 0;
-    int fd;
+    ssize_t n;
 
     snprintf (path, sizeof (path), "%s/%d/cmdline", proc, (int)pid);
-    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) >= 0) {
-        n = read (fd, buf, size - 1);
-        close (fd);
-    }
-    buf[n < 0 ? 0 : n] = '\0';
+    n = proc_read (AT_FDCWD, path, buf, size);
     for (ssize_t i = 0; i < n; i++)
         if (!buf[i])
             buf[i] = ' ';

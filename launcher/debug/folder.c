@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder dl-debug-JOB.STEP of a step that runs with --dl-debug. */
+#include "launcher/debug/folder.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/debug/debug.h"
-#include "launcher/debug/dump.h"
 #include "runtime/base/clock.h"
 
 enum { STACKS_MAX = 4096, TEXT_MAX = 4 << 20, WAIT_MS = 200 };
@@ -75,21 +75,8 @@ int debug_write (const char *path, const char *text)
     return -1;
 }
 
-int debug_ask (const char *dir, long dump, const char *reason)
-{
-    char path[PATH_MAX];
-    char line[DEBUG_LINE + 2];
-
-    debug_path (path, sizeof (path), dir, dump, "");
-    if (mkdir (path, 0777) < 0)
-        return -1;
-    debug_path (path, sizeof (path), dir, dump, "reason");
-    snprintf (line, sizeof (line), "%s\n", reason);
-    debug_write (path, line);
-    return 0;
-}
-
-void debug_line (const char *path, char *buf, size_t size)
+/* The first line of a file, "" if there is none. */
+static void first_line (const char *path, char *buf, size_t size)
 {
     FILE *f = fopen (path, "re");
 
@@ -100,6 +87,50 @@ void debug_line (const char *path, char *buf, size_t size)
         *buf = '\0';
     fclose (f);
     buf[strcspn (buf, "\n")] = '\0';
+}
+
+static const char *const cause_words[DEBUG_CAUSES] = {
+    [DEBUG_REQUEST] = "request",
+    [DEBUG_HANG] = "hang",
+    [DEBUG_PART] = "part",
+    [DEBUG_END] = "end",
+};
+
+int debug_request (const char *dir,
+                   long dump,
+                   enum debug_cause cause,
+                   const char *reason)
+{
+    char path[PATH_MAX];
+    char text[DEBUG_LINE + 16];
+
+    debug_path (path, sizeof (path), dir, dump, "");
+    if (mkdir (path, 0777) < 0)
+        return -1;
+    debug_path (path, sizeof (path), dir, dump, "reason");
+    snprintf (text,
+              sizeof (text),
+              "%.*s\n%s\n",
+              DEBUG_LINE - 1,
+              reason,
+              cause_words[cause]);
+    debug_write (path, text);
+    return 0;
+}
+
+enum debug_cause
+debug_cause (const char *dir, long dump, char *reason, size_t size)
+{
+    char path[PATH_MAX];
+    char word[32];
+
+    debug_path (path, sizeof (path), dir, dump, "reason");
+    first_line (path, reason, size);
+    debug_last_line (path, "", word, sizeof (word));
+    for (int i = 0; i < DEBUG_CAUSES; i++)
+        if (!strcmp (word, cause_words[i]))
+            return (enum debug_cause)i;
+    return DEBUG_REQUEST;
 }
 
 void debug_last_line (const char *path,
@@ -153,8 +184,10 @@ static void count_watcher (const char *dir, const char *name, void *arg)
         w->n++;
 }
 
-/* Both times are the file system's, not this machine's. */
-long debug_watchers (const char *dir, long dump)
+/* Those that touched their file at most DEBUG_STALE seconds before the dump's
+ * folder was made.  Both times are the file system's, not this machine's.
+ */
+static long count_watchers (const char *dir, long dump)
 {
     struct watchers w = { .n = 0 };
     char path[PATH_MAX];
@@ -168,15 +201,15 @@ long debug_watchers (const char *dir, long dump)
     return w.n;
 }
 
-struct listening {
+struct folder_observer {
     char own[64];
     time_t now; /* of the file system */
     struct debug_others others;
 };
 
-static void hear_watcher (const char *dir, const char *name, void *arg)
+static void observe_watcher (const char *dir, const char *name, void *arg)
 {
-    struct listening *l = arg;
+    struct folder_observer *l = arg;
     char path[PATH_MAX];
     char line[256];
     double seconds;
@@ -187,7 +220,7 @@ static void hear_watcher (const char *dir, const char *name, void *arg)
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     if (stat_open (path, &st) < 0 || st.st_mtim.tv_sec + DEBUG_STALE < l->now)
         return;
-    debug_line (path, line, sizeof (line));
+    first_line (path, line, sizeof (line));
     if (sscanf (line, "%*s %lf", &seconds) != 1)
         return;
     if (l->others.n++ == 0 || seconds < l->others.quiet)
@@ -196,7 +229,7 @@ static void hear_watcher (const char *dir, const char *name, void *arg)
 
 struct debug_others debug_others (const char *dir, const char *node)
 {
-    struct listening l = { .others = { 0, 0 } };
+    struct folder_observer l = { .others = { 0, 0 } };
     char path[PATH_MAX];
     struct stat st;
 
@@ -204,7 +237,7 @@ struct debug_others debug_others (const char *dir, const char *node)
     snprintf (path, sizeof (path), "%s/%s", dir, l.own);
     if (stat (path, &st) == 0)
         l.now = st.st_mtim.tv_sec;
-    debug_each (dir, "watch-", hear_watcher, &l);
+    debug_each (dir, "watch-", observe_watcher, &l);
     return l.others;
 }
 
@@ -233,7 +266,7 @@ long debug_wait (const char *dir,
     double until = monotonic () + seconds;
     long left;
 
-    while ((left = debug_watchers (dir, dump) - debug_done (dir, dump)) > 0
+    while ((left = count_watchers (dir, dump) - debug_done (dir, dump)) > 0
            && monotonic () < until && go_on (arg))
         poll (NULL, 0, WAIT_MS);
     return left > 0 ? left : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When did each rank last do something, as far as it can be seen outside. */
+/* When each rank last made progress, observed from outside. */
 #include "launcher/debug/progress.h"
 
 #include <dirent.h>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/debug/family.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/proc.h"
 
 enum { TEN = 10 };
 
@@ -27,7 +29,7 @@ struct thread {
 
 struct threads {
     struct thread *list; /* in order of tid */
-    size_t n, room;
+    size_t n, capacity;
 };
 
 struct progress_seen {
@@ -35,7 +37,7 @@ struct progress_seen {
     double last;
 };
 
-struct progress {
+struct rank_progress {
     char proc[PATH_MAX];
     struct threads before, now;
     struct progress_seen *ranks;
@@ -44,9 +46,9 @@ struct progress {
     long hertz;
 };
 
-struct progress *progress_create (const char *proc)
+struct rank_progress *progress_create (const char *proc)
 {
-    struct progress *p = calloc (1, sizeof (*p));
+    struct rank_progress *p = calloc (1, sizeof (*p));
 
     if (p) {
         snprintf (p->proc, sizeof (p->proc), "%s", proc);
@@ -55,7 +57,7 @@ struct progress *progress_create (const char *proc)
     return p;
 }
 
-void progress_destroy (struct progress *p)
+void progress_destroy (struct rank_progress *p)
 {
     if (!p)
         return;
@@ -67,44 +69,17 @@ void progress_destroy (struct progress *p)
 
 /* ---- one thread ---- */
 
-static int read_file (const char *path, char *buf, size_t size)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return -1;
-    n = read (fd, buf, size - 1);
-    close (fd);
-    if (n < 0)
-        return -1;
-    buf[n] = '\0';
-    return 0;
-}
-
 static int read_stat (const char *folder, struct thread *t)
 {
-    unsigned long minor, major, user, system, start;
     char path[PATH_MAX + 64];
-    char text[1024];
-    char *end;
+    struct proc_stat s;
 
     snprintf (path, sizeof (path), "%s/stat", folder);
-    if (read_file (path, text, sizeof (text)) < 0
-        || !(end = strrchr (text, ')'))
-        || sscanf (end + 1,
-                   " %*c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %*d "
-                   "%*d %*d %*d %*d %*d %lu",
-                   &minor,
-                   &major,
-                   &user,
-                   &system,
-                   &start)
-               != 5)
+    if (proc_stat (AT_FDCWD, path, &s) < 0)
         return -1;
-    t->faults = minor + major;
-    t->cpu = user + system;
-    t->start = start;
+    t->faults = s.minor_faults + s.major_faults;
+    t->cpu = s.user + s.system;
+    t->start = s.start;
     return 0;
 }
 
@@ -116,7 +91,7 @@ static void read_io (const char *folder, struct thread *t)
     char text[512];
 
     snprintf (path, sizeof (path), "%s/io", folder);
-    if (read_file (path, text, sizeof (text)) == 0)
+    if (proc_read (AT_FDCWD, path, text, sizeof (text)) >= 0)
         sscanf (text,
                 "rchar: %lu wchar: %lu syscr: %lu syscw: %lu",
                 &v[0],
@@ -128,14 +103,8 @@ static void read_io (const char *folder, struct thread *t)
 
 static struct thread *add_thread (struct threads *t)
 {
-    if (t->n == t->room) {
-        size_t room = t->room ? 2 * t->room : 256;
-        struct thread *list = realloc (t->list, room * sizeof (*list));
-        if (!list)
-            return NULL;
-        t->list = list;
-        t->room = room;
-    }
+    if (array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
+        return NULL;
     memset (&t->list[t->n], 0, sizeof (*t->list));
     return &t->list[t->n++];
 }
@@ -147,7 +116,7 @@ static int by_tid (const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static bool has_moved (const struct progress *p,
+static bool has_moved (const struct rank_progress *p,
                        const struct thread *t,
                        bool is_main,
                        double elapsed)
@@ -166,7 +135,7 @@ static bool has_moved (const struct progress *p,
 
 /* ---- all of a process, of a rank ---- */
 
-static bool look_at (struct progress *p, pid_t pid, double elapsed)
+static bool look_at (struct rank_progress *p, pid_t pid, double elapsed)
 {
     char path[PATH_MAX + 32];
     bool moved = false;
@@ -198,7 +167,7 @@ static bool look_at (struct progress *p, pid_t pid, double elapsed)
     return moved;
 }
 
-void progress_mark (struct progress *p, long rank, double now)
+void progress_mark (struct rank_progress *p, long rank, double now)
 {
     struct progress_seen *more;
 
@@ -207,14 +176,14 @@ void progress_mark (struct progress *p, long rank, double now)
             p->ranks[i].last = now;
             return;
         }
-    more = realloc (p->ranks, (p->nranks + 1) * sizeof (*more));
+    more = array_grow (p->ranks, p->nranks, sizeof (*more));
     if (!more)
         return;
     p->ranks = more;
     p->ranks[p->nranks++] = (struct progress_seen){ rank, now };
 }
 
-double progress_last (const struct progress *p, long rank, double now)
+double progress_last (const struct rank_progress *p, long rank, double now)
 {
     for (size_t i = 0; i < p->nranks; i++)
         if (p->ranks[i].rank == rank)
@@ -222,7 +191,7 @@ double progress_last (const struct progress *p, long rank, double now)
     return now;
 }
 
-static bool look_at_rank (struct progress *p,
+static bool look_at_rank (struct rank_progress *p,
                           const struct rank_process *list,
                           size_t n,
                           double elapsed)
@@ -240,7 +209,7 @@ static bool look_at_rank (struct progress *p,
     return moved;
 }
 
-void progress_look (struct progress *p,
+void progress_look (struct rank_progress *p,
                     const struct rank_process *all,
                     size_t n,
                     double now,

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When did each rank last do something, as far as it can be seen outside. */
+/* When each rank last made progress, observed from outside. */
 #ifndef LAUNCHER_DEBUG_PROGRESS_H
 #define LAUNCHER_DEBUG_PROGRESS_H
 
 #include "launcher/sys/step_processes.h"
 
 /* Signs of progress are, in the programs of the user's and their helpers
- * (launcher/family.h):
+ * (launcher/debug/family.h):
  *   of the main thread: a read or write, or a fault of a page;
  *   of a thread that used a tenth of a core: a fault of a page.
  * CPU time is none, because a rank that waits in NCCL burns it; neither is a
  * read or write of another thread, because some libraries say from time to
  * time that they are alive.  A main thread whose Python stack has changed is
- * told by the caller.
+ * reported by the caller.
  */
-struct progress;
+struct rank_progress;
 
 /* 'proc' is the root of proc. */
-struct progress *progress_create (const char *proc);
-void progress_destroy (struct progress *p);
+struct rank_progress *progress_create (const char *proc);
+void progress_destroy (struct rank_progress *p);
 
 /* Look at these processes, in order of rank, at the time 'now' in seconds.
  * 'quiet' if what this process itself made them do must not count.
  */
-void progress_look (struct progress *p,
+void progress_look (struct rank_progress *p,
                     const struct rank_process *all,
                     size_t n,
                     double now,
                     int quiet);
 
 /* The rank has made progress. */
-void progress_mark (struct progress *p, long rank, double now);
+void progress_mark (struct rank_progress *p, long rank, double now);
 
 /* Time of the last sign; of a rank that was never seen, now. */
-double progress_last (const struct progress *p, long rank, double now);
+double progress_last (const struct rank_progress *p, long rank, double now);
 
 #endif

@@ -12,31 +12,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/debug/debug.h"
-#include "launcher/debug/dump.h"
+#include "launcher/debug/folder.h"
+#include "launcher/sys/proc.h"
 #include "runtime/base/clock.h"
 
 /* Of a process that has ended but was not collected yet; see proc(5). */
 static int exit_status (pid_t pid)
 {
     char path[64];
-    char text[2048];
-    char *last;
-    ssize_t n;
-    int fd;
+    struct proc_stat s;
 
     snprintf (path, sizeof (path), "/proc/%d/stat", (int)pid);
-    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
-        return -1;
-    n = read (fd, text, sizeof (text) - 1);
-    close (fd);
-    if (n <= 0)
-        return -1;
-    text[n] = '\0';
-    if (!(last = strrchr (text, ')')) || last[1] != ' ' || last[2] != 'Z')
-        return -1;
-    last = strrchr (text, ' ');
-    return (int)strtol (last, NULL, 10);
+    return proc_stat (AT_FDCWD, path, &s) == 0 && s.state == 'Z' ? s.exit_status
+                                                                 : -1;
 }
 
 static void add_root (struct roots *r, const struct rank_process *p)
@@ -103,7 +91,7 @@ void roots_wait (struct roots *r, double seconds)
         }
 }
 
-/* The last line of what a Python of that rank said when it ended. */
+/* The last line of the error file of a Python of that rank. */
 static void find_error (const char *dir, const char *name, void *arg)
 {
     char path[PATH_MAX];
@@ -112,7 +100,7 @@ static void find_error (const char *dir, const char *name, void *arg)
     debug_last_line (path, "", arg, 256);
 }
 
-static void say_status (int status, char *buf, size_t size)
+static void status_text (int status, char *buf, size_t size)
 {
     if (status < 0)
         *buf = '\0';
@@ -130,7 +118,7 @@ char *roots_end (const struct roots *r, const char *dir, char *buf, size_t size)
 
     snprintf (prefix, sizeof (prefix), "error.%ld.", r->ended.rank);
     debug_each (dir, prefix, find_error, error);
-    say_status (r->ended.status, status, sizeof (status));
+    status_text (r->ended.status, status, sizeof (status));
     snprintf (buf,
               size,
               "rank %ld has ended%s%s%s%s",

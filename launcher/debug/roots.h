@@ -16,7 +16,7 @@ struct root {
     int status; /* of waitpid(2), as far as it was seen; -1: it was not */
 };
 
-/* Times are those of dump_clock(). */
+/* Times are those of monotonic(). */
 struct roots {
     struct ranks *ranks;
     struct root list[ROOTS_MAX];
@@ -33,7 +33,7 @@ void roots_find (struct roots *r);
 void roots_wait (struct roots *r, double seconds);
 
 /* "rank 3 has ended with status 1 (ValueError: x)": what is known of the first
- * that did; 'dir' is the folder of launcher/debug.h.  Returns buf.
+ * that did; 'dir' is the folder of launcher/debug/folder.h.  Returns buf.
  */
 char *
 roots_end (const struct roots *r, const char *dir, char *buf, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the main threads of Python ranks are where they were. */
+/* Compare the Python stacks of main threads with those of the last look. */
 #include "launcher/debug/sample.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
 
 void samples_take (struct samples *s,
                    const struct roots *roots,
-                   struct progress *progress,
+                   struct rank_progress *progress,
                    double seconds)
 {
     double now = monotonic ();

@@ -26,7 +26,7 @@ struct samples {
  */
 void samples_take (struct samples *s,
                    const struct roots *roots,
-                   struct progress *progress,
+                   struct rank_progress *progress,
                    double seconds);
 
 #endif

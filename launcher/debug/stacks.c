@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read the stacks of all ranks, and find the ones that are elsewhere. */
+/* Parse the stacks of all ranks, and group equal ones. */
 #include "launcher/debug/stacks.h"
 
 #include <ctype.h>
@@ -13,8 +13,8 @@ enum { LINE = 1024, PLACES_SAID = 4 };
 
 enum section { NONE, PYTHON, NATIVE, KERNEL };
 
-/* What one process's sections have said so far; a section that tells more
- * wins over one that tells less.
+/* The sections of one process so far; one with more detail replaces one with
+ * less.
  */
 struct reader {
     struct stack *stacks;

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
+
 enum { DEPTH = 8 };
 
 char *doctor_read (const char *root, const char *path)
@@ -47,7 +49,7 @@ char *doctor_read (const char *root, const char *path)
 static int
 add (struct conf *c, const char *file, int line, const char *text, size_t len)
 {
-    struct conf_line *more = realloc (c->list, (c->n + 1) * sizeof (*more));
+    struct conf_line *more = array_grow (c->list, c->n, sizeof (*more));
 
     if (!more)
         return -1;

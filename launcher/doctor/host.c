@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl doctor: this host, and a step that is really started. */
+/* dl doctor: check this host, and start a step. */
 #include "launcher/doctor/host.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl doctor: plugstack.conf, dl.so and what belongs to it. */
+/* dl doctor: check plugstack.conf, dl.so and its other files. */
 #include "launcher/doctor/plugin.h"
 
 #include <errno.h>
@@ -315,14 +315,14 @@ void doctor_plugin_arguments (struct site *s)
 {
     char text[4096];
     char where[WHERE];
-    char *rest = NULL;
+    char *next = NULL;
     size_t before = s->nfindings;
 
     if (!s->plugin.at)
         return;
     snprintf (text, sizeof (text), "%s", s->plugin.arguments);
-    for (char *a = strtok_r (text, " \t", &rest); a;
-         a = strtok_r (NULL, " \t", &rest))
+    for (char *a = strtok_r (text, " \t", &next); a;
+         a = strtok_r (NULL, " \t", &next))
         check_argument (s, a);
     hear_plugin (s, before);
     if (s->nfindings == before)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl doctor: slurm.conf, cgroup.conf, gres.conf. */
+/* dl doctor: check slurm.conf, cgroup.conf and gres.conf. */
 #include "launcher/doctor/slurm.h"
 
 #include <stdio.h>

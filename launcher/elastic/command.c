@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl elastic: start a program's ranks, and again those that end. */
+/* dl elastic: start the ranks of a program, and restart those that end. */
+#include "launcher/elastic/command.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -11,14 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/elastic/elastic.h"
+#include "launcher/elastic/node_ranks.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/elastic/elastic.h"
 
-/* s: a unit that ran for so long is as good as new; between looks for a wish
- * of dl scale; and what is asked to end has to end */
+/* s: a unit that ran for so long is as good as new; between looks for a request
+ * of dl scale; and until a rank that was asked to end is killed */
 enum { LONG_RUN = 300, LOOK_MS = 1000, TERM_WAIT = 15 };
 
 static const int watched[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
@@ -34,7 +36,7 @@ static long running (const struct elastic *e)
     return n;
 }
 
-static bool may_run (const struct elastic *e, const struct unit *u)
+static bool may_run (const struct elastic *e, const struct elastic_unit *u)
 {
     return u->fails <= e->st->restarts;
 }
@@ -57,7 +59,8 @@ static const char *place (const struct elastic *e, long i, char *buf, size_t n)
     return buf;
 }
 
-static void tell (const struct elastic *e, long i, const char *what, double in)
+static void
+report (const struct elastic *e, long i, const char *what, double in)
 {
     char name[32];
 
@@ -78,12 +81,12 @@ static void end_text (char *buf, size_t size, int status)
         snprintf (buf, size, "ended with status %d", WEXITSTATUS (status));
 }
 
-/* srun ends with 0, too, where its node was lost: what its ranks said last,
- * and how many are wanted, tells.
+/* srun ends with 0, too, where its node was lost: the last report of its
+ * ranks, and how many are wanted, decide.
  */
 static void on_end (struct elastic *e, long i, int status)
 {
-    struct unit *u = &e->units[i];
+    struct elastic_unit *u = &e->units[i];
     bool well = WIFEXITED (status) && WEXITSTATUS (status) == 0;
     double ran = monotonic () - u->begun;
     char name[32], text[64];
@@ -99,19 +102,19 @@ static void on_end (struct elastic *e, long i, int status)
     if (e->done)
         return;
     if (well && running (e) >= e->wanted) {
-        tell (e, i, "left", 0);
+        report (e, i, "left", 0);
         return;
     }
     end_text (text, sizeof (text), status);
     if (WIFEXITED (status) && WEXITSTATUS (status) == SLURMDL_EXIT_NEVER) {
         e->never = true;
-        tell (e, i, text, 0);
+        report (e, i, text, 0);
         return;
     }
     u->fails = ran > LONG_RUN ? 1 : u->fails + 1;
     in = may_run (e, u) ? 1 << (u->fails < 6 ? u->fails - 1 : 5) : 0;
     u->next = monotonic () + in;
-    tell (e, i, text, in);
+    report (e, i, text, in);
 }
 
 static void reap (struct elastic *e)
@@ -145,7 +148,7 @@ static long next_unit (const struct elastic *e)
     long best = -1;
 
     for (long i = 0; i < e->n; i++) {
-        const struct unit *u = &e->units[i];
+        const struct elastic_unit *u = &e->units[i];
         if (u->pid == 0 && may_run (e, u) && now >= u->next
             && (best < 0 || u->fails < e->units[best].fails))
             best = i;
@@ -170,7 +173,7 @@ static void start_units (struct elastic *e)
 static void ask_to_end (struct elastic *e)
 {
     for (long i = 0; i < e->n; i++) {
-        struct unit *u = &e->units[i];
+        struct elastic_unit *u = &e->units[i];
         double asked = u->asked;
         if (!u->pid)
             continue;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl elastic: start the ranks of a node, as a step or as a process. */
+#include "launcher/elastic/node_ranks.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
-#include "launcher/elastic/elastic.h"
 #include "launcher/sys/job_variables.h"
 #include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -76,48 +76,40 @@ static char **step_words (const struct elastic *e, long i)
     return bad ? NULL : list;
 }
 
-static void drop_step (void)
-{
-    char **to = environ;
+struct unit_start {
+    const struct elastic *e;
+    long i;
+};
 
-    for (char **v = environ; *v; v++)
-        if (!variable_is_of_step (*v) || !strncmp (*v, "SLURM_CONF=", 11))
-            *to++ = *v;
-    *to = NULL;
+static void prepare (const void *arg)
+{
+    const struct unit_start *u = arg;
+
+    if (!u->e->local)
+        variables_drop (variable_is_of_step);
+    set_environment (u->e, u->i);
 }
 
-static void child (const struct elastic *e, long i)
-{
-    char **words = e->local ? e->st->args : step_words (e, i);
-    sigset_t none;
-
-    /* a terminal's signals are for dl, which ends them in order */
-    setpgid (0, 0);
-    prctl (PR_SET_PDEATHSIG, e->local ? SIGKILL : SIGTERM);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
-    if (!e->local)
-        drop_step ();
-    set_environment (e, i);
-    if (words)
-        execvp (words[0], words);
-    dprintf (2,
-             "dl: %s: cannot run: %s\n",
-             words ? words[0] : "elastic",
-             strerror (errno));
-    _exit (errno == ENOENT ? 127 : 126);
-}
-
+/* A terminal's signals are for dl, which ends the groups in order. */
 int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
 {
-    struct unit *u = &e->units[i];
+    struct elastic_unit *u = &e->units[i];
+    char **words = e->local ? e->st->args : step_words (e, i);
 
+    if (!words)
+        return errorf (err, "out of memory");
     u->tries++;
     u->begun = monotonic ();
     u->asked = 0;
-    fflush (NULL);
-    if ((u->pid = fork ()) == 0)
-        child (e, i);
+    u->pid = subprocess_spawn (
+        &(struct spawn){ .argv = words,
+                         .io = { 0, 1, 2 },
+                         .new_group = true,
+                         .death_signal = e->local ? SIGKILL : SIGTERM,
+                         .prepare = prepare,
+                         .arg = &(struct unit_start){ e, i } });
+    if (!e->local)
+        strings_free (words);
     if (u->pid > 0)
         return 0;
     u->pid = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl elastic: where the ranks are to run, and how many. */
-#include "launcher/elastic/elastic.h"
+/* dl elastic: nodes and numbers of a run, and its folder. */
+#include "launcher/elastic/plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/elastic/elastic.h"
 #include "runtime/rank/layout.h"
@@ -21,15 +22,22 @@ enum { UNITS_MAX = 65536 };
 static int add_unit (void *arg, const char *host)
 {
     struct elastic *e = arg;
-    struct unit *list = realloc (e->units, ((size_t)e->n + 1) * sizeof (*list));
+    struct elastic_unit *list;
 
-    if (!list || e->n == UNITS_MAX)
+    errno = E2BIG;
+    if (e->n == UNITS_MAX
+        || !(list = array_grow (e->units, (size_t)e->n, sizeof (*list))))
         return 1;
     e->units = list;
     memset (&list[e->n], 0, sizeof (*list));
     snprintf (list[e->n].node, sizeof (list[e->n].node), "%.255s", host);
     e->n++;
     return 0;
+}
+
+static const char *add_failure (void)
+{
+    return errno == ENOMEM ? "out of memory" : "too many nodes";
 }
 
 static int find_units (struct elastic *e, struct slurmdl_error *err)
@@ -40,7 +48,7 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     if (e->local) {
         for (long i = 0; i < n + e->st->spares; i++)
             if (add_unit (e, "") != 0)
-                return errorf (err, "out of memory");
+                return errorf (err, "%s", add_failure ());
         return 0;
     }
     errno = EINVAL;
@@ -48,9 +56,13 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
         return errorf (err,
                        "not in a job: start it in a batch script, or in "
                        "salloc; or with --local on this machine");
-    if (layout_each_host (nodes, add_unit, e) != 0)
-        return errorf (err, "SLURM_JOB_NODELIST: '%s' is no list", nodes);
-    return 0;
+    switch (layout_each_host (nodes, add_unit, e)) {
+    case 0:
+        return 0;
+    case 1:
+        return errorf (err, "%s", add_failure ());
+    }
+    return errorf (err, "SLURM_JOB_NODELIST: '%s' is no list", nodes);
 }
 
 /* ---- numbers ---- */
@@ -94,15 +106,15 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
 static int make_folder (struct elastic *e, struct slurmdl_error *err)
 {
     const char *job = e->local ? NULL : getenv ("SLURM_JOB_ID");
-    const char *again = getenv ("SLURM_RESTART_COUNT");
+    const char *restart = getenv ("SLURM_RESTART_COUNT");
     char base[PATH_MAX];
     int n;
 
     if (!realpath (e->st->dir, base))
         return errorf (err, "%s: %s", e->st->dir, strerror (errno));
-    if (job && again && strcmp (again, "0"))
+    if (job && restart && strcmp (restart, "0"))
         n = snprintf (
-            e->dir, sizeof (e->dir), "%s/elastic.%s.%s", base, job, again);
+            e->dir, sizeof (e->dir), "%s/elastic.%s.%s", base, job, restart);
     else if (job)
         n = snprintf (e->dir, sizeof (e->dir), "%s/elastic.%s", base, job);
     else

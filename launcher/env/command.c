@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl env: what the plugin gives each rank, before a job runs or inside it. */
+/* dl env: print the plugin's variables of each rank, before or in a job. */
 #include "launcher/env/command.h"
 
 #include <errno.h>
@@ -189,7 +189,7 @@ int cmd_env (const struct settings *st)
     int rv;
 
     if (st->nargs == 0 && !st->words)
-        return inside_print (st->json);
+        return explain_print (st->json);
     if (st->json)
         v.json = json_array ();
     if (read_hand (&hand, st->words, &err) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl env in a step: whose each variable is, and what contradicts what. */
+/* dl env in a step: the origin of each variable, and contradictions. */
 #include "launcher/env/explain.h"
 
 #include <jansson.h>
@@ -102,7 +102,7 @@ static bool explains (const struct rank_environment *e, const char *set)
     return e->n > 0;
 }
 
-/* Which framework it was is not told: the one with the fewest variables that
+/* The framework is not known: the one with the fewest variables that
  * has all of DL_ENV_SET.  What else it gives is the user's.
  */
 static void find_users (struct inside *x, struct task *t)
@@ -358,7 +358,7 @@ static void print_json (const struct inside *x)
     json_decref (o);
 }
 
-int inside_print (bool json)
+int explain_print (bool json)
 {
     struct inside *x;
     int status;

@@ -9,6 +9,6 @@
  * contradicts what.  Returns an exit status: EXIT_FAILED if something does,
  * EXIT_USAGE in no step.
  */
-int inside_print (bool json);
+int explain_print (bool json);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On which nodes the ranks of a step are, from what it asks for. */
+/* Nodes and tasks of a step, from its options. */
 #include "launcher/env/step_layout.h"
 
 #include <errno.h>
@@ -7,27 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/array.h"
 #include "runtime/base/word.h"
 
 /* ---- hosts ---- */
 
 struct hosts {
     char **name;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 static int add_host (void *arg, const char *host)
 {
     struct hosts *h = arg;
 
-    if (h->n == h->room) {
-        size_t room = h->room ? 2 * h->room : 64;
-        char **more = realloc (h->name, room * sizeof (*more));
-        if (!more)
-            return -1;
-        h->name = more;
-        h->room = room;
-    }
+    if (array_reserve (&h->name, &h->capacity, h->n, 1, sizeof (*h->name)) < 0)
+        return -1;
     return (h->name[h->n++] = strdup (host)) ? 0 : -1;
 }
 

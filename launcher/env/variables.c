@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/array.h"
+
 static struct env_entry *find (const struct env_entries *e, const char *name)
 {
     for (size_t i = 0; i < e->n; i++)
@@ -26,14 +28,8 @@ static struct env_entry *add (struct env_entries *e, const char *name)
 
     if (at)
         return at;
-    if (e->n == e->room) {
-        size_t room = e->room ? 2 * e->room : 64;
-        struct env_entry *more = realloc (e->list, room * sizeof (*more));
-        if (!more)
-            return NULL;
-        e->list = more;
-        e->room = room;
-    }
+    if (array_reserve (&e->list, &e->capacity, e->n, 1, sizeof (*e->list)) < 0)
+        return NULL;
     at = &e->list[e->n];
     *at = (struct env_entry){ .name = strdup (name) };
     if (!at->name)

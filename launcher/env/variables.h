@@ -18,7 +18,7 @@ struct env_entry {
 
 struct env_entries {
     struct env_entry *list;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 /* Functions over it; 'e' must stay where it is. */

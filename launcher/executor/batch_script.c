@@ -39,7 +39,7 @@ static const char text[] =
     "    status=$?\n"
     "    case $status in\n"
     "    0) exit 0 ;;\n"
-    "    75 | 76 | 79) exec \"$dl\" again -- \"$dir\" $status ;;\n"
+    "    75 | 76 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
     "    2 | 3 | 5) exit $status ;;\n"
     "    esac\n"
     "    DL_FRESH=0\n"

@@ -38,7 +38,7 @@ static const char *device_folder (void)
     return getenv ("DL_DEVICE_FOLDER") ?: "/dev";
 }
 
-struct start {
+struct worker_start {
     const struct executor *x;
     const struct local_worker *w;
 };
@@ -46,7 +46,7 @@ struct start {
 /* In the worker: what a trainer sees is what the worker sees. */
 static void take_devices (const void *arg)
 {
-    const struct start *s = arg;
+    const struct worker_start *s = arg;
     const struct experiment *e = s->x->sweep->exp;
 
     if (e->slots > 0)
@@ -66,11 +66,11 @@ static int spawn (struct executor *x, struct local_worker *w)
     fd = open (log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     w->tries++;
     w->pid = fd < 0 ? -1
-                    : subprocess_spawn (
-                        &(struct spawn){ .argv = argv,
-                                         .io = { -1, fd, fd },
-                                         .prepare = take_devices,
-                                         .arg = &(struct start){ x, w } });
+                    : subprocess_spawn (&(struct spawn){
+                        .argv = argv,
+                        .io = { -1, fd, fd },
+                        .prepare = take_devices,
+                        .arg = &(struct worker_start){ x, w } });
     if (fd >= 0)
         close (fd);
     return w->pid < 0 ? -1 : 0;
@@ -210,9 +210,9 @@ static void last_line (const char *path, char *buf, size_t size)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC);
     off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
-    off_t room = (off_t)size - 1;
+    off_t limit = (off_t)size - 1;
     ssize_t n =
-        fd < 0 ? 0 : pread (fd, buf, size - 1, end > room ? end - room : 0);
+        fd < 0 ? 0 : pread (fd, buf, size - 1, end > limit ? end - limit : 0);
     char *line;
 
     if (fd >= 0)

@@ -34,7 +34,7 @@ void time_text (char *buf, size_t size, double when)
 
 /* Short: all digits are in hparams.json and in --json. */
 char *cell_text (const struct sweep *s,
-                 const struct trial *t,
+                 const struct sweep_trial *t,
                  const struct hparam *h,
                  bool json)
 {
@@ -49,7 +49,7 @@ char *cell_text (const struct sweep *s,
     return brief;
 }
 
-char *trial_text (const struct sweep *s, const struct trial *t)
+char *trial_text (const struct sweep *s, const struct sweep_trial *t)
 {
     char *out = NULL;
     size_t size;

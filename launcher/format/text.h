@@ -9,12 +9,12 @@
  * none.  The caller frees it.
  */
 char *cell_text (const struct sweep *s,
-                 const struct trial *t,
+                 const struct sweep_trial *t,
                  const struct hparam *h,
                  bool json);
 
 /* "name=value name=value" of a trial; the caller frees it. */
-char *trial_text (const struct sweep *s, const struct trial *t);
+char *trial_text (const struct sweep *s, const struct sweep_trial *t);
 /* "2m13s" */
 void duration_text (char *buf, size_t size, double seconds);
 /* "2026-11-21 10:55" */

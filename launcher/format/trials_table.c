@@ -29,7 +29,7 @@ enum { FIXED = 7 };
 /* The further metrics, each in a column of its own. */
 static void fill_metrics (struct libscols_line *line,
                           const struct sweep *s,
-                          const struct trial *t,
+                          const struct sweep_trial *t,
                           size_t column)
 {
     for (size_t i = 1; i < sweep_metrics (s); i++)
@@ -39,7 +39,7 @@ static void fill_metrics (struct libscols_line *line,
 
 static void fill_hparams (struct libscols_line *line,
                           const struct sweep *s,
-                          const struct trial *t,
+                          const struct sweep_trial *t,
                           size_t column,
                           bool json)
 {
@@ -59,7 +59,7 @@ static void add_trial_line (struct libscols_table *tb,
                             long n,
                             bool in_front)
 {
-    const struct trial *t = sweep_trial (s, n);
+    const struct sweep_trial *t = sweep_trial (s, n);
     struct libscols_line *line = scols_table_new_line (tb, NULL);
     bool json = scols_table_is_json (tb);
     char elapsed[32];
@@ -169,7 +169,7 @@ int print_trials (const struct sweep *s, long max, bool json)
 static bool has_number (const struct sweep *s, size_t metric)
 {
     for (long i = 1; i <= s->ntrials; i++) {
-        const struct trial *t = sweep_trial (s, i);
+        const struct sweep_trial *t = sweep_trial (s, i);
         if (metric == 0 && isfinite (t->best))
             return true;
         if (metric > 0 && t->values && isfinite (t->values[metric]))
@@ -191,7 +191,7 @@ static void print_numberless (const struct sweep *s)
 
 void print_best (const struct sweep *s)
 {
-    const struct trial *t = sweep_trial (s, s->best);
+    const struct sweep_trial *t = sweep_trial (s, s->best);
 
     if (s->nresults)
         print_numberless (s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of events and their members, and what is made of it. */
+/* Events of the decision log as JSON and in packed form, from one table. */
 #include "launcher/journal/event.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
 
-struct member {
+struct event_member {
     const char *name;
     enum type type;
     size_t offset;
@@ -43,7 +43,7 @@ static const char *const names[EVENT_OPS] = {
 
 /* In the order in which they stand in an entry. */
 /* clang-format off */
-static const struct member members[] = {
+static const struct event_member members[] = {
     { "time",        REAL,    AT (time),        ALL },
     { "by",          TEXT,    AT (by),          ALL },
     { "version",     INT,     AT (version),     OP (CREATE) },
@@ -96,18 +96,18 @@ struct event event_now (struct event e)
     return e;
 }
 
-static bool has (enum event_op op, const struct member *m)
+static bool has (enum event_op op, const struct event_member *m)
 {
     return m->ops >> op & 1;
 }
 
-static void *at (const struct event *e, const struct member *m)
+static void *at (const struct event *e, const struct event_member *m)
 {
     return (char *)e + m->offset;
 }
 
 /* The length of a list stands behind the pointer to it. */
-static size_t *count_of (const struct event *e, const struct member *m)
+static size_t *count_of (const struct event *e, const struct event_member *m)
 {
     return (size_t *)(void *)((char *)at (e, m) + sizeof (double *));
 }
@@ -115,7 +115,7 @@ static size_t *count_of (const struct event *e, const struct member *m)
 /* ---- JSON ---- */
 
 /* NULL if the event has no such member. */
-static json_t *member_json (const struct event *e, const struct member *m)
+static json_t *member_json (const struct event *e, const struct event_member *m)
 {
     const void *p = at (e, m);
 
@@ -151,7 +151,8 @@ json_t *event_json (const struct event *e)
     return o;
 }
 
-static int read_reals (const json_t *v, struct event *e, const struct member *m)
+static int
+read_reals (const json_t *v, struct event *e, const struct event_member *m)
 {
     size_t n = json_array_size (v);
     double *list = n ? calloc (n, sizeof (*list)) : NULL;
@@ -166,7 +167,7 @@ static int read_reals (const json_t *v, struct event *e, const struct member *m)
 }
 
 static int
-read_member (const json_t *v, struct event *e, const struct member *m)
+read_member (const json_t *v, struct event *e, const struct event_member *m)
 {
     void *p = at (e, m);
 
@@ -247,8 +248,9 @@ static int pack_counted (struct packed *p, const void *data, uint64_t size)
                : pack_bytes (p, data, size);
 }
 
-static int
-pack_member (struct packed *p, const struct event *e, const struct member *m)
+static int pack_member (struct packed *p,
+                        const struct event *e,
+                        const struct event_member *m)
 {
     const void *from = at (e, m);
     const char *text;
@@ -297,13 +299,13 @@ void packed_free (struct packed *p)
     *p = (struct packed){ NULL };
 }
 
-struct cursor {
+struct pack_cursor {
     const char *data;
     size_t size, at;
     bool bad;
 };
 
-static const char *take (struct cursor *c, size_t size)
+static const char *take (struct pack_cursor *c, size_t size)
 {
     const char *p = c->data + c->at;
     size_t padded = (size + 7) & ~(size_t)7;
@@ -316,7 +318,7 @@ static const char *take (struct cursor *c, size_t size)
     return p;
 }
 
-static uint64_t take_word (struct cursor *c)
+static uint64_t take_word (struct pack_cursor *c)
 {
     const char *p = take (c, sizeof (uint64_t));
     uint64_t v = 0;
@@ -326,14 +328,15 @@ static uint64_t take_word (struct cursor *c)
     return v;
 }
 
-static const char *take_bytes (struct cursor *c, size_t *size)
+static const char *take_bytes (struct pack_cursor *c, size_t *size)
 {
     *size = take_word (c);
     return *size && !c->bad ? take (c, *size) : NULL;
 }
 
-static void
-unpack_member (struct cursor *c, struct event *e, const struct member *m)
+static void unpack_member (struct pack_cursor *c,
+                           struct event *e,
+                           const struct event_member *m)
 {
     void *to = at (e, m);
     const char *bytes;
@@ -369,7 +372,7 @@ unpack_member (struct cursor *c, struct event *e, const struct member *m)
 
 int event_unpack (const char *data, size_t size, size_t *where, struct event *e)
 {
-    struct cursor c = { data, size, *where, false };
+    struct pack_cursor c = { data, size, *where, false };
     uint64_t op;
 
     if (*where == size)

@@ -140,14 +140,14 @@ static int damaged (struct slurmdl_error *err, const char *path)
                    path);
 }
 
-struct reading {
+struct entry_reading {
     struct log *log;
     const char *path;
     log_event_f f;
     void *arg;
 };
 
-static int read_event (const struct reading *r,
+static int read_event (const struct entry_reading *r,
                        const char *line,
                        struct slurmdl_error *err)
 {
@@ -186,9 +186,9 @@ static int missing (struct slurmdl_error *err, const char *path)
 }
 
 static int
-read_entry (const struct reading *r, long n, struct slurmdl_error *err)
+read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
 {
-    struct reading with = *r;
+    struct entry_reading with = *r;
     struct slurmdl_error why = { "" };
     char path[PATH_MAX];
     char *save = NULL;
@@ -247,8 +247,9 @@ static void end_entry (struct log *log)
         keep_block (log);
 }
 
-static int
-read_singles (const struct reading *r, long newest, struct slurmdl_error *err)
+static int read_singles (const struct entry_reading *r,
+                         long newest,
+                         struct slurmdl_error *err)
 {
     struct log *log = r->log;
     int count = 0;
@@ -265,7 +266,7 @@ read_singles (const struct reading *r, long newest, struct slurmdl_error *err)
 
 /* Returns the number of entries, 0 if there is no good pack, -1. */
 static int
-read_pack (const struct reading *r, long block, struct slurmdl_error *err)
+read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     struct event e;
@@ -288,8 +289,9 @@ read_pack (const struct reading *r, long block, struct slurmdl_error *err)
     return LOG_BLOCK;
 }
 
-static int
-read_block (const struct reading *r, long block, struct slurmdl_error *err)
+static int read_block (const struct entry_reading *r,
+                       long block,
+                       struct slurmdl_error *err)
 {
     struct log *log = r->log;
     char path[PATH_MAX];
@@ -324,7 +326,7 @@ int log_sync (struct log *log,
               void *arg,
               struct slurmdl_error *err)
 {
-    struct reading r = { .log = log, .f = f, .arg = arg };
+    struct entry_reading r = { .log = log, .f = f, .arg = arg };
     long start = log->length;
     int n;
 

@@ -36,7 +36,7 @@ int log_sync (struct log *log,
 
 /* Put 'n' events as the next entry.  Returns 0 if they are in the log (and
  * read: the caller applies them), 1 if another process was faster: sync,
- * decide anew and try again; -1 on failure.
+ * decide on the new state and try again; -1 on failure.
  */
 int log_append (struct log *log,
                 const struct event *events,

@@ -12,7 +12,7 @@
 
 enum { PACK_MAX = 1 << 30 };
 
-struct header {
+struct pack_header {
     char magic[8];
     uint64_t layout; /* also tells the byte order */
     uint64_t size;   /* of the events */
@@ -29,9 +29,9 @@ struct pack {
 
 void pack_publish (const char *path, const struct packed *events)
 {
-    struct header h = { .layout = event_layout (),
-                        .size = events->size,
-                        .sum = XXH64 (events->data, events->size, 0) };
+    struct pack_header h = { .layout = event_layout (),
+                             .size = events->size,
+                             .sum = XXH64 (events->data, events->size, 0) };
     char *text;
 
     if (access (path, F_OK) == 0
@@ -46,7 +46,7 @@ void pack_publish (const char *path, const struct packed *events)
 
 static bool is_good (const struct pack *p)
 {
-    struct header h;
+    struct pack_header h;
 
     if (p->size < sizeof (h))
         return false;
@@ -64,7 +64,7 @@ struct pack *pack_open (const char *path)
     if (access (path, F_OK) < 0 || !(p = calloc (1, sizeof (*p))))
         return NULL;
     p->text = file_read (path, PACK_MAX, &p->size, NULL);
-    p->at = sizeof (struct header);
+    p->at = sizeof (struct pack_header);
     if (p->text && is_good (p))
         return p;
     pack_close (p);

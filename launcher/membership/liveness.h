@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that know of workers share. */
+/* The claims and signs of life that a worker remembers of others. */
 #ifndef LAUNCHER_MEMBERSHIP_LIVENESS_H
 #define LAUNCHER_MEMBERSHIP_LIVENESS_H
 
@@ -30,7 +30,7 @@ struct other {
     bool before; /* at the slot of this process */
 };
 
-struct peer {
+struct membership {
     struct peer_self self;
     char *dir;
     int fd;
@@ -47,6 +47,6 @@ struct peer {
 };
 
 /* Fill in who this process is. */
-void peer_describe (struct peer *p, const char *slot);
+void peer_describe (struct membership *p, const char *slot);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Register, beat and claim. */
+/* Register a worker, give signs of life, claim attempts. */
 #include "launcher/membership/peer.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 /* ---- who this process is ---- */
 
-void peer_describe (struct peer *p, const char *slot)
+void peer_describe (struct membership *p, const char *slot)
 {
     unsigned long long r[2] = { 0 };
     ssize_t n;
@@ -37,13 +37,15 @@ void peer_describe (struct peer *p, const char *slot)
     p->pidns[n > 0 ? n : 0] = '\0';
 }
 
-static void
-worker_path (char *buf, size_t size, const struct peer *p, const char *nonce)
+static void worker_path (char *buf,
+                         size_t size,
+                         const struct membership *p,
+                         const char *nonce)
 {
     snprintf (buf, size, "%s/workers/%s", p->dir, nonce);
 }
 
-static int put_self (struct peer *p, struct slurmdl_error *err)
+static int put_self (struct membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char *text = NULL;
@@ -76,10 +78,10 @@ static int put_self (struct peer *p, struct slurmdl_error *err)
     return rv;
 }
 
-struct peer *
+struct membership *
 peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
 {
-    struct peer *p = calloc (1, sizeof (*p));
+    struct membership *p = calloc (1, sizeof (*p));
 
     if (!p || !(p->dir = strdup (dir))) {
         free (p);
@@ -94,7 +96,7 @@ peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
     return NULL;
 }
 
-void peer_destroy (struct peer *p)
+void peer_destroy (struct membership *p)
 {
     int e = errno;
 
@@ -112,12 +114,12 @@ void peer_destroy (struct peer *p)
     errno = e;
 }
 
-const struct peer_self *peer_self (const struct peer *p)
+const struct peer_self *peer_self (const struct membership *p)
 {
     return &p->self;
 }
 
-int peer_beat (struct peer *p, struct slurmdl_error *err)
+int peer_beat (struct membership *p, struct slurmdl_error *err)
 {
     char text[COUNTER_SIZE + 1];
 
@@ -133,13 +135,16 @@ int peer_beat (struct peer *p, struct slurmdl_error *err)
 
 /* ---- claims ---- */
 
-static void claim_path (
-    char *buf, size_t size, const struct peer *p, long trial, long attempt)
+static void claim_path (char *buf,
+                        size_t size,
+                        const struct membership *p,
+                        long trial,
+                        long attempt)
 {
     snprintf (buf, size, "%s/trials/%04ld/claim.%ld", p->dir, trial, attempt);
 }
 
-static struct claim *find_claim (struct peer *p, long trial, long attempt)
+static struct claim *find_claim (struct membership *p, long trial, long attempt)
 {
     for (size_t i = 0; i < p->nclaims; i++)
         if (p->claims[i].trial == trial && p->claims[i].attempt == attempt)
@@ -161,7 +166,8 @@ static void read_nonce (char *buf, size_t size, const char *path)
 }
 
 /* Remember whose claim it is; it takes the place of a trial's older one. */
-static struct claim *learn_claim (struct peer *p, long trial, long attempt)
+static struct claim *
+learn_claim (struct membership *p, long trial, long attempt)
 {
     char path[PATH_MAX];
     struct claim *c = NULL;
@@ -182,7 +188,7 @@ static struct claim *learn_claim (struct peer *p, long trial, long attempt)
     return c;
 }
 
-static int put_claim (struct peer *p,
+static int put_claim (struct membership *p,
                       long trial,
                       long attempt,
                       int64_t length,
@@ -207,7 +213,7 @@ static int put_claim (struct peer *p,
     return publish_if_absent (path, text, strlen (text), err);
 }
 
-int peer_claim (struct peer *p,
+int peer_claim (struct membership *p,
                 long trial,
                 long attempt,
                 int64_t length,
@@ -227,7 +233,7 @@ int peer_claim (struct peer *p,
     return rv;
 }
 
-const char *peer_claimant (struct peer *p, long trial, long attempt)
+const char *peer_claimant (struct membership *p, long trial, long attempt)
 {
     struct claim *c = find_claim (p, trial, attempt);
     char path[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step's use of its machines says about how to run it better. */
+/* Advice from the resource usage of a step. */
 #include "launcher/monitor/advise.h"
 
 #include <math.h>
@@ -61,7 +61,8 @@ static double value_of (const struct usage_rank *r, enum advice_of of)
     return of == OF_LOWEST_GPU ? r->gpu_busy : r->cores;
 }
 
-const struct usage_rank *usage_lowest (const struct usage *u, enum advice_of of)
+const struct usage_rank *advise_lowest (const struct usage *u,
+                                        enum advice_of of)
 {
     const struct usage_rank *lowest = NULL;
     int n = 0;
@@ -124,9 +125,9 @@ static void measure_ranks (const struct usage *u, double *q)
     q[Q_BUSIEST] = mean (&busiest);
     q[Q_BLOCKED] = mean (&blocked);
     q[Q_SWITCHES] = mean (&switches);
-    if ((low = usage_lowest (u, OF_LOWEST_CORES)) && mean (&cores) > 0.1)
+    if ((low = advise_lowest (u, OF_LOWEST_CORES)) && mean (&cores) > 0.1)
         q[Q_CORES_LOWEST] = low->cores / mean (&cores);
-    if ((low = usage_lowest (u, OF_LOWEST_GPU)) && mean (&gpu) > 5)
+    if ((low = advise_lowest (u, OF_LOWEST_GPU)) && mean (&gpu) > 5)
         q[Q_GPU_LOWEST] = low->gpu_busy / mean (&gpu);
 }
 
@@ -180,15 +181,15 @@ static bool fits (const struct pattern_row *row, const double *q)
 int advise (const struct usage *u, const struct pattern_row **rows, int max)
 {
     double q[QUANTITIES];
-    unsigned told = 0;
+    unsigned groups = 0;
     int n = 0;
 
     if (u->seconds < too_short)
         return 0;
     advise_measure (u, q);
     for (const struct pattern_row *r = advice_table; r->name && n < max; r++)
-        if (!(told & 1u << r->group) && fits (r, q)) {
-            told |= 1u << r->group;
+        if (!(groups & 1u << r->group) && fits (r, q)) {
+            groups |= 1u << r->group;
             rows[n++] = r;
         }
     return n;
@@ -200,7 +201,7 @@ void advice_text (const struct usage *u,
                   size_t size)
 {
     const struct usage_rank *r =
-        row->of == OF_ALL ? NULL : usage_lowest (u, row->of);
+        row->of == OF_ALL ? NULL : advise_lowest (u, row->of);
 
     if (r)
         snprintf (buf,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step's use of its machines says about how to run it better. */
+/* Advice from the resource usage of a step. */
 #ifndef LAUNCHER_MONITOR_ADVISE_H
 #define LAUNCHER_MONITOR_ADVISE_H
 
@@ -38,7 +38,7 @@ struct condition {
 
 enum advice_of { OF_ALL, OF_LOWEST_GPU, OF_LOWEST_CORES };
 
-/* Of the patterns of a group only the first that fits is told. */
+/* Only the first pattern of a group that fits is reported. */
 struct pattern_row {
     const char *name;
     int group;
@@ -62,7 +62,7 @@ void advice_text (const struct usage *u,
                   size_t size);
 
 /* The rank that has least of it (OF_LOWEST_...); NULL: there are no two. */
-const struct usage_rank *usage_lowest (const struct usage *u,
-                                       enum advice_of of);
+const struct usage_rank *advise_lowest (const struct usage *u,
+                                        enum advice_of of);
 
 #endif

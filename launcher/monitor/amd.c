@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read AMD's GPUs, in sysfs. */
+#include "launcher/monitor/amd.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/monitor/gpus.h"
 #include "runtime/host/sysfs.h"
 
 enum { CARDS = 128, VENDOR = 0x1002 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPUs of a job step on this node do: the child that reads. */
+/* Read the GPUs of a step on this node, in a child process. */
 #include "launcher/monitor/gpus.h"
 
 #include <errno.h>
@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "launcher/monitor/amd.h"
+#include "launcher/monitor/nvidia.h"
+#include "launcher/sys/subprocess.h"
 
 const struct gpu_name gpu_names[GPU_FIELDS] = {
     [GPU_BUSY] = { "busy", SERIES_GAUGE },
@@ -124,8 +127,7 @@ struct gpus *gpus_start (const char *sysfs)
         free (g);
         return NULL;
     }
-    if ((g->pid = fork ()) == 0) {
-        prctl (PR_SET_PDEATHSIG, SIGKILL);
+    if ((g->pid = subprocess_fork (SIGKILL)) == 0) {
         close (pair[0]);
         read_gpus (pair[1], sysfs);
     }

@@ -53,23 +53,10 @@ struct gpu_readings {
     struct gpu_process process[GPU_PROCESSES_MAX];
 };
 
-/* ---- in the process that reads ---- */
-
-/* Read AMD's GPUs below the root of sysfs, beginning at gpu[n]. */
-void amd_read (int sysfs, struct gpu_readings *r);
-
-/* NVIDIA's; nvidia_open() returns -1 if there are none. */
-struct nvidia;
-struct nvidia *nvidia_open (void);
-void nvidia_close (struct nvidia *n);
-void nvidia_read (struct nvidia *n, struct gpu_readings *r);
-
 /* Keep those of this step: of a list as SLURM_STEP_GPUS "0,2-3", unless the
  * system shows as many as the list has, which are then the step's.
  */
 void gpus_select (struct gpu_readings *r, const char *list);
-
-/* ---- in the monitor ---- */
 
 /* A child reads, because a driver may hang or crash: gpus_ask() asks it unless
  * it has yet to answer, gpus_take() gives the answer (1), if it has come, and

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
 #include "runtime/host/sysfs.h"
 
 enum counter {
@@ -148,7 +149,7 @@ static struct rank_load *find_rank (struct load *l, long rank)
     for (size_t i = 0; i < l->nranks; i++)
         if (l->ranks[i].rank == rank)
             return &l->ranks[i];
-    more = realloc (l->ranks, (l->nranks + 1) * sizeof (*more));
+    more = array_grow (l->ranks, l->nranks, sizeof (*more));
     if (!more)
         return NULL;
     l->ranks = more;

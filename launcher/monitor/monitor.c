@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl monitor: what the ranks of a step use, while it runs and afterwards. */
+/* dl monitor: print the resource usage of the ranks of a step. */
 #include "launcher/monitor/monitor.h"
 
 #include <dirent.h>
@@ -16,7 +16,6 @@
 #include "launcher/format/text.h"
 #include "launcher/monitor/advise.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 
 enum { ADVICE = 3, LINE = 512 };
 static const char prefix[] = "dl-monitor-";
@@ -39,7 +38,7 @@ static const char *base (void)
 int monitor_folder (char *buf, size_t size, const char *job, const char *step)
 {
     const char *restarts = getenv ("SLURM_RESTART_COUNT");
-    bool again = restarts && atoi (restarts) > 0;
+    bool requeued = restarts && atoi (restarts) > 0;
     int n = snprintf (buf,
                       size,
                       "%s/%s%s.%s%s%s",
@@ -47,8 +46,8 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step)
                       prefix,
                       job,
                       step,
-                      again ? "-r" : "",
-                      again ? restarts : "");
+                      requeued ? "-r" : "",
+                      requeued ? restarts : "");
 
     if (n > 0 && (size_t)n < size && n < PATH_MAX - 128)
         return 0;
@@ -147,7 +146,7 @@ static const char *bytes_text (char *buf, size_t size, double bytes)
 
 static void append_gpus (char *line, const struct usage *u, const double *q)
 {
-    const struct usage_rank *low = usage_lowest (u, OF_LOWEST_GPU);
+    const struct usage_rank *low = advise_lowest (u, OF_LOWEST_GPU);
     double memory = NAN, size = NAN, power = 0, sm = 0;
     char a[32], b[32];
 

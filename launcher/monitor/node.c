@@ -76,8 +76,8 @@ static void sample_cgroup (const struct node_usage *n, struct series *s)
     series_put (s, SERIES_GAUGE, used, "node/job_memory");
 }
 
-/* Seconds in which some process waited: of the job, if its cgroup tells, else
- * of the machine.
+/* Seconds in which some process waited: of the job, if its cgroup is known,
+ * else of the machine.
  */
 static void sample_pressure (const struct node_usage *n, struct series *s)
 {
@@ -284,12 +284,7 @@ static void find_cgroup (struct node_usage *n)
     }
 }
 
-/* ---- the rest ---- */
-
-double node_limit (const struct node_usage *n)
-{
-    return n->limit;
-}
+/* ---- a sample ---- */
 
 void node_sample (struct node_usage *n, struct series *s)
 {

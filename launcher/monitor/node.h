@@ -16,8 +16,4 @@ void node_destroy (struct node_usage *n);
 /* Put "node/...", "net/INTERFACE/..." and "ib/DEVICE/PORT/..." */
 void node_sample (struct node_usage *n, struct series *s);
 
-/* Bytes that this process's cgroups let the step use together; NaN: no limit.
- */
-double node_limit (const struct node_usage *n);
-
 #endif

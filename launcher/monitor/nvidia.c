@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read NVIDIA's GPUs. */
+#include "launcher/monitor/nvidia.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "launcher/monitor/gpus.h"
 #include "launcher/sys/nvml.h"
 
 struct device {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beside the tasks of a step on one node: sample what they use. */
+/* dl sample: sample the resource usage of the tasks of a step on a node. */
+#include "launcher/monitor/sample.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +22,8 @@
 #include "launcher/monitor/load.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/node.h"
+#include "launcher/sys/array.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/settings.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
 
@@ -29,6 +31,7 @@ enum {
     SECONDS_MAX = 3600,
     BEGIN_WITHIN = 60, /* s, until some task has started its program */
     LAST_TASKS = 1,    /* s, for those that have not when others ended */
+    ROWS = 512 << 10,  /* of the file, 32 bytes each; then samples are joined */
 };
 static const double first_sample = 0.5, gpu_answer = 1.0;
 
@@ -84,7 +87,7 @@ static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
             m->tasks[i].start = start;
             return;
         }
-    if (!(more = realloc (m->tasks, (m->ntasks + 1) * sizeof (*more))))
+    if (!(more = array_grow (m->tasks, m->ntasks, sizeof (*more))))
         return;
     m->tasks = more;
     more[m->ntasks++] = (struct usage_task){ pid, start, open_pid (pid) };
@@ -134,7 +137,7 @@ static void wait_for (struct usage_sampler *m, double until, bool gpus)
 
     for (size_t i = 0; p && i < m->ntasks; i++) {
         if (m->tasks[i].fd < 0 && left > 1)
-            left = 1; /* has_ended() tells */
+            left = 1; /* has_ended() decides */
         p[n++] = (struct pollfd){ m->tasks[i].fd, POLLIN, 0 };
     }
     if (p && gpus)
@@ -390,7 +393,7 @@ static int open_file (struct usage_sampler *m)
               variable ("DL_EXPERIMENT"));
     if (!node)
         gethostname (host, sizeof (host) - 1);
-    m->series = series_create (dir, node ?: host, &about, MONITOR_ROWS, &err);
+    m->series = series_create (dir, node ?: host, &about, ROWS, &err);
     if (!m->series)
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
     return m->series ? 0 : -1;

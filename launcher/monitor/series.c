@@ -32,7 +32,7 @@ struct series {
     unsigned taken;        /* of them */
     int64_t number;        /* of the sample that is written next */
     size_t max;
-    unsigned pause; /* samples until there is a new try to make room */
+    unsigned pause; /* samples until the next try to free space */
     double time;    /* of the last sample */
     double synced;
     struct row *rows; /* one sample's */

@@ -40,7 +40,7 @@ void series_put (struct series *s,
                  ...) __attribute__ ((format (printf, 4, 5)));
 
 /* End the sample.  Returns -1 with errno if it could not be written: it is
- * then lost, and the next one tells all values.
+ * then lost, and the next one has all values.
  */
 int series_end (struct series *s, double time);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
 /* ---- one file: what became of each name ---- */
@@ -27,7 +28,7 @@ struct track {
 
 struct tracks {
     struct track *list;
-    size_t n, room, next;
+    size_t n, capacity, next;
     long long step;
     double begin, time, before; /* of the first, this and the last sample */
 };
@@ -48,14 +49,8 @@ static struct track *add (struct tracks *t, const char *name, double value)
 {
     struct track *k;
 
-    if (t->n == t->room) {
-        size_t room = t->room ? 2 * t->room : 64;
-        struct track *more = realloc (t->list, room * sizeof (*more));
-        if (!more)
-            return NULL;
-        t->list = more;
-        t->room = room;
-    }
+    if (array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list)) < 0)
+        return NULL;
     k = &t->list[t->n++];
     *k = (struct track){ .first = value,
                          .first_time = t->time,
@@ -134,14 +129,14 @@ static double most (const struct track *k)
 
 static void fill_rank (struct usage_rank *r, const struct tracks *t)
 {
-    const struct track *life = track (t, "rank/%ld/processes", r->rank);
-    double until = isnan (life->ended) ? t->time : life->ended;
+    const struct track *processes = track (t, "rank/%ld/processes", r->rank);
+    double until = isnan (processes->ended) ? t->time : processes->ended;
 
 #define RATE(what) rate (track (t, "rank/%ld/" what, r->rank), until)
 #define MEAN(what) mean (track (t, "rank/%ld/" what, r->rank), until)
 #define MOST(what) most (track (t, "rank/%ld/" what, r->rank))
-    r->seconds = until - life->first_time;
-    r->ended = !isnan (life->ended);
+    r->seconds = until - processes->first_time;
+    r->ended = !isnan (processes->ended);
     r->cores = RATE ("cpu_user") + RATE ("cpu_system");
     r->cores_given = MOST ("cores");
     r->busiest = MEAN ("busiest");
@@ -168,7 +163,7 @@ static int add_ranks (struct usage *u, size_t node, const struct tracks *t)
         if (sscanf (t->list[i].name, "rank/%ld/%15s", &rank, end) != 2
             || strcmp (end, "processes"))
             continue;
-        more = realloc (u->ranks, (u->nranks + 1) * sizeof (*more));
+        more = array_grow (u->ranks, u->nranks, sizeof (*more));
         if (!more)
             return -1;
         u->ranks = more;
@@ -242,7 +237,7 @@ static void own_gpus (struct usage *u,
                       struct usage_node *n,
                       const struct tracks *t)
 {
-    bool told = false;
+    bool known = false;
 
     for (size_t i = 0; i < t->n; i++) {
         struct usage_gpu *g;
@@ -251,10 +246,10 @@ static void own_gpus (struct usage *u,
         if (sscanf (t->list[i].name, "rank/%ld/gpu/%d", &rank, &gpu) == 2
             && (g = find_gpu (n, gpu))) {
             g->rank = g->rank < 0 || g->rank == rank ? rank : -1;
-            told = true;
+            known = true;
         }
     }
-    if (!told)
+    if (!known)
         share_gpus (u, first, n);
 }
 
@@ -320,7 +315,7 @@ static int add_node (struct usage *u, const char *name, const struct tracks *t)
     struct usage_node *n;
     const struct track *cpu = track (t, "monitor/cpu");
 
-    n = realloc (u->nodes, (u->nnodes + 1) * sizeof (*n));
+    n = array_grow (u->nodes, u->nnodes, sizeof (*n));
     if (!n)
         return -1;
     u->nodes = n;
@@ -347,7 +342,9 @@ static int add_node (struct usage *u, const char *name, const struct tracks *t)
 
 /* ---- the folder ---- */
 
-/* Of a node that began anew (NODE.1.h5) the newest counts. */
+/* A node whose monitor restarted has several files (NODE.1.h5): the newest
+ * counts.
+ */
 static bool is_newest (const char *dir, const char *file)
 {
     char path[PATH_MAX];

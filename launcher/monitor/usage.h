@@ -41,7 +41,7 @@ struct usage_gpu {
 struct usage_node {
     char name[64];
     double seconds;
-    double memory;   /* bytes: of the job if its cgroup tells, else of all */
+    double memory;   /* bytes: of the job if its cgroup is known, else of all */
     double limit;    /* of the job, else the size of the memory */
     bool job_memory; /* both are the job's */
     double network;  /* bytes, of the busiest interface or port, one way */

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "launcher/nodecheck/rank.h"
 #include "launcher/nodecheck/report.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 
@@ -151,9 +151,7 @@ static pid_t start_collector (struct gather *g, int port)
         complain ("check: port %d: %s", port, err.text);
         return -1;
     }
-    fflush (NULL);
-    if ((pid = fork ()) == 0) {
-        prctl (PR_SET_PDEATHSIG, SIGKILL);
+    if ((pid = subprocess_fork (SIGKILL)) == 0) {
         gather_serve (g);
         exit (0);
     }

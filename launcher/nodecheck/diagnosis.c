@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what the ranks of a step told to a verdict. */
+/* Diagnose the nodes of a step from the reports of its ranks. */
 #include "launcher/nodecheck/diagnosis.h"
 
 #include <math.h>
@@ -88,7 +88,7 @@ static int find_nodes (struct diagnosis *d,
             name = text_of (ranks[i], "host");
         d->node_of[i] = -1;
         d->answered += ranks[i] != NULL;
-        d->silent_ranks += !name;
+        d->unreachable += !name;
         if (!name)
             continue;
         if ((node = node_named (d, name)) < 0)
@@ -145,7 +145,7 @@ add (struct diagnosis *d, enum severity severity, const char *why, long node)
     f->nodes[f->count++] = node;
 }
 
-static void add_told (struct diagnosis *d, const json_t *rank, long node)
+static void add_reported (struct diagnosis *d, const json_t *rank, long node)
 {
     const json_t *list = json_object_get (rank, "findings");
 
@@ -158,7 +158,7 @@ static void add_told (struct diagnosis *d, const json_t *rank, long node)
     }
 }
 
-static void add_silent (struct diagnosis *d)
+static void add_unreachable (struct diagnosis *d)
 {
     char why[WHY_TEXT];
 
@@ -176,12 +176,12 @@ static void add_silent (struct diagnosis *d)
                       n->ranks);
         add (d, SEVERITY_BAD, why, i);
     }
-    if (d->silent_ranks == 0)
+    if (d->unreachable == 0)
         return;
     snprintf (why,
               sizeof (why),
               "no answer from %ld of %ld ranks, whose nodes are not known",
-              d->silent_ranks,
+              d->unreachable,
               d->size);
     add (d, SEVERITY_STOP, why, -1);
 }
@@ -266,7 +266,7 @@ static void compare (struct diagnosis *d,
     }
 }
 
-/* ---- who is slow ---- */
+/* ---- slow nodes ---- */
 
 struct rate {
     double value;
@@ -397,7 +397,7 @@ static void compare_clocks (struct diagnosis *d, json_t *const *ranks)
     add (d, SEVERITY_NOTE, why, -1);
 }
 
-/* ---- the verdict ---- */
+/* ---- the result ---- */
 
 static int worst_first (const void *a, const void *b)
 {
@@ -442,8 +442,8 @@ struct diagnosis *diagnosis_create (json_t *const *ranks,
     }
     for (long i = 0; i < size; i++)
         if (ranks[i])
-            add_told (d, ranks[i], d->node_of[i]);
-    add_silent (d);
+            add_reported (d, ranks[i], d->node_of[i]);
+    add_unreachable (d);
     for (size_t i = 0; i < sizeof (version_rows) / sizeof (*version_rows); i++)
         compare (d, ranks, &version_rows[i]);
     for (size_t i = 0; i < sizeof (rate_rows) / sizeof (*rate_rows); i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what the ranks of a step told to a verdict. */
+/* Diagnose the nodes of a step from the reports of its ranks. */
 #ifndef LAUNCHER_NODECHECK_DIAGNOSIS_H
 #define LAUNCHER_NODECHECK_DIAGNOSIS_H
 
@@ -12,7 +12,7 @@
 enum severity {
     SEVERITY_NOTE, /* a fact to know */
     SEVERITY_WARN, /* the step may run */
-    SEVERITY_STOP, /* the step cannot work; no node is to blame */
+    SEVERITY_STOP, /* the step cannot work; no node is the culprit */
     SEVERITY_BAD,  /* this node is bad */
     /* the same, unless all nodes say so: then it is the job's doing */
     SEVERITY_SHARED,
@@ -46,10 +46,10 @@ struct node_row {
 };
 
 struct diagnosis {
-    long size;         /* ranks that there should be */
-    long answered;     /* that there were */
-    long silent_ranks; /* of which no node is known */
-    long *node_of;     /* by rank; -1: not known */
+    long size;        /* ranks that there should be */
+    long answered;    /* that there were */
+    long unreachable; /* without answer, of unknown nodes */
+    long *node_of;    /* by rank; -1: not known */
     struct node_row *nodes;
     long nnodes;
     struct finding *findings; /* the worst first */
@@ -57,9 +57,10 @@ struct diagnosis {
     bool stop;
 };
 
-/* 'ranks' has 'size' objects as the ranks sent them, NULL for the silent ones;
- * 'layout' says where those are, or is NULL.  What one of them holds is never
- * trusted to be there, or to be of its type.  Returns NULL if out of memory.
+/* 'ranks' has 'size' objects as the ranks sent them, NULL for those without
+ * answer; 'layout' says where those are, or is NULL.  What one of them holds is
+ * never trusted to be there, or to be of its type.  Returns NULL if out of
+ * memory.
  */
 struct diagnosis *diagnosis_create (json_t *const *ranks,
                                     long size,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the folders that a program writes to can be written to. */
+/* Check that the working directory and TMPDIR can be written to. */
 #include "launcher/nodecheck/files.h"
 
 #include <errno.h>

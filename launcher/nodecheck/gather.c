@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector: one loop over the connections of all ranks. */
+/* The collector: one event loop for the connections of all ranks. */
 #include "launcher/nodecheck/gather.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
 
-enum { EVENTS = 64, LATE = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
+enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
 
 enum phase { FACTS, PEERS, OVER };
 
@@ -30,7 +30,7 @@ struct gather_connection {
     struct gather_line line;
 };
 
-struct hub {
+struct gather_hub {
     struct gather *g;
     int epoll;
     long size; /* 0: nobody has come yet */
@@ -47,7 +47,7 @@ struct hub {
 
 /* ---- clients ---- */
 
-static void drop (struct hub *h, struct gather_connection *c)
+static void drop (struct gather_hub *h, struct gather_connection *c)
 {
     struct gather_connection **at = &h->clients;
 
@@ -63,7 +63,7 @@ static void drop (struct hub *h, struct gather_connection *c)
     free (c);
 }
 
-static void take_clients (struct hub *h)
+static void take_clients (struct gather_hub *h)
 {
     struct epoll_event e = { .events = EPOLLIN };
     struct gather_connection *c;
@@ -85,7 +85,7 @@ static void take_clients (struct hub *h)
     }
 }
 
-static void answer (struct hub *h, long rank)
+static void answer (struct gather_hub *h, long rank)
 {
     int status = diagnosis_status (h->diagnosis, rank);
     json_t *object = json_pack ("{s:i}", "status", status);
@@ -95,15 +95,15 @@ static void answer (struct hub *h, long rank)
     json_decref (object);
 }
 
-/* ---- what ranks say ---- */
+/* ---- messages of the ranks ---- */
 
 static const char *text_of (const json_t *facts, const char *name)
 {
     return json_string_value (json_object_get (facts, name)) ?: "";
 }
 
-/* The first of a node has what tells where every rank is. */
-static void learn_layout (struct hub *h, const json_t *facts)
+/* The first rank of a node sends what the layout needs. */
+static void learn_layout (struct gather_hub *h, const json_t *facts)
 {
     const json_t *at = json_object_get (facts, "layout");
     struct layout_facts f = { .hosts = text_of (at, "hosts"),
@@ -122,7 +122,7 @@ static void learn_layout (struct hub *h, const json_t *facts)
     h->layout = NULL;
 }
 
-static int begin (struct hub *h, const json_t *line)
+static int begin (struct gather_hub *h, const json_t *line)
 {
     long size = json_integer_value (json_object_get (line, "size"));
 
@@ -139,7 +139,7 @@ static int begin (struct hub *h, const json_t *line)
     return 0;
 }
 
-static bool has_token (const struct hub *h, const json_t *line)
+static bool has_token (const struct gather_hub *h, const json_t *line)
 {
     const char *token = text_of (line, "token");
     unsigned char differs = 0;
@@ -152,7 +152,8 @@ static bool has_token (const struct hub *h, const json_t *line)
 }
 
 /* -1: it is no rank of this step, or the second one with that number. */
-static int hello (struct hub *h, struct gather_connection *c, json_t *line)
+static int
+handshake (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     long rank;
 
@@ -171,7 +172,8 @@ static int hello (struct hub *h, struct gather_connection *c, json_t *line)
 }
 
 /* -1: it makes no sense. */
-static int first (struct hub *h, struct gather_connection *c, json_t *line)
+static int
+first (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *facts = json_object_get (line, "facts");
     struct timespec now;
@@ -191,7 +193,8 @@ static int first (struct hub *h, struct gather_connection *c, json_t *line)
     return 0;
 }
 
-static void second (struct hub *h, struct gather_connection *c, json_t *line)
+static void
+second (struct gather_hub *h, struct gather_connection *c, json_t *line)
 {
     json_t *rank = h->ranks[c->rank];
     json_t *findings = json_object_get (line, "findings");
@@ -205,14 +208,14 @@ static void second (struct hub *h, struct gather_connection *c, json_t *line)
     h->done++;
 }
 
-static void hear (struct hub *h, struct gather_connection *c)
+static void receive (struct gather_hub *h, struct gather_connection *c)
 {
     json_t *line;
     int rv = 0;
 
     while (rv == 0 && (line = gather_read (c->fd, &c->line))) {
         if (c->rank < 0)
-            rv = hello (h, c, line);
+            rv = handshake (h, c, line);
         else if (!h->ranks[c->rank])
             rv = first (h, c, line);
         else
@@ -225,21 +228,22 @@ static void hear (struct hub *h, struct gather_connection *c)
 
 /* ---- the phases ---- */
 
-static const json_t *fact (const struct hub *h, long rank, const char *name)
+static const json_t *
+fact (const struct gather_hub *h, long rank, const char *name)
 {
     return h->ranks[rank] ? json_object_get (
                json_object_get (h->ranks[rank], "facts"), name)
                           : NULL;
 }
 
-static bool is_leader (const struct hub *h, long rank)
+static bool is_leader (const struct gather_hub *h, long rank)
 {
     return h->client_of[rank] && fact (h, rank, "local_rank")
            && json_integer_value (fact (h, rank, "local_rank")) == 0;
 }
 
 /* The next node's first rank, around the ring; NULL: there is no other. */
-static json_t *next_of (const struct hub *h, long rank)
+static json_t *next_of (const struct gather_hub *h, long rank)
 {
     for (long i = 1; i < h->size; i++) {
         long other = (rank + i) % h->size;
@@ -255,7 +259,7 @@ static json_t *next_of (const struct hub *h, long rank)
     return NULL;
 }
 
-static void send_go (struct hub *h)
+static void send_go (struct gather_hub *h)
 {
     for (long i = 0; i < h->size; i++) {
         json_t *next = is_leader (h, i) ? next_of (h, i) : NULL;
@@ -273,7 +277,7 @@ static bool is_name (const char *name)
 }
 
 /* For the launcher: which nodes an experiment is to keep away from. */
-static void write_notes (const struct hub *h)
+static void write_notes (const struct gather_hub *h)
 {
     const struct diagnosis *d = h->diagnosis;
     char *text = calloc (1, SIZE_MAX_NOTES);
@@ -289,7 +293,7 @@ static void write_notes (const struct hub *h)
     free (text);
 }
 
-static void say (const struct hub *h)
+static void print_result (const struct gather_hub *h)
 {
     char line[512];
 
@@ -307,7 +311,7 @@ static void say (const struct hub *h)
     fprintf (stderr, "dl: check: %s (%.1f s)\n", line, monotonic () - h->begun);
 }
 
-static void end_all (struct hub *h)
+static void end_all (struct gather_hub *h)
 {
     h->phase = OVER;
     h->diagnosis = diagnosis_create (h->ranks, h->size, h->layout);
@@ -320,14 +324,14 @@ static void end_all (struct hub *h)
         h->diagnosis->stop = false;
     else if (h->g->notes)
         write_notes (h);
-    say (h);
+    print_result (h);
     for (long i = 0; i < h->size; i++)
         if (h->client_of[i])
             answer (h, i);
 }
 
 /* When the present phase is over, whoever is missing. */
-static double limit_of (const struct hub *h)
+static double limit_of (const struct gather_hub *h)
 {
     const struct gather_times *t = &gather_times[h->g->level];
 
@@ -339,33 +343,33 @@ static double limit_of (const struct hub *h)
     case OVER:
         break;
     }
-    /* those who come late are told, as long as there is an srun */
-    return h->begun + t->all + (h->g->parent < 0 ? 0 : LATE);
+    /* a rank that comes later still gets an answer while srun runs */
+    return h->begun + t->all + (h->g->parent < 0 ? 0 : LINGER);
 }
 
-static void step_on (struct hub *h)
+static void step_on (struct gather_hub *h)
 {
-    bool late = monotonic () >= limit_of (h);
+    bool timed_out = monotonic () >= limit_of (h);
 
-    if (h->phase == FACTS && (h->came == h->size || late)) {
+    if (h->phase == FACTS && (h->came == h->size || timed_out)) {
         h->phase = PEERS;
         if (h->g->level == LEVEL_NONE)
             h->done = h->came;
         else
             send_go (h);
-        late = monotonic () >= limit_of (h);
+        timed_out = monotonic () >= limit_of (h);
     }
-    if (h->phase == PEERS && (h->done >= h->came || late)) {
+    if (h->phase == PEERS && (h->done >= h->came || timed_out)) {
         end_all (h);
-        late = false;
+        timed_out = false;
     }
-    if (h->phase == OVER && (late || (h->came == h->size && !h->clients)))
+    if (h->phase == OVER && (timed_out || (h->came == h->size && !h->clients)))
         h->ended = true;
 }
 
 /* ---- the loop ---- */
 
-static void watch (struct hub *h, int fd, void *what)
+static void watch (struct gather_hub *h, int fd, void *what)
 {
     struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
 
@@ -373,7 +377,7 @@ static void watch (struct hub *h, int fd, void *what)
 }
 
 /* Whether the process that this one serves is still there. */
-static bool is_alive (const struct hub *h)
+static bool is_alive (const struct gather_hub *h)
 {
     char c;
 
@@ -381,14 +385,14 @@ static bool is_alive (const struct hub *h)
            || errno == EAGAIN;
 }
 
-static int wait_ms (const struct hub *h)
+static int wait_ms (const struct gather_hub *h)
 {
     double left = h->size ? limit_of (h) - monotonic () : 1e6;
 
     return left <= 0 ? 0 : left > 1000 ? 1000000 : (int)(left * 1000) + 1;
 }
 
-static void loop (struct hub *h)
+static void loop (struct gather_hub *h)
 {
     struct epoll_event events[EVENTS];
 
@@ -400,7 +404,7 @@ static void loop (struct hub *h)
             else if (events[i].data.ptr == h->g)
                 h->ended = !is_alive (h);
             else
-                hear (h, events[i].data.ptr);
+                receive (h, events[i].data.ptr);
         if (h->size)
             step_on (h);
     }
@@ -418,7 +422,7 @@ static void allow_many (void)
 
 int gather_serve (struct gather *g)
 {
-    struct hub h = { .g = g };
+    struct gather_hub h = { .g = g };
     int rv;
 
     allow_many ();

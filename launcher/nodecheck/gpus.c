@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVIDIA's management library says of the GPUs of this process. */
+/* Check the NVIDIA GPUs of this process through NVML. */
 #include "launcher/nodecheck/gpus.h"
 
 #include <glob.h>
@@ -15,8 +15,8 @@ enum { PROCESSES = 64 };
 
 static struct nvml nvml;
 
-/* One GPU that is being looked at. */
-struct look {
+/* The check of one GPU. */
+struct gpu_check {
     const struct check_place *place;
     struct nvml_device *device;
     const char *bus;
@@ -52,7 +52,7 @@ long gpus_given (void)
 }
 
 /* A list of numbers, or of what UUIDs begin with. */
-bool gpu_is_given (unsigned i, const char *uuid)
+static bool gpu_is_given (unsigned i, const char *uuid)
 {
     const char *list = visible ();
 
@@ -73,7 +73,7 @@ bool gpu_is_given (unsigned i, const char *uuid)
 /* ---- one GPU ---- */
 
 /* 0: the answer counts.  A GPU without a feature says so with an error. */
-static int ask (struct look *l, int rv)
+static int ask (struct gpu_check *l, int rv)
 {
     if ((rv == NVML_LOST || rv == NVML_RESET) && !l->lost) {
         l->lost = true;
@@ -90,7 +90,7 @@ static int ask (struct look *l, int rv)
     (nvml.f && !(l)->lost                                                      \
      && ask (l, nvml.f ((l)->device, __VA_ARGS__)) == NVML_SUCCESS)
 
-static void look_at_memory (struct look *l)
+static void look_at_memory (struct gpu_check *l)
 {
     unsigned corrected, uncorrected, pending, failed;
     unsigned long long errors;
@@ -127,7 +127,7 @@ static void look_at_memory (struct look *l)
             l->bus);
 }
 
-static bool look_at_clock (struct look *l)
+static bool look_at_clock (struct gpu_check *l)
 {
     unsigned long long reasons = 0;
 
@@ -150,7 +150,7 @@ static bool look_at_clock (struct look *l)
 }
 
 /* Where none is up there is no NVLink, or it is not used. */
-static void look_at_links (struct look *l)
+static void look_at_links (struct gpu_check *l)
 {
     unsigned up = 0, down = 0, first = 0;
     int on;
@@ -173,7 +173,7 @@ static void look_at_links (struct look *l)
 }
 
 /* An idle GPU lowers the generation of its link, never the width. */
-static void look_at_pcie (struct look *l, bool idle)
+static void look_at_pcie (struct gpu_check *l, bool idle)
 {
     unsigned now, most;
 
@@ -195,7 +195,7 @@ static void look_at_pcie (struct look *l, bool idle)
 }
 
 /* In a container of its own a process sees 0, or numbers that say nothing. */
-static void look_at_users (struct look *l)
+static void look_at_users (struct gpu_check *l)
 {
     struct nvml_process list[PROCESSES];
     struct nvml_memory m;
@@ -222,7 +222,7 @@ static void look_at_users (struct look *l)
             l->place, SEVERITY_NOTE, "GPU %s: persistence mode is off", l->bus);
 }
 
-static void look_at (struct look *l)
+static void look_at (struct gpu_check *l)
 {
     int now, later;
     bool idle;
@@ -239,7 +239,7 @@ static void look_at (struct look *l)
 
 /* ---- all of them ---- */
 
-static void tell_versions (const struct check_place *p)
+static void report_versions (const struct check_place *p)
 {
     char driver[80] = "", text[32];
     int cuda;
@@ -262,9 +262,9 @@ static bool is_mine (const struct check_place *p, long i)
 }
 
 /* 1: it is this process's, 0: it is not, or cannot be asked. */
-static int meet (const struct check_place *p, unsigned i, long nth)
+static int check_gpu (const struct check_place *p, unsigned i, long nth)
 {
-    struct look l = { .place = p };
+    struct gpu_check l = { .place = p };
     struct nvml_pci pci = { .bus_id = "" };
     char name[96] = "", uuid[96] = "", bus[40];
     int rv;
@@ -374,9 +374,9 @@ void check_gpus (const struct check_place *p)
                            rv);
         return;
     }
-    tell_versions (p);
+    report_versions (p);
     for (unsigned i = 0; i < n; i++)
-        seen += meet (p, i, seen);
+        seen += check_gpu (p, i, seen);
     if (p->level > LEVEL_NONE && seen < given && gives_whole_gpus ())
         check_finding (p,
                        SEVERITY_BAD,

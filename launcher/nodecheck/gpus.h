@@ -9,7 +9,5 @@ void check_gpus (const struct check_place *p);
 
 /* The number of GPUs that Slurm gave to this process, by its variables. */
 long gpus_given (void);
-/* Whether Slurm gave the driver's GPU with this index and UUID. */
-bool gpu_is_given (unsigned i, const char *uuid);
 
 #endif

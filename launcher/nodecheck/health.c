@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/nodecheck/wire.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
 enum { CHECKS = 16 };
@@ -46,8 +46,7 @@ static void start (struct probe *p, const struct check_place *place)
     p->fd = -1;
     if (pipe2 (pipe, O_CLOEXEC) < 0)
         return;
-    if ((p->pid = fork ()) == 0) {
-        prctl (PR_SET_PDEATHSIG, SIGKILL);
+    if ((p->pid = subprocess_fork (SIGKILL)) == 0) {
         signal (SIGPIPE, SIG_DFL);
         signal (SIGALRM, SIG_DFL);
         close_others (pipe[1]);

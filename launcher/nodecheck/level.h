@@ -8,7 +8,7 @@ enum check_level { LEVEL_NONE, LEVEL_QUICK, LEVEL_FULL };
 /* "none", "quick", "full"; -1 if it is none of them. */
 int gather_level (const char *word);
 
-/* Seconds from the first rank to the verdict, and to its parts: facts and
+/* Seconds from the first rank to the result, and to its parts: facts and
  * checks of each node; then what needs two nodes.
  */
 struct gather_times {

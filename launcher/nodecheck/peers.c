@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether nodes reach each other over TCP, and how fast. */
+/* Check that nodes reach each other over TCP, and how fast. */
 #include "launcher/nodecheck/peers.h"
 
 #include <errno.h>
@@ -9,20 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/nodecheck/open.h"
+#include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 
-/* ---- the side that is reached ---- */
+/* ---- server ---- */
 
-/* Count what comes until its end, and say it. */
+/* Count the bytes until the end, and send the sum. */
 static void count (int fd, char *block)
 {
     unsigned long long sum = 0;
@@ -86,8 +86,8 @@ pid_t peers_serve (bool is_master, int *port, json_t *findings)
     *port = fds[0] < 0 ? 0 : gather_port (fds[0]);
     if (is_master)
         fds[1] = listen_as_master (findings);
-    if ((fds[0] >= 0 || fds[1] >= 0) && (pid = fork ()) == 0) {
-        prctl (PR_SET_PDEATHSIG, SIGKILL);
+    if ((fds[0] >= 0 || fds[1] >= 0)
+        && (pid = subprocess_fork (SIGKILL)) == 0) {
         serve (fds);
         _exit (0);
     }
@@ -105,7 +105,7 @@ void peers_end (pid_t pid)
     waitpid (pid, NULL, 0);
 }
 
-/* ---- the side that reaches ---- */
+/* ---- client ---- */
 
 /* A socket's time-out for sending is also that of connecting. */
 static int reach (const char *host, const char *port)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of one rank: its facts, its checks, and the wait for the verdict. */
+/* The part of one rank: facts, checks, and the answer of the collector. */
 #include "launcher/nodecheck/rank.h"
 
 #include <errno.h>
@@ -236,14 +236,14 @@ static void lose (struct rank_check *r, const char *what)
                   strerror (errno));
 }
 
-static void say (struct rank_check *r, json_t *line)
+static void send_line (struct rank_check *r, json_t *line)
 {
     if (r->fd >= 0 && gather_write (r->fd, line, r->deadline) < 0)
-        lose (r, "cannot tell the collector at");
+        lose (r, "cannot send to the collector at");
     json_decref (line);
 }
 
-static void greet (struct rank_check *r)
+static void handshake (struct rank_check *r)
 {
     if (!r->c->address)
         return;
@@ -251,19 +251,19 @@ static void greet (struct rank_check *r)
         lose (r, "cannot reach the collector at");
         return;
     }
-    say (r,
-         json_pack ("{s:s, s:i, s:i, s:o*}",
-                    "token",
-                    r->c->token,
-                    "rank",
-                    (int)r->rank,
-                    "size",
-                    (int)r->size,
-                    "layout",
-                    r->local_rank ? NULL : layout_facts ()));
+    send_line (r,
+               json_pack ("{s:s, s:i, s:i, s:o*}",
+                          "token",
+                          r->c->token,
+                          "rank",
+                          (int)r->rank,
+                          "size",
+                          (int)r->size,
+                          "layout",
+                          r->local_rank ? NULL : layout_facts ()));
 }
 
-static json_t *hear (struct rank_check *r)
+static json_t *receive (struct rank_check *r)
 {
     struct pollfd p = { .fd = r->fd, .events = POLLIN };
     json_t *line = NULL;
@@ -276,12 +276,12 @@ static json_t *hear (struct rank_check *r)
         }
         if (errno == EAGAIN)
             errno = ETIMEDOUT;
-        lose (r, "hears nothing from the collector at");
+        lose (r, "gets no answer from the collector at");
     }
     return line;
 }
 
-/* ---- the verdict ---- */
+/* ---- the answer ---- */
 
 static void meet_others (struct rank_check *r, const json_t *go)
 {
@@ -299,12 +299,12 @@ static void meet_others (struct rank_check *r, const json_t *go)
                 gather_times[r->c->level].peers - 0.5,
                 facts,
                 findings);
-    say (r,
-         json_pack ("{s:o, s:O?}",
-                    "findings",
-                    findings,
-                    "rates",
-                    json_object_get (facts, "rates")));
+    send_line (r,
+               json_pack ("{s:o, s:O?}",
+                          "findings",
+                          findings,
+                          "rates",
+                          json_object_get (facts, "rates")));
     json_decref (facts);
 }
 
@@ -339,7 +339,7 @@ static int await (struct rank_check *r)
     json_t *line;
     int status;
 
-    while ((line = hear (r))) {
+    while ((line = receive (r))) {
         json_t *go = json_object_get (line, "go");
         json_t *v = json_object_get (line, "status");
         if (go)
@@ -377,13 +377,13 @@ int gather_rank (const struct gather_client *c, json_t **all)
     r.deadline = monotonic () + gather_times[c->level].all;
     r.findings = json_array ();
     read_place (&r);
-    greet (&r);
+    handshake (&r);
     if (c->level > LEVEL_NONE && r.fd >= 0 && r.local_rank == 0)
         r.server = peers_serve (r.rank == 0, &port, r.findings);
     find_facts (&r, port);
     look (&r);
     put_time (r.facts);
-    say (&r, whole (&r));
+    send_line (&r, whole (&r));
     status = await (&r);
     peers_end (r.server);
     if (r.fd >= 0)

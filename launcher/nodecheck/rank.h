@@ -18,7 +18,7 @@ struct gather_client {
 };
 
 /* Gather the facts and findings of this rank.  With a collector send them and
- * wait for its verdict, without one judge by them alone.  Prints at most a
+ * wait for its answer, without one decide by them alone.  Prints at most a
  * line, and '*all' (if not NULL) gets what the rank knows, which the caller
  * owns.  Returns an enum gather_status.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print a diagnosis, and the table of who is where. */
+/* Print a diagnosis, and where each rank runs. */
 #include "launcher/nodecheck/report.h"
 
 #include <libsmartcols.h>
@@ -155,7 +155,7 @@ void diagnosis_print (const struct diagnosis *d, FILE *to)
     }
 }
 
-/* ---- who is where ---- */
+/* ---- ranks ---- */
 
 static const json_t *fact_of (const json_t *rank, const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of a node's memory, network, AMD GPUs and errors. */
+/* Check memory, network, kernel log and AMD GPUs of a node. */
 #include "launcher/nodecheck/system.h"
 
 #include <dirent.h>
@@ -129,7 +129,7 @@ void check_network (const struct check_place *p)
 
 /* ---- the kernel's log ---- */
 
-/* Of the driver's events those that tell of the hardware; the others are
+/* The driver's events that are faults of the hardware; the others are
  * mistakes of programs.
  */
 static bool is_hardware (int xid)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which versions a node has of what its ranks must agree on. */
+/* Report the versions of software that the ranks must agree on. */
 #include "launcher/nodecheck/versions.h"
 
 #include <dlfcn.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "launcher/sys/subprocess.h"
 
 static void
 version (const struct check_place *p, const char *name, const char *value)
@@ -54,22 +55,26 @@ void check_versions (const struct check_place *p)
 /* The program that the user's PATH finds: it is the one that trains. */
 void check_python (const struct check_place *p)
 {
-    static const char command[] = "python3 -c 'import sys\n"
+    static const char program[] = "import sys\n"
                                   "print(sys.version.split()[0])\n"
                                   "try:\n"
                                   "    import torch\n"
                                   "    print(torch.__version__)\n"
                                   "except ImportError:\n"
-                                  "    pass' 2>/dev/null";
-    char line[128];
-    FILE *f;
+                                  "    pass";
+    struct command c = { .keeps_job = true, .no_errors = true };
+    char text[256];
+    char *next = text;
 
     check_stage (p, "python3");
-    if (!(f = popen (command, "re")))
-        return;
-    for (int i = 0; i < 2 && fgets (line, sizeof (line), f); i++) {
-        line[strcspn (line, "\n")] = '\0';
+    command_add (&c, "python3", NULL);
+    command_add (&c, "-c", NULL);
+    command_add (&c, program, NULL);
+    command_run (&c, NULL, text, sizeof (text));
+    command_free (&c);
+    for (int i = 0; i < 2 && *next; i++) {
+        char *line = strsep (&next, "\n");
         version (p, i ? "PyTorch" : "Python", line);
+        next = next ?: "";
     }
-    pclose (f);
 }

@@ -19,16 +19,16 @@ void gather_line_free (struct gather_line *line)
 
 static int grow (struct gather_line *line)
 {
-    size_t room = line->room ? 2 * line->room : 4096;
+    size_t capacity = line->capacity ? 2 * line->capacity : 4096;
     char *text;
 
-    if (line->used < line->room)
+    if (line->used < line->capacity)
         return 0;
     errno = EMSGSIZE;
-    if (room > GATHER_LINE || !(text = realloc (line->text, room)))
+    if (capacity > GATHER_LINE || !(text = realloc (line->text, capacity)))
         return -1;
     line->text = text;
-    line->room = room;
+    line->capacity = capacity;
     return 0;
 }
 
@@ -62,7 +62,7 @@ json_t *gather_read (int fd, struct gather_line *line)
     while (!(object = first_line (line)) && errno == EAGAIN) {
         if (grow (line) < 0)
             return NULL;
-        n = read (fd, line->text + line->used, line->room - line->used);
+        n = read (fd, line->text + line->used, line->capacity - line->used);
         if (n == 0)
             errno = ECONNRESET;
         if (n <= 0)

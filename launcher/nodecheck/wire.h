@@ -19,7 +19,7 @@ enum { GATHER_LINE = 256 << 10 }; /* longest line, bytes */
 
 struct gather_line {
     char *text;
-    size_t used, room;
+    size_t used, capacity;
 };
 
 /* Read what there is on a non-blocking descriptor.  Returns an object once its

@@ -16,11 +16,11 @@
 
 #define GET(name, member, expression)                                          \
     static void get_##name (const struct sweep *s,                             \
-                            const struct column *c,                            \
+                            const struct result_column *c,                     \
                             long trial,                                        \
                             struct cell *cell)                                 \
     {                                                                          \
-        const struct trial *t = sweep_trial (s, trial);                        \
+        const struct sweep_trial *t = sweep_trial (s, trial);                  \
                                                                                \
         (void)c;                                                               \
         (void)t;                                                               \
@@ -54,7 +54,7 @@ static const struct {
     const char *name;
     enum column_type type;
     size_t (*count) (const struct sweep *s); /* NULL: one */
-    void (*get) (const struct sweep *s, const struct column *c, long trial, struct cell *cell);
+    void (*get) (const struct sweep *s, const struct result_column *c, long trial, struct cell *cell);
 } fixed[] = {
     { "trial",       COLUMN_INT,  NULL, get_trial },
     { "state",       COLUMN_TEXT, NULL, get_state },
@@ -78,14 +78,14 @@ enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
 /* ---- hyperparameters ---- */
 
 static const json_t *
-value_of (const struct sweep *s, const struct column *c, long trial)
+value_of (const struct sweep *s, const struct result_column *c, long trial)
 {
     return hparams_value (trial_hparams (s, sweep_trial (s, trial)),
                           s->exp->hparams[c->index].path);
 }
 
 static void get_integer (const struct sweep *s,
-                         const struct column *c,
+                         const struct result_column *c,
                          long trial,
                          struct cell *cell)
 {
@@ -93,7 +93,7 @@ static void get_integer (const struct sweep *s,
 }
 
 static void get_real (const struct sweep *s,
-                      const struct column *c,
+                      const struct result_column *c,
                       long trial,
                       struct cell *cell)
 {
@@ -104,7 +104,7 @@ static void get_real (const struct sweep *s,
 
 /* A choice that is no string has the text that the file's reader gave it. */
 static void get_text (const struct sweep *s,
-                      const struct column *c,
+                      const struct result_column *c,
                       long trial,
                       struct cell *cell)
 {
@@ -145,7 +145,7 @@ static int
 add_hparam (struct columns *c, const struct experiment *e, size_t index)
 {
     static void (*const get[]) (const struct sweep *s,
-                                const struct column *c,
+                                const struct result_column *c,
                                 long trial,
                                 struct cell *cell) = {
         [COLUMN_INT] = get_integer,
@@ -153,12 +153,12 @@ add_hparam (struct columns *c, const struct experiment *e, size_t index)
         [COLUMN_TEXT] = get_text,
     };
     const struct hparam *h = &e->hparams[index];
-    struct column *new = &c->list[c->n++];
+    struct result_column *new = &c->list[c->n++];
 
-    *new = (struct column){ .name = strdup (h->path),
-                            .type = type_of (e, h),
-                            .hparam = true,
-                            .index = index };
+    *new = (struct result_column){ .name = strdup (h->path),
+                                   .type = type_of (e, h),
+                                   .hparam = true,
+                                   .index = index };
     new->get = get[new->type];
     if (h->dim < 0 && new->type == COLUMN_TEXT
         && !(new->text = json_text (h->values)))
@@ -201,10 +201,10 @@ static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
     size_t n = fixed[row].count ? fixed[row].count (s) : 1;
 
     for (size_t i = 0; i < n; i++) {
-        struct column *new = &c->list[c->n++];
-        *new = (struct column){ .type = fixed[row].type,
-                                .index = i,
-                                .get = fixed[row].get };
+        struct result_column *new = &c->list[c->n++];
+        *new = (struct result_column){ .type = fixed[row].type,
+                                       .index = i,
+                                       .get = fixed[row].get };
         new->name = fixed[row].count ? metric_name (c, sweep_metric (s, i))
                                      : strdup (fixed[row].name);
         if (!new->name)
@@ -245,7 +245,7 @@ void columns_destroy (struct columns *c)
 }
 
 struct cell
-column_cell (const struct column *c, const struct sweep *s, long trial)
+column_cell (const struct result_column *c, const struct sweep *s, long trial)
 {
     struct cell cell = { .real = NAN };
 

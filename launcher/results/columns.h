@@ -15,20 +15,20 @@ struct cell {
     const char *text; /* NULL: none; the sweep's or the column's own */
 };
 
-struct column {
+struct result_column {
     char *name;
     enum column_type type;
     bool hparam;  /* a hyperparameter: the name is its path */
     size_t index; /* of the metric or the hyperparameter */
     char *text;   /* of a constant */
     void (*get) (const struct sweep *s,
-                 const struct column *c,
+                 const struct result_column *c,
                  long trial,
                  struct cell *cell);
 };
 
 struct columns {
-    struct column *list; /* the hyperparameters last */
+    struct result_column *list; /* the hyperparameters last */
     size_t n;
 };
 
@@ -39,6 +39,6 @@ int columns_create (struct columns *c, const struct sweep *s);
 void columns_destroy (struct columns *c);
 
 struct cell
-column_cell (const struct column *c, const struct sweep *s, long trial);
+column_cell (const struct result_column *c, const struct sweep *s, long trial);
 
 #endif

@@ -52,7 +52,7 @@ int newest_metric (const char *dir,
 struct last_row {
     int64_t step;
     size_t metric;
-    size_t order; /* a step that is logged again counts anew */
+    size_t order; /* of rows of one step the last one counts */
     double value;
 };
 
@@ -132,7 +132,9 @@ static int newest_metrics (const struct sweep *sweep,
     return rv;
 }
 
-int attempt_metrics (const struct attempt *a, int64_t *step, double *values)
+int attempt_metrics (const struct trial_attempt *a,
+                     int64_t *step,
+                     double *values)
 {
     const char *slash = strrchr (a->dir, '/');
     char dir[4200];

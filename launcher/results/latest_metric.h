@@ -17,6 +17,8 @@ int newest_metric (const char *dir,
  *
  * Returns 0, or -1 if there are none.
  */
-int attempt_metrics (const struct attempt *a, int64_t *step, double *values);
+int attempt_metrics (const struct trial_attempt *a,
+                     int64_t *step,
+                     double *values);
 
 #endif

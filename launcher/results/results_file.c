@@ -200,7 +200,8 @@ static size_t text_length (const char *text)
     return n;
 }
 
-static size_t longest_text (const struct sweep *s, const struct column *c)
+static size_t longest_text (const struct sweep *s,
+                            const struct result_column *c)
 {
     size_t longest = 1;
 
@@ -228,7 +229,7 @@ static void put_cell (char *to, enum column_type type, const struct cell *cell)
 }
 
 static int
-write_column (hid_t group, const struct sweep *s, const struct column *c)
+write_column (hid_t group, const struct sweep *s, const struct result_column *c)
 {
     bool text = c->type == COLUMN_TEXT;
     size_t size = text ? longest_text (s, c) : 8;

@@ -49,7 +49,7 @@ static bool keeps_nothing (const struct sweep *s)
 }
 
 /* It may be trained on, or another trial begin from it. */
-static bool goes_on (const struct sweep *s, const struct trial *t)
+static bool goes_on (const struct sweep *s, const struct sweep_trial *t)
 {
     return !is_over (s) && (t->state == TRIAL_OPEN || t->state == TRIAL_PAUSED);
 }
@@ -113,7 +113,7 @@ static int add_name (struct shelf *sh,
                      struct gc_checkpoint c,
                      bool *links)
 {
-    struct gc_file f = { .fate = GC_LEFTOVER };
+    struct gc_file f = { .outcome = GC_LEFTOVER };
     struct stat st;
     int rv;
 
@@ -143,7 +143,7 @@ static void keep_leftovers (struct shelf *sh, size_t before)
 
 static int scan_attempt (struct shelf *sh, long trial, long attempt)
 {
-    const struct trial *t = sweep_trial (sh->sweep, trial);
+    const struct sweep_trial *t = sweep_trial (sh->sweep, trial);
     struct gc_checkpoint c = {
         .trial = trial,
         .attempt = attempt,
@@ -290,8 +290,8 @@ static void need_all (struct shelf *sh)
     const struct sweep *s = sh->sweep;
 
     for (long n = 1; n <= s->ntrials; n++) {
-        const struct trial *t = sweep_trial (s, n);
-        const struct trial *from = sweep_trial (s, t->from);
+        const struct sweep_trial *t = sweep_trial (s, n);
+        const struct sweep_trial *from = sweep_trial (s, t->from);
         long last = trial_last (t).attempt;
         if (!goes_on (s, t))
             continue;
@@ -342,7 +342,7 @@ static int choose (struct shelf *sh, struct slurmdl_error *err)
 /* A file that does not verify is no use, but that may be the fault of the
  * network or the disk just now: it goes only if another one was read.
  */
-static enum gc_fate fate_of (const struct shelf *sh, size_t i)
+static enum gc_outcome outcome_of (const struct shelf *sh, size_t i)
 {
     long trial = sh->list[i].trial;
 
@@ -398,13 +398,13 @@ remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
 
     for (size_t i = 0; i < r->n; i++) {
         struct gc_file *f = &r->files[i];
-        if (f->fate != GC_DELETED && f->fate != GC_LEFTOVER)
+        if (f->outcome != GC_DELETED && f->outcome != GC_LEFTOVER)
             continue;
         if (rv == 0 && remove_file (f->path) < 0)
             rv = errorf (
                 err, "%s: cannot remove: %s", f->path, strerror (errno));
         if (rv < 0)
-            f->fate = GC_KEPT;
+            f->outcome = GC_KEPT;
         else if (folders)
             remove_folder (f->path);
     }
@@ -416,7 +416,7 @@ static int report_on (struct shelf *sh, struct gc_report *r)
 {
     for (size_t i = 0; i < sh->n; i++) {
         struct gc_file *f = &sh->items[i].file;
-        f->fate = fate_of (sh, i);
+        f->outcome = outcome_of (sh, i);
         if (add_file (r, f) < 0)
             return -1;
     }

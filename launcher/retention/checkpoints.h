@@ -37,7 +37,7 @@ int gc_mark (const struct gc_policy *policy,
 
 /* ---- the removal ---- */
 
-enum gc_fate {
+enum gc_outcome {
     GC_KEPT,
     GC_DELETED,  /* in a dry run: would be */
     GC_LEFTOVER, /* the same, of a save that was cut short */
@@ -47,7 +47,7 @@ enum gc_fate {
 struct gc_file {
     char *path;
     int64_t bytes;
-    enum gc_fate fate;
+    enum gc_outcome outcome;
 };
 
 struct gc_report {

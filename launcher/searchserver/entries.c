@@ -86,7 +86,7 @@ static int read_choices (struct search_header *h,
 {
     size_t n = json_array_size (e->choices);
     char **labels = calloc (n + 1, sizeof (*labels));
-    const char *again;
+    const char *repeated;
 
     h->labels[h->n] = labels;
     if (!labels)
@@ -95,8 +95,9 @@ static int read_choices (struct search_header *h,
         if (!(labels[i] = json_text (json_array_get (e->choices, i))))
             return errorf (err, "out of memory");
     errno = EINVAL;
-    if ((again = twice (labels, n)))
-        return errorf (err, "%.60s: 'choices' has %.60s twice", e->name, again);
+    if ((repeated = twice (labels, n)))
+        return errorf (
+            err, "%.60s: 'choices' has %.60s twice", e->name, repeated);
     p->type = PARAM_CATEGORICAL;
     p->choices = (long)n;
     p->labels = (const char *const *)labels;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a search from JSON. */
+/* Read the configuration of a search from JSON. */
 #include "launcher/searchserver/header.h"
 
 #include <errno.h>
@@ -172,7 +172,7 @@ static int read_known (struct search_header *h,
     return header_fit (h, "known", h->known_x, n, err);
 }
 
-/* ---- the rest ---- */
+/* ---- the configuration ---- */
 
 static int read_direction (const json_t *d, bool *larger)
 {

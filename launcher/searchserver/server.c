@@ -19,7 +19,7 @@ struct server {
     struct search_header header;
     struct searcher *searcher;
     int64_t *lengths; /* of the segment of each trial */
-    long room;        /* in lengths */
+    long capacity;    /* of lengths and params */
     long trials;      /* so many have begun */
     double *x;
     json_t **params; /* of each trial */
@@ -74,7 +74,7 @@ static int start (struct server *s, struct slurmdl_error *err)
 static void server_free (struct server *s)
 {
     searcher_destroy (s->searcher);
-    for (long i = 0; i < s->room; i++)
+    for (long i = 0; i < s->capacity; i++)
         json_decref (s->params[i]);
     header_free (&s->header);
     free (s->params);
@@ -82,26 +82,26 @@ static void server_free (struct server *s)
     free (s->x);
 }
 
-/* Room for what is known of a trial. */
-static int make_room (struct server *s, long trial)
+/* Make space for the data of a trial. */
+static int reserve_trial (struct server *s, long trial)
 {
-    long room = s->room ? s->room : 64;
+    long capacity = s->capacity ? s->capacity : 64;
     int64_t *lengths;
     json_t **params;
 
-    while (room <= trial)
-        room *= 2;
-    if (room == s->room)
+    while (capacity <= trial)
+        capacity *= 2;
+    if (capacity == s->capacity)
         return 0;
-    if (!(lengths = realloc (s->lengths, (size_t)room * sizeof (*lengths))))
+    if (!(lengths = realloc (s->lengths, (size_t)capacity * sizeof (*lengths))))
         return -1;
     s->lengths = lengths;
-    if (!(params = realloc (s->params, (size_t)room * sizeof (json_t *))))
+    if (!(params = realloc (s->params, (size_t)capacity * sizeof (json_t *))))
         return -1;
     s->params = params;
-    for (; s->room < room; s->room++) {
-        s->lengths[s->room] = 0;
-        s->params[s->room] = NULL;
+    for (; s->capacity < capacity; s->capacity++) {
+        s->lengths[s->capacity] = 0;
+        s->params[s->capacity] = NULL;
     }
     return 0;
 }
@@ -121,7 +121,7 @@ static int begin_trial (struct server *s,
                         const struct search_op *op,
                         struct slurmdl_error *err)
 {
-    if (make_room (s, op->trial) < 0)
+    if (reserve_trial (s, op->trial) < 0)
         return errorf (err, "out of memory");
     if (searcher_begin (s->searcher, op, s->x) < 0)
         return bad (err, "the searcher begins no such trial");
@@ -229,9 +229,9 @@ tell_values (struct server *s, long trial, int64_t length, const double *values)
 }
 
 /* null: the trial failed. */
-static int tell (struct server *s,
-                 const struct search_line *line,
-                 struct slurmdl_error *err)
+static int observe (struct server *s,
+                    const struct search_line *line,
+                    struct slurmdl_error *err)
 {
     double values[OBJECTIVES_MAX];
     long trial = trial_of (s, line, err);
@@ -245,7 +245,7 @@ static int tell (struct server *s,
     rv = json_is_null (line->value)
              ? searcher_exit (s->searcher, trial)
              : tell_values (s, trial, s->lengths[trial], values);
-    /* by steps, the last report has told already */
+    /* with steps, the last report has had it already */
     if (rv < 0 && !s->header.steps)
         return bad (err, "the trial is not being trained");
     return 0;
@@ -347,7 +347,7 @@ static const struct {
                 struct slurmdl_error *err); /* 1: the end */
 } operations[] = {
     { "ask",    { OP },                     ask },
-    { "tell",   { OP, ID, VALUE, SECONDS }, tell },
+    { "tell",   { OP, ID, VALUE, SECONDS }, observe },
     { "report", { OP, ID, STEP, VALUE },    report },
     { "reject", { OP, ID },                 reject },
     { "begin",  { OP, ID, PARAMS },         begin },

@@ -53,7 +53,7 @@ int each_experiment (const char *root,
     return rv;
 }
 
-struct search {
+struct experiment_search {
     const char *name; /* NULL: any */
     char *dir;
     size_t size;
@@ -80,7 +80,7 @@ static bool later (struct timespec a, struct timespec b)
 /* The frozen file is never written again: its time is the creation's. */
 static int keep_newest (const char *dir, void *arg)
 {
-    struct search *s = arg;
+    struct experiment_search *s = arg;
     char path[PATH_MAX];
     struct stat st;
 
@@ -98,7 +98,7 @@ int find_experiment (const struct settings *st,
                      char *dir,
                      size_t size)
 {
-    struct search s = { .name = name, .dir = dir, .size = size };
+    struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
     *dir = '\0';
     if (name && may_be_experiment (name)) {
@@ -136,7 +136,9 @@ void share_umask (const char *dir)
     umask (mask & ~(mode_t)S_IRWXG);
 }
 
-/* Of what is wrong with its file the first is enough: nobody is to mend it. */
+/* Print the first problem only: users do not edit an experiment's own copy of
+ * its file.
+ */
 static int say_unreadable (const struct problems *p,
                            const struct slurmdl_error *err)
 {

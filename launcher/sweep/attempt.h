@@ -5,7 +5,7 @@
 
 #include "launcher/sweep/sweep.h"
 
-struct attempt {
+struct trial_attempt {
     const struct sweep *sweep;
     long trial;
     long number;

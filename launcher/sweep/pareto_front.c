@@ -8,7 +8,8 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 
-static double value_of (const struct sweep *s, const struct trial *t, size_t i)
+static double
+value_of (const struct sweep *s, const struct sweep_trial *t, size_t i)
 {
     double v = sweep_metrics (s) > 1 ? t->values[i] : t->best;
     bool larger =
@@ -17,7 +18,7 @@ static double value_of (const struct sweep *s, const struct trial *t, size_t i)
     return larger ? -v : v;
 }
 
-static bool has_values (const struct sweep *s, const struct trial *t)
+static bool has_values (const struct sweep *s, const struct sweep_trial *t)
 {
     if (sweep_metrics (s) > 1 && !t->values)
         return false;
@@ -28,8 +29,9 @@ static bool has_values (const struct sweep *s, const struct trial *t)
 }
 
 /* Better in one metric, and worse in none. */
-static bool
-dominates (const struct sweep *s, const struct trial *a, const struct trial *b)
+static bool dominates (const struct sweep *s,
+                       const struct sweep_trial *a,
+                       const struct sweep_trial *b)
 {
     bool better = false;
 
@@ -43,7 +45,7 @@ dominates (const struct sweep *s, const struct trial *a, const struct trial *b)
     return better;
 }
 
-static bool is_dominated (const struct sweep *s, const struct trial *t)
+static bool is_dominated (const struct sweep *s, const struct sweep_trial *t)
 {
     for (long k = 0; k < s->ntrials; k++)
         if (has_values (s, &s->trials[k]) && dominates (s, &s->trials[k], t))

@@ -18,12 +18,12 @@ bool sweep_better (const struct sweep *s, double a, double b)
     return s->exp->search.smaller_is_better ? a < b : a > b;
 }
 
-struct trial *sweep_trial (const struct sweep *s, long number)
+struct sweep_trial *sweep_trial (const struct sweep *s, long number)
 {
     return number >= 1 && number <= s->ntrials ? &s->trials[number - 1] : NULL;
 }
 
-long trial_number (const struct sweep *s, const struct trial *t)
+long trial_number (const struct sweep *s, const struct sweep_trial *t)
 {
     return t - s->trials + 1;
 }
@@ -57,16 +57,17 @@ struct host *sweep_host (const struct sweep *s, const char *name)
     return NULL;
 }
 
-const json_t *trial_hparams (const struct sweep *s, const struct trial *t)
+const json_t *trial_hparams (const struct sweep *s, const struct sweep_trial *t)
 {
-    struct trial *keep = &s->trials[t - s->trials];
+    struct sweep_trial *keep = &s->trials[t - s->trials];
 
     if (!keep->hparams && keep->x)
         keep->hparams = hparams_json (s->exp, keep->x);
     return keep->hparams;
 }
 
-const char *trial_state_name (const struct sweep *s, const struct trial *t)
+const char *trial_state_name (const struct sweep *s,
+                              const struct sweep_trial *t)
 {
     switch (t->state) {
     case TRIAL_OPEN:
@@ -85,7 +86,7 @@ const char *trial_state_name (const struct sweep *s, const struct trial *t)
     return sweep_has_ended (s) ? "ended early" : "paused";
 }
 
-long trial_milestone (const struct trial *t, int64_t length)
+long trial_milestone (const struct sweep_trial *t, int64_t length)
 {
     for (size_t i = t->nmilestones; i > 0; i--)
         if (t->milestones[i - 1].length == length)
@@ -93,7 +94,7 @@ long trial_milestone (const struct trial *t, int64_t length)
     return 0;
 }
 
-struct milestone trial_last (const struct trial *t)
+struct milestone trial_last (const struct sweep_trial *t)
 {
     static const struct milestone none = { 0, 0 };
 

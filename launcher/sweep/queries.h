@@ -6,18 +6,20 @@
 #include "launcher/sweep/sweep.h"
 
 /* "open", "paused", ... as users see it: depends on the experiment too. */
-const char *trial_state_name (const struct sweep *s, const struct trial *t);
+const char *trial_state_name (const struct sweep *s,
+                              const struct sweep_trial *t);
 
 /* Which of two metric values is better; NaN is worst. */
 bool sweep_better (const struct sweep *s, double a, double b);
 
-struct trial *sweep_trial (const struct sweep *s, long number);
+struct sweep_trial *sweep_trial (const struct sweep *s, long number);
 
 /* Its number. */
-long trial_number (const struct sweep *s, const struct trial *t);
+long trial_number (const struct sweep *s, const struct sweep_trial *t);
 
 /* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it. */
-const json_t *trial_hparams (const struct sweep *s, const struct trial *t);
+const json_t *trial_hparams (const struct sweep *s,
+                             const struct sweep_trial *t);
 
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);
@@ -30,10 +32,10 @@ size_t sweep_metrics (const struct sweep *s);
 const char *sweep_metric (const struct sweep *s, size_t i);
 
 /* The attempt whose result at 'length' was accepted, 0: none. */
-long trial_milestone (const struct trial *t, int64_t length);
+long trial_milestone (const struct sweep_trial *t, int64_t length);
 
 /* The last one, { 0, 0 } if there is none. */
-struct milestone trial_last (const struct trial *t);
+struct milestone trial_last (const struct sweep_trial *t);
 
 /* What is known of a machine, NULL: nothing. */
 struct host *sweep_host (const struct sweep *s, const char *name);

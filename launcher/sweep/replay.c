@@ -48,7 +48,7 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 static int
 add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *list =
+    struct sweep_trial *list =
         array_grow (s->trials, (size_t)s->ntrials, sizeof (*list));
     size_t n = s->exp->nparams;
     double *x = calloc (n + 1, sizeof (*x));
@@ -61,7 +61,7 @@ add_trial (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     }
     for (size_t i = 0; i < n; i++)
         x[i] = e->x[i];
-    list[s->ntrials] = (struct trial){
+    list[s->ntrials] = (struct sweep_trial){
         .x = x,
         .metric = NAN,
         .best = NAN,
@@ -85,7 +85,7 @@ apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         .from = (long)e->from,
         .from_length = e->from_length,
     };
-    struct trial *t;
+    struct sweep_trial *t;
 
     if ((op.fresh && e->nx != s->exp->nparams)
         || searcher_begin (s->searcher, &op, e->x) < 0)
@@ -109,9 +109,9 @@ apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 /* The trial whose attempt is the one that counts now, else NULL: what a
  * fenced attempt says is too late.
  */
-static struct trial *live_trial (struct sweep *s, const struct event *e)
+static struct sweep_trial *live_trial (struct sweep *s, const struct event *e)
 {
-    struct trial *t = sweep_trial (s, (long)e->trial);
+    struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
     return t && t->state == TRIAL_OPEN && e->attempt == t->over + 1 ? t : NULL;
 }
@@ -121,7 +121,7 @@ static double seconds_of (const struct event *e)
     return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
 }
 
-static void attempt_over (struct trial *t, const struct event *e)
+static void attempt_over (struct sweep_trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
     t->spent += seconds_of (e);
@@ -134,8 +134,8 @@ static void attempt_over (struct trial *t, const struct event *e)
 
 /* The segment has ended for good: what all attempts at it have cost. */
 static int end_segment (struct sweep *s,
-                        struct trial *t,
-                        enum trial_state state,
+                        struct sweep_trial *t,
+                        enum sweep_trial_state state,
                         struct slurmdl_error *err)
 {
     long n = trial_number (s, t);
@@ -145,9 +145,9 @@ static int end_segment (struct sweep *s,
     return state_add_history (s, -n, err);
 }
 
-static void keep_best (struct sweep *s, struct trial *t)
+static void keep_best (struct sweep *s, struct sweep_trial *t)
 {
-    const struct trial *best = sweep_trial (s, s->best);
+    const struct sweep_trial *best = sweep_trial (s, s->best);
 
     if (!isfinite (t->best) || sweep_better (s, t->metric, t->best)) {
         t->best = t->metric;
@@ -158,7 +158,7 @@ static void keep_best (struct sweep *s, struct trial *t)
 }
 
 static int keep_values (const struct sweep *s,
-                        struct trial *t,
+                        struct sweep_trial *t,
                         const struct event *e,
                         struct slurmdl_error *err)
 {
@@ -175,7 +175,7 @@ static int keep_values (const struct sweep *s,
 }
 
 static int
-add_milestone (struct trial *t, long attempt, struct slurmdl_error *err)
+add_milestone (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
 {
     struct milestone *list =
         array_grow (t->milestones, t->nmilestones, sizeof (*list));
@@ -189,7 +189,7 @@ add_milestone (struct trial *t, long attempt, struct slurmdl_error *err)
 
 /* It ends at its target, or before if the searcher has stopped it. */
 static bool
-fits (const struct sweep *s, const struct trial *t, const struct event *e)
+fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
 {
     if (!e->stopped)
         return e->length == t->target;
@@ -197,7 +197,7 @@ fits (const struct sweep *s, const struct trial *t, const struct event *e)
            && searcher_stops (s->searcher, trial_number (s, t));
 }
 
-static int tell (struct sweep *s, const struct trial *t)
+static int observe (struct sweep *s, const struct sweep_trial *t)
 {
     return searcher_observe (s->searcher,
                               trial_number (s, t),
@@ -208,7 +208,7 @@ static int tell (struct sweep *s, const struct trial *t)
 static int
 apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *t = live_trial (s, e);
+    struct sweep_trial *t = live_trial (s, e);
 
     if (!t || !fits (s, t, e))
         return 0;
@@ -223,16 +223,16 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         || end_segment (s, t, TRIAL_PAUSED, err) < 0)
         return -1;
     keep_best (s, t);
-    if (tell (s, t) < 0)
+    if (observe (s, t) < 0)
         return state_damaged (err,
                               "a result that the searcher did not wait for");
     return 0;
 }
 
 /* fail, lost and park end an attempt; the segment stays open. */
-static struct trial *end_attempt (struct sweep *s, const struct event *e)
+static struct sweep_trial *end_attempt (struct sweep *s, const struct event *e)
 {
-    struct trial *t = live_trial (s, e);
+    struct sweep_trial *t = live_trial (s, e);
 
     if (!t)
         return NULL;
@@ -245,7 +245,7 @@ static struct trial *end_attempt (struct sweep *s, const struct event *e)
 static int
 apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *t = end_attempt (s, e);
+    struct sweep_trial *t = end_attempt (s, e);
 
     (void)err;
     if (t && e->free)
@@ -260,7 +260,7 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 static int
 apply_lost (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *t = end_attempt (s, e);
+    struct sweep_trial *t = end_attempt (s, e);
 
     (void)err;
     if (t)
@@ -279,7 +279,7 @@ apply_park (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 static int
 apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *t = end_attempt (s, e);
+    struct sweep_trial *t = end_attempt (s, e);
 
     if (!t)
         return 0;
@@ -295,7 +295,7 @@ apply_reject (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 static int
 apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *t = sweep_trial (s, (long)e->trial);
+    struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
     if (!t || t->state != TRIAL_OPEN)
         return 0;
@@ -310,11 +310,11 @@ apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     return 0;
 }
 
-/* Lengths grow: an attempt that begins anew repeats what is known. */
+/* Lengths grow: an attempt that starts over repeats what is known. */
 static int
 apply_report (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
-    struct trial *t = live_trial (s, e);
+    struct sweep_trial *t = live_trial (s, e);
 
     (void)err;
     if (!t || e->length <= t->reported || e->length > t->target)

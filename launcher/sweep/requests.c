@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay what somebody wishes of an experiment. */
+/* Replay what users request of an experiment. */
 #include "launcher/sweep/requests.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ int apply_retry (struct sweep *s,
                  const struct event *e,
                  struct slurmdl_error *err)
 {
-    struct trial *t = sweep_trial (s, (long)e->trial);
+    struct sweep_trial *t = sweep_trial (s, (long)e->trial);
 
     if (!t || t->state != TRIAL_FAILED)
         return 0;
@@ -127,7 +127,7 @@ int apply_archive (struct sweep *s,
 
 void request_note (struct sweep *s, const struct event *e)
 {
-    static const char *const deeds[EVENT_OPS] = {
+    static const char *const actions[EVENT_OPS] = {
         [EVENT_CREATE] = "created",
         [EVENT_PAUSE] = "paused",
         [EVENT_RESUME] = "resumed",
@@ -141,10 +141,10 @@ void request_note (struct sweep *s, const struct event *e)
         [EVENT_EXCLUDE] = "excluded a machine",
     };
 
-    if (!deeds[e->op])
+    if (!actions[e->op])
         return;
-    s->deed.what = deeds[e->op];
-    s->deed.undone = e->off;
-    s->deed.time = e->time;
-    state_set_text (&s->deed.by, e->by);
+    s->last_action.what = actions[e->op];
+    s->last_action.undone = e->off;
+    s->last_action.time = e->time;
+    state_set_text (&s->last_action.by, e->by);
 }

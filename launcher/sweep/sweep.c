@@ -11,6 +11,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/journal/log.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
@@ -81,7 +82,7 @@ void sweep_close (struct sweep *s)
     if (!s)
         return;
     for (long i = 0; i < s->ntrials; i++) {
-        struct trial *t = &s->trials[i];
+        struct sweep_trial *t = &s->trials[i];
         json_decref (t->hparams);
         free (t->x);
         free (t->values);
@@ -98,7 +99,7 @@ void sweep_close (struct sweep *s)
         free (s->hosts[i].why);
     }
     free (s->submits);
-    free (s->deed.by);
+    free (s->last_action.by);
     free (s->hosts);
     strings_free (s->labels);
     strings_free (s->retired);

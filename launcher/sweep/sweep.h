@@ -11,7 +11,7 @@
 #include "launcher/journal/event.h"
 #include "runtime/slurmdl.h"
 
-enum trial_state {
+enum sweep_trial_state {
     TRIAL_OPEN,     /* a segment is to be trained, or is being trained */
     TRIAL_PAUSED,   /* has a result; may be promoted */
     TRIAL_FAILED,   /* failed for good */
@@ -24,8 +24,8 @@ struct milestone {
     long attempt;
 };
 
-struct trial {
-    enum trial_state state;
+struct sweep_trial {
+    enum sweep_trial_state state;
     double *x;       /* its point */
     json_t *hparams; /* of it; NULL until trial_hparams() is called */
     int64_t length;  /* of the last accepted result, 0: none */
@@ -67,11 +67,11 @@ struct host {
     long trials[2]; /* ... of these trials at least; 0: none */
     long before;    /* results of the sweep when they began to */
     long results;
-    char *why; /* no attempt begins there any more, or NULL */
+    char *why; /* why no further attempt begins there, or NULL */
 };
 
-/* What somebody wished. */
-struct deed {
+/* The last request of a user. */
+struct last_action {
     const char *what; /* "paused" */
     bool undone;
     double time;
@@ -94,8 +94,8 @@ struct sweep {
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */
     enum sweep_state state;
-    bool expired;         /* no segment begins any more */
-    struct trial *trials; /* trial N is trials[N - 1] */
+    bool expired;               /* no further segment begins */
+    struct sweep_trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
     long best;      /* number of the best trial, 0: none */
     long *history;  /* in the order of the log: N: trial N has begun, ... */
@@ -111,7 +111,7 @@ struct sweep {
     char **retired; /* slots that are to end, NULL-ended, or NULL */
     struct host *hosts;
     size_t nhosts;
-    struct deed deed; /* the last */
+    struct last_action last_action;
 };
 
 /* Open an experiment's folder and read its log.  'p' takes what is wrong
@@ -124,7 +124,7 @@ void sweep_close (struct sweep *s);
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 
-/* Put 'n' events, of now, as one entry, and read the log, that included.
+/* Publish 'n' events, of now, as one entry, and read the log, that included.
  * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
  * on failure.
  */
@@ -133,8 +133,8 @@ int sweep_publish (struct sweep *s,
                    size_t n,
                    struct slurmdl_error *err);
 
-/* Put one event until it is in, or 'still' (if given) says that it makes no
- * sense any more.  Returns 0, 1 if it is not in for that reason, -1.
+/* Publish one event until it is in, or 'still' (if given) says that it makes
+ * no sense now.  Returns 0, 1 if it is not in for that reason, -1.
  */
 int sweep_insist (struct sweep *s,
                   struct event event,

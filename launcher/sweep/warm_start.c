@@ -83,7 +83,7 @@ static int old_point (const struct experiment *e, const json_t *old, double *x)
     return ok && active ? 0 : -1;
 }
 
-static bool is_finished (const struct sweep *s, const struct trial *t)
+static bool is_finished (const struct sweep *s, const struct sweep_trial *t)
 {
     return t->state == TRIAL_PAUSED && t->length >= s->exp->search.max_length;
 }
@@ -119,7 +119,7 @@ take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
     long finished = 0;
 
     for (long n = 0; n < s->ntrials; n++) {
-        struct trial *t = &s->trials[n];
+        struct sweep_trial *t = &s->trials[n];
         double *x = e->known_numbers
                     + (size_t)e->search.nknown * (e->nparams + e->nmetrics);
         if (!is_finished (s, t))

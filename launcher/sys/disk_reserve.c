@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keep, spend and measure room on the disk. */
+/* Keep, spend and measure space on the disk. */
 #include "launcher/sys/disk_reserve.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 /* A hundred results. */
 enum { RESERVE = 64 << 10 };
 
-static const char room[RESERVE];
+static const char content[RESERVE];
 
 bool disk_is_full (int e)
 {
@@ -32,7 +32,8 @@ int disk_reserve_make (const char *dir, struct slurmdl_error *err)
     reserve_path (path, sizeof (path), dir);
     if (access (path, F_OK) == 0)
         return 0;
-    return publish_if_absent (path, room, sizeof (room), err) < 0 ? -1 : 0;
+    return publish_if_absent (path, content, sizeof (content), err) < 0 ? -1
+                                                                        : 0;
 }
 
 int disk_reserve_spend (const char *dir)
@@ -59,7 +60,7 @@ int disk_error (const char *dir)
 
     snprintf (path, sizeof (path), "%s/probe", dir);
     link_tmp_name (probe, sizeof (probe), path);
-    if (publish_if_absent (probe, room, sizeof (room), NULL) < 0)
+    if (publish_if_absent (probe, content, sizeof (content), NULL) < 0)
         e = errno;
     unlink (probe);
     return disk_is_full (e) ? e : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room that an experiment keeps for its results when the disk is full. */
+/* Space that an experiment keeps for its results when the disk is full. */
 #ifndef LAUNCHER_SYS_DISK_RESERVE_H
 #define LAUNCHER_SYS_DISK_RESERVE_H
 
@@ -13,10 +13,10 @@ bool disk_is_full (int e);
 /* Make the file 'reserve' of an experiment, if it is not there. */
 int disk_reserve_make (const char *dir, struct slurmdl_error *err);
 
-/* Give its room back.  Returns -1 if there was none. */
+/* Give its space back.  Returns -1 if there was none. */
 int disk_reserve_spend (const char *dir);
 
-/* Whether it was spent: workers wait for space; and how that is told. */
+/* Whether it was spent: workers wait for space; and the message about it. */
 bool disk_reserve_is_spent (const char *dir);
 #define DISK_RESERVE_SPENT                                                     \
     "the disk or the quota is full: workers wait for space"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Put whole files, read whole files. */
+/* Write whole files: if absent, in place of another, or plainly. */
 #include "launcher/sys/publish.h"
 
 #include <errno.h>

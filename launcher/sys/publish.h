@@ -20,7 +20,7 @@ int publish_if_absent (const char *path,
                        struct slurmdl_error *err);
 
 /* Write a file that belongs to this process alone: not synced, and one of
- * that name is written anew.
+ * that name is overwritten.
  */
 int file_write (const char *path,
                 const char *buf,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages on standard error, and the table of exit statuses. */
+/* Messages on standard error. */
 #include "launcher/sys/say.h"
 
 #include <ctype.h>

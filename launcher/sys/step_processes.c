@@ -14,20 +14,21 @@
 #include <unistd.h>
 
 #include "launcher/sys/array.h"
+#include "launcher/sys/proc.h"
 #include "runtime/base/error.h"
 
 enum { ENVIRON_MAX = 4 << 20, DEPTH_MAX = 64 };
 
-enum verdict { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
+enum process_role { UNKNOWN, FOREIGN, HELPER, MEMBER, ROOT };
 
 struct process_entry {
     struct rank_process p;
-    enum verdict verdict;
+    enum process_role role;
 };
 
 struct process_table {
     struct process_entry *entries; /* in order of pid */
-    size_t n;
+    size_t n, capacity;
 };
 
 struct ranks {
@@ -42,69 +43,35 @@ struct ranks {
     struct rank_process *roots;
     size_t nroots;
     char *environment;
-    size_t capacity;
+    size_t environ_size;
 };
 
 /* ---- one process ---- */
 
-/* The fields of PID/stat after the name, which may hold any character but is
- * ended by the last ')'; proc(5) numbers them from 3.
- */
-static int parse_stat (char *text, struct rank_process *p)
-{
-    char *name = strchr (text, '(');
-    char *end = strrchr (text, ')');
-    int parent;
-
-    if (!name || !end || end < name)
-        return -1;
-    *end = '\0';
-    snprintf (p->name, sizeof (p->name), "%.15s", name + 1);
-    if (sscanf (end + 2,
-                "%c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu %*d "
-                "%*d %ld %*d %lu %*u %lu",
-                &p->state,
-                &parent,
-                &p->user,
-                &p->system,
-                &p->user_ended,
-                &p->system_ended,
-                &p->threads,
-                &p->start,
-                &p->resident)
-        != 9)
-        return -1;
-    p->parent = parent;
-    return 0;
-}
-
-static ssize_t read_some (
-    const struct ranks *r, pid_t pid, const char *name, char *buf, size_t size)
-{
-    char path[64];
-    size_t n = 0;
-    ssize_t got = 0;
-    int fd;
-
-    snprintf (path, sizeof (path), "%d/%s", (int)pid, name);
-    if ((fd = openat (r->proc, path, O_RDONLY | O_CLOEXEC)) < 0)
-        return -1;
-    while (n < size && (got = read (fd, buf + n, size - n)) > 0)
-        n += (size_t)got;
-    close (fd);
-    return got < 0 ? -1 : (ssize_t)n;
-}
-
 static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
 {
-    char text[1024];
-    ssize_t n = read_some (r, pid, "stat", text, sizeof (text) - 1);
+    struct proc_stat s;
+    char path[64];
 
-    if (n <= 0)
+    snprintf (path, sizeof (path), "%d/stat", (int)pid);
+    if (proc_stat (r->proc, path, &s) < 0)
         return -1;
-    text[n] = '\0';
-    *p = (struct rank_process){ .rank = -1, .local_rank = -1, .pid = pid };
-    return parse_stat (text, p);
+    *p = (struct rank_process){
+        .rank = -1,
+        .local_rank = -1,
+        .pid = pid,
+        .parent = s.parent,
+        .start = s.start,
+        .state = s.state,
+        .threads = s.threads,
+        .user = s.user,
+        .system = s.system,
+        .user_ended = s.user_ended,
+        .system_ended = s.system_ended,
+        .resident = s.resident,
+    };
+    memcpy (p->name, s.name, sizeof (p->name));
+    return 0;
 }
 
 /* ---- what its environment says ---- */
@@ -112,17 +79,19 @@ static int read_stat (const struct ranks *r, pid_t pid, struct rank_process *p)
 /* Texts one after the other, each with its 0, and one 0 more at the end. */
 static int read_environment (struct ranks *r, pid_t pid)
 {
+    char path[64];
     ssize_t n;
 
+    snprintf (path, sizeof (path), "%d/environ", (int)pid);
     for (;;) {
-        if (!r->environment && !(r->environment = malloc (r->capacity + 2)))
+        if (!r->environment && !(r->environment = malloc (r->environ_size + 2)))
             return -1;
-        n = read_some (r, pid, "environ", r->environment, r->capacity);
-        if (n < (ssize_t)r->capacity || r->capacity >= ENVIRON_MAX)
+        n = proc_read (r->proc, path, r->environment, r->environ_size + 1);
+        if (n < (ssize_t)r->environ_size || r->environ_size >= ENVIRON_MAX)
             break;
         free (r->environment);
         r->environment = NULL;
-        r->capacity *= 2;
+        r->environ_size *= 2;
     }
     if (n > 0)
         memset (r->environment + n, 0, 2);
@@ -169,7 +138,7 @@ static void judge (struct ranks *r, struct process_entry *e)
 {
     if (read_environment (r, e->p.pid) < 0)
         return;
-    e->verdict = FOREIGN;
+    e->role = FOREIGN;
     if (strcmp (variable (r, "SLURM_JOB_ID"), r->job)
         || strcmp (variable (r, "SLURM_STEP_ID"), r->step)
         || (*r->node && strcmp (variable (r, "SLURMD_NODENAME"), r->node))
@@ -179,9 +148,9 @@ static void judge (struct ranks *r, struct process_entry *e)
         return;
     e->p.local_rank = number (r, "SLURM_LOCALID");
     if (number (r, "SLURM_TASK_PID") == e->p.pid)
-        e->verdict = ROOT;
+        e->role = ROOT;
     else
-        e->verdict = is_ours (r, e->p.pid) ? HELPER : MEMBER;
+        e->role = is_ours (r, e->p.pid) ? HELPER : MEMBER;
 }
 
 /* ---- the table ---- */
@@ -207,9 +176,9 @@ static void remember (const struct process_table *old, struct process_entry *e)
     const struct process_entry *was = find (old, e->p.pid);
 
     if (!was || was->p.start != e->p.start
-        || (was->verdict == FOREIGN && strcmp (was->p.name, e->p.name)))
+        || (was->role == FOREIGN && strcmp (was->p.name, e->p.name)))
         return;
-    e->verdict = was->verdict;
+    e->role = was->role;
     e->p.rank = was->p.rank;
     e->p.local_rank = was->p.local_rank;
 }
@@ -218,13 +187,13 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 {
     struct process_entry *parent;
 
-    if (e->verdict != UNKNOWN || depth > DEPTH_MAX)
+    if (e->role != UNKNOWN || depth > DEPTH_MAX)
         return;
     parent = find (&r->now, e->p.parent);
     if (parent && parent != e) {
         settle (r, parent, depth + 1);
-        if (parent->verdict >= HELPER) {
-            e->verdict = parent->verdict == HELPER ? HELPER : MEMBER;
+        if (parent->role >= HELPER) {
+            e->role = parent->role == HELPER ? HELPER : MEMBER;
             e->p.rank = parent->p.rank;
             e->p.local_rank = parent->p.local_rank;
             return;
@@ -235,12 +204,10 @@ static void settle (struct ranks *r, struct process_entry *e, int depth)
 
 static int add (struct process_table *t, const struct process_entry *e)
 {
-    struct process_entry *list = array_grow (t->entries, t->n, sizeof (*list));
-
-    if (!list)
+    if (array_reserve (&t->entries, &t->capacity, t->n, 1, sizeof (*t->entries))
+        < 0)
         return -1;
-    t->entries = list;
-    list[t->n++] = *e;
+    t->entries[t->n++] = *e;
     return 0;
 }
 
@@ -259,7 +226,7 @@ static int read_all (const struct ranks *r, DIR *dir, struct process_table *t)
     struct process_entry e;
 
     while ((d = readdir (dir))) {
-        e.verdict = UNKNOWN;
+        e.role = UNKNOWN;
         if (!is_users (r, d->d_name)
             || read_stat (r, (pid_t)atol (d->d_name), &e.p) < 0
             || e.p.state == 'Z' || e.p.state == 'X')
@@ -296,9 +263,9 @@ static int list (struct ranks *r)
         return -1;
     }
     for (size_t i = 0; i < t->n; i++) {
-        if (t->entries[i].verdict >= MEMBER)
+        if (t->entries[i].role >= MEMBER)
             all[n++] = t->entries[i].p;
-        if (t->entries[i].verdict == ROOT)
+        if (t->entries[i].role == ROOT)
             roots[m++] = t->entries[i].p;
     }
     qsort (all, n, sizeof (*all), by_rank);
@@ -401,7 +368,7 @@ struct ranks *ranks_create (const char *proc,
     keep (r->node, sizeof (r->node), "SLURMD_NODENAME");
     keep (r->cluster, sizeof (r->cluster), "SLURM_CLUSTER_NAME");
     r->user = getuid ();
-    r->capacity = 64 << 10;
+    r->environ_size = 64 << 10;
     r->proc = open (proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->proc < 0) {
         errorf (err, "%s: %s", proc, strerror (errno));

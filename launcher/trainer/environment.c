@@ -61,7 +61,7 @@ static int env_set_number (struct env *env, const char *name, long long value)
     return env_set (env, name, text);
 }
 
-static void env_hparams (struct env *env, const struct attempt *a)
+static void env_hparams (struct env *env, const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const json_t *hparams =
@@ -80,9 +80,9 @@ static void env_hparams (struct env *env, const struct attempt *a)
 /* Where the trial goes on from: its own last result, another trial's, or, in a
  * fork, that of a trial of another experiment.
  */
-static void env_checkpoint (struct env *env, const struct attempt *a)
+static void env_checkpoint (struct env *env, const struct trial_attempt *a)
 {
-    const struct trial *t = sweep_trial (a->sweep, a->trial);
+    const struct sweep_trial *t = sweep_trial (a->sweep, a->trial);
     struct milestone m = trial_last (t);
     long trial = a->trial;
     char path[4200] = "";
@@ -117,12 +117,12 @@ static void env_variables (struct env *env, char **variables)
     }
 }
 
-static uint32_t seed_of (const struct attempt *a)
+static uint32_t seed_of (const struct trial_attempt *a)
 {
     return searcher_trial_seed (a->sweep->exp->search.seed, a->trial);
 }
 
-static long repeat_of (const struct attempt *a)
+static long repeat_of (const struct trial_attempt *a)
 {
     long repeats = a->sweep->exp->search.repeats;
 
@@ -152,7 +152,7 @@ static void env_retention (struct env *env, const struct experiment *e)
     env_set_number (env, "DL_LARGER_IS_BETTER", !e->search.smaller_is_better);
 }
 
-char **attempt_environment (const struct attempt *a)
+char **attempt_environment (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     struct env env = { 0 };
@@ -180,7 +180,7 @@ char **attempt_environment (const struct attempt *a)
 
 /* ---- the command ---- */
 
-char **attempt_command (const struct attempt *a)
+char **attempt_command (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const json_t *hparams =

@@ -29,7 +29,7 @@ enum { PREEMPT_WAIT = 300 };
  */
 enum { LATE_MS = 200 };
 
-struct rank {
+struct rank_proxy {
     pid_t pid;
     int signals;
     bool asked;
@@ -38,7 +38,7 @@ struct rank {
 
 static const int watched[] = { SIGTERM, SIGUSR2, SIGCHLD };
 
-static void watch (struct rank *r)
+static void watch (struct rank_proxy *r)
 {
     sigset_t set;
 
@@ -55,7 +55,7 @@ static void ignore_request (const void *arg)
     signal (SIGUSR2, SIG_IGN);
 }
 
-static void on_signal (struct rank *r)
+static void on_signal (struct rank_proxy *r)
 {
     struct signalfd_siginfo info;
 
@@ -69,7 +69,7 @@ static void on_signal (struct rank *r)
     }
 }
 
-static void late_signals (struct rank *r)
+static void late_signals (struct rank_proxy *r)
 {
     struct pollfd p = { .fd = r->signals, .events = POLLIN };
 
@@ -80,7 +80,7 @@ static void late_signals (struct rank *r)
 /* A rank that ends badly ends the others (srun --kill-on-bad-exit): not while
  * they save what they have.
  */
-static int verdict (const struct rank *r, int status)
+static int exit_status (const struct rank_proxy *r, int status)
 {
     if (r->preempted && !r->asked) {
         sleep (PREEMPT_WAIT);
@@ -98,7 +98,7 @@ int cmd_rank (const struct settings *st)
                                    .new_group = true,
                                    .death_signal = SIGKILL,
                                    .prepare = ignore_request };
-    struct rank r = { .signals = -1 };
+    struct rank_proxy r = { .signals = -1 };
     int status;
 
     watch (&r);
@@ -110,5 +110,5 @@ int cmd_rank (const struct settings *st)
         on_signal (&r);
     if (!r.asked)
         late_signals (&r);
-    return verdict (&r, status);
+    return exit_status (&r, status);
 }

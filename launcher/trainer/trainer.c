@@ -27,7 +27,7 @@ struct trainer {
     pid_t pid;    /* 0: reaped */
     pid_t group;  /* its process group; 0: killed */
     bool is_step; /* it is an srun */
-    double ended; /* when that was told to end its step, 0: not */
+    double ended; /* when srun was asked to end its step, 0: not */
     int status;
     int pipe; /* its output, where patterns look at it */
     int log;
@@ -48,7 +48,7 @@ static void free_list (char **list)
     free (list);
 }
 
-/* What the worker is told of a child that ran nothing. */
+/* Why a child could not run the command. */
 struct stillbirth {
     const char *path; /* NULL: it runs */
     int error;
@@ -62,7 +62,7 @@ static void die (volatile struct stillbirth *why, const char *path, int status)
 }
 
 /* In the worker's memory, while that waits: system calls only. */
-static void child (const struct attempt *a,
+static void child (const struct trial_attempt *a,
                    int out,
                    char **argv,
                    char **envp,
@@ -88,7 +88,8 @@ static void child (const struct attempt *a,
 /* ---- the attempt's folder ---- */
 
 /* The trial's folder is not there yet if nobody had to claim the attempt. */
-static int make_folder (const struct attempt *a, struct slurmdl_error *err)
+static int make_folder (const struct trial_attempt *a,
+                        struct slurmdl_error *err)
 {
     char trial[4200];
 
@@ -103,7 +104,8 @@ static int make_folder (const struct attempt *a, struct slurmdl_error *err)
 }
 
 /* Nobody else reads it before the trainer runs, or writes it ever. */
-static int write_hparams (const struct attempt *a, struct slurmdl_error *err)
+static int write_hparams (const struct trial_attempt *a,
+                          struct slurmdl_error *err)
 {
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
@@ -118,7 +120,7 @@ static int write_hparams (const struct attempt *a, struct slurmdl_error *err)
     return rv;
 }
 
-static int open_log (const struct attempt *a, struct slurmdl_error *err)
+static int open_log (const struct trial_attempt *a, struct slurmdl_error *err)
 {
     char path[4200];
     int fd;
@@ -147,7 +149,8 @@ static int make_patterns (struct trainer *t, char **texts)
 /* vfork(): a copy of the worker's page tables, and of the pages that it
  * writes next, would cost more than all else here.
  */
-static pid_t start (const struct attempt *a, int out, char **argv, char **envp)
+static pid_t
+start (const struct trial_attempt *a, int out, char **argv, char **envp)
 {
     volatile struct stillbirth why = { NULL, 0 };
     pid_t pid = vfork ();
@@ -160,8 +163,9 @@ static pid_t start (const struct attempt *a, int out, char **argv, char **envp)
     return pid;
 }
 
-static int
-spawn (struct trainer *t, const struct attempt *a, struct slurmdl_error *err)
+static int spawn (struct trainer *t,
+                  const struct trial_attempt *a,
+                  struct slurmdl_error *err)
 {
     int ends[2] = { -1, -1 };
     char **argv = attempt_command (a);
@@ -188,7 +192,7 @@ fail:
     return errorf (err, "cannot start the trainer: %s", strerror (errno));
 }
 
-struct trainer *trainer_start (const struct attempt *a,
+struct trainer *trainer_start (const struct trial_attempt *a,
                                struct slurmdl_error *err)
 {
     struct trainer *t = calloc (1, sizeof (*t));

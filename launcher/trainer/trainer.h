@@ -11,15 +11,15 @@
 /* The command of an attempt, and the variables of that (dl(1), THE TRAINER):
  * NULL-ended lists of texts that the caller frees, or NULL.
  */
-char **attempt_command (const struct attempt *a);
-char **attempt_environment (const struct attempt *a);
+char **attempt_command (const struct trial_attempt *a);
+char **attempt_environment (const struct trial_attempt *a);
 
 struct trainer;
 
 /* Make the attempt's folder with hparams.json and log, and start the command
  * in a process group of its own.  NULL on failure.
  */
-struct trainer *trainer_start (const struct attempt *a,
+struct trainer *trainer_start (const struct trial_attempt *a,
                                struct slurmdl_error *err);
 void trainer_destroy (struct trainer *t); /* kills what still runs */
 

@@ -22,7 +22,7 @@ static const double growth = 1.1;
 /* Seconds that a unit of length has taken in the trial, or in all; 0: not
  * known.
  */
-static double pace (const struct sweep *s, const struct trial *t)
+static double pace (const struct sweep *s, const struct sweep_trial *t)
 {
     double seconds = 0;
     double length = 0;
@@ -49,11 +49,11 @@ static bool has_checkpoint (const struct sweep *s, long trial, long attempt)
     return attempt > 0 && access (path, F_OK) == 0;
 }
 
-/* As far as the trial, or else the best one, tells. */
+/* Judged by the trial, or else by the best one. */
 static bool saves_checkpoints (const struct sweep *s, long trial)
 {
-    const struct trial *t = sweep_trial (s, trial);
-    const struct trial *best = sweep_trial (s, s->best);
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    const struct sweep_trial *best = sweep_trial (s, s->best);
 
     return (t && has_checkpoint (s, trial, t->over))
            || (best && has_checkpoint (s, s->best, trial_last (best).attempt));
@@ -62,7 +62,7 @@ static bool saves_checkpoints (const struct sweep *s, long trial)
 bool budget_fits (const struct worker *w, long trial, int64_t length)
 {
     const struct sweep *s = w->sweep;
-    const struct trial *t = sweep_trial (s, trial);
+    const struct sweep_trial *t = sweep_trial (s, trial);
     double grace = (double)s->exp->grace;
     double left = w->end - monotonic () - grace;
 
@@ -84,7 +84,7 @@ static int64_t newest_step (const struct sweep *s, long trial, long attempt)
                                                                          : 0;
 }
 
-bool budget_in_vain (const struct worker *w, const struct attempt *a)
+bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
 {
     int64_t before = 0;
 

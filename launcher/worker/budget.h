@@ -16,6 +16,6 @@ bool budget_fits (const struct worker *w, long trial, int64_t length);
 /* Whether an attempt that used up a fresh allocation came to nothing: it saved
  * no checkpoint and was no further than those before it.
  */
-bool budget_in_vain (const struct worker *w, const struct attempt *a);
+bool budget_in_vain (const struct worker *w, const struct trial_attempt *a);
 
 #endif

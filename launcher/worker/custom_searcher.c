@@ -25,14 +25,14 @@
 
 /* Its standard input and output are one socket, over which goes the protocol
  * of dl(1), SEARCH SERVER, with dl as the asking side.  It may forget nothing:
- * whoever starts it tells it all that is in the log, in that order.
+ * the worker that starts it sends all that is in the log, in that order.
  */
 enum { TIMEOUT = 600, ANSWER_MAX = 1 << 20, QUIT_WAIT = 1000 };
 
-struct custom {
+struct custom_searcher {
     pid_t pid; /* also the process group; 0: reaped */
     int fd;
-    long told; /* so much of the sweep's history */
+    long reported; /* entries of the sweep's history */
     size_t fill;
     char answer[ANSWER_MAX];
 };
@@ -44,7 +44,7 @@ static int bad (struct slurmdl_error *err, const char *what, const char *more)
     return errorf (err, "searcher.command: %s%.120s", what, more);
 }
 
-/* ---- what it is told ---- */
+/* ---- what it is sent ---- */
 
 static json_t *when_json (const struct experiment *e, const struct param *d)
 {
@@ -154,7 +154,7 @@ static json_t *begin_json (const struct sweep *s, long trial)
 
 static json_t *tell_json (const struct sweep *s, long trial)
 {
-    const struct trial *t = sweep_trial (s, trial);
+    const struct sweep_trial *t = sweep_trial (s, trial);
     bool good = t->state == TRIAL_PAUSED && isfinite (t->metric);
 
     return json_pack ("{s:s, s:I, s:o}",
@@ -174,8 +174,10 @@ static void write_line (FILE *f, json_t *o)
 }
 
 /* All that it does not know yet, and the question. */
-static char *
-make_lines (struct custom *c, const struct sweep *s, bool fresh, size_t *size)
+static char *make_lines (struct custom_searcher *c,
+                         const struct sweep *s,
+                         bool fresh,
+                         size_t *size)
 {
     char *text = NULL;
     FILE *f = open_memstream (&text, size);
@@ -184,8 +186,8 @@ make_lines (struct custom *c, const struct sweep *s, bool fresh, size_t *size)
         return NULL;
     if (fresh)
         write_line (f, header_json (s->exp));
-    for (; c->told < s->nhistory; c->told++) {
-        long what = s->history[c->told];
+    for (; c->reported < s->nhistory; c->reported++) {
+        long what = s->history[c->reported];
         write_line (f, what > 0 ? begin_json (s, what) : tell_json (s, -what));
     }
     write_line (f, json_pack ("{s:s}", "op", "ask"));
@@ -199,7 +201,7 @@ static int start (struct worker *w, struct slurmdl_error *err)
 {
     const struct experiment *e = w->sweep->exp;
     char *argv[] = { (char *)"sh", (char *)"-c", e->command, NULL };
-    struct custom *c = calloc (1, sizeof (*c));
+    struct custom_searcher *c = calloc (1, sizeof (*c));
     int ends[2] = { -1, -1 };
 
     if (!c || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0
@@ -224,7 +226,7 @@ static int start (struct worker *w, struct slurmdl_error *err)
 
 static void end (struct worker *w)
 {
-    struct custom *c = w->custom;
+    struct custom_searcher *c = w->custom;
 
     if (c->pid > 0) {
         kill (-c->pid, SIGKILL);
@@ -263,7 +265,7 @@ static double time_limit (void)
 /* It has closed its output, most likely because it has died. */
 static int died (struct worker *w, struct slurmdl_error *err)
 {
-    struct custom *c = w->custom;
+    struct custom_searcher *c = w->custom;
     char how[64] = "closed its output";
     int status;
 
@@ -284,7 +286,7 @@ static int died (struct worker *w, struct slurmdl_error *err)
 /* Returns 1 when there is a whole line, 0 if not yet. */
 static int receive (struct worker *w, struct slurmdl_error *err)
 {
-    struct custom *c = w->custom;
+    struct custom_searcher *c = w->custom;
     ssize_t n = recv (
         c->fd, c->answer + c->fill, ANSWER_MAX - 1 - c->fill, MSG_DONTWAIT);
 
@@ -422,7 +424,7 @@ static int none_open (const struct sweep *s)
 
 static int read_answer (struct worker *w, double *x, struct slurmdl_error *err)
 {
-    struct custom *c = w->custom;
+    struct custom_searcher *c = w->custom;
     char *stop = strchr (c->answer, '\n');
     json_t *o, *params;
     int rv;

@@ -148,7 +148,7 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
 static bool anything_open (const struct sweep *s, long but)
 {
     for (long i = 1; i <= s->ntrials; i++) {
-        const struct trial *t = sweep_trial (s, i);
+        const struct sweep_trial *t = sweep_trial (s, i);
         if (i != but && t->state == TRIAL_OPEN && !t->owner)
             return true;
     }
@@ -159,7 +159,7 @@ static bool anything_open (const struct sweep *s, long but)
 static struct searcher *foresee (const struct worker *w,
                                  const struct event *result)
 {
-    const struct trial *t = sweep_trial (w->sweep, (long)result->trial);
+    const struct sweep_trial *t = sweep_trial (w->sweep, (long)result->trial);
     struct searcher *s = searcher_copy (w->sweep->searcher);
 
     if (s) {
@@ -265,7 +265,7 @@ static bool is_trained (struct worker *w, long trial)
            && worker_trains (w, trial);
 }
 
-/* No segment begins any more; the end comes when none is being trained. */
+/* No further segment begins; the sweep ends when none is being trained. */
 int worker_wind_up (struct worker *w, struct slurmdl_error *err)
 {
     if (!w->sweep->expired)

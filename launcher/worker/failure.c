@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of ends of a trainer, and what follows from each. */
+/* Classify failed attempts: retry or not, where, and why. */
 #include "launcher/worker/failure.h"
 
 #include <limits.h>
@@ -40,7 +40,7 @@ static int shell_status (int status)
                                 : WEXITSTATUS (status);
 }
 
-static void why_no_metric (const struct sweep *sweep, struct verdict *v)
+static void why_no_metric (const struct sweep *sweep, struct failure_class *v)
 {
     if (sweep_metrics (sweep) == 1)
         snprintf (v->why,
@@ -59,7 +59,7 @@ static void why_no_metric (const struct sweep *sweep, struct verdict *v)
 }
 
 static void
-why_it_ended (const struct sweep *sweep, int status, struct verdict *v)
+why_it_ended (const struct sweep *sweep, int status, struct failure_class *v)
 {
     if (WIFSIGNALED (status))
         snprintf (v->why,
@@ -80,7 +80,7 @@ why_it_ended (const struct sweep *sweep, int status, struct verdict *v)
         why_no_metric (sweep, v);
 }
 
-static void look_up (int status, struct verdict *v)
+static void look_up (int status, struct failure_class *v)
 {
     const struct end_row *row = end_table;
     size_t n = strlen (v->why);
@@ -97,8 +97,9 @@ static void look_up (int status, struct verdict *v)
 
 /* ---- what the log says ---- */
 
-static void
-obey (const struct policy *policy, const char *line, struct verdict *v)
+static void obey (const struct log_policy *policy,
+                  const char *line,
+                  struct failure_class *v)
 {
     char was[sizeof (v->why)];
 
@@ -114,7 +115,7 @@ obey (const struct policy *policy, const char *line, struct verdict *v)
               was);
 }
 
-static void ask_log (const struct attempt *a, struct verdict *v)
+static void ask_log (const struct trial_attempt *a, struct failure_class *v)
 {
     const struct experiment *e = a->sweep->exp;
     char (*found)[POLICY_LINE] = calloc (e->npolicies + 1, sizeof (*found));
@@ -133,7 +134,7 @@ static void ask_log (const struct attempt *a, struct verdict *v)
 
 enum { NODES_MAX = 1 << 16 };
 
-char *verdict_bad_nodes (const char *dir)
+char *failure_bad_nodes (const char *dir)
 {
     char path[PATH_MAX];
 
@@ -147,9 +148,10 @@ char *verdict_bad_nodes (const char *dir)
 /* Its step may have ended in any way: ranks on good nodes were ended by those
  * on bad ones.  Which nodes those are is known better than by a status.
  */
-static bool failed_its_check (const struct attempt *a, struct verdict *v)
+static bool failed_its_check (const struct trial_attempt *a,
+                              struct failure_class *v)
 {
-    char *nodes = verdict_bad_nodes (a->dir);
+    char *nodes = failure_bad_nodes (a->dir);
 
     if (!nodes)
         return false;
@@ -166,12 +168,12 @@ static bool failed_its_check (const struct attempt *a, struct verdict *v)
     return true;
 }
 
-void verdict_of (const struct attempt *a,
-                 int status,
-                 bool oom,
-                 struct verdict *v)
+void failure_classify (const struct trial_attempt *a,
+                       int status,
+                       bool oom,
+                       struct failure_class *v)
 {
-    *v = (struct verdict){ .error = disk_error (a->dir) };
+    *v = (struct failure_class){ .error = disk_error (a->dir) };
     if (v->error) {
         v->free = true;
         snprintf (v->why, sizeof (v->why), "%s", strerror (v->error));

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct attempt;
+struct trial_attempt;
 
-struct verdict {
+struct failure_class {
     bool free;     /* does not count towards max_restarts */
     bool last;     /* another try makes no sense */
     bool exclude;  /* no attempt of this experiment is to begin here again */
@@ -20,15 +20,15 @@ struct verdict {
  * without a result.  'oom': meanwhile the kernel killed something in this
  * cgroup for want of memory.  Searches the attempt's log by log_policies.
  */
-void verdict_of (const struct attempt *a,
-                 int status,
-                 bool oom,
-                 struct verdict *v);
+void failure_classify (const struct trial_attempt *a,
+                       int status,
+                       bool oom,
+                       struct failure_class *v);
 
 /* The nodes, a name a line, that a check before the trainer's start
  * (--dl-check) has found bad; the caller frees it.  NULL: none.
  */
-char *verdict_bad_nodes (const char *dir);
+char *failure_bad_nodes (const char *dir);
 
 /* ---- the table of ends ---- */
 

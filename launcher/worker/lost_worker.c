@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Slurm says of the end of a worker. */
+/* Ask Slurm why the worker that had this place before has ended. */
 #include "launcher/worker/lost_worker.h"
 
 #include <stdio.h>
@@ -62,11 +62,11 @@ static bool was_memory (const char *root)
                   : oom_kills_of_job (root) > 0;
 }
 
-void lost_read (const char *root, struct lost *l)
+void worker_exit_read (const char *root, struct worker_exit *l)
 {
     long status = number_of_variable ("DL_LAST_STATUS");
 
-    *l = (struct lost){ .counted = false };
+    *l = (struct worker_exit){ .counted = false };
     if (status >= 0) {
         l->counted = may_be_memory (status) && was_memory (root);
         if (l->counted)

@@ -5,16 +5,17 @@
 
 #include <stdbool.h>
 
-struct lost {
+struct worker_exit {
     bool counted; /* the trainer's fault: counts towards max_restarts */
     char why[64]; /* "": nothing is known */
 };
 
-/* What Slurm tells a worker of its predecessor: by SLURM_RESTART_COUNT that
- * the job was requeued, by DL_LAST_STATUS, which the batch script sets, how
- * the step before this one ended.  Only where that may have been for want of
- * memory is something asked: `sacct`, once, or the counters at 'root' (oom.h).
+/* Read what Slurm says about the worker that had this place before: by
+ * SLURM_RESTART_COUNT that the job was requeued, by DL_LAST_STATUS, which the
+ * batch script sets, how the step before this one ended.  Only where that may
+ * have been for want of memory is something asked: `sacct`, once, or the
+ * counters at 'root' (oom.h).
  */
-void lost_read (const char *root, struct lost *l);
+void worker_exit_read (const char *root, struct worker_exit *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Put what came of an attempt, and keep what is made of the results. */
+/* Publish what came of an attempt, and keep what is made of the results. */
 #include "launcher/worker/report.h"
 
 #include <limits.h>
@@ -17,14 +17,14 @@
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
 
-/* results.h5 is written anew after so many results, and while they are few. */
+/* results.h5 is written after so many results, and while they are few. */
 enum { RESULTS_EVERY = 256 };
 
 /* Excluded at once, for one trial; more of them the next check finds. */
 enum { NODES_MAX = 16 };
 
 static struct event
-report_event (const struct worker *w, long trial, struct report *r)
+report_event (const struct worker *w, long trial, struct segment_report *r)
 {
     static const enum event_op ops[] = {
         EVENT_RESULT, EVENT_FAIL, EVENT_PARK, EVENT_REJECT
@@ -55,9 +55,9 @@ report_event (const struct worker *w, long trial, struct report *r)
 
 /* That failure was the trial's last. */
 static bool
-gives_up (const struct worker *w, long trial, const struct report *r)
+gives_up (const struct worker *w, long trial, const struct segment_report *r)
 {
-    const struct trial *t = sweep_trial (w->sweep, trial);
+    const struct sweep_trial *t = sweep_trial (w->sweep, trial);
 
     return r->verdict.last
            || (r->verdict.free ? t->losts >= LOST_MAX
@@ -65,7 +65,7 @@ gives_up (const struct worker *w, long trial, const struct report *r)
 }
 
 static const char *
-why_exclude (const struct worker *w, long trial, const struct report *r)
+why_exclude (const struct worker *w, long trial, const struct segment_report *r)
 {
     if (r->outcome != OUTCOME_FAILED)
         return NULL;
@@ -97,7 +97,7 @@ exclude_nodes (const struct worker *w, struct event *events, char *nodes)
 }
 
 static char *
-bad_nodes (const struct worker *w, long trial, const struct report *r)
+bad_nodes (const struct worker *w, long trial, const struct segment_report *r)
 {
     char dir[PATH_MAX];
 
@@ -110,12 +110,12 @@ bad_nodes (const struct worker *w, long trial, const struct report *r)
                      sweep_trial (w->sweep, trial)->over + 1)
                >= (int)sizeof (dir))
         return NULL;
-    return verdict_bad_nodes (dir);
+    return failure_bad_nodes (dir);
 }
 
 static int put_end (struct worker *w,
                     long trial,
-                    struct report *r,
+                    struct segment_report *r,
                     struct slurmdl_error *err)
 {
     struct event events[3 + NODES_MAX] = { report_event (w, trial, r) };
@@ -160,10 +160,10 @@ static void keep_results (const struct worker *w)
 
 int worker_publish_report (struct worker *w,
                            long trial,
-                           struct report *r,
+                           struct segment_report *r,
                            struct slurmdl_error *err)
 {
-    const struct trial *t = sweep_trial (w->sweep, trial);
+    const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
     int rv = 1;
 

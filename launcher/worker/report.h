@@ -8,10 +8,10 @@
 /* Put it; nothing if the attempt was fenced meanwhile. */
 int worker_publish_report (struct worker *w,
                            long trial,
-                           struct report *r,
+                           struct segment_report *r,
                            struct slurmdl_error *err);
 
-/* Nothing is trained any more: write results.h5, remove the checkpoints that
+/* After the last attempt: write results.h5, remove the checkpoints that
  * the policy does not keep.
  */
 void worker_close_sweep (const struct worker *w);

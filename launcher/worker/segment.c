@@ -31,7 +31,7 @@ enum { LATE_MS = 2000 };
 
 struct segment {
     struct worker *w;
-    struct attempt attempt;
+    struct trial_attempt attempt;
     struct trainer *trainer;
     double start;
     long oom_kills;  /* in this cgroup, before it began; -1: not known */
@@ -47,7 +47,7 @@ struct segment {
 
 static bool fenced (const struct segment *s)
 {
-    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+    const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
 
     return t->over >= s->attempt.number;
 }
@@ -81,7 +81,7 @@ static void look_around (struct segment *s)
 /* The end of the segment is a result, and no news. */
 static bool is_news (const struct segment *s, int64_t step)
 {
-    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+    const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
     int64_t stride = (t->target + REPORTS_MAX - 1) / REPORTS_MAX;
 
     return step < t->target && step - t->reported >= stride;
@@ -217,9 +217,9 @@ static void late_signal (struct segment *s)
 }
 
 /* The length it has, and the metric there. */
-static void judge_early (const struct segment *s, struct report *r)
+static void judge_early (const struct segment *s, struct segment_report *r)
 {
-    const struct trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
+    const struct sweep_trial *t = sweep_trial (s->w->sweep, s->attempt.trial);
 
     r->outcome = OUTCOME_RESULT;
     r->stopped = true;
@@ -234,7 +234,7 @@ static void judge_early (const struct segment *s, struct report *r)
     r->values[0] = t->report;
 }
 
-static bool is_result (const struct segment *s, struct report *r)
+static bool is_result (const struct segment *s, struct segment_report *r)
 {
     bool asked = s->deadline > 0 || s->w->stop;
 
@@ -249,7 +249,7 @@ static bool ran_out_of_memory (const struct segment *s)
     return s->oom_kills >= 0 && oom_kills ("") > s->oom_kills;
 }
 
-static void judge (struct segment *s, struct report *r)
+static void judge (struct segment *s, struct segment_report *r)
 {
     r->seconds = monotonic () - s->start;
     if (s->dropped)
@@ -276,22 +276,23 @@ static void judge (struct segment *s, struct report *r)
         r->outcome = OUTCOME_PARKED;
     else {
         r->outcome = OUTCOME_FAILED;
-        verdict_of (&s->attempt, s->status, ran_out_of_memory (s), &r->verdict);
+        failure_classify (
+            &s->attempt, s->status, ran_out_of_memory (s), &r->verdict);
     }
 }
 
 static int prepare (struct segment *s, long trial)
 {
     const struct sweep *sweep = s->w->sweep;
-    const struct trial *t = sweep_trial (sweep, trial);
+    const struct sweep_trial *t = sweep_trial (sweep, trial);
 
     s->attempt =
-        (struct attempt){ .sweep = sweep,
-                          .trial = trial,
-                          .number = t->over + 1,
-                          .length = t->target,
-                          .socket =
-                              *s->w->socket.dir ? s->w->socket.path : NULL };
+        (struct trial_attempt){ .sweep = sweep,
+                                .trial = trial,
+                                .number = t->over + 1,
+                                .length = t->target,
+                                .socket = *s->w->socket.dir ? s->w->socket.path
+                                                            : NULL };
     return snprintf (s->attempt.dir,
                      sizeof (s->attempt.dir),
                      "%s/trials/%04ld/a.%ld",
@@ -326,7 +327,7 @@ static int train (struct segment *s, struct slurmdl_error *err)
 
 int segment_run (struct worker *w,
                  long trial,
-                 struct report *report,
+                 struct segment_report *report,
                  struct slurmdl_error *err)
 {
     struct segment s = { .w = w,
@@ -334,7 +335,7 @@ int segment_run (struct worker *w,
                          .oom_kills = oom_kills ("") };
     int rv;
 
-    *report = (struct report){ .outcome = OUTCOME_FAILED };
+    *report = (struct segment_report){ .outcome = OUTCOME_FAILED };
     if (prepare (&s, trial) < 0)
         return errorf (err, "%s: path too long", w->sweep->dir);
     if (searcher_stops (w->sweep->searcher, trial)) {

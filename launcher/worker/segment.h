@@ -6,7 +6,7 @@
 #include "launcher/worker/failure.h"
 #include "launcher/worker/self.h"
 
-enum outcome {
+enum segment_outcome {
     OUTCOME_RESULT,   /* the metric at the segment's end */
     OUTCOME_FAILED,   /* counts towards max_restarts */
     OUTCOME_PARKED,   /* stopped on request before the end */
@@ -14,18 +14,18 @@ enum outcome {
     OUTCOME_DROPPED,  /* another worker has the trial now */
 };
 
-struct report {
-    enum outcome outcome;
+struct segment_report {
+    enum segment_outcome outcome;
     int64_t length;
     bool stopped; /* by the searcher, before the segment's end */
     double values[OBJECTIVES_MAX];
     double seconds;
-    struct verdict verdict; /* of a failure */
+    struct failure_class verdict; /* of a failure */
 };
 
 int segment_run (struct worker *w,
                  long trial,
-                 struct report *report,
+                 struct segment_report *report,
                  struct slurmdl_error *err);
 
 #endif

@@ -120,7 +120,7 @@ bool worker_may_begin (const struct worker *w)
 /* NULL: nobody has it. */
 const char *worker_owner_of (struct worker *w, long trial)
 {
-    const struct trial *t = sweep_trial (w->sweep, trial);
+    const struct sweep_trial *t = sweep_trial (w->sweep, trial);
 
     return t->owner ? t->owner : peer_claimant (w->peer, trial, t->over + 1);
 }
@@ -135,8 +135,8 @@ bool worker_trains (struct worker *w, long trial)
 
 /* ---- a full disk ---- */
 
-/* Told to go, it tries for as long as it would give a trainer. */
-static bool has_patience (const struct worker *w, double *limit)
+/* Asked to stop, it tries for as long as it would give a trainer. */
+static bool may_wait (const struct worker *w, double *limit)
 {
     if (w->stop && *limit == 0)
         *limit = monotonic () + (double)w->sweep->exp->grace;
@@ -160,10 +160,10 @@ int worker_publish (struct worker *w,
     double limit = 0;
     int rv;
 
-    /* what was put and read must not be put again */
+    /* what was published and read must not be published twice */
     while ((rv = sweep_publish (w->sweep, events, n, &why)) < 0
            && disk_is_full (errno) && log_length (w->sweep->log) == length
-           && has_patience (w, &limit)) {
+           && may_wait (w, &limit)) {
         if (disk_reserve_spend (w->sweep->dir) < 0) {
             worker_wait_for_space (w, &why);
             peer_beat (w->peer, NULL);
@@ -176,7 +176,7 @@ int worker_publish (struct worker *w,
     return rv;
 }
 
-/* Nothing begins before there is room again for what it will have to say. */
+/* No attempt begins before there is space for its result. */
 bool worker_has_space (struct worker *w)
 {
     if (w->waits && disk_reserve_make (w->sweep->dir, NULL) == 0) {

@@ -8,8 +8,8 @@
 #include "launcher/trainer/log_socket.h"
 #include "launcher/worker/lost_worker.h"
 
-struct peer;
-struct custom;
+struct membership;
+struct custom_searcher;
 
 /* A worker at work. */
 struct worker {
@@ -17,9 +17,9 @@ struct worker {
     const char *slot;
     char host[65];
     char gpus[256];
-    struct peer *peer;
-    struct custom *custom; /* NULL: not started */
-    int signals;           /* signalfd */
+    struct membership *peer;
+    struct custom_searcher *custom; /* NULL: not started */
+    int signals;                    /* signalfd */
     struct log_socket socket;
     int stop;      /* signal that asked to stop, 0: none */
     double beat;   /* when the last sign of life was given */
@@ -27,10 +27,10 @@ struct worker {
     bool looks;    /* it does just now */
     double end;    /* when Slurm kills it by the same clock, 0: never */
     bool fresh;    /* as in struct worker_place */
-    const struct lost *lost; /* the same */
-    bool out_of_time;        /* what is open needs longer than there is */
-    bool waits;              /* for the disk; said so */
-    bool closes;             /* it has put the end: what remains to do is its */
+    const struct worker_exit *lost; /* the same */
+    bool out_of_time; /* what is open needs longer than there is */
+    bool waits;       /* for the disk; said so */
+    bool closes;      /* it has put the end: what remains to do is its */
 };
 
 /* Take the signals that are requests from a descriptor; -1 with errno. */
@@ -72,7 +72,7 @@ const char *worker_owner_of (struct worker *w, long trial);
 bool worker_trains (struct worker *w, long trial);
 
 /* As sweep_publish(); while the disk is full it waits and tries again, until it
- * is told to go.
+ * is asked to stop.
  */
 int worker_publish (struct worker *w,
                     struct event *events,

@@ -33,7 +33,7 @@
 
 static int train (struct worker *w, long trial, struct slurmdl_error *err)
 {
-    struct report r;
+    struct segment_report r;
 
     if (segment_run (w, trial, &r, err) < 0)
         return -1;
@@ -48,7 +48,8 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 /* ---- finding work ---- */
 
 /* What is known of the end of the worker 'owner'; NULL: nothing. */
-static const struct lost *loss_of (const struct worker *w, const char *owner)
+static const struct worker_exit *loss_of (const struct worker *w,
+                                          const char *owner)
 {
     return w->lost && *w->lost->why && peer_preceded (w->peer, owner) ? w->lost
                                                                       : NULL;
@@ -62,8 +63,8 @@ static int put_lost (struct worker *w,
                      const char *owner,
                      struct slurmdl_error *err)
 {
-    const struct trial *t = sweep_trial (w->sweep, trial);
-    const struct lost *lost = loss_of (w, owner);
+    const struct sweep_trial *t = sweep_trial (w->sweep, trial);
+    const struct worker_exit *lost = loss_of (w, owner);
     bool counted = lost && lost->counted;
     bool last = counted ? t->fails >= w->sweep->exp->max_restarts
                         : t->losts >= LOST_MAX;
@@ -82,7 +83,7 @@ static int put_lost (struct worker *w,
 /* 1: it is ours, 0: it is not, -1 */
 static int claim (struct worker *w, long trial, struct slurmdl_error *err)
 {
-    const struct trial *t = sweep_trial (w->sweep, trial);
+    const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     int rv;
 
     if (!budget_fits (w, trial, t->target)) {
@@ -135,7 +136,7 @@ static bool is_time_to_look (struct worker *w)
 static long own_trial (const struct worker *w)
 {
     for (long i = 1; i <= w->sweep->ntrials; i++) {
-        const struct trial *t = sweep_trial (w->sweep, i);
+        const struct sweep_trial *t = sweep_trial (w->sweep, i);
         if (t->state == TRIAL_OPEN && t->owner
             && !strcmp (t->owner, worker_nonce (w)))
             return i;

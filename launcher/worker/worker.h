@@ -9,7 +9,7 @@
 /* How a worker ended; also its exit status (launcher/sys/say.h). */
 enum worker_end {
     WORKER_DONE,      /* the sweep has ended or was stopped */
-    WORKER_PARKED,    /* it was told to go; there is work left */
+    WORKER_PARKED,    /* asked to stop; there is work left */
     WORKER_PREEMPTED, /* the same, by SIGTERM: Slurm is about to kill it */
     WORKER_EXCLUDED,  /* no attempt may begin on this machine */
     WORKER_ERROR,
@@ -20,7 +20,7 @@ struct worker_place {
     const char *slot;
     double seconds; /* that it has before Slurm kills it, 0: no limit */
     bool fresh;     /* it has just got them: more are not to be had */
-    const struct lost *lost; /* of who was here before; NULL: nothing */
+    const struct worker_exit *lost; /* of who was here before; NULL: nothing */
 };
 
 /* Work in 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in

@@ -2,7 +2,6 @@
 /* What a server does with requests. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"

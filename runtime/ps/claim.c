@@ -2,7 +2,6 @@
 /* Take the registration of a worker or server. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/error.h"

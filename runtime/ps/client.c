@@ -2,9 +2,7 @@
 /* A worker: it joins, ends iterations, waits, and leaves. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

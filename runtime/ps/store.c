@@ -2,7 +2,6 @@
 /* The saves of a server: which there are, and how they are restored. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -131,7 +131,7 @@ int link (const char *from, const char *to)
 /* In the place of a trainer. */
 int segment_run (struct worker *w,
                  long trial,
-                 struct report *r,
+                 struct segment_report *r,
                  struct slurmdl_error *err)
 {
     struct one *one = &herd.all[herd.now];
@@ -145,10 +145,11 @@ int segment_run (struct worker *w,
         sleep_for (end - herd.clock < 1 ? end - herd.clock : 1);
         rv = worker_tick (w, err);
     }
-    *r = (struct report){ .outcome = OUTCOME_RESULT,
-                          .length = sweep_trial (w->sweep, trial)->target,
-                          .values = { dice () },
-                          .seconds = herd.clock - start };
+    *r = (struct segment_report){ .outcome = OUTCOME_RESULT,
+                                  .length =
+                                      sweep_trial (w->sweep, trial)->target,
+                                  .values = { dice () },
+                                  .seconds = herd.clock - start };
     return rv;
 }
 

@@ -72,7 +72,7 @@ static int fill (struct sweep *s, int rows)
     if (make_image (s, rows) < 0)
         return -1;
     for (long n = 1; n <= s->ntrials; n++) {
-        struct trial *t = &s->trials[n - 1];
+        struct sweep_trial *t = &s->trials[n - 1];
         if (n > 1 && copy_image (s, n) < 0)
             return -1;
         t->hparams = json_pack ("{s:f, s:i, s:s}",

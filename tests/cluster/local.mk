@@ -8,12 +8,12 @@ tests/cluster/env.log: tests/runtime/machine tests/fakes/spank
 endif
 tests/cluster/pshosts.log: tests/runtime/ps/pswork
 tests/cluster/check.log: tests/fakes/nvml.la tests/fakes/nvmlless.la tests/fakes/cuda.la $(nfs_model)
-tests/cluster/monitor.log: tests/fakes/libnvidia-ml.la
+tests/cluster/monitor.log: tests/fakes/nvml.la
 if HAVE_CMOCKA
 tests/cluster/elastichosts.log tests/cluster/elasticjob.log tests/cluster/elasticrun.log: tests/runtime/comm/elastic.t
 endif
 if HAVE_PYTHON
-tests/cluster/pscluster.log: contrib/python/_slurmdl.la
+tests/cluster/pscluster.log: contrib/python/_slurmdl.la contrib/python/_slurmdl_ps.la
 endif
 meet_needs = tests/runtime/comm/meet
 if HAVE_MPI

@@ -205,7 +205,7 @@ kill $(cat rank.0 rank.1)
 
 # ---- NVIDIA
 mkdir nvml
-cp "$builddir"/tests/fakes/.libs/libnvidia-ml.so* nvml/
+cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
 fresh 8
 cat >gpus <<END
 43 20000 81920 512.5 65 4 $work/rank.0

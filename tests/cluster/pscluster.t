@@ -51,7 +51,7 @@ sed 's/^/# /' err
 python=/usr/bin/python3
 if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && $python -c 'import numpy' 2>/dev/null; then
     mkdir -p site/slurmdl
-    cp "$srcdir"/contrib/python/slurmdl/*.py "$builddir/contrib/python/.libs/_slurmdl.so" site/slurmdl
+    cp "$srcdir"/contrib/python/slurmdl/*.py "$builddir"/contrib/python/.libs/_slurmdl*.so site/slurmdl
     out=$(PYTHONPATH=$work/site timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n3 $python "$srcdir/contrib/examples/ps/embedding.py" "$data" 2>err)
     is "$(echo "$out" | good $late)" 2 "the same in Python"
     sed 's/^/# /' err

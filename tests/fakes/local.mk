@@ -1,13 +1,11 @@
 # tests/fakes/: what stands in for a library or for Slurm, and what is loaded before libc
-EXTRA_LTLIBRARIES += %D%/trace.la %D%/nvml.la %D%/nvmlless.la %D%/cuda.la %D%/libnvidia-ml.la tests/faults/shim.la
+EXTRA_LTLIBRARIES += %D%/trace.la %D%/nvml.la %D%/nvmlless.la %D%/cuda.la tests/faults/shim.la
 %C%_trace_la_LDFLAGS = $(fake_ldflags)
 %C%_nvml_la_LDFLAGS = $(fake_ldflags)
 %C%_nvmlless_la_SOURCES = %D%/nvml.c
 %C%_nvmlless_la_CPPFLAGS = $(AM_CPPFLAGS) -DLESS
 %C%_nvmlless_la_LDFLAGS = $(fake_ldflags)
 %C%_cuda_la_LDFLAGS = $(fake_ldflags)
-%C%_libnvidia_ml_la_SOURCES = %D%/gpus.c
-%C%_libnvidia_ml_la_LDFLAGS = -rpath /none -version-info 1:0:0
 tests_faults_shim_la_LDFLAGS = $(fake_ldflags)
 tests_faults_shim_la_LIBADD = -ldl
 if HAVE_FUSE

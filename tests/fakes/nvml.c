@@ -1,25 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand in for libnvidia-ml.so.1: GPUs whose faults a test chooses.
+/* Stand in for NVIDIA's libnvidia-ml.so.1, with GPUs that a test chooses.
  *
- * FAKE_GPUS is how many there are (default: 2), FAKE_FAULTS a list as
- * "n2:ecc:1,n1:link:0" of node (SLURMD_NODENAME, or "here"), fault and GPU.
+ * With FAKE_NVML, a file has a line for each GPU: busy (per cent), memory in
+ * use and in all (MiB), power (W), temperature, reasons of a slow clock
+ * (hexadecimal), and a file that has the pid of a process on it, or "-".  A
+ * first line "hang" never returns, "crash" is a bug of the driver's library.
+ *
+ * Without it there are two, and FAKE_FAULTS is a list as "n2:ecc:1,n1:link:0"
+ * of node (SLURMD_NODENAME, or "here"), fault and GPU.  -DLESS: an old library,
+ * without most functions.
  */
-/* the library has no header here, as it has none for the program */
+/* NVIDIA's header, which would declare them, is not needed */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NOT_SUPPORTED = 3, INVALID = 2, LOST = 15 };
+#include "launcher/sys/nvml.h"
 
-static unsigned number_of (void *device)
+enum { GPUS = 8, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999 };
+
+struct nvml_device {
+    double busy, used, size, power, temperature;
+    unsigned slowed;
+    char process[256];
+};
+
+static struct nvml_device devices[GPUS];
+
+static unsigned number_of (const struct nvml_device *d)
 {
-    return (unsigned)((size_t)device - 1);
+    return (unsigned)(d - devices);
 }
 
-static int has (void *device, const char *fault)
+static bool has (const struct nvml_device *d, const char *fault)
 {
     const char *node = getenv ("SLURMD_NODENAME");
     const char *list = getenv ("FAKE_FAULTS");
@@ -30,152 +48,274 @@ static int has (void *device, const char *fault)
               "%s:%s:%u",
               node ? node : "here",
               fault,
-              number_of (device));
+              number_of (d));
     return list && strstr (list, text) != NULL;
+}
+
+/* Returns how many GPUs there are. */
+static unsigned read_gpus (void)
+{
+    const char *path = getenv ("FAKE_NVML");
+    FILE *f = path ? fopen (path, "r") : NULL;
+    char line[512];
+    unsigned n = 0;
+
+    for (; !path && n < 2; n++) {
+        struct nvml_device *d = &devices[n];
+        *d = (struct nvml_device){ .size = 80 << 10, .process = "-" };
+        d->used = has (d, "memory") ? 70 << 10 : 500;
+        d->slowed = has (d, "thermal") ? 0x48 : 0x1;
+    }
+    while (f && n < GPUS && fgets (line, sizeof (line), f)) {
+        struct nvml_device *d = &devices[n];
+        while (!strncmp (line, "hang", 4))
+            pause ();
+        if (!strncmp (line, "crash", 5))
+            abort ();
+        n += sscanf (line,
+                     "%lf %lf %lf %lf %lf %x %255s",
+                     &d->busy,
+                     &d->used,
+                     &d->size,
+                     &d->power,
+                     &d->temperature,
+                     &d->slowed,
+                     d->process)
+             == 7;
+    }
+    if (f)
+        fclose (f);
+    return n;
 }
 
 int nvmlInit_v2 (void)
 {
-    return 0;
+    return read_gpus () ? NVML_SUCCESS : NOT_FOUND;
 }
 
 int nvmlDeviceGetCount_v2 (unsigned *n)
 {
-    const char *text = getenv ("FAKE_GPUS");
-
-    *n = text ? (unsigned)atoi (text) : 2;
-    return 0;
+    *n = read_gpus ();
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetHandleByIndex_v2 (unsigned i, void **device)
+int nvmlDeviceGetHandleByIndex_v2 (unsigned i, struct nvml_device **d)
 {
-    *device = (void *)((size_t)i + 1);
-    if (has (*device, "hang"))
-        for (;;)
-            pause ();
-    return has (*device, "lost") ? LOST : 0;
+    if (i >= read_gpus ())
+        return NOT_FOUND;
+    *d = &devices[i];
+    while (has (*d, "hang"))
+        pause ();
+    return has (*d, "lost") ? NVML_LOST : NVML_SUCCESS;
 }
 
-int nvmlDeviceGetName (void *device, char *buf, unsigned size)
+int nvmlDeviceGetName (struct nvml_device *d, char *buf, unsigned size)
 {
-    snprintf (
-        buf, size, has (device, "name") ? "Evil\033[31m\nGPU" : "Fake H100");
-    return 0;
+    snprintf (buf, size, has (d, "name") ? "Evil\033[31m\nGPU" : "Fake H100");
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetUUID (void *device, char *buf, unsigned size)
+int nvmlDeviceGetUUID (struct nvml_device *d, char *buf, unsigned size)
 {
-    snprintf (buf, size, "GPU-00000000-%u", number_of (device));
-    return 0;
+    snprintf (buf, size, "GPU-00000000-%u", number_of (d));
+    return NVML_SUCCESS;
 }
 
-struct pci {
-    char legacy[16];
-    unsigned domain, bus, device, id, subsystem;
-    char bus_id[32];
-};
-
-int nvmlDeviceGetPciInfo_v3 (void *device, struct pci *pci)
+int nvmlDeviceGetPciInfo_v3 (struct nvml_device *d, struct nvml_pci *pci)
 {
     memset (pci, 0, sizeof (*pci));
     snprintf (pci->bus_id,
               sizeof (pci->bus_id),
               "00000000:%02X:00.0",
-              0x1b + number_of (device));
-    return 0;
+              0x1b + number_of (d));
+    return NVML_SUCCESS;
 }
 
 int nvmlSystemGetDriverVersion (char *buf, unsigned size)
 {
-    snprintf (buf, size, has ((void *)1, "driver") ? "470.1" : "550.54.15");
-    return 0;
+    snprintf (buf, size, has (devices, "driver") ? "470.1" : "550.54.15");
+    return NVML_SUCCESS;
 }
 
 #ifndef LESS
-int nvmlDeviceGetEccMode (void *device, int *now, int *later)
+int nvmlDeviceGetEccMode (struct nvml_device *d, int *now, int *later)
 {
-    *now = *later = !has (device, "noecc");
-    return 0;
+    *now = *later = !has (d, "noecc");
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetTotalEccErrors (void *device,
+int nvmlDeviceGetTotalEccErrors (struct nvml_device *d,
                                  int type,
                                  int counter,
                                  unsigned long long *n)
 {
-    *n = type == 1 && counter == 0 && has (device, "ecc") ? 3 : 0;
-    return 0;
+    *n = type == 1 && counter == 0 && has (d, "ecc") ? 3 : 0;
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetRetiredPagesPendingStatus (void *device, int *on)
+int nvmlDeviceGetRetiredPagesPendingStatus (struct nvml_device *d, int *on)
 {
-    (void)device;
+    (void)d;
     (void)on;
     return NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetRemappedRows (void *device,
+int nvmlDeviceGetRemappedRows (struct nvml_device *d,
                                unsigned *corrected,
                                unsigned *uncorrected,
                                unsigned *pending,
                                unsigned *failed)
 {
     *corrected = *uncorrected = 0;
-    *pending = has (device, "rows") != 0;
+    *pending = has (d, "rows") != 0;
     *failed = 0;
-    return 0;
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetCurrentClocksThrottleReasons (void *device,
-                                               unsigned long long *reasons)
-{
-    *reasons = has (device, "thermal") ? 0x48 : 0x1;
-    return 0;
-}
-
-int nvmlDeviceGetNvLinkState (void *device, unsigned link, int *on)
+int nvmlDeviceGetNvLinkState (struct nvml_device *d, unsigned link, int *on)
 {
     if (link >= 12)
         return INVALID;
-    *on = !(link == 5 && has (device, "link"));
-    return 0;
+    *on = !(link == 5 && has (d, "link"));
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetPersistenceMode (void *device, int *on)
+int nvmlDeviceGetPersistenceMode (struct nvml_device *d, int *on)
 {
-    (void)device;
+    (void)d;
     *on = 1;
-    return 0;
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetMemoryInfo (void *device, unsigned long long *m)
+int nvmlDeviceGetCurrPcieLinkWidth (struct nvml_device *d, unsigned *n)
 {
-    m[0] = 80ull << 30;
-    m[2] = has (device, "memory") ? 70ull << 30 : 500 << 20;
-    m[1] = m[0] - m[2];
-    return 0;
+    *n = has (d, "width") ? 8 : 16;
+    return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3 (void *device,
-                                             unsigned *n,
-                                             void *list)
+int nvmlDeviceGetMaxPcieLinkWidth (struct nvml_device *d, unsigned *n)
 {
-    *n = has (device, "busy") != 0;
-    if (*n)
-        *(unsigned *)list = 4711;
-    return 0;
-}
-
-int nvmlDeviceGetCurrPcieLinkWidth (void *device, unsigned *n)
-{
-    *n = has (device, "width") ? 8 : 16;
-    return 0;
-}
-
-int nvmlDeviceGetMaxPcieLinkWidth (void *device, unsigned *n)
-{
-    (void)device;
+    (void)d;
     *n = 16;
-    return 0;
+    return NVML_SUCCESS;
+}
+
+int nvmlShutdown (void)
+{
+    return NVML_SUCCESS;
+}
+
+const char *nvmlErrorString (int status)
+{
+    return status == NOT_FOUND ? "Not Found" : "Unknown Error";
+}
+
+int nvmlDeviceGetUtilizationRates (struct nvml_device *d,
+                                   struct nvml_utilization *u)
+{
+    read_gpus ();
+    u->gpu = (unsigned)d->busy;
+    u->memory = (unsigned)d->busy / 2;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo (struct nvml_device *d, struct nvml_memory *m)
+{
+    m->used = (unsigned long long)d->used << 20;
+    m->total = (unsigned long long)d->size << 20;
+    m->free = m->total - m->used;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPowerUsage (struct nvml_device *d, unsigned *milliwatt)
+{
+    *milliwatt = (unsigned)(d->power * 1000);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTemperature (struct nvml_device *d, int sensor, unsigned *t)
+{
+    *t = (unsigned)d->temperature;
+    return sensor == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : UNKNOWN;
+}
+
+int nvmlDeviceGetClockInfo (struct nvml_device *d, int which, unsigned *mhz)
+{
+    (void)d;
+    *mhz = which == NVML_CLOCK_SM ? 1980 : 2619;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons (struct nvml_device *d,
+                                               unsigned long long *why)
+{
+    *why = d->slowed;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPcieThroughput (struct nvml_device *d,
+                                 int counter,
+                                 unsigned *kilobytes)
+{
+    (void)d;
+    *kilobytes = counter == NVML_PCIE_RX ? 7000 : 3000;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3 (struct nvml_device *d,
+                                             unsigned *n,
+                                             struct nvml_process *p)
+{
+    FILE *f = fopen (d->process, "r");
+
+    p->pid = 4711;
+    p->memory = ULLONG_MAX;
+    *n = has (d, "busy") || (f && fscanf (f, "%u", &p->pid) == 1);
+    if (f)
+        fclose (f);
+    return NVML_SUCCESS;
+}
+
+int nvmlGpmQueryDeviceSupport (struct nvml_device *d,
+                               struct nvml_gpm_support *s)
+{
+    (void)d;
+    s->supported = 1;
+    return s->version == NVML_GPM_VERSION ? NVML_SUCCESS : UNKNOWN;
+}
+
+struct nvml_gpm_sample {
+    const struct nvml_device *device;
+};
+
+int nvmlGpmSampleAlloc (struct nvml_gpm_sample **s)
+{
+    *s = calloc (1, sizeof (**s));
+    return *s ? NVML_SUCCESS : UNKNOWN;
+}
+
+int nvmlGpmSampleFree (struct nvml_gpm_sample *s)
+{
+    free (s);
+    return NVML_SUCCESS;
+}
+
+int nvmlGpmSampleGet (struct nvml_device *d, struct nvml_gpm_sample *s)
+{
+    s->device = d;
+    return NVML_SUCCESS;
+}
+
+int nvmlGpmMetricsGet (struct nvml_gpm_metrics *m)
+{
+    if (m->version != NVML_GPM_VERSION || m->before == m->after
+        || m->before->device != m->after->device)
+        return UNKNOWN;
+    for (unsigned i = 0; i < m->n; i++) {
+        m->metrics[i].status =
+            m->metrics[i].id == NVML_GPM_SM ? NVML_SUCCESS : UNKNOWN;
+        m->metrics[i].value = m->after->device->busy / 4;
+    }
+    return NVML_SUCCESS;
 }
 #endif

@@ -162,7 +162,7 @@ static void who_is_behind (void **state)
                           r->of != OF_ALL);
     }
     u.nranks = 1;
-    assert_null (usage_lowest (&u, OF_LOWEST_GPU));
+    assert_null (advise_lowest (&u, OF_LOWEST_GPU));
 }
 
 /* ---- from a file ---- */

@@ -24,7 +24,6 @@
 
 #include "launcher/nodecheck/checks.h"
 #include "launcher/nodecheck/gather.h"
-#include "launcher/nodecheck/gpus.h"
 #include "launcher/nodecheck/report.h"
 #include "launcher/nodecheck/wire.h"
 #include "runtime/base/clock.h"

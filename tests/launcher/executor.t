@@ -262,10 +262,10 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'
 conf bad ./show.sh 'workers = 1; partition = "nope";'
 out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
 is $? 6 "refused for good: exit status"
-is "$out" "dl: sbatch: $(echo "$nope" | tr '\n' ';') no experiment was made: mend that (in the file, or with --set), and run it again" "a line says why, and what to do"
+is "$out" "dl: sbatch: $(echo "$nope" | tr '\n' ';') no experiment was made: change that (in the file, or with --set), and run it again" "a line says why, and what to do"
 is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
 out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
-like "$out" "; 'dl resume bad-0001' starts workers when that is mended; the file of $work/bad-0001 stays as it is .'dl fork --set' makes another.$" "what somebody works with already stays"
+like "$out" "; 'dl resume bad-0001' starts workers when that is repaired; the file of $work/bad-0001 stays as it is .'dl fork --set' makes another.$" "what somebody works with already stays"
 like "$(dl show bad-0001)" '^labels: kept$' "with all that was put into it"
 out=$(SAY=$nope timeout 300 dl resume bad-0001 2>&1)
 is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "as does what there was before"
@@ -289,7 +289,7 @@ like "$(cat calls)" '--nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 
 
 # ---- a task with work left whose requeue is refused submits itself again
 : >calls
-SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none timeout 300 dl again lanes-0001 75 >out 2>&1
+SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 SLURM_CPU_BIND=none timeout 300 dl requeue lanes-0001 75 >out 2>&1
 is $? 0 "again"
 like "$(cat calls)" '^scontrol requeue 101_2$' "requeue is tried"
 like "$(cat calls)" '^sbatch .* --array=1-1 ' "then an array of one task is submitted"
@@ -315,15 +315,15 @@ SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
 rm -f sum
 : >calls
-SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl again "$dir" 76 >out 2>&1
+SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 76 >out 2>&1
 is $? 0 "its task goes on elsewhere"
 like "$(cat calls)" '^sbatch .*--array=1-1 .*--exclude=n7 ' "an array that keeps away from it"
 : >calls
-NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl again "$dir" 76 >out 2>&1
+NOHOST=n7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 76 >out 2>&1
 is $? 0 "a machine that Slurm does not know"
 is "$(grep -c '^sbatch' calls)" 2 "is left out"
 : >calls
-ACCESS=1 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl again "$dir" 76 >out 2>&1 &
+ACCESS=1 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76 >out 2>&1 &
 again=$!
 wait_for 100 grep -q ExcNodeList calls
 kill -9 $again
@@ -333,7 +333,7 @@ scontrol update JobId=101_2 ExcNodeList=n7" "where scontrol may, it is the same 
 touch go
 wait $pid
 is $? 0 "the other worker completes the sweep"
-is "$(SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl again "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
+is "$(SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 timeout 300 dl requeue "$dir" 75 2>&1; cat calls)" "$(cat calls)" "then no task goes on"
 
 # ---- scale with arrays
 rm -f sum

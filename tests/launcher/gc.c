@@ -259,7 +259,8 @@ static size_t run (const struct sweep *s, bool dry)
 
     assert_int_equal (gc_run (s, dry, &r, &err), 0);
     for (size_t i = 0; i < r.n; i++)
-        gone += r.files[i].fate == GC_DELETED || r.files[i].fate == GC_LEFTOVER;
+        gone += r.files[i].outcome == GC_DELETED
+                || r.files[i].outcome == GC_LEFTOVER;
     gc_report_free (&r);
     return gone;
 }
@@ -420,7 +421,7 @@ static void stops_at_what_cannot_be_removed (void **state)
     assert_non_null (strstr (err.text, "00000002.h5: cannot remove"));
     assert_int_equal (r.n, 6);
     for (size_t i = 0; i < r.n; i++)
-        assert_int_equal (r.files[i].fate, i == 0 ? GC_DELETED : GC_KEPT);
+        assert_int_equal (r.files[i].outcome, i == 0 ? GC_DELETED : GC_KEPT);
     assert_true (!there (s, 1, 1, 1) && there (s, 1, 1, 3));
     gc_report_free (&r);
     sweep_close (s);

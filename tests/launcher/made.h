@@ -38,12 +38,12 @@ made_sweep (const char *folder, const char *conf, long ntrials)
     s->ntrials = ntrials;
     s->trials = calloc ((size_t)ntrials + 1, sizeof (*s->trials));
     for (long i = 0; s->trials && i < ntrials; i++)
-        s->trials[i] = (struct trial){ .state = TRIAL_OPEN,
-                                       .metric = NAN,
-                                       .best = NAN,
-                                       .report = NAN,
-                                       .begin_time = NAN,
-                                       .end_time = NAN };
+        s->trials[i] = (struct sweep_trial){ .state = TRIAL_OPEN,
+                                             .metric = NAN,
+                                             .best = NAN,
+                                             .report = NAN,
+                                             .begin_time = NAN,
+                                             .end_time = NAN };
     return s->exp ? s : NULL;
 }
 
@@ -51,7 +51,7 @@ made_sweep (const char *folder, const char *conf, long ntrials)
 static inline void
 made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
 {
-    struct trial *t = &s->trials[n - 1];
+    struct sweep_trial *t = &s->trials[n - 1];
 
     t->state = TRIAL_PAUSED;
     t->length = length;

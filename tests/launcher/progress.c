@@ -62,7 +62,7 @@ process (long rank, int pid, int parent, const char *name)
 static void main_thread (void **state)
 {
     struct rank_process p = process (0, 10, 1, "train");
-    struct progress *r = progress_create (dir);
+    struct rank_progress *r = progress_create (dir);
 
     (void)state;
     put_thread (10, 10, 1, 1, 0);
@@ -90,7 +90,7 @@ static void main_thread (void **state)
 static void other_threads (void **state)
 {
     struct rank_process p = process (3, 10, 1, "train");
-    struct progress *r = progress_create (dir);
+    struct rank_progress *r = progress_create (dir);
 
     (void)state;
     put_thread (10, 10, 1, 1, 0);
@@ -118,7 +118,7 @@ static void other_processes (void **state)
         process (1, 21, 20, "pt_main_thre"),
     };
     const size_t n = sizeof (p) / sizeof (*p);
-    struct progress *r = progress_create (dir);
+    struct rank_progress *r = progress_create (dir);
 
     (void)state;
     for (size_t i = 0; i < n; i++)

@@ -245,11 +245,12 @@ static void nobody_stops_but_the_searcher (void **state)
     sweep_close (s);
 }
 
-/* Each wish in each state: where it leads, and '-' where it is passed over. */
+/* Each request in each state: where it leads, and '-' where it is passed over.
+ */
 static void transitions (void **state)
 {
     static const struct {
-        const char *wish;
+        const char *request;
         const char *to[7]; /* from new, running, paused, ... */
     } rows[] = {
         { "pause", { "-", "paused", "-", "-", "-", "-", "-" } },
@@ -270,10 +271,10 @@ static void transitions (void **state)
     for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++)
         for (int from = SWEEP_RUNNING; from <= SWEEP_FAILED; from++) {
             bool moves = *rows[i].to[from] != '-';
-            bool archives = !strcmp (rows[i].wish, "archive");
+            bool archives = !strcmp (rows[i].request, "archive");
             s->state = (enum sweep_state)from;
             s->archived = false;
-            snprintf (text, sizeof (text), "{'op':'%s'}", rows[i].wish);
+            snprintf (text, sizeof (text), "{'op':'%s'}", rows[i].request);
             assert_int_equal (apply (s, text), 0);
             assert_string_equal (
                 sweep_state_name (s->state),
@@ -285,7 +286,7 @@ static void transitions (void **state)
     sweep_close (s);
 }
 
-static void wishes (void **state)
+static void requests (void **state)
 {
     struct sweep *s = replay (0);
 
@@ -433,7 +434,7 @@ static void front (void **state)
     };
     static const bool want[] = { true, true, false, true, false, true };
     struct sweep *s = make ("(\"m\", \"n\")", scenarios[3].searcher);
-    struct trial trials[6] = { 0 };
+    struct sweep_trial trials[6] = { 0 };
     bool *got;
 
     (void)state;
@@ -462,7 +463,7 @@ int main (void)
         IN_FOLDER (stopped_states),
         IN_FOLDER (nobody_stops_but_the_searcher),
         IN_FOLDER (transitions),
-        IN_FOLDER (wishes),
+        IN_FOLDER (requests),
         IN_FOLDER (machines),
         IN_FOLDER (spoilers),
         IN_FOLDER (a_bad_trial_is_no_bad_machine),

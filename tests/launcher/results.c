@@ -97,7 +97,8 @@ static const struct {
 };
 /* clang-format on */
 
-static const struct column *find (const struct columns *c, const char *name)
+static const struct result_column *find (const struct columns *c,
+                                         const char *name)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].hparam && !strcmp (c->list[i].name, name))

@@ -12,6 +12,23 @@ if preload_sanitizers; then
     tap arrays $python "$here/arrays.py"
     done_testing
 fi
+cat >"$work/lazy.py" <<'END'
+import importlib, sys, slurmdl
+
+def loaded():
+    maps = open("/proc/self/maps").read()
+    return [m for m in ("_slurmdl", "_slurmdl_comm", "_slurmdl_ps") if f"slurmdl.{m}" in sys.modules or f"/{m}.so" in maps]
+
+print(*loaded())
+for name in ("comm", "ps"):
+    importlib.import_module("slurmdl." + name)
+    print(*loaded())
+print(slurmdl.comm.Comm.__mro__[1].__module__, slurmdl.Error is slurmdl._slurmdl.Error)
+END
+is "$($python "$work/lazy.py")" "_slurmdl
+_slurmdl _slurmdl_comm
+_slurmdl _slurmdl_comm _slurmdl_ps
+slurmdl._slurmdl_comm True" "import slurmdl loads neither the communicator nor the parameter server"
 tap core $python "$here/core.py"
 tap arrays $python "$here/arrays.py"
 tap server $python "$here/server.py"
@@ -79,7 +96,7 @@ if [ -n "$DL_TEST_PYTHON" ]; then
         tap $framework "$DL_TEST_PYTHON" "$here/frameworks.py" $framework
     done
     if "$DL_TEST_PYTHON" -m mypy --version >/dev/null 2>&1; then
-        is "$(cd site && "$DL_TEST_PYTHON" -m mypy --strict --cache-dir="$work/mypy" slurmdl/*.py slurmdl/hvd/*.py slurmdl/_slurmdl.pyi 2>&1 | tail -1 | sed 's/ in [0-9]* source files//')" \
+        is "$(cd site && "$DL_TEST_PYTHON" -m mypy --strict --cache-dir="$work/mypy" slurmdl/*.py slurmdl/hvd/*.py slurmdl/_slurmdl*.pyi 2>&1 | tail -1 | sed 's/ in [0-9]* source files//')" \
             "Success: no issues found" "mypy --strict"
     fi
 else

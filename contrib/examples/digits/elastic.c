@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Train a perceptron on handwritten digits on nodes that may fail.
  *
- *     cc elastic.c data.c mlp.c $(pkg-config --cflags --libs slurmdl-comm) -lz -lm \
+ *     cc elastic.c data.c mlp.c \
+ *         $(pkg-config --cflags --libs slurmdl-comm) -lz -lm \
  *         -o elastic
  *     sbatch --nodes=4 --no-kill --wrap \
  *         'dl elastic --min=2 ./elastic digits.csv.gz'

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the extension slurmdl._slurmdl share. */
+/* What the modules _slurmdl, _slurmdl_comm and _slurmdl_ps share; each has
+ * its own copy.
+ */
 #ifndef PYTHON_EXT_H
 #define PYTHON_EXT_H
 
@@ -11,14 +13,9 @@
 
 #include <slurmdl.h>
 
-/* ---- module.c ---- */
+/* ---- common.c ---- */
 
-/* The types and the exception: made when the module is imported. */
-struct types {
-    PyObject *error; /* slurmdl.Error */
-    PyTypeObject *run, *metric, *checkpoint, *writer, *comm, *elastic, *ps;
-};
-extern struct types types;
+extern PyObject *ext_error; /* slurmdl.Error */
 
 /* One more in each child of fork(), which leaves the parent's runs alone. */
 extern unsigned generation;
@@ -32,6 +29,17 @@ const char *text_of (PyObject *o, const char *what);
 /* The end of a dealloc of a type of ours. */
 void free_object (PyObject *o);
 
+/* Count forks from now on; -1 with an error. */
+int ext_count_forks (void);
+
+/* A type of ours in a module: borrowed, or NULL with an error. */
+PyTypeObject *ext_add_type (PyObject *module, PyType_Spec *spec);
+
+/* The same for a module beside slurmdl._slurmdl, whose Error it raises. */
+PyObject *ext_module (struct PyModuleDef *definition,
+                      PyType_Spec *const *specs,
+                      PyTypeObject **types);
+
 /* PyType_Spec KIND_spec of struct KIND: its slots are KIND_new, KIND_dealloc,
  * KIND_methods, and what follows 'doc'.
  */
@@ -43,58 +51,10 @@ void free_object (PyObject *o);
         { Py_tp_methods, kind##_methods },                                     \
         __VA_ARGS__{ 0 },                                                      \
     };                                                                         \
-    PyType_Spec kind##_spec = { .name = "slurmdl._slurmdl." text,              \
+    PyType_Spec kind##_spec = { .name = EXT_MODULE "." text,                   \
                                 .basicsize = sizeof (struct kind),             \
                                 .flags = Py_TPFLAGS_DEFAULT,                   \
                                 .slots = kind##_slots }
-
-/* ---- run.c ---- */
-
-struct run {
-    PyObject_HEAD struct slurmdl *run; /* NULL: closed */
-    PyObject *metrics;                 /* dict: name to Metric */
-    PyObject *kept; /* dict: name to what owns the protected memory */
-    PyThread_type_lock lock;
-    unsigned generation;
-    bool warned;
-    bool ended; /* with the interpreter: what is logged yet is lost */
-};
-
-extern PyType_Spec run_spec;
-
-/* The open run of 'self' in the process that opened it; NULL with an error. */
-struct slurmdl *run_of (struct run *self);
-
-/* The same, for calls that wait: takes the lock of the run, without the GIL.
- * run_leave() gives it back.
- */
-struct slurmdl *run_enter (struct run *self);
-void run_leave (struct run *self);
-
-/* ---- log.c ---- */
-
-extern PyType_Spec metric_spec;
-PyObject *
-run_log (PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-PyObject *run_metric (PyObject *self, PyObject *name);
-
-/* ---- record.c ---- */
-
-PyObject *run_epoch (PyObject *self, PyObject *value);
-PyObject *run_vector (PyObject *self, PyObject *args);
-PyObject *run_histogram (PyObject *self, PyObject *args);
-PyObject *run_samples (PyObject *self, PyObject *args);
-PyObject *run_text (PyObject *self, PyObject *args);
-PyObject *run_image (PyObject *self, PyObject *args);
-PyObject *run_event (PyObject *self, PyObject *args);
-
-/* What a logging call returned: None.  Training never fails by a disk that
- * takes nothing or a value that is lost: that is said once, as a warning.
- * A thread that still logs while the interpreter ends is told nothing.
- * Arguments that make no sense (EINVAL) are a ValueError: of 'name' only 'what'
- * can be logged.
- */
-PyObject *logged (struct run *self, int rv, const char *name, const char *what);
 
 /* ---- memory.c ---- */
 
@@ -146,27 +106,5 @@ struct protect_args {
 /* -1 with an error, and nothing is lent. */
 int protect_args_of (PyObject *args, struct protect_args *p);
 int protect_slab_of (PyObject *args, struct protect_args *p);
-PyObject *run_protect (PyObject *self, PyObject *args);
-PyObject *run_protect_shard (PyObject *self, PyObject *args);
-PyObject *run_unprotect (PyObject *self, PyObject *args);
-
-/* ---- file.c, rows.c ---- */
-
-extern PyType_Spec checkpoint_spec, writer_spec;
-PyObject *find_checkpoint (PyObject *module, PyObject *args);
-PyObject *read_rows (PyObject *module, PyObject *args);
-PyObject *read_records (PyObject *module, PyObject *args);
-
-/* ---- comm.c ---- */
-
-extern PyType_Spec comm_spec;
-
-/* ---- elastic.c ---- */
-
-extern PyType_Spec elastic_spec;
-
-/* ---- ps.c ---- */
-
-extern PyType_Spec ps_spec;
 
 #endif

@@ -25,7 +25,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from . import _slurmdl
+from . import _slurmdl, _slurmdl_comm
 from .arrays import Memory, empty, is_tensor, memory_of
 
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
@@ -133,7 +133,7 @@ class Handle:
         return _of_bytes(self._array, rows.type, (sum(counts) // max(row, 1),) + rows.shape[1:], data)
 
 
-class Comm(_slurmdl.Comm):
+class Comm(_slurmdl_comm.Comm):
     """A communicator; slurmdl.comm.init() opens that of all ranks, split() makes parts of it."""
 
     def __new__(cls, **options: Any) -> "Comm":

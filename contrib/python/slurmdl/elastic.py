@@ -32,7 +32,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
-from . import _slurmdl, comm
+from . import _slurmdl, _slurmdl_comm, comm
 from .arrays import Path, memory_of
 
 # a call of the communicator failed as a rank was lost
@@ -47,7 +47,7 @@ class NotNeeded(Exception):
     """This rank is not needed any more: the world is smaller, or the training has ended."""
 
 
-class Elastic(_slurmdl.Elastic):
+class Elastic(_slurmdl_comm.Elastic):
     """A world that loses ranks and takes others in: slurmdl_elastic_open() has the words.
 
     'dir' is a folder that all ranks see; 'min' and 'max' are numbers of ranks.  What is not given comes from

@@ -25,7 +25,7 @@ slurmdl_ps.h.
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Tuple, Type
 
-from . import _slurmdl
+from . import _slurmdl_ps
 from .arrays import Memory, memory_of
 
 MODES = {"sync": 1, "async": 2, "bounded": 3}
@@ -140,7 +140,7 @@ class Group:
     """This process's part of the group: a server or a worker; init() makes it."""
 
     def __init__(self, **options: Any) -> None:
-        self._ps = _slurmdl.ParameterServer(**options)
+        self._ps = _slurmdl_ps.ParameterServer(**options)
         # tickets: the last one, and that up to which all was waited for
         self._newest = self._settled = 0
         # what is under way though its Ticket is gone: since the last clock(), and from before

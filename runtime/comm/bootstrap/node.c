@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks of one node come together to rank 0, by an abstract socket. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/tcp.h"
-#include "runtime/comm/net/socket.h"
 #include "runtime/rank/layout.h"
 
 /* Those who are later, or do not see this node's sockets (a container with a

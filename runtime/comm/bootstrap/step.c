@@ -13,7 +13,6 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/method.h"
 #include "runtime/comm/net/address.h"
-#include "runtime/comm/net/socket.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
 

@@ -2,7 +2,6 @@
 /* Exchange small messages over the tree of ranks that have met. */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "runtime/comm/elastic/folder.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

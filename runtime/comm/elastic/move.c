@@ -2,7 +2,6 @@
 /* Move slabs of the training state between ranks. */
 #include "runtime/comm/elastic/directory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/reduce/reduce.h"
 
 static size_t result_elements (const struct engine *e, const struct tensor *t)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors in device memory: together, without the host. */
 #include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"

@@ -11,9 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/base/futex.h"
 #include "runtime/comm/engine/users.h"
 
 /* Guards the pointers to engines in communicators. */

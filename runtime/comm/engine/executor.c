@@ -2,7 +2,6 @@
 /* The executor thread: reduces batches of named tensors. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/engine/engine.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named tensors: all-gather, and broadcast, of several at once. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/engine/batch.h"

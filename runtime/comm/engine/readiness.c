@@ -2,7 +2,6 @@
 /* A count for each tensor, and the tree of ranks. */
 #include "runtime/comm/engine/readiness.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 /* Requests of this rank and of those below it, on their way to rank 0. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/engine/control.h"

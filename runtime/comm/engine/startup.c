@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#include "runtime/base/clock.h"
-
 static const double LOOK_SECONDS = 1; /* whether a rank has gone meanwhile */
 
 /* A child that has been told something knows that we are here. */

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"

@@ -2,13 +2,9 @@
 /* Find the rank that all others wait for in the end. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/mesh/tag.h"
-#include "runtime/comm/net/socket.h"
 
 /* 'peer' waits for nobody, or for one that is not among us. */
 static void say_absent (const struct mesh *m,

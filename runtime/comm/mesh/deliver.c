@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deliver what the listener has accepted: links, sockets, reasons of aborts. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
 
 static void deliver_link (struct mesh *m, long peer, int fd)

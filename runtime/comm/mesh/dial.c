@@ -8,14 +8,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/error.h"
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/socket.h"
 

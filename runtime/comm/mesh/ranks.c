@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which ranks a mesh has, and on which nodes. */
-#include <string.h>
 
 #include "runtime/comm/mesh/channel.h"
 

@@ -2,7 +2,6 @@
 /* Messages between two ranks: non-blocking in both directions at once. */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,7 +10,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/mesh/channel.h"
-#include "runtime/comm/mesh/tag.h"
 
 /* One direction of an exchange. */
 struct side {

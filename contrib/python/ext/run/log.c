@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log scalars, and the type Metric. */
-#include "ext.h"
+#include "run.h"
 
 #include <errno.h>
 
@@ -168,8 +168,8 @@ PyType_Spec metric_spec = {
 static PyObject *
 make_metric (struct run *self, PyObject *name, struct slurmdl_metric *metric)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot (types.metric, Py_tp_alloc);
-    struct metric *m = (struct metric *)alloc (types.metric, 0);
+    allocfunc alloc = (allocfunc)PyType_GetSlot (metric_type, Py_tp_alloc);
+    struct metric *m = (struct metric *)alloc (metric_type, 0);
 
     if (!m)
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The types Checkpoint and Writer: checkpoint files by themselves. */
-#include "ext.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl elastic: start a program's ranks, and again those that end. */
-#ifndef LAUNCHER_ELASTIC_ELASTIC_H
-#define LAUNCHER_ELASTIC_ELASTIC_H
+/* The plan of a run of dl elastic: nodes, numbers and the folder. */
+#ifndef LAUNCHER_ELASTIC_PLAN_H
+#define LAUNCHER_ELASTIC_PLAN_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 /* A node of the allocation, or with --local a place on this machine.  Its
  * ranks are one step, so that they end together.
  */
-struct unit {
+struct elastic_unit {
     char node[256];     /* "": this machine */
     long tries;         /* that were started */
     long fails;         /* since it last ran for long */
@@ -25,7 +25,7 @@ struct unit {
 struct elastic {
     const struct settings *st;
     char dir[PATH_MAX - 128]; /* of this run */
-    struct unit *units;
+    struct elastic_unit *units;
     long n;
     long ranks;    /* of a unit */
     long min, max; /* units */
@@ -40,19 +40,11 @@ struct elastic {
 /* Units, numbers and the folder, as the settings and Slurm say. */
 int elastic_plan (struct elastic *e, struct slurmdl_error *err);
 
-/* "NUMBER.TRY", by which its ranks and this command know it. */
-void unit_name (const struct elastic *e, long i, char *buf, size_t size);
-
-int unit_start (struct elastic *e, long i, struct slurmdl_error *err);
-
 /* Whether 'dir' is the folder of such a run; and to ask it for N units. */
 bool elastic_is_run (const char *dir);
 /* 0; 1: it has so many already. */
 int elastic_scale (const char *dir, long units, struct slurmdl_error *err);
 /* That it has ended, where its folder stays. */
 void elastic_end (const struct elastic *e);
-
-/* The command: an exit status of launcher/sys/say.h. */
-int cmd_elastic (const struct settings *st);
 
 #endif

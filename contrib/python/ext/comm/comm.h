@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the type Comm share. */
+/* What the files of the module slurmdl._slurmdl_comm share. */
 #ifndef PYTHON_COMM_H
 #define PYTHON_COMM_H
 
 #include <slurmdl_comm.h>
 
+#define EXT_MODULE "slurmdl._slurmdl_comm"
 #include "ext.h"
+
+extern PyType_Spec comm_spec, elastic_spec;
+extern PyTypeObject *comm_type;
 
 struct comm {
     PyObject_HEAD struct slurmdl_comm *c; /* NULL: closed */

@@ -128,7 +128,7 @@ static PyObject *elastic_form (PyObject *o, PyObject *type)
     if (!e)
         return NULL;
     if (!PyType_Check (type)
-        || !PyType_IsSubtype ((PyTypeObject *)type, types.comm))
+        || !PyType_IsSubtype ((PyTypeObject *)type, comm_type))
         return PyErr_Format (PyExc_TypeError, "%R is no kind of Comm", type);
     expire (self);
     Py_BEGIN_ALLOW_THREADS;
@@ -317,7 +317,7 @@ static PyType_Slot slots[] = {
 /* clang-format on */
 
 PyType_Spec elastic_spec = {
-    .name = "slurmdl._slurmdl.Elastic",
+    .name = EXT_MODULE ".Elastic",
     .basicsize = sizeof (struct elastic),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,

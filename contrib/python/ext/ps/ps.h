@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the type ParameterServer share. */
+/* What the files of the module slurmdl._slurmdl_ps share. */
 #ifndef PYTHON_PS_H
 #define PYTHON_PS_H
 
+#include <slurmdl_ps.h>
+
+#define EXT_MODULE "slurmdl._slurmdl_ps"
 #include "ext.h"
 
-#include <slurmdl_ps.h>
+extern PyType_Spec ps_spec;
 
 struct ps {
     PyObject_HEAD struct slurmdl_ps *ps; /* NULL: closed */

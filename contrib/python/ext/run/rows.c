@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read metrics files: scalars into one block of memory, records as tuples. */
-#include "ext.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -54,27 +54,27 @@ static const struct {
 };
 /* clang-format on */
 
-static void judge (const struct policy *list,
+static void judge (const struct log_policy *list,
                    size_t n,
                    int status,
                    bool oom,
-                   struct verdict *v)
+                   struct failure_class *v)
 {
     struct experiment exp = { .metrics = metrics,
                               .metric = metrics[0],
                               .nmetrics = 1,
-                              .policies = (struct policy *)list,
+                              .policies = (struct log_policy *)list,
                               .npolicies = n };
     struct sweep sweep = { .exp = &exp };
-    struct attempt a = { .sweep = &sweep };
+    struct trial_attempt a = { .sweep = &sweep };
 
     snprintf (a.dir, sizeof (a.dir), "%s", dir);
-    verdict_of (&a, status, oom, v);
+    failure_classify (&a, status, oom, v);
 }
 
 static void table_of_ends (void **state)
 {
-    struct verdict v;
+    struct failure_class v;
 
     (void)state;
     for (size_t i = 0; i < COUNT (ends); i++) {
@@ -93,7 +93,7 @@ static void put (const char *name, const char *text, size_t n);
 static void bad_nodes (void **state)
 {
     static const int statuses[] = { EXIT (79), EXIT (75), EXIT (143), SIGKILL };
-    struct verdict v;
+    struct failure_class v;
 
     (void)state;
     put ("bad-nodes", "n2\nn7\n", 6);
@@ -147,7 +147,7 @@ static void put (const char *name, const char *text, size_t n)
 /* clang-format off */
 static const struct {
     const char *pattern;
-    enum policy_action action;
+    enum log_policy_action action;
     const char *log;
     bool exclude, last;
     const char *why;
@@ -168,11 +168,11 @@ static const struct {
 
 static void lines_of_logs (void **state)
 {
-    struct verdict v;
+    struct failure_class v;
 
     (void)state;
     for (size_t i = 0; i < COUNT (logs); i++) {
-        struct policy p = { "p", (char *)logs[i].pattern, logs[i].action };
+        struct log_policy p = { "p", (char *)logs[i].pattern, logs[i].action };
         put ("log", logs[i].log, strlen (logs[i].log));
         judge (&p, 1, EXIT (1), false, &v);
         assert_string_equal (v.why, logs[i].why);
@@ -184,12 +184,12 @@ static void lines_of_logs (void **state)
 
 static void several_policies (void **state)
 {
-    static const struct policy list[] = {
+    static const struct log_policy list[] = {
         { "one", "alpha", POLICY_EXCLUDE_NODE },
         { "two", "beta", POLICY_CANCEL_RETRIES },
         { "none", "gamma", POLICY_LABEL },
     };
-    struct verdict v;
+    struct failure_class v;
     json_t *json;
 
     (void)state;
@@ -201,14 +201,14 @@ static void several_policies (void **state)
                          "status 75: the trainer asks for another try");
     /* the whole has no room, and is cut within a character */
     {
-        struct policy wide[8];
+        struct log_policy wide[8];
         char line[121] = "xx";
         for (size_t i = 2; i < 120; i += 2)
             memcpy (line + i, "\xc3\xbc", 2);
         put ("log", line, 120);
         for (int shift = 0; shift < 4; shift++) {
             for (size_t i = 0; i < COUNT (wide); i++)
-                wide[i] = (struct policy){ "names" + shift, "xx", 0 };
+                wide[i] = (struct log_policy){ "names" + shift, "xx", 0 };
             judge (wide, COUNT (wide), EXIT (1), false, &v);
             assert_int_equal (strlen (v.why), sizeof (v.why) - 1);
             assert_non_null (json = json_string (v.why));
@@ -223,7 +223,7 @@ static void several_policies (void **state)
 /* A part of it is enough, but the part that says it. */
 static void long_lines (void **state)
 {
-    static const struct policy p = { "p", "needle", POLICY_LABEL };
+    static const struct log_policy p = { "p", "needle", POLICY_LABEL };
     char found[1][POLICY_LINE];
     char *text = malloc (20001);
 
@@ -262,7 +262,7 @@ static void long_lines (void **state)
 /* Of a log beyond 64 MiB the end counts.  The file has a hole. */
 static void long_logs (void **state)
 {
-    static const struct policy list[] = {
+    static const struct log_policy list[] = {
         { "first", "early", POLICY_LABEL },
         { "last", "late", POLICY_LABEL },
     };
@@ -437,14 +437,14 @@ static void lost_workers (void **state)
         bool asks = losses[i].status
                     && (!strcmp (losses[i].status, "137")
                         || !strcmp (losses[i].status, "1"));
-        struct lost l;
+        struct worker_exit l;
         FILE *f;
         fake_sacct (losses[i].sacct);
         make_tree (losses[i].tree == NO_TREE ? COUNT (trees) - 1
                                              : (size_t)losses[i].tree);
         set ("SLURM_RESTART_COUNT", losses[i].restarts);
         set ("DL_LAST_STATUS", losses[i].status);
-        lost_read (dir, &l);
+        worker_exit_read (dir, &l);
         assert_string_equal (l.why, losses[i].why);
         assert_int_equal (l.counted, losses[i].counted);
         assert_null (getenv ("DL_LAST_STATUS"));

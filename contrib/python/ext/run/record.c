@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log what is no scalar: vectors, histograms, texts, images, events. */
-#include "ext.h"
+#include "run.h"
 
 #include <errno.h>
 #include <string.h>

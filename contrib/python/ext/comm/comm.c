@@ -356,7 +356,7 @@ static PyType_Slot slots[] = {
 /* clang-format on */
 
 PyType_Spec comm_spec = {
-    .name = "slurmdl._slurmdl.Comm",
+    .name = EXT_MODULE ".Comm",
     .basicsize = sizeof (struct comm),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The type Run: a run, its checkpoints and stop requests. */
-#include "ext.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdio.h>

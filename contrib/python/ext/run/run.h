@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the module slurmdl._slurmdl share. */
+#ifndef PYTHON_RUN_H
+#define PYTHON_RUN_H
+
+#define EXT_MODULE "slurmdl._slurmdl"
+#include "ext.h"
+
+/* ---- run.c ---- */
+
+struct run {
+    PyObject_HEAD struct slurmdl *run; /* NULL: closed */
+    PyObject *metrics;                 /* dict: name to Metric */
+    PyObject *kept; /* dict: name to what owns the protected memory */
+    PyThread_type_lock lock;
+    unsigned generation;
+    bool warned;
+    bool ended; /* with the interpreter: what is logged yet is lost */
+};
+
+extern PyType_Spec run_spec;
+
+/* The open run of 'self' in the process that opened it; NULL with an error. */
+struct slurmdl *run_of (struct run *self);
+
+/* The same, for calls that wait: takes the lock of the run, without the GIL.
+ * run_leave() gives it back.
+ */
+struct slurmdl *run_enter (struct run *self);
+void run_leave (struct run *self);
+
+/* ---- log.c ---- */
+
+extern PyType_Spec metric_spec;
+extern PyTypeObject *metric_type;
+PyObject *
+run_log (PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *run_metric (PyObject *self, PyObject *name);
+
+/* ---- record.c ---- */
+
+PyObject *run_epoch (PyObject *self, PyObject *value);
+PyObject *run_vector (PyObject *self, PyObject *args);
+PyObject *run_histogram (PyObject *self, PyObject *args);
+PyObject *run_samples (PyObject *self, PyObject *args);
+PyObject *run_text (PyObject *self, PyObject *args);
+PyObject *run_image (PyObject *self, PyObject *args);
+PyObject *run_event (PyObject *self, PyObject *args);
+
+/* What a logging call returned: None.  Training never fails by a disk that
+ * takes nothing or a value that is lost: that is said once, as a warning.
+ * A thread that still logs while the interpreter ends is told nothing.
+ * Arguments that make no sense (EINVAL) are a ValueError: of 'name' only 'what'
+ * can be logged.
+ */
+PyObject *logged (struct run *self, int rv, const char *name, const char *what);
+
+/* ---- protect.c ---- */
+
+PyObject *run_protect (PyObject *self, PyObject *args);
+PyObject *run_protect_shard (PyObject *self, PyObject *args);
+PyObject *run_unprotect (PyObject *self, PyObject *args);
+
+/* ---- file.c, rows.c ---- */
+
+extern PyType_Spec checkpoint_spec, writer_spec;
+PyObject *find_checkpoint (PyObject *module, PyObject *args);
+PyObject *read_rows (PyObject *module, PyObject *args);
+PyObject *read_records (PyObject *module, PyObject *args);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start the ranks of a node. */
+#ifndef LAUNCHER_ELASTIC_NODE_RANKS_H
+#define LAUNCHER_ELASTIC_NODE_RANKS_H
+
+#include "launcher/elastic/plan.h"
+
+/* "NUMBER.TRY", by which its ranks and this command know it. */
+void unit_name (const struct elastic *e, long i, char *buf, size_t size);
+
+int unit_start (struct elastic *e, long i, struct slurmdl_error *err);
+
+#endif
