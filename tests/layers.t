@@ -102,8 +102,8 @@ hold () { # hold TOP WHAT...: files and folders are without circles, all is as i
         esac
     done
 }
-hold searcher files folders
-hold runtime files folders
-hold launcher folders
+hold searcher files folders table
+hold runtime files folders table
+hold launcher files folders table
 hold spank files folders table
 done_testing
