@@ -96,7 +96,8 @@ static int form (struct slurmdl_elastic *e, struct slurmdl_error *err)
         why = (struct slurmdl_error){ "" };
         if (membership_form (&e->membership, err) < 0)
             return -1;
-        if (begin == 0)
+        /* to wait until it is taken in, as long as that takes, is no failure */
+        if (begin == 0 || e->membership.joining)
             begin = e->membership.since;
         if (e->membership.joining)
             for (int i = 0; i < 2; i++)
