@@ -93,10 +93,10 @@ static int keep_newest (const char *dir, void *arg)
     return 0;
 }
 
-int find_experiment (const struct settings *st,
-                     const char *name,
-                     char *dir,
-                     size_t size)
+static int find_experiment (const struct settings *st,
+                            const char *name,
+                            char *dir,
+                            size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 

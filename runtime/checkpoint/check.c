@@ -15,11 +15,12 @@
 
 /* ---- a whole file ---- */
 
-int check_data (int fd,
-                const struct manifest *m,
-                long threads,
-                atomic_int *cancel,
-                const struct manifest_row **bad)
+/* '*bad' is the tensor that could not be read, or NULL. */
+static int check_data (int fd,
+                       const struct manifest *m,
+                       long threads,
+                       atomic_int *cancel,
+                       const struct manifest_row **bad)
 {
     struct fetch f = { .fd = fd, .m = m };
     int rv = 0;
