@@ -136,10 +136,10 @@ static const char *path_in (char *path, const char *dir, const char *name)
 static int write_run (const struct elastic *e, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    struct member self;
+    struct process_id self;
     FILE *f;
 
-    member_describe (&self);
+    process_id_describe (&self);
     if (message_put (path_in (path, e->dir, "by"), &self, sizeof (self)) < 0)
         return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
     path_in (path, e->dir, "run");
@@ -180,17 +180,17 @@ void elastic_end (const struct elastic *e)
 static bool has_ended (const char *dir)
 {
     char path[PATH_MAX];
-    struct member by, self;
+    struct process_id by, self;
     void *data;
     size_t n;
     bool rv = access (path_in (path, dir, "over"), F_OK) == 0;
 
     if (rv || message_get (path_in (path, dir, "by"), &data, &n) < 0)
         return rv;
-    member_describe (&self);
+    process_id_describe (&self);
     if (n == sizeof (by)) {
         memcpy (&by, data, n);
-        rv = member_has_ended (&by, &self);
+        rv = process_id_has_ended (&by, &self);
     }
     free (data);
     return rv;

@@ -86,7 +86,7 @@ static int not_connected (struct slurmdl_ps *ps,
     if (late && own_place (ps, err) < 0)
         return -1;
     if ((!answered && late)
-        || member_has_ended (&l->entry.member, &ps->entry.member))
+        || process_id_has_ended (&l->entry.member, &ps->entry.member))
         give_up (ps, l);
     return 0;
 }

@@ -176,7 +176,7 @@ static bool is_lost (const struct ps_server *s, const struct ps_worker *w)
 {
     double since = monotonic () - w->since;
 
-    if (member_has_ended (&w->entry.member, &s->self))
+    if (process_id_has_ended (&w->entry.member, &s->self))
         return true;
     if (!w->silent || psserver_sees_workers (s))
         return since > s->ps->grace;

@@ -39,7 +39,9 @@ bool session_wait_more (struct waiting *w)
     return true;
 }
 
-int session_gone (long rank, const struct member *m, struct slurmdl_error *err)
+int session_gone (long rank,
+                  const struct process_id *m,
+                  struct slurmdl_error *err)
 {
     errno = ESRCH;
     return errorf (err,

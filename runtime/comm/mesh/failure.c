@@ -134,11 +134,11 @@ void mesh_abort (struct mesh *m, const char *why)
 
 static long first_ended (const struct mesh *m)
 {
-    const struct member *self = &mesh_self (m)->member;
+    const struct process_id *self = &mesh_self (m)->member;
 
     for (long r = 0; r < m->size; r++)
         if (r != m->rank && m->node[r] == m->node[m->rank]
-            && member_has_ended (&mesh_peer (m, r)->member, self))
+            && process_id_has_ended (&mesh_peer (m, r)->member, self))
             return r;
     return -1;
 }
