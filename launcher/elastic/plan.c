@@ -62,7 +62,8 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     case 1:
         return errorf (err, "%s", add_failure ());
     }
-    return errorf (err, "SLURM_JOB_NODELIST: '%s' is no list", nodes);
+    return errorf (
+        err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }
 
 /* ---- numbers ---- */
@@ -219,7 +220,7 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
         fclose (f);
     errno = EINVAL;
     if (!ok)
-        return errorf (err, "%s: is no run of dl elastic", dir);
+        return errorf (err, "%s: is not a run of dl elastic", dir);
     if (over)
         return errorf (err, "%s has ended: there is nothing to scale", dir);
     if (units < min || units > max)

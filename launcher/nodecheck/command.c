@@ -90,8 +90,8 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
     if (!from && number ("SLURM_PROCID") == 0 && number ("SLURM_NNODES") > 1)
-        complain ("check: srun's collector is not known here (with "
-                  "--export=NONE, say): each node is checked alone");
+        complain ("check: the collector of srun is unknown here (because of "
+                  "--export=NONE, for example): each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
         c->address = NULL;

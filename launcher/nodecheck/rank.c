@@ -198,8 +198,8 @@ static void lose (struct rank_check *r, const char *what)
         close (r->fd);
     r->fd = -1;
     if (r->local_rank == 0)
-        complain ("check: rank %ld on %s %s %s port %s: %s; it judges by "
-                  "itself",
+        complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its "
+                  "own node",
                   r->rank,
                   r->host,
                   what,

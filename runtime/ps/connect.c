@@ -68,7 +68,7 @@ static int own_place (const struct slurmdl_ps *ps, struct slurmdl_error *err)
     errno = ESTALE;
     return errorf (err,
                    e.claim == ps->entry.claim
-                       ? "worker %ld (%s) was given up as lost: the servers "
+                       ? "worker %ld (%s) was declared lost: the servers "
                          "cannot reach this host"
                        : "another process has taken the place of worker %ld "
                          "(%s)",
@@ -117,7 +117,7 @@ int pslink_connect (struct slurmdl_ps *ps,
         errno = ECONNRESET;
         return errorf (err,
                        "server %ld (%s) has left: all other workers have left, "
-                       "or this one was given up as lost",
+                       "or this one was declared lost",
                        l->server,
                        l->entry.host);
     }

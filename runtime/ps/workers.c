@@ -41,7 +41,7 @@ static bool is_current (const struct ps_worker *w,
     if (h->claim < w->claim)
         errorf (why, "another process has taken this worker's place");
     else if (h->claim == w->claim && w->life == PS_GONE)
-        errorf (why, "this worker was given up as lost: start it again");
+        errorf (why, "this worker was declared lost: start it again");
     else
         return true;
     return false;
@@ -226,8 +226,8 @@ static int nobody (struct ps_server *s, struct slurmdl_error *err)
         if (s->workers[i].life == PS_GONE || s->workers[i].life == PS_BROKEN) {
             errno = ECONNRESET;
             return errorf (err,
-                           "worker %ld (%s) was lost, and none took its place "
-                           "within %.0f s",
+                           "worker %ld (%s) was lost, and no process replaced "
+                           "it within %.0f s",
                            i,
                            s->workers[i].entry.host,
                            s->ps->timeout);

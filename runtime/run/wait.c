@@ -58,7 +58,7 @@ int session_timed_out (const struct session *t,
     errno = ETIMEDOUT;
     return errorf (err,
                    "rank %ld of %ld did not come in %.0f s (DL_RANK_TIMEOUT); "
-                   "look whether it hangs, and whether all ranks see %s",
+                   "check whether it hangs, and whether all ranks see %s",
                    rank,
                    t->size,
                    w->end - w->begin,
