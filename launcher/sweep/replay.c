@@ -200,9 +200,9 @@ fits (const struct sweep *s, const struct sweep_trial *t, const struct event *e)
 static int observe (struct sweep *s, const struct sweep_trial *t)
 {
     return searcher_observe (s->searcher,
-                              trial_number (s, t),
-                              t->length,
-                              t->values ? t->values : &t->metric);
+                             trial_number (s, t),
+                             t->length,
+                             t->values ? t->values : &t->metric);
 }
 
 static int

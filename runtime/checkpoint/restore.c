@@ -307,6 +307,38 @@ static int judge (struct slurmdl *run,
 
 enum { RESTORE_SECONDS = 3600 };
 
+/* What the ranks made of offer 'i'; if that ends the search they are notified
+ * by the next offer, which has no file.
+ */
+static int settle (struct slurmdl *run,
+                   unsigned k,
+                   unsigned i,
+                   struct offer *o,
+                   struct outcome *out,
+                   struct slurmdl_error *err)
+{
+    char name[64];
+    int rv;
+
+    name_of (name, k, "outcome", i);
+    rv = judge (run, name, RESTORE_SECONDS, out, err);
+    if (rv < 0) {
+        out->verdict = -1;
+        out->error = errno;
+        if (err)
+            memcpy (out->text, err->text, sizeof (out->text));
+    }
+    o->verdict = out->verdict;
+    o->error = out->error;
+    memcpy (o->text, out->text, sizeof (o->text));
+    if (o->verdict != 0) {
+        *o->path = '\0';
+        name_of (name, k, "offer", i + 1);
+        session_put (run->session, name, o, sizeof (*o));
+    }
+    return rv;
+}
+
 static int
 lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
 {
@@ -327,22 +359,8 @@ lead (struct slurmdl *run, unsigned k, int64_t *step, struct slurmdl_error *err)
         if (rv < 0 || i >= c.n)
             break;
         try_offer (run, &o, &out, &from);
-        name_of (name, k, "outcome", (unsigned)i);
-        rv = judge (run, name, RESTORE_SECONDS, &out, err);
-        if (rv < 0) {
-            out.verdict = -1;
-            out.error = errno;
-            if (err)
-                memcpy (out.text, err->text, sizeof (out.text));
-        }
-        o.verdict = out.verdict;
-        o.error = out.error;
-        memcpy (o.text, out.text, sizeof (o.text));
-        if (o.verdict != 0) {
-            *o.path = '\0';
-            name_of (name, k, "offer", (unsigned)i + 1);
-            session_put (run->session, name, &o, sizeof (o));
-        } else {
+        rv = settle (run, k, (unsigned)i, &o, &out, err);
+        if (o.verdict == 0) {
             pass_over (&note, out.text);
             slurmdl_checkpoint_close (from);
             from = NULL;

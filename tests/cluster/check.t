@@ -130,7 +130,7 @@ is "$(cat out)" "" "no rank's program runs"
 like "$(cat err)" '^dl: check: bad: n2: GPU 00000000:1B:00.0: 3 uncorrected' "the node and the GPU are named"
 like "$(cat err)" 'Exited with exit code 75' "ranks on good nodes end with 75"
 FAKE_FAULTS=n3:hang:1 step 79 "a driver that hangs on n3" --dl-check -N3 -n3 true
-like "$(cat err)" 'BAD: n3: GPUs: no answer for 8 s at GPU number 1 \([0-9]+\.' "is named in time"
+like "$(cat err)" 'BAD: n3: GPUs: no answer for 8 s at GPU number 1(; and [0-9]+ more)? \([0-9]+\.' "is named in time"
 FAKE_FAULTS=n1:driver:0 step 0 "another driver on n1" --dl-check -N3 -n3 true
 like "$(cat err)" 'warning: n1: NVIDIA driver 470.1, but 550.54.15 on 2 of 3 nodes' "is told"
 cat >slow.sh <<'END'

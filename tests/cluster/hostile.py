@@ -58,7 +58,7 @@ class Bench:
     def found(self, source, pattern):
         """What the sources name: a new option or variable is tried without a word here."""
         names = set()
-        for path in glob.glob(source + "/spank/*.c"):
+        for path in glob.glob(source + "/spank/*.c") + glob.glob(source + "/runtime/rank/*.c"):
             names |= set(re.findall(pattern, open(path).read()))
         assert names
         return sorted(names)

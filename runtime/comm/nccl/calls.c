@@ -7,66 +7,38 @@
 
 /* ---- types ---- */
 
-/* How a type is given to NCCL, 'n' of its elements each; false: not at all. */
+/* How a type is given to NCCL, 'n' of its elements each; 0: not at all. */
+static const struct nccl_type {
+    ncclDataType_t type;
+    size_t n;
+} nccl_types[] = {
+    [SLURMDL_I8] = { ncclInt8, 1 },
+    [SLURMDL_U8] = { ncclUint8, 1 },
+    [SLURMDL_BOOL] = { ncclUint8, 1 },
+    [SLURMDL_I32] = { ncclInt32, 1 },
+    [SLURMDL_U32] = { ncclUint32, 1 },
+    [SLURMDL_I64] = { ncclInt64, 1 },
+    [SLURMDL_U64] = { ncclUint64, 1 },
+    [SLURMDL_F16] = { ncclFloat16, 1 },
+    [SLURMDL_BF16] = { ncclBfloat16, 1 },
+    [SLURMDL_C64] = { ncclFloat32, 2 },
+    [SLURMDL_F32] = { ncclFloat32, 1 },
+    [SLURMDL_C128] = { ncclFloat64, 2 },
+    [SLURMDL_F64] = { ncclFloat64, 1 },
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+    [SLURMDL_F8_E4M3] = { ncclFloat8e4m3, 1 },
+    [SLURMDL_F8_E5M2] = { ncclFloat8e5m2, 1 },
+#endif
+};
+
 static bool type_of (enum slurmdl_type type, ncclDataType_t *to, size_t *n)
 {
-    *n = 1;
-    switch (type) {
-    case SLURMDL_I8:
-        *to = ncclInt8;
-        return true;
-    case SLURMDL_U8:
-    case SLURMDL_BOOL:
-        *to = ncclUint8;
-        return true;
-    case SLURMDL_I32:
-        *to = ncclInt32;
-        return true;
-    case SLURMDL_U32:
-        *to = ncclUint32;
-        return true;
-    case SLURMDL_I64:
-        *to = ncclInt64;
-        return true;
-    case SLURMDL_U64:
-        *to = ncclUint64;
-        return true;
-    case SLURMDL_F16:
-        *to = ncclFloat16;
-        return true;
-    case SLURMDL_BF16:
-        *to = ncclBfloat16;
-        return true;
-    case SLURMDL_C64:
-        *n = 2;
-        *to = ncclFloat32;
-        return true;
-    case SLURMDL_F32:
-        *to = ncclFloat32;
-        return true;
-    case SLURMDL_C128:
-        *n = 2;
-        *to = ncclFloat64;
-        return true;
-    case SLURMDL_F64:
-        *to = ncclFloat64;
-        return true;
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
-    case SLURMDL_F8_E4M3:
-        *to = ncclFloat8e4m3;
-        return true;
-    case SLURMDL_F8_E5M2:
-        *to = ncclFloat8e5m2;
-        return true;
-#else
-    case SLURMDL_F8_E4M3:
-    case SLURMDL_F8_E5M2:
-#endif
-    case SLURMDL_I16:
-    case SLURMDL_U16:
-        break;
+    *n = 0;
+    if ((size_t)type < sizeof (nccl_types) / sizeof (*nccl_types)) {
+        *to = nccl_types[type].type;
+        *n = nccl_types[type].n;
     }
-    return false;
+    return *n > 0;
 }
 
 static ncclRedOp_t op_of (enum slurmdl_type type, enum slurmdl_op op)
