@@ -32,7 +32,7 @@ for c in local allocator; do
     like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
     for r in chef:1 worker chief:2 'worker:*,ps:*' worker:1,worker:2 'worker:1;ps:1' 'worker:$(id)'; do
         out=$("$stub" "$PLUGIN" $c dl=tf "dl-roles=$r")
-        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(8\)$' "$c: --dl-roles=$r is told"
+        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(7\)$' "$c: --dl-roles=$r is told"
         like "$out" '^status -1' "$c: and refused"
     done
 done
