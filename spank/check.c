@@ -44,6 +44,6 @@ int option_check (int row, const char *value, char *why, size_t size)
         && (row != PLUGIN_NCCL || check_profile (value, why, size) == 0))
         return 0;
     if (!plugin_options[row].words)
-        snprintf (why + strlen (why), size - strlen (why), "; see dl-spank(8)");
+        snprintf (why + strlen (why), size - strlen (why), "; see dl-spank(7)");
     return -1;
 }

@@ -28,7 +28,7 @@ static int set_option (int row, const char *value, int remote)
 
     if (is_absent (value) && !(value = o->bare)) {
         if (!remote)
-            plugin_complain ("--%s=: the value is missing; see dl-spank(8)",
+            plugin_complain ("--%s=: the value is missing; see dl-spank(7)",
                              o->name);
         return remote ? 0 : -1;
     }

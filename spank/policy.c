@@ -99,7 +99,7 @@ take_options (struct target t, const char *value, char *why, size_t size)
     for (const char *l = value; (l = next_part (l, name, sizeof (name)));
          l = rest (l))
         if (row_of (name) < 0) {
-            snprintf (why, size, "'%s' is no option", name);
+            snprintf (why, size, "'%s' is not an option", name);
             return -1;
         }
     return take_text (t, value, why, size);
@@ -122,7 +122,7 @@ static int
 take_value (struct target t, const char *value, char *why, size_t size)
 {
     if (t.row == PLUGIN_ROLES) {
-        snprintf (why, size, "roles are a job's own");
+        snprintf (why, size, "roles are set by each job");
         return -1;
     }
     if (!policy_has (t.policy, t.row)) {

@@ -32,7 +32,7 @@ struct slurmdl_checkpoint *ckpt_open (const char *path, int *rv)
 
     if (stat (path, &st) == 0 && S_ISDIR (st.st_mode)
         && !(found = newest_in (path))) {
-        complain ("%s: no checkpoint that verifies is in this folder", path);
+        complain ("%s: no checkpoint in this folder passes verification", path);
         *rv = EXIT_NOT_FOUND;
         return NULL;
     }

@@ -60,7 +60,7 @@ static int type_of_name (const char *name, enum slurmdl_type *type)
 static int bad (const char *path, const char *what, struct slurmdl_error *err)
 {
     errno = EBADMSG;
-    return errorf (err, "%s: is no safetensors file: %s", path, what);
+    return errorf (err, "%s: is not a safetensors file: %s", path, what);
 }
 
 static int not_ours (const char *path,
@@ -162,7 +162,7 @@ static int read_metadata (struct safetensors *s,
     long long n;
 
     if (!json_is_object (v))
-        return bad (path, "__metadata__ is no object", err);
+        return bad (path, "__metadata__ is not an object", err);
     json_object_foreach ((json_t *)v, key, value) if (
         !json_is_string (
             value)) return bad (path, "__metadata__ is not of strings", err);

@@ -178,7 +178,7 @@ int cmd_exclude (const struct settings *st)
     int rv;
 
     if (!is_host (host)) {
-        complain ("exclude: '%.80s' is no name of a machine", host);
+        complain ("exclude: '%.80s' is not a name of a machine", host);
         return EXIT_USAGE;
     }
     if ((rv = open_experiment (st, named ? st->args[0] : NULL, &s)))

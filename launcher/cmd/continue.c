@@ -79,9 +79,9 @@ static int no_work (const struct sweep *s, const struct settings *st)
     const struct search_config *c = &s->exp->search;
 
     if (st->trials || st->length)
-        complain ("%s: nothing would be left to do: a limit of its file "
-                  "(searcher.max_gpu_hours) is reached, or its searcher takes "
-                  "no more",
+        complain ("%s: there is no work to continue: the limit "
+                  "searcher.max_gpu_hours is reached, or the searcher supports "
+                  "no more trials",
                   s->dir);
     else
         complain ("%s has %s: nothing is left to do; --trials N (there are "
@@ -105,7 +105,7 @@ static int put_rehearsed (struct sweep *s,
     int rv = rehearse (s, events, n, &err);
 
     if (rv < 0) {
-        complain ("%s: its searcher, %s, cannot do that%s%s",
+        complain ("%s: the searcher %s does not support this%s%s",
                   s->dir,
                   s->exp->searcher_name,
                   *err.text ? ": " : "",
@@ -150,7 +150,7 @@ static int check_continue (const struct sweep *s, const struct settings *st)
                   (long long)st->length,
                   (long long)c->max_length);
     else if (sweep_is_late (s))
-        complain ("%s: its searcher.max_hours (%g) are over; 'dl fork' makes "
+        complain ("%s: searcher.max_hours (%g) have passed; 'dl fork' makes "
                   "a new one",
                   s->dir,
                   s->exp->max_hours);
@@ -255,10 +255,10 @@ static int go_on_with (struct sweep *s, const struct settings *st)
         return fail (&err);
     if (workers == 0)
         return start_workers (s, st);
-    printf ("%s: its workers (%ld) take them; if they are gone 'dl resume' "
-            "starts others\n",
-            s->dir,
-            workers);
+    printf (
+        "%s: %ld workers will train them; if there are none, use 'dl resume'\n",
+        s->dir,
+        workers);
     return EXIT_OK;
 }
 

@@ -93,8 +93,9 @@ take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
                                  trial_last (sweep_trial (s, trial)).attempt,
                                  &e->source_length);
     if (!e->source_file) {
-        complain (
-            "%s: trial %ld has no checkpoint that verifies", s->dir, trial);
+        complain ("%s: no checkpoint of trial %ld passes verification",
+                  s->dir,
+                  trial);
         return EXIT_NOT_FOUND;
     }
     e->source_trial = trial;

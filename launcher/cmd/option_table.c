@@ -37,7 +37,7 @@ static const struct opt dry_run[] = {
 };
 
 static const struct opt undo[] = {
-    { "undo", NULL, NULL, "the other way round", OPT_FLAG, AT (undo) },
+    { "undo", NULL, NULL, "undo: remove the label, show again, allow the machine", OPT_FLAG, AT (undo) },
     { 0 },
 };
 
@@ -80,8 +80,8 @@ static const struct opt of_worker[] = {
 };
 
 static const struct opt of_ls[] = {
-    { "all", NULL, NULL, "archived ones, too", OPT_FLAG, AT (all) },
-    { "label", "NAME", NULL, "those with this label only", OPT_STRING, AT (label) },
+    { "all", NULL, NULL, "include archived experiments", OPT_FLAG, AT (all) },
+    { "label", "NAME", NULL, "list only experiments with this label", OPT_STRING, AT (label) },
     { 0 },
 };
 
@@ -108,7 +108,7 @@ static const struct opt of_monitor[] = {
 };
 
 static const struct opt of_debug[] = {
-    { "last", NULL, NULL, "print what is there; ask for nothing new", OPT_FLAG, AT (last) },
+    { "last", NULL, NULL, "print the last stacks; request no new ones", OPT_FLAG, AT (last) },
     { 0 },
 };
 
@@ -148,7 +148,7 @@ static const struct opt of_log[] = {
 
 static const struct opt of_check[] = {
     { "full", NULL, NULL, "measure GPUs, memory, disk and network, too", OPT_FLAG, AT (full) },
-    { "table", NULL, NULL, "print who is where, too", OPT_FLAG, AT (table) },
+    { "table", NULL, NULL, "print the placement of the ranks, too", OPT_FLAG, AT (table) },
     { 0 },
 };
 
@@ -161,7 +161,7 @@ static const struct opt of_doctor[] = {
 
 static const struct opt of_env[] = {
     { "nodes", "N", NULL, "the step has N nodes", OPT_WORD, AT (words) },
-    { "nodelist", "HOSTS", NULL, "and these are their names", OPT_WORD, AT (words) },
+    { "nodelist", "HOSTS", NULL, "names of the nodes", OPT_WORD, AT (words) },
     { "ntasks", "N", NULL, "and N tasks in all", OPT_WORD, AT (words) },
     { "ntasks-per-node", "K", NULL, "K on each node, or as 4(x2),3", OPT_WORD, AT (words) },
     { "distribution", "HOW", NULL, "block, cyclic, plane=SIZE or arbitrary", OPT_WORD, AT (words) },
@@ -169,10 +169,11 @@ static const struct opt of_env[] = {
     { "gpus-per-node", "N", NULL, "GPUs of a node", OPT_WORD, AT (words) },
     { "gpus-per-task", "N", NULL, "GPUs of a task, which sees no others", OPT_WORD, AT (words) },
     { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (words) },
-    { "dl", "FRAMEWORK", NULL, "as the options of srun, dl-spank(8)", OPT_WORD, AT (words) },
-    { "dl-roles", "ROLES", NULL, "the same", OPT_WORD, AT (words) },
-    { "dl-bind", "WHERE", NULL, "the same", OPT_WORD, AT (words) },
-    { "dl-nccl", "PROFILE", NULL, "the same", OPT_WORD, AT (words) },
+    /* as runtime/rank/plugin_options.c has them */
+    { "dl", "FRAMEWORK", NULL, "set each rank's environment for torch, tf, jax, ...", OPT_WORD, AT (words) },
+    { "dl-roles", "ROLE:N[,ROLE:N]...", NULL, "roles of the ranks in their order, as chief:1,ps:2,worker:*", OPT_WORD, AT (words) },
+    { "dl-bind", "WHERE", NULL, "bind each rank to cores near its GPU: closest, socket, spread, none", OPT_WORD, AT (words) },
+    { "dl-nccl", "PROFILE", NULL, "set the site's network variables: auto, none or a profile", OPT_WORD, AT (words) },
     { "job", "JOB[.STEP]", NULL, "number of the job, for ports", OPT_WORD, AT (words) },
     { "resv-ports", "LIST", NULL, "ports that Slurm reserves, as 41004-41006", OPT_WORD, AT (words) },
     { "topology", "DIR", NULL, "folder with a copy of a node's sys, proc and dev", OPT_WORD, AT (words) },

@@ -133,8 +133,11 @@ static void complain_of_option (const struct cmd *cmd,
         meant = nearest_word (name, words);
     }
     if (meant && !strcmp (meant, name))
-        complain (
-            "%s: %s: its argument is missing or too much", cmd->name, bad);
+        complain ("%s: --%s %s",
+                  cmd->name,
+                  name,
+                  strchr (bad, '=') ? "takes no argument"
+                                    : "needs an argument");
     else
         complain ("%s: unknown option '%s'%s%s%s",
                   cmd->name,
@@ -167,7 +170,8 @@ static int check_settings (const struct cmd *cmd, const struct settings *st)
         || (cmd->max_args >= 0 && st->nargs > cmd->max_args))
         complain ("usage: dl %s [OPTION...] %s", cmd->name, cmd->args);
     else if (st->local && st->detach)
-        complain ("%s: --local workers end with dl: --detach makes no sense",
+        complain ("%s: --detach cannot be used with --local: local workers end "
+                  "with dl",
                   cmd->name);
     else if (st->workers > WORKERS_MAX)
         complain ("--workers: at most %d", WORKERS_MAX);

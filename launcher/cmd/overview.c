@@ -80,7 +80,7 @@ static bool print_worker (const struct sweep *s, const struct peer_info *w)
                 trial,
                 (long long)sweep_trial (s, trial)->target);
     if (silence > 2 * (double)s->exp->heartbeat)
-        printf (" (silent for %.0f s)", silence);
+        printf (" (no heartbeat for %.0f s)", silence);
     putchar ('\n');
     return true;
 }
@@ -110,8 +110,8 @@ print_waiting (const struct sweep *s, const struct peer_info *list, long n)
         return;
     time_text (when, sizeof (when), a->time);
     duration_text (text, sizeof (text), ago > 0 ? ago : 0);
-    printf ("no worker of job %s has begun yet: submitted %s, %s ago; 'squeue "
-            "--jobs=%s' says why\n",
+    printf ("no worker of job %s has started: submitted %s, %s ago; see "
+            "'squeue --jobs=%s'\n",
             a->job,
             when,
             text,

@@ -107,7 +107,7 @@ static int find (const struct settings *st, const char *name, char *dir)
     if (S_ISDIR (s.st_mode) && access (found, F_OK) == 0
         && realpath (path, dir))
         return EXIT_OK;
-    complain ("rm: %s is no experiment", path);
+    complain ("rm: %s is not an experiment", path);
     return EXIT_NOT_FOUND;
 }
 

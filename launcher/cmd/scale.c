@@ -335,8 +335,7 @@ int cmd_scale (const struct settings *st)
     if (find_elastic (st, dir, sizeof (dir)))
         return scale_elastic (dir, workers);
     if (was_elastic (st)) {
-        complain ("%s: no such run of dl elastic in %s: it has ended well, or "
-                  "is elsewhere (--dir says where)",
+        complain ("no run of dl elastic %s in %s; it has ended, or use --dir",
                   st->args[1],
                   st->dir);
         return EXIT_NOT_FOUND;

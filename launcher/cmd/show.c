@@ -79,7 +79,7 @@ static void show_trial (const struct sweep *s, long n)
     printf ("  seed: %u\n",
             (unsigned)searcher_trial_seed (s->exp->search.seed, n));
     if (t->from)
-        printf ("  begun with trial %ld's checkpoint of length %lld\n",
+        printf ("  starts from the checkpoint of trial %ld at length %lld\n",
                 t->from,
                 (long long)t->from_length);
     for (size_t i = 1; i < sweep_metrics (s) && t->values; i++)

@@ -79,14 +79,13 @@ static void say_not_started (struct sweep *s,
     const char *name = strrchr (s->dir, '/') + 1;
 
     if (x->refused && is_new && take_back (s))
-        complain (
-            "%s; no experiment was made: change that (in the file, or with "
-            "--set), and run it again",
-            why);
+        complain ("%s; no experiment was made; correct the file or use --set, "
+                  "and run again",
+                  why);
     else if (x->refused)
         complain (
-            "%s; 'dl resume %s' starts workers when that is repaired; the "
-            "file of %s stays as it is ('dl fork --set' makes another)",
+            "%s; 'dl resume %s' starts workers when this is corrected; the "
+            "file of %s is not changed ('dl fork --set' makes another)",
             why,
             name,
             s->dir);

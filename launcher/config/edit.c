@@ -157,13 +157,14 @@ static void set_one (config_t *cf, const char *set, struct problems *p)
     if ((is_value = parse_value (&value, eq + 1) == 0))
         origin_set (config_lookup (&value, "value"), set);
     if (!is_value)
-        problem (p,
-                 "--set %s: what follows = is no value (a text has quotes: "
-                 "--set '%s=\"text\"')",
-                 set,
-                 key);
+        problem (
+            p,
+            "--set %s: the text after = is not a value (a string has quotes: "
+            "--set '%s=\"text\"')",
+            set,
+            key);
     else if (!edit_put (cf, key, config_lookup (&value, "value")))
-        problem (p, "--set %s: there can be no key '%s'", set, key);
+        problem (p, "--set %s: '%s' is not a valid key", set, key);
     config_destroy (&value);
 }
 

@@ -15,7 +15,8 @@ enum { WORDS_MAX = 64 };
 /* Beyond it not every integer is a double. */
 static const double integer_max = 0x1p53;
 
-const char *json_what (const json_t *v)
+/* "a list", "a number", ... */
+static const char *json_what (const json_t *v)
 {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",

@@ -39,9 +39,6 @@ int fields_read (const struct field *fields,
                  void *at,
                  struct slurmdl_error *err);
 
-/* "a list", "a number", ... */
-const char *json_what (const json_t *v);
-
 /* "; did you mean 'WORD'?" into 'buf', or "" if no word is near. */
 void hint_text (char *buf,
                 size_t size,

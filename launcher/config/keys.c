@@ -16,12 +16,12 @@ const struct key experiment_keys[] = {
     { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
     { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },
-    { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: as the searcher has it" },
+    { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: the searcher's own" },
     { "searcher.metric",            KEY_LIST,   AT (metrics),                  0, 0,   "!",        "metric to optimise, as the trainer logs it, or a list of up to 8" },
     { "searcher.smaller_is_better", KEY_BOOLS,  AT (smaller),                  0, 0,   "true",     "whether to minimise the metric; a list: of each metric" },
     { "searcher.max_trials",        KEY_INT,    AT (search.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single, grid and pbt)" },
     { "searcher.max_length",        KEY_INT,    AT (search.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
-    { "searcher.divisor",           KEY_FLOAT,  AT (search.divisor),           1, 1e6, "4",        "asha and the like: one in so many trials of a rung is promoted" },
+    { "searcher.divisor",           KEY_FLOAT,  AT (search.divisor),           1, 1e6, "4",        "asha and the like: one in this number of trials of a rung is promoted" },
     { "searcher.max_rungs",         KEY_INT,    AT (search.max_rungs),         1, 64,  "5",        "asha and the like: at most so many rungs" },
     { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha: aggressive, standard or conservative" },
     { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
@@ -36,7 +36,7 @@ const struct key experiment_keys[] = {
     { "searcher.min_length",        KEY_INT,    AT (search.min_length),        1, BIG, NULL,       "median: no trial is stopped before; pbt: length of a generation" },
     { "searcher.command",           KEY_STRING, AT (command),                  0, 0,   NULL,       "custom: command that chooses the points" },
 
-    { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "trials that are trained at once; default: as the searcher has it, at most 16" },
+    { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "trials that are trained at once; default: the searcher's own, at most 16" },
     { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
     { "resources.cpus_per_trial",  KEY_INT,    AT (cpus),        1, 1e4, "1",  "cores of a trial, or of each of its ranks (--cpus-per-task)" },
     { "resources.trials_per_task", KEY_INT,    AT (lanes),       1, 256, "1",  "trials side by side in one array task" },
@@ -53,14 +53,14 @@ const struct key experiment_keys[] = {
 
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
 
-    { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints that stay: those with the best metric of all" },
+    { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints to keep: those with the best metric of all" },
     { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },
     { "checkpoint_policy.save_trial_latest",    KEY_INT, AT (policy.trial_latest),    0, 1e6, "1", "checkpoints of each trial that stay: the latest" },
 
     { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
 
-    { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between a worker's signs of life" },
-    { "worker.lease",     KEY_INT, AT (lease),     2, 86400, "300", "seconds without a sign of life after which a worker's trial is given to another" },
+    { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between heartbeats of a worker" },
+    { "worker.lease",     KEY_INT, AT (lease),     2, 86400, "300", "seconds without a heartbeat after which another worker takes over the trial" },
     { "worker.grace",     KEY_INT, AT (grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },
     { 0 },
 };

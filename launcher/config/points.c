@@ -156,13 +156,13 @@ static void complete_point (const struct experiment *e,
     mask (e, x);
     for (size_t i = 0; given && i < e->nparams; i++)
         if (given[i] && isnan (x[i]))
-            problem_at (p,
-                        origin_of (s),
-                        "%s: '%s' is not active at this point: it waits "
-                        "for a value of '%s'",
-                        where,
-                        e->params[i].name,
-                        e->params[i].when);
+            problem_at (
+                p,
+                origin_of (s),
+                "%s: '%s' is not active at this point: it depends on '%s'",
+                where,
+                e->params[i].name,
+                e->params[i].when);
     free (given);
 }
 

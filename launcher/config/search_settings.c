@@ -155,8 +155,7 @@ check_users (const struct experiment *e, config_t *cf, struct problems *p)
             continue;
         problem_at (p,
                     origin_of (s),
-                    "searcher \"%s\" has no use for '%s' (%s): leave it "
-                    "out",
+                    "searcher \"%s\" does not use '%s' (%s): remove it",
                     e->searcher_name,
                     some_have[i].key,
                     some_have[i].users);

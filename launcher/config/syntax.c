@@ -258,7 +258,7 @@ int syntax_read (config_t *cf, const char *path, struct problems *p)
         return -1;
     }
     if (strlen (text) < size)
-        why = strdup ("a byte is zero here: this is no text");
+        why = strdup ("a byte is zero here: this is not text");
     else
         why = syntax_parse (cf, text + mark_length (text), &line);
     for (const char *c = text; strlen (text) < size && *c; c++)

@@ -66,7 +66,7 @@ static void check_placeholders (const struct experiment *e,
     meant = nearest_word (name, words);
     problem_at (p,
                 origin_of_key (cf, "entrypoint"),
-                "'entrypoint' uses {%s}, which is no hyperparameter%s%s%s",
+                "'entrypoint': {%s} is not a hyperparameter%s%s%s",
                 name,
                 meant ? "; did you mean {" : "",
                 meant ? meant : "",

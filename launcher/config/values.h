@@ -14,7 +14,8 @@ char *json_text (const json_t *v);
 
 struct hparam *hparam_find (const struct experiment *e, const char *path);
 
-/* "'PATH' is no hyperparameter; did you mean ...", with 'where' before it. */
+/* "'PATH' is not a hyperparameter; did you mean ...", with 'where' before it.
+ */
 void hparam_unknown (const struct experiment *e,
                      const config_setting_t *s,
                      const char *where,

@@ -108,7 +108,7 @@ void hang_check_end (struct watcher *w)
         return;
     snprintf (reason,
               sizeof (reason),
-              "%s and %zu ranks on %s wait",
+              "%s, and %zu ranks on %s wait for it",
               roots_end (&w->roots, w->dir, end, sizeof (end)),
               w->roots.n,
               w->host);

@@ -299,7 +299,8 @@ compare_hosts (struct site *s, const struct conf *c, const char *host)
             text);
     }
     if (s->nfindings == before)
-        site_report (s, FINE, "/etc/hosts", "%s is no loopback address", host);
+        site_report (
+            s, FINE, "/etc/hosts", "%s is not a loopback address", host);
 }
 
 /* Gloo listens at the address of the host's own name: Debian's installer gives

@@ -90,7 +90,7 @@ void doctor_plugin_line (struct site *s)
         site_report (s,
                      BROKEN,
                      where,
-                     "'%s' is no word of plugstack.conf: say \"optional\"",
+                     "'%s' is not a word of plugstack.conf: say \"optional\"",
                      s->plugin.word);
     else
         site_report (s, FINE, where, "optional");

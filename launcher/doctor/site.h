@@ -31,7 +31,7 @@ struct doctor_check {
     const char *name;
     void (*run) (struct site *s);
     bool slurm; /* it needs s->config */
-    /* the worst finding that it makes; dl(1) has the list */
+    /* the worst finding that it makes; dl-doctor(1) has the list */
     enum doctor_severity severity;
 };
 

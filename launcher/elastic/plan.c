@@ -62,7 +62,8 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     case 1:
         return errorf (err, "%s", add_failure ());
     }
-    return errorf (err, "SLURM_JOB_NODELIST: '%s' is no list", nodes);
+    return errorf (
+        err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }
 
 /* ---- numbers ---- */
@@ -136,10 +137,10 @@ static const char *path_in (char *path, const char *dir, const char *name)
 static int write_run (const struct elastic *e, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
-    struct member self;
+    struct process_id self;
     FILE *f;
 
-    member_describe (&self);
+    process_id_describe (&self);
     if (message_put (path_in (path, e->dir, "by"), &self, sizeof (self)) < 0)
         return errorf (err, "%s: cannot write: %s", e->dir, strerror (errno));
     path_in (path, e->dir, "run");
@@ -180,17 +181,17 @@ void elastic_end (const struct elastic *e)
 static bool has_ended (const char *dir)
 {
     char path[PATH_MAX];
-    struct member by, self;
+    struct process_id by, self;
     void *data;
     size_t n;
     bool rv = access (path_in (path, dir, "over"), F_OK) == 0;
 
     if (rv || message_get (path_in (path, dir, "by"), &data, &n) < 0)
         return rv;
-    member_describe (&self);
+    process_id_describe (&self);
     if (n == sizeof (by)) {
         memcpy (&by, data, n);
-        rv = member_has_ended (&by, &self);
+        rv = process_id_has_ended (&by, &self);
     }
     free (data);
     return rv;
@@ -219,7 +220,7 @@ int elastic_scale (const char *dir, long units, struct slurmdl_error *err)
         fclose (f);
     errno = EINVAL;
     if (!ok)
-        return errorf (err, "%s: is no run of dl elastic", dir);
+        return errorf (err, "%s: is not a run of dl elastic", dir);
     if (over)
         return errorf (err, "%s has ended: there is nothing to scale", dir);
     if (units < min || units > max)

@@ -81,7 +81,7 @@ read_directive (struct script *s, const char *text, struct slurmdl_error *err)
     for (char **w = words; rv >= 0 && w && *w; w += rv)
         if ((rv = ask_take (&s->job, w, where, err)) == 0) {
             errno = EINVAL;
-            rv = errorf (err, "%s: '%.64s' is no option", where, *w);
+            rv = errorf (err, "%s: '%.64s' is not an option", where, *w);
         }
     strings_free (words);
     return rv < 0 ? -1 : 0;

@@ -364,8 +364,9 @@ int explain_print (bool json)
     int status;
 
     if (!getenv ("SLURM_PROCID") || !getenv ("SLURM_STEP_NUM_TASKS")) {
-        complain ("env: this is no step of Slurm's: name a batch script or an "
-                  "experiment file, or give --nodes=N");
+        complain (
+            "env: this is not a step of Slurm's: name a batch script or an "
+            "experiment file, or give --nodes=N");
         return EXIT_USAGE;
     }
     if (!(x = calloc (1, sizeof (*x)))) {

@@ -178,7 +178,7 @@ static const struct slurm_option table[] = {
     { "x11", 0, MAY, ASK_OTHER },
 };
 
-/* Only dl env has them; dl(1). */
+/* Only dl env has them; dl-env(1). */
 static const struct slurm_option own[] = {
     { "job", 0, NEEDED, ASK_JOB },
     { "resv-ports", 0, NEEDED, ASK_RESV_PORTS },
@@ -299,7 +299,7 @@ static int unknown (const char *where,
     return refuse (where,
                    word,
                    (int)len + 2,
-                   "no option of sbatch and srun, nor of slurm-dl",
+                   "unknown option of sbatch, srun and slurm-dl",
                    nearest_word (name, words),
                    err);
 }

@@ -287,7 +287,7 @@ static int tick (struct executor *x)
 
 static void leave (struct executor *x)
 {
-    puts ("stopping the workers: trials save what they have");
+    puts ("stopping the workers: trials save checkpoints");
     fflush (stdout);
     for (long i = 0; i < x->npool; i++)
         if (x->pool[i].pid > 0)

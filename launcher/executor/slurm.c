@@ -220,7 +220,7 @@ static int refused (const char *said, int status, struct slurmdl_error *err)
     errno = EPROTO;
     return errorf (err,
                    "sbatch: %s%s",
-                   *said ? said : "it failed without a word",
+                   *said ? said : "it failed without a message",
                    status == 127 ? " (without Slurm use --local)" : "");
 }
 
@@ -332,8 +332,7 @@ static int tick (struct executor *x)
 
 static void leave (struct executor *x)
 {
-    printf ("job %s goes on; 'dl show' looks at it, 'dl stop' ends it\n",
-            x->job);
+    printf ("job %s goes on; see 'dl show', 'dl stop'\n", x->job);
 }
 
 static void close_slurm (struct executor *x)

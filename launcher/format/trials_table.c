@@ -156,7 +156,7 @@ int print_trials (const struct sweep *s, long max, bool json)
     scols_print_table (tb);
     scols_unref_table (tb);
     if (front && !json)
-        puts ("* no trial is better in one metric and as good in the others");
+        puts ("* Pareto front");
     if (rows < s->ntrials && !json)
         printf (
             "(%ld of %ld trials; 'dl show' prints all)\n", rows, s->ntrials);
@@ -186,7 +186,7 @@ static void print_numberless (const struct sweep *s)
                     sweep_metric (s, i),
                     s->nresults,
                     s->nresults == 1 ? "" : "s",
-                    i ? "the front is empty" : "there is no best trial");
+                    i ? "the Pareto front is empty" : "there is no best trial");
 }
 
 void print_best (const struct sweep *s)

@@ -180,7 +180,7 @@ static int missing (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
     return errorf (err,
-                   "%s: missing, though later entries are there: restore this "
+                   "%s: missing, but later entries exist: restore this "
                    "file from a backup",
                    path);
 }

@@ -39,7 +39,7 @@ static bool same (const json_t *o, const char *name, const char *text)
 }
 
 /* It was on this machine (since this boot), and its process is no more. */
-static bool process_gone (const struct membership *p, const json_t *o)
+static bool process_gone (const struct peer_membership *p, const json_t *o)
 {
     return same (o, "host", p->host) && same (o, "boot", p->boot)
            && same (o, "pidns", p->pidns)
@@ -48,7 +48,7 @@ static bool process_gone (const struct membership *p, const json_t *o)
 }
 
 /* There is one worker a slot at a time, and now that is this process. */
-static bool predecessor (const struct membership *p, const json_t *o)
+static bool predecessor (const struct peer_membership *p, const json_t *o)
 {
     return same (o, "slot", p->self.slot);
 }
@@ -82,7 +82,8 @@ read_worker (const char *dir, const char *nonce, char *counter, size_t size)
     return o;
 }
 
-static bool look_at (struct membership *p, struct other *other, int64_t lease)
+static bool
+look_at (struct peer_membership *p, struct other *other, int64_t lease)
 {
     char counter[COUNTER_SIZE + 1] = "";
     json_t *o = NULL;
@@ -99,7 +100,7 @@ static bool look_at (struct membership *p, struct other *other, int64_t lease)
 }
 
 /* Workers that have ended without owing anything are in the number too. */
-static double look_interval (const struct membership *p, int64_t lease)
+static double look_interval (const struct peer_membership *p, int64_t lease)
 {
     double interval = fmin ((double)p->alive / LOOKS_MAX, (double)lease / 4);
 
@@ -110,7 +111,7 @@ static double look_interval (const struct membership *p, int64_t lease)
  * at any time of the interval.
  */
 static double
-first_turn (const struct membership *p, const char *nonce, int64_t lease)
+first_turn (const struct peer_membership *p, const char *nonce, int64_t lease)
 {
     unsigned random = 0;
 
@@ -121,7 +122,7 @@ first_turn (const struct membership *p, const char *nonce, int64_t lease)
 }
 
 static struct other *
-know_other (struct membership *p, const char *nonce, int64_t lease)
+know_other (struct peer_membership *p, const char *nonce, int64_t lease)
 {
     struct other *list;
 
@@ -141,7 +142,7 @@ know_other (struct membership *p, const char *nonce, int64_t lease)
 }
 
 /* A worker that has died stays dead: its nonce is its process's. */
-bool peer_dead (struct membership *p, const char *nonce, int64_t lease)
+bool peer_dead (struct peer_membership *p, const char *nonce, int64_t lease)
 {
     struct other *o = know_other (p, nonce, lease);
 
@@ -155,7 +156,7 @@ bool peer_dead (struct membership *p, const char *nonce, int64_t lease)
     return o->dead;
 }
 
-bool peer_preceded (struct membership *p, const char *nonce)
+bool peer_preceded (struct peer_membership *p, const char *nonce)
 {
     for (size_t i = 0; i < p->nothers; i++)
         if (!strcmp (p->others[i].nonce, nonce))
@@ -172,7 +173,7 @@ static void copy_text (char *to, size_t size, const json_t *o, const char *name)
 }
 
 static int
-read_info (struct membership *p, const char *nonce, struct peer_info *info)
+read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
 {
     json_t *o;
 
@@ -196,7 +197,7 @@ static bool is_nonce (const char *name)
 }
 
 static long
-list_folder (struct membership *p, DIR *folder, struct peer_info **list)
+list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
 {
     struct dirent *e;
     long n = 0;
@@ -219,7 +220,7 @@ long peer_list (const char *dir,
                 struct peer_info **list,
                 struct slurmdl_error *err)
 {
-    struct membership p = { .dir = (char *)dir };
+    struct peer_membership p = { .dir = (char *)dir };
     char path[PATH_MAX];
     DIR *folder;
     long n;

@@ -30,7 +30,7 @@ struct other {
     bool before; /* at the slot of this process */
 };
 
-struct membership {
+struct peer_membership {
     struct peer_self self;
     char *dir;
     int fd;
@@ -47,6 +47,6 @@ struct membership {
 };
 
 /* Fill in who this process is. */
-void peer_describe (struct membership *p, const char *slot);
+void peer_describe (struct peer_membership *p, const char *slot);
 
 #endif

@@ -21,7 +21,7 @@
 
 /* ---- who this process is ---- */
 
-void peer_describe (struct membership *p, const char *slot)
+void peer_describe (struct peer_membership *p, const char *slot)
 {
     unsigned long long r[2] = { 0 };
     ssize_t n;
@@ -39,13 +39,13 @@ void peer_describe (struct membership *p, const char *slot)
 
 static void worker_path (char *buf,
                          size_t size,
-                         const struct membership *p,
+                         const struct peer_membership *p,
                          const char *nonce)
 {
     snprintf (buf, size, "%s/workers/%s", p->dir, nonce);
 }
 
-static int put_self (struct membership *p, struct slurmdl_error *err)
+static int put_self (struct peer_membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     char *text = NULL;
@@ -78,10 +78,10 @@ static int put_self (struct membership *p, struct slurmdl_error *err)
     return rv;
 }
 
-struct membership *
+struct peer_membership *
 peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
 {
-    struct membership *p = calloc (1, sizeof (*p));
+    struct peer_membership *p = calloc (1, sizeof (*p));
 
     if (!p || !(p->dir = strdup (dir))) {
         free (p);
@@ -96,7 +96,7 @@ peer_create (const char *dir, const char *slot, struct slurmdl_error *err)
     return NULL;
 }
 
-void peer_destroy (struct membership *p)
+void peer_destroy (struct peer_membership *p)
 {
     int e = errno;
 
@@ -114,12 +114,12 @@ void peer_destroy (struct membership *p)
     errno = e;
 }
 
-const struct peer_self *peer_self (const struct membership *p)
+const struct peer_self *peer_self (const struct peer_membership *p)
 {
     return &p->self;
 }
 
-int peer_beat (struct membership *p, struct slurmdl_error *err)
+int peer_beat (struct peer_membership *p, struct slurmdl_error *err)
 {
     char text[COUNTER_SIZE + 1];
 
@@ -137,14 +137,15 @@ int peer_beat (struct membership *p, struct slurmdl_error *err)
 
 static void claim_path (char *buf,
                         size_t size,
-                        const struct membership *p,
+                        const struct peer_membership *p,
                         long trial,
                         long attempt)
 {
     snprintf (buf, size, "%s/trials/%04ld/claim.%ld", p->dir, trial, attempt);
 }
 
-static struct claim *find_claim (struct membership *p, long trial, long attempt)
+static struct claim *
+find_claim (struct peer_membership *p, long trial, long attempt)
 {
     for (size_t i = 0; i < p->nclaims; i++)
         if (p->claims[i].trial == trial && p->claims[i].attempt == attempt)
@@ -167,7 +168,7 @@ static void read_nonce (char *buf, size_t size, const char *path)
 
 /* Remember whose claim it is; it takes the place of a trial's older one. */
 static struct claim *
-learn_claim (struct membership *p, long trial, long attempt)
+learn_claim (struct peer_membership *p, long trial, long attempt)
 {
     char path[PATH_MAX];
     struct claim *c = NULL;
@@ -188,7 +189,7 @@ learn_claim (struct membership *p, long trial, long attempt)
     return c;
 }
 
-static int put_claim (struct membership *p,
+static int put_claim (struct peer_membership *p,
                       long trial,
                       long attempt,
                       int64_t length,
@@ -213,7 +214,7 @@ static int put_claim (struct membership *p,
     return publish_if_absent (path, text, strlen (text), err);
 }
 
-int peer_claim (struct membership *p,
+int peer_claim (struct peer_membership *p,
                 long trial,
                 long attempt,
                 int64_t length,
@@ -233,7 +234,7 @@ int peer_claim (struct membership *p,
     return rv;
 }
 
-const char *peer_claimant (struct membership *p, long trial, long attempt)
+const char *peer_claimant (struct peer_membership *p, long trial, long attempt)
 {
     struct claim *c = find_claim (p, trial, attempt);
     char path[PATH_MAX];

@@ -15,7 +15,7 @@
  * own monotonic clock, takes the worker for dead.  A wrong guess wastes work
  * and harms nothing, because the decision log fences attempts.
  */
-struct membership;
+struct peer_membership;
 
 struct peer_self {
     char slot[64];  /* "ARRAYJOB_TASK"; unique to one place in one job */
@@ -23,21 +23,21 @@ struct peer_self {
 };
 
 /* Register this process in the experiment 'dir'.  NULL on failure. */
-struct membership *
+struct peer_membership *
 peer_create (const char *dir, const char *slot, struct slurmdl_error *err);
 /* Says good-bye first, so that nobody waits for a lease. */
-void peer_destroy (struct membership *self);
+void peer_destroy (struct peer_membership *self);
 
-const struct peer_self *peer_self (const struct membership *self);
+const struct peer_self *peer_self (const struct peer_membership *self);
 
 /* Give a sign of life. */
-int peer_beat (struct membership *self, struct slurmdl_error *err);
+int peer_beat (struct peer_membership *self, struct slurmdl_error *err);
 
 /* Claim attempt 'attempt' of 'trial' for this worker, for a segment to
  * 'length'.  Returns 0 if it is ours, 1 if another worker has it, -1 on
  * failure.
  */
-int peer_claim (struct membership *self,
+int peer_claim (struct peer_membership *self,
                 long trial,
                 long attempt,
                 int64_t length,
@@ -46,15 +46,16 @@ int peer_claim (struct membership *self,
 /* The nonce of the worker that has claimed it, "" if it cannot be read, NULL
  * if nobody has.  Good until the next call.
  */
-const char *peer_claimant (struct membership *self, long trial, long attempt);
+const char *
+peer_claimant (struct peer_membership *self, long trial, long attempt);
 
 /* Whether the worker is to be taken for dead. */
-bool peer_dead (struct membership *self, const char *nonce, int64_t lease);
+bool peer_dead (struct peer_membership *self, const char *nonce, int64_t lease);
 
 /* Whether the worker, of which peer_dead() has been asked, was at this one's
  * slot before.
  */
-bool peer_preceded (struct membership *self, const char *nonce);
+bool peer_preceded (struct peer_membership *self, const char *nonce);
 
 /* ---- all of them, for people ---- */
 

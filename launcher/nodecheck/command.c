@@ -61,7 +61,7 @@ int cmd_gather (const struct settings *st)
     struct slurmdl_error err = { "" };
     struct gather g = { .parent = 0 };
     int level = gather_level (st->args[0]);
-    char range[64], notes[PATH_MAX];
+    char range[64], notes[PATH_MAX], token[GATHER_TOKEN_TEXT];
 
     if (level < 0)
         return EXIT_USAGE;
@@ -71,7 +71,8 @@ int cmd_gather (const struct settings *st)
     srun_ports (range, sizeof (range));
     if (gather_open (&g, 0, range, &err) < 0)
         return fail (&err);
-    printf ("%d %s\n", g.port, g.token);
+    gather_token_print (g.token, token);
+    printf ("%d %s\n", g.port, token);
     fflush (stdout);
     fclose (stdout);
     signal (SIGPIPE, SIG_IGN);
@@ -89,8 +90,8 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
     if (!from && number ("SLURM_PROCID") == 0 && number ("SLURM_NNODES") > 1)
-        complain ("check: srun's collector is not known here (with "
-                  "--export=NONE, say): each node is checked alone");
+        complain ("check: the collector of srun is unknown here (because of "
+                  "--export=NONE, for example): each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
         c->address = NULL;
@@ -98,7 +99,7 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     }
     *space = '\0';
     c->port = text;
-    c->token = space + 1;
+    gather_token_read (space + 1, c->token);
 }
 
 int cmd_check_rank (const struct settings *st)
@@ -188,16 +189,17 @@ static int together (const struct settings *st)
                                          (uint32_t)step,
                                          32768,
                                          1);
+    int64_t token[] = { job, step ^ (int64_t)getuid () << 32 };
     char host[256], port[16];
     pid_t pid = -1;
     int status;
 
-    snprintf (
-        g.token, sizeof (g.token), "%ld.%ld.%d", job, step, (int)getuid ());
+    _Static_assert(sizeof (token) == HANDSHAKE_TOKEN, "a token");
+    memcpy (g.token, token, sizeof (g.token));
+    memcpy (c.token, token, sizeof (c.token));
     snprintf (port, sizeof (port), "%d", p.second);
     c.address = host_of_first (host, sizeof (host));
     c.port = port;
-    c.token = g.token;
     if (number ("SLURM_PROCID") == 0)
         pid = start_collector (&g, p.second);
     status = gather_rank (&c, NULL);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +16,8 @@
 #include "launcher/nodecheck/wire.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
+#include "runtime/comm/net/listener.h"
+#include "runtime/comm/net/socket.h"
 
 enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
 
@@ -25,19 +26,20 @@ enum phase { FACTS, PEERS, OVER };
 struct gather_connection {
     struct gather_connection *next;
     int fd;
-    long rank; /* -1: it has not said */
+    long rank;
     bool done; /* with the part that needs other nodes */
     struct gather_line line;
 };
 
 struct gather_hub {
     struct gather *g;
-    int epoll;
+    struct listener listener;
+    int epoll; /* of the ranks, and of g->parent */
     long size; /* 0: nobody has come yet */
     json_t **ranks;
     struct gather_connection **client_of; /* by rank */
     struct gather_connection *clients;
-    long came, refused, done;
+    long came, done;
     enum phase phase;
     double begun;
     struct rank_layout *layout; /* NULL: not known */
@@ -51,10 +53,8 @@ static void drop (struct gather_hub *h, struct gather_connection *c)
 {
     struct gather_connection **at = &h->clients;
 
-    if (c->rank >= 0 && h->client_of[c->rank] == c) {
-        h->client_of[c->rank] = NULL;
-        h->done += h->ranks[c->rank] && !c->done;
-    }
+    h->client_of[c->rank] = NULL;
+    h->done += h->ranks[c->rank] && !c->done;
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
@@ -63,26 +63,25 @@ static void drop (struct gather_hub *h, struct gather_connection *c)
     free (c);
 }
 
-static void take_clients (struct gather_hub *h)
+static void watch (struct gather_hub *h, int fd, void *what)
 {
-    struct epoll_event e = { .events = EPOLLIN };
-    struct gather_connection *c;
-    int fd;
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
 
-    while ((fd = accept4 (
-                h->g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))
-           >= 0) {
-        if (!(c = calloc (1, sizeof (*c)))) {
-            close (fd);
-            return;
-        }
-        c->fd = fd;
-        c->rank = -1;
-        c->next = h->clients;
-        h->clients = c;
-        e.data.ptr = c;
-        epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
-    }
+    epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+static int add (struct gather_hub *h, int fd, long rank)
+{
+    struct gather_connection *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return -1;
+    c->fd = fd;
+    c->rank = rank;
+    c->next = h->clients;
+    h->clients = h->client_of[rank] = c;
+    watch (h, fd, c);
+    return 0;
 }
 
 static void answer (struct gather_hub *h, long rank)
@@ -139,36 +138,30 @@ static int begin (struct gather_hub *h, const json_t *line)
     return 0;
 }
 
-static bool has_token (const struct gather_hub *h, const json_t *line)
+/* -1: it is no rank of this step, or the second one with that number. */
+static int greet (struct gather_hub *h, int fd, const json_t *said)
 {
-    const char *token = text_of (line, "token");
-    unsigned char differs = 0;
+    long rank = json_integer_value (json_object_get (said, "rank"));
 
-    if (strlen (token) != strlen (h->g->token))
-        return false;
-    for (size_t i = 0; token[i]; i++)
-        differs |= (unsigned char)(token[i] ^ h->g->token[i]);
-    return !differs;
+    if (!json_is_object (said) || begin (h, said) < 0 || rank < 0
+        || rank >= h->size || h->client_of[rank] || h->ranks[rank])
+        return -1;
+    learn_layout (h, said);
+    return add (h, fd, rank);
 }
 
-/* -1: it is no rank of this step, or the second one with that number. */
-static int
-handshake (struct gather_hub *h, struct gather_connection *c, json_t *line)
+static void take_ranks (struct gather_hub *h)
 {
-    long rank;
+    struct listener_arrival a;
 
-    if (!has_token (h, line)) {
-        h->refused++;
-        return -1;
+    while (listener_take (&h->listener, &a)) {
+        json_t *said =
+            json_loadb (a.body, a.head.length, JSON_REJECT_DUPLICATES, NULL);
+        if (greet (h, a.fd, said) < 0)
+            close (a.fd);
+        json_decref (said);
+        free (a.body);
     }
-    rank = json_integer_value (json_object_get (line, "rank"));
-    if (begin (h, line) < 0 || rank < 0 || rank >= h->size || h->client_of[rank]
-        || h->ranks[rank])
-        return -1;
-    learn_layout (h, line);
-    c->rank = rank;
-    h->client_of[rank] = c;
-    return 0;
 }
 
 /* -1: it makes no sense. */
@@ -214,9 +207,7 @@ static void receive (struct gather_hub *h, struct gather_connection *c)
     int rv = 0;
 
     while (rv == 0 && (line = gather_read (c->fd, &c->line))) {
-        if (c->rank < 0)
-            rv = handshake (h, c, line);
-        else if (!h->ranks[c->rank])
+        if (!h->ranks[c->rank])
             rv = first (h, c, line);
         else
             second (h, c, line);
@@ -302,11 +293,11 @@ static void print_result (const struct gather_hub *h)
     if (h->g->level == LEVEL_NONE)
         return;
     diagnosis_print (h->diagnosis, stderr);
-    if (h->refused)
+    if (h->listener.refused)
         fprintf (stderr,
                  "dl: check: %ld connections without the step's token were "
                  "refused\n",
-                 h->refused);
+                 h->listener.refused);
     diagnosis_line (h->diagnosis, line, sizeof (line));
     fprintf (stderr, "dl: check: %s (%.1f s)\n", line, monotonic () - h->begun);
 }
@@ -369,13 +360,6 @@ static void step_on (struct gather_hub *h)
 
 /* ---- the loop ---- */
 
-static void watch (struct gather_hub *h, int fd, void *what)
-{
-    struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
-
-    epoll_ctl (h->epoll, EPOLL_CTL_ADD, fd, &e);
-}
-
 /* Whether the process that this one serves is still there. */
 static bool is_alive (const struct gather_hub *h)
 {
@@ -387,24 +371,42 @@ static bool is_alive (const struct gather_hub *h)
 
 static int wait_ms (const struct gather_hub *h)
 {
-    double left = h->size ? limit_of (h) - monotonic () : 1e6;
+    double now = monotonic ();
+    double until = h->size ? limit_of (h) : now + 1000;
 
-    return left <= 0 ? 0 : left > 1000 ? 1000000 : (int)(left * 1000) + 1;
+    if (h->listener.n > 0 && until > now + 1)
+        until = now + 1;
+    return socket_left (until);
+}
+
+static void hear (struct gather_hub *h)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait (h->epoll, events, EVENTS, 0);
+
+    for (int i = 0; i < n; i++)
+        if (events[i].data.ptr == h->g)
+            h->ended = !is_alive (h);
+        else
+            receive (h, events[i].data.ptr);
 }
 
 static void loop (struct gather_hub *h)
 {
-    struct epoll_event events[EVENTS];
-
     while (!h->ended) {
-        int n = epoll_wait (h->epoll, events, EVENTS, wait_ms (h));
-        for (int i = 0; i < n; i++)
-            if (events[i].data.ptr == h)
-                take_clients (h);
-            else if (events[i].data.ptr == h->g)
-                h->ended = !is_alive (h);
-            else
-                receive (h, events[i].data.ptr);
+        struct pollfd *p = listener_poll (&h->listener, 1);
+        size_t last = 1 + h->listener.n;
+        if (!p) {
+            fputs ("dl: check: out of memory\n", stderr);
+            return;
+        }
+        p[last] = (struct pollfd){ .fd = h->epoll, .events = POLLIN };
+        if (poll (p, last + 1, wait_ms (h)) < 0)
+            continue;
+        if (p[last].revents)
+            hear (h);
+        listener_serve (&h->listener);
+        take_ranks (h);
         if (h->size)
             step_on (h);
     }
@@ -422,12 +424,16 @@ static void allow_many (void)
 
 int gather_serve (struct gather *g)
 {
-    struct gather_hub h = { .g = g };
+    struct gather_hub h = { .g = g,
+                            .listener = { .fd = g->listener,
+                                          .service = HANDSHAKE_COLLECTOR,
+                                          .most = GATHER_LINE,
+                                          .strangers = RANKS } };
     int rv;
 
     allow_many ();
     h.epoll = epoll_create1 (EPOLL_CLOEXEC);
-    watch (&h, g->listener, &h);
+    memcpy (h.listener.token, g->token, sizeof (g->token));
     if (g->parent >= 0) {
         fcntl (g->parent, F_SETFL, O_NONBLOCK);
         watch (&h, g->parent, g);
@@ -443,6 +449,6 @@ int gather_serve (struct gather *g)
     free (h.client_of);
     free (h.layout);
     close (h.epoll);
-    close (g->listener);
+    listener_close (&h.listener);
     return rv;
 }

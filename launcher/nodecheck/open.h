@@ -6,14 +6,13 @@
 #include <stdbool.h>
 
 #include "launcher/nodecheck/level.h"
+#include "runtime/comm/net/handshake.h"
 #include "runtime/slurmdl.h"
-
-enum { GATHER_TOKEN = 32 }; /* characters of a token */
 
 struct gather {
     enum check_level level;
     bool table; /* print the node and the GPUs of each rank */
-    char token[GATHER_TOKEN + 1];
+    unsigned char token[HANDSHAKE_TOKEN];
     int listener; /* fd */
     int port;
     int parent;        /* fd whose end ends the collector; -1: none */
@@ -28,11 +27,11 @@ int gather_open (struct gather *g,
                  const char *range,
                  struct slurmdl_error *err);
 
-/* A socket that listens on 'port' (0: the kernel chooses) of all addresses,
- * IPv6 and IPv4; it does not block.  'reuse': although connections of an
- * earlier one linger.  Returns -1 with errno.
+/* The token as DL_GATHER has it, in hexadecimal digits; what has none is a
+ * token that no collector takes.
  */
-int gather_listen (int port, bool reuse);
-int gather_port (int fd);
+enum { GATHER_TOKEN_TEXT = 2 * HANDSHAKE_TOKEN + 1 };
+void gather_token_print (const unsigned char *token, char *text);
+void gather_token_read (const char *text, unsigned char *token);
 
 #endif

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/nodecheck/open.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
+#include "runtime/comm/net/listener.h"
 
 enum { BLOCK = 1 << 20, CONNECT_S = 2, SEND_S = 1 };
 
@@ -64,7 +64,7 @@ static int master_port (void)
 static int listen_as_master (json_t *findings)
 {
     int port = master_port ();
-    int fd = port ? gather_listen (port, true) : -1;
+    int fd = port ? listener_bind (NULL, port) : -1;
     char why[WHY_TEXT];
 
     if (!port || fd >= 0)
@@ -80,10 +80,10 @@ static int listen_as_master (json_t *findings)
 
 pid_t peers_serve (bool is_master, int *port, json_t *findings)
 {
-    int fds[2] = { gather_listen (0, false), -1 };
+    int fds[2] = { listener_bind (NULL, 0), -1 };
     pid_t pid = -1;
 
-    *port = fds[0] < 0 ? 0 : gather_port (fds[0]);
+    *port = fds[0] < 0 ? 0 : listener_port (fds[0]);
     if (is_master)
         fds[1] = listen_as_master (findings);
     if ((fds[0] >= 0 || fds[1] >= 0)

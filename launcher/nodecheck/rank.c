@@ -22,11 +22,12 @@
 #include "launcher/nodecheck/wire.h"
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/host/topology.h"
 #include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"
 
-enum { CONNECT_S = 3 };
+enum { CONNECT_S = 3, PROTOCOL = 1 };
 
 struct rank_check {
     const struct gather_client *c;
@@ -178,45 +179,16 @@ static void find_facts (struct rank_check *r, int peer_port)
 
 /* ---- the collector ---- */
 
-static int reach (const struct addrinfo *a, double deadline)
-{
-    struct pollfd p = { .events = POLLOUT };
-    int error = ETIMEDOUT;
-    socklen_t len = sizeof (error);
-    double left;
-
-    p.fd = socket (a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (p.fd < 0)
-        return -1;
-    if (connect (p.fd, a->ai_addr, a->ai_addrlen) == 0)
-        return p.fd;
-    left = deadline - monotonic ();
-    if (errno != EINPROGRESS)
-        error = errno;
-    else if (left > 0 && poll (&p, 1, (int)(left * 1000) + 1) == 1)
-        getsockopt (p.fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    if (error == 0)
-        return p.fd;
-    close (p.fd);
-    errno = error;
-    return -1;
-}
-
 static int connect_to (const struct gather_client *c)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-    struct addrinfo *list = NULL;
     double deadline = monotonic () + CONNECT_S;
-    int fd = -1;
+    int port = atoi (c->port);
+    int fd;
 
-    errno = EHOSTUNREACH;
-    if (getaddrinfo (c->address, c->port, &hints, &list) != 0)
-        return -1;
     do
-        fd = reach (list, deadline);
+        fd = socket_connect (c->address, port, deadline);
     while (fd < 0 && errno == ECONNREFUSED && c->waits
            && monotonic () + 0.1 < deadline && usleep (100000) == 0);
-    freeaddrinfo (list);
     return fd;
 }
 
@@ -226,8 +198,8 @@ static void lose (struct rank_check *r, const char *what)
         close (r->fd);
     r->fd = -1;
     if (r->local_rank == 0)
-        complain ("check: rank %ld on %s %s %s port %s: %s; it judges by "
-                  "itself",
+        complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its "
+                  "own node",
                   r->rank,
                   r->host,
                   what,
@@ -243,24 +215,41 @@ static void send_line (struct rank_check *r, json_t *line)
     json_decref (line);
 }
 
+static int introduce (const struct rank_check *r)
+{
+    json_t *self = json_pack ("{s:i, s:i, s:o*}",
+                              "rank",
+                              (int)r->rank,
+                              "size",
+                              (int)r->size,
+                              "layout",
+                              r->local_rank ? NULL : layout_facts ());
+    char *text = json_dumps (self, JSON_COMPACT);
+    int rv = -1;
+
+    if (text)
+        rv = handshake_send (r->fd,
+                             HANDSHAKE_COLLECTOR,
+                             PROTOCOL,
+                             r->c->token,
+                             text,
+                             strlen (text),
+                             r->deadline);
+    else
+        errno = ENOMEM;
+    free (text);
+    json_decref (self);
+    return rv;
+}
+
 static void handshake (struct rank_check *r)
 {
     if (!r->c->address)
         return;
-    if ((r->fd = connect_to (r->c)) < 0) {
+    if ((r->fd = connect_to (r->c)) < 0)
         lose (r, "cannot reach the collector at");
-        return;
-    }
-    send_line (r,
-               json_pack ("{s:s, s:i, s:i, s:o*}",
-                          "token",
-                          r->c->token,
-                          "rank",
-                          (int)r->rank,
-                          "size",
-                          (int)r->size,
-                          "layout",
-                          r->local_rank ? NULL : layout_facts ()));
+    else if (introduce (r) < 0)
+        lose (r, "cannot send to the collector at");
 }
 
 static json_t *receive (struct rank_check *r)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "launcher/nodecheck/level.h"
+#include "runtime/comm/net/handshake.h"
 
 struct gather_client {
     enum check_level level;
@@ -14,7 +15,7 @@ struct gather_client {
     bool quiet;                 /* print no finding */
     bool waits;                 /* the collector may be about to listen */
     const char *address, *port; /* NULL: there is no collector */
-    const char *token;
+    unsigned char token[HANDSHAKE_TOKEN];
 };
 
 /* Gather the facts and findings of this rank.  With a collector send them and

@@ -6,9 +6,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* A JSON object a line:
+/* After the handshake, with {"rank", "size", "layout": {...}} as its body,
+ * which starts the clock, a JSON object a line:
  *
- * rank:      {"token", "rank", "size", "layout": {...}}  (starts the clock)
  * rank:      {"facts": {...}, "findings": [...]}
  * collector: {"go": {"next": {"host", "address", "port"}}}
  * rank:      {"findings": [...], "rates": {...}}

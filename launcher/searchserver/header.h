@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A search as a program describes it in a line of JSON: dl(1), SEARCH SERVER.
+/* A search as a program describes it in a line of JSON: dl-search-server(1).
  */
 #ifndef LAUNCHER_SEARCHSERVER_HEADER_H
 #define LAUNCHER_SEARCHSERVER_HEADER_H

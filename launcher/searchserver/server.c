@@ -14,7 +14,7 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
-/* The protocol is in dl(1), SEARCH SERVER.  Trial N is "id" N - 1. */
+/* The protocol is in dl-search-server(1).  Trial N is "id" N - 1. */
 struct server {
     struct search_header header;
     struct searcher *searcher;

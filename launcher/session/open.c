@@ -93,10 +93,10 @@ static int keep_newest (const char *dir, void *arg)
     return 0;
 }
 
-int find_experiment (const struct settings *st,
-                     const char *name,
-                     char *dir,
-                     size_t size)
+static int find_experiment (const struct settings *st,
+                            const char *name,
+                            char *dir,
+                            size_t size)
 {
     struct experiment_search s = { .name = name, .dir = dir, .size = size };
 
@@ -116,11 +116,13 @@ int find_experiment (const struct settings *st,
     else if (*dir)
         return 0;
     else if (name)
-        complain ("no experiment '%s' in %s (--dir or DL_DIR says where)",
-                  name,
-                  st->dir);
+        complain (
+            "no experiment '%s' in %s (set the folder with --dir or DL_DIR)",
+            name,
+            st->dir);
     else
-        complain ("no experiment in %s (--dir or DL_DIR says where)", st->dir);
+        complain ("no experiment in %s (set the folder with --dir or DL_DIR)",
+                  st->dir);
     return EXIT_NOT_FOUND;
 }
 
@@ -178,9 +180,7 @@ int open_experiment (const struct settings *st,
     if (!*sweep)
         rv = say_unreadable (&p, &err);
     else if ((*sweep)->state == SWEEP_NEW) {
-        complain (
-            "%s: was never started (its creation was cut short); remove it",
-            dir);
+        complain ("%s: its creation was interrupted; remove it", dir);
         sweep_close (*sweep);
         *sweep = NULL;
         rv = EXIT_NOT_FOUND;

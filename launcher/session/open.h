@@ -6,16 +6,10 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/settings.h"
 
-/* Find the experiment that the user means: a folder, or its name under
+/* Open the experiment that the user means: a folder, or its name under
  * --dir, or without a number the newest of that name; NULL means the newest
  * of all.  On failure says so and returns an exit status, else 0.
  */
-int find_experiment (const struct settings *st,
-                     const char *name,
-                     char *dir,
-                     size_t size);
-
-/* The same, and open it. */
 int open_experiment (const struct settings *st,
                      const char *name,
                      struct sweep **sweep);

@@ -87,7 +87,7 @@ int sweep_remove (const char *dir, struct slurmdl_error *err)
     if (rv == 0)
         return 0;
     return errorf (err,
-                   "%s: cannot remove all of it: %s; the rest is %s",
+                   "%s: removed in part: %s; the remaining files are in %s",
                    dir,
                    strerror (errno),
                    hidden);

@@ -8,8 +8,8 @@
 
 #include "launcher/sweep/attempt.h"
 
-/* The command of an attempt, and the variables of that (dl(1), THE TRAINER):
- * NULL-ended lists of texts that the caller frees, or NULL.
+/* The command of an attempt, and the variables of that (dl-trainer(7),
+ * HYPERPARAMETERS): NULL-ended lists of texts that the caller frees, or NULL.
  */
 char **attempt_command (const struct trial_attempt *a);
 char **attempt_environment (const struct trial_attempt *a);

@@ -24,7 +24,7 @@
 #include "runtime/base/error.h"
 
 /* Its standard input and output are one socket, over which goes the protocol
- * of dl(1), SEARCH SERVER, with dl as the asking side.  It may forget nothing:
+ * of dl-search-server(1), with dl as the asking side.  It may forget nothing:
  * the worker that starts it sends all that is in the log, in that order.
  */
 enum { TIMEOUT = 600, ANSWER_MAX = 1 << 20, QUIT_WAIT = 1000 };

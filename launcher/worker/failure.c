@@ -161,7 +161,7 @@ static bool failed_its_check (const struct trial_attempt *a,
     v->free = true;
     snprintf (v->why,
               sizeof (v->why),
-              "not started: its check found bad: %.200s",
+              "not started: dl check found bad nodes: %.200s",
               nodes);
     policy_text (v->why);
     free (nodes);

@@ -38,7 +38,8 @@ enum retry {
     RETRY_NEVER,
 };
 
-/* Statuses, as of a shell, with a meaning of their own; dl(1) lists them. */
+/* Statuses, as of a shell, with a meaning of their own; dl-trainer(7), EXIT
+ * STATUS. */
 struct end_row {
     int status;
     enum retry retry;

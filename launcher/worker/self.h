@@ -8,7 +8,7 @@
 #include "launcher/trainer/log_socket.h"
 #include "launcher/worker/lost_worker.h"
 
-struct membership;
+struct peer_membership;
 struct custom_searcher;
 
 /* A worker at work. */
@@ -17,7 +17,7 @@ struct worker {
     const char *slot;
     char host[65];
     char gpus[256];
-    struct membership *peer;
+    struct peer_membership *peer;
     struct custom_searcher *custom; /* NULL: not started */
     int signals;                    /* signalfd */
     struct log_socket socket;

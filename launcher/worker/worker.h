@@ -24,7 +24,7 @@ struct worker_place {
 };
 
 /* Work in 'sweep' at 'place'.  Blocks SIGTERM, SIGUSR2, SIGINT and SIGCHLD in
- * the calling thread and takes them as requests (dl(1), SIGNALS).
+ * the calling thread and takes them as requests (dl-trainer(7), SIGNALS).
  */
 enum worker_end worker_run (struct sweep *sweep,
                             const struct worker_place *place,

@@ -56,7 +56,7 @@ void process_boot_id (char *buf, size_t size)
         fclose (f);
 }
 
-void member_describe (struct member *m)
+void process_id_describe (struct process_id *m)
 {
     struct stat st;
 
@@ -70,7 +70,8 @@ void member_describe (struct member *m)
     process_boot_id (m->boot, sizeof (m->boot));
 }
 
-bool member_has_ended (const struct member *m, const struct member *self)
+bool process_id_has_ended (const struct process_id *m,
+                           const struct process_id *self)
 {
     return m->pidns == self->pidns && *m->boot && !strcmp (m->boot, self->boot)
            && process_has_ended ("/proc", m->pid, m->start);

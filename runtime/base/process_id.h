@@ -27,7 +27,7 @@ void process_boot_id (char *buf, size_t size);
 
 /* ---- a process of any machine ---- */
 
-struct member {
+struct process_id {
     uint64_t nonce; /* drawn by lot */
     uint64_t pidns, start;
     int64_t pid;
@@ -35,9 +35,10 @@ struct member {
 };
 
 /* This process. */
-void member_describe (struct member *m);
+void process_id_describe (struct process_id *m);
 
 /* Only of a process that 'self' could see it can be told; else false. */
-bool member_has_ended (const struct member *m, const struct member *self);
+bool process_id_has_ended (const struct process_id *m,
+                           const struct process_id *self);
 
 #endif

@@ -15,11 +15,12 @@
 
 /* ---- a whole file ---- */
 
-int check_data (int fd,
-                const struct manifest *m,
-                long threads,
-                atomic_int *cancel,
-                const struct manifest_row **bad)
+/* '*bad' is the tensor that could not be read, or NULL. */
+static int check_data (int fd,
+                       const struct manifest *m,
+                       long threads,
+                       atomic_int *cancel,
+                       const struct manifest_row **bad)
 {
     struct fetch f = { .fd = fd, .m = m };
     int rv = 0;
@@ -71,7 +72,7 @@ int check_file (const char *path, int64_t step, atomic_int *cancel)
 static int cannot_read (const char *path, struct slurmdl_error *err)
 {
     if (errno == EBADMSG)
-        return errorf (err, "%s: is no checkpoint, or is damaged", path);
+        return errorf (err, "%s: is not a checkpoint, or is damaged", path);
     if (errno == EPROTONOSUPPORT)
         return errorf (err,
                        "%s: was written by a later version of slurm-dl, and "

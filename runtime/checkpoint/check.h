@@ -10,15 +10,6 @@
 /* Verify a file, all of it, as the disk has it; its step must be 'step'. */
 int check_file (const char *path, int64_t step, atomic_int *cancel);
 
-/* Verify all data of an open file; '*bad' is the tensor that could not be read,
- * or NULL.
- */
-int check_data (int fd,
-                const struct manifest *m,
-                long threads,
-                atomic_int *cancel,
-                const struct manifest_row **bad);
-
 struct slurmdl_checkpoint {
     int fd;
     struct manifest m;

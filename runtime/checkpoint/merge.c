@@ -42,8 +42,8 @@ struct plan *make_plan (const struct job *job, size_t *size)
 
 static int by_name (const void *a, const void *b)
 {
-    const struct item *x = a;
-    const struct item *y = b;
+    const struct merge_item *x = a;
+    const struct merge_item *y = b;
     int c = strcmp (x->entry->name, y->entry->name);
 
     if (c || x->rank != y->rank)
@@ -61,15 +61,15 @@ static int list_items (struct merge *g)
         return -1;
     for (long r = 0; r < g->ranks; r++)
         for (size_t i = 0; i < g->parts[r].plan->n; i++)
-            g->items[k++] = (struct item){ .entry = &g->parts[r].plan->list[i],
-                                           .rank = r,
-                                           .i = i };
+            g->items[k++] = (struct merge_item){
+                .entry = &g->parts[r].plan->list[i], .rank = r, .i = i
+            };
     qsort (g->items, g->n, sizeof (*g->items), by_name);
     return 0;
 }
 
-static int check_same (const struct item *a,
-                       const struct item *b,
+static int check_same (const struct merge_item *a,
+                       const struct merge_item *b,
                        struct slurmdl_error *err)
 {
     const struct entry *x = a->entry;
@@ -88,7 +88,7 @@ static int check_same (const struct item *a,
                    b->rank);
 }
 
-static int add_shard (struct manifest *m, const struct item *t)
+static int add_shard (struct manifest *m, const struct merge_item *t)
 {
     struct shard_row *s = &m->shards[m->nshards++];
 
@@ -103,7 +103,7 @@ static int add_shard (struct manifest *m, const struct item *t)
 static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
 {
     struct manifest *m = &g->draft.m;
-    const struct item *first = &g->items[i];
+    const struct merge_item *first = &g->items[i];
     const struct entry *e = first->entry;
     struct manifest_row *row =
         draft_add (&g->draft, e->name, e->type, e->slab.ndims, e->dims);
@@ -118,7 +118,7 @@ static size_t add_tensor (struct merge *g, size_t i, struct slurmdl_error *err)
     }
     row->crc = e->shard ? (uint32_t)m->nshards : 0;
     for (; i < g->n && !strcmp (g->items[i].entry->name, e->name); i++) {
-        struct item *t = &g->items[i];
+        struct merge_item *t = &g->items[i];
         t->row = row - m->rows;
         t->shard = -1;
         if (t != first && check_same (first, t, err) < 0)
@@ -169,7 +169,7 @@ void merge_set_crc (struct merge *g, long rank, const uint32_t *crcs)
     struct manifest *m = &g->draft.m;
 
     for (size_t k = 0; k < g->n; k++) {
-        const struct item *t = &g->items[k];
+        const struct merge_item *t = &g->items[k];
         if (t->rank != rank)
             continue;
         if (t->shard >= 0)

@@ -29,7 +29,7 @@ struct part_of {
     size_t first; /* of its entries among all */
 };
 
-struct item {
+struct merge_item {
     const struct entry *entry;
     long rank;
     size_t i; /* in the rank's plan */
@@ -40,7 +40,7 @@ struct item {
 struct merge {
     long ranks;
     struct part_of *parts;
-    struct item *items; /* by name, then by rank */
+    struct merge_item *items; /* by name, then by rank */
     size_t n;
     struct draft draft;
 };

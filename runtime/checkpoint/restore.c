@@ -182,7 +182,7 @@ restored (struct slurmdl *run, struct slurmdl_checkpoint *c, int64_t *step)
 static void pass_over (struct slurmdl_error *note, const char *why)
 {
     if (*why)
-        errorf (note, "%.235s: it was passed over", why);
+        errorf (note, "%.240s: skipped", why);
 }
 
 static int
@@ -191,10 +191,11 @@ none_left (const struct slurmdl *run, bool touched, struct slurmdl_error *err)
     if (!touched)
         return 0;
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: every checkpoint is damaged, and the protected memory "
-                   "has parts of one: move them away to begin anew",
-                   run->trial_dir);
+    return errorf (
+        err,
+        "%s: every checkpoint is damaged, and the protected memory "
+        "has parts of one: move them away to start from the beginning",
+        run->trial_dir);
 }
 
 /* The newest that can be read; as try_file(). */

@@ -124,7 +124,7 @@ static int send_layouts (struct session *t,
                 t, name, l, sizeof (*l) + l->word.n * sizeof (uint64_t))
             < 0)
             return errorf (
-                err, "cannot tell rank %ld: %s", r, strerror (errno));
+                err, "cannot notify rank %ld: %s", r, strerror (errno));
     }
     return 0;
 }
@@ -253,7 +253,7 @@ int commit_lead (struct slurmdl *run,
     if (session_put (run->session, name, &w, sizeof (w)) < 0 && rv == 0) {
         e = errno;
         rv = errorf (&own,
-                     "%s: is whole, but the ranks cannot be told: %s",
+                     "%s: is complete, but the ranks cannot be notified: %s",
                      path,
                      strerror (e));
     }
@@ -348,7 +348,7 @@ static int follow_stages (struct slurmdl *run,
     rv = p ? session_put (t, name, p, size) : -1;
     free (p);
     if (rv < 0)
-        return errorf (err, "cannot tell rank 0: %s", strerror (errno));
+        return errorf (err, "cannot notify rank 0: %s", strerror (errno));
     rv = get_layout (t, save, run->rank, job, &l, err);
     if (rv == 0) {
         *extra = (double)l->all / BYTES_A_SECOND;

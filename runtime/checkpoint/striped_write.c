@@ -98,7 +98,7 @@ struct sum {
     uint64_t bytes;
 };
 
-struct plan {
+struct striped_plan {
     int fd;
     atomic_int direct; /* -1: not any more */
     struct request *list;
@@ -109,7 +109,7 @@ struct plan {
     atomic_int error;
 };
 
-static int add_request (struct plan *p,
+static int add_request (struct striped_plan *p,
                         struct cursor *c,
                         uint64_t bytes,
                         bool direct,
@@ -136,7 +136,7 @@ static int add_request (struct plan *p,
 }
 
 /* Host memory needs no copy of ours. */
-static int plan_buffered (struct plan *p, struct cursor *c)
+static int plan_buffered (struct striped_plan *p, struct cursor *c)
 {
     int rv = 0;
 
@@ -147,7 +147,7 @@ static int plan_buffered (struct plan *p, struct cursor *c)
 }
 
 /* The next request of a chain whose last whole page ends at 'end'. */
-static int plan_direct (struct plan *p, struct cursor *c, uint64_t end)
+static int plan_direct (struct striped_plan *p, struct cursor *c, uint64_t end)
 {
     uint64_t at = place (c);
     uint64_t bytes = end - at < REQUEST ? end - at : REQUEST;
@@ -164,7 +164,7 @@ static int plan_direct (struct plan *p, struct cursor *c, uint64_t end)
     return add_request (p, c, bytes, true, false);
 }
 
-static int plan_chain (struct plan *p, struct cursor *c)
+static int plan_chain (struct striped_plan *p, struct cursor *c)
 {
     uint64_t end = chain_end (c);
     uint64_t first = (place (c) + PAGE - 1) / PAGE * PAGE;
@@ -201,7 +201,8 @@ static void sum_up (struct sum *s, const void *data, size_t n)
 }
 
 /* Copy the bytes of a request to 'to', and sum them up. */
-static int take (struct plan *p, const struct request *r, unsigned char *to)
+static int
+take (struct striped_plan *p, const struct request *r, unsigned char *to)
 {
     struct sum *s = &p->sums[r->sum];
     struct cursor c = r->from;
@@ -223,8 +224,11 @@ static int take (struct plan *p, const struct request *r, unsigned char *to)
     return 0;
 }
 
-static int
-put (struct plan *p, bool direct, const void *data, size_t n, uint64_t at)
+static int put (struct striped_plan *p,
+                bool direct,
+                const void *data,
+                size_t n,
+                uint64_t at)
 {
     int fd = direct ? atomic_load (&p->direct) : -1;
 
@@ -240,7 +244,7 @@ put (struct plan *p, bool direct, const void *data, size_t n, uint64_t at)
 }
 
 /* A part after the other: what was summed up is still in the cache. */
-static int put_in_place (struct plan *p, const struct request *r)
+static int put_in_place (struct striped_plan *p, const struct request *r)
 {
     const struct extent *x = &r->from.list[r->from.i];
     const unsigned char *data = x->data + r->from.done;
@@ -258,7 +262,7 @@ static int put_in_place (struct plan *p, const struct request *r)
 }
 
 static int
-put_copy (struct plan *p, const struct request *r, unsigned char **buf)
+put_copy (struct striped_plan *p, const struct request *r, unsigned char **buf)
 {
     if (!*buf) {
         if ((errno = posix_memalign ((void **)buf, HUGE, REQUEST)))
@@ -275,7 +279,7 @@ put_copy (struct plan *p, const struct request *r, unsigned char **buf)
  */
 static void *put_some (void *arg)
 {
-    struct plan *p = arg;
+    struct striped_plan *p = arg;
     unsigned char *buf = NULL;
     size_t i;
 
@@ -291,7 +295,7 @@ static void *put_some (void *arg)
     return NULL;
 }
 
-static int put_all (struct plan *p, uint64_t bytes)
+static int put_all (struct striped_plan *p, uint64_t bytes)
 {
     if (!(p->sums = calloc (p->nsums + 1, sizeof (*p->sums))))
         return -1;
@@ -309,7 +313,7 @@ static int put_all (struct plan *p, uint64_t bytes)
 int pour (int fd, int direct, const struct extent *list, size_t n)
 {
     struct cursor c = { list, n, 0, 0 };
-    struct plan p = { .fd = fd, .direct = direct };
+    struct striped_plan p = { .fd = fd, .direct = direct };
     uint64_t bytes = 0;
     int rv = 0;
     int e;

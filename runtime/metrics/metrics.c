@@ -117,11 +117,11 @@ static int report (const struct slurmdl_metrics *m, struct slurmdl_error *err)
                        ring_count (&m->ring) - atomic_load (&m->written),
                        lost);
     if (lost)
-        return errorf (err,
-                       "%s: %ld metrics are lost: they came while the disk "
-                       "took none",
-                       m->journal.path,
-                       lost);
+        return errorf (
+            err,
+            "%s: %ld metrics are lost: the disk was full or did not respond",
+            m->journal.path,
+            lost);
     return 0;
 }
 

@@ -97,7 +97,6 @@ bool metrics_ours (const struct slurmdl_metrics *m);
 int metrics_not_ours (struct slurmdl_error *err);
 
 void metrics_lose (struct slurmdl_metrics *m, long n);
-double metrics_time (void);
 
 /* Wake the thread that writes. */
 void metrics_ring (struct slurmdl_metrics *m);

@@ -52,7 +52,7 @@ int metrics_not_ours (struct slurmdl_error *err)
 /* That of the kernel's last tick, some ms ago: reading the clock itself would
  * cost as much as all the rest.
  */
-double metrics_time (void)
+static double metrics_time (void)
 {
     struct timespec ts;
 

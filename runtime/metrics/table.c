@@ -18,7 +18,7 @@ enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
 static int damaged (const char *path, struct slurmdl_error *err)
 {
     errno = EBADMSG;
-    return errorf (err, "%s: is no metrics file, or is damaged", path);
+    return errorf (err, "%s: is not a metrics file, or is damaged", path);
 }
 
 /* ---- datasets ---- */

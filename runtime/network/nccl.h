@@ -103,7 +103,7 @@ void nccl_path (char path[static NCCL_PATH], const char *dir, const char *name);
 struct variables;
 void nccl_set (const struct variables *v, const struct nccl_profile *p);
 
-/* What is set where the site has configured nothing: dl-spank(8) says why. */
+/* What is set where the site has configured nothing: dl-spank(7) says why. */
 void nccl_defaults (const struct fabric *f, struct nccl_profile *p);
 
 /* ---- lint ---- */

@@ -85,7 +85,7 @@ declare (struct ps_server *s, struct ps_peer *p, struct slurmdl_error *why)
     if (p->in.bytes != sizeof (spec) || !psserver_is_good_spec (&spec)
         || ps_key (spec.name) != p->in.table) {
         errno = EINVAL;
-        errorf (why, "it makes no sense");
+        errorf (why, "invalid table");
         return PS_FAILED;
     }
     if (t && !same_spec (&t->spec, &spec)) {

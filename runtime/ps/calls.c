@@ -311,7 +311,7 @@ static int check_rows (const struct slurmdl_ps_table *t,
     errno = EINVAL;
     for (size_t i = 0; i < n; i++)
         if (ids[i] == UINT64_MAX)
-            return errorf (err, "2^64 - 1 is no id of a row");
+            return errorf (err, "2^64 - 1 is not an id of a row");
     return 0;
 }
 
@@ -379,7 +379,7 @@ static int make_spec (const struct slurmdl_ps_table *t,
     if (!t->name || strlen (t->name) >= sizeof (s->name)
         || !tensor_name_ok (t->name))
         return errorf (err,
-                       "'%.64s' is no name of a table: at most 63 letters, "
+                       "'%.64s' is not a name of a table: at most 63 letters, "
                        "digits, '_', '.', '-' and '/'",
                        t->name ? t->name : "");
     if ((t->n > 0) == (t->row > 0) || t->n > UINT64_MAX / 64

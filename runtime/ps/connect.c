@@ -68,7 +68,7 @@ static int own_place (const struct slurmdl_ps *ps, struct slurmdl_error *err)
     errno = ESTALE;
     return errorf (err,
                    e.claim == ps->entry.claim
-                       ? "worker %ld (%s) was given up as lost: the servers "
+                       ? "worker %ld (%s) was declared lost: the servers "
                          "cannot reach this host"
                        : "another process has taken the place of worker %ld "
                          "(%s)",
@@ -86,7 +86,7 @@ static int not_connected (struct slurmdl_ps *ps,
     if (late && own_place (ps, err) < 0)
         return -1;
     if ((!answered && late)
-        || member_has_ended (&l->entry.member, &ps->entry.member))
+        || process_id_has_ended (&l->entry.member, &ps->entry.member))
         give_up (ps, l);
     return 0;
 }
@@ -117,7 +117,7 @@ int pslink_connect (struct slurmdl_ps *ps,
         errno = ECONNRESET;
         return errorf (err,
                        "server %ld (%s) has left: all other workers have left, "
-                       "or this one was given up as lost",
+                       "or this one was declared lost",
                        l->server,
                        l->entry.host);
     }

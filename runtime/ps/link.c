@@ -156,7 +156,7 @@ static int too_late (struct slurmdl_ps *ps, struct ps_link *l)
 
     if (l->fd < 0 && for_s > ps->timeout)
         errorf (&why,
-                "server %ld (%s) is not there, and none took its place within "
+                "server %ld (%s) is lost, and no process replaced it within "
                 "%.0f s",
                 l->server,
                 *l->entry.host ? l->entry.host : "it has never come",

@@ -44,7 +44,7 @@ static int number_of (const char *name,
     if (!*value || (!*end && *number == *number))
         return 0;
     errno = EINVAL;
-    return errorf (err, "%s=%s is no number", name, value);
+    return errorf (err, "%s=%s is not a number", name, value);
 }
 
 static int word_of (const char *word, const char *const *words)

@@ -193,7 +193,7 @@ void psregistration_describe (struct ps_entry *e)
     memset (e, 0, sizeof (*e));
     e->version = PS_VERSION;
     e->state = PS_SERVING;
-    member_describe (&e->member);
+    process_id_describe (&e->member);
     if (getrandom (e->token, sizeof (e->token), 0) != sizeof (e->token))
         memcpy (e->token, &e->member.nonce, sizeof (e->member.nonce));
     if (gethostname (e->host, sizeof (e->host)) < 0)

@@ -32,7 +32,7 @@ struct ps_entry {
     uint32_t version, state;
     uint64_t claim; /* the number with which its process took the place */
     int64_t servers, workers;
-    struct member member;
+    struct process_id member;
     unsigned char token[PS_TOKEN];
     char host[64];
     char address[PS_ADDRESSES][48]; /* numbers; ended by an empty one */

@@ -147,7 +147,7 @@ static int serve (struct slurmdl_ps *ps, struct slurmdl_error *err)
     int rv = -1;
     int saved;
 
-    member_describe (&s.self);
+    process_id_describe (&s.self);
     s.workers = calloc ((size_t)ps->workers, sizeof (*s.workers));
     if (s.workers)
         rv = run (&s, err);

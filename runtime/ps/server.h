@@ -54,7 +54,7 @@ struct ps_saving;
 struct ps_server {
     struct slurmdl_ps *ps;
     struct ps_entry *entry; /* of ps */
-    struct member self;
+    struct process_id self;
     struct listener listener; /* fd -1: none */
     struct ps_peer *peers;
     size_t npeers, room;

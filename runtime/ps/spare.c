@@ -31,7 +31,7 @@ patience (const struct slurmdl_ps *ps, const struct ps_watch *w, bool ended)
 static int is_lost (struct slurmdl_ps *ps,
                     long server,
                     struct ps_watch *w,
-                    const struct member *self)
+                    const struct process_id *self)
 {
     struct ps_entry e;
     uint64_t number;
@@ -41,7 +41,7 @@ static int is_lost (struct slurmdl_ps *ps,
         return 0;
     if (e.state == PS_LEFT)
         return number > w->before ? -1 : 0;
-    ended = member_has_ended (&e.member, self);
+    ended = process_id_has_ended (&e.member, self);
     if (number != w->number)
         w->since = 0;
     w->number = number;
@@ -69,12 +69,12 @@ static long watch_servers (struct slurmdl_ps *ps,
                            struct ps_watch *w,
                            struct slurmdl_error *err)
 {
-    struct member self;
+    struct process_id self;
     struct ps_entry e;
     long left = 0;
     int is;
 
-    member_describe (&self);
+    process_id_describe (&self);
     for (long i = 0; i < ps->servers; i++)
         psregistration_newest (ps->dir, "server", i, &w[i].before, &e);
     while (left < ps->servers) {

@@ -84,7 +84,7 @@ static int put_entry (struct ps_server *s, struct slurmdl_error *err)
     errno = ESTALE;
     return errorf (err,
                    e.state == PS_LOST && e.claim == s->entry->claim
-                       ? "server %ld was given up as lost by a worker"
+                       ? "server %ld was declared lost by a worker"
                        : "another process has taken the place of server %ld",
                    ps->index);
 }

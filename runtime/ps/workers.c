@@ -41,7 +41,7 @@ static bool is_current (const struct ps_worker *w,
     if (h->claim < w->claim)
         errorf (why, "another process has taken this worker's place");
     else if (h->claim == w->claim && w->life == PS_GONE)
-        errorf (why, "this worker was given up as lost: start it again");
+        errorf (why, "this worker was declared lost: start it again");
     else
         return true;
     return false;
@@ -176,7 +176,7 @@ static bool is_lost (const struct ps_server *s, const struct ps_worker *w)
 {
     double since = monotonic () - w->since;
 
-    if (member_has_ended (&w->entry.member, &s->self))
+    if (process_id_has_ended (&w->entry.member, &s->self))
         return true;
     if (!w->silent || psserver_sees_workers (s))
         return since > s->ps->grace;
@@ -226,8 +226,8 @@ static int nobody (struct ps_server *s, struct slurmdl_error *err)
         if (s->workers[i].life == PS_GONE || s->workers[i].life == PS_BROKEN) {
             errno = ECONNRESET;
             return errorf (err,
-                           "worker %ld (%s) was lost, and none took its place "
-                           "within %.0f s",
+                           "worker %ld (%s) was lost, and no process replaced "
+                           "it within %.0f s",
                            i,
                            s->workers[i].entry.host,
                            s->ps->timeout);

@@ -95,7 +95,7 @@ static int check_hang (const char *value, char *why, size_t size)
 
 static const char *const check_words[] = { "quick", "full", "off", NULL };
 
-/* dl-spank(8) and the options of dl env are compared with it. */
+/* dl-spank(7) and the options of dl env are compared with it. */
 const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
     [PLUGIN_FRAMEWORK] = {
         "dl",
@@ -196,7 +196,7 @@ int plugin_option_check (enum plugin_option_id id,
     snprintf (why,
               size,
               "no such value; %s%s%s",
-              meant ? "did you mean " : "see dl-spank(8)",
+              meant ? "did you mean " : "see dl-spank(7)",
               meant ? meant : "",
               meant ? "?" : "");
     return -1;

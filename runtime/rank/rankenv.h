@@ -73,7 +73,7 @@ const char *rankenv_roles (const char *framework);
 /* The rank whose node is the master: that of the scheduler, else 0. */
 long rankenv_master_rank (const struct rank_roles *roles);
 
-/* Write the variables that 'framework' reads; dl-spank(8) lists them.  Returns
+/* Write the variables that 'framework' reads; dl-spank(7) lists them.  Returns
  * how many, or -1 with errno EINVAL if there is no such framework.  What cannot
  * be known is left out, and e->why says so.
  *

@@ -129,7 +129,7 @@ int roles_resolve (struct rank_roles *r, long ranks, char *why, size_t size)
         return 0;
     return refuse (why,
                    size,
-                   "the roles are those of %s%ld tasks; the step has %ld",
+                   "the roles need %s%ld tasks; the step has %ld",
                    star >= 0 ? "at least " : "",
                    sum + (star >= 0),
                    ranks);

@@ -32,7 +32,8 @@ long variables_number (const struct variables *v, const char *name)
     return *end ? -1 : n;
 }
 
-bool variables_has (const struct variables *v, const char *name)
+/* However long its value is. */
+static bool variables_has (const struct variables *v, const char *name)
 {
     char text[8];
 

@@ -23,9 +23,6 @@ int variables_text (const struct variables *v,
 /* Its value; -1 if it is not set or no number. */
 long variables_number (const struct variables *v, const char *name);
 
-/* However long its value is. */
-bool variables_has (const struct variables *v, const char *name);
-
 /* What the plugin gives a task.  A list of names, kept in a variable of its own
  * ("DL_ENV_SET"), tells a job that was submitted from within a step which of
  * them are not its user's.

@@ -37,9 +37,9 @@ static int look_at_hello (struct session *t, long rank)
     path_of (t, path, "hello", rank);
     if (message_get (path, &data, &n) < 0)
         return 0;
-    if (n == sizeof (struct member)
-        && memcmp (data, &t->members[rank], sizeof (struct member))) {
-        memcpy (&t->members[rank], data, sizeof (struct member));
+    if (n == sizeof (struct process_id)
+        && memcmp (data, &t->members[rank], sizeof (struct process_id))) {
+        memcpy (&t->members[rank], data, sizeof (struct process_id));
         rv = 1;
     }
     free (data);
@@ -79,10 +79,10 @@ void session_welcome_again (struct session *t)
 /* Of an earlier run that was killed.  Ranks of one run that are on one machine
  * begin within a second.
  */
-static bool is_forerunner (const struct session *t, const struct member *m)
+static bool is_forerunner (const struct session *t, const struct process_id *m)
 {
     return m->start + (uint64_t)sysconf (_SC_CLK_TCK) < t->self.start
-           && member_has_ended (m, &t->self);
+           && process_id_has_ended (m, &t->self);
 }
 
 /* Who waits for us must be able to look whether we have ended. */
@@ -120,7 +120,7 @@ static int gather (struct session *t, struct slurmdl_error *err)
 static bool accept_welcome (struct session *t, const void *data, size_t n)
 {
     const char *text = data;
-    struct member us;
+    struct process_id us;
 
     if (n != sizeof (t->at) + (size_t)t->size * sizeof (us))
         return false;
@@ -152,11 +152,11 @@ static bool hear_welcome (struct session *t)
 /* Whoever was there beside us is of our run, however early it began. */
 static bool rank0_has_ended (struct session *t, bool *met)
 {
-    struct member *m = &t->members[0];
+    struct process_id *m = &t->members[0];
 
     if (look_at_hello (t, 0))
         *met = false;
-    if (!member_has_ended (m, &t->self)) {
+    if (!process_id_has_ended (m, &t->self)) {
         *met = m->pid != 0;
         return false;
     }
@@ -231,7 +231,7 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     t->size = run->size;
     t->timeout = timeout ();
     name_folder (t, run);
-    member_describe (&t->self);
+    process_id_describe (&t->self);
     if (mkdir (t->dir, 0777) < 0 && errno != EEXIST)
         rv = errorf (err, "%s: cannot make: %s", t->dir, strerror (errno));
     else if (t->rank == 0) {

@@ -24,8 +24,8 @@ struct session {
     char dir[PATH_MAX - 128];
     long rank, size;
     struct welcome at;
-    struct member self;
-    struct member *members;
+    struct process_id self;
+    struct process_id *members;
     double timeout;
     unsigned counts[SESSION_COUNTS];
 };
@@ -48,7 +48,9 @@ void session_read_folder (const char *dir);
 int session_put_file (const char *path, const void *data, size_t n);
 
 /* The rank, process 'm', has ended; or did not come. */
-int session_gone (long rank, const struct member *m, struct slurmdl_error *err);
+int session_gone (long rank,
+                  const struct process_id *m,
+                  struct slurmdl_error *err);
 int session_timed_out (const struct session *t,
                        long rank,
                        const struct waiting *w,

@@ -105,7 +105,7 @@ static int wait_for (struct session *t,
         if (t->rank == 0)
             session_welcome_again (t);
         /* it may have put it just before; so look once more */
-        ended = member_has_ended (&t->members[from], &t->self);
+        ended = process_id_has_ended (&t->members[from], &t->self);
     }
     return rv > 0 ? 0
                   : errorf (err,

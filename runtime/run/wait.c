@@ -39,7 +39,9 @@ bool session_wait_more (struct waiting *w)
     return true;
 }
 
-int session_gone (long rank, const struct member *m, struct slurmdl_error *err)
+int session_gone (long rank,
+                  const struct process_id *m,
+                  struct slurmdl_error *err)
 {
     errno = ESRCH;
     return errorf (err,
@@ -56,7 +58,7 @@ int session_timed_out (const struct session *t,
     errno = ETIMEDOUT;
     return errorf (err,
                    "rank %ld of %ld did not come in %.0f s (DL_RANK_TIMEOUT); "
-                   "look whether it hangs, and whether all ranks see %s",
+                   "check whether it hangs, and whether all ranks see %s",
                    rank,
                    t->size,
                    w->end - w->begin,

@@ -151,5 +151,5 @@ int link_may_replace (const char *path, struct slurmdl_error *err)
     if (stat (path, &st) < 0 || S_ISREG (st.st_mode))
         return 0;
     errno = EINVAL;
-    return errorf (err, "%s: is no regular file, and is not replaced", path);
+    return errorf (err, "%s: is not a regular file, and is not replaced", path);
 }

@@ -125,7 +125,7 @@ int slab_cut (const struct slab *s, uint64_t most, slab_part_f f, void *arg)
     return cut (*s, 0, most ? most : 1, f, arg);
 }
 
-struct copying {
+struct slab_copy {
     unsigned char *to;
     const unsigned char *from;
     uint64_t size;
@@ -133,7 +133,7 @@ struct copying {
 
 static int copy_run (uint64_t at_to, uint64_t at_from, uint64_t n, void *arg)
 {
-    const struct copying *c = arg;
+    const struct slab_copy *c = arg;
 
     memcpy (c->to + at_to * c->size, c->from + at_from * c->size, n * c->size);
     return 0;
@@ -145,7 +145,7 @@ void slab_copy (const struct slab *to_box,
                 const void *from,
                 uint64_t element_size)
 {
-    struct copying c = { to, from, element_size };
+    struct slab_copy c = { to, from, element_size };
 
     slab_walk (to_box, from_box, copy_run, &c);
 }

@@ -193,7 +193,7 @@ static int find_labels (struct constraint_parser *p, const char *at, int32_t i)
     for (long k = 0; !p->why && k < count; k++) {
         size_t n = read_number (labels[k], c->label + c->labels++);
         if (n == 0 || labels[k][n])
-            fail (p, at, "a choice of this parameter is no number");
+            fail (p, at, "a choice of this parameter is not a number");
     }
     return start;
 }
@@ -334,7 +334,7 @@ static struct operand number (struct constraint_parser *p)
     if (!in (DIGITS ".", *p->at))
         fail (p, p->at, "a value is missing here");
     else if (n == 0)
-        fail (p, p->at, "this is no number, or one too long or too large");
+        fail (p, p->at, "this is not a number, or one too long or too large");
     else
         p->at += n;
     return emit (p, KIND_NUMBER, OP_NUMBER, 0, value);
@@ -419,7 +419,7 @@ const char *constraint_compile (struct constraint *c,
     if (*p.at)
         fail (&p, p.at, "an operator is missing here");
     if (a.kind != KIND_TRUTH)
-        fail (&p, a.at, "this is no comparison");
+        fail (&p, a.at, "this is not a comparison");
     *column = p.column;
     if (!p.why)
         *c = p.c;

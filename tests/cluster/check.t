@@ -101,7 +101,7 @@ fi
 # ---- a collector that is not there
 out=$(DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 0 "without its collector a good node goes on"
-like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it judges by itself$' "and says so"
+like "$out" '^dl: check: rank 0 on [^ ]+ cannot reach the collector at 127\.0\.0\.1 port 1: Connection refused; it checks only its own node$' "and says so"
 is "$(echo "$out" | wc -l)" 1 "in one line"
 echo "$out" | sed 's/^/# /'
 out=$(FAKE_FAULTS=here:ecc:0 DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)

@@ -44,16 +44,16 @@ mistake "did you mean cyclic\?" --nodes=1 --distribution=cylic
 mistake "did you mean '--nodes'\?" --nodse=1
 mistake "no list of hosts" --nodelist='n[1-'
 mistake "2 hosts for --nodes=3" --nodelist=a,b --nodes=3
-mistake "the roles are those of 3 tasks; the step has 2|roles" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2
+mistake "the roles need 3 tasks; the step has 2|roles" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2
 mistake "the ranks 0 to 1" --nodes=1 --ntasks=2 --dl=torch --rank=2
-mistake "no step of Slurm's"
+mistake "not a step of Slurm's"
 cat >bad.sh <<'END'
 #!/bin/sh
 #SBATCH --nodes=2
 #SBATCH --ntask-per-node=2
 srun true
 END
-mistake "^dl: bad.sh:3: --ntask-per-node: no option .*; did you mean --ntasks-per-node\?$" bad.sh
+mistake "^dl: bad.sh:3: --ntask-per-node: unknown option .*; did you mean --ntasks-per-node\?$" bad.sh
 is "$(dl env none.sh 2>&1; echo $?)" "dl: none.sh: No such file or directory
 3" "no such file"
 

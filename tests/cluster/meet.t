@@ -87,5 +87,5 @@ else
 fi
 DL_COMM_BACKEND=none
 out=$(timeout 300 srun -Q -n2 --mpi=none "$meet" 2>&1)
-like "$out" "'none' is no back end: native, mpi or nccl" "a back end that there is not"
+like "$out" "'none' is not a back end: native, mpi or nccl" "a back end that there is not"
 done_testing

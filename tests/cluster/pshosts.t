@@ -60,7 +60,7 @@ lost_server () {
     plug 3 up
     ended 3 'worker .' ended
     ok $? "$1: the workers come to the end"
-    like "$(cat "$log")" '^ps 1 on n3 has failed: server 1 was given up as lost by a worker|taken the place of server 1' "$1: the lost server serves no more"
+    like "$(cat "$log")" '^ps 1 on n3 has failed: server 1 was declared lost by a worker|taken the place of server 1' "$1: the lost server serves no more"
     finish "$1: a server's host"
 }
 
@@ -88,7 +88,7 @@ lost_worker () {
     ended 2 'worker [01]' ended
     ok $? "$1: a worker's host is unplugged: the others come to the end"
     # whichever it sees first
-    ended 1 'worker 2' 'failed: .*\(worker 2 .n6. was\|or this one was\) given up as lost'
+    ended 1 'worker 2' 'failed: .*\(worker 2 .n6. was\|or this one was\) declared lost'
     ok $? "$1: it is told so"
     ended 2 'ps [01]' ended
     ok $? "$1: and its word against the servers counts for nothing"
@@ -113,7 +113,7 @@ short_break () {
 no_spare () {
     begin "$1" 4 'ps:2,worker:*' 15
     plug 2 down
-    ended 4 'worker .' 'failed: server 1 .n2. is not there, and none took its place'
+    ended 4 'worker .' 'failed: server 1 .n2. is lost, and no process replaced it'
     ok $? "$1: without a spare server the workers name it and its host"
     plug 2 up
     finish "$1: no spare"

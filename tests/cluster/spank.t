@@ -73,7 +73,7 @@ print(*sorted("%(type)s.%(index)d" % c["task"] for c in all), len(set(hosts)), [
     "chief.0 ps.0 worker.0 worker.1 4 [1, 1, 2]" "TF_CONFIG as TensorFlow reads it"
 is "$(timeout 300 srun --dl=ps -n4 --dl-roles=scheduler:1,server:1,worker:* sh -c 'echo "$DMLC_ROLE $DMLC_NUM_WORKER $DMLC_NUM_SERVER"' | sort | tr '\n' ';')" \
     "scheduler 2 1;server 2 1;worker 2 1;worker 2 1;" "a parameter-server job"
-like "$(timeout 300 srun --dl=ps -n2 true 2>&1)" 'dl: --dl=ps: nothing is set: the roles are those of at least 3 tasks; the step has 2' "too few tasks are told"
+like "$(timeout 300 srun --dl=ps -n2 true 2>&1)" 'dl: --dl=ps: nothing is set: the roles need at least 3 tasks; the step has 2' "too few tasks are told"
 like "$(timeout 300 srun --dl=mpi --mpi=none -n1 true 2>&1)" 'dl: --dl=mpi: nothing is set: this step has no PMI' "MPI without PMI is told"
 is "$(timeout 300 srun --dl=horovod -N2 -n3 sh -c 'echo "$HOROVOD_RANK $HOROVOD_SIZE $HOROVOD_LOCAL_RANK $HOROVOD_CROSS_RANK/$HOROVOD_CROSS_SIZE"' | sort | tr '\n' ';')" \
     "0 3 0 0/2;1 3 1 0/1;2 3 0 1/2;" "Horovod's variables"

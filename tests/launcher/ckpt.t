@@ -22,9 +22,9 @@ dl ckpt import odd.safetensors odd.h5 2>err
 is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be in a checkpoint: its dtype 'X32'" "a dtype that we have not is named"
 mkfifo pipe
 dl ckpt export a.h5 pipe 2>err
-is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "a pipe does not give way to a file"
+is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "a pipe does not give way to a file"
 dl ckpt import in.safetensors pipe 2>err
-is "$? $(cat err)" "2 dl: pipe: is no regular file, and is not replaced" "nor to a checkpoint"
+is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "nor to a checkpoint"
 [ -p pipe ]
 ok $? "it is still there"
 cp out.safetensors first.safetensors
@@ -87,7 +87,7 @@ is "$(dl ckpt diff --json a.h5 value.h5 | "$python" -c 'import json, sys; print(
 cp a.h5 bad.h5
 printf 'x' | dd of=bad.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
 dl ckpt verify a.h5 bad.h5 >out 2>err
-is "$? $(cat err)" "5 dl: bad.h5: is no checkpoint, or is damaged" "a damaged file: status 5"
+is "$? $(cat err)" "5 dl: bad.h5: is not a checkpoint, or is damaged" "a damaged file: status 5"
 "$python" "$st" newer a.h5 newer.h5
 dl ckpt verify newer.h5 >out 2>err
 is "$? $(cat err)" "7 dl: newer.h5: was written by a later version of slurm-dl, and cannot be read by this one" "a later version is no damage"

@@ -422,10 +422,20 @@ static json_t *receive (int fd, struct gather_line *line)
     return v;
 }
 
-static json_t *greeting (const char *token, int rank)
+static void greet (int fd, const unsigned char *token, int rank)
 {
-    return json_pack (
-        "{s:s, s:i, s:i}", "token", token, "rank", rank, "size", MANY);
+    char text[64];
+    int n =
+        snprintf (text, sizeof (text), "{\"rank\":%d,\"size\":%d}", rank, MANY);
+
+    assert_int_equal (handshake_send (fd,
+                                      HANDSHAKE_COLLECTOR,
+                                      1,
+                                      token,
+                                      text,
+                                      (size_t)n,
+                                      monotonic () + 10),
+                      0);
 }
 
 static json_t *told (int rank)
@@ -481,15 +491,15 @@ static void many_ranks (void **state)
     for (int i = 0; i < LIARS; i++) {
         fd = dial (g.port);
         if (i % 2)
-            send_json (fd, greeting ("0123456789abcdef0123456789abcdef", i));
+            greet (fd, (const unsigned char *)"0123456789abcdef", i);
         else
             assert_true (write (fd, "GET / HTTP/1.0\r\n\r\n", 18) == 18);
         close (fd);
     }
     for (int i = 0; i < MANY; i++)
-        send_json (fds[i] = dial (g.port), greeting (g.token, i));
+        greet (fds[i] = dial (g.port), g.token, i);
     fd = dial (g.port); /* a second rank 7 */
-    send_json (fd, greeting (g.token, 7));
+    greet (fd, g.token, 7);
     for (int i = 0; i < MANY; i++)
         send_json (fds[i], told (i));
     for (int i = 0; i < MANY; i++) {

@@ -59,7 +59,7 @@ ok $? "has clones ($(echo "$clones" | wc -l))"
 done)
 is "$wrong" "" "each began at the length where the other one was"
 set -- $clones
-like "$(dl show digits-pbt "$1")" "begun with trial $2's checkpoint of length $3" "show says so"
+like "$(dl show digits-pbt "$1")" "starts from the checkpoint of trial $2 at length $3" "show says so"
 
 # ---- an open metrics file is a plain HDF5 file
 DL_RUN_DIR=live DL_LENGTH=100000 ./digits >/dev/null &

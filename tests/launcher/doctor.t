@@ -74,7 +74,7 @@ P=$S/plugstack.conf.d/10-dl.conf
 sick "no plugstack.conf" '^broken +/etc/slurm/plugstack.conf: plugstack: No such file.*make it' 'rm $S/plugstack.conf' 2
 sick "no line" '^broken +/etc/slurm/plugstack.conf: plugin line: no line loads dl.so: add "optional dl.so"' 'rm $P'
 sick "required" '^change +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: "required"' 'sed -i s/optional/required/ $P'
-sick "another word" "^broken .*'optinal' is no word" 'sed -i s/optional/optinal/ $P'
+sick "another word" "^broken .*'optinal' is not a word" 'sed -i s/optional/optinal/ $P'
 sick "twice" '^change .*dl.so is there in 2 lines' 'cp $P $S/plugstack.conf.d/11-dl.conf'
 sick "no file" '^broken +/etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin file: /usr/lib/slurm/dl.so: No such file' 'rm site/usr/lib/slurm/dl.so'
 sick "a file that others may write" '^change +/usr/lib/slurm/dl.so: plugin file: owner [0-9]+, mode 777: who may write' 'chmod 777 site/usr/lib/slurm/dl.so'
@@ -158,7 +158,7 @@ if slurm_is_here && slurm_loads_plugin; then
     echo "optional $PLUGIN default=toch options=dl,dlbind max_bind=3" >"$(dirname "$SLURM_CONF")/plugstack.conf"
     out=$(timeout 300 dl doctor)
     like "$out" '^ok +srun: slurm: [0-9.]+, as the controller$' "the version is found beside what the plugin says"
-    like "$out" "^change .*/plugstack.conf:1: plugin arguments: options=dl,dlbind: 'dlbind' is no option; ignored$" "which is told"
+    like "$out" "^change .*/plugstack.conf:1: plugin arguments: options=dl,dlbind: 'dlbind' is not an option; ignored$" "which is told"
     like "$out" '^change .*plugin arguments: max_bind=3: --dl-bind takes no number; ignored$' "for each argument"
     is "$(echo "$out" | grep -c 'default=toch')" 1 "once"
     : >"$(dirname "$SLURM_CONF")/plugstack.conf"

@@ -232,7 +232,7 @@ SIZE=3 timeout 300 dl run --detach many.conf >out 2>&1
 is $? 0 "an array that is too large"
 is "$(submits many-0001)" "103:1-2 104:1-2 105:1-2 106:1-2 107:1-2 " "becomes several"
 is "$(cat out)" "$work/many-0001" "nothing is said about it"
-like "$(dl show many)" "^no worker of job 107 has begun yet: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; 'squeue --jobs=107' says why$" "show: since when a job waits"
+like "$(dl show many)" "^no worker of job 107 has started: submitted 20[-0-9]* [0-9:]*, [0-9.hms]* ago; see 'squeue --jobs=107'$" "show: since when a job waits"
 like "$(cat calls)" '^sbatch .* --signal=USR2@60 .*--ntasks=1 .*--mem=2G .*/many-0001/workers/job.sh$' "what sbatch gets"
 sh -n many-0001/workers/job.sh
 ok $? "the script is one"
@@ -262,10 +262,10 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'
 conf bad ./show.sh 'workers = 1; partition = "nope";'
 out=$(SAY=$nope timeout 300 dl run bad.conf 2>&1)
 is $? 6 "refused for good: exit status"
-is "$out" "dl: sbatch: $(echo "$nope" | tr '\n' ';') no experiment was made: change that (in the file, or with --set), and run it again" "a line says why, and what to do"
+is "$out" "dl: sbatch: $(echo "$nope" | tr '\n' ';') no experiment was made; correct the file or use --set, and run again" "a line says why, and what to do"
 is "$(ls -dA bad-* .removed* 2>/dev/null)" "" "nothing is left of it"
 out=$(MEANWHILE=bad-0001 SAY=$nope timeout 300 dl run bad.conf 2>&1)
-like "$out" "; 'dl resume bad-0001' starts workers when that is repaired; the file of $work/bad-0001 stays as it is .'dl fork --set' makes another.$" "what somebody works with already stays"
+like "$out" "; 'dl resume bad-0001' starts workers when this is corrected; the file of $work/bad-0001 is not changed .'dl fork --set' makes another.$" "what somebody works with already stays"
 like "$(dl show bad-0001)" '^labels: kept$' "with all that was put into it"
 out=$(SAY=$nope timeout 300 dl resume bad-0001 2>&1)
 is "$? $(dl ls | grep -c '^bad-0001 *running')" "6 1" "as does what there was before"

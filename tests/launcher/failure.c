@@ -99,7 +99,8 @@ static void bad_nodes (void **state)
     put ("bad-nodes", "n2\nn7\n", 6);
     for (size_t i = 0; i < COUNT (statuses); i++) {
         judge (NULL, 0, statuses[i], false, &v);
-        assert_string_equal (v.why, "not started: its check found bad: n2,n7");
+        assert_string_equal (v.why,
+                             "not started: dl check found bad nodes: n2,n7");
         assert_true (v.free);
         assert_false (v.exclude || v.last);
     }

@@ -58,7 +58,7 @@ like "$(dl show slow)" "^worker local-[0-9]+-1 on [^ ]+: trial [1-4] to 5$" "sho
 like "$(dl show slow)" "^last: created by $(id -un), 20" "show: who did what last"
 dl wait slow >wait.out 2>&1 &
 waiter=$!
-try 2 'resume: --local workers end with dl: --detach makes no sense' dl resume --local --detach slow
+try 2 'resume: --detach cannot be used with --local' dl resume --local --detach slow
 try 0 "slow-0001: paused; .*'dl resume' goes on" dl pause slow
 wait $waiter
 is $? 4 "wait ends with a pause"
@@ -98,7 +98,7 @@ try 2 'the searcher grid sets the number of trials itself' dl continue --trials 
 conf hours 'name = "random"; max_trials = 1; max_hours = 0.0003;' '"dl log loss=1"'
 timeout 300 dl run --local hours.conf >out 2>&1
 sleep 2.5
-try 2 'searcher.max_hours \(0.0003\) are over' dl continue --trials 9 hours
+try 2 'searcher.max_hours \(0.0003\) have passed' dl continue --trials 9 hours
 
 # ---- stop, and on; kill, and on
 conf stop 'name = "random"; max_trials = 4;' '"./slow.sh"'
@@ -201,7 +201,7 @@ try 0 'node7 is already excluded: by hand' dl exclude slow node7
 like "$(dl show slow)" '^machine node7 is excluded: by hand$' "show: machines that are excluded, and why"
 try 0 'may begin on node7 again' dl exclude --undo slow node7
 try 0 'node7 is not excluded' dl exclude --undo slow node7
-try 2 'no name of a machine' dl exclude slow 'a b'
+try 2 'not a name of a machine' dl exclude slow 'a b'
 
 # ---- logs
 conf lines 'name = "random"; max_trials = 1;' '"seq 1 3000; printf end; dl log loss=1"'
@@ -239,11 +239,11 @@ is "$(timeout 300 dl logs --follow --attempt 1 twice 1 | tr '\n' ' ')" "attempt 
 try 0 '^same: searcher sobol, metric loss .* 3 workers' dl preview --set 'name="same"' --set 'searcher.name="sobol"' --set resources.workers=3 slow.conf
 out=$(dl run --dry-run --set searcher.max_trails=3 --set 'searcher.metric=7' --set name=x --set nokey slow.conf 2>&1)
 is $? 2 "--set of what is wrong"
-is "$(echo "$out" | cut -c1-55)" "--set name=x: what follows = is no value (a text has qu
+is "$(echo "$out" | cut -c1-55)" "--set name=x: the text after = is not a value (a string
 --set nokey: must be KEY=VALUE
 --set searcher.max_trails=3: unknown key 'searcher.max_
 --set searcher.metric=7: 'searcher.metric' is an intege" "names the options"
-try 2 'no value' dl run --dry-run --set 'max_restarts=1; name="x"' slow.conf
+try 2 'not a value' dl run --dry-run --set 'max_restarts=1; name="x"' slow.conf
 try 2 'exp.conf:2: ' sh -c 'printf "name = \"e\";\nsercher = 1;\n" >exp.conf; dl run --dry-run --set max_restarts=1 exp.conf'
 mkdir elsewhere
 (cd elsewhere && DL_DIR=$work timeout 300 dl fork --local --set searcher.max_trials=1 lines-0001 >"$work/out" 2>&1)
@@ -258,7 +258,7 @@ cmp -s lines-0003/experiment.conf lines.conf
 ok $? "in a fork, too"
 try 2 "'dl run FILE'" dl fork --file lines.conf lines-0001
 try 3 "no trial '4'" dl fork lines-0001 4
-try 3 'trial 1 has no checkpoint that verifies' dl fork lines-0001 1
+try 3 'no checkpoint of trial 1 passes verification' dl fork lines-0001 1
 
 cp "$srcdir"/contrib/examples/digits/digits.csv.gz .
 ln -s "$builddir/contrib/examples/digits/digits" digits
@@ -293,7 +293,7 @@ ln -s "$work/precious" stop-0001/trials/link
 ln -s "$work/precious/file" stop-0001/file
 mkdir -p stop-0001/deep/er/and/.hidden
 try 3 'its full name is needed' dl rm stop
-try 3 'is no experiment' dl rm precious
+try 3 'is not an experiment' dl rm precious
 ln -s stop-0001 linked-0001
 try 2 'is a link' dl rm linked-0001
 try 3 'stop-0001: removed' dl rm nope-0001 stop-0001/

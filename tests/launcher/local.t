@@ -191,6 +191,6 @@ like "$(cat err)" "$entry: damaged" "and which file"
 
 wait $gap
 is "$(cat gap.status)" 5 "a missing log entry: exit status"
-like "$(cat gap.err)" "/gap-0001/log/000000/00000002: missing, though later entries are there" "and which one"
+like "$(cat gap.err)" "/gap-0001/log/000000/00000002: missing, but later entries exist" "and which one"
 
 done_testing

@@ -57,6 +57,14 @@ for page in $(grep -how 'dl[a-z\\-]* *([1-8])' "$srcdir"/doc/*.[1-8] | tr -d ' \
     ok $? "$page exists"
 done
 
+# ---- the options of the plugin that dl env takes: name, argument and help are those of the plugin's table
+awk '/^    \[PLUGIN_/ { n = 0 }
+    n < 3 && match ($0, /"[^"]*"/) { field[++n] = substr ($0, RSTART + 1, RLENGTH - 2) }
+    /PLUGIN_BY_ENV,/ { sub (/^\[dl\] /, "", field[3]); print "--" field[1] "=" field[2] " " field[3] }' "$srcdir/runtime/rank/plugin_options.c" >plugin
+[ "$(wc -l <plugin)" -ge 4 ]
+ok $? "the plugin's options were found"
+is "$(dl env --help | sed -n 's/^  \(--dl[-=]\)/\1/p' | tr -s ' ')" "$(cat plugin)" "dl env has them as the plugin does"
+
 # ---- exit statuses
 statuses=$(find "$srcdir/launcher" -name '*.h' -exec sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),.*/\1/p' {} + | sort -n)
 [ "$(echo "$statuses" | wc -l)" -gt 10 ]

@@ -129,7 +129,7 @@ with raises(slurmdl.Error, "damaged", "damage is found"):
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     same(run.restore(), 12, "and passed over")
-same([str(w.message).split("/")[-1] for w in said], ["00000020.h5: is damaged: it was passed over"], "with a word")
+same([str(w.message).split("/")[-1] for w in said], ["00000020.h5: is damaged: skipped"], "with a word")
 with raises(slurmdl.Error, "absent.h5: cannot read: No such file", "a file that is not there is told"):
     run.restore(path="absent.h5")
 # a save that is not asynchronous for want of memory says so

@@ -450,11 +450,11 @@ static void what_is_passed_over_is_told (void **state)
     assert_int_equal (ftruncate (fd, 5000), 0);
     assert_int_equal (slurmdl_restore (run, &step, &err), 1);
     assert_int_equal (step, 1);
-    assert_non_null (strstr (
-        err.text, "2.h5: is no checkpoint, or is damaged: it was passed over"));
+    assert_non_null (
+        strstr (err.text, "2.h5: is not a checkpoint, or is damaged: skipped"));
     assert_int_equal (truncate (in_dir ("run/a.1/ckpt/00000001.h5"), 0), 0);
     assert_int_equal (slurmdl_restore (run, &step, &err), 0);
-    assert_non_null (strstr (err.text, "2.h5: is no checkpoint"));
+    assert_non_null (strstr (err.text, "2.h5: is not a checkpoint"));
     close (fd);
     slurmdl_close (run);
 }
@@ -467,7 +467,7 @@ static void what_is_no_file_is_told (void **state)
     } cases[] = {
         { "nothing.h5", "cannot read: No such file", ENOENT },
         { "run", "cannot read: Is a directory", EISDIR },
-        { "pipe", "is no checkpoint", EBADMSG },
+        { "pipe", "is not a checkpoint", EBADMSG },
     };
     struct slurmdl_error err;
     struct model m;

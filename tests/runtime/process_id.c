@@ -62,16 +62,16 @@ static void unreadable (void **state)
 
 static void member (void **state)
 {
-    struct member self, other;
+    struct process_id self, other;
 
     (void)state;
-    member_describe (&self);
+    process_id_describe (&self);
     other = self;
-    assert_false (member_has_ended (&other, &self));
+    assert_false (process_id_has_ended (&other, &self));
     other.start--;
-    assert_true (member_has_ended (&other, &self));
+    assert_true (process_id_has_ended (&other, &self));
     other.boot[0] = 'x'; /* before the machine started again */
-    assert_false (member_has_ended (&other, &self));
+    assert_false (process_id_has_ended (&other, &self));
 }
 
 int main (void)

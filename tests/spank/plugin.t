@@ -32,7 +32,7 @@ for c in local allocator; do
     like "$("$stub" "$PLUGIN" $c dl=tf 'dl-roles=chief:1,ps:2,worker:*,evaluator:1')" '^status 0' "$c: roles are accepted"
     for r in chef:1 worker chief:2 'worker:*,ps:*' worker:1,worker:2 'worker:1;ps:1' 'worker:$(id)'; do
         out=$("$stub" "$PLUGIN" $c dl=tf "dl-roles=$r")
-        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(8\)$' "$c: --dl-roles=$r is told"
+        like "$out" '^error dl: --dl-roles=.*; see dl-spank\(7\)$' "$c: --dl-roles=$r is told"
         like "$out" '^status -1' "$c: and refused"
     done
 done
@@ -58,7 +58,7 @@ is "$(echo "$out" | grep -cE '"n[12]:4100[0-9]"')" 0 "on other ports"
 out=$(fake "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)
 is "$(echo "$out" | grep -c '^set')" 0 "roles of another number of tasks: nothing is set"
 like "$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=tf dl-roles=worker:2)" \
-    '^error dl: --dl=tf: nothing is set: the roles are those of 2 tasks; the step has 3$' "rank 0 says why"
+    '^error dl: --dl=tf: nothing is set: the roles need 2 tasks; the step has 3$' "rank 0 says why"
 out=$(fake "$stub" "$PLUGIN" 0 dl=ps)
 like "$out" '^set DMLC_ROLE=worker$' "ps has roles of its own"
 like "$out" '^set DMLC_PS_ROOT_URI=127.0.0.1$' "and an address"

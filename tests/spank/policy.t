@@ -72,14 +72,14 @@ is "$(echo "$out" | grep -c '^log')" 0 "and a job's own value wins"
 ignored default=toch "no such value; did you mean torch?"
 ignored default=tf "this site allows torch" allow=torch
 ignored default=tf "this site does not allow tf" deny=tf
-ignored nccl=../x "no name of a profile; see dl-spank(8)"
+ignored nccl=../x "no name of a profile; see dl-spank(7)"
 ignored nccl=auto "--dl-nccl is not in options=" options=dl
-ignored roles=worker:1 "roles are a job's own"
+ignored roles=worker:1 "roles are set by each job"
 
 # ---- wrong ones
 ignored allow=toch "no such value; did you mean torch?"
-ignored deny_bind=closest,x "no such value; see dl-spank(8)"
-ignored options=dl,bind "'bind' is no option"
+ignored deny_bind=closest,x "no such value; see dl-spank(7)"
+ignored options=dl,bind "'bind' is not an option"
 ignored max_bind=3 "--dl-bind takes no number"
 ignored min_roles=x "not a number"
 ignored min_roles=-1 "not a number"

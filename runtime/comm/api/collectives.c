@@ -374,7 +374,7 @@ int slurmdl_reduce_scatter (struct slurmdl_comm *c,
     if (!parts)
         errorf (err, "out of memory");
     else if (total (parts, size) != n)
-        refuse (err, "the parts of all ranks together are not n elements");
+        refuse (err, "the parts of all ranks must have n elements in total");
     else {
         k.bytes_out = bytes_of (parts[mesh_rank (c->mesh)], type);
         rv = begin (&k);
@@ -406,7 +406,7 @@ int slurmdl_allgather (struct slurmdl_comm *c,
     if (!k.how.counts)
         errorf (err, "out of memory");
     else if (k.how.counts[mesh_rank (c->mesh)] != own)
-        refuse (err, "bytes[] of this rank is not what it gives");
+        refuse (err, "bytes[] of this rank differs from its number of bytes");
     else {
         k.bytes_out = total (k.how.counts, size);
         rv = begin (&k);

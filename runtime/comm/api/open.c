@@ -21,7 +21,7 @@ static const char *wanted (const struct slurmdl_comm_options *o,
         if (strcmp (names[i], name) == 0)
             return names[i];
     errno = EINVAL;
-    errorf (err, "'%s' is no back end: native, mpi or nccl", name);
+    errorf (err, "'%s' is not a back end: native, mpi or nccl", name);
     return NULL;
 }
 

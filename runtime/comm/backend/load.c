@@ -68,7 +68,7 @@ const struct comm_backend *comm_backend_load (const char *name,
 
     if (!is_known (name)) {
         errno = EINVAL;
-        errorf (err, "'%s' is no back end: native, mpi or nccl", name);
+        errorf (err, "'%s' is not a back end: native, mpi or nccl", name);
         return NULL;
     }
     snprintf (path,

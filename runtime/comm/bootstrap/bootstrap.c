@@ -76,7 +76,7 @@ static const struct boot_method *find_method (const char *name,
         if (!strcmp (methods[i]->name, name))
             return methods[i];
     errno = EINVAL;
-    errorf (err, "'%.40s' is no bootstrap: pmix, pmi or tcp", name);
+    errorf (err, "'%.40s' is not a bootstrap: pmix, pmi or tcp", name);
     return NULL;
 }
 

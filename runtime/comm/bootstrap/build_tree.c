@@ -175,7 +175,7 @@ static int receive_children (struct boot_tree *t,
     if (boot_accept_run (&m, monotonic () + p->timeout) < 0) {
         boot_name_ranks (names, sizeof (names), m.missing, p->size, p->layout);
         errorf (err,
-                "not reached rank %ld (%s) within %g s: %s",
+                "rank %ld (%s) was not reached within %g s by %s",
                 p->rank,
                 p->own,
                 p->timeout,

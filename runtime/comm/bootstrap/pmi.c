@@ -161,7 +161,8 @@ static int find (struct boot_place *p,
     p->size = boot_variable ("PMI_SIZE", -1);
     if (fd < 0 || p->rank < 0 || p->size <= p->rank) {
         errno = EINVAL;
-        return errorf (err, "PMI: PMI_FD, PMI_RANK or PMI_SIZE is no number");
+        return errorf (err,
+                       "PMI: PMI_FD, PMI_RANK or PMI_SIZE is not a number");
     }
     if (begin (fd, line, err) < 0)
         return -1;

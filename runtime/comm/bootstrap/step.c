@@ -152,7 +152,7 @@ static int find_address (struct boot_place *p,
     }
     errno = EINVAL;
     return errorf (err,
-                   "where rank 0 listens is not known: start the ranks with "
+                   "the address of rank 0 is unknown: start the ranks with "
                    "srun, or set DL_COMM_ADDRESS to HOST:PORT");
 }
 

@@ -92,7 +92,7 @@ static int lost (struct boot_exchange *x, struct boot_peer *p)
 
     if (error == EPROTO)
         errorf (&x->t->why,
-                "rank %ld (%s) exchanges something else",
+                "rank %ld (%s) is in another exchange",
                 p->rank,
                 p->host);
     else

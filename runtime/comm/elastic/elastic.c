@@ -307,7 +307,7 @@ int slurmdl_elastic_commit (struct slurmdl_elastic *e,
     error_clear (err);
     errno = ENOTCONN;
     if (e->broken || !e->comm)
-        return errorf (err, "the world is to be formed first");
+        return errorf (err, "call slurmdl_elastic_form() first");
     request = e->membership.rank == 0 ? membership_request (&e->membership) : 0;
     e->ended = false;
     if (state_commit (e, step, &request, err) < 0) {

@@ -31,7 +31,7 @@ enum elastic_outcome {
 
 /* A process that is in a generation, or wants to be. */
 struct elastic_member {
-    struct member self;
+    struct process_id self;
     uint64_t netns;
     uint64_t was; /* number of the generation that it comes from; 0: none */
     int64_t was_rank;

@@ -317,7 +317,7 @@ bool signs_is_over (const struct signs *v,
                     const struct elastic_member *self)
 {
     if (signs_has_bye (v, s->self.nonce)
-        || member_has_ended (&s->self, &self->self))
+        || process_id_has_ended (&s->self, &self->self))
         return true;
     for (long i = 0; *s->unit && i < v->nended; i++)
         if (!strcmp (v->ended[i], s->unit))

@@ -392,7 +392,7 @@ static int not_needed (const struct membership *g,
 {
     folder_take_ask (g->dir, g->self.self.nonce);
     errno = ECANCELED;
-    return errorf (err, "this rank is not needed: %s", why);
+    return errorf (err, "no place for this rank: %s", why);
 }
 
 /* 1: we are in a new generation, 0: not yet. */

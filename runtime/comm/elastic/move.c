@@ -164,7 +164,7 @@ static int move_tensor (struct packing *p,
         goto done;
     }
     if (each_move (d, at[0], at[1], at[2], at[3], pack, p) < 0) {
-        errorf (err, "a slab that was said to be there is not");
+        errorf (err, "an announced slab is missing");
         goto done;
     }
     if (slurmdl_alltoall (p->e->comm, p->out, p->to, p->in, p->from, err) < 0)

@@ -65,7 +65,7 @@ static void describe (struct elastic_member *s)
     struct stat st;
 
     memset (s, 0, sizeof (*s));
-    member_describe (&s->self);
+    process_id_describe (&s->self);
     if (stat ("/proc/self/ns/net", &st) == 0)
         s->netns = st.st_ino;
     s->was_rank = -1;

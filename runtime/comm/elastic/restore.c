@@ -113,8 +113,7 @@ static int agree (struct slurmdl_elastic *e, int rv, struct slurmdl_error *err)
         return 0;
     errno = EINVAL;
     return errorf (err,
-                   "on another rank what is protected is not what was "
-                   "committed");
+                   "another rank protects other memory than was committed");
 }
 
 /* The program's memory, or a state's bytes, from a committed piece. */
@@ -228,7 +227,7 @@ int slurmdl_elastic_restore (struct slurmdl_elastic *e,
     error_clear (err);
     errno = ENOTCONN;
     if (e->broken || !e->comm)
-        return errorf (err, "the world is to be formed first");
+        return errorf (err, "call slurmdl_elastic_form() first");
     e->ended = false;
     if (ring_find (e) < 0 || directory_gather (e, &d, err) < 0
         || directory_check (&d, err) < 0)

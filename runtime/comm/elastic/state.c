@@ -312,8 +312,8 @@ static int agree (struct slurmdl_elastic *e,
     if (*request == REQUEST_OVER) {
         errno = ESTALE;
         return errorf (err,
-                       "world %lld was given up, and others have formed a new "
-                       "one: this rank was thought to be lost",
+                       "generation %lld has ended: the other ranks declared "
+                       "this rank lost and formed a new one",
                        (long long)e->membership.generation->number);
     }
     if (all[1] == -all[2])

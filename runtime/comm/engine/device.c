@@ -94,8 +94,8 @@ static int await_one (struct engine *e,
         if (monotonic () > deadline) {
             errno = ETIMEDOUT;
             return errorf (err,
-                           "rank %ld (%s): what its stream has to do before "
-                           "%.80s has taken more than %g s",
+                           "rank %ld (%s): the work on its stream before %.80s "
+                           "took more than %g s",
                            e->rank,
                            slurmdl_comm_host (e->owner, e->rank),
                            t->name->text,

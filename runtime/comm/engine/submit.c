@@ -73,7 +73,7 @@ static const char *check (const struct engine *e,
     if (!r->in && r->n && !(r->what == SLURMDL_BROADCAST && r->out))
         return "it has no memory";
     if (in_rows (r) && r->row && r->n % r->row)
-        return "it is no whole number of rows";
+        return "it is not a whole number of rows";
     if (r->what == SLURMDL_BROADCAST && (r->root < 0 || r->root >= e->size))
         return "there is no such root";
     if (r->group && !r->members)
@@ -110,10 +110,10 @@ static int find_place (const struct slurmdl_request *r,
     if (!ops || !ops->mark
         || (p->mark = ops->mark (p->in ? in : r->out, r->stream)))
         return 0;
-    return errorf (err,
-                   "%.80s: its stream is not one of the device whose memory "
-                   "it is",
-                   r->name);
+    return errorf (
+        err,
+        "%.80s: its stream belongs to another device than its memory",
+        r->name);
 }
 
 static void leave_place (struct memory_place *p)
@@ -300,7 +300,7 @@ static int unknown (int64_t ticket, struct slurmdl_error *err)
 
     errno = old ? ECONNRESET : EINVAL;
     return errorf (err,
-                   old ? "ticket %lld was given back, or is of a communicator "
+                   old ? "ticket %lld was released, or is of a communicator "
                          "that was broken"
                        : "there is no ticket %lld",
                    (long long)ticket);

@@ -32,7 +32,7 @@ say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
 {
     if (code == ECONNREFUSED)
         snprintf (
-            text, size, "rank %ld on %s has gone", peer, mesh_host (m, peer));
+            text, size, "rank %ld on %s is lost", peer, mesh_host (m, peer));
     else
         snprintf (text,
                   size,

@@ -104,7 +104,7 @@ int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err)
     return mesh_fail (m,
                       ECONNRESET,
                       err,
-                      "rank %ld on %s has gone: its process or host has "
+                      "rank %ld on %s is lost: its process or host has "
                       "ended, or the network between",
                       mesh_world_rank (m, peer),
                       mesh_host (m, peer));
@@ -126,7 +126,7 @@ void mesh_abort (struct mesh *m, const char *why)
     mesh_fail (m->root,
                ECONNRESET,
                NULL,
-               "rank %ld on %s gave up: %s",
+               "rank %ld on %s aborted: %s",
                m->endpoint->rank,
                mesh_host (m, m->rank),
                why ? why : "no reason given");
@@ -134,11 +134,11 @@ void mesh_abort (struct mesh *m, const char *why)
 
 static long first_ended (const struct mesh *m)
 {
-    const struct member *self = &mesh_self (m)->member;
+    const struct process_id *self = &mesh_self (m)->member;
 
     for (long r = 0; r < m->size; r++)
         if (r != m->rank && m->node[r] == m->node[m->rank]
-            && member_has_ended (&mesh_peer (m, r)->member, self))
+            && process_id_has_ended (&mesh_peer (m, r)->member, self))
             return r;
     return -1;
 }

@@ -140,7 +140,7 @@ void peer_info_fill (struct mesh_peer_info *c, int port)
     snprintf (c->word, sizeof (c->word), "%s", word ? word : "");
     c->shm = device_of ("/dev/shm");
     c->netns = inode_of ("/proc/self/ns/net");
-    member_describe (&c->member);
+    process_id_describe (&c->member);
     if (getrandom (c->token, sizeof (c->token), 0) != sizeof (c->token))
         memcpy (c->token, &c->member.nonce, sizeof (c->member.nonce));
     c->port = (uint16_t)port;

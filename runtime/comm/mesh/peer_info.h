@@ -22,7 +22,7 @@ struct mesh_peer_info {
     uint64_t shm;   /* the device that is mounted at /dev/shm; 0: none */
     uint64_t netns; /* the network namespace */
     unsigned char token[HANDSHAKE_TOKEN];
-    struct member member;
+    struct process_id member;
     uint64_t cores_hash; /* of which it may run on */
     int32_t cores;
     uint16_t port;

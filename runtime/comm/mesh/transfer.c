@@ -87,7 +87,7 @@ static int differs (struct mesh_transfer *x)
                       EPROTO,
                       x->err,
                       "rank %ld on %s sends %llu bytes, rank %ld expects %zu: "
-                      "they call the same with different sizes",
+                      "the sizes of the same call differ",
                       mesh_world_rank (x->m, s->peer),
                       mesh_host (x->m, s->peer),
                       (unsigned long long)s->head.size,

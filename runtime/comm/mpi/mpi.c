@@ -116,8 +116,8 @@ static int check_peers (const struct mpi_self *s,
             if (peers[i].rank == peers[k].rank) {
                 errno = ENOTSUP;
                 return errorf (err,
-                               "ranks %d and %d are both rank %d of MPI, "
-                               "which was not told of the others: start them "
+                               "ranks %d and %d are both rank %d of MPI: MPI "
+                               "does not know the other ranks: start them "
                                "with srun --mpi=pmix or mpirun",
                                k,
                                i,

@@ -227,11 +227,13 @@ static int check (struct listener *l, struct listener_pending *p)
 {
     if (p->got < HEAD)
         return 0;
-    if (!p->body) {
-        if (!handshake_is_good (&p->head, l->service, l->token, l->most)
-            || !(p->body = malloc ((size_t)p->head.length + 1)))
-            return -1;
+    if (!p->body
+        && !handshake_is_good (&p->head, l->service, l->token, l->most)) {
+        l->refused++;
+        return -1;
     }
+    if (!p->body && !(p->body = malloc ((size_t)p->head.length + 1)))
+        return -1;
     if (p->got < HEAD + p->head.length)
         return 0;
     return p->confirmed ? p->go != 0 : answer (l, p);

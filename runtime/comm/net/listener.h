@@ -44,6 +44,7 @@ struct listener {
     unsigned char token[HANDSHAKE_TOKEN];
     size_t most;      /* bytes of a body */
     size_t strangers; /* that have not said a head; then the oldest goes */
+    long refused;     /* so many have said a wrong head */
     /* What the caller gets as an answer, HANDSHAKE_TOKEN bytes, and then
      * confirms within 'timeout' seconds; NULL: it is not welcome.  No answer
      * is sent where there is no such function.

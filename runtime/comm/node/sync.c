@@ -182,8 +182,8 @@ check_call (struct node_group *n, uint64_t meeting, struct slurmdl_error *err)
         mesh_fail (n->mesh,
                    EPROTO,
                    err,
-                   "rank %ld and rank %ld call the same with different numbers "
-                   "of bytes",
+                   "the same call of rank %ld and rank %ld has different "
+                   "numbers of bytes",
                    mesh_world_rank (n->mesh, n->world[n->rank]),
                    mesh_world_rank (n->mesh, n->world[r]));
     return fail (n, err);

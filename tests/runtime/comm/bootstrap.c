@@ -345,7 +345,7 @@ static void one_exchanges_something_else (void **state)
     (void)state;
     after = of_other_sizes;
     run_world (3, -1, -1);
-    all_say (3, -1, EPROTO, "something else");
+    all_say (3, -1, EPROTO, "another exchange");
 }
 
 /* ---- strangers ---- */

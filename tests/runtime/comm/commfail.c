@@ -208,7 +208,7 @@ static const struct scene scenes[] = {
     { "stopped",                   is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1000 },
     { "stopped, 4 MiB",            is_stopped,           ETIMEDOUT,  { "rank 2 on", "stopped" }, 1 << 20 },
     { "away",                      stays_away,           ETIMEDOUT,  { "rank 2 on", "did not come", "has called 3" }, 1000 },
-    { "abort",                     gives_up,             ECONNRESET, { "rank 2 on", "gave up", "the loss is not a number" }, 1000 },
+    { "abort",                     gives_up,             ECONNRESET, { "rank 2 on", "aborted", "the loss is not a number" }, 1000 },
     { "closed",                    leaves,               ECONNRESET, { "rank 2 on" }, 1000 },
     { "another operation",         calls_another,        EPROTO,     { "allreduce", "max" }, 100 },
     { "another size",              has_another_size,     EPROTO,     { "bytes" }, 1000 },
