@@ -24,7 +24,7 @@ static struct elastic_member make_silent (int listener)
                                 .local = -1,
                                 .host = "127.0.0.1" };
 
-    member_describe (&m.self);
+    process_id_describe (&m.self);
     m.port = listener_port (listener);
     return m;
 }
