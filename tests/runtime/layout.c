@@ -153,7 +153,7 @@ static const struct {
     { "master:1,worker:2",          3, "master.0 worker.0 worker.1",       NULL },
     { "chief:*",                    1, NULL, "there is one chief" },
     { "chief:2",                    2, NULL, "there is one chief" },
-    { "worker:2",                   3, NULL, "those of 2 tasks; the step has 3" },
+    { "worker:2",                   3, NULL, "need 2 tasks; the step has 3" },
     { "ps:2,worker:*",              2, NULL, "at least 3 tasks; the step has 2" },
     { "worker:1,worker:1",          2, NULL, "there twice" },
     { "worker:*,ps:*",              2, NULL, "more than one '*'" },
