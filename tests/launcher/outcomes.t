@@ -33,7 +33,7 @@ print(eval(sys.argv[1]))' "$2"
 
 # ---- parameters that are not active
 cat >when.conf <<'END'
-name = "when";
+name = "when"; reproducibility = { experiment_seed = 5; };
 entrypoint = "./when.sh {opt.name} {opt.momentum} x{opt.momentum}x";
 searcher = { name = "random"; max_trials = 12; metric = "loss"; };
 hyperparameters = {
