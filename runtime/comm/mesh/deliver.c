@@ -37,9 +37,10 @@ void mesh_reason (struct mesh *m, int code, const char *why)
     pthread_mutex_unlock (&m->endpoint->mutex);
 }
 
-static void deliver_socket (struct mesh *m, const struct mesh_hello *w, int fd)
+void mesh_pending_add (struct mesh_pending **end,
+                       const struct mesh_hello *w,
+                       int fd)
 {
-    struct mesh_pending **end = &m->sockets;
     struct mesh_pending *p = calloc (1, sizeof (*p));
 
     if (!p) {
@@ -68,7 +69,7 @@ void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd)
     if (hello->kind == DIAL_LINK)
         deliver_link (m, peer, fd);
     else if (hello->kind == DIAL_SOCKET)
-        deliver_socket (m, hello, fd);
+        mesh_pending_add (&m->sockets, hello, fd);
     else
         close (fd);
     if (hello->kind == DIAL_ABORT && hello->unreachable >= 0)

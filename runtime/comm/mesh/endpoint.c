@@ -86,22 +86,6 @@ static struct mesh *endpoint_find (struct endpoint *h, uint64_t channel)
     return m;
 }
 
-static void keep (struct endpoint *h, const struct mesh_hello *w, int fd)
-{
-    struct mesh_pending **end = &h->pending;
-    struct mesh_pending *p = calloc (1, sizeof (*p));
-
-    if (!p) {
-        close (fd);
-        return;
-    }
-    p->hello = *w;
-    p->fd = fd;
-    while (*end)
-        end = &(*end)->next;
-    *end = p;
-}
-
 static void answer_query (struct endpoint *h, uint64_t channel, int fd)
 {
     struct mesh_report s = { .waits = -1 };
@@ -144,7 +128,7 @@ static void admit (struct endpoint *h, const struct listener_arrival *a)
     else if (m)
         mesh_deliver (m, &w, a->fd);
     else
-        keep (h, &w, a->fd);
+        mesh_pending_add (&h->pending, &w, a->fd);
     pthread_mutex_unlock (&h->mutex);
 }
 

@@ -52,6 +52,13 @@ bool endpoint_is_foreign (const struct endpoint *h);
 void endpoint_enter (struct endpoint *h, struct mesh *m);
 void endpoint_leave (struct endpoint *h, struct mesh *m);
 
+/* Append a connection to a list of pending ones, which owns 'fd' then; without
+ * memory it is closed.
+ */
+void mesh_pending_add (struct mesh_pending **end,
+                       const struct mesh_hello *w,
+                       int fd);
+
 /* mesh.c, from the listener's thread or endpoint_enter(), the mutex held: 'fd'
  * is the mesh's from now on. */
 void mesh_deliver (struct mesh *m, const struct mesh_hello *hello, int fd);
