@@ -1,9 +1,10 @@
 # tests/: a unit test is a cmocka program NAME.t made from NAME.c, a test of a
 # program is a shell script NAME.t; both speak TAP.  The folders are those of the
-# source; beside them: cluster/ (needs Slurm), faults/, fakes/ (what stands in for
+# source; beside them: cluster/ (needs Slurm), attacks/, faults/, fakes/ (what stands in for
 # a library or for Slurm), bench/ (run by hand).
 #
-#     make check-searcher (-runtime, -launcher, -spank, -python, -cluster, -sanitized)
+#     make check-searcher (-runtime, -launcher, -spank, -python, -cluster,
+#     -attacks, -sanitized)
 #     make check TESTS=tests/searcher/asha.t           # makes only what it needs
 #
 # Long ones come first in a list: make begins with them.
@@ -28,6 +29,7 @@ include tests/runtime/local.mk
 include tests/launcher/local.mk
 include tests/searcher/local.mk
 include tests/spank/local.mk
+include tests/attacks/local.mk
 include tests/bench/local.mk
 
 # what parses or handles memory, for a build with sanitizers
@@ -38,7 +40,7 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 
 # most of a test is waiting
 check_jobs = 8
-checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-sanitized
+checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-attacks check-sanitized
 .PHONY: check-programs $(checks)
 # all that tests and benches need, compiled
 check-programs: all
