@@ -40,18 +40,19 @@ skip () { # skip NAME WHY
 
 # Wait until a command succeeds: wait_for SECONDS COMMAND...
 wait_for () {
-    left=$(($1 * 10))
+    read -r now rest </proc/uptime
+    until=$((${now%.*} + $1))
     shift
     while ! "$@" >/dev/null 2>&1; do
-        left=$((left - 1))
-        [ $left -gt 0 ] || return 1
+        read -r now rest </proc/uptime
+        [ "${now%.*}" -lt $until ] || return 1
         sleep 0.1
     done
 }
 
 # All nodes of the test's cluster are idle, or are after what ran has been cleared away.
 unharmed () {
-    wait_for 100 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
+    wait_for 300 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
     is "$(sinfo -h -N -o %T | sort -u)" idle "no node was harmed"
 }
 

@@ -21,7 +21,7 @@ worker = { heartbeat = 1; lease = 30; grace = 3; };
 END
 }
 queue_is_empty () {
-    wait_for 100 sh -c '[ -z "$(squeue -h -o %i)" ]'
+    wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 }
 
 # ---- more workers than an array may have; then fewer, then more
@@ -37,17 +37,17 @@ conf many ./wait.sh 30 'workers = 8;'
 dir=$(timeout 300 dl run --detach many.conf)
 is "$(count many-0001 submit)" 4 "an array above MaxArraySize becomes four"
 is "$(squeue -h -r | wc -l)" 8 "of eight tasks"
-wait_for 100 sh -c '[ "$(find many-0001/trials -name "a.1" | wc -l)" -eq 8 ]'
+wait_for 300 sh -c '[ "$(find many-0001/trials -name "a.1" | wc -l)" -eq 8 ]'
 ok $? "eight workers work"
 timeout 300 dl scale 9 many >/dev/null
 is "$(squeue -h -r | wc -l)" 9 "scale up: another task"
 timeout 300 dl scale 8 many >/dev/null
 is "$(squeue -h -r | wc -l)" 8 "scale down: that which waits is cancelled"
 timeout 300 dl scale 6 many >/dev/null
-wait_for 100 sh -c '[ "$(squeue -h -r -t RUNNING | wc -l)" -eq 6 ]'
+wait_for 300 sh -c '[ "$(squeue -h -r -t RUNNING | wc -l)" -eq 6 ]'
 ok $? "and then the highest end"
 is "$(count many-0001 park)" 2 "and save what they have"
-wait_for 100 sh -c '[ "$(squeue -h -r | wc -l)" -eq 6 ]'
+wait_for 300 sh -c '[ "$(squeue -h -r | wc -l)" -eq 6 ]'
 
 # ---- what a running sweep asks Slurm: nothing
 requests () { # but those of this test and of the nodes
@@ -121,7 +121,7 @@ chmod +x lane.sh
 conf lane ./lane.sh 8 "workers = 2; trials_per_task = 2; $slots"
 timeout 300 dl run lane.conf >lane.out 2>&1 &
 lane=$!
-wait_for 100 sh -c 'ls lane-0001/trials/000[12]/a.1/log'
+wait_for 300 sh -c 'ls lane-0001/trials/000[12]/a.1/log'
 sleep 0.2
 # this experiment's second worker, which is no srun
 pgrep -f "^[^ ]*dl worker -- $work/lane-0001" | tail -1 | xargs -r kill -9
@@ -152,12 +152,12 @@ rm -f go
 conf rank ./rank.sh 2 'workers = 1; nodes_per_trial = 2; ranks_per_node = 2;'
 timeout 300 dl run rank.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.1/log)" -eq 4 ]'
+wait_for 300 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.1/log)" -eq 4 ]'
 is "$(sort rank-0001/trials/0001/a.1/log | tr '\n' ' ')" \
     "rank 0 of 4 on n1 local 0 rank 1 of 4 on n1 local 1 rank 2 of 4 on n2 local 0 rank 3 of 4 on n2 local 1 " "four ranks on two nodes"
 # as when the time is up: the worker, which is no step, is told to go
 pkill -USR2 -f "^[^ ]*dl worker -- $work/rank-0001"
-wait_for 100 sh -c 'cat rank-0001/log/0*/0* | grep "\"op\":\"park\""'
+wait_for 300 sh -c 'cat rank-0001/log/0*/0* | grep "\"op\":\"park\""'
 ok $? "the trial is parked"
 is "$(find rank-0001 -name 'saved.*' | wc -l)" 4 "each rank heard SIGTERM and had the time to save"
 
@@ -170,13 +170,13 @@ is $? 0 "dl worker in a step of an own allocation"
 is "$(cat step-0001/workers/* | sed -n 's/.*"slot":"[0-9]*\.0_\([0-9]\)".*/\1/p' | sort | tr '\n' ' ')" "0 1 2 3 " "each task is a worker"
 like "$(dl ls)" 'step-0001 +completed' "the sweep completes"
 # ---- and the ranks go on
-wait_for 100 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.2/log)" -eq 4 ]'
+wait_for 300 sh -c '[ "$(grep -c ^rank rank-0001/trials/0001/a.2/log)" -eq 4 ]'
 ok $? "its task comes back"
 ranks=$(for p in $(pgrep -f '^/bin/sh ./rank.sh'); do
     [ "$(readlink "/proc/$p/cwd")" != "$(pwd -P)" ] || echo "$p"
 done | tr '\n' ' ')
 pkill -9 -f "^[^ ]*dl worker -- $work/rank-0001"
-wait_for 100 sh -c "[ -n '$ranks' ] && ! ps -o stat= $ranks | grep -v Z"
+wait_for 300 sh -c "[ -n '$ranks' ] && ! ps -o stat= $ranks | grep -v Z"
 ok $? "ranks do not outlive a worker that is killed"
 touch go
 wait $pid

@@ -45,8 +45,8 @@ traced () { # traced NAME OPTION...: a step and a batch job of nobody's
     rm -f trace.*
     as_nobody srun -Q -n1 "$@" sh -c 'id -un; echo "rank $RANK"' >"$into.out" 2>"$into.err"
     as_nobody sbatch -Q -n1 "$@" -o "$work/home/$into.batch" --wrap 'srun -Q -n1 true; id -un' >/dev/null 2>>"$into.err"
-    wait_for 100 ended
-    wait_for 100 test -s "$work/home/$into.batch"
+    wait_for 300 ended
+    wait_for 300 test -s "$work/home/$into.batch"
     for t in trace.*; do
         python3 "$srcdir/tests/cluster/touched.py" "$t"
     done | sed "s|/tmp/dl-test\.[A-Za-z0-9#]*/|WORK/|g" | sort -u >"$into.touched"
@@ -87,11 +87,11 @@ start () { # start NAME
     pid=$(cat "${SLURM_CONF%/*}/run/slurmd-n1.pid" 2>/dev/null)
     if [ -n "$pid" ]; then
         kill "$pid"
-        wait_for 100 sh -c "! kill -0 $pid"
+        wait_for 300 sh -c "! kill -0 $pid"
     fi
     timeout -s TERM 30 strace -f -qq -s 4096 -e trace=file,network,process,%creds -e signal=none -o "$1.start" \
         slurmd -D -N n1 -f "$SLURM_CONF" >/dev/null 2>&1 </dev/null &
-    wait_for 100 grep -q 'slurmd-n1\.pid' "$1.start"
+    wait_for 300 grep -q 'slurmd-n1\.pid' "$1.start"
     sleep 2
     cp "$1.start" "$1.begun" # without what it does when it ends
     kill $!

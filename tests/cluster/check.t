@@ -83,7 +83,7 @@ if [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ]; then
     mkdir under hung
     "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &
     nfs=$!
-    wait_for 100 mountpoint -q hung
+    wait_for 300 mountpoint -q hung
     kill -STOP $nfs
     start=$(date +%s)
     out=$(TMPDIR=$work/hung timeout 300 dl check)
@@ -149,7 +149,7 @@ else
         srun -w n1 -n1 --overlap python3 -c "import socket, time; s = socket.socket(); s.bind(('', $port)); s.listen(); print('listens', flush=True); time.sleep(280)" >listens &
     fi
     pid=$!
-    wait_for 100 grep -q listens listens
+    wait_for 300 grep -q listens listens
     MASTER_PORT=$port MASTER_ADDR=127.0.0.1 step 75 "MASTER_PORT is in use" --overlap --dl-check -w n1 -N1 -n1 true
     like "$(cat err)" "BAD: n1: MASTER_PORT $port cannot be used on rank 0's node: Address already in use" "is told, and no node blamed"
     kill $pid 2>/dev/null

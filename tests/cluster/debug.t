@@ -103,7 +103,7 @@ threading.Event().wait()
 END
 timeout 300 srun --dl-debug=hang:6 -N1 -n2 "$python" ends.py >out 2>err &
 srun=$!
-wait_for 100 grep -q 'dl: rank' err
+wait_for 300 grep -q 'dl: rank' err
 like "$(cat err)" 'dl: rank 0 has ended.*\(ValueError: no such file of data\), and 1 ranks on n[12] wait for it: rank 1 is in wait' "the rank that ended first, why, and where the other waits"
 scancel -u "$(id -un)"
 wait $srun 2>/dev/null
@@ -181,8 +181,8 @@ unhurt one2 $one2 "a rank that waits for one that works, on 2 nodes"
 # ---- on demand
 timeout 300 srun --dl-debug -N2 -n2 "$python" hang.py >out 2>err &
 srun=$!
-wait_for 100 sh -c '[ "$(grep -c begin out)" = 2 ]'
-wait_for 100 sh -c "ls $(folder)/watch-0 $(folder)/watch-1"
+wait_for 300 sh -c '[ "$(grep -c begin out)" = 2 ]'
+wait_for 300 sh -c "ls $(folder)/watch-0 $(folder)/watch-1"
 out=$(timeout 300 dl debug "$(folder)")
 like "$out" 'dump-1, .*: asked for by dl debug' "dl debug asks a step that runs"
 like "$out" '^ +1 rank  0 +wait .* from all_reduce' "rank 0"
@@ -214,6 +214,6 @@ else
     skip "PyTorch" "no python3-torch"
 fi
 no_watchers () { ! pgrep -f "dl watch $work"; }
-wait_for 200 no_watchers
+wait_for 600 no_watchers
 ok $? "no watcher is left"
 done_testing

@@ -31,7 +31,7 @@ works () { # works RANKS
     tail -n +"$seen" trace | awk -v ranks="$1" '$3 == ranks { found = 1 } END { exit !found }'
 }
 await () { # await RANKS NAME
-    wait_for 200 works "$1"
+    wait_for 600 works "$1"
     ok $? "$2"
     seen=$(($(wc -l <trace) + 1))
 }
@@ -63,7 +63,7 @@ echo "# after $(($(date +%s) - begin)) s"
 for h in 4 5 6; do ip link set "$bridge.$h" master "$bridge"; done
 await 6 "and six when they see each other"
 touch enough
-wait_for 200 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
+wait_for 600 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "it ends"
 is "$(awk '$1 < world { print } { world = $1 }' trace | head -n 3)" "" "no world went on beside a newer one"
 [ "$(grep -c 'the weights are right' out)" -ge 1 ]

@@ -23,7 +23,7 @@ kill_rank () {
 }
 
 # await_world RANKS [LOST [HOW_MANY]]: until there was a world of so many (another one, as HOW_MANY says)
-await_world () { wait_for 100 sh -c "[ \"\$(grep -c 'world [0-9]* has $1 ranks, ${2:-.*} lost' out)\" -ge ${3:-1} ]"; }
+await_world () { wait_for 300 sh -c "[ \"\$(grep -c 'world [0-9]* has $1 ranks, ${2:-.*} lost' out)\" -ge ${3:-1} ]"; }
 
 # ---- in processes: the exit status, and what is there at the end
 timeout 300 dl elastic --local --nodes=2 "$ranks" rank 50 1000 >out 2>&1
@@ -46,7 +46,7 @@ rm -f out
 dl elastic --local --nodes=3 --max=4 --spares=1 "$ranks" rank 1000000 2000 "$work/enough" >out 2>&1 &
 dl=$!
 await_world 3
-wait_for 100 sh -c 'ls elastic.*/ask.*'
+wait_for 300 sh -c 'ls elastic.*/ask.*'
 before=$(grep -c 'has 3 ranks' out)
 # the spare one, whichever came last, waits in a file
 unit=1
@@ -55,7 +55,7 @@ kill_rank $unit.1 "$ranks"
 ok $? "a rank is killed"
 await_world 3 "" $((before + 1))
 ok $? "a spare one takes its place"
-wait_for 100 grep -q "place $((unit + 1)): ended by signal 9; again in 1 s" out
+wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; again in 1 s" out
 ok $? "dl says what ended"
 run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
 timeout 300 dl scale 9 "$run" >scale 2>&1
@@ -65,7 +65,7 @@ is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
 await_world 4 0
 ok $? "brings more"
 timeout 300 dl scale 2 "$run" >scale 2>&1
-wait_for 100 grep -q 'has 2 ranks, 0 lost, 2 left' out
+wait_for 300 grep -q 'has 2 ranks, 0 lost, 2 left' out
 ok $? "and fewer, which lose nothing"
 touch enough
 wait $dl
@@ -118,14 +118,14 @@ ip link set "mcb$(cat "$(dirname "$SLURM_CONF")/place").4" down
 await_world 3 "" $((before + 1))
 ok $? "a host is unplugged: three go on"
 echo "# after $(($(sed -n 's/^\([0-9]*\): .* has 3 ranks.*/\1/p' out | tail -1) - begin)) s"
-wait_for 100 grep -q 'Node failure on n4' out
+wait_for 300 grep -q 'Node failure on n4' out
 ok $? "Slurm takes the node away"
 timeout 300 dl scale 2 --dir="$work" "elastic.$job" >scale 2>&1
 is $? 0 "dl scale of a job"
 await_world 2 0
 ok $? "two go on"
 scancel "$job"
-wait_for 100 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
+wait_for 300 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
 ok $? "scancel ends it"
 sed 's/^/# /' out
 done_testing

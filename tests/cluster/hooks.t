@@ -42,11 +42,11 @@ settled () {
     case $(state) in *completing* | *allocated* | *mixed*) return 1 ;; esac
 }
 revive () {
-    wait_for 100 settled
+    wait_for 300 settled
     [ "$(state)" = idle ] && return
     load ''
     scontrol update nodename=n1 state=resume
-    wait_for 100 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
+    wait_for 300 sh -c '[ "$(sinfo -h -N -o %T | sort -u)" = idle ]'
 }
 ended () {
     ! squeue -h -o %i | grep -q .
@@ -54,14 +54,14 @@ ended () {
 batch () { # what became of a batch job, and of the node
     rm -f batch.out
     id=$(timeout 300 sbatch --parsable -n1 -o batch.out --wrap 'echo ran' 2>/dev/null) || { echo "refused - $(state)"; return; }
-    wait_for 60 ended || timeout 60 scancel "$id"
-    wait_for 100 settled
+    wait_for 300 ended || timeout 60 scancel "$id"
+    wait_for 300 settled
     echo "$(scontrol show job "$id" | sed -n 's/ *JobState=\([A-Z]*\).*/\1/p') $(grep -x ran batch.out 2>/dev/null || echo -) $(state)"
 }
 step () { # what became of srun, and of the node
     out=$(timeout 300 srun -Q -n1 echo ran 2>/dev/null)
     rc=$?
-    wait_for 100 settled
+    wait_for 300 settled
     echo "$rc ${out:--} $(state)"
 }
 outcome () { # outcome LINE: of srun, and of a batch job

@@ -60,7 +60,7 @@ is "$(as_ordinary srun -N1 -n1 --gres=gpu:2 sh -c 'echo "$CUDA_VISIBLE_DEVICES"'
 as_ordinary sbatch -W --array=1-20 -o /dev/null --wrap true >/dev/null
 is $? 0 "a job array of 20"
 as_ordinary sbatch -o /dev/null --wrap "srun sleep 1000.$$" >/dev/null
-wait_for 100 sh -c 'squeue -h -t R | grep -q wrap'
+wait_for 300 sh -c 'squeue -h -t R | grep -q wrap'
 use "$all/two"
 is "$(as_ordinary squeue -h)" "" "the other cluster has jobs of its own"
 like "$(as_ordinary scontrol show config)" '^KillWait += 7 sec' "and another configuration"

@@ -44,7 +44,7 @@ exit 0
 END
 timeout 300 srun --dl-monitor=1 -N2 -n4 -m block --ntasks-per-node=2 sh ranks.sh 2>err
 is $? 5 "the job's exit status is the tasks'"
-wait_for 100 no_monitors
+wait_for 300 no_monitors
 ok $? "no monitor is left"
 like "$(cat err)" '^dl: 4 ranks on 2 nodes, [0-9.]+s: a rank kept 0\.[0-9] of 1 core busy; node memory .* of .*; read [0-9.]+ [KM]iB/s' "srun ends with a line about the step"
 set -- dl-monitor-*.0
@@ -88,7 +88,7 @@ echo "status $?"
 END
 timeout 300 sbatch -W job.sh >out &
 waiter=$!
-wait_for 100 sh -c 'dl monitor "$(sed -n "s/.*job //p" out)" 2>/dev/null | grep -q "^2 ranks"'
+wait_for 300 sh -c 'dl monitor "$(sed -n "s/.*job //p" out)" 2>/dev/null | grep -q "^2 ranks"'
 ok $? "dl monitor while the job runs"
 wait $waiter
 is $? 0 "the job script's status"
@@ -110,16 +110,16 @@ sampled () { # sampled RANKS: the step that is newer than $before has samples of
 before=$(newest)
 timeout 300 srun --dl-monitor=1 -n2 -N2 --job-name=cancelled sleep 280 2>err &
 waiter=$!
-wait_for 100 sampled 2
+wait_for 300 sampled 2
 scancel --name=cancelled
-wait_for 100 no_monitors
+wait_for 300 no_monitors
 ok $? "monitors end with a cancelled step"
 wait $waiter
 like "$(cat err)" '^dl: 2 ranks on 2 nodes' "and there is a summary"
 before=$(newest)
 timeout 300 srun --dl-monitor=1 -n1 sh -c 'until [ -e go ]; do sleep 0.1; done' 2>err &
 waiter=$!
-wait_for 100 sampled 1
+wait_for 300 sampled 1
 pids=$(monitors)
 for s in TERM INT USR1 USR2 HUP; do
     for p in $pids; do
@@ -134,7 +134,7 @@ timeout 300 srun --dl-monitor -n1 true 2>err
 is "$?$(cat err)" 0 "a step that is too short for a sample says nothing"
 
 # ---- without it, nothing
-wait_for 100 no_monitors
+wait_for 300 no_monitors
 timeout 300 srun -n1 sleep 1
 monitors >out
 is "$(cat out)" "" "without --dl-monitor nothing is started"
@@ -174,7 +174,7 @@ fresh () {
     rm -rf dl-monitor-77.* rank.*
     rank 0 sleep "$1" &
     rank 1 sleep "$1" &
-    wait_for 100 test -s rank.0 && wait_for 100 test -s rank.1
+    wait_for 300 test -s rank.0 && wait_for 300 test -s rank.1
 }
 
 # ---- killed at any moment
@@ -184,7 +184,7 @@ for after in 0 0.01 0.02 0.03 0.05 0.08 0.1 0.2 0.4 0.8 1 1.05 1.1; do
     sampler dl sample 1 2>/dev/null &
     pid=$!
     # the last ones when there is a file
-    case $after in 0.[1-9]* | 1*) wait_for 100 test -s "dl-monitor-77.0/m1.h5" ;; esac
+    case $after in 0.[1-9]* | 1*) wait_for 300 test -s "dl-monitor-77.0/m1.h5" ;; esac
     sleep $after
     kill -9 $pid
     wait $pid 2>/dev/null
@@ -198,7 +198,7 @@ done
 is $bad 0 "13 monitors killed at different moments: h5py opens every file"
 [ $files -ge 7 ]
 ok $? "there were some ($files)"
-wait_for 100 no_monitors
+wait_for 300 no_monitors
 ok $? "and what they had started is gone"
 # shellcheck disable=SC2046
 kill $(cat rank.0 rank.1)
@@ -233,7 +233,7 @@ for what in hang crash; do
     echo $what >gpus
     (FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" sampler dl sample 1 2>err)
     is "$(last $f gpu/0/busy) $(last $f rank/1/processes)" "none 0.0" "a driver that does $what: the rest is sampled"
-    wait_for 100 no_monitors
+    wait_for 300 no_monitors
     ok $? "and nothing is left"
 done
 
@@ -283,6 +283,6 @@ if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2
 else
     skip "a full disk" "not root, or no mounts"
 fi
-wait_for 100 no_monitors
+wait_for 300 no_monitors
 ok $? "no monitor is left"
 done_testing

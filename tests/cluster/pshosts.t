@@ -23,7 +23,7 @@ begin () {
     DL_PS_MODE=$1 DL_PS_STALENESS=1 DL_PS_DIR=$work/ps.$run DL_PS_GRACE=${5:-3} DL_PS_TIMEOUT=${4:-60} DL_PS_SAVE_EVERY=15 timeout 200 \
         srun --no-kill --dl=ps --dl-roles="${3:-$all}" -N6 -n6 -m cyclic "$pswork" 80 20 "$2" "$log" >"out.$run" 2>&1 &
     srun=$!
-    wait_for 60 grep -q 'worker 0 .*iteration 10$' "$log"
+    wait_for 300 grep -q 'worker 0 .*iteration 10$' "$log"
 }
 
 plug () { # plug HOST up|down
@@ -35,12 +35,12 @@ signal () { # signal SIGNAL PROCESS, as it calls itself
 }
 
 ended () { # ended N PROCESSES WORD: as many of these have come to that end
-    wait_for 100 sh -c "[ \$(grep -c '^$2 on .* has $3' '$log') -ge $1 ]"
+    wait_for 300 sh -c "[ \$(grep -c '^$2 on .* has $3' '$log') -ge $1 ]"
     [ "$(grep -c "^$2 on .* has $3" "$log")" -eq "$1" ]
 }
 
 finish () { # finish NAME
-    wait_for 60 sh -c "[ \$(grep -c ' has ' '$log') -eq 6 ]"
+    wait_for 300 sh -c "[ \$(grep -c ' has ' '$log') -eq 6 ]"
     ok $? "$1: all come to an end"
     is "$(grep -c WRONG "$log")" 0 "$1: and no push is lost or counted twice"
     kill "$srun" 2>/dev/null
@@ -48,14 +48,14 @@ finish () { # finish NAME
     # srun says only that some have failed
     sed 's/^/# /' "$log"
     scancel --state=RUNNING --me 2>/dev/null
-    wait_for 60 sh -c '! squeue -h | grep -q .'
+    wait_for 300 sh -c '! squeue -h | grep -q .'
 }
 
 # ---- a server's host is away, and comes back when another one serves
 lost_server () {
     begin "$1" 3
     plug 3 down
-    wait_for 100 grep -q 'worker 0 .*iteration 30$' "$log"
+    wait_for 300 grep -q 'worker 0 .*iteration 30$' "$log"
     ok $? "$1: a server's host is unplugged: the spare server takes its place"
     plug 3 up
     ended 3 'worker .' ended
@@ -69,7 +69,7 @@ sleeping_server () {
     begin "$1" 3
     signal STOP 'ps 1'
     plug 3 down
-    wait_for 100 grep -q 'worker 0 .*iteration 30$' "$log"
+    wait_for 300 grep -q 'worker 0 .*iteration 30$' "$log"
     ok $? "$1: a server sleeps, its host is unplugged: the spare server takes its place"
     plug 3 up
     signal CONT 'ps 1'

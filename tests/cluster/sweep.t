@@ -26,7 +26,7 @@ sed 's/max_trials = 64/max_trials = 24/; s/workers = 4/workers = 3/; s/"digits"/
     "$srcdir/contrib/examples/digits/asha.conf" >kill.conf
 timeout 300 dl run kill.conf >out 2>&1 &
 pid=$!
-wait_for 100 steps_of kill
+wait_for 300 steps_of kill
 ok $? "workers run"
 sleep 0.3
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -54,7 +54,7 @@ like "$(dl show kill)" 'best accuracy 0\.9' "it learns"
 ok $? "killed trainers were counted as failures ($(count kill-0001 fail))"
 [ "$(cat kill-0001/trials/*/a.*/log | grep -c '^restored epoch')" -ge 1 ]
 ok $? "promoted trials went on from their checkpoints"
-wait_for 100 sh -c '[ -z "$(squeue -h -o %i)" ]'
+wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "the array has ended"
 
 # ---- pause and resume
@@ -80,9 +80,9 @@ else
 fi
 dir=$(timeout 300 dl run --detach slow.conf)
 is "$dir" "$work/slow-0001" "run --detach prints the folder"
-wait_for 100 sh -c 'ls slow-0001/trials/*/a.1/log'
+wait_for 300 sh -c 'ls slow-0001/trials/*/a.1/log'
 timeout 300 dl pause slow >/dev/null
-wait_for 100 sh -c '[ -z "$(squeue -h -o %i)" ]'
+wait_for 300 sh -c '[ -z "$(squeue -h -o %i)" ]'
 ok $? "a pause ends the array"
 like "$(dl ls)" 'slow-0001 +paused' "state"
 is "$(count slow-0001 fail)" 0 "a pause is no failure"
@@ -96,7 +96,7 @@ rm go
 sed 's/"slow"/"low"/; s/workers = 2/workers = 4; partition = "low"/' slow.conf >low.conf
 timeout 300 dl run low.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c '[ $(ls low-0001/trials/*/a.1/log | wc -l) -ge 4 ]'
+wait_for 300 sh -c '[ $(ls low-0001/trials/*/a.1/log | wc -l) -ge 4 ]'
 ok $? "four trials run on two nodes"
 timeout 300 srun -p high -N2 -n4 true
 ok $? "a job of higher priority got the nodes"
@@ -113,11 +113,11 @@ sed 's/"slow"/"late"/; s/workers = 2/workers = 1/; s/max_trials = 6/max_trials =
 rm -f go
 timeout 300 dl run late.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c 'ls late-0001/trials/*/a.1/log'
+wait_for 300 sh -c 'ls late-0001/trials/*/a.1/log'
 scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
-wait_for 100 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
+wait_for 300 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"
-wait_for 100 sh -c 'squeue -h -o %T | grep -q PENDING'
+wait_for 300 sh -c 'squeue -h -o %T | grep -q PENDING'
 ok $? "its task is pending again"
 touch go
 wait $pid

@@ -176,7 +176,7 @@ nap=400.$$
 conf think "sleep $nap"
 timeout 300 dl run --local think.conf >out 2>&1 &
 pid=$!
-wait_for 100 pgrep -f "^sleep $nap"
+wait_for 300 pgrep -f "^sleep $nap"
 kill -INT $pid
 start=$(date +%s)
 wait $pid

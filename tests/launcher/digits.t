@@ -23,7 +23,7 @@ pieces/a.3" "each start is an attempt of its own"
 # ---- a stop request in the middle
 DL_RUN_DIR=stop DL_LENGTH=100000 ./digits >stop.out &
 pid=$!
-wait_for 100 grep -q 'epoch 3 ' stop.out
+wait_for 300 grep -q 'epoch 3 ' stop.out
 kill -TERM $pid
 wait $pid
 is $? 0 "a stop request ends it with status 0"
@@ -64,7 +64,7 @@ like "$(dl show digits-pbt "$1")" "starts from the checkpoint of trial $2 at len
 # ---- an open metrics file is a plain HDF5 file
 DL_RUN_DIR=live DL_LENGTH=100000 ./digits >/dev/null &
 pid=$!
-wait_for 100 test -f live/a.1/metrics.h5
+wait_for 300 test -f live/a.1/metrics.h5
 if command -v h5dump >/dev/null; then
     like "$(h5dump -H live/a.1/metrics.h5)" 'DATASET "metrics"' "h5dump reads it while the trainer runs"
 else

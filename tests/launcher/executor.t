@@ -112,15 +112,15 @@ pid=$!
 claims () { # attempts that are being trained: claimed, and without an end
     echo $(($(find slow-0001/trials -name 'a.*' | wc -l) - $(count slow-0001 park)))
 }
-wait_for 100 sh -c 'ls slow-0001/trials/0001/a.1/log'
+wait_for 300 sh -c 'ls slow-0001/trials/0001/a.1/log'
 timeout 300 dl scale 3 slow >said 2>&1
 is $? 0 "scale up"
-wait_for 100 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
+wait_for 300 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
 ok $? "three workers work"
 timeout 300 dl scale 1 slow >said 2>&1
 is $? 0 "scale down"
 is "$(cat slow-0001/log/0*/0* | grep -o '"slots":"[^"]*"' | sed 's/local-[0-9]*-/L/g')" '"slots":"L3 L2"' "the highest are to end"
-wait_for 100 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
+wait_for 300 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
 ok $? "two trials are parked"
 is "$(claims)" 1 "one is trained"
 timeout 300 dl scale none slow >said 2>&1
@@ -147,7 +147,7 @@ conf dead ./slow.sh 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers dead.conf)
 TMPDIR=$work/tmp dl worker "$dir" >/dev/null 2>&1 &
 pid=$!
-wait_for 100 sh -c 'ls -d tmp/dl-??????/s'
+wait_for 300 sh -c 'ls -d tmp/dl-??????/s'
 live=$(ls -d tmp/dl-??????)
 touch -d '1 hour ago' "$live"
 mkdir tmp/dl-abcdef tmp/dl-notour
@@ -310,7 +310,7 @@ rm -f go
 dir=$(timeout 300 dl run --no-workers host.conf)
 SLURMD_NODENAME=n8 timeout 300 dl worker --slot good "$dir" &
 pid=$!
-wait_for 100 sh -c 'cat host-0001/log/0*/0* | grep "\"op\":\"result\""'
+wait_for 300 sh -c 'cat host-0001/log/0*/0* | grep "\"op\":\"result\""'
 SLURMD_NODENAME=n7 timeout 300 dl worker --slot bad "$dir"
 is $? 76 "a worker leaves its machine, which is excluded"
 rm -f sum
@@ -325,7 +325,7 @@ is "$(grep -c '^sbatch' calls)" 2 "is left out"
 : >calls
 ACCESS=1 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=2 dl requeue "$dir" 76 >out 2>&1 &
 again=$!
-wait_for 100 grep -q ExcNodeList calls
+wait_for 300 grep -q ExcNodeList calls
 kill -9 $again
 wait $again 2>/dev/null
 is "$(cat calls)" "scontrol requeue 101_2

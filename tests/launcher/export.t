@@ -110,7 +110,7 @@ like "$(conf bad 'name = "random"; max_trials = 1;' '"x"' 'save_trial_latst = 1;
 conf grow 'name = "random"; max_trials = 24;' '"sleep 0.5; dl log loss={lr}"' ''
 timeout 300 dl run --local grow.conf >out 2>&1 &
 run=$!
-wait_for 100 dl export --format=h5 --output=grow.h5 grow
+wait_for 300 dl export --format=h5 --output=grow.h5 grow
 ok $? "exported while it runs"
 dl gc grow >gc.out 2>&1
 is $? 9 "gc while workers live: status"

@@ -44,7 +44,7 @@ begin () { # begin NAME: workers train two of its trials
     rm -f go
     timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1 &
     pid=$!
-    wait_for 100 sh -c "[ \$(ls -d $1-0001/trials/*/a.1/log | wc -l) -ge 2 ]"
+    wait_for 300 sh -c "[ \$(ls -d $1-0001/trials/*/a.1/log | wc -l) -ge 2 ]"
 }
 
 # ---- running: what makes no sense, what it shows, pause, resume
@@ -225,10 +225,10 @@ conf twice 'name = "random"; max_trials = 1;' '"./twice.sh"'
 sed -i 's/max_restarts = 0/max_restarts = 3/' twice.conf
 timeout 300 dl run --local twice.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c 'grep -q attempt twice-0001/trials/0001/a.1/log'
+wait_for 300 sh -c 'grep -q attempt twice-0001/trials/0001/a.1/log'
 timeout 300 dl logs -f twice 1 >followed.out &
 follower=$!
-wait_for 100 grep -q 'attempt 1' followed.out
+wait_for 300 grep -q 'attempt 1' followed.out
 touch followed
 wait $follower
 is "$(tr '\n' ' ' <followed.out)" "attempt 1 more ==> trial 1, attempt 2 <== attempt 2 more " "logs -f goes on to the next attempt, and ends with the trial"
@@ -308,7 +308,7 @@ conf busy 'name = "random"; max_trials = 4;' '"./slow.sh"'
 begin busy
 kill -STOP "$(pgrep -f "worker --slot local-.*-1 -- $work/busy-0001$" | head -1)"
 dl stop busy >/dev/null
-wait_for 100 sh -c 'dl rm busy-0001 2>&1 | grep -q "1 worker is"'
+wait_for 300 sh -c 'dl rm busy-0001 2>&1 | grep -q "1 worker is"'
 try 9 "1 worker is at work on it" dl rm busy-0001
 try 0 'busy-0001: removed' dl rm --force busy-0001
 pkill -CONT -f "worker --slot local-.*-1 -- $work/busy-0001$"

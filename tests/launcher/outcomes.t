@@ -148,7 +148,7 @@ like "$(dl show hours)" 'max_hours \(0.0005\) is over' "show says so"
 conf hold 'name = "random"; max_trials = 9; max_hours = 0.0005;' '"sleep 300"'
 timeout 300 dl run --local hold.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c 'ls hold-0001/trials/*/a.1/log'
+wait_for 300 sh -c 'ls hold-0001/trials/*/a.1/log'
 kill -INT $pid
 wait $pid
 sleep 3
@@ -199,7 +199,7 @@ conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max
 sed -i 's/workers = 2/workers = 1/; s/lease = 60/lease = 4/; s/grace = 3/grace = 200/' deaf.conf
 timeout 300 dl run --local deaf.conf >out 2>&1 &
 pid=$!
-wait_for 60 sh -c 'cat deaf-0001/log/0*/0* | grep "\"op\":\"report\"" | grep -q "\"trial\":4,"'
+wait_for 300 sh -c 'cat deaf-0001/log/0*/0* | grep "\"op\":\"report\"" | grep -q "\"trial\":4,"'
 sleep 1.5
 pkill -9 -f "worker --slot local-.* -- $work/deaf-0001$"
 wait $pid
@@ -270,15 +270,15 @@ worker () {
 }
 worker SLURM_STEP_ID=0 >out1 2>&1 &
 pid=$!
-wait_for 100 test -d gone-0001/trials/0001/a.1
+wait_for 300 test -d gone-0001/trials/0001/a.1
 kill -9 $pid
 worker SLURM_STEP_ID=1 DL_LAST_STATUS=137 >out2 2>&1 &
 pid=$!
-wait_for 100 test -d gone-0001/trials/0001/a.2
+wait_for 300 test -d gone-0001/trials/0001/a.2
 kill -9 $pid
 (worker SLURM_STEP_ID=0 SLURM_RESTART_COUNT=1) >out3 2>&1 &
 pid=$!
-wait_for 100 sh -c "! kill -0 $pid"
+wait_for 300 sh -c "! kill -0 $pid"
 kill -9 $pid 2>/dev/null
 wait $pid
 is $? 0 "the third worker of a place ends the experiment"

@@ -28,7 +28,7 @@ resources = { workers = 1; };
 END
 as $alice "$dl" run --local --dir shared s.conf >out 2>&1 &
 pid=$!
-wait_for 100 sh -c 'ls shared/s-0001/trials/*/a.1/log'
+wait_for 300 sh -c 'ls shared/s-0001/trials/*/a.1/log'
 ok $? "one user runs it"
 like "$(as $bob "$dl" pause --dir shared s 2>&1)" 'paused' "another one of the group pauses it"
 wait $pid

@@ -58,7 +58,7 @@ run.save(1)
 '
 RANK=1 WORLD_SIZE=2 $python -c "$slab" 2>/dev/null &
 pid=$!
-wait_for 100 sh -c 'ls killed/.ranks.*/hello.1'
+wait_for 300 sh -c 'ls killed/.ranks.*/hello.1'
 kill -9 $pid
 wait $pid 2>/dev/null
 sleep 2

@@ -23,7 +23,7 @@ sed 's/"digits-slurmdl"/"paused"/; s/"asha"/"random"/; s/max_trials = 16/max_tri
 PATH=/usr/bin:$PATH timeout 300 dl run --local paused.conf >paused.out 2>&1 &
 pid=$!
 one=paused-0001/trials/0001
-wait_for 100 grep -q '^epoch 3 ' $one/a.1/log
+wait_for 300 grep -q '^epoch 3 ' $one/a.1/log
 dl pause paused >/dev/null
 wait $pid
 is $? 4 "a sweep is paused"

@@ -14,7 +14,7 @@ for workers in 0 2; do
     whole=$($python "$here/train.py" "whole$workers" 4 $workers 0 2>/dev/null | tail -1)
     $python "$here/train.py" "cut$workers" 4 $workers 0.2 >/dev/null 2>&1 &
     pid=$!
-    wait_for 100 ls "cut$workers/a.1/ckpt/00000014.h5"
+    wait_for 300 ls "cut$workers/a.1/ckpt/00000014.h5"
     kill -9 $pid
     wait $pid 2>/dev/null
     $python "$here/train.py" "cut$workers" 4 $workers 0 >cut.out 2>/dev/null
