@@ -4,7 +4,7 @@
 # a library or for Slurm), bench/ (run by hand).
 #
 #     make check-searcher (-runtime, -launcher, -spank, -python, -cluster,
-#     -attacks, -sanitized)
+#     -attacks, -fuzz, -sanitized)
 #     make check TESTS=tests/searcher/asha.t           # makes only what it needs
 #
 # Long ones come first in a list: make begins with them.
@@ -30,6 +30,7 @@ include tests/launcher/local.mk
 include tests/searcher/local.mk
 include tests/spank/local.mk
 include tests/attacks/local.mk
+include tests/fuzz/local.mk
 include tests/bench/local.mk
 
 # what parses or handles memory, for a build with sanitizers
@@ -40,7 +41,7 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 
 # most of a test is waiting
 check_jobs = 8
-checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-attacks check-sanitized
+checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-attacks check-fuzz check-sanitized
 .PHONY: check-programs $(checks)
 # all that tests and benches need, compiled
 check-programs: all

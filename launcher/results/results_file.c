@@ -112,6 +112,23 @@ static bool is_of (const struct sweep *s, hid_t file)
            && real_attribute (file, "created") == s->created;
 }
 
+/* A checksum is no signature: who may write the folder may have made it. */
+static bool is_sane (const struct rows *r)
+{
+    if (!r->list || !r->names || !r->covered)
+        return false;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->list[i].name >= r->nnames)
+            return false;
+    for (size_t i = 0; i < r->nnames; i++)
+        if (!memchr (r->names[i], '\0', sizeof (r->names[i])))
+            return false;
+    for (long i = 0; i < r->ntrials; i++)
+        if (r->covered[i] < 0)
+            return false;
+    return true;
+}
+
 static int fill_old (struct rows *r, hid_t file)
 {
     hid_t row = row_type ();
@@ -126,7 +143,7 @@ static int fill_old (struct rows *r, hid_t file)
     r->ntrials = (long)n[2];
     H5Tclose (row);
     H5Tclose (name);
-    return r->list && r->names && r->covered ? 0 : -1;
+    return is_sane (r) ? 0 : -1;
 }
 
 static bool is_sealed (const char *buf, size_t size)

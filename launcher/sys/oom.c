@@ -25,6 +25,7 @@ static char *memory_path (char *line, int version)
 {
     char *controllers = strchr (line, ':');
     char *path = controllers ? strchr (controllers + 1, ':') : NULL;
+    char *save = NULL;
 
     if (!path)
         return NULL;
@@ -32,7 +33,8 @@ static char *memory_path (char *line, int version)
     path[strcspn (path, "\n")] = '\0';
     if (version == V2)
         return !strcmp (line, "0") && !*controllers ? path : NULL;
-    for (char *c = strtok (controllers, ","); c; c = strtok (NULL, ","))
+    for (char *c = strtok_r (controllers, ",", &save); c;
+         c = strtok_r (NULL, ",", &save))
         if (!strcmp (c, "memory"))
             return path;
     return NULL;

@@ -36,7 +36,8 @@ int pspeer_flush (struct ps_server *s, struct ps_peer *p)
         size_t body = p->out_sent - at;
         struct iovec v[2] = {
             { (char *)&p->out + at, head - at },
-            { (void *)(uintptr_t)(p->out_body + body), p->out.bytes - body },
+            { p->out.bytes ? (void *)(uintptr_t)(p->out_body + body) : NULL,
+              p->out.bytes - body },
         };
         struct msghdr m = { .msg_iov = v, .msg_iovlen = p->out.bytes ? 2 : 1 };
         ssize_t n = sendmsg (p->fd, &m, MSG_NOSIGNAL);

@@ -51,6 +51,17 @@ highest (const char *dir, const char *role, long index, uint64_t *number)
     return 0;
 }
 
+/* Whether its texts end, whoever has written them. */
+static bool is_sane (const struct ps_entry *e)
+{
+    for (int i = 0; i < PS_ADDRESSES; i++)
+        if (!memchr (e->address[i], '\0', sizeof (e->address[i])))
+            return false;
+    return e->version == PS_VERSION && e->nsaved <= PS_SAVES
+           && memchr (e->host, '\0', sizeof (e->host))
+           && memchr (e->member.boot, '\0', sizeof (e->member.boot));
+}
+
 static int read_entry (const char *path, struct ps_entry *e)
 {
     void *data;
@@ -61,8 +72,7 @@ static int read_entry (const char *path, struct ps_entry *e)
     if (n == sizeof (*e))
         memcpy (e, data, n);
     free (data);
-    if (n == sizeof (*e) && e->version == PS_VERSION && e->nsaved <= PS_SAVES
-        && memchr (e->host, '\0', sizeof (e->host)))
+    if (n == sizeof (*e) && is_sane (e))
         return 0;
     errno = EPROTO;
     return -1;

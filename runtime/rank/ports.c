@@ -49,9 +49,13 @@ struct rank_ports rankenv_ports (const char *reserved,
     int blocks = PORTS / 2 / RANK_TASK_PORTS;
     struct rank_ports p = { reserved_port (reserved, 0),
                             reserved_port (reserved, 1),
-                            reserved_port (reserved, tasks < 2 ? 2 : tasks + 1),
+                            0,
                             reserved_port (reserved, 1) };
 
+    /* there are no more ports: no sum of both overflows */
+    if (tasks > PORT_MAX)
+        tasks = PORT_MAX;
+    p.comm = reserved_port (reserved, tasks < 2 ? 2 : tasks + 1);
     if (!p.master)
         p.master = three;
     if (!p.second)

@@ -73,8 +73,10 @@ const char *boot_tree_reason (const struct net_stream *w)
     if (w->head.length < sizeof (code))
         return "no reason";
     memcpy (&code, w->body, sizeof (code));
-    errno = code;
-    return w->body + sizeof (code);
+    errno = code > 0 ? code : EPROTO;
+    return w->head.length > sizeof (code) && w->body[sizeof (code)]
+               ? w->body + sizeof (code)
+               : "no reason";
 }
 
 /* After an error all later exchanges fail in the same way. */

@@ -37,6 +37,14 @@ member_path (char *buf, const char *dir, uint64_t generation, uint64_t nonce)
             buf, PATH_MAX, "%s/ask.%016llx", dir, (unsigned long long)nonce);
 }
 
+/* Whether its texts end, whoever has written them. */
+static bool is_sane (const struct elastic_member *s)
+{
+    return memchr (s->host, '\0', sizeof (s->host))
+           && memchr (s->unit, '\0', sizeof (s->unit))
+           && memchr (s->self.boot, '\0', sizeof (s->self.boot));
+}
+
 int folder_put_member (const char *dir,
                        uint64_t generation,
                        const struct elastic_member *s)
@@ -78,6 +86,14 @@ int folder_put_generation (const char *dir, const struct generation *w)
     return rv;
 }
 
+static bool has_sane_members (const struct generation *w)
+{
+    for (int64_t i = 0; i < w->size; i++)
+        if (!is_sane (&w->members[i]))
+            return false;
+    return true;
+}
+
 struct generation *folder_get_generation (const char *dir, uint64_t generation)
 {
     char path[PATH_MAX];
@@ -90,7 +106,8 @@ struct generation *folder_get_generation (const char *dir, uint64_t generation)
         return NULL;
     w = data;
     if (n >= sizeof (*w) && w->size > 0 && w->number == generation
-        && (n - sizeof (*w)) / sizeof (*w->members) == (size_t)w->size)
+        && (n - sizeof (*w)) / sizeof (*w->members) == (size_t)w->size
+        && has_sane_members (w))
         return w;
     free (data);
     errno = EBADMSG;
@@ -177,7 +194,7 @@ static int read_member (const char *dir, struct sign *s)
         return -1;
     if (n == sizeof (s->member)) {
         memcpy (&s->member, data, n);
-        rv = 0;
+        rv = is_sane (&s->member) ? 0 : -1;
     }
     free (data);
     return rv;

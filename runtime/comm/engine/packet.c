@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IDS_MAX = 1 << 24 }; /* of one set */
+
 void packet_clear (struct packet *p)
 {
     p->n = 0;
@@ -21,6 +23,8 @@ void packet_free (struct packet *p)
 
 void packet_bytes (struct packet *p, const void *data, size_t n)
 {
+    if (n == 0)
+        return;
     if (p->room - p->n < n) {
         size_t room = 2 * p->room + n + 64;
         void *more = realloc (p->data, room);
@@ -148,6 +152,12 @@ struct packet_run packet_take_ids (struct packet *p)
     return (struct packet_run){ .runs = packet_take_number (p) };
 }
 
+/* More than there can be would keep a rank busy for years. */
+static bool is_too_many (struct packet_run *r)
+{
+    return r->left > IDS_MAX || (r->total += r->left) > IDS_MAX;
+}
+
 bool packet_take_id (struct packet *p, struct packet_run *r, uint32_t *id)
 {
     while (!r->left) {
@@ -156,6 +166,10 @@ bool packet_take_id (struct packet *p, struct packet_run *r, uint32_t *id)
         r->runs--;
         r->next = packet_take_number (p);
         r->left = packet_take_number (p);
+        if (is_too_many (r)) {
+            p->bad = true;
+            return false;
+        }
     }
     r->left--;
     *id = (uint32_t)r->next++;

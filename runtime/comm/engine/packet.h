@@ -37,7 +37,7 @@ void packet_ids (struct packet *p, uint32_t *ids, size_t n);
 /* How many numbers, and then each of them, with '*left' and '*next' 0 at the
  * start. */
 struct packet_run {
-    uint64_t runs, next, left;
+    uint64_t runs, next, left, total;
 };
 struct packet_run packet_take_ids (struct packet *p);
 bool packet_take_id (struct packet *p, struct packet_run *r, uint32_t *id);

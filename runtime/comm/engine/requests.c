@@ -268,6 +268,8 @@ static int up_leave (struct control *k, size_t unit, struct packet *p)
     uint64_t rank = packet_take_number (p);
 
     (void)unit;
+    if (rank >= (uint64_t)k->e->size)
+        return -1;
     if (k->root) {
         coordinator_leave (k->root, (long)rank);
         return 0;

@@ -127,6 +127,8 @@ static int down_batch (struct control *k, struct packet *p)
         e->stats.fused++;
         pthread_cond_signal (&e->work);
     } else {
+        for (size_t i = 0; i < b->n; i++)
+            tensor_free (b->items[i].t);
         free (b);
     }
     pthread_mutex_unlock (&e->lock);
@@ -214,6 +216,8 @@ static int down_left (struct control *k, struct packet *p)
     long rank = (long)packet_take_number (p);
     char text[256];
 
+    if (rank < 0 || rank >= k->e->size)
+        return -1;
     k->ended = true;
     snprintf (text,
               sizeof (text),

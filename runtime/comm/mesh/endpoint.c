@@ -202,6 +202,8 @@ static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
     peer_info_fill (&mine, fd < 0 ? 0 : listener_port (fd));
     if (boot_allgather (b, &mine, sizeof (mine), h->peers, err) < 0)
         return -1;
+    for (long r = 0; r < h->size; r++)
+        peer_info_end (&h->peers[r]);
     return h->size > 1 ? start_listening (h, &mine, fd, err) : 0;
 }
 

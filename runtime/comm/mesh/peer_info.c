@@ -148,6 +148,13 @@ void peer_info_fill (struct mesh_peer_info *c, int port)
     interfaces (c);
 }
 
+void peer_info_end (struct mesh_peer_info *c)
+{
+    c->host[sizeof (c->host) - 1] = '\0';
+    c->word[sizeof (c->word) - 1] = '\0';
+    c->member.boot[sizeof (c->member.boot) - 1] = '\0';
+}
+
 bool peer_info_same_net (const struct mesh_peer_info *a,
                          const struct mesh_peer_info *b)
 {

@@ -35,6 +35,9 @@ struct mesh_peer_info {
  */
 void peer_info_fill (struct mesh_peer_info *c, int port);
 
+/* End the texts of what another rank has said. */
+void peer_info_end (struct mesh_peer_info *c);
+
 /* Whether two ranks see the same loopback; whether they can share memory. */
 bool peer_info_same_net (const struct mesh_peer_info *a,
                          const struct mesh_peer_info *b);

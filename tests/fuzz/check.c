@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks send to the collector of dl check: a line each. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "launcher/nodecheck/diagnosis.h"
+#include "launcher/nodecheck/report.h"
+#include "launcher/nodecheck/wire.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { RANKS = 8 };
+
+static void diagnose (json_t *const *ranks)
+{
+    struct diagnosis *d = diagnosis_create (ranks, RANKS, NULL);
+    FILE *to = fopen ("/dev/null", "we");
+    char line[512];
+
+    for (long i = 0; d && to && i < RANKS; i++)
+        diagnosis_status (d, i);
+    if (d && to) {
+        diagnosis_print (d, to);
+        diagnosis_line (d, line, sizeof (line));
+        ranks_print (ranks, RANKS, to);
+    }
+    if (to)
+        fclose (to);
+    diagnosis_destroy (d);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    int fd = fuzz_socket (data, size);
+    struct gather_line line = { 0 };
+    json_t *ranks[RANKS] = { NULL };
+
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = gather_read (fd, &line);
+        if (!ranks[i] && errno != EBADMSG)
+            break;
+    }
+    diagnose (ranks);
+    for (int i = 0; i < RANKS; i++)
+        json_decref (ranks[i]);
+    gather_line_free (&line);
+    close (fd);
+    return 0;
+}

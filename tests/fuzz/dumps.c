@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of dl debug, and NCCL's and Python's files in it. */
+#include <stdlib.h>
+
+#include "launcher/debug/folder.h"
+#include "launcher/debug/stacks.h"
+#include "tests/fuzz/fuzz.h"
+
+static void last_line (const char *dir, const char *name, void *arg)
+{
+    char path[8192];
+    char line[DEBUG_LINE];
+
+    (void)arg;
+    debug_path (path, sizeof (path), dir, 1, name);
+    debug_last_line (path, "Error", line, sizeof (line));
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    const char *dir = fuzz_files ("debug", data, size, NULL);
+    long dump = debug_newest (dir);
+    char reason[DEBUG_LINE];
+    struct stack *stacks;
+    size_t *group;
+
+    debug_cause (dir, dump, reason, sizeof (reason));
+    debug_done (dir, dump);
+    debug_others (dir, "n1");
+    debug_read (dir, dump, &stacks, &group);
+    free (stacks);
+    free (group);
+    debug_each (dir, "", last_line, NULL);
+    return 0;
+}

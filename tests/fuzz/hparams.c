@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON of a point, below it a text with {names}. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/hparams.h"
+#include "launcher/sys/json_number.h"
+#include "tests/fuzz/fuzz.h"
+
+static void expand (const char *text, const json_t *o)
+{
+    json_t *builtins =
+        json_pack ("{s:i, s:s}", "trial", 7, "attempt_dir", "/t");
+
+    free (hparams_expand (text, o, builtins, true));
+    free (hparams_expand (text, o, builtins, false));
+    json_decref (builtins);
+}
+
+static void each (const json_t *o)
+{
+    char name[64];
+    const char *key;
+    json_t *v;
+
+    json_object_foreach ((json_t *)(uintptr_t)o, key, v)
+    {
+        hparams_variable (name, sizeof (name), key);
+        free (hparams_text (o, key));
+        number_from_json (v);
+    }
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text (data, size);
+    char *rest = text;
+    json_t *o = json_loads (fuzz_line (&rest), 0, NULL);
+
+    if (json_is_object (o)) {
+        each (o);
+        expand (rest, o);
+    }
+    json_decref (o);
+    free (text);
+    return 0;
+}

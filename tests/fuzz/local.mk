@@ -1,0 +1,29 @@
+# tests/fuzz/: one fuzzer a parser.  tests/fuzz/list says what each reads; corpus/NAME has its inputs.
+# Here each runs once over its corpus.  ./configure --enable-fuzzers CC=clang links them with
+# libFuzzer instead; tests/fuzz/run then looks for new inputs.
+fuzz_programs = %D%/bootstrap %D%/check %D%/checkpoint %D%/constraint %D%/custom %D%/doctor %D%/dumps %D%/elastic %D%/elf %D%/engine \
+	%D%/experiment %D%/hparams %D%/layout %D%/log %D%/logpolicy %D%/metrics %D%/nccl %D%/options %D%/pack \
+	%D%/pattern %D%/peers %D%/proc %D%/psplace %D%/psserver %D%/results %D%/safetensors %D%/script %D%/server %D%/stacks \
+	%D%/topology
+if HAVE_SLURM
+fuzz_programs += %D%/policy
+%C%_policy_SOURCES = %D%/policy.c spank/policy.c
+%C%_policy_CFLAGS = $(AM_CFLAGS)
+endif
+EXTRA_PROGRAMS += $(fuzz_programs)
+EXTRA_LTLIBRARIES += %D%/libfuzz.la
+%C%_libfuzz_la_SOURCES = %D%/fuzz.c
+if FUZZERS
+fuzz_ldflags = -fsanitize=fuzzer
+else
+%C%_libfuzz_la_SOURCES += %D%/main.c
+endif
+$(fuzz_programs): LDADD = %D%/libfuzz.la launcher/liblauncher.la $(HDF5_LIBS)
+$(fuzz_programs): AM_LDFLAGS = $(fuzz_ldflags)
+$(fuzz_programs): %D%/libfuzz.la launcher/liblauncher.la
+.PHONY: fuzzers
+fuzzers: $(fuzz_programs)
+
+fuzz_tests = %D%/corpora.t
+TESTS += $(fuzz_tests)
+tests/fuzz/corpora.log: $(fuzz_programs)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of metrics. */
+#include <hdf5.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+
+static int take_row (const struct slurmdl_row *row, void *arg)
+{
+    size_t *n = arg;
+
+    *n += strlen (row->name);
+    return 0;
+}
+
+static int take_record (const struct slurmdl_record *r, void *arg)
+{
+    size_t *n = arg;
+
+    *n += strlen (r->name);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    const char *path = fuzz_file ("metrics.h5", data, size);
+    struct slurmdl_error err = { "" };
+    size_t n = 0;
+
+    if (slurmdl_metrics_read (path, take_row, &n, &err) < 0)
+        fuzz_failed (&err);
+    if (slurmdl_records_read (path, take_record, &n, &err) < 0)
+        fuzz_failed (&err);
+    return 0;
+}

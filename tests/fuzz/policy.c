@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of plugstack.conf, a line each, and a value that they are about. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "spank/check.h"
+#include "spank/policy.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { ARGUMENTS = 16 };
+
+int option_check (int row, const char *value, char *why, size_t size)
+{
+    return plugin_option_check ((enum plugin_option_id)row, value, why, size);
+}
+
+void plugin_complain (const char *fmt, ...)
+{
+    (void)fmt;
+}
+
+spank_context_t spank_context (void)
+{
+    return S_CTX_LOCAL;
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    static struct site_policy policy;
+    char *text = fuzz_text (data, size);
+    char *rest = text;
+    const char *value = fuzz_line (&rest);
+    char *arguments[ARGUMENTS];
+    char why[200];
+    int n = 0;
+
+    while (*rest && n < ARGUMENTS)
+        arguments[n++] = fuzz_line (&rest);
+    policy_read (&policy, n, arguments);
+    for (int row = 0; row < PLUGIN_OPTIONS; row++)
+        if (policy_has (&policy, row))
+            policy_check (&policy, row, value, why, sizeof (why));
+    free (text);
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to dl search-server. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/searchserver/server.h"
+#include "tests/fuzz/fuzz.h"
+
+/* Large searches are slow, which is no finding. */
+enum { LINES = 40, REQUEST = 4096 };
+
+static size_t cut (const uint8_t *data, size_t size)
+{
+    size_t n = 0;
+
+    size = size < REQUEST ? size : REQUEST;
+    for (size_t i = 0; i < size; i++)
+        if (data[i] == '\n' && ++n == LINES)
+            return i;
+    return size;
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    struct settings st = { 0 };
+    const char *path = fuzz_file ("requests", data, cut (data, size));
+
+    if (!freopen (path, "re", stdin))
+        _exit (2);
+    cmd_search_server (&st);
+    return 0;
+}
