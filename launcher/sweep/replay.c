@@ -125,6 +125,7 @@ static void attempt_over (struct sweep_trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
     t->spent += seconds_of (e);
+    t->seconds += seconds_of (e);
     state_set_text (&t->owner, NULL);
     if (e->host)
         state_set_text (&t->host, e->host);
@@ -215,7 +216,6 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     attempt_over (t, e);
     t->stopped = e->stopped;
     t->length = e->length;
-    t->seconds += seconds_of (e);
     t->end_time = e->time;
     s->nresults++;
     host_succeeds (s, e->host);

@@ -34,7 +34,7 @@ struct sweep_trial {
     double *values; /* the same of all metrics, NULL unless there are several */
     double best;    /* NaN until there is one */
     int64_t best_length;
-    double seconds; /* of all accepted segments */
+    double seconds; /* of all attempts that have ended */
     double spent;   /* in attempts at the open segment that have ended */
     long over;      /* attempts 1 .. over have ended */
     struct milestone *milestones; /* by length */
