@@ -20,6 +20,7 @@ struct hparam {
     char **labels;       /* categorical: texts of the choices, NULL-ended */
     double *when_values; /* of its param */
     double preset;       /* its default, NaN: none */
+    bool exponents;      /* its range was given by exponents */
 };
 
 /* One or several booleans, as they stand in the file. */
