@@ -306,7 +306,7 @@ static int conclude (struct follow_view *v, bool workers_left)
             s->ntrials);
     say_best (s);
     if (s->ntrials)
-        print_trials (s, TRIALS_SHOWN, false);
+        print_best_trials (s, TRIALS_SHOWN);
     print_excluded (s);
     say_files (s);
     if (s->state != SWEEP_RUNNING)
