@@ -231,9 +231,9 @@ static void say_changes (struct follow_view *v)
                     (long long)t->length,
                     s->exp->metric,
                     t->metric,
-                    t->stopped         ? "  stopped early"
-                    : i + 1 == s->best ? "  best"
-                                       : "");
+                    t->stopped ? "  stopped early"
+                    : i + 1 == s->best && t->length == t->best_length ? "  best"
+                                                                      : "");
         r->length = t->state == TRIAL_REJECTED ? REJECTED : t->length;
         r->fails = t->fails;
     }

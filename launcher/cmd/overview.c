@@ -14,6 +14,7 @@
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/membership/peer.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
@@ -66,6 +67,27 @@ static double silence_of (const struct sweep *s, const struct peer_info *w)
     return stat (path, &st) < 0 ? 0 : difftime (time (NULL), st.st_mtime);
 }
 
+/* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
+static void print_progress (const struct sweep *s, long trial)
+{
+    struct metric_progress p;
+    char ago[32];
+
+    printf (": trial %ld to %lld",
+            trial,
+            (long long)sweep_trial (s, trial)->target);
+    if (trial_progress (s, trial, &p) < 0)
+        return;
+    duration_text (ago, sizeof (ago), progress_age (&p));
+    printf (", at %lld: %s %.6g, %s ago",
+            (long long)p.step,
+            sweep_metric (s, 0),
+            p.value,
+            ago);
+    if (isfinite (progress_rate (&p)))
+        printf (", %.3g a second", progress_rate (&p));
+}
+
 /* Returns whether it seems to be alive. */
 static bool print_worker (const struct sweep *s, const struct peer_info *w)
 {
@@ -76,9 +98,7 @@ static bool print_worker (const struct sweep *s, const struct peer_info *w)
         return false;
     printf ("worker %s on %s", w->slot, w->host);
     if ((trial = trial_of (s, w->nonce)))
-        printf (": trial %ld to %lld",
-                trial,
-                (long long)sweep_trial (s, trial)->target);
+        print_progress (s, trial);
     if (silence > 2 * (double)s->exp->heartbeat)
         printf (" (no heartbeat for %.0f s)", silence);
     putchar ('\n');

@@ -13,6 +13,7 @@
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/results/latest_metric.h"
+#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/array.h"
@@ -202,6 +203,7 @@ static void print_head (const struct sweep *s, long n)
 {
     struct sweep_trial *t = sweep_trial (s, n);
     char *text = json_dumps (trial_hparams (s, t), JSON_SORT_KEYS);
+    char path[PATH_MAX];
     char took[32];
 
     printf ("trial %ld: %s, length %lld, %s %.6g (best %.6g at %lld)\n",
@@ -231,6 +233,8 @@ static void print_head (const struct sweep *s, long n)
                 (long long)t->from_length);
     for (size_t i = 1; i < sweep_metrics (s) && t->values; i++)
         printf ("  %s: %.6g\n", sweep_metric (s, i), t->values[i]);
+    if (best_checkpoint (s, n, path, sizeof (path)) == 0)
+        printf ("  checkpoint of the best value: %s\n", path);
     if (t->why)
         printf ("  last failure: %s\n", t->why);
     free (text);
@@ -275,6 +279,7 @@ static int print_trial_json (struct trial_rows *t)
 {
     struct columns c;
     json_t *metrics = json_object ();
+    char path[PATH_MAX];
     json_t *o;
 
     if (columns_create (&c, t->sweep) < 0) {
@@ -287,6 +292,8 @@ static int print_trial_json (struct trial_rows *t)
         json_object_set_new (
             metrics, t->list[i].name, summary_json (&t->list[i]));
     json_object_set_new (o, "metrics", metrics);
+    if (best_checkpoint (t->sweep, t->trial, path, sizeof (path)) == 0)
+        json_object_set_new (o, "checkpoint", json_string (path));
     json_object_set_new (o,
                          "seed",
                          json_integer (searcher_trial_seed (

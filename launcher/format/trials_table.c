@@ -2,6 +2,7 @@
 /* The table of trials, the best of them, and the machines that are excluded. */
 #include "launcher/format/trials_table.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/results/latest_metric.h"
+#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
@@ -285,6 +287,14 @@ static void print_best_point (const struct sweep *s, long point)
             point * repeats);
 }
 
+static void print_checkpoint (const struct sweep *s)
+{
+    char path[PATH_MAX];
+
+    if (best_checkpoint (s, s->best, path, sizeof (path)) == 0)
+        printf ("  its checkpoint: %s\n", path);
+}
+
 void print_best (const struct sweep *s)
 {
     const struct sweep_trial *t = sweep_trial (s, s->best);
@@ -299,4 +309,8 @@ void print_best (const struct sweep *s)
                 t->best,
                 s->best,
                 (long long)t->best_length);
+    if (t)
+        print_checkpoint (s);
+    if (s->reached)
+        printf ("searcher.goal (%g) is reached\n", s->exp->goal);
 }

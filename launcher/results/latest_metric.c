@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -187,8 +188,10 @@ int attempt_metrics (const struct trial_attempt *a,
         snprintf (
             dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
         if (newest_metrics (a->sweep, dir, step, values) == 0
-            && (k == a->number || *step == a->length))
+            && (k == a->number || *step == a->length)) {
+            metric_summarise (a, values);
             return 0;
+        }
     }
     return -1;
 }

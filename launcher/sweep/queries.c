@@ -95,6 +95,12 @@ bool sweep_is_late (const struct sweep *s)
            && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
 }
 
+bool sweep_is_goal (const struct sweep *s, double value)
+{
+    return !isnan (s->exp->goal) && isfinite (value)
+           && !sweep_better (s, s->exp->goal, value);
+}
+
 size_t sweep_metrics (const struct sweep *s)
 {
     return s->exp->nmetrics > 1 ? s->exp->nmetrics : 1;

@@ -43,6 +43,9 @@ const json_t *trial_hparams (const struct sweep *s,
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);
 
+/* A value of the first metric reaches searcher.goal. */
+bool sweep_is_goal (const struct sweep *s, double value);
+
 /* The searcher asks for reports, and stops trials by them. */
 bool sweep_wants_reports (const struct sweep *s);
 

@@ -247,6 +247,10 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         || end_segment (s, t, TRIAL_PAUSED, err) < 0)
         return -1;
     keep_best (s, t);
+    s->reached |= sweep_is_goal (s,
+                                 s->exp->search.repeats > 1 ? sweep_point_rank (
+                                     s, trial_point (s, trial_number (s, t)))
+                                                            : t->metric);
     if (observe (s, t) < 0)
         return state_damaged (err,
                               "a result that the searcher did not wait for");

@@ -95,6 +95,7 @@ struct sweep {
     struct searcher *searcher; /* NULL while SWEEP_NEW */
     enum sweep_state state;
     bool expired;               /* no further segment begins */
+    bool reached;               /* searcher.goal */
     struct sweep_trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
     long best;      /* number of the best trial, 0: none */

@@ -49,11 +49,11 @@ is "$(dl show many | cat -v | grep -c '\^\[\[')" 0 "no colour in a file"
 
 # ---- which trials, which columns
 is "$(dl show --columns=trial,state --where='state==failed' many | awk 'NR > 1 { print $2 }' | sort -u)" failed "--where of a state"
-failed=$(dl show --columns=trial --where='state == failed' many | tail -n +2 | wc -l)
-done=$(dl show --columns=trial --where='state != "failed"' many | tail -n +2 | wc -l)
-is $((failed + done)) 8 "and of the others"
-is "$(dl show --csv --columns=trial --where='batch == 32' many | tail -n +2 | wc -l)" "$failed" "--where of a number"
-is "$(dl show --csv --columns=trial --where='loss < 1' many | tail -n +2 | wc -l)" "$done" "--where of the metric: a trial without one is not there"
+nfailed=$(dl show --columns=trial --where='state == failed' many | tail -n +2 | wc -l)
+nothers=$(dl show --columns=trial --where='state != "failed"' many | tail -n +2 | wc -l)
+is $((nfailed + nothers)) 8 "and of the others"
+is "$(dl show --csv --columns=trial --where='batch == 32' many | tail -n +2 | wc -l)" "$nfailed" "--where of a number"
+is "$(dl show --csv --columns=trial --where='loss < 1' many | tail -n +2 | wc -l)" "$nothers" "--where of the metric: a trial without one is not there"
 is "$(dl show --csv --columns=best,hp.time --where='hp.time > 3 && (optimizer == sgd || optimizer == adam) && lr < 0.1' many | tail -n +2 | awk -F, '$2 <= 3')" "" "--where of hyperparameters"
 is "$(dl show --csv --columns=hp.lr --sort=-hp.lr many | tail -n +2)" "$(dl show --csv --columns=hp.lr many | tail -n +2 | sort -gr)" "--sort downwards"
 is "$(dl show --csv --columns=trial --sort=trial --trials=3 many | tr '\n' ' ')" "trial 1 2 3 " "--sort and --trials"
