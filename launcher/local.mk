@@ -16,7 +16,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/create.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c \
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
-	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c \
+	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
@@ -31,7 +31,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
-	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/show.c %D%/cmd/start.c \
+	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/export.h"
 #include "launcher/results/columns.h"
 #include "launcher/results/results_file.h"
 #include "launcher/session/open.h"
@@ -67,7 +68,7 @@ static void put_cell (FILE *f, enum column_type type, const struct cell *cell)
 }
 
 /* A hyperparameter may have the name of another column. */
-static void put_names (FILE *f, const struct columns *c)
+void csv_put_names (FILE *f, const struct columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         fputs (i ? "," : "", f);
@@ -77,17 +78,24 @@ static void put_names (FILE *f, const struct columns *c)
     fputc ('\n', f);
 }
 
+void csv_put_trial (FILE *f,
+                    const struct sweep *s,
+                    const struct columns *c,
+                    long trial)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct cell cell = column_cell (&c->list[i], s, trial);
+        fputs (i ? "," : "", f);
+        put_cell (f, c->list[i].type, &cell);
+    }
+    fputc ('\n', f);
+}
+
 static void put_csv (FILE *f, const struct sweep *s, const struct columns *c)
 {
-    put_names (f, c);
-    for (long n = 1; n <= s->ntrials; n++) {
-        for (size_t i = 0; i < c->n; i++) {
-            struct cell cell = column_cell (&c->list[i], s, n);
-            fputs (i ? "," : "", f);
-            put_cell (f, c->list[i].type, &cell);
-        }
-        fputc ('\n', f);
-    }
+    csv_put_names (f, c);
+    for (long n = 1; n <= s->ntrials; n++)
+        csv_put_trial (f, s, c, n);
 }
 
 /* ---- JSON ---- */

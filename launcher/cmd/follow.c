@@ -127,33 +127,35 @@ static void print_best_line (struct follow_view *v)
 static void print_open (struct follow_view *v, long trial)
 {
     const struct sweep_trial *t = sweep_trial (v->s, trial);
-    const char *metric = v->s->exp->metric;
-    int64_t step;
-    double value;
-    char dir[4200];
+    struct metric_progress p;
     char text[256];
+    char ago[32];
+    int n;
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/trials/%04ld/a.%ld",
-              v->s->dir,
-              trial,
-              t->over + 1);
-    if (newest_metric (dir, metric, &step, &value) == 0)
-        snprintf (text,
-                  sizeof (text),
-                  "  trial %-4ld to %-6lld at %-6lld %s %.6g",
-                  trial,
-                  (long long)t->target,
-                  (long long)step,
-                  metric,
-                  value);
-    else
+    if (trial_progress (v->s, trial, &p) < 0) {
         snprintf (text,
                   sizeof (text),
                   "  trial %-4ld to %lld",
                   trial,
                   (long long)t->target);
+        print_line (v, text);
+        return;
+    }
+    duration_text (ago, sizeof (ago), progress_age (&p));
+    n = snprintf (text,
+                  sizeof (text),
+                  "  trial %-4ld to %-6lld at %-6lld %s %.6g, %s ago",
+                  trial,
+                  (long long)t->target,
+                  (long long)p.step,
+                  v->s->exp->metric,
+                  p.value,
+                  ago);
+    if (isfinite (progress_rate (&p)) && n < (int)sizeof (text))
+        snprintf (text + n,
+                  sizeof (text) - (size_t)n,
+                  ", %.3g a second",
+                  progress_rate (&p));
     print_line (v, text);
 }
 
@@ -231,9 +233,9 @@ static void say_changes (struct follow_view *v)
                     (long long)t->length,
                     s->exp->metric,
                     t->metric,
-                    t->stopped         ? "  stopped early"
-                    : i + 1 == s->best ? "  best"
-                                       : "");
+                    t->stopped ? "  stopped early"
+                    : i + 1 == s->best && t->length == t->best_length ? "  best"
+                                                                      : "");
         r->length = t->state == TRIAL_REJECTED ? REJECTED : t->length;
         r->fails = t->fails;
     }
@@ -306,7 +308,7 @@ static int conclude (struct follow_view *v, bool workers_left)
             s->ntrials);
     say_best (s);
     if (s->ntrials)
-        print_trials (s, TRIALS_SHOWN, false);
+        print_best_trials (s, TRIALS_SHOWN);
     print_excluded (s);
     say_files (s);
     if (s->state != SWEEP_RUNNING)

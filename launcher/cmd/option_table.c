@@ -86,7 +86,12 @@ static const struct opt of_ls[] = {
 };
 
 static const struct opt of_show[] = {
-    { "trials", "N", NULL, "show the N best trials only", OPT_COUNT, AT (trials) },
+    { "trials", "N", NULL, "show the first N of them only", OPT_COUNT, AT (trials) },
+    { "columns", "NAME,...", NULL, "only these columns, as dl export names them", OPT_STRING, AT (columns) },
+    { "where", "EXPR", NULL, "only trials with, say, 'lr<0.1 && state==failed'", OPT_STRING, AT (where) },
+    { "sort", "NAME", NULL, "in the order of a column, -NAME: downwards (default: best first)", OPT_STRING, AT (sort) },
+    { "csv", NULL, NULL, "print CSV", OPT_FLAG, AT (csv) },
+    { "values", NULL, NULL, "of TRIAL: each value of its metrics", OPT_FLAG, AT (values) },
     { 0 },
 };
 

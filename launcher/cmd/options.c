@@ -219,6 +219,9 @@ void settings_free (struct settings *st)
     free (st->output);
     free (st->file);
     free (st->label);
+    free (st->columns);
+    free (st->where);
+    free (st->sort);
     free (st->root);
     free (st->config);
     strings_free (st->sets);

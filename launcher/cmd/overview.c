@@ -14,6 +14,7 @@
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/membership/peer.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
@@ -66,33 +67,53 @@ static double silence_of (const struct sweep *s, const struct peer_info *w)
     return stat (path, &st) < 0 ? 0 : difftime (time (NULL), st.st_mtime);
 }
 
-/* Returns whether it seems to be alive. */
-static bool print_worker (const struct sweep *s, const struct peer_info *w)
+/* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
+static void print_progress (const struct sweep *s, long trial)
+{
+    struct metric_progress p;
+    char ago[32];
+
+    printf (": trial %ld to %lld",
+            trial,
+            (long long)sweep_trial (s, trial)->target);
+    if (trial_progress (s, trial, &p) < 0)
+        return;
+    duration_text (ago, sizeof (ago), progress_age (&p));
+    printf (", at %lld: %s %.6g, %s ago",
+            (long long)p.step,
+            sweep_metric (s, 0),
+            p.value,
+            ago);
+    if (isfinite (progress_rate (&p)))
+        printf (", %.3g a second", progress_rate (&p));
+}
+
+static void print_worker (const struct sweep *s, const struct peer_info *w)
 {
     double silence = silence_of (s, w);
     long trial;
 
-    if (w->gone || (!w->here && silence > (double)s->exp->lease))
-        return false;
     printf ("worker %s on %s", w->slot, w->host);
     if ((trial = trial_of (s, w->nonce)))
-        printf (": trial %ld to %lld",
-                trial,
-                (long long)sweep_trial (s, trial)->target);
+        print_progress (s, trial);
     if (silence > 2 * (double)s->exp->heartbeat)
         printf (" (no heartbeat for %.0f s)", silence);
     putchar ('\n');
-    return true;
+}
+
+static bool is_of_job (const struct peer_info *w, const struct submit *a)
+{
+    size_t len = strlen (a->job);
+
+    return !strncmp (w->slot, a->job, len) && w->slot[len] == '_';
 }
 
 /* Whether a worker of this array was ever there. */
 static bool
 has_begun (const struct submit *a, const struct peer_info *list, long n)
 {
-    size_t len = strlen (a->job);
-
     for (long i = 0; i < n; i++)
-        if (!strncmp (list[i].slot, a->job, len) && list[i].slot[len] == '_')
+        if (is_of_job (&list[i], a))
             return true;
     return false;
 }
@@ -118,17 +139,55 @@ print_waiting (const struct sweep *s, const struct peer_info *list, long n)
             a->job);
 }
 
-static void print_workers (const struct sweep *s)
+static bool is_alive (const struct sweep *s, const struct peer_info *w)
 {
-    struct peer_info *list;
-    long n = peer_list (s->dir, &list, NULL);
-    long alive = 0;
+    return !w->gone && (w->here || silence_of (s, w) <= (double)s->exp->lease);
+}
 
-    for (long i = 0; i < n; i++)
-        alive += print_worker (s, &list[i]);
-    if (alive == 0)
-        print_waiting (s, list, n);
-    free (list);
+/* ---- all of them ---- */
+
+struct worker_view {
+    struct peer_info *list;
+    long n;
+    long alive;
+    double silence; /* of the one that gave the last sign of life */
+};
+
+static struct worker_view look_at_workers (const struct sweep *s)
+{
+    struct worker_view v = { .silence = INFINITY };
+
+    v.n = peer_list (s->dir, &v.list, NULL);
+    for (long i = 0; i < v.n; i++) {
+        v.alive += is_alive (s, &v.list[i]);
+        v.silence = fmin (v.silence, silence_of (s, &v.list[i]));
+    }
+    return v;
+}
+
+/* What follows "running": nothing, or that nobody is at work. */
+static void print_idle (const struct sweep *s, const struct worker_view *v)
+{
+    char ago[32];
+
+    if (s->state != SWEEP_RUNNING || v->n <= 0)
+        return;
+    duration_text (ago, sizeof (ago), v->silence);
+    if (v->alive == 0)
+        printf (", but no worker is left: the last one ended %s ago", ago);
+    else if (v->silence > 3 * (double)s->exp->heartbeat)
+        printf (", but no worker has given a sign of life for %s", ago);
+}
+
+static void print_workers (const struct sweep *s, const struct worker_view *v)
+{
+    for (long i = 0; i < v->n; i++)
+        if (is_alive (s, &v->list[i]))
+            print_worker (s, &v->list[i]);
+    if (v->alive == 0)
+        print_waiting (s, v->list, v->n);
+    if (v->alive == 0 && v->n > 0 && s->state == SWEEP_RUNNING)
+        printf ("'dl resume %s' starts workers\n", strrchr (s->dir, '/') + 1);
 }
 
 /* ---- the rest ---- */
@@ -171,21 +230,33 @@ static void print_last_action (const struct sweep *s)
             when);
 }
 
-static void print_jobs (const struct sweep *s)
+/* By what its workers said last: Slurm is not asked. */
+static void print_jobs (const struct sweep *s, const struct worker_view *v)
 {
-    for (size_t i = 0; i < s->nsubmits; i++)
-        printf ("job %s: workers %ld-%ld\n",
-                s->submits[i].job,
-                s->submits[i].first,
-                s->submits[i].last);
+    for (size_t i = 0; i < s->nsubmits; i++) {
+        const struct submit *a = &s->submits[i];
+        long alive = 0;
+        for (long k = 0; k < v->n; k++)
+            alive += is_of_job (&v->list[k], a) && is_alive (s, &v->list[k]);
+        printf ("job %s: workers %ld-%ld", a->job, a->first, a->last);
+        if (has_begun (a, v->list, v->n) && alive == 0)
+            printf (", all gone");
+        else if (alive > 0)
+            printf (", %ld at work", alive);
+        putchar ('\n');
+    }
 }
 
 void print_overview (const struct sweep *s)
 {
-    printf ("%s: %s%s, searcher %s, %.0f %% done\n",
+    struct worker_view v = look_at_workers (s);
+
+    printf ("%s: %s%s",
             s->dir,
             sweep_state_name (s->state),
-            s->archived ? " (archived)" : "",
+            s->archived ? " (archived)" : "");
+    print_idle (s, &v);
+    printf (", searcher %s, %.0f %% done\n",
             s->exp->searcher_name,
             floor (100 * searcher_progress (s->searcher)));
     print_best (s);
@@ -199,6 +270,7 @@ void print_overview (const struct sweep *s)
     if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
         puts (DISK_RESERVE_SPENT);
     if (!sweep_has_ended (s))
-        print_jobs (s);
-    print_workers (s);
+        print_jobs (s, &v);
+    print_workers (s, &v);
+    free (v.list);
 }

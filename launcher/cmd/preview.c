@@ -168,6 +168,38 @@ static void print_head (const struct preview_plan *plan)
         ", %lld worker%s\n", (long long)e->workers, e->workers == 1 ? "" : "s");
 }
 
+static void print_choices (const struct hparam *h)
+{
+    for (char *const *l = h->labels; *l; l++)
+        printf ("%s%s", l == h->labels ? "" : ", ", *l);
+}
+
+/* "lr: 0.0001 to 0.1, logarithmic" */
+static void print_range (const struct experiment *e, const struct hparam *h)
+{
+    const struct param *d = &e->params[h->dim];
+    bool is_log = d->type == PARAM_LOG;
+
+    printf ("  %s: ", h->path);
+    if (d->type == PARAM_CATEGORICAL)
+        print_choices (h);
+    else
+        printf ("%.9g to %.9g%s",
+                is_log ? pow (d->base, d->min) : d->min,
+                is_log ? pow (d->base, d->max) : d->max,
+                is_log || d->base > 1 ? ", logarithmic" : "");
+    if (d->step > 0)
+        printf (", in steps of %.9g", d->step);
+    puts (d->when ? ", not always active" : "");
+}
+
+static void print_ranges (const struct experiment *e)
+{
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].dim >= 0)
+            print_range (e, &e->hparams[i]);
+}
+
 static void print_space (const struct preview_plan *plan)
 {
     const struct experiment *e = plan->exp;
@@ -179,6 +211,7 @@ static void print_space (const struct preview_plan *plan)
                 plan->points,
                 plan->points == 1 ? "" : "s");
     puts (e->search.constraint ? ", constrained" : "");
+    print_ranges (e);
     if (e->search.npoints > 0)
         printf ("tried first: %ld given point%s\n",
                 e->search.npoints,

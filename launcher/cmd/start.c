@@ -23,9 +23,9 @@
 
 /* ---- dry run ---- */
 
-static void print_first_points (const struct experiment *e)
+static void
+print_points (const struct experiment *e, struct searcher *s, const char *name)
 {
-    struct searcher *s = searcher_create (&e->search, e->params, e->nparams);
     double *x = calloc (e->nparams + 1, sizeof (*x));
     struct search_op op;
 
@@ -34,20 +34,34 @@ static void print_first_points (const struct experiment *e)
             || searcher_begin (s, &op, x) < 0)
             break;
         json_t *h = hparams_json (e, x);
-        char *text = json_dumps (h, JSON_SORT_KEYS);
-        printf ("  trial %ld: %s\n", op.trial, text);
+        char *text = json_dumps (h, JSON_SORT_KEYS | JSON_REAL_PRECISION (9));
+        printf ("  %s %ld: %s\n", name, op.trial, text);
         free (text);
         json_decref (h);
     }
-    searcher_destroy (s);
     free (x);
+}
+
+/* Those that are tried first; without a seed nobody knows them, and any will
+ * do.
+ */
+static void print_first_points (const struct experiment *e)
+{
+    const struct search_config any = { .name = "random",
+                                       .max_trials = 3,
+                                       .max_length = 1,
+                                       .constraint = e->search.constraint };
+    struct searcher *s = searcher_create (
+        e->seed >= 0 ? &e->search : &any, e->params, e->nparams);
+
+    print_points (e, s, e->seed >= 0 ? "trial" : "sample");
+    searcher_destroy (s);
 }
 
 static int dry_run (const struct experiment *e)
 {
     print_preview (e, 0);
-    if (e->seed >= 0)
-        print_first_points (e);
+    print_first_points (e);
     puts ("nothing was started (--dry-run)");
     return EXIT_OK;
 }

@@ -57,7 +57,6 @@ add_line (struct problems *p, const char *where, const char *fmt, va_list ap)
     fprintf (p->stream, "%s\n", line ? line : "out of memory");
     free (line);
     free (text);
-    p->count++;
 }
 
 void problem (struct problems *p, const char *fmt, ...)
@@ -67,13 +66,14 @@ void problem (struct problems *p, const char *fmt, ...)
     va_start (ap, fmt);
     add_line (p, "", fmt, ap);
     va_end (ap);
+    p->count++;
 }
 
-void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)
+static void __attribute__ ((format (printf, 3, 0))) add_line_at (
+    struct problems *p, struct origin origin, const char *fmt, va_list ap)
 {
     char *where = NULL;
     char line[24] = "";
-    va_list ap;
 
     if (origin.line > 0)
         snprintf (line, sizeof (line), ":%d", origin.line);
@@ -81,8 +81,25 @@ void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)
                        : asprintf (&where, "%s%s: ", p->file, line))
         < 0)
         where = NULL;
-    va_start (ap, fmt);
     add_line (p, where ? where : "", fmt, ap);
-    va_end (ap);
     free (where);
+}
+
+void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    add_line_at (p, origin, fmt, ap);
+    va_end (ap);
+    p->count++;
+}
+
+void note_at (struct problems *p, struct origin origin, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    add_line_at (p, origin, fmt, ap);
+    va_end (ap);
 }

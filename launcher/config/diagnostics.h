@@ -33,6 +33,10 @@ void problem (struct problems *p, const char *fmt, ...)
 void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
+/* A line of the same form about what is no error. */
+void note_at (struct problems *p, struct origin origin, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
 /* Note that a problem is about a key or group, which was misspelt, say; and
  * whether one is about the key or a group that it is in: that the key is
  * missing would then be a second line about one mistake.

@@ -20,6 +20,7 @@ struct hparam {
     char **labels;       /* categorical: texts of the choices, NULL-ended */
     double *when_values; /* of its param */
     double preset;       /* its default, NaN: none */
+    bool exponents;      /* its range was given by exponents */
 };
 
 /* One or several booleans, as they stand in the file. */
@@ -34,6 +35,16 @@ struct gc_policy {
     int64_t trial_best;
     int64_t trial_latest;
 };
+
+/* What a trial's values of a metric come to (searcher.summary). */
+enum summary {
+    SUMMARY_LAST,
+    SUMMARY_BEST,
+    SUMMARY_MIN,
+    SUMMARY_MAX,
+    SUMMARY_MEAN, /* of the last ones */
+};
+enum { MEAN_MAX = 1000 };
 
 struct experiment {
     char *file; /* as given, for messages */
@@ -57,6 +68,10 @@ struct experiment {
     char **constraints;
     char *constraint; /* all of them in one */
     double *points;   /* the rows of search.points */
+    char *summary_name;
+    enum summary summary;
+    int64_t mean_of_last;
+    double goal;      /* of the first metric; NaN: none */
     char *warm_start; /* folder, relative to 'dir', of which ... */
     struct origin warm_start_origin;
     struct search_known *known; /* ... search.known comes */

@@ -2,6 +2,7 @@
 /* Check the group "searcher" of an experiment file. */
 #include "launcher/config/search_settings.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,39 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
 }
 
 /* ---- metrics ---- */
+
+static void
+read_summary (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const names[] = {
+        [SUMMARY_LAST] = "last",
+        [SUMMARY_BEST] = "best",
+        [SUMMARY_MIN] = "min",
+        [SUMMARY_MAX] = "max",
+    };
+    size_t i = 0;
+
+    while (i < sizeof (names) / sizeof (*names)
+           && strcmp (names[i], e->summary_name))
+        i++;
+    e->summary = (enum summary)i;
+    if (i == sizeof (names) / sizeof (*names))
+        problem_at (p,
+                    origin_of_key (cf, "searcher.summary"),
+                    "'searcher.summary' must be \"last\", \"best\", \"min\" or "
+                    "\"max\" (a mean is 'searcher.mean_of_last' = N)");
+    else if (e->mean_of_last && e->summary != SUMMARY_LAST)
+        problem_at (p,
+                    origin_of_key (cf, "searcher.mean_of_last"),
+                    "'searcher.mean_of_last' and 'searcher.summary' do not go "
+                    "together: leave one out");
+    else if (e->mean_of_last)
+        e->summary = SUMMARY_MEAN;
+    if (!isnan (e->goal) && e->nmetrics > 1)
+        problem_at (p,
+                    origin_of_key (cf, "searcher.goal"),
+                    "'searcher.goal' is for one metric");
+}
 
 static bool is_repeated (char *const *list, size_t i)
 {
@@ -299,6 +333,7 @@ void search_check (struct experiment *e, config_t *cf, struct problems *p)
             < 0
         || named < 0 || read_mode (e, cf, p) < 0)
         return;
+    read_summary (e, cf, p);
     check_users (e, cf, p);
     check_needs (e, cf, p);
     e->search.name = e->searcher_name;

@@ -25,6 +25,8 @@ struct kind {
     int type; /* enum param_type, or KIND_CONST */
     const char *keys[10];
     int must;
+    bool
+        values; /* a logarithmic range is given by its ends, not by exponents */
 };
 
 enum { KIND_CONST = -1 };
@@ -35,18 +37,26 @@ static const struct kind kinds[] = {
     { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
     { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when" }, 2 },
     { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when" }, 2 },
+    { "loguniform",  PARAM_LOG,         { "min", "max", "count", "mean", "deviation", "default", "when" }, 2, true },
+    { "loguniform",  PARAM_LOG,         { "minval", "maxval", "count", "mean", "deviation", "default", "when" }, 2, true },
     { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when" }, 1 },
     { "const",       KIND_CONST,        { "val" }, 1 },
     { 0 },
 };
 /* clang-format on */
 
-static const struct kind *find_kind (const char *name)
+/* Of several rows of a name the one whose first or second key is there. */
+static const struct kind *find_kind (const char *name,
+                                     const config_setting_t *s)
 {
+    const struct kind *found = NULL;
+
     for (const struct kind *k = kinds; k->name; k++)
-        if (!strcmp (k->name, name))
-            return k;
-    return NULL;
+        if (!strcmp (k->name, name)
+            && (!found || config_setting_get_member (s, k->keys[0])
+                || config_setting_get_member (s, k->keys[1])))
+            found = k;
+    return found;
 }
 
 static struct hparam *
@@ -82,6 +92,8 @@ static const struct {
     size_t offset;
     bool positive;
 } numbers[] = {
+    { "min", offsetof (struct param, min), false },
+    { "max", offsetof (struct param, max), false },
     { "minval", offsetof (struct param, min), false },
     { "maxval", offsetof (struct param, max), false },
     { "base", offsetof (struct param, base), false },
@@ -119,6 +131,7 @@ static int set_field (struct param *d,
 
 /* A mean alone would be ignored; a deviation alone is around the middle. */
 static int set_prior (struct param *d,
+                      bool values,
                       const char *path,
                       const config_setting_t *s,
                       struct problems *p)
@@ -128,7 +141,26 @@ static int set_prior (struct param *d,
     if (mean && d->deviation == 0)
         return space_problem (s, p, path, "'mean' needs 'deviation'");
     if (!mean && d->deviation > 0)
-        d->mean = d->min + (d->max - d->min) / 2;
+        d->mean =
+            values ? sqrt (d->min * d->max) : d->min + (d->max - d->min) / 2;
+    return 0;
+}
+
+/* The exponents of a range that was given by its ends. */
+static int take_logarithms (struct param *d,
+                            const char *path,
+                            const config_setting_t *s,
+                            struct problems *p)
+{
+    if (!(d->min > 0) || !(d->max > 0))
+        return space_problem (
+            s, p, path, "'min' and 'max' of a loguniform must be above 0");
+    if (d->deviation > 0 && !(d->mean > 0))
+        return space_problem (s, p, path, "'mean' must be above 0");
+    d->min = log10 (d->min);
+    d->max = log10 (d->max);
+    if (d->deviation > 0)
+        d->mean = log10 (d->mean);
     return 0;
 }
 
@@ -295,8 +327,11 @@ static void read_typed (struct experiment *e,
             && strcmp (name, "when") && set_field (&d, path, c, p) < 0)
             return;
     }
-    if (set_prior (&d, path, s, p) == 0)
-        add_dimension (e, h, &d);
+    if (set_prior (&d, kind->values, path, s, p) < 0
+        || (kind->values && take_logarithms (&d, path, s, p) < 0))
+        return;
+    h->exponents = kind->type == PARAM_LOG && !kind->values;
+    add_dimension (e, h, &d);
 }
 
 static void unknown_type (const config_setting_t *type,
@@ -314,8 +349,8 @@ static void unknown_type (const config_setting_t *type,
         meant = nearest_word (name, names);
     snprintf (text,
               sizeof (text),
-              "type must be \"float\", \"int\", \"log\", \"categorical\" or "
-              "\"const\"%s%s%s",
+              "type must be \"float\", \"int\", \"log\", \"loguniform\", "
+              "\"categorical\" or \"const\"%s%s%s",
               meant ? "; did you mean \"" : "",
               meant ? meant : "",
               meant ? "\"?" : "");
@@ -357,7 +392,7 @@ static void read_one (struct experiment *e,
 
     if (type) {
         name = config_setting_get_string (type);
-        if (name && (kind = find_kind (name)))
+        if (name && (kind = find_kind (name, s)))
             read_typed (e, path, s, kind, p);
         else {
             unknown_type (type, path, p);
@@ -369,8 +404,8 @@ static void read_one (struct experiment *e,
         space_problem (s,
                        p,
                        path,
-                       "'type' is missing (\"float\", \"int\", \"log\" or "
-                       "\"categorical\")");
+                       "'type' is missing (\"float\", \"int\", \"log\", "
+                       "\"loguniform\" or \"categorical\")");
         add_hparam (e, path, s);
         return;
     }
@@ -451,6 +486,35 @@ static void check_variables (const struct experiment *e, struct problems *p)
                             e->hparams[i].path,
                             a);
         }
+}
+
+/* Exponents that look like values: 0.001 to 0.1 would be 1.002 to 1.26. */
+static bool is_doubtful (const struct param *d)
+{
+    return d->min > 0 && d->max >= 10 * d->min && (d->min < 0.1 || d->max > 64);
+}
+
+int space_check_exponents (const struct experiment *e, struct problems *p)
+{
+    int before = p->count;
+
+    for (size_t i = 0; i < e->nhparams; i++) {
+        const struct hparam *h = &e->hparams[i];
+        const struct param *d = h->exponents ? &e->params[h->dim] : NULL;
+        if (d && is_doubtful (d))
+            problem_at (p,
+                        h->origin,
+                        "hyperparameter '%s': 'minval' and 'maxval' of \"log\" "
+                        "are exponents: its values would be from %.4g to "
+                        "%.4g; for values from %.4g to %.4g write type = "
+                        "\"loguniform\"",
+                        h->path,
+                        pow (d->base, d->min),
+                        pow (d->base, d->max),
+                        d->min,
+                        d->max);
+    }
+    return p->count > before ? -1 : 0;
 }
 
 void space_free (struct experiment *e)

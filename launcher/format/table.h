@@ -12,9 +12,31 @@ struct table_column {
     bool right;
 };
 
-/* Returns NULL if out of memory. */
+/* Returns NULL if out of memory.  As text no cell is ever cut; with colours on
+ * a terminal, unless NO_COLOR says no.
+ */
 struct libscols_table *
 table_create (const char *name, const struct table_column *columns, bool json);
+
+/* Columns of the window, or of the variable COLUMNS; 0: no limit, as output
+ * into a file or a pipe has none.
+ */
+int table_width (void);
+
+/* Leave out columns until the table fits into the window: first those of
+ * the first 'own' ones that 'least' names, in that order, then from the last
+ * one on, but not the first 'stay'.  Returns their names, "attempts, time",
+ * NULL if all fit; the caller frees it.
+ */
+char *table_fit (struct libscols_table *tb,
+                 const char *const *least,
+                 size_t own,
+                 size_t stay);
+
+/* The colour of a cell; NULL: none. */
+void table_colour (struct libscols_line *line,
+                   size_t column,
+                   const char *colour);
 
 /* Fill in a cell. */
 void table_set (struct libscols_line *line, size_t column, const char *fmt, ...)

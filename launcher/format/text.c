@@ -32,17 +32,16 @@ void time_text (char *buf, size_t size, double when)
     strftime (buf, size, "%Y-%m-%d %H:%M", localtime_r (&t, &tm));
 }
 
-/* Short: all digits are in hparams.json and in --json. */
+/* Short: all digits are in hparams.json, --json and --csv. */
 char *cell_text (const struct sweep *s,
                  const struct sweep_trial *t,
-                 const struct hparam *h,
-                 bool json)
+                 const struct hparam *h)
 {
     char *text = hparams_text (trial_hparams (s, t), h->path);
     enum param_type type = s->exp->params[h->dim].type;
     char *brief;
 
-    if (!text || json || (type != PARAM_FLOAT && type != PARAM_LOG)
+    if (!text || (type != PARAM_FLOAT && type != PARAM_LOG)
         || asprintf (&brief, "%.4g", strtod (text, NULL)) < 0)
         return text;
     free (text);
@@ -58,7 +57,7 @@ char *trial_text (const struct sweep *s, const struct sweep_trial *t)
 
     for (size_t i = 0; f && i < s->exp->nhparams; i++) {
         const struct hparam *h = &s->exp->hparams[i];
-        char *value = h->dim >= 0 ? cell_text (s, t, h, false) : NULL;
+        char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
         if (value) {
             fprintf (f, "%s%s=%s", gap, h->path, value);
             gap = " ";

@@ -2,14 +2,18 @@
 /* The table of trials, the best of them, and the machines that are excluded. */
 #include "launcher/format/trials_table.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
+#include "launcher/results/latest_metric.h"
+#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 
 /* clang-format off */
@@ -24,7 +28,22 @@ static const struct table_column trial_columns[] = {
     { NULL,     false },
 };
 /* clang-format on */
-enum { FIXED = 7 };
+enum { FIXED = 7, OF_POINT = 3 };
+
+/* What matters least, where there is no room. */
+static const char *const least[] = { "attempts", "time",  "last",
+                                     "length",   "state", NULL };
+
+static bool is_repeated (const struct sweep *s)
+{
+    return s->exp->search.repeats > 1;
+}
+
+/* The column of the second metric. */
+static size_t first_metric (const struct sweep *s)
+{
+    return FIXED + (is_repeated (s) ? OF_POINT : 0);
+}
 
 /* The further metrics, each in a column of its own. */
 static void fill_metrics (struct libscols_line *line,
@@ -40,18 +59,53 @@ static void fill_metrics (struct libscols_line *line,
 static void fill_hparams (struct libscols_line *line,
                           const struct sweep *s,
                           const struct sweep_trial *t,
-                          size_t column,
-                          bool json)
+                          size_t column)
 {
     for (size_t i = 0; i < s->exp->nhparams; i++) {
         const struct hparam *h = &s->exp->hparams[i];
-        char *value = h->dim >= 0 ? cell_text (s, t, h, json) : NULL;
+        char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
         if (value)
             scols_line_refer_data (line, column, value);
-        else if (h->dim >= 0 && !json)
+        else if (h->dim >= 0)
             table_set (line, column, "-");
         column += h->dim >= 0;
     }
+}
+
+/* Mean and deviation of the point, the first column of which is its number. */
+static void fill_point (struct libscols_line *line,
+                        const struct sweep *s,
+                        long trial,
+                        size_t column)
+{
+    struct point_value v = sweep_point (s, trial_point (s, trial), 0);
+
+    table_set (line, column, "%ld", trial_point (s, trial));
+    if (v.n > 0)
+        table_set (line, column + 1, "%.6g", v.mean);
+    if (v.n > 1)
+        table_set (line, column + 2, "%.2g", v.deviation);
+}
+
+/* How far a trial that is being trained has come. */
+static void
+fill_progress (struct libscols_line *line, const struct sweep *s, long n)
+{
+    const struct sweep_trial *t = sweep_trial (s, n);
+    struct metric_progress p;
+
+    if (t->state != TRIAL_OPEN || sweep_has_ended (s)
+        || trial_progress (s, n, &p) < 0)
+        return;
+    table_set (line, 2, "%lld/%lld", (long long)p.step, (long long)t->target);
+    table_set (line, 4, "%.6g", p.value);
+}
+
+static const char *state_colour (const struct sweep_trial *t)
+{
+    return t->state == TRIAL_FAILED ? "red"
+           : t->state == TRIAL_OPEN ? "cyan"
+                                    : NULL;
 }
 
 static void add_trial_line (struct libscols_table *tb,
@@ -61,13 +115,12 @@ static void add_trial_line (struct libscols_table *tb,
 {
     const struct sweep_trial *t = sweep_trial (s, n);
     struct libscols_line *line = scols_table_new_line (tb, NULL);
-    bool json = scols_table_is_json (tb);
     char elapsed[32];
 
     if (!line)
         return;
     duration_text (elapsed, sizeof (elapsed), t->seconds);
-    table_set (line, 0, "%ld%s", n, in_front && !json ? "*" : "");
+    table_set (line, 0, "%ld%s", n, in_front ? "*" : "");
     table_set (line, 1, "%s", trial_state_name (s, t));
     table_set (line, 2, "%lld", (long long)t->length);
     if (t->length) {
@@ -76,13 +129,14 @@ static void add_trial_line (struct libscols_table *tb,
     }
     table_set (line, 5, "%s", elapsed);
     table_set (line, 6, "%ld", t->over + (t->state == TRIAL_OPEN));
-    fill_metrics (line, s, t, FIXED);
-    fill_hparams (line, s, t, FIXED + sweep_metrics (s) - 1, json);
-    if (json && sweep_metrics (s) > 1)
-        table_set (line,
-                   scols_table_get_ncols (tb) - 1,
-                   "%s",
-                   in_front ? "true" : "false");
+    fill_progress (line, s, n);
+    if (is_repeated (s))
+        fill_point (line, s, n, FIXED);
+    fill_metrics (line, s, t, first_metric (s));
+    fill_hparams (line, s, t, first_metric (s) + sweep_metrics (s) - 1);
+    table_colour (line, 1, state_colour (t));
+    if (n == s->best || in_front)
+        table_colour (line, 0, "green");
 }
 
 struct ranked {
@@ -90,44 +144,63 @@ struct ranked {
     long trial;
 };
 
+/* By the point's mean where points are repeated, then by the trial itself. */
+static double rank_value (const struct ranked *r, bool of_point)
+{
+    const struct sweep *s = r->s;
+
+    if (!of_point)
+        return sweep_trial (s, r->trial)->best;
+    return is_repeated (s) ? sweep_point_rank (s, trial_point (s, r->trial))
+                           : NAN;
+}
+
 static int best_first (const void *a, const void *b)
 {
     const struct ranked *x = a;
     const struct ranked *y = b;
-    double p = sweep_trial (x->s, x->trial)->best;
-    double q = sweep_trial (y->s, y->trial)->best;
 
-    if (sweep_better (x->s, p, q))
-        return -1;
-    if (sweep_better (x->s, q, p))
-        return 1;
+    for (int of_point = 1; of_point >= 0; of_point--) {
+        double p = rank_value (x, of_point);
+        double q = rank_value (y, of_point);
+        if (sweep_better (x->s, p, q))
+            return -1;
+        if (sweep_better (x->s, q, p))
+            return 1;
+        if (of_point && is_repeated (x->s)
+            && trial_point (x->s, x->trial) != trial_point (x->s, y->trial))
+            return x->trial < y->trial ? -1 : 1;
+    }
     return x->trial < y->trial ? -1 : 1;
 }
 
-static struct ranked *sorted_trials (const struct sweep *s)
+long *trials_best_first (const struct sweep *s)
 {
     struct ranked *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
+    long *trials = calloc ((size_t)s->ntrials + 1, sizeof (*trials));
 
     for (long i = 0; list && i < s->ntrials; i++)
         list[i] = (struct ranked){ s, i + 1 };
     if (list)
         qsort (list, (size_t)s->ntrials, sizeof (*list), best_first);
-    return list;
+    for (long i = 0; list && trials && i < s->ntrials; i++)
+        trials[i] = list[i].trial;
+    free (list);
+    return trials;
 }
 
-/* In JSON the front has a column; else it is a star at the trial's number. */
 static void add_columns (struct libscols_table *tb, const struct sweep *s)
 {
+    static const char *const of_point[] = { "point", "mean", "deviation" };
+
+    for (int i = 0; is_repeated (s) && i < OF_POINT; i++)
+        scols_table_new_column (tb, of_point[i], 0, SCOLS_FL_RIGHT);
     for (size_t i = 1; i < sweep_metrics (s); i++)
         scols_table_new_column (tb, sweep_metric (s, i), 0, SCOLS_FL_RIGHT);
     for (size_t i = 0; i < s->exp->nhparams; i++)
         if (s->exp->hparams[i].dim >= 0)
-            scols_table_new_column (tb,
-                                    s->exp->hparams[i].path,
-                                    0,
-                                    SCOLS_FL_RIGHT | SCOLS_FL_TRUNC);
-    if (scols_table_is_json (tb) && sweep_metrics (s) > 1)
-        scols_table_new_column (tb, "pareto", 0, 0);
+            scols_table_new_column (
+                tb, s->exp->hparams[i].path, 0, SCOLS_FL_RIGHT);
 }
 
 void print_excluded (const struct sweep *s)
@@ -139,30 +212,40 @@ void print_excluded (const struct sweep *s)
                     s->hosts[i].why);
 }
 
-int print_trials (const struct sweep *s, long max, bool json)
+int print_trials (const struct sweep *s, const long *trials, long n)
 {
-    struct libscols_table *tb = table_create ("trials", trial_columns, json);
-    struct ranked *order = sorted_trials (s);
+    struct libscols_table *tb = table_create ("trials", trial_columns, false);
     bool *front = sweep_metrics (s) > 1 ? sweep_front (s) : NULL;
-    long rows = max > 0 && max < s->ntrials ? max : s->ntrials;
+    char *left_out;
 
-    if (!tb || !order)
+    if (!tb)
         return -1;
     add_columns (tb, s);
-    for (long i = 0; i < rows; i++) {
-        long n = order[i].trial;
-        add_trial_line (tb, s, n, front && front[n - 1]);
-    }
+    for (long i = 0; i < n; i++)
+        add_trial_line (tb, s, trials[i], front && front[trials[i] - 1]);
+    left_out = table_fit (tb, least, FIXED, sweep_metrics (s) > 1 ? 1 : 4);
     scols_print_table (tb);
     scols_unref_table (tb);
-    if (front && !json)
+    if (front)
         puts ("* Pareto front");
-    if (rows < s->ntrials && !json)
-        printf (
-            "(%ld of %ld trials; 'dl show' prints all)\n", rows, s->ntrials);
+    if (left_out)
+        printf ("(no room for %s: a wider window, --columns or --json has "
+                "all)\n",
+                left_out);
+    free (left_out);
     free (front);
-    free (order);
     return 0;
+}
+
+void print_best_trials (const struct sweep *s, long max)
+{
+    long *trials = trials_best_first (s);
+
+    if (trials)
+        print_trials (s, trials, max < s->ntrials ? max : s->ntrials);
+    if (max < s->ntrials)
+        printf ("(%ld of %ld trials; 'dl show' prints all)\n", max, s->ntrials);
+    free (trials);
 }
 
 /* Whether a trial's last result had a number for it. */
@@ -189,16 +272,45 @@ static void print_numberless (const struct sweep *s)
                     i ? "the Pareto front is empty" : "there is no best trial");
 }
 
+/* "best loss 0.25 (mean of 3, deviation 0.02): point 4, trials 10 to 12" */
+static void print_best_point (const struct sweep *s, long point)
+{
+    struct point_value v = sweep_point (s, point, 0);
+    long repeats = s->exp->search.repeats;
+
+    printf ("best %s %.6g (mean of %ld", s->exp->metric, v.mean, v.n);
+    if (v.n > 1)
+        printf (", deviation %.2g", v.deviation);
+    printf ("): point %ld, trials %ld to %ld\n",
+            point,
+            (point - 1) * repeats + 1,
+            point * repeats);
+}
+
+static void print_checkpoint (const struct sweep *s)
+{
+    char path[PATH_MAX];
+
+    if (best_checkpoint (s, s->best, path, sizeof (path)) == 0)
+        printf ("  its checkpoint: %s\n", path);
+}
+
 void print_best (const struct sweep *s)
 {
     const struct sweep_trial *t = sweep_trial (s, s->best);
 
     if (s->nresults)
         print_numberless (s);
-    if (t)
+    if (t && is_repeated (s))
+        print_best_point (s, trial_point (s, s->best));
+    else if (t)
         printf ("best %s %.6g: trial %ld at length %lld\n",
                 s->exp->metric,
                 t->best,
                 s->best,
                 (long long)t->best_length);
+    if (t)
+        print_checkpoint (s);
+    if (s->reached)
+        printf ("searcher.goal (%g) is reached\n", s->exp->goal);
 }

@@ -5,8 +5,18 @@
 
 #include "launcher/sweep/sweep.h"
 
-/* Print the table of trials, the best first: 'max' rows, 0: all. */
-int print_trials (const struct sweep *s, long max, bool json);
+/* The numbers of all trials, the best first: with searcher.repeats by the
+ * means of their points.  NULL if out of memory; the caller frees it.
+ */
+long *trials_best_first (const struct sweep *s);
+
+/* Print a table of 'n' trials in the order of the list.  Where the window has
+ * no room for a column it is left out as a whole, and named.
+ */
+int print_trials (const struct sweep *s, const long *trials, long n);
+
+/* The same of the best ones, 'max' at most. */
+void print_best_trials (const struct sweep *s, long max);
 
 /* A line for each machine that is excluded, with the reason. */
 void print_excluded (const struct sweep *s);

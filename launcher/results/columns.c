@@ -42,6 +42,8 @@ GET (end_time, real, t->end_time)
 GET (host, text, t->host)
 GET (gpus, text, t->gpus)
 GET (why, text, t->why)
+GET (point, integer, trial_point (s, trial))
+GET (repeat, integer, trial_repeat (s, trial))
 
 /* Of several metrics each has a column. */
 static size_t further_metrics (const struct sweep *s)
@@ -49,9 +51,14 @@ static size_t further_metrics (const struct sweep *s)
     return sweep_metrics (s) > 1 ? sweep_metrics (s) : 0;
 }
 
+static size_t if_repeated (const struct sweep *s)
+{
+    return s->exp->search.repeats > 1;
+}
+
 /* clang-format off */
 static const struct {
-    const char *name;
+    const char *name; /* NULL: of the metric */
     enum column_type type;
     size_t (*count) (const struct sweep *s); /* NULL: one */
     void (*get) (const struct sweep *s, const struct result_column *c, long trial, struct cell *cell);
@@ -60,7 +67,7 @@ static const struct {
     { "state",       COLUMN_TEXT, NULL, get_state },
     { "length",      COLUMN_INT,  NULL, get_length },
     { "metric",      COLUMN_REAL, NULL, get_metric },
-    { "metric",      COLUMN_REAL, further_metrics, get_value },
+    { NULL,          COLUMN_REAL, further_metrics, get_value },
     { "best",        COLUMN_REAL, NULL, get_best },
     { "best_length", COLUMN_INT,  NULL, get_best_length },
     { "seconds",     COLUMN_REAL, NULL, get_seconds },
@@ -71,6 +78,8 @@ static const struct {
     { "host",        COLUMN_TEXT, NULL, get_host },
     { "gpus",        COLUMN_TEXT, NULL, get_gpus },
     { "why",         COLUMN_TEXT, NULL, get_why },
+    { "point",       COLUMN_INT,  if_repeated, get_point },
+    { "repeat",      COLUMN_INT,  if_repeated, get_repeat },
 };
 /* clang-format on */
 enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
@@ -205,8 +214,8 @@ static int add_fixed (struct columns *c, const struct sweep *s, size_t row)
         *new = (struct result_column){ .type = fixed[row].type,
                                        .index = i,
                                        .get = fixed[row].get };
-        new->name = fixed[row].count ? metric_name (c, sweep_metric (s, i))
-                                     : strdup (fixed[row].name);
+        new->name = fixed[row].name ? strdup (fixed[row].name)
+                                    : metric_name (c, sweep_metric (s, i));
         if (!new->name)
             return -1;
     }

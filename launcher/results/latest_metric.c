@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -15,8 +17,7 @@
 
 struct last {
     const char *name;
-    int64_t step;
-    double value;
+    struct metric_progress *to;
     bool found;
 };
 
@@ -24,12 +25,26 @@ static int keep_last (const struct slurmdl_row *row, void *arg)
 {
     struct last *last = arg;
 
-    if (!strcmp (row->name, last->name)) {
-        last->step = row->step;
-        last->value = row->value;
-        last->found = true;
+    if (strcmp (row->name, last->name))
+        return 0;
+    if (!last->found) {
+        last->to->first_step = row->step;
+        last->to->first_time = row->time;
     }
+    last->to->step = row->step;
+    last->to->time = row->time;
+    last->to->value = row->value;
+    last->found = true;
     return 0;
+}
+
+static int
+read_progress (const char *dir, const char *name, struct metric_progress *to)
+{
+    struct last last = { .name = name, .to = to };
+
+    slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
+    return last.found ? 0 : -1;
 }
 
 int newest_metric (const char *dir,
@@ -37,14 +52,44 @@ int newest_metric (const char *dir,
                    int64_t *step,
                    double *value)
 {
-    struct last last = { .name = name };
+    struct metric_progress p;
 
-    slurmdl_metrics_read_dir (dir, keep_last, &last, NULL);
-    if (!last.found)
+    if (read_progress (dir, name, &p) < 0)
         return -1;
-    *step = last.step;
-    *value = last.value;
+    *step = p.step;
+    *value = p.value;
     return 0;
+}
+
+int trial_progress (const struct sweep *s,
+                    long trial,
+                    struct metric_progress *p)
+{
+    char dir[4200];
+
+    for (long k = sweep_trial (s, trial)->over + 1; k >= 1; k--) {
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, k);
+        if (read_progress (dir, sweep_metric (s, 0), p) == 0)
+            return 0;
+    }
+    return -1;
+}
+
+double progress_rate (const struct metric_progress *p)
+{
+    double seconds = p->time - p->first_time;
+
+    return seconds > 0 && p->step > p->first_step
+               ? (double)(p->step - p->first_step) / seconds
+               : NAN;
+}
+
+double progress_age (const struct metric_progress *p)
+{
+    struct timespec now;
+
+    clock_gettime (CLOCK_REALTIME, &now);
+    return fmax (0, (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - p->time);
 }
 
 /* ---- several: the last step that all of them have ---- */
@@ -143,8 +188,10 @@ int attempt_metrics (const struct trial_attempt *a,
         snprintf (
             dir, sizeof (dir), "%.*s/a.%ld", (int)(slash - a->dir), a->dir, k);
         if (newest_metrics (a->sweep, dir, step, values) == 0
-            && (k == a->number || *step == a->length))
+            && (k == a->number || *step == a->length)) {
+            metric_summarise (a, values);
             return 0;
+        }
     }
     return -1;
 }

@@ -13,6 +13,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/space.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/warm_start.h"
@@ -196,7 +197,7 @@ read_file (const char *path, const struct edit *edit, struct problems *p)
     struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
 
-    if (e && warm_start (e, p) < 0) {
+    if (e && (space_check_exponents (e, p) < 0 || warm_start (e, p) < 0)) {
         experiment_destroy (e);
         e = NULL;
         saved = EINVAL;

@@ -28,6 +28,62 @@ long trial_number (const struct sweep *s, const struct sweep_trial *t)
     return t - s->trials + 1;
 }
 
+static long repeats (const struct sweep *s)
+{
+    return s->exp->search.repeats > 1 ? s->exp->search.repeats : 1;
+}
+
+long trial_point (const struct sweep *s, long number)
+{
+    return (number - 1) / repeats (s) + 1;
+}
+
+long trial_repeat (const struct sweep *s, long number)
+{
+    return (number - 1) % repeats (s);
+}
+
+static double
+metric_value (const struct sweep *s, const struct sweep_trial *t, size_t metric)
+{
+    if (sweep_metrics (s) == 1)
+        return t->best;
+    return t->values ? t->values[metric] : NAN;
+}
+
+struct point_value
+sweep_point (const struct sweep *s, long point, size_t metric)
+{
+    struct point_value v = { 0, NAN, NAN };
+    long first = (point - 1) * repeats (s) + 1;
+    double sum = 0;
+    double squares = 0;
+
+    for (long i = first; i < first + repeats (s) && i <= s->ntrials; i++) {
+        double x = metric_value (s, sweep_trial (s, i), metric);
+        if (isfinite (x)) {
+            sum += x;
+            v.n++;
+        }
+    }
+    if (v.n > 0)
+        v.mean = sum / (double)v.n;
+    for (long i = first; i < first + repeats (s) && i <= s->ntrials; i++) {
+        double x = metric_value (s, sweep_trial (s, i), metric) - v.mean;
+        squares += isfinite (x) ? x * x : 0;
+    }
+    if (v.n > 1)
+        v.deviation = sqrt (squares / (double)(v.n - 1));
+    return v;
+}
+
+double sweep_point_rank (const struct sweep *s, long point)
+{
+    struct point_value v = sweep_point (s, point, 0);
+
+    return v.n == repeats (s) ? v.mean : NAN;
+}
+
 bool sweep_wants_reports (const struct sweep *s)
 {
     return experiment_needs (s->exp) & HAS_REPORTS;
@@ -37,6 +93,12 @@ bool sweep_is_late (const struct sweep *s)
 {
     return s->exp->max_hours > 0
            && (double)time (NULL) > s->created + s->exp->max_hours * 3600;
+}
+
+bool sweep_is_goal (const struct sweep *s, double value)
+{
+    return !isnan (s->exp->goal) && isfinite (value)
+           && !sweep_better (s, s->exp->goal, value);
 }
 
 size_t sweep_metrics (const struct sweep *s)

@@ -17,12 +17,34 @@ struct sweep_trial *sweep_trial (const struct sweep *s, long number);
 /* Its number. */
 long trial_number (const struct sweep *s, const struct sweep_trial *t);
 
+/* With searcher.repeats: which point it trains, and as which of its trials, the
+ * first one 0 (DL_REPEAT); without, the trial's number and 0.
+ */
+long trial_point (const struct sweep *s, long number);
+long trial_repeat (const struct sweep *s, long number);
+
+/* What the trials of a point gave for a metric: of each its best value, of
+ * several metrics the last.
+ */
+struct point_value {
+    long n;                 /* trials that have a finite value */
+    double mean, deviation; /* NaN: there are too few */
+};
+struct point_value
+sweep_point (const struct sweep *s, long point, size_t metric);
+
+/* The mean of its first metric once all its trials have a value; else NaN. */
+double sweep_point_rank (const struct sweep *s, long point);
+
 /* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it. */
 const json_t *trial_hparams (const struct sweep *s,
                              const struct sweep_trial *t);
 
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);
+
+/* A value of the first metric reaches searcher.goal. */
+bool sweep_is_goal (const struct sweep *s, double value);
 
 /* The searcher asks for reports, and stops trials by them. */
 bool sweep_wants_reports (const struct sweep *s);

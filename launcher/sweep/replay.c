@@ -125,6 +125,7 @@ static void attempt_over (struct sweep_trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
     t->spent += seconds_of (e);
+    t->seconds += seconds_of (e);
     state_set_text (&t->owner, NULL);
     if (e->host)
         state_set_text (&t->host, e->host);
@@ -145,6 +146,27 @@ static int end_segment (struct sweep *s,
     return state_add_history (s, -n, err);
 }
 
+/* With repeats the best trial is the best one of the point with the best mean,
+ * not the luckiest of all.
+ */
+static void keep_best_point (struct sweep *s, const struct sweep_trial *t)
+{
+    long point = trial_point (s, trial_number (s, t));
+    long repeats = s->exp->search.repeats;
+    long before = s->best ? trial_point (s, s->best) : 0;
+
+    if (before != point
+        && !sweep_better (s,
+                          sweep_point_rank (s, point),
+                          before ? sweep_point_rank (s, before) : NAN))
+        return;
+    s->best = (point - 1) * repeats + 1;
+    for (long i = s->best + 1; i <= point * repeats && i <= s->ntrials; i++)
+        if (sweep_better (
+                s, sweep_trial (s, i)->best, sweep_trial (s, s->best)->best))
+            s->best = i;
+}
+
 static void keep_best (struct sweep *s, struct sweep_trial *t)
 {
     const struct sweep_trial *best = sweep_trial (s, s->best);
@@ -153,7 +175,10 @@ static void keep_best (struct sweep *s, struct sweep_trial *t)
         t->best = t->metric;
         t->best_length = t->length;
     }
-    if (isfinite (t->best) && (!best || sweep_better (s, t->best, best->best)))
+    if (s->exp->search.repeats > 1)
+        keep_best_point (s, t);
+    else if (isfinite (t->best)
+             && (!best || sweep_better (s, t->best, best->best)))
         s->best = trial_number (s, t);
 }
 
@@ -215,7 +240,6 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     attempt_over (t, e);
     t->stopped = e->stopped;
     t->length = e->length;
-    t->seconds += seconds_of (e);
     t->end_time = e->time;
     s->nresults++;
     host_succeeds (s, e->host);
@@ -223,6 +247,10 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         || end_segment (s, t, TRIAL_PAUSED, err) < 0)
         return -1;
     keep_best (s, t);
+    s->reached |= sweep_is_goal (s,
+                                 s->exp->search.repeats > 1 ? sweep_point_rank (
+                                     s, trial_point (s, trial_number (s, t)))
+                                                            : t->metric);
     if (observe (s, t) < 0)
         return state_damaged (err,
                               "a result that the searcher did not wait for");

@@ -27,6 +27,7 @@ int apply_continue (struct sweep *s,
     if (e->max_length)
         c->max_length = e->max_length;
     s->expired = false;
+    s->reached = false;
     s->archived = false;
     return 0;
 }

@@ -34,7 +34,7 @@ struct sweep_trial {
     double *values; /* the same of all metrics, NULL unless there are several */
     double best;    /* NaN until there is one */
     int64_t best_length;
-    double seconds; /* of all accepted segments */
+    double seconds; /* of all attempts that have ended */
     double spent;   /* in attempts at the open segment that have ended */
     long over;      /* attempts 1 .. over have ended */
     struct milestone *milestones; /* by length */
@@ -95,6 +95,7 @@ struct sweep {
     struct searcher *searcher; /* NULL while SWEEP_NEW */
     enum sweep_state state;
     bool expired;               /* no further segment begins */
+    bool reached;               /* searcher.goal */
     struct sweep_trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
     long best;      /* number of the best trial, 0: none */

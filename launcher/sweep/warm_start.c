@@ -134,6 +134,22 @@ take_trials (struct experiment *e, const struct sweep *s, const size_t *at)
     return finished;
 }
 
+/* What counts as a full training there may be a part of one here. */
+static void note_length (const struct experiment *e,
+                         const struct sweep *s,
+                         struct problems *p)
+{
+    if (s->exp->search.max_length != e->search.max_length)
+        note_at (p,
+                 e->warm_start_origin,
+                 "warning: 'searcher.warm_start': the trials of %s have the "
+                 "length %lld, those of this experiment %lld: their values "
+                 "count as they are",
+                 s->dir,
+                 (long long)s->exp->search.max_length,
+                 (long long)e->search.max_length);
+}
+
 static int
 take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
 {
@@ -147,8 +163,10 @@ take_sweep (struct experiment *e, const struct sweep *s, struct problems *p)
         return -1;
     }
     finished = take_trials (e, s, at);
-    if (e->search.nknown > 0)
+    if (e->search.nknown > 0) {
+        note_length (e, s, p);
         return 0;
+    }
     problem_at (
         p,
         e->warm_start_origin,

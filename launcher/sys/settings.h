@@ -15,6 +15,9 @@ struct settings {
     char *output;
     char *file;
     char *label;
+    char *columns;
+    char *where;
+    char *sort;
     char **sets;  /* of --set, NULL-ended, or NULL */
     char **words; /* options of Slurm's, "--nodes=2", NULL-ended, or NULL */
     char *root;   /* of a recorded machine */
@@ -24,6 +27,8 @@ struct settings {
     bool detach;
     bool no_workers;
     bool json;
+    bool csv;
+    bool values;
     bool undo;
     bool force;
     bool follow;

@@ -19,8 +19,8 @@ static const double slack = 1.5;
 /* One that goes on from where it was comes further than that. */
 static const double growth = 1.1;
 
-/* Seconds that a unit of length has taken in the trial, or in all; 0: not
- * known.
+/* Seconds that a unit of length has taken in the trial, or in all that have a
+ * length, with the attempts that came to nothing; 0: not known.
  */
 static double pace (const struct sweep *s, const struct sweep_trial *t)
 {
@@ -30,7 +30,8 @@ static double pace (const struct sweep *s, const struct sweep_trial *t)
     if (t && t->length > 0)
         return t->seconds / (double)t->length;
     for (long i = 0; i < s->ntrials; i++) {
-        seconds += s->trials[i].seconds;
+        if (s->trials[i].length > 0)
+            seconds += s->trials[i].seconds;
         length += (double)s->trials[i].length;
     }
     return length > 0 ? seconds / length : 0;

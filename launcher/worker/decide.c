@@ -187,7 +187,8 @@ int worker_publish_result (struct worker *w,
     struct searcher *s = NULL;
     int rv;
 
-    if (worker_may_begin (w) && w->sweep->ntrials > 0 && !decides_by_program (w)
+    if (worker_may_begin (w) && !sweep_is_goal (w->sweep, result->metric)
+        && w->sweep->ntrials > 0 && !decides_by_program (w)
         && !anything_open (w->sweep, result->trial) && (s = foresee (w, result))
         && decide_some (w, s, &d, &answer) == 0 && d.n == 1
         && fits (w, &d.events[0]))
@@ -255,6 +256,13 @@ int worker_decide (struct worker *w, struct slurmdl_error *err)
 {
     return decides_by_program (w) ? ask_program (w, err)
                                   : ask_searcher (w, err);
+}
+
+/* ---- the goal ---- */
+
+int worker_finish (struct worker *w, struct slurmdl_error *err)
+{
+    return put_one (w, end_event (w), err);
 }
 
 /* ---- the time limit ---- */

@@ -15,6 +15,8 @@ int worker_decide (struct worker *w, struct slurmdl_error *err);
 int worker_publish_result (struct worker *w,
                            struct event *result,
                            struct slurmdl_error *err);
+/* Instead, once searcher.goal is reached. */
+int worker_finish (struct worker *w, struct slurmdl_error *err);
 /* Instead, once searcher.max_hours is over. */
 int worker_wind_up (struct worker *w, struct slurmdl_error *err);
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "launcher/results/latest_metric.h"
+#include "launcher/results/metric_summary.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
@@ -228,10 +229,13 @@ static void judge_early (const struct segment *s, struct segment_report *r)
                        &r->length,
                        r->values)
             == 0
-        && r->length >= 1 && r->length < t->target)
+        && r->length >= 1 && r->length < t->target) {
+        metric_summarise (&s->attempt, r->values);
         return;
+    }
     r->length = t->reported;
     r->values[0] = t->report;
+    metric_summarise (&s->attempt, r->values);
 }
 
 static bool is_result (const struct segment *s, struct segment_report *r)

@@ -176,6 +176,8 @@ static int do_next (struct worker *w, struct slurmdl_error *err)
     w->out_of_time = false;
     if (!worker_may_go_on (w) || !worker_has_space (w))
         return 0;
+    if (w->sweep->reached)
+        return worker_finish (w, err);
     if (worker_is_late (w))
         return worker_wind_up (w, err);
     if ((rv = work (w, err)) != 0 || !worker_may_go_on (w))

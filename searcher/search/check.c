@@ -76,8 +76,6 @@ static const char *check_repeats (const struct search_config *config,
 {
     if (config->repeats <= 1)
         return NULL;
-    if (config->objectives > 1)
-        return "repeats and several metrics do not go together";
     if (kind->needs & HAS_REPORTS || kind->scheduler->clone)
         return "this searcher cannot repeat a trial";
     return NULL;

@@ -125,18 +125,20 @@ enum repeat_outcome { OBSERVED, FAILED, REJECTED };
 static int observe_mean (struct searcher *s, long inner)
 {
     const struct repeat *r = repeat_of (s, inner);
-    double mean = r->sum / s->repeats;
+    double mean[OBJECTIVES_MAX];
 
     if (r->rejected || r->failed)
         return inner_exit (s, inner, r->rejected);
+    for (int64_t k = 0; k < s->objectives; k++)
+        mean[k] = r->sum[k] / s->repeats;
     return inner_observe (
-        s, inner, searcher_goal (s, searcher_trial (s, inner)), &mean);
+        s, inner, searcher_goal (s, searcher_trial (s, inner)), mean);
 }
 
 static int observe_repeat (struct searcher *s,
                            long trial,
                            int64_t length,
-                           double value,
+                           const double *values,
                            enum repeat_outcome outcome)
 {
     long inner = trial < 1 ? 0 : inner_of (s, trial);
@@ -150,8 +152,8 @@ static int observe_repeat (struct searcher *s,
     if (place >= r->begun || r->ended >> place & 1)
         return inner_refuse ();
     r->ended |= UINT64_C (1) << place;
-    if (outcome == OBSERVED)
-        r->sum += value;
+    for (int64_t k = 0; outcome == OBSERVED && k < s->objectives; k++)
+        r->sum[k] += values[k];
     if (outcome == FAILED)
         r->failed |= UINT64_C (1) << place;
     if (outcome == REJECTED)
@@ -171,21 +173,21 @@ int searcher_observe (struct searcher *s,
         return inner_observe (s, trial, length, values);
     if (length < 1)
         return inner_refuse ();
-    return observe_repeat (s, trial, length, *values, OBSERVED);
+    return observe_repeat (s, trial, length, values, OBSERVED);
 }
 
 int searcher_exit (struct searcher *s, long trial)
 {
     if (s->repeats == 1)
         return inner_exit (s, trial, false);
-    return observe_repeat (s, trial, 0, NAN, FAILED);
+    return observe_repeat (s, trial, 0, NULL, FAILED);
 }
 
 int searcher_reject (struct searcher *s, long trial)
 {
     if (s->repeats == 1)
         return inner_exit (s, trial, true);
-    return observe_repeat (s, trial, 0, NAN, REJECTED);
+    return observe_repeat (s, trial, 0, NULL, REJECTED);
 }
 
 int searcher_revive (struct searcher *s, long trial)

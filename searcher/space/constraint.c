@@ -208,7 +208,9 @@ static void need (struct constraint_parser *p,
         s->value = find_labels (p, o->at, s->index);
         s->count = p->why ? 0 : p->names->nlabels[s->index];
         s->op = OP_LABEL;
-    } else if (o->kind == KIND_TEXT)
+    } else if (o->kind == KIND_TEXT && in (LETTERS, *o->at))
+        fail (p, o->at, "there is nothing of this name");
+    else if (o->kind == KIND_TEXT)
         fail (p, o->at, "a text is compared with a parameter of choices only");
     else if (o->kind != kind && kind == KIND_TRUTH)
         fail (p, o->at, "a comparison is needed here");
@@ -230,7 +232,7 @@ match (struct constraint_parser *p, struct operand *a, struct operand *b)
     while (k < p->names->nlabels[i] && !is (text->text, p->names->labels[i][k]))
         k++;
     p->c.step[text->step].value = k;
-    if (k >= p->names->nlabels[i])
+    if (k >= p->names->nlabels[i] && !(p->names->open && p->names->open[i]))
         fail (p, text->at, "the parameter has no such choice");
     return true;
 }
@@ -321,6 +323,11 @@ static struct operand name (struct constraint_parser *p)
     if (i < p->names->n) {
         bool choice = p->names->labels[i];
         return emit (p, choice ? KIND_CHOICE : KIND_NUMBER, OP_PARAM, i, 0);
+    }
+    if (bare && p->names->bare) {
+        struct operand a = emit (p, KIND_TEXT, OP_NUMBER, 0, 0);
+        a.text = s;
+        return a;
     }
     fail (p, at, "no parameter has this name (a text needs quotes)");
     return (struct operand){ 0 };
@@ -488,7 +495,7 @@ load (const struct constraint *c, int i, const double *x)
     return (struct constraint_value){ v, absent };
 }
 
-bool constraint_holds (const struct constraint *c, const double *x)
+static enum truth evaluate (const struct constraint *c, const double *x)
 {
     /* each value but one goes away by a step; the first is for no steps */
     struct constraint_value stack[1 + (CONSTRAINT_STEPS + 1) / 2] = {
@@ -507,5 +514,15 @@ bool constraint_holds (const struct constraint *c, const double *x)
             top[-1] = combine (op, top[-1], *top);
         }
     }
-    return top[-1].x >= UNKNOWN;
+    return (enum truth)top[-1].x;
+}
+
+bool constraint_holds (const struct constraint *c, const double *x)
+{
+    return evaluate (c, x) >= UNKNOWN;
+}
+
+bool constraint_is_true (const struct constraint *c, const double *x)
+{
+    return evaluate (c, x) == TRUE;
 }

@@ -77,6 +77,9 @@ struct constraint_names {
     const char *const *const *labels;
     const long *nlabels;
     size_t n;
+    /* What follows may be zero. */
+    const bool *open; /* whether parameter i may have other choices, too */
+    bool bare;        /* a name of no parameter is a text without its quotes */
 };
 
 /* Compile 'text'; nothing of it or of 'names' is needed later.  The locale
@@ -95,5 +98,8 @@ const char *constraint_compile (struct constraint *c,
  * number that does not exist.
  */
 bool constraint_holds (const struct constraint *c, const double *x);
+
+/* The same, but what is unknown does not hold. */
+bool constraint_is_true (const struct constraint *c, const double *x);
 
 #endif

@@ -46,6 +46,38 @@ int64_t space_points (const struct param *p)
     return p->count > 0 && p->count < range ? p->count : range;
 }
 
+/* ---- steps ---- */
+
+/* Is x a decimal with so many places, its nearest double? */
+static bool is_decimal (double x, double unit)
+{
+    double whole = floor (x * unit + 0.5);
+
+    return fabs (whole) <= integer_max && whole / unit == x;
+}
+
+static double unit_of (double min, double step)
+{
+    double unit = 1;
+
+    while (unit <= 1e15 && !(is_decimal (min, unit) && is_decimal (step, unit)))
+        unit *= 10;
+    return unit <= 1e15 ? unit : 0;
+}
+
+/* min + k steps: where both are decimals, so is it, 0.3 and not 0.1 + 2 * 0.1.
+ */
+static double step_value (const struct dim *d, double k)
+{
+    double whole;
+
+    if (d->unit == 0)
+        return d->min + k * d->step;
+    whole =
+        floor (d->min * d->unit + 0.5) + k * floor (d->step * d->unit + 0.5);
+    return fabs (whole) <= integer_max ? whole / d->unit : d->min + k * d->step;
+}
+
 /* ---- the normal distribution ---- */
 
 static double mass_below (double z)
@@ -106,7 +138,8 @@ void space_dim (struct dim *d, const struct param *p)
     if (p->type == PARAM_INT || p->type == PARAM_FLOAT)
         d->step = p->type == PARAM_INT && p->step == 0 ? 1 : p->step;
     if (d->step > 0) {
-        double last = d->min + steps_of (d->min, d->max, d->step) * d->step;
+        d->unit = unit_of (d->min, d->step);
+        double last = step_value (d, steps_of (d->min, d->max, d->step));
         d->max = d->max - last > 1e-9 * d->step ? last : d->max;
     }
     set_prior (d, p);
@@ -234,9 +267,8 @@ static double on_step (const struct dim *d, double x)
 {
     if (d->step == 1 && is_whole (d->min))
         return clamp (floor (x + 0.5), d->min, d->max);
-    return clamp (d->min + floor ((x - d->min) / d->step + 0.5) * d->step,
-                  d->min,
-                  d->max);
+    return clamp (
+        step_value (d, floor ((x - d->min) / d->step + 0.5)), d->min, d->max);
 }
 
 double space_outer (const struct dim *d, double u)

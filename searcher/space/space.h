@@ -12,7 +12,9 @@
 /* A parameter as it lies in the state: without its name. */
 struct dim {
     double min, max, base;
-    double step;                  /* 0: continuous; an integer's is 1 or more */
+    double step; /* 0: continuous; an integer's is 1 or more */
+    double unit; /* min and step are whole numbers of 1 / unit, a power of
+                  * ten; 0: they are not */
     double mean, deviation;       /* of the prior, deviation 0: uniform */
     double prior_low, prior_mass; /* of the normal prior, within the range */
     int64_t choices;

@@ -116,7 +116,7 @@ struct searcher {
  * good, of the segment that is being trained.
  */
 struct repeat {
-    double sum;
+    double sum[OBJECTIVES_MAX];
     uint64_t ended, failed;
     int32_t begun;
     int32_t rejected;

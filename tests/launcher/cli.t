@@ -127,6 +127,8 @@ like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*old-00
 new='new = { type = "int"; minval = 1; maxval = 3; default = 2; };'
 warm "s/k = 3;/$new/"
 like "$(dl preview new.conf 2>&1)" "^known before: $below" "warm_start: a new hyperparameter has its default"
+warm 's/max_trials = 4;/& max_length = 9;/'
+like "$(dl preview new.conf 2>&1)" "^new.conf:2: warning: 'searcher.warm_start': the trials of .*old-0001 have the length 1, those of this experiment 9" "warm_start: trials of another length are told"
 warm "s/k = 3;/$new/; s/default = 2;//"
 dl preview new.conf >/dev/null 2>&1
 is $? 2 "warm_start: a new one without default"

@@ -79,6 +79,19 @@ mistake '1d;5d' "^exp.conf: 'searcher.metric' is missing" "several at once, seco
 mistake 's/searcher = {/searcher = /' "^exp.conf:[0-9]+: syntax error" "syntax"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name" "key given twice"
 
+# ---- ranges: by exponents, by values
+lr () { echo "s/lr = .*/lr = { $1 };/"; }
+accepted "$(lr 'type = "loguniform"; min = 1e-4; max = 1e-1;')" '^  lr: 0.0001 to 0.1, logarithmic$' "loguniform"
+like "$out" '^  sample 3: \{"lr": 0\.0[0-9]+, "optimizer": \{"momentum": 0.9\}\}$' "loguniform: three points of it"
+accepted "$(lr 'type = "loguniform"; minval = 1e-4; maxval = 1e-1; default = 3e-4; mean = 1e-3; deviation = 1;')" '^  lr: 0.0001 to 0.1' "loguniform with the other names"
+mistake "$(lr 'type = "loguniform"; min = 0; max = 1e-1;')" "^exp.conf:10: hyperparameter 'lr': 'min' and 'max' of a loguniform must be above 0" "loguniform from 0"
+mistake "$(lr 'type = "loguniform"; min = 1e-4;')" "^exp.conf:10: hyperparameter 'lr': type \"loguniform\" needs 'max'" "loguniform to nowhere"
+mistake "$(lr 'type = "loguniform"; minval = 1e-4; base = 2; maxval = 1;')" "^exp.conf:10: hyperparameter 'lr': unknown key 'base'" "loguniform: no base"
+mistake "$(lr 'type = "log"; minval = 0.001; maxval = 0.1;')" "^exp.conf:10: hyperparameter 'lr': .* are exponents: its values would be from 1.002 to 1.259; for values from 0.001 to 0.1 write type = \"loguniform\"" "log with values"
+accepted "$(lr 'type = "log"; base = 2; minval = 1; maxval = 10;')" '^  lr: 2 to 1024, logarithmic$' "log with exponents above 0"
+accepted "$(lr 'type = "float"; minval = 0; maxval = 0.5; step = 0.1;')" '^  lr: 0 to 0.5, in steps of 0.1$' "a range with steps"
+accepted "$(lr 'type = "categorical"; vals = [1, 2];')" '^  lr: 1, 2$' "a list of values"
+
 mistake '1i @include "other.conf"' "^exp.conf:1: @include: an experiment is one file" "include"
 
 # ---- one mistake, one line
@@ -134,7 +147,7 @@ mistake 's/minval = -3/mean = -1; minval = -3/' "^exp.conf:10: hyperparameter 'l
 mistake 's/minval = -3/mean = 1; deviation = 1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': mean is not between" "mean out of range"
 mistake 's/minval = -3/deviation = 0; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'deviation' must be above 0" "no deviation"
 accepted "s/minval = -3/deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": 0.031622' "a deviation is around the middle"
-accepted "s/minval = -3/mean = -1; deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": (0.1000000|0.0999999)' "a deviation around a mean"
+accepted "s/minval = -3/mean = -1; deviation = 1e-9; minval = -3/; s/\"asha\"/\"random\"/; $seed" 'trial 3: \{"lr": (0.1|0.1000000[0-9]*|0.0999999[0-9]*),' "a deviation around a mean"
 accepted "s/minval = -3/default = 0.5; minval = -3/; $seed" 'trial 1: \{"lr": 0.5,' "a default is trial 1"
 like "$out" '^tried first: 1 given point$' "and said"
 mistake 's/minval = -3/default = -1; minval = -3/' "^exp.conf:10: hyperparameter 'lr': 'default': -1 is not a value of 'lr': it has numbers from 0.001 to 1" "a default is no exponent"

@@ -54,7 +54,7 @@ try 2 'is running: only one that has ended can be continued' dl continue slow
 try 2 'is running: only an experiment that has ended can be archived' dl archive slow
 try 9 "is running: 'dl stop' ends it" dl rm slow-0001
 try 10 'is still running after 0.2 s' dl wait --timeout 0.2 slow
-like "$(dl show slow)" "^worker local-[0-9]+-1 on [^ ]+: trial [1-4] to 5$" "show: workers and what they train"
+like "$(dl show slow)" "^worker local-[0-9]+-1 on [^ ]+: trial [1-4] to 5(,|$)" "show: workers and what they train"
 like "$(dl show slow)" "^last: created by $(id -un), 20" "show: who did what last"
 dl wait slow >wait.out 2>&1 &
 waiter=$!

@@ -67,7 +67,7 @@ timeout 300 dl run --local print.conf >out
 is $? 0 "metrics by pattern"
 is "$(count print-0001 result)" 5 "5 results"
 like "$(dl logs print 1)" '^step 3: loss=0\.' "logs"
-like "$(dl show print 1)" ' loss +3 ' "the step is read from the line"
+like "$(dl show --values print 1)" ' loss +3 ' "the step is read from the line"
 like "$(cat out)" 'trial 1 +length 1 +loss 0\.' "lines of progress where there is no terminal"
 
 # ---- the same seed gives the same trials

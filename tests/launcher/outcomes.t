@@ -64,7 +64,7 @@ events when-0001 'all(("nan" in x["x"]) == ("momentum" not in x["hparams"]["opt"
 is "$(cat out)" True "the log has nan for it"
 like "$(dl show when)" '^ *[0-9]+ completed .* - +adam$' "the table has a dash"
 like "$(dl show when)" '^ *[0-9]+ completed .* 0\.[5-9][0-9]* +sgd$' "and the value of an active one"
-dl show --json when | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert {x["opt.momentum"] is None for x in t} == {True, False}'
+dl show --json when | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert {x["hyperparameters"]["opt.momentum"] is None for x in t} == {True, False}'
 ok $? "null in JSON"
 
 # ---- rejected points
@@ -116,7 +116,7 @@ like "$(dl show two)" '^ *1\* +completed .* 1 +9 ' "the front has a star, the se
 like "$(dl show two)" '^ *2 +completed' "who is beaten has none"
 like "$(dl show two)" '^best loss 1:' "best is of the first metric"
 like "$(dl show two 3)" '^  size: 7' "all metrics of one trial"
-dl show --json two | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert [x["trial"] for x in t if x["pareto"] == "true"] == ["1"], t'
+dl show --json two | python3 -c 'import json,sys; t=json.load(sys.stdin)["trials"]; assert [x["trial"] for x in t if x["pareto"]] == [1], t'
 ok $? "the front in JSON"
 conf oneof 'name = "random"; max_trials = 1;' '"dl log --step 1 loss=1; dl log --step 2 size=1"' 'max_restarts = 0;'
 sed -i 's/metric = "loss"/metric = ["loss", "size"]/' oneof.conf

@@ -207,7 +207,8 @@ static void plain_states (void **state)
     assert_int_equal (trial_milestone (sweep_trial (s, 1), 2), 0);
     /* 10 s in the attempt that failed, 10 s in the one with the result */
     assert_true (sweep_trial (s, 1)->spent == 20);
-    assert_true (sweep_trial (s, 1)->seconds == 10);
+    assert_true (sweep_trial (s, 1)->seconds == 20);
+    assert_true (sweep_trial (s, 3)->seconds == 10);
     /* what a lost one took is not known */
     assert_true (sweep_trial (s, 2)->spent == 20);
     sweep_close (s);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "searcher/objectives/pareto.h"
+#include "searcher/state/state.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/sweep.h"
 
@@ -249,20 +250,54 @@ static void test_bad (void **state)
                          "the sampler takes one metric only");
     config.sampler = NULL;
     config.repeats = 2;
-    assert_string_equal (searcher_check (&config, cube, 4, &param),
-                         "repeats and several metrics do not go together");
+    assert_null (searcher_check (&config, cube, 4, &param));
     config.repeats = 0;
     config.objectives = 9;
     assert_string_equal (searcher_check (&config, cube, 4, &param),
                          "there can be 1 to 8 objectives");
 }
 
+/* Two trials a point, three values each: the method learns the means. */
+static void test_repeats (void **state)
+{
+    struct search_config config = { .name = "tpe",
+                                    .seed = 5,
+                                    .max_trials = 2,
+                                    .max_length = 1,
+                                    .objectives = 3 };
+    struct searcher *once = searcher_create (&config, cube, 4);
+    struct searcher *twice;
+    double values[][3] = { { 1, 4, 0 }, { 3, 8, 1 } }, mean[] = { 2, 6, .5 };
+    struct search_op op;
+    double x[4];
+
+    (void)state;
+    config.repeats = 2;
+    assert_non_null (twice = searcher_create (&config, cube, 4));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal (searcher_ask (twice, &op, x), SEARCH_RUN);
+        assert_int_equal (op.trial, i + 1);
+        assert_int_equal (searcher_begin (twice, &op, x), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal (searcher_observe (twice, i + 1, 1, values[i]), 0);
+    assert_int_equal (searcher_ask (once, &op, x), SEARCH_RUN);
+    assert_int_equal (searcher_begin (once, &op, x), 0);
+    assert_int_equal (searcher_observe (once, 1, 1, mean), 0);
+    for (int64_t k = 0; k < 3; k++)
+        assert_true (searcher_values (once, 1)[k]
+                     == searcher_values (twice, 1)[k]);
+    searcher_destroy (once);
+    searcher_destroy (twice);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_learns), cmocka_unit_test (test_learns_gp),
-        cmocka_unit_test (test_larger), cmocka_unit_test (test_bad_values),
-        cmocka_unit_test (test_known),  cmocka_unit_test (test_bad),
+        cmocka_unit_test (test_learns),  cmocka_unit_test (test_learns_gp),
+        cmocka_unit_test (test_larger),  cmocka_unit_test (test_bad_values),
+        cmocka_unit_test (test_known),   cmocka_unit_test (test_bad),
+        cmocka_unit_test (test_repeats),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the table of trials as CSV. */
+#ifndef LAUNCHER_CMD_EXPORT_H
+#define LAUNCHER_CMD_EXPORT_H
+
+#include <stdio.h>
+
+#include "launcher/results/columns.h"
+
+/* The line of the names, and that of a trial, as RFC 4180 has them. */
+void csv_put_names (FILE *f, const struct columns *c);
+void csv_put_trial (FILE *f,
+                    const struct sweep *s,
+                    const struct columns *c,
+                    long trial);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which trials and which columns a user wants to see, in which order. */
+#ifndef LAUNCHER_CMD_SELECT_H
+#define LAUNCHER_CMD_SELECT_H
+
+#include "launcher/results/columns.h"
+#include "launcher/sys/settings.h"
+
+struct selection {
+    struct columns all;
+    struct columns shown; /* of --columns, in that order, or all; its list
+                             has columns of 'all' */
+    bool chosen;          /* --columns was given */
+    long *trials;         /* numbers, in the order of --sort, or best first */
+    long n;
+};
+
+/* By --columns, --where, --sort and --trials.  Returns an exit status, after
+ * a line on stderr if it is not EXIT_OK; selection_free() in any case.
+ */
+int selection_make (struct selection *sel,
+                    const struct sweep *s,
+                    const struct settings *st);
+void selection_free (struct selection *sel);
+
+#endif

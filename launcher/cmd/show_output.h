@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trials that a user selected, as text, JSON or CSV. */
+#ifndef LAUNCHER_CMD_SHOW_OUTPUT_H
+#define LAUNCHER_CMD_SHOW_OUTPUT_H
+
+#include <jansson.h>
+
+#include "launcher/cmd/select.h"
+#include "launcher/sweep/sweep.h"
+
+/* Only the columns of --columns. */
+void show_columns (const struct sweep *s, const struct selection *sel);
+void show_csv (const struct sweep *s, const struct selection *sel);
+/* The experiment with its trials. */
+void show_json (const struct sweep *s, const struct selection *sel);
+
+/* A trial: real values, the hyperparameters in an object of their own, how far
+ * it has come if it is being trained.
+ */
+json_t *trial_json (const struct sweep *s, const struct columns *c, long trial);
+
+/* Print, and free. */
+void print_json (json_t *v);
+
+#endif

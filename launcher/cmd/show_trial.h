@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl show EXPERIMENT TRIAL: all that is known about one trial. */
+#ifndef LAUNCHER_CMD_SHOW_TRIAL_H
+#define LAUNCHER_CMD_SHOW_TRIAL_H
+
+#include <stdbool.h>
+
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/settings.h"
+
+/* A summary of each metric, with --values each value; --json.  Returns an exit
+ * status.
+ */
+int show_trial (const struct sweep *s, long n, const struct settings *st);
+
+#endif

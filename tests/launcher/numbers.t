@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# the value of a trial (searcher.summary), searcher.goal, repeats with their means, times of all attempts, trials at work
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+
+# curve NAME SEARCHER-KEYS: each trial logs 5 3 1 2 8 at the steps 1 to 5
+curve () {
+    cat >"$1.conf" <<EOF2
+name = "$1";
+entrypoint = "step=0; for v in 5 3 1 2 8; do step=\$((step + 1)); dl log --step=\$step loss=\$v score=\$v; done";
+max_restarts = 0;
+searcher = { name = "single"; metric = "loss"; max_length = 5; $2 };
+hyperparameters = { x = 1; };
+EOF2
+    timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1
+}
+best () { dl show --csv --columns=best "$1" | tail -n 1; }
+curve last ''
+is "$(best last)" 8 "the last value counts by default"
+curve best 'summary = "best";'
+is "$(best best)" 1 "the best"
+curve larger 'summary = "best"; smaller_is_better = false;'
+is "$(best larger)" 8 "the best if larger is better"
+curve max 'summary = "max";'
+is "$(best max)" 8 "the largest"
+curve min 'summary = "min"; smaller_is_better = false;'
+is "$(best min)" 1 "the smallest"
+curve mean 'mean_of_last = 4;'
+is "$(best mean)" 3.5 "the mean of the last 4"
+curve all 'mean_of_last = 9;'
+is "$(best all)" 3.8 "the mean of fewer"
+curve bad 'summary = "beste";'
+like "$(cat bad.out)" "^bad.conf:4: 'searcher.summary' must be \"last\", \"best\", \"min\" or \"max\"" "another word"
+curve both 'summary = "best"; mean_of_last = 2;'
+like "$(cat both.out)" "^both.conf:4: 'searcher.mean_of_last' and 'searcher.summary' do not go together" "both"
+
+# ---- the checkpoint that belongs to the best value
+sed 's/"best";$/"saved";/; s/dl log --step=\$step/mkdir -p $DL_ATTEMPT_DIR\/ckpt; : >$DL_ATTEMPT_DIR\/ckpt\/0000000$step.h5; &/' best.conf >saved.conf
+timeout 300 dl run --local saved.conf >out 2>&1
+like "$(dl show saved 1)" '^  checkpoint of the best value: .*/trials/0001/a.1/ckpt/00000003.h5$' "the checkpoint of the best value is named"
+like "$(cat out)" '^  its checkpoint: .*/a.1/ckpt/00000003.h5$' "also at the end"
+sed 's/"saved"/"lastly"/; s/summary = "best";//' saved.conf >lastly.conf
+timeout 300 dl run --local lastly.conf >out 2>&1
+like "$(cat out)" '^  its checkpoint: .*/a.1/ckpt/00000005.h5$' "or that of the last"
+
+# ---- goal: the search ends when it is reached
+cat >goal.conf <<'EOF2'
+name = "goal"; entrypoint = "dl log loss={x}";
+searcher = { name = "grid"; metric = "loss"; goal = 0.3; smaller_is_better = false; };
+resources = { workers = 1; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; step = 0.1; }; };
+EOF2
+timeout 300 dl run --local goal.conf >out 2>&1
+is $? 0 "an experiment that reaches its goal is completed"
+like "$(cat out)" '^searcher.goal \(0.3\) is reached$' "which is told"
+is "$(count goal-0001 result) $(count goal-0001 begin)" "4 4" "0, 0.1, 0.2 and 0.3, and no further trial begins"
+timeout 300 dl continue --local goal >/dev/null 2>&1
+is "$(count goal-0001 result)" 5 "it goes on until it is reached again"
+
+# ---- repeats: the mean decides, not the luckiest seed
+cat >seeds.conf <<'EOF2'
+name = "seeds";
+entrypoint = "case {x}{repeat} in 10) v=0;; 11) v=9;; 20) v=3;; 21) v=4;; esac; dl log --step=1 loss=$v size={x}";
+searcher = { name = "grid"; metric = "loss"; repeats = 2; };
+resources = { workers = 1; };
+hyperparameters = { x = { type = "int"; minval = 1; maxval = 2; }; };
+EOF2
+timeout 300 dl run --local seeds.conf >out 2>&1
+like "$(cat out)" '^best loss 3.5 \(mean of 2, deviation 0.71\): point 2, trials 3 to 4$' "the best point by its mean"
+is "$(dl show --csv --columns=trial,point,repeat seeds | tail -n +2 | tr '\n' ' ')" "3,2,0 4,2,1 1,1,0 2,1,1 " "the table has its trials first"
+like "$(dl show seeds)" '^trial +state .* point mean deviation +x$' "and the means"
+is "$(dl export seeds | head -n 1 | grep -o 'point,repeat')" point,repeat "dl export has both"
+is "$(dl show --json seeds | python3 -c 'import json, sys; print([(p["point"], p["mean"]["loss"]) for p in json.load(sys.stdin)["points"]])')" "[(1, 4.5), (2, 3.5)]" "--json has the points"
+sed 's/"seeds"/"front"/; s/"loss"; repeats/("loss", "size"); repeats/; s/"grid"/"random"; max_trials = 2/' seeds.conf >front.conf
+timeout 300 dl run --local front.conf >out 2>&1
+is $? 0 "repeats of several metrics"
+is "$(count front-0001 result)" 4 "two trials of each point"
+
+# ---- times: those of all attempts; and a trial at work
+cat >slow.conf <<'EOF2'
+name = "slow";
+entrypoint = "if [ -e FILE ]; then exit 3; fi; touch FILE; dl log --step=1 loss=4; sleep 1.2; dl log --step=7 loss=2; while [ ! -e GO ]; do sleep 0.1; done; exit 1";
+max_restarts = 1;
+searcher = { name = "single"; metric = "loss"; max_length = 27; };
+hyperparameters = { x = 1; };
+EOF2
+sed -i "s|FILE|$work/file|g; s|GO|$work/go|" slow.conf
+timeout 300 dl run --local slow.conf >out 2>&1 &
+wait_for 100 sh -c 'dl show slow 2>/dev/null | grep -q " 7/27 "'
+ok $? "a trial at work has its step and its segment's length"
+like "$(dl show slow 1)" '^  now at 7 of 27: loss 2, [0-9.]+s ago, [0-9.]+ a second$' "its newest value, age and rate"
+like "$(dl show slow)" '^worker .*: trial 1 to 27, at 7: loss 2, [0-9.]+s ago' "its worker says so, too"
+dl show --json slow | python3 -c 'import json, sys; t = json.load(sys.stdin)["trials"][0]; assert t["step"] == 7 and t["value"] == 2 and t["target"] == 27 and t["age"] >= 0 and 1 < t["rate"] < 6, t'
+ok $? "and --json"
+touch go
+wait
+
+# ---- workers that are gone
+sed "s/\"slow\"/\"idle\"/; s|$work/file|$work/none|; s|$work/go|$work/never|; s/max_restarts = 1/max_restarts = 9/" slow.conf | sed "s|touch [^;]*;||" >idle.conf
+dl run --local idle.conf >out 2>&1 &
+wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
+ok $? "a worker is at work"
+like "$(dl show idle | head -n 1)" ': running, searcher' "the experiment runs"
+kill -9 $!
+wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
+ok $? "the worker is gone, and no longer shown as running"
+like "$(dl show idle)" "^'dl resume idle-0001' starts workers$" "and what to do"
+is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"
+done_testing

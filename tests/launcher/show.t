@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl show: what fits into the window, which trials and columns, real values as JSON and CSV
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset COLUMNS
+
+cat >many.conf <<'EOF2'
+name = "many";
+entrypoint = "test {batch} != 32 || exit 3; for i in 1 2 3; do dl log --step=$i loss={lr}; done";
+max_restarts = 0;
+searcher = { name = "random"; metric = "loss"; max_trials = 8; max_length = 3; };
+resources = { workers = 1; };
+reproducibility = { experiment_seed = 3; };
+hyperparameters = {
+    lr = { type = "loguniform"; min = 1e-4; max = 1e-1; };
+    time = { type = "int"; minval = 1; maxval = 9; };
+    batch = { type = "categorical"; vals = [16, 32, 64]; };
+    nested = { momentum = { type = "float"; minval = 0; maxval = 1; }; };
+    weight_decay = { type = "loguniform"; min = 1e-6; max = 1e-2; };
+    optimizer = { type = "categorical"; vals = ["sgd", "adam"]; };
+    flags = { type = "categorical"; vals = [true, false]; };
+};
+EOF2
+timeout 300 dl run --local many.conf >out 2>&1
+sed 's/^/# /' out
+
+# ---- the window
+dl show many >wide
+like "$(cat wide)" '^trial +state +length +best +last +time +attempts +batch +flags +lr +nested.momentum +optimizer +time +weight_decay$' "a file has all columns"
+COLUMNS=90 dl show many >narrow
+is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 90')" "" "no line is too long"
+like "$(cat narrow)" '^trial +best +batch +flags +lr +nested.momentum +optimizer +time +weight_decay$' "what matters least is left out"
+like "$(cat narrow)" '^\(no room for attempts, time, last, length, state: ' "and named"
+COLUMNS=40 dl show many >narrow
+is "$(sed -n '/^trial/,$p' narrow | grep -v '^(no room' | awk 'length > 40')" "" "nor in a narrow window"
+lr=$(sed -n '/^trial/,$p' wide | awk 'NR == 2 { print $10 }')
+is "$(sed -n '/^trial/,$p' narrow | awk 'NR == 2 { print $5 }')" "$lr" "no digit of a parameter is lost ($lr)"
+
+# on a terminal: colours, unless NO_COLOR says no
+on_terminal () {
+    TERM=xterm python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' dl show --where 'state==failed' many </dev/null 2>&1
+}
+if python3 -c 'import pty' 2>/dev/null; then
+    like "$(on_terminal | cat -v)" '\^\[\[31mfailed' "failed trials are red"
+    is "$(NO_COLOR=1 on_terminal | cat -v | grep -c '\^\[\[')" 0 "NO_COLOR"
+fi
+is "$(dl show many | cat -v | grep -c '\^\[\[')" 0 "no colour in a file"
+
+# ---- which trials, which columns
+is "$(dl show --columns=trial,state --where='state==failed' many | awk 'NR > 1 { print $2 }' | sort -u)" failed "--where of a state"
+nfailed=$(dl show --columns=trial --where='state == failed' many | tail -n +2 | wc -l)
+nothers=$(dl show --columns=trial --where='state != "failed"' many | tail -n +2 | wc -l)
+is $((nfailed + nothers)) 8 "and of the others"
+is "$(dl show --csv --columns=trial --where='batch == 32' many | tail -n +2 | wc -l)" "$nfailed" "--where of a number"
+is "$(dl show --csv --columns=trial --where='loss < 1' many | tail -n +2 | wc -l)" "$nothers" "--where of the metric: a trial without one is not there"
+is "$(dl show --csv --columns=best,hp.time --where='hp.time > 3 && (optimizer == sgd || optimizer == adam) && lr < 0.1' many | tail -n +2 | awk -F, '$2 <= 3')" "" "--where of hyperparameters"
+is "$(dl show --csv --columns=hp.lr --sort=-hp.lr many | tail -n +2)" "$(dl show --csv --columns=hp.lr many | tail -n +2 | sort -gr)" "--sort downwards"
+is "$(dl show --csv --columns=trial --sort=trial --trials=3 many | tr '\n' ' ')" "trial 1 2 3 " "--sort and --trials"
+like "$(dl show --columns=why --where='why == "exit status 3"' many)" '^exit status 3$' "--where of a text"
+for bad in 'state==faild:column 8: the parameter has no such choice' 'lrr<1:column 1: there is nothing of this name' 'lr<:column 4: a value is missing'; do
+    like "$(dl show --where="${bad%%:*}" many 2>&1)" "^dl: --where: ${bad#*:}" "--where=${bad%%:*}"
+done
+like "$(dl show --columns=trail many 2>&1)" "^dl: --columns: there is no column 'trail'; did you mean 'trial'\?$" "--columns: a misspelt name"
+like "$(dl show --sort=bst many 2>&1)" "^dl: --sort: there is no column 'bst'; did you mean 'best'\?$" "--sort: a misspelt name"
+dl show --json --csv many >/dev/null 2>&1
+is $? 2 "--json or --csv"
+
+# ---- real values
+dl show --json many >all.json
+python3 - <<'EOF2'
+import json
+d = json.load(open("all.json"))
+assert d["state"] == "completed" and d["experiment"] == "many" and d["best_trial"] == d["trials"][0]["trial"], d
+assert d["metrics"] == [{"name": "loss", "smaller_is_better": True}]
+for t in d["trials"]:
+    h = t["hyperparameters"]
+    assert isinstance(t["trial"], int) and isinstance(t["seconds"], float), t
+    assert isinstance(h["time"], int) and isinstance(h["lr"], float) and isinstance(h["flags"], bool), h
+    assert t["best"] is None if t["state"] == "failed" else t["best"] == h["lr"] == t["metric"], t
+EOF2
+ok $? "--json: numbers as numbers, hyperparameters in an object of their own"
+best=$(python3 -c 'import json; print(json.load(open("all.json"))["best_trial"])')
+dl show --json many "$best" | python3 -c '
+import json, sys
+t = json.load(sys.stdin)
+m = t["metrics"]["loss"]
+assert m["rows"] == 3 and m["last_step"] == 3 and m["min"] == m["max"] == t["best"] == t["hyperparameters"]["lr"], t'
+ok $? "--json of a trial"
+is "$(dl show --csv many | wc -l)" 9 "--csv"
+is "$(dl show --csv many | head -n 1)" "$(dl export many | head -n 1)" "--csv has the columns of dl export"
+
+# ---- one trial
+dl show many "$best" >one
+like "$(cat one)" '^ +loss +3 +1-3 ' "a summary of each metric"
+like "$(cat one)" '^  time: .* in 1 attempt' "and its time"
+is "$(dl show --values many "$best" | grep -c '^    loss ')" 3 "--values: each of them"
+done_testing
