@@ -75,6 +75,8 @@ static void add_trial_line (struct libscols_table *tb,
         table_set (line, 4, "%.6g", t->metric);
     }
     table_set (line, 5, "%s", elapsed);
+    if (!json && t->fails && t->why)
+        table_set (line, scols_table_get_ncols (tb) - 1, "%s", t->why);
     table_set (line, 6, "%ld", t->over + (t->state == TRIAL_OPEN));
     fill_metrics (line, s, t, FIXED);
     fill_hparams (line, s, t, FIXED + sweep_metrics (s) - 1, json);
@@ -115,6 +117,15 @@ static struct ranked *sorted_trials (const struct sweep *s)
     return list;
 }
 
+/* Why attempts failed, where any did, in the last column. */
+static bool has_failures (const struct sweep *s)
+{
+    for (long i = 0; i < s->ntrials; i++)
+        if (s->trials[i].fails && s->trials[i].why)
+            return true;
+    return false;
+}
+
 /* In JSON the front has a column; else it is a star at the trial's number. */
 static void add_columns (struct libscols_table *tb, const struct sweep *s)
 {
@@ -128,6 +139,8 @@ static void add_columns (struct libscols_table *tb, const struct sweep *s)
                                     SCOLS_FL_RIGHT | SCOLS_FL_TRUNC);
     if (scols_table_is_json (tb) && sweep_metrics (s) > 1)
         scols_table_new_column (tb, "pareto", 0, 0);
+    if (!scols_table_is_json (tb) && has_failures (s))
+        scols_table_new_column (tb, "failure", 0, SCOLS_FL_TRUNC);
 }
 
 void print_excluded (const struct sweep *s)

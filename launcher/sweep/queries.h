@@ -24,6 +24,12 @@ const json_t *trial_hparams (const struct sweep *s,
 /* searcher.max_hours are over, by the clock of this machine. */
 bool sweep_is_late (const struct sweep *s);
 
+/* Trials that have failed, and how many may in an experiment that is called
+ * completed.
+ */
+long sweep_failed_trials (const struct sweep *s);
+long sweep_max_failed (const struct sweep *s);
+
 /* The searcher asks for reports, and stops trials by them. */
 bool sweep_wants_reports (const struct sweep *s);
 
