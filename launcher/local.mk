@@ -13,10 +13,11 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
-	%D%/sweep/create.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
+	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c \
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
+	%D%/results/missing_metric.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
@@ -26,9 +27,10 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/session/open.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
-	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/lost_worker.c %D%/worker/report.c \
-	%D%/worker/segment.c %D%/worker/self.c %D%/worker/worker.c \
-	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/follow.c %D%/cmd/fork.c \
+	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
+	%D%/worker/report.c \
+	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/worker.c \
+	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
 	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \

@@ -12,13 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/cmd/fault.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/results/latest_metric.h"
+#include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
@@ -273,7 +274,7 @@ static void say_best (const struct sweep *s)
     char *text;
 
     print_best (s);
-    if (!t && !s->nresults)
+    if (!t && !s->nresults && !sweep_is_faulty (s))
         say_why (s);
     if (!t)
         return;
@@ -283,13 +284,17 @@ static void say_best (const struct sweep *s)
     free (text);
 }
 
-int follow_status (enum sweep_state state)
+int follow_status (const struct sweep *s)
 {
-    switch (state) {
+    if (sweep_is_faulty (s))
+        return EXIT_FAULT;
+    switch (s->state) {
     case SWEEP_COMPLETED:
         return EXIT_OK;
     case SWEEP_FAILED:
         return EXIT_FAILED;
+    case SWEEP_PARTIAL:
+        return EXIT_PARTIAL;
     default:
         return EXIT_STOPPED;
     }
@@ -303,16 +308,18 @@ static int conclude (struct follow_view *v, bool workers_left)
     duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
     printf ("\n%s: %s after %s, %ld trials\n",
             s->exp->name,
-            sweep_state_name (s->state),
+            state_text (s),
             elapsed,
             s->ntrials);
     say_best (s);
+    print_failed (s);
     if (s->ntrials)
         print_best_trials (s, TRIALS_SHOWN);
     print_excluded (s);
+    print_fault (s);
     say_files (s);
     if (s->state != SWEEP_RUNNING)
-        return follow_status (s->state);
+        return follow_status (s);
     if (workers_left)
         return EXIT_STOPPED;
     if (v->x->excluded)

@@ -12,6 +12,6 @@ int follow (struct sweep *s, struct executor *x);
 void follow_signals (void);
 
 /* The exit status that says how an experiment that does not run ended. */
-int follow_status (enum sweep_state state);
+int follow_status (const struct sweep *s);
 
 #endif

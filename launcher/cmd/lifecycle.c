@@ -3,16 +3,20 @@
 #include "launcher/cmd/lifecycle.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/executor/stop.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/faults.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
+#include "runtime/base/error.h"
 
 /* ---- pause, stop, kill ---- */
 
@@ -142,7 +146,8 @@ int kill_experiment (struct sweep *s)
 
 static int say_ended (const struct sweep *s)
 {
-    bool whole = s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED;
+    bool whole = s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED
+                 || s->state == SWEEP_PARTIAL;
 
     complain ("%s %s %s; 'dl continue%s' goes on",
               s->dir,
@@ -152,17 +157,46 @@ static int say_ended (const struct sweep *s)
     return EXIT_USAGE;
 }
 
+/* Trials that a shared fault has ended come back. */
+static size_t fill_resume (const struct sweep *s, struct event *events)
+{
+    char cause[FAULT_KEY];
+    char key[FAULT_KEY];
+    size_t n = 1;
+
+    events[0] = (struct event){ .op = EVENT_RESUME, .by = user_name () };
+    fault_key (cause, s->cause.why ? s->cause.why : "");
+    for (long i = 1; i <= s->ntrials && s->cause.why; i++) {
+        const struct sweep_trial *t = sweep_trial (s, i);
+        fault_key (key, t->why ? t->why : "");
+        if (t->state == TRIAL_FAILED && !strcmp (key, cause))
+            events[n++] = (struct event){ .op = EVENT_RETRY,
+                                          .by = user_name (),
+                                          .trial = i };
+    }
+    return n;
+}
+
+static int put_resume (struct sweep *s, struct slurmdl_error *err)
+{
+    int rv = 1;
+
+    while (rv == 1 && sweep_allows (s->state, EVENT_RESUME)) {
+        struct event *events =
+            calloc ((size_t)s->ntrials + 1, sizeof (*events));
+        if (!events)
+            return errorf (err, "out of memory");
+        rv = sweep_publish (s, events, fill_resume (s, events), err);
+        free (events);
+    }
+    return rv;
+}
+
 static int resume (struct sweep *s, const struct settings *st)
 {
-    static const enum event_op op = EVENT_RESUME;
     struct slurmdl_error err = { "" };
 
-    if (sweep_insist (s,
-                      (struct event){ .op = op, .by = user_name () },
-                      is_allowed,
-                      &op,
-                      &err)
-        < 0)
+    if (put_resume (s, &err) < 0)
         return fail (&err);
     return sweep_has_ended (s) ? say_ended (s) : start_workers (s, st);
 }

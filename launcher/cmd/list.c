@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/fault.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 
@@ -59,7 +59,7 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     char created[32];
 
     time_text (created, sizeof (created), s->created);
-    table_set (line, 1, "%s", sweep_state_name (s->state));
+    table_set (line, 1, "%s", state_text (s));
     table_set (line, 2, "%s", s->exp->searcher_name);
     if (s->searcher)
         table_set (

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "launcher/cmd/fault.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/membership/peer.h"
@@ -253,13 +254,15 @@ void print_overview (const struct sweep *s)
 
     printf ("%s: %s%s",
             s->dir,
-            sweep_state_name (s->state),
+            state_text (s),
             s->archived ? " (archived)" : "");
     print_idle (s, &v);
     printf (", searcher %s, %.0f %% done\n",
             s->exp->searcher_name,
             floor (100 * searcher_progress (s->searcher)));
     print_best (s);
+    print_failed (s);
+    print_fault (s);
     if (s->expired)
         printf ("searcher.max_hours (%g) is over: no segment begins any more\n",
                 s->exp->max_hours);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/fault.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/session/open.h"
@@ -41,12 +42,11 @@ static int wait_for_end (struct sweep *s, double seconds)
         if (sweep_sync (s, &err) < 0)
             return fail (&err);
     }
-    printf ("%s: %s, %ld trials\n",
-            s->dir,
-            sweep_state_name (s->state),
-            s->ntrials);
+    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
     print_best (s);
-    return follow_status (s->state);
+    print_failed (s);
+    print_fault (s);
+    return follow_status (s);
 }
 
 int cmd_wait (const struct settings *st)

@@ -399,7 +399,7 @@ struct experiment *experiment_read_edited (const char *path,
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
     if (edit && edit_apply (edit, &cf, p) == 1)
         e->text = edit_text (&cf);
-    e->seed = -1;
+    e->seed = e->max_failed = -1;
     e->goal = NAN;
     for (const struct key *k = experiment_keys; k->path; k++)
         set_default (e, k);

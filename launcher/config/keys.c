@@ -13,6 +13,7 @@ const struct key experiment_keys[] = {
     { "description", KEY_STRING, AT (description), 0, 0, NULL, "free text" },
     { "entrypoint",  KEY_TEXT,   AT (entrypoint),  0, 0, "!",  "command that trains one trial: a string for the shell, or a list of arguments; {name} stands for a hyperparameter" },
     { "max_restarts", KEY_INT,   AT (max_restarts), 0, 1e6, "5", "times that a failing trial is tried again" },
+    { "max_failed",  KEY_INT,    AT (max_failed), 0, 1e7, NULL, "failed trials with which an experiment is still called completed; default: half of its trials" },
     { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
     { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },

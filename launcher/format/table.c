@@ -2,6 +2,7 @@
 /* Tables for people and as JSON. */
 #include "launcher/format/table.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,14 @@ static int text_width (const char *text)
     return width >= 0 ? width : (int)strlen (text);
 }
 
+/* A column of sentences takes this at least, and what is left of the window. */
+enum { SENTENCE = 24 };
+
+static bool is_sentence (struct libscols_column *cl)
+{
+    return scols_column_get_flags (cl) & SCOLS_FL_TRUNC;
+}
+
 /* What a column takes, with the blank before it; 0: it is left out. */
 static int column_width (struct libscols_table *tb, struct libscols_column *cl)
 {
@@ -90,17 +99,45 @@ static int column_width (struct libscols_table *tb, struct libscols_column *cl)
             scols_cell_get_data (scols_line_get_column_cell (line, cl)));
         width = w > width ? w : width;
     }
-    return width + 1;
+    return (is_sentence (cl) && width > SENTENCE ? SENTENCE : width) + 1;
 }
 
-static bool fits (struct libscols_table *tb)
+/* Columns of the window that are left; less than 0: it is too narrow. */
+static int room_left (struct libscols_table *tb)
 {
-    int width = table_width ();
-    int sum = -1;
+    int room = table_width () + 1;
 
+    if (room == 1)
+        return INT_MAX;
     for (size_t i = 0; i < scols_table_get_ncols (tb); i++)
-        sum += column_width (tb, scols_table_get_column (tb, i));
-    return width == 0 || sum <= width;
+        room -= column_width (tb, scols_table_get_column (tb, i));
+    return room;
+}
+
+static void cut (struct libscols_cell *cell, size_t room)
+{
+    const char *text = scols_cell_get_data (cell);
+    char *shorter;
+
+    if (!text || strlen (text) <= room)
+        return;
+    while (room > 0 && (text[room] & 0xc0) == 0x80)
+        room--;
+    if ((shorter = strndup (text, room)))
+        scols_cell_refer_data (cell, shorter);
+}
+
+static void cut_sentences (struct libscols_table *tb)
+{
+    int room = room_left (tb);
+
+    for (size_t i = 0; room < INT_MAX && i < scols_table_get_ncols (tb); i++) {
+        struct libscols_column *cl = scols_table_get_column (tb, i);
+        for (size_t k = 0; is_sentence (cl) && k < scols_table_get_nlines (tb);
+             k++)
+            cut (scols_line_get_column_cell (scols_table_get_line (tb, k), cl),
+                 (size_t)(SENTENCE + (room > 0 ? room : 0)));
+    }
 }
 
 static const char *name_of (struct libscols_column *cl)
@@ -141,13 +178,14 @@ char *table_fit (struct libscols_table *tb,
     size_t size;
     FILE *f = NULL;
 
-    while (!fits (tb) && (cl = least_of (tb, least, own, stay))) {
+    while (room_left (tb) < 0 && (cl = least_of (tb, least, own, stay))) {
         if (!f && !(f = open_memstream (&names, &size)))
             return NULL;
         fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", name_of (cl));
         scols_column_set_flags (cl,
                                 scols_column_get_flags (cl) | SCOLS_FL_HIDDEN);
     }
+    cut_sentences (tb);
     if (f)
         fclose (f);
     return names;

@@ -134,6 +134,8 @@ static void add_trial_line (struct libscols_table *tb,
         fill_point (line, s, n, FIXED);
     fill_metrics (line, s, t, first_metric (s));
     fill_hparams (line, s, t, first_metric (s) + sweep_metrics (s) - 1);
+    if (t->fails && t->why)
+        table_set (line, scols_table_get_ncols (tb) - 1, "%s", t->why);
     table_colour (line, 1, state_colour (t));
     if (n == s->best || in_front)
         table_colour (line, 0, "green");
@@ -189,6 +191,15 @@ long *trials_best_first (const struct sweep *s)
     return trials;
 }
 
+/* Why attempts failed, where any did, in the last column. */
+static bool has_failures (const struct sweep *s)
+{
+    for (long i = 0; i < s->ntrials; i++)
+        if (s->trials[i].fails && s->trials[i].why)
+            return true;
+    return false;
+}
+
 static void add_columns (struct libscols_table *tb, const struct sweep *s)
 {
     static const char *const of_point[] = { "point", "mean", "deviation" };
@@ -201,6 +212,8 @@ static void add_columns (struct libscols_table *tb, const struct sweep *s)
         if (s->exp->hparams[i].dim >= 0)
             scols_table_new_column (
                 tb, s->exp->hparams[i].path, 0, SCOLS_FL_RIGHT);
+    if (has_failures (s))
+        scols_table_new_column (tb, "failure", 0, SCOLS_FL_TRUNC);
 }
 
 void print_excluded (const struct sweep *s)

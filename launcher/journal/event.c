@@ -52,8 +52,8 @@ static const struct event_member members[] = {
     { "seed",        INT,     AT (seed),        OP (CREATE) },
     { "known",       KNOWN,   AT (known),       OP (CREATE) },
     { "source",      TEXT,    AT (source),      OP (CREATE) },
-    { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) },
-    { "attempt",     INT,     AT (attempt),     TRIES },
+    { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) | OP (PAUSE) },
+    { "attempt",     INT,     AT (attempt),     TRIES | OP (PAUSE) },
     { "length",      INT,     AT (length),      OP (BEGIN) | OP (REPORT) | OP (RESULT) },
     { "metric",      REAL,    AT (metric),      OP (REPORT) | OP (RESULT) },
     { "metrics",     REALS,   AT (metrics),     OP (RESULT) },
@@ -77,7 +77,7 @@ static const struct event_member members[] = {
     { "label",       TEXT,    AT (label),       OP (LABEL) },
     { "off",         FLAG,    AT (off),         OP (LABEL) | OP (ARCHIVE) | OP (EXCLUDE) },
     { "state",       TEXT,    AT (state),       OP (END) },
-    { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) },
+    { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) | OP (PAUSE) },
 };
 /* clang-format on */
 enum { MEMBERS = sizeof (members) / sizeof (*members) };

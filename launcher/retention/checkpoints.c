@@ -37,7 +37,8 @@ struct shelf {
 /* One that was stopped or killed may well go on. */
 static bool is_over (const struct sweep *s)
 {
-    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED;
+    return s->state == SWEEP_COMPLETED || s->state == SWEEP_FAILED
+           || s->state == SWEEP_PARTIAL;
 }
 
 static bool keeps_nothing (const struct sweep *s)

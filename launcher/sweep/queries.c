@@ -101,6 +101,20 @@ bool sweep_is_goal (const struct sweep *s, double value)
            && !sweep_better (s, s->exp->goal, value);
 }
 
+long sweep_failed_trials (const struct sweep *s)
+{
+    long n = 0;
+
+    for (long i = 0; i < s->ntrials; i++)
+        n += s->trials[i].state == TRIAL_FAILED;
+    return n;
+}
+
+long sweep_max_failed (const struct sweep *s)
+{
+    return s->exp->max_failed < 0 ? s->ntrials / 2 : (long)s->exp->max_failed;
+}
+
 size_t sweep_metrics (const struct sweep *s)
 {
     return s->exp->nmetrics > 1 ? s->exp->nmetrics : 1;

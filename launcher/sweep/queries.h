@@ -46,6 +46,12 @@ bool sweep_is_late (const struct sweep *s);
 /* A value of the first metric reaches searcher.goal. */
 bool sweep_is_goal (const struct sweep *s, double value);
 
+/* Trials that have failed, and how many may in an experiment that is called
+ * completed.
+ */
+long sweep_failed_trials (const struct sweep *s);
+long sweep_max_failed (const struct sweep *s);
+
 /* The searcher asks for reports, and stops trials by them. */
 bool sweep_wants_reports (const struct sweep *s);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/config/known_points.h"
+#include "launcher/sweep/faults.h"
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
@@ -275,14 +276,15 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
     struct sweep_trial *t = end_attempt (s, e);
 
-    (void)err;
-    if (t && e->free)
+    if (!t)
+        return 0;
+    if (e->free)
         t->losts++;
-    else if (t) {
+    else {
         t->fails++;
         host_fails (s, e->host, trial_number (s, t));
     }
-    return 0;
+    return fault_note (s, e, err);
 }
 
 static int
@@ -381,8 +383,8 @@ static int (*const apply[EVENT_OPS]) (struct sweep *s,
     [EVENT_REPORT] = apply_report, [EVENT_RESULT] = apply_result,
     [EVENT_FAIL] = apply_fail,     [EVENT_LOST] = apply_lost,
     [EVENT_PARK] = apply_park,     [EVENT_REJECT] = apply_reject,
-    [EVENT_EXIT] = apply_exit,     [EVENT_PAUSE] = apply_wish,
-    [EVENT_RESUME] = apply_wish,   [EVENT_STOP] = apply_wish,
+    [EVENT_EXIT] = apply_exit,     [EVENT_PAUSE] = apply_pause,
+    [EVENT_RESUME] = apply_resume, [EVENT_STOP] = apply_wish,
     [EVENT_KILL] = apply_wish,     [EVENT_CONTINUE] = apply_continue,
     [EVENT_RETRY] = apply_retry,   [EVENT_EXPIRE] = apply_expire,
     [EVENT_END] = apply_wish,      [EVENT_SUBMIT] = apply_submit,
@@ -406,6 +408,8 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     s->state = sweep_next_state (s->state, e->op);
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
         s->state = SWEEP_FAILED;
+    if (e->op == EVENT_END && e->state && !strcmp (e->state, "partial"))
+        s->state = SWEEP_PARTIAL;
     request_note (s, e);
     return 0;
 }

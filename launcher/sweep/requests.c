@@ -6,12 +6,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
+
+int apply_pause (struct sweep *s,
+                 const struct event *e,
+                 struct slurmdl_error *err)
+{
+    (void)err;
+    state_set_text (&s->cause.why, e->why);
+    s->cause.trial = (long)e->trial;
+    s->cause.attempt = (long)e->attempt;
+    return 0;
+}
+
+/* What failed by a fault of all is tried as often as if it had not. */
+int apply_resume (struct sweep *s,
+                  const struct event *e,
+                  struct slurmdl_error *err)
+{
+    (void)e;
+    (void)err;
+    for (long i = 0; i < s->ntrials && s->cause.why; i++)
+        if (s->trials[i].state == TRIAL_OPEN)
+            s->trials[i].fails = 0;
+    faults_forget (s);
+    return 0;
+}
 
 int apply_continue (struct sweep *s,
                     const struct event *e,
@@ -29,6 +55,7 @@ int apply_continue (struct sweep *s,
     s->expired = false;
     s->reached = false;
     s->archived = false;
+    faults_forget (s);
     return 0;
 }
 
@@ -43,6 +70,7 @@ int apply_retry (struct sweep *s,
         return 0;
     if (searcher_revive (s->searcher, (long)e->trial) < 0)
         return 1;
+    faults_forget (s);
     t->state = TRIAL_OPEN;
     t->fails = t->losts = 0;
     t->spent = 0;

@@ -11,6 +11,12 @@ void request_note (struct sweep *s, const struct event *e);
 /* Apply a request.  Each returns 1 if it makes no sense, and changes nothing
  * then; -1 if out of memory.
  */
+int apply_pause (struct sweep *s,
+                 const struct event *e,
+                 struct slurmdl_error *err);
+int apply_resume (struct sweep *s,
+                  const struct event *e,
+                  struct slurmdl_error *err);
 int apply_continue (struct sweep *s,
                     const struct event *e,
                     struct slurmdl_error *err);

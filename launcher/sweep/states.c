@@ -6,7 +6,8 @@
 #include "launcher/sweep/sweep.h"
 
 #define IN(name) (1u << SWEEP_##name)
-#define ENDED    (IN (STOPPED) | IN (KILLED) | IN (COMPLETED) | IN (FAILED))
+#define ENDED                                                                  \
+    (IN (STOPPED) | IN (KILLED) | IN (COMPLETED) | IN (FAILED) | IN (PARTIAL))
 
 /* clang-format off */
 static const struct transition {
@@ -57,7 +58,8 @@ bool sweep_has_ended (const struct sweep *s)
 const char *sweep_state_name (enum sweep_state state)
 {
     static const char *const names[] = {
-        "new", "running", "paused", "stopped", "killed", "completed", "failed",
+        "new",    "running",   "paused", "stopped",
+        "killed", "completed", "failed", "partial",
     };
     return names[state];
 }

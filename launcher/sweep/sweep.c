@@ -11,6 +11,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/journal/log.h"
+#include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/strings.h"
@@ -98,6 +99,7 @@ void sweep_close (struct sweep *s)
         free (s->hosts[i].name);
         free (s->hosts[i].why);
     }
+    faults_forget (s);
     free (s->submits);
     free (s->last_action.by);
     free (s->hosts);

@@ -70,6 +70,24 @@ struct host {
     char *why; /* why no further attempt begins there, or NULL */
 };
 
+/* Failed attempts that ended in the same way (faults.h). */
+struct fault {
+    char *key; /* what they have in common */
+    int count;
+    char *host;          /* of the first one; NULL: not known */
+    bool spread;         /* another one was on another host */
+    char *why;           /* of the last one, which was ... */
+    long trial, attempt; /* ... this */
+    double seconds;      /* that it took */
+    char *slot;          /* of its worker */
+};
+
+/* Why the experiment was paused, and the attempt whose log shows it. */
+struct pause_cause {
+    char *why; /* NULL: somebody wanted it */
+    long trial, attempt;
+};
+
 /* The last request of a user. */
 struct last_action {
     const char *what; /* "paused" */
@@ -85,7 +103,8 @@ enum sweep_state {
     SWEEP_STOPPED, /* by somebody, gracefully */
     SWEEP_KILLED,
     SWEEP_COMPLETED,
-    SWEEP_FAILED, /* no trial gave a result */
+    SWEEP_FAILED,  /* no trial gave a result */
+    SWEEP_PARTIAL, /* completed, but more than max_failed trials failed */
 };
 
 struct sweep {
@@ -113,6 +132,9 @@ struct sweep {
     struct host *hosts;
     size_t nhosts;
     struct last_action last_action;
+    struct fault *faults; /* while there is no result */
+    size_t nfaults;
+    struct pause_cause cause;
 };
 
 /* Open an experiment's folder and read its log.  'p' takes what is wrong

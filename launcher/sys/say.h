@@ -18,6 +18,8 @@ enum dl_exit {
     EXIT_NO_WORKERS = 8,
     EXIT_BUSY = 9,      /* workers are at work */
     EXIT_TIMEOUT = 10,  /* dl wait --timeout */
+    EXIT_FAULT = 11,    /* paused: all attempts failed in the same way */
+    EXIT_PARTIAL = 12,  /* completed, but more than max_failed trials failed */
     EXIT_PARKED = 75,   /* EX_TEMPFAIL: a worker with work left */
     EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
     EXIT_BAD_NODE = 79, /* dl check: this node is bad */

@@ -47,7 +47,9 @@ static struct event begin_event (const struct worker *w,
     return event;
 }
 
-/* The experiment failed if no trial gave a result, or may still give one. */
+/* The experiment failed if no trial gave a result, or may still give one; it is
+ * partial if too many failed.
+ */
 static struct event end_event (const struct worker *w)
 {
     struct event event = { .op = EVENT_END, .by = w->slot };
@@ -57,6 +59,9 @@ static struct event end_event (const struct worker *w)
         if (sweep_trial (w->sweep, i)->state == TRIAL_OPEN
             || sweep_trial (w->sweep, i)->state == TRIAL_PAUSED)
             event.state = "completed";
+    if (!strcmp (event.state, "completed")
+        && sweep_failed_trials (w->sweep) > sweep_max_failed (w->sweep))
+        event.state = "partial";
     return event;
 }
 

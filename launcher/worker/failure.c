@@ -12,12 +12,14 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/nodecheck/gather.h"
+#include "launcher/results/missing_metric.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/worker/last_line.h"
 
 /* A shell passes on that its command was killed as 128 + the signal. */
 enum { SHELL = 128 };
@@ -40,8 +42,14 @@ static int shell_status (int status)
                                 : WEXITSTATUS (status);
 }
 
-static void why_no_metric (const struct sweep *sweep, struct failure_class *v)
+/* It would do the same again: what it logs is not what is waited for. */
+static void why_no_metric (const struct trial_attempt *a,
+                           struct failure_class *v)
 {
+    const struct sweep *sweep = a->sweep;
+    size_t n;
+
+    v->last = true;
     if (sweep_metrics (sweep) == 1)
         snprintf (v->why,
                   sizeof (v->why),
@@ -56,10 +64,13 @@ static void why_no_metric (const struct sweep *sweep, struct failure_class *v)
                   sweep_metric (sweep, 0),
                   sweep_metric (sweep, 1),
                   sweep_metrics (sweep) > 2 ? ", ..." : "");
+    n = strlen (v->why);
+    missing_metric_text (a, v->why + n, sizeof (v->why) - n);
 }
 
-static void
-why_it_ended (const struct sweep *sweep, int status, struct failure_class *v)
+static void why_it_ended (const struct trial_attempt *a,
+                          int status,
+                          struct failure_class *v)
 {
     if (WIFSIGNALED (status))
         snprintf (v->why,
@@ -77,7 +88,7 @@ why_it_ended (const struct sweep *sweep, int status, struct failure_class *v)
         snprintf (
             v->why, sizeof (v->why), "exit status %d", WEXITSTATUS (status));
     else
-        why_no_metric (sweep, v);
+        why_no_metric (a, v);
 }
 
 static void look_up (int status, struct failure_class *v)
@@ -115,19 +126,34 @@ static void obey (const struct log_policy *policy,
               was);
 }
 
-static void ask_log (const struct trial_attempt *a, struct failure_class *v)
+/* The last line is the reason, if no policy knows better. */
+static void add_last_line (const struct trial_attempt *a,
+                           struct failure_class *v)
+{
+    char line[LAST_LINE];
+    size_t n = strlen (v->why);
+
+    if (last_line (a->dir, line) == 0)
+        snprintf (v->why + n, sizeof (v->why) - n, ": %s", line);
+}
+
+/* Returns how many policies found a line. */
+static int ask_log (const struct trial_attempt *a, struct failure_class *v)
 {
     const struct experiment *e = a->sweep->exp;
     char (*found)[POLICY_LINE] = calloc (e->npolicies + 1, sizeof (*found));
     char path[PATH_MAX + 8];
+    int hits = 0;
 
     snprintf (path, sizeof (path), "%s/log", a->dir);
-    if (found && policies_search (e->policies, e->npolicies, path, found) > 0)
+    if (found)
+        hits = policies_search (e->policies, e->npolicies, path, found);
+    if (hits > 0)
         for (size_t i = 0; i < e->npolicies; i++)
             if (*found[i])
                 obey (&e->policies[i], found[i], v);
-    policy_text (v->why); /* it may have been cut within a character */
     free (found);
+    return hits;
 }
 
 /* ---- what a check before the start says ---- */
@@ -181,12 +207,15 @@ void failure_classify (const struct trial_attempt *a,
     }
     if (failed_its_check (a, v))
         return;
-    if (oom && shell_status (status) == SHELL + SIGKILL)
+    oom &= shell_status (status) == SHELL + SIGKILL;
+    if (oom)
         snprintf (
             v->why, sizeof (v->why), "out of memory (killed by the kernel)");
     else {
-        why_it_ended (a->sweep, status, v);
+        why_it_ended (a, status, v);
         look_up (status, v);
     }
-    ask_log (a, v);
+    if (ask_log (a, v) <= 0 && !oom && status != 0)
+        add_last_line (a, v);
+    policy_text (v->why); /* it may have been cut within a character */
 }

@@ -13,7 +13,7 @@ struct failure_class {
     bool last;     /* another try makes no sense */
     bool exclude;  /* no attempt of this experiment is to begin here again */
     int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
-    char why[256]; /* for people */
+    char why[512]; /* for people */
 };
 
 /* Judge the attempt whose trainer ended with 'status' (of waitpid()) and

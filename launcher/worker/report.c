@@ -16,6 +16,7 @@
 #include "launcher/worker/failure.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
+#include "launcher/worker/shared_fault.h"
 
 /* results.h5 is written after so many results, and while they are few. */
 enum { RESULTS_EVERY = 256 };
@@ -124,7 +125,8 @@ static int put_end (struct worker *w,
     size_t n = 1;
     int rv;
 
-    if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r))
+    if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r)
+        && (r->verdict.free || !fault_spares_trial (w, trial, r->verdict.why)))
         events[n++] =
             (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
     if (why)

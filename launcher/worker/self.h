@@ -28,9 +28,11 @@ struct worker {
     double end;    /* when Slurm kills it by the same clock, 0: never */
     bool fresh;    /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
-    bool out_of_time; /* what is open needs longer than there is */
-    bool waits;       /* for the disk; said so */
-    bool closes;      /* it has put the end: what remains to do is its */
+    bool out_of_time;  /* what is open needs longer than there is */
+    bool waits;        /* for the disk; said so */
+    int held;          /* waits to see whether a fault has this count ... */
+    double held_until; /* ... until then */
+    bool closes;       /* it has put the end: what remains to do is its */
 };
 
 /* Take the signals that are requests from a descriptor; -1 with errno. */

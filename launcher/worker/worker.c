@@ -26,6 +26,7 @@
 #include "launcher/worker/report.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
+#include "launcher/worker/shared_fault.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -178,6 +179,8 @@ static int do_next (struct worker *w, struct slurmdl_error *err)
         return 0;
     if (w->sweep->reached)
         return worker_finish (w, err);
+    if ((rv = fault_stop (w, err)) != 0)
+        return rv == 2 ? 0 : rv;
     if (worker_is_late (w))
         return worker_wind_up (w, err);
     if ((rv = work (w, err)) != 0 || !worker_may_go_on (w))

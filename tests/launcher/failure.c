@@ -36,7 +36,7 @@ static const struct {
     bool oom, free, last;
     const char *why;
 } ends[] = {
-    { EXIT (0),   false, false, false, "ended without logging the metric \"loss\"" },
+    { EXIT (0),   false, false, true,  "ended without logging the metric \"loss\"; nothing was logged; there is no metrics.pattern" },
     { EXIT (1),   false, false, false, "exit status 1" },
     { EXIT (1),   true,  false, false, "exit status 1" },
     { EXIT (75),  false, true,  false, "exit status 75: the trainer asks for another try" },
@@ -157,8 +157,8 @@ static const struct {
     { ".*bus.*",    POLICY_EXCLUDE_NODE,   "a\nGPU fell off the bus\n",      true, false, "policy p: GPU fell off the bus; exit status 1" },
     { "bus",        POLICY_CANCEL_RETRIES, "no end of line: bus",            false, true, "policy p: no end of line: bus; exit status 1" },
     { "bus",        POLICY_LABEL,          "10%\r\t bus\x01\rb",             false, false, "p: bus ; exit status 1" },
-    { "bus",        POLICY_CANCEL_RETRIES, "b\nus\n",                        false, false, "exit status 1" },
-    { "",           POLICY_CANCEL_RETRIES, "bus\n",                          false, false, "exit status 1" },
+    { "bus",        POLICY_CANCEL_RETRIES, "b\nus\n",                        false, false, "exit status 1: us" },
+    { "",           POLICY_CANCEL_RETRIES, "bus\n",                          false, false, "exit status 1: bus" },
     { "^b.s$",      POLICY_CANCEL_RETRIES, "abus\nbss\nbxs\n",            false, true, "policy p: bss; exit status 1" },
     { "^(a|b)+$",   POLICY_CANCEL_RETRIES, "abc\n\nabba\n",                  false, true, "policy p: abba; exit status 1" },
     { "x\\.*",      POLICY_CANCEL_RETRIES, "y\nx\n",                         false, true, "policy p: x; exit status 1" },

@@ -239,7 +239,7 @@ like "$(dl show label 1)" 'last failure: CUDA OOM: RuntimeError: CUDA out of mem
 conf nolabel 'name = "random"; max_trials = 1;' '"echo RuntimeError: CUDA out of memory. Tried 2 GiB; exit 1"' \
     'max_restarts = 0; log_policies = ( { name = "CUDA OOM"; pattern = ""; } );'
 timeout 300 dl run --local nolabel.conf >out 2>&1
-like "$(dl show nolabel 1)" 'last failure: exit status 1$' "it can be switched off"
+like "$(dl show nolabel 1)" 'last failure: exit status 1: RuntimeError: CUDA out of memory. Tried 2 GiB$' "it can be switched off"
 conf bus 'name = "random"; max_trials = 3;' '"echo GPU fell off the bus; exit 1"' \
     'log_policies = ( { name = "bus"; pattern = "off the bus"; action = "exclude_node"; } );'
 timeout 300 dl run --local bus.conf >out 2>&1

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Say what failed: the fault that paused an experiment, the failed trials. */
+#include "launcher/cmd/fault.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/config/log_policy.h"
+#include "launcher/sweep/faults.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+
+/* ---- the end of a log ---- */
+
+enum { TAIL = 4096, LINES = 8 };
+
+/* The start of the last so many lines. */
+static char *last_lines (char *text, size_t n, int lines)
+{
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    for (; n > 0; n--)
+        if (text[n - 1] == '\n' && --lines == 0)
+            break;
+    return text + n;
+}
+
+static void print_lines (char *text)
+{
+    for (char *line; (line = strsep (&text, "\n"));) {
+        policy_text (line);
+        printf ("  | %s\n", line);
+    }
+}
+
+static void print_log_end (const struct sweep *s)
+{
+    char path[PATH_MAX];
+    char text[TAIL + 1];
+    ssize_t n = 0;
+    off_t end;
+    int fd;
+
+    snprintf (path,
+              sizeof (path),
+              "%s/trials/%04ld/a.%ld/log",
+              s->dir,
+              s->cause.trial,
+              s->cause.attempt);
+    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return;
+    if ((end = lseek (fd, 0, SEEK_END)) > 0)
+        n = pread (fd, text, TAIL, end > TAIL ? end - TAIL : 0);
+    close (fd);
+    if (n <= 0)
+        return;
+    text[n] = '\0';
+    printf ("the end of the log of trial %ld, attempt %ld:\n",
+            s->cause.trial,
+            s->cause.attempt);
+    print_lines (last_lines (text, (size_t)n, LINES));
+}
+
+/* ---- what failed ---- */
+
+void print_fault (const struct sweep *s)
+{
+    const char *name = strrchr (s->dir, '/');
+
+    if (!sweep_is_faulty (s))
+        return;
+    name = name ? name + 1 : s->dir;
+    printf ("paused after %d attempts that failed alike, before any result: "
+            "%s\n",
+            FAULT_LIMIT,
+            s->cause.why);
+    print_log_end (s);
+    printf ("when the program is mended, 'dl resume %s' goes on and tries %d "
+            "times more; for another experiment file, 'dl kill %s' and 'dl "
+            "run'\n",
+            name,
+            FAULT_LIMIT,
+            name);
+}
+
+struct cause_count {
+    char key[FAULT_KEY];
+    const char *why;
+    long count;
+};
+
+/* The commonest cause of the failed trials. */
+static struct cause_count commonest (const struct sweep *s, long failed)
+{
+    struct cause_count *list = calloc ((size_t)failed + 1, sizeof (*list));
+    struct cause_count most = { .count = 0 };
+    long n = 0;
+
+    for (long i = 0; list && i < s->ntrials && n < failed; i++) {
+        const struct sweep_trial *t = &s->trials[i];
+        long k = 0;
+        if (t->state != TRIAL_FAILED)
+            continue;
+        fault_key (list[n].key, t->why ? t->why : "");
+        while (strcmp (list[k].key, list[n].key))
+            k++;
+        list[k].why = t->why;
+        if (++list[k].count > most.count)
+            most = list[k];
+        n += k == n;
+    }
+    free (list);
+    return most;
+}
+
+void print_failed (const struct sweep *s)
+{
+    struct cause_count most;
+    long failed = sweep_failed_trials (s);
+
+    if (failed == 0 || sweep_is_faulty (s))
+        return;
+    most = commonest (s, failed);
+    printf ("failed: %ld of %ld trial%s",
+            failed,
+            s->ntrials,
+            s->ntrials == 1 ? "" : "s");
+    if (s->state == SWEEP_PARTIAL)
+        printf (", more than max_failed (%ld)", sweep_max_failed (s));
+    if (most.why && most.count < failed)
+        printf ("; %ld of them: %s", most.count, most.why);
+    else if (most.why)
+        printf (": %s", most.why);
+    puts ("");
+}
+
+const char *state_text (const struct sweep *s)
+{
+    return sweep_is_faulty (s) ? "paused (fault)" : sweep_state_name (s->state);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Say what failed: the fault that paused an experiment, the failed trials. */
+#ifndef LAUNCHER_CMD_FAULT_H
+#define LAUNCHER_CMD_FAULT_H
+
+#include "launcher/sweep/sweep.h"
+
+/* The fault that paused the experiment, the end of the log that shows it, and
+ * what to do; nothing if there is none.
+ */
+void print_fault (const struct sweep *s);
+
+/* How many trials have failed, and of what most of them; nothing if none. */
+void print_failed (const struct sweep *s);
+
+/* "paused (fault)", or the name of the state. */
+const char *state_text (const struct sweep *s);
+
+#endif

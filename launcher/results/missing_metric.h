@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an attempt logged in place of the metric that is waited for. */
+#ifndef LAUNCHER_RESULTS_MISSING_METRIC_H
+#define LAUNCHER_RESULTS_MISSING_METRIC_H
+
+#include <stddef.h>
+
+struct trial_attempt;
+
+/* "; logged: ...; the pattern matched ... lines; the nearest line: ..." */
+void missing_metric_text (const struct trial_attempt *a,
+                          char *buf,
+                          size_t size);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last line that an attempt printed. */
+#include "launcher/worker/last_line.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TAIL = 16384 };
+
+static size_t read_tail (const char *dir, char *buf, size_t size)
+{
+    char path[PATH_MAX];
+    off_t end;
+    ssize_t n = 0;
+    int fd;
+
+    if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
+        || (fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return 0;
+    if ((end = lseek (fd, 0, SEEK_END)) > 0)
+        n = pread (
+            fd, buf, size, end > (off_t)size ? end - (off_t)size : (off_t)0);
+    close (fd);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static bool is_end (char c)
+{
+    return c == '\n' || c == '\r' || c == '\0';
+}
+
+static bool is_of_slurm (const char *line)
+{
+    return !strncmp (line, "srun: ", 6) || !strncmp (line, "slurmstepd: ", 12);
+}
+
+/* Cut the last line off; NULL: there is none left. */
+static char *cut_line (char *buf, size_t *n)
+{
+    size_t start;
+
+    while (*n > 0 && (is_end (buf[*n - 1]) || buf[*n - 1] == ' '))
+        (*n)--;
+    if (*n == 0)
+        return NULL;
+    buf[*n] = '\0';
+    for (start = *n; start > 0 && !is_end (buf[start - 1]);)
+        start--;
+    *n = start;
+    return buf + start + strspn (buf + start, " \t");
+}
+
+int last_line (const char *dir, char line[LAST_LINE])
+{
+    char buf[TAIL + 1];
+    size_t n = read_tail (dir, buf, TAIL);
+    char *text;
+
+    while ((text = cut_line (buf, &n)))
+        if (*text && !is_of_slurm (text)) {
+            snprintf (line, LAST_LINE, "%s", text);
+            return 0;
+        }
+    return -1;
+}

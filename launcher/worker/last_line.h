@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last line that an attempt printed. */
+#ifndef LAUNCHER_WORKER_LAST_LINE_H
+#define LAUNCHER_WORKER_LAST_LINE_H
+
+enum { LAST_LINE = 200 };
+
+/* The last line of the log in the attempt's folder 'dir' that is not blank and
+ * not Slurm's own word of the end of its step.  It may have any bytes.
+ *
+ * Returns 0, or -1 if there is none.
+ */
+int last_line (const char *dir, char line[LAST_LINE]);
+
+#endif

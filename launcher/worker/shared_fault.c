@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pause an experiment whose attempts all fail in the same way. */
+#include "launcher/worker/shared_fault.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/queries.h"
+#include "launcher/membership/peer.h"
+#include "launcher/sweep/faults.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/sweep.h"
+#include "runtime/base/clock.h"
+
+/* s that a worker waits for others at most, and before it takes their turn */
+#define HOLD_MAX 60.0
+#define TURN     0.2
+
+static bool anything_open (const struct sweep *s, long but)
+{
+    for (long i = 1; i <= s->ntrials; i++)
+        if (i != but && sweep_trial (s, i)->state == TRIAL_OPEN)
+            return true;
+    return false;
+}
+
+/* Whether the search goes on when 'failed' (0: none) has been given up. */
+static bool goes_on (const struct sweep *s, long failed)
+{
+    double *x = calloc (s->exp->nparams + 1, sizeof (*x));
+    struct searcher *copy = searcher_copy (s->searcher);
+    enum search_answer answer = SEARCH_WAIT;
+    struct search_op op;
+
+    if (copy && x && (!failed || searcher_exit (copy, failed) == 0))
+        answer = searcher_ask (copy, &op, x);
+    searcher_destroy (copy);
+    free (x);
+    return answer != SEARCH_DONE;
+}
+
+bool fault_spares_trial (const struct worker *w, long trial, const char *why)
+{
+    const struct sweep *s = w->sweep;
+    const struct fault *f = fault_like (s, why);
+
+    return f && f->count + 1 >= FAULT_LIMIT
+           && (anything_open (s, trial) || goes_on (s, trial));
+}
+
+static bool works_elsewhere (struct worker *w, const char *host)
+{
+    struct peer_info *list;
+    long n = peer_list (w->sweep->dir, &list, NULL);
+    bool found = false;
+
+    for (long i = 0; i < n && !found; i++)
+        found = !list[i].gone && strcmp (list[i].host, host)
+                && !peer_dead (w->peer, list[i].nonce, w->sweep->exp->lease);
+    if (n >= 0)
+        free (list);
+    return found;
+}
+
+static int attempts_elsewhere (struct worker *w)
+{
+    int n = 0;
+
+    for (long i = 1; i <= w->sweep->ntrials; i++)
+        n += sweep_trial (w->sweep, i)->state == TRIAL_OPEN
+             && worker_trains (w, i);
+    return n;
+}
+
+/* Those at work may soon show that the fault is shared; it is not waited for
+ * longer than that took so far.  Who failed last is the first to go on.
+ */
+static bool holds_back (struct worker *w)
+{
+    const struct fault *f = fault_most (w->sweep);
+    double now = monotonic ();
+
+    if (!f)
+        return false;
+    if (w->held != f->count) {
+        w->held = f->count;
+        w->held_until = now + fmin (2 * f->seconds + 1, HOLD_MAX);
+        if (f->count + 1 == FAULT_LIMIT && strcmp (f->slot, w->slot))
+            worker_sleep (w, TURN);
+    }
+    return now < w->held_until
+           && f->count + attempts_elsewhere (w) >= FAULT_LIMIT;
+}
+
+int fault_stop (struct worker *w, struct slurmdl_error *err)
+{
+    const struct fault *f = fault_shared (w->sweep);
+    struct event event;
+
+    if (!f && holds_back (w))
+        return 2;
+
+    if (!f || (!anything_open (w->sweep, 0) && !goes_on (w->sweep, 0)))
+        return 0;
+    if (f->host && !f->spread && works_elsewhere (w, f->host))
+        return strcmp (f->host, w->host) ? 0 : 2;
+    event = (struct event){ .op = EVENT_PAUSE,
+                            .by = w->slot,
+                            .trial = f->trial,
+                            .attempt = f->attempt,
+                            .why = f->why };
+    return worker_publish (w, &event, 1, err) < 0 ? -1 : 1;
+}

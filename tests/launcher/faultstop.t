@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# a fault that all trials share stops the experiment; what failed is told
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR
+
+# conf NAME ENTRYPOINT [MORE]
+conf () {
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = "$2";
+metrics = { pattern = "epoch {step}: accuracy = {accuracy}"; };
+searcher = { name = "random"; metric = "accuracy"; smaller_is_better = false; max_trials = 12; max_length = 3; };
+hyperparameters = { lr = { type = "log"; minval = -3; maxval = -1; }; };
+resources = { workers = 2; };
+worker = { heartbeat = 1; lease = 60; grace = 5; };
+reproducibility = { experiment_seed = 5; };
+$3
+END
+}
+
+attempts () {
+    find "$1/trials" -name 'a.*' | wc -l
+}
+
+# ---- three faults that all trials share, each with one worker and with two
+cat >import.sh <<'END'
+echo "Traceback (most recent call last):" >&2
+echo "  File \"$DL_ATTEMPT_DIR/x.py\", line $DL_TRIAL" >&2
+echo "ModuleNotFoundError: No module named 'numpy' at 0x7f${DL_TRIAL}a" >&2
+exit 1
+END
+cat >other.sh <<'END'
+for i in 1 2 3; do echo "Epoch $i: acc = 0.$i$DL_TRIAL"; done
+END
+conf typo 'sh nosuch.sh'
+conf import 'sh import.sh'
+conf pattern 'sh other.sh'
+for f in typo import pattern; do
+    timeout 300 dl run --local --workers=1 $f.conf >out 2>&1
+    is $? 11 "$f: exit status"
+    is "$(attempts $f-0001)" 3 "$f: attempts spent"
+    is "$(count $f-0001 fail) $(count $f-0001 pause)" "3 1" "$f: failures, and one pause"
+    like "$(cat out)" "^paused after 3 attempts that failed alike, before any result: " "$f: dl run says so"
+    like "$(cat out)" "'dl resume $f-0001' goes on" "$f: and what to do"
+    timeout 300 dl run --local $f.conf >out2 2>&1
+    is $? 11 "$f, two workers: exit status"
+    [ "$(attempts $f-0002)" -le 4 ]
+    ok $? "$f, two workers: attempts spent ($(attempts $f-0002))"
+done
+like "$(cat out)" 'ended without logging the metric "accuracy"; nothing was logged; metrics.pattern matched 0 of 3 lines; the nearest line: "Epoch 1: acc = 0.13"' \
+    "no metric: what the pattern found, and the nearest line"
+is "$(count pattern-0001 exit)" 2 "a run without the metric is not tried again"
+out=$(dl show import-0001)
+like "$out" "^paused after 3 attempts.*: exit status 1: ModuleNotFoundError: No module named 'numpy'" "dl show: the cause"
+like "$out" "^  \\| ModuleNotFoundError" "and the end of the log"
+like "$out" "open .*exit status 1: ModuleNotFoundError" "and the reason in the table"
+like "$(dl ls)" "^import-0001 +paused \\(fault\\)" "dl ls"
+like "$(dl show import-0001 1)" "last failure: exit status 1: ModuleNotFoundError" "a trial's page"
+dl wait import-0001 >out
+is $? 11 "dl wait: exit status"
+like "$(cat out)" "^paused after 3 attempts" "and the cause"
+
+# ---- resume: three more; and when it is mended all trials
+timeout 300 dl resume --local --workers=1 pattern-0001 >out 2>&1
+is $? 11 "resume without a change: paused again"
+is "$(attempts pattern-0001)" 6 "after three attempts more"
+sed -i 's/Epoch/epoch/; s/acc/accuracy/' other.sh
+timeout 300 dl resume --local pattern-0001 >out 2>&1
+is $? 0 "mended and resumed: completed"
+is "$(count pattern-0001 result)" 12 "all trials have a result, the ones that had failed too"
+is "$(grep -c '^failed: ' out)" 0 "and none has failed"
+
+# ---- different failures are no shared fault
+# shellcheck disable=SC2016
+conf mixed 'exit $((DL_TRIAL + 1))' 'max_restarts = 0;'
+sed -i 's/max_trials = 12/max_trials = 5/' mixed.conf
+timeout 300 dl run --local mixed.conf >out 2>&1
+is $? 1 "different failures: all trials fail"
+is "$(count mixed-0001 pause)" 0 "no pause"
+like "$(cat out)" '^failed: 5 of 5 trials' "the summary has them"
+
+# ---- nothing is paused where nothing is left
+conf last 'exit 1' 'max_restarts = 2;'
+sed -i 's/max_trials = 12/max_trials = 1/' last.conf
+timeout 300 dl run --local last.conf >out 2>&1
+is $? 1 "three failures of the only trial: failed"
+is "$(count last-0001 pause)" 0 "no pause"
+
+# ---- max_failed
+# shellcheck disable=SC2016
+conf half '[ $DL_TRIAL -lt 4 ] || { echo no luck >&2; exit 9; }; echo epoch 3: accuracy = 0.5' 'max_restarts = 0;'
+sed -i 's/max_trials = 12/max_trials = 8/' half.conf
+timeout 300 dl run --local half.conf >out 2>&1
+is $? 12 "more than half of the trials failed: exit status"
+like "$(cat out)" '^half: partial after ' "and state"
+like "$(cat out)" '^failed: 5 of 8 trials, more than max_failed \(4\): exit status 9: no luck' "and the summary says why"
+like "$(dl ls)" '^half-0001 +partial' "dl ls"
+dl wait half >out
+is $? 12 "dl wait"
+timeout 300 dl continue --local --trials=9 half-0001 >out 2>&1
+is $? 12 "a partial experiment can go on"
+timeout 300 dl run --local --set max_failed=5 half.conf >out 2>&1
+is $? 0 "max_failed: completed"
+like "$(cat out)" '^failed: 5 of 8 trials: exit status 9: no luck' "the failed ones are told all the same"
+
+# ---- a last line is cleaned and cut
+# shellcheck disable=SC2016
+conf dirty "printf '%0400d \\\\033[31mred\\\\377\\\\n' 7; exit 1"
+timeout 300 dl run --local --workers=1 dirty.conf >out 2>&1
+is $? 11 "a last line of any bytes"
+dl show dirty >out 2>&1
+like "$(cat out)" "^paused .*: exit status 1: 0{150}" "is told"
+is "$(LC_ALL=C tr -d '\n\t -~' <out | wc -c)" 0 "without control characters"
+
+done_testing
