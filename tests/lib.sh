@@ -77,9 +77,14 @@ often () {
 minicluster=$srcdir/contrib/minicluster
 clusters=
 
+# Slurm runs as a user who has a name; so does fusermount3.
+has_name () {
+    id -un >/dev/null 2>&1
+}
+
 slurm_is_here () {
     PATH=$PATH:/usr/sbin:/sbin
-    command -v slurmctld >/dev/null && command -v munged >/dev/null
+    command -v slurmctld >/dev/null && command -v munged >/dev/null && has_name
 }
 
 slurm_loads_plugin () {
@@ -87,12 +92,16 @@ slurm_loads_plugin () {
 }
 
 need_slurm () {
-    slurm_is_here || skip_all "Slurm is not installed"
+    slurm_is_here || skip_all "Slurm is not installed, or this user has no name"
 }
 
 need_cluster () { # one with the plugin
     need_slurm
     slurm_loads_plugin || skip_all "the plugin was not built, or has sanitizers"
+}
+
+fuse_is_here () {
+    [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ] && command -v fusermount3 >/dev/null && has_name
 }
 
 need_hosts () {

@@ -213,7 +213,7 @@ void progress_look (struct rank_progress *p,
                     const struct rank_process *all,
                     size_t n,
                     double now,
-                    int quiet)
+                    double asked)
 {
     struct threads old = p->before;
     double elapsed = now - p->looked;
@@ -223,7 +223,8 @@ void progress_look (struct rank_progress *p,
     for (size_t i = 0; i < n; i = end) {
         for (end = i; end < n && all[end].rank == all[i].rank; end++)
             ;
-        if (look_at_rank (p, all + i, end - i, elapsed) && !quiet)
+        if (look_at_rank (p, all + i, end - i, elapsed)
+            && progress_last (p, all[i].rank, now) > asked)
             progress_mark (p, all[i].rank, now);
     }
     if (p->now.n > 0)

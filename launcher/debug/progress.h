@@ -21,13 +21,15 @@ struct rank_progress *progress_create (const char *proc);
 void progress_destroy (struct rank_progress *p);
 
 /* Look at these processes, in order of rank, at the time 'now' in seconds.
- * 'quiet' if what this process itself made them do must not count.
+ * This process itself made those ranks do something that had made no progress
+ * since the time 'asked': what they did does not count.  0: it asked none,
+ * INFINITY: it asked all.
  */
 void progress_look (struct rank_progress *p,
                     const struct rank_process *all,
                     size_t n,
                     double now,
-                    int quiet);
+                    double asked);
 
 /* The rank has made progress. */
 void progress_mark (struct rank_progress *p, long rank, double now);

@@ -66,7 +66,7 @@ rank_goes_on (struct samples *s, const struct rank_process *p, size_t n)
 void samples_take (struct samples *s,
                    const struct roots *roots,
                    struct rank_progress *progress,
-                   double seconds)
+                   double since)
 {
     double now = monotonic ();
 
@@ -74,7 +74,7 @@ void samples_take (struct samples *s,
         long rank = roots->list[r].rank;
         const struct rank_process *p;
         size_t n;
-        if (now - progress_last (progress, rank, now) < seconds)
+        if (progress_last (progress, rank, now) > since)
             continue;
         p = ranks_of (roots->ranks, rank, &n);
         if (rank_goes_on (s, p, n))

@@ -20,13 +20,13 @@ struct samples {
     size_t n;
 };
 
-/* Look at the stacks of ranks that have made no progress for so many seconds;
- * one that differs from the last look is progress.  The look itself leaves
- * traces: progress_look() with 'quiet' must follow.
+/* Look at the stacks of ranks that have made no progress since that time; one
+ * that differs from the last look is progress.  The look itself leaves traces:
+ * progress_look() with 'asked' must follow.
  */
 void samples_take (struct samples *s,
                    const struct roots *roots,
                    struct rank_progress *progress,
-                   double seconds);
+                   double since);
 
 #endif

@@ -15,6 +15,7 @@
 enum {
     START_SECONDS = 2,       /* until all tasks run, if there are several */
     FIRST_RANK_SECONDS = 60, /* until the first one is found */
+    LATE_SECONDS = 60,       /* until all nodes have a watcher */
 };
 
 /* The step's standard error stays open as long as this lives.  A task that
@@ -49,19 +50,21 @@ bool watcher_has_ranks (void *arg)
 
 /* ---- progress ---- */
 
-void watcher_look (struct watcher *w, int quiet)
+void watcher_look (struct watcher *w, double asked)
 {
     const struct rank_process *all;
     size_t n;
 
     all = ranks_all (w->roots.ranks, &n);
-    progress_look (w->progress, all, n, monotonic (), quiet);
+    progress_look (w->progress, all, n, monotonic (), asked);
 }
 
 void watcher_sample (struct watcher *w)
 {
-    samples_take (&w->samples, &w->roots, w->progress, w->limit / 4);
-    watcher_look (w, 1);
+    double since = monotonic () - w->limit / 4;
+
+    samples_take (&w->samples, &w->roots, w->progress, since);
+    watcher_look (w, since);
     w->sampled = monotonic ();
 }
 
@@ -76,6 +79,14 @@ size_t watcher_count_quiet (const struct watcher *w, double seconds)
     return n;
 }
 
+/* On a busy node the watcher may begin late. */
+static bool may_still_come (const struct watcher *w)
+{
+    const char *nodes = getenv ("SLURM_STEP_NUM_NODES") ?: "1";
+
+    return w->most + 1 < atol (nodes) && monotonic () - w->begun < LATE_SECONDS;
+}
+
 /* When ranks of other nodes made progress last: not after this.  That all of
  * a node have ended is some, too.
  */
@@ -84,7 +95,9 @@ static void observe_others (struct watcher *w)
     struct debug_others o = debug_others (w->dir, w->node);
     double now = monotonic ();
 
-    if (o.n < w->nothers)
+    if (o.n > w->most)
+        w->most = o.n;
+    if (o.n < w->nothers || may_still_come (w))
         w->others = now;
     else if (o.n > 0 && now - o.quiet > w->others)
         w->others = now - o.quiet;

@@ -24,6 +24,7 @@ struct watcher {
     double begun, touched, looked, sampled;
     double others; /* when they last made progress */
     long nothers;  /* watchers of other nodes */
+    long most;     /* the most that there were of them at a time */
     long served;   /* number of the last dump that this node is in */
     int own_dumps;
     bool hang_reported, end_reported, part_reported;
@@ -38,8 +39,8 @@ double watcher_idle (const struct watcher *w);
 /* Find the ranks; 'arg' is a struct watcher. */
 bool watcher_has_ranks (void *arg);
 
-/* Observe the progress of the ranks; 'quiet' as for progress_look(). */
-void watcher_look (struct watcher *w, int quiet);
+/* Observe the progress of the ranks; 'asked' as for progress_look(). */
+void watcher_look (struct watcher *w, double asked);
 /* Compare the Python stacks of ranks without visible progress. */
 void watcher_sample (struct watcher *w);
 

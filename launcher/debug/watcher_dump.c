@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,7 @@ void watcher_dump (struct watcher *w, long dump)
     debug_path (path, sizeof (path), w->dir, dump, file);
     debug_write (path, "");
     w->served = dump;
-    watcher_look (w, 1);
+    watcher_look (w, INFINITY);
 }
 
 /* The watcher that requested it reports, once all nodes have written. */

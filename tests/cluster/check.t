@@ -79,7 +79,7 @@ if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=64k tmpfs full 2
 else
     skip "full disk" "needs root"
 fi
-if [ -x "$builddir/tests/faults/nfs" ] && [ -w /dev/fuse ]; then
+if fuse_is_here; then
     mkdir under hung
     "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &
     nfs=$!

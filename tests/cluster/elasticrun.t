@@ -95,7 +95,7 @@ like "$(cat out)" '^epoch 6 error 0\.[01][0-9]*, 3 ranks' "are learned"
 # ---- in a job, on hosts of which one is unplugged; without root it is tests/cluster/elasticjob.t
 why=
 [ "$(id -u)" -eq 0 ] || why="no root for network namespaces"
-command -v slurmctld >/dev/null && command -v munged >/dev/null || why="Slurm is not installed"
+slurm_is_here || why="Slurm is not installed"
 [ -n "$why" ] || try_cluster el --nodes=4 --hosts --conf=SlurmdTimeout=5 || why="no cluster"
 [ -z "$why" ] || { skip "hosts" "$why"; done_testing; }
 cat >job.sh <<END

@@ -35,14 +35,19 @@ holds () { # holds EXPRESSION NAME
 # ---- two nodes: one rank burns, one sleeps, one reads and writes, one fails
 cat >ranks.sh <<'END'
 case $SLURM_PROCID in
-0) sh -c 'ulimit -t 2; while :; do :; done' ;;
-1) sleep 4 ;;
-2) for i in 1 2 3 4; do dd if=/dev/zero of=big bs=1M count=20 2>/dev/null; cat big >/dev/null; sleep 1; done ;;
-3) sleep 3; exit 5 ;;
+0) sh -c 'ulimit -t 2; while :; do :; done'; while [ ! -e seen ]; do :; done ;;
+1) until [ -e seen ]; do sleep 0.5; done; sleep 3 ;;
+2) until [ -e seen ]; do dd if=/dev/zero of=big bs=1M count=40 2>/dev/null; cat big >/dev/null; sleep 0.5; done ;;
+3) until [ -e seen ]; do sleep 0.5; done; exit 5 ;;
 esac
 exit 0
 END
-timeout 300 srun --dl-monitor=1 -N2 -n4 -m block --ntasks-per-node=2 sh ranks.sh 2>err
+timeout 300 srun --dl-monitor=1 -N2 -n4 -m block --ntasks-per-node=2 sh ranks.sh 2>err &
+waiter=$!
+wait_for 300 sh -c 'dl monitor | grep -q "^4 ranks"'
+sleep 3
+touch seen
+wait $waiter
 is $? 5 "the job's exit status is the tasks'"
 wait_for 300 no_monitors
 ok $? "no monitor is left"
@@ -70,7 +75,7 @@ u = json.load(sys.stdin)
 r = u["ranks"]
 assert [x["rank"] for x in r] == [0, 1, 2, 3] and all(x["ended"] for x in r)
 assert r[0]["cores"] > 0.05 > r[1]["cores"]
-assert r[2]["write"] > 2e6 and r[3]["seconds"] < r[1]["seconds"]
+assert r[2]["write"] > 5e5 and r[3]["seconds"] < r[1]["seconds"]
 assert r[0]["gpu_busy"] is None and r[0]["cores_given"] == 1
 assert [n["node"] for n in u["nodes"]] == ["n1", "n2"] and all(n["monitor"] < 0.2 and n["lost"] == 0 for n in u["nodes"])'
 ok $? "--json has numbers"
@@ -78,18 +83,24 @@ dl monitor 987654 2>err
 is $? 3 "an unknown job is not found"
 like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is told"
 
+# What a rank does until the monitor has samples of its step.
+cat >live.sh <<'END'
+until dl monitor "$SLURM_JOB_ID.$SLURM_STEP_ID" 2>/dev/null | grep -q '^[0-9]* rank'; do sleep 0.1; done
+END
+
 # ---- live, in a job script, from salloc, ended by scancel
 cat >job.sh <<'END'
 #!/bin/sh
 #SBATCH --dl-monitor=1 -n2 -N1 --output=job.out
-srun sleep 3
-mkdir -p below && cd below && srun sh -c 'sleep 2; exit 3'
+srun sh -c 'until [ -e go ]; do sleep 0.1; done'
+mkdir -p below && cd below && srun sh -c '. ../live.sh; exit 3'
 echo "status $?"
 END
 timeout 300 sbatch -W job.sh >out &
 waiter=$!
 wait_for 300 sh -c 'dl monitor "$(sed -n "s/.*job //p" out)" 2>/dev/null | grep -q "^2 ranks"'
 ok $? "dl monitor while the job runs"
+touch go
 wait $waiter
 is $? 0 "the job script's status"
 is "$(grep -c '^dl: 2 ranks on 1 node' job.out)$(sed -n 's/^status //p' job.out)" 23 "each srun of a job script ends with its line, and its status"
@@ -98,7 +109,7 @@ job=$(sed -n 's/.*job //p' out)
 ok $? "the files are below the folder of sbatch"
 timeout 300 sbatch -W --dl-monitor=1 --output=plain.out --wrap 'sleep 2' >out
 is "$(cat plain.out)$(ls -d "dl-monitor-$(sed 's/.*job //' out)".* 2>/dev/null)" "" "a job script itself is not sampled"
-out=$(timeout 300 salloc -Q --dl-monitor=1 -n1 srun sleep 3 2>&1)
+out=$(timeout 300 salloc -Q --dl-monitor=1 -n1 srun sh live.sh 2>&1)
 is "$(echo "$out" | grep -c '^dl: 1 rank on 1 node')" 1 "an srun under salloc"
 newest () { # folder of the step that was begun last
     # shellcheck disable=SC2012
@@ -116,6 +127,7 @@ wait_for 300 no_monitors
 ok $? "monitors end with a cancelled step"
 wait $waiter
 like "$(cat err)" '^dl: 2 ranks on 2 nodes' "and there is a summary"
+rm go
 before=$(newest)
 timeout 300 srun --dl-monitor=1 -n1 sh -c 'until [ -e go ]; do sleep 0.1; done' 2>err &
 waiter=$!
@@ -151,70 +163,88 @@ ok $? "by sbatch, too"
 
 # ---- folders that take nothing
 touch file
-DL_MONITOR_DIR="$work/file" timeout 300 srun --dl-monitor=1 -N1 -n2 sleep 2 2>err
+told='until grep -q "nothing is sampled" err; do sleep 0.1; done'
+DL_MONITOR_DIR="$work/file" timeout 300 srun --dl-monitor=1 -N1 -n2 sh -c "$told" 2>err
 is $? 0 "a folder that cannot be made: the job runs"
-is "$(grep -c '^dl: --dl-monitor: .*file.*: Not a directory; nothing is sampled$' err)$(wc -l <err)" 11 "and one line says so"
-DL_MONITOR_DIR="$work/new/er" timeout 300 srun --dl-monitor=1 -n1 sleep 2 2>err
+is "$(grep -c '^dl: --dl-monitor: .*file.*: Not a directory; nothing is sampled$' err)$(grep -c '^dl:' err)" 11 "and one line says so"
+DL_MONITOR_DIR="$work/new/er" timeout 300 srun --dl-monitor=1 -n1 sh -c "$told" 2>err
 like "$(cat err)" 'new/er/dl-monitor-.*: No such file or directory; nothing is sampled' "at most one folder is made above it"
-DL_MONITOR_DIR="$work/new" timeout 300 srun --dl-monitor=1 -n1 sleep 2 2>err
+DL_MONITOR_DIR="$work/new" timeout 300 srun --dl-monitor=1 -n1 sh live.sh 2>err
 ls new/dl-monitor-*.0/n?.h5 >/dev/null
 ok $? "DL_MONITOR_DIR"
 
 # ---- beside ranks of its own, without Slurm
 unset SLURM_CONF
+# a job that no other test on this machine has
+id=$$
 rank () { # rank N COMMAND...
-    env MONITOR_TEST="$work" SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_PROCID="$1" SLURM_LOCALID="$1" SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
+    env MONITOR_TEST="$work" SLURM_JOB_ID=$id SLURM_STEP_ID=0 SLURM_PROCID="$1" SLURM_LOCALID="$1" SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
         SLURM_GTIDS=0,1 sh -c 'export SLURM_TASK_PID=$$; echo $$ >"rank.$SLURM_PROCID"; exec "$@"' "$@"
 }
 sampler () { # sampler [ARGUMENT...]: in a shell of its own; the task is rank 0
-    exec env MONITOR_TEST="$work" DL_MONITOR_DIR="$PWD" SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
+    exec env MONITOR_TEST="$work" DL_MONITOR_DIR="$PWD" SLURM_JOB_ID=$id SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURMD_NODENAME=m1 SLURM_CPUS_ON_NODE=2 \
         SLURM_TASK_PID="$(cat rank.0)" "$@"
 }
-fresh () {
-    rm -rf dl-monitor-77.* rank.*
-    rank 0 sleep "$1" &
-    rank 1 sleep "$1" &
+fresh () { # two ranks
+    rm -rf dl-monitor-$id.* rank.*
+    rank 0 sleep 1000 &
+    rank 1 sleep 1000 &
     wait_for 300 test -s rank.0 && wait_for 300 test -s rank.1
+}
+end_ranks () {
+    # shellcheck disable=SC2046
+    kill $(cat rank.0 rank.1)
+}
+samples () { # samples N: as many at least are in the file $f
+    [ "$(HDF5_USE_FILE_LOCKING=FALSE /usr/bin/python3 read.py $f monitor/cpu | cut -d' ' -f3)" -ge "$1" ]
+}
+sample () { # sample N VARIABLE=VALUE... COMMAND...: the ranks end when there are N samples
+    wanted=$1
+    shift
+    (sampler "$@") 2>err &
+    pid=$!
+    wait_for 300 samples "$wanted"
+    end_ranks
+    wait $pid
 }
 
 # ---- killed at any moment
-fresh 300
+fresh
 bad=0 files=0
 for after in 0 0.01 0.02 0.03 0.05 0.08 0.1 0.2 0.4 0.8 1 1.05 1.1; do
     sampler dl sample 1 2>/dev/null &
     pid=$!
     # the last ones when there is a file
-    case $after in 0.[1-9]* | 1*) wait_for 300 test -s "dl-monitor-77.0/m1.h5" ;; esac
+    case $after in 0.[1-9]* | 1*) wait_for 300 test -s "dl-monitor-$id.0/m1.h5" ;; esac
     sleep $after
     kill -9 $pid
     wait $pid 2>/dev/null
-    for f in dl-monitor-77.0/*.h5; do
+    for f in dl-monitor-$id.0/*.h5; do
         [ -f "$f" ] || continue
         files=$((files + 1))
         [ "$(last "$f" slurmdl)" = none ] || bad=$((bad + 1))
     done
-    rm -rf dl-monitor-77.0
+    rm -rf dl-monitor-$id.0
 done
 is $bad 0 "13 monitors killed at different moments: h5py opens every file"
 [ $files -ge 7 ]
 ok $? "there were some ($files)"
 wait_for 300 no_monitors
 ok $? "and what they had started is gone"
-# shellcheck disable=SC2046
-kill $(cat rank.0 rank.1)
+end_ranks
 
 # ---- NVIDIA
+f=dl-monitor-$id.0/m1.h5
 mkdir nvml
 cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
-fresh 8
+fresh
 cat >gpus <<END
 43 20000 81920 512.5 65 4 $work/rank.0
 12 8000 81920 200 55 20 $work/rank.1
 0 0 81920 70 30 0 -
 END
-(FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 sampler dl sample 1)
+sample 8 FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" SLURM_STEP_GPUS=0-1 dl sample 1
 is "$?" 0 "the monitor ends with its tasks"
-f=dl-monitor-77.0/m1.h5
 is "$(last $f gpu/0/busy) $(last $f gpu/0/memory) $(last $f gpu/0/memory_size)" "43.0 20971520000.0 85899345920.0" "GPU 0: load and memory"
 is "$(last $f gpu/0/power) $(last $f gpu/0/temperature) $(last $f gpu/0/clock) $(last $f gpu/0/memory_clock)" "512.5 65.0 1980.0 2619.0" "GPU 0: power, heat, clocks"
 is "$(last $f gpu/0/capped) $(last $f gpu/0/hot) $(last $f gpu/1/capped) $(last $f gpu/1/hot)" "1.0 0.0 0.0 1.0" "why they are slow"
@@ -224,21 +254,21 @@ is "$(last $f rank/0/gpu/0) $(last $f rank/1/gpu/1) $(last $f rank/0/gpu/1)" "0.
 out=$(dl monitor)
 like "$out" '^ *1 m1 .* 1 +12% +7\.8 GiB$' "dl monitor has GPUs"
 like "$out" '^2 ranks on 1 node, .*: 2 GPUs were busy 28 % \(rank 1: 12 %\), their SMs 7 %, memory 20 GiB of 80 GiB, 356 W each; a rank kept 0\.0 of 1 core busy' "and the summary"
-DL_MONITOR_DIR="$work" dl monitor --summary 77.0 2>err
+DL_MONITOR_DIR="$work" dl monitor --summary $id.0 2>err
 like "$(cat err)" '^dl: 2 ranks on 1 node' "as srun prints it"
 like "$(cat err)" '^dl: the GPUs waited, and cores, storage and network were not busy' "with advice"
 like "$(cat err)" "^dl: rank 1 on m1: its GPU was much less busy than the others'" "that names the rank"
 for what in hang crash; do
-    fresh 4
+    fresh
     echo $what >gpus
-    (FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" sampler dl sample 1 2>err)
+    sample 2 FAKE_NVML=gpus LD_LIBRARY_PATH="$work/nvml" dl sample 1
     is "$(last $f gpu/0/busy) $(last $f rank/1/processes)" "none 0.0" "a driver that does $what: the rest is sampled"
     wait_for 300 no_monitors
     ok $? "and nothing is left"
 done
 
 # ---- AMD, InfiniBand
-fresh 4
+fresh
 for i in 0 2; do
     d=sys/class/drm/card$i/device
     mkdir -p "$d/hwmon/hwmon$((i + 3))"
@@ -255,7 +285,7 @@ echo 0x1a03 >sys/class/drm/card1/device/vendor
 echo "200 Gb/sec (4X HDR)" >sys/class/infiniband/mlx5_0/ports/1/rate
 echo 1000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data
 echo 2000 >sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data
-(sampler dl sample 1 /proc "$work/sys")
+sample 3 dl sample 1 /proc "$work/sys"
 is "$(last $f gpu/0/busy) $(last $f gpu/1/busy) $(last $f gpu/2/busy)" "50.0 90.0 none" "AMD's cards, in order"
 is "$(last $f gpu/1/memory) $(last $f gpu/1/memory_size) $(last $f gpu/1/power) $(last $f gpu/1/temperature) $(last $f gpu/1/clock)" \
     "12884901888.0 68702699520.0 305.0 61.0 1700.0" "and what sysfs says of them"
@@ -263,22 +293,23 @@ is "$(last $f ib/mlx5_0/1/rx) $(last $f ib/mlx5_0/1/tx) $(last $f ib/mlx5_0/1/sp
 
 # ---- a full disk
 if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2>/dev/null; then
-    fresh 9
+    f=full/dl-monitor-$id.0/m1.h5
+    fresh
     (
-        sleep 2.5
+        wait_for 300 samples 2
         cat /dev/zero >full/fill 2>/dev/null
         sleep 2
         rm full/fill
     ) &
-    (sampler env DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
-    f=full/dl-monitor-77.0/m1.h5
+    sample 4 DL_MONITOR_DIR="$work/full" dl sample 1
     is "$(last $f rank/0/processes)" 0.0 "a disk that was full for a while: the file is whole"
     cat /dev/zero >full/fill 2>/dev/null
     rm -rf full/dl-monitor-*
     cat /dev/zero >full/fill2 2>/dev/null
-    fresh 2
-    (sampler env DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
+    fresh
+    (sampler DL_MONITOR_DIR="$work/full" dl sample 1 2>err)
     is "$?$(grep -c 'No space left on device; nothing is sampled' err)" 71 "a full disk: no monitor, and a word"
+    end_ranks
     umount full
 else
     skip "a full disk" "not root, or no mounts"

@@ -33,10 +33,8 @@ elif [ -n "$DL_TEST_SOAK" ]; then
 else
     begin calls syscalls.py "$shim" --cases=60 --seed="$seed"
 fi
-if [ ! -x "$builddir/tests/faults/nfs" ]; then
-    nfs="no fuse3 (libfuse3-dev)"
-elif [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
-    nfs="no /dev/fuse or no fusermount3"
+if ! fuse_is_here; then
+    nfs="no libfuse3-dev, /dev/fuse or fusermount3, or this user has no name"
 else
     begin model nfs.py "$builddir/tests/faults/nfs" --model
     begin nfs nfs.py "$builddir/tests/faults/nfs" --trials="$(often 40 2000)" --seed="$seed"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,12 +79,33 @@ static void main_thread (void **state)
     progress_look (r, &p, 1, 4, 0);
     assert_true (progress_last (r, 0, 9) == 4);
     put_thread (10, 10, 2, 900, 2); /* our own doing */
-    progress_look (r, &p, 1, 5, 1);
+    progress_look (r, &p, 1, 5, INFINITY);
     progress_look (r, &p, 1, 6, 0);
     assert_true (progress_last (r, 0, 9) == 4);
     assert_true (progress_last (r, 7, 9) == 9);
     progress_mark (r, 0, 8);
     assert_true (progress_last (r, 0, 9) == 8);
+    progress_destroy (r);
+}
+
+/* While one rank is asked for its stack, another goes on. */
+static void asked (void **state)
+{
+    struct rank_process p[] = { process (0, 10, 1, "train"),
+                                process (1, 20, 1, "train") };
+    struct rank_progress *r = progress_create (dir);
+
+    (void)state;
+    put_thread (10, 10, 1, 1, 0);
+    put_thread (20, 20, 1, 1, 0);
+    progress_look (r, p, 2, 1, 0);
+    put_thread (20, 20, 2, 1, 0);
+    progress_look (r, p, 2, 3, 0);
+    put_thread (10, 10, 2, 1, 0);
+    put_thread (20, 20, 3, 1, 0);
+    progress_look (r, p, 2, 4, 2);
+    assert_true (progress_last (r, 0, 9) == 1);
+    assert_true (progress_last (r, 1, 9) == 4);
     progress_destroy (r);
 }
 
@@ -171,9 +193,8 @@ static void kinds_of_processes (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (main_thread),
-        IN_FOLDER (other_threads),
-        IN_FOLDER (other_processes),
+        IN_FOLDER (main_thread),        IN_FOLDER (asked),
+        IN_FOLDER (other_threads),      IN_FOLDER (other_processes),
         IN_FOLDER (kinds_of_processes),
     };
 

@@ -98,7 +98,7 @@ static int on_rank (struct slurmdl_comm *w, void *arg)
     const struct scene *s = arg;
     struct slurmdl_error err;
 
-    mesh_set_timeout (w->mesh, 1.5);
+    mesh_set_timeout (w->mesh, 4);
     if (slurmdl_comm_rank (w) != BAD) {
         int bad = see_it (w, s);
         if (atomic_fetch_add (&shared->seen, 1) == slurmdl_comm_size (w) - 2
