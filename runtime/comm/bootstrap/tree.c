@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
 
 struct boot_exchange {
@@ -74,7 +75,7 @@ const char *boot_tree_reason (const struct net_stream *w)
         return "no reason";
     memcpy (&code, w->body, sizeof (code));
     errno = code;
-    return w->body + sizeof (code);
+    return clean_text (w->body + sizeof (code));
 }
 
 /* After an error all later exchanges fail in the same way. */
