@@ -50,7 +50,9 @@ struct rank_ports rankenv_ports (const char *reserved,
     struct rank_ports p = { reserved_port (reserved, 0),
                             reserved_port (reserved, 1),
                             reserved_port (reserved, tasks < 2 ? 2 : tasks + 1),
-                            reserved_port (reserved, 1) };
+                            reserved_port (reserved, 1),
+                            reserved_port (reserved, 1)
+                                && !reserved_port (reserved, 2) };
 
     if (!p.master)
         p.master = three;

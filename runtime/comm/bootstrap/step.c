@@ -111,7 +111,7 @@ static int find_step_address (struct boot_place *p)
                            (uint32_t)boot_variable ("SLURM_STEP_ID", 0),
                            ephemeral (),
                            1);
-    p->port = ports.comm;
+    p->port = ports.few ? ports.second : ports.comm;
     p->nearby = is_no_host ();
     if (p->rank != 0 && !p->nearby && !address_is_known (p->host))
         strcpy (p->host, "127.0.0.1");
