@@ -245,11 +245,12 @@ static int try_root (struct boot_tree *t,
 
 static int no_answer (const struct boot_place *p,
                       const struct slurmdl_error *why,
+                      bool strange,
                       struct slurmdl_error *err)
 {
     const char *text = strerror (errno);
 
-    if (errno == EACCES)
+    if (strange)
         text = "what listens there does not know this step's secret";
     errorf (err,
             "rank 0 did not answer at %s:%d within %g s: %s",
@@ -269,6 +270,7 @@ static int come_to_root (struct boot_tree *t,
     double deadline = monotonic () + p->timeout;
     struct lookup *name = p->nearby ? lookup_start (p->host) : NULL;
     struct slurmdl_error why;
+    bool strange = false;
     long wait = 5;
     int rv;
 
@@ -277,6 +279,7 @@ static int come_to_root (struct boot_tree *t,
         why = (struct slurmdl_error){ "" };
         if ((rv = read_secret (p, &why)) == 0)
             rv = try_root (t, p, name, listener, deadline, &why);
+        strange |= rv == 1 && errno == EACCES;
         if (rv != 1 || monotonic () > deadline)
             break;
         pause_ms (wait + (p->rank * 7) % (wait + 1));
@@ -284,7 +287,7 @@ static int come_to_root (struct boot_tree *t,
     }
     lookup_leave (name);
     if (rv == 1)
-        return no_answer (p, &why, err);
+        return no_answer (p, &why, strange, err);
     return rv < 0 ? errorf (err, "%s", why.text) : 0;
 }
 
