@@ -33,7 +33,8 @@ run_sources = \
 	%D%/checkpoint/snapshot.c %D%/checkpoint/stages.c %D%/checkpoint/staging.c \
 	%D%/checkpoint/state.c %D%/checkpoint/stream.c %D%/checkpoint/striped_write.c \
 	%D%/open/context.c
-net_sources = %D%/comm/net/address.c %D%/comm/net/handshake.c %D%/comm/net/listener.c \
+net_sources = %D%/comm/net/address.c %D%/comm/net/clean.c %D%/comm/net/handshake.c \
+	%D%/comm/net/interface.c %D%/comm/net/listen.c %D%/comm/net/listener.c %D%/comm/net/secret.c \
 	%D%/comm/net/socket.c %D%/comm/net/stream.c
 comm_sources = %D%/rank/layout.c %D%/rank/ports.c \
 	%D%/comm/reduce/convert.c %D%/comm/reduce/narrow.c %D%/comm/reduce/plain.c \
@@ -80,7 +81,7 @@ noinst_LTLIBRARIES += %D%/libbase.la %D%/librun.la %D%/libnet.la %D%/libcomm.la 
 noinst_LTLIBRARIES += %D%/libruntime.la
 %C%_libruntime_la_SOURCES =
 %C%_libruntime_la_LIBADD = %D%/libps.la %D%/libcomm.la %D%/libnet.la %D%/librun.la %D%/libbase.la \
-	$(HDF5_LIBS) -ldl -lpthread -lm
+	$(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
 
 lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la %D%/libslurmdl-ps.la
 library_ldflags = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
@@ -89,11 +90,12 @@ library_ldflags = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdi
 %C%_libslurmdl_la_LDFLAGS = $(library_ldflags)/slurmdl.map
 EXTRA_%C%_libslurmdl_la_DEPENDENCIES = %D%/slurmdl.map
 %C%_libslurmdl_comm_la_SOURCES =
-%C%_libslurmdl_comm_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/libbase.la -ldl -lpthread -lm
+%C%_libslurmdl_comm_la_LIBADD = %D%/libcomm.la %D%/libnet.la %D%/libbase.la $(SODIUM_LIBS) -ldl -lpthread -lm
 %C%_libslurmdl_comm_la_LDFLAGS = $(library_ldflags)/slurmdl_comm.map
 EXTRA_%C%_libslurmdl_comm_la_DEPENDENCIES = %D%/slurmdl_comm.map
 %C%_libslurmdl_ps_la_SOURCES =
-%C%_libslurmdl_ps_la_LIBADD = %D%/libps.la %D%/libnet.la %D%/libbase.la %D%/libslurmdl.la -ldl -lpthread -lm
+%C%_libslurmdl_ps_la_LIBADD = %D%/libps.la %D%/libnet.la %D%/libbase.la %D%/libslurmdl.la $(SODIUM_LIBS) \
+	-ldl -lpthread -lm
 %C%_libslurmdl_ps_la_LDFLAGS = $(library_ldflags)/slurmdl_ps.map
 EXTRA_%C%_libslurmdl_ps_la_DEPENDENCIES = %D%/slurmdl_ps.map
 include_HEADERS += %D%/slurmdl.h %D%/slurmdl_comm.h %D%/slurmdl_ps.h

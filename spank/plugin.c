@@ -11,6 +11,7 @@
 #include "spank/monitor.h"
 #include "spank/nccl.h"
 #include "spank/options.h"
+#include "spank/secret.h"
 #include "spank/task.h"
 
 SPANK_PLUGIN (dl, 1)
@@ -32,6 +33,14 @@ static bool is_on (int row)
     const char *value = option_value (row);
 
     return *value && strcmp (value, "off");
+}
+
+static bool is_any_on (void)
+{
+    for (int row = 0; row < PLUGIN_OPTIONS; row++)
+        if (is_on (row))
+            return true;
+    return false;
 }
 
 int slurm_spank_init (spank_t sp, int ac, char **av)
@@ -79,8 +88,10 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    if (spank_context () == S_CTX_LOCAL)
-        gather_start (sp, option_value (PLUGIN_CHECK), is_on (PLUGIN_DEBUG));
+    if (spank_context () != S_CTX_LOCAL)
+        return 0;
+    plugin_secret (is_any_on ());
+    gather_start (sp, option_value (PLUGIN_CHECK), is_on (PLUGIN_DEBUG));
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +17,13 @@
 #include "launcher/nodecheck/report.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/net/secret.h"
 #include "runtime/rank/layout.h"
 #include "runtime/rank/rankenv.h"
+
+enum { SECRET_S = 10 };
 
 static long number (const char *name)
 {
@@ -61,7 +67,7 @@ int cmd_gather (const struct settings *st)
     struct slurmdl_error err = { "" };
     struct gather g = { .parent = 0 };
     int level = gather_level (st->args[0]);
-    char range[64], notes[PATH_MAX], token[GATHER_TOKEN_TEXT];
+    char range[64], notes[PATH_MAX], key[SECRET_DIGITS + 1];
 
     if (level < 0)
         return EXIT_USAGE;
@@ -69,10 +75,12 @@ int cmd_gather (const struct settings *st)
     g.table = !strcmp (st->args[1], "table");
     g.notes = notes_path (notes, sizeof (notes));
     srun_ports (range, sizeof (range));
-    if (gather_open (&g, 0, range, &err) < 0)
+    if (getrandom (g.key, sizeof (g.key), 0) != sizeof (g.key))
+        errorf (&err, "getrandom: %s", strerror (errno));
+    if (*err.text || gather_open (&g, 0, range, &err) < 0)
         return fail (&err);
-    gather_token_print (g.token, token);
-    printf ("%d %s\n", g.port, token);
+    secret_print (g.key, key);
+    printf ("%d %s\n", g.listener.port, key);
     fflush (stdout);
     fclose (stdout);
     signal (SIGPIPE, SIG_IGN);
@@ -99,7 +107,9 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     }
     *space = '\0';
     c->port = text;
-    gather_token_read (space + 1, c->token);
+    /* one of zeros reaches no collector */
+    if (secret_parse (space + 1, c->key) < 0)
+        memset (c->key, 0, sizeof (c->key));
 }
 
 int cmd_check_rank (const struct settings *st)
@@ -156,8 +166,39 @@ static pid_t start_collector (struct gather *g, int port)
         gather_serve (g);
         exit (0);
     }
-    close (g->listener);
+    listen_close (&g->listener);
     return pid;
+}
+
+static int
+await_secret (const char *name, unsigned char *key, struct slurmdl_error *err)
+{
+    double deadline = monotonic () + SECRET_S;
+    struct slurmdl_error why;
+
+    do {
+        why = (struct slurmdl_error){ "" };
+        if (secret_look_up (name, key, &why) == 0)
+            return 0;
+    } while (errno == ENOENT && monotonic () < deadline && usleep (50000) == 0);
+    return errorf (err, "%s", why.text);
+}
+
+/* 'name' is that of its file; "": it has none. */
+static int find_secret (char *name,
+                        size_t size,
+                        int port,
+                        unsigned char *key,
+                        struct slurmdl_error *err)
+{
+    int rv = secret_of_environment ("check", key, err);
+
+    if (rv != 0)
+        return rv < 0 ? -1 : 0;
+    if (secret_step_name (name, size, port) < 0)
+        return errorf (err, "SLURM_JOB_ID and SLURM_STEP_ID name no step");
+    return number ("SLURM_PROCID") == 0 ? secret_make (name, key, err)
+                                        : await_secret (name, key, err);
 }
 
 /* One machine with several slurmd: the nodes' names are no hosts. */
@@ -189,14 +230,16 @@ static int together (const struct settings *st)
                                          (uint32_t)step,
                                          32768,
                                          1);
-    int64_t token[] = { job, step ^ (int64_t)getuid () << 32 };
-    char host[256], port[16];
+    char host[256], port[16], secret[SECRET_NAME] = "";
+    struct slurmdl_error err = { "" };
     pid_t pid = -1;
     int status;
 
-    _Static_assert(sizeof (token) == HANDSHAKE_TOKEN, "a token");
-    memcpy (g.token, token, sizeof (g.token));
-    memcpy (c.token, token, sizeof (c.token));
+    if (find_secret (secret, sizeof (secret), p.second, c.key, &err) < 0) {
+        complain ("check: each node is checked alone: %s", err.text);
+        return alone (st);
+    }
+    memcpy (g.key, c.key, sizeof (g.key));
     snprintf (port, sizeof (port), "%d", p.second);
     c.address = host_of_first (host, sizeof (host));
     c.port = port;
@@ -205,6 +248,8 @@ static int together (const struct settings *st)
     status = gather_rank (&c, NULL);
     if (pid > 0)
         waitpid (pid, NULL, 0);
+    if (*secret && number ("SLURM_PROCID") == 0)
+        secret_remove (secret);
     return status;
 }
 

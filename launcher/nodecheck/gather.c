@@ -156,7 +156,7 @@ static void take_ranks (struct gather_hub *h)
 
     while (listener_take (&h->listener, &a)) {
         json_t *said =
-            json_loadb (a.body, a.head.length, JSON_REJECT_DUPLICATES, NULL);
+            json_loadb (a.body, a.length, JSON_REJECT_DUPLICATES, NULL);
         if (greet (h, a.fd, said) < 0)
             close (a.fd);
         json_decref (said);
@@ -293,11 +293,6 @@ static void print_result (const struct gather_hub *h)
     if (h->g->level == LEVEL_NONE)
         return;
     diagnosis_print (h->diagnosis, stderr);
-    if (h->listener.refused)
-        fprintf (stderr,
-                 "dl: check: %ld connections without the step's token were "
-                 "refused\n",
-                 h->listener.refused);
     diagnosis_line (h->diagnosis, line, sizeof (line));
     fprintf (stderr, "dl: check: %s (%.1f s)\n", line, monotonic () - h->begun);
 }
@@ -395,7 +390,7 @@ static void loop (struct gather_hub *h)
 {
     while (!h->ended) {
         struct pollfd *p = listener_poll (&h->listener, 1);
-        size_t last = 1 + h->listener.n;
+        size_t last = listener_fds (&h->listener);
         if (!p) {
             fputs ("dl: check: out of memory\n", stderr);
             return;
@@ -412,28 +407,30 @@ static void loop (struct gather_hub *h)
     }
 }
 
-static void allow_many (void)
+/* Returns how many ranks may come at once. */
+static size_t allow_many (void)
 {
-    struct rlimit limit;
+    struct rlimit limit = { 1024, 1024 };
 
     if (getrlimit (RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit (RLIMIT_NOFILE, &limit);
     }
+    return limit.rlim_cur / 2 < RANKS ? limit.rlim_cur / 2 : RANKS;
 }
 
 int gather_serve (struct gather *g)
 {
     struct gather_hub h = { .g = g,
-                            .listener = { .fd = g->listener,
-                                          .service = HANDSHAKE_COLLECTOR,
-                                          .most = GATHER_LINE,
-                                          .strangers = RANKS } };
+                            .listener = {
+                                .at = g->listener,
+                                .handshake = gather_handshake (g->key),
+                                .most = GATHER_LINE,
+                                .expected = allow_many (),
+                                .timeout = gather_times[g->level].all } };
     int rv;
 
-    allow_many ();
     h.epoll = epoll_create1 (EPOLL_CLOEXEC);
-    memcpy (h.listener.token, g->token, sizeof (g->token));
     if (g->parent >= 0) {
         fcntl (g->parent, F_SETFL, O_NONBLOCK);
         watch (&h, g->parent, g);

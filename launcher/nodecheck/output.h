@@ -12,8 +12,9 @@
 struct check_place {
     enum check_level level;
     long local_rank, local_size;
-    const json_t *next; /* the next node: {"host", "address", "port"} */
-    int out;            /* descriptor that takes the output of the check */
+    const unsigned char *key; /* of the ranks of the step; NULL: none */
+    const json_t *next;       /* the next node: {"host", "address", "port"} */
+    int out; /* descriptor that takes the output of the check */
 };
 
 void check_finding (const struct check_place *p,

@@ -3,6 +3,7 @@
 #include "launcher/nodecheck/peers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -34,22 +35,41 @@ static void count (int fd, char *block)
         send (fd, &sum, sizeof (sum), MSG_NOSIGNAL);
 }
 
-static void serve (const int *listeners)
+/* One after the other. */
+static void count_all (struct listener *l, char *block)
 {
-    struct pollfd p[2] = { { .fd = listeners[0], .events = POLLIN },
-                           { .fd = listeners[1], .events = POLLIN } };
     struct timeval limit = { .tv_sec = CONNECT_S + SEND_S };
+    struct listener_arrival a;
+
+    while (listener_take (l, &a)) {
+        fcntl (a.fd, F_SETFL, 0);
+        setsockopt (a.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
+        count (a.fd, block);
+        close (a.fd);
+        free (a.body);
+    }
+}
+
+/* To be connected to is all that is asked of the master's port. */
+static void serve (struct listener *rates, const struct listen_sockets *master)
+{
     char *block = malloc (BLOCK);
+    struct pollfd *p;
     int fd;
 
-    while (block && poll (p, 2, -1) > 0)
-        for (int i = 0; i < 2; i++)
-            if (p[i].revents && (fd = accept (p[i].fd, NULL, NULL)) >= 0) {
-                setsockopt (
-                    fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof (limit));
-                count (fd, block);
+    while (block && (p = listener_poll (rates, (size_t)master->n))) {
+        nfds_t first = listener_fds (rates);
+        for (int i = 0; i < master->n; i++)
+            p[first + (nfds_t)i] =
+                (struct pollfd){ .fd = master->fd[i], .events = POLLIN };
+        poll (p, first + (nfds_t)master->n, rates->n ? 1000 : -1);
+        for (int i = 0; i < master->n; i++)
+            if (p[first + (nfds_t)i].revents
+                && (fd = accept (master->fd[i], NULL, NULL)) >= 0)
                 close (fd);
-            }
+        listener_serve (rates);
+        count_all (rates, block);
+    }
 }
 
 /* What PyTorch's rank 0 or torchrun's first node listens on; 0: neither. */
@@ -61,39 +81,47 @@ static int master_port (void)
     return n > 0 && n < 65536 ? n : 0;
 }
 
-static int listen_as_master (json_t *findings)
+static void listen_as_master (struct listen_sockets *s, json_t *findings)
 {
     int port = master_port ();
-    int fd = port ? listener_bind (NULL, port) : -1;
     char why[WHY_TEXT];
 
-    if (!port || fd >= 0)
-        return fd;
+    if (!port || listen_open (s, NULL, port) == 0)
+        return;
     snprintf (why,
               sizeof (why),
               "MASTER_PORT %d cannot be used on rank 0's node: %s",
               port,
               strerror (errno));
     json_array_append_new (findings, finding_json (SEVERITY_STOP, why));
-    return -1;
 }
 
-pid_t peers_serve (bool is_master, int *port, json_t *findings)
+static struct handshake handshake_of (const unsigned char *key)
 {
-    int fds[2] = { listener_bind (NULL, 0), -1 };
+    struct handshake h = { .service = HANDSHAKE_RATES };
+
+    memcpy (h.key, key, sizeof (h.key));
+    return h;
+}
+
+pid_t peers_serve (const unsigned char *key,
+                   bool is_master,
+                   int *port,
+                   json_t *findings)
+{
+    struct listener rates = { .handshake = handshake_of (key) };
+    struct listen_sockets master = { 0 };
     pid_t pid = -1;
 
-    *port = fds[0] < 0 ? 0 : listener_port (fds[0]);
+    *port = listen_open (&rates.at, NULL, 0) < 0 ? 0 : rates.at.port;
     if (is_master)
-        fds[1] = listen_as_master (findings);
-    if ((fds[0] >= 0 || fds[1] >= 0)
-        && (pid = subprocess_fork (SIGKILL)) == 0) {
-        serve (fds);
+        listen_as_master (&master, findings);
+    if ((rates.at.n || master.n) && (pid = subprocess_fork (SIGKILL)) == 0) {
+        serve (&rates, &master);
         _exit (0);
     }
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close (fds[i]);
+    listener_close (&rates);
+    listen_close (&master);
     return pid;
 }
 
@@ -159,13 +187,17 @@ void check_master (const struct check_place *p)
 }
 
 /* For a second, as fast as it goes.  Returns GB/s, or -1. */
-static double send_for_a_while (int fd)
+static double send_for_a_while (int fd, const unsigned char *key)
 {
+    struct handshake with = handshake_of (key);
     double start = monotonic (), took;
     char *block = calloc (1, BLOCK);
     unsigned long long sum;
     ssize_t n = 1;
 
+    if (handshake_call (fd, &with, "", 0, start + CONNECT_S) < 0)
+        n = -1;
+    start = monotonic ();
     while (block && n > 0 && monotonic () - start < SEND_S)
         n = send (fd, block, BLOCK, MSG_NOSIGNAL);
     free (block);
@@ -200,7 +232,7 @@ void check_next (const struct check_place *p)
                        strerror (errno));
         return;
     }
-    if (p->level == LEVEL_FULL && (rate = send_for_a_while (fd)) >= 0)
+    if (p->level == LEVEL_FULL && (rate = send_for_a_while (fd, p->key)) >= 0)
         check_fact (p, "rates", "network", json_real (rate));
     close (fd);
 }

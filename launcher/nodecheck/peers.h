@@ -12,10 +12,14 @@ void check_next (const struct check_place *p);
 
 /* Start the process that check_master() and check_next() connect to.  It
  * listens on the port of the step's rank 0 if this is that rank ('findings'
- * gets an entry if the port is taken), and on '*port', which it chooses.
+ * gets an entry if the port is taken), and on '*port', which it chooses, for
+ * ranks that have the key of the step's collector.
  * Returns its process id, or -1.
  */
-pid_t peers_serve (bool is_master, int *port, json_t *findings);
+pid_t peers_serve (const unsigned char *key,
+                   bool is_master,
+                   int *port,
+                   json_t *findings);
 void peers_end (pid_t pid);
 
 #endif

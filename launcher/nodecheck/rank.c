@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "launcher/nodecheck/checks.h"
+#include "launcher/nodecheck/open.h"
 #include "launcher/nodecheck/peers.h"
 #include "launcher/nodecheck/report.h"
 #include "launcher/nodecheck/wire.h"
@@ -27,7 +28,7 @@
 #include "runtime/network/fabric.h"
 #include "runtime/rank/layout.h"
 
-enum { CONNECT_S = 3, PROTOCOL = 1 };
+enum { CONNECT_S = 3, TRIES = 3 };
 
 struct rank_check {
     const struct gather_client *c;
@@ -217,6 +218,7 @@ static void send_line (struct rank_check *r, json_t *line)
 
 static int introduce (const struct rank_check *r)
 {
+    struct handshake with = gather_handshake (r->c->key);
     json_t *self = json_pack ("{s:i, s:i, s:o*}",
                               "rank",
                               (int)r->rank,
@@ -228,13 +230,8 @@ static int introduce (const struct rank_check *r)
     int rv = -1;
 
     if (text)
-        rv = handshake_send (r->fd,
-                             HANDSHAKE_COLLECTOR,
-                             PROTOCOL,
-                             r->c->token,
-                             text,
-                             strlen (text),
-                             r->deadline);
+        rv = handshake_call (
+            r->fd, &with, text, strlen (text), monotonic () + CONNECT_S);
     else
         errno = ENOMEM;
     free (text);
@@ -244,11 +241,21 @@ static int introduce (const struct rank_check *r)
 
 static void handshake (struct rank_check *r)
 {
+    int rv = -1;
+
     if (!r->c->address)
         return;
-    if ((r->fd = connect_to (r->c)) < 0)
+    /* it may have been pushed out by others that come */
+    for (int i = 0; rv < 0 && i < TRIES; i++) {
+        if (r->fd >= 0)
+            close (r->fd);
+        if ((r->fd = connect_to (r->c)) < 0)
+            break;
+        rv = introduce (r);
+    }
+    if (r->fd < 0)
         lose (r, "cannot reach the collector at");
-    else if (introduce (r) < 0)
+    else if (rv < 0)
         lose (r, "cannot send to the collector at");
 }
 
@@ -278,6 +285,7 @@ static void meet_others (struct rank_check *r, const json_t *go)
         .level = r->c->level,
         .local_rank = r->local_rank,
         .local_size = r->local_size,
+        .key = r->c->key,
         .next = json_object_get (go, "next"),
     };
     json_t *facts = json_object ();
@@ -368,7 +376,7 @@ int gather_rank (const struct gather_client *c, json_t **all)
     read_place (&r);
     handshake (&r);
     if (c->level > LEVEL_NONE && r.fd >= 0 && r.local_rank == 0)
-        r.server = peers_serve (r.rank == 0, &port, r.findings);
+        r.server = peers_serve (c->key, r.rank == 0, &port, r.findings);
     find_facts (&r, port);
     look (&r);
     put_time (r.facts);

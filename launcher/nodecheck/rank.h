@@ -15,7 +15,7 @@ struct gather_client {
     bool quiet;                 /* print no finding */
     bool waits;                 /* the collector may be about to listen */
     const char *address, *port; /* NULL: there is no collector */
-    unsigned char token[HANDSHAKE_TOKEN];
+    unsigned char key[HANDSHAKE_KEY];
 };
 
 /* Gather the facts and findings of this rank.  With a collector send them and

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/socket.h"
 #include "runtime/ps/link.h"
@@ -26,6 +27,15 @@ fill_hello (struct slurmdl_ps *ps, struct ps_link *l, struct ps_hello *h)
     h->before = l->claim;
     h->timeout = ps->timeout;
     h->entry = ps->entry;
+    memset (h->entry.token, 0, sizeof (h->entry.token));
+}
+
+struct handshake pshandshake_with (const struct ps_entry *e)
+{
+    struct handshake h = { .service = HANDSHAKE_PS, .version = PS_VERSION };
+
+    memcpy (h.key, e->token, sizeof (h.key));
+    return h;
 }
 
 static int exchange (int fd,
@@ -34,14 +44,10 @@ static int exchange (int fd,
                      struct ps_header *a,
                      char *text)
 {
+    struct handshake with = pshandshake_with (server);
+
     *text = '\0';
-    if (handshake_send (fd,
-                        HANDSHAKE_PS,
-                        PS_VERSION,
-                        server->token,
-                        h,
-                        sizeof (*h),
-                        monotonic () + HELLO_SECONDS)
+    if (handshake_call (fd, &with, h, sizeof (*h), monotonic () + HELLO_SECONDS)
             < 0
         || socket_recv (fd, a, sizeof (*a), monotonic () + HELLO_SECONDS) < 0)
         return -1;
@@ -52,6 +58,7 @@ static int exchange (int fd,
     if (socket_recv (fd, text, a->bytes, monotonic () + HELLO_SECONDS) < 0)
         return -1;
     text[a->bytes] = '\0';
+    clean_text (text);
     return 0;
 }
 

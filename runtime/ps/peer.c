@@ -186,10 +186,9 @@ static int say_hello (struct ps_server *s,
     p->in = (struct ps_header){ .magic = PS_MAGIC,
                                 .version = PS_VERSION,
                                 .kind = PS_HELLO,
-                                .bytes = a->head.length };
-    if (a->head.version == PS_VERSION)
-        return a->head.length == sizeof (struct ps_hello) ? do_request (s, p)
-                                                          : -1;
+                                .bytes = a->length };
+    if (a->version == PS_VERSION)
+        return a->length == sizeof (struct ps_hello) ? do_request (s, p) : -1;
     snprintf (why,
               sizeof (why),
               "it speaks version %d of the protocol: start all processes with "
@@ -229,7 +228,7 @@ void pspeers_accept (struct ps_server *s)
         pswire_tune (a.fd, s->ps->grace);
         p->fd = a.fd;
         p->body = (unsigned char *)a.body;
-        p->body_room = a.head.length;
+        p->body_room = a.length;
         if (say_hello (s, p, &a) < 0)
             pspeer_drop (s, s->npeers - 1);
     }

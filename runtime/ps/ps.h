@@ -36,8 +36,11 @@ extern const char *const ps_modes[]; /* by enum slurmdl_ps_mode */
 int ps_claim (struct slurmdl_ps *ps, struct slurmdl_error *err);
 const char *ps_role_name (const struct slurmdl_ps *ps);
 
-/* hello.c: whether the process of this entry still serves. */
+/* handshake.c: whether the process of this entry still serves; and what those
+ * who have read the entry know of its listener.
+ */
 bool pshandshake_is_served (const struct ps_entry *e);
+struct handshake pshandshake_with (const struct ps_entry *e);
 
 /* client.c: ps->client; also after a failure it is to be closed. */
 int psclient_open (struct slurmdl_ps *ps, struct slurmdl_error *err);

@@ -204,8 +204,9 @@ void psregistration_describe (struct ps_entry *e)
     e->version = PS_VERSION;
     e->state = PS_SERVING;
     process_id_describe (&e->member);
+    /* without one, of zeros, nobody is let in */
     if (getrandom (e->token, sizeof (e->token), 0) != sizeof (e->token))
-        memcpy (e->token, &e->member.nonce, sizeof (e->member.nonce));
+        memset (e->token, 0, sizeof (e->token));
     if (gethostname (e->host, sizeof (e->host)) < 0)
         strcpy (e->host, "unknown host");
     e->host[sizeof (e->host) - 1] = '\0';

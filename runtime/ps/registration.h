@@ -20,7 +20,7 @@ enum ps_state {
     PS_LEFT,
 };
 
-enum { PS_ADDRESSES = 8, PS_SAVES = 8, PS_TOKEN = HANDSHAKE_TOKEN };
+enum { PS_ADDRESSES = 8, PS_SAVES = 8, PS_TOKEN = HANDSHAKE_KEY };
 
 struct ps_saved {
     int64_t clock;  /* iterations that all workers had ended */

@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/ps/server.h"
 
-enum { TICK_MS = 100, STRANGERS = 256 };
+enum { TICK_MS = 100 };
 
 static short events_of (const struct ps_peer *p)
 {
@@ -37,7 +37,7 @@ static int handle_peer (struct ps_server *s, struct ps_peer *p, short got)
 static int wait_events (struct ps_server *s, struct slurmdl_error *err)
 {
     size_t n = s->npeers;
-    size_t stop = 1 + s->listener.n;
+    size_t stop = listener_fds (&s->listener);
     struct pollfd *fds = listener_poll (&s->listener, 1 + n);
     struct pollfd *peers = fds + stop + 1;
 
@@ -114,14 +114,11 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
 {
     int rv;
 
-    s->listener =
-        (struct listener){ .fd = pswire_listen (s->ps->address, s->entry, err),
-                           .service = HANDSHAKE_PS,
-                           .most = sizeof (struct ps_hello),
-                           .strangers = STRANGERS };
-    if (s->listener.fd < 0)
+    s->listener = (struct listener){ .handshake = pshandshake_with (s->entry),
+                                     .most = sizeof (struct ps_hello),
+                                     .expected = (size_t)s->ps->workers };
+    if (pswire_listen (s->ps->address, s->entry, &s->listener.at, err) < 0)
         return -1;
-    memcpy (s->listener.token, s->entry->token, PS_TOKEN);
     s->entry->state = PS_RESTORING;
     if (ps_claim (s->ps, err) < 0 || psstore_restore (s, err) < 0)
         return -1;
@@ -141,9 +138,7 @@ static int run (struct ps_server *s, struct slurmdl_error *err)
 
 static int serve (struct slurmdl_ps *ps, struct slurmdl_error *err)
 {
-    struct ps_server s = { .ps = ps,
-                           .entry = &ps->entry,
-                           .listener = { .fd = -1 } };
+    struct ps_server s = { .ps = ps, .entry = &ps->entry };
     int rv = -1;
     int saved;
 

@@ -11,7 +11,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/address.h"
-#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 
 /* ---- where a parameter is ---- */
@@ -57,24 +56,20 @@ void ps_shard (uint64_t key,
 
 int pswire_listen (const char *address,
                    struct ps_entry *e,
+                   struct listen_sockets *s,
                    struct slurmdl_error *err)
 {
     const char *host = address && *address ? address : NULL;
-    int fd = -1;
 
     if (address_numbers (host, e->address, PS_ADDRESSES) < 0)
         return errorf (err,
                        "no address of %.80s: %s",
                        host ? host : "this machine",
                        strerror (errno));
-    if ((fd = listener_bind (NULL, 0)) < 0)
-        return errorf (err, "cannot listen on a port: %s", strerror (errno));
-    if (socket_congestion (fd, err) < 0) {
-        close (fd);
+    if (listen_open_range (s, NULL, err) < 0)
         return -1;
-    }
-    e->port = (uint32_t)listener_port (fd);
-    return fd;
+    e->port = (uint32_t)s->port;
+    return 0;
 }
 
 void pswire_tune (int fd, double grace)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/comm/net/listen.h"
 #include "runtime/ps/registration.h"
 
 /* A worker sends requests, and the server answers them in their order; both
@@ -90,11 +91,12 @@ static inline long ps_server_of (uint64_t id, long servers)
 
 /* ---- sockets; all are not blocking ---- */
 
-/* Listen on a port of the system's choice, and put it and the addresses of
- * this machine, or 'address', into 'e'.  Returns the socket, or -1.
+/* Listen, and put the port and the addresses of this machine, or 'address',
+ * into 'e'.
  */
 int pswire_listen (const char *address,
                    struct ps_entry *e,
+                   struct listen_sockets *s,
                    struct slurmdl_error *err);
 
 /* Connect to one of the addresses; at most 2 seconds each. */

@@ -50,7 +50,9 @@ struct rank_ports rankenv_ports (const char *reserved,
     struct rank_ports p = { reserved_port (reserved, 0),
                             reserved_port (reserved, 1),
                             0,
-                            reserved_port (reserved, 1) };
+                            reserved_port (reserved, 1),
+                            reserved_port (reserved, 1)
+                                && !reserved_port (reserved, 2) };
 
     /* there are no more ports: no sum of both overflows */
     if (tasks > PORT_MAX)

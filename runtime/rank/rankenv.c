@@ -195,26 +195,32 @@ static void fill_mpi (const struct rank_facts *f, struct rank_environment *e)
     env_number (e, "MV2_COMM_WORLD_LOCAL_SIZE", f->local_size);
 }
 
+enum {
+    FIRST = offsetof (struct rank_facts, port),
+    SECOND = offsetof (struct rank_facts, port2)
+};
+
 /* clang-format off */
 static const struct framework {
     const char *name;
     void (*fill) (const struct rank_facts *f, struct rank_environment *e);
     const char *roles; /* by default; NULL: it knows none */
     bool task_ports;
+    size_t leaves; /* of two ports the one that it does not use; 0: neither */
 } frameworks[] = {
-    { "torch",      fill_torch,     NULL,                            false },
-    { "torchrun",   fill_torchrun,  NULL,                            false },
-    { "lightning",  fill_lightning, NULL,                            false },
-    { "deepspeed",  fill_torch,     NULL,                            false },
-    { "accelerate", fill_torch,     NULL,                            false },
-    { "tf",         fill_tf,        "worker:*",                      true },
-    { "jax",        fill_jax,       NULL,                            false },
-    { "horovod",    fill_horovod,   NULL,                            false },
-    { "ps",         fill_ps,        "scheduler:1,server:1,worker:*", false },
-    { "paddle",     fill_paddle,    "worker:*",                      true },
-    { "mpi",        fill_mpi,       NULL,                            false },
-    { "auto",       fill_auto,      NULL,                            false },
-    { "off",        fill_off,       NULL,                            false },
+    { "torch",      fill_torch,     NULL,                            false, SECOND },
+    { "torchrun",   fill_torchrun,  NULL,                            false, SECOND },
+    { "lightning",  fill_lightning, NULL,                            false, SECOND },
+    { "deepspeed",  fill_torch,     NULL,                            false, SECOND },
+    { "accelerate", fill_torch,     NULL,                            false, SECOND },
+    { "tf",         fill_tf,        "worker:*",                      true,  FIRST },
+    { "jax",        fill_jax,       NULL,                            false, FIRST },
+    { "horovod",    fill_horovod,   NULL,                            false, SECOND },
+    { "ps",         fill_ps,        "scheduler:1,server:1,worker:*", false, SECOND },
+    { "paddle",     fill_paddle,    "worker:*",                      true,  0 },
+    { "mpi",        fill_mpi,       NULL,                            false, SECOND },
+    { "auto",       fill_auto,      NULL,                            false, 0 },
+    { "off",        fill_off,       NULL,                            false, SECOND },
 };
 
 const char *const rankenv_frameworks[] = {
@@ -269,10 +275,16 @@ static void fill_roles (const struct rank_facts *f, struct rank_environment *e)
 }
 
 /* The communicator's ranks meet at rank 0, whoever is the master. */
-static void fill_comm (const struct rank_facts *f, struct rank_environment *e)
+static void fill_comm (const struct framework *w,
+                       const struct rank_facts *f,
+                       struct rank_environment *e)
 {
-    if (f->comm_port > 0 && f->size > 1 && rankenv_master_rank (f->roles) == 0)
-        env_endpoint (e, "DL_COMM_ADDRESS", f->master, f->comm_port);
+    int port = f->comm_port;
+
+    if (f->few_ports && w->leaves)
+        memcpy (&port, (const char *)f + w->leaves, sizeof (port));
+    if (port > 0 && f->size > 1 && rankenv_master_rank (f->roles) == 0)
+        env_endpoint (e, "DL_COMM_ADDRESS", f->master, port);
 }
 
 int rankenv_fill (const char *framework,
@@ -293,7 +305,7 @@ int rankenv_fill (const char *framework,
     w->fill (facts, e);
     if (e->n > 0) {
         fill_roles (facts, e);
-        fill_comm (facts, e);
+        fill_comm (w, facts, e);
     }
     return e->n;
 }

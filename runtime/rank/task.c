@@ -187,6 +187,7 @@ void task_ports (struct task *t, bool of_tasks, int ephemeral)
     f->port = p.master;
     f->port2 = p.second;
     f->comm_port = p.comm;
+    f->few_ports = p.few;
     f->task_port = p.tasks;
 }
 

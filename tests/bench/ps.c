@@ -123,22 +123,22 @@ static int pair[SERVERS][WORKERS][2];
 /* TCP over the loopback, as the servers use it. */
 static void connect_pairs (void)
 {
+    struct listen_sockets l;
     struct ps_entry e;
-    int l;
 
     for (int s = 0; s < SERVERS; s++)
         for (int w = 0; w < WORKERS; w++) {
             memset (&e, 0, sizeof (e));
-            if ((l = pswire_listen ("127.0.0.1", &e, NULL)) < 0
+            if (pswire_listen ("127.0.0.1", &e, &l, NULL) < 0
                 || (pair[s][w][0] = pswire_connect (&e)) < 0)
                 fail ("socket", NULL);
-            while ((pair[s][w][1] =
-                        accept4 (l, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC))
+            while ((pair[s][w][1] = accept4 (
+                        l.fd[0], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC))
                    < 0)
                 usleep (1000);
             pswire_tune (pair[s][w][0], 10);
             pswire_tune (pair[s][w][1], 10);
-            close (l);
+            listen_close (&l);
         }
 }
 

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -390,7 +391,7 @@ static void endless_line (void **state)
 
 /* ---- the collector ---- */
 
-enum { MANY = 2000, LIARS = 50 };
+enum { MANY = 2000, LIARS = 50, PARTS = 100 };
 
 static int dial (int port)
 {
@@ -422,20 +423,14 @@ static json_t *receive (int fd, struct gather_line *line)
     return v;
 }
 
-static void greet (int fd, const unsigned char *token, int rank)
+static int greet (int fd, const unsigned char *key, int rank)
 {
+    struct handshake with = gather_handshake (key);
     char text[64];
     int n =
         snprintf (text, sizeof (text), "{\"rank\":%d,\"size\":%d}", rank, MANY);
 
-    assert_int_equal (handshake_send (fd,
-                                      HANDSHAKE_COLLECTOR,
-                                      1,
-                                      token,
-                                      text,
-                                      (size_t)n,
-                                      monotonic () + 10),
-                      0);
+    return handshake_call (fd, &with, text, (size_t)n, monotonic () + 60);
 }
 
 static json_t *told (int rank)
@@ -460,14 +455,46 @@ static pid_t collector (struct gather *g)
     pid_t pid;
     int null;
 
+    memset (g->key, 7, sizeof (g->key));
     assert_int_equal (gather_open (g, 0, NULL, &err), 0);
     if ((pid = fork ()) == 0) {
         null = open ("/dev/null", O_WRONLY);
         dup2 (null, 2);
         _exit (gather_serve (g) == GATHER_GO ? 0 : 1);
     }
-    close (g->listener);
+    listen_close (&g->listener);
     return pid;
+}
+
+/* Ranks come at the same time: each thread is a part of them. */
+static struct part {
+    const struct gather *g;
+    int *fds;
+    int first, failed;
+    pthread_t thread;
+} parts[PARTS];
+
+static void *greet_part (void *arg)
+{
+    struct part *p = arg;
+
+    for (int i = p->first; i < MANY; i += PARTS)
+        p->failed +=
+            greet (p->fds[i] = dial (p->g->listener.port), p->g->key, i) != 0;
+    return NULL;
+}
+
+static void greet_all (const struct gather *g, int *fds)
+{
+    for (int i = 0; i < PARTS; i++) {
+        parts[i] = (struct part){ .g = g, .fds = fds, .first = i };
+        assert_int_equal (
+            pthread_create (&parts[i].thread, NULL, greet_part, &parts[i]), 0);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        pthread_join (parts[i].thread, NULL);
+        assert_int_equal (parts[i].failed, 0);
+    }
 }
 
 static void many_ranks (void **state)
@@ -489,17 +516,17 @@ static void many_ranks (void **state)
     pid = collector (&g);
     start = monotonic ();
     for (int i = 0; i < LIARS; i++) {
-        fd = dial (g.port);
+        fd = dial (g.listener.port);
         if (i % 2)
-            greet (fd, (const unsigned char *)"0123456789abcdef", i);
+            assert_int_equal (
+                greet (fd, (const unsigned char *)"0123456789abcdef", i), -1);
         else
             assert_true (write (fd, "GET / HTTP/1.0\r\n\r\n", 18) == 18);
         close (fd);
     }
-    for (int i = 0; i < MANY; i++)
-        greet (fds[i] = dial (g.port), g.token, i);
-    fd = dial (g.port); /* a second rank 7 */
-    greet (fd, g.token, 7);
+    greet_all (&g, fds);
+    fd = dial (g.listener.port); /* a second rank 7 */
+    assert_int_equal (greet (fd, g.key, 7), 0);
     for (int i = 0; i < MANY; i++)
         send_json (fds[i], told (i));
     for (int i = 0; i < MANY; i++) {

@@ -28,6 +28,7 @@ static const struct {
     { "41004-41006",       3, 41004, 41005, 0,     0 },
     { "41004,41006-41008", 3, 41004, 41006, 41006, 0 },
     { "41004,41006,41008", 2, 41004, 41006, 0,     0 },
+    { "41004-41005",       1, 41004, 41005, 41005, 0 },
     { "41004",             1, 41004, 0,     0,     0 },
     { "",                  1, 0,     0,     0,     0 },
     { NULL,                1, 0,     0,     0,     0 },
@@ -470,6 +471,12 @@ static void gpus (void **state)
 /* Whatever the framework, the communicator's ranks meet at rank 0. */
 static void communicator (void **state)
 {
+    static const struct {
+        const char *framework, *port;
+    } few[] = { { "torch", ":41001" },
+                { "jax", ":41000" },
+                { "tf", ":41000" },
+                { "auto", ":41009" } };
     static const char *const roles = "worker:4,scheduler:1,server:*";
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -485,6 +492,15 @@ static void communicator (void **state)
                                  "n1:41009");
         else
             assert_true (!strcmp (w, "off") || !strcmp (w, "torchrun"));
+    }
+    for (size_t i = 0; i < COUNT (few); i++) {
+        g.framework = few[i].framework;
+        set_scene (c, &g);
+        c->f.comm_port = 41009;
+        c->f.few_ports = true;
+        assert_true (rankenv_fill (g.framework, &c->f, &c->e) > 0);
+        assert_string_equal (strrchr (value_of (&c->e, "DL_COMM_ADDRESS"), ':'),
+                             few[i].port);
     }
     g.framework = "ps";
     g.roles = roles;

@@ -9,9 +9,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/comm/net/address.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
-
-enum { STRANGERS = 64 }; /* at a time */
 
 void boot_peer_init (struct boot_peer *p, int fd)
 {
@@ -22,24 +21,28 @@ void boot_peer_init (struct boot_peer *p, int fd)
         address_of_peer (fd, p->from, sizeof (p->from));
 }
 
-/* What the ranks of this step know. */
-static void token_of (const struct boot_place *p, unsigned char *token)
+/* With the listener of that rank. */
+static struct handshake handshake_with (const struct boot_place *p, long rank)
 {
-    memset (token, 0, HANDSHAKE_TOKEN);
-    memcpy (token, &p->key, sizeof (p->key));
+    struct handshake h = { .service = HANDSHAKE_BOOTSTRAP,
+                           .version = BOOT_VERSION };
+
+    memcpy (h.key, p->key, sizeof (h.key));
+    memcpy (h.token, &rank, sizeof (rank));
+    return h;
 }
 
-int boot_introduce (int fd,
+int boot_introduce (const struct boot_tree *t,
                     const struct boot_place *p,
                     int port,
-                    const struct boot_peer *others,
-                    long n,
+                    bool alone,
                     double deadline)
 {
+    struct handshake with = handshake_with (p, t->parent.rank);
+    long n = alone ? 0 : t->nchildren;
     size_t size =
         sizeof (struct boot_hello) + (size_t)(n + 1) * sizeof (uint32_t);
     struct boot_hello *h = calloc (1, size);
-    unsigned char token[HANDSHAKE_TOKEN];
     uint32_t *ranks;
     int rv;
 
@@ -53,10 +56,9 @@ int boot_introduce (int fd,
     memcpy (h->host, p->own, sizeof (h->host));
     ranks[0] = (uint32_t)p->rank;
     for (long i = 0; i < n; i++)
-        ranks[i + 1] = (uint32_t)others[i].rank;
-    token_of (p, token);
-    rv = handshake_send (
-        fd, HANDSHAKE_BOOTSTRAP, BOOT_VERSION, token, h, size, deadline);
+        ranks[i + 1] = (uint32_t)t->children[i].rank;
+    rv = handshake_call (t->parent.stream.fd, &with, h, size, deadline);
+    handshake_forget (with.key, sizeof (with.key));
     free (h);
     return rv;
 }
@@ -85,16 +87,15 @@ static int boot_tree_adopt (struct boot_tree *t, struct boot_peer *p)
 
 int boot_accept_open (struct boot_accept *m,
                       const struct boot_place *p,
-                      int listener)
+                      const struct listen_sockets *listener)
 {
     memset (m, 0, sizeof (*m));
     m->place = p;
-    m->listener = (struct listener){ .fd = listener,
-                                     .service = HANDSHAKE_BOOTSTRAP,
-                                     .strangers = STRANGERS + (size_t)p->size };
+    m->listener = (struct listener){ .at = *listener,
+                                     .handshake = handshake_with (p, p->rank),
+                                     .expected = (size_t)p->size };
     m->listener.most =
         sizeof (struct boot_hello) + (size_t)p->size * sizeof (uint32_t);
-    token_of (p, m->listener.token);
     m->missing = calloc ((size_t)p->size, sizeof (*m->missing));
     return m->missing ? 0 : -1;
 }
@@ -202,6 +203,7 @@ introduce (struct boot_accept *m, struct boot_peer *p, const char *body)
         return refuse (p, why);
     }
     h.host[sizeof (h.host) - 1] = '\0';
+    clean_text (h.host);
     memcpy (p->host, h.host, sizeof (p->host));
     p->port = h.port;
     n = h.nranks * sizeof (*p->ranks);
@@ -215,12 +217,11 @@ static bool is_hello (const struct listener_arrival *a)
 {
     struct boot_hello h;
 
-    if (a->head.length < sizeof (h))
+    if (a->length < sizeof (h))
         return false;
     memcpy (&h, a->body, sizeof (h));
     return h.nranks > 0
-           && a->head.length
-                  == sizeof (h) + (size_t)h.nranks * sizeof (uint32_t);
+           && a->length == sizeof (h) + (size_t)h.nranks * sizeof (uint32_t);
 }
 
 static void admit (struct boot_accept *m, const struct listener_arrival *a)
@@ -239,7 +240,7 @@ static void admit (struct boot_accept *m, const struct listener_arrival *a)
 static int wait_for_any (struct boot_accept *m, double deadline)
 {
     struct listener *l = &m->listener;
-    size_t first = 1 + l->n;
+    size_t first = listener_fds (l);
     struct pollfd *p = listener_poll (l, (size_t)m->n);
     int left = socket_left (deadline);
     int n;

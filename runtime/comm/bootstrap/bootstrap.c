@@ -57,15 +57,13 @@ static int try_method (struct boot *b,
 {
     struct boot_place *p = &b->place;
 
-    p->listener = -1;
     p->timeout = find_timeout (o);
     find_own_name (p->own, sizeof (p->own));
     if (w->find (p, o, why) == 0) {
         b->method = w;
         return 0;
     }
-    if (p->listener >= 0)
-        close (p->listener);
+    listen_close (&p->listener);
     return -1;
 }
 
@@ -127,8 +125,10 @@ static void destroy (struct boot *b)
 
     if (b && b->method && b->pid == getpid ())
         b->method->leave ();
-    if (b)
+    if (b) {
+        handshake_forget (b->place.key, sizeof (b->place.key));
         free (b->layout);
+    }
     free (b);
     errno = saved;
 }
@@ -196,6 +196,11 @@ long boot_size (const struct boot *b)
 double boot_timeout (const struct boot *b)
 {
     return b->place.timeout;
+}
+
+const unsigned char *boot_key (const struct boot *b)
+{
+    return b->place.key;
 }
 
 const char *boot_name (const struct boot *b)

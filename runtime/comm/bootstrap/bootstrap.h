@@ -26,6 +26,8 @@ long boot_rank (const struct boot *b);
 long boot_size (const struct boot *b);
 double boot_timeout (const struct boot *b);   /* of each exchange, seconds */
 const char *boot_name (const struct boot *b); /* "pmix", "pmi", "tcp", "one" */
+/* HANDSHAKE_KEY bytes: the secret of these ranks; zeros for one. */
+const unsigned char *boot_key (const struct boot *b);
 
 /* All ranks give 'bytes' bytes (at most 4,096), 'all' gets size * bytes. */
 int boot_allgather (struct boot *b,

@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
 
 /* Those who have come have the places 1 to n in the order of ranks, rank 0 has
@@ -150,15 +151,14 @@ static int go_to_parent (struct boot_tree *t,
     memcpy (parent.host, w->parent_host, sizeof (parent.host));
     boot_peer_close (&t->parent);
     t->parent = parent;
-    return boot_introduce (fd, p, 0, NULL, 0, deadline) < 0
-               ? lost (&t->parent, err)
-               : 0;
+    return boot_introduce (t, p, 0, true, deadline) < 0 ? lost (&t->parent, err)
+                                                        : 0;
 }
 
 /* Rank 0 has said who comes here, and how many each of them represents. */
 static int receive_children (struct boot_tree *t,
                              const struct boot_place *p,
-                             int listener,
+                             const struct listen_sockets *listener,
                              const struct boot_child *c,
                              uint32_t n,
                              struct slurmdl_error *err)
@@ -229,18 +229,21 @@ static int check_welcome (const struct boot_place *p,
     welcome->host[sizeof (welcome->host) - 1] = '\0';
     welcome->parent_host[sizeof (welcome->parent_host) - 1] = '\0';
     welcome->parent_from[sizeof (welcome->parent_from) - 1] = '\0';
+    clean_text (welcome->host);
+    clean_text (welcome->parent_host);
+    clean_text (welcome->parent_from);
     return 0;
 }
 
 int boot_tree_move (struct boot_tree *t,
                     const struct boot_place *p,
-                    int *listener,
+                    struct listen_sockets *listener,
                     struct slurmdl_error *err)
 {
     struct boot_child children[BOOT_FANOUT];
     struct boot_welcome w;
     long local = t->nchildren;
-    int fd = *listener;
+    struct listen_sockets taken = *listener;
 
     if (check_welcome (p, &t->parent.stream, &w) < 0) {
         errno = EPROTO;
@@ -258,6 +261,6 @@ int boot_tree_move (struct boot_tree *t,
         return -1;
     if (w.nchildren == 0)
         return 0;
-    *listener = -1;
-    return receive_children (t, p, fd, children, w.nchildren, err);
+    listener->n = 0;
+    return receive_children (t, p, &taken, children, w.nchildren, err);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks of one node come together to rank 0, by an abstract socket. */
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,20 +36,26 @@ long boot_node_leader (const struct boot_place *p)
     return -1;
 }
 
-/* A rank's node is part of the name: nodes may be one machine, in tests. */
+/* A name that nobody else can guess, as all users see the names that are in use
+ * and may take others.  A rank's node is part of it: nodes may be one machine,
+ * in tests.
+ */
 static socklen_t node_address (const struct boot_place *p,
                                struct sockaddr_un *a)
 {
+    unsigned char name[HANDSHAKE_KEY];
+    char text[SECRET_DIGITS + 1];
     int n;
 
     memset (a, 0, sizeof (*a));
     a->sun_family = AF_UNIX;
+    handshake_derive (p->key, "name", name, sizeof (name));
+    secret_print (name, text);
     n = snprintf (a->sun_path + 1,
                   sizeof (a->sun_path) - 1,
-                  "slurmdl-boot-%" PRIx64 "-%d-%u-%d",
-                  p->key,
+                  "slurmdl-boot-%s-%d-%d",
+                  text,
                   p->port,
-                  (unsigned)getuid (),
                   (int)p->layout->node_of[p->rank]);
     return (socklen_t)(offsetof (struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
@@ -73,12 +78,12 @@ int boot_node_gather (struct boot_tree *t, const struct boot_place *p)
 {
     const struct rank_layout *l = p->layout;
     struct boot_accept m;
-    int fd = listen_on_node (p);
+    struct listen_sockets at = { .n = 1, .fd = { listen_on_node (p) } };
     int rv = -1;
 
-    if (fd < 0)
+    if (at.fd[0] < 0)
         return -1;
-    if (boot_accept_open (&m, p, fd) == 0) {
+    if (boot_accept_open (&m, p, &at) == 0) {
         for (long r = p->rank + 1; r < l->ranks; r++)
             if (l->node_of[r] == l->node_of[p->rank])
                 boot_accept_expect (&m, r);

@@ -2,7 +2,6 @@
 /* The ranks of a Slurm step, and the address of rank 0, from the environment.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,31 +44,30 @@ static bool is_no_host (void)
 
 int boot_compose (struct boot_place *p, char *notice)
 {
-    if (getrandom (&p->key, sizeof (p->key), 0) != sizeof (p->key))
+    char key[SECRET_DIGITS + 1];
+
+    if (getrandom (p->key, sizeof (p->key), 0) != sizeof (p->key))
         return -1;
-    if ((p->listener = listener_bind (NULL, 0)) < 0)
+    if (listen_open_range (&p->listener, NULL, NULL) < 0)
         return -1;
-    p->port = listener_port (p->listener);
+    p->port = p->listener.port;
     address_own (is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
-    snprintf (
-        notice, BOOT_NOTICE, "%d/%" PRIx64 "/%s", p->port, p->key, p->host);
+    secret_print (p->key, key);
+    snprintf (notice, BOOT_NOTICE, "%d/%s/%s", p->port, key, p->host);
+    handshake_forget (key, sizeof (key));
     return 0;
 }
 
 int boot_parse (struct boot_place *p, const char *notice)
 {
-    char host[sizeof (p->host)];
-    uint64_t key;
-    int port;
+    char key[SECRET_DIGITS + 1];
+    int rv = -1;
 
-    if (sscanf (notice, "%d/%" SCNx64 "/%255s", &port, &key, host) != 3) {
-        errno = EPROTO;
-        return -1;
-    }
-    p->port = port;
-    p->key = key;
-    strcpy (p->host, host);
-    return 0;
+    errno = EPROTO;
+    if (sscanf (notice, "%d/%32[^/]/%255s", &p->port, key, p->host) == 3)
+        rv = secret_parse (key, p->key);
+    handshake_forget (key, sizeof (key));
+    return rv;
 }
 
 static void find_ranks (struct boot_place *p)
@@ -113,7 +111,7 @@ static int find_step_address (struct boot_place *p)
                            (uint32_t)boot_variable ("SLURM_STEP_ID", 0),
                            ephemeral (),
                            1);
-    p->port = ports.comm;
+    p->port = ports.few ? ports.second : ports.comm;
     p->nearby = is_no_host ();
     if (p->rank != 0 && !p->nearby && !address_is_known (p->host))
         strcpy (p->host, "127.0.0.1");
@@ -156,24 +154,34 @@ static int find_address (struct boot_place *p,
                    "srun, or set DL_COMM_ADDRESS to HOST:PORT");
 }
 
-static uint64_t hash (uint64_t h, const char *text)
+/* A name for the file of the secret that is the same on all ranks. */
+static void name_secret (struct boot_place *p)
 {
-    for (; text && *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    return (h ^ 0xff) * 0x100000001b3u;
+    const char *own = "";
+    int n;
+
+    if (is_of_slurm (p)
+        && secret_step_name (p->secret, sizeof (p->secret), p->port) == 0)
+        return;
+    /* a loopback address is one of each machine */
+    if (!strncmp (p->host, "127.", 4) || !strcmp (p->host, "::1")
+        || !strcmp (p->host, "localhost"))
+        own = p->own;
+    n = snprintf (
+        p->secret, sizeof (p->secret), "%.80s%.80s.%d", own, p->host, p->port);
+    for (int i = 0; i < n; i++)
+        if (p->secret[i] == '/')
+            p->secret[i] = '_';
 }
 
-/* FNV-1a over what the ranks of a step have in common, and others not. */
-static uint64_t find_key (void)
+static int find_secret (struct boot_place *p, struct slurmdl_error *err)
 {
-    static const char *const names[] = { "SLURM_JOB_ID",
-                                         "SLURM_STEP_ID",
-                                         "DL_COMM_KEY" };
-    uint64_t h = 0xcbf29ce484222325u;
+    int rv = secret_of_environment ("comm", p->key, err);
 
-    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
-        h = hash (h, getenv (names[i]));
-    return h;
+    if (rv != 0)
+        return rv < 0 ? -1 : 0;
+    name_secret (p);
+    return p->rank == 0 ? secret_make (p->secret, p->key, err) : 0;
 }
 
 static bool is_there (void)
@@ -189,12 +197,13 @@ static int find (struct boot_place *p,
     p->size = o->size;
     if (o->size == 0)
         find_ranks (p);
-    p->key = find_key ();
     if (p->size < 1 || p->rank < 0 || p->rank >= p->size) {
         errno = EINVAL;
         return errorf (err, "there is no rank %ld of %ld", p->rank, p->size);
     }
-    return p->size == 1 ? 0 : find_address (p, o, err);
+    return p->size == 1                   ? 0
+           : find_address (p, o, err) < 0 ? -1
+                                          : find_secret (p, err);
 }
 
 static void leave (void)

@@ -12,6 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/resolver.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
 
 enum {
@@ -63,42 +64,51 @@ static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
 }
 
 /* The port of a step that has just ended may still be in use. */
-static int open_listener (const struct boot_place *p, struct slurmdl_error *err)
+static int open_listener (struct boot_place *p, struct slurmdl_error *err)
 {
     double deadline = monotonic () + TAKEN_S;
-    int fd;
+    int rv;
 
-    if (p->listener >= 0)
-        return p->listener;
-    while ((fd = listener_bind (p->host, p->port)) < 0 && errno == EADDRINUSE
-           && monotonic () < deadline)
+    if (p->listener.n > 0)
+        return 0;
+    while ((rv = listen_open (&p->listener, p->host, p->port)) < 0
+           && errno == EADDRINUSE && monotonic () < deadline)
         pause_ms (50);
-    if (fd < 0)
+    if (rv < 0)
         errorf (err,
                 "rank 0 (%s) cannot listen on port %d: %s: set "
                 "DL_COMM_ADDRESS to HOST:PORT with another port",
                 p->own,
                 p->port,
                 strerror (errno));
-    return fd;
+    return rv;
+}
+
+/* All who were to come have read it, or are too late. */
+static void remove_secret (const struct boot_place *p)
+{
+    if (*p->secret)
+        secret_remove (p->secret);
 }
 
 static int host_meeting (struct boot_tree *t,
-                         const struct boot_place *p,
+                         struct boot_place *p,
                          struct slurmdl_error *err)
 {
-    int listener = open_listener (p, err);
     struct boot_accept m;
     int rv = -1;
 
-    if (listener < 0)
+    if (open_listener (p, err) < 0) {
+        remove_secret (p);
         return -1;
+    }
     raise_limit (p->size);
-    if (boot_accept_open (&m, p, listener) < 0)
+    if (boot_accept_open (&m, p, &p->listener) < 0)
         goto out;
     for (long r = 1; r < p->size; r++)
         boot_accept_expect (&m, r);
     rv = boot_accept_run (&m, monotonic () + p->timeout);
+    remove_secret (p);
     if (rv < 0 && errno == ETIMEDOUT)
         say_missing (&m, err);
     if (boot_accept_end (&m, t) < 0)
@@ -117,7 +127,7 @@ out:
 /* Returns 0, 1: try again, or -1: told not to. */
 static int hear_answer (struct boot_tree *t,
                         const struct boot_place *p,
-                        int *listener,
+                        struct listen_sockets *listener,
                         struct slurmdl_error *err)
 {
     struct net_stream *w = &t->parent.stream;
@@ -133,7 +143,8 @@ static int hear_answer (struct boot_tree *t,
         return boot_tree_move (t, p, listener, err);
     case BOOT_REFUSED:
         errno = EEXIST;
-        return errorf (err, "rank 0 (%s): %s", t->parent.from, w->body);
+        return errorf (
+            err, "rank 0 (%s): %s", t->parent.from, clean_text (w->body));
     case BOOT_FAILED:
         return errorf (err, "%s", boot_tree_reason (w));
     }
@@ -143,21 +154,26 @@ static int hear_answer (struct boot_tree *t,
 
 static int introduce_at (struct boot_tree *t,
                          const struct boot_place *p,
-                         int *listener,
+                         struct listen_sockets *listener,
+                         double deadline,
                          struct slurmdl_error *err)
 {
+    double until = monotonic () + ATTEMPT_S;
     int rv = 1;
 
-    if (boot_introduce (t->parent.stream.fd,
+    /* what does not answer there may be somebody else's */
+    if (boot_introduce (t,
                         p,
-                        *listener < 0 ? 0 : listener_port (*listener),
-                        t->children,
-                        t->nchildren,
-                        monotonic () + p->timeout)
+                        listener->n ? listener->port : 0,
+                        false,
+                        until < deadline ? until : deadline)
         == 0)
         rv = hear_answer (t, p, listener, err);
-    if (rv != 0)
+    if (rv != 0) {
+        int saved = errno;
         boot_peer_close (&t->parent);
+        errno = saved;
+    }
     return rv;
 }
 
@@ -166,14 +182,14 @@ static int come_to_leader (struct boot_tree *t,
                            struct slurmdl_error *err)
 {
     int fd = boot_node_connect (p);
-    int none = -1;
+    struct listen_sockets none = { 0 };
 
     if (fd < 0)
         return 1;
     boot_peer_init (&t->parent, fd);
     t->parent.rank = boot_node_leader (p);
     memcpy (t->parent.host, p->own, sizeof (t->parent.host));
-    return introduce_at (t, p, &none, err);
+    return introduce_at (t, p, &none, monotonic () + p->timeout, err);
 }
 
 /* Where the name may mean nothing, this machine is tried until it has an
@@ -191,65 +207,116 @@ static int connect_to_root (const struct boot_place *p,
                            until < deadline ? until : deadline);
 }
 
+/* Rank 0 may not have made it yet, or one of another meeting: 1. */
+static int read_secret (struct boot_place *p, struct slurmdl_error *err)
+{
+    if (!*p->secret || secret_look_up (p->secret, p->key, err) == 0)
+        return 0;
+    return errno == ENOENT || errno == ESTALE ? 1 : -1;
+}
+
+/* For the meeting of a node, which has no time-out of its own. */
+static int await_secret (struct boot_place *p)
+{
+    double deadline = monotonic () + p->timeout / 4;
+    int rv;
+
+    while ((rv = read_secret (p, NULL)) == 1 && monotonic () < deadline)
+        pause_ms (10);
+    return rv ? -1 : 0;
+}
+
+/* As in introduce_at(). */
+static int try_root (struct boot_tree *t,
+                     struct boot_place *p,
+                     struct lookup *name,
+                     struct listen_sockets *listener,
+                     double deadline,
+                     struct slurmdl_error *err)
+{
+    int fd = connect_to_root (p, name, deadline);
+
+    if (fd < 0)
+        return 1;
+    boot_peer_init (&t->parent, fd);
+    t->parent.rank = 0;
+    return introduce_at (t, p, listener, deadline, err);
+}
+
+static int no_answer (const struct boot_place *p,
+                      const struct slurmdl_error *why,
+                      bool strange,
+                      struct slurmdl_error *err)
+{
+    const char *text = strerror (errno);
+
+    if (strange)
+        text = "what listens there does not know this step's secret";
+    errorf (err,
+            "rank 0 did not answer at %s:%d within %g s: %s",
+            p->host,
+            p->port,
+            p->timeout,
+            *why->text ? why->text : text);
+    errno = ETIMEDOUT;
+    return -1;
+}
+
 static int come_to_root (struct boot_tree *t,
-                         const struct boot_place *p,
-                         int *listener,
+                         struct boot_place *p,
+                         struct listen_sockets *listener,
                          struct slurmdl_error *err)
 {
     double deadline = monotonic () + p->timeout;
     struct lookup *name = p->nearby ? lookup_start (p->host) : NULL;
+    struct slurmdl_error why;
+    bool strange = false;
     long wait = 5;
-    int rv = 1;
+    int rv;
 
     /* rank 0 may not listen yet; not all ranks come back at once */
-    while (rv == 1) {
-        int fd = connect_to_root (p, name, deadline);
-        if (fd >= 0) {
-            boot_peer_init (&t->parent, fd);
-            t->parent.rank = 0;
-            rv = introduce_at (t, p, listener, err);
-        }
+    for (;;) {
+        why = (struct slurmdl_error){ "" };
+        if ((rv = read_secret (p, &why)) == 0)
+            rv = try_root (t, p, name, listener, deadline, &why);
+        strange |= rv == 1 && errno == EACCES;
         if (rv != 1 || monotonic () > deadline)
             break;
         pause_ms (wait + (p->rank * 7) % (wait + 1));
         wait = wait < 200 ? wait * 2 : wait;
     }
     lookup_leave (name);
-    if (rv == 1) {
-        errorf (err,
-                "rank 0 did not answer at %s:%d within %g s: %s",
-                p->host,
-                p->port,
-                p->timeout,
-                strerror (errno));
-        errno = ETIMEDOUT;
-    }
-    return rv == 0 ? 0 : -1;
+    if (rv == 1)
+        return no_answer (p, &why, strange, err);
+    return rv < 0 ? errorf (err, "%s", why.text) : 0;
 }
 
 static int join_meeting (struct boot_tree *t,
-                         const struct boot_place *p,
+                         struct boot_place *p,
                          struct slurmdl_error *err)
 {
     long leader = p->size > BOOT_STAR ? boot_node_leader (p) : -1;
-    int listener = -1;
+    struct listen_sockets listener = { 0 };
     int rv = 1;
 
+    /* a node meets under a name that is made of the secret */
+    if (leader > 0 && *p->secret && await_secret (p) < 0)
+        leader = -1;
     if (leader == p->rank)
         boot_node_gather (t, p);
     else if (leader > 0)
         rv = come_to_leader (t, p, err);
-    if (rv == 1 && p->size > BOOT_STAR)
-        listener = listener_bind (NULL, 0);
+    if (rv == 1 && p->size > BOOT_STAR
+        && listen_open_range (&listener, NULL, err) < 0)
+        return -1;
     if (rv == 1)
         rv = come_to_root (t, p, &listener, err);
-    if (listener >= 0)
-        close (listener);
+    listen_close (&listener);
     return rv;
 }
 
 int boot_tree_open (struct boot_tree *t,
-                    const struct boot_place *p,
+                    struct boot_place *p,
                     struct slurmdl_error *err)
 {
     struct slurmdl_error why = { "" };

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/comm/net/listener.h"
+#include "runtime/comm/net/secret.h"
 #include "runtime/comm/net/stream.h"
 #include "runtime/slurmdl_comm.h"
 
@@ -15,11 +16,15 @@ struct boot_place {
     long rank, size;
     char host[256]; /* where rank 0 listens: "HOST[,HOST...]" */
     int port;
-    bool nearby;    /* 'host' may be no host's name, but a node's of this one */
-    int listener;   /* rank 0's, if it listens already, is taken; else -1 */
-    uint64_t key;   /* the same on all ranks of this step, and on no others */
-    double timeout; /* seconds */
-    char own[64];   /* name of this host */
+    bool nearby; /* 'host' may be no host's name, but a node's of this one */
+    struct listen_sockets listener; /* rank 0's, if it listens already */
+    /* The same on all ranks of this step, and on no others; unless it is still
+     * to be read from this secret's file (secret.h).  Rank 0 removes the file.
+     */
+    unsigned char key[HANDSHAKE_KEY];
+    char secret[SECRET_NAME];
+    double timeout;                   /* seconds */
+    char own[64];                     /* name of this host */
     const struct rank_layout *layout; /* which rank is where; or NULL */
     bool *heard; /* set once rank 0 has answered, whatever it said; or NULL */
 };
@@ -48,7 +53,7 @@ struct boot_tree {
 };
 
 /* Where all that is sent is told; also after an error. */
-enum { BOOT_TEXT = 1024, BOOT_VERSION = 1 };
+enum { BOOT_TEXT = 1024, BOOT_VERSION = 2 };
 
 enum boot_kind {
     BOOT_WELCOME = 1,
@@ -60,7 +65,7 @@ enum boot_kind {
 
 /* Meet; -1 with 'err' naming those who did not come. */
 int boot_tree_open (struct boot_tree *t,
-                    const struct boot_place *p,
+                    struct boot_place *p,
                     struct slurmdl_error *err);
 void boot_tree_close (struct boot_tree *t,
                       bool ours); /* not a parent process's */
@@ -95,14 +100,13 @@ struct boot_hello {
     int32_t port; /* where it would listen to children; 0: it does not */
 };
 
-/* Say who this rank is, where it listens (0: nowhere), and that it
- * represents 'n' others.
+/* Say to the parent of 't' who this rank is, where it listens (0: nowhere), and
+ * that it represents the children of 't'; or, 'alone', none.
  */
-int boot_introduce (int fd,
+int boot_introduce (const struct boot_tree *t,
                     const struct boot_place *p,
                     int port,
-                    const struct boot_peer *others,
-                    long n,
+                    bool alone,
                     double deadline);
 
 /* Ranks that come to a listener. */
@@ -115,9 +119,10 @@ struct boot_accept {
     long left;     /* how many they are */
 };
 
+/* The listener is taken. */
 int boot_accept_open (struct boot_accept *m,
                       const struct boot_place *p,
-                      int listener);
+                      const struct listen_sockets *listener);
 void boot_accept_expect (struct boot_accept *m, long rank);
 /* Wait for all: 0, or -1, ETIMEDOUT if some did not come. */
 int boot_accept_run (struct boot_accept *m, double deadline);
@@ -150,10 +155,10 @@ struct boot_welcome {
 int boot_tree_build (struct boot_tree *t,
                      const struct boot_place *p,
                      struct slurmdl_error *err);
-/* On the message that has come from the parent; '*listener' is -1 if taken. */
+/* On the message that has come from the parent; listener->n is 0 if taken. */
 int boot_tree_move (struct boot_tree *t,
                     const struct boot_place *p,
-                    int *listener,
+                    struct listen_sockets *listener,
                     struct slurmdl_error *err);
 
 /* "3, 8-11 (node03), 17 (node04)": the ranks r for which missing[r], with

@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/net/clean.h"
 #include "runtime/comm/net/socket.h"
 
 struct boot_exchange {
@@ -75,7 +76,7 @@ const char *boot_tree_reason (const struct net_stream *w)
     memcpy (&code, w->body, sizeof (code));
     errno = code > 0 ? code : EPROTO;
     return w->head.length > sizeof (code) && w->body[sizeof (code)]
-               ? w->body + sizeof (code)
+               ? clean_text (w->body + sizeof (code))
                : "no reason";
 }
 

@@ -58,8 +58,8 @@ static int open_generation (struct slurmdl_elastic *e,
     b = boot_open_place (&p, err);
     if (!b)
         e->membership.self.outcome = heard ? OUTCOME_TOLD : OUTCOME_ALONE;
-    if (p.listener >= 0 && p.size > 1)
-        e->membership.listener = -1;
+    if (p.listener.n > 0 && p.size > 1)
+        e->membership.listener.n = 0;
     if (b)
         e->comm = comm_open_boot (b, NULL, err);
     if (!e->comm)

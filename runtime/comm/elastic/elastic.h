@@ -8,6 +8,8 @@
 
 #include "runtime/base/process_id.h"
 #include "runtime/comm/api/comm.h"
+#include "runtime/comm/net/handshake.h"
+#include "runtime/comm/net/listen.h"
 #include "runtime/storage/slab.h"
 
 /* ---- who is in which generation: files in a folder (membership.c) ---- */
@@ -47,7 +49,7 @@ struct elastic_member {
 
 struct generation {
     uint64_t number;
-    uint64_t key; /* of its connections */
+    unsigned char key[HANDSHAKE_KEY]; /* of its connections */
     int64_t size, wanted;
     int64_t kept, lost, left;
     struct elastic_member members[];
@@ -59,7 +61,7 @@ struct membership {
     double settle, timeout;
     double wait; /* of calls of its communicators */
     struct elastic_member self;
-    int listener;
+    struct listen_sockets listener;
     long start; /* ranks that the first generation is to have */
     struct generation *generation; /* of which we are, or NULL */
     long rank;                     /* in it */

@@ -11,7 +11,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"
 
 /* s: for those that wait to answer when a generation is formed, at most */
@@ -333,8 +332,10 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
         return NULL;
     w->number = next;
     w->wanted = wanted (m);
-    if (getrandom (&w->key, sizeof (w->key), 0) != sizeof (w->key))
-        w->key = m->g->self.self.nonce + next;
+    if (getrandom (w->key, sizeof (w->key), 0) != sizeof (w->key)) {
+        free (w);
+        return NULL;
+    }
     for (long i = 0; i < m->view.nsigns; i++) {
         struct elastic_member s = m->view.signs[i].member;
         if (m->view.signs[i].generation != next)
@@ -431,9 +432,9 @@ static bool is_late (const struct formation *m)
 
 static int new_listener (struct membership *g, struct slurmdl_error *err)
 {
-    if (g->listener < 0 && (g->listener = listener_bind (NULL, 0)) < 0)
-        return errorf (err, "cannot listen: %s", strerror (errno));
-    g->self.port = listener_port (g->listener);
+    if (g->listener.n == 0 && listen_open_range (&g->listener, NULL, err) < 0)
+        return -1;
+    g->self.port = g->listener.port;
     return 0;
 }
 

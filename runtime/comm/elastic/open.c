@@ -88,7 +88,6 @@ int membership_open (struct membership *g,
 
     o = o ? o : &none;
     memset (g, 0, sizeof (*g));
-    g->listener = -1;
     g->min = (long)number ("DL_ELASTIC_MIN", (double)o->min, 1);
     g->max = (long)number ("DL_ELASTIC_MAX", (double)o->max, 0);
     g->start = (long)number ("DL_ELASTIC_START", 0, (double)ranks);
@@ -116,9 +115,7 @@ int membership_open (struct membership *g,
 
 void membership_close (struct membership *g)
 {
-    if (g->listener >= 0)
-        close (g->listener);
-    g->listener = -1;
+    listen_close (&g->listener);
     free (g->generation);
     g->generation = NULL;
 }
@@ -157,8 +154,9 @@ void membership_boot_place (const struct membership *g, struct boot_place *p)
               "%s",
               member_host (w, &w->members[0], &g->self));
     p->port = w->members[0].port;
-    p->listener = g->rank == 0 ? g->listener : -1;
-    p->key = w->key;
+    if (g->rank == 0)
+        p->listener = g->listener;
+    memcpy (p->key, w->key, sizeof (p->key));
     snprintf (p->own, sizeof (p->own), "%s", g->self.host);
 }
 

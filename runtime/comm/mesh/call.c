@@ -8,6 +8,11 @@
 #include "runtime/comm/mesh/channel.h"
 #include "runtime/comm/net/socket.h"
 
+static struct dial_caller caller_of (const struct mesh *m)
+{
+    return (struct dial_caller){ mesh_self (m), m->endpoint->key, m->timeout };
+}
+
 int mesh_call (const struct mesh *m,
                long peer,
                enum dial_kind kind,
@@ -20,19 +25,17 @@ int mesh_call (const struct mesh *m,
                             .unreachable =
                                 atomic_load (&m->endpoint->unreachable),
                             .channel = m->channel };
+    struct dial_caller caller = caller_of (m);
 
     if (kind == DIAL_ABORT)
         snprintf (w.text, sizeof (w.text), "%s", m->why);
-    return dial_rank (mesh_self (m),
-                      mesh_peer (m, peer),
-                      &w,
-                      monotonic () + seconds,
-                      m->timeout);
+    return dial_rank (&caller, mesh_peer (m, peer), &w, monotonic () + seconds);
 }
 
 /* Asked again only after a while: a process that is stopped keeps what asks. */
 bool mesh_is_unreachable (struct mesh *m, long peer, int fd)
 {
+    struct dial_caller caller = caller_of (m);
     long now = (long)monotonic ();
     long before;
 
@@ -40,7 +43,7 @@ bool mesh_is_unreachable (struct mesh *m, long peer, int fd)
         return false;
     before = atomic_exchange (&m->links[peer].asked, now);
     if ((before && now - before < 10)
-        || dial_reaches (mesh_self (m), mesh_peer (m, peer), m->timeout))
+        || dial_reaches (&caller, mesh_peer (m, peer)))
         return false;
     mesh_found_unreachable (m, m->world[peer]);
     return true;

@@ -17,16 +17,10 @@
 #include "runtime/comm/net/handshake.h"
 #include "runtime/comm/net/socket.h"
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
+struct address {
+    union interface_socket at;
+    socklen_t size;
 };
-
-static socklen_t size_of (const union address *a)
-{
-    return a->any.sa_family == AF_INET ? sizeof (a->v4) : sizeof (a->v6);
-}
 
 /* Seconds of silence, and those in which a connection must be made then. */
 static double patience (double timeout)
@@ -61,17 +55,17 @@ bool dial_is_silent (int fd, double timeout)
            && i.tcpi_last_ack_recv > patience (timeout) * 1000;
 }
 
-static int connect_to (const union address *a, double deadline)
+static int connect_to (const struct address *a, double deadline)
 {
     int fd = socket (
-        a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int code = 0;
     socklen_t n = sizeof (code);
 
     if (fd < 0)
         return -1;
     socket_congestion (fd, NULL);
-    if (connect (fd, &a->any, size_of (a)) == 0)
+    if (connect (fd, &a->at.any, a->size) == 0)
         return fd;
     if (errno != EINPROGRESS || socket_wait (fd, POLLOUT, deadline) < 0)
         code = errno;
@@ -84,26 +78,20 @@ static int connect_to (const union address *a, double deadline)
     return -1;
 }
 
-static int introduce (int fd,
-                      const struct mesh_peer_info *self,
-                      const struct mesh_peer_info *to,
-                      const struct mesh_hello *hello,
-                      double deadline)
+struct handshake dial_handshake (const struct mesh_peer_info *to,
+                                 const unsigned char *key)
 {
-    return handshake_send (fd,
-                           HANDSHAKE_MESH,
-                           DIAL_VERSION,
-                           to->token,
-                           hello,
-                           sizeof (*hello),
-                           deadline)
-                   < 0
-               ? -1
-               : handshake_confirm (fd, self->token, deadline);
+    struct handshake h = { .service = HANDSHAKE_MESH,
+                           .version = DIAL_VERSION,
+                           .confirms = true };
+
+    memcpy (h.key, key, sizeof (h.key));
+    memcpy (h.token, to->token, sizeof (h.token));
+    return h;
 }
 
-static bool same_network (const struct peer_address *a,
-                          const struct peer_address *b)
+static bool same_network (const struct interface_address *a,
+                          const struct interface_address *b)
 {
     int bits = a->prefix;
 
@@ -116,7 +104,7 @@ static bool same_network (const struct peer_address *a,
 }
 
 static bool is_near (const struct mesh_peer_info *self,
-                     const struct peer_address *a)
+                     const struct interface_address *a)
 {
     for (int i = 0; i < PEER_ADDRESSES && self->at[i].family; i++)
         if (same_network (&self->at[i], a))
@@ -125,26 +113,17 @@ static bool is_near (const struct mesh_peer_info *self,
 }
 
 static void
-set_address (union address *out, const struct peer_address *a, int port)
+set_address (struct address *out, const struct interface_address *a, int port)
 {
-    memset (out, 0, sizeof (*out));
-    if (a->family == 4) {
-        out->v4.sin_family = AF_INET;
-        out->v4.sin_port = htons ((uint16_t)port);
-        memcpy (&out->v4.sin_addr, a->bytes, 4);
-    } else {
-        out->v6.sin6_family = AF_INET6;
-        out->v6.sin6_port = htons ((uint16_t)port);
-        memcpy (&out->v6.sin6_addr, a->bytes, 16);
-    }
+    out->size = interface_socket (a, port, &out->at);
 }
 
 /* In the order in which they are tried: those of our own networks first. */
 static int addresses (const struct mesh_peer_info *self,
                       const struct mesh_peer_info *to,
-                      union address *out)
+                      struct address *out)
 {
-    struct peer_address loopback = { 4, 8, { 127, 0, 0, 1 } };
+    struct interface_address loopback = { 4, 8, { 127, 0, 0, 1 } };
     int n = 0;
 
     if (peer_info_same_net (self, to)) {
@@ -160,14 +139,13 @@ static int addresses (const struct mesh_peer_info *self,
 
 /* What is tried at each address of a rank. */
 struct dial {
-    const struct mesh_peer_info *self;
-    const struct mesh_peer_info *to;
+    const struct handshake *handshake;
     const struct mesh_hello *hello;
     double timeout;
     bool reached; /* its host has answered */
 };
 
-static int try_one (struct dial *c, const union address *a, double deadline)
+static int try_one (struct dial *c, const struct address *a, double deadline)
 {
     int fd = connect_to (a, deadline);
     int saved;
@@ -176,7 +154,9 @@ static int try_one (struct dial *c, const union address *a, double deadline)
     if (fd < 0)
         return -1;
     dial_watch (fd, c->timeout);
-    if (introduce (fd, c->self, c->to, c->hello, deadline) == 0)
+    if (handshake_call (
+            fd, c->handshake, c->hello, sizeof (*c->hello), deadline)
+        == 0)
         return fd;
     saved = errno;
     close (fd);
@@ -184,25 +164,19 @@ static int try_one (struct dial *c, const union address *a, double deadline)
     return -1;
 }
 
-int dial_rank (const struct mesh_peer_info *self,
-               const struct mesh_peer_info *to,
-               const struct mesh_hello *hello,
-               double deadline,
-               double timeout)
+static int
+dial (struct dial *c, const struct address *at, int n, double deadline)
 {
-    union address at[PEER_ADDRESSES];
-    int n = addresses (self, to, at);
     struct timespec nap = { 0, 20000000 };
-    struct dial c = { self, to, hello, timeout, false };
     double now = monotonic ();
-    double gone = now + patience (timeout) + doubt (timeout);
+    double gone = now + patience (c->timeout) + doubt (c->timeout);
     bool refused;
     int code = EHOSTUNREACH;
 
     for (double step = 1; now < deadline; step *= 2) {
         refused = n > 0;
         for (int i = 0; i < n; i++) {
-            int fd = try_one (&c, &at[i], fmin (deadline, now + step));
+            int fd = try_one (c, &at[i], fmin (deadline, now + step));
             if (fd >= 0)
                 return fd;
             code = errno;
@@ -211,7 +185,7 @@ int dial_rank (const struct mesh_peer_info *self,
         }
         if (refused || n == 0)
             break;
-        if (!c.reached && now > gone) {
+        if (!c->reached && now > gone) {
             code = EHOSTUNREACH;
             break;
         }
@@ -222,8 +196,22 @@ int dial_rank (const struct mesh_peer_info *self,
     return -1;
 }
 
+int dial_rank (const struct dial_caller *caller,
+               const struct mesh_peer_info *to,
+               const struct mesh_hello *hello,
+               double deadline)
+{
+    struct handshake h = dial_handshake (to, caller->key);
+    struct dial c = { &h, hello, caller->timeout, false };
+    struct address at[PEER_ADDRESSES];
+    int fd = dial (&c, at, addresses (caller->self, to, at), deadline);
+
+    handshake_forget (h.key, sizeof (h.key));
+    return fd;
+}
+
 /* Whether the kernel answers at that address. */
-static bool answers (const union address *a, double deadline)
+static bool answers (const struct address *a, double deadline)
 {
     int fd = connect_to (a, deadline);
 
@@ -232,15 +220,14 @@ static bool answers (const union address *a, double deadline)
     return fd >= 0 || errno == ECONNREFUSED;
 }
 
-bool dial_reaches (const struct mesh_peer_info *self,
-                   const struct mesh_peer_info *to,
-                   double timeout)
+bool dial_reaches (const struct dial_caller *caller,
+                   const struct mesh_peer_info *to)
 {
-    union address at[PEER_ADDRESSES];
-    int n = addresses (self, to, at);
+    struct address at[PEER_ADDRESSES];
+    int n = addresses (caller->self, to, at);
     struct timespec nap = { 0, 100000000 };
     double now = monotonic ();
-    double deadline = now + doubt (timeout);
+    double deadline = now + doubt (caller->timeout);
 
     while (now < deadline) {
         for (int i = 0; i < n; i++) {

@@ -16,7 +16,7 @@ enum dial_kind {
     DIAL_QUERY,    /* answered by a struct mesh_report */
 };
 
-enum { DIAL_VERSION = 1, DIAL_TEXT = 256 };
+enum { DIAL_VERSION = 2, DIAL_TEXT = 256 };
 
 /* The body of the handshake. */
 struct mesh_hello {
@@ -28,18 +28,28 @@ struct mesh_hello {
     char text[DIAL_TEXT]; /* why, of DIAL_ABORT */
 };
 
+/* Who calls. */
+struct dial_caller {
+    const struct mesh_peer_info *self;
+    const unsigned char *key; /* of all ranks */
+    double timeout;           /* of collectives */
+};
+
 /* Connect to that rank, say 'hello', and get its answer, until 'deadline'
  * (monotonic()); dial_watch() is called. ECONNREFUSED:
  * nobody listens there any more; ETIMEDOUT; EHOSTUNREACH: the host has gone, as
- * below; EPROTO: that is another program.
+ * below; EACCES: that is another program.
  *
  * Returns a non-blocking socket, or -1.
  */
-int dial_rank (const struct mesh_peer_info *self,
+int dial_rank (const struct dial_caller *caller,
                const struct mesh_peer_info *to,
                const struct mesh_hello *hello,
-               double deadline,
-               double timeout);
+               double deadline);
+
+/* What the ranks know of that one's listener. */
+struct handshake dial_handshake (const struct mesh_peer_info *to,
+                                 const unsigned char *key);
 
 /* A host has gone if nothing has come from it for 10 s, not even that it has
  * got what was sent or that it is there, and then for 4 s no connection to it
@@ -52,8 +62,7 @@ int dial_rank (const struct mesh_peer_info *self,
  */
 void dial_watch (int fd, double timeout);
 bool dial_is_silent (int fd, double timeout);
-bool dial_reaches (const struct mesh_peer_info *self,
-                   const struct mesh_peer_info *to,
-                   double timeout);
+bool dial_reaches (const struct dial_caller *caller,
+                   const struct mesh_peer_info *to);
 
 #endif

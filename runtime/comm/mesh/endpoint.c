@@ -13,8 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/mesh/channel.h"
-
-enum { STRANGERS = 256 }; /* at a time */
+#include "runtime/comm/net/clean.h"
 
 static struct endpoint *endpoints;
 static pthread_mutex_t endpoints_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -38,10 +37,9 @@ static void after_fork (void)
 static void in_child (void)
 {
     for (struct endpoint *h = endpoints; h; h = h->next) {
-        if (h->listener.fd >= 0)
-            close (h->listener.fd); /* what else it has is the thread's */
+        listen_close (&h->listener.at); /* what else it has is the thread's */
         close (h->wake);
-        h->listener.fd = h->wake = -1;
+        h->wake = -1;
         for (struct mesh_pending *p = h->pending; p; p = p->next)
             if (p->fd >= 0)
                 close (p->fd);
@@ -98,18 +96,15 @@ static void answer_query (struct endpoint *h, uint64_t channel, int fd)
     close (fd);
 }
 
-/* The token of the rank that calls, if it is one that means us. */
-static const unsigned char *answer (void *arg, const void *body, size_t n)
+static bool is_welcome (void *arg, const void *body, size_t n)
 {
     const struct endpoint *h = arg;
     struct mesh_hello w;
 
     if (n != sizeof (w))
-        return NULL;
+        return false;
     memcpy (&w, body, sizeof (w));
-    return w.to == h->rank && w.from >= 0 && w.from < h->size
-               ? h->peers[w.from].token
-               : NULL;
+    return w.to == h->rank && w.from >= 0 && w.from < h->size;
 }
 
 static void admit (struct endpoint *h, const struct listener_arrival *a)
@@ -119,6 +114,7 @@ static void admit (struct endpoint *h, const struct listener_arrival *a)
 
     memcpy (&w, a->body, sizeof (w));
     w.text[sizeof (w.text) - 1] = '\0';
+    clean_text (w.text);
     free (a->body);
     dial_watch (a->fd, h->timeout);
     pthread_mutex_lock (&h->mutex);
@@ -140,7 +136,7 @@ static void *listen_on (void *arg)
     struct pollfd *p;
 
     while ((p = listener_poll (l, 1))) {
-        size_t wake = 1 + l->n;
+        size_t wake = listener_fds (l);
         p[wake] = (struct pollfd){ .fd = h->wake, .events = POLLIN };
         if (poll (p, (nfds_t)(wake + 1), l->n ? 1000 : -1) < 0
             && errno != EINTR)
@@ -175,36 +171,43 @@ static int start_thread (struct endpoint *h, struct slurmdl_error *err)
 
 static int start_listening (struct endpoint *h,
                             const struct mesh_peer_info *self,
-                            int fd,
                             struct slurmdl_error *err)
 {
-    h->listener = (struct listener){ .fd = fd,
-                                     .service = HANDSHAKE_MESH,
+    h->listener = (struct listener){ .at = h->listener.at,
+                                     .handshake = dial_handshake (self, h->key),
                                      .most = sizeof (struct mesh_hello),
-                                     .strangers = STRANGERS + (size_t)h->size,
-                                     .answer = answer,
+                                     .expected = (size_t)h->size,
+                                     .is_welcome = is_welcome,
                                      .arg = h,
                                      .timeout = h->timeout };
-    memcpy (h->listener.token, self->token, sizeof (self->token));
     return start_thread (h, err);
+}
+
+/* What the others have said of themselves is printed. */
+static void clean_peers (struct endpoint *h)
+{
+    for (long r = 0; r < h->size; r++) {
+        peer_info_end (&h->peers[r]);
+        clean_text (h->peers[r].host);
+    }
 }
 
 static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 {
     struct mesh_peer_info mine;
-    int fd = -1;
 
     if ((h->wake = eventfd (0, EFD_CLOEXEC)) < 0)
         return errorf (err, "eventfd: %s", strerror (errno));
-    if (h->size > 1 && (fd = listener_bind_range (err)) < 0)
+    if (h->size > 1
+        && listen_open_range (
+               &h->listener.at, getenv ("DL_COMM_INTERFACE"), err)
+               < 0)
         return -1;
-    h->listener.fd = fd;
-    peer_info_fill (&mine, fd < 0 ? 0 : listener_port (fd));
+    peer_info_fill (&mine, h->listener.at.port);
     if (boot_allgather (b, &mine, sizeof (mine), h->peers, err) < 0)
         return -1;
-    for (long r = 0; r < h->size; r++)
-        peer_info_end (&h->peers[r]);
-    return h->size > 1 ? start_listening (h, &mine, fd, err) : 0;
+    clean_peers (h);
+    return h->size > 1 ? start_listening (h, &mine, err) : 0;
 }
 
 static void end (struct endpoint *h)
@@ -226,6 +229,7 @@ static void end (struct endpoint *h)
     if (h->wake >= 0)
         close (h->wake);
     pthread_mutex_destroy (&h->mutex);
+    handshake_forget (h->key, sizeof (h->key));
     free (h->peers);
     free (h);
 }
@@ -246,7 +250,8 @@ struct endpoint *endpoint_open (struct boot *b, struct slurmdl_error *err)
     h->rank = boot_rank (b);
     h->size = boot_size (b);
     h->timeout = boot_timeout (b);
-    h->listener.fd = h->wake = -1;
+    h->wake = -1;
+    memcpy (h->key, boot_key (b), sizeof (h->key));
     atomic_init (&h->unreachable, -1);
     pthread_mutex_init (&h->mutex, NULL);
     list_endpoint (h);

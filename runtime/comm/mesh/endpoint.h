@@ -28,6 +28,7 @@ struct endpoint {
     pid_t pid;
     long rank, size;
     double timeout;
+    unsigned char key[HANDSHAKE_KEY]; /* of all ranks */
     struct mesh_peer_info *peers;
     struct listener listener; /* the thread's */
     int wake;                 /* an eventfd that ends the thread */

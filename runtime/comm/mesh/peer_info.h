@@ -6,15 +6,9 @@
 
 #include "runtime/base/process_id.h"
 #include "runtime/comm/net/handshake.h"
+#include "runtime/comm/net/interface.h"
 
 enum { PEER_ADDRESSES = 8 };
-
-/* An address of one of its interfaces; 'family' 0: no more of them. */
-struct peer_address {
-    uint8_t family; /* 4 or 6 */
-    uint8_t prefix; /* bits of its network */
-    uint8_t bytes[16];
-};
 
 struct mesh_peer_info {
     char host[64];
@@ -26,7 +20,7 @@ struct mesh_peer_info {
     uint64_t cores_hash; /* of which it may run on */
     int32_t cores;
     uint16_t port;
-    struct peer_address at[PEER_ADDRESSES];
+    struct interface_address at[PEER_ADDRESSES]; /* ended by family 0 */
 };
 
 /* This process, which listens at 'port'.  Interfaces: those that are up and

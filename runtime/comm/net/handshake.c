@@ -1,58 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each TCP connection between ranks begins with. */
+/* What each TCP connection between processes of a job begins with. */
 #include "runtime/comm/net/handshake.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "runtime/comm/net/socket.h"
 
-/* A secret of the step belongs here: as a code over what both have sent, in
- * handshake_send() and handshake_is_good(), and in the answer.
- */
-bool handshake_is_good (const struct handshake *h,
-                        enum handshake_service service,
-                        const unsigned char *token,
-                        size_t most)
-{
-    unsigned char differs = 0;
+/* Who says it: a challenge is no proof, whoever sends it. */
+static const char listener_role[] = "slurmdl listener";
+static const char caller_role[] = "slurmdl caller";
 
-    for (int i = 0; i < HANDSHAKE_TOKEN; i++)
-        differs |= h->token[i] ^ token[i];
-    return h->magic == HANDSHAKE_MAGIC && h->service == service
-           && h->length <= most && !differs;
+_Static_assert(HANDSHAKE_KEY >= crypto_generichash_KEYBYTES_MIN, "a key");
+_Static_assert(HANDSHAKE_MAC <= crypto_generichash_BYTES_MAX, "a code");
+
+static bool has_key (const struct handshake *h)
+{
+    return sodium_init () >= 0 && !sodium_is_zero (h->key, sizeof (h->key));
 }
 
-int handshake_send (int fd,
-                    enum handshake_service service,
-                    unsigned version,
-                    const unsigned char *token,
+static void begin (crypto_generichash_state *s,
+                   const struct handshake *h,
+                   const char *role,
+                   const struct handshake_hello *hello,
+                   const unsigned char *nonce)
+{
+    crypto_generichash_init (s, h->key, sizeof (h->key), HANDSHAKE_MAC);
+    crypto_generichash_update (
+        s, (const unsigned char *)role, strlen (role) + 1);
+    crypto_generichash_update (
+        s, (const unsigned char *)hello, sizeof (*hello));
+    crypto_generichash_update (s, h->token, sizeof (h->token));
+    crypto_generichash_update (s, nonce, HANDSHAKE_NONCE);
+}
+
+static void end (crypto_generichash_state *s, unsigned char *mac)
+{
+    crypto_generichash_final (s, mac, HANDSHAKE_MAC);
+    sodium_memzero (s, sizeof (*s));
+}
+
+static void listener_mac (const struct handshake *h,
+                          const struct handshake_hello *hello,
+                          const struct handshake_challenge *c,
+                          unsigned char *mac)
+{
+    crypto_generichash_state s;
+
+    begin (&s, h, listener_role, hello, c->nonce);
+    end (&s, mac);
+}
+
+static void caller_mac (const struct handshake *h,
+                        const struct handshake_hello *hello,
+                        const struct handshake_challenge *c,
+                        const struct handshake_proof *proof,
+                        const void *body,
+                        unsigned char *mac)
+{
+    crypto_generichash_state s;
+
+    begin (&s, h, caller_role, hello, c->nonce);
+    crypto_generichash_update (
+        &s, (const unsigned char *)&proof->length, sizeof (proof->length));
+    crypto_generichash_update (&s, body, proof->length);
+    end (&s, mac);
+}
+
+/* ---- the listener ---- */
+
+bool handshake_is_hello (const struct handshake *h,
+                         const struct handshake_hello *hello)
+{
+    return hello->magic == HANDSHAKE_MAGIC && hello->service == h->service;
+}
+
+int handshake_challenge (const struct handshake *h,
+                         const struct handshake_hello *hello,
+                         struct handshake_challenge *c)
+{
+    if (!has_key (h)
+        || getrandom (c->nonce, sizeof (c->nonce), 0) != sizeof (c->nonce))
+        return -1;
+    listener_mac (h, hello, c, c->mac);
+    return 0;
+}
+
+bool handshake_is_proven (const struct handshake *h,
+                          const struct handshake_hello *hello,
+                          const struct handshake_challenge *c,
+                          const struct handshake_proof *proof,
+                          const void *body)
+{
+    unsigned char mac[HANDSHAKE_MAC];
+
+    caller_mac (h, hello, c, proof, body, mac);
+    return sodium_memcmp (mac, proof->mac, sizeof (mac)) == 0;
+}
+
+/* ---- the caller ---- */
+
+static int hear_challenge (int fd,
+                           const struct handshake *h,
+                           const struct handshake_hello *hello,
+                           struct handshake_challenge *c,
+                           double deadline)
+{
+    unsigned char mac[HANDSHAKE_MAC];
+
+    if (socket_recv (fd, c, sizeof (*c), deadline) < 0)
+        return -1;
+    listener_mac (h, hello, c, mac);
+    if (sodium_memcmp (mac, c->mac, sizeof (mac)) == 0)
+        return 0;
+    errno = EACCES;
+    return -1;
+}
+
+static int confirm (int fd, double deadline)
+{
+    char go;
+
+    return socket_recv (fd, &go, 1, deadline) < 0
+               ? -1
+               : socket_send (fd, &go, 1, deadline);
+}
+
+int handshake_call (int fd,
+                    const struct handshake *h,
                     const void *body,
                     size_t n,
                     double deadline)
 {
-    struct handshake h = { .magic = HANDSHAKE_MAGIC,
-                           .service = (uint16_t)service,
-                           .version = (uint16_t)version,
-                           .length = (uint32_t)n };
+    struct handshake_hello hello = { .magic = HANDSHAKE_MAGIC,
+                                     .service = (uint16_t)h->service,
+                                     .version = (uint16_t)h->version };
+    struct handshake_challenge c;
+    struct handshake_proof proof = { .length = (uint32_t)n };
 
-    memcpy (h.token, token, sizeof (h.token));
-    return socket_send (fd, &h, sizeof (h), deadline) < 0
-                   || socket_send (fd, body, n, deadline) < 0
-               ? -1
-               : 0;
+    errno = EACCES;
+    if (!has_key (h)
+        || getrandom (hello.nonce, sizeof (hello.nonce), 0)
+               != sizeof (hello.nonce)
+        || socket_send (fd, &hello, sizeof (hello), deadline) < 0
+        || hear_challenge (fd, h, &hello, &c, deadline) < 0)
+        return -1;
+    caller_mac (h, &hello, &c, &proof, body, proof.mac);
+    if (socket_send (fd, &proof, sizeof (proof), deadline) < 0
+        || socket_send (fd, body, n, deadline) < 0)
+        return -1;
+    return h->confirms ? confirm (fd, deadline) : 0;
 }
 
-int handshake_confirm (int fd, const unsigned char *own, double deadline)
-{
-    unsigned char answer[HANDSHAKE_TOKEN];
-    char go = 1;
+/* ---- keys ---- */
 
-    if (socket_recv (fd, answer, sizeof (answer), deadline) < 0)
-        return -1;
-    if (memcmp (answer, own, sizeof (answer))) {
-        errno = EPROTO;
-        return -1;
-    }
-    return socket_send (fd, &go, 1, deadline);
+void handshake_derive (const unsigned char *key,
+                       const char *purpose,
+                       unsigned char *derived,
+                       size_t size)
+{
+    crypto_generichash (derived,
+                        size,
+                        (const unsigned char *)purpose,
+                        strlen (purpose),
+                        key,
+                        HANDSHAKE_KEY);
+}
+
+void handshake_forget (void *key, size_t n)
+{
+    sodium_memzero (key, n);
 }

@@ -1,112 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listen, accept, and find out who calls; strangers are bounded. */
+/* Accept connections, and find out who calls; strangers are bounded. */
 #include "runtime/comm/net/listener.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/net/address.h"
 #include "runtime/comm/net/socket.h"
 
-enum { HEAD = sizeof (struct handshake), STRANGER_S = 10 };
-
-static int listen_at (const struct sockaddr *a, socklen_t n)
-{
-    int fd = socket_new (a->sa_family);
-    int one = 1, zero = 0;
-
-    if (fd < 0)
-        return -1;
-    setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof (one));
-    if (a->sa_family == AF_INET6)
-        setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof (zero));
-    return socket_keep (fd,
-                        bind (fd, a, n) < 0 || listen (fd, 4096) < 0 ? -1 : 0);
-}
-
-static int listen_everywhere (int port)
-{
-    struct sockaddr_in6 six = { .sin6_family = AF_INET6,
-                                .sin6_port = htons ((uint16_t)port),
-                                .sin6_addr = in6addr_any };
-    struct sockaddr_in four = { .sin_family = AF_INET,
-                                .sin_port = htons ((uint16_t)port) };
-    int fd = listen_at ((struct sockaddr *)&six, sizeof (six));
-
-    /* a kernel without IPv6 */
-    if (fd < 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
-        fd = listen_at ((struct sockaddr *)&four, sizeof (four));
-    return fd;
-}
-
-int listener_bind (const char *host, int port)
-{
-    struct addrinfo *list = NULL;
-    int fd = -1;
-
-    if (host)
-        list = address_look_up (strcmp (host, "localhost") ? host : "127.0.0.1",
-                                port,
-                                AI_NUMERICHOST);
-
-    if (list && address_is_loopback (list->ai_addr))
-        fd = listen_at (list->ai_addr, list->ai_addrlen);
-    else
-        fd = listen_everywhere (port);
-    if (list)
-        freeaddrinfo (list);
-    return fd;
-}
-
-static int bind_range (struct slurmdl_error *err)
-{
-    const char *range = getenv ("DL_COMM_PORTS");
-    int first = 0;
-    int last = 0;
-    int fd = -1;
-
-    if (range && *range
-        && (sscanf (range, "%d-%d", &first, &last) != 2 || first < 1
-            || last < first || last > 65535)) {
-        errno = EINVAL;
-        return errorf (err, "DL_COMM_PORTS=%s: not FIRST-LAST", range);
-    }
-    for (int i = 0; fd < 0 && i <= last - first; i++)
-        fd = listener_bind (
-            NULL, first ? first + (i + getpid ()) % (last - first + 1) : 0);
-    if (fd < 0)
-        errorf (err, "no port to listen at: %s", strerror (errno));
-    return fd;
-}
-
-int listener_bind_range (struct slurmdl_error *err)
-{
-    int fd = bind_range (err);
-
-    if (fd < 0)
-        return -1;
-    if (socket_congestion (fd, err) < 0) {
-        close (fd);
-        return -1;
-    }
-    return fd;
-}
-
-int listener_port (int fd)
-{
-    struct sockaddr_in6 a;
-    socklen_t n = sizeof (a);
-
-    if (getsockname (fd, (struct sockaddr *)&a, &n) < 0)
-        return -1;
-    return ntohs (a.sin6_port); /* at the same place for both */
-}
+/* Of those who come at once so many are accepted in a turn: who was, can say
+ * something before others push it out.
+ */
+enum {
+    ACCEPTS = 32,
+    STRANGER_S = 10,
+    CROWDED_S = 2,
+    HELLO = sizeof (struct handshake_hello),
+    PROOF = HELLO + sizeof (struct handshake_proof)
+};
 
 bool listener_is_mine (int fd)
 {
@@ -132,12 +47,18 @@ static int accept_one (int listener)
     return fd;
 }
 
-/* ---- who calls ---- */
+/* ---- strangers ---- */
+
+static size_t most_strangers (const struct listener *l)
+{
+    return LISTENER_STRANGERS + l->expected;
+}
 
 static void drop (struct listener *l, size_t i)
 {
     close (l->pending[i].fd);
     free (l->pending[i].body);
+    l->strangers -= !l->pending[i].proven;
     l->pending[i] = l->pending[--l->n];
 }
 
@@ -155,88 +76,102 @@ static int make_room (struct listener *l)
     return 0;
 }
 
-/* The one that has been silent for longest goes. */
-static void drop_oldest (struct listener *l, size_t most)
+static bool goes_before (const struct listener_pending *a,
+                         const struct listener_pending *b)
 {
-    size_t oldest = 0;
-    size_t n = 0;
-
-    for (size_t i = 0; i < l->n; i++) {
-        const struct listener_pending *p = &l->pending[i];
-        if (!p->body && (!n++ || p->until < l->pending[oldest].until))
-            oldest = i;
-    }
-    if (n > most)
-        drop (l, oldest);
+    return a->challenged != b->challenged ? b->challenged : a->since < b->since;
 }
 
-static void accept_all (struct listener *l)
+static void drop_stranger (struct listener *l)
 {
-    int fd;
+    size_t first = l->n;
 
-    while ((fd = accept_one (l->fd)) >= 0) {
-        if (!listener_is_mine (fd) || make_room (l) < 0) {
-            close (fd);
-            continue;
-        }
-        l->pending[l->n++] =
-            (struct listener_pending){ .fd = fd,
-                                       .until = monotonic () + STRANGER_S };
-        drop_oldest (l, l->strangers);
-    }
-    if (errno == EMFILE || errno == ENFILE)
-        drop_oldest (l, 0);
+    for (size_t i = 0; i < l->n; i++)
+        if (!l->pending[i].proven
+            && (first == l->n
+                || goes_before (&l->pending[i], &l->pending[first])))
+            first = i;
+    if (first < l->n)
+        drop (l, first);
 }
+
+/* ---- what they say ---- */
 
 /* Where to put what comes next, at most '*n' bytes. */
 static char *next_of (struct listener_pending *p, size_t *n)
 {
-    if (p->got < HEAD) {
-        *n = HEAD - p->got;
-        return (char *)&p->head + p->got;
+    if (p->got < HELLO) {
+        *n = HELLO - p->got;
+        return (char *)&p->hello + p->got;
     }
-    if (p->got < HEAD + p->head.length) {
-        *n = HEAD + p->head.length - p->got;
-        return p->body + (p->got - HEAD);
+    if (p->got < PROOF) {
+        *n = PROOF - p->got;
+        return (char *)&p->proof + (p->got - HELLO);
+    }
+    if (p->got < PROOF + p->proof.length) {
+        *n = PROOF + p->proof.length - p->got;
+        return p->body + (p->got - PROOF);
     }
     *n = 1;
     return &p->go;
 }
 
-/* Its body has come: 1: that is all, 0: it is to confirm. */
-static int answer (struct listener *l, struct listener_pending *p)
+static int say (int fd, const void *data, size_t n)
 {
-    const unsigned char *token;
+    return send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n ? 0
+                                                                         : -1;
+}
 
-    p->body[p->head.length] = '\0';
-    if (!l->answer)
-        return 1;
-    token = l->answer (l->arg, p->body, p->head.length);
-    if (!token
-        || send (p->fd, token, HANDSHAKE_TOKEN, MSG_DONTWAIT | MSG_NOSIGNAL)
-               != HANDSHAKE_TOKEN)
+static int challenge (struct listener *l, struct listener_pending *p)
+{
+    p->challenged = true;
+    return handshake_is_hello (&l->handshake, &p->hello)
+                   && handshake_challenge (
+                          &l->handshake, &p->hello, &p->challenge)
+                          == 0
+               ? say (p->fd, &p->challenge, sizeof (p->challenge))
+               : -1;
+}
+
+static int take_proof (struct listener *l, struct listener_pending *p)
+{
+    if (p->proof.length > l->most
+        || !(p->body = malloc ((size_t)p->proof.length + 1)))
         return -1;
-    p->confirmed = true;
-    /* it may be stopped as long as any rank may */
-    p->until = monotonic () + l->timeout;
+    p->body[p->proof.length] = '\0';
     return 0;
+}
+
+/* Its body has come: 1: that is all, 0: it is to confirm. */
+static int take_body (struct listener *l, struct listener_pending *p)
+{
+    if (!handshake_is_proven (
+            &l->handshake, &p->hello, &p->challenge, &p->proof, p->body))
+        return -1;
+    p->proven = true;
+    l->strangers--;
+    if (!l->handshake.confirms)
+        return 1;
+    p->since = monotonic ();
+    return (!l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length))
+               ? say (p->fd, &p->go, 1)
+               : -1;
 }
 
 /* 1: all was said, 0: there is more to come, -1: it is not welcome. */
 static int check (struct listener *l, struct listener_pending *p)
 {
-    if (p->got < HEAD)
+    if (p->got < HELLO)
         return 0;
-    if (!p->body
-        && !handshake_is_good (&p->head, l->service, l->token, l->most)) {
-        l->refused++;
-        return -1;
-    }
-    if (!p->body && !(p->body = malloc ((size_t)p->head.length + 1)))
-        return -1;
-    if (p->got < HEAD + p->head.length)
+    if (!p->challenged)
+        return challenge (l, p);
+    if (p->got < PROOF)
         return 0;
-    return p->confirmed ? p->go != 0 : answer (l, p);
+    if (!p->body && take_proof (l, p) < 0)
+        return -1;
+    if (p->got < PROOF + p->proof.length)
+        return 0;
+    return p->proven ? 1 : take_body (l, p);
 }
 
 static int hear (struct listener *l, struct listener_pending *p)
@@ -258,9 +193,65 @@ static int hear (struct listener *l, struct listener_pending *p)
     return 0;
 }
 
+/* ---- turns ---- */
+
+static void begin (struct listener *l, int fd)
+{
+    if (!listener_is_mine (fd) || make_room (l) < 0) {
+        close (fd);
+        return;
+    }
+    l->pending[l->n++] =
+        (struct listener_pending){ .fd = fd, .since = monotonic () };
+    l->strangers++;
+    if (hear (l, &l->pending[l->n - 1]) < 0)
+        drop (l, l->n - 1);
+    else if (l->strangers > most_strangers (l))
+        drop_stranger (l);
+}
+
+/* No more files may be open, and what is not accepted would be reported again
+ * at once: a stranger goes, or the one that has come.
+ */
+static void make_way (struct listener *l, int listener)
+{
+    int fd;
+
+    if (l->strangers > 0) {
+        drop_stranger (l);
+        return;
+    }
+    if (l->spare > 0)
+        close (l->spare);
+    if ((fd = accept_one (listener)) >= 0)
+        close (fd);
+    l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void accept_some (struct listener *l, int listener)
+{
+    int fd;
+
+    if (l->spare <= 0)
+        l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < ACCEPTS; i++) {
+        if ((fd = accept_one (listener)) >= 0)
+            begin (l, fd);
+        else if (errno == EMFILE || errno == ENFILE)
+            make_way (l, listener);
+        else if (errno != ECONNABORTED && errno != EINTR)
+            break;
+    }
+}
+
+size_t listener_fds (const struct listener *l)
+{
+    return (size_t)l->at.n + l->n;
+}
+
 struct pollfd *listener_poll (struct listener *l, size_t more)
 {
-    size_t room = 1 + l->n + more;
+    size_t room = listener_fds (l) + more;
     struct pollfd *p;
 
     if (room > l->poll_room) {
@@ -269,25 +260,39 @@ struct pollfd *listener_poll (struct listener *l, size_t more)
         l->poll = p;
         l->poll_room = 2 * room;
     }
-    l->poll[0] = (struct pollfd){ .fd = l->fd, .events = POLLIN };
+    p = l->poll;
+    for (int i = 0; i < l->at.n; i++)
+        *p++ = (struct pollfd){ .fd = l->at.fd[i], .events = POLLIN };
     for (size_t i = 0; i < l->n; i++)
-        l->poll[i + 1] =
-            (struct pollfd){ .fd = l->pending[i].fd, .events = POLLIN };
+        *p++ = (struct pollfd){ .fd = l->pending[i].fd, .events = POLLIN };
     return l->poll;
+}
+
+static bool
+is_late (const struct listener *l, const struct listener_pending *p, double now)
+{
+    double seconds = p->proven                               ? l->timeout
+                     : l->strangers > most_strangers (l) / 2 ? CROWDED_S
+                                                             : STRANGER_S;
+
+    return !p->whole && now - p->since > seconds;
 }
 
 void listener_serve (struct listener *l)
 {
+    const struct pollfd *sockets = l->poll;
+    const struct pollfd *pending = l->poll + l->at.n;
     double now = l->n > 0 ? monotonic () : 0;
 
     for (size_t i = l->n; i-- > 0;) {
         struct listener_pending *p = &l->pending[i];
-        bool said = l->poll[i + 1].revents && hear (l, p) < 0;
-        if (said || (!p->whole && now > p->until))
+        bool ended = pending[i].revents && hear (l, p) < 0;
+        if (ended || is_late (l, p, now))
             drop (l, i);
     }
-    if (l->poll[0].revents)
-        accept_all (l);
+    for (int i = 0; i < l->at.n; i++)
+        if (sockets[i].revents)
+            accept_some (l, sockets[i].fd);
 }
 
 bool listener_take (struct listener *l, struct listener_arrival *a)
@@ -296,7 +301,9 @@ bool listener_take (struct listener *l, struct listener_arrival *a)
         const struct listener_pending *p = &l->pending[i];
         if (!p->whole)
             continue;
-        *a = (struct listener_arrival){ p->fd, p->head, p->body };
+        *a = (struct listener_arrival){
+            p->fd, p->hello.version, p->proof.length, p->body
+        };
         l->pending[i] = l->pending[--l->n];
         return true;
     }
@@ -307,12 +314,14 @@ void listener_close (struct listener *l)
 {
     while (l->n > 0)
         drop (l, l->n - 1);
-    if (l->fd >= 0)
-        close (l->fd);
+    listen_close (&l->at);
+    if (l->spare > 0)
+        close (l->spare);
+    handshake_forget (l->handshake.key, sizeof (l->handshake.key));
     free (l->pending);
     free (l->poll);
-    l->fd = -1;
     l->pending = NULL;
     l->poll = NULL;
     l->room = l->poll_room = 0;
+    l->spare = 0;
 }

@@ -375,6 +375,7 @@ static void be_of_another_job (void)
     struct slurmdl_error err = { "" };
 
     setenv ("SLURM_JOB_ID", "77", 1);
+    setenv ("SLURM_STEP_ID", "0", 1);
     _exit (open_rank (1, 3, 1, &err) ? 1 : 0);
 }
 
@@ -416,14 +417,15 @@ static void sizes_differ (void **state)
 static void port_is_taken (void **state)
 {
     struct slurmdl_error err = { "" };
-    int fd = listener_bind ("127.0.0.1", 0);
+    struct listen_sockets s;
 
     (void)state;
-    snprintf (address, sizeof (address), "127.0.0.1:%d", listener_port (fd));
+    assert_int_equal (listen_open (&s, "127.0.0.1", 0), 0);
+    snprintf (address, sizeof (address), "127.0.0.1:%d", s.port);
     assert_null (open_rank (0, 2, 3, &err));
     assert_non_null (strstr (err.text, "Address already in use"));
     assert_non_null (strstr (err.text, "DL_COMM_ADDRESS"));
-    close (fd);
+    listen_close (&s);
 }
 
 static void over_ipv6 (void **state)

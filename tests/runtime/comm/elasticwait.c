@@ -18,14 +18,14 @@
 #include "tests/runtime/comm/elasticcrowd.h"
 
 /* Rank 0 of all worlds: its kernel takes connections, and it never answers. */
-static struct elastic_member make_silent (int listener)
+static struct elastic_member make_silent (int port)
 {
     struct elastic_member m = { .was_rank = -1,
                                 .local = -1,
                                 .host = "127.0.0.1" };
 
     process_id_describe (&m.self);
-    m.port = listener_port (listener);
+    m.port = port;
     return m;
 }
 
@@ -76,12 +76,14 @@ static void test_long_wait (void **state)
     const struct job j = {
         .steps = 10, .start = 2, .min = 2, .settle = 0.5, .timeout = 8
     };
-    int listener = listener_bind ("127.0.0.1", 0);
-    struct elastic_member silent = make_silent (listener);
+    struct listen_sockets at;
+    int listens = listen_open (&at, "127.0.0.1", 0);
+    struct elastic_member silent = make_silent (at.port);
     uint64_t nonce = silent.self.nonce;
     struct crowd c = { .n = 0 };
 
     (void)state;
+    assert_int_equal (listens, 0);
     assert_int_equal (folder_put_member (dir, 1, &silent), 0);
     crowd_add (&c, dir, &j);
     assert_true (comes (&c, 2, nonce));
@@ -94,7 +96,7 @@ static void test_long_wait (void **state)
     assert_true (comes (&c, 4, nonce));
     crowd_kill (&c, 0);
     crowd_wait (&c);
-    close (listener);
+    listen_close (&at);
 }
 
 int main (void)

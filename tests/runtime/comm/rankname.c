@@ -82,21 +82,21 @@ static void control_of (int fd, char *name, size_t size)
 }
 
 /* Of who is called as of who calls. */
-static void both_use_reno (int listener, int caller)
+static void both_use_reno (struct listen_sockets *s, int caller)
 {
     char name[17];
     int called;
 
     assert_true (caller >= 0);
-    assert_int_equal (socket_wait (listener, POLLIN, monotonic () + 100), 0);
-    called = accept (listener, NULL, NULL);
+    assert_int_equal (socket_wait (s->fd[0], POLLIN, monotonic () + 100), 0);
+    called = accept (s->fd[0], NULL, NULL);
     control_of (called, name, sizeof (name));
     assert_string_equal (name, "reno");
     control_of (caller, name, sizeof (name));
     assert_string_equal (name, "reno");
     close (caller);
     close (called);
-    close (listener);
+    listen_close (s);
 }
 
 static void congestion_control (void **state)
@@ -104,7 +104,8 @@ static void congestion_control (void **state)
     struct slurmdl_error err = { "" };
     struct ps_entry e = { 0 };
     char name[17];
-    int listener, caller, at;
+    struct listen_sockets s;
+    int caller;
 
     (void)state;
     unsetenv ("DL_COMM_CONGESTION");
@@ -114,17 +115,16 @@ static void congestion_control (void **state)
     assert_true (strncmp (name, "bbr", 3) != 0);
     close (caller);
     setenv ("DL_COMM_CONGESTION", "reno", 1);
-    listener = listener_bind_range (&err);
-    at = listener_port (listener);
-    both_use_reno (listener,
-                   socket_connect ("127.0.0.1", at, monotonic () + 100));
-    listener = pswire_listen ("127.0.0.1", &e, &err);
-    both_use_reno (listener, pswire_connect (&e));
+    assert_int_equal (listen_open_range (&s, NULL, &err), 0);
+    both_use_reno (&s,
+                   socket_connect ("127.0.0.1", s.port, monotonic () + 100));
+    assert_int_equal (pswire_listen ("127.0.0.1", &e, &s, &err), 0);
+    both_use_reno (&s, pswire_connect (&e));
     setenv ("DL_COMM_CONGESTION", "none-such", 1);
-    assert_int_equal (listener_bind_range (&err), -1);
+    assert_int_equal (listen_open_range (&s, NULL, &err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
     *err.text = '\0';
-    assert_int_equal (pswire_listen ("127.0.0.1", &e, &err), -1);
+    assert_int_equal (pswire_listen ("127.0.0.1", &e, &s, &err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
     unsetenv ("DL_COMM_CONGESTION");
 }

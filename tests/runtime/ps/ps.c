@@ -257,31 +257,45 @@ static struct ps_entry find_server (void)
     return e;
 }
 
-/* Connect to server 0 as whoever, send, and read what it answers. */
-static ssize_t
-say (const void *data, size_t n, struct ps_header *answer, char *text)
+/* What server 0 answers to who calls like this; -1: nothing. */
+static int call (const struct handshake *h,
+                 const void *body,
+                 size_t n,
+                 struct ps_header *answer,
+                 char *text)
 {
     struct ps_entry e = find_server ();
-    int fd;
-    ssize_t got;
+    int fd = pswire_connect (&e);
+    int got;
 
-    fd = pswire_connect (&e);
     assert_true (fd >= 0);
-    socket_send (fd, data, n, monotonic () + 20);
-    got = socket_recv (fd, answer, sizeof (*answer), monotonic () + 20);
+    got = handshake_call (fd, h, body, n, monotonic () + 20);
     text[0] = '\0';
+    if (got == 0)
+        got = socket_recv (fd, answer, sizeof (*answer), monotonic () + 20);
     if (got == 0 && answer->bytes < 256)
         socket_recv (fd, text, answer->bytes, monotonic () + 20);
     close (fd);
     return got;
 }
 
+/* Who says that is not answered. */
+static void say (const void *data, size_t n)
+{
+    struct ps_entry e = find_server ();
+    int fd = pswire_connect (&e);
+    char c;
+
+    assert_true (fd >= 0);
+    socket_send (fd, data, n, monotonic () + 20);
+    assert_int_equal (socket_recv (fd, &c, 1, monotonic () + 60), -1);
+    close (fd);
+}
+
 static void strangers_are_refused (void **state)
 {
-    struct {
-        struct handshake head;
-        struct ps_hello hello;
-    } m = { .head = { HANDSHAKE_MAGIC, HANDSHAKE_PS, PS_VERSION } };
+    struct handshake h = { .service = HANDSHAKE_PS, .version = PS_VERSION };
+    struct ps_hello hello = { .worker = 1 };
     struct train t = { SLURMDL_PS_SGD, 1000, 3, 0 };
     struct ps_header answer;
     char text[256];
@@ -293,25 +307,24 @@ static void strangers_are_refused (void **state)
     server = start_server ("server", 0);
     for (size_t i = 0; i < sizeof (garbage); i++)
         garbage[i] = (char)ps_mix (i);
-    assert_int_equal (say (garbage, sizeof (garbage), &answer, text), -1);
-    assert_int_equal (say ("GET / HTTP/1.1\r\n\r\n", 18, &answer, text), -1);
-    m.head.length = sizeof (m.hello);
-    assert_int_equal (say (&m, sizeof (m), &answer, text), -1);
-    memcpy (m.head.token, find_server ().token, sizeof (m.head.token));
-    m.hello.worker = 1;
-    assert_int_equal (say (&m, sizeof (m), &answer, text), 0);
+    say (garbage, sizeof (garbage));
+    say ("GET / HTTP/1.1\r\n\r\n", 18);
+    h.key[0] = 1;
+    assert_int_equal (call (&h, &hello, sizeof (hello), &answer, text), -1);
+    assert_int_equal (errno, EACCES);
+    memcpy (h.key, find_server ().token, sizeof (h.key));
+    assert_int_equal (call (&h, &hello, sizeof (hello), &answer, text), 0);
     assert_int_equal (answer.status, EPROTO);
     assert_non_null (strstr (text, "it is server 0 of 1"));
-    m.head.version = PS_VERSION + 1;
-    assert_int_equal (say (&m, sizeof (m), &answer, text), 0);
+    h.version = PS_VERSION + 1;
+    assert_int_equal (call (&h, &hello, sizeof (hello), &answer, text), 0);
     assert_int_equal (answer.status, EPROTO);
     assert_non_null (strstr (text, "version 2"));
-    m.head.version = PS_VERSION;
-    m.head.service = HANDSHAKE_MESH;
-    assert_int_equal (say (&m, sizeof (m), &answer, text), -1);
-    m.head.service = HANDSHAKE_PS;
-    m.head.length = UINT32_MAX;
-    assert_int_equal (say (&m, sizeof (m), &answer, text), -1);
+    h.version = PS_VERSION;
+    h.service = HANDSHAKE_MESH;
+    assert_int_equal (call (&h, &hello, sizeof (hello), &answer, text), -1);
+    h.service = HANDSHAKE_PS;
+    assert_int_equal (call (&h, garbage, sizeof (garbage), &answer, text), -1);
     assert_int_equal (end_of (start_worker (0, train, &t)), 0);
     assert_int_equal (end_of (server), 0);
     check_values (&t);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts of other processes, before they are printed. */
+#include "runtime/comm/net/clean.h"
+
+/* U+0080 to U+009F are control characters, too, as UTF-8 and as single bytes.
+ */
+static int is_control (const unsigned char *c, unsigned char before)
+{
+    return *c < 0x20 || *c == 0x7f
+           || (*c >= 0x80 && *c <= 0x9f && (before < 0x80 || before == 0xc2));
+}
+
+char *clean_text (char *text)
+{
+    unsigned char before = 0;
+
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        unsigned char now = *c;
+        if (is_control (c, before))
+            *c = '?';
+        before = now;
+    }
+    return text;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DL_SECRET: 128 bits that the processes of a step have, and nobody else. */
+#ifndef SPANK_SECRET_H
+#define SPANK_SECRET_H
+
+#include <stdbool.h>
+
+/* In srun, before the environment is sent.  'wanted': one is made for this
+ * step, for all components of a heterogeneous job; else that of a step that
+ * this srun is in is forgotten, as it is not this step's.
+ */
+void plugin_secret (bool wanted);
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handshake, and who it lets in: of what is changed, sent back, sent again,
+ * or said by somebody without the key, nobody.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/net/clean.h"
+#include "runtime/comm/net/listener.h"
+#include "runtime/comm/net/secret.h"
+#include "runtime/comm/net/socket.h"
+#include "tests/folder.h"
+
+static const char body[] = "rank 1 of 2";
+
+/* What both know, and a listener in a thread that takes who comes. */
+static struct handshake known;
+static struct server {
+    struct listener l;
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_int taken, turns;
+    atomic_size_t pending;
+    char said[64];
+} server;
+
+static void *serve (void *arg)
+{
+    struct server *s = arg;
+    struct listener_arrival a;
+
+    while (!atomic_load (&s->stop)) {
+        poll (listener_poll (&s->l, 0), listener_fds (&s->l), 20);
+        listener_serve (&s->l);
+        while (listener_take (&s->l, &a)) {
+            snprintf (s->said, sizeof (s->said), "%s", a.body);
+            atomic_fetch_add (&s->taken, 1);
+            close (a.fd);
+            free (a.body);
+        }
+        atomic_fetch_add (&s->turns, 1);
+        atomic_store (&s->pending, s->l.n);
+    }
+    return NULL;
+}
+
+static int set_up (void **state)
+{
+    (void)state;
+    known = (struct handshake){ .service = HANDSHAKE_MESH, .version = 3 };
+    memset (known.key, 5, sizeof (known.key));
+    memset (known.token, 9, sizeof (known.token));
+    memset (&server, 0, sizeof (server));
+    server.l = (struct listener){ .handshake = known,
+                                  .most = sizeof (body),
+                                  .timeout = 60 };
+    return listen_open (&server.l.at, "127.0.0.1", 0) < 0
+                   || pthread_create (&server.thread, NULL, serve, &server)
+               ? -1
+               : 0;
+}
+
+static int tear_down (void **state)
+{
+    (void)state;
+    atomic_store (&server.stop, true);
+    pthread_join (server.thread, NULL);
+    listener_close (&server.l);
+    return 0;
+}
+
+static int dial (void)
+{
+    int fd = socket_connect ("127.0.0.1", server.l.at.port, monotonic () + 60);
+
+    assert_true (fd >= 0);
+    return fd;
+}
+
+static int call (const struct handshake *h)
+{
+    int fd = dial ();
+    int rv = handshake_call (fd, h, body, sizeof (body), monotonic () + 60);
+    int saved = errno;
+    char c;
+
+    /* it has been taken, or sent away, when the listener closes it */
+    if (rv == 0)
+        assert_int_equal (socket_recv (fd, &c, 1, monotonic () + 60), -1);
+    close (fd);
+    errno = saved;
+    return rv;
+}
+
+static void who_has_the_key_is_taken (void **state)
+{
+    (void)state;
+    assert_int_equal (call (&known), 0);
+    assert_int_equal (atomic_load (&server.taken), 1);
+    assert_string_equal (server.said, body);
+}
+
+static void nobody_else (void **state)
+{
+    struct handshake other;
+
+    (void)state;
+    other = known;
+    other.key[15] ^= 1;
+    assert_int_equal (call (&other), -1);
+    assert_int_equal (errno, EACCES);
+    other = known; /* another listener of the same step */
+    other.token[0] ^= 1;
+    assert_int_equal (call (&other), -1);
+    assert_int_equal (errno, EACCES);
+    other = known;
+    other.service = HANDSHAKE_PS;
+    assert_int_equal (call (&other), -1);
+    other = known; /* no key is none */
+    memset (other.key, 0, sizeof (other.key));
+    assert_int_equal (call (&other), -1);
+    assert_int_equal (errno, EACCES);
+    assert_int_equal (atomic_load (&server.taken), 0);
+}
+
+/* ---- what goes over the wire ---- */
+
+struct talk {
+    struct handshake_hello hello;
+    struct handshake_challenge challenge;
+    struct {
+        struct handshake_proof proof;
+        char body[sizeof (body)];
+    } last;
+};
+
+/* Between a caller and the listener: what each says, with a bit changed. */
+struct relay {
+    struct listen_sockets at;
+    struct talk talk;
+    size_t flip; /* bit of 'talk'; SIZE_MAX: none */
+    pthread_t thread;
+};
+
+static int pass (struct relay *r, int from, int to, size_t at, size_t n)
+{
+    char *piece = (char *)&r->talk + at;
+
+    if (socket_recv (from, piece, n, monotonic () + 60) < 0)
+        return -1;
+    if (r->flip / 8 >= at && r->flip / 8 < at + n)
+        ((char *)&r->talk)[r->flip / 8] ^= (char)(1 << r->flip % 8);
+    return socket_send (to, piece, n, monotonic () + 60);
+}
+
+static void *relay_one (void *arg)
+{
+    struct relay *r = arg;
+    int in, out = dial ();
+
+    assert_int_equal (socket_wait (r->at.fd[0], POLLIN, monotonic () + 60), 0);
+    in = accept4 (r->at.fd[0], NULL, NULL, SOCK_NONBLOCK);
+    if (pass (r, in, out, offsetof (struct talk, hello), sizeof (r->talk.hello))
+            == 0
+        && pass (r,
+                 out,
+                 in,
+                 offsetof (struct talk, challenge),
+                 sizeof (r->talk.challenge))
+               == 0
+        && pass (
+               r, in, out, offsetof (struct talk, last), sizeof (r->talk.last))
+               == 0) {
+        char c;
+        shutdown (out, SHUT_WR);
+        socket_recv (out, &c, 1, monotonic () + 60);
+    }
+    close (in);
+    close (out);
+    return NULL;
+}
+
+static int call_through (struct relay *r)
+{
+    int fd, rv;
+    char c;
+
+    assert_int_equal (listen_open (&r->at, "127.0.0.1", 0), 0);
+    assert_int_equal (pthread_create (&r->thread, NULL, relay_one, r), 0);
+    fd = socket_connect ("127.0.0.1", r->at.port, monotonic () + 60);
+    rv = handshake_call (fd, &known, body, sizeof (body), monotonic () + 60);
+    if (rv == 0)
+        socket_recv (fd, &c, 1, monotonic () + 60);
+    close (fd);
+    pthread_join (r->thread, NULL);
+    listen_close (&r->at);
+    return rv;
+}
+
+static void no_bit_can_be_changed (void **state)
+{
+    struct relay r = { .flip = SIZE_MAX };
+
+    (void)state;
+    _Static_assert(sizeof (struct talk)
+                       == sizeof (struct handshake_hello)
+                              + sizeof (struct handshake_challenge)
+                              + sizeof (struct handshake_proof) + sizeof (body),
+                   "no gaps");
+    assert_int_equal (call_through (&r), 0);
+    assert_int_equal (atomic_load (&server.taken), 1);
+    for (r.flip = 0; r.flip < 8 * sizeof (r.talk); r.flip++) {
+        /* a longer body would be waited for */
+        if (r.flip / 8 == offsetof (struct talk, last.proof.length))
+            continue;
+        call_through (&r);
+        assert_int_equal (atomic_load (&server.taken), 1);
+    }
+}
+
+/* What one caller has said does not let in another one. */
+static void nothing_can_be_said_again (void **state)
+{
+    struct relay r = { .flip = SIZE_MAX };
+    struct handshake_challenge c;
+    int fd;
+    char end;
+
+    (void)state;
+    assert_int_equal (call_through (&r), 0);
+    fd = dial ();
+    socket_send (fd, &r.talk.hello, sizeof (r.talk.hello), monotonic () + 60);
+    assert_int_equal (socket_recv (fd, &c, sizeof (c), monotonic () + 60), 0);
+    assert_true (memcmp (&c, &r.talk.challenge, sizeof (c)));
+    socket_send (fd, &r.talk.last, sizeof (r.talk.last), monotonic () + 60);
+    assert_int_equal (socket_recv (fd, &end, 1, monotonic () + 60), -1);
+    close (fd);
+    assert_int_equal (atomic_load (&server.taken), 1);
+}
+
+/* A challenge of the listener's, even for the caller's own hello, is no proof
+ * of a caller's. */
+static void nothing_can_be_sent_back (void **state)
+{
+    struct handshake_hello hello = {
+        HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, { 1 }
+    };
+    struct handshake_challenge first, second;
+    struct handshake_proof proof = { 0 };
+    int a = dial (), b = dial ();
+    char c;
+
+    (void)state;
+    socket_send (a, &hello, sizeof (hello), monotonic () + 60);
+    assert_int_equal (
+        socket_recv (a, &first, sizeof (first), monotonic () + 60), 0);
+    memcpy (hello.nonce, first.nonce, sizeof (hello.nonce));
+    socket_send (b, &hello, sizeof (hello), monotonic () + 60);
+    assert_int_equal (
+        socket_recv (b, &second, sizeof (second), monotonic () + 60), 0);
+    memcpy (proof.mac, second.mac, sizeof (proof.mac));
+    socket_send (a, &proof, sizeof (proof), monotonic () + 60);
+    assert_int_equal (socket_recv (a, &c, 1, monotonic () + 60), -1);
+    memcpy (proof.mac, first.mac, sizeof (proof.mac));
+    socket_send (b, &proof, sizeof (proof), monotonic () + 60);
+    assert_int_equal (socket_recv (b, &c, 1, monotonic () + 60), -1);
+    close (a);
+    close (b);
+    assert_int_equal (atomic_load (&server.taken), 0);
+}
+
+/* ---- many ---- */
+
+enum { IDLE = 700 };
+
+static void raise_limit (rlim_t files)
+{
+    struct rlimit l;
+
+    getrlimit (RLIMIT_NOFILE, &l);
+    l.rlim_cur = files < l.rlim_max ? files : l.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &l);
+}
+
+static void idle_ones_keep_nobody_out (void **state)
+{
+    int *fds = malloc (IDLE * sizeof (*fds));
+    double end;
+    char c;
+
+    (void)state;
+    raise_limit (4 * IDLE);
+    for (int i = 0; i < IDLE; i++)
+        fds[i] = dial ();
+    assert_int_equal (call (&known), 0);
+    assert_true (atomic_load (&server.pending) <= LISTENER_STRANGERS);
+    /* the first went for the others, and the last go by themselves */
+    assert_int_equal (socket_recv (fds[0], &c, 1, monotonic () + 60), -1);
+    assert_int_equal (errno, ECONNRESET);
+    end = monotonic () + 60;
+    while (atomic_load (&server.pending) > 0 && monotonic () < end)
+        usleep (10000);
+    assert_int_equal (atomic_load (&server.pending), 0);
+    for (int i = 0; i < IDLE; i++)
+        close (fds[i]);
+    free (fds);
+}
+
+/* A process that may open no more files neither spins nor stays closed. */
+static void without_files (void **state)
+{
+    int fds[256], n = 0, from, client = dial ();
+    double end = monotonic () + 60;
+    char c;
+
+    (void)state;
+    while (atomic_load (&server.pending) != 1 && monotonic () < end)
+        usleep (1000);
+    raise_limit (256);
+    while (n < 256 && (fds[n] = dup (client)) >= 0)
+        n++;
+    close (fds[--n]); /* for the next caller's own end */
+    close (dial ());
+    from = atomic_load (&server.turns);
+    usleep (300000);
+    assert_true (atomic_load (&server.turns) - from < 100);
+    while (n > 0)
+        close (fds[--n]);
+    assert_int_equal (call (&known), 0);
+    assert_int_equal (socket_recv (client, &c, 1, monotonic () + 60), -1);
+    close (client);
+}
+
+/* ---- the secret ---- */
+
+static void parsing (void **state)
+{
+    static const char *const wrong[] = { "",
+                                         "0",
+                                         "0123456789abcdef0123456789abcde",
+                                         "g123456789abcdef0123456789abcdef",
+                                         "0123456789abcdef0123456789abcdef0",
+                                         "00000000000000000000000000000000",
+                                         " 123456789abcdef0123456789abcdef" };
+    unsigned char key[HANDSHAKE_KEY];
+    char text[SECRET_DIGITS + 1];
+    struct slurmdl_error err = { "" };
+
+    (void)state;
+    assert_int_equal (secret_parse ("0123456789abcdef0123456789ABCDEF", key),
+                      0);
+    secret_print (key, text);
+    assert_string_equal (text, "0123456789abcdef0123456789abcdef");
+    for (size_t i = 0; i < sizeof (wrong) / sizeof (*wrong); i++)
+        assert_int_equal (secret_parse (wrong[i], key), -1);
+    setenv ("DL_SECRET", "hunter2", 1);
+    assert_int_equal (secret_of_environment ("test", key, &err), -1);
+    assert_non_null (
+        strstr (err.text, "DL_SECRET is not 32 hexadecimal digits"));
+    assert_null (strstr (err.text, "hunter2"));
+    unsetenv ("DL_SECRET");
+    assert_int_equal (secret_of_environment ("test", key, &err), 0);
+}
+
+/* The same in a step, and another one in the next, and for something else. */
+static void deriving (void **state)
+{
+    unsigned char key[4][HANDSHAKE_KEY];
+
+    (void)state;
+    setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
+    setenv ("SLURM_JOB_ID", "7", 1);
+    setenv ("SLURM_STEP_ID", "0", 1);
+    assert_int_equal (secret_of_environment ("test", key[0], NULL), 1);
+    assert_int_equal (secret_of_environment ("test", key[1], NULL), 1);
+    assert_int_equal (secret_of_environment ("other", key[2], NULL), 1);
+    setenv ("SLURM_STEP_ID", "1", 1);
+    assert_int_equal (secret_of_environment ("test", key[3], NULL), 1);
+    assert_memory_equal (key[0], key[1], HANDSHAKE_KEY);
+    assert_memory_not_equal (key[0], key[2], HANDSHAKE_KEY);
+    assert_memory_not_equal (key[0], key[3], HANDSHAKE_KEY);
+    unsetenv ("DL_SECRET");
+    unsetenv ("SLURM_JOB_ID");
+    unsetenv ("SLURM_STEP_ID");
+}
+
+static void path_in_home (char *path, const char *name)
+{
+    snprintf (path, 128, "%s/.slurm-dl%s%s", dir, *name ? "/" : "", name);
+}
+
+static void in_a_file (void **state)
+{
+    unsigned char a[HANDSHAKE_KEY], b[HANDSHAKE_KEY];
+    struct slurmdl_error err = { "" };
+    char path[128], other[128];
+    struct stat st;
+
+    (void)state;
+    setenv ("HOME", dir, 1);
+    assert_int_equal (secret_look_up ("7.0.0.1", a, NULL), -1);
+    assert_int_equal (errno, ENOENT);
+    assert_int_equal (secret_make ("7.0.0.1", a, &err), 0);
+    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), 0);
+    assert_memory_equal (a, b, sizeof (a));
+    assert_int_equal (secret_make ("7.0.0.1", b, &err), 0); /* a leftover */
+    assert_memory_equal (a, b, sizeof (a));
+    assert_int_equal (secret_make ("7.1.0.1", b, &err), 0);
+    assert_memory_not_equal (a, b, sizeof (a));
+    path_in_home (path, "7.0.0.1");
+    assert_int_equal (stat (path, &st), 0);
+    assert_int_equal (st.st_mode & 0777, 0600);
+    /* what others may read, or a link, is none */
+    chmod (path, 0640);
+    assert_int_equal (secret_look_up ("7.0.0.1", b, &err), -1);
+    assert_int_equal (errno, EPERM);
+    assert_non_null (strstr (err.text, "only you may read"));
+    chmod (path, 0600);
+    path_in_home (other, "other");
+    assert_int_equal (symlink (path, other), 0);
+    assert_int_equal (secret_look_up ("other", b, NULL), -1);
+    unlink (other);
+    assert_int_equal (mkfifo (other, 0600), 0);
+    assert_int_equal (secret_look_up ("other", b, NULL), -1);
+    assert_int_equal (truncate (path, 3), 0);
+    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
+    secret_remove ("7.0.0.1");
+    assert_int_equal (secret_look_up ("7.0.0.1", b, NULL), -1);
+    assert_int_equal (errno, ENOENT);
+    path_in_home (path, "");
+    chmod (path, 0755);
+    *err.text = '\0';
+    assert_int_equal (secret_make ("7.2.0.1", b, &err), -1);
+    assert_non_null (strstr (err.text, "there is no secret for the ranks"));
+}
+
+static void cleaning (void **state)
+{
+    static const struct {
+        const char *text, *clean;
+    } rows[] = { { "rank 1 (n1)", "rank 1 (n1)" },
+                 { "\x1b[2J\r\n\t\x7f", "?[2J????" },
+                 { "\xc3\xbc \xe2\x82\xac", "\xc3\xbc \xe2\x82\xac" },
+                 { "\x9b"
+                   "31m \xc2\x9b",
+                   "?31m \xc2?" } };
+    char text[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (rows) / sizeof (*rows); i++) {
+        snprintf (text, sizeof (text), "%s", rows[i].text);
+        assert_string_equal (clean_text (text), rows[i].clean);
+    }
+}
+
+#define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER (who_has_the_key_is_taken),
+        WITH_SERVER (nobody_else),
+        WITH_SERVER (no_bit_can_be_changed),
+        WITH_SERVER (nothing_can_be_said_again),
+        WITH_SERVER (nothing_can_be_sent_back),
+        WITH_SERVER (idle_ones_keep_nobody_out),
+        WITH_SERVER (without_files),
+        cmocka_unit_test (parsing),
+        cmocka_unit_test (deriving),
+        IN_FOLDER (in_a_file),
+        cmocka_unit_test (cleaning),
+    };
+
+    alarm (900);
+    cmocka_set_message_output (CM_OUTPUT_TAP);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
