@@ -130,7 +130,7 @@ static void env_checkpoint (struct env *env, const struct trial_attempt *a)
     if (resume_dir (a, NULL, path, sizeof (path)) < 0)
         *path = '\0';
     env_set (env, "DL_RESUME_DIR", path);
-    trial_files_dir (a, path, sizeof (path));
+    trial_dir (a, path, sizeof (path));
     env_set (env, "DL_TRIAL_DIR", path);
 }
 
@@ -225,7 +225,7 @@ static json_t *builtins_of (const struct trial_attempt *a)
 {
     char folder[4200];
 
-    trial_files_dir (a, folder, sizeof (folder));
+    trial_dir (a, folder, sizeof (folder));
     return json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}",
                       "length",
                       (json_int_t)a->length,

@@ -9,13 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-void trial_files_dir (const struct trial_attempt *a, char *path, size_t size)
+void trial_dir (const struct trial_attempt *a, char *path, size_t size)
 {
-    snprintf (path,
-              size,
-              "%.*s/files",
-              (int)(strrchr (a->dir, '/') - a->dir),
-              a->dir);
+    snprintf (
+        path, size, "%.*s", (int)(strrchr (a->dir, '/') - a->dir), a->dir);
 }
 
 /* What dl writes there by itself. */

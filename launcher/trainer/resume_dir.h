@@ -8,8 +8,8 @@
 
 #include "launcher/sweep/attempt.h"
 
-/* {trial_dir}: a folder for all attempts of the trial. */
-void trial_files_dir (const struct trial_attempt *a, char *path, size_t size);
+/* {trial_dir}: the folder that all attempts of the trial share. */
+void trial_dir (const struct trial_attempt *a, char *path, size_t size);
 
 /* The newest attempt of the trial before this one, accepted or not, that has
  * 'file', or, if that is NULL, any file of its trainer.  Returns 0, or -1 if

@@ -17,7 +17,6 @@
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/publish.h"
-#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
@@ -100,9 +99,6 @@ static int make_folder (const struct trial_attempt *a,
               (int)(strrchr (a->dir, '/') - a->dir),
               a->dir);
     if (a->number == 1 && folder_create (trial, err) < 0)
-        return -1;
-    trial_files_dir (a, trial, sizeof (trial));
-    if (folder_create (trial, err) < 0)
         return -1;
     return folder_create (a->dir, err);
 }

@@ -89,7 +89,7 @@ END
 conf own '"sh own.sh {trial_dir}"'
 timeout 300 dl run --local own.conf >out 2>&1
 is $? 0 "a folder of the trial"
-is "$(tr '\n' ' ' <own-0001/trials/0001/files/attempts)" "1 2 3 " "outlives its attempts"
+is "$(tr '\n' ' ' <own-0001/trials/0001/attempts)" "1 2 3 " "outlives its attempts"
 is "$(cat own-0001/trials/0001/a.1/log)" "resume []" "DL_RESUME_DIR: none at first"
 like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files"
 
