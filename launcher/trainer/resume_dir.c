@@ -50,6 +50,26 @@ bool folder_has_files (const char *dir, const char *file)
     return has;
 }
 
+int each_trainer_file (const char *dir,
+                       void (*f) (const char *dir, const char *name))
+{
+    DIR *d = opendir (dir);
+    int n = 0;
+
+    for (struct dirent *e; d && (e = readdir (d));) {
+        bool is_attempt =
+            !strncmp (e->d_name, "a.", 2) || !strncmp (e->d_name, "claim.", 6);
+        if (is_ours (e->d_name) || is_attempt
+            || (!strcmp (e->d_name, "ckpt") && !has_checkpoint (dir)))
+            continue;
+        f (dir, e->d_name);
+        n++;
+    }
+    if (d)
+        closedir (d);
+    return n;
+}
+
 int attempt_with_files (const struct trial_attempt *a,
                         const char *file,
                         char *path,

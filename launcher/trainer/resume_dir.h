@@ -23,4 +23,10 @@ int attempt_with_files (const struct trial_attempt *a,
 /* The same of one folder. */
 bool folder_has_files (const char *dir, const char *file);
 
+/* Call 'f' for each file and folder in 'dir', of an attempt or a trial, that
+ * dl did not make.  Returns how many.
+ */
+int each_trainer_file (const char *dir,
+                       void (*f) (const char *dir, const char *name));
+
 #endif
