@@ -8,7 +8,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/hparams.c \
 	%D%/config/json_fields.c %D%/config/keys.c %D%/config/known_points.c \
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
-	%D%/config/option_origin.c %D%/config/points.c %D%/config/queries.c \
+	%D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/reading.c %D%/config/search_settings.c %D%/config/space.c \
 	%D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
@@ -20,7 +20,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/results/missing_metric.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c \
-	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
+	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/slurm.c %D%/executor/stop.c \
@@ -30,11 +30,11 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
 	%D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/worker.c \
-	%D%/cmd/annotate.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
+	%D%/cmd/annotate.c %D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/remove.c \
 	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
-	%D%/cmd/wait.c \
+	%D%/cmd/try.c %D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
 	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \

@@ -29,6 +29,8 @@
 static const struct cmd commands[] = {
     { CMD_START, "run", "FILE", "run the experiment that FILE describes",
       options_run, 1, 1, cmd_run },
+    { CMD_START, "try", "FILE [NAME=VALUE...]", "run one trial of length 1 here and say what was seen",
+      options_try, 1, -1, cmd_try },
     { CMD_START, "preview", "FILE", "say what the experiment that FILE describes will cost",
       options_preview, 1, 1, cmd_preview },
     { CMD_START, "fork", "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint",

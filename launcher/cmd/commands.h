@@ -7,6 +7,7 @@
 
 /* Each returns an exit status of launcher/sys/say.h. */
 int cmd_run (const struct settings *st);
+int cmd_try (const struct settings *st);
 int cmd_preview (const struct settings *st);
 int cmd_ls (const struct settings *st);
 int cmd_show (const struct settings *st);

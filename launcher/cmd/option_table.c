@@ -194,6 +194,7 @@ static const struct opt of_env[] = {
 #define OPTIONS(command) const struct opt *const options_##command[]
 
 OPTIONS (run) = { dir, start, set, dry_run, of_run, NULL };
+OPTIONS (try) = { set, NULL };
 OPTIONS (preview) = { set, of_preview, json, NULL };
 OPTIONS (fork) = { dir, start, set, dry_run, of_fork, NULL };
 OPTIONS (elastic) = { of_elastic, NULL };

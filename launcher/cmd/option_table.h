@@ -34,6 +34,7 @@ struct opt {
  */
 extern const struct opt *const options_run[];
 extern const struct opt *const options_preview[];
+extern const struct opt *const options_try[];
 extern const struct opt *const options_fork[];
 extern const struct opt *const options_elastic[];
 extern const struct opt *const options_search_server[];

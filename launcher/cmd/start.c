@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/command_check.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
 #include "launcher/config/hparams.h"
@@ -148,6 +149,10 @@ int run_new (struct experiment *e, const struct settings *st)
     char dir[PATH_MAX];
     int rv;
 
+    if ((rv = command_check (e, st->local))) {
+        experiment_destroy (e);
+        return rv;
+    }
     if (st->dry_run) {
         rv = dry_run (e);
         experiment_destroy (e);

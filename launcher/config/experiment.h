@@ -54,6 +54,7 @@ struct experiment {
     char *description;
     char *entrypoint; /* a shell command, or NULL and ... */
     char **argv;      /* ... a command with its arguments */
+    struct origin entrypoint_origin;
     char **patterns;  /* that find metrics in standard output */
     char **variables; /* NAME=VALUE, added to the command's environment */
 

@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const builtins[] = { "length", "trial",       "repeat",
-                                        "seed",   "attempt_dir", NULL };
+#include "launcher/config/optional_group.h"
+#include "launcher/config/placeholder.h"
+
+static const char *const builtins[] = { "length",      "trial",     "repeat",
+                                        "seed",        "trial_dir", RESUME_DIR,
+                                        "attempt_dir", NULL };
 
 static json_t *
 value_json (const struct experiment *e, const struct hparam *h, const double *x)
@@ -108,24 +112,6 @@ void hparams_variable (char *buf, size_t size, const char *path)
 
 /* ---- {name} ---- */
 
-/* Length of the "{name}" that 'text' begins with, 0 if it does not.  Neither
- * ${VARIABLE} nor awk's { print } is one.
- */
-static size_t placeholder (const char *start, const char *text)
-{
-    size_t n = 1;
-
-    if (*text != '{' || (text > start && text[-1] == '$')
-        || !(isalpha ((unsigned char)text[1]) || text[1] == '_'))
-        return 0;
-    while (isalnum ((unsigned char)text[n]) || strchr ("_.-", text[n])) {
-        if (!text[n])
-            return 0;
-        n++;
-    }
-    return text[n] == '}' ? n + 1 : 0;
-}
-
 static void put_quoted (FILE *f, const char *value, bool quote)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -145,47 +131,127 @@ static void put_quoted (FILE *f, const char *value, bool quote)
     fputc ('\'', f);
 }
 
-/* Every {name} is known (experiment_check()): one without a value is that of
- * a hyperparameter that is not active.
+/* A file in {resume_dir}: the rest of its word, as far as that is plain. */
+static char *file_behind (const char *text)
+{
+    size_t n = *text == '/' ? strcspn (text, " \t\n'\"]\\{}$*?[;|&()<>") : 0;
+
+    return n > 1 ? strndup (text + 1, n - 1) : NULL;
+}
+
+/* The value of the placeholder of 'len' characters, which the caller frees.
+ * Every {name} is known (experiment_check()): one without a value is that of a
+ * hyperparameter that is not active, or of a folder that is not there.
  */
-static void put_value (FILE *f,
-                       const char *start,
-                       int len,
-                       const json_t *hparams,
-                       const json_t *more,
-                       bool quote)
+static char *
+value_of (const struct command_values *v, const char *text, size_t len)
 {
     char name[256];
     char *value;
+    char *file;
 
-    snprintf (name, sizeof (name), "%.*s", len, start);
-    if (!(value = hparams_text (hparams, name)))
-        value = hparams_text (more, name);
-    put_quoted (f, value ? value : "", quote);
-    free (value);
+    snprintf (name, sizeof (name), "%.*s", (int)len - 2, text + 1);
+    if ((value = hparams_text (v->hparams, name)))
+        return value;
+    if (strcmp (name, RESUME_DIR) || !v->resume_dir)
+        return hparams_text (v->builtins, name);
+    file = file_behind (text + len);
+    value = v->resume_dir (v->arg, file);
+    free (file);
+    return value;
 }
 
-char *hparams_expand (const char *text,
-                      const json_t *hparams,
-                      const json_t *more,
-                      bool quote)
+static bool has_all (const struct command_values *v,
+                     const char *start,
+                     const char *text,
+                     const char *end)
 {
-    char *out = NULL;
-    size_t size;
-    FILE *f = open_memstream (&out, &size);
-    const char *start = text;
+    bool has = true;
+    size_t n;
 
-    while (f && *text) {
-        size_t n = placeholder (start, text);
-        if (n) {
-            put_value (f, text + 1, (int)n - 2, hparams, more, quote);
+    for (; text < end && has; text += n ? n : 1)
+        if ((n = placeholder_length (start, text))) {
+            char *value = value_of (v, text, n);
+            has = value;
+            free (value);
+        }
+    return has;
+}
+
+/* A group that is left out leaves nothing, one that stays its inner part. */
+static void expand (FILE *f,
+                    const struct command_values *v,
+                    const char *start,
+                    const char *text,
+                    const char *end,
+                    bool quote)
+{
+    size_t n;
+
+    while (text < end) {
+        if ((n = group_length (v->exp, start, text))) {
+            if (has_all (v, start, text, text + n))
+                expand (f, v, start, text + 1, text + n - 1, quote);
+            text += n;
+        } else if ((n = placeholder_length (start, text))) {
+            char *value = value_of (v, text, n);
+            put_quoted (f, value ? value : "", quote);
+            free (value);
             text += n;
         } else
             fputc (*text++, f);
     }
-    if (f)
-        fclose (f);
+}
+
+static char *expand_part (const struct command_values *v,
+                          const char *start,
+                          const char *text,
+                          size_t len,
+                          bool quote)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+
+    if (!f)
+        return NULL;
+    expand (f, v, start, text, text + len, quote);
+    fclose (f);
     return out;
+}
+
+char *
+hparams_expand (const char *text, const struct command_values *v, bool quote)
+{
+    return expand_part (v, text, text, strlen (text), quote);
+}
+
+int hparams_arguments (const char *text,
+                       const struct command_values *v,
+                       int (*put) (void *arg, char *word),
+                       void *arg)
+{
+    size_t n = group_length (v->exp, text, text);
+    const char *end = text + n - 1;
+    int rv = 0;
+
+    /* "\\[" is a bracket */
+    if (*text == '\\' && group_length (v->exp, text + 1, text + 1))
+        return put (arg,
+                    expand_part (v, text, text + 1, strlen (text + 1), false));
+    if (n == 0 || text[n])
+        return put (arg, hparams_expand (text, v, false));
+    if (!has_all (v, text, text, end))
+        return 0;
+    for (const char *c = text + 1; c < end && rv == 0;) {
+        size_t len = strcspn (c, " \t\n");
+        if (c + len > end)
+            len = (size_t)(end - c);
+        if (len)
+            rv = put (arg, expand_part (v, text, c, len, false));
+        c += len + 1;
+    }
+    return rv;
 }
 
 static bool is_known (const struct experiment *e, const char *name)
@@ -207,7 +273,7 @@ int hparams_unknown (const struct experiment *e,
     const char *start = text;
 
     for (; *text; text++) {
-        size_t n = placeholder (start, text);
+        size_t n = placeholder_length (start, text);
         if (!n)
             continue;
         snprintf (buf, size, "%.*s", (int)n - 2, text + 1);

@@ -20,14 +20,32 @@ const json_t *hparams_value (const json_t *hparams, const char *path);
  */
 char *hparams_text (const json_t *hparams, const char *path);
 
-/* Replace each {name} in 'text' by the hyperparameter of that name (by nothing
- * if it is not active), or by one of {length} {trial} {repeat} {seed}
- * {attempt_dir}.  'quote' for the shell.
+/* What the {names} of a command stand for. */
+struct command_values {
+    const struct experiment *exp;
+    const json_t *hparams;
+    const json_t *builtins; /* {length} {trial} {repeat} {seed} {trial_dir}
+                               {attempt_dir} */
+    /* {resume_dir}: a folder that has the file (NULL: any file), NULL if there
+     * is none; the caller frees it. */
+    char *(*resume_dir) (void *arg, const char *file);
+    void *arg;
+};
+
+/* Replace each {name} in 'text' by its value (by nothing if it has none), and
+ * leave out the groups (optional_group.h) in which one has no value.  'quote'
+ * for the shell.
  */
-char *hparams_expand (const char *text,
-                      const json_t *hparams,
-                      const json_t *builtins,
-                      bool quote);
+char *
+hparams_expand (const char *text, const struct command_values *v, bool quote);
+
+/* The same of an argument of a list: 'put' takes each word, none for a group
+ * that is left out.
+ */
+int hparams_arguments (const char *text,
+                       const struct command_values *v,
+                       int (*put) (void *arg, char *word),
+                       void *arg);
 
 /* Find the first {name} in 'text' that is neither a hyperparameter nor a
  * built-in; its name is written to buf.  Returns 1 if there is one, else 0.

@@ -11,6 +11,7 @@
 #include "launcher/config/log_policy_config.h"
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/placeholder.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
 #include "runtime/base/word.h"
@@ -54,10 +55,11 @@ static void check_placeholders (const struct experiment *e,
                                 config_t *cf,
                                 struct problems *p)
 {
-    const char *words[256] = { "length", "trial", "seed", "attempt_dir" };
+    const char *words[256] = { "length",      "trial",     "seed",
+                               "attempt_dir", "trial_dir", RESUME_DIR };
     const char *meant;
     char name[128];
-    size_t n = 4;
+    size_t n = 6;
 
     if (!hparams_unknown (e, text, name, sizeof (name)))
         return;
@@ -74,8 +76,9 @@ static void check_placeholders (const struct experiment *e,
 }
 
 static void
-check_entrypoint (const struct experiment *e, config_t *cf, struct problems *p)
+check_entrypoint (struct experiment *e, config_t *cf, struct problems *p)
 {
+    e->entrypoint_origin = origin_of_key (cf, "entrypoint");
     if (e->entrypoint)
         check_placeholders (e, e->entrypoint, cf, p);
     for (char **a = e->argv; a && *a; a++)

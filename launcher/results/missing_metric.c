@@ -172,32 +172,44 @@ static void put_scan (FILE *f, const struct log_scan *s)
         fprintf (f, "; the nearest line: \"%s\"", s->near.text);
 }
 
-static void put_patterns (FILE *f, const struct trial_attempt *a)
+static int look_through (const struct trial_attempt *a, struct log_scan *s)
 {
-    struct log_scan s = { .texts = a->sweep->exp->patterns,
-                          .metric = sweep_metric (a->sweep, 0) };
+    *s = (struct log_scan){ .texts = a->sweep->exp->patterns,
+                            .metric = sweep_metric (a->sweep, 0) };
+    while (s->texts && s->texts[s->n])
+        s->n++;
+    if (!(s->patterns = calloc (s->n + 1, sizeof (*s->patterns))))
+        return -1;
+    for (size_t i = 0; i < s->n; i++)
+        s->patterns[i] = pattern_create (s->texts[i], NULL);
+    scan_log (s, a->dir);
+    for (size_t i = 0; i < s->n; i++)
+        pattern_destroy (s->patterns[i]);
+    free (s->patterns);
+    return 0;
+}
 
-    while (s.texts && s.texts[s.n])
-        s.n++;
-    if (!(s.patterns = calloc (s.n + 1, sizeof (*s.patterns))))
-        return;
-    for (size_t i = 0; i < s.n; i++)
-        s.patterns[i] = pattern_create (s.texts[i], NULL);
-    scan_log (&s, a->dir);
-    put_scan (f, &s);
-    for (size_t i = 0; i < s.n; i++)
-        pattern_destroy (s.patterns[i]);
-    free (s.patterns);
+void matched_lines (const struct trial_attempt *a, long *matched, long *lines)
+{
+    struct log_scan s;
+
+    *matched = *lines = 0;
+    if (look_through (a, &s) == 0) {
+        *matched = s.matched;
+        *lines = s.lines;
+    }
 }
 
 void missing_metric_text (const struct trial_attempt *a, char *buf, size_t size)
 {
+    struct log_scan s;
     FILE *f = size > 1 ? fmemopen (buf, size, "w") : NULL;
 
     if (!f)
         return;
     put_names (f, a);
-    put_patterns (f, a);
+    if (look_through (a, &s) == 0)
+        put_scan (f, &s);
     fclose (f);
     buf[size - 1] = '\0';
 }

@@ -7,6 +7,9 @@
 
 struct trial_attempt;
 
+/* How many of the lines that the attempt printed metrics.pattern matches. */
+void matched_lines (const struct trial_attempt *a, long *matched, long *lines);
+
 /* "; logged: ...; the pattern matched ... lines; the nearest line: ..." */
 void missing_metric_text (const struct trial_attempt *a,
                           char *buf,

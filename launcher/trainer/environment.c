@@ -13,6 +13,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/job_variables.h"
+#include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
 
@@ -80,14 +81,14 @@ static void env_hparams (struct env *env, const struct trial_attempt *a)
 /* Where the trial goes on from: its own last result, another trial's, or, in a
  * fork, that of a trial of another experiment.
  */
-static void env_checkpoint (struct env *env, const struct trial_attempt *a)
+static int64_t
+checkpoint_dir (const struct trial_attempt *a, char *path, size_t size)
 {
     const struct sweep_trial *t = sweep_trial (a->sweep, a->trial);
     struct milestone m = trial_last (t);
     long trial = a->trial;
-    char path[4200] = "";
 
-    env_set_number (env, "DL_CHECKPOINT_ATTEMPT", m.attempt);
+    *path = '\0';
     if (!m.attempt && sweep_trial (a->sweep, t->from)) {
         trial = t->from;
         m.length = t->from_length;
@@ -95,15 +96,42 @@ static void env_checkpoint (struct env *env, const struct trial_attempt *a)
     }
     if (m.attempt)
         snprintf (path,
-                  sizeof (path),
+                  size,
                   "%s/trials/%04ld/a.%ld",
                   a->sweep->dir,
                   trial,
                   m.attempt);
     else if ((m.length = a->sweep->exp->source_length))
-        fork_source_dir (path, sizeof (path), a->sweep->dir);
+        fork_source_dir (path, size, a->sweep->dir);
+    return m.length;
+}
+
+/* Where its files are, whether or not a result was accepted. */
+static int resume_dir (const struct trial_attempt *a,
+                       const char *file,
+                       char *path,
+                       size_t size)
+{
+    if (attempt_with_files (a, file, path, size) == 0)
+        return 0;
+    checkpoint_dir (a, path, size);
+    return *path && folder_has_files (path, file) ? 0 : -1;
+}
+
+static void env_checkpoint (struct env *env, const struct trial_attempt *a)
+{
+    const struct sweep_trial *t = sweep_trial (a->sweep, a->trial);
+    char path[4200];
+
+    env_set_number (env, "DL_CHECKPOINT_ATTEMPT", trial_last (t).attempt);
+    env_set_number (
+        env, "DL_CHECKPOINT_LENGTH", checkpoint_dir (a, path, sizeof (path)));
     env_set (env, "DL_CHECKPOINT_DIR", path);
-    env_set_number (env, "DL_CHECKPOINT_LENGTH", m.length);
+    if (resume_dir (a, NULL, path, sizeof (path)) < 0)
+        *path = '\0';
+    env_set (env, "DL_RESUME_DIR", path);
+    trial_dir (a, path, sizeof (path));
+    env_set (env, "DL_TRIAL_DIR", path);
 }
 
 static void env_variables (struct env *env, char **variables)
@@ -180,22 +208,46 @@ char **attempt_environment (const struct trial_attempt *a)
 
 /* ---- the command ---- */
 
+static char *resume_of (void *attempt, const char *file)
+{
+    char path[4200];
+
+    return resume_dir (attempt, file, path, sizeof (path)) == 0 ? strdup (path)
+                                                                : NULL;
+}
+
+static int put_argument (void *env, char *word)
+{
+    return env_add (env, word);
+}
+
+static json_t *builtins_of (const struct trial_attempt *a)
+{
+    char folder[4200];
+
+    trial_dir (a, folder, sizeof (folder));
+    return json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}",
+                      "length",
+                      (json_int_t)a->length,
+                      "trial",
+                      (json_int_t)a->trial,
+                      "repeat",
+                      (json_int_t)repeat_of (a),
+                      "seed",
+                      (json_int_t)seed_of (a),
+                      "attempt_dir",
+                      a->dir,
+                      "trial_dir",
+                      folder);
+}
+
 char **attempt_command (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
-    json_t *more = json_pack ("{s:I, s:I, s:I, s:I, s:s}",
-                              "length",
-                              (json_int_t)a->length,
-                              "trial",
-                              (json_int_t)a->trial,
-                              "repeat",
-                              (json_int_t)repeat_of (a),
-                              "seed",
-                              (json_int_t)seed_of (a),
-                              "attempt_dir",
-                              a->dir);
+    json_t *more = builtins_of (a);
+    const struct command_values v = { e, hparams, more, resume_of, (void *)a };
     struct env argv = { 0 };
 
     if (experiment_has_ranks (e))
@@ -203,10 +255,10 @@ char **attempt_command (const struct trial_attempt *a)
     if (e->entrypoint) {
         env_add (&argv, strdup ("/bin/sh"));
         env_add (&argv, strdup ("-c"));
-        env_add (&argv, hparams_expand (e->entrypoint, hparams, more, true));
+        env_add (&argv, hparams_expand (e->entrypoint, &v, true));
     } else
         for (char **s = e->argv; *s; s++)
-            env_add (&argv, hparams_expand (*s, hparams, more, false));
+            hparams_arguments (*s, &v, put_argument, &argv);
     json_decref (more);
     return argv.list;
 }

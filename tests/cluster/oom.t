@@ -39,7 +39,7 @@ name = "oom"; entrypoint = "./hog.sh";
 searcher = { name = "random"; metric = "loss"; max_trials = 5; };
 hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
 resources = { workers = 1; };
-max_restarts = 1;
+max_restarts = 1; max_failed = 5;
 END
 inside dl run --local oom.conf >out 2>&1
 is $? 0 "the sweep completes"

@@ -4,6 +4,8 @@
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
 
+printf '#!/bin/sh\n' >train
+chmod +x train
 good='name = "t";
 entrypoint = "./train --lr {lr}";
 searcher = {

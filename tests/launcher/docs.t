@@ -46,6 +46,7 @@ is "$(env -u RANK -u WORLD_SIZE -u SLURM_PROCID ./mean)" "rank 0 of 1: 0" "and r
 
 # ---- the experiment of dl-experiment(5)
 sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s/\\-/-/g' >exp.conf
+touch train.py
 dl run --dry-run exp.conf >out 2>&1
 ok $? "the example of dl-experiment(5) is accepted"
 sed 's/^/# /' out

@@ -35,7 +35,7 @@ END
 cat >other.sh <<'END'
 for i in 1 2 3; do echo "Epoch $i: acc = 0.$i$DL_TRIAL"; done
 END
-conf typo 'sh nosuch.sh'
+conf typo 'exec sh nosuch.sh'
 conf import 'sh import.sh'
 conf pattern 'sh other.sh'
 for f in typo import pattern; do

@@ -34,7 +34,7 @@ print(eval(sys.argv[1]))' "$2"
 # ---- parameters that are not active
 cat >when.conf <<'END'
 name = "when"; reproducibility = { experiment_seed = 5; };
-entrypoint = "./when.sh {opt.name} {opt.momentum} x{opt.momentum}x";
+entrypoint = "./when.sh {opt.name} [-m {opt.momentum}] [x{opt.momentum}x]";
 searcher = { name = "random"; max_trials = 12; metric = "loss"; };
 hyperparameters = {
     opt = { name = { type = "categorical"; vals = ["sgd", "adam"]; };
@@ -47,11 +47,12 @@ cat >when.sh <<'END'
 #!/bin/sh
 set -e
 [ "${DL_HP_left_over-none}" = none ]
-[ $# -eq 3 ] && [ "$2" = "${DL_HP_opt_momentum-}" ] && [ "$3" = "x$2x" ]
 if [ "$1" = adam ]; then
+    [ $# -eq 1 ]
     [ "${DL_HP_opt_momentum-none}" = none ]
     ! grep -q momentum "$DL_HPARAMS"
 else
+    [ $# -eq 4 ] && [ "$2 $3 $4" = "-m $DL_HP_opt_momentum x${DL_HP_opt_momentum}x" ]
     grep -q momentum "$DL_HPARAMS"
 fi
 dl log loss=1

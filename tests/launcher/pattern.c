@@ -144,16 +144,96 @@ static void placeholders (void **state)
                            "empty",
                            "");
     json_t *more = json_pack ("{s:i, s:i}", "length", 9, "trial", 2);
+    struct experiment exp = { .nhparams = 0 };
+    const struct command_values v = { &exp, h, more, NULL, NULL };
 
     (void)state;
     for (size_t i = 0; i < sizeof (expansions) / sizeof (*expansions); i++) {
         char *got =
-            hparams_expand (expansions[i].text, h, more, expansions[i].quote);
+            hparams_expand (expansions[i].text, &v, expansions[i].quote);
         assert_string_equal (got, expansions[i].want);
         free (got);
     }
     json_decref (h);
     json_decref (more);
+}
+
+/* ---- groups ---- */
+
+/* clang-format off */
+static const struct {
+    const char *text, *here, *absent; /* with {momentum} and the folder, and without */
+} groups[] = {
+    { "t [--momentum {momentum}] -x",        "t --momentum 0.9 -x",   "t  -x" },
+    { "t [--resume {resume_dir}/last.pt]",   "t --resume '/r s'/last.pt", "t " },
+    { "[--m={momentum} --r={resume_dir}]",   "--m=0.9 --r='/r s'",    "" },
+    { "[-m {momentum}]; t",                  "-m 0.9; t",             "; t" },
+    { "(t [-m {momentum}])",                 "(t -m 0.9)",            "(t )" },
+    { "t {resume_dir}",                      "t '/r s'",              "t ''" },
+    { "[ {momentum} -gt 3 ]",                "[ 0.9 -gt 3 ]",         "[ '' -gt 3 ]" },
+    { "[[ {momentum} > 3 ]]",                "[[ 0.9 > 3 ]]",         "[[ '' > 3 ]]" },
+    { "ls x[0-9]{momentum}",                 "ls x[0-9]0.9",          "ls x[0-9]''" },
+    { "ls [0-9]{momentum}",                  "ls [0-9]0.9",           "ls [0-9]''" },
+    { "--list=[{momentum},1]",               "--list=[0.9,1]",        "--list=['',1]" },
+    { "[--lr {lr}]",                         "--lr 0.001",            "--lr 0.001" },
+    { "[{lr},1]",                            "[0.001,1]",             "[0.001,1]" },
+    { "[-a-c]*",                             "[-a-c]*",               "[-a-c]*" },
+    { "[a-c]* [--lr",                        "[a-c]* [--lr",          "[a-c]* [--lr" },
+    { "\\[-m {momentum}]",                   "\\[-m 0.9]",            "\\[-m '']" },
+    { "[-m {momentum}",                      "[-m 0.9",               "[-m ''" },
+};
+/* clang-format on */
+
+static char *made_folder (void *arg, const char *file)
+{
+    bool *there = arg;
+
+    if (file)
+        assert_string_equal (file, "last.pt");
+    return *there ? strdup ("/r s") : NULL;
+}
+
+static int join (void *arg, char *word)
+{
+    char *all = arg;
+
+    strcat (strcat (all, word), "|");
+    free (word);
+    return 0;
+}
+
+static void optional_groups (void **state)
+{
+    struct param params[] = { { .when = "opt" } };
+    struct hparam hparams[] = { { .path = (char *)"lr", .dim = -1 },
+                                { .path = (char *)"momentum", .dim = 0 } };
+    struct experiment exp = {
+        .params = params, .nparams = 1, .hparams = hparams, .nhparams = 2
+    };
+    json_t *with = json_pack ("{s:f, s:f}", "lr", 0.001, "momentum", 0.9);
+    json_t *without = json_pack ("{s:f}", "lr", 0.001);
+    bool there[] = { false, true };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof (groups) / sizeof (*groups); i++) {
+        bool has = i % 2;
+        const struct command_values v = {
+            &exp, has ? with : without, NULL, made_folder, &there[has]
+        };
+        char words[256] = "";
+        char *got = hparams_expand (groups[i / 2].text, &v, true);
+        assert_string_equal (got,
+                             has ? groups[i / 2].here : groups[i / 2].absent);
+        free (got);
+        hparams_arguments ("[--m {momentum} -r {resume_dir}]", &v, join, words);
+        hparams_arguments ("\\[-m {momentum}]", &v, join, words);
+        hparams_arguments ("a {lr}", &v, join, words);
+        assert_string_equal (words,
+                             has ? "--m|0.9|-r|/r s|[-m 0.9]|a 0.001|"
+                                 : "[-m ]|a 0.001|");
+    }
+    json_decref (with);
+    json_decref (without);
 }
 
 /* The text of a number reads back as the same number. */
@@ -181,6 +261,7 @@ int main (void)
         cmocka_unit_test (bad_patterns),
         cmocka_unit_test (nearest_words),
         cmocka_unit_test (placeholders),
+        cmocka_unit_test (optional_groups),
         cmocka_unit_test (numbers_survive),
     };
     return cmocka_run_group_tests_name ("pattern", tests, NULL, NULL);

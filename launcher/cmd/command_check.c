@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Look whether the command of the trials can work, before it is started. */
+#include "launcher/cmd/command_check.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/optional_group.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/word.h"
+
+/* ---- the words of the first command ---- */
+
+/* Those that a shell would change end the list. */
+static int add_words (const char *text, char ***words)
+{
+    static const char changed[] = "$`'\"\\*?[]{}~#;|&()<>\n";
+
+    while (*(text += strspn (text, " \t"))) {
+        size_t len = strcspn (text, " \t\n;|&()<>");
+        size_t plain = strcspn (text, changed);
+        if (plain < len || len == 0)
+            return 0;
+        if (strings_add (words, text, len) < 0)
+            return -1;
+        text += len;
+        if (*text && !strchr (" \t", *text))
+            return 0;
+    }
+    return 0;
+}
+
+static char **first_words (const struct experiment *e)
+{
+    char **words = NULL;
+
+    if (e->entrypoint)
+        add_words (e->entrypoint, &words);
+    for (char **a = e->argv; a && *a && !strpbrk (*a, "{["); a++)
+        strings_add (&words, *a, strlen (*a));
+    return words;
+}
+
+/* ---- programs ---- */
+
+/* What a shell runs itself, or what changes where the rest is looked for. */
+static bool is_of_shell (const char *word)
+{
+    static const char *const list[] = {
+        ".",       "!",     ":",     "[",     "cd",     "case",
+        "command", "echo",  "eval",  "exec",  "exit",   "export",
+        "false",   "for",   "if",    "kill",  "module", "printf",
+        "pwd",     "read",  "set",   "shift", "source", "test",
+        "time",    "times", "trap",  "true",  "type",   "ulimit",
+        "umask",   "unset", "until", "wait",  "while",  NULL,
+    };
+
+    for (const char *const *w = list; *w; w++)
+        if (!strcmp (word, *w))
+            return true;
+    return false;
+}
+
+static bool is_in_path (const char *name)
+{
+    const char *list = getenv ("PATH");
+    char path[PATH_MAX];
+
+    for (const char *p = list ? list : "/bin:/usr/bin"; *p;) {
+        size_t len = strcspn (p, ":");
+        if (snprintf (path, sizeof (path), "%.*s/%s", (int)len, p, name)
+                < (int)sizeof (path)
+            && access (path, X_OK) == 0)
+            return true;
+        p += len + (p[len] == ':');
+    }
+    return false;
+}
+
+static bool sets_path (const struct experiment *e)
+{
+    for (char **v = e->variables; v && *v; v++)
+        if (!strncmp (*v, "PATH=", 5))
+            return true;
+    return false;
+}
+
+/* ---- files ---- */
+
+static bool
+is_there (const struct experiment *e, const char *name, int mode, char *path)
+{
+    snprintf (path,
+              PATH_MAX,
+              "%s%s%s",
+              *name == '/' ? "" : e->dir,
+              *name == '/' ? "" : "/",
+              name);
+    return access (path, mode) == 0;
+}
+
+/* A file of the folder whose name is nearly the same. */
+static char *nearest_file (const struct experiment *e, const char *name)
+{
+    const char *words[256] = { NULL };
+    struct dirent **list;
+    int n = strchr (name, '/') ? 0 : scandir (e->dir, &list, NULL, alphasort);
+    const char *meant;
+    char *copy;
+
+    if (n <= 0)
+        return NULL;
+    for (int i = 0; i < n && i < 255; i++)
+        words[i] = list[i]->d_name;
+    meant = nearest_word (name, words);
+    copy = meant ? strdup (meant) : NULL;
+    for (int i = 0; i < n; i++)
+        free (list[i]);
+    free (list);
+    return copy;
+}
+
+static void
+say_missing (const struct experiment *e, const char *name, struct problems *p)
+{
+    char *meant = nearest_file (e, name);
+
+    problem_at (p,
+                e->entrypoint_origin,
+                "'entrypoint': there is no file '%s'%s%s, where the trials run"
+                "%s%s%s",
+                name,
+                *name == '/' ? "" : " in ",
+                *name == '/' ? "" : e->dir,
+                meant ? "; did you mean '" : "",
+                meant ? meant : "",
+                meant ? "'?" : "");
+    free (meant);
+}
+
+/* Another machine may have what is under a name with its whole path. */
+static void check_file (const struct experiment *e,
+                        const char *name,
+                        int mode,
+                        bool local,
+                        struct problems *p)
+{
+    char path[PATH_MAX];
+
+    if (is_there (e, name, mode, path) || (*name == '/' && !local))
+        return;
+    if (access (path, F_OK) < 0)
+        say_missing (e, name, p);
+    else
+        problem_at (p,
+                    e->entrypoint_origin,
+                    "'entrypoint': '%s' cannot be run: chmod +x %s",
+                    name,
+                    path);
+}
+
+/* ---- the script of an interpreter ---- */
+
+/* clang-format off */
+static const struct interpreter {
+    const char *name;    /* a pattern */
+    const char *options; /* letters that are followed by a script, as -u */
+} interpreters[] = {
+    { "python",     "uOBEsSvIqbdR" },
+    { "python[23]*", "uOBEsSvIqbdR" },
+    { "sh",         "eux" },
+    { "bash",       "euxl" },
+    { "dash",       "eux" },
+    { "zsh",        "eux" },
+    { "ksh",        "eux" },
+    { "perl",       "w" },
+    { "Rscript",    "" },
+    { "julia",      "" },
+    { "ruby",       "" },
+    { "node",       "" },
+    { NULL,         NULL },
+};
+/* clang-format on */
+
+static const struct interpreter *interpreter_of (const char *program)
+{
+    const char *base = strrchr (program, '/');
+
+    for (const struct interpreter *i = interpreters; i->name; i++)
+        if (fnmatch (i->name, base ? base + 1 : program, 0) == 0)
+            return i;
+    return NULL;
+}
+
+/* NULL: it has none, or only the interpreter knows which. */
+static const char *script_of (char **words)
+{
+    const struct interpreter *i = interpreter_of (*words++);
+
+    while (i && *words && **words == '-') {
+        const char *letters = *words++ + 1;
+        if (!*letters || letters[strspn (letters, i->options)])
+            return NULL;
+    }
+    return i ? *words : NULL;
+}
+
+/* ---- the command ---- */
+
+static void check_program (const struct experiment *e,
+                           char **words,
+                           bool local,
+                           struct problems *p)
+{
+    const char *script;
+
+    if (!words || !*words || strchr (*words, '=') || is_of_shell (*words))
+        return;
+    if (strchr (*words, '/'))
+        check_file (e, *words, X_OK, local, p);
+    else if (local && !sets_path (e) && !is_in_path (*words))
+        problem_at (p,
+                    e->entrypoint_origin,
+                    "'entrypoint': there is no program '%s' in PATH",
+                    *words);
+    if ((script = script_of (words)))
+        check_file (e, script, F_OK, local, p);
+}
+
+int command_check (const struct experiment *e, bool local)
+{
+    char **words = first_words (e);
+    struct problems p;
+    int rv = EXIT_IO;
+
+    if (problems_open (&p) == 0) {
+        p.file = e->file;
+        if (!e->source) /* it may be of a time without groups */
+            groups_check (e, &p);
+        check_program (e, words, local, &p);
+        rv = p.count ? EXIT_USAGE : EXIT_OK;
+        problems_close (&p);
+        fputs (p.text, stderr);
+        free (p.text);
+    }
+    strings_free (words);
+    return rv;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Look whether the command of the trials can work, before it is started. */
+#ifndef LAUNCHER_CMD_COMMAND_CHECK_H
+#define LAUNCHER_CMD_COMMAND_CHECK_H
+
+#include "launcher/config/experiment.h"
+
+/* Check the groups of 'entrypoint', and whether its program and script are
+ * there.  What a shell has to decide first, and programs of other machines
+ * ('local': there are none), are left alone.
+ *
+ * Returns an exit status after lines on standard error.
+ */
+int command_check (const struct experiment *e, bool local);
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl try: one short trial here, and what was seen of it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/cmd/command_check.h"
+#include "launcher/cmd/commands.h"
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/edit.h"
+#include "launcher/config/hparams.h"
+#include "launcher/results/latest_metric.h"
+#include "launcher/results/missing_metric.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/attempt.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/remove.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+#include "launcher/trainer/log_socket.h"
+#include "launcher/trainer/resume_dir.h"
+#include "launcher/trainer/trainer.h"
+#include "launcher/worker/failure.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/metrics/metrics.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt (int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+/* ---- the point ---- */
+
+/* A point of a random search: any searcher trains such ones. */
+static int sample (const struct experiment *e, double *x)
+{
+    const struct search_config config = {
+        .name = "random",
+        .seed = e->seed < 0 ? (uint64_t)time (NULL) : (uint64_t)e->seed,
+        .max_trials = 1,
+        .max_length = 1,
+        .smaller_is_better = true,
+        .constraint = e->constraint,
+    };
+    struct searcher *s = searcher_create (&config, e->params, e->nparams);
+    struct search_op op;
+    int rv = s && searcher_ask (s, &op, x) == SEARCH_RUN ? 0 : -1;
+
+    searcher_destroy (s);
+    return rv;
+}
+
+/* The point that the user gave is the last of those that are tried first. */
+static int choose (const struct experiment *e, bool given, double *x)
+{
+    const double *last =
+        e->points + (size_t)e->nparams * (size_t)(e->search.npoints - 1);
+
+    if (!given)
+        return sample (e, x);
+    memcpy (x, last, e->nparams * sizeof (*x));
+    return 0;
+}
+
+static bool is_value (const char *text)
+{
+    char *end;
+
+    strtod (text, &end);
+    return (*text && !*end) || !strcmp (text, "true") || !strcmp (text, "false")
+           || strchr ("\"[({", *text);
+}
+
+/* "NAME=VALUE" as --set takes it: a word needs no quotes. */
+static char *as_set (const char *arg)
+{
+    const char *value = strchr (arg, '=') + 1;
+    char *text = NULL;
+
+    if (asprintf (&text,
+                  is_value (value) ? "%.*s%s" : "%.*s\"%s\"",
+                  (int)(value - arg),
+                  arg,
+                  value)
+        < 0)
+        return NULL;
+    return text;
+}
+
+/* The arguments as the one point of searcher.try_first; NULL after lines that
+ * say what is wrong.
+ */
+static char *given_point (char **args, int n)
+{
+    char **sets = calloc ((size_t)n + 1, sizeof (*sets));
+    const struct edit edit = { .sets = sets };
+    char *text = NULL;
+    char *point = NULL;
+    struct problems p;
+    config_t cf;
+
+    config_init (&cf);
+    for (int i = 0; sets && i < n; i++)
+        sets[i] = as_set (args[i]);
+    if (sets && problems_open (&p) == 0) {
+        edit_apply (&edit, &cf, &p);
+        text = p.count ? NULL : edit_text (&cf);
+        problems_close (&p);
+        fputs (p.text, stderr);
+        free (p.text);
+    }
+    for (char *c = text; c && *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    if (text && asprintf (&point, "searcher.try_first=({ %s})", text) < 0)
+        point = NULL;
+    config_destroy (&cf);
+    strings_free (sets);
+    free (text);
+    return point;
+}
+
+/* Not each searcher takes points, and as many as there are. */
+static void forget_searcher (config_t *cf, const void *arg)
+{
+    static const char *const kept[] = {
+        "metric", "smaller_is_better", "max_length", "constraint", NULL
+    };
+    config_setting_t *group = config_lookup (cf, "searcher");
+    int n = group && config_setting_is_group (group)
+                ? config_setting_length (group)
+                : 0;
+
+    (void)arg;
+    for (int i = n - 1; i >= 0; i--) {
+        const char *name =
+            config_setting_name (config_setting_get_elem (group, (unsigned)i));
+        const char *const *k = kept;
+        while (*k && strcmp (*k, name))
+            k++;
+        if (!*k)
+            config_setting_remove_elem (group, (unsigned)i);
+    }
+}
+
+/* ---- the trial ---- */
+
+struct try_run {
+    struct sweep sweep;
+    struct sweep_trial trial;
+    struct trial_attempt attempt;
+    struct log_socket socket;
+    struct trainer *trainer;
+    off_t shown; /* of the log */
+    int status;
+    double seconds;
+};
+
+static int make_place (struct try_run *t, struct slurmdl_error *err)
+{
+    const char *tmp = getenv ("TMPDIR");
+    char dir[PATH_MAX];
+
+    snprintf (dir,
+              sizeof (dir),
+              "%s/dl-try.XXXXXX",
+              tmp && *tmp == '/' ? tmp : "/tmp");
+    if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
+        return errorf (
+            err, "%s: cannot make a folder: %s", dir, strerror (errno));
+    snprintf (dir, sizeof (dir), "%s/trials", t->sweep.dir);
+    if (mkdir (dir, 0777) < 0)
+        return errorf (
+            err, "%s: cannot make a folder: %s", dir, strerror (errno));
+    snprintf (t->attempt.dir,
+              sizeof (t->attempt.dir),
+              "%.3000s/trials/0001/a.1",
+              t->sweep.dir);
+    return 0;
+}
+
+static void show_output (struct try_run *t)
+{
+    char path[PATH_MAX];
+    char buf[4096];
+    ssize_t n;
+    int fd;
+
+    snprintf (path, sizeof (path), "%.4000s/log", t->attempt.dir);
+    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return;
+    while ((n = pread (fd, buf, sizeof (buf), t->shown)) > 0) {
+        fwrite (buf, 1, (size_t)n, stdout);
+        t->shown += n;
+    }
+    fflush (stdout);
+    close (fd);
+}
+
+static void wait_for_output (struct try_run *t)
+{
+    struct pollfd p[2] = {
+        { .fd = trainer_fd (t->trainer), .events = POLLIN },
+        { .fd = t->socket.fd, .events = POLLIN },
+    };
+
+    if (poll (p, 2, 100) <= 0)
+        return;
+    if (p[0].revents)
+        trainer_read (t->trainer);
+    if (p[1].revents)
+        log_socket_serve (&t->socket, t->trainer);
+}
+
+/* ^C asks it to stop, as a preemption would. */
+static void stop_if_asked (struct try_run *t, double *deadline)
+{
+    if (interrupted && *deadline == 0) {
+        trainer_signal (t->trainer, SIGTERM);
+        *deadline = monotonic () + (double)t->sweep.exp->grace;
+    } else if (*deadline > 0 && monotonic () > *deadline)
+        trainer_signal (t->trainer, SIGKILL);
+}
+
+static int train (struct try_run *t, struct slurmdl_error *err)
+{
+    double start = monotonic ();
+    double deadline = 0;
+
+    if (!(t->trainer = trainer_start (&t->attempt, err)))
+        return -1;
+    while (!trainer_ended (t->trainer, &t->status)) {
+        wait_for_output (t);
+        show_output (t);
+        stop_if_asked (t, &deadline);
+    }
+    for (int i = 0; i < 3; i++)
+        wait_for_output (t);
+    show_output (t);
+    t->seconds = monotonic () - start;
+    return trainer_flush (t->trainer, err);
+}
+
+/* ---- what was seen ---- */
+
+static void print_command (const struct try_run *t)
+{
+    char **argv = attempt_command (&t->attempt);
+    size_t first = t->sweep.exp->entrypoint ? 2 : 0;
+
+    printf ("command:");
+    for (char **a = argv + first; argv && *a; a++)
+        printf (" %s", *a);
+    printf ("\n     in: %s\n", t->sweep.exp->dir);
+    for (char **a = argv; a && *a; a++)
+        free (*a);
+    free (argv);
+    fflush (stdout);
+}
+
+/* ---- metrics ---- */
+
+enum { LOGGED_MAX = 16 };
+
+struct logged {
+    char name[64];
+    long values;
+    int64_t first, last;
+    double value;
+};
+
+struct all_logged {
+    struct logged list[LOGGED_MAX];
+    int n;
+};
+
+static int note_row (const struct slurmdl_row *row, void *arg)
+{
+    struct all_logged *all = arg;
+    struct logged *l = all->list;
+
+    while (l < all->list + all->n && strcmp (l->name, row->name))
+        l++;
+    if (l == all->list + LOGGED_MAX)
+        return 0;
+    if (l == all->list + all->n) {
+        *l = (struct logged){ .first = row->step };
+        snprintf (l->name, sizeof (l->name), "%s", row->name);
+        all->n++;
+    }
+    l->values++;
+    l->last = row->step;
+    l->value = row->value;
+    return 0;
+}
+
+static void print_logged (const struct trial_attempt *a)
+{
+    struct all_logged all = { .n = 0 };
+    long matched, lines;
+
+    slurmdl_metrics_read_dir (a->dir, note_row, &all, NULL);
+    for (int i = 0; i < all.n; i++)
+        printf ("%s%s: %ld value%s, steps %lld to %lld, the last is %.6g\n",
+                i ? "            " : "metrics:    ",
+                all.list[i].name,
+                all.list[i].values,
+                all.list[i].values == 1 ? "" : "s",
+                (long long)all.list[i].first,
+                (long long)all.list[i].last,
+                all.list[i].value);
+    if (all.n == 0)
+        puts ("metrics:    none");
+    if (!a->sweep->exp->patterns)
+        return;
+    matched_lines (a, &matched, &lines);
+    printf ("pattern:    matched %ld of %ld lines\n", matched, lines);
+}
+
+static void print_status (const struct try_run *t)
+{
+    if (WIFSIGNALED (t->status))
+        printf ("ended:      by signal %d (%s)",
+                WTERMSIG (t->status),
+                strsignal (WTERMSIG (t->status)));
+    else
+        printf ("ended:      with status %d", WEXITSTATUS (t->status));
+    printf (" after %.1f s\n", t->seconds);
+}
+
+/* ---- files ---- */
+
+static void print_file (const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if (lstat (path, &st) == 0)
+        printf (" %s%s", name, S_ISDIR (st.st_mode) ? "/" : "");
+}
+
+/* What the next attempt would find; its own files of the trial's folder. */
+static void print_files (const struct try_run *t)
+{
+    char dir[PATH_MAX];
+
+    printf ("checkpoint:");
+    trial_dir (&t->attempt, dir, sizeof (dir));
+    if (each_trainer_file (t->attempt.dir, print_file)
+            + each_trainer_file (dir, print_file)
+        == 0)
+        printf (" none: a trial that is interrupted begins again; see "
+                "{attempt_dir} and {resume_dir} in dl-trainer(7)");
+    putchar ('\n');
+}
+
+static int conclude (const struct try_run *t)
+{
+    struct failure_class v = { .why = "" };
+    double values[OBJECTIVES_MAX];
+    int64_t step;
+
+    print_status (t);
+    print_logged (&t->attempt);
+    print_files (t);
+    if (WIFEXITED (t->status) && WEXITSTATUS (t->status) == 0
+        && attempt_metrics (&t->attempt, &step, values) == 0) {
+        for (size_t i = 0; i < sweep_metrics (&t->sweep); i++)
+            printf ("result:     %s %.6g at step %lld\n",
+                    sweep_metric (&t->sweep, i),
+                    values[i],
+                    (long long)step);
+        return EXIT_OK;
+    }
+    failure_classify (&t->attempt, t->status, false, &v);
+    printf ("no result:  %s\n", v.why);
+    return EXIT_FAILED;
+}
+
+static int run_trial (struct experiment *e, double *x)
+{
+    struct try_run t = {
+        .sweep = { .exp = e, .ntrials = 1, .state = SWEEP_RUNNING },
+        .trial = { .x = x, .target = 1 },
+        .attempt = { .trial = 1, .number = 1, .length = 1 }
+    };
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    t.sweep.trials = &t.trial;
+    t.attempt.sweep = &t.sweep;
+    log_socket_open (&t.socket, NULL);
+    t.attempt.socket = *t.socket.dir ? t.socket.path : NULL;
+    if ((rv = make_place (&t, &err)) == 0) {
+        print_command (&t);
+        rv = train (&t, &err);
+    }
+    rv = rv < 0 ? fail (&err) : conclude (&t);
+    trainer_destroy (t.trainer);
+    log_socket_close (&t.socket);
+    if (t.sweep.dir && sweep_remove (t.sweep.dir, &err) < 0)
+        complain ("%s", err.text);
+    json_decref (t.trial.hparams);
+    free (t.sweep.dir);
+    return rv;
+}
+
+/* ---- the command ---- */
+
+/* One process here, whatever the file says of nodes and ranks. */
+static void make_small (struct experiment *e)
+{
+    if (e->nodes * e->ranks > 1)
+        printf ("ranks: one, not %lld\n", (long long)(e->nodes * e->ranks));
+    e->nodes = e->ranks = 1;
+    free (e->framework);
+    free (e->check);
+    e->framework = e->check = NULL;
+    if (e->seed < 0)
+        e->seed = e->search.seed = 0;
+}
+
+static int try_it (struct experiment *e, bool given)
+{
+    double *x = calloc (e->nparams + 1, sizeof (*x));
+    int rv = command_check (e, true);
+
+    if (rv == 0 && (!x || choose (e, given, x) < 0)) {
+        complain ("no point satisfies searcher.constraint");
+        rv = EXIT_USAGE;
+    }
+    make_small (e);
+    if (rv == 0)
+        rv = run_trial (e, x);
+    free (x);
+    return rv;
+}
+
+/* The options, after what makes a given point the only one. */
+static char **all_sets (const struct settings *st, const char *point)
+{
+    static const char random[] = "searcher.name=\"random\"";
+    static const char number[] = "searcher.max_trials=1000";
+    char **sets = NULL;
+
+    strings_add (&sets, random, strlen (random));
+    strings_add (&sets, number, strlen (number));
+    strings_add (&sets, point, strlen (point));
+    for (char **s = st->sets; s && *s; s++)
+        strings_add (&sets, *s, strlen (*s));
+    return sets;
+}
+
+static int read_and_try (const struct settings *st, char **sets, bool given)
+{
+    const struct edit edit = { .f = given ? forget_searcher : NULL,
+                               .sets = sets };
+    struct experiment *e;
+    int rv = read_experiment (st->args[0], &edit, &e);
+
+    if (rv)
+        return rv;
+    rv = try_it (e, given);
+    experiment_destroy (e);
+    return rv;
+}
+
+int cmd_try (const struct settings *st)
+{
+    const struct sigaction sa = { .sa_handler = on_interrupt };
+    char **args = st->args + 1;
+    char **sets;
+    char *point;
+    int rv;
+
+    for (char **a = args; *a; a++)
+        if (!strchr (*a, '=') || **a == '=') {
+            complain ("try: '%s' must be NAME=VALUE, a hyperparameter", *a);
+            return EXIT_USAGE;
+        }
+    sigaction (SIGINT, &sa, NULL);
+    sigaction (SIGTERM, &sa, NULL);
+    if (!*args)
+        return read_and_try (st, st->sets, false);
+    if (!(point = given_point (args, st->nargs - 1)))
+        return EXIT_USAGE;
+    sets = all_sets (st, point);
+    rv = read_and_try (st, sets, true);
+    strings_free (sets);
+    free (point);
+    return rv;
+}

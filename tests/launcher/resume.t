@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# scripts as they are: files of their own survive a pause, absent values leave their option out, a typo is told
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR
+
+# An unedited script: it saves into --out, goes on from --resume, knows nothing of dl, and dies of SIGTERM.
+cat >train.sh <<'END'
+out= epochs= resume= momentum=none
+while [ $# -gt 0 ]; do
+    case $1 in
+    --out) out=$2 ;;
+    --epochs) epochs=$2 ;;
+    --resume) resume=$2 ;;
+    --momentum) momentum=$2; [ -n "$2" ] || { echo "argument --momentum: invalid float value: ''" >&2; exit 2; } ;;
+    *) echo "unrecognized argument: $1" >&2; exit 2 ;;
+    esac
+    shift 2
+done
+epoch=0
+[ -z "$resume" ] || epoch=$(cat "$resume") || exit 3
+echo "from $epoch, momentum $momentum"
+while [ "$epoch" -lt "$epochs" ]; do
+    epoch=$((epoch + 1))
+    [ ! -f "$PACE" ] || sleep 0.2
+    echo "$epoch" >"$out/last.tmp"
+    mv "$out/last.tmp" "$out/last.pt"
+    echo "epoch $epoch: loss = 0.$epoch"
+done
+END
+conf () { # conf NAME ENTRYPOINT
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = $2;
+metrics = { pattern = "epoch {step}: loss = {loss}"; };
+searcher = { name = "random"; metric = "loss"; max_trials = 1; max_length = 500; };
+resources = { workers = 1; };
+worker = { heartbeat = 1; lease = 60; grace = 10; };
+environment = { PACE = "$work/pace"; };
+hyperparameters = {
+    opt = { type = "categorical"; vals = ["sgd", "adam"]; };
+    momentum = { type = "float"; minval = 0.5; maxval = 0.9; when = { opt = "sgd"; }; };
+};
+END
+}
+
+# ---- a real pause, in the middle of the only segment
+touch pace
+conf pause '"sh train.sh --out {attempt_dir} --epochs {length} [--resume {resume_dir}/last.pt] [--momentum {momentum}]"'
+timeout 500 dl run --local pause.conf >out 2>&1 &
+wait_for 300 sh -c '[ "$(cat pause-0001/trials/0001/a.1/last.pt)" -ge 3 ]'
+ok $? "a trial is in the middle of its segment"
+dl pause pause >out2
+wait $!
+is $? 4 "paused"
+first=$(cat pause-0001/trials/0001/a.1/last.pt)
+[ "$first" -ge 3 ] && [ "$first" -lt 500 ]
+ok $? "before its end (at $first)"
+is "$(count pause-0001 result) $(count pause-0001 park) $(count pause-0001 fail)" "0 1 0" "without a result"
+rm pace
+timeout 500 dl resume --local pause >out 2>&1
+is $? 0 "resumed: completed"
+like "$(dl logs pause 1)" "^from $first, momentum" "the script went on where it was"
+is "$(grep -c '^epoch' pause-0001/trials/0001/a.2/log)" "$((500 - first))" "and trained the rest only"
+is "$(grep -c '^from 0, momentum' pause-0001/trials/0001/a.1/log)" 1 "the first attempt had no option --resume"
+
+# ---- the next segment goes on from the last one; the newest attempt that has the file
+conf rungs '[ "sh", "train.sh", "--out", "{attempt_dir}", "--epochs", "{length}", "[--resume {resume_dir}/last.pt]", "[--momentum {momentum}]" ]'
+sed -i 's/name = "random".*/name = "asha"; divisor = 2; metric = "loss"; max_trials = 8; max_length = 8; };/' rungs.conf
+timeout 300 dl run --local rungs.conf >out 2>&1
+is $? 0 "promotions, with a list of arguments"
+is "$(count rungs-0001 fail)" 0 "nothing failed, with momentum and without"
+long=$(grep -l '^epoch 8' rungs-0001/trials/*/a.*/log | head -1)
+like "$(cat "$long")" '^from 4, momentum' "a promoted trial goes on"
+is "$(cat rungs-0001/trials/*/a.1/log | sed -n 's/^from 0, momentum \(none\|0\.[0-9]*\)$/\1/p' | sed 's/0.*/number/' | sort -u | tr '\n' ' ')" "none number " \
+    "inactive parameters leave their option out"
+
+# ---- {trial_dir}, DL_TRIAL_DIR and DL_RESUME_DIR
+cat >own.sh <<'END'
+[ "$1" = "$DL_TRIAL_DIR" ] && [ -d "$1" ] || exit 9
+echo "$DL_ATTEMPT" >>"$1/attempts"
+echo "resume [$DL_RESUME_DIR]"
+[ "$DL_ATTEMPT" -gt 1 ] || touch "$DL_ATTEMPT_DIR/some"
+[ "$DL_ATTEMPT" -gt 2 ] || exit 75
+echo "epoch 500: loss = 1"
+END
+conf own '"sh own.sh {trial_dir}"'
+timeout 300 dl run --local own.conf >out 2>&1
+is $? 0 "a folder of the trial"
+is "$(tr '\n' ' ' <own-0001/trials/0001/attempts)" "1 2 3 " "outlives its attempts"
+is "$(cat own-0001/trials/0001/a.1/log)" "resume []" "DL_RESUME_DIR: none at first"
+like "$(cat own-0001/trials/0001/a.3/log)" '^resume \[/.*/own-0001/trials/0001/a.1\]$' "then the newest attempt that has files"
+
+# ---- mistakes, before anything is started
+refused () { # refused SED PATTERN NAME
+    sed "$1" pause.conf >bad.conf
+    dl run --local bad.conf >out 2>&1
+    is $? 2 "$3: exit status"
+    like "$(cat out)" "$2" "$3: message"
+    dl run --local --dry-run bad.conf >out2 2>&1
+    is $? 2 "$3: dry run"
+}
+refused 's/\[--momentum {momentum}\]/--momentum {momentum}/' \
+    "^bad.conf:2: 'entrypoint': \{momentum\} has no value where its 'when' does not hold; write it as a group, which is then left out: \[--momentum \{momentum\}\]$" \
+    "a conditional parameter outside a group"
+refused 's/\[--momentum {momentum}\]/--momentum={momentum}/' ': \[--momentum=\{momentum\}\]$' "in one word"
+refused 's/\[--resume {resume_dir}.last.pt\]/--resume {resume_dir}\/last.pt/' \
+    '^bad.conf:2: .*\{resume_dir\} has no value before.*: \[--resume \{resume_dir\}/last.pt\]$' "a file in {resume_dir}"
+refused 's/^entrypoint.*/entrypoint = [ "sh", "train.sh", "--momentum", "{momentum}" ];/' ': "\[--momentum \{momentum\}\]"$' "in a list"
+refused 's/train.sh/trian.sh/' "^bad.conf:2: 'entrypoint': there is no file 'trian.sh' in $work, where the trials run; did you mean 'train.sh'\?$" "a misspelt script"
+refused 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchprogram' in PATH" "a misspelt program"
+refused 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
+is "$(ls -d pause-0002 2>/dev/null)" "" "no experiment was made"
+# shellcheck disable=SC2016
+for command in 'cd /; sh nosuch.sh' '$HOME/nosuch' 'sh -c nosuch.sh' 'python3 -m nosuch' 'A=1 nosuch' 'module load x; nosuch'; do
+    sed "s|^entrypoint.*|entrypoint = \"$command\";|" pause.conf >good.conf
+    dl run --dry-run good.conf >out 2>&1
+    is $? 0 "only the shell knows: $command"
+done
+
+done_testing

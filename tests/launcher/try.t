@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl try: one short trial here, and what was seen of it
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR
+mkdir tmp
+TMPDIR=$work/tmp
+export TMPDIR
+
+cat >train.sh <<'END'
+[ -n "$DL_LENGTH" ] && [ "$DL_TRIAL" = 1 ] || exit 9
+echo "epoch $1: loss = 0.5 at $*"
+echo "not a metric" >&2
+[ -n "$NO_SAVE" ] || echo x >"$DL_ATTEMPT_DIR/last.pt"
+[ -z "$END" ] || exit "$END"
+END
+conf () { # conf SEARCHER ENTRYPOINT
+    cat >exp.conf <<END
+name = "t";
+entrypoint = $2;
+metrics = { pattern = "epoch {step}: loss = {loss}"; };
+searcher = { metric = "loss"; max_length = 9; $1 };
+hyperparameters = {
+    lr = { type = "log"; minval = -3; maxval = -1; count = 2; };
+    opt = { name = { type = "categorical"; vals = ["sgd", "adam"]; };
+            momentum = { type = "float"; minval = 0.5; maxval = 0.9; count = 2; when = { opt = { name = "sgd"; }; }; }; };
+};
+END
+}
+
+conf 'name = "asha"; max_trials = 4;' '"sh train.sh {length} {lr} [-m {opt.momentum}]"'
+timeout 100 dl try exp.conf lr=0.02 opt.name=adam >out 2>err
+is $? 0 "a trial with a result"
+is "$(cat err)" "" "nothing to complain of"
+like "$(cat out)" '^command: sh train.sh 1 0.02 $' "the command"
+like "$(cat out)" "^ +in: $work$" "and where"
+like "$(cat out)" '^epoch 1: loss = 0.5 at 1 0.02$' "its output"
+like "$(cat out)" '^ended: +with status 0 after ' "exit status"
+like "$(cat out)" '^metrics: +loss: 1 value, steps 1 to 1, the last is 0.5$' "metrics and steps"
+like "$(cat out)" '^pattern: +matched 1 of 2 lines$' "matched lines"
+like "$(cat out)" '^checkpoint: last.pt$' "checkpoint"
+like "$(cat out)" '^result: +loss 0.5 at step 1$' "result"
+is "$(ls tmp) $(ls)" " err
+exp.conf
+out
+tmp
+train.sh" "no experiment, nothing left behind"
+for searcher in 'name = "grid";' 'name = "single";' 'name = "pbt"; population = 4;' 'name = "custom"; command = "false"; max_trials = 3;'; do
+    conf "$searcher" '[ "sh", "train.sh", "{length}", "{opt.name}", "[-m {opt.momentum}]" ]'
+    timeout 100 dl try exp.conf >out 2>&1
+    is $? 0 "$searcher: a random point"
+    timeout 100 dl try exp.conf opt.name=sgd opt.momentum=0.75 >out 2>&1
+    is $? 0 "$searcher: a given point"
+    like "$(cat out)" 'at 1 sgd -m 0.75$' "$searcher: is the one that is tried"
+done
+END=3 NO_SAVE=1 timeout 100 dl try exp.conf >out 2>&1
+is $? 1 "a trial that fails"
+like "$(cat out)" '^no result: +exit status 3: not a metric$' "says why"
+like "$(cat out)" '^checkpoint: none: a trial that is interrupted begins again' "and that there is no checkpoint"
+timeout 100 dl try --set 'metrics.pattern="Epoch {step}: loss {loss}"' exp.conf >out 2>&1
+is $? 1 "a pattern that matches nothing"
+like "$(cat out)" '^no result: .*metrics.pattern matched 0 of 2 lines; the nearest line: "epoch 1: loss = 0.5' "says what nearly matched"
+timeout 100 dl try exp.conf lr=5 >out 2>&1
+is $? 2 "a value out of its range"
+timeout 100 dl try exp.conf lr >out 2>&1
+is $? 2 "no value"
+conf 'name = "asha"; max_trials = 4;' '"sleep 300"'
+timeout -s INT 2 dl try exp.conf >out 2>&1
+is "$(grep -c '^ended: *by signal 15' out) $(ls tmp)" "1 " "Ctrl-C stops it, and nothing is left behind"
+sed -i 's/^searcher.*/searcher = { metric = "loss"; name = "asha"; max_trials = 4; }; resources = { nodes_per_trial = 2; framework = "torch"; };/; s/^entrypoint.*/entrypoint = "dl log loss=4";/' exp.conf
+timeout 100 dl try exp.conf >out 2>&1
+is $? 0 "of a trial of several ranks one, without Slurm; dl log works"
+like "$(cat out)" '^ranks: one, not 2$' "and this is told"
+
+done_testing
