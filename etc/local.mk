@@ -8,6 +8,10 @@ CLEANFILES += %D%/plugstack.conf.d/dl.conf
 endif
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = %D%/completion/dl
+zshcompdir = $(datadir)/zsh/site-functions
+dist_zshcomp_DATA = %D%/completion/_dl
+fishcompdir = $(datadir)/fish/vendor_completions.d
+dist_fishcomp_DATA = %D%/completion/dl.fish
 ncclexamplesdir = $(pkgdatadir)/examples/nccl.d
 dist_ncclexamples_DATA = %D%/nccl/efa.conf %D%/nccl/infiniband.conf %D%/nccl/roce.conf \
 	%D%/nccl/slingshot.conf %D%/nccl/tcp.conf

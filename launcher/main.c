@@ -174,8 +174,9 @@ int main (int argc, char **argv)
         puts ("dl " PACKAGE_VERSION);
         return EXIT_OK;
     }
-    if (!strcmp (name, "--complete")) {
-        complete (commands, argc - 2, argv + 2);
+    if (!strcmp (name, "--complete") || !strcmp (name, "--complete-help")) {
+        complete (
+            commands, argc - 2, argv + 2, !strcmp (name, "--complete-help"));
         return EXIT_OK;
     }
     for (const struct cmd *c = commands; c->name; c++)

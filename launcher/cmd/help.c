@@ -2,6 +2,8 @@
 /* Help, and words for a shell's completion. */
 #include "launcher/cmd/help.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,35 +70,123 @@ static const struct cmd *find_cmd (const struct cmd *table, const char *name)
     return NULL;
 }
 
+/* ---- completion ---- */
+
+struct completion {
+    const char *dir;      /* with the experiments */
+    const char *name;     /* of one that is among the words, NULL: none */
+    char found[PATH_MAX]; /* its folder, "": none */
+    bool described;
+};
+
+static void
+print_word (const struct completion *c, const char *word, const char *what)
+{
+    printf (c->described && what && *what ? "%s\t%s\n" : "%s\n", word, what);
+}
+
 static int print_name (const char *dir, void *arg)
 {
-    (void)arg;
-    puts (strrchr (dir, '/') + 1);
+    print_word (arg, strrchr (dir, '/') + 1, "experiment");
     return 0;
 }
 
-void complete (const struct cmd *table, int argc, char **argv)
+/* NAME-0003 is of NAME; the last one counts. */
+static int keep_folder (const char *dir, void *arg)
+{
+    struct completion *c = arg;
+    const char *base = strrchr (dir, '/') + 1;
+    size_t n = strlen (c->name);
+
+    if (!strncmp (base, c->name, n)
+        && (!base[n] || (base[n] == '-' && strlen (base + n) == 5)))
+        snprintf (c->found, sizeof (c->found), "%s", dir);
+    return 0;
+}
+
+static int is_trial (const struct dirent *e)
+{
+    return e->d_name[strspn (e->d_name, "0123456789")] == '\0';
+}
+
+static void print_trial_numbers (const struct completion *c)
+{
+    struct dirent **list;
+    char path[PATH_MAX + 16];
+    char word[32];
+    int n;
+
+    snprintf (path, sizeof (path), "%s/trials", c->found);
+    n = *c->found ? scandir (path, &list, is_trial, alphasort) : -1;
+    for (int i = 0; i < n; i++) {
+        snprintf (
+            word, sizeof (word), "%ld", strtol (list[i]->d_name, NULL, 10));
+        print_word (c, word, "trial");
+        free (list[i]);
+    }
+    if (n >= 0)
+        free (list);
+}
+
+static void print_commands (const struct completion *c, const struct cmd *table)
+{
+    for (; table->name; table++)
+        if (table->group != CMD_HIDDEN)
+            print_word (c, table->name, table->help);
+    print_word (c, "--help", "list the commands");
+    print_word (c, "--version", "print the version");
+}
+
+static void print_options (const struct completion *c, const struct cmd *cmd)
+{
+    const struct opt *rows[OPTIONS_MAX + 1];
+    char word[64];
+
+    options_list (cmd, rows);
+    for (const struct opt **o = rows; *o; o++) {
+        snprintf (word,
+                  sizeof (word),
+                  "--%s%s",
+                  (*o)->name,
+                  (*o)->arginfo ? "=" : "");
+        print_word (c, word, (*o)->help);
+    }
+    print_word (c, "--help", "print the options");
+}
+
+/* The values of --dir, and the experiment among the words. */
+static void look_at_words (struct completion *c, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        bool is_dir = !strcmp (argv[i], "--dir");
+        if (!strncmp (argv[i], "--dir=", 6))
+            c->dir = argv[i] + 6;
+        else if (is_dir && i + 1 < argc)
+            c->dir = argv[i + 1 + (i + 2 < argc && !strcmp (argv[i + 1], "="))];
+        else if (*argv[i] != '-' && *argv[i] != '=' && !c->name)
+            c->name = argv[i];
+    }
+}
+
+void complete (const struct cmd *table, int argc, char **argv, bool described)
 {
     const struct cmd *cmd = argc > 0 ? find_cmd (table, argv[0]) : NULL;
-    const char *dir = getenv ("DL_DIR") ?: ".";
-    const struct opt *rows[OPTIONS_MAX + 1];
+    struct completion c = { .dir = getenv ("DL_DIR") ?: ".",
+                            .described = described };
 
-    for (int i = 1; i < argc - 1; i++)
-        if (!strcmp (argv[i], "--dir"))
-            dir = argv[i + 1 + (i + 2 < argc && !strcmp (argv[i + 1], "="))];
+    look_at_words (&c, argc, argv);
     if (!cmd) {
-        for (const struct cmd *c = table; c->name; c++)
-            if (c->group != CMD_HIDDEN)
-                puts (c->name);
-        puts ("--help\n--version");
+        print_commands (&c, table);
         return;
     }
-    options_list (cmd, rows);
-    for (const struct opt **o = rows; *o; o++)
-        printf ("--%s%s\n", (*o)->name, (*o)->arginfo ? "=" : "");
-    puts ("--help");
+    print_options (&c, cmd);
     if (argc == 1 && cmd->words)
         cmd->words ();
-    if (strstr (cmd->args, "EXPERIMENT"))
-        each_experiment (dir, print_name, NULL);
+    if (strstr (cmd->args, "EXPERIMENT")
+        && (!c.name || strchr (cmd->args, '.')))
+        each_experiment (c.dir, print_name, &c);
+    if (strstr (cmd->args, "TRIAL") && c.name) {
+        each_experiment (c.dir, keep_folder, &c);
+        print_trial_numbers (&c);
+    }
 }

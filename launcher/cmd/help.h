@@ -9,7 +9,9 @@
 void help_all (const struct cmd *table);
 void help_cmd (const struct cmd *cmd);
 
-/* Words for a shell's completion of the words so far. */
-void complete (const struct cmd *table, int argc, char **argv);
+/* Words for a shell's completion of the words so far, which do not have the
+ * program's name; 'described': each with a tab and what it is.
+ */
+void complete (const struct cmd *table, int argc, char **argv, bool described);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
 
 int problems_open (struct problems *p)
@@ -24,6 +25,34 @@ void problems_close (struct problems *p)
     p->stream = NULL;
     strings_free (p->about);
     p->about = NULL;
+    for (size_t i = 0; i < p->nparts; i++)
+        free (p->parts[i].file);
+    free (p->parts);
+    p->parts = NULL;
+    p->nparts = 0;
+}
+
+int problems_part (struct problems *p, int first, const char *file, int line)
+{
+    struct text_part *list = array_grow (p->parts, p->nparts, sizeof (*list));
+
+    if (!list)
+        return -1;
+    p->parts = list;
+    list[p->nparts] = (struct text_part){ first, strdup (file), line };
+    return list[p->nparts].file ? p->nparts++, 0 : -1;
+}
+
+const char *problems_file (const struct problems *p, int *line)
+{
+    const struct text_part *part = NULL;
+
+    for (size_t i = 0; i < p->nparts && p->parts[i].first <= *line; i++)
+        part = &p->parts[i];
+    if (!part)
+        return p->file;
+    *line += part->line - part->first;
+    return part->file;
 }
 
 void problem_about (struct problems *p, const char *key)
@@ -75,10 +104,13 @@ static void __attribute__ ((format (printf, 3, 0))) add_line_at (
     char *where = NULL;
     char line[24] = "";
 
+    int number = origin.line;
+    const char *file = problems_file (p, &number);
+
     if (origin.line > 0)
-        snprintf (line, sizeof (line), ":%d", origin.line);
+        snprintf (line, sizeof (line), ":%d", number);
     if ((origin.option ? asprintf (&where, "--set %s: ", origin.option)
-                       : asprintf (&where, "%s%s: ", p->file, line))
+                       : asprintf (&where, "%s%s: ", file, line))
         < 0)
         where = NULL;
     add_line (p, where ? where : "", fmt, ap);

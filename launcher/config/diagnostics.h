@@ -13,14 +13,23 @@ struct origin {
 };
 #define NO_ORIGIN ((struct origin){ 0, NULL })
 
+/* From a line of the text on it comes from this line of this file. */
+struct text_part {
+    int first;
+    char *file;
+    int line;
+};
+
 /* What is wrong, a line each: "exp.conf:12: unknown key 'sercher' ...". */
 struct problems {
     char *text;
     size_t size;
     FILE *stream;
     int count;
-    const char *file; /* that problem_at() names */
-    char **about;     /* keys and groups that have a line, NULL-ended */
+    const char *file;        /* that problem_at() names */
+    char **about;            /* keys and groups that have a line, NULL-ended */
+    struct text_part *parts; /* of a text with @include, else NULL */
+    size_t nparts;
 };
 
 int problems_open (struct problems *p);
@@ -36,6 +45,14 @@ void problem_at (struct problems *p, struct origin origin, const char *fmt, ...)
 /* A line of the same form about what is no error. */
 void note_at (struct problems *p, struct origin origin, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
+
+/* From line 'first' of the text on it is that of 'file' from 'line' on; parts
+ * are added in their order.  Returns -1 if out of memory.
+ */
+int problems_part (struct problems *p, int first, const char *file, int line);
+
+/* The file and line from which a line of the text comes. */
+const char *problems_file (const struct problems *p, int *line);
 
 /* Note that a problem is about a key or group, which was misspelt, say; and
  * whether one is about the key or a group that it is in: that the key is

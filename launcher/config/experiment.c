@@ -20,6 +20,7 @@
 #include "launcher/config/space.h"
 #include "launcher/config/syntax.h"
 #include "launcher/config/validate.h"
+#include "launcher/config/yaml.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
 #include "runtime/base/word.h"
@@ -380,6 +381,25 @@ static char *folder_of (const char *path)
     return strdup (full);
 }
 
+static bool is_yaml (const char *path)
+{
+    const char *dot = strrchr (path, '.');
+
+    return dot && (!strcasecmp (dot, ".yaml") || !strcasecmp (dot, ".yml"));
+}
+
+/* '*parts' becomes how many files beside libconfig's own there were; NULL: it
+ * is an experiment's own copy, where there may be none.
+ */
+static int
+file_parse (config_t *cf, const char *path, int *parts, struct problems *p)
+{
+    if (!parts || !is_yaml (path))
+        return syntax_read (cf, path, parts, p);
+    *parts = 1;
+    return yaml_read (cf, path, p);
+}
+
 struct experiment *experiment_read (const char *path, struct problems *p)
 {
     return experiment_read_edited (path, NULL, p);
@@ -390,14 +410,17 @@ struct experiment *experiment_read_edited (const char *path,
                                            struct problems *p)
 {
     struct experiment *e = calloc (1, sizeof (*e));
+    int parts = 0;
     config_t cf;
 
     config_init (&cf);
     p->file = path;
-    if (!e || !(e->file = strdup (path)) || syntax_read (&cf, path, p) < 0)
+    if (!e || !(e->file = strdup (path))
+        || file_parse (&cf, path, edit ? &parts : NULL, p) < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
-    if (edit && edit_apply (edit, &cf, p) == 1)
+    /* an experiment's own copy is one file that libconfig reads */
+    if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
         e->text = edit_text (&cf);
     e->seed = e->max_failed = -1;
     e->goal = NAN;

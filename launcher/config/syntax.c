@@ -17,7 +17,17 @@
 #include "launcher/sys/array.h"
 
 /* libconfig compares each name with all before it. */
-enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000 };
+enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000, INCLUDES_MAX = 64 };
+
+/* The files that make up one text. */
+struct inclusion {
+    struct problems *p;
+    const char *file; /* that is being read */
+    int line;         /* of the text that is being written */
+    int depth;
+    int count;
+    char *bad; /* the file in which something is wrong, NULL: the first */
+};
 
 struct syntax_scan {
     const char *at;
@@ -25,6 +35,7 @@ struct syntax_scan {
     long settings;
     FILE *out; /* the same text, with an L where an integer needs one */
     char *why; /* what is wrong in 'line', NULL: nothing */
+    struct inclusion *inc; /* NULL: @include is refused */
 };
 
 static int __attribute__ ((format (printf, 3, 4)))
@@ -44,6 +55,8 @@ static void copy (struct syntax_scan *s, size_t n)
 {
     for (; n > 0 && *s->at; n--) {
         s->line += *s->at == '\n';
+        if (s->inc)
+            s->inc->line += *s->at == '\n';
         putc (*s->at++, s->out);
     }
 }
@@ -129,6 +142,89 @@ static int copy_number (struct syntax_scan *s)
     return 0;
 }
 
+/* ---- @include ---- */
+
+static int copy_all (struct syntax_scan *s);
+static char *read_file (const char *path, size_t *size);
+static size_t mark_length (const char *text);
+
+/* The path that is named here in quotes, NULL: none is. */
+static char *included_path (struct syntax_scan *s)
+{
+    const char *from = s->at + 8 + strspn (s->at + 8, " \t");
+    size_t n = *from == '"' ? strcspn (from + 1, "\"\n") : 0;
+    const char *slash = strrchr (s->inc->file, '/');
+    char *path;
+
+    if (n == 0 || from[n + 1] != '"')
+        return NULL;
+    if (asprintf (&path,
+                  "%.*s%.*s",
+                  *from == '"' && from[1] != '/' && slash
+                      ? (int)(slash - s->inc->file) + 1
+                      : 0,
+                  s->inc->file,
+                  (int)n,
+                  from + 1)
+        < 0)
+        return NULL;
+    s->at = from + n + 2;
+    return path;
+}
+
+/* The settings of a file that was read, with its own lines in messages. */
+static int
+copy_included (struct syntax_scan *s, const char *path, const char *text)
+{
+    struct inclusion *inc = s->inc;
+    struct syntax_scan in = {
+        .at = text + mark_length (text), .line = 1, .out = s->out, .inc = inc
+    };
+    const char *outer = inc->file;
+    int rv;
+
+    inc->file = path;
+    inc->depth++;
+    rv = problems_part (inc->p, inc->line, path, 1) < 0 ? -1 : copy_all (&in);
+    inc->file = outer;
+    inc->depth--;
+    putc ('\n', s->out);
+    inc->line++;
+    s->settings += in.settings;
+    if (rv == 0)
+        return problems_part (inc->p, inc->line, outer, s->line);
+    if (!inc->bad)
+        inc->bad = strdup (path);
+    s->why = in.why;
+    s->line = in.line;
+    return -1;
+}
+
+static int copy_include (struct syntax_scan *s)
+{
+    char *path = s->inc ? included_path (s) : NULL;
+    char *text = NULL;
+    size_t size = 0;
+    int rv;
+
+    if (!s->inc)
+        return wrong (s, s->line, "@include: an experiment is one file");
+    if (!path)
+        rv = wrong (s, s->line, "@include needs the name of a file in quotes");
+    else if (s->inc->depth >= 8 || s->inc->count++ >= INCLUDES_MAX)
+        rv = wrong (s, s->line, "@include: too many files in each other");
+    else if (!(text = read_file (path, &size)))
+        rv = wrong (
+            s, s->line, "@include: cannot read %s: %s", path, strerror (errno));
+    else if (strlen (text) < size)
+        rv = wrong (s, s->line, "@include: %s is not text", path);
+    else
+        rv = copy_included (s, path, text);
+    free (text);
+    free (path);
+    return rv;
+}
+
 static int copy_all (struct syntax_scan *s)
 {
     int rv = 0;
@@ -139,7 +235,7 @@ static int copy_all (struct syntax_scan *s)
         else if (*s->at == '"')
             rv = copy_string (s);
         else if (!strncmp (s->at, "@include", 8))
-            rv = wrong (s, s->line, "@include: an experiment is one file");
+            rv = copy_include (s);
         else if (isalpha ((unsigned char)*s->at) || *s->at == '*')
             rv = copy_name (s);
         else if (isdigit ((unsigned char)*s->at) || strchr ("+-.", *s->at))
@@ -171,9 +267,10 @@ static void parse (config_t *cf, const char *text, struct syntax_scan *s)
                                           "value; and texts in quotes");
 }
 
-char *syntax_parse (config_t *cf, const char *text, int *line)
+static char *
+parse_all (config_t *cf, const char *text, struct inclusion *inc, int *line)
 {
-    struct syntax_scan s = { .at = text, .line = 1 };
+    struct syntax_scan s = { .at = text, .line = 1, .inc = inc };
     char *out = NULL;
     size_t size;
 
@@ -182,11 +279,21 @@ char *syntax_parse (config_t *cf, const char *text, int *line)
     copy_all (&s);
     putc ('\n', s.out); /* without which a comment is an error */
     fclose (s.out);
-    if (!s.why)
+    if (!s.why) {
         parse (cf, out, &s);
+        if (s.why && inc) {
+            inc->file = problems_file (inc->p, &s.line);
+            inc->bad = strdup (inc->file);
+        }
+    }
     free (out);
     *line = s.line;
     return s.why;
+}
+
+char *syntax_parse (config_t *cf, const char *text, int *line)
+{
+    return parse_all (cf, text, NULL, line);
 }
 
 /* ---- the file ---- */
@@ -244,8 +351,12 @@ static size_t mark_length (const char *text)
     return strncmp (text, "\xef\xbb\xbf", 3) ? 0 : 3;
 }
 
-int syntax_read (config_t *cf, const char *path, struct problems *p)
+int syntax_read (config_t *cf,
+                 const char *path,
+                 int *includes,
+                 struct problems *p)
 {
+    struct inclusion inc = { .p = p, .file = path, .line = 1 };
     size_t size = 0;
     char *text = read_file (path, &size);
     char *why;
@@ -260,11 +371,15 @@ int syntax_read (config_t *cf, const char *path, struct problems *p)
     if (strlen (text) < size)
         why = strdup ("a byte is zero here: this is not text");
     else
-        why = syntax_parse (cf, text + mark_length (text), &line);
+        why = parse_all (
+            cf, text + mark_length (text), includes ? &inc : NULL, &line);
     for (const char *c = text; strlen (text) < size && *c; c++)
         line += *c == '\n';
     if (why)
-        problem (p, "%s:%d: %s", path, line, why);
+        problem (p, "%s:%d: %s", inc.bad ? inc.bad : path, line, why);
+    if (includes)
+        *includes = inc.count;
+    free (inc.bad);
     free (text);
     free (why);
     errno = why ? EINVAL : errno;

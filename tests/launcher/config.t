@@ -94,7 +94,75 @@ accepted "$(lr 'type = "log"; base = 2; minval = 1; maxval = 10;')" '^  lr: 2 to
 accepted "$(lr 'type = "float"; minval = 0; maxval = 0.5; step = 0.1;')" '^  lr: 0 to 0.5, in steps of 0.1$' "a range with steps"
 accepted "$(lr 'type = "categorical"; vals = [1, 2];')" '^  lr: 1, 2$' "a list of values"
 
-mistake '1i @include "other.conf"' "^exp.conf:1: @include: an experiment is one file" "include"
+# ---- @include: a group's templates, with their own lines in messages, pinned with the rest
+mistake '1i @include "other.conf"' "^exp.conf:1: @include: cannot read other.conf: No such file" "no such include"
+mistake '1i @include other' "^exp.conf:1: @include needs the name of a file in quotes" "an include without a name"
+mkdir -p group
+printf 'cpus_per_trial = 3;\nworkers = 2; # site\n@include "time.conf"' >group/site.conf
+echo 'time = "1:00:00";' >group/time.conf
+mistake '$a resources = {\n@include "group/site.conf"\nlanes = 1; };' "^exp.conf:15: unknown key 'resources.lanes'" "the lines after an include are right"
+accepted '$a resources = {\n@include "group/site.conf"\n};' 'smaller is better\), 2 workers' "an include in a group, and one in that"
+dl run --no-workers exp.conf >/dev/null
+rm -r group
+like "$(cat t-0001/experiment.conf)" 'time = "1:00:00"' "the frozen file has what was included"
+is "$(grep -c include t-0001/experiment.conf)" 0 "and no include"
+dl show t >/dev/null
+is $? 0 "so that it does not need them"
+rm -r t-0001
+mkdir group
+printf 'cpus_per_trial = 3;\nworkerss = 2;\n' >group/site.conf
+mistake '$a resources = {\n@include "group/site.conf"\n};' "^group/site.conf:2: unknown key 'resources.workerss'; did you mean 'resources.workers'" "a mistake in a template"
+printf 'cpus_per_trial = 3;\nworkers 2;\n' >group/site.conf
+mistake '$a resources = {\n@include "group/site.conf"\n};' "^group/site.conf:2: syntax error" "syntax in a template"
+printf '@include "site.conf"\n' >group/site.conf
+mistake '1i @include "group/site.conf"' "^group/site.conf:1: @include: too many files in each other" "a template of itself"
+rm -r group
+
+# ---- YAML: the same keys, by the suffix
+cat >exp.yaml <<'EOF2'
+name: t
+entrypoint: ./train --lr {lr}
+searcher:
+  name: asha
+  metric: loss
+  max_trials: 9
+  max_length: 9
+hyperparameters:
+  lr: {type: log, minval: -3, maxval: 0}
+  wd: {type: loguniform, min: 1e-6, max: 0.01}
+  act: {type: categorical, vals: [relu, "1", 2, true]}
+  optimizer:
+    momentum: 0.1
+metrics:
+  pattern:
+    - 'loss={loss}'
+    - "step {step} acc {acc}"
+reproducibility: {experiment_seed: 1}
+EOF2
+yaml=$(dl run --dry-run exp.yaml)
+is $? 0 "an experiment file in YAML"
+printf '%s\n' "$good" | sed 's/    optimizer/    wd = { type = "loguniform"; min = 1e-6; max = 0.01; }; act = { type = "categorical"; vals = ("relu", "1", 2, true); };\n&/; s/0\.9/0.1/; $a reproducibility = { experiment_seed = 1; };' >exp.conf
+is "$yaml" "$(dl run --dry-run exp.conf)" "is the same as one of libconfig"
+dl run --no-workers exp.yaml >/dev/null && dl show t >/dev/null
+is $? 0 "its frozen copy can be read"
+like "$(cat t-0001/experiment.conf)" '"1", 2, true' "with the types of its values"
+rm -r t-0001
+is "$(dl run --dry-run --set searcher.max_trials=3 exp.yaml | grep -c '^3 trials')" 1 "--set of YAML"
+in_yaml () { # in_yaml SED-SCRIPT PATTERN NAME
+    sed "$1" exp.yaml >bad.yml
+    out=$(dl run --dry-run bad.yml 2>&1)
+    is $? 2 "$3: exit status"
+    like "$out" "$2" "$3"
+}
+in_yaml 's/max_trials/max_trails/' "^bad.yml:6: unknown key 'searcher.max_trails'; did you mean 'searcher.max_trials'" "YAML: unknown key"
+in_yaml 's/max_trials: 9/max_trials: "9"/' "^bad.yml:6: 'searcher.max_trials' is a string, but must be an integer" "YAML: quoted number"
+in_yaml 's/minval: -3, //' "^bad.yml:9: hyperparameter 'lr': type \"log\" needs 'minval'" "YAML: missing bound"
+in_yaml '6a\\ bad' "^bad.yml:[67]: " "YAML: syntax"
+in_yaml 's/name: asha/&\n  name: gp/' "^bad.yml:5: duplicate setting name 'name'" "YAML: key given twice"
+in_yaml 's/momentum: 0.1/mo.mentum: 0.1/' "^bad.yml:13: 'mo.mentum' cannot be the name of a key" "YAML: a name that cannot be"
+in_yaml 's/metric: loss/metric:/' "^bad.yml:5: a value is missing here" "YAML: no value"
+in_yaml '$a ---\na: 1' "^bad.yml:20: a second document begins here" "YAML: two documents"
+in_yaml '1i - a' "^bad.yml:" "YAML: a list"
 
 # ---- one mistake, one line
 one_line () { # one_line SED-SCRIPT PATTERN NAME

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read an experiment file in YAML. */
+#include "launcher/config/yaml.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <yaml.h>
+
+/* An alias can stand for much, also for what it is in. */
+enum { DEPTH_MAX = 32, SETTINGS_MAX = 20000, SIZE_MAX_MB = 16 };
+
+struct yaml_tree {
+    yaml_document_t document;
+    struct problems *p;
+    int depth;
+    long settings;
+};
+
+static int line_of (const yaml_node_t *node)
+{
+    return (int)node->start_mark.line + 1;
+}
+
+static int wrong (struct yaml_tree *t, const yaml_node_t *node, const char *why)
+{
+    problem_at (t->p, (struct origin){ line_of (node), NULL }, "%s", why);
+    return -1;
+}
+
+/* ---- scalars ---- */
+
+static bool is_one_of (const char *text, const char *a, const char *b)
+{
+    return !strcmp (text, a) || !strcmp (text, b);
+}
+
+/* Plain text that is an integer of 64 bits, decimal or 0x. */
+static bool is_integer (const char *text, long long *v)
+{
+    const char *digits = text + strspn (text, "+-");
+    bool hex = !strncmp (digits, "0x", 2);
+    char *end;
+
+    if (digits > text + 1 || !*digits
+        || (hex ? !digits[2] : digits[strspn (digits, "0123456789")] != '\0'))
+        return false;
+    errno = 0;
+    *v = strtoll (text, &end, hex ? 16 : 10);
+    return !*end && errno == 0;
+}
+
+static bool is_real (const char *text, double *v)
+{
+    char *end;
+
+    if (!*text || text[strspn (text, "0123456789+-.eE")]
+        || !strpbrk (text, "0123456789"))
+        return false;
+    *v = strtod (text, &end);
+    return !*end && isfinite (*v);
+}
+
+static config_setting_t *
+add (config_setting_t *to, const char *name, int type, const yaml_node_t *node)
+{
+    config_setting_t *s = config_setting_add (to, name, type);
+
+    if (s)
+        s->line = (unsigned)line_of (node);
+    return s;
+}
+
+static int add_scalar (struct yaml_tree *t,
+                       config_setting_t *to,
+                       const char *name,
+                       const yaml_node_t *node)
+{
+    const char *text = (const char *)node->data.scalar.value;
+    bool plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    config_setting_t *s;
+    long long integer;
+    double real;
+
+    if (strlen (text) < node->data.scalar.length)
+        return wrong (t, node, "a byte is zero in this text");
+    if (plain && (!*text || is_one_of (text, "null", "~")))
+        return wrong (t, node, "a value is missing here");
+    if (plain
+        && (is_one_of (text, "true", "True")
+            || is_one_of (text, "false", "False"))) {
+        s = add (to, name, CONFIG_TYPE_BOOL, node);
+        return s && config_setting_set_bool (s, (*text | 32) == 't') ? 0 : -1;
+    }
+    if (plain && is_integer (text, &integer)) {
+        bool small = integer >= INT_MIN && integer <= INT_MAX;
+        s = add (to, name, small ? CONFIG_TYPE_INT : CONFIG_TYPE_INT64, node);
+        return s
+                       && (small ? config_setting_set_int (s, (int)integer)
+                                 : config_setting_set_int64 (s, integer))
+                   ? 0
+                   : -1;
+    }
+    if (plain && is_real (text, &real)) {
+        s = add (to, name, CONFIG_TYPE_FLOAT, node);
+        return s && config_setting_set_float (s, real) ? 0 : -1;
+    }
+    s = add (to, name, CONFIG_TYPE_STRING, node);
+    return s && config_setting_set_string (s, text) ? 0 : -1;
+}
+
+/* ---- mappings and sequences ---- */
+
+static int add_node (struct yaml_tree *t,
+                     config_setting_t *to,
+                     const char *name,
+                     const yaml_node_t *node);
+
+static int
+add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
+{
+    const yaml_node_t *key = yaml_document_get_node (&t->document, m->key);
+    const yaml_node_t *value = yaml_document_get_node (&t->document, m->value);
+    const char *name;
+    int before = t->p->count;
+
+    if (!key || !value || key->type != YAML_SCALAR_NODE)
+        return key ? wrong (t, key, "the name of a key must be a word") : -1;
+    name = (const char *)key->data.scalar.value;
+    if (strlen (name) > 100)
+        return wrong (t, key, "the name of a key is too long");
+    if (config_setting_get_member (to, name)) {
+        problem_at (t->p,
+                    (struct origin){ line_of (key), NULL },
+                    "duplicate setting name '%s'",
+                    name);
+        return -1;
+    }
+    if (add_node (t, to, name, value) < 0 && t->p->count == before)
+        problem_at (t->p,
+                    (struct origin){ line_of (key), NULL },
+                    "'%s' cannot be the name of a key: letters, digits, '_', "
+                    "'-' and '*', a letter first",
+                    name);
+    return t->p->count > before ? -1 : 0;
+}
+
+static int
+add_pairs (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
+{
+    int rv = 0;
+
+    for (const yaml_node_pair_t *m = node->data.mapping.pairs.start;
+         m < node->data.mapping.pairs.top;
+         m++)
+        if (add_pair (t, to, m) < 0)
+            rv = -1;
+    return rv;
+}
+
+static int
+add_items (struct yaml_tree *t, config_setting_t *to, const yaml_node_t *node)
+{
+    for (const yaml_node_item_t *i = node->data.sequence.items.start;
+         i < node->data.sequence.items.top;
+         i++)
+        if (add_node (t, to, NULL, yaml_document_get_node (&t->document, *i))
+            < 0)
+            return -1;
+    return 0;
+}
+
+static int add_node (struct yaml_tree *t,
+                     config_setting_t *to,
+                     const char *name,
+                     const yaml_node_t *node)
+{
+    bool group = node && node->type == YAML_MAPPING_NODE;
+    config_setting_t *s;
+    int rv;
+
+    if (!node)
+        return -1;
+    if (++t->settings > SETTINGS_MAX)
+        return wrong (t, node, "more than 20000 settings");
+    if (node->type == YAML_SCALAR_NODE)
+        return add_scalar (t, to, name, node);
+    if (t->depth >= DEPTH_MAX)
+        return wrong (t, node, "nested too deeply");
+    if (!(s = add (
+              to, name, group ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST, node)))
+        return -1;
+    t->depth++;
+    rv = group ? add_pairs (t, s, node) : add_items (t, s, node);
+    t->depth--;
+    return rv;
+}
+
+/* ---- the file ---- */
+
+static int bad_syntax (const yaml_parser_t *parser, struct problems *p)
+{
+    problem_at (p,
+                (struct origin){ (int)parser->problem_mark.line + 1, NULL },
+                "%s%s%s",
+                parser->problem ? parser->problem : "syntax error",
+                parser->context ? ", " : "",
+                parser->context ? parser->context : "");
+    return -1;
+}
+
+static int
+take_document (config_t *cf, yaml_parser_t *parser, struct yaml_tree *t)
+{
+    const yaml_node_t *root;
+    int rv;
+
+    if (!yaml_parser_load (parser, &t->document))
+        return bad_syntax (parser, t->p);
+    root = yaml_document_get_root_node (&t->document);
+    if (root && root->type == YAML_MAPPING_NODE)
+        rv = add_pairs (t, config_root_setting (cf), root);
+    else
+        rv = root ? wrong (t, root, "an experiment file has keys and values")
+                  : 0;
+    yaml_document_delete (&t->document);
+    return rv;
+}
+
+static int no_more_documents (yaml_parser_t *parser, struct problems *p)
+{
+    yaml_document_t more;
+    const yaml_node_t *root;
+    int rv = 0;
+
+    if (!yaml_parser_load (parser, &more))
+        return bad_syntax (parser, p);
+    if ((root = yaml_document_get_root_node (&more))) {
+        problem_at (p,
+                    (struct origin){ line_of (root), NULL },
+                    "a second document begins here: an experiment is one");
+        rv = -1;
+    }
+    yaml_document_delete (&more);
+    return rv;
+}
+
+static int cannot_read (const char *path, struct problems *p, int e)
+{
+    problem (p, "%s: cannot read: %s", path, strerror (e));
+    errno = e;
+    return -1;
+}
+
+int yaml_read (config_t *cf, const char *path, struct problems *p)
+{
+    struct yaml_tree t = { .p = p };
+    yaml_parser_t parser;
+    struct stat st;
+    FILE *f = fopen (path, "re");
+    int rv;
+
+    if (!f)
+        return cannot_read (path, p, errno);
+    if (fstat (fileno (f), &st) < 0 || !S_ISREG (st.st_mode)
+        || st.st_size > (off_t)SIZE_MAX_MB << 20) {
+        fclose (f);
+        return cannot_read (path, p, S_ISDIR (st.st_mode) ? EISDIR : EFBIG);
+    }
+    if (!yaml_parser_initialize (&parser)) {
+        fclose (f);
+        return cannot_read (path, p, ENOMEM);
+    }
+    yaml_parser_set_input_file (&parser, f);
+    rv = take_document (cf, &parser, &t);
+    if (rv == 0)
+        rv = no_more_documents (&parser, p);
+    yaml_parser_delete (&parser);
+    fclose (f);
+    errno = rv < 0 ? EINVAL : errno;
+    return rv;
+}
