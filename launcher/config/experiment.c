@@ -380,12 +380,10 @@ static char *folder_of (const char *path)
     return strdup (full);
 }
 
-struct experiment *experiment_read (const char *path, struct problems *p)
-{
-    return experiment_read_edited (path, NULL, p);
-}
-
-struct experiment *experiment_read_edited (const char *path,
+/* 'text' is NULL: that of the file. */
+static struct experiment *read_experiment (const char *path,
+                                           const char *text,
+                                           size_t size,
                                            const struct edit *edit,
                                            struct problems *p)
 {
@@ -394,7 +392,10 @@ struct experiment *experiment_read_edited (const char *path,
 
     config_init (&cf);
     p->file = path;
-    if (!e || !(e->file = strdup (path)) || syntax_read (&cf, path, p) < 0)
+    if (!e || !(e->file = strdup (path))
+        || (text ? syntax_read_text (&cf, path, text, size, p)
+                 : syntax_read (&cf, path, p))
+               < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
     if (edit && edit_apply (edit, &cf, p) == 1)
@@ -417,6 +418,26 @@ fail:
     config_destroy (&cf);
     experiment_destroy (e);
     return NULL;
+}
+
+struct experiment *experiment_read (const char *path, struct problems *p)
+{
+    return experiment_read_edited (path, NULL, p);
+}
+
+struct experiment *experiment_read_edited (const char *path,
+                                           const struct edit *edit,
+                                           struct problems *p)
+{
+    return read_experiment (path, NULL, 0, edit, p);
+}
+
+struct experiment *experiment_read_text (const char *path,
+                                         const char *text,
+                                         size_t size,
+                                         struct problems *p)
+{
+    return read_experiment (path, text, size, NULL, p);
 }
 
 void experiment_destroy (struct experiment *e)

@@ -15,6 +15,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/sys/array.h"
+#include "runtime/storage/inside.h"
 
 /* libconfig compares each name with all before it. */
 enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000 };
@@ -220,7 +221,9 @@ static int read_all (int fd, char **text, size_t *size)
 
 static char *read_file (const char *path, size_t *size)
 {
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    /* a user may name a pipe: dl run <(command) */
+    int fd = inside_has (path) ? inside_open (path, O_RDONLY, 0, NULL)
+                               : open (path, O_RDONLY | O_CLOEXEC);
     char *text = NULL;
     int saved;
 
@@ -248,15 +251,28 @@ int syntax_read (config_t *cf, const char *path, struct problems *p)
 {
     size_t size = 0;
     char *text = read_file (path, &size);
+    int e = errno;
+    int rv = -1;
+
+    if (text) {
+        rv = syntax_read_text (cf, path, text, size, p);
+        e = errno;
+    } else
+        problem (p, "%s: cannot read: %s", path, strerror (e));
+    free (text);
+    errno = e;
+    return rv;
+}
+
+int syntax_read_text (config_t *cf,
+                      const char *path,
+                      const char *text,
+                      size_t size,
+                      struct problems *p)
+{
     char *why;
     int line = 1;
 
-    if (!text) {
-        int e = errno;
-        problem (p, "%s: cannot read: %s", path, strerror (e));
-        errno = e;
-        return -1;
-    }
     if (strlen (text) < size)
         why = strdup ("a byte is zero here: this is not text");
     else
@@ -265,7 +281,6 @@ int syntax_read (config_t *cf, const char *path, struct problems *p)
         line += *c == '\n';
     if (why)
         problem (p, "%s:%d: %s", path, line, why);
-    free (text);
     free (why);
     errno = why ? EINVAL : errno;
     return why ? -1 : 0;

@@ -7,14 +7,20 @@
 
 #include "launcher/config/diagnostics.h"
 
-/* Parse the file 'path', or a text.  Integers may have 64 bits without an L,
+/* Parse the file 'path', or a text, also one that was read from 'path'.
+ * Integers may have 64 bits without an L,
  * @include is refused, and so is what has no end.
  *
- * syntax_read() returns -1 with errno EINVAL (see 'p'), ENOENT, ....
- * syntax_parse() returns what is wrong in 'line', for the caller to free, or
- * NULL.
+ * syntax_read() and syntax_read_text() return -1 with errno EINVAL (see 'p'),
+ * ENOENT, .... syntax_parse() returns what is wrong in 'line', for the caller
+ * to free, or NULL.
  */
 int syntax_read (config_t *cf, const char *path, struct problems *p);
+int syntax_read_text (config_t *cf,
+                      const char *path,
+                      const char *text,
+                      size_t size,
+                      struct problems *p);
 char *syntax_parse (config_t *cf, const char *text, int *line);
 
 #endif

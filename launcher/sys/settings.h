@@ -26,6 +26,7 @@ struct settings {
     bool json;
     bool undo;
     bool force;
+    bool trust;
     bool follow;
     bool all;
     bool full;
