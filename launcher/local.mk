@@ -1,7 +1,7 @@
 # launcher/: the command dl.  All but main() is a library, for the tests.
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
-	%D%/sys/array.c %D%/sys/devices.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
+	%D%/sys/array.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
 	%D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/say.c \
 	%D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
 	%D%/sys/user.c \
@@ -25,6 +25,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/slurm.c %D%/executor/stop.c \
 	%D%/session/open.c \
+	%D%/trust/record.c %D%/trust/trust.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
@@ -55,7 +56,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
 	%D%/env/view.c
 %C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
-	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(XXHASH_LIBS) -ldl -lm
+	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
 bin_PROGRAMS += %D%/dl
 %C%_dl_SOURCES = %D%/main.c

@@ -66,7 +66,7 @@ static const struct cmd commands[] = {
     { CMD_STEER, "retry", "[EXPERIMENT] [TRIAL...]", "try failed trials again",
       options_resume, 0, -1, cmd_retry },
     { CMD_STEER, "scale", "N [EXPERIMENT]", "work with N workers from now on",
-      options_sweep, 1, 2, cmd_scale },
+      options_scale, 1, 2, cmd_scale },
     { CMD_STEER, "exclude", "[EXPERIMENT] HOST", "begin nothing more on a machine",
       options_mark, 1, 2, cmd_exclude },
     { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials",

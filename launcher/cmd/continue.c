@@ -182,7 +182,7 @@ static int go_on (struct sweep *s, const struct settings *st)
 int cmd_continue (const struct settings *st)
 {
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_to_run (st, st->args[0], &s);
 
     if (rv)
         return rv;
@@ -302,7 +302,7 @@ int cmd_retry (const struct settings *st)
 {
     bool named = st->nargs > 0 && !is_number (st->args[0]);
     struct sweep *s;
-    int rv = open_experiment (st, named ? st->args[0] : NULL, &s);
+    int rv = open_to_run (st, named ? st->args[0] : NULL, &s);
 
     if (rv)
         return rv;

@@ -171,13 +171,25 @@ static const struct export_format *find_format (const char *name)
 }
 
 /* The name of the file itself: one that a symbolic link leads to is replaced,
- * not the link.
+ * not the link.  Of one that is not there yet its folder's.
  */
 static void follow_links (char *path, size_t size, const char *given)
 {
+    const char *slash = strrchr (given, '/');
+    char folder[PATH_MAX];
     char found[PATH_MAX];
 
-    snprintf (path, size, "%s", realpath (given, found) ? found : given);
+    snprintf (folder,
+              sizeof (folder),
+              "%.*s",
+              slash ? (int)(slash - given) + 1 : 1,
+              slash ? given : ".");
+    if (realpath (given, found))
+        snprintf (path, size, "%s", found);
+    else if (realpath (folder, found))
+        snprintf (path, size, "%s/%s", found, slash ? slash + 1 : given);
+    else
+        snprintf (path, size, "%s", given);
 }
 
 /* A device or a pipe must be written into, not replaced. */

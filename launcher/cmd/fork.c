@@ -123,6 +123,8 @@ make_fork (const struct sweep *s, long trial, const struct settings *st)
     int rv;
 
     snprintf (path, sizeof (path), "%s/experiment.conf", s->dir);
+    if (!st->file && !st->dry_run && (rv = ask_trust (s, st)))
+        return rv;
     if (!st->file) {
         edit.dir = s->exp->dir;
         edit.f = trial ? make_single : NULL;

@@ -204,7 +204,7 @@ static int resume (struct sweep *s, const struct settings *st)
 int cmd_resume (const struct settings *st)
 {
     struct sweep *s;
-    int rv = open_experiment (st, st->args[0], &s);
+    int rv = open_to_run (st, st->args[0], &s);
 
     if (rv)
         return rv;

@@ -16,6 +16,7 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 /* s; news of the trial are looked for less often than its output */
 static const double look_every = 0.2;
@@ -74,7 +75,7 @@ static int open_log (struct log_reading *r, int64_t lines)
     char path[PATH_MAX];
 
     log_path (path, sizeof (path), r);
-    if ((r->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+    if ((r->fd = inside_open (path, O_RDONLY, 0, NULL)) < 0)
         return -1;
     lseek (r->fd, start_of (r->fd, lines), SEEK_SET);
     return 0;
@@ -187,7 +188,7 @@ static int print_log (struct log_reading *r, const struct settings *st)
         return rv < 0 && *err.text ? fail (&err) : EXIT_OK;
     }
     log_path (path, sizeof (path), r);
-    complain ("%s: %s", path, strerror (errno));
+    complain ("%s: %s", path, inside_error (errno));
     return EXIT_NOT_FOUND;
 }
 

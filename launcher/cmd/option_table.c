@@ -26,6 +26,11 @@ static const struct opt start[] = {
     { 0 },
 };
 
+static const struct opt trust[] = {
+    { "trust", NULL, NULL, "run what another user's experiment.conf says, or one that has changed", OPT_FLAG, AT (trust) },
+    { 0 },
+};
+
 static const struct opt set[] = {
     { "set", "KEY=VALUE", NULL, "replace a key of the file, or add it", OPT_LIST, AT (sets) },
     { 0 },
@@ -196,19 +201,20 @@ static const struct opt of_env[] = {
 OPTIONS (run) = { dir, start, set, dry_run, of_run, NULL };
 OPTIONS (try) = { set, NULL };
 OPTIONS (preview) = { set, of_preview, json, NULL };
-OPTIONS (fork) = { dir, start, set, dry_run, of_fork, NULL };
+OPTIONS (fork) = { dir, start, trust, set, dry_run, of_fork, NULL };
 OPTIONS (elastic) = { of_elastic, NULL };
 OPTIONS (search_server) = { of_search_server, NULL };
-OPTIONS (worker) = { dir, of_worker, NULL };
+OPTIONS (worker) = { dir, trust, of_worker, NULL };
 OPTIONS (ls) = { dir, of_ls, json, NULL };
 OPTIONS (show) = { dir, of_show, json, NULL };
 OPTIONS (logs) = { dir, of_logs, NULL };
 OPTIONS (wait) = { dir, of_wait, NULL };
 OPTIONS (monitor) = { of_monitor, json, NULL };
 OPTIONS (debug) = { of_debug, NULL };
-OPTIONS (resume) = { dir, start, NULL };
-OPTIONS (continue) = { dir, start, of_continue, NULL };
+OPTIONS (resume) = { dir, start, trust, NULL };
+OPTIONS (continue) = { dir, start, trust, of_continue, NULL };
 OPTIONS (sweep) = { dir, NULL };
+OPTIONS (scale) = { dir, trust, NULL };
 OPTIONS (mark) = { dir, undo, NULL };
 OPTIONS (export) = { dir, of_export, NULL };
 OPTIONS (ckpt) = { of_ckpt, json, NULL };

@@ -48,6 +48,7 @@ extern const struct opt *const options_debug[];
 extern const struct opt *const options_resume[];
 extern const struct opt *const options_continue[];
 extern const struct opt *const options_sweep[];
+extern const struct opt *const options_scale[];
 extern const struct opt *const options_mark[];
 extern const struct opt *const options_export[];
 extern const struct opt *const options_ckpt[];

@@ -38,7 +38,7 @@ static bool has_claim (const struct sweep *s, long trial, const char *nonce)
               s->dir,
               trial,
               t->over + 1);
-    if (stat (path, &st) < 0 || !(text = file_read (path, 4096, NULL, NULL)))
+    if (lstat (path, &st) < 0 || !(text = file_read (path, 4096, NULL, NULL)))
         return false;
     has = strstr (text, nonce);
     free (text);
@@ -65,7 +65,7 @@ static double silence_of (const struct sweep *s, const struct peer_info *w)
     struct stat st;
 
     snprintf (path, sizeof (path), "%s/workers/%s", s->dir, w->nonce);
-    return stat (path, &st) < 0 ? 0 : difftime (time (NULL), st.st_mtime);
+    return lstat (path, &st) < 0 ? 0 : difftime (time (NULL), st.st_mtime);
 }
 
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */

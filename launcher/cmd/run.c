@@ -15,6 +15,7 @@
 #include "launcher/session/open.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/trust/trust.h"
 #include "launcher/worker/allocation.h"
 #include "launcher/worker/lost_worker.h"
 #include "launcher/worker/worker.h"
@@ -58,6 +59,28 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
     return rv == EXIT_DAMAGED || rv == EXIT_USAGE ? rv : EXIT_IO;
 }
 
+/* 'pin' is from the command that has started this worker, and from nobody
+ * else: then there is no question.
+ */
+static int check_pin (const struct sweep *s, const struct settings *st)
+{
+    char *pin = getenv ("DL_PIN");
+    char now[DIGEST_SIZE];
+
+    if (!pin)
+        return ask_trust (s, st);
+    trust_pin (s, now);
+    if (!strcmp (pin, now)) {
+        unsetenv ("DL_PIN");
+        return EXIT_OK;
+    }
+    complain ("%s: what its trials run as you has changed since this worker "
+              "was submitted: see experiment.conf, then 'dl resume' starts "
+              "others",
+              s->dir);
+    return EXIT_USAGE;
+}
+
 int cmd_worker (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
@@ -70,6 +93,10 @@ int cmd_worker (const struct settings *st)
 
     if (rv)
         return rv;
+    if ((rv = check_pin (s, st))) {
+        sweep_close (s);
+        return rv;
+    }
     if (st->slot)
         prctl (PR_SET_PDEATHSIG, SIGTERM);
     place_find (&place, s->exp, st, slot, sizeof (slot));

@@ -187,7 +187,8 @@ static void cancel (const struct places *p, long n)
 
     command_add (&c, "scancel", NULL);
     command_add (&c, "--state", "PENDING");
-    for (long i = 0; i < n && k < COMMAND_ARGS - 4; i++)
+    command_add (&c, "--", NULL);
+    for (long i = 0; i < n && k < COMMAND_ARGS - 5; i++)
         if (p->list[i].pending
             && asprintf (&names[k], "%ld_%ld", p->list[i].job, p->list[i].task)
                    > 0)
@@ -236,8 +237,10 @@ static int more (struct sweep *s, const struct settings *st, long workers)
     struct slurmdl_error err = { "" };
     struct settings mine = *st;
     struct executor x;
-    int rv;
+    int rv = ask_trust (s, st);
 
+    if (rv)
+        return rv;
     mine.workers = workers;
     if (executor_open (&x, s, &mine, &err) < 0)
         return fail (&err);

@@ -21,6 +21,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
+#include "launcher/trust/trust.h"
 
 /* ---- dry run ---- */
 
@@ -169,6 +170,9 @@ int run_new (struct experiment *e, const struct settings *st)
         return fail (&err);
     if ((rv = open_experiment (st, dir, &s)))
         return rv;
+    if (trust_record (s, &err) < 0 && !trust_is_private (s))
+        complain ("%s; 'dl resume' will ask whether you want to run it",
+                  err.text);
     if (st->no_workers)
         puts (s->dir);
     else

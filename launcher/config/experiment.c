@@ -400,12 +400,10 @@ file_parse (config_t *cf, const char *path, int *parts, struct problems *p)
     return yaml_read (cf, path, p);
 }
 
-struct experiment *experiment_read (const char *path, struct problems *p)
-{
-    return experiment_read_edited (path, NULL, p);
-}
-
-struct experiment *experiment_read_edited (const char *path,
+/* 'text' is NULL: that of the file. */
+static struct experiment *read_experiment (const char *path,
+                                           const char *text,
+                                           size_t size,
                                            const struct edit *edit,
                                            struct problems *p)
 {
@@ -416,7 +414,9 @@ struct experiment *experiment_read_edited (const char *path,
     config_init (&cf);
     p->file = path;
     if (!e || !(e->file = strdup (path))
-        || file_parse (&cf, path, edit ? &parts : NULL, p) < 0)
+        || (text ? syntax_read_text (&cf, path, text, size, p)
+                 : file_parse (&cf, path, edit ? &parts : NULL, p))
+               < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
     /* an experiment's own copy is one file that libconfig reads */
@@ -441,6 +441,26 @@ fail:
     config_destroy (&cf);
     experiment_destroy (e);
     return NULL;
+}
+
+struct experiment *experiment_read (const char *path, struct problems *p)
+{
+    return experiment_read_edited (path, NULL, p);
+}
+
+struct experiment *experiment_read_edited (const char *path,
+                                           const struct edit *edit,
+                                           struct problems *p)
+{
+    return read_experiment (path, NULL, 0, edit, p);
+}
+
+struct experiment *experiment_read_text (const char *path,
+                                         const char *text,
+                                         size_t size,
+                                         struct problems *p)
+{
+    return read_experiment (path, text, size, NULL, p);
 }
 
 void experiment_destroy (struct experiment *e)

@@ -128,6 +128,12 @@ struct edit;
 struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,
                                            struct problems *p);
+
+/* The same, with a text that was read from 'path'. */
+struct experiment *experiment_read_text (const char *path,
+                                         const char *text,
+                                         size_t size,
+                                         struct problems *p);
 void experiment_destroy (struct experiment *e);
 
 #endif

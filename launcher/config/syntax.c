@@ -15,6 +15,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/sys/array.h"
+#include "runtime/storage/inside.h"
 
 /* libconfig compares each name with all before it. */
 enum { SIZE_MAX_MB = 64, SETTINGS_MAX = 20000, INCLUDES_MAX = 64 };
@@ -327,7 +328,9 @@ static int read_all (int fd, char **text, size_t *size)
 
 static char *read_file (const char *path, size_t *size)
 {
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    /* a user may name a pipe: dl run <(command) */
+    int fd = inside_has (path) ? inside_open (path, O_RDONLY, 0, NULL)
+                               : open (path, O_RDONLY | O_CLOEXEC);
     char *text = NULL;
     int saved;
 
@@ -351,23 +354,17 @@ static size_t mark_length (const char *text)
     return strncmp (text, "\xef\xbb\xbf", 3) ? 0 : 3;
 }
 
-int syntax_read (config_t *cf,
-                 const char *path,
-                 int *includes,
-                 struct problems *p)
+static int read_text (config_t *cf,
+                      const char *path,
+                      const char *text,
+                      size_t size,
+                      int *includes,
+                      struct problems *p)
 {
     struct inclusion inc = { .p = p, .file = path, .line = 1 };
-    size_t size = 0;
-    char *text = read_file (path, &size);
     char *why;
     int line = 1;
 
-    if (!text) {
-        int e = errno;
-        problem (p, "%s: cannot read: %s", path, strerror (e));
-        errno = e;
-        return -1;
-    }
     if (strlen (text) < size)
         why = strdup ("a byte is zero here: this is not text");
     else
@@ -380,8 +377,36 @@ int syntax_read (config_t *cf,
     if (includes)
         *includes = inc.count;
     free (inc.bad);
-    free (text);
     free (why);
     errno = why ? EINVAL : errno;
     return why ? -1 : 0;
+}
+
+int syntax_read (config_t *cf,
+                 const char *path,
+                 int *includes,
+                 struct problems *p)
+{
+    size_t size = 0;
+    char *text = read_file (path, &size);
+    int e = errno;
+    int rv = -1;
+
+    if (text) {
+        rv = read_text (cf, path, text, size, includes, p);
+        e = errno;
+    } else
+        problem (p, "%s: cannot read: %s", path, strerror (e));
+    free (text);
+    errno = e;
+    return rv;
+}
+
+int syntax_read_text (config_t *cf,
+                      const char *path,
+                      const char *text,
+                      size_t size,
+                      struct problems *p)
+{
+    return read_text (cf, path, text, size, NULL, p);
 }

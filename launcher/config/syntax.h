@@ -7,21 +7,27 @@
 
 #include "launcher/config/diagnostics.h"
 
-/* Parse the file 'path', or a text.  Integers may have 64 bits without an L,
+/* Parse the file 'path', or a text, also one that was read from 'path'.
+ * Integers may have 64 bits without an L,
  * and what has no end is refused.
  *
  * With 'includes' a line @include "FILE" of a file stands for that file,
  * relative to the folder of the one that names it; *includes becomes how many
  * there were.  Else, and in a text, @include is refused.
  *
- * syntax_read() returns -1 with errno EINVAL (see 'p'), ENOENT, ....
- * syntax_parse() returns what is wrong in 'line', for the caller to free, or
- * NULL.
+ * syntax_read() and syntax_read_text() return -1 with errno EINVAL (see 'p'),
+ * ENOENT, .... syntax_parse() returns what is wrong in 'line', for the caller
+ * to free, or NULL.
  */
 int syntax_read (config_t *cf,
                  const char *path,
                  int *includes,
                  struct problems *p);
+int syntax_read_text (config_t *cf,
+                      const char *path,
+                      const char *text,
+                      size_t size,
+                      struct problems *p);
 char *syntax_parse (config_t *cf, const char *text, int *line);
 
 #endif

@@ -10,6 +10,7 @@
 #include "launcher/config/queries.h"
 #include "launcher/executor/executor.h"
 #include "launcher/sys/publish.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 /* A worker runs as a step, because on Slurm 22.05 only steps hear of
@@ -23,6 +24,7 @@ static const char text[] =
     "# Workers of an experiment; dl writes this file whenever it submits it.\n"
     "dl=%s\n"
     "dir=%s\n"
+    "export DL_PIN=%s\n"
     "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
     "SLURM_CPU_BIND_VERBOSE\n"
     "DL_TIME_LEFT=\n"
@@ -79,9 +81,11 @@ static void worker_step (const struct experiment *e, char *buf, size_t size)
 }
 
 int script_write (const struct executor *x,
-                  const char *path,
+                  const char *folder,
                   struct slurmdl_error *err)
 {
+    char path[PATH_MAX + 8];
+    char pin[DIGEST_SIZE];
     char dl[2 * PATH_MAX];
     char dir[2 * PATH_MAX];
     char step[256];
@@ -91,7 +95,9 @@ int script_write (const struct executor *x,
     shell_quote (dl, sizeof (dl), x->dl);
     shell_quote (dir, sizeof (dir), x->sweep->dir);
     worker_step (x->sweep->exp, step, sizeof (step));
-    if (asprintf (&content, text, dl, dir, step) < 0)
+    trust_pin (x->sweep, pin);
+    snprintf (path, sizeof (path), "%s/job.sh", folder);
+    if (asprintf (&content, text, dl, dir, pin, step) < 0)
         return errorf (err, "out of memory");
     /* its name changes hands at once: another dl may be submitting it */
     rv = publish_replace (path, content, strlen (content), err);

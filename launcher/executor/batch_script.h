@@ -5,9 +5,9 @@
 
 #include "launcher/executor/executor.h"
 
-/* Write the script of the array tasks. */
+/* Write the script of the array tasks, job.sh, into a folder. */
 int script_write (const struct executor *x,
-                  const char *path,
+                  const char *folder,
                   struct slurmdl_error *err);
 
 #endif

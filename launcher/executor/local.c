@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,9 @@
 #include "launcher/sys/devices.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 enum { TRIES_MAX = 20 };
 
@@ -44,14 +47,32 @@ struct worker_start {
 };
 
 /* In the worker: what a trainer sees is what the worker sees. */
-static void take_devices (const void *arg)
+static void prepare_worker (const void *arg)
 {
     const struct worker_start *s = arg;
     const struct experiment *e = s->x->sweep->exp;
+    char pin[DIGEST_SIZE];
 
     if (e->slots > 0)
         devices_take (s->x->devices, s->w->place, (int)e->slots);
+    trust_pin (s->x->sweep, pin);
+    setenv ("DL_PIN", pin, 1);
     cores_take (s->w->place, s->x->workers, (long)e->cpus);
+}
+
+/* A new file, and later that one again. */
+static int open_log (const char *path, bool again)
+{
+    int flags = O_WRONLY | O_APPEND;
+    struct stat st;
+    int fd =
+        inside_open (path, again ? flags : flags | O_CREAT | O_EXCL, 0666, &st);
+
+    if (fd < 0 || (st.st_uid == geteuid () && st.st_nlink == 1))
+        return fd;
+    close (fd);
+    errno = EPERM;
+    return -1;
 }
 
 static int spawn (struct executor *x, struct local_worker *w)
@@ -63,13 +84,13 @@ static int spawn (struct executor *x, struct local_worker *w)
     int fd;
 
     snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
-    fd = open (log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    fd = open_log (log, w->tries > 0);
     w->tries++;
     w->pid = fd < 0 ? -1
                     : subprocess_spawn (&(struct spawn){
                         .argv = argv,
                         .io = { -1, fd, fd },
-                        .prepare = take_devices,
+                        .prepare = prepare_worker,
                         .arg = &(struct worker_start){ x, w } });
     if (fd >= 0)
         close (fd);
@@ -183,7 +204,8 @@ static int start (struct executor *x, struct slurmdl_error *err)
     x->workers = x->granted = with_gpus (x, x->workers);
     while (x->npool < x->workers)
         if (add_worker (x) < 0)
-            return errorf (err, "cannot start a worker: %s", strerror (errno));
+            return errorf (
+                err, "cannot start a worker: %s", inside_error (errno));
     return 0;
 }
 
@@ -208,7 +230,7 @@ static bool is_final (int status)
 /* What a log says last, without "dl: ". */
 static void last_line (const char *path, char *buf, size_t size)
 {
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    int fd = inside_open (path, O_RDONLY, 0, NULL);
     off_t end = fd < 0 ? 0 : lseek (fd, 0, SEEK_END);
     off_t limit = (off_t)size - 1;
     ssize_t n =

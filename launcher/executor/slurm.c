@@ -16,6 +16,7 @@
 #include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
@@ -129,8 +130,10 @@ void slurm_excluded (const struct sweep *s, char *buf, size_t size)
     }
 }
 
+/* 'folder' is for the output: slurmd follows the links in it. */
 static void make_sbatch (struct command *c,
                          const struct executor *x,
+                         const char *folder,
                          long tasks,
                          bool hosts)
 {
@@ -147,7 +150,7 @@ static void make_sbatch (struct command *c,
     command_add (c, "--job-name", s->exp->name);
     snprintf (text, sizeof (text), "1-%ld", tasks);
     command_add (c, "--array", text);
-    snprintf (text, sizeof (text), "%s/workers/%%A_%%a.log", s->dir);
+    snprintf (text, sizeof (text), "%s/%%A_%%a.log", folder);
     command_add (c, "--output", text);
     add_resources (c, s->exp);
     slurm_excluded (s, text, sizeof (text));
@@ -174,18 +177,21 @@ static bool is_for_good (const char *said, int status)
 
 /* Its exit status; 'said' is the job, or what is wrong. */
 static int sbatch (
-    struct executor *x, const char *script, long tasks, bool hosts, char *said)
+    struct executor *x, const char *folder, long tasks, bool hosts, char *said)
 {
     struct command c = { 0 };
+    char script[PATH_MAX + 8];
     int status;
 
-    make_sbatch (&c, x, tasks, hosts);
+    make_sbatch (&c, x, folder, tasks, hosts);
+    snprintf (script, sizeof (script), "%s/job.sh", folder);
+    command_add (&c, "--", NULL);
     command_add (&c, script, NULL);
     status = command_run (&c, queue_full, said, TEXT_MAX);
     command_free (&c);
     /* the experiment may have run elsewhere, too */
     if (status > 0 && hosts && strstr (said, "nvalid node name"))
-        return sbatch (x, script, tasks, false, said);
+        return sbatch (x, folder, tasks, false, said);
     return status;
 }
 
@@ -211,6 +217,7 @@ static void note_array (struct executor *x, const char *job, long tasks)
     size_t n = strlen (x->job);
 
     snprintf (x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);
+    trust_record_job (x->sweep, job);
     if (sweep_insist (x->sweep, e, NULL, NULL, &why) < 0)
         complain ("array %s is not in the log: %s", job, why.text);
 }
@@ -228,7 +235,7 @@ static int refused (const char *said, int status, struct slurmdl_error *err)
  * -1 if none.
  */
 static long submit (struct executor *x,
-                    const char *script,
+                    const char *folder,
                     long tasks,
                     struct slurmdl_error *err)
 {
@@ -240,8 +247,8 @@ static long submit (struct executor *x,
     for (int i = 0; i < SUBMITS_MAX && done < tasks; i++) {
         if (size > tasks - done)
             size = tasks - done;
-        status = sbatch (x, script, size, true, said);
-        if (status == 0) {
+        status = sbatch (x, folder, size, true, said);
+        if (status == 0 && *job_in (said)) {
             note_array (x, job_in (said), size);
             done += size;
             continue;
@@ -259,16 +266,14 @@ static int start (struct executor *x, struct slurmdl_error *err)
 {
     const struct experiment *e = x->sweep->exp;
     struct slurmdl_error why = { "" };
-    char script[PATH_MAX];
+    char folder[PATH_MAX];
     long tasks = slurm_tasks (e, x->workers);
     long taken;
 
-    if (snprintf (script, sizeof (script), "%s/workers/job.sh", x->sweep->dir)
-        >= (int)sizeof (script))
-        return errorf (err, "%s: path too long", x->sweep->dir);
-    if (script_write (x, script, err) < 0)
+    if (trust_folder (x->sweep, folder, sizeof (folder), err) < 0
+        || script_write (x, folder, err) < 0)
         return -1;
-    if ((taken = submit (x, script, tasks, &why)) < 0)
+    if ((taken = submit (x, folder, tasks, &why)) < 0)
         return errorf (err, "%s", why.text);
     x->granted = taken < tasks ? taken * (long)e->lanes : x->workers;
     if (taken < tasks)

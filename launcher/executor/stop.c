@@ -7,6 +7,7 @@
 
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 enum { TIMEOUT = 30 /* s for scancel */ };
@@ -30,16 +31,22 @@ int executor_cancel (const struct sweep *s,
     struct command c = { .timeout = TIMEOUT };
     char text[4096];
     const char *why;
+    int first;
     int status;
 
-    if (s->nsubmits == 0)
-        return 0;
     command_add (&c, "scancel", NULL);
     if (option)
         command_add (&c, option, NULL);
+    command_add (&c, "--", NULL);
+    first = c.n;
     /* of very many the last ones: the others are over */
     for (size_t i = s->nsubmits; i > 0; i--)
-        command_add (&c, s->submits[i - 1].job, NULL);
+        if (trust_has_job (s, s->submits[i - 1].job))
+            command_add (&c, s->submits[i - 1].job, NULL);
+    if (c.n == first) {
+        command_free (&c);
+        return 0;
+    }
     status = command_run (&c, NULL, text, sizeof (text));
     command_free (&c);
     if (status == 127)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +12,9 @@
 
 #include "launcher/sys/array.h"
 #include "launcher/sys/json_number.h"
+#include "launcher/sys/strings.h"
+
+#define DIGITS "0123456789"
 
 enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, KNOWN };
 
@@ -18,7 +22,8 @@ struct event_member {
     const char *name;
     enum type type;
     size_t offset;
-    uint32_t ops; /* that have it */
+    uint32_t ops;                     /* that have it */
+    bool (*fits) (const char *value); /* of what reaches a command or path */
 };
 
 static const char *const names[EVENT_OPS] = {
@@ -34,6 +39,45 @@ static const char *const names[EVENT_OPS] = {
     [EVENT_SCALE] = "scale",   [EVENT_EXCLUDE] = "exclude",
     [EVENT_LABEL] = "label",   [EVENT_ARCHIVE] = "archive",
 };
+
+/* ---- what a text may be ---- */
+
+/* An array of Slurm's: "12", "12_3", "12;cluster"; "": not known. */
+static bool is_job (const char *text)
+{
+    const char *c = text + strspn (text, DIGITS);
+
+    if (*c == '_' && c > text)
+        c += 1 + strspn (c + 1, DIGITS);
+    if (*c == ';' && c > text && word_fits (c + 1))
+        return true;
+    return !*c && (!*text || c[-1] != '_');
+}
+
+/* A machine, or the nonce of a worker; "": not known. */
+static bool is_word (const char *text)
+{
+    return !*text || word_fits (text);
+}
+
+/* Slots, with spaces between them. */
+static bool is_words (const char *text)
+{
+    char word[WORD_SIZE];
+
+    for (text += strspn (text, " "); *text; text += strspn (text, " ")) {
+        size_t n = strcspn (text, " ");
+        if (n >= sizeof (word))
+            return false;
+        snprintf (word, sizeof (word), "%.*s", (int)n, text);
+        if (!word_fits (word))
+            return false;
+        text += n;
+    }
+    return true;
+}
+
+/* ---- the table ---- */
 
 #define AT(field) offsetof (struct event, field)
 #define OP(name)  (1u << EVENT_##name)
@@ -52,6 +96,8 @@ static const struct event_member members[] = {
     { "seed",        INT,     AT (seed),        OP (CREATE) },
     { "known",       KNOWN,   AT (known),       OP (CREATE) },
     { "source",      TEXT,    AT (source),      OP (CREATE) },
+    { "id",          TEXT,    AT (id),          OP (CREATE), is_word },
+    { "digest",      TEXT,    AT (digest),      OP (CREATE), is_word },
     { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) | OP (PAUSE) },
     { "attempt",     INT,     AT (attempt),     TRIES | OP (PAUSE) },
     { "length",      INT,     AT (length),      OP (BEGIN) | OP (REPORT) | OP (RESULT) },
@@ -60,20 +106,20 @@ static const struct event_member members[] = {
     { "stopped",     FLAG,    AT (stopped),     OP (RESULT) },
     { "seconds",     REAL,    AT (seconds),     ENDS },
     { "free",        FLAG,    AT (free),        OP (FAIL) },
-    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE) },
+    { "host",        TEXT,    AT (host),        TRIES | OP (EXCLUDE), is_word },
     { "gpus",        TEXT,    AT (gpus),        ENDS },
-    { "owner",       TEXT,    AT (owner),       OP (BEGIN) },
+    { "owner",       TEXT,    AT (owner),       OP (BEGIN), is_word },
     { "from",        INT,     AT (from),        OP (BEGIN) | OP (CREATE) },
     { "from_length", INT,     AT (from_length), OP (BEGIN) | OP (CREATE) },
     { "x",           REALS,   AT (x),           OP (BEGIN) },
     { "hparams",     HPARAMS, AT (hparams),     OP (BEGIN) },
     { "max_trials",  INT,     AT (max_trials),  OP (CONTINUE) },
     { "max_length",  INT,     AT (max_length),  OP (CONTINUE) },
-    { "job",         TEXT,    AT (job),         OP (SUBMIT) },
+    { "job",         TEXT,    AT (job),         OP (SUBMIT), is_job },
     { "first",       INT,     AT (first),       OP (SUBMIT) },
     { "last",        INT,     AT (last),        OP (SUBMIT) },
     { "workers",     INT,     AT (workers),     OP (SCALE) },
-    { "slots",       TEXT,    AT (slots),       OP (SCALE) },
+    { "slots",       TEXT,    AT (slots),       OP (SCALE), is_words },
     { "label",       TEXT,    AT (label),       OP (LABEL) },
     { "off",         FLAG,    AT (off),         OP (LABEL) | OP (ARCHIVE) | OP (EXCLUDE) },
     { "state",       TEXT,    AT (state),       OP (END) },
@@ -214,6 +260,19 @@ int event_read (const json_t *json, struct event *e)
         }
     }
     return 0;
+}
+
+const char *event_unfit (const struct event *e)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        const char *text;
+        if (!members[i].fits || !has (e->op, &members[i]))
+            continue;
+        text = *(char *const *)at (e, &members[i]);
+        if (text && !members[i].fits (text))
+            return members[i].name;
+    }
+    return NULL;
 }
 
 void event_free (struct event *e)

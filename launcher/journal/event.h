@@ -67,6 +67,8 @@ struct event {
     const char *dir;
     int64_t seed;
     json_t *known;
+    const char *id;     /* of the experiment, random */
+    const char *digest; /* of its experiment.conf */
     const char *source; /* experiment that it is forked from */
     const char *job;
     int64_t first;
@@ -92,6 +94,12 @@ json_t *event_json (const struct event *e);
  */
 int event_read (const json_t *json, struct event *e);
 void event_free (struct event *e);
+
+/* The name of a member that must not reach a command or a path as it is: a job
+ * that is no job id, a machine, worker or slot with other characters than
+ * names have.  NULL: all fit.
+ */
+const char *event_unfit (const struct event *e);
 
 /* ---- packed ---- */
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 enum { ENTRY_MAX = 16 << 20 };
 
@@ -85,12 +87,13 @@ static void entry_path (char *buf, size_t size, const struct log *log, long n)
 static int
 largest (const char *path, long block, long *number, struct slurmdl_error *err)
 {
-    DIR *dir = opendir (path);
+    int fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
     struct dirent *e;
 
     *number = -1;
     if (!dir)
-        return errorf (err, "%s: %s", path, strerror (errno));
+        return errorf (err, "%s: %s", path, inside_error (errno));
     errno = 0;
     while ((e = readdir (dir))) {
         char *end;
@@ -140,6 +143,18 @@ static int damaged (struct slurmdl_error *err, const char *path)
                    path);
 }
 
+/* Nothing of it is used: the file may be another user's. */
+static int
+unfit (struct slurmdl_error *err, const char *path, const char *member)
+{
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: the value of \"%s\" is not one that dl writes: "
+                   "somebody else has put this entry; nothing of it is used",
+                   path,
+                   member);
+}
+
 struct entry_reading {
     struct log *log;
     const char *path;
@@ -152,6 +167,7 @@ static int read_event (const struct entry_reading *r,
                        struct slurmdl_error *err)
 {
     json_t *json = json_loads (line, 0, NULL);
+    const char *member;
     struct event e;
     int rv;
 
@@ -164,7 +180,8 @@ static int read_event (const struct entry_reading *r,
                                        r->path);
         errno = errno == ENOMEM ? ENOMEM : EBADMSG;
     } else {
-        rv = r->f (&e, r->arg, err);
+        rv = (member = event_unfit (&e)) ? unfit (err, r->path, member)
+                                         : r->f (&e, r->arg, err);
         if (rv == 0 && r->log->whole)
             r->log->whole = event_pack (&r->log->fill, &e) == 0;
         event_free (&e);
@@ -270,6 +287,7 @@ read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     struct event e;
+    const char *member = NULL;
     struct pack *pack;
     int rv;
 
@@ -277,14 +295,15 @@ read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
     if (!(pack = pack_open (path)))
         return 0;
     while ((rv = pack_next (pack, &e)) == 1) {
-        rv = r->f (&e, r->arg, err);
+        rv = (member = event_unfit (&e)) ? unfit (err, path, member)
+                                         : r->f (&e, r->arg, err);
         json_decref (e.known);
         if (rv < 0)
             break;
     }
     pack_close (pack);
     if (rv < 0)
-        return errorf (err, "%s: cannot be replayed", path);
+        return member ? -1 : errorf (err, "%s: cannot be replayed", path);
     r->log->length += LOG_BLOCK;
     return LOG_BLOCK;
 }

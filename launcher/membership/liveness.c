@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +14,13 @@
 
 #include "launcher/membership/peer.h"
 #include "launcher/sys/array.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
+#include "runtime/storage/inside.h"
 
 /* A worker's file is not read more often, s ... */
 static const double look_every = 1;
@@ -66,13 +70,17 @@ static bool silent (struct other *o, const char *counter, int64_t lease)
 static json_t *
 read_worker (const char *dir, const char *nonce, char *counter, size_t size)
 {
+    struct slurmdl_error why = { "" };
     char path[PATH_MAX];
     char *text, *second;
     json_t *o = NULL;
 
     snprintf (path, sizeof (path), "%s/workers/%s", dir, nonce);
-    if (!(text = file_read (path, PEER_FILE_MAX, NULL, NULL)))
+    if (!(text = file_read (path, PEER_FILE_MAX, NULL, &why))) {
+        if (errno == EBADMSG)
+            complain ("%s", why.text);
         return NULL;
+    }
     if ((second = strchr (text, '\n'))) {
         *second++ = '\0';
         snprintf (counter, size, "%.*s", COUNTER_SIZE - 1, second);
@@ -184,16 +192,19 @@ read_info (struct peer_membership *p, const char *nonce, struct peer_info *info)
         return -1;
     copy_text (info->slot, sizeof (info->slot), o, "slot");
     copy_text (info->host, sizeof (info->host), o, "host");
+    if (!word_fits (info->slot) || !word_fits (info->host)) {
+        complain ("%s/workers/%s: no worker has such a slot and host; it is "
+                  "passed over",
+                  p->dir,
+                  nonce);
+        json_decref (o);
+        return -1;
+    }
     info->here = same (o, "host", p->host) && same (o, "boot", p->boot)
                  && same (o, "pidns", p->pidns);
     info->gone = !strncmp (info->counter, PEER_GONE, 4) || process_gone (p, o);
     json_decref (o);
     return 0;
-}
-
-static bool is_nonce (const char *name)
-{
-    return strlen (name) == 32 && strspn (name, "0123456789abcdef") == 32;
 }
 
 static long
@@ -204,7 +215,7 @@ list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
 
     while ((e = readdir (folder))) {
         struct peer_info *more;
-        if (!is_nonce (e->d_name))
+        if (!peer_is_nonce (e->d_name))
             continue;
         more = array_grow (*list, (size_t)n, sizeof (*more));
         if (!more)
@@ -224,12 +235,14 @@ long peer_list (const char *dir,
     char path[PATH_MAX];
     DIR *folder;
     long n;
+    int fd;
 
     *list = NULL;
     peer_describe (&p, "");
     snprintf (path, sizeof (path), "%s/workers", dir);
-    if (!(folder = opendir (path)))
-        return errorf (err, "%s: %s", path, strerror (errno));
+    fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (!(folder = fd < 0 ? NULL : fdopendir (fd)))
+        return errorf (err, "%s: %s", path, inside_error (errno));
     n = list_folder (&p, folder, list);
     closedir (folder);
     return n < 0 ? errorf (err, "out of memory") : n;

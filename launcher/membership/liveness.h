@@ -46,6 +46,9 @@ struct peer_membership {
     size_t alive; /* of them */
 };
 
+/* Whether a text is the name of a worker's file. */
+bool peer_is_nonce (const char *text);
+
 /* Fill in who this process is. */
 void peer_describe (struct peer_membership *p, const char *slot);
 

@@ -16,10 +16,16 @@
 #include "launcher/sys/array.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"
 
 /* ---- who this process is ---- */
+
+bool peer_is_nonce (const char *text)
+{
+    return strlen (text) == 32 && strspn (text, "0123456789abcdef") == 32;
+}
 
 void peer_describe (struct peer_membership *p, const char *slot)
 {
@@ -32,6 +38,8 @@ void peer_describe (struct peer_membership *p, const char *slot)
         p->self.nonce, sizeof (p->self.nonce), "%016llx%016llx", r[0], r[1]);
     snprintf (p->self.slot, sizeof (p->self.slot), "%s", slot);
     gethostname (p->host, sizeof (p->host) - 1);
+    word_make_fit (p->self.slot);
+    word_make_fit (p->host);
     process_boot_id (p->boot, sizeof (p->boot));
     n = readlink ("/proc/self/ns/pid", p->pidns, sizeof (p->pidns) - 1);
     p->pidns[n > 0 ? n : 0] = '\0';
@@ -157,11 +165,9 @@ static void read_nonce (char *buf, size_t size, const char *path)
 {
     char *text = file_read (path, PEER_FILE_MAX, NULL, NULL);
     json_t *o = text ? json_loads (text, 0, NULL) : NULL;
+    const char *nonce = json_string_value (json_object_get (o, "nonce"));
 
-    snprintf (buf,
-              size,
-              "%s",
-              json_string_value (json_object_get (o, "nonce")) ?: "");
+    snprintf (buf, size, "%s", nonce && peer_is_nonce (nonce) ? nonce : "");
     json_decref (o);
     free (text);
 }

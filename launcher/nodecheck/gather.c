@@ -280,7 +280,7 @@ static void write_notes (const struct gather_hub *h)
             n += (size_t)snprintf (
                 text + n, SIZE_MAX_NOTES - n, "%s\n", d->nodes[i].name);
     if (text && n > 0)
-        file_write (h->g->notes, text, n, NULL);
+        publish_replace (h->g->notes, text, n, NULL);
     free (text);
 }
 

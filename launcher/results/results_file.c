@@ -29,6 +29,9 @@ struct seal {
 };
 static const char magic[8] = "SLDLRES1";
 
+/* An old file that is larger is made anew. */
+static const size_t RESULTS_MAX = (size_t)8 << 30;
+
 enum { VERSION = 1, BLOCK = 1 << 20, TEXT_MOST = 256 };
 
 /* The file is made and read in memory; HDF5 wants a name that no file has. */
@@ -163,7 +166,7 @@ static int read_old (struct rows *r, const struct sweep *s, const char *path)
 {
     size_t size = 0;
     char *buf = access (path, F_OK) == 0
-                    ? file_read (path, SIZE_MAX, &size, NULL)
+                    ? file_read (path, RESULTS_MAX, &size, NULL)
                     : NULL;
     hid_t access;
     hid_t file;

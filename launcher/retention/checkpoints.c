@@ -17,6 +17,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 /* The file of a checkpoint. */
 struct gc_item {
@@ -108,22 +109,39 @@ static int by_step (const struct dirent **a, const struct dirent **b)
     return x < y ? -1 : x > y;
 }
 
+/* An open folder with checkpoints. */
+struct ckpt_folder {
+    const char *path;
+    int fd;
+    bool links; /* some names in it are symbolic links */
+};
+
+static int64_t bytes_of (struct ckpt_folder *folder, const char *name)
+{
+    struct stat st = { 0 };
+    int fd;
+
+    if (fstatat (folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+        && S_ISLNK (st.st_mode)) {
+        folder->links = true;
+        st.st_size = 0;
+        if ((fd = inside_open_at (folder->fd, name, O_RDONLY, 0, &st)) >= 0)
+            close (fd);
+    }
+    return st.st_size;
+}
+
 static int add_name (struct shelf *sh,
-                     const char *folder,
+                     struct ckpt_folder *folder,
                      const char *name,
-                     struct gc_checkpoint c,
-                     bool *links)
+                     struct gc_checkpoint c)
 {
     struct gc_file f = { .outcome = GC_LEFTOVER };
-    struct stat st;
     int rv;
 
-    if (asprintf (&f.path, "%s/%s", folder, name) < 0)
+    if (asprintf (&f.path, "%s/%s", folder->path, name) < 0)
         return -1;
-    if (lstat (f.path, &st) == 0 && S_ISLNK (st.st_mode))
-        *links = true;
-    if (stat (f.path, &st) == 0)
-        f.bytes = st.st_size;
+    f.bytes = bytes_of (folder, name);
     c.step = strtoll (name, NULL, 10);
     if (*name == '.')
         rv = add_file (&sh->leftovers, &f);
@@ -152,27 +170,31 @@ static int scan_attempt (struct shelf *sh, long trial, long attempt)
         .accepted = trial_last (t).attempt == attempt,
     };
     size_t before = sh->leftovers.n;
-    char folder[PATH_MAX - 64];
+    char path[PATH_MAX - 64];
+    struct ckpt_folder folder = { .path = path };
     struct dirent **names;
-    bool links = false;
     int rv = 0;
-    int n;
+    int n = -1;
 
-    snprintf (folder,
-              sizeof (folder),
+    snprintf (path,
+              sizeof (path),
               "%s/trials/%04ld/a.%ld/ckpt",
               sh->sweep->dir,
               trial,
               attempt);
-    if ((n = scandir (folder, &names, is_ours, by_step)) < 0)
+    folder.fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (folder.fd >= 0)
+        n = scandirat (folder.fd, ".", &names, is_ours, by_step);
+    if (n < 0)
         return errno == ENOENT ? 0 : -1;
     for (int i = 0; i < n; i++) {
         if (rv == 0)
-            rv = add_name (sh, folder, names[i]->d_name, c, &links);
+            rv = add_name (sh, &folder, names[i]->d_name, c);
         free (names[i]);
     }
     free (names);
-    if (links || (!is_over (sh->sweep) && attempt > t->over))
+    close (folder.fd);
+    if (folder.links || (!is_over (sh->sweep) && attempt > t->over))
         keep_leftovers (sh, before);
     return rv;
 }
@@ -193,7 +215,7 @@ static int scan (struct shelf *sh, struct slurmdl_error *err)
                                "%s/trials/%04ld: cannot list checkpoints: %s",
                                s->dir,
                                n,
-                               strerror (errno));
+                               inside_error (errno));
     }
     sh->first[s->ntrials + 1] = sh->n;
     return 0;
@@ -360,22 +382,30 @@ static enum gc_outcome outcome_of (const struct shelf *sh, size_t i)
 /* ---- the removal ---- */
 
 /* Where hard links are refused the name is a symbolic link beside it. */
+static int remove_from (int folder, const char *name)
+{
+    char target[64];
+    ssize_t n = readlinkat (folder, name, target, sizeof (target) - 1);
+
+    if (unlinkat (folder, name, 0) < 0 && errno != ENOENT)
+        return -1;
+    target[n > 0 ? n : 0] = '\0';
+    if (!inside_is_hidden (target))
+        return 0;
+    return unlinkat (folder, target, 0) < 0 && errno != ENOENT ? -1 : 0;
+}
+
 static int remove_file (const char *path)
 {
-    int folder = (int)(strrchr (path, '/') - path);
-    char target[256];
-    char other[PATH_MAX];
-    ssize_t n = readlink (path, target, sizeof (target) - 1);
+    const char *name;
+    int folder = inside_parent (path, &name);
+    int rv = folder < 0 ? -1 : remove_from (folder, name);
+    int e = errno;
 
-    if (unlink (path) < 0 && errno != ENOENT)
-        return -1;
-    if (n <= 0)
-        return 0;
-    target[n] = '\0';
-    if (strchr (target, '/'))
-        return 0;
-    snprintf (other, sizeof (other), "%.*s/%s", folder, path, target);
-    return unlink (other) < 0 && errno != ENOENT ? -1 : 0;
+    if (folder >= 0)
+        close (folder);
+    errno = e;
+    return rv;
 }
 
 /* An empty folder is an inode as well. */
@@ -388,7 +418,7 @@ static void remove_folder (const char *path)
               "%.*s",
               (int)(strrchr (path, '/') - path),
               path);
-    rmdir (folder);
+    inside_unlink (folder, AT_REMOVEDIR);
 }
 
 /* Where it fails, what follows stays. */
@@ -403,7 +433,7 @@ remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
             continue;
         if (rv == 0 && remove_file (f->path) < 0)
             rv = errorf (
-                err, "%s: cannot remove: %s", f->path, strerror (errno));
+                err, "%s: cannot remove: %s", f->path, inside_error (errno));
         if (rv < 0)
             f->outcome = GC_KEPT;
         else if (folders)

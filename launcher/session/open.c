@@ -18,6 +18,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/warm_start.h"
 #include "launcher/sys/say.h"
+#include "launcher/trust/trust.h"
 
 static bool is_experiment (const char *dir)
 {
@@ -189,6 +190,58 @@ int open_experiment (const struct settings *st,
     free (p.text);
     return rv;
 }
+
+/* ---- whether the user wants to run it ---- */
+
+static bool is_yes (const char *answer)
+{
+    return !strcasecmp (answer, "y\n") || !strcasecmp (answer, "yes\n");
+}
+
+static bool ask_user (const struct sweep *s, const char *why)
+{
+    char answer[16];
+
+    complain ("%s: %s", s->dir, why);
+    fprintf (stderr, "Run it? [y/N] ");
+    return fgets (answer, sizeof (answer), stdin) && is_yes (answer);
+}
+
+int ask_trust (const struct sweep *s, const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    bool can_ask = isatty (0) && isatty (2);
+    char why[PATH_MAX + 300];
+
+    if (trust_check (s, why, sizeof (why)) == 0)
+        return EXIT_OK;
+    if (!st->trust && (!can_ask || !ask_user (s, why))) {
+        if (!can_ask)
+            complain ("%s: %s; --trust says that you want that (dl-run(1), "
+                      "SHARING)",
+                      s->dir,
+                      why);
+        return EXIT_USAGE;
+    }
+    if (trust_record (s, &err) < 0)
+        complain ("%s; the question will be asked again", err.text);
+    return EXIT_OK;
+}
+
+int open_to_run (const struct settings *st,
+                 const char *name,
+                 struct sweep **sweep)
+{
+    int rv = open_experiment (st, name, sweep);
+
+    if (rv == EXIT_OK && (rv = ask_trust (*sweep, st))) {
+        sweep_close (*sweep);
+        *sweep = NULL;
+    }
+    return rv;
+}
+
+/* ---- experiment files ---- */
 
 /* 'p' is opened, and printed. */
 static struct experiment *

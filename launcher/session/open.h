@@ -14,6 +14,17 @@ int open_experiment (const struct settings *st,
                      const char *name,
                      struct sweep **sweep);
 
+/* The same to run its trials: where others may write to it, and this user does
+ * not work at it already as it is, a question on the terminal or --trust must
+ * say that he wants that.
+ */
+int open_to_run (const struct settings *st,
+                 const char *name,
+                 struct sweep **sweep);
+
+/* The question alone: 0, or an exit status after a line. */
+int ask_trust (const struct sweep *sweep, const struct settings *st);
+
 /* Call 'f' for each experiment folder under 'root', by name. */
 int each_experiment (const char *root,
                      int (*f) (const char *dir, void *arg),

@@ -13,13 +13,14 @@
 #include "launcher/config/known_points.h"
 #include "launcher/journal/log.h"
 #include "launcher/sweep/fork_source.h"
+#include "launcher/sys/digest.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 
-enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20 };
+enum { NUMBER_MAX = 9999, CONF_MAX = 1 << 20, ID_BYTES = 16 };
 
 /* What a group may write in is its, and so is all that is made there. */
 static void share_folder (const char *root, const char *dir)
@@ -61,16 +62,18 @@ static int claim_folder (const char *root,
 
 static int freeze_file (const struct experiment *e,
                         const char *dir,
+                        char digest[DIGEST_SIZE],
                         struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     size_t len = e->text ? strlen (e->text) : 0;
-    char *text =
-        e->text ? strdup (e->text) : file_read (e->file, CONF_MAX, &len, err);
+    char *text = e->text ? strdup (e->text)
+                         : file_read_named (e->file, CONF_MAX, &len, err);
     int rv;
 
     if (!text)
         return e->text ? errorf (err, "out of memory") : -1;
+    digest_of (digest, text, len);
     snprintf (path, sizeof (path), "%s/experiment.conf", dir);
     rv = publish_if_absent (path, text, len, err);
     free (text);
@@ -88,8 +91,10 @@ static int64_t random_seed (void)
 
 static int first_entry (const struct experiment *e,
                         const char *dir,
+                        const char *digest,
                         struct slurmdl_error *err)
 {
+    char id[2 * ID_BYTES + 1];
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
         .by = user_name (),
@@ -100,11 +105,15 @@ static int first_entry (const struct experiment *e,
         .source = e->source,
         .from = e->source_trial,
         .from_length = e->source_length,
+        .id = id,
+        .digest = digest,
     });
     char path[PATH_MAX];
     struct log *log;
     int rv = -1;
 
+    if (random_word (id, ID_BYTES) < 0)
+        return errorf (err, "no random numbers: %s", strerror (errno));
     if (e->search.nknown > 0)
         event.known = known_points_json (e);
     snprintf (path, sizeof (path), "%s/log", dir);
@@ -123,16 +132,24 @@ int sweep_create (const struct experiment *e,
 {
     static const char *const folders[] = { "trials", "workers" };
     char path[PATH_MAX];
+    char own[PATH_MAX];
+    char digest[DIGEST_SIZE];
 
-    if (claim_folder (root, e->name, dir, size, err) < 0)
+    if (!realpath (root, own))
+        return errorf (err,
+                       "%s: cannot make an experiment folder: %s",
+                       root,
+                       strerror (errno));
+    if (claim_folder (own, e->name, dir, size, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);
         if (folder_create (path, err) < 0)
             return -1;
     }
-    if (disk_reserve_make (dir, err) < 0 || freeze_file (e, dir, err) != 0
+    if (disk_reserve_make (dir, err) < 0
+        || freeze_file (e, dir, digest, err) != 0
         || (e->source_file && fork_source_publish (e, dir, err) < 0))
         return -1;
-    return first_entry (e, dir, err) == 0 ? 0 : -1;
+    return first_entry (e, dir, digest, err) == 0 ? 0 : -1;
 }

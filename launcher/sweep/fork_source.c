@@ -12,6 +12,7 @@
 
 #include "launcher/sys/publish.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
 /* Laid out like a trial: slurmdl_restore() takes TRIAL/a.K/ckpt/STEP.h5. */
@@ -50,35 +51,61 @@ fail:
     return -1;
 }
 
-static int
-copy_file (const char *from, const char *to, struct slurmdl_error *err)
+static int copy_file (int in, int folder, const char *name)
 {
-    char tmp[PATH_MAX];
-    int rv = -1;
-    int in = open (from, O_RDONLY | O_CLOEXEC);
-    int out = -1;
+    char tmp[64];
+    int out;
+    int rv;
+    int e;
 
-    link_tmp_name (tmp, sizeof (tmp), to);
-    if (in >= 0)
-        out = open (tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (out >= 0)
-        rv = copy_data (in, out);
-    if (out >= 0 && close (out) < 0)
+    link_tmp_name (tmp, sizeof (tmp), "");
+    out = inside_open_at (folder, tmp, O_WRONLY | O_CREAT | O_EXCL, 0666, NULL);
+    if (out < 0)
+        return -1;
+    rv = copy_data (in, out);
+    if (close (out) < 0)
         rv = -1;
     if (rv == 0)
-        rv = rename (tmp, to);
+        rv = link_replace_at (folder, tmp, name);
     if (rv < 0) {
-        errorf (err, "%s: cannot copy %s: %s", to, from, strerror (errno));
-        unlink (tmp);
+        e = errno;
+        unlinkat (folder, tmp, 0);
+        errno = e;
     }
-    if (in >= 0)
-        close (in);
     return rv;
+}
+
+/* The file that is open, whatever has its name by now. */
+static int link_file (int in, int folder, const char *name)
+{
+    char opened[32];
+
+    snprintf (opened, sizeof (opened), "/proc/self/fd/%d", in);
+    return linkat (AT_FDCWD, opened, folder, name, AT_SYMLINK_FOLLOW);
 }
 
 /* A checkpoint never changes: another name for it is as good as a copy, where
  * the file system and the permissions allow it.
  */
+static int take_file (const char *from, const char *to)
+{
+    const char *name;
+    int in = inside_open_any (from, O_RDONLY, 0, NULL);
+    int folder = in < 0 ? -1 : inside_parent (to, &name);
+    int rv = -1;
+    int e;
+
+    if (folder >= 0 && (rv = link_file (in, folder, name)) < 0)
+        rv = copy_file (in, folder, name);
+    e = errno;
+    if (in >= 0)
+        close (in);
+    if (folder >= 0)
+        close (folder);
+    errno = e;
+    return rv;
+}
+
 int fork_source_publish (const struct experiment *e,
                          const char *dir,
                          struct slurmdl_error *err)
@@ -95,8 +122,11 @@ int fork_source_publish (const struct experiment *e,
               "%s/ckpt/%08lld.h5",
               folder,
               (long long)e->source_length);
-    if (link (e->source_file, path) < 0
-        && copy_file (e->source_file, path, err) != 0)
-        return -1;
+    if (take_file (e->source_file, path) < 0)
+        return errorf (err,
+                       "%s: cannot copy %s: %s",
+                       path,
+                       e->source_file,
+                       inside_error (errno));
     return slurmdl_checkpoint_verify (path, &step, err);
 }

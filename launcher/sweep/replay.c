@@ -35,6 +35,8 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     exp->search.seed = (uint64_t)exp->seed;
     state_set_text (&exp->dir, e->dir ? e->dir : ".");
     state_set_text (&exp->source, e->source);
+    state_set_text (&s->id, e->id);
+    state_set_text (&s->logged_digest, e->digest);
     exp->source_trial = (long)e->from;
     exp->source_length = e->from_length;
     if (!exp->dir || known_points_read (exp, e->known) < 0)

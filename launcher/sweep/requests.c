@@ -81,9 +81,13 @@ int apply_submit (struct sweep *s,
                   const struct event *e,
                   struct slurmdl_error *err)
 {
-    struct submit *list = array_grow (s->submits, s->nsubmits, sizeof (*list));
-    char *job = strdup (e->job ? e->job : "");
+    struct submit *list;
+    char *job;
 
+    if (!e->job || !*e->job)
+        return 0;
+    list = array_grow (s->submits, s->nsubmits, sizeof (*list));
+    job = strdup (e->job);
     if (list)
         s->submits = list;
     if (!list || !job) {

@@ -14,8 +14,12 @@
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
+#include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+enum { FROZEN_MAX = 64 << 20 };
 
 int sweep_sync (struct sweep *s, struct slurmdl_error *err)
 {
@@ -52,22 +56,46 @@ int sweep_insist (struct sweep *s,
     return rv;
 }
 
+static int read_frozen (struct sweep *s,
+                        const char *path,
+                        struct problems *p,
+                        struct slurmdl_error *err)
+{
+    size_t size;
+    char *text = file_read_now (path, FROZEN_MAX, &size, &s->owner, err);
+
+    if (!text)
+        return -1;
+    digest_of (s->digest, text, size);
+    if (!(s->exp = experiment_read_text (path, text, size, p)))
+        errorf (err, "%s: cannot be used", path);
+    int e = errno;
+    free (text);
+    errno = e;
+    return s->exp ? 0 : -1;
+}
+
 struct sweep *
 sweep_open (const char *dir, struct problems *p, struct slurmdl_error *err)
 {
     struct sweep *s = calloc (1, sizeof (*s));
-    char path[PATH_MAX];
+    char own[PATH_MAX];
+    char path[PATH_MAX + 32];
 
-    if (!s || !(s->dir = strdup (dir))) {
+    /* links to it are the user's; what is inside has none */
+    if (!realpath (dir, own)) {
+        errorf (
+            err, "%s/experiment.conf: cannot read: %s", dir, strerror (errno));
+        goto fail;
+    }
+    if (!s || !(s->dir = strdup (own)) || inside_enter (own) < 0) {
         errorf (err, "out of memory");
         goto fail;
     }
-    snprintf (path, sizeof (path), "%s/experiment.conf", dir);
-    if (!(s->exp = experiment_read (path, p))) {
-        errorf (err, "%s: cannot be used", path);
+    snprintf (path, sizeof (path), "%s/experiment.conf", own);
+    if (read_frozen (s, path, p, err) < 0)
         goto fail;
-    }
-    snprintf (path, sizeof (path), "%s/log", dir);
+    snprintf (path, sizeof (path), "%s/log", own);
     if (!(s->log = log_create (path, err)) || sweep_sync (s, err) < 0)
         goto fail;
     return s;
@@ -110,6 +138,10 @@ void sweep_close (struct sweep *s)
     searcher_destroy (s->searcher);
     log_destroy (s->log);
     experiment_destroy (s->exp);
+    if (s->dir)
+        inside_leave (s->dir);
+    free (s->logged_digest);
+    free (s->id);
     free (s->dir);
     free (s);
     errno = e;

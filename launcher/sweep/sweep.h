@@ -6,9 +6,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "launcher/config/experiment.h"
 #include "launcher/journal/event.h"
+#include "launcher/sys/digest.h"
 #include "runtime/slurmdl.h"
 
 enum sweep_trial_state {
@@ -109,6 +111,10 @@ enum sweep_state {
 
 struct sweep {
     char *dir;
+    char digest[DIGEST_SIZE]; /* of the experiment.conf that was read ... */
+    uid_t owner;              /* ... whose file it is, ... */
+    char *logged_digest;      /* ... and that of the first log entry, or NULL */
+    char *id;                 /* random; NULL: an older version made it */
     struct experiment *exp;
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */

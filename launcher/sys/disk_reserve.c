@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/publish.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
 /* A hundred results. */
@@ -41,7 +42,7 @@ int disk_reserve_spend (const char *dir)
     char path[PATH_MAX];
 
     reserve_path (path, sizeof (path), dir);
-    return unlink (path);
+    return inside_unlink (path, 0);
 }
 
 bool disk_reserve_is_spent (const char *dir)
@@ -62,6 +63,6 @@ int disk_error (const char *dir)
     link_tmp_name (probe, sizeof (probe), path);
     if (publish_if_absent (probe, content, sizeof (content), NULL) < 0)
         e = errno;
-    unlink (probe);
+    inside_unlink (probe, 0);
     return disk_is_full (e) ? e : 0;
 }

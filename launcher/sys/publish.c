@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write whole files: if absent, in place of another, or plainly. */
+/* Write whole files: if absent, or in place of another. */
 #include "launcher/sys/publish.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
 enum { TRIES_MAX = 3 };
@@ -33,9 +32,10 @@ static int write_all (int fd, const char *buf, size_t len)
 }
 
 /* close() counts too: a full quota may show there first on NFS. */
-static int write_synced (const char *path, const char *buf, size_t len)
+static int write_synced (int dir, const char *name, const char *buf, size_t len)
 {
-    int fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = openat (
+        dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     int saved;
 
     if (fd < 0)
@@ -43,13 +43,13 @@ static int write_synced (const char *path, const char *buf, size_t len)
     if (write_all (fd, buf, len) < 0 || fsync (fd) < 0) {
         saved = errno;
         close (fd);
-        unlink (path);
+        unlinkat (dir, name, 0);
         errno = saved;
         return -1;
     }
     if (close (fd) < 0) {
         saved = errno;
-        unlink (path);
+        unlinkat (dir, name, 0);
         errno = saved;
         return -1;
     }
@@ -63,12 +63,12 @@ static bool is_passing (int e)
 }
 
 /* EEXIST: nobody else has this name, so it is the reply to a second try. */
-static int write_tmp (
-    char *tmp, size_t size, const char *path, const char *buf, size_t len)
+static int
+write_tmp (int dir, char *tmp, size_t size, const char *buf, size_t len)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
-        link_tmp_name (tmp, size, path);
-        if (write_synced (tmp, buf, len) == 0)
+        link_tmp_name (tmp, size, "");
+        if (write_synced (dir, tmp, buf, len) == 0)
             return 0;
         if (!is_passing (errno) && errno != EEXIST)
             break;
@@ -76,37 +76,36 @@ static int write_tmp (
     return -1;
 }
 
+static int close_folder (int dir, int rv)
+{
+    int e = errno;
+
+    if (dir >= 0)
+        close (dir);
+    errno = e;
+    return rv;
+}
+
 int publish_if_absent (const char *path,
                        const char *buf,
                        size_t len,
                        struct slurmdl_error *err)
 {
-    char tmp[PATH_MAX];
-    int rv;
+    const char *name;
+    char tmp[64];
+    int dir = inside_parent (path, &name);
+    int rv = dir < 0 ? -1 : write_tmp (dir, tmp, sizeof (tmp), buf, len);
 
-    if (write_tmp (tmp, sizeof (tmp), path, buf, len) < 0)
-        return errorf (err, "%s: cannot write: %s", path, strerror (errno));
-    rv = link_if_absent (tmp, path);
+    if (rv < 0) {
+        errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+        return close_folder (dir, -1);
+    }
+    rv = link_if_absent_at (dir, tmp, name);
     if (rv == 1)
-        unlink (tmp);
-    return rv >= 0
-               ? rv
-               : errorf (err, "%s: cannot create: %s", path, strerror (errno));
-}
-
-int file_write (const char *path,
-                const char *buf,
-                size_t len,
-                struct slurmdl_error *err)
-{
-    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rv = fd < 0 ? -1 : write_all (fd, buf, len);
-
-    if (fd >= 0 && close (fd) < 0)
-        rv = -1;
-    return rv == 0
-               ? 0
-               : errorf (err, "%s: cannot write: %s", path, strerror (errno));
+        unlinkat (dir, tmp, 0);
+    if (rv < 0)
+        errorf (err, "%s: cannot create: %s", path, strerror (errno));
+    return close_folder (dir, rv);
 }
 
 int publish_replace (const char *path,
@@ -114,32 +113,36 @@ int publish_replace (const char *path,
                      size_t len,
                      struct slurmdl_error *err)
 {
-    char tmp[PATH_MAX];
+    const char *name;
+    char tmp[64];
+    int dir = inside_parent (path, &name);
+    int rv = dir < 0 ? -1 : write_tmp (dir, tmp, sizeof (tmp), buf, len);
     int e;
 
-    link_tmp_name (tmp, sizeof (tmp), path);
-    if (write_synced (tmp, buf, len) == 0) {
-        if (link_replace (tmp, path) == 0)
-            return 0;
+    if (rv == 0 && (rv = link_replace_at (dir, tmp, name)) < 0) {
         e = errno;
-        unlink (tmp);
+        unlinkat (dir, tmp, 0);
         errno = e;
     }
-    return errorf (err, "%s: cannot write: %s", path, strerror (errno));
+    if (rv < 0)
+        errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+    return close_folder (dir, rv);
 }
 
 int folder_create (const char *path, struct slurmdl_error *err)
 {
+    const char *name;
+    int dir = inside_parent (path, &name);
     int rv = -1;
 
     /* a lost reply: the second try says EEXIST */
-    for (int i = 0; i < TRIES_MAX && rv < 0; i++) {
-        rv = mkdir (path, 0777) == 0 || errno == EEXIST ? 0 : -1;
+    for (int i = 0; dir >= 0 && i < TRIES_MAX && rv < 0; i++) {
+        rv = mkdirat (dir, name, 0777) == 0 || errno == EEXIST ? 0 : -1;
         if (rv < 0 && !is_passing (errno) && errno != EIO)
             break;
     }
     if (rv < 0)
-        return errorf (
-            err, "%s: cannot make the folder: %s", path, strerror (errno));
-    return 0;
+        errorf (
+            err, "%s: cannot make the folder: %s", path, inside_error (errno));
+    return close_folder (dir, rv);
 }

@@ -7,6 +7,8 @@
 
 #include "runtime/slurmdl.h"
 
+/* No component of a path may be a symbolic link (runtime/storage/inside.h). */
+
 /* Put 'len' bytes under 'path' if no such file exists: a temporary file in
  * the same folder is written, synced and closed, then gets the name by
  * link_if_absent() (runtime/storage/link.h).
@@ -18,14 +20,6 @@ int publish_if_absent (const char *path,
                        const char *buf,
                        size_t len,
                        struct slurmdl_error *err);
-
-/* Write a file that belongs to this process alone: not synced, and one of
- * that name is overwritten.
- */
-int file_write (const char *path,
-                const char *buf,
-                size_t len,
-                struct slurmdl_error *err);
 
 /* Put them under 'path' in place of what has the name, which nobody sees in
  * part: the old file or the new one is there.

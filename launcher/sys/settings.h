@@ -31,6 +31,7 @@ struct settings {
     bool values;
     bool undo;
     bool force;
+    bool trust;
     bool follow;
     bool all;
     bool full;

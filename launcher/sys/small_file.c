@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,21 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
-int file_open (const char *path, int flags)
+static bool may_appear (int e)
+{
+    return e == ENOENT || e == ESTALE || e == EINTR;
+}
+
+static int open_patiently (const char *path, int flags, struct stat *st)
 {
     struct timespec wait = { 0, 10 * 1000 * 1000 };
     int fd;
 
     for (int i = 0; i < 100; i++) {
-        fd = open (path, flags | O_CLOEXEC);
-        if (fd >= 0 || (errno != ENOENT && errno != ESTALE && errno != EINTR))
+        fd = inside_open (path, flags, 0, st);
+        if (fd >= 0 || !may_appear (errno))
             return fd;
         nanosleep (&wait, NULL);
         if (wait.tv_nsec < 500 * 1000 * 1000)
@@ -29,40 +36,100 @@ int file_open (const char *path, int flags)
     return -1;
 }
 
-char *
-file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
+int file_open (const char *path, int flags)
 {
-    /* links are followed: link_if_absent() may have made one */
-    int fd = file_open (path, O_RDONLY | O_NONBLOCK);
-    struct stat st;
-    char *buf = NULL;
+    return open_patiently (path, flags, NULL);
+}
+
+/* NULL with errno */
+static char *read_whole (int fd, const struct stat *st, size_t max, size_t *len)
+{
+    size_t size = (size_t)st->st_size;
     size_t n = 0;
     ssize_t got = 0;
+    char *buf;
 
-    if (fd < 0 || fstat (fd, &st) < 0)
-        goto fail;
-    if (!S_ISREG (st.st_mode) || (uintmax_t)st.st_size > max) {
-        errno = S_ISREG (st.st_mode) ? EFBIG : EINVAL;
-        goto fail;
+    if (!S_ISREG (st->st_mode) || (uintmax_t)st->st_size > max) {
+        errno = S_ISREG (st->st_mode) ? EFBIG : EINVAL;
+        return NULL;
     }
-    if (!(buf = malloc ((size_t)st.st_size + 1)))
-        goto fail;
-    while (n < (size_t)st.st_size
-           && (got = read (fd, buf + n, (size_t)st.st_size - n)) > 0)
+    if (!(buf = malloc (size + 1)))
+        return NULL;
+    while (n < size && (got = read (fd, buf + n, size - n)) > 0)
         n += (size_t)got;
-    if (got < 0)
-        goto fail;
+    if (got < 0) {
+        int e = errno;
+        free (buf);
+        errno = e;
+        return NULL;
+    }
     buf[n] = '\0';
     if (len)
         *len = n;
-    close (fd);
     return buf;
-fail:
-    errorf (err, "%s: cannot read: %s", path, strerror (errno));
+}
+
+/* Read and close it. */
+static char *take_text (const char *path,
+                        int fd,
+                        const struct stat *st,
+                        size_t max,
+                        size_t *len,
+                        struct slurmdl_error *err)
+{
+    char *buf = fd < 0 ? NULL : read_whole (fd, st, max, len);
     int e = errno;
+
+    if (!buf)
+        errorf (err, "%s: cannot read: %s", path, inside_error (e));
     if (fd >= 0)
         close (fd);
-    free (buf);
     errno = e;
-    return NULL;
+    return buf;
+}
+
+/* What dl does not write is damage to an experiment. */
+static char *or_damaged (char *text)
+{
+    if (!text
+        && (errno == ELOOP || errno == EINVAL || errno == EFBIG
+            || errno == ENOTDIR))
+        errno = EBADMSG;
+    return text;
+}
+
+char *
+file_read (const char *path, size_t max, size_t *len, struct slurmdl_error *err)
+{
+    struct stat st;
+    int fd = open_patiently (path, O_RDONLY, &st);
+
+    return or_damaged (take_text (path, fd, &st, max, len, err));
+}
+
+char *file_read_now (const char *path,
+                     size_t max,
+                     size_t *len,
+                     uid_t *owner,
+                     struct slurmdl_error *err)
+{
+    struct stat st;
+    int fd = inside_open (path, O_RDONLY, 0, &st);
+
+    if (fd >= 0 && owner)
+        *owner = st.st_uid;
+    return or_damaged (take_text (path, fd, &st, max, len, err));
+}
+
+char *file_read_named (const char *path,
+                       size_t max,
+                       size_t *len,
+                       struct slurmdl_error *err)
+{
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0 && fstat (fd, &st) < 0)
+        st.st_mode = 0;
+    return take_text (path, fd, &st, max, len, err);
 }

@@ -26,3 +26,21 @@ void strings_free (char **list)
         free (*s);
     free (list);
 }
+
+bool word_fits (const char *text)
+{
+    size_t n = strspn (text,
+                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                       "0123456789_.+-");
+
+    return n > 0 && n < WORD_SIZE && !text[n] && *text != '.' && *text != '-';
+}
+
+void word_make_fit (char *text)
+{
+    for (char *c = text; *c; c++) {
+        const char one[] = { 'x', *c, '\0' };
+        if (!word_fits (c == text ? one + 1 : one))
+            *c = '_';
+    }
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NULL-ended lists of texts. */
+/* Texts: NULL-ended lists of them, and which are safe to use as names. */
 #ifndef LAUNCHER_SYS_STRINGS_H
 #define LAUNCHER_SYS_STRINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Add the first 'len' bytes of a text to a NULL-ended list (NULL: none yet).
@@ -12,5 +13,16 @@ int strings_add (char ***list, const char *text, size_t len);
 
 /* Free a NULL-ended list and its strings. */
 void strings_free (char **list);
+
+/* Whether a text from a file may be part of a path, or of a command that is
+ * started: 1 to 255 letters, digits, '_', '.', '+' and '-',
+ * and the first is neither
+ * of the last two.
+ */
+enum { WORD_SIZE = 256 };
+bool word_fits (const char *text);
+
+/* Put '_' in the place of each character that keeps 'text' from it. */
+void word_make_fit (char *text);
 
 #endif

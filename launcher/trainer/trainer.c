@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,10 +17,10 @@
 #include "launcher/config/queries.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/publish.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
+#include "runtime/storage/inside.h"
 
 enum { LINE_SIZE = 8192 };
 
@@ -87,49 +88,119 @@ static void child (const struct trial_attempt *a,
 
 /* ---- the attempt's folder ---- */
 
-/* The trial's folder is not there yet if nobody had to claim the attempt. */
-static int make_folder (const struct trial_attempt *a,
-                        struct slurmdl_error *err)
+static int cannot (const struct trial_attempt *a,
+                   const char *what,
+                   struct slurmdl_error *err)
 {
-    char trial[4200];
+    return errorf (err, "%s%s: %s", a->dir, what, inside_error (errno));
+}
 
-    snprintf (trial,
-              sizeof (trial),
+/* The trial's folder, which is not there yet if nobody had to claim the
+ * attempt.
+ */
+static int open_trial (const struct trial_attempt *a)
+{
+    char path[4200];
+    int fd;
+
+    snprintf (path,
+              sizeof (path),
               "%.*s",
               (int)(strrchr (a->dir, '/') - a->dir),
               a->dir);
-    if (a->number == 1 && folder_create (trial, err) < 0)
+    fd = inside_open (path, O_PATH | O_DIRECTORY, 0, NULL);
+    if (fd >= 0 || errno != ENOENT || a->number > 1)
+        return fd;
+    if (inside_mkdir (path, 0777) < 0 && errno != EEXIST)
         return -1;
-    return folder_create (a->dir, err);
+    return inside_open (path, O_PATH | O_DIRECTORY, 0, NULL);
+}
+
+/* It is made now.  If it is there, the reply to mkdir() was lost: then it is
+ * this user's, and O_EXCL finds none of its files.
+ */
+static int open_folder (const struct trial_attempt *a,
+                        struct slurmdl_error *err)
+{
+    const char *name = strrchr (a->dir, '/') + 1;
+    struct stat st;
+    int trial = open_trial (a);
+    int fd = -1;
+    int e;
+
+    if (trial >= 0 && (mkdirat (trial, name, 0777) == 0 || errno == EEXIST))
+        fd = inside_open_at (trial, name, O_PATH | O_DIRECTORY, 0, &st);
+    e = errno;
+    if (trial >= 0)
+        close (trial);
+    errno = e;
+    if (fd < 0)
+        return cannot (a, ": cannot make the folder", err);
+    if (st.st_uid == geteuid ())
+        return fd;
+    close (fd);
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: user %ld made this folder: nothing is trained in it",
+                   a->dir,
+                   (long)st.st_uid);
+}
+
+static int write_whole (int fd, const char *text)
+{
+    size_t n = strlen (text);
+    int rv = write (fd, text, n) == (ssize_t)n ? 0 : -1;
+
+    return close (fd) < 0 ? -1 : rv;
 }
 
 /* Nobody else reads it before the trainer runs, or writes it ever. */
 static int write_hparams (const struct trial_attempt *a,
+                          int folder,
                           struct slurmdl_error *err)
 {
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
-    char path[4200];
+    int fd = -1;
     int rv = -1;
 
-    snprintf (path, sizeof (path), "%s/hparams.json", a->dir);
-    if (text)
-        rv = file_write (path, text, strlen (text), err);
+    if (text
+        && (fd = inside_open_at (folder,
+                                 "hparams.json",
+                                 O_WRONLY | O_CREAT | O_EXCL,
+                                 0666,
+                                 NULL))
+               >= 0)
+        rv = write_whole (fd, text);
     free (text);
-    return rv;
+    return rv < 0 ? cannot (a, "/hparams.json: cannot write", err) : 0;
 }
 
-static int open_log (const struct trial_attempt *a, struct slurmdl_error *err)
+static int
+open_log (const struct trial_attempt *a, int folder, struct slurmdl_error *err)
 {
-    char path[4200];
-    int fd;
+    int fd = inside_open_at (
+        folder, "log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666, NULL);
 
-    snprintf (path, sizeof (path), "%s/log", a->dir);
-    fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0)
-        errorf (err, "%s: cannot create: %s", path, strerror (errno));
-    return fd;
+    return fd < 0 ? cannot (a, "/log: cannot create", err) : fd;
+}
+
+static int prepare_folder (struct trainer *t,
+                           const struct trial_attempt *a,
+                           struct slurmdl_error *err)
+{
+    int folder = open_folder (a, err);
+    int e;
+
+    if (folder < 0)
+        return -1;
+    if (write_hparams (a, folder, err) == 0)
+        t->log = open_log (a, folder, err);
+    e = errno;
+    close (folder);
+    errno = e;
+    return t->log < 0 ? -1 : 0;
 }
 
 static int make_patterns (struct trainer *t, char **texts)
@@ -203,8 +274,7 @@ struct trainer *trainer_start (const struct trial_attempt *a,
     }
     t->log = t->pipe = -1;
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
-    if (make_folder (a, err) < 0 || write_hparams (a, err) < 0
-        || (t->log = open_log (a, err)) < 0
+    if (prepare_folder (t, a, err) < 0
         || make_patterns (t, a->sweep->exp->patterns) < 0
         || spawn (t, a, err) < 0) {
         trainer_destroy (t);

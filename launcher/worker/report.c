@@ -12,6 +12,7 @@
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/strings.h"
 #include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/segment.h"
@@ -88,7 +89,7 @@ exclude_nodes (const struct worker *w, struct event *events, char *nodes)
     for (char *name = strtok_r (nodes, "\n", &save); name && n < NODES_MAX;
          name = strtok_r (NULL, "\n", &save)) {
         const struct host *h = sweep_host (w->sweep, name);
-        if (!h || !h->why)
+        if (word_fits (name) && (!h || !h->why))
             events[n++] = (struct event){ .op = EVENT_EXCLUDE,
                                           .by = w->slot,
                                           .host = name,

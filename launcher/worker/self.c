@@ -18,6 +18,7 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/layout.h"
@@ -202,4 +203,5 @@ void worker_describe_node (struct worker *w)
         snprintf (w->host, sizeof (w->host), "%s", node);
     else
         gethostname (w->host, sizeof (w->host) - 1);
+    word_make_fit (w->host);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checkpoints that a run could go on from. */
 #include "runtime/checkpoint/candidates.h"
+#include "runtime/storage/inside.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +32,13 @@ static void add_candidate (struct candidates *c,
         c->n++;
 }
 
+static DIR *open_folder (const char *path)
+{
+    int fd = inside_open_any (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+
+    return fd < 0 ? NULL : fdopendir (fd);
+}
+
 static void add_attempt (struct candidates *c,
                          const char *dir,
                          const struct candidate *like,
@@ -42,7 +51,7 @@ static void add_attempt (struct candidates *c,
     DIR *d;
 
     snprintf (path, sizeof (path), "%s/a.%ld/ckpt", dir, like->attempt);
-    if (!(d = opendir (path)))
+    if (!(d = open_folder (path)))
         return;
     while ((e = readdir (d))) {
         new.step = strtoll (e->d_name, &end, 10);
@@ -60,7 +69,7 @@ static void add_attempts (struct candidates *c,
                           bool other)
 {
     struct candidate like = { .other = other };
-    DIR *d = opendir (dir);
+    DIR *d = open_folder (dir);
     struct dirent *e;
 
     if (!d)

@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/checkpoint/fetch.h"
+#include "runtime/storage/inside.h"
 
 /* ---- a whole file ---- */
 
@@ -42,7 +43,7 @@ static int check_data (int fd,
 
 int check_file (const char *path, int64_t step, atomic_int *cancel)
 {
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    int fd = inside_open_any (path, O_RDONLY, 0, NULL);
     const struct manifest_row *bad;
     struct manifest m = { 0 };
     int rv = -1;
@@ -81,17 +82,15 @@ static int cannot_read (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: cannot read: %s", path, strerror (errno));
 }
 
-/* A pipe would keep us until somebody writes to it. */
 static int open_file (const char *path)
 {
-    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
+    int fd = inside_open_any (path, O_RDONLY, 0, &st);
 
-    if (fd < 0 || fstat (fd, &st) < 0 || S_ISREG (st.st_mode))
-        return fd;
-    close (fd);
-    errno = S_ISDIR (st.st_mode) ? EISDIR : EBADMSG;
-    return -1;
+    if (fd < 0 && errno == EINVAL)
+        errno =
+            stat (path, &st) == 0 && S_ISDIR (st.st_mode) ? EISDIR : EBADMSG;
+    return fd;
 }
 
 struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,

@@ -12,6 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/staging.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
@@ -72,7 +73,7 @@ int finish_paths (const char *dir,
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }
-    if (mkdir (folder, 0777) < 0 && errno != EEXIST)
+    if (inside_mkdir_any (folder, 0777) < 0 && errno != EEXIST)
         return errorf (err, "%s: cannot save: %s", path, strerror (errno));
     link_tmp_name (tmp, PATH_MAX, path);
     return 0;

@@ -14,6 +14,7 @@
 #include "runtime/checkpoint/merge.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/run/session.h"
+#include "runtime/storage/inside.h"
 
 /* Slower than any disk: how long others are waited for while they write. */
 enum { BYTES_A_SECOND = 20 << 20 };
@@ -268,7 +269,7 @@ int commit_lead (struct slurmdl *run,
 static int
 write_mine (struct job *job, const struct layout *l, struct slurmdl_error *err)
 {
-    int fd = open (l->word.path, O_RDWR | O_CLOEXEC);
+    int fd = inside_open_any (l->word.path, O_RDWR, 0, NULL);
     int rv = -1;
     int e;
 

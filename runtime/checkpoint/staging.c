@@ -13,6 +13,7 @@
 
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/h5_type.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/tensor.h"
 
@@ -41,7 +42,8 @@ int draft_create (struct draft *d,
     char name[PATH_MAX];
 
     *d = (struct draft){ .file = -1, .layout = -1, .m.step = step };
-    if ((d->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0
+    if ((d->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0666, NULL))
+            < 0
         || (d->layout = open_layout (path, name)) < 0)
         return -1;
     h5_quiet_begin (&q);

@@ -14,6 +14,7 @@
 #include "runtime/base/device_memory.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 
 /* What O_DIRECT asks of places, lengths and memory; a request; what the
@@ -339,5 +340,5 @@ int pour_open_direct (const char *path)
 
     if (wish && !strcmp (wish, "0"))
         return -1;
-    return open (path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    return inside_open_any (path, O_WRONLY | O_DIRECT, 0, NULL);
 }

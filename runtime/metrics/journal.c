@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
@@ -94,7 +95,7 @@ static int make_file (const char *path, struct journal *j)
 {
     int e;
 
-    j->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    j->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
     if (j->fd < 0)
         return -1;
     if (write_blank (j) == 0 && first_records (j) == 0)

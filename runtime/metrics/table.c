@@ -4,13 +4,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/inside.h"
 
 /* Rows that fit into a cache near the processor. */
 enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
@@ -89,16 +92,32 @@ static int read_names (struct table *t)
     return rv;
 }
 
+/* HDF5 would wait for a pipe, and follow a link. */
+static hid_t open_file (const char *path)
+{
+    int fd = inside_open_any (path, O_RDONLY, 0, NULL);
+    char opened[32];
+    hid_t access;
+    hid_t file;
+
+    if (fd < 0)
+        return -1;
+    access = h5_access ();
+    snprintf (opened, sizeof (opened), "/proc/self/fd/%d", fd);
+    file = H5Fopen (opened, H5F_ACC_RDONLY, access);
+    H5Pclose (access);
+    close (fd);
+    return file;
+}
+
 /* Rows and records first: the names and bytes that they use are then in the
  * file.  Older files have no records.
  */
 static int open_all (struct table *t)
 {
-    hid_t access = h5_access ();
     int rv = -1;
 
-    t->file = H5Fopen (t->path, H5F_ACC_RDONLY, access);
-    H5Pclose (access);
+    t->file = open_file (t->path);
     if (t->file < 0)
         return -1;
     t->rows = open_dataset (t->file, "metrics", sizeof (struct row), &t->nrows);
@@ -350,13 +369,17 @@ int each_metrics_file (const char *dir,
                        struct slurmdl_error *err)
 {
     struct dirent **list;
-    int n = scandir (dir, &list, is_metrics, by_number);
+    int fd = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    int n = fd < 0 ? -1 : scandirat (fd, ".", &list, is_metrics, by_number);
     char path[PATH_MAX];
     int rv = 0;
 
+    if (fd >= 0)
+        close (fd);
     if (n < 0)
-        return errno == ENOENT ? 0
-                               : errorf (err, "%s: %s", dir, strerror (errno));
+        return errno == ENOENT
+                   ? 0
+                   : errorf (err, "%s: %s", dir, inside_error (errno));
     for (int i = 0; i < n; i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
         if (rv == 0)

@@ -2,6 +2,7 @@
 /* Read all attempts of a trial, and tell which rows a later one superseded. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/metrics/table.h"
+#include "runtime/storage/inside.h"
 
 /* A metric of an attempt and of those after it. */
 struct limit {
@@ -85,7 +87,8 @@ static long attempt_number (const char *name)
 
 static int list_attempts (struct trial *t)
 {
-    DIR *d = opendir (t->dir);
+    int fd = inside_open_any (t->dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir (fd);
     struct dirent *e;
     int rv = d || errno == ENOENT ? 0 : -1;
 
@@ -265,7 +268,8 @@ int slurmdl_trial_read (const char *dir,
 
     error_clear (err);
     if (rv < 0)
-        errorf (err, "%s: cannot list the attempts: %s", dir, strerror (errno));
+        errorf (
+            err, "%s: cannot list the attempts: %s", dir, inside_error (errno));
     for (size_t i = 0; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
         rv = each_metrics_file (

@@ -16,6 +16,7 @@
 #include "runtime/run/environment.h"
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"
+#include "runtime/storage/inside.h"
 
 enum { ATTEMPTS_MAX = 1000000 };
 
@@ -82,6 +83,24 @@ static char *absolute (const char *path)
     return whole;
 }
 
+/* What a worker names is EXPERIMENT/trials/NUMBER: others may write there. */
+static int guard (struct slurmdl *run)
+{
+    char root[PATH_MAX];
+    char own[PATH_MAX];
+    char *slash;
+
+    snprintf (root, sizeof (root), "%s", run->trial_dir);
+    for (int i = 0; i < 2; i++)
+        if ((slash = strrchr (root, '/')))
+            *slash = '\0';
+    /* a container may have links above it */
+    if (!*root || !realpath (root, own) || strcmp (root, own))
+        return 0;
+    run->inside = strdup (root);
+    return run->inside ? inside_enter (root) : -1;
+}
+
 static int enter_folder (struct slurmdl *run, const char *dir)
 {
     const char *attempt = getenv ("DL_ATTEMPT_DIR");
@@ -91,7 +110,7 @@ static int enter_folder (struct slurmdl *run, const char *dir)
         run->dir = strdup (attempt);
         run->trial_dir = strndup (attempt, (size_t)(slash - attempt));
         run->attempt = (long)environment_number ("DL_ATTEMPT", 1);
-        return run->dir && run->trial_dir ? 0 : -1;
+        return run->dir && run->trial_dir ? guard (run) : -1;
     }
     run->trial_dir =
         absolute (dir ? dir : environment_text ("DL_RUN_DIR", "slurmdl"));
@@ -170,6 +189,9 @@ int slurmdl_close (struct slurmdl *run)
     regions_clear (&run->regions);
     slurmdl_checkpoint_close (run->from);
     free (run->experiment);
+    if (run->inside)
+        inside_leave (run->inside);
+    free (run->inside);
     free (run->trial_dir);
     free (run->dir);
     free (run);

@@ -13,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/whole_file.h"
 
 enum { TIMEOUT = 600 };
@@ -232,7 +233,7 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     t->timeout = timeout ();
     name_folder (t, run);
     process_id_describe (&t->self);
-    if (mkdir (t->dir, 0777) < 0 && errno != EEXIST)
+    if (inside_mkdir_any (t->dir, 0777) < 0 && errno != EEXIST)
         rv = errorf (err, "%s: cannot make: %s", t->dir, strerror (errno));
     else if (t->rank == 0) {
         t->at.number = t->self.nonce;

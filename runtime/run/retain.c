@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of its checkpoints an attempt keeps while it runs. */
 #include "runtime/run/retain.h"
+#include "runtime/storage/inside.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -146,16 +148,19 @@ static void remove_files (const struct retention *r,
     for (int i = 0; i < n - r->latest; i++)
         if (!is_among_best (r, steps, n, i)) {
             snprintf (path, sizeof (path), "%s/%s", folder, list[i]->d_name);
-            unlink (path);
+            inside_unlink_any (path, 0);
         }
 }
 
 void retain_saved (struct retention *r, const char *folder, int64_t step)
 {
     struct dirent **list;
-    int n = scandir (folder, &list, is_checkpoint, by_number);
+    int fd = inside_open_any (folder, O_RDONLY | O_DIRECTORY, 0, NULL);
+    int n = fd < 0 ? -1 : scandirat (fd, ".", &list, is_checkpoint, by_number);
     int64_t *steps;
 
+    if (fd >= 0)
+        close (fd);
     if (n < 0)
         return;
     if ((!r->metric || add_saved (r, step) == 0)

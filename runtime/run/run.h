@@ -17,7 +17,8 @@
 struct slurmdl {
     char *experiment;
     char *trial_dir;
-    char *dir; /* of the attempt; of the trial on a rank that is not 0 */
+    char *inside; /* experiment that others may write to, NULL: none */
+    char *dir;    /* of the attempt; of the trial on a rank that is not 0 */
     long trial;
     long attempt;
     long rank, size;

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/run/file_rendezvous.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/whole_file.h"
 
 unsigned session_count (struct session *t, enum session_count what)
@@ -148,7 +150,7 @@ void session_forget (struct session *t, const char *name)
 
     for (long r = 0; r < t->size; r++) {
         message_path (t, path, name, r);
-        unlink (path);
+        inside_unlink_any (path, 0);
     }
 }
 
@@ -158,16 +160,17 @@ static void empty_folder (const char *dir)
 {
     char path[PATH_MAX];
     struct dirent *e;
-    DIR *d = opendir (dir);
+    int fd = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir (fd);
 
     while (d && (e = readdir (d)))
         if (strcmp (e->d_name, ".") && strcmp (e->d_name, "..")) {
             snprintf (path, sizeof (path), "%s/%.255s", dir, e->d_name);
-            unlink (path);
+            inside_unlink_any (path, 0);
         }
     if (d)
         closedir (d);
-    rmdir (dir);
+    inside_unlink_any (dir, AT_REMOVEDIR);
 }
 
 /* Who is the last to say so cleans up: the others need nothing more. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
 
 static int folder_length (const char *path)
 {
@@ -36,6 +37,12 @@ void link_tmp_name (char *buf, size_t size, const char *path)
               r[1]);
 }
 
+/* Some file systems cannot sync a folder; then link() was enough. */
+static int sync_folder (int fd)
+{
+    return fsync (fd) < 0 && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
+}
+
 int link_sync_folder (const char *path)
 {
     char dir[PATH_MAX];
@@ -44,40 +51,42 @@ int link_sync_folder (const char *path)
     int rv;
 
     snprintf (dir, sizeof (dir), "%.*s", n ? n : 1, n ? path : ".");
-    if ((fd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+    fd = inside_has (path) ? inside_parent (path, NULL)
+                           : open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
         return -1;
-    rv = fsync (fd);
+    rv = sync_folder (fd);
     close (fd);
-    /* some file systems cannot sync a folder; then link() was enough */
-    return rv < 0 && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
+    return rv;
 }
 
-static int hard_link (const char *tmp, const char *path)
+/* 'at' is the folder, or AT_FDCWD; then the names are paths. */
+static int hard_link (int at, const char *tmp, const char *path)
 {
     struct stat st;
     int e;
 
-    if (link (tmp, path) == 0)
+    if (linkat (at, tmp, at, path, 0) == 0)
         return 0;
     e = errno;
     /* the reply may have been lost although the link was made */
-    if (stat (tmp, &st) == 0 && st.st_nlink == 2)
+    if (fstatat (at, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 2)
         return 0;
     errno = e;
     return e == EEXIST ? 1 : -1;
 }
 
-static int soft_link (const char *tmp, const char *path)
+static int soft_link (int at, const char *tmp, const char *path)
 {
     const char *target = tmp + folder_length (tmp);
     char have[PATH_MAX];
     ssize_t n;
     int e;
 
-    if (symlink (target, path) == 0)
+    if (symlinkat (target, at, path) == 0)
         return 0;
     e = errno;
-    n = readlink (path, have, sizeof (have) - 1);
+    n = readlinkat (at, path, have, sizeof (have) - 1);
     have[n > 0 ? n : 0] = '\0';
     if (!strcmp (have, target))
         return 0;
@@ -90,21 +99,56 @@ static int no_hard_links (int e)
     return e == EPERM || e == ENOTSUP || e == ENOSYS || e == EMLINK;
 }
 
-int link_unsynced (const char *tmp, const char *path)
+static int link_name (int at, const char *tmp, const char *path)
 {
-    int rv = hard_link (tmp, path);
+    int rv = hard_link (at, tmp, path);
     int soft = rv < 0 && no_hard_links (errno);
     int e;
 
     if (soft)
-        rv = soft_link (tmp, path);
+        rv = soft_link (at, tmp, path);
     /* what a symlink leads to, or may lead to, must stay */
     if (!soft && rv != 1) {
         e = errno;
-        unlink (tmp);
+        unlinkat (at, tmp, 0);
         errno = e;
     }
     return rv;
+}
+
+static const char *name_in (const char *path)
+{
+    return path + folder_length (path);
+}
+
+/* Close the folder, and keep the errno. */
+static int close_folder (int folder, int rv)
+{
+    int e = errno;
+
+    close (folder);
+    errno = e;
+    return rv;
+}
+
+/* What others may write to has its folder opened first. */
+int link_unsynced (const char *tmp, const char *path)
+{
+    int folder;
+
+    if (!inside_has (path))
+        return link_name (AT_FDCWD, tmp, path);
+    if ((folder = inside_parent (path, NULL)) < 0)
+        return -1;
+    return close_folder (folder,
+                         link_name (folder, name_in (tmp), name_in (path)));
+}
+
+int link_if_absent_at (int folder, const char *tmp, const char *name)
+{
+    int rv = link_name (folder, tmp, name);
+
+    return rv == 0 ? sync_folder (folder) : rv;
 }
 
 int link_if_absent (const char *tmp, const char *path)
@@ -114,34 +158,45 @@ int link_if_absent (const char *tmp, const char *path)
     return rv == 0 ? link_sync_folder (path) : rv;
 }
 
-/* As link_tmp_name() makes them: what a link of another name leads to is not
- * ours.
- */
-static bool is_tmp_name (const char *name)
-{
-    return name[0] == '.' && strlen (name) == 33
-           && strspn (name + 1, "0123456789abcdef") == 32;
-}
-
-int link_replace (const char *tmp, const char *path)
+/* What a link of another name leads to is not ours. */
+static int replace_name (int at, const char *tmp, const char *path)
 {
     char old[PATH_MAX];
     char target[PATH_MAX];
-    ssize_t n = readlink (path, target, sizeof (target) - 1);
+    ssize_t n = readlinkat (at, path, target, sizeof (target) - 1);
 
-    if (rename (tmp, path) < 0)
+    if (renameat (at, tmp, at, path) < 0)
         return -1;
     target[n > 0 ? n : 0] = '\0';
-    if (is_tmp_name (target)) {
+    if (inside_is_hidden (target)) {
         snprintf (old,
                   sizeof (old),
                   "%.*s%.255s",
                   folder_length (path),
                   path,
                   target);
-        unlink (old);
+        unlinkat (at, old, 0);
     }
-    return link_sync_folder (path);
+    return 0;
+}
+
+int link_replace_at (int folder, const char *tmp, const char *name)
+{
+    return replace_name (folder, tmp, name) < 0 ? -1 : sync_folder (folder);
+}
+
+int link_replace (const char *tmp, const char *path)
+{
+    int folder;
+
+    if (inside_has (path)) {
+        if ((folder = inside_parent (path, NULL)) < 0)
+            return -1;
+        return close_folder (
+            folder, link_replace_at (folder, name_in (tmp), name_in (path)));
+    }
+    return replace_name (AT_FDCWD, tmp, path) < 0 ? -1
+                                                  : link_sync_folder (path);
 }
 
 int link_may_replace (const char *path, struct slurmdl_error *err)

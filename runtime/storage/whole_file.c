@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/storage/crc32c.h"
+#include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
@@ -33,7 +34,8 @@ int message_put (const char *path, const void *data, size_t n)
 
     memcpy (e.magic, "SLDLMSG1", sizeof (e.magic));
     link_tmp_name (tmp, sizeof (tmp), path);
-    if ((fd = open (tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0)
+    fd = inside_open_any (tmp, O_WRONLY | O_CREAT | O_EXCL, 0666, NULL);
+    if (fd < 0)
         return -1;
     if (io_write_at (fd, &e, sizeof (e), 0) == 0
         && io_write_at (fd, data, n, sizeof (e)) == 0)
@@ -53,7 +55,7 @@ int message_put (const char *path, const void *data, size_t n)
 int message_get (const char *path, void **data, size_t *n)
 {
     struct envelope e;
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    int fd = inside_open_any (path, O_RDONLY, 0, NULL);
     int rv = -1;
 
     *data = NULL;

@@ -23,12 +23,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
 
 enum { CRASH = 137, PATH_SIZE = 4096 };
 
@@ -110,6 +115,18 @@ static const char *of_name (const char *name, char *buf)
         return name;
     strncat (buf, "/", PATH_SIZE - strlen (buf) - 1);
     strncat (buf, name, PATH_SIZE - strlen (buf) - 1);
+    return buf;
+}
+
+/* The same of a name in an open folder. */
+static const char *of_at (int at, const char *name, char *buf)
+{
+    size_t n;
+
+    if (at == AT_FDCWD || *name == '/')
+        return of_name (name, buf);
+    n = strlen (of_fd (at, buf));
+    snprintf (buf + n, PATH_SIZE - n, "/%s", name);
     return buf;
 }
 
@@ -245,6 +262,27 @@ POINTER (DIR *, opendir, (const char *p), (p), of_name (p, buf))
 POINTER (struct dirent *, readdir, (DIR *d), (d), of_fd (dirfd (d), buf))
 POINTER (struct dirent64 *, readdir64, (DIR *d), (d), of_fd (dirfd (d), buf))
 
+/* The calls on a name in an open folder have the names of those on a path. */
+#define CALL_AT(name, old, params, args, path, again)              \
+    int name params                                                \
+    {                                                              \
+        static void *real;                                         \
+        char buf[PATH_SIZE];                                       \
+        enum act act = look (old, path, again ? CHANGES : 0);      \
+        int rv;                                                    \
+        if (act == FAIL)                                           \
+            return -1;                                             \
+        rv = ((int (*) params)next (&real, #name)) args;           \
+        return after (act, rv == 0, again) ? -1 : rv;              \
+    }
+
+CALL_AT (symlinkat, "symlink", (const char *to, int at, const char *p), (to, at, p), of_at (at, p, buf), EEXIST)
+CALL_AT (unlinkat, "unlink", (int at, const char *p, int flags), (at, p, flags), of_at (at, p, buf), ENOENT)
+CALL_AT (renameat, "rename", (int from, const char *p, int at, const char *to), (from, p, at, to), of_at (at, to, buf), ENOENT)
+CALL_AT (mkdirat, "mkdir", (int at, const char *p, mode_t mode), (at, p, mode), of_at (at, p, buf), EEXIST)
+CALL_AT (fstatat, "stat", (int at, const char *p, struct stat *st, int flags), (at, p, st, flags), of_at (at, p, buf), 0)
+CALL (ssize_t, readlinkat, (int at, const char *p, char *b, size_t n), (at, p, b, n), of_at (at, p, buf), 0, 0)
+
 #define HALF (n = act == SHORT && n > 1 ? n / 2 : n)
 #define MOVE(name, params, args)                                        \
     ssize_t name params                                                 \
@@ -296,11 +334,73 @@ OPEN (open)
 OPEN (open64)
 /* clang-format on */
 
-int link (const char *from, const char *to)
+static int open_done (enum act act, int fd)
+{
+    if (!after (act, fd >= 0, EEXIST))
+        return fd;
+    syscall (SYS_close, fd);
+    return -1;
+}
+
+int openat (int at, const char *p, int flags, ...)
 {
     static void *real;
     char buf[PATH_SIZE];
-    enum act act = look ("link", of_name (to, buf), CHANGES);
+    int kind = flags & O_CREAT && flags & O_EXCL ? CHANGES : 0;
+    enum act act = look ("open", of_at (at, p, buf), kind);
+    mode_t mode = 0;
+    va_list ap;
+
+    va_start (ap, flags);
+    if (flags & (O_CREAT | __O_TMPFILE))
+        mode = va_arg (ap, mode_t);
+    va_end (ap);
+    if (act == FAIL)
+        return -1;
+    return open_done (act,
+                      ((int (*) (int, const char *, int, ...))next (
+                          &real, "openat")) (at, p, flags, mode));
+}
+
+/* openat2(), which has no function; its flags come first in the structure */
+static long open_how (long at, const char *p, const uint64_t *how, long size)
+{
+    char buf[PATH_SIZE];
+    int kind = how[0] & O_CREAT && how[0] & O_EXCL ? CHANGES : 0;
+    enum act act = look ("open", of_at ((int)at, p, buf), kind);
+    static void *real;
+    long fd;
+
+    if (act == FAIL)
+        return -1;
+    fd = ((long (*) (long, ...))next (&real, "syscall")) (
+        SYS_openat2, at, p, how, size);
+    return open_done (act, (int)fd);
+}
+
+long syscall (long number, ...)
+{
+    static void *real;
+    long a[6];
+    va_list ap;
+
+    va_start (ap, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg (ap, long);
+    va_end (ap);
+    if (number == SYS_openat2)
+        return open_how (
+            a[0], (const char *)a[1], (const uint64_t *)a[2], a[3]);
+    return ((long (*) (long, ...))next (&real, "syscall")) (
+        number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static int
+link_to (int old, const char *from, int at, const char *to, int flags)
+{
+    static void *real;
+    char buf[PATH_SIZE];
+    enum act act = look ("link", of_at (at, to, buf), CHANGES);
     int rv;
 
     if (act == FAIL)
@@ -309,7 +409,17 @@ int link (const char *from, const char *to)
         errno = EPERM;
         return -1;
     }
-    rv =
-        ((int (*) (const char *, const char *))next (&real, "link")) (from, to);
+    rv = ((int (*) (int, const char *, int, const char *, int))next (
+        &real, "linkat")) (old, from, at, to, flags);
     return after (act, rv == 0, EEXIST) ? -1 : rv;
+}
+
+int link (const char *from, const char *to)
+{
+    return link_to (AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int linkat (int old, const char *from, int at, const char *to, int flags)
+{
+    return link_to (old, from, at, to, flags);
 }

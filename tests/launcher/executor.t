@@ -351,7 +351,7 @@ is $? 0 "scale up"
 like "$(cat calls)" '^sbatch .* --array=1-2 ' "two more"
 timeout 300 dl scale 1 scale >out 2>&1
 is $? 0 "scale down"
-like "$(cat calls)" "^scancel --state=PENDING ${job}_3$" "the one that waits is cancelled"
+like "$(cat calls)" "^scancel --state=PENDING -- ${job}_3$" "the one that waits is cancelled"
 like "$(cat scale-0001/log/0*/0*)" "\"slots\":\"${job}_3 ${job}_2\"" "then the highest is to end"
 timeout 300 dl scale 2 scale >out 2>&1
 like "$(grep sbatch calls | tail -1)" ' --array=1-1 ' "up again: those that are to end do not count"

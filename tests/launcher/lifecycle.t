@@ -146,12 +146,12 @@ jobs_of jobs
 slurm 0 ''
 like "$(dl show jobs)" '^job 42: workers 3-4$' "show: jobs"
 PATH=$work/bin:$PATH dl pause jobs >out 2>&1
-is "$(cat cancelled)" "--state=PENDING 42 41" "a pause takes the jobs that wait out of the queue"
+is "$(cat cancelled)" "--state=PENDING -- 42 41" "a pause takes the jobs that wait out of the queue"
 slurm 1 'scancel: error: Kill job error on job id 41: Access/permission denied'
 out=$(PATH=$work/bin:$PATH dl kill jobs 2>&1)
 is $? 0 "kill, although Slurm refuses"
 like "$out" 'its jobs were not cancelled: scancel: error: .*permission denied' "which it says"
-is "$(tail -1 cancelled)" "42 41" "it asked for both"
+is "$(tail -1 cancelled)" "-- 42 41" "it asked for both"
 jobs_of over
 slurm 1 'scancel: error: Kill job error on job id 41: Invalid job id specified'
 is "$(PATH=$work/bin:$PATH dl kill over 2>&1 | wc -l)" 1 "a job that is over is no news"

@@ -35,7 +35,7 @@ wait $pid
 is $? 4 "which ends the first one's workers"
 like "$(as $bob "$dl" show --dir shared s)" "^last: paused by $bob, " "show: who did"
 touch go
-as $bob "$dl" resume --local --dir shared s >out 2>&1
+as $bob "$dl" resume --local --trust --dir shared s >out 2>&1
 is $? 0 "the other one goes on with it"
 is "$(cat shared/s-0001/log/0*/0* | grep -c '"op":"result"')" 3 "to the end"
 like "$(as $alice "$dl" label --dir shared s good 2>&1)" 'label good' "the first one marks it"

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a user remembers of the experiments that he works at. */
+#ifndef LAUNCHER_TRUST_RECORD_H
+#define LAUNCHER_TRUST_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launcher/sweep/sweep.h"
+
+/* $XDG_STATE_HOME/slurm-dl/ID, or ~/.local/state/slurm-dl/ID, a folder of mode
+ * 0700 for each experiment: 'pin', and 'job-JOB' for each array that the user
+ * has submitted, all of mode 0600.  Nobody else may write there.
+ */
+
+/* The folder's path, made if it is absent.  Returns -1 with 'err' set. */
+int record_folder (const struct sweep *s,
+                   char *buf,
+                   size_t size,
+                   struct slurmdl_error *err);
+
+/* A small file of it as a text that the caller frees, NULL: there is none. */
+char *record_read (const struct sweep *s, const char *name);
+int record_write (const struct sweep *s,
+                  const char *name,
+                  const char *text,
+                  struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a user wants to run what an experiment's files say. */
+#ifndef LAUNCHER_TRUST_TRUST_H
+#define LAUNCHER_TRUST_TRUST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/digest.h"
+
+/* The trials of an experiment run the commands of its experiment.conf, in the
+ * folder that its first log entry names, as the user of the worker.  Where
+ * others may write to the experiment, a user is asked before that is so for
+ * the first time, and again when it has changed.
+ */
+
+/* Whether nobody else may write to the experiment. */
+bool trust_is_private (const struct sweep *s);
+
+/* What the trials run: a digest of experiment.conf, its owner and the folder.
+ */
+void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE]);
+
+/* Remember that this user runs that. */
+int trust_record (const struct sweep *s, struct slurmdl_error *err);
+
+/* Whether this user may go on without a question: 0, or 1 with the reason in
+ * 'why', for the user.
+ */
+int trust_check (const struct sweep *s, char *why, size_t size);
+
+/* The arrays of workers that this user has submitted: of a private experiment
+ * those that its log names.
+ */
+void trust_record_job (const struct sweep *s, const char *job);
+bool trust_has_job (const struct sweep *s, const char *job);
+
+/* A folder for what only this user may write: the workers' one if the
+ * experiment is private, else that of the records.
+ */
+int trust_folder (const struct sweep *s,
+                  char *buf,
+                  size_t size,
+                  struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open what is inside a folder that others may write to. */
+#ifndef RUNTIME_STORAGE_INSIDE_H
+#define RUNTIME_STORAGE_INSIDE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* An experiment's own path is the user's choice, and canonical once it was
+ * opened (realpath(3)).  What is inside, other members of a group may have
+ * put there: no component of a path given here may be a symbolic link.
+ */
+
+/* Open a regular file, or with O_DIRECTORY a folder; never waits for a pipe.
+ * O_CLOEXEC is implied.  A link that link_if_absent() made where hard links
+ * are refused, to a hidden file of the same folder, is followed if nothing is
+ * created.  'st' (if given) is filled in.
+ *
+ * Returns a descriptor, or -1 with errno: ELOOP a symbolic link, EINVAL no
+ * regular file, or as of openat(2).
+ */
+int inside_open (const char *path, int flags, mode_t mode, struct stat *st);
+
+/* The same for one name in an open folder. */
+int inside_open_at (
+    int folder, const char *name, int flags, mode_t mode, struct stat *st);
+
+/* Open the folder that holds 'path', for fsync() too; 'name' (if given) is the
+ * last component, a part of 'path'.
+ */
+int inside_parent (const char *path, const char **name);
+
+/* Whether a name without its folder is one of link_tmp_name(). */
+bool inside_is_hidden (const char *name);
+
+/* unlinkat(2) without a symbolic link on the way. */
+int inside_unlink (const char *path, int flags);
+
+/* Make a folder: 0, or -1 with errno, EEXIST if something has the name. */
+int inside_mkdir (const char *path, mode_t mode);
+
+/* ---- where a path may be inside, or be the user's own ---- */
+
+/* From now on 'dir', absolute and canonical, is a folder that others may write
+ * to, until inside_leave() was called as often.  Returns -1 if out of memory.
+ */
+int inside_enter (const char *dir);
+void inside_leave (const char *dir);
+
+/* Whether a path is one of a file in such a folder. */
+bool inside_has (const char *path);
+
+/* inside_open() of what is in such a folder.  Of any other path symbolic links
+ * are followed, and it need be a regular file or a folder as well.
+ */
+int inside_open_any (const char *path, int flags, mode_t mode, struct stat *st);
+
+int inside_unlink_any (const char *path, int flags);
+int inside_mkdir_any (const char *path, mode_t mode);
+
+/* What an errno of these functions means. */
+const char *inside_error (int e);
+
+/* inside_open() of kernels without openat2(2): Linux before 5.6. */
+int inside_walk (const char *path, int flags, mode_t mode);
+
+#endif

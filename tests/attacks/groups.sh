@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034,SC2154
+# An experiment of the victim in a folder of the group: source this after users.sh.  Each case of an attack gets a copy.
+putevent=$builddir/tests/launcher/putevent
+group=$work/group
+shared_folder "$group"
+cat >"$work/s.conf" <<'CONF'
+name = "s";
+entrypoint = "dl log loss=1";
+searcher = { name = "random"; metric = "loss"; max_trials = 2; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+worker = { heartbeat = 1; lease = 3; grace = 2; };
+resources = { workers = 1; };
+checkpoint_policy = { save_trial_latest = 0; save_trial_best = 0; };
+CONF
+chmod 644 "$work/s.conf"
+
+victim timeout 100 dl run --local --dir "$group" "$work/s.conf" >"$work/made" 2>&1 ||
+    { sed 's/^/# /' "$work/made"; echo "Bail out! no experiment"; exit 1; }
+
+# what dl gc takes for checkpoints, by their names
+victim sh -c "umask 002; for n in 1 2; do
+    mkdir -p '$group/s-0001/trials/000'\$n/a.1/ckpt && cd '$group/s-0001/trials/000'\$n/a.1/ckpt && touch 00000001.h5 00000002.h5
+done"
+
+# a copy of the experiment, of the same owner: case_of NAME; then $e is its folder
+case_of () {
+    e=$group/$1-0001
+    rm -rf "$e"
+    cp -a "$group/s-0001" "$e"
+}

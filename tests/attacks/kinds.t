@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# files of other kinds than dl makes, wherever a member of the group can put them: each command ends soon, with a line
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+. "$srcdir/tests/attacks/groups.sh"
+cd "$work" || exit 1
+
+as_kind () { # as_kind KIND PATH
+    case $1 in
+    pipe) mkfifo -m 666 "$2" ;;
+    socket) python3 -c 'import socket, os, sys; os.chdir(os.path.dirname(sys.argv[1])); socket.socket(socket.AF_UNIX).bind(os.path.basename(sys.argv[1]))' "$2" ;;
+    device) ln -s /dev/zero "$2" ;;
+    folder) mkdir -m 777 "$2" ;;
+    huge) truncate -s 1T "$2" ;;
+    cycle) ln -s "$2" "$2" ;;
+    dangling) ln -s /nowhere/at/all "$2" ;;
+    outside) ln -s /etc/passwd "$2" ;;
+    empty) : >"$2" ;;
+    esac
+}
+
+next=$(find "$group/s-0001/log/000000" -type f | wc -l)
+worker=$(cd "$group/s-0001/workers" && find . -name '[0-9a-f]*' ! -name '*.*' | head -1 | cut -c 3-)
+# each place, and the commands beside ls and show that look there
+places="experiment.conf:export,kill,rm
+log:kill,wait
+log/000000:kill,continue
+log/000000/00000002:export,kill,rm,wait,gc
+log/000000/$(printf %08d $((next + 1))):continue
+log/000000.pack:export
+workers:kill,rm,gc
+workers/${worker:-none}:rm,gc,kill
+workers/0123456789abcdef0123456789abcdef:rm,gc,kill
+trials:show 1,export,gc,continue
+trials/0001:show 1,export,gc
+trials/0001/a.1:show 1,export,logs 1,gc
+trials/0001/a.1/log:logs 1
+trials/0001/a.1/metrics.h5:show 1,export,gc
+trials/0001/a.1/ckpt:gc
+trials/0001/a.1/ckpt/00000002.h5:gc,rm
+trials/0003:continue
+trials/0003/a.1:continue
+trials/0003/a.1/log:continue
+results.h5:export h5,continue
+reserve:show,continue"
+kinds=${DL_TEST_KINDS:-"pipe socket device folder huge cycle dangling outside empty"}
+
+command_of () { # the arguments of a command of the table
+    case $1 in
+    'show 1') set -- show "$e" 1 ;;
+    'logs 1') set -- logs "$e" 1 ;;
+    'export h5') set -- export "$e" --format=h5 --output="$victim_home/x.h5" ;;
+    export) set -- export "$e" --output="$victim_home/x.csv" ;;
+    wait) set -- wait --timeout=1 "$e" ;;
+    continue) set -- continue --trials=3 --local "$e" ;;
+    *) set -- "$1" "$e" ;;
+    esac
+    victim timeout "$limit" dl "$@" >out 2>&1 </dev/null
+}
+
+limit=${DL_TEST_LIMIT:-30}
+case_of kind
+printf '%s\n' "$places" | while IFS=: read -r place commands; do
+    for kind in $kinds; do
+        bad=
+        printf 'ls,show,%s\n' "$commands" | tr , '\n' >todo
+        while read -r command; do
+            case $command/$kind in
+            continue/pipe | continue/folder | continue/outside) ;;
+            continue/*) continue ;;      # it takes seconds
+            'logs 1/huge') continue ;; # all of it is printed
+            esac
+            case_of kind
+            attacker sh -c "umask 0; mkdir -p '$(dirname "$e/$place")'; rm -rf '$e/$place'"
+            (umask 0 && as_kind "$kind" "$e/$place")
+            chown -h "$attacker_id" "$e/$place"
+            if [ "$command" = ls ]; then
+                victim timeout "$limit" dl ls --dir "$group" >out 2>&1
+            else
+                command_of "$command"
+            fi
+            status=$?
+            lines=$(grep -c '^dl: ' out)
+            [ $status -lt 11 ] && [ "$lines" -le 3 ] && ! grep -qE 'Sanitizer|HDF5-DIAG' out && continue
+            bad="$bad [$command: status $status, $lines lines]"
+        done <todo
+        [ -z "$bad" ]
+        ok $? "$place ($kind)"
+        [ -z "$bad" ] || echo "#$bad"
+    done
+    echo "$n $failed" >counts
+done
+read -r n failed <counts
+done_testing

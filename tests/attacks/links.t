@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# links that another member of the group plants in an experiment: nothing outside is written, read or removed
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+. "$srcdir/tests/attacks/groups.sh"
+cd "$work" || exit 1
+
+# the victim's own, which must stay as it is
+precious () {
+    rm -rf "$victim_home/own"
+    victim sh -c 'mkdir "$HOME/own" "$HOME/own/ckpt" "$HOME/own/a.1" && cd "$HOME/own" && echo precious >file &&
+        for step in 1 2; do echo mine >"ckpt/0000000$step.h5"; done'
+    before=$(listing)
+}
+
+listing () {
+    (cd "$victim_home/own" && find . | sort && cat file ckpt/* 2>&1)
+}
+
+unharmed_own () { # unharmed_own NAME
+    is "$(listing)" "$before" "$1"
+}
+
+# The attacker plants a link, the victim works: plant NAME PATH TARGET COMMAND...; $e is in PATH and COMMAND as E
+plant () {
+    name=$1
+    path=$2
+    target=$3
+    shift 3
+    case_of links
+    precious
+    attacker sh -c "umask 0; mkdir -p '$e/$(dirname "$path")'; rm -rf '$e/$path'; ln -s '$target' '$e/$path'" || echo "Bail out! $name"
+    victim timeout 100 dl "$@" "$e" >out 2>&1
+    status=$?
+    [ $status -ne 124 ]
+    ok $? "$name: it ends"
+    unharmed_own "$name: nothing outside changes"
+}
+
+own=$victim_home/own
+for command in 'continue --trials=3 --local'; do
+    plant "hparams.json" trials/0003/a.1/hparams.json "$own/file" $command
+    plant "log" trials/0003/a.1/log "$own/file" $command
+    plant "an attempt" trials/0003/a.1 "$own" $command
+    plant "a trial" trials/0003 "$own" $command
+    plant "trials" trials "$own" $command
+    plant "workers" workers "$own" $command
+    plant "the log" log "$own" $command
+    plant "a block of the log" log/000000 "$own" $command
+    plant "the next entry" log/000000/00000010 "$own/file" $command
+    plant "results" results.h5 "$own/file" $command
+    plant "the reserve" reserve "$own/file" $command
+done
+for command in gc 'rm --force'; do
+    plant "$command: ckpt" trials/0001/a.1/ckpt "$own/ckpt" $command
+    plant "$command: a checkpoint" trials/0001/a.1/ckpt/00000001.h5 "$own/file" $command
+    plant "$command: a hidden one" trials/0001/a.1/ckpt/.0123456789abcdef0123456789abcdef "$own/file" $command
+    plant "$command: an attempt" trials/0001/a.1 "$own" $command
+    plant "$command: trials" trials "$own" $command
+done
+
+# a folder that another user has made is not trained in
+case_of folder
+attacker sh -c "umask 0; mkdir -p '$e/trials/0003/a.1'"
+victim timeout 100 dl continue --trials=3 --local "$e" >out 2>&1
+[ ! -e "$e/trials/0003/a.1/log" ]
+ok $? "an attempt's folder of another user is not used"
+like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id made this folder" "which the worker says"
+
+# what is private does not get into the results, which the group reads
+case_of leak
+cp -a "$e/trials/0001/a.1" "$victim_home/secret"
+chown -R "$victim_id" "$victim_home/secret"
+attacker sh -c "rm -r '$e/trials/0001/a.1'; ln -s '$victim_home/secret' '$e/trials/0001/a.1'"
+victim dl logs "$e" 1 >out 2>&1
+is $? 3 "what a link leads to is not printed"
+like "$(cat out)" 'symbolic link' "but said"
+victim dl export "$e" --format=h5 --output=x.h5 >out 2>&1
+victim dl show "$e" 1 >out 2>&1
+is "$(grep -c '^    loss' out)" 0 "nor shown"
+
+# the experiment itself may be a link of the user's
+ln -s "$group/s-0001" "$victim_home/mine"
+like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "the experiment's own path may be one"
+done_testing

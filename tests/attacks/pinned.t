@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# whose commands a member of a group runs: those that he has started himself, or has said that he wants
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+. "$srcdir/tests/attacks/groups.sh"
+cd "$work" || exit 1
+state=.local/state/slurm-dl
+
+# another member's change: the commands of the next trials
+evil () { # evil FILE
+    attacker sh -c "umask 0; sed 's|^entrypoint.*|entrypoint = \"id -u >$work/group/ran; dl log loss=1\";|' '$e/experiment.conf' >'$e/new' && mv -f '$e/new' '$e/experiment.conf'"
+    rm -f "$group/ran"
+}
+
+refused () { # refused NAME PATTERN COMMAND...
+    name=$1
+    pattern=$2
+    shift 2
+    "$@" >out 2>&1 </dev/null
+    is $? 2 "$name is refused"
+    like "$(cat out)" "$pattern" "$name: a line says why, and how it is taken"
+    [ ! -e "$group/ran" ]
+    ok $? "$name: nothing of it runs"
+}
+
+is "$(find "$victim_home/$state" -type d ! -perm 700; find "$victim_home/$state" -type f ! -perm 600)" "" "the records are the user's alone"
+is "$(find "$victim_home/$state" -name pin | wc -l)" 1 "there is one"
+like "$(head -1 "$group/s-0001/log/000000/00000001")" "\"id\":\"[0-9a-f]{32}\",\"digest\":\"$(sha256sum <"$group/s-0001/experiment.conf" | cut -c 1-64)\"" "the log's first entry has the digest"
+
+case_of same
+victim timeout 100 dl continue --local --trials=3 "$e" >out 2>&1
+is $? 0 "what the user has started himself goes on without a question"
+
+case_of evil
+evil
+changed="^dl: $e: what its trials run as you has changed since you last started it: see experiment.conf of user $attacker_id.* --trust says that you want that"
+for command in 'continue --trials=3' 'fork'; do
+    refused "$command after a change" "$changed" victim timeout 100 dl $command --local "$e"
+done
+attacker sh -c "umask 0; mv '$e/experiment.conf' '$e/x' && cp '$e/x' '$e/experiment.conf'"
+refused "worker after a change" "$changed" victim timeout 100 dl worker "$e"
+case_of owner
+attacker sh -c "umask 0; cp '$e/experiment.conf' '$e/new' && mv -f '$e/new' '$e/experiment.conf'"
+refused "another owner of the same file" "see experiment.conf of user $attacker_id" victim timeout 100 dl continue --trials=3 --local "$e"
+
+# between the start of an experiment's workers and theirs
+case_of later
+evil
+refused "a worker that was submitted before" "has changed since this worker was submitted" \
+    victim env DL_PIN=0123 timeout 100 dl worker "$e"
+
+case_of taken
+evil
+victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
+is $? 0 "with --trust it is taken"
+is "$(cat "$group/ran")" "$victim_id" "and runs"
+victim timeout 100 dl continue --trials=4 --local "$e" >out 2>&1
+is $? 0 "from then on without a question"
+
+# the first time
+case_of join
+rm "$group/ran"
+refused "another user's experiment" "its trials would run, as you, what experiment.conf of user $victim_id says, in the folder" \
+    attacker timeout 100 dl continue --trials=3 --local "$e"
+attacker timeout 100 script -qec "dl continue --trials=3 --local $e" /dev/null >out 2>&1 <<'ANSWER'
+n
+ANSWER
+like "$(cat out)" 'Run it\? \[y/N\]' "on a terminal it is asked"
+is "$(grep -c '"op":"result"' "$e"/log/000000/* | awk -F: '{ n += $2 } END { print n }')" 2 "no: nothing runs"
+attacker timeout 100 script -qec "dl continue --trials=3 --local $e" /dev/null >out 2>&1 <<'ANSWER'
+y
+ANSWER
+is "$(cat "$e"/log/000000/* | grep -c '"op":"result"')" 3 "yes: it does"
+attacker dl show "$e" >/dev/null 2>&1
+is $? 0 "to look needs no answer"
+
+# the script and the output of the workers, which Slurm opens by their names
+mkdir bin
+cat >bin/sbatch <<'SBATCH'
+#!/bin/sh
+printf '%s\n' "$@" >"$CALLS"
+echo 77
+SBATCH
+printf '#!/bin/sh\necho "$*" >>"$CALLS.scancel"\n' >bin/scancel
+chmod 755 bin bin/*
+case_of slurm
+CALLS=$victim_home/calls
+export CALLS
+PATH=$work/bin:$PATH victim dl continue --trust --trials=3 --detach "$e" >out 2>&1
+is $? 0 "workers are submitted"
+record=$(dirname "$(find "$victim_home/$state" -name pin | head -1)")
+is "$(tail -1 "$CALLS")" "$record/job.sh" "the script is where nobody else may write"
+is "$(grep -A 1 -e --output "$CALLS" | head -1)" "--output=$record/%A_%a.log" "and the output"
+attacker "$putevent" "$e" '{"op": "submit", "by": "u", "job": "4711", "first": 1, "last": 2}'
+PATH=$work/bin:$PATH victim dl kill "$e" >out 2>&1
+is "$(cat "$CALLS.scancel")" "-- 77" "another job of the user, which somebody put into the log, is not cancelled"
+
+# before there were digests
+case_of old
+python3 - "$e" "$builddir" <<'PY' || echo "Bail out! no old experiment"
+import json, os, subprocess, sys
+path = sys.argv[1] + "/log/000000/00000001"
+line = json.loads(open(path).read().split("\n")[0])
+del line["id"], line["digest"]
+text = json.dumps(line, separators=(",", ":")) + "\n"
+sys.path.insert(0, os.path.join(os.environ["srcdir"], "tests/faults"))
+import replay
+total = replay.xxh64(text.encode())
+open(path, "w").write(text + '{"xxh64": "%016x"}\n' % total)
+PY
+rm -f "$e"/log/*.pack
+victim timeout 100 dl continue --local --trials=3 "$e" >out 2>&1
+is $? 0 "an older one goes on for its owner"
+case_of old
+done_testing
