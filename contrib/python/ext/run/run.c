@@ -135,8 +135,8 @@ static int run_clear (PyObject *o)
     struct run *self = (struct run *)o;
 
     close_run (self); /* before the memory goes that it may be writing */
-    Py_CLEAR (self->metrics);
-    Py_CLEAR (self->kept);
+    empty_dict (self->metrics);
+    empty_dict (self->kept);
     return 0;
 }
 
