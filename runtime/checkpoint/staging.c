@@ -41,7 +41,8 @@ int draft_create (struct draft *d,
     char name[PATH_MAX];
 
     *d = (struct draft){ .file = -1, .layout = -1, .m.step = step };
-    if ((d->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0
+    /* nobody else ever writes to it, in a group's folder either */
+    if ((d->fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0
         || (d->layout = open_layout (path, name)) < 0)
         return -1;
     h5_quiet_begin (&q);
