@@ -83,7 +83,7 @@ noinst_LTLIBRARIES += %D%/libruntime.la
 	$(HDF5_LIBS) -ldl -lpthread -lm
 
 lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la %D%/libslurmdl-ps.la
-library_ldflags = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
+library_ldflags = $(HARDEN_LDFLAGS) -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/librun.la %D%/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm
 %C%_libslurmdl_la_LDFLAGS = $(library_ldflags)/slurmdl.map
@@ -101,7 +101,7 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = %D%/slurmdl.pc %D%/slurmdl-comm.pc %D%/slurmdl-ps.pc
 
 # modules that are loaded when they are wanted
-module_ldflags = -module -avoid-version -shared
+module_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared
 if HAVE_CUDA
 pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_SOURCES = %D%/cuda/cuda.c
