@@ -33,7 +33,7 @@ noinst_PROGRAMS += %D%/examples/allreduce/allreduce-nccl
 	%D%/examples/allreduce/spread.c
 %C%_examples_allreduce_allreduce_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -idirafter $(srcdir)/runtime
 %C%_examples_allreduce_allreduce_nccl_LDADD = runtime/libslurmdl-comm.la -lnccl -lcudart
-%C%_examples_allreduce_allreduce_nccl_LDFLAGS = $(CUDA_LDFLAGS)
+%C%_examples_allreduce_allreduce_nccl_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 endif
 
 # contrib/python: pip builds it; here its extensions are made for the tests, with the libraries in them
@@ -41,7 +41,7 @@ if HAVE_PYTHON
 EXTRA_LTLIBRARIES += %D%/python/_slurmdl.la %D%/python/_slurmdl_comm.la %D%/python/_slurmdl_ps.la
 ext_common = %D%/python/ext/common.c %D%/python/ext/memory.c
 ext_cppflags = $(AM_CPPFLAGS) $(PYTHON_CPPFLAGS) -I$(srcdir)/runtime -I$(srcdir)/%D%/python/ext
-ext_ldflags = -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
+ext_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none -export-symbols-regex '^PyInit_'
 %C%_python__slurmdl_la_SOURCES = $(ext_common) %D%/python/ext/run/file.c %D%/python/ext/run/log.c \
 	%D%/python/ext/run/module.c %D%/python/ext/run/protect.c %D%/python/ext/run/record.c \
 	%D%/python/ext/run/rows.c %D%/python/ext/run/run.c

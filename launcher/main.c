@@ -22,6 +22,7 @@
 #include "launcher/nodecheck/command.h"
 #include "launcher/searchserver/server.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/terminal.h"
 #include "launcher/trainer/rank_proxy.h"
 #include "runtime/base/word.h"
 
@@ -164,6 +165,7 @@ int main (int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "--help";
 
     setlocale (LC_CTYPE, "");
+    terminal_guard ();
     /* it crashes where a file could not be closed, on a full disk say */
     H5dont_atexit ();
     if (!strcmp (name, "--help") || !strcmp (name, "help")) {

@@ -17,7 +17,7 @@ base_sources = \
 	%D%/base/clock.c %D%/base/device_memory.c %D%/base/error.c %D%/base/futex.c \
 	%D%/base/process_id.c %D%/base/thread_pool.c %D%/base/utf8.c %D%/base/word.c \
 	%D%/storage/crc32c.c %D%/storage/inside.c %D%/storage/io.c %D%/storage/link.c \
-	%D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
+	%D%/storage/own_folder.c %D%/storage/slab.c %D%/storage/tensor.c %D%/storage/types.c %D%/storage/whole_file.c
 run_sources = \
 	%D%/storage/h5.c %D%/storage/h5_type.c \
 	%D%/run/agree.c %D%/run/environment.c %D%/run/file_rendezvous.c %D%/run/region.c \
@@ -84,7 +84,7 @@ noinst_LTLIBRARIES += %D%/libruntime.la
 	$(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
 
 lib_LTLIBRARIES += %D%/libslurmdl.la %D%/libslurmdl-comm.la %D%/libslurmdl-ps.la
-library_ldflags = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
+library_ldflags = $(HARDEN_LDFLAGS) -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%
 %C%_libslurmdl_la_SOURCES =
 %C%_libslurmdl_la_LIBADD = %D%/librun.la %D%/libbase.la $(HDF5_LIBS) -ldl -lpthread -lm
 %C%_libslurmdl_la_LDFLAGS = $(library_ldflags)/slurmdl.map
@@ -103,7 +103,7 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = %D%/slurmdl.pc %D%/slurmdl-comm.pc %D%/slurmdl-ps.pc
 
 # modules that are loaded when they are wanted
-module_ldflags = -module -avoid-version -shared
+module_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared
 if HAVE_CUDA
 pkglib_LTLIBRARIES += %D%/slurmdl-cuda.la
 %C%_slurmdl_cuda_la_SOURCES = %D%/cuda/cuda.c

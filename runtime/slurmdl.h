@@ -533,6 +533,25 @@ struct slurmdl_checkpoint *slurmdl_checkpoint_open (const char *path,
                                                     struct slurmdl_error *err);
 void slurmdl_checkpoint_close (struct slurmdl_checkpoint *c);
 int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c);
+
+/* Who has written a checkpoint, by the file that is open, whatever now lies at
+ * its path.
+ */
+struct slurmdl_origin {
+    const char *path; /* belongs to the checkpoint */
+    uint32_t owner;   /* user id of the file's owner */
+    int own; /* the owner is this user or root, and nobody else may write */
+};
+
+/* Fill '*origin'.  What a file that is not one's own has for an interpreter, a
+ * pickle above all, may have been made to harm who restores it.
+ * slurmdl_restored_origin() is that of the checkpoint that was restored, and
+ * fails with ENOENT if none was; the path lives until the next is restored.
+ */
+int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c,
+                               struct slurmdl_origin *origin);
+int slurmdl_restored_origin (const struct slurmdl *run,
+                             struct slurmdl_origin *origin);
 size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c);
 /* Tensor 'i' < count; EINVAL if there is none. */
 int slurmdl_checkpoint_info (const struct slurmdl_checkpoint *c,

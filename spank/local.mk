@@ -5,5 +5,5 @@ spank_LTLIBRARIES = %D%/dl.la
 	%D%/monitor.c %D%/nccl.c %D%/options.c %D%/place.c %D%/plugin.c %D%/policy.c %D%/secret.c \
 	%D%/task.c %D%/variable.c
 %C%_dl_la_LIBADD = runtime/librankenv.la
-%C%_dl_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,relro,-z,now,-z,nodelete \
+%C%_dl_la_LDFLAGS = $(HARDEN_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro,-z,now,-z,nodelete \
 	-export-symbols-regex '^(plugin_(name|type|version)|spank_plugin_version|slurm_spank_.*)$$'

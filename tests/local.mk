@@ -20,7 +20,7 @@ LOG_DRIVER = $(T_LOG_DRIVER)
 # A program of tests/ is made from the one file of its name and what its folder
 # links; the lines below say only what is different.
 LDADD =
-fake_ldflags = -module -avoid-version -shared -rpath /none
+fake_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none
 
 include tests/fakes/local.mk
 include tests/cluster/local.mk

@@ -96,6 +96,34 @@ def bundled(parts):
     return sources + flags + [f"-I{top}", f"-I{top}/runtime"] + hdf5 + ["-ldl", "-lpthread", "-lm"]
 
 
+# What configure looks for too.  Flags of the user's come later, and win; a level of _FORTIFY_SOURCE that is set stays.
+OPTIMISED = "#include <string.h>\n#ifndef __OPTIMIZE__\n#error\n#endif\n"
+HARDENING = (
+    ("-fstack-protector-strong", ""),
+    ("-fstack-clash-protection", ""),
+    ("-fcf-protection", ""),
+    ("-mbranch-protection=standard", ""),
+    ("-Wl,-z,relro", ""),
+    ("-Wl,-z,now", ""),
+    ("-Wl,-z,noexecstack", ""),
+    ("-D_FORTIFY_SOURCE=3", OPTIMISED),
+    ("-D_FORTIFY_SOURCE=2", OPTIMISED),
+)
+
+
+def hardening(compiler, flags):
+    """Those flags of HARDENING that the compiler and the linker take."""
+    found = []
+    for flag, program in HARDENING:
+        name = flag.split("=")[0]
+        if name == "-D_FORTIFY_SOURCE" and (name in [f.split("=")[0] for f in found] or "-fsanitize" in " ".join(flags)):
+            continue
+        command = [*compiler, "-O2", "-fPIC", "-shared", flag, *flags, "-Werror", "-x", "c", "-", "-o", os.devnull]
+        if subprocess.run(command, input=program.encode(), stderr=subprocess.DEVNULL).returncode == 0:
+            found.append(flag)
+    return found
+
+
 def sources_in(folder):
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".c")]
 
@@ -104,8 +132,9 @@ def build_extension(folder, file, sources, library):
     """Compile one extension into 'folder'; returns its file name."""
     name = file + (".abi3.so" if is_stable() else sysconfig.get_config_var("EXT_SUFFIX"))
     compiler = shlex.split(os.environ.get("CC") or "cc")
-    command = compiler + ["-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,relro,-z,now"]
-    command += shlex.split(os.environ.get("CFLAGS", "")) + [f"-I{sysconfig.get_path('include')}"]
+    given = shlex.split(os.environ.get("CFLAGS", ""))
+    command = compiler + ["-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden"]
+    command += hardening(compiler, given) + given + [f"-I{sysconfig.get_path('include')}"]
     command += ["-DPy_LIMITED_API=0x030b0000"] if is_stable() else []
     ext = os.path.join(HERE, "ext")
     command += [f"-I{ext}", *sources_in(ext), *sources_in(os.path.join(ext, sources))]

@@ -23,14 +23,18 @@
 
 /* ---- CSV ---- */
 
-/* Quotes as RFC 4180 has them; lines end as the system's do. */
-static void put_text (FILE *f, const char *text)
+/* Quotes as RFC 4180 has them; lines end as the system's do.  A spreadsheet
+ * takes some first characters for a formula: 'safe' puts an apostrophe there.
+ */
+static void put_text (FILE *f, const char *text, bool safe)
 {
+    const char *mark = safe && *text && strchr ("=+-@\t\r", *text) ? "'" : "";
+
     if (!text[strcspn (text, ",\"\r\n")]) {
-        fputs (text, f);
+        fprintf (f, "%s%s", mark, text);
         return;
     }
-    fputc ('"', f);
+    fprintf (f, "\"%s", mark);
     for (; *text; text++) {
         if (*text == '"')
             fputc ('"', f);
@@ -52,7 +56,8 @@ static void put_real (FILE *f, double v)
     fputs (text, f);
 }
 
-static void put_cell (FILE *f, enum column_type type, const struct cell *cell)
+static void
+put_cell (FILE *f, enum column_type type, const struct cell *cell, bool safe)
 {
     switch (type) {
     case COLUMN_INT:
@@ -62,18 +67,18 @@ static void put_cell (FILE *f, enum column_type type, const struct cell *cell)
         put_real (f, cell->real);
         break;
     case COLUMN_TEXT:
-        put_text (f, cell->text ? cell->text : "");
+        put_text (f, cell->text ? cell->text : "", safe);
         break;
     }
 }
 
 /* A hyperparameter may have the name of another column. */
-void csv_put_names (FILE *f, const struct columns *c)
+void csv_put_names (FILE *f, const struct columns *c, bool safe)
 {
     for (size_t i = 0; i < c->n; i++) {
         fputs (i ? "," : "", f);
         fputs (c->list[i].hparam ? "hp." : "", f);
-        put_text (f, c->list[i].name);
+        put_text (f, c->list[i].name, safe && !c->list[i].hparam);
     }
     fputc ('\n', f);
 }
@@ -81,21 +86,23 @@ void csv_put_names (FILE *f, const struct columns *c)
 void csv_put_trial (FILE *f,
                     const struct sweep *s,
                     const struct columns *c,
-                    long trial)
+                    long trial,
+                    bool safe)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct cell cell = column_cell (&c->list[i], s, trial);
         fputs (i ? "," : "", f);
-        put_cell (f, c->list[i].type, &cell);
+        put_cell (f, c->list[i].type, &cell, safe);
     }
     fputc ('\n', f);
 }
 
-static void put_csv (FILE *f, const struct sweep *s, const struct columns *c)
+static void
+put_csv (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {
-    csv_put_names (f, c);
+    csv_put_names (f, c, safe);
     for (long n = 1; n <= s->ntrials; n++)
-        csv_put_trial (f, s, c, n);
+        csv_put_trial (f, s, c, n, safe);
 }
 
 /* ---- JSON ---- */
@@ -130,8 +137,10 @@ trial_json (const struct sweep *s, const struct columns *c, long n)
 }
 
 /* A trial a line, so that line tools have some use of it too. */
-static void put_json (FILE *f, const struct sweep *s, const struct columns *c)
+static void
+put_json (FILE *f, const struct sweep *s, const struct columns *c, bool safe)
 {
+    (void)safe;
     fputc ('[', f);
     for (long n = 1; n <= s->ntrials; n++) {
         json_t *o = trial_json (s, c, n);
@@ -146,7 +155,10 @@ static void put_json (FILE *f, const struct sweep *s, const struct columns *c)
 
 struct export_format {
     const char *name;
-    void (*put) (FILE *f, const struct sweep *s, const struct columns *c);
+    void (*put) (FILE *f,
+                 const struct sweep *s,
+                 const struct columns *c,
+                 bool safe);
 };
 
 /* clang-format off */
@@ -235,7 +247,7 @@ static int write_text (const char *path,
 
 static int export_text (const struct sweep *s,
                         const struct export_format *format,
-                        const char *path,
+                        const struct settings *st,
                         struct slurmdl_error *err)
 {
     struct columns columns;
@@ -245,9 +257,9 @@ static int export_text (const struct sweep *s,
     int rv = -1;
 
     if (columns_create (&columns, s) == 0 && (f = open_memstream (&buf, &size)))
-        format->put (f, s, &columns);
+        format->put (f, s, &columns, st->safe_csv);
     if (f && fclose (f) == 0)
-        rv = write_text (path, buf, size, err);
+        rv = write_text (st->output, buf, size, err);
     else
         errorf (err, "out of memory");
     int e = errno;
@@ -280,9 +292,13 @@ int cmd_export (const struct settings *st)
 
     if (!format)
         return EXIT_USAGE;
+    if (st->safe_csv && format->put != put_csv) {
+        complain ("--safe-csv is for --format=csv, not %s", format->name);
+        return EXIT_USAGE;
+    }
     if ((rv = open_experiment (st, st->args[0], &s)))
         return rv;
-    rv = format->put ? export_text (s, format, st->output, &err)
+    rv = format->put ? export_text (s, format, st, &err)
                      : export_h5 (s, st->output, &err);
     if (rv < 0)
         rv = fail (&err);

@@ -24,6 +24,7 @@
 #include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/terminal.h"
 #include "runtime/base/clock.h"
 
 enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
@@ -66,7 +67,9 @@ static int columns (void)
 
 static void print_line (struct follow_view *v, const char *text)
 {
-    printf ("%.*s\033[K\n", columns () - 1, text);
+    printf ("%.*s", columns () - 1, text);
+    terminal_control ("\033[K");
+    putchar ('\n');
     v->lines++;
 }
 
@@ -165,7 +168,7 @@ static void draw (struct follow_view *v)
     int shown = 0;
 
     if (v->lines)
-        printf ("\033[%dA", v->lines);
+        terminal_control ("\033[%dA", v->lines);
     v->lines = 0;
     print_bar (v);
     print_best_line (v);
@@ -176,7 +179,7 @@ static void draw (struct follow_view *v)
             print_open (v, i);
             shown++;
         }
-    printf ("\033[J");
+    terminal_control ("\033[J");
     fflush (stdout);
 }
 

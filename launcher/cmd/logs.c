@@ -14,6 +14,7 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/terminal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -200,6 +201,7 @@ int cmd_logs (const struct settings *st)
 
     if (rv)
         return rv;
+    terminal_allow_colours ();
     if ((rv = parse_trial (r.s, st->args[named], &r.trial)) == 0)
         rv = print_log (&r, st);
     if (r.fd >= 0)

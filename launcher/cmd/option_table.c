@@ -131,6 +131,7 @@ static const struct opt of_continue[] = {
 static const struct opt of_export[] = {
     { "format", "FORMAT", NULL, "csv (the default), json or h5", OPT_STRING, AT (format) },
     { "output", "FILE", NULL, "write FILE instead of standard output", OPT_STRING, AT (output) },
+    { "safe-csv", NULL, NULL, "mark texts that a spreadsheet would take for formulas", OPT_FLAG, AT (safe_csv) },
     { 0 },
 };
 

@@ -94,9 +94,9 @@ void show_columns (const struct sweep *s, const struct selection *sel)
 
 void show_csv (const struct sweep *s, const struct selection *sel)
 {
-    csv_put_names (stdout, &sel->shown);
+    csv_put_names (stdout, &sel->shown, false);
     for (long i = 0; i < sel->n; i++)
-        csv_put_trial (stdout, s, &sel->shown, sel->trials[i]);
+        csv_put_trial (stdout, s, &sel->shown, sel->trials[i], false);
 }
 
 /* ---- JSON ---- */

@@ -122,7 +122,7 @@ static int make_folder (struct elastic *e, struct slurmdl_error *err)
         n = snprintf (
             e->dir, sizeof (e->dir), "%s/elastic.%ld", base, (long)getpid ());
     errno = ENAMETOOLONG;
-    if (n >= (int)sizeof (e->dir) || mkdir (e->dir, 0777) < 0)
+    if (n >= (int)sizeof (e->dir) || mkdir (e->dir, 0700) < 0)
         return errorf (err, "%s: cannot make: %s", e->dir, strerror (errno));
     return 0;
 }

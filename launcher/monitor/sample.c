@@ -26,6 +26,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
+#include "runtime/storage/own_folder.h"
 
 enum {
     SECONDS_MAX = 3600,
@@ -385,6 +386,10 @@ static int open_file (struct usage_sampler *m)
         || make_folder (dir) < 0) {
         complain (
             "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
+        return -1;
+    }
+    if (own_folder_make (dir, 0777, &err) < 0) {
+        complain ("--dl-monitor: %s; nothing is sampled", err.text);
         return -1;
     }
     snprintf (about.experiment,

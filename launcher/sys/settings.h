@@ -39,6 +39,7 @@ struct settings {
     bool run;
     bool summary;
     bool last;
+    bool safe_csv;
     int64_t rank;                   /* -1: all */
     int64_t workers;                /* 0: as the experiment says */
     int64_t attempt;                /* 0: the last */

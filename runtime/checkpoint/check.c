@@ -130,6 +130,22 @@ int64_t slurmdl_checkpoint_step (const struct slurmdl_checkpoint *c)
     return c->m.step;
 }
 
+int slurmdl_checkpoint_origin (const struct slurmdl_checkpoint *c,
+                               struct slurmdl_origin *origin)
+{
+    struct stat st;
+
+    if (fstat (c->fd, &st) < 0)
+        return -1;
+    *origin = (struct slurmdl_origin){
+        .path = c->path,
+        .owner = st.st_uid,
+        .own = (st.st_uid == geteuid () || st.st_uid == 0)
+               && !(st.st_mode & (S_IWGRP | S_IWOTH)),
+    };
+    return 0;
+}
+
 size_t slurmdl_checkpoint_count (const struct slurmdl_checkpoint *c)
 {
     return c->m.n;

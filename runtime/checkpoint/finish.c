@@ -15,6 +15,7 @@
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
+#include "runtime/storage/own_folder.h"
 
 int finish_name (const char *tmp, const char *path)
 {
@@ -73,8 +74,8 @@ int finish_paths (const char *dir,
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }
-    if (inside_mkdir_any (folder, 0777) < 0 && errno != EEXIST)
-        return errorf (err, "%s: cannot save: %s", path, strerror (errno));
+    if (own_folder_make (folder, 0777, err) < 0)
+        return -1;
     link_tmp_name (tmp, PATH_MAX, path);
     return 0;
 }

@@ -42,7 +42,8 @@ int draft_create (struct draft *d,
     char name[PATH_MAX];
 
     *d = (struct draft){ .file = -1, .layout = -1, .m.step = step };
-    if ((d->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0666, NULL))
+    /* nobody else ever writes to it, in a group's folder either */
+    if ((d->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0644, NULL))
             < 0
         || (d->layout = open_layout (path, name)) < 0)
         return -1;

@@ -26,6 +26,15 @@ int slurmdl_state (struct slurmdl *run,
     return -1;
 }
 
+int slurmdl_restored_origin (const struct slurmdl *run,
+                             struct slurmdl_origin *origin)
+{
+    if (run->from)
+        return slurmdl_checkpoint_origin (run->from, origin);
+    errno = ENOENT;
+    return -1;
+}
+
 int slurmdl_read_state (struct slurmdl *run,
                         const char *name,
                         void **bytes,

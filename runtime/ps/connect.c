@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker connects to a server, and goes on with it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -109,9 +110,16 @@ int pslink_connect (struct slurmdl_ps *ps,
     int fd;
     int rv;
 
-    if (psregistration_newest (
-            ps->dir, "server", l->server, &l->number, &l->entry)
-        != 1)
+    rv = psregistration_newest (
+        ps->dir, "server", l->server, &l->number, &l->entry);
+    if (rv < 0 && errno == EPERM)
+        return errorf (err,
+                       "%.120s/server-%ld.%08" PRIu64
+                       ": belongs to another user, or is no file: remove it",
+                       ps->dir,
+                       l->server,
+                       l->number);
+    if (rv != 1)
         return 0;
     if (l->entry.state == PS_LEFT && ps->client->joined) {
         errno = ECONNRESET;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/ps/ps.h"
+#include "runtime/storage/own_folder.h"
 
 enum { MEMBERS_MAX = 1 << 20 };
 
@@ -200,23 +200,6 @@ static void name_folder (struct slurmdl_ps *ps,
                   step);
 }
 
-static int make_folder (struct slurmdl_ps *ps, struct slurmdl_error *err)
-{
-    for (char *c = ps->dir + 1; *c; c++)
-        if (*c == '/') {
-            *c = '\0';
-            mkdir (ps->dir, 0777);
-            *c = '/';
-        }
-    if (mkdir (ps->dir, 0777) < 0 && errno != EEXIST)
-        return errorf (err,
-                       "%.150s: cannot make the folder of the parameter "
-                       "server: %s",
-                       ps->dir,
-                       strerror (errno));
-    return 0;
-}
-
 /* ---- open and close ---- */
 
 static int read_options (struct slurmdl_ps *ps,
@@ -251,7 +234,8 @@ struct slurmdl_ps *slurmdl_ps_open (const struct slurmdl_ps_options *o,
         return NULL;
     }
     ps->stop = -1;
-    if (read_options (ps, o ? o : &none, err) < 0 || make_folder (ps, err) < 0)
+    if (read_options (ps, o ? o : &none, err) < 0
+        || own_folder_make (ps->dir, 0700, err) < 0)
         goto fail;
     psregistration_describe (&ps->entry);
     ps->entry.servers = ps->servers;

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/ps/wire.h"
@@ -108,8 +107,7 @@ static int write_synced (const char *tmp, const struct ps_entry *e)
 
     if (message_put (tmp, e, sizeof (*e)) < 0)
         return -1;
-    /* who reads the token may push */
-    if (chmod (tmp, 0600) < 0 || (fd = open (tmp, O_RDONLY | O_CLOEXEC)) < 0)
+    if ((fd = open (tmp, O_RDONLY | O_CLOEXEC)) < 0)
         return -1;
     rv = fsync (fd);
     close (fd);

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
+#include "runtime/storage/own_folder.h"
 #include "runtime/storage/whole_file.h"
 
 enum { TIMEOUT = 600 };
@@ -233,8 +233,8 @@ static int join (struct slurmdl *run, struct slurmdl_error *err)
     t->timeout = timeout ();
     name_folder (t, run);
     process_id_describe (&t->self);
-    if (inside_mkdir_any (t->dir, 0777) < 0 && errno != EEXIST)
-        rv = errorf (err, "%s: cannot make: %s", t->dir, strerror (errno));
+    if (own_folder_make (t->dir, 0700, err) < 0)
+        rv = -1;
     else if (t->rank == 0) {
         t->at.number = t->self.nonce;
         snprintf (t->at.dir, sizeof (t->at.dir), "%s", run->dir);

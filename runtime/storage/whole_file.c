@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/storage/crc32c.h"
@@ -34,7 +35,7 @@ int message_put (const char *path, const void *data, size_t n)
 
     memcpy (e.magic, "SLDLMSG1", sizeof (e.magic));
     link_tmp_name (tmp, sizeof (tmp), path);
-    fd = inside_open_any (tmp, O_WRONLY | O_CREAT | O_EXCL, 0666, NULL);
+    fd = inside_open_any (tmp, O_WRONLY | O_CREAT | O_EXCL, 0600, NULL);
     if (fd < 0)
         return -1;
     if (io_write_at (fd, &e, sizeof (e), 0) == 0
@@ -52,10 +53,29 @@ int message_put (const char *path, const void *data, size_t n)
     return rv;
 }
 
+/* Of a pipe, a link or another user's file nothing is read. */
+static int open_own (const char *path)
+{
+    int fd = inside_has (path)
+                 ? inside_open (path, O_RDONLY, 0, NULL)
+                 : open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 && errno != ELOOP)
+        return -1;
+    if (fd >= 0 && fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
+        && st.st_uid == geteuid ())
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    errno = EPERM;
+    return -1;
+}
+
 int message_get (const char *path, void **data, size_t *n)
 {
     struct envelope e;
-    int fd = inside_open_any (path, O_RDONLY, 0, NULL);
+    int fd = open_own (path);
     int rv = -1;
 
     *data = NULL;

@@ -16,7 +16,7 @@ tests_faults_nfs_LDADD = $(FUSE_LIBS)
 endif
 if HAVE_SLURM
 EXTRA_PROGRAMS += %D%/spank
-%C%_spank_LDFLAGS = -export-dynamic
+%C%_spank_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 %C%_spank_LDADD = runtime/librankenv.la -ldl
 endif
 
@@ -53,7 +53,7 @@ if HAVE_CUDA
 EXTRA_LTLIBRARIES += %D%/libcudart.la %D%/gpu/cuda/slurmdl-cuda.la
 %C%_libcudart_la_SOURCES = %D%/cudart.c
 %C%_libcudart_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-%C%_libcudart_la_LDFLAGS = -avoid-version -shared -rpath /none
+%C%_libcudart_la_LDFLAGS = $(HARDEN_LDFLAGS) -avoid-version -shared -rpath /none
 %C%_gpu_cuda_slurmdl_cuda_la_SOURCES = runtime/cuda/cuda.c
 %C%_gpu_cuda_slurmdl_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_gpu_cuda_slurmdl_cuda_la_LIBADD = %D%/libcudart.la

@@ -21,7 +21,7 @@ $(runtime_units): $(runtime_ldadd)
 %C%_errors_t_CPPFLAGS = $(AM_CPPFLAGS) -DSOURCES='"$(abs_srcdir)"'
 %C%_topology_t_CPPFLAGS = $(AM_CPPFLAGS) -DMACHINES='"$(abs_srcdir)/%D%/topology"'
 %C%_comm_elasticjoins_t_SOURCES = %D%/comm/elastic.c
-%C%_comm_rankname_t_LDFLAGS = -Wl,--wrap=getaddrinfo
+%C%_comm_rankname_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 # as on processors without what gcc would take on this one
 %C%_comm_reduce_generic_t_SOURCES = %D%/comm/reduce.c runtime/comm/reduce/convert.c runtime/comm/reduce/narrow.c \
 	runtime/comm/reduce/plain.c runtime/comm/reduce/reduce.c

@@ -49,6 +49,12 @@ const char *text_of (PyObject *o, const char *what)
     return NULL;
 }
 
+void empty_dict (PyObject *dict)
+{
+    if (dict)
+        PyDict_Clear (dict);
+}
+
 void free_object (PyObject *o)
 {
     PyTypeObject *type = Py_TYPE (o);

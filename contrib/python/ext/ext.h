@@ -26,6 +26,11 @@ PyObject *raise_error (const struct slurmdl_error *err, const char *what);
 /* A text as UTF-8, which lives as long as 'o'; NULL with TypeError. */
 const char *text_of (PyObject *o, const char *what);
 
+/* What tp_clear does to a dict of an object: it is empty, and stays until the
+ * object goes, as others of the cycle may still call the object.
+ */
+void empty_dict (PyObject *dict);
+
 /* The end of a dealloc of a type of ours. */
 void free_object (PyObject *o);
 

@@ -25,8 +25,9 @@ import weakref
 from types import TracebackType
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from . import _slurmdl, _slurmdl_comm
+from . import _slurmdl, _slurmdl_comm, message
 from .arrays import Memory, empty, is_tensor, memory_of
+from .structure import Get, Put
 
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
 COMPRESSIONS = {"none": 0, "f16": 1, "bf16": 2}
@@ -259,25 +260,54 @@ class Comm(_slurmdl_comm.Comm):
         self.alltoall_memory(m.where, tuple(n * row for n in to), where, tuple(n * row for n in came))
         return out, came
 
-    # ---- Python objects, which are pickled: from ranks that you trust
+    # ---- Python objects: what JSON says, arrays and tensors; with trust=True on all ranks anything that can be pickled
 
-    def broadcast_object(self, obj: Any = None, root: int = 0) -> Any:
-        """Rank root's object."""
-        data = pickle.dumps(obj, protocol=4) if self.rank == root else b""
+    def broadcast_object(self, obj: Any = None, root: int = 0, *, trust: bool = False) -> Any:
+        """Rank root's object: numbers, texts, lists, dicts, arrays, tensors.
+
+        An object of another kind has to be pickled, and a pickle runs code where it is read: it is sent and read only
+        where all ranks say trust=True, which is for ranks of one step of one user.
+        """
+        return self.broadcast_with(obj, root, trust)
+
+    def broadcast_with(
+        self, obj: Any, root: int, trust: bool, put: Optional[Put] = None, get: Optional[Get] = None
+    ) -> Any:
+        """The same; put() takes tensors out, for which get() has others, as slurmdl.structure has the words."""
+        data = self._message(obj, trust, put) if self.rank == root else b""
+        found = self.broadcast_bytes(data, root)
+        if self.rank == root and data[:1] != message.REFUSED:
+            return obj
+        return message.from_bytes(found, trust, f"rank {root}", get)
+
+    def allgather_object(self, obj: Any, *, trust: bool = False) -> List[Any]:
+        """The objects of all ranks, of the same kinds."""
+        every = self.allgather_bytes(self._message(obj, trust))
+        return [message.from_bytes(data, trust, f"rank {r}") for r, data in enumerate(every)]
+
+    @staticmethod
+    def _message(obj: Any, trust: bool, put: Optional[Put] = None) -> bytes:
+        try:
+            return message.to_bytes(obj, trust, put)
+        except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
+            # the others wait for a message
+            return message.refusal(error)
+
+    def broadcast_bytes(self, data: bytes = b"", root: int = 0) -> bytes:
+        """Rank root's bytes, of any number."""
         length = bytearray(len(data).to_bytes(8, sys.byteorder))
         self.broadcast_memory(length, 8, root)
         buffer = bytearray(data) if self.rank == root else bytearray(int.from_bytes(length, sys.byteorder))
         self.broadcast_memory(buffer, len(buffer), root)
-        return obj if self.rank == root else pickle.loads(bytes(buffer))
+        return bytes(buffer)
 
-    def allgather_object(self, obj: Any) -> List[Any]:
-        """The objects of all ranks."""
-        data = pickle.dumps(obj, protocol=4)
+    def allgather_bytes(self, data: bytes) -> List[bytes]:
+        """The bytes of all ranks, of any number each."""
         sizes = self._allgather_numbers(len(data))
         every = bytearray(sum(sizes))
         self.allgather_memory(data, len(data), every, tuple(sizes))
         ends = [sum(sizes[: r + 1]) for r in range(self.size)]
-        return [pickle.loads(bytes(every[end - n : end])) for n, end in zip(sizes, ends)]
+        return [bytes(every[end - n : end]) for n, end in zip(sizes, ends)]
 
     # ---- named tensors: in any order on each rank, in the background
 

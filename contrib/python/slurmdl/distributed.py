@@ -20,77 +20,57 @@ import queue
 import threading
 import warnings
 import weakref
+from collections import Counter, OrderedDict
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
 
 from .comm import Comm, Handle, init
+from .message import about_tensor, is_plain_tensor, new_tensor
 
 # ---- state from one rank to all
 
 
-class _Place:
-    """Stands for a tensor in what is pickled."""
+class _Tensors:
+    """The tensors of a value, which are sent by themselves."""
 
-    def __init__(self, x: Any) -> None:
-        self.shape, self.dtype, self.device = tuple(x.shape), x.dtype, x.device.type
+    def __init__(self) -> None:
+        self.tensors: List[Any] = []
 
+    def put(self, path: Tuple[str, ...], x: Any) -> Optional[Dict[str, Any]]:
+        if not is_plain_tensor(x):
+            return None
+        self.tensors.append(x)
+        return about_tensor(x)
 
-def _take_out(x: Any, tensors: List[Any]) -> Any:
-    if isinstance(x, torch.Tensor):
-        tensors.append(x)
-        return _Place(x)
-    if isinstance(x, dict):
-        # an OrderedDict's own kind matters to load_state_dict() as little as its metadata
-        return {k: _take_out(v, tensors) for k, v in x.items()}
-    if type(x) in (list, tuple):
-        return type(x)(_take_out(v, tensors) for v in x)
-    return x
+    def get(self, about: Dict[str, Any]) -> Any:
+        self.tensors.append(new_tensor(about))
+        return self.tensors[-1]
 
 
-def _put_back(x: Any, tensors: Iterator[Any]) -> Any:
-    if isinstance(x, _Place):
-        return next(tensors)
-    if isinstance(x, dict):
-        return {k: _put_back(v, tensors) for k, v in x.items()}
-    if type(x) in (list, tuple):
-        return type(x)(_put_back(v, tensors) for v in x)
-    return x
+def _plain(x: Any) -> Any:
+    """Dicts of other kinds as dicts: to load_state_dict() the kind does not matter."""
+    if isinstance(x, dict) and type(x) not in (Counter, OrderedDict):
+        return {k: _plain(v) for k, v in x.items()}
+    return type(x)(map(_plain, x)) if type(x) in (list, tuple) else x
 
 
-def _places(x: Any) -> Iterator[_Place]:
-    if isinstance(x, _Place):
-        yield x
-    elif isinstance(x, dict):
-        for v in x.values():
-            yield from _places(v)
-    elif type(x) in (list, tuple):
-        for v in x:
-            yield from _places(v)
-
-
-def _new(place: _Place) -> Any:
-    device = "cuda" if place.device == "cuda" and torch.cuda.is_available() else "cpu"
-    return torch.empty(place.shape, dtype=place.dtype, device=device)
-
-
-def broadcast_value(value: Any, root: int = 0, comm: Optional[Comm] = None) -> Any:
-    """Rank root's dicts, lists, tensors and objects; tensors are sent as they are, all else is pickled."""
+def broadcast_value(value: Any, root: int = 0, comm: Optional[Comm] = None, *, trust: bool = False) -> Any:
+    """Rank root's dicts, lists, tensors and numbers; tensors are sent as they are.  Objects of other kinds are pickled
+    where all ranks say trust=True (Comm.broadcast_object())."""
     world = comm or init()
-    tensors: List[Any] = []
-    skeleton = world.broadcast_object(_take_out(value, tensors) if world.rank == root else None, root)
-    if world.rank != root:
-        tensors = [_new(place) for place in _places(skeleton)]
-    for t in tensors:
+    here = _Tensors()
+    found = world.broadcast_with(_plain(value), root, trust, here.put, here.get)
+    for t in here.tensors:
         plain = t.detach().contiguous()
         world.broadcast_(plain, root)
-    return value if world.rank == root else _put_back(skeleton, iter(tensors))
+    return value if world.rank == root else found
 
 
-def broadcast_state(part: Any, root: int = 0, comm: Optional[Comm] = None) -> None:
+def broadcast_state(part: Any, root: int = 0, comm: Optional[Comm] = None, *, trust: bool = False) -> None:
     """Give all ranks the state of rank root's model, optimizer, scheduler: of whatever has a state_dict()."""
     world = comm or init()
-    state = broadcast_value(part.state_dict() if world.rank == root else None, root, world)
+    state = broadcast_value(part.state_dict() if world.rank == root else None, root, world, trust=trust)
     if world.rank != root:
         part.load_state_dict(state)
 

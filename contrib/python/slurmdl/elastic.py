@@ -24,15 +24,13 @@ memory that is spread over ranks, use Elastic itself.
 
 import errno
 import functools
-import io
 import os
-import pickle
 import sys
 import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
-from . import _slurmdl, _slurmdl_comm, comm
+from . import _slurmdl, _slurmdl_comm, comm, message
 from .arrays import Path, memory_of
 
 # a call of the communicator failed as a rank was lost
@@ -123,28 +121,15 @@ def close() -> None:
 _STATE = "slurmdl.elastic"
 
 
-def _dump(value: Any) -> bytes:
-    if "torch" not in sys.modules:
-        return pickle.dumps(value, protocol=4)
-    file = io.BytesIO()
-    sys.modules["torch"].save(value, file)
-    return file.getvalue()
-
-
-def _load(data: bytes) -> Any:
-    if "torch" not in sys.modules:
-        return pickle.loads(data)
-    torch = sys.modules["torch"]
-    try:
-        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
-    except TypeError:  # before PyTorch 1.13
-        return torch.load(io.BytesIO(data), map_location="cpu")
-
-
 class State:
-    """Attributes that all ranks have in common: state.epoch, state.batch; and parts that have a state_dict()."""
+    """Attributes that all ranks have in common: state.epoch, state.batch; and parts that have a state_dict().
 
-    def __init__(self, **values: Any) -> None:
+    They are sent to ranks that come: numbers, texts, lists, dicts, arrays and tensors, or with trust=True, which
+    all ranks then say, anything that can be pickled.
+    """
+
+    def __init__(self, *, trust: bool = False, **values: Any) -> None:
+        self._trust = trust
         self._parts: Dict[str, Any] = {}
         self._callbacks: List[Callable[[], None]] = []
         self._step = 0
@@ -161,10 +146,11 @@ class State:
         return {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in self._parts}
 
     def _pack(self) -> bytes:
-        return _dump({"values": self._values(), "parts": {k: v.state_dict() for k, v in self._parts.items()}})
+        parts = {k: v.state_dict() for k, v in self._parts.items()}
+        return message.to_bytes({"values": self._values(), "parts": parts}, self._trust)
 
     def _unpack(self, data: bytes) -> None:
-        found = _load(data)
+        found = message.from_bytes(data, self._trust)
         for name, part in self._parts.items():
             part.load_state_dict(found["parts"][name])
         for name, value in found["values"].items():
@@ -203,7 +189,8 @@ class State:
 
     def sync(self) -> None:
         """Give all ranks what rank 0 has."""
-        self._unpack(world().broadcast_object(self._pack()))
+        formed = world()
+        self._unpack(formed.broadcast_bytes(self._pack() if formed.rank == 0 else b""))
         self.save()
 
     def _begin(self) -> None:
@@ -228,9 +215,9 @@ class ObjectState(State):
 class TorchState(State):
     """The same with PyTorch's parts: TorchState(model=model, optimizer=optimizer, epoch=0)."""
 
-    def __init__(self, model: Any = None, optimizer: Any = None, **values: Any) -> None:
+    def __init__(self, model: Any = None, optimizer: Any = None, *, trust: bool = False, **values: Any) -> None:
         given = {k: v for k, v in (("model", model), ("optimizer", optimizer)) if v is not None}
-        super().__init__(**given, **values)
+        super().__init__(trust=trust, **given, **values)
 
 
 class ElasticSampler:

@@ -71,7 +71,14 @@ class Logger(_Logger):
 
 
 class CheckpointIO(_CheckpointIO):
-    """Checkpoints of Lightning as our files: whole or not there, and verified when they are read."""
+    """Checkpoints of Lightning as our files: whole or not there, and verified when they are read.
+
+    Pickles in another user's checkpoint are read with trust=True only, and with Lightning's weights_only=True none.
+    """
+
+    def __init__(self, trust: bool = False) -> None:
+        super().__init__()
+        self._trust = trust
 
     def save_checkpoint(self, checkpoint: Dict[str, Any], path: Any, storage_options: Any = None) -> None:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -80,7 +87,8 @@ class CheckpointIO(_CheckpointIO):
         _torch.save(checkpoint, path, step)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> Dict[str, Any]:
-        checkpoint: Dict[str, Any] = _torch.load(path, map_location if isinstance(map_location, str) else None)
+        where = map_location if isinstance(map_location, str) else None
+        checkpoint: Dict[str, Any] = _torch.load(path, where, weights_only=bool(weights_only), trust=self._trust)
         state = checkpoint.pop("slurmdl_rng", None)
         if state is not None:
             _torch.set_random_state(state)

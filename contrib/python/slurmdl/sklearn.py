@@ -4,7 +4,8 @@
     model = slurmdl.sklearn.fit(run, SGDClassifier(alpha=run.hp.alpha), X, y, validation=(Xv, yv), epochs=run.length)
     slurmdl.sklearn.cross_validate(run, RandomForestClassifier(), X, y, cv=5)
 
-A checkpoint has the estimator as a pickle in the state "sklearn": restore only what you trust.
+A checkpoint has the estimator as a pickle in the state "sklearn".  It is read from one's own checkpoints
+(slurmdl.trust); another user's needs trust=True, and can run code.
 """
 
 import pickle
@@ -14,6 +15,7 @@ import numpy
 
 from . import _slurmdl
 from .run import Run
+from .trust import Reader
 
 _STATE = "sklearn"
 
@@ -24,7 +26,7 @@ def save(run: Run, estimator: Any, step: int) -> None:
     run.save(step)
 
 
-def restore(run: Run) -> Optional[Tuple[Any, int]]:
+def restore(run: Run, trust: bool = False) -> Optional[Tuple[Any, int]]:
     """The estimator of the trial's newest checkpoint and its step; None if there is none."""
     step = run.restore()
     if step is None:
@@ -32,7 +34,7 @@ def restore(run: Run) -> Optional[Tuple[Any, int]]:
     data = run.read_state(_STATE)
     if data is None:
         raise _slurmdl.Error(f"the newest checkpoint, of step {step}, was not saved by slurmdl.sklearn.save()")
-    return pickle.loads(data), step
+    return Reader(run.restored_origin(), trust).unpickle(data), step
 
 
 def log_scores(
@@ -61,11 +63,12 @@ def fit(
     classes: Any = None,
     scoring: Any = None,
     save_every: int = 1,
+    trust: bool = False,
 ) -> Any:
     """Train by partial_fit() in shuffled batches, from the trial's newest checkpoint on, until 'epochs' or a stop.
     Each epoch the scores are logged and a checkpoint is saved; returns the estimator.  The order of an epoch depends
     on the trial's seed and the epoch alone."""
-    restored = restore(run)
+    restored = restore(run, trust)
     estimator, epoch = restored if restored else (estimator, 0)
     options: Dict[str, Any] = {}
     if hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function") or classes is not None:

@@ -2,51 +2,99 @@
 """Nested Python objects as JSON, with their arrays and tensors put aside under names.
 
 None, booleans, texts, finite numbers and lists are themselves.  All else is an object with one member that says what
-it is: tuple, dict and ordered (lists of pairs), bytes and pickle (base64), float ("nan"), complex, and array or tensor
-(a name).  What is none of these is pickled: read only checkpoints that you trust.
+it is: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float ("nan"), complex,
+number (of numpy: its type, and base64), size, dtype and device (of torch), and array or tensor (a name).  What is
+none of these is pickled, if it may be; who reads a pickle decides slurmdl.trust.
 """
 
 import base64
 import math
 import pickle
-from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Tuple
+import sys
+from collections import Counter, OrderedDict
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
+Path = Tuple[str, ...]
 # put(path, x) returns what stands for an array or a tensor, None if x is neither
-Put = Callable[[Tuple[str, ...], Any], Any]
+Put = Callable[[Path, Any], Any]
+# other(path, x) returns the bytes of what is none of these
+Other = Callable[[Path, Any], bytes]
 Get = Callable[[Dict[str, Any]], Any]
+Unpickle = Callable[[bytes], Any]
+
+# kinds of numpy's types, of which an array has bytes that say all
+_NUMBERS = "biufcSUmM"
 
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _pairs(items: Any, put: Put, path: Tuple[str, ...]) -> List[Any]:
-    return [[encode(k, put, path), encode(v, put, path + (str(k),))] for k, v in items]
+def pickled(path: Path, x: Any) -> bytes:
+    """The pickle of what JSON cannot say."""
+    return pickle.dumps(x, protocol=4)
 
 
-def encode(x: Any, put: Put, path: Tuple[str, ...] = ()) -> Any:
+def _special(x: Any) -> Optional[Dict[str, Any]]:
+    """What stands for a number of numpy, and for torch's sizes, types and devices."""
+    if type(x).__module__ == "numpy" and isinstance(x, sys.modules["numpy"].generic) and x.dtype.kind in _NUMBERS:
+        return {"number": x.dtype.str, "data": _base64(x.tobytes())}
+    torch = sys.modules.get("torch")
+    if torch is None or type(x).__module__ != "torch":
+        return None
+    if type(x) is torch.Size:
+        return {"size": list(x)}
+    if isinstance(x, torch.dtype):
+        return {"dtype": str(x).split(".")[-1]}
+    return {"device": str(x)} if isinstance(x, torch.device) else None
+
+
+class _Encoder:
+    def __init__(self, put: Put, other: Other) -> None:
+        self.put, self.other = put, other
+
+    def items(self, x: Any, path: Path) -> List[Any]:
+        return [self.encode(v, path + (str(i),)) for i, v in enumerate(x)]
+
+    def pairs(self, x: Any, path: Path) -> List[Any]:
+        return [[self.encode(k, path), self.encode(v, path + (str(k),))] for k, v in x.items()]
+
+    def collection(self, x: Any, path: Path) -> Any:
+        """What stands for a collection; None if x is none."""
+        kind = type(x)
+        if kind is list:
+            return self.items(x, path)
+        if kind in (tuple, set, frozenset):
+            return {kind.__name__: self.items(x, path)}
+        if kind is dict:
+            return {"dict": self.pairs(x, path)}
+        if kind is Counter:
+            return {"counter": self.pairs(x, path)}
+        if kind is OrderedDict:
+            # torch keeps the versions of modules in an attribute
+            metadata = getattr(x, "_metadata", None)
+            return {"ordered": self.pairs(x, path), "metadata": self.encode(metadata, path + ("metadata",))}
+        return None
+
+    def encode(self, x: Any, path: Path) -> Any:
+        kind = type(x)
+        if x is None or kind in (bool, int, str):
+            return x
+        if kind is float:
+            return x if math.isfinite(x) else {"float": repr(x)}
+        if kind is bytes:
+            return {"bytes": _base64(x)}
+        if kind is complex:
+            return {"complex": [x.real, x.imag]}
+        stands = self.collection(x, path)
+        stands = _special(x) if stands is None else stands
+        stands = self.put(path, x) if stands is None else stands
+        return {"pickle": _base64(self.other(path, x))} if stands is None else stands
+
+
+def encode(x: Any, put: Put, path: Path = (), other: Other = pickled) -> Any:
     """x as what json.dumps() takes."""
-    kind = type(x)
-    if x is None or kind in (bool, int, str):
-        return x
-    if kind is float:
-        return x if math.isfinite(x) else {"float": repr(x)}
-    if kind in (list, tuple):
-        items = [encode(v, put, path + (str(i),)) for i, v in enumerate(x)]
-        return items if kind is list else {"tuple": items}
-    if kind is dict:
-        return {"dict": _pairs(x.items(), put, path)}
-    if kind is OrderedDict:
-        # torch keeps the versions of modules in an attribute
-        metadata = getattr(x, "_metadata", None)
-        return {"ordered": _pairs(x.items(), put, path), "metadata": encode(metadata, put, path + ("metadata",))}
-    if kind is bytes:
-        return {"bytes": _base64(x)}
-    if kind is complex:
-        return {"complex": [x.real, x.imag]}
-    placed = put(path, x)
-    return placed if placed is not None else {"pickle": _base64(pickle.dumps(x, protocol=4))}
+    return _Encoder(put, other).encode(x, path)
 
 
 def _ordered(pairs: Any, metadata: Any) -> Any:
@@ -56,24 +104,63 @@ def _ordered(pairs: Any, metadata: Any) -> Any:
     return result
 
 
-def decode(x: Any, get: Get) -> Any:
-    """What encode() was given; get() finds an array or tensor."""
-    if isinstance(x, list):
-        return [decode(v, get) for v in x]
-    if not isinstance(x, dict):
-        return x
-    if "tuple" in x:
-        return tuple(decode(v, get) for v in x["tuple"])
-    if "dict" in x:
-        return {decode(k, get): decode(v, get) for k, v in x["dict"]}
-    if "ordered" in x:
-        return _ordered([(decode(k, get), decode(v, get)) for k, v in x["ordered"]], decode(x["metadata"], get))
-    if "float" in x:
-        return float(x["float"])
-    if "complex" in x:
-        return complex(*x["complex"])
-    if "bytes" in x:
-        return base64.b64decode(x["bytes"])
-    if "pickle" in x:
-        return pickle.loads(base64.b64decode(x["pickle"]))
-    return get(x)
+def _number(x: Dict[str, Any]) -> Any:
+    import numpy
+
+    kind = numpy.dtype(x["number"])
+    if kind.kind not in _NUMBERS:
+        raise ValueError(f"{kind} is no type of a number")
+    return numpy.frombuffer(base64.b64decode(x["data"]), kind)[0] if kind.itemsize else kind.type()
+
+
+def _of_torch(x: Dict[str, Any]) -> Any:
+    import torch
+
+    if "size" in x:
+        return torch.Size(x["size"])
+    if "device" in x:
+        return torch.device(x["device"])
+    kind = getattr(torch, x["dtype"], None)
+    if not isinstance(kind, torch.dtype):
+        raise ValueError(f"{x['dtype']} is no type of torch's")
+    return kind
+
+
+_COLLECTIONS: Dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_VALUES: Dict[str, Callable[[Dict[str, Any]], Any]] = {
+    "float": lambda x: float(x["float"]),
+    "complex": lambda x: complex(*x["complex"]),
+    "bytes": lambda x: base64.b64decode(x["bytes"]),
+    "number": _number,
+    "size": _of_torch,
+    "dtype": _of_torch,
+    "device": _of_torch,
+}
+
+
+def decode(x: Any, get: Get, unpickle: Unpickle) -> Any:
+    """What encode() was given; get() finds an array or tensor, unpickle() makes objects of pickles, or refuses."""
+
+    def pairs(items: Any) -> List[Any]:
+        return [(again(k), again(v)) for k, v in items]
+
+    def again(x: Any) -> Any:
+        if isinstance(x, list):
+            return [again(v) for v in x]
+        if not isinstance(x, dict):
+            return x
+        if "dict" in x:
+            return dict(pairs(x["dict"]))
+        if "ordered" in x:
+            return _ordered(pairs(x["ordered"]), again(x["metadata"]))
+        if "counter" in x:
+            return Counter(dict(pairs(x["counter"])))
+        if "pickle" in x:
+            return unpickle(base64.b64decode(x["pickle"]))
+        # a tensor has a type, a shape and more
+        word = next(iter(x)) if len(x) else ""
+        if word in _COLLECTIONS:
+            return _COLLECTIONS[word](again(v) for v in x[word])
+        return _VALUES[word](x) if word in _VALUES else get(x)
+
+    return again(x)

@@ -2,7 +2,10 @@
 """PyTorch: the tensors of a state_dict, by names, as memory to save from and to restore into."""
 
 import base64
+import contextlib
 import io
+import pickle
+import re
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -13,6 +16,7 @@ from .arrays import TYPES, empty, has_cuda, is_tensor
 from .names import dataset_name
 from .sharded import Slab, is_sharded, like, slab_of
 from .structure import decode
+from .trust import Reader
 
 _TORCH_TYPES = {code: getattr(torch, name) for name, code in TYPES.items() if hasattr(torch, name)}
 
@@ -31,11 +35,36 @@ def _type_of(x: Any) -> Optional[str]:
     return TYPES.get(str(x.dtype).split(".")[-1])
 
 
+def _raw(x: Any) -> Dict[str, Any]:
+    flat = _copy(x).reshape(-1)
+    data = bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
+    return {"raw": str(x.dtype).split(".")[-1], "shape": list(x.shape), "data": base64.b64encode(data).decode()}
+
+
+def _of_raw(about: Dict[str, Any]) -> Any:
+    kind = getattr(torch, about["raw"], None)
+    if not isinstance(kind, torch.dtype):
+        raise _slurmdl.Error(f"{about['raw']} is no type of this version of torch")
+    data = bytearray(base64.b64decode(about["data"]))
+    return torch.frombuffer(data, dtype=kind).reshape(about["shape"]) if data else torch.empty(about["shape"], dtype=kind)
+
+
 def _saved(x: Any) -> Dict[str, Any]:
-    """What no dataset can hold: sparse tensors, and types that HDF5 and pickle do not know."""
+    """What no dataset can hold: sparse tensors, and types that HDF5 does not know."""
+    if x.layout == torch.sparse_coo:
+        parts = [_raw(x._indices()), _raw(x._values())]
+        return {"coo": parts, "shape": list(x.shape), "coalesced": x.is_coalesced()}
+    if x.layout == torch.strided and x.device.type != "meta" and not x.is_quantized:
+        return _raw(x)
     data = io.BytesIO()
     torch.save(x, data)
     return {"saved": base64.b64encode(data.getvalue()).decode()}
+
+
+def _of_coo(about: Dict[str, Any]) -> Any:
+    # torch looks whether the indices are inside
+    x = torch.sparse_coo_tensor(*map(_of_raw, about["coo"]), about["shape"])
+    return x.coalesce() if about["coalesced"] else x
 
 
 class Tensors:
@@ -118,6 +147,12 @@ class Tensors:
 # ---- to restore
 
 
+class _Unread(NamedTuple):
+    """Stands for a pickle, which says nothing of places."""
+
+    data: bytes
+
+
 class _Saved(NamedTuple):
     """Stands for a tensor or an array in a structure."""
 
@@ -146,7 +181,7 @@ class Place(NamedTuple):
 def places_of(part: Any, encoded: Any) -> Dict[str, Place]:
     """Of the tensors in the saved state of an optimizer, or of a dict or a list of such, by name: their places, where
     a parameter is spread over ranks."""
-    return _places_of(part, decode(encoded, _Saved))
+    return _places_of(part, decode(encoded, _Saved, _Unread))
 
 
 def _places_of(part: Any, state: Any) -> Dict[str, Place]:
@@ -164,22 +199,35 @@ def _places_of(part: Any, state: Any) -> Dict[str, Place]:
     return found
 
 
+def _load(data: bytes, reader: Reader) -> Any:
+    """What torch.save() has made of a tensor.  Before 2.6 its weights_only can be made to run code (CVE-2025-32434)."""
+    if tuple(int(n) for n in re.findall(r"\d+", torch.__version__)[:2]) >= (2, 6):
+        with contextlib.suppress(pickle.UnpicklingError):
+            return torch.load(io.BytesIO(data), weights_only=True)
+    reader.check("a tensor that torch has to unpickle")
+    return torch.load(io.BytesIO(data), weights_only=False)
+
+
 class Targets:
     """Memory to restore into: what is there already where it fits, new memory else.
 
-    'own' are tensors and slabs by name, 'places' what places_of() says of other names.
+    'own' are tensors and slabs by name, 'places' what places_of() says of other names, 'reader' who may read pickles.
     """
 
-    def __init__(self, own: Dict[str, Any], places: Optional[Dict[str, Place]] = None) -> None:
-        self.own, self.places = own, places or {}
+    def __init__(self, own: Dict[str, Any], reader: Reader, places: Optional[Dict[str, Place]] = None) -> None:
+        self.own, self.reader, self.places = own, reader, places or {}
         self.named: Dict[str, Any] = {}
         self._values: Dict[str, Any] = {}
         self._later: List[Tuple[Any, Any]] = []
 
     def get(self, about: Dict[str, Any]) -> Any:
         """The tensor or array that is to be in the state."""
+        if "raw" in about:
+            return _of_raw(about)
+        if "coo" in about:
+            return _of_coo(about)
         if "saved" in about:
-            return torch.load(io.BytesIO(base64.b64decode(about["saved"])), weights_only=False)
+            return _load(base64.b64decode(about["saved"]), self.reader)
         name = about.get("tensor", about.get("array"))
         if name is None:
             return torch.empty(about["shape"], dtype=_TORCH_TYPES[about["type"]])

@@ -34,6 +34,7 @@ from .run import Run
 from .sharded import Slab, is_sharded, size_of_world
 from .structure import decode, encode
 from .tensors import Targets, Tensors, places_of
+from .trust import Reader
 
 __all__ = [
     "ResumableLoader",
@@ -232,7 +233,9 @@ def _index_of(run: Run, parts: Dict[str, Any]) -> Dict[str, Any]:
     return index
 
 
-def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int) -> Tuple[int, Any]:
+def _load_parts(
+    parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int, reader: Reader
+) -> Tuple[int, Any]:
     """The step of the checkpoint whose tensors were whole, and 'extra'; nothing is loaded if it is not 'step'."""
     flat = flat_models(parts.get("model"))
     parts = {name: adapted(part, flat) for name, part in parts.items()}
@@ -245,9 +248,9 @@ def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: in
     if "optimizer" in parts:
         encode(_flat_states(parts["optimizer"]), now.put, ("optimizer",))
         places = places_of(parts["optimizer"], index["optimizer"])
-    targets = Targets({**now.others, **now.named}, places)
-    states = {name: decode(index[name], targets.get) for name in parts}
-    extra = decode(index["extra"], targets.get)
+    targets = Targets({**now.others, **now.named}, reader, places)
+    states = {name: decode(index[name], targets.get, reader.unpickle) for name in parts}
+    extra = decode(index["extra"], targets.get, reader.unpickle)
     _protect(run, targets.named)
     found = run.restore()
     _protect(run, {})
@@ -271,11 +274,15 @@ def restore_model(
     scaler: Any = None,
     loader: Any = None,
     rng: bool = True,
+    weights_only: bool = False,
+    trust: bool = False,
 ) -> Optional[Restored]:
     """Restore what save_model() has saved into the parts that are given, in place; None if there is no checkpoint.
 
     All ranks call it.  They may be of another number, and the model may be spread over them in another way, or not at
     all; each rank reads what it needs.  The optimizer need not have made a step.  Tensors of 'extra' come back whole.
+    What is neither JSON nor a tensor was pickled: it is read if the checkpoint is one's own (slurmdl.trust), else with
+    trust=True only; with weights_only=True never.
     """
     given = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "loader": loader}
     parts = {name: part for name, part in given.items() if part is not None}
@@ -283,14 +290,17 @@ def restore_model(
     found = run.restore()
     while found is not None:
         step = found
-        found, extra = _load_parts(parts, _index_of(run, parts), run, step)
+        index = _index_of(run, parts)
+        reader = Reader(run.restored_origin(), trust, weights_only)
+        found, extra = _load_parts(parts, index, run, step, reader)
         if found == step:
             break
     else:
         return None
     state = run.read_state(_random_name(run)) if rng else None
     if state is not None:
-        set_random_state(decode(json.loads(state), lambda about: about))
+        reader = Reader(run.restored_origin(), trust, weights_only)
+        set_random_state(decode(json.loads(state), lambda about: about, reader.unpickle))
     return Restored(step, extra)
 
 
@@ -320,16 +330,21 @@ def save(obj: Any, path: Path, step: int = 0) -> None:
     file.commit()
 
 
-def load(path: Path, map_location: Any = None) -> Any:
-    """Load what save() has saved, verified; tensors on the host, or where 'map_location' says."""
+def load(path: Path, map_location: Any = None, weights_only: bool = False, trust: bool = False) -> Any:
+    """Load what save() has saved, verified; tensors on the host, or where 'map_location' says.
+
+    What is neither JSON nor a tensor was pickled: it is read if the file is one's own (slurmdl.trust), else with
+    trust=True only; with weights_only=True never.
+    """
     file = _slurmdl.Checkpoint(os.fspath(path))
     shapes = {name: shape for name, _, shape, _ in file.tensors()}
     if _STRUCTURE not in shapes:
         raise _slurmdl.Error(f"{path}: was not saved by slurmdl.torch.save()")
     data = bytearray(shapes[_STRUCTURE][0])
     file.read(_STRUCTURE, data)
-    targets = Targets({})
-    result = decode(json.loads(data), targets.get)
+    reader = Reader(file.origin(), trust, weights_only)
+    targets = Targets({}, reader)
+    result = decode(json.loads(data), targets.get, reader.unpickle)
     for name, x in targets.named.items():
         file.read(name, memory_of(x).where)
     return result if map_location is None else _moved(result, map_location)

@@ -11,6 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/storage/own_folder.h"
 
 static double number (const char *name, double given, double otherwise)
 {
@@ -42,20 +43,6 @@ static int name_folder (char *buf, size_t size)
                      job,
                      step,
                      again ? again : "0");
-}
-
-/* All folders of a path. */
-static int make_folder (const char *dir)
-{
-    char path[PATH_MAX];
-
-    snprintf (path, sizeof (path), "%s", dir);
-    for (char *c = strchr (path + 1, '/'); c; c = strchr (c + 1, '/')) {
-        *c = '\0';
-        mkdir (path, 0777);
-        *c = '/';
-    }
-    return mkdir (path, 0777) < 0 && errno != EEXIST ? -1 : 0;
 }
 
 static void describe (struct elastic_member *s)
@@ -107,8 +94,8 @@ int membership_open (struct membership *g,
                        "where the ranks meet is not known: start them with dl "
                        "elastic or srun, or set DL_ELASTIC_DIR to a folder "
                        "that all of them see");
-    if (make_folder (g->dir) < 0)
-        return errorf (err, "%s: cannot make: %s", g->dir, strerror (errno));
+    if (own_folder_make (g->dir, 0700, err) < 0)
+        return -1;
     describe (&g->self);
     return 0;
 }

@@ -187,7 +187,7 @@ static int comm_clear (PyObject *o)
     struct comm *self = (struct comm *)o;
 
     close_comm (self, 0);
-    Py_CLEAR (self->kept);
+    empty_dict (self->kept);
     Py_CLEAR (self->parent);
     return 0;
 }
@@ -198,6 +198,7 @@ static void comm_dealloc (PyObject *o)
 
     PyObject_GC_UnTrack (o);
     comm_clear (o);
+    Py_XDECREF (self->kept);
     if (self->lock)
         PyThread_free_lock (self->lock);
     free_object (o);

@@ -105,15 +105,15 @@ static int elastic_clear (PyObject *o)
     struct elastic *self = (struct elastic *)o;
 
     close_elastic (self);
-    Py_CLEAR (self->kept);
+    empty_dict (self->kept);
     return 0;
 }
 
 static void elastic_dealloc (PyObject *o)
 {
-
     PyObject_GC_UnTrack (o);
     elastic_clear (o);
+    Py_XDECREF (((struct elastic *)o)->kept);
     free_object (o);
 }
 

@@ -48,6 +48,26 @@ static PyObject *checkpoint_step (PyObject *o, void *unused)
         slurmdl_checkpoint_step (((struct checkpoint *)o)->file));
 }
 
+PyObject *origin_tuple (const struct slurmdl_origin *from)
+{
+    PyObject *path = PyUnicode_DecodeFSDefault (from->path);
+
+    if (!path)
+        return NULL;
+    return Py_BuildValue (
+        "(NkN)", path, (unsigned long)from->owner, PyBool_FromLong (from->own));
+}
+
+static PyObject *checkpoint_origin (PyObject *o, PyObject *unused)
+{
+    struct slurmdl_origin from;
+
+    (void)unused;
+    if (slurmdl_checkpoint_origin (((struct checkpoint *)o)->file, &from) < 0)
+        return raise_error (NULL, "checkpoint");
+    return origin_tuple (&from);
+}
+
 /* (name, type, shape, whether it is a state) of each. */
 static PyObject *checkpoint_tensors (PyObject *o, PyObject *unused)
 {
@@ -105,6 +125,7 @@ static PyObject *checkpoint_read (PyObject *o, PyObject *args)
 }
 
 static PyMethodDef checkpoint_methods[] = {
+    { "origin", checkpoint_origin, METH_NOARGS, NULL },
     { "tensors", checkpoint_tensors, METH_NOARGS, NULL },
     { "read", checkpoint_read, METH_VARARGS, NULL },
     { NULL },

@@ -135,8 +135,8 @@ static int run_clear (PyObject *o)
     struct run *self = (struct run *)o;
 
     close_run (self); /* before the memory goes that it may be writing */
-    Py_CLEAR (self->metrics);
-    Py_CLEAR (self->kept);
+    empty_dict (self->metrics);
+    empty_dict (self->kept);
     return 0;
 }
 
@@ -146,6 +146,8 @@ static void run_dealloc (PyObject *o)
 
     PyObject_GC_UnTrack (o);
     run_clear (o);
+    Py_XDECREF (self->metrics);
+    Py_XDECREF (self->kept);
     if (self->lock)
         PyThread_free_lock (self->lock);
     free_object (o);
@@ -362,6 +364,28 @@ static PyObject *run_read_state (PyObject *o, PyObject *name_object)
     return result;
 }
 
+/* (path, owner, own) of the checkpoint that was restored, or None. */
+static PyObject *run_origin (PyObject *o, PyObject *unused)
+{
+    struct run *self = (struct run *)o;
+    struct slurmdl *run = run_enter (self);
+    struct slurmdl_origin from;
+    PyObject *result;
+
+    (void)unused;
+    if (!run)
+        return NULL;
+    if (slurmdl_restored_origin (run, &from) == 0)
+        result = origin_tuple (&from);
+    else if (errno == ENOENT) {
+        Py_INCREF (Py_None);
+        result = Py_None;
+    } else
+        result = raise_error (NULL, "restore");
+    run_leave (self);
+    return result;
+}
+
 /* ---- stopping ---- */
 
 static PyObject *run_should_stop (PyObject *o, PyObject *unused)
@@ -431,6 +455,7 @@ static PyMethodDef methods[] = {
     { "wait", run_wait, METH_NOARGS,
       "wait($self, /)\n--\n\nWait until no save is in flight; raises if one has failed." },
     { "restore_memory", run_restore, METH_VARARGS, NULL },
+    { "restored_origin", run_origin, METH_NOARGS, NULL },
     { "should_stop", run_should_stop, METH_NOARGS,
       "should_stop($self, /)\n--\n\nWhether a stop was requested: save a checkpoint and return." },
     { "request_stop", run_request_stop, METH_NOARGS,

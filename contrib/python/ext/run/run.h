@@ -64,6 +64,9 @@ PyObject *run_unprotect (PyObject *self, PyObject *args);
 /* ---- file.c, rows.c ---- */
 
 extern PyType_Spec checkpoint_spec, writer_spec;
+
+/* (path, owner, own) */
+PyObject *origin_tuple (const struct slurmdl_origin *from);
 PyObject *find_checkpoint (PyObject *module, PyObject *args);
 PyObject *read_rows (PyObject *module, PyObject *args);
 PyObject *read_records (PyObject *module, PyObject *args);

@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """State and Python objects from one rank to all."""
 
-import pickle
 from typing import Any, List, Optional
 
 import torch
 
 from .. import distributed as _distributed
-from .world import ProcessSet, global_process_set, world
-
-
-def _dump(obj: Any) -> bytes:
-    try:
-        import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        return pickle.dumps(obj, protocol=4)
-    data: bytes = cloudpickle.dumps(obj)
-    return data
+from .world import ProcessSet, global_process_set, trusted, world
 
 
 def broadcast_parameters(params: Any, root_rank: int = 0, process_set: ProcessSet = global_process_set) -> None:
@@ -37,17 +27,22 @@ def broadcast_optimizer_state(
     """The state may differ in what it has; 'model' is not needed."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("cannot broadcast torch.optim.LBFGS state")
-    _distributed.broadcast_state(optimizer, process_set.root(root_rank), process_set.comm)
+    _distributed.broadcast_state(optimizer, process_set.root(root_rank), process_set.comm, trust=trusted())
 
 
 def broadcast_object(
-    obj: Any, root_rank: int = 0, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+    obj: Any,
+    root_rank: int = 0,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    *,
+    trust: Optional[bool] = None,
 ) -> Any:
-    """Functions and classes of the script, too, where cloudpickle is installed."""
-    comm, root = process_set.comm, process_set.root(root_rank)
-    data = comm.broadcast_object(_dump(obj) if comm.rank == root else None, root)
-    return obj if comm.rank == root else pickle.loads(data)
+    """Numbers, texts, lists, dicts, arrays, tensors.  With trust=True on all ranks, here or of hvd.init(), all that can be
+    pickled, and with cloudpickle the script's functions and classes."""
+    return process_set.comm.broadcast_object(obj, process_set.root(root_rank), trust=trusted(trust))
 
 
-def allgather_object(obj: Any, name: Optional[str] = None) -> List[Any]:
-    return [pickle.loads(data) for data in world().allgather_object(_dump(obj))]
+def allgather_object(obj: Any, name: Optional[str] = None, *, trust: Optional[bool] = None) -> List[Any]:
+    """The same of all ranks."""
+    return world().allgather_object(obj, trust=trusted(trust))

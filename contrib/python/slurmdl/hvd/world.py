@@ -29,10 +29,22 @@ def _take_variables() -> None:
             os.environ.setdefault(ours, value)
 
 
-def init(comm: Any = None, process_sets: Any = None, **options: Any) -> None:
-    """Meet the other ranks.  'process_sets': a list of ProcessSet, or "dynamic"."""
+_trust = False
+
+
+def trusted(trust: Optional[bool] = None) -> bool:
+    """Whether objects may be pickled: what a call says, else what init() was told."""
+    return _trust if trust is None else trust
+
+
+def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **options: Any) -> None:
+    """Meet the other ranks.  'process_sets': a list of ProcessSet, or "dynamic".  With trust=True the objects of
+    broadcast_object() and allgather_object() may be anything: they are pickled, and run code of the ranks that send them.
+    """
+    global _trust
     if comm and not isinstance(comm, _comm.Comm):
         raise NotImplementedError("hvd.init(comm): all ranks of the step are there; some of them are a process set")
+    _trust = trust
     _take_variables()
     _comm.init(**options)
     for one in process_sets if isinstance(process_sets, (list, tuple)) else []:

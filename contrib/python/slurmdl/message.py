@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python objects as bytes for other ranks: JSON (slurmdl.structure), and behind it the bytes of arrays and tensors.
+
+What these cannot say has to be pickled, and a pickle runs code where it is read.  So both the rank that gives such an
+object and those that take it say trust=True; without it a pickle is neither made nor read, whoever has sent it.
+"""
+
+import json
+import pickle
+import sys
+from typing import Any, Dict, List, Optional
+
+from ._slurmdl import Error
+from .arrays import TYPES, is_tensor
+from .structure import Get, Path, Put, decode, encode, pickled
+
+# the first byte of a message
+PLAIN, PICKLE, REFUSED = b"J", b"P", b"E"
+_LENGTH = 8
+
+
+class NeedsTrust(TypeError):
+    """An object that only a pickle can say, where nobody has said trust=True."""
+
+
+def _refuse(path: Path, x: Any) -> bytes:
+    kind = f"{type(x).__module__}.{type(x).__qualname__}"
+    where = f"{'/'.join(path)}: " if path else ""
+    raise NeedsTrust(f"{where}an object of {kind} has to be pickled: give trust=True on all ranks, or send what it has")
+
+
+def is_plain_tensor(x: Any) -> bool:
+    """Whether a tensor is all said by its type, its shape and its bytes."""
+    return (
+        is_tensor(x)
+        and str(x.dtype).split(".")[-1] in TYPES
+        and str(x.layout) == "torch.strided"
+        and x.device.type in ("cpu", "cuda")
+        and not hasattr(x, "placements")
+        and not hasattr(x, "local_shards")
+    )
+
+
+def about_tensor(x: Any) -> Dict[str, Any]:
+    """What a message says of a tensor."""
+    about = {"tensor": str(x.dtype).split(".")[-1], "shape": list(x.shape)}
+    return about if x.device.type == "cpu" else {**about, "on": x.device.type}
+
+
+def new_tensor(about: Dict[str, Any]) -> Any:
+    """A tensor of which a message says this."""
+    import torch
+
+    kind = getattr(torch, about["tensor"], None)
+    if not isinstance(kind, torch.dtype):
+        raise ValueError(f"{about['tensor']} is no type of torch's")
+    device = "cuda" if about.get("on") == "cuda" and torch.cuda.is_available() else "cpu"
+    return torch.empty(about["shape"], dtype=kind, device=device)
+
+
+class _Parts:
+    """The bytes of arrays and tensors behind the JSON."""
+
+    def __init__(self) -> None:
+        self.parts: List[bytes] = []
+
+    def put(self, path: Path, x: Any) -> Optional[Dict[str, Any]]:
+        if is_plain_tensor(x):
+            return {**about_tensor(x), "bytes_of": self._add(_bytes_of_tensor(x))}
+        numpy = sys.modules.get("numpy")
+        if numpy is None or type(x) is not numpy.ndarray or x.dtype.hasobject or x.dtype.kind == "V":
+            return None
+        return {"array": x.dtype.str, "shape": list(x.shape), "bytes_of": self._add(x.tobytes())}
+
+    def _add(self, data: bytes) -> int:
+        self.parts.append(data)
+        return len(data)
+
+
+def _bytes_of_tensor(x: Any) -> bytes:
+    torch = sys.modules["torch"]
+    flat = x.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
+
+
+class _Got:
+    """The same, taken out again in the same order."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data, self.at = data, 0
+
+    def get(self, about: Dict[str, Any]) -> Any:
+        end = self.at + int(about["bytes_of"])
+        data = bytearray(self.data[self.at : end])
+        self.at = end
+        if "array" in about:
+            import numpy
+
+            return numpy.frombuffer(data, numpy.dtype(about["array"])).reshape(about["shape"])
+        x = new_tensor(about)
+        return x.copy_(sys.modules["torch"].frombuffer(data, dtype=x.dtype).reshape(x.shape)) if data else x
+
+
+def _pickled(x: Any) -> bytes:
+    """Functions and classes of the script, too, where cloudpickle is installed."""
+    try:
+        import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return pickle.dumps(x, protocol=4)
+    data: bytes = cloudpickle.dumps(x)
+    return data
+
+
+def to_bytes(x: Any, trust: bool = False, put: Optional[Put] = None) -> bytes:
+    """A message; NeedsTrust.  'put' takes arrays and tensors out, which else are behind the JSON."""
+    if trust and put is None:
+        return PICKLE + _pickled(x)
+    parts = _Parts()
+    tree = encode(x, put or parts.put, (), pickled if trust else _refuse)
+    text = json.dumps(tree, separators=(",", ":")).encode()
+    return b"".join((PLAIN, len(text).to_bytes(_LENGTH, "little"), text, *parts.parts))
+
+
+def refusal(error: BaseException) -> bytes:
+    """What is sent instead of an object: all ranks are told, and none waits."""
+    return REFUSED + str(error).encode(errors="replace")
+
+
+def from_bytes(data: bytes, trust: bool = False, sender: str = "another rank", get: Optional[Get] = None) -> Any:
+    """The object of a message; slurmdl.Error for a pickle without 'trust', and for what is no message."""
+
+    def unpickle(pickle_of: Any) -> Any:
+        if trust:
+            return pickle.loads(pickle_of)
+        raise Error(f"{sender} has sent a pickle, which was not read: give trust=True on all ranks if you trust it")
+
+    kind, rest = data[:1], memoryview(data)[1:]
+    if kind == PICKLE:
+        return unpickle(rest)
+    if kind == REFUSED:
+        raise NeedsTrust(f"{sender}: {bytes(rest).decode(errors='replace')}")
+    if kind != PLAIN:
+        raise Error(f"{sender} has sent what is no object")
+    end = _LENGTH + int.from_bytes(rest[:_LENGTH], "little")
+    return decode(json.loads(bytes(rest[_LENGTH:end])), get or _Got(rest[end:]).get, unpickle)

@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# folders with names that others can guess: their files are the owner's alone, and one that somebody else has made is not used
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/python/site.sh"
+need_package numpy
+. "$srcdir/tests/attacks/users.sh"
+preload_sanitizers
+cd "$work" || exit 1
+group=$work/group
+shared_folder "$group"
+cd "$group" || exit 1
+
+py () { # py USER FOLDER CODE: as that user, whose umask hides nothing
+    user=$1
+    folder=$2
+    # shellcheck disable=SC2016
+    $user env -u SLURM_JOB_ID -u SLURM_STEP_ID DL_COMM_TIMEOUT=20 sh -c 'umask 0; exec timeout 120 "$@"' sh "$python" -c "
+import os, sys, numpy, time
+folder = '$folder'
+$3"
+}
+
+seen () { # what the attacker can read below a folder, and where he can write
+    attacker find "$1" -readable -type f 2>/dev/null
+    attacker find "$1" -writable ! -type l 2>/dev/null
+}
+
+access () { # its permissions, without the group's mark
+    stat -c %a "$1" | tail -c 4
+}
+
+# ---- elastic training
+
+world='import slurmdl.elastic as e
+w = e.Elastic(dir=folder, min=1, settle=0.1, timeout=30)
+c = w.form()
+print(float(c.allreduce(numpy.ones(1))[0]))
+sys.stdout.flush()
+w.commit(1)
+os._exit(0)'
+is "$(py victim "$group/world" "$world" 2>&1)" 1.0 "elastic: training in a folder of the group's"
+is "$(access "$group/world")" 700 "its folder is the user's alone, whatever umask says"
+is "$(find "$group/world" -type f ! -perm 600)" "" "and so are its files, which have the key"
+is "$(seen "$group/world")" "" "another member reads none of them"
+
+attacker sh -c "umask 0; mkdir '$group/early'"
+like "$(py victim "$group/early" "$world" 2>&1)" "early: belongs to user $attacker_id" "elastic: not in a folder that somebody else has made"
+is "$(find "$group/early" -user $victim_id)" "" "nothing was put there"
+mkdir "$victim_home/real"
+chown $victim_id "$victim_home/real"
+attacker ln -s "$victim_home/real" "$group/linked"
+like "$(py victim "$group/linked" "$world" 2>&1)" "linked: .*link" "nor through a link that somebody else has made"
+is "$(ls "$victim_home/real")" "" "nothing was put behind it"
+
+# ---- the parameter server
+
+server='import slurmdl.ps
+p = slurmdl.ps.init(role, servers=1, workers=1, dir=folder, address="127.0.0.1", timeout=20)
+'
+py victim "$group/ps" "role = 'server'
+$server
+import threading
+threading.Thread(target=p.serve, daemon=True).start()
+time.sleep(15)
+os._exit(0)" >server.out 2>&1 &
+pid=$!
+wait_for 100 sh -c "ls '$group'/ps/server-0.*" || sed 's/^/# /' server.out
+is "$(access "$group/ps")" 700 "parameter server: its folder is the user's alone"
+is "$(seen "$group/ps")" "" "another member reads no token"
+wait $pid
+
+serving='import threading
+threading.Thread(target=p.serve, daemon=True).start()
+time.sleep(60)
+os._exit(0)'
+worker="role = 'worker'
+$server
+print('trains against a server of', p)"
+attacker sh -c "umask 0; mkdir '$group/trap'"
+py attacker "$group/trap" "role = 'server'
+$server$serving" >server.out 2>&1 &
+pid=$!
+wait_for 100 sh -c "ls '$group'/trap/server-0.*" || sed 's/^/# /' server.out
+like "$(py victim "$group/trap" "$worker" 2>&1)" "trap: belongs to user $attacker_id" "a worker does not train against a stranger's server"
+victim sh -c "umask 0; mkdir '$group/open'"
+attacker sh -c "umask 0; cat '$group'/trap/server-0.* >'$group/open/server-0.00000001'"
+like "$(py victim "$group/open" "$worker" 2>&1)" "server-0.*: belongs to another user" "nor in a folder in which he lets others write"
+kill $pid
+wait $pid 2>/dev/null
+
+# ---- a token is never readable, also not for a moment: what open(2) was given
+
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    (
+        umask 0
+        strace -f -e trace=openat,open,chmod,fchmod,creat -o "$work/calls" timeout 120 $python -c "
+import slurmdl.ps, os, threading, time
+p = slurmdl.ps.init('server', servers=1, workers=1, dir='$work/ps', address='127.0.0.1', timeout=20)
+threading.Thread(target=p.serve, daemon=True).start()
+time.sleep(5)
+os._exit(0)"
+    ) >/dev/null 2>&1
+    is "$(sed -n "s,.*$work/ps/.*O_CREAT.*\, \(0[0-7]*\)).*,\1,p" "$work/calls" | sort -u)" 0600 "created with 0600"
+else
+    skip "created with 0600" "no strace"
+fi
+
+# ---- ranks of a run, and checkpoints
+
+ranks='import slurmdl
+run = slurmdl.init(folder)
+x = numpy.ones(2)
+run.protect("x", x)
+run.save(1)
+print("saved", run.dir)'
+is "$(py victim "$group/run" "$ranks" 2>&1)" "saved $group/run/a.1" "a run in a folder of the group's"
+is "$(find "$group/run" -name '*.h5' -perm /022 -path '*ckpt*')" "" "nobody else may write to a checkpoint"
+done_testing

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# programs, libraries, the plugin and the Python extensions are built with what the compiler has against broken memory
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+CC=${CC:-cc}
+
+can () { # can FLAGS: whether the compiler and the linker take them
+    echo 'int main (void) { return 0; }' | $CC -O2 "$@" -Werror -x c - -o /dev/null 2>/dev/null
+}
+
+sanitized=
+case $CFLAGS in *sanitize*) sanitized=yes ;; esac
+libs=$builddir/runtime/.libs
+objects="$builddir/launcher/dl $libs/libslurmdl.so $libs/libslurmdl-comm.so $libs/libslurmdl-ps.so"
+for f in "$PLUGIN" "$libs"/slurmdl-*.so "$builddir"/contrib/python/.libs/_slurmdl*.so; do
+    [ -f "$f" ] && objects="$objects $f"
+done
+# a small program of libtool's is a script before it is installed
+[ -f "$builddir/launcher/.libs/dl" ] && objects="$builddir/launcher/.libs/dl ${objects#* }"
+
+lacks () { # lacks COMMAND...: the objects of which it does not print what the pattern wants
+    pattern=$1
+    shift
+    for object in $objects; do
+        "$@" "$object" 2>/dev/null | grep -qE "$pattern" || echo "${object#"$builddir"/}"
+    done
+}
+
+if can -Wl,-z,relro -Wl,-z,now; then
+    is "$(lacks GNU_RELRO readelf -lW)" "" "relocations are read-only"
+    is "$(lacks 'BIND_NOW|FLAGS.*NOW' readelf -dW)" "" "and made at once"
+else
+    skip "relocations" "the linker has no -z now"
+fi
+if can -Wl,-z,noexecstack; then
+    is "$(lacks 'GNU_STACK.* RW ' readelf -lW)" "" "no stack is executable"
+else
+    skip "stacks" "the linker has no -z noexecstack"
+fi
+if can -fPIE -pie; then
+    is "$(objects=${objects%% *}; lacks 'Type: *DYN' readelf -hW)" "" "dl may lie anywhere"
+else
+    skip "dl" "no -pie"
+fi
+if [ -n "$sanitized" ]; then
+    skip "the stack protector and fortified calls" "a build with sanitizers"
+else
+    if can -fstack-protector-strong; then
+        is "$(lacks ' __stack_chk_(fail|guard)' nm -D)" "" "stacks are protected"
+    else
+        skip "the stack protector" "the compiler lacks it"
+    fi
+    case $CFLAGS in
+    *-O0*) skip "fortified calls" "no optimiser" ;;
+    *)
+        if can -D_FORTIFY_SOURCE=2 -Wno-error; then
+            # a small module may have no such call
+            is "$(lacks ' __[a-z]*_chk(@|$)' nm -D | grep -v slurmdl-)" "" "calls are fortified"
+        else
+            skip "fortified calls" "the compiler lacks them"
+        fi
+        ;;
+    esac
+fi
+if can -fcf-protection && [ "$(uname -m)" = x86_64 ]; then
+    bad=
+    for o in launcher/main.o runtime/ps/.libs/open.o spank/.libs/plugin.o; do
+        [ -f "$builddir/$o" ] || continue
+        readelf -nW "$builddir/$o" | grep -q 'IBT.*SHSTK' || bad="$bad $o"
+    done
+    is "$bad" "" "jumps have their marks (CET)"
+else
+    skip "jumps" "no -fcf-protection here"
+fi
+if can -fstack-clash-protection; then
+    is "$(grep -c 'HARDEN_CFLAGS = .*-fstack-clash-protection' "$builddir/Makefile")" 1 "stacks do not jump over their guard"
+else
+    skip "stack clashes" "the compiler lacks the flag"
+fi
+
+# ---- what pip builds
+
+python=/usr/bin/python3
+if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && [ -z "$sanitized" ] && cp -r "$srcdir/contrib/python/." package; then
+    mkdir out
+    cat >build.py <<'END'
+import os, sys
+sys.path.insert(0, os.environ["srcdir"] + "/contrib/python")
+sys.dont_write_bytecode = True
+import backend
+os.environ.pop("CFLAGS", None)
+flags = backend.bundled(backend.EXTENSIONS[0][3])
+print(backend.build_extension("out", *backend.EXTENSIONS[0][:2], flags))
+END
+    PATH=$PATH timeout 500 $python build.py >built 2>&1 || sed 's/^/# /' built
+    objects=$(ls out/*.so)
+    is "$(lacks GNU_RELRO readelf -lW)$(lacks 'BIND_NOW|FLAGS.*NOW' readelf -dW)$(lacks ' __stack_chk_fail' nm -D)$(lacks ' __[a-z]*_chk(@|$)' nm -D)" \
+        "" "pip's extension has them"
+    is "$($CC -O2 -dM -E -x c /dev/null | grep -c _FORTIFY_SOURCE)$(grep -c 'redefined' built)" 00 "and nothing is set twice"
+else
+    skip "pip's extension" "not here"
+fi
+done_testing

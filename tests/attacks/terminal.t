@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# what others have written reaches a terminal as text, and a spreadsheet as no formula
+. "$srcdir/tests/lib.sh"
+command -v script >/dev/null || skip_all "no script(1)"
+cd "$work" || exit 1
+export LC_ALL=C.UTF-8
+
+# A title, a cleared screen, C1, a lone byte, DEL, a bell, a colour, and a line that is written over.
+cat >evil.sh <<'END'
+printf '\033]0;title\007 \033[2J\033[1A \302\233 \377 \177 \033[31mred\033[0m \303\244\n'
+printf '100%%|progress\rover\r\n\033[32mgreen to the end\nplain\n'
+echo loss=1
+END
+cat >e.conf <<'END'
+name = "e"; entrypoint = "sh ../../../../evil.sh";
+metrics = { pattern = "loss={loss}"; };
+searcher = { name = "random"; metric = "loss"; max_trials = 1; max_length = 1; };
+hyperparameters = { x = { type = "categorical"; vals = ["=cmd|' /C calc'!A0"]; }; y = { type = "categorical"; vals = ["+1+1"]; };
+    z = { type = "categorical"; vals = ["-9", "-8"]; }; w = { type = "categorical"; vals = ["@SUM(1)"]; };
+    v = { type = "categorical"; vals = ["plain"]; }; u = { type = "double"; minval = -3.0; maxval = -2.0; }; };
+resources = { workers = 1; };
+END
+sed -i "s,sh ../../../../evil.sh,sh $work/evil.sh," e.conf
+timeout 300 dl run --local e.conf >run.out 2>&1 || sed 's/^/# /' run.out
+like "$(dl ls 2>&1)" '^ *e-0001|e-0001' "an experiment"
+exp=e-0001
+
+on_terminal () { # on_terminal COMMAND: what the terminal gets, with \n alone
+    timeout 100 script -qec "$1" /dev/null </dev/null 2>&1 | tr -d '\r'
+}
+controls () { # how many control characters of the terminal's are in it, but for newlines and tabs
+    perl -CI -ne 'BEGIN { $n = 0 } $n++ while /[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}]/g; END { print $n }'
+}
+
+on_terminal "dl logs $exp 1" >logs
+is "$(sed 's/\x1b\[[0-9;]*m//g' logs | controls)" 0 "dl logs: no control characters but colours"
+like "$(cat logs)" '\\x1b\]0;title\\x07 \\x1b\[2J\\x1b\[1A \\xc2\\x9b \\xff \\x7f' "they are visible"
+like "$(cat logs)" "$(printf '\033\\[31mred\033\\[0m ä')" "colours stay"
+is "$(grep -c '^over$' logs)" 1 "a carriage return begins a line"
+is "$(grep -c "$(printf 'green to the end\033\\[0m$')" logs)" 1 "a colour ends with its line"
+dl logs $exp 1 >raw
+is "$(cmp raw $exp/trials/0001/a.1/log && echo same)" same "a pipe or a file gets all as it is"
+
+# labels, hosts, reasons, names: of the log's entries, by whoever may write there
+PYTHONPATH=$srcdir/tests/faults python3 - "$exp" <<'END' || echo "# no entries were put"
+import glob, json, sys
+from replay import xxh64
+evil = "v\033[2J\033]0;title\007\u009b31m\x7f"
+for event in ({"op": "exclude", "host": "h" + evil, "why": "r" + evil}, {"op": "label", "label": "l" + evil}):
+    last = max(glob.glob(sys.argv[1] + "/log/0*/0*"))
+    line = json.dumps({"op": event.pop("op"), "time": 1795373240.2, "by": "b" + evil, **event}).encode() + b"\n"
+    path = last[:-8] + "%08d" % (int(last[-8:]) + 1)
+    open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
+END
+for command in "ls" "show $exp" "log $exp" "show $exp 1" "wait $exp" "label $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
+    on_terminal "dl $command" >out
+    is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): none"
+done
+
+# ---- spreadsheets
+
+dl export $exp >plain.csv
+dl export --safe-csv $exp >safe.csv
+like "$(cat plain.csv)" '(^|,)"?=cmd' "CSV is as it is without a word"
+is "$(python3 -c '
+import csv, sys
+rows = list(csv.reader(open("safe.csv")))
+print([c for r in rows for c in r if c and c[0] in "=+@\t\r" or c[:1] == "-" and not c[1:2].isdigit()])' 2>&1)" "[]" "--safe-csv: no cell is a formula"
+like "$(cat safe.csv)" "'=cmd" "they are marked"
+like "$(cat safe.csv)" "'\\+1\\+1" "each kind"
+like "$(cat safe.csv)" "'@SUM" "of them"
+like "$(cat safe.csv)" ',-2\.[0-9]+(,|$)' "numbers are not"
+dl export --safe-csv --format=json $exp >out 2>&1
+is "$?$(grep -c -- '--safe-csv is for --format=csv' out)" 21 "it is for CSV"
+done_testing
