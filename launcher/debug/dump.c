@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/debug/signal_thread.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -42,93 +43,6 @@ read_line (const char *folder, const char *name, char *buf, size_t size)
 }
 
 /* ---- Python ---- */
-
-/* Whether the signal is in a set of a thread's status: "SigCgt:", "SigBlk:". */
-static bool is_in_set (pid_t pid, pid_t tid, const char *set, int number)
-{
-    char path[PATH_SIZE];
-    char line[256];
-    unsigned long long bits = 0;
-    FILE *f;
-
-    snprintf (
-        path, sizeof (path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    if (!(f = fopen (path, "re")))
-        return false;
-    while (fgets (line, sizeof (line), f))
-        if (!strncmp (line, set, strlen (set))) {
-            bits = strtoull (line + strlen (set), NULL, 16);
-            break;
-        }
-    fclose (f);
-    return bits >> (number - 1) & 1;
-}
-
-static bool has_handler (pid_t pid, int number)
-{
-    return is_in_set (pid, pid, "SigCgt:", number);
-}
-
-/* Whether the name of what a thread waits in begins with one of these. */
-static bool waits_in (pid_t pid, pid_t tid, const char *const *names, size_t n)
-{
-    char folder[PATH_SIZE];
-    char wchan[128];
-
-    snprintf (folder, sizeof (folder), "/proc/%d/task/%d", (int)pid, (int)tid);
-    read_line (folder, "wchan", wchan, sizeof (wchan));
-    for (size_t i = 0; i < n; i++)
-        if (!strncmp (wchan, names[i], strlen (names[i])))
-            return true;
-    return false;
-}
-
-/* A signal breaks off these calls, whatever its flags: PyTorch takes that as
- * an error when it waits for the first rank's store.
- */
-static bool would_break (pid_t pid, pid_t tid)
-{
-    static const char *const calls[] = { "poll_",        "do_poll",
-                                         "do_sys_poll",  "do_select",
-                                         "core_sys_sel", "ep_poll",
-                                         "do_epoll",     "hrtimer_nanosleep",
-                                         "do_nanosleep" };
-
-    return waits_in (pid, tid, calls, sizeof (calls) / sizeof (*calls));
-}
-
-/* A wait for a lock goes on after a signal. */
-static bool waits_for_lock (pid_t pid, pid_t tid)
-{
-    static const char *const calls[] = { "futex_" };
-
-    return waits_in (pid, tid, calls, 1);
-}
-
-/* The thread to signal: the main one, or another if the main one would be
- * disturbed; 0: none.
- */
-static pid_t undisturbed_thread (pid_t pid, int number)
-{
-    char folder[PATH_SIZE];
-    pid_t found = 0;
-    struct dirent *e;
-    DIR *d;
-
-    if (!would_break (pid, pid))
-        return pid;
-    snprintf (folder, sizeof (folder), "/proc/%d/task", (int)pid);
-    if (!(d = opendir (folder)))
-        return 0;
-    while (found == 0 && (e = readdir (d))) {
-        pid_t tid = atoi (e->d_name);
-        if (tid > 0 && waits_for_lock (pid, tid)
-            && !is_in_set (pid, tid, "SigBlk:", number))
-            found = tid;
-    }
-    closedir (d);
-    return found;
-}
 
 /* The file that its handler writes to; -1 if it has none (any more). */
 static int open_target (pid_t pid)
@@ -194,14 +108,14 @@ char *dump_python (pid_t pid, char state, bool may_disturb)
     off_t size;
     int fd;
 
-    if (strchr ("TtDZX", state) || !has_handler (pid, number))
+    if (strchr ("TtDZX", state) || !signal_is_in (pid, pid, "SigCgt:", number))
         return NULL;
-    if ((tid = undisturbed_thread (pid, number)) == 0 && may_disturb)
+    if ((tid = signal_thread (pid, number)) == 0 && may_disturb)
         tid = pid;
     if (tid == 0 || (fd = open_target (pid)) < 0)
         return NULL;
     /* it may have become another program since, which the signal would end */
-    if (ftruncate (fd, 0) == 0 && has_handler (pid, number)
+    if (ftruncate (fd, 0) == 0 && signal_is_in (pid, pid, "SigCgt:", number)
         && syscall (SYS_tgkill, pid, tid, number) == 0
         && (size = wait_for_text (fd)) > 0)
         text = read_text (fd, size);
