@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/debug/signal_thread.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
@@ -41,23 +43,6 @@ read_line (const char *folder, const char *name, char *buf, size_t size)
 }
 
 /* ---- Python ---- */
-
-static bool has_handler (pid_t pid, int number)
-{
-    char path[PATH_SIZE];
-    char line[256];
-    unsigned long long caught = 0;
-    FILE *f;
-
-    snprintf (path, sizeof (path), "/proc/%d/status", (int)pid);
-    if (!(f = fopen (path, "re")))
-        return false;
-    while (fgets (line, sizeof (line), f))
-        if (sscanf (line, "SigCgt: %llx", &caught) == 1)
-            break;
-    fclose (f);
-    return caught >> (number - 1) & 1;
-}
 
 /* The file that its handler writes to; -1 if it has none (any more). */
 static int open_target (pid_t pid)
@@ -115,19 +100,24 @@ static char *read_text (int fd, off_t size)
     return text;
 }
 
-char *dump_python (pid_t pid, char state)
+char *dump_python (pid_t pid, char state, bool may_disturb)
 {
     int number = SIGRTMIN + SIGNAL_OFFSET;
     char *text = NULL;
+    pid_t tid;
     off_t size;
     int fd;
 
-    if (strchr ("TtDZX", state) || !has_handler (pid, number)
-        || (fd = open_target (pid)) < 0)
+    if (strchr ("TtDZX", state) || !signal_is_in (pid, pid, "SigCgt:", number))
+        return NULL;
+    if ((tid = signal_thread (pid, number)) == 0 && may_disturb)
+        tid = pid;
+    if (tid == 0 || (fd = open_target (pid)) < 0)
         return NULL;
     /* it may have become another program since, which the signal would end */
-    if (ftruncate (fd, 0) == 0 && has_handler (pid, number)
-        && kill (pid, number) == 0 && (size = wait_for_text (fd)) > 0)
+    if (ftruncate (fd, 0) == 0 && signal_is_in (pid, pid, "SigCgt:", number)
+        && syscall (SYS_tgkill, pid, tid, number) == 0
+        && (size = wait_for_text (fd)) > 0)
         text = read_text (fd, size);
     close (fd);
     return text;
@@ -293,7 +283,7 @@ static void dump_process (FILE *out,
              name,
              p->state,
              kind == PROCESS_MAIN ? "" : " helper");
-    if ((text = dump_python (p->pid, p->state)))
+    if ((text = dump_python (p->pid, p->state, true)))
         fprintf (out, "== python\n%s", text);
     else if (kind == PROCESS_MAIN && !strchr ("TtDZX", p->state))
         dump_native (out, p->pid, until);

@@ -11,10 +11,11 @@
 /* The stacks of all threads of a Python that has our sitecustomize.py, by its
  * faulthandler: works while the interpreter is inside of a C function, too.
  * Not asked are processes that are stopped, wait for a disk, or would not
- * understand the signal.  The caller frees the text; NULL if there is none
- * within a second.
+ * understand the signal; and, unless it 'may_disturb', those in which the
+ * signal would break off a system call.  The caller frees the text; NULL if
+ * there is none within a second.
  */
-char *dump_python (pid_t pid, char state);
+char *dump_python (pid_t pid, char state, bool may_disturb);
 
 /* Write the 'n' processes of one rank in the format of launcher/debug/stacks.h.
  * A native one is read by gdb or eu-stack if one is in the PATH, each for 30

@@ -28,7 +28,7 @@ static uint64_t hash_stack (const char *text)
 /* Whether its stack is another one than before. */
 static bool has_changed (struct samples *s, const struct rank_process *p)
 {
-    char *text = dump_python (p->pid, p->state);
+    char *text = dump_python (p->pid, p->state, false);
     bool changed = false;
     uint64_t hash;
     size_t i = 0;

@@ -148,13 +148,14 @@ while time.time() < end:
 END
 
 cat >one.py <<'END'
-import os, time
+import ctypes, os, threading, time
 if os.environ["SLURM_PROCID"] == "0":
     for i in range(40):
         time.sleep(0.3)
         print("saves", flush=True)
 else:
-    time.sleep(12.5)
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    print("poll", ctypes.CDLL(None).poll(None, 0, 12500), flush=True)
 END
 # all at the same time: most of it is waiting
 healthy () { # healthy NAME OPTION... PROGRAM...: a step in a folder of its own
@@ -177,6 +178,7 @@ unhurt logs $logs "a program that logs is never said to hang"
 unhurt computes $computes "a program that computes is never said to hang"
 unhurt one1 $one1 "a rank that waits for one that works, on 1 nodes"
 unhurt one2 $one2 "a rank that waits for one that works, on 2 nodes"
+is "$(cat one1/out one2/out | grep poll | tr '\n' ' ')" "poll 0 poll 0 " "and no look at it breaks off its system call"
 
 # ---- on demand
 timeout 300 srun --dl-debug -N2 -n2 "$python" hang.py >out 2>err &

