@@ -19,7 +19,7 @@ else
 %C%_libfuzz_la_SOURCES += %D%/main.c
 endif
 $(fuzz_programs): LDADD = %D%/libfuzz.la launcher/liblauncher.la $(HDF5_LIBS)
-$(fuzz_programs): AM_LDFLAGS = $(fuzz_ldflags)
+$(fuzz_programs): AM_LDFLAGS += $(fuzz_ldflags)
 $(fuzz_programs): %D%/libfuzz.la launcher/liblauncher.la
 .PHONY: fuzzers
 fuzzers: $(fuzz_programs)
