@@ -36,7 +36,7 @@ include tests/bench/local.mk
 # what parses or handles memory, for a build with sanitizers
 sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_units) $(launcher_units) $(spank_tests) \
 	tests/runtime/save.t tests/runtime/languages.t tests/launcher/config.t tests/launcher/cli.t tests/launcher/options.t \
-	tests/launcher/server.t tests/launcher/fuzz.t tests/launcher/ckpt.t tests/launcher/export.t tests/launcher/doctor.t \
+	tests/launcher/server.t tests/launcher/fuzz.t $(fuzz_tests) tests/launcher/ckpt.t tests/launcher/export.t tests/launcher/doctor.t \
 	tests/python/python.t
 
 # most of a test is waiting

@@ -217,8 +217,9 @@ void doctor_proctrack (struct site *s)
 static bool is_yes (const struct conf *c, const char *key)
 {
     const struct conf_line *l = conf_find (c, key);
+    const char *value = l ? strchr (l->text, '=') : NULL;
 
-    return l && strcasestr (strchr (l->text, '='), "yes");
+    return value && strcasestr (value, "yes");
 }
 
 static void check_constraint (struct site *s, const char *key, const char *lost)

@@ -36,6 +36,8 @@ static void unite (struct hosts *h)
 {
     size_t n = 0;
 
+    if (h->n == 0)
+        return;
     qsort (h->name, h->n, sizeof (*h->name), by_name);
     for (size_t i = 0; i < h->n; i++)
         if (n && !strcmp (h->name[n - 1], h->name[i]))

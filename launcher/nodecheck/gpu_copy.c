@@ -127,7 +127,7 @@ static void test_device (const struct check_place *p, int i)
     void *context = NULL;
     int device, rv;
 
-    if ((rv = cuda.get (&device, i)) != 0)
+    if (cuda.get (&device, i) != 0)
         return;
     if (cuda.bus (bus, sizeof (bus), device) != 0)
         snprintf (bus, sizeof (bus), "number %d", i);

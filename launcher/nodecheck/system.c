@@ -67,8 +67,7 @@ void check_bandwidth (const struct check_place *p)
     double best = 0;
 
     for (int i = 0; from && to && i < ROUNDS; i++) {
-        double start = monotonic ();
-        double rate;
+        double start, rate;
         memset (from, i + 1, SIZE);
         start = monotonic ();
         memcpy (to, from, SIZE);

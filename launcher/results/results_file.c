@@ -75,15 +75,19 @@ static hid_t row_type (void)
 
 /* ---- the old file ---- */
 
-/* A whole one-dimensional dataset whose records have the type. */
+/* A whole one-dimensional dataset whose records have the type, and lie in the
+ * file: it may claim any number of them.
+ */
 static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
 {
     hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
     hid_t space = d >= 0 ? H5Dget_space (d) : -1;
+    hsize_t most = 0;
     void *buf = NULL;
 
     if (d >= 0 && H5Sget_simple_extent_ndims (space) == 1
         && H5Sget_simple_extent_dims (space, n, NULL) == 1
+        && H5Fget_filesize (file, &most) >= 0 && *n <= most / H5Tget_size (type)
         && (buf = malloc (*n * H5Tget_size (type) + 1))
         && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
         free (buf);

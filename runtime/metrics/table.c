@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/metrics/metrics.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
 
 /* Rows that fit into a cache near the processor. */
-enum { BLOCK = 8192, RECORDS_BLOCK = 1024 };
+enum { BLOCK = 8192, RECORDS_BLOCK = 1024, NAMES_READ_MAX = 1 << 20 };
 
 static int damaged (const char *path, struct slurmdl_error *err)
 {
@@ -83,6 +84,11 @@ static int read_names (struct table *t)
 
     if (d < 0)
         return -1;
+    /* a file may claim any number, for which there is no memory */
+    if (t->nnames > NAMES_READ_MAX) {
+        H5Dclose (d);
+        return -1;
+    }
     t->names = calloc (t->nnames + 1, NAME_SIZE);
     if (t->names && read_some (d, 0, t->nnames, t->names) == 0)
         rv = 0;
@@ -206,7 +212,8 @@ int table_read_rows (const struct table *t,
 static bool good_record (const struct table *t, const struct record *r)
 {
     return r->crc == record_crc (r) && has_name (t, r->name)
-           && r->bytes <= t->nbytes && r->offset <= t->nbytes - r->bytes;
+           && r->bytes <= RECORD_MAX && r->bytes <= t->nbytes
+           && r->offset <= t->nbytes - r->bytes;
 }
 
 /* Its data with a NUL behind them; NULL: they are not right. */

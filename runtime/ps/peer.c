@@ -98,13 +98,12 @@ static int check_header (const struct ps_peer *p)
 static int make_body (struct ps_peer *p)
 {
     size_t n = p->in.bytes < 4096 ? 4096 : p->in.bytes;
-    void *more;
 
     if (n <= p->body_room)
         return 0;
     free (p->body);
     p->body_room = 0;
-    if (!(more = p->body = malloc (n)))
+    if (!(p->body = malloc (n)))
         return -1;
     p->body_room = n;
     return 0;

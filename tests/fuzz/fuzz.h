@@ -48,7 +48,7 @@ void fuzz_put_message (const char *path, const void *data, size_t size);
 /* A socket from which the input can be read, and then its end. */
 int fuzz_socket (const uint8_t *data, size_t size);
 
-/* A failure has a reason, of one line that a terminal can take. */
+/* A failure must have a reason: ends the program if there is none. */
 void fuzz_failed (const struct slurmdl_error *err);
 
 #endif

@@ -31,7 +31,7 @@ static struct tensor_entry *
 choose (struct coordinator *c, size_t fusion, size_t *n)
 {
     struct tensor_entry *head = c->ready;
-    struct tensor_entry **at = &head->next;
+    struct tensor_entry **at;
     size_t bytes = size_of (c, head);
     struct tensor_entry **end = &head->next;
     struct tensor_entry *chosen = NULL;

@@ -25,7 +25,7 @@ static int learn (struct control *k, uint32_t id, struct tensor *t)
 {
     struct name *n = name_find (k->e, t->name, true);
 
-    if (!n || map_set (&k->ids, id, n) < 0
+    if (!n || map_get (&k->ids, id) || map_set (&k->ids, id, n) < 0
         || readiness_assign (k->readiness, id) < 0)
         return -1;
     tensor_free (n->now);
