@@ -48,7 +48,7 @@ int boot_compose (struct boot_place *p, char *notice)
 
     if (getrandom (p->key, sizeof (p->key), 0) != sizeof (p->key))
         return -1;
-    if (listen_open_range (&p->listener, NULL, NULL) < 0)
+    if (listen_open_range (&p->listener, NULL, 0, NULL) < 0)
         return -1;
     p->port = p->listener.port;
     address_own (is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
