@@ -55,6 +55,9 @@ struct slurmdl_comm_options {
  * PMI-1/2 (PMI_FD), else from RANK and WORLD_SIZE, else from SLURM_PROCID and
  * SLURM_STEP_NUM_TASKS.  Rank 0 listens at DL_COMM_ADDRESS, HOST:PORT (set by
  * --dl), else at the step's first host and a reserved port, if there is one.
+ * Only processes with the step's secret get in: DL_SECRET, which srun makes
+ * with any option of dl-spank(7), else what PMIx or PMI passes on, else a file
+ * of rank 0's in ~/.slurm-dl; slurmdl_comm(3) has more.
  *
  * Returns NULL on failure.
  */

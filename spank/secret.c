@@ -42,6 +42,6 @@ void plugin_secret (bool wanted)
     if (wanted) {
         make ();
         made = getpid ();
-    } else if (getenv ("SLURM_STEP_ID"))
+    } else if (getenv ("SLURM_STEP_ID") && *getenv ("SLURM_STEP_ID"))
         unsetenv (variable);
 }

@@ -66,7 +66,7 @@ int pswire_listen (const char *address,
                        "no address of %.80s: %s",
                        host ? host : "this machine",
                        strerror (errno));
-    if (listen_open_range (s, NULL, err) < 0)
+    if (listen_open_range (s, NULL, 0, err) < 0)
         return -1;
     e->port = (uint32_t)s->port;
     return 0;

@@ -7,7 +7,8 @@
     record PORT TO FILE             pass on what one caller and the port TO say to each other, and write what the caller says
     replay PORT FILE                say that again
     idle PORT CONNECTIONS SECONDS   be connected and silent
-    flood PORTS CONNECTIONS IDLE    so many connections, of all kinds, as fast as it goes, to ports "1,2,3"; IDLE of each port stay open
+    flood PORTS CONNECTIONS IDLE SECONDS    so many connections, of all kinds, as fast as it goes, to ports "1,2,3"; IDLE of each port
+                                    stay open for these seconds
     ports UID                       the TCP ports where a process of that user listens
 """
 import os
@@ -161,7 +162,7 @@ def kinds(r):
     yield hello[:r.randrange(1, 24)]
 
 
-def flood(ports, connections, held_each):
+def flood(ports, connections, held_each, seconds):
     raise_limit()
     r = random.Random(1)
     held, recent, made, refused = {}, [], 0, 0
@@ -189,7 +190,8 @@ def flood(ports, connections, held_each):
                 old = recent.pop(0)
                 if not any(old in h for h in held.values()):
                     old.close()
-    print("%d connections in %.1f s, %d refused, %d stayed open" % (made, time.monotonic() - began, refused, sum(map(len, held.values()))))
+    print("%d connections in %.1f s, %d refused, %d stayed open" % (made, time.monotonic() - began, refused, sum(map(len, held.values()))), flush=True)
+    time.sleep(float(seconds))
 
 
 def ports(uid):

@@ -1,12 +1,13 @@
 # tests/bench/: run by hand; each file says how
 EXTRA_PROGRAMS += %D%/searcher %D%/decision %D%/fidelity %D%/metrics %D%/gradients %D%/comm %D%/checkpoint %D%/ps \
-	%D%/pssave %D%/topology %D%/results %D%/attach %D%/herd
+	%D%/pssave %D%/topology %D%/results %D%/attach %D%/herd %D%/bootstrap
 %C%_searcher_LDADD = searcher/libsearcher.la -lm
 %C%_decision_LDADD = searcher/libsearcher.la -lm
 %C%_fidelity_LDADD = searcher/libsearcher.la -lm
 %C%_metrics_LDADD = runtime/libslurmdl.la
 %C%_gradients_LDADD = runtime/libslurmdl-comm.la
 %C%_comm_LDADD = runtime/libslurmdl-comm.la
+%C%_bootstrap_LDADD = runtime/libslurmdl-comm.la
 %C%_checkpoint_LDADD = runtime/libruntime.la
 %C%_ps_LDADD = runtime/libruntime.la -lm
 %C%_pssave_LDADD = runtime/libruntime.la

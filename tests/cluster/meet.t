@@ -47,6 +47,28 @@ missing 3 '1 of 4 ranks did not come within 10 s: 3 .n2.' "a rank that does not 
 missing 0 'rank 0 did not answer at .* within 10 s' "rank 0, too"
 unset DL_COMM_TIMEOUT
 
+# ---- the secret of a step
+# shellcheck disable=SC2016
+secrets=$(timeout 300 srun -Q -N2 -n4 --dl=torch sh -c 'echo $DL_SECRET' | sort -u)
+like "$secrets" '^[0-9a-f]{32}$' "all tasks of a step have a secret"
+is "$(echo "$secrets" | wc -l)" 1 "the same"
+# shellcheck disable=SC2016
+[ "$secrets" != "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'echo $DL_SECRET')" ]
+ok $? "the next one has another"
+# shellcheck disable=SC2016
+het=$(timeout 300 srun -Q --dl=torch -N1 -n1 -w n1 sh -c 'echo $DL_SECRET' : -N1 -n1 -w n2 sh -c 'echo $DL_SECRET' | sort | uniq -c)
+like "$het" '^ *2 [0-9a-f]{32}$' "components of a heterogeneous job the same"
+# shellcheck disable=SC2016
+inner=$(timeout 300 srun -Q -n1 --dl=torch sh -c 'echo $DL_SECRET; srun -Q --overlap -n1 sh -c "echo inner \$DL_SECRET"; srun -Q --overlap -n1 --dl=torch sh -c "echo inner \$DL_SECRET"')
+is "$(echo "$inner" | sed -n 's/^inner $/none/p')" none "a step in it does not inherit it"
+is "$(echo "$inner" | sed 's/^inner //' | grep . | sort -u | wc -l)" 2 "or has its own"
+step "tcp over native" "without the environment" --export=NONE --dl=torch "$meet"
+step "tcp over native" "nor the plugin" --export=NONE --mpi=none "$meet"
+is "$(ls -A "${HOME:-/root}/.slurm-dl" 2>/dev/null | grep -c '^[0-9]*\.[0-9]*\.0\.')" 0 "and no secret stays"
+# shellcheck disable=SC2016
+is "$(timeout 300 srun -Q -n1 --dl=torch sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" "\n" |
+    awk "index (\$0, ENVIRON[\"DL_SECRET\"]) { n++ } END { print n + 0 }"')" 0 "it is on no command line"
+
 # ---- MPI as the back end
 DL_BACKEND_DIR=$builddir/runtime/.libs
 export DL_BACKEND_DIR OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none

@@ -255,4 +255,15 @@ for o in $options; do
 done
 dl env "$work/job" >"$work/out" 2>&1
 is "$? $(grep -c 'no option' "$work/out")" "0 0" "and skips the others in a batch script"
+# ---- the secret of a step: made in srun, if any option is given
+secret () { # secret ARGUMENT...: that of srun's environment then
+    env FAKE_SRUN=1 DL_SECRET=of-an-outer-step FAKE_PROBE='echo "secret ${DL_SECRET:-none}"' "$@" | sed -n 's/^secret //p'
+}
+first=$(secret "$stub" "$PLUGIN" local dl=torch)
+like "$first" '^[0-9a-f]{32}$' "srun makes 128 bits"
+is "$([ "$first" != "$(secret "$stub" "$PLUGIN" local dl=torch)" ] && echo other)" other "others for the next step"
+like "$(secret "$stub" "$PLUGIN" local dl-bind=closest)" '^[0-9a-f]{32}$' "with any option"
+is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without one the user's own stays"
+is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of a step that srun is in"
+is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks do not make any"
 done_testing

@@ -48,7 +48,7 @@ int boot_compose (struct boot_place *p, char *notice)
 
     if (getrandom (p->key, sizeof (p->key), 0) != sizeof (p->key))
         return -1;
-    if (listen_open_range (&p->listener, NULL, NULL) < 0)
+    if (listen_open_range (&p->listener, NULL, 0, NULL) < 0)
         return -1;
     p->port = p->listener.port;
     address_own (is_no_host () ? NULL : p->own, p->host, sizeof (p->host));
@@ -157,7 +157,7 @@ static int find_address (struct boot_place *p,
 /* A name for the file of the secret that is the same on all ranks. */
 static void name_secret (struct boot_place *p)
 {
-    const char *own = "";
+    char own[64] = "";
     int n;
 
     if (is_of_slurm (p)
@@ -166,7 +166,7 @@ static void name_secret (struct boot_place *p)
     /* a loopback address is one of each machine */
     if (!strncmp (p->host, "127.", 4) || !strcmp (p->host, "::1")
         || !strcmp (p->host, "localhost"))
-        own = p->own;
+        gethostname (own, sizeof (own) - 1);
     n = snprintf (
         p->secret, sizeof (p->secret), "%.80s%.80s.%d", own, p->host, p->port);
     for (int i = 0; i < n; i++)

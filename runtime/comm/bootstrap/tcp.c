@@ -307,7 +307,7 @@ static int join_meeting (struct boot_tree *t,
     else if (leader > 0)
         rv = come_to_leader (t, p, err);
     if (rv == 1 && p->size > BOOT_STAR
-        && listen_open_range (&listener, NULL, err) < 0)
+        && listen_open_range (&listener, NULL, 0, err) < 0)
         return -1;
     if (rv == 1)
         rv = come_to_root (t, p, &listener, err);

@@ -432,7 +432,8 @@ static bool is_late (const struct formation *m)
 
 static int new_listener (struct membership *g, struct slurmdl_error *err)
 {
-    if (g->listener.n == 0 && listen_open_range (&g->listener, NULL, err) < 0)
+    if (g->listener.n == 0
+        && listen_open_range (&g->listener, NULL, 0, err) < 0)
         return -1;
     g->self.port = g->listener.port;
     return 0;

@@ -83,7 +83,7 @@ struct handshake dial_handshake (const struct mesh_peer_info *to,
 {
     struct handshake h = { .service = HANDSHAKE_MESH,
                            .version = DIAL_VERSION,
-                           .confirms = true };
+                           .fresh = true };
 
     memcpy (h.key, key, sizeof (h.key));
     memcpy (h.token, to->token, sizeof (h.token));

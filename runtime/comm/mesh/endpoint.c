@@ -198,12 +198,13 @@ static int meet (struct endpoint *h, struct boot *b, struct slurmdl_error *err)
 
     if ((h->wake = eventfd (0, EFD_CLOEXEC)) < 0)
         return errorf (err, "eventfd: %s", strerror (errno));
+    peer_info_fill (&mine);
     if (h->size > 1
         && listen_open_range (
-               &h->listener.at, getenv ("DL_COMM_INTERFACE"), err)
+               &h->listener.at, mine.at, peer_info_addresses (&mine), err)
                < 0)
         return -1;
-    peer_info_fill (&mine, h->listener.at.port);
+    mine.port = (uint16_t)h->listener.at.port;
     if (boot_allgather (b, &mine, sizeof (mine), h->peers, err) < 0)
         return -1;
     clean_peers (h);

@@ -38,7 +38,16 @@ static void cores (struct mesh_peer_info *c)
         c->cores_hash = (c->cores_hash ^ bytes[i]) * 1099511628211u;
 }
 
-void peer_info_fill (struct mesh_peer_info *c, int port)
+int peer_info_addresses (const struct mesh_peer_info *c)
+{
+    int n = 0;
+
+    while (n < PEER_ADDRESSES && c->at[n].family)
+        n++;
+    return n;
+}
+
+void peer_info_fill (struct mesh_peer_info *c)
 {
     const char *word = getenv ("DL_COMM_NODE");
     const char *host = getenv ("SLURMD_NODENAME");
@@ -53,8 +62,7 @@ void peer_info_fill (struct mesh_peer_info *c, int port)
     c->netns = inode_of ("/proc/self/ns/net");
     process_id_describe (&c->member);
     if (getrandom (c->token, sizeof (c->token), 0) != sizeof (c->token))
-        memcpy (c->token, &c->member.nonce, sizeof (c->member.nonce));
-    c->port = (uint16_t)port;
+        memset (c->token, 0, sizeof (c->token));
     cores (c);
     interface_addresses (getenv ("DL_COMM_INTERFACE"), c->at, PEER_ADDRESSES);
 }

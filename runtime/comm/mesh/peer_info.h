@@ -23,11 +23,12 @@ struct mesh_peer_info {
     struct interface_address at[PEER_ADDRESSES]; /* ended by family 0 */
 };
 
-/* This process, which listens at 'port'.  Interfaces: those that are up and
+/* This process, without its port.  Interfaces: those that are up and
  * not loopback; DL_COMM_INTERFACE is a list of them, "ib0,eth1", else those
  * of containers and virtual machines come last.
  */
-void peer_info_fill (struct mesh_peer_info *c, int port);
+void peer_info_fill (struct mesh_peer_info *c);
+int peer_info_addresses (const struct mesh_peer_info *c); /* how many */
 
 /* End the texts of what another rank has said. */
 void peer_info_end (struct mesh_peer_info *c);

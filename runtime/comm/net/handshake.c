@@ -13,12 +13,21 @@
 static const char listener_role[] = "slurmdl listener";
 static const char caller_role[] = "slurmdl caller";
 
+enum { PIECE = 2048 };
+
+_Static_assert(HANDSHAKE_TOKEN == HANDSHAKE_NONCE, "a token is a nonce");
 _Static_assert(HANDSHAKE_KEY >= crypto_generichash_KEYBYTES_MIN, "a key");
 _Static_assert(HANDSHAKE_MAC <= crypto_generichash_BYTES_MAX, "a code");
 
 static bool has_key (const struct handshake *h)
 {
-    return sodium_init () >= 0 && !sodium_is_zero (h->key, sizeof (h->key));
+    return sodium_init () >= 0 && !sodium_is_zero (h->key, sizeof (h->key))
+           && !(h->fresh && sodium_is_zero (h->token, sizeof (h->token)));
+}
+
+static int draw (unsigned char *nonce, size_t n)
+{
+    return getrandom (nonce, n, 0) == (ssize_t)n ? 0 : -1;
 }
 
 static void begin (crypto_generichash_state *s,
@@ -42,15 +51,14 @@ static void end (crypto_generichash_state *s, unsigned char *mac)
     sodium_memzero (s, sizeof (*s));
 }
 
-static void listener_mac (const struct handshake *h,
+void handshake_challenge (const struct handshake *h,
                           const struct handshake_hello *hello,
-                          const struct handshake_challenge *c,
-                          unsigned char *mac)
+                          struct handshake_challenge *c)
 {
     crypto_generichash_state s;
 
     begin (&s, h, listener_role, hello, c->nonce);
-    end (&s, mac);
+    end (&s, c->mac);
 }
 
 static void caller_mac (const struct handshake *h,
@@ -77,14 +85,13 @@ bool handshake_is_hello (const struct handshake *h,
     return hello->magic == HANDSHAKE_MAGIC && hello->service == h->service;
 }
 
-int handshake_challenge (const struct handshake *h,
-                         const struct handshake_hello *hello,
-                         struct handshake_challenge *c)
+int handshake_draw (const struct handshake *h, struct handshake_challenge *c)
 {
-    if (!has_key (h)
-        || getrandom (c->nonce, sizeof (c->nonce), 0) != sizeof (c->nonce))
+    if (!has_key (h))
         return -1;
-    listener_mac (h, hello, c, c->mac);
+    if (!h->fresh)
+        return draw (c->nonce, sizeof (c->nonce));
+    memcpy (c->nonce, h->token, sizeof (c->nonce));
     return 0;
 }
 
@@ -112,20 +119,69 @@ static int hear_challenge (int fd,
 
     if (socket_recv (fd, c, sizeof (*c), deadline) < 0)
         return -1;
-    listener_mac (h, hello, c, mac);
+    memcpy (mac, c->mac, sizeof (mac));
+    handshake_challenge (h, hello, c);
     if (sodium_memcmp (mac, c->mac, sizeof (mac)) == 0)
         return 0;
     errno = EACCES;
     return -1;
 }
 
-static int confirm (int fd, double deadline)
+/* All that is said before the next answer, in a piece. */
+static int say (int fd,
+                const struct handshake_hello *hello,
+                const struct handshake_proof *proof,
+                const void *body,
+                double deadline)
 {
-    char go;
+    char buf[PIECE];
+    size_t n = 0;
 
-    return socket_recv (fd, &go, 1, deadline) < 0
-               ? -1
-               : socket_send (fd, &go, 1, deadline);
+    if (hello)
+        n = sizeof (*hello);
+    if (n)
+        memcpy (buf, hello, n);
+    memcpy (buf + n, proof, sizeof (*proof));
+    n += sizeof (*proof);
+    if (proof->length > sizeof (buf) - n)
+        return socket_send (fd, buf, n, deadline) < 0
+                   ? -1
+                   : socket_send (fd, body, proof->length, deadline);
+    if (proof->length)
+        memcpy (buf + n, body, proof->length);
+    return socket_send (fd, buf, n + proof->length, deadline);
+}
+
+static int prove (int fd,
+                  const struct handshake *h,
+                  const struct handshake_hello *hello,
+                  const void *body,
+                  size_t n,
+                  double deadline)
+{
+    struct handshake_proof proof = { .length = (uint32_t)n };
+    struct handshake_challenge c;
+
+    if (h->fresh)
+        memcpy (c.nonce, h->token, sizeof (c.nonce));
+    else if (socket_send (fd, hello, sizeof (*hello), deadline) < 0
+             || hear_challenge (fd, h, hello, &c, deadline) < 0)
+        return -1;
+    caller_mac (h, hello, &c, &proof, body, proof.mac);
+    return say (fd, h->fresh ? hello : NULL, &proof, body, deadline);
+}
+
+static int confirm (int fd,
+                    const struct handshake *h,
+                    const struct handshake_hello *hello,
+                    double deadline)
+{
+    struct handshake_challenge c;
+    char go = 0;
+    int rv = h->fresh ? hear_challenge (fd, h, hello, &c, deadline)
+                      : socket_recv (fd, &go, 1, deadline);
+
+    return rv < 0 ? -1 : socket_send (fd, &go, 1, deadline);
 }
 
 int handshake_call (int fd,
@@ -137,21 +193,12 @@ int handshake_call (int fd,
     struct handshake_hello hello = { .magic = HANDSHAKE_MAGIC,
                                      .service = (uint16_t)h->service,
                                      .version = (uint16_t)h->version };
-    struct handshake_challenge c;
-    struct handshake_proof proof = { .length = (uint32_t)n };
 
     errno = EACCES;
-    if (!has_key (h)
-        || getrandom (hello.nonce, sizeof (hello.nonce), 0)
-               != sizeof (hello.nonce)
-        || socket_send (fd, &hello, sizeof (hello), deadline) < 0
-        || hear_challenge (fd, h, &hello, &c, deadline) < 0)
+    if (!has_key (h) || draw (hello.nonce, sizeof (hello.nonce)) < 0
+        || prove (fd, h, &hello, body, n, deadline) < 0)
         return -1;
-    caller_mac (h, &hello, &c, &proof, body, proof.mac);
-    if (socket_send (fd, &proof, sizeof (proof), deadline) < 0
-        || socket_send (fd, body, n, deadline) < 0)
-        return -1;
-    return h->confirms ? confirm (fd, deadline) : 0;
+    return h->confirms || h->fresh ? confirm (fd, h, &hello, deadline) : 0;
 }
 
 /* ---- keys ---- */

@@ -26,14 +26,16 @@ enum {
 
 /* What the caller and the listener both know.  The key is a secret; one of
  * zeros is none, and takes part in nothing.  The token, which is no secret,
- * tells listeners with the same key apart.
+ * tells listeners with the same key apart; it is fresh if it was drawn by lot
+ * for this listener, and no other.
  */
 struct handshake {
     enum handshake_service service;
     unsigned version; /* of the service's protocol */
     unsigned char key[HANDSHAKE_KEY];
     unsigned char token[HANDSHAKE_TOKEN];
-    bool confirms; /* see handshake_call() */
+    bool fresh;    /* the token */
+    bool confirms; /* see handshake_call(); of a fresh token always */
 };
 
 /* The messages, in the machine's order of bytes.  The caller says hello, the
@@ -42,6 +44,10 @@ struct handshake {
  * service's own follow.  Both codes (BLAKE2b with the key) are over all that
  * was said before, and over who says it: what was recorded, changed or sent
  * back proves nothing.
+ *
+ * With a fresh token, which is as good as the nonce of a challenge, the caller
+ * says hello and its proof at once, and the challenge comes as the answer: the
+ * listener remembers the nonces of all that have proven something.
  */
 struct handshake_hello {
     uint32_t magic;
@@ -62,9 +68,9 @@ struct handshake_proof {
 /* The caller's part, until the deadline (monotonic()); -1 with errno, EACCES:
  * who listens there does not have the key.
  *
- * Where the service confirms, the listener says that it takes the connection,
- * and then the caller that it will use it: else it may have given it up, and
- * called again, before it was accepted.
+ * Where the service confirms, the listener answers that it takes the
+ * connection, and then the caller that it will use it: else it may have given
+ * it up, and called again, before it was accepted.
  */
 int handshake_call (int fd,
                     const struct handshake *h,
@@ -72,14 +78,16 @@ int handshake_call (int fd,
                     size_t n,
                     double deadline);
 
-/* The listener's part: whether it may be a caller of this service; the
- * challenge, -1: there is none; and whether the caller has the key.
+/* The listener's part: whether it may be a caller of this service; the nonce of
+ * the challenge, and all of it, -1: there is none; and whether the caller has
+ * the key.
  */
 bool handshake_is_hello (const struct handshake *h,
                          const struct handshake_hello *hello);
-int handshake_challenge (const struct handshake *h,
-                         const struct handshake_hello *hello,
-                         struct handshake_challenge *c);
+int handshake_draw (const struct handshake *h, struct handshake_challenge *c);
+void handshake_challenge (const struct handshake *h,
+                          const struct handshake_hello *hello,
+                          struct handshake_challenge *c);
 bool handshake_is_proven (const struct handshake *h,
                           const struct handshake_hello *hello,
                           const struct handshake_challenge *c,

@@ -85,13 +85,11 @@ static int open_all (struct listen_sockets *s,
 }
 
 /* A port that is free at one address may be taken at the next. */
-static int open_own (struct listen_sockets *s, const char *interfaces, int port)
+static int open_one (struct listen_sockets *s,
+                     const struct interface_address *list,
+                     int n,
+                     int port)
 {
-    /* some systems give their name the second of these */
-    struct interface_address list[LISTEN_SOCKETS] = {
-        { 4, 8, { 127, 0, 0, 1 } }, { 4, 8, { 127, 0, 1, 1 } }
-    };
-    int n = 2 + interface_addresses (interfaces, list + 2, LISTEN_ADDRESSES);
     int rv = -1;
 
     for (int i = 0; rv < 0 && i < (port ? 1 : TRIES); i++)
@@ -100,8 +98,19 @@ static int open_own (struct listen_sockets *s, const char *interfaces, int port)
     return rv;
 }
 
+/* All of this machine's: loopback, of which some systems give their name the
+ * second address, and interfaces.
+ */
+static int own_addresses (struct interface_address *list)
+{
+    list[0] = (struct interface_address){ 4, 8, { 127, 0, 0, 1 } };
+    list[1] = (struct interface_address){ 4, 8, { 127, 0, 1, 1 } };
+    return 2 + interface_addresses (NULL, list + 2, LISTEN_ADDRESSES);
+}
+
 int listen_open (struct listen_sockets *s, const char *host, int port)
 {
+    struct interface_address own[LISTEN_SOCKETS];
     struct addrinfo *list = NULL;
     int rv;
 
@@ -113,14 +122,15 @@ int listen_open (struct listen_sockets *s, const char *host, int port)
     if (list && address_is_loopback (list->ai_addr))
         rv = add (s, list->ai_addr, list->ai_addrlen);
     else
-        rv = open_own (s, NULL, port);
+        rv = open_one (s, own, own_addresses (own), port);
     if (list)
         freeaddrinfo (list);
     return rv;
 }
 
 static int open_range (struct listen_sockets *s,
-                       const char *interfaces,
+                       const struct interface_address *list,
+                       int n,
                        struct slurmdl_error *err)
 {
     const char *range = getenv ("DL_COMM_PORTS");
@@ -136,19 +146,30 @@ static int open_range (struct listen_sockets *s,
     }
     for (int i = 0; rv < 0 && i <= last - first; i++)
         rv =
-            open_own (s,
-                      interfaces,
+            open_one (s,
+                      list,
+                      n,
                       first ? first + (i + getpid ()) % (last - first + 1) : 0);
     return rv < 0 ? errorf (err, "no port to listen at: %s", strerror (errno))
                   : 0;
 }
 
 int listen_open_range (struct listen_sockets *s,
-                       const char *interfaces,
+                       const struct interface_address *list,
+                       int n,
                        struct slurmdl_error *err)
 {
+    struct interface_address own[LISTEN_SOCKETS];
+    int count = 1 + n;
+
     *s = (struct listen_sockets){ 0 };
-    if (open_range (s, interfaces, err) < 0)
+    if (!list)
+        count = own_addresses (own);
+    else {
+        own[0] = (struct interface_address){ 4, 8, { 127, 0, 0, 1 } };
+        memcpy (own + 1, list, (size_t)n * sizeof (*list));
+    }
+    if (open_range (s, own, count, err) < 0)
         return -1;
     if (socket_congestion (s->fd[0], err) == 0)
         return 0;

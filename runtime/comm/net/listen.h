@@ -4,6 +4,7 @@
 #define RUNTIME_COMM_NET_LISTEN_H
 
 #include "runtime/base/error.h"
+#include "runtime/comm/net/interface.h"
 
 enum { LISTEN_ADDRESSES = 16, LISTEN_SOCKETS = LISTEN_ADDRESSES + 2 };
 
@@ -21,11 +22,12 @@ struct listen_sockets {
 int listen_open (struct listen_sockets *s, const char *host, int port);
 
 /* At a port of the range DL_COMM_PORTS ("FIRST-LAST") if that is set, else at
- * any; EINVAL where it or DL_COMM_CONGESTION makes no sense.  'interfaces':
- * only of these and loopback ("ib0,eth1"; NULL: of all).
+ * any; EINVAL where it or DL_COMM_CONGESTION makes no sense.  'n' addresses,
+ * besides loopback; 'list' NULL: all of this machine's interfaces.
  */
 int listen_open_range (struct listen_sockets *s,
-                       const char *interfaces,
+                       const struct interface_address *list,
+                       int n,
                        struct slurmdl_error *err);
 
 void listen_close (struct listen_sockets *s); /* errno is kept */

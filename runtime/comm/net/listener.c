@@ -125,12 +125,13 @@ static int say (int fd, const void *data, size_t n)
 static int challenge (struct listener *l, struct listener_pending *p)
 {
     p->challenged = true;
-    return handshake_is_hello (&l->handshake, &p->hello)
-                   && handshake_challenge (
-                          &l->handshake, &p->hello, &p->challenge)
-                          == 0
-               ? say (p->fd, &p->challenge, sizeof (p->challenge))
-               : -1;
+    if (!handshake_is_hello (&l->handshake, &p->hello)
+        || handshake_draw (&l->handshake, &p->challenge) < 0)
+        return -1;
+    if (l->handshake.fresh)
+        return 0;
+    handshake_challenge (&l->handshake, &p->hello, &p->challenge);
+    return say (p->fd, &p->challenge, sizeof (p->challenge));
 }
 
 static int take_proof (struct listener *l, struct listener_pending *p)
@@ -142,19 +143,83 @@ static int take_proof (struct listener *l, struct listener_pending *p)
     return 0;
 }
 
+/* ---- nonces: a table with open addresses, half of it empty ---- */
+
+static size_t place_of (const struct listener *l, const unsigned char *nonce)
+{
+    static const unsigned char none[HANDSHAKE_NONCE];
+    size_t i;
+
+    memcpy (&i, nonce, sizeof (i));
+    for (i &= l->seen_room - 1; memcmp (l->seen[i], none, sizeof (none))
+                                && memcmp (l->seen[i], nonce, sizeof (none));
+         i = (i + 1) & (l->seen_room - 1))
+        continue;
+    return i;
+}
+
+static int grow_seen (struct listener *l)
+{
+    struct listener old = *l;
+
+    if (2 * (l->nseen + 1) <= l->seen_room)
+        return 0;
+    l->seen_room = old.seen_room ? 2 * old.seen_room : 64;
+    if (!(l->seen = calloc (l->seen_room, sizeof (*l->seen)))) {
+        *l = old;
+        return -1;
+    }
+    for (size_t i = 0; i < old.seen_room; i++)
+        memcpy (
+            l->seen[place_of (l, old.seen[i])], old.seen[i], sizeof (*l->seen));
+    free (old.seen);
+    return 0;
+}
+
+/* Only of callers that have the key; a nonce of zeros is never drawn. */
+static bool was_seen (struct listener *l, const unsigned char *nonce)
+{
+    size_t i;
+
+    if (grow_seen (l) < 0)
+        return true;
+    i = place_of (l, nonce);
+    if (!memcmp (l->seen[i], nonce, HANDSHAKE_NONCE))
+        return true;
+    memcpy (l->seen[i], nonce, HANDSHAKE_NONCE);
+    l->nseen++;
+    return false;
+}
+
+/* ---- */
+
+static bool is_caller (struct listener *l, struct listener_pending *p)
+{
+    return handshake_is_proven (
+               &l->handshake, &p->hello, &p->challenge, &p->proof, p->body)
+           && !(l->handshake.fresh && was_seen (l, p->hello.nonce));
+}
+
+static int answer (const struct listener *l, struct listener_pending *p)
+{
+    if (!l->handshake.fresh)
+        return say (p->fd, &p->go, 1);
+    handshake_challenge (&l->handshake, &p->hello, &p->challenge);
+    return say (p->fd, &p->challenge, sizeof (p->challenge));
+}
+
 /* Its body has come: 1: that is all, 0: it is to confirm. */
 static int take_body (struct listener *l, struct listener_pending *p)
 {
-    if (!handshake_is_proven (
-            &l->handshake, &p->hello, &p->challenge, &p->proof, p->body))
+    if (!is_caller (l, p))
         return -1;
     p->proven = true;
     l->strangers--;
-    if (!l->handshake.confirms)
+    if (!l->handshake.confirms && !l->handshake.fresh)
         return 1;
     p->since = monotonic ();
-    return (!l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length))
-               ? say (p->fd, &p->go, 1)
+    return !l->is_welcome || l->is_welcome (l->arg, p->body, p->proof.length)
+               ? answer (l, p)
                : -1;
 }
 
@@ -320,8 +385,10 @@ void listener_close (struct listener *l)
     handshake_forget (l->handshake.key, sizeof (l->handshake.key));
     free (l->pending);
     free (l->poll);
+    free (l->seen);
     l->pending = NULL;
     l->poll = NULL;
-    l->room = l->poll_room = 0;
+    l->seen = NULL;
+    l->room = l->poll_room = l->nseen = l->seen_room = 0;
     l->spare = 0;
 }

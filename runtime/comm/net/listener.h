@@ -46,6 +46,8 @@ struct listener {
     double timeout; /* to confirm: a process may be stopped so long */
     struct listener_pending *pending;
     size_t n, strangers, room;
+    unsigned char (*seen)[HANDSHAKE_NONCE]; /* with a fresh token: of callers */
+    size_t nseen, seen_room;
     int spare; /* a file that gives way when no more may be open; 0: none */
     struct pollfd *poll;
     size_t poll_room;

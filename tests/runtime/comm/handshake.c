@@ -61,10 +61,11 @@ static void *serve (void *arg)
     return NULL;
 }
 
-static int set_up (void **state)
+static int set_up_with (bool fresh)
 {
-    (void)state;
-    known = (struct handshake){ .service = HANDSHAKE_MESH, .version = 3 };
+    known = (struct handshake){ .service = HANDSHAKE_MESH,
+                                .version = 3,
+                                .fresh = fresh };
     memset (known.key, 5, sizeof (known.key));
     memset (known.token, 9, sizeof (known.token));
     memset (&server, 0, sizeof (server));
@@ -75,6 +76,18 @@ static int set_up (void **state)
                    || pthread_create (&server.thread, NULL, serve, &server)
                ? -1
                : 0;
+}
+
+static int set_up (void **state)
+{
+    (void)state;
+    return set_up_with (false);
+}
+
+static int set_up_fresh (void **state)
+{
+    (void)state;
+    return set_up_with (true);
 }
 
 static int tear_down (void **state)
@@ -149,6 +162,7 @@ struct talk {
         struct handshake_proof proof;
         char body[sizeof (body)];
     } last;
+    char go; /* with a fresh token */
 };
 
 /* Between a caller and the listener: what each says, with a bit changed. */
@@ -170,25 +184,33 @@ static int pass (struct relay *r, int from, int to, size_t at, size_t n)
     return socket_send (to, piece, n, monotonic () + 60);
 }
 
+#define PIECE(m) offsetof (struct talk, m), sizeof (((struct talk *)0)->m)
+
+static int relay_all (struct relay *r, int in, int out)
+{
+    if (!known.fresh)
+        return pass (r, in, out, PIECE (hello)) < 0
+                       || pass (r, out, in, PIECE (challenge)) < 0
+                       || pass (r, in, out, PIECE (last)) < 0
+                   ? -1
+                   : 0;
+    return pass (r, in, out, PIECE (hello)) < 0
+                   || pass (r, in, out, PIECE (last)) < 0
+                   || pass (r, out, in, PIECE (challenge)) < 0
+                   || pass (r, in, out, PIECE (go)) < 0
+               ? -1
+               : 0;
+}
+
 static void *relay_one (void *arg)
 {
     struct relay *r = arg;
     int in, out = dial ();
+    char c;
 
     assert_int_equal (socket_wait (r->at.fd[0], POLLIN, monotonic () + 60), 0);
     in = accept4 (r->at.fd[0], NULL, NULL, SOCK_NONBLOCK);
-    if (pass (r, in, out, offsetof (struct talk, hello), sizeof (r->talk.hello))
-            == 0
-        && pass (r,
-                 out,
-                 in,
-                 offsetof (struct talk, challenge),
-                 sizeof (r->talk.challenge))
-               == 0
-        && pass (
-               r, in, out, offsetof (struct talk, last), sizeof (r->talk.last))
-               == 0) {
-        char c;
+    if (relay_all (r, in, out) == 0) {
         shutdown (out, SHUT_WR);
         socket_recv (out, &c, 1, monotonic () + 60);
     }
@@ -222,11 +244,12 @@ static void no_bit_can_be_changed (void **state)
     _Static_assert(sizeof (struct talk)
                        == sizeof (struct handshake_hello)
                               + sizeof (struct handshake_challenge)
-                              + sizeof (struct handshake_proof) + sizeof (body),
-                   "no gaps");
+                              + sizeof (struct handshake_proof) + sizeof (body)
+                              + 4,
+                   "no gaps but at the end");
     assert_int_equal (call_through (&r), 0);
     assert_int_equal (atomic_load (&server.taken), 1);
-    for (r.flip = 0; r.flip < 8 * sizeof (r.talk); r.flip++) {
+    for (r.flip = 0; r.flip < 8 * offsetof (struct talk, go); r.flip++) {
         /* a longer body would be waited for */
         if (r.flip / 8 == offsetof (struct talk, last.proof.length))
             continue;
@@ -253,6 +276,28 @@ static void nothing_can_be_said_again (void **state)
     assert_int_equal (socket_recv (fd, &end, 1, monotonic () + 60), -1);
     close (fd);
     assert_int_equal (atomic_load (&server.taken), 1);
+}
+
+/* Nor where the listener asks for nothing. */
+static void nothing_can_be_said_again_at_once (void **state)
+{
+    struct relay r = { .flip = SIZE_MAX };
+    char all[sizeof (r.talk.hello) + sizeof (r.talk.last)], end;
+    int fd;
+
+    (void)state;
+    assert_int_equal (call_through (&r), 0);
+    memcpy (all, &r.talk.hello, sizeof (r.talk.hello));
+    memcpy (all + sizeof (r.talk.hello), &r.talk.last, sizeof (r.talk.last));
+    for (int i = 0; i < 200; i++) {
+        fd = dial ();
+        socket_send (fd, all, sizeof (all), monotonic () + 60);
+        assert_int_equal (socket_recv (fd, &end, 1, monotonic () + 60), -1);
+        close (fd);
+        if (i % 2)
+            assert_int_equal (call (&known), 0);
+    }
+    assert_int_equal (atomic_load (&server.taken), 101);
 }
 
 /* A challenge of the listener's, even for the caller's own hello, is no proof
@@ -471,6 +516,10 @@ static void cleaning (void **state)
 }
 
 #define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
+#define FRESH(f)                                                               \
+    {                                                                          \
+#f " (fresh)", f, set_up_fresh, tear_down, NULL                        \
+    }
 
 int main (void)
 {
@@ -482,6 +531,11 @@ int main (void)
         WITH_SERVER (nothing_can_be_sent_back),
         WITH_SERVER (idle_ones_keep_nobody_out),
         WITH_SERVER (without_files),
+        FRESH (who_has_the_key_is_taken),
+        FRESH (nobody_else),
+        FRESH (no_bit_can_be_changed),
+        FRESH (nothing_can_be_said_again_at_once),
+        FRESH (idle_ones_keep_nobody_out),
         cmocka_unit_test (parsing),
         cmocka_unit_test (deriving),
         IN_FOLDER (in_a_file),

@@ -115,13 +115,13 @@ static void congestion_control (void **state)
     assert_true (strncmp (name, "bbr", 3) != 0);
     close (caller);
     setenv ("DL_COMM_CONGESTION", "reno", 1);
-    assert_int_equal (listen_open_range (&s, NULL, &err), 0);
+    assert_int_equal (listen_open_range (&s, NULL, 0, &err), 0);
     both_use_reno (&s,
                    socket_connect ("127.0.0.1", s.port, monotonic () + 100));
     assert_int_equal (pswire_listen ("127.0.0.1", &e, &s, &err), 0);
     both_use_reno (&s, pswire_connect (&e));
     setenv ("DL_COMM_CONGESTION", "none-such", 1);
-    assert_int_equal (listen_open_range (&s, NULL, &err), -1);
+    assert_int_equal (listen_open_range (&s, NULL, 0, &err), -1);
     assert_non_null (strstr (err.text, "DL_COMM_CONGESTION=none-such"));
     *err.text = '\0';
     assert_int_equal (pswire_listen ("127.0.0.1", &e, &s, &err), -1);

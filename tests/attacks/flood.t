@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# thousands of connections of another user, silent or not, to each port of a job: it goes on as if there were none
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+cd "$work" || exit 1
+command -v python3 >/dev/null || skip_all "no python3"
+steady=$builddir/tests/attacks/steady
+pswork=$builddir/tests/runtime/ps/pswork
+network=$srcdir/tests/attacks/network.py
+for f in "$steady" "$pswork" "$builddir/launcher/dl"; do victim test -x "$f" || skip_all "other users may not run $f"; done
+for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\|DL_PS\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
+connections=$(often 3000 80000)
+idle=$(often 600 3000)
+chmod 777 "$work"
+
+ports () {
+    victim python3 "$network" ports "$victim_id"
+}
+ports_are () { # ports_are NUMBER: so many are open
+    [ "$(ports | tr , '\n' | grep -c .)" -eq "$1" ]
+}
+flood () { # flood NAME: to all that the victim listens at; what is idle stays until calm
+    open=$(ports)
+    rm -f flood.out
+    attacker timeout 500 python3 "$network" flood "$open" "$connections" "$idle" 500 >flood.out 2>&1 &
+    flooder=$!
+    wait_for 60 grep -q ready flood.out
+}
+flooded () {
+    wait_for 400 grep -q stayed flood.out
+    sed 's/^/# /' flood.out
+}
+calm () {
+    kill "$flooder" 2>/dev/null
+    wait "$flooder" 2>/dev/null
+}
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+rank () { # rank NUMBER GO STOP
+    victim timeout 600 env RANK="$1" WORLD_SIZE=2 DL_COMM_ADDRESS="127.0.0.1:$port" DL_COMM_NODE="$1" DL_COMM_TIMEOUT=120 \
+        "$steady" "$2" "$3" >"$1.out" 2>&1
+}
+
+# ---- ranks that meet
+rank 0 "$work/go" "$work/stop" &
+zero=$!
+wait_for 60 ports_are 1
+flood
+rank 1 "$work/go" "$work/stop" &
+one=$!
+wait_for 120 grep -q met 1.out
+like "$(cat 0.out 1.out)" '^met$' "ranks meet during a flood"
+flooded
+calm
+
+# ---- their first connections to each other
+wait_for 60 ports_are 2
+flood
+flooded
+touch "$work/go"
+wait_for 120 grep -q reduced 0.out
+idlers=$flooder
+flood
+flooded
+touch "$work/stop"
+wait "$zero"
+is $? 0 "ranks that have met connect to each other, and go on"
+wait "$one"
+is $? 0 "both of them"
+sed 's/^/# /' 0.out 1.out
+is "$(cat 0.out 1.out | grep -vcE '^met$|^reduced$|^[0-9]+ calls, the longest')" 0 "and not a word of the others"
+calm
+flooder=$idlers
+calm
+
+# ---- a parameter server
+ps () { # ps ROLE: of one server and one worker
+    victim timeout 600 env DL_ROLE="$1" DL_ROLE_INDEX=0 DL_PS_SERVERS=1 DL_PS_WORKERS=1 DL_PS_DIR="$victim_home/ps" DL_PS_TIMEOUT=120 \
+        "$pswork" 30 50 1 "$victim_home/log" >"$1.out" 2>&1
+}
+ps server &
+server=$!
+wait_for 60 ports_are 1
+flood
+ps worker
+is $? 0 "a worker with its server"
+flooded
+wait "$server"
+is $? 0 "and the server"
+is "$(cat server.out worker.out)" "" "without a word"
+calm
+
+# ---- the collector of srun
+mkfifo life
+victim timeout 600 dl gather quick plain <life >gather.out 2>gather.err &
+collector=$!
+exec 3>life
+wait_for 60 grep -q . gather.out
+flood
+checked () { # checked RANK
+    victim timeout 300 env DL_GATHER="$(cat gather.out)" SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID="$1" SLURM_STEP_NUM_TASKS=2 \
+        SLURM_LOCALID="$1" SLURM_GTIDS=0,1 SLURMD_NODENAME=n1 SLURM_STEP_NODELIST=n1 SLURM_STEP_TASKS_PER_NODE=2 \
+        dl check-rank quick plain >"check.$1" 2>&1
+}
+checked 1 &
+other=$!
+checked 0
+is "$?/$(cat check.0)" "0/" "a rank that is checked"
+wait "$other"
+is "$?/$(cat check.1)" "0/" "and the other one"
+wait_for 60 grep -q 'dl: check: ' gather.err
+like "$(cat gather.err)" '^dl: check: .*1 node, 2 ranks' "have one verdict"
+is "$(grep -cE 'refused|token|stranger' gather.err)" 0 "and strangers none"
+sed 's/^/# /' gather.err
+exec 3>&-
+flooded
+calm
+wait
+done_testing
