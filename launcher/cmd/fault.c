@@ -88,6 +88,17 @@ void print_fault (const struct sweep *s)
             name);
 }
 
+void print_limits (const struct sweep *s)
+{
+    if (s->expired)
+        printf ("searcher.max_hours (%g) is over: no segment begins any more\n",
+                s->exp->max_hours);
+    if (s->searcher && searcher_is_spent (s->searcher))
+        printf ("searcher.max_gpu_hours (%g) is used up: no segment begins any "
+                "more\n",
+                s->exp->max_gpu_hours);
+}
+
 struct cause_count {
     char key[FAULT_KEY];
     const char *why;

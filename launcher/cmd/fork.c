@@ -13,6 +13,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/trainer/resume_dir.h"
 
 /* ---- the file ---- */
 
@@ -80,6 +81,36 @@ static int64_t first_length (const struct experiment *e)
     return n > 0 ? rungs[0].length : e->search.max_length;
 }
 
+static void count (const char *dir, const char *name)
+{
+    (void)dir;
+    (void)name;
+}
+
+/* The files of its own that a trial has are not copied. */
+static void say_no_checkpoint (const struct sweep *s, long trial)
+{
+    char dir[PATH_MAX];
+
+    for (long k = sweep_trial (s, trial)->over; k >= 1; k--) {
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, k);
+        if (each_trainer_file (dir, count) == 0)
+            continue;
+        complain ("%s: no checkpoint of trial %ld passes verification: a fork "
+                  "takes those of slurmdl(3), and the trial has files of its "
+                  "own in %s; 'dl run' with that path in the entrypoint goes "
+                  "on from them",
+                  s->dir,
+                  trial,
+                  dir);
+        return;
+    }
+    complain ("%s: no checkpoint of trial %ld passes verification: a fork "
+              "takes those of slurmdl(3), and the trial has none",
+              s->dir,
+              trial);
+}
+
 static int
 take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
 {
@@ -93,9 +124,7 @@ take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
                                  trial_last (sweep_trial (s, trial)).attempt,
                                  &e->source_length);
     if (!e->source_file) {
-        complain ("%s: no checkpoint of trial %ld passes verification",
-                  s->dir,
-                  trial);
+        say_no_checkpoint (s, trial);
         return EXIT_NOT_FOUND;
     }
     e->source_trial = trial;
@@ -131,6 +160,10 @@ make_fork (const struct sweep *s, long trial, const struct settings *st)
     if ((rv = read_experiment (st->file ? st->file : path, &edit, &e)))
         return rv;
     e->source = strdup (s->dir);
+    /* NAME is to be the old one, not its newest fork */
+    if (!strcmp (e->name, s->exp->name)
+        && asprintf (&e->folder, "%s-fork", e->name) < 0)
+        e->folder = NULL;
     if (trial && (rv = take_checkpoint (e, s, trial))) {
         experiment_destroy (e);
         return rv;

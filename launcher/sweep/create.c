@@ -124,7 +124,8 @@ int sweep_create (const struct experiment *e,
     static const char *const folders[] = { "trials", "workers" };
     char path[PATH_MAX];
 
-    if (claim_folder (root, e->name, dir, size, err) < 0)
+    if (claim_folder (root, e->folder ? e->folder : e->name, dir, size, err)
+        < 0)
         return -1;
     for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);
