@@ -9,6 +9,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/hparams.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -42,6 +43,28 @@ struct fork_source {
     long trial;
 };
 
+/* A hyperparameter that is not active at the point is none of the fork. */
+static void drop_groups (config_t *cf, const struct fork_source *o)
+{
+    const json_t *hparams = trial_hparams (o->s, sweep_trial (o->s, o->trial));
+    config_setting_t *s = config_lookup (cf, "entrypoint");
+    bool is_list = s && config_setting_is_aggregate (s);
+    int n = is_list ? config_setting_length (s) : s ? 1 : 0;
+
+    for (int i = n - 1; i >= 0; i--) {
+        config_setting_t *word =
+            is_list ? config_setting_get_elem (s, (unsigned)i) : s;
+        const char *text = config_setting_get_string (word);
+        char *less =
+            text ? hparams_drop_groups (o->s->exp, text, hparams) : NULL;
+        if (less && !*less && is_list)
+            config_setting_remove_elem (s, (unsigned)i);
+        else if (less && strcmp (less, text))
+            config_setting_set_string (word, less);
+        free (less);
+    }
+}
+
 /* One trial at the point of the old one, for the first metric. */
 static void make_single (config_t *cf, const void *arg)
 {
@@ -68,6 +91,7 @@ static void make_single (config_t *cf, const void *arg)
     edit_add_json (root, "hyperparameters", trial_hparams (o->s, t));
     if (config_lookup (cf, "resources.workers"))
         config_setting_remove (config_lookup (cf, "resources"), "workers");
+    drop_groups (cf, o);
 }
 
 /* ---- the checkpoint ---- */
