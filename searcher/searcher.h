@@ -266,6 +266,9 @@ int searcher_extend (struct searcher **s,
                      int64_t max_length,
                      double max_seconds);
 
+/* config->max_seconds are spent: no segment begins any more. */
+bool searcher_is_spent (const struct searcher *s);
+
 /* Part of the work that is done, 0 to 1, 1 at the end.  It goes back only when
  * there is more to do: by searcher_revive() and searcher_extend().
  */

@@ -21,7 +21,7 @@ static int put_mark (struct sweep *s, struct event event)
     struct slurmdl_error err = { "" };
 
     event.by = user_name ();
-    return sweep_insist (s, event, NULL, NULL, &err) < 0 ? fail (&err)
+    return sweep_insist (s, event, NULL, NULL, &err) < 0 ? fail_on (s, &err)
                                                          : EXIT_OK;
 }
 
@@ -46,7 +46,7 @@ static int archive (struct sweep *s, bool undo)
         return EXIT_OK;
     }
     if ((rv = sweep_insist (s, event, can_archive, NULL, &err)) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     if (rv == 1) {
         complain ("%s is %s: only an experiment that has ended can be archived",
                   s->dir,

@@ -234,6 +234,25 @@ static void check_program (const struct experiment *e,
         check_file (e, script, F_OK, local, p);
 }
 
+/* The program may log it by itself, so this is no mistake. */
+static void warn_of_metrics (const struct experiment *e)
+{
+    char name[256];
+
+    for (char **m = e->metrics; e->patterns && m && *m; m++) {
+        char **text = e->patterns;
+        snprintf (name, sizeof (name), "{%s}", *m);
+        while (*text && !strstr (*text, name))
+            text++;
+        if (!*text)
+            complain ("%s: no metrics.pattern has %s, the metric of the "
+                      "search: a trial has a result only if its program logs "
+                      "it in another way",
+                      e->file,
+                      name);
+    }
+}
+
 int command_check (const struct experiment *e, bool local)
 {
     char **words = first_words (e);
@@ -245,6 +264,7 @@ int command_check (const struct experiment *e, bool local)
         if (!e->source) /* it may be of a time without groups */
             groups_check (e, &p);
         check_program (e, words, local, &p);
+        warn_of_metrics (e);
         rv = p.count ? EXIT_USAGE : EXIT_OK;
         problems_close (&p);
         fputs (p.text, stderr);

@@ -115,7 +115,7 @@ static int put_rehearsed (struct sweep *s,
     if (rv > 0)
         return no_work (s, st);
     if ((rv = sweep_publish (s, events, n, &err)) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     return rv == 1 ? -1 : EXIT_OK;
 }
 
@@ -252,7 +252,7 @@ static int go_on_with (struct sweep *s, const struct settings *st)
         return EXIT_OK;
     }
     if ((workers = peer_count (s->dir, 0, &err)) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     if (workers == 0)
         return start_workers (s, st);
     printf (

@@ -88,6 +88,20 @@ void print_fault (const struct sweep *s)
             name);
 }
 
+void print_limits (const struct sweep *s)
+{
+    if (s->expired)
+        printf ("searcher.max_hours (%g) is over: no segment begins any more\n",
+                s->exp->max_hours);
+    if (s->searcher && searcher_is_spent (s->searcher))
+        printf ("searcher.max_gpu_hours (%g) is used up: no segment begins any "
+                "more\n",
+                s->exp->max_gpu_hours);
+}
+
+/* More different ones than that have none that is common. */
+enum { CAUSES_MAX = 64 };
+
 struct cause_count {
     char key[FAULT_KEY];
     const char *why;
@@ -95,13 +109,13 @@ struct cause_count {
 };
 
 /* The commonest cause of the failed trials. */
-static struct cause_count commonest (const struct sweep *s, long failed)
+static struct cause_count commonest (const struct sweep *s)
 {
-    struct cause_count *list = calloc ((size_t)failed + 1, sizeof (*list));
+    struct cause_count *list = calloc (CAUSES_MAX + 1, sizeof (*list));
     struct cause_count most = { .count = 0 };
     long n = 0;
 
-    for (long i = 0; list && i < s->ntrials && n < failed; i++) {
+    for (long i = 0; list && i < s->ntrials && n < CAUSES_MAX; i++) {
         const struct sweep_trial *t = &s->trials[i];
         long k = 0;
         if (t->state != TRIAL_FAILED)
@@ -125,7 +139,7 @@ void print_failed (const struct sweep *s)
 
     if (failed == 0 || sweep_is_faulty (s))
         return;
-    most = commonest (s, failed);
+    most = commonest (s);
     printf ("failed: %ld of %ld trial%s",
             failed,
             s->ntrials,

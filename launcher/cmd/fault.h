@@ -10,6 +10,9 @@
  */
 void print_fault (const struct sweep *s);
 
+/* Limits of time that were reached; nothing if none was. */
+void print_limits (const struct sweep *s);
+
 /* How many trials have failed, and of what most of them; nothing if none. */
 void print_failed (const struct sweep *s);
 

@@ -316,6 +316,7 @@ static int conclude (struct follow_view *v, bool workers_left)
             s->ntrials);
     say_best (s);
     print_failed (s);
+    print_limits (s);
     if (s->ntrials)
         print_best_trials (s, TRIALS_SHOWN);
     print_excluded (s);

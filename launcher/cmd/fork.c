@@ -9,10 +9,12 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/hparams.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/trainer/resume_dir.h"
 
 /* ---- the file ---- */
 
@@ -41,6 +43,28 @@ struct fork_source {
     long trial;
 };
 
+/* A hyperparameter that is not active at the point is none of the fork. */
+static void drop_groups (config_t *cf, const struct fork_source *o)
+{
+    const json_t *hparams = trial_hparams (o->s, sweep_trial (o->s, o->trial));
+    config_setting_t *s = config_lookup (cf, "entrypoint");
+    bool is_list = s && config_setting_is_aggregate (s);
+    int n = is_list ? config_setting_length (s) : s ? 1 : 0;
+
+    for (int i = n - 1; i >= 0; i--) {
+        config_setting_t *word =
+            is_list ? config_setting_get_elem (s, (unsigned)i) : s;
+        const char *text = config_setting_get_string (word);
+        char *less =
+            text ? hparams_drop_groups (o->s->exp, text, hparams) : NULL;
+        if (less && !*less && is_list)
+            config_setting_remove_elem (s, (unsigned)i);
+        else if (less && strcmp (less, text))
+            config_setting_set_string (word, less);
+        free (less);
+    }
+}
+
 /* One trial at the point of the old one, for the first metric. */
 static void make_single (config_t *cf, const void *arg)
 {
@@ -67,6 +91,7 @@ static void make_single (config_t *cf, const void *arg)
     edit_add_json (root, "hyperparameters", trial_hparams (o->s, t));
     if (config_lookup (cf, "resources.workers"))
         config_setting_remove (config_lookup (cf, "resources"), "workers");
+    drop_groups (cf, o);
 }
 
 /* ---- the checkpoint ---- */
@@ -78,6 +103,36 @@ static int64_t first_length (const struct experiment *e)
     int n = searcher_preview (&e->search, e->params, e->nparams, rungs, 64);
 
     return n > 0 ? rungs[0].length : e->search.max_length;
+}
+
+static void count (const char *dir, const char *name)
+{
+    (void)dir;
+    (void)name;
+}
+
+/* The files of its own that a trial has are not copied. */
+static void say_no_checkpoint (const struct sweep *s, long trial)
+{
+    char dir[PATH_MAX];
+
+    for (long k = sweep_trial (s, trial)->over; k >= 1; k--) {
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, trial, k);
+        if (each_trainer_file (dir, count) == 0)
+            continue;
+        complain ("%s: no checkpoint of trial %ld passes verification: a fork "
+                  "takes those of slurmdl(3), and the trial has files of its "
+                  "own in %s; 'dl run' with that path in the entrypoint goes "
+                  "on from them",
+                  s->dir,
+                  trial,
+                  dir);
+        return;
+    }
+    complain ("%s: no checkpoint of trial %ld passes verification: a fork "
+              "takes those of slurmdl(3), and the trial has none",
+              s->dir,
+              trial);
 }
 
 static int
@@ -93,9 +148,7 @@ take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
                                  trial_last (sweep_trial (s, trial)).attempt,
                                  &e->source_length);
     if (!e->source_file) {
-        complain ("%s: no checkpoint of trial %ld passes verification",
-                  s->dir,
-                  trial);
+        say_no_checkpoint (s, trial);
         return EXIT_NOT_FOUND;
     }
     e->source_trial = trial;
@@ -133,6 +186,10 @@ make_fork (const struct sweep *s, long trial, const struct settings *st)
     if ((rv = read_experiment (st->file ? st->file : path, &edit, &e)))
         return rv;
     e->source = strdup (s->dir);
+    /* NAME is to be the old one, not its newest fork */
+    if (!strcmp (e->name, s->exp->name)
+        && asprintf (&e->folder, "%s-fork", e->name) < 0)
+        e->folder = NULL;
     if (trial && (rv = take_checkpoint (e, s, trial))) {
         experiment_destroy (e);
         return rv;

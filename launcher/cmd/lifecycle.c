@@ -9,6 +9,7 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/executor/stop.h"
+#include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
@@ -106,7 +107,7 @@ static int grant (struct sweep *s, const struct state_request *w)
     case 1:
         return say_why_not (s, w);
     }
-    return fail (&err);
+    return fail_on (s, &err);
 }
 
 static int request_state (const struct settings *st,
@@ -192,12 +193,32 @@ static int put_resume (struct sweep *s, struct slurmdl_error *err)
     return rv;
 }
 
+/* A second look at those of other machines takes a while. */
+static long workers_at_work (const struct sweep *s)
+{
+    double look = 2 * (double)s->exp->heartbeat;
+
+    return peer_count (s->dir, 0, NULL) <= 0 ? 0
+                                             : peer_count (s->dir, look, NULL);
+}
+
 static int resume (struct sweep *s, const struct settings *st)
 {
     struct slurmdl_error err = { "" };
 
+    long workers;
+
+    if (s->state == SWEEP_RUNNING && !st->workers
+        && (workers = workers_at_work (s)) > 0) {
+        printf ("%s is running, with %ld worker%s: nothing to resume; 'dl "
+                "scale N' changes their number, 'dl wait' waits for the end\n",
+                s->dir,
+                workers,
+                workers == 1 ? "" : "s");
+        return EXIT_OK;
+    }
     if (put_resume (s, &err) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     return sweep_has_ended (s) ? say_ended (s) : start_workers (s, st);
 }
 

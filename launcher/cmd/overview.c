@@ -263,9 +263,7 @@ void print_overview (const struct sweep *s)
     print_best (s);
     print_failed (s);
     print_fault (s);
-    if (s->expired)
-        printf ("searcher.max_hours (%g) is over: no segment begins any more\n",
-                s->exp->max_hours);
+    print_limits (s);
     print_source (s);
     print_labels (s);
     print_last_action (s);

@@ -243,7 +243,7 @@ static int more (struct sweep *s, const struct settings *st, long workers)
         return rv;
     mine.workers = workers;
     if (executor_open (&x, s, &mine, &err) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     if ((rv = x.ops->start (&x, &err)) < 0)
         complain ("%s", err.text);
     else
@@ -266,13 +266,13 @@ static int scale (struct sweep *s,
     long units, fewer;
 
     if (!local && find_tasks (p, s, &err) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     units = local ? workers : slurm_tasks (s->exp, workers);
     fewer = p->n > units ? p->n - units : 0;
     if (p->n)
         qsort (p->list, (size_t)p->n, sizeof (*p->list), goes_first);
     if (put_scale (s, workers, p, fewer, &err) < 0)
-        return fail (&err);
+        return fail_on (s, &err);
     cancel (p, fewer);
     if (!local && units > p->n)
         return more (s, st, (units - p->n) * (long)s->exp->lanes);
@@ -351,7 +351,7 @@ int cmd_scale (const struct settings *st)
                   sweep_state_name (s->state));
         rv = EXIT_USAGE;
     } else if (find_local (&places, s, &err) < 0)
-        rv = fail (&err);
+        rv = fail_on (s, &err);
     else
         rv = scale (s, st, &places, workers);
     free (places.list);

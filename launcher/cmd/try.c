@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl try: one short trial here, and what was seen of it. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,14 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
-#include "launcher/config/diagnostics.h"
+#include "launcher/cmd/try_point.h"
 #include "launcher/config/edit.h"
-#include "launcher/config/hparams.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
 #include "launcher/session/open.h"
@@ -42,120 +39,6 @@ static void on_interrupt (int sig)
 {
     (void)sig;
     interrupted = 1;
-}
-
-/* ---- the point ---- */
-
-/* A point of a random search: any searcher trains such ones. */
-static int sample (const struct experiment *e, double *x)
-{
-    const struct search_config config = {
-        .name = "random",
-        .seed = e->seed < 0 ? (uint64_t)time (NULL) : (uint64_t)e->seed,
-        .max_trials = 1,
-        .max_length = 1,
-        .smaller_is_better = true,
-        .constraint = e->constraint,
-    };
-    struct searcher *s = searcher_create (&config, e->params, e->nparams);
-    struct search_op op;
-    int rv = s && searcher_ask (s, &op, x) == SEARCH_RUN ? 0 : -1;
-
-    searcher_destroy (s);
-    return rv;
-}
-
-/* The point that the user gave is the last of those that are tried first. */
-static int choose (const struct experiment *e, bool given, double *x)
-{
-    const double *last =
-        e->points + (size_t)e->nparams * (size_t)(e->search.npoints - 1);
-
-    if (!given)
-        return sample (e, x);
-    memcpy (x, last, e->nparams * sizeof (*x));
-    return 0;
-}
-
-static bool is_value (const char *text)
-{
-    char *end;
-
-    strtod (text, &end);
-    return (*text && !*end) || !strcmp (text, "true") || !strcmp (text, "false")
-           || strchr ("\"[({", *text);
-}
-
-/* "NAME=VALUE" as --set takes it: a word needs no quotes. */
-static char *as_set (const char *arg)
-{
-    const char *value = strchr (arg, '=') + 1;
-    char *text = NULL;
-
-    if (asprintf (&text,
-                  is_value (value) ? "%.*s%s" : "%.*s\"%s\"",
-                  (int)(value - arg),
-                  arg,
-                  value)
-        < 0)
-        return NULL;
-    return text;
-}
-
-/* The arguments as the one point of searcher.try_first; NULL after lines that
- * say what is wrong.
- */
-static char *given_point (char **args, int n)
-{
-    char **sets = calloc ((size_t)n + 1, sizeof (*sets));
-    const struct edit edit = { .sets = sets };
-    char *text = NULL;
-    char *point = NULL;
-    struct problems p;
-    config_t cf;
-
-    config_init (&cf);
-    for (int i = 0; sets && i < n; i++)
-        sets[i] = as_set (args[i]);
-    if (sets && problems_open (&p) == 0) {
-        edit_apply (&edit, &cf, &p);
-        text = p.count ? NULL : edit_text (&cf);
-        problems_close (&p);
-        fputs (p.text, stderr);
-        free (p.text);
-    }
-    for (char *c = text; c && *c; c++)
-        if (*c == '\n')
-            *c = ' ';
-    if (text && asprintf (&point, "searcher.try_first=({ %s})", text) < 0)
-        point = NULL;
-    config_destroy (&cf);
-    strings_free (sets);
-    free (text);
-    return point;
-}
-
-/* Not each searcher takes points, and as many as there are. */
-static void forget_searcher (config_t *cf, const void *arg)
-{
-    static const char *const kept[] = {
-        "metric", "smaller_is_better", "max_length", "constraint", NULL
-    };
-    config_setting_t *group = config_lookup (cf, "searcher");
-    int n = group && config_setting_is_group (group)
-                ? config_setting_length (group)
-                : 0;
-
-    (void)arg;
-    for (int i = n - 1; i >= 0; i--) {
-        const char *name =
-            config_setting_name (config_setting_get_elem (group, (unsigned)i));
-        const char *const *k = kept;
-        while (*k && strcmp (*k, name))
-            k++;
-        if (!*k)
-            config_setting_remove_elem (group, (unsigned)i);
-    }
 }
 
 /* ---- the trial ---- */
@@ -441,7 +324,7 @@ static int try_it (struct experiment *e, bool given)
     double *x = calloc (e->nparams + 1, sizeof (*x));
     int rv = command_check (e, true);
 
-    if (rv == 0 && (!x || choose (e, given, x) < 0)) {
+    if (rv == 0 && (!x || try_point (e, given, x) < 0)) {
         complain ("no point satisfies searcher.constraint");
         rv = EXIT_USAGE;
     }
@@ -469,7 +352,7 @@ static char **all_sets (const struct settings *st, const char *point)
 
 static int read_and_try (const struct settings *st, char **sets, bool given)
 {
-    const struct edit edit = { .f = given ? forget_searcher : NULL,
+    const struct edit edit = { .f = given ? try_any_searcher : NULL,
                                .sets = sets };
     struct experiment *e;
     int rv = read_experiment (st->args[0], &edit, &e);
@@ -498,7 +381,7 @@ int cmd_try (const struct settings *st)
     sigaction (SIGTERM, &sa, NULL);
     if (!*args)
         return read_and_try (st, st->sets, false);
-    if (!(point = given_point (args, st->nargs - 1)))
+    if (!(point = try_point_set (args, st->nargs - 1)))
         return EXIT_USAGE;
     sets = all_sets (st, point);
     rv = read_and_try (st, sets, true);

@@ -257,11 +257,34 @@ static bool is_group (const char *path)
 }
 
 /* A key of the same name elsewhere, or the nearest path. */
+/* What other programs call a key. */
+static const char *const others[][2] = {
+    { "goal", "searcher.smaller_is_better" },
+    { "direction", "searcher.smaller_is_better" },
+    { "maximize", "searcher.smaller_is_better" },
+    { "minimize", "searcher.smaller_is_better" },
+    { "method", "searcher.name" },
+    { "algorithm", "searcher.name" },
+    { "objective", "searcher.metric" },
+    { "n_trials", "searcher.max_trials" },
+    { "num_samples", "searcher.max_trials" },
+    { "epochs", "searcher.max_length" },
+    { "gpus", "resources.slots_per_trial" },
+    { "cpus", "resources.cpus_per_trial" },
+    { "parameters", "hyperparameters" },
+    { "params", "hyperparameters" },
+    { "program", "entrypoint" },
+    { "script", "entrypoint" },
+};
+
 static const char *suggestion (const char *path, const char *last)
 {
     const char *words[WORDS_MAX] = { 0 };
     size_t n = 0;
 
+    for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
+        if (!strcmp (others[i][0], last))
+            return others[i][1];
     for (const struct key *k = experiment_keys; k->path; k++) {
         const char *dot = strrchr (k->path, '.');
         if (dot && !strcmp (dot + 1, last))
@@ -483,6 +506,7 @@ void experiment_destroy (struct experiment *e)
     known_points_free (e);
     free (e->file);
     free (e->dir);
+    free (e->folder);
     free (e->text);
     free (e->source);
     free (e->source_file);

@@ -111,6 +111,7 @@ struct experiment {
     int64_t grace;     /* s that a trainer has to stop */
 
     /* Of a fork (dl fork); the first log entry has it. */
+    char *folder;          /* its folder's name is FOLDER-0001; NULL: NAME */
     char *source;          /* experiment, NULL: it is none, ... */
     long source_trial;     /* ... trial, 0: none, ... */
     int64_t source_length; /* ... and length of the checkpoint ... */

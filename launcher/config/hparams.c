@@ -265,6 +265,47 @@ static bool is_known (const struct experiment *e, const char *name)
     return false;
 }
 
+static bool lacks_one (const struct experiment *e,
+                       const char *text,
+                       size_t len,
+                       const json_t *hparams)
+{
+    char name[256];
+
+    for (const char *c = text; c < text + len; c++) {
+        size_t n = placeholder_length (text, c);
+        if (n == 0)
+            continue;
+        snprintf (name, sizeof (name), "%.*s", (int)n - 2, c + 1);
+        for (size_t i = 0; i < e->nhparams; i++)
+            if (!strcmp (e->hparams[i].path, name)
+                && !hparams_value (hparams, name))
+                return true;
+    }
+    return false;
+}
+
+char *hparams_drop_groups (const struct experiment *e,
+                           const char *text,
+                           const json_t *hparams)
+{
+    const char *start = text;
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream (&out, &size);
+
+    while (f && *text) {
+        size_t n = group_length (e, start, text);
+        if (n && lacks_one (e, text, n, hparams))
+            text += n;
+        else
+            fputc (*text++, f);
+    }
+    if (f)
+        fclose (f);
+    return out;
+}
+
 int hparams_unknown (const struct experiment *e,
                      const char *text,
                      char *buf,

@@ -47,6 +47,13 @@ int hparams_arguments (const char *text,
                        int (*put) (void *arg, char *word),
                        void *arg);
 
+/* 'text' without the groups in which a hyperparameter of 'e' has no value in
+ * 'hparams'; the caller frees it, NULL if out of memory.
+ */
+char *hparams_drop_groups (const struct experiment *e,
+                           const char *text,
+                           const json_t *hparams);
+
 /* Find the first {name} in 'text' that is neither a hyperparameter nor a
  * built-in; its name is written to buf.  Returns 1 if there is one, else 0.
  */

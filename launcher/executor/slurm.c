@@ -69,6 +69,12 @@ static const char *const for_good[] = {
     NULL,
 };
 
+static const char *const no_slurm[] = {
+    "Could not establish a configuration source",
+    "DNS SRV lookup failed",
+    NULL,
+};
+
 /* ---- sbatch ---- */
 
 long slurm_tasks (const struct experiment *e, long workers)
@@ -172,7 +178,9 @@ static bool is_for_good (const char *said, int status)
 
     /* no sbatch could be run */
     return status == 126 || status == 127
-           || (status > 0 && has_one_of (last ? last : said, for_good));
+           || (status > 0
+               && (has_one_of (last ? last : said, for_good)
+                   || has_one_of (said, no_slurm)));
 }
 
 /* Its exit status; 'said' is the job, or what is wrong. */
@@ -225,6 +233,16 @@ static void note_array (struct executor *x, const char *job, long tasks)
 static int refused (const char *said, int status, struct slurmdl_error *err)
 {
     errno = EPROTO;
+    if (has_one_of (said, no_slurm))
+        return errorf (err,
+                       "sbatch finds no Slurm here: use --local to work on "
+                       "this machine, or a host of the cluster");
+    if (strstr (said, "'--dl"))
+        return errorf (err,
+                       "sbatch: %s: the plugin of slurm-dl is not in use here, "
+                       "see dl-spank(8); leave resources.framework and "
+                       "resources.check out",
+                       said);
     return errorf (err,
                    "sbatch: %s%s",
                    *said ? said : "it failed without a message",

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,4 +286,23 @@ int parse_trial (const struct sweep *s, const char *text, long *n)
         return 0;
     complain ("%s: no trial '%s' (there are %ld)", s->dir, text, s->ntrials);
     return EXIT_NOT_FOUND;
+}
+
+int fail_on (const struct sweep *s, const struct slurmdl_error *err)
+{
+    struct passwd *owner;
+    struct stat st;
+    int e = errno;
+
+    if ((e != EACCES && e != EPERM) || stat (s->dir, &st) < 0
+        || st.st_uid == geteuid ()) {
+        errno = e;
+        return fail (err);
+    }
+    owner = getpwuid (st.st_uid);
+    complain ("%s: the experiment belongs to %s, who alone may change it: %s",
+              s->dir,
+              owner ? owner->pw_name : "another user",
+              err->text);
+    return error_status (e);
 }

@@ -49,4 +49,9 @@ int parse_trial (const struct sweep *s, const char *text, long *n);
  */
 void share_umask (const char *dir);
 
+/* As fail(), of a change to the experiment; where permission is denied it names
+ * the owner.
+ */
+int fail_on (const struct sweep *s, const struct slurmdl_error *err);
+
 #endif

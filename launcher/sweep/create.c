@@ -140,7 +140,7 @@ int sweep_create (const struct experiment *e,
                        "%s: cannot make an experiment folder: %s",
                        root,
                        strerror (errno));
-    if (claim_folder (own, e->name, dir, size, err) < 0)
+    if (claim_folder (own, e->folder ? e->folder : e->name, dir, size, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof (folders) / sizeof (*folders); i++) {
         snprintf (path, sizeof (path), "%s/%s", dir, folders[i]);

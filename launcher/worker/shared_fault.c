@@ -49,17 +49,27 @@ bool fault_spares_trial (const struct worker *w, long trial, const char *why)
            && (anything_open (s, trial) || goes_on (s, trial));
 }
 
-static bool works_elsewhere (struct worker *w, const char *host)
+/* The host as its peers name it, which may not be Slurm's name of the node. */
+static const char *
+own_host (const struct worker *w, const struct peer_info *list, long n)
 {
-    struct peer_info *list;
+    for (long i = 0; i < n; i++)
+        if (!strcmp (list[i].nonce, worker_nonce (w)))
+            return list[i].host;
+    return NULL;
+}
+
+static bool works_elsewhere (struct worker *w)
+{
+    struct peer_info *list = NULL;
     long n = peer_list (w->sweep->dir, &list, NULL);
+    const char *here = own_host (w, list, n);
     bool found = false;
 
-    for (long i = 0; i < n && !found; i++)
-        found = !list[i].gone && strcmp (list[i].host, host)
+    for (long i = 0; here && i < n && !found; i++)
+        found = !list[i].gone && strcmp (list[i].host, here)
                 && !peer_dead (w->peer, list[i].nonce, w->sweep->exp->lease);
-    if (n >= 0)
-        free (list);
+    free (list);
     return found;
 }
 
@@ -100,11 +110,12 @@ int fault_stop (struct worker *w, struct slurmdl_error *err)
 
     if (!f && holds_back (w))
         return 2;
-
     if (!f || (!anything_open (w->sweep, 0) && !goes_on (w->sweep, 0)))
         return 0;
-    if (f->host && !f->spread && works_elsewhere (w, f->host))
-        return strcmp (f->host, w->host) ? 0 : 2;
+    if (f->host && !f->spread && strcmp (f->host, w->host))
+        return 0;
+    if (f->host && !f->spread && works_elsewhere (w))
+        return 2;
     event = (struct event){ .op = EVENT_PAUSE,
                             .by = w->slot,
                             .trial = f->trial,

@@ -35,7 +35,7 @@ fresh_bracket (const struct searcher *s, int64_t length, bool within_limit)
     return best;
 }
 
-static bool is_spent (const struct searcher *s)
+bool searcher_is_spent (const struct searcher *s)
 {
     return s->max_seconds > 0 && s->spent >= s->max_seconds;
 }
@@ -81,7 +81,7 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x)
     *op = (struct search_op){ 0 };
     if (s->limit > 0 && s->running >= s->limit)
         return SEARCH_WAIT;
-    b = is_spent (s) ? NULL : fresh_bracket (s, 0, true);
+    b = searcher_is_spent (s) ? NULL : fresh_bracket (s, 0, true);
     /* a population advances together, however few workers there are */
     if (b && (s->due == 0 || searcher_schedule (s)->clone)) {
         op->length = s->length[b->first];
@@ -90,7 +90,7 @@ inner_ask (const struct searcher *s, struct search_op *op, double *x)
             return SEARCH_RUN;
         *op = (struct search_op){ 0 };
     }
-    if (is_spent (s) || s->due == 0)
+    if (searcher_is_spent (s) || s->due == 0)
         return s->running > 0 ? SEARCH_WAIT : SEARCH_DONE;
     op->trial = *due_trial (s, 0);
     op->length = due_length (s);
@@ -210,7 +210,7 @@ static void update_progress (struct searcher *s)
     if (s->max_seconds > 0 && s->spent > part * s->max_seconds)
         part = s->spent / s->max_seconds;
     if (s->running == 0
-        && (is_spent (s) || (s->due == 0 && s->created == s->trials)))
+        && (searcher_is_spent (s) || (s->due == 0 && s->created == s->trials)))
         part = 1;
     else if (part >= 1)
         part = 1 - 0x1p-53;

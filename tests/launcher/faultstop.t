@@ -89,6 +89,37 @@ timeout 300 dl run --local last.conf >out 2>&1
 is $? 1 "three failures of the only trial: failed"
 is "$(count last-0001 pause)" 0 "no pause"
 
+# ---- a fault of one machine: its workers wait for what the other ones see
+if [ "$(id -u)" -eq 0 ] && unshare -u true 2>/dev/null; then
+    worker () { # worker HOST EXPERIMENT
+        unshare -u sh -c "hostname $1; exec timeout 300 dl worker --slot $1 $2" >>"$1.out" 2>&1
+    }
+    # shellcheck disable=SC2016
+    conf one '[ $(hostname) = n2 ] || { echo broken >&2; exit 1; }; until [ -f go ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
+    sed -i 's/max_trials = 12/max_trials = 4/' one.conf
+    dl run --no-workers one.conf >out
+    worker n2 one-0001 &
+    wait_for 100 sh -c 'ls one-0001/trials/*/a.1/log'
+    worker n1 one-0001 &
+    wait_for 200 sh -c '[ "$(cat one-0001/log/0*/0* | grep -c "\"op\":\"fail\"")" -eq 3 ]'
+    ok $? "three failures on one machine, while another one trains"
+    sleep 2
+    is "$(count one-0001 fail) $(count one-0001 pause)" "3 0" "no pause, and no further failure"
+    touch go
+    wait
+    like "$(dl ls)" '^one-0001 +completed' "the other one has results, and it completes"
+    conf both 'echo broken >&2; exit 1'
+    dl run --no-workers both.conf >out
+    worker n2 both-0001 &
+    worker n1 both-0001 &
+    wait
+    is "$(dl ls | grep -c '^both-0001 *paused (fault)') $(count both-0001 pause)" "1 1" "a fault of both: paused"
+    [ "$(attempts both-0001)" -le 5 ]
+    ok $? "attempts spent ($(attempts both-0001))"
+else
+    skip "a fault of one machine" "no root, or no namespaces"
+fi
+
 # ---- max_failed
 # shellcheck disable=SC2016
 conf half '[ $DL_TRIAL -lt 4 ] || { echo no luck >&2; exit 9; }; echo epoch 3: accuracy = 0.5' 'max_restarts = 0;'

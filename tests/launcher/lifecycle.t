@@ -248,13 +248,14 @@ try 2 'exp.conf:2: ' sh -c 'printf "name = \"e\";\nsercher = 1;\n" >exp.conf; dl
 mkdir elsewhere
 (cd elsewhere && DL_DIR=$work timeout 300 dl fork --local --set searcher.max_trials=1 lines-0001 >"$work/out" 2>&1)
 is $? 0 "a fork, made from another folder"
-like "$(cat lines-0002/experiment.conf)" 'k = 0.30000000000000004;' "its file keeps all digits"
-like "$(cat lines-0002/log/000000/00000001)" "\"dir\":\"$work\"" "it runs where the first one did"
-like "$(dl show lines-0002)" "^forked from $work/lines-0001$" "show: where it comes from"
+like "$(dl show lines | head -1)" "^$work/lines-0001: " "the name alone is still the old one"
+like "$(cat lines-fork-0001/experiment.conf)" 'k = 0.30000000000000004;' "its file keeps all digits"
+like "$(cat lines-fork-0001/log/000000/00000001)" "\"dir\":\"$work\"" "it runs where the first one did"
+like "$(dl show lines-fork-0001)" "^forked from $work/lines-0001$" "show: where it comes from"
 cmp -s lines-0001/experiment.conf lines.conf
 ok $? "a file that was not changed is kept as it is"
 try 0 '^lines: completed' dl fork --local lines-0001
-cmp -s lines-0003/experiment.conf lines.conf
+cmp -s lines-fork-0002/experiment.conf lines.conf
 ok $? "in a fork, too"
 try 2 "'dl run FILE'" dl fork --file lines.conf lines-0001
 try 3 "no trial '4'" dl fork lines-0001 4
@@ -268,22 +269,22 @@ timeout 300 dl run --local digits.conf >out 2>&1
 is $? 0 "a sweep with checkpoints"
 try 2 'is of length 3, and trials would be trained to length 3 first' dl fork --local digits-0001 2
 try 0 'digits: completed' dl fork --local --set searcher.max_length=5 digits-0001 2
-like "$(cat digits-0002/trials/0001/a.1/log)" '^restored epoch 3' "its trial begins with the checkpoint"
-is "$(dl show --json digits-0002 | grep -c '"trial"')" 1 "it is one trial"
+like "$(cat digits-fork-0001/trials/0001/a.1/log)" '^restored epoch 3' "its trial begins with the checkpoint"
+is "$(dl show --json digits-fork-0001 | grep -c '"trial"')" 1 "it is one trial"
 python3 - <<'END'
 import json
-old, new = (json.load(open(f"digits-000{n}/trials/000{t}/a.1/hparams.json")) for n, t in ((1, 2), (2, 1)))
+old, new = (json.load(open(f"digits-{n}/trials/000{t}/a.1/hparams.json")) for n, t in (("0001", 2), ("fork-0001", 1)))
 assert old == new, (old, new)
 END
 ok $? "at the same point"
-like "$(dl show digits-0002)" "^forked from $work/digits-0001, trial 2 at length 3$" "show: which trial"
+like "$(dl show digits-fork-0001)" "^forked from $work/digits-0001, trial 2 at length 3$" "show: which trial"
 sed 's/max_length = 3/max_length = 6/; s/minval = 8; maxval = 192/minval = 5; maxval = 5/' digits.conf >tune.conf
 hidden=$(python3 -c 'import json; print(json.load(open("digits-0001/trials/0001/a.1/hparams.json"))["hidden"])')
 sed -i "s/minval = 5; maxval = 5/minval = $hidden; maxval = $hidden/" tune.conf
 try 0 'digits: completed' dl fork --local --file tune.conf digits-0001 1
-is "$(cat digits-0003/trials/*/a.1/log | grep -c '^restored epoch 3')" 2 "with --file each trial begins with it"
+is "$(cat digits-fork-0002/trials/*/a.1/log | grep -c '^restored epoch 3')" 2 "with --file each trial begins with it"
 timeout 300 dl rm digits-0001 >/dev/null
-[ -f digits-0003/source/a.1/ckpt/00000003.h5 ]
+[ -f digits-fork-0002/source/a.1/ckpt/00000003.h5 ]
 ok $? "which stays when its experiment is removed"
 
 # ---- rm

@@ -77,6 +77,12 @@ like "$(cat "$long")" '^from 4, momentum' "a promoted trial goes on"
 is "$(cat rungs-0001/trials/*/a.1/log | sed -n 's/^from 0, momentum \(none\|0\.[0-9]*\)$/\1/p' | sed 's/0.*/number/' | sort -u | tr '\n' ' ')" "none number " \
     "inactive parameters leave their option out"
 
+# ---- a fork from a trial at which a parameter is not active
+adam=$(grep -l '"opt": "adam"' rungs-0001/trials/*/a.1/hparams.json | head -1 | sed 's|.*trials/0*\([0-9]*\)/.*|\1|')
+dl fork --local rungs-0001 "$adam" >out 2>&1
+is $? 3 "a fork of it"
+like "$(cat out)" 'no checkpoint of trial [0-9]+ passes verification' "lacks a checkpoint, and nothing else"
+
 # ---- {trial_dir}, DL_TRIAL_DIR and DL_RESUME_DIR
 cat >own.sh <<'END'
 [ "$1" = "$DL_TRIAL_DIR" ] && [ -d "$1" ] || exit 9

@@ -211,6 +211,8 @@ same((hp["optimizer.beta"], hp.optimizer.beta, hp["optimizer"]["beta"]), (0.9,) 
 same((hp.get("absent", 7), "lr" in hp, "absent" in hp), (7, True, False), "one that is absent")
 with raises(AttributeError, "no hyperparameter 'absent'", "as an attribute"):
     hp.absent
+with raises(KeyError, "a.b: dl run sets it; by hand: DL_HP_a_b=VALUE python3 ", "by hand the variable is named"):
+    hp["a.b"]
 with open("hparams.json", "w") as f:
     f.write('{"lr": 1, "name": "1", "optimizer": {"beta": 0.5, "x": [1, 2]}}')
 os.environ["DL_HPARAMS"] = "hparams.json"

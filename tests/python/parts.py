@@ -177,6 +177,9 @@ with slurmdl.Run("damaged") as run:
     run.unprotect()
     slurmdl.torch.save_model(run, 3, model=net, optimizer=optimizer)
     same(slurmdl.torch.restore_model(run, model=net).step, 3, "after unprotect() it is saved all the same")
+    step = slurmdl.torch.restore_model(run, model=net) or 0
+    same((step, step + 1, list(range(step, 5))), (3, 4, [3, 4]), "restore_model() or 0 is a step, as of restore()")
+    same(tuple(slurmdl.torch.restore_model(run, model=net))[0], 3, "and can be taken apart")
 
 # ---- a tensor by itself
 with slurmdl.Run("tensor") as run:

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import sys
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 _PREFIX = "DL_HP_"
@@ -53,12 +54,12 @@ class HParams(Mapping[str, Any]):
         return HParams(value) if isinstance(value, dict) else value
 
     def _of_variables(self, name: str) -> Any:
-        name = _variable(name)
+        asked, name = name, _variable(name)
         if name in self._variables:
             return _value(self._variables[name])
         inner = {k[len(name) + 1 :]: v for k, v in self._variables.items() if k.startswith(name + "_")}
         if not inner:
-            raise KeyError(name)
+            raise KeyError(f"{asked}: dl run sets it; by hand: {_PREFIX}{name}=VALUE python3 {os.path.basename(sys.argv[0])}")
         return HParams(None, inner)
 
     def __getattr__(self, name: str) -> Any:

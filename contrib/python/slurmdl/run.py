@@ -8,6 +8,7 @@ import math
 import os
 import random
 import sys
+import warnings
 import weakref
 from types import TracebackType
 from typing import Any, Dict, Optional, Sequence, Tuple, Type
@@ -15,6 +16,8 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Type
 from . import _slurmdl
 from .arrays import Path, host, is_tensor, memory_of, naming
 from .hparams import HParams
+
+_NO_END = 2**63 - 1
 
 _open_runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
 
@@ -53,12 +56,14 @@ class Run(_slurmdl.Run):
         self._pid = os.getpid()
         self._asked = dir
         self._hp = None
+        self._warned = False
         _open_runs.add(self)
         return self
 
     _pid: int
     _asked: Any
     _hp: Optional[HParams]
+    _warned: bool
 
     def __enter__(self) -> "Run":
         return self
@@ -72,6 +77,15 @@ class Run(_slurmdl.Run):
         return "<slurmdl.Run, closed>" if self.closed else f"<slurmdl.Run {self.dir}>"
 
     # ---- what it knows
+
+    @property
+    def length(self) -> int:
+        """Length to which to train now; without a worker and DL_LENGTH it has no end, which is said once."""
+        length = super().length
+        if length == _NO_END and not self._warned:
+            self._warned = True
+            warnings.warn("slurmdl: run.length has no end: by hand set it, as in DL_LENGTH=3 python3 ...", stacklevel=2)
+        return length
 
     @property
     def hp(self) -> HParams:

@@ -22,7 +22,7 @@ import json
 import os
 import random
 import sys
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import torch
 
@@ -206,11 +206,31 @@ def save_model(
         _protect(run, {})
 
 
-class Restored(NamedTuple):
-    """What restore_model() has found."""
+class Restored(int):
+    """What restore_model() has found: the step, as run.restore() gives it, and save_model()'s 'extra'.
 
-    step: int
+    It is true also at step 0, and `step, extra = restored` takes it apart.
+    """
+
     extra: Any
+
+    def __new__(cls, step: int, extra: Any = None) -> "Restored":
+        self = super().__new__(cls, step)
+        self.extra = extra
+        return self
+
+    @property
+    def step(self) -> int:
+        return int(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.step, self.extra))
+
+    def __repr__(self) -> str:
+        return f"Restored(step={self.step}, extra={self.extra!r})"
 
 
 def _flat_states(part: Any) -> Any:
@@ -277,7 +297,10 @@ def restore_model(
     weights_only: bool = False,
     trust: bool = False,
 ) -> Optional[Restored]:
-    """Restore what save_model() has saved into the parts that are given, in place; None if there is no checkpoint.
+    """Restore what save_model() has saved into the parts that are given, in place.
+
+    Returns the step, an int as that of run.restore(), with 'extra' as an attribute; None if there is no checkpoint:
+    `step = restore_model(run, model=model) or 0`.
 
     All ranks call it.  They may be of another number, and the model may be spread over them in another way, or not at
     all; each rank reads what it needs.  The optimizer need not have made a step.  Tensors of 'extra' come back whole.

@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# what a first day meets: messages that say what to do, a resume too many, a fork of a trial with files of its own
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR
+export HOME=$work
+
+conf () { # conf NAME ENTRYPOINT [MORE]
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = "$2";
+metrics = { pattern = "loss = {loss}"; };
+searcher = { name = "random"; metric = "loss"; max_trials = 2; };
+hyperparameters = { lr = { type = "log"; minval = -3; maxval = -1; }; };
+worker = { heartbeat = 1; lease = 60; grace = 5; };
+$3
+END
+}
+
+# ---- dl resume where workers are at work
+conf busy "until [ -f calm ]; do sleep 0.1; done; echo loss = 1"
+timeout 300 dl run --local --workers=1 busy.conf >out 2>&1 &
+wait_for 100 sh -c 'ls busy-0001/trials/*/a.1/log'
+timeout 100 dl resume --local busy >out2 2>&1
+is $? 0 "resume of an experiment at work"
+like "$(cat out2)" "busy-0001 is running, with 1 worker: nothing to resume; 'dl scale N'" "adds no workers"
+touch calm
+wait $!
+is $? 0 "it completes"
+
+# ---- a fork of a trial that keeps files of its own
+# shellcheck disable=SC2016
+conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'
+timeout 300 dl run --local own.conf >out 2>&1
+dl fork --local own-0001 1 >out 2>&1
+is $? 3 "a fork from files of a trial's own"
+like "$(cat out)" "no checkpoint of trial 1 passes verification: .*files of its own in $work/own-0001/trials/0001/a.1;" "says where they are"
+timeout 300 dl fork --local own >out 2>&1
+like "$(dl show own | head -1)" "^$work/own-0001: " "a fork does not take the name"
+[ -d own-fork-0001 ]
+ok $? "it has one of its own"
+
+# ---- messages
+conf key 'echo loss = 1'
+sed -i 's/max_trials = 2;/& goal = "minimize";/' key.conf
+like "$(dl run --local key.conf 2>&1)" "^key.conf:4: unknown key 'searcher.goal'; did you mean 'searcher.smaller_is_better'\?" "goal"
+conf warn 'echo loss = 1' 'max_restarts = 0;'
+out=$(dl run --local --dry-run --set 'searcher.metric="accuracy"' warn.conf 2>&1)
+is $? 0 "a metric that no pattern has"
+like "$out" "^dl: warn.conf: no metrics.pattern has \{accuracy\}, the metric of the search: a trial has a result only if" "is warned of"
+is "$(dl run --local --dry-run warn.conf 2>&1 | grep -c 'no metrics.pattern')" 0 "and not where one has it"
+mkdir bin
+cat >bin/sbatch <<'END'
+#!/bin/sh
+echo "$SAY" >&2
+exit 1
+END
+chmod +x bin/sbatch
+PATH=$work/bin:$PATH
+SAY='sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host
+sbatch: error: fetch_config: DNS SRV lookup failed
+sbatch: fatal: Could not establish a configuration source' timeout 100 dl run warn.conf >out 2>err
+is $? 6 "outside Slurm"
+like "$(cat err)" '^dl: sbatch finds no Slurm here: use --local to work on this machine' "what to do"
+SAY="sbatch: unrecognized option '--dl=torch'" timeout 100 dl run --set 'resources.framework="torch"' warn.conf >out 2>err
+like "$(cat err)" "^dl: sbatch: .*'--dl=torch': the plugin of slurm-dl is not in use here" "without the plugin"
+conf spent 'sleep 1; exit $DL_TRIAL' 'max_restarts = 0;'
+sed -i 's/max_trials = 2;/max_trials = 20; max_gpu_hours = 0.0001;/' spent.conf
+timeout 300 dl run --local --workers=1 spent.conf >out 2>&1
+like "$(cat out)" '^searcher.max_gpu_hours \(0.0001\) is used up: no segment begins any more' "a spent budget"
+like "$(dl show spent)" '^searcher.max_gpu_hours \(0.0001\) is used up' "in dl show, too"
+
+# ---- another user's experiment
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    chmod 755 "$work"
+    chmod -R go+rX "$work"
+    mkdir theirs
+    conf theirs 'echo loss = 1'
+    dl run --no-workers --dir theirs theirs.conf >out
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$(command -v dl)" kill --dir theirs theirs-0001 >out 2>&1
+    is $? 7 "another user's dl kill"
+    like "$(cat out)" 'theirs-0001: the experiment belongs to root, who alone may change it: ' "names the owner"
+else
+    skip "another user's dl kill" "not root"
+fi
+
+done_testing
