@@ -15,9 +15,12 @@ hyperparameters = { x = 1; };
 EOF2
     timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1
 }
+measured='^a unit of length took [0-9.e-]+ s so far$'
 best () { dl show --csv --columns=best "$1" | tail -n 1; }
 curve last ''
 is "$(best last)" 8 "the last value counts by default"
+like "$(dl preview last-0001)" "$measured" "dl preview of an experiment uses its times"
+like "$(dl preview last-0001)" '^[0-9.e-]+ trial-hours' "which gives hours"
 curve best 'summary = "best";'
 is "$(best best)" 1 "the best"
 curve larger 'summary = "best"; smaller_is_better = false;'
