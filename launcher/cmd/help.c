@@ -178,6 +178,8 @@ void complete (const struct cmd *table, int argc, char **argv, bool described)
                             .described = described };
 
     look_at_words (&c, argc, argv);
+    if (cmd && strncmp (cmd->args + (*cmd->args == '['), "EXPERIMENT", 10))
+        c.name = NULL; /* the first argument is something else */
     if (!cmd) {
         print_commands (&c, table);
         return;

@@ -15,6 +15,7 @@ is "$(dl --complete show | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001
 is "$(DL_DIR=/ dl --complete show --dir="$work/exps" | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "those of --dir"
 is "$(DL_DIR=/ dl --complete show --dir = "$work/exps" --trials = 3 digits-0001 | grep -v '^--' | tr '\n' ' ')" "1 12 " "also as bash has it"
 is "$(dl --complete rm digits-0001 | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "several experiments"
+is "$(dl --complete scale 4 | grep -v '^--' | tr '\n' ' ')" "digits-0001 other-0001 " "an experiment after a number"
 is "$(dl --complete pause digits-0001 | grep -vc '^--')" 0 "one experiment only"
 is "$(dl --complete-help show | grep -- '--csv' | tr '\t' '|')" "--csv|print CSV" "an option and what it is"
 is "$(dl --complete-help | grep '^show' | cut -f 2)" "$(dl show --help | sed -n 2p)" "a command and what it is"

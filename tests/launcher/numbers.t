@@ -106,7 +106,7 @@ wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
 ok $? "a worker is at work"
 like "$(dl show idle | head -n 1)" ': running, searcher' "the experiment runs"
 kill -9 $!
-wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
+wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is at work: the last one ended .* ago, searcher"'
 ok $? "the worker is gone, and no longer shown as running"
 like "$(dl show idle)" "^'dl resume idle-0001' starts workers$" "and what to do"
 is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"
