@@ -77,6 +77,14 @@ static int text_width (const char *text)
     return width >= 0 ? width : (int)strlen (text);
 }
 
+/* A column that may be cut has so much at least. */
+enum { CUT_MIN = 20 };
+
+static bool may_be_cut (struct libscols_column *cl)
+{
+    return scols_column_get_flags (cl) & SCOLS_FL_TRUNC;
+}
+
 /* What a column takes, with the blank before it; 0: it is left out. */
 static int column_width (struct libscols_table *tb, struct libscols_column *cl)
 {
@@ -93,14 +101,48 @@ static int column_width (struct libscols_table *tb, struct libscols_column *cl)
     return width + 1;
 }
 
-static bool fits (struct libscols_table *tb)
+/* What is left of the window; below 0: there is no room. */
+static int room_of (struct libscols_table *tb)
 {
-    int width = table_width ();
-    int sum = -1;
+    int room = table_width () + 1;
 
-    for (size_t i = 0; i < scols_table_get_ncols (tb); i++)
-        sum += column_width (tb, scols_table_get_column (tb, i));
-    return width == 0 || sum <= width;
+    for (size_t i = 0; i < scols_table_get_ncols (tb); i++) {
+        struct libscols_column *cl = scols_table_get_column (tb, i);
+        int width = column_width (tb, cl);
+        room -= may_be_cut (cl) && width > CUT_MIN ? CUT_MIN : width;
+    }
+    return room;
+}
+
+/* Cut the text of a cell, behind a whole character. */
+static void cut_cell (struct libscols_cell *cell, int width)
+{
+    const char *data = scols_cell_get_data (cell);
+    char *text = data ? strdup (data) : NULL;
+    size_t n = text ? strlen (text) : 0;
+
+    while (n > 0 && text_width (text) > width) {
+        while (--n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+            ;
+        text[n] = '\0';
+    }
+    if (text)
+        scols_cell_refer_data (cell, text);
+}
+
+static void cut_columns (struct libscols_table *tb)
+{
+    int width = CUT_MIN - 1 + room_of (tb);
+
+    for (size_t i = 0; i < scols_table_get_ncols (tb); i++) {
+        struct libscols_column *cl = scols_table_get_column (tb, i);
+        if (!may_be_cut (cl) || column_width (tb, cl) <= width)
+            continue;
+        for (size_t k = 0; k < scols_table_get_nlines (tb); k++)
+            cut_cell (
+                scols_line_get_column_cell (scols_table_get_line (tb, k), cl),
+                width);
+    }
 }
 
 static const char *name_of (struct libscols_column *cl)
@@ -141,7 +183,9 @@ char *table_fit (struct libscols_table *tb,
     size_t size;
     FILE *f = NULL;
 
-    while (!fits (tb) && (cl = least_of (tb, least, own, stay))) {
+    if (table_width () == 0)
+        return NULL;
+    while (room_of (tb) < 0 && (cl = least_of (tb, least, own, stay))) {
         if (!f && !(f = open_memstream (&names, &size)))
             return NULL;
         fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", name_of (cl));
@@ -150,5 +194,6 @@ char *table_fit (struct libscols_table *tb,
     }
     if (f)
         fclose (f);
+    cut_columns (tb);
     return names;
 }

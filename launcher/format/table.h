@@ -25,8 +25,9 @@ int table_width (void);
 
 /* Leave out columns until the table fits into the window: first those of
  * the first 'own' ones that 'least' names, in that order, then from the last
- * one on, but not the first 'stay'.  Returns their names, "attempts, time",
- * NULL if all fit; the caller frees it.
+ * one on, but not the first 'stay'.  A column with SCOLS_FL_TRUNC, a sentence
+ * say, is cut to the room that is left, if that is some.  Returns their names,
+ * "attempts, time", NULL if all fit; the caller frees it.
  */
 char *table_fit (struct libscols_table *tb,
                  const char *const *least,
