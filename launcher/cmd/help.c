@@ -154,18 +154,21 @@ static void print_options (const struct completion *c, const struct cmd *cmd)
     print_word (c, "--help", "print the options");
 }
 
-/* The values of --dir, and the experiment among the words. */
+/* The value of --dir, and the experiment among the words; bash makes three
+ * words of --dir=DIR.
+ */
 static void look_at_words (struct completion *c, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        bool is_dir = !strcmp (argv[i], "--dir");
+    for (int i = 1; i < argc; i++)
         if (!strncmp (argv[i], "--dir=", 6))
             c->dir = argv[i] + 6;
-        else if (is_dir && i + 1 < argc)
-            c->dir = argv[i + 1 + (i + 2 < argc && !strcmp (argv[i + 1], "="))];
-        else if (*argv[i] != '-' && *argv[i] != '=' && !c->name)
+        else if (!strcmp (argv[i], "--dir") && i + 1 < argc) {
+            i += i + 2 < argc && !strcmp (argv[i + 1], "=") ? 2 : 1;
+            c->dir = argv[i];
+        } else if (*argv[i] == '=')
+            i++; /* the value of another option */
+        else if (*argv[i] != '-' && !c->name)
             c->name = argv[i];
-    }
 }
 
 void complete (const struct cmd *table, int argc, char **argv, bool described)
@@ -175,6 +178,8 @@ void complete (const struct cmd *table, int argc, char **argv, bool described)
                             .described = described };
 
     look_at_words (&c, argc, argv);
+    if (cmd && strncmp (cmd->args + (*cmd->args == '['), "EXPERIMENT", 10))
+        c.name = NULL; /* the first argument is something else */
     if (!cmd) {
         print_commands (&c, table);
         return;

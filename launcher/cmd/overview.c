@@ -119,17 +119,41 @@ has_begun (const struct submit *a, const struct peer_info *list, long n)
     return false;
 }
 
-/* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */
-static void
-print_waiting (const struct sweep *s, const struct peer_info *list, long n)
+static const struct submit *last_job (const struct sweep *s)
 {
-    const struct submit *a = s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
-    double ago = a ? difftime (time (NULL), (time_t)a->time) : 0;
+    return s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
+}
+
+/* No worker of the last job was ever there. */
+static bool
+is_waiting (const struct sweep *s, const struct peer_info *list, long n)
+{
+    return s->state == SWEEP_RUNNING && last_job (s)
+           && !has_begun (last_job (s), list, n);
+}
+
+/* Slurm, which is not asked, may have requeued them. */
+static void print_resume (const struct sweep *s)
+{
+    const char *name = strrchr (s->dir, '/') + 1;
+
+    if (last_job (s))
+        printf ("'squeue --jobs=%s' says whether Slurm has requeued them; 'dl "
+                "resume %s' starts others\n",
+                last_job (s)->job,
+                name);
+    else
+        printf ("'dl resume %s' starts workers\n", name);
+}
+
+/* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */
+static void print_waiting (const struct sweep *s)
+{
+    const struct submit *a = last_job (s);
+    double ago = difftime (time (NULL), (time_t)a->time);
     char when[32];
     char text[32];
 
-    if (!a || s->state != SWEEP_RUNNING || has_begun (a, list, n))
-        return;
     time_text (when, sizeof (when), a->time);
     duration_text (text, sizeof (text), ago > 0 ? ago : 0);
     printf ("no worker of job %s has started: submitted %s, %s ago; see "
@@ -171,11 +195,11 @@ static void print_idle (const struct sweep *s, const struct worker_view *v)
 {
     char ago[32];
 
-    if (s->state != SWEEP_RUNNING || v->n <= 0)
+    if (s->state != SWEEP_RUNNING || v->n <= 0 || is_waiting (s, v->list, v->n))
         return;
     duration_text (ago, sizeof (ago), v->silence);
     if (v->alive == 0)
-        printf (", but no worker is left: the last one ended %s ago", ago);
+        printf (", but no worker is at work: the last one ended %s ago", ago);
     else if (v->silence > 3 * (double)s->exp->heartbeat)
         printf (", but no worker has given a sign of life for %s", ago);
 }
@@ -185,10 +209,10 @@ static void print_workers (const struct sweep *s, const struct worker_view *v)
     for (long i = 0; i < v->n; i++)
         if (is_alive (s, &v->list[i]))
             print_worker (s, &v->list[i]);
-    if (v->alive == 0)
-        print_waiting (s, v->list, v->n);
-    if (v->alive == 0 && v->n > 0 && s->state == SWEEP_RUNNING)
-        printf ("'dl resume %s' starts workers\n", strrchr (s->dir, '/') + 1);
+    if (v->alive == 0 && is_waiting (s, v->list, v->n))
+        print_waiting (s);
+    else if (v->alive == 0 && v->n > 0 && s->state == SWEEP_RUNNING)
+        print_resume (s);
 }
 
 /* ---- the rest ---- */
@@ -241,7 +265,7 @@ static void print_jobs (const struct sweep *s, const struct worker_view *v)
             alive += is_of_job (&v->list[k], a) && is_alive (s, &v->list[k]);
         printf ("job %s: workers %ld-%ld", a->job, a->first, a->last);
         if (has_begun (a, v->list, v->n) && alive == 0)
-            printf (", all gone");
+            printf (", all have ended");
         else if (alive > 0)
             printf (", %ld at work", alive);
         putchar ('\n');

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/queries.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 
 enum { RUNGS = 64 };
@@ -350,24 +352,62 @@ static void print_json (const struct preview_plan *plan)
     json_decref (v);
 }
 
+static void preview (const struct experiment *e, bool json, double seconds)
+{
+    struct preview_plan plan;
+
+    if (json) {
+        make_plan (&plan, e, seconds);
+        print_json (&plan);
+        return;
+    }
+    print_preview (e, seconds);
+    if (seconds == 0)
+        puts ("--seconds=S, the time for one unit of length of one "
+              "trial, gives hours too");
+}
+
+/* Seconds of a unit of length, of all attempts of all trials; 0: not known. */
+static double measured (const struct sweep *s)
+{
+    double seconds = 0;
+    double length = 0;
+
+    for (long i = 0; i < s->ntrials; i++) {
+        seconds += s->trials[i].seconds;
+        length += (double)s->trials[i].length;
+    }
+    return length > 0 ? seconds / length : 0;
+}
+
+/* An experiment that was made: what its trials took so far is known. */
+static int preview_made (const struct settings *st)
+{
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+    double seconds = st->seconds;
+
+    if (rv)
+        return rv;
+    if (seconds == 0 && (seconds = measured (s)) > 0 && !st->json)
+        printf ("a unit of length took %.4g s so far\n", seconds);
+    preview (s->exp, st->json, seconds);
+    sweep_close (s);
+    return EXIT_OK;
+}
+
 int cmd_preview (const struct settings *st)
 {
     const struct edit edit = { .sets = st->sets };
     struct experiment *e;
-    struct preview_plan plan;
-    int rv = read_experiment (st->args[0], &edit, &e);
+    struct stat file;
+    int rv;
 
-    if (rv)
+    if (stat (st->args[0], &file) == 0 && S_ISDIR (file.st_mode) && !st->sets)
+        return preview_made (st);
+    if ((rv = read_experiment (st->args[0], &edit, &e)))
         return rv;
-    if (st->json) {
-        make_plan (&plan, e, st->seconds);
-        print_json (&plan);
-    } else {
-        print_preview (e, st->seconds);
-        if (st->seconds == 0)
-            puts ("--seconds=S, the time for one unit of length of one "
-                  "trial, gives hours too");
-    }
+    preview (e, st->json, st->seconds);
     experiment_destroy (e);
     return EXIT_OK;
 }

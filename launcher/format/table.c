@@ -2,7 +2,6 @@
 /* Tables for people and as JSON. */
 #include "launcher/format/table.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,10 +77,10 @@ static int text_width (const char *text)
     return width >= 0 ? width : (int)strlen (text);
 }
 
-/* A column of sentences takes this at least, and what is left of the window. */
-enum { SENTENCE = 24 };
+/* A column that may be cut has so much at least. */
+enum { CUT_MIN = 20 };
 
-static bool is_sentence (struct libscols_column *cl)
+static bool may_be_cut (struct libscols_column *cl)
 {
     return scols_column_get_flags (cl) & SCOLS_FL_TRUNC;
 }
@@ -99,44 +98,50 @@ static int column_width (struct libscols_table *tb, struct libscols_column *cl)
             scols_cell_get_data (scols_line_get_column_cell (line, cl)));
         width = w > width ? w : width;
     }
-    return (is_sentence (cl) && width > SENTENCE ? SENTENCE : width) + 1;
+    return width + 1;
 }
 
-/* Columns of the window that are left; less than 0: it is too narrow. */
-static int room_left (struct libscols_table *tb)
+/* What is left of the window; below 0: there is no room. */
+static int room_of (struct libscols_table *tb)
 {
     int room = table_width () + 1;
 
-    if (room == 1)
-        return INT_MAX;
-    for (size_t i = 0; i < scols_table_get_ncols (tb); i++)
-        room -= column_width (tb, scols_table_get_column (tb, i));
+    for (size_t i = 0; i < scols_table_get_ncols (tb); i++) {
+        struct libscols_column *cl = scols_table_get_column (tb, i);
+        int width = column_width (tb, cl);
+        room -= may_be_cut (cl) && width > CUT_MIN ? CUT_MIN : width;
+    }
     return room;
 }
 
-static void cut (struct libscols_cell *cell, size_t room)
+/* Cut the text of a cell, behind a whole character. */
+static void cut_cell (struct libscols_cell *cell, int width)
 {
-    const char *text = scols_cell_get_data (cell);
-    char *shorter;
+    const char *data = scols_cell_get_data (cell);
+    char *text = data ? strdup (data) : NULL;
+    size_t n = text ? strlen (text) : 0;
 
-    if (!text || strlen (text) <= room)
-        return;
-    while (room > 0 && (text[room] & 0xc0) == 0x80)
-        room--;
-    if ((shorter = strndup (text, room)))
-        scols_cell_refer_data (cell, shorter);
+    while (n > 0 && text_width (text) > width) {
+        while (--n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+            ;
+        text[n] = '\0';
+    }
+    if (text)
+        scols_cell_refer_data (cell, text);
 }
 
-static void cut_sentences (struct libscols_table *tb)
+static void cut_columns (struct libscols_table *tb)
 {
-    int room = room_left (tb);
+    int width = CUT_MIN - 1 + room_of (tb);
 
-    for (size_t i = 0; room < INT_MAX && i < scols_table_get_ncols (tb); i++) {
+    for (size_t i = 0; i < scols_table_get_ncols (tb); i++) {
         struct libscols_column *cl = scols_table_get_column (tb, i);
-        for (size_t k = 0; is_sentence (cl) && k < scols_table_get_nlines (tb);
-             k++)
-            cut (scols_line_get_column_cell (scols_table_get_line (tb, k), cl),
-                 (size_t)(SENTENCE + (room > 0 ? room : 0)));
+        if (!may_be_cut (cl) || column_width (tb, cl) <= width)
+            continue;
+        for (size_t k = 0; k < scols_table_get_nlines (tb); k++)
+            cut_cell (
+                scols_line_get_column_cell (scols_table_get_line (tb, k), cl),
+                width);
     }
 }
 
@@ -178,15 +183,17 @@ char *table_fit (struct libscols_table *tb,
     size_t size;
     FILE *f = NULL;
 
-    while (room_left (tb) < 0 && (cl = least_of (tb, least, own, stay))) {
+    if (table_width () == 0)
+        return NULL;
+    while (room_of (tb) < 0 && (cl = least_of (tb, least, own, stay))) {
         if (!f && !(f = open_memstream (&names, &size)))
             return NULL;
         fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", name_of (cl));
         scols_column_set_flags (cl,
                                 scols_column_get_flags (cl) | SCOLS_FL_HIDDEN);
     }
-    cut_sentences (tb);
     if (f)
         fclose (f);
+    cut_columns (tb);
     return names;
 }

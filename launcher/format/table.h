@@ -12,8 +12,8 @@ struct table_column {
     bool right;
 };
 
-/* Returns NULL if out of memory.  As text no cell is cut but those of
- * table_fit(); with colours on a terminal, unless NO_COLOR says no.
+/* Returns NULL if out of memory.  As text no cell is ever cut; with colours on
+ * a terminal, unless NO_COLOR says no.
  */
 struct libscols_table *
 table_create (const char *name, const struct table_column *columns, bool json);
@@ -25,9 +25,9 @@ int table_width (void);
 
 /* Leave out columns until the table fits into the window: first those of
  * the first 'own' ones that 'least' names, in that order, then from the last
- * one on, but not the first 'stay'; a column with SCOLS_FL_TRUNC has what room
- * is left, and its cells are cut to it.  Returns their names, "attempts, time",
- * NULL if all fit; the caller frees it.
+ * one on, but not the first 'stay'.  A column with SCOLS_FL_TRUNC, a sentence
+ * say, is cut to the room that is left, if that is some.  Returns their names,
+ * "attempts, time", NULL if all fit; the caller frees it.
  */
 char *table_fit (struct libscols_table *tb,
                  const char *const *least,

@@ -251,7 +251,10 @@ read_file (const char *path, const struct edit *edit, struct problems *p)
     struct experiment *e = experiment_read_edited (path, edit, p);
     int saved = errno;
 
-    if (e && (space_check_exponents (e, p) < 0 || warm_start (e, p) < 0)) {
+    /* a fork is of a file that was accepted */
+    if (e
+        && (((!edit || !edit->dir) && space_check_exponents (e, p) < 0)
+            || warm_start (e, p) < 0)) {
         experiment_destroy (e);
         e = NULL;
         saved = EINVAL;

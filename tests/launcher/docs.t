@@ -51,6 +51,11 @@ dl run --dry-run exp.conf >out 2>&1
 ok $? "the example of dl-experiment(5) is accepted"
 sed 's/^/# /' out
 
+sed -n '/^A part of it in YAML/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '1d; /^\./d; s/\\-/-/g' >exp.yaml
+dl run --dry-run exp.yaml >out 2>&1
+ok $? "and that in YAML"
+sed 's/^/# /' out
+
 # ---- ARCHITECTURE.md: the files of the walks have the functions
 sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r word; do
     case $word in

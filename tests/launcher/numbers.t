@@ -15,9 +15,12 @@ hyperparameters = { x = 1; };
 EOF2
     timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1
 }
+measured='^a unit of length took [0-9.e-]+ s so far$'
 best () { dl show --csv --columns=best "$1" | tail -n 1; }
 curve last ''
 is "$(best last)" 8 "the last value counts by default"
+like "$(dl preview last-0001)" "$measured" "dl preview of an experiment uses its times"
+like "$(dl preview last-0001)" '^[0-9.e-]+ trial-hours' "which gives hours"
 curve best 'summary = "best";'
 is "$(best best)" 1 "the best"
 curve larger 'summary = "best"; smaller_is_better = false;'
@@ -103,7 +106,7 @@ wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
 ok $? "a worker is at work"
 like "$(dl show idle | head -n 1)" ': running, searcher' "the experiment runs"
 kill -9 $!
-wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
+wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is at work: the last one ended .* ago, searcher"'
 ok $? "the worker is gone, and no longer shown as running"
 like "$(dl show idle)" "^'dl resume idle-0001' starts workers$" "and what to do"
 is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"

@@ -486,12 +486,52 @@ static void test_mutations (void **state)
     assert_in_range (good, 10000, 190000);
 }
 
+/* Words without quotes, choices that are not in the list, and what is unknown.
+ */
+static void test_bare (void **state)
+{
+    static const struct {
+        const char *text;
+        bool holds, is_true;
+        const char *why;
+    } rows[] = {
+        { "optimizer == adam", true, true, NULL },
+        { "optimizer != adam || a > b", false, false, NULL },
+        { "optimizer == lion", false, false, NULL },
+        { "batch == lion", false, false, "the parameter has no such choice" },
+        { "off < 1", true, false, NULL },
+        { "not off < 1", true, false, NULL },
+        { "off < 1 || a == 2", true, true, NULL },
+        { "lion < 1", false, false, "there is nothing of this name" },
+    };
+    struct constraint_names bare = names;
+    bool open[N] = { false };
+    struct constraint c;
+    int column;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        open[i] = !strcmp (names_of[i], "optimizer");
+    bare.open = open;
+    bare.bare = true;
+    for (size_t i = 0; i < COUNT (rows); i++) {
+        const char *why = constraint_compile (&c, rows[i].text, &bare, &column);
+        if (rows[i].why)
+            assert_string_equal (why, rows[i].why);
+        else {
+            assert_null (why);
+            assert_int_equal (constraint_holds (&c, point), rows[i].holds);
+            assert_int_equal (constraint_is_true (&c, point), rows[i].is_true);
+        }
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_holds),     cmocka_unit_test (test_errors),
         cmocka_unit_test (test_limits),    cmocka_unit_test (test_bytes),
-        cmocka_unit_test (test_mutations),
+        cmocka_unit_test (test_mutations), cmocka_unit_test (test_bare),
     };
 
     return cmocka_run_group_tests (tests, setup, NULL);
