@@ -14,6 +14,8 @@ TESTS += $(launcher_tests)
 # what scripts run
 EXTRA_PROGRAMS += %D%/putevent
 %C%_putevent_LDADD = launcher/liblauncher.la
+EXTRA_PROGRAMS += %D%/makesweep
+%C%_makesweep_LDADD = launcher/liblauncher.la $(HDF5_LIBS)
 tests/launcher/lifecycle.log: %D%/putevent
 tests/launcher/export.log tests/launcher/ckpt.log: tests/runtime/writer
 if HAVE_FUSE
