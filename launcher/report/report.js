@@ -696,6 +696,7 @@ const unit = (s) => s > 172800 ? [86400, "days"] : s > 7200 ? [3600, "hours"] : 
 // --- parallel coordinates ---------------------------------------------------
 
 const parallel = { id: "parallel",
+  build() { this.card.hidden = !ranked.length; },
   layout(w) {
     const axes = this.axes = ranked.slice(0, 12).concat(outcome.slice(0, 3));
     this.el.classList.add("wide-plot");
@@ -752,6 +753,7 @@ const parallel = { id: "parallel",
 // --- slices -----------------------------------------------------------------
 
 const slices = { id: "slices",
+  build() { this.card.hidden = !ranked.length; },
   layout() {
     this.el.textContent = "";
     const box = make(this.el, "div", { class: "slices" }), fair = R.lengths.indexOf(D.fair), even = choice === "best" && levels > 1 && fair >= 0;
@@ -820,10 +822,10 @@ const surfaces = { id: "surfaces",
         make(s.axes, "rect", { x: s.w * x0, y: s.h * (1 - y1), width: s.w * (x1 - x0) + 0.6, height: s.h * (y1 - y0) + 0.6, fill: d3.interpolateRgb(ink.card, shade(v))(0.6) });
       });
       if (!a.table && !b.table && known.length === f.v.length && hi > lo) {
-        const edge = (q) => q[0] <= 0 || q[1] <= 0 || q[0] >= nx || q[1] >= ny;
+        const edge = (q) => Math.min(q[0], q[1], nx - q[0], ny - q[1]) < 0.49;      // where nothing was computed
         const levels = d3.range(1, 8).map((k) => lo + (hi - lo) * k / 8);
         for (const c of d3.contours().size([nx, ny]).thresholds(levels)(f.v))
-          make(s.axes, "path", { d: c.coordinates.map((poly) => poly.map((ring) => ring.map((q, k) => `${k && !(edge(q) && edge(ring[k - 1])) ? "L" : "M"}${(s.w * X(q[0])).toFixed(1)},${(s.h * (1 - Y(q[1]))).toFixed(1)}`).join("")).join("")).join(""), fill: "none", stroke: "var(--ink)", "stroke-opacity": 0.35, "stroke-width": 0.8 });
+          make(s.axes, "path", { d: c.coordinates.map((poly) => poly.map((ring) => ring.map((q, k) => `${k && !edge(q) && !edge(ring[k - 1]) ? "L" : "M"}${(s.w * X(q[0])).toFixed(1)},${(s.h * (1 - Y(q[1]))).toFixed(1)}`).join("")).join("")).join(""), fill: "none", stroke: "var(--ink)", "stroke-opacity": 0.35, "stroke-width": 0.8 });
       }
       for (const q of a.ticks(a.table ? 4 : 3)) make(s.axes, "text", { x: s.w * q.u, y: s.h + 14, "text-anchor": q.u < 0.08 ? "start" : q.u > 0.92 ? "end" : "middle" }, short(q.text, 9));
       for (const q of b.ticks(b.table ? 8 : 4)) make(s.axes, "text", { x: -5, y: s.h * (1 - q.u), dy: "0.32em", "text-anchor": "end" }, short(q.text, 7));
