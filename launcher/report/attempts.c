@@ -356,8 +356,9 @@ int attempts_read (struct report *r, size_t i, struct slurmdl_error *err)
     int rv = -1;
 
     snprintf (path, sizeof (path), "%s/log", s->dir);
+    if ((g.npeers = peer_list (s->dir, &g.peers, NULL)) < 0)
+        g.npeers = 0; /* nobody has worked yet */
     if ((g.segments = calloc ((size_t)s->ntrials + 1, sizeof (*g.segments)))
-        && (g.npeers = peer_list (s->dir, &g.peers, err)) >= 0
         && (log = log_create (path, err))
         && log_sync (log, take_event, &g, err) >= 0
         && ((rv = add_running (&g)) < 0))

@@ -66,6 +66,22 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What diverged is only bad: no value lies further from the middle half than
+ * three times the width of that half.
+ */
+static void limit (double *y, double *sorted, int64_t n)
+{
+    double low, high, width;
+
+    memcpy (sorted, y, (size_t)n * sizeof (*y));
+    qsort (sorted, (size_t)n, sizeof (*y), by_value);
+    low = sorted[n / 4];
+    high = sorted[n * 3 / 4];
+    width = 3 * (high - low);
+    for (int64_t i = 0; width > 0 && i < n; i++)
+        y[i] = fmin (fmax (y[i], low - width), high + width);
+}
+
 static int fit_rows (struct fit *f,
                      const double *const *x,
                      const double *y,
@@ -79,8 +95,10 @@ static int fit_rows (struct fit *f,
         return -1;
     for (int64_t i = 0; i < f->n; i++) {
         features (f, x[rows[i]], z + i * f->d);
-        given[i] = f->values[i] = y[rows[i]];
+        given[i] = y[rows[i]];
     }
+    limit (given, warped, f->n);
+    memcpy (f->values, given, (size_t)f->n * sizeof (*given));
     warp_values (given, f->n, warped);
     if ((f->gp = gp_create (f->n, f->d, f->category)))
         rv = gp_fit (f->gp, f->n, z, warped, NULL) < 0 ? 1 : 0;
