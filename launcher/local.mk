@@ -51,13 +51,33 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/advise.c %D%/monitor/amd.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/nvidia.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
+	%D%/report/attempts.c %D%/report/chart.c %D%/report/command.c %D%/report/curves.c \
+	%D%/report/data.c %D%/report/explain.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/model.c \
+	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/summary.c \
+	%D%/report/words.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \
 	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
 	%D%/env/view.c
-%C%_liblauncher_la_LIBADD = searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
+%C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \
 	$(LIBCONFIG_LIBS) $(YAML_LIBS) $(JANSSON_LIBS) $(SMARTCOLS_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -ldl -lm
 
 bin_PROGRAMS += %D%/dl
 %C%_dl_SOURCES = %D%/main.c
 %C%_dl_LDADD = %D%/liblauncher.la $(HDF5_LIBS)
+
+# The page of dl report: our files and the modules of D3 that it uses, embedded by the assembler.
+noinst_LTLIBRARIES += %D%/libreport.la
+%C%_libreport_la_SOURCES = %D%/report/assets.c
+if HAVE_D3
+report_assets = %D%/report/template.html %D%/report/report.css %D%/report/report.js %D%/report/d3-licence.txt
+%C%_libreport_la_CPPFLAGS = $(AM_CPPFLAGS) -DREPORT_D3
+%C%_libreport_la_CFLAGS = $(AM_CFLAGS) -Wa,-I$(srcdir)/%D% -Wa,-I$(builddir)/%D%
+%C%_libreport_la_DEPENDENCIES =
+$(%C%_libreport_la_OBJECTS): $(report_assets) %D%/d3.js
+%D%/d3.js: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && for m in array collection color interpolate format scale contour; do \
+		sed '/^\/\/# sourceMappingURL/d' "$(D3_DIR)/d3-$$m/dist/d3-$$m.min.js" && echo ';' || exit 1; done >$@.new && \
+		mv $@.new $@
+CLEANFILES += %D%/d3.js
+endif

@@ -20,6 +20,7 @@
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/sample.h"
 #include "launcher/nodecheck/command.h"
+#include "launcher/report/report.h"
 #include "launcher/searchserver/server.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
@@ -50,6 +51,8 @@ static const struct cmd commands[] = {
       options_logs, 1, 2, cmd_logs },
     { CMD_LOOK, "wait", "[EXPERIMENT]", "wait until an experiment has ended or was paused",
       options_wait, 0, 1, cmd_wait },
+    { CMD_LOOK, "report", "[EXPERIMENT...]", "write a page of charts and tables, one HTML file",
+      options_report, 0, -1, cmd_report },
     { CMD_LOOK, "monitor", "[DIR|JOB]", "what the ranks under srun --dl-monitor use",
       options_monitor, 0, 1, cmd_monitor },
     { CMD_LOOK, "debug", "JOB[.STEP]|DIR", "say where the ranks of a step with --dl-debug are",

@@ -135,6 +135,13 @@ static const struct opt of_export[] = {
     { 0 },
 };
 
+static const struct opt of_report[] = {
+    { "output", "FILE", NULL, "write FILE instead of EXPERIMENT.html", OPT_STRING, AT (output), 'o' },
+    { "watch", NULL, NULL, "renew the file until the experiments have ended", OPT_FLAG, AT (watch) },
+    { "seconds", "S", NULL, "with --watch: every S seconds (default: 15)", OPT_REAL, AT (seconds) },
+    { 0 },
+};
+
 static const struct opt of_ckpt[] = {
     { "format", "FORMAT", NULL, "of extract: npy (the default) or raw", OPT_STRING, AT (format) },
     { "output", "FILE", NULL, "of extract: the file to write (default: the tensor's name)", OPT_STRING, AT (output) },
@@ -218,6 +225,7 @@ OPTIONS (sweep) = { dir, NULL };
 OPTIONS (scale) = { dir, trust, NULL };
 OPTIONS (mark) = { dir, undo, NULL };
 OPTIONS (export) = { dir, of_export, NULL };
+OPTIONS (report) = { dir, of_report, NULL };
 OPTIONS (ckpt) = { of_ckpt, json, NULL };
 OPTIONS (gc) = { dir, of_gc, NULL };
 OPTIONS (rm) = { dir, of_rm, NULL };

@@ -285,6 +285,8 @@ void gp_predict (const struct gp *gp,
 
     covariances (gp, warp_point (gp, z), gp->k);
     *mean = factor_dot (gp->k, gp->alpha, gp->n);
+    if (!variance)
+        return;
     factor_solve (&f, gp->k, gp->k);
     left = 1 - factor_dot (gp->k, gp->k, gp->n);
     *variance = left > 1e-10 ? left : 1e-10;

@@ -44,7 +44,7 @@ int gp_fit (struct gp *gp,
 /* Add a point with the value that is expected there. */
 int gp_believe (struct gp *gp, const double *z);
 
-/* Mean and variance at a point. */
+/* Mean and variance (NULL: not wanted) at a point. */
 void gp_predict (const struct gp *gp,
                  const double *z,
                  double *mean,

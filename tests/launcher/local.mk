@@ -1,7 +1,7 @@
 # tests/launcher/
 if HAVE_CMOCKA
 launcher_units = %D%/log.t %D%/event.t %D%/pattern.t %D%/replay.t %D%/gc.t %D%/results.t %D%/failure.t %D%/ranks.t \
-	%D%/faults.t %D%/advise.t %D%/stacks.t %D%/progress.t %D%/diagnosis.t
+	%D%/faults.t %D%/advise.t %D%/stacks.t %D%/progress.t %D%/diagnosis.t %D%/reportdata.t
 EXTRA_PROGRAMS += $(launcher_units)
 $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
@@ -14,6 +14,8 @@ TESTS += $(launcher_tests)
 # what scripts run
 EXTRA_PROGRAMS += %D%/putevent
 %C%_putevent_LDADD = launcher/liblauncher.la
+EXTRA_PROGRAMS += %D%/makesweep
+%C%_makesweep_LDADD = launcher/liblauncher.la $(HDF5_LIBS)
 tests/launcher/lifecycle.log: %D%/putevent
 tests/launcher/export.log tests/launcher/ckpt.log: tests/runtime/writer
 if HAVE_FUSE

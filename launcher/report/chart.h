@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main charts as SVG, for readers without scripts. */
+#ifndef LAUNCHER_REPORT_CHART_H
+#define LAUNCHER_REPORT_CHART_H
+
+#include <stdio.h>
+
+#include "launcher/report/data.h"
+
+void chart_history_put (FILE *f, const struct report_data *d);
+void chart_curves_put (FILE *f, const struct report_data *d);
+
+#endif

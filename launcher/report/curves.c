@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learning curves: what trials have logged, thinned and packed. */
+#include "launcher/report/curves.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/array.h"
+
+/* Points of a curve at most and at least; of all curves of a metric, and of
+ * the metrics that are not searched for, at most.  Levels are 1 to LEVELS; 0 is
+ * a value that is not finite.
+ */
+enum {
+    POINTS_MOST = 60,
+    POINTS_LEAST = 12,
+    POINTS_ALL = 240000,
+    OTHERS_ALL = 360000,
+    LEVELS = 4095,
+};
+
+/* ---- reading ---- */
+
+struct reading {
+    struct curves *c;
+    struct trial_curves *t;
+    long last; /* attempt */
+    size_t name;
+};
+
+static int
+add_point (struct reading *g, const char *name, int64_t step, double value)
+{
+    struct words *w = &g->c->names;
+    struct trial_curves *t = g->t;
+
+    if (!strcmp (name, "epoch"))
+        return 0;
+    if (w->n && !strcmp (w->list[(g->name + 1) % w->n], name))
+        g->name = (g->name + 1) % w->n; /* they are logged in turn */
+    else
+        g->name = words_number (w, name);
+    if (g->name == SIZE_MAX
+        || array_reserve (&t->list, &t->capacity, t->n, 1, sizeof (*t->list))
+               < 0)
+        return -1;
+    t->list[t->n++] = (struct curve_point){ step, value, g->name };
+    return 0;
+}
+
+static int take_row (const struct slurmdl_row *row, void *arg)
+{
+    struct reading *g = arg;
+
+    if (row->superseded || row->attempt > g->last)
+        return 0;
+    return add_point (g, row->name, row->step, row->value);
+}
+
+/* Has it attempts after the one whose result was accepted last? */
+static bool goes_on (const struct report *r, long i)
+{
+    const struct sweep_trial *t = r->trials[i].of;
+
+    return t->state == TRIAL_OPEN || trial_last (t).attempt < t->over;
+}
+
+static int read_folder (struct curves *c, const struct report *r, long i)
+{
+    struct reading g = { .c = c,
+                         .t = &c->trials[i],
+                         .last = r->trials[i].of->over + 1 };
+    char dir[PATH_MAX];
+
+    snprintf (dir,
+              sizeof (dir),
+              "%s/trials/%04ld",
+              r->sweeps[r->trials[i].sweep].s->dir,
+              r->trials[i].number);
+    return slurmdl_trial_read (dir, take_row, &g, NULL) == -1
+                   && g.name == SIZE_MAX
+               ? -1
+               : 0;
+}
+
+static int take_rows (struct curves *c,
+                      const struct report *r,
+                      size_t k,
+                      struct rows *rows)
+{
+    struct reading g = { .c = c };
+    char name[ROW_NAME_SIZE + 1] = "";
+
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct metric_row *row = &rows->list[i];
+        long trial = r->sweeps[k].first + (long)row->trial - 1;
+        if (goes_on (r, trial))
+            continue;
+        g.t = &c->trials[trial];
+        memcpy (name, rows->names[row->name], ROW_NAME_SIZE);
+        if (add_point (&g, name, row->step, row->value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_sweep (struct curves *c,
+                       const struct report *r,
+                       size_t k,
+                       struct rows *old)
+{
+    const struct sweep *s = r->sweeps[k].s;
+    struct rows rows;
+    int rv = rows_read (&rows, s, old && old->ntrials ? old : NULL);
+
+    if (rv == 0)
+        rv = take_rows (c, r, k, &rows);
+    for (long i = 0; rv == 0 && i < s->ntrials; i++)
+        if (goes_on (r, r->sweeps[k].first + i))
+            rv = read_folder (c, r, r->sweeps[k].first + i);
+    if (old)
+        rows_destroy (old);
+    if (old && rv == 0)
+        *old = rows;
+    else
+        rows_destroy (&rows);
+    return rv;
+}
+
+/* As many names as there is room for, those with the least points last. */
+static size_t shown_names (const struct curves *c, size_t nmetrics)
+{
+    size_t *points = calloc (c->names.n + 1, sizeof (*points));
+    size_t sum = 0, n = nmetrics;
+
+    for (long i = 0; points && i < c->n; i++)
+        for (size_t k = 0; k < c->trials[i].n; k++)
+            points[c->trials[i].list[k].name]++;
+    while (points && n < c->names.n) {
+        sum += points[n] < POINTS_ALL / 4 ? points[n] : POINTS_ALL / 4;
+        if (sum > OTHERS_ALL)
+            break;
+        n++;
+    }
+    free (points);
+    return n;
+}
+
+int curves_read (struct curves *c, const struct report *r, struct rows *old)
+{
+    const struct sweep *s = r->sweeps[0].s;
+
+    *c = (struct curves){ .n = r->n };
+    if (!(c->trials = calloc ((size_t)r->n + 1, sizeof (*c->trials))))
+        return -1;
+    for (size_t m = 0; m < sweep_metrics (s); m++)
+        if (words_number (&c->names, sweep_metric (s, m)) == SIZE_MAX)
+            return -1;
+    for (size_t k = 0; k < r->nsweeps; k++)
+        if (read_sweep (c, r, k, old ? &old[k] : NULL) < 0)
+            return -1;
+    c->nshown = shown_names (c, sweep_metrics (s));
+    return 0;
+}
+
+void curves_free (struct curves *c)
+{
+    for (long i = 0; c->trials && i < c->n; i++)
+        free (c->trials[i].list);
+    free (c->trials);
+    words_free (&c->names);
+    *c = (struct curves){ 0 };
+}
+
+/* ---- thinning ---- */
+
+static bool lower (const struct curve_point *a, const struct curve_point *b)
+{
+    return isfinite (a->value) && (!isfinite (b->value) || a->value < b->value);
+}
+
+static bool higher (const struct curve_point *a, const struct curve_point *b)
+{
+    return isfinite (a->value) && (!isfinite (b->value) || a->value > b->value);
+}
+
+/* The lowest and the highest of a bucket, as they stood. */
+static size_t
+keep_bucket (const struct curve_point *p, size_t n, struct curve_point *to)
+{
+    size_t low = 0, high = 0;
+
+    for (size_t i = 1; i < n; i++) {
+        low = lower (&p[i], &p[low]) ? i : low;
+        high = higher (&p[i], &p[high]) ? i : high;
+    }
+    to[0] = p[low < high ? low : high];
+    to[1] = p[low < high ? high : low];
+    return low == high ? 1 : 2;
+}
+
+/* In place: both ends, the first value that is not finite, and of each bucket
+ * between them its lowest and its highest: spikes stay.
+ */
+static size_t thin (struct curve_point *p, size_t n, size_t max)
+{
+    size_t buckets = (max - 2) / 2, kept = 1;
+
+    if (n <= max)
+        return n;
+    for (size_t b = 0; b < buckets; b++) {
+        size_t from = 1 + (n - 2) * b / buckets;
+        size_t to = 1 + (n - 2) * (b + 1) / buckets;
+        struct curve_point two[2];
+        size_t k = to > from ? keep_bucket (p + from, to - from, two) : 0;
+        memcpy (p + kept, two, k * sizeof (*p));
+        kept += k;
+    }
+    p[kept++] = p[n - 1];
+    return kept;
+}
+
+static int by_step (const void *a, const void *b)
+{
+    const struct curve_point *x = a, *y = b;
+
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+/* All of one name, in the order of steps. */
+static size_t
+select_name (const struct trial_curves *t, size_t name, struct curve_point *to)
+{
+    bool ordered = true;
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (t->list[i].name == name) {
+            ordered = ordered && (n == 0 || to[n - 1].step <= t->list[i].step);
+            to[n++] = t->list[i];
+        }
+    if (!ordered)
+        qsort (to, n, sizeof (*to), by_step);
+    return n;
+}
+
+size_t curve_thin (const struct trial_curves *t,
+                   size_t name,
+                   size_t max,
+                   struct curve_point *to)
+{
+    struct curve_point *all = malloc ((t->n + 1) * sizeof (*all));
+    size_t n = 0;
+
+    if (all) {
+        n = thin (all, select_name (t, name, all), max);
+        memcpy (to, all, n * sizeof (*to));
+    }
+    free (all);
+    return n;
+}
+
+/* ---- packing ---- */
+
+struct scale {
+    bool log;
+    double base, step;
+};
+
+static double inner (const struct scale *s, double v)
+{
+    return s->log ? log (v) : v;
+}
+
+/* Logarithmic if the values span a factor of 50. */
+static struct scale scale_of (const struct curves *c, size_t name)
+{
+    double low = INFINITY, high = -INFINITY;
+    struct scale s = { .step = 1 };
+
+    for (long i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->trials[i].n; k++) {
+            const struct curve_point *p = &c->trials[i].list[k];
+            if (p->name == name && isfinite (p->value)) {
+                low = fmin (low, p->value);
+                high = fmax (high, p->value);
+            }
+        }
+    if (low > high)
+        return s;
+    s.log = low > 0 && high / low > 50;
+    s.base = inner (&s, low);
+    s.step = inner (&s, high) / (LEVELS - 1) - s.base / (LEVELS - 1);
+    if (!(s.step > 0) || !isfinite (s.step))
+        s.step = 1;
+    return s;
+}
+
+/* Five bits a letter, the lowest first; 32 says that more follow. */
+static char *put_number (char *to, uint64_t n)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    for (; n >= 32; n >>= 5)
+        *to++ = letters[32 | (n & 31)];
+    *to++ = letters[n];
+    return to;
+}
+
+/* Small negative numbers become small ones. */
+static uint64_t zigzag (int64_t n)
+{
+    return n >= 0 ? (uint64_t)n << 1 : ((uint64_t)-n << 1) - 1;
+}
+
+/* Differences of steps and of levels, in turn. */
+static json_t *
+pack (const struct scale *s, const struct curve_point *p, size_t n)
+{
+    char *text = malloc (n * 28 + 1), *to = text;
+    int64_t step = 0, level = 0;
+    json_t *o;
+
+    for (size_t i = 0; text && i < n; i++) {
+        int64_t now =
+            isfinite (p[i].value)
+                ? llround ((inner (s, p[i].value) - s->base) / s->step) + 1
+                : 0;
+        to = put_number (to, zigzag (p[i].step - step));
+        to = put_number (to, zigzag (now - level));
+        step = p[i].step;
+        level = now;
+    }
+    if (!text)
+        return NULL;
+    *to = '\0';
+    o = json_string (text);
+    free (text);
+    return o;
+}
+
+static size_t points_each (const struct curves *c, size_t name, size_t nmetrics)
+{
+    size_t n = c->n ? POINTS_ALL / (size_t)c->n : POINTS_MOST;
+
+    if (name >= nmetrics)
+        n /= 4;
+    return n > POINTS_MOST ? POINTS_MOST : n < POINTS_LEAST ? POINTS_LEAST : n;
+}
+
+static json_t *
+curve_json (const struct curves *c, const struct report *r, size_t name)
+{
+    struct scale s = scale_of (c, name);
+    size_t max = points_each (c, name, sweep_metrics (r->sweeps[0].s));
+    struct curve_point points[POINTS_MOST];
+    json_t *texts = json_array ();
+    bool any = false;
+
+    for (long i = 0; i < c->n; i++) {
+        size_t n = curve_thin (&c->trials[i], name, max, points);
+        any = any || n > 0;
+        json_array_append_new (texts, pack (&s, points, n));
+    }
+    if (!any) {
+        json_decref (texts);
+        return NULL;
+    }
+    return json_pack ("{s:o, s:b, s:o, s:o, s:o}",
+                      "name",
+                      text_to_json (c->names.list[name]),
+                      "log",
+                      s.log,
+                      "base",
+                      rounded_to_json (s.base, 8),
+                      "scale",
+                      rounded_to_json (s.step, 8),
+                      "text",
+                      texts);
+}
+
+json_t *curves_json (const struct curves *c, const struct report *r)
+{
+    json_t *list = json_array ();
+
+    for (size_t i = 0; i < c->nshown; i++) {
+        json_t *o = curve_json (c, r, i);
+        if (o)
+            json_array_append_new (list, o);
+    }
+    return list;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gather what a report is of, from the folders of its experiments. */
+#ifndef LAUNCHER_REPORT_FILL_H
+#define LAUNCHER_REPORT_FILL_H
+
+#include "launcher/report/model.h"
+
+/* The experiments must outlive the report; 'list' and what it leads to stay
+ * the caller's.  Returns -1 with 'err'.  report_free() in any case.
+ */
+int report_fill (struct report *r,
+                 struct sweep *const *list,
+                 size_t n,
+                 struct slurmdl_error *err);
+
+#endif

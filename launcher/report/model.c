@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a report is of: the trials and attempts of several experiments. */
+#include "launcher/report/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+
+const char *const attempt_ends[ATTEMPT_ENDS] = {
+    "result", "failed", "rejected", "parked", "lost", "running",
+};
+const char *const report_states[REPORT_STATES] = {
+    "completed", "stopped early", "running",  "paused",
+    "waiting",   "failed",        "rejected",
+};
+
+enum report_state report_state_of (const struct report *r, long trial)
+{
+    const struct sweep_trial *t = r->trials[trial].of;
+    const struct sweep *s = r->sweeps[r->trials[trial].sweep].s;
+
+    switch (t->state) {
+    case TRIAL_FAILED:
+        return STATE_FAILED;
+    case TRIAL_REJECTED:
+        return STATE_REJECTED;
+    case TRIAL_OPEN:
+        if (sweep_has_ended (s))
+            return STATE_STOPPED;
+        return s->state == SWEEP_RUNNING && t->owner ? STATE_RUNNING
+                                                     : STATE_WAITING;
+    case TRIAL_PAUSED:
+        break;
+    }
+    if (!t->stopped && t->length >= s->exp->search.max_length)
+        return STATE_COMPLETED;
+    return t->stopped || sweep_has_ended (s) ? STATE_STOPPED : STATE_PAUSED;
+}
+
+double report_value (const struct report *r, long trial, size_t metric)
+{
+    const struct report_sweep *of = &r->sweeps[r->trials[trial].sweep];
+    const struct sweep_trial *t = r->trials[trial].of;
+    const char *name = sweep_metric (r->sweeps[0].s, metric);
+
+    for (size_t i = 0; i < sweep_metrics (of->s); i++)
+        if (!strcmp (sweep_metric (of->s, i), name))
+            return i == 0 && sweep_metrics (of->s) == 1 ? t->best
+                   : t->values                          ? t->values[i]
+                                                        : NAN;
+    return NAN;
+}
+
+bool report_better (const struct report *r, double a, double b)
+{
+    return sweep_better (r->sweeps[0].s, a, b);
+}
+
+struct order_entry {
+    double value;
+    long trial;
+};
+
+static int by_order (const void *a, const void *b)
+{
+    const struct order_entry *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->trial > y->trial) - (x->trial < y->trial);
+}
+
+long report_order (const struct report *r, long **list)
+{
+    struct order_entry *sorted = malloc (((size_t)r->n + 1) * sizeof (*sorted));
+    bool smaller = r->sweeps[0].s->exp->search.smaller_is_better;
+    long n = 0;
+
+    *list = malloc (((size_t)r->n + 1) * sizeof (**list));
+    if (!sorted || !*list) {
+        free (sorted);
+        free (*list);
+        *list = NULL;
+        return -1;
+    }
+    for (long i = 0; i < r->n; i++) {
+        double v = report_value (r, i, 0);
+        if (isfinite (v))
+            sorted[n++] = (struct order_entry){ smaller ? v : -v, i };
+    }
+    qsort (sorted, (size_t)n, sizeof (*sorted), by_order);
+    for (long i = 0; i < n; i++)
+        (*list)[i] = sorted[i].trial;
+    free (sorted);
+    return n;
+}
+
+void report_free (struct report *r)
+{
+    free (r->sweeps);
+    free (r->trials);
+    free (r->attempts);
+    free (r->results);
+    free (r->lengths);
+    free (r->requests);
+    words_free (&r->slots);
+    words_free (&r->causes);
+    *r = (struct report){ 0 };
+}

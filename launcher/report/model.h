@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a report is of: the trials and attempts of several experiments. */
+#ifndef LAUNCHER_REPORT_MODEL_H
+#define LAUNCHER_REPORT_MODEL_H
+
+#include "launcher/report/words.h"
+#include "launcher/results/metric_rows.h"
+#include "launcher/sweep/sweep.h"
+
+enum attempt_end {
+    ATTEMPT_RESULT,
+    ATTEMPT_FAILED,
+    ATTEMPT_REJECTED,
+    ATTEMPT_PARKED,
+    ATTEMPT_LOST,
+    ATTEMPT_RUNNING,
+    ATTEMPT_ENDS
+};
+extern const char *const attempt_ends[ATTEMPT_ENDS];
+
+enum report_state {
+    STATE_COMPLETED,
+    STATE_STOPPED,
+    STATE_RUNNING,
+    STATE_PAUSED,
+    STATE_WAITING,
+    STATE_FAILED,
+    STATE_REJECTED,
+    REPORT_STATES
+};
+extern const char *const report_states[REPORT_STATES];
+
+/* Trials are counted from 0 over all experiments; times are in seconds since
+ * the first entry of the experiment's log.
+ */
+struct report_attempt {
+    long trial;
+    long number;
+    int64_t length; /* it was to reach */
+    size_t slot, cause;
+    double begin, end;
+    enum attempt_end how;
+};
+
+struct report_result {
+    long trial;
+    int64_t length;
+    double value; /* of the first metric */
+};
+
+struct report_request {
+    double time;
+    const char *what; /* "pause" */
+};
+
+/* What is kept of a trial's checkpoints. */
+struct report_files {
+    long n;
+    double bytes;
+    int64_t step; /* of the newest, -1: none */
+    long attempt; /* that it is of */
+};
+
+struct report_trial {
+    size_t sweep;
+    const struct sweep_trial *of;
+    long number;
+    long point; /* of several repeats: the number of the first of them */
+    struct report_files files;
+};
+
+struct report_sweep {
+    struct sweep *s;
+    const char *name; /* the end of its path */
+    long first;       /* trial */
+};
+
+struct report {
+    struct report_sweep *sweeps;
+    size_t nsweeps;
+    struct report_trial *trials;
+    long n;
+    long best; /* trial, -1: none */
+    struct report_attempt *attempts;
+    size_t nattempts;
+    struct report_result *results;
+    size_t nresults;
+    int64_t *lengths; /* of results, in order */
+    size_t nlengths;
+    struct report_request *requests;
+    size_t nrequests;
+    struct words slots, causes;
+    bool repeats; /* trials are repeats of points */
+    double live;  /* seconds until the file is renewed, 0: not */
+};
+
+void report_free (struct report *r);
+
+enum report_state report_state_of (const struct report *r, long trial);
+
+/* The value of a metric of the first experiment; NaN: none. */
+double report_value (const struct report *r, long trial, size_t metric);
+
+/* Whether a is better than b in the first metric. */
+bool report_better (const struct report *r, double a, double b);
+
+/* Those with a finite value, the best first; the caller frees the list.
+ * Returns how many, -1: no memory.
+ */
+long report_order (const struct report *r, long **list);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hyperparameters of a report's experiments as columns. */
+#include "launcher/report/params.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/values.h"
+#include "launcher/sys/array.h"
+
+/* ---- which ---- */
+
+static struct report_param *find_param (const struct report_params *p,
+                                        const char *name)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp (p->list[i].name, name))
+            return &p->list[i];
+    return NULL;
+}
+
+static bool same_in_all (const struct report *r, const struct hparam *h)
+{
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        const struct hparam *other = hparam_find (r->sweeps[k].s->exp, h->path);
+        if (!other || other->dim >= 0 || !json_equal (h->values, other->values))
+            return false;
+    }
+    return true;
+}
+
+static void join_range (struct report_param *p, const struct param *of)
+{
+    double low = of->min, high = of->max;
+
+    if (of->type == PARAM_LOG) {
+        low = pow (of->base, low);
+        high = pow (of->base, high);
+    }
+    p->low = fmin (p->low, low);
+    p->high = fmax (p->high, high);
+    p->log = p->log || of->type == PARAM_LOG
+             || (of->type == PARAM_INT && of->base > 1);
+    p->integer = p->integer && of->type == PARAM_INT;
+}
+
+static int add_param (struct report_params *p,
+                      const struct report *r,
+                      const struct experiment *e,
+                      const struct hparam *h)
+{
+    struct report_param *to = find_param (p, h->path), *list;
+
+    if (h->dim < 0 && same_in_all (r, h))
+        return 0;
+    if (!to) {
+        if (!(list = array_grow (p->list, p->n, sizeof (*list))))
+            return -1;
+        p->list = list;
+        to = &list[p->n++];
+        *to = (struct report_param){
+            .name = h->path, .integer = true, .low = INFINITY, .high = -INFINITY
+        };
+    }
+    if (h->dim >= 0 && e->params[h->dim].type != PARAM_CATEGORICAL)
+        join_range (to, &e->params[h->dim]);
+    else if (h->dim >= 0 || !json_is_number (h->values))
+        to->category = true;
+    return 0;
+}
+
+/* ---- values ---- */
+
+static double category (struct report_param *p, const char *text)
+{
+    size_t n = words_number (&p->table, text);
+
+    return n == SIZE_MAX ? NAN : (double)n;
+}
+
+static double number_text (struct report_param *p, double v)
+{
+    char text[40];
+
+    snprintf (text, sizeof (text), "%.6g", v);
+    return category (p, text);
+}
+
+static double constant (struct report_param *p, const struct hparam *h)
+{
+    char *text = NULL;
+    double v;
+
+    if (!p->category)
+        return json_number_value (h->values);
+    if (json_is_string (h->values))
+        return category (p, json_string_value (h->values));
+    v = (text = json_text (h->values)) ? category (p, text) : NAN;
+    free (text);
+    return v;
+}
+
+static double value_of (struct report_param *p,
+                        const struct experiment *e,
+                        const struct hparam *h,
+                        const struct sweep_trial *t)
+{
+    double x;
+
+    if (h->dim < 0)
+        return constant (p, h);
+    x = t->x[h->dim];
+    if (isnan (x))
+        return NAN;
+    if (e->params[h->dim].type == PARAM_CATEGORICAL)
+        return category (p, h->labels[(long)x]);
+    if (p->category)
+        return number_text (p, x);
+    return x;
+}
+
+/* The choices in the order of the file, used or not. */
+static void fill_table (struct report_param *p, const struct report *r)
+{
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        const struct hparam *h = hparam_find (r->sweeps[k].s->exp, p->name);
+        for (size_t i = 0; h && h->labels && h->labels[i]; i++)
+            words_number (&p->table, h->labels[i]);
+    }
+}
+
+static int fill_values (struct report_param *p, const struct report *r)
+{
+    if (!(p->v = malloc (((size_t)r->n + 1) * sizeof (*p->v))))
+        return -1;
+    if (p->category)
+        fill_table (p, r);
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        const struct sweep *s = r->sweeps[k].s;
+        const struct hparam *h = hparam_find (s->exp, p->name);
+        for (long i = 0; i < s->ntrials; i++)
+            p->v[r->sweeps[k].first + i] =
+                h ? value_of (p, s->exp, h, &s->trials[i]) : NAN;
+    }
+    return 0;
+}
+
+int params_fill (struct report_params *p, const struct report *r)
+{
+    *p = (struct report_params){ 0 };
+    for (size_t k = 0; k < r->nsweeps; k++) {
+        const struct experiment *e = r->sweeps[k].s->exp;
+        for (size_t i = 0; i < e->nhparams; i++)
+            if (add_param (p, r, e, &e->hparams[i]) < 0)
+                return -1;
+    }
+    for (size_t i = 0; i < p->n; i++)
+        if (fill_values (&p->list[i], r) < 0)
+            return -1;
+    return 0;
+}
+
+void params_free (struct report_params *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        words_free (&p->list[i].table);
+        free (p->list[i].v);
+    }
+    free (p->list);
+    *p = (struct report_params){ 0 };
+}
+
+bool param_text (const struct report_param *p,
+                 long trial,
+                 char *buf,
+                 size_t size)
+{
+    double v = p->v[trial];
+
+    if (isnan (v))
+        return false;
+    if (p->category)
+        snprintf (buf, size, "%s", p->table.list[(size_t)v]);
+    else if (p->integer)
+        snprintf (buf, size, "%.0f", v);
+    else
+        snprintf (buf, size, "%.6g", v);
+    return true;
+}

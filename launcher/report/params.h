@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hyperparameters of a report's experiments as columns. */
+#ifndef LAUNCHER_REPORT_PARAMS_H
+#define LAUNCHER_REPORT_PARAMS_H
+
+#include "launcher/report/model.h"
+
+struct report_param {
+    const char *name; /* the experiment's */
+    bool category, integer, log;
+    double low, high;   /* of a number's range */
+    struct words table; /* a category's values */
+    double *v;          /* of each trial; of a category its number; NaN: none */
+};
+
+struct report_params {
+    struct report_param *list;
+    size_t n;
+};
+
+/* Those that are searched and, of several experiments, those that differ.
+ * Returns -1: out of memory.  params_free() in any case.
+ */
+int params_fill (struct report_params *p, const struct report *r);
+void params_free (struct report_params *p);
+
+/* A trial's value as text, exact enough to be given to a command; false: it has
+ * none.
+ */
+bool param_text (const struct report_param *p,
+                 long trial,
+                 char *buf,
+                 size_t size);
+
+#endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a report's page that need no script. */
+#include "launcher/report/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/queries.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+
+enum { ROWS = 50, CAUSES = 4 };
+
+void trial_name (const struct report *r, long trial, char *buf, size_t size)
+{
+    const struct report_trial *t = &r->trials[trial];
+
+    if (r->nsweeps > 1)
+        snprintf (buf, size, "%s/%ld", r->sweeps[t->sweep].name, t->number);
+    else
+        snprintf (buf, size, "%ld", t->number);
+}
+
+/* ---- the best trial ---- */
+
+static void put_flags (FILE *f, const struct report_data *d, long trial)
+{
+    char text[512];
+
+    fputs ("<div class=\"copy\"><code>", f);
+    for (size_t k = 0; k < d->params.n; k++) {
+        if (!param_text (&d->params.list[k], trial, text, sizeof (text)))
+            continue;
+        fputs ("--", f);
+        html_put_word (f, d->params.list[k].name);
+        fputc (' ', f);
+        html_put_word (f, text);
+        fputc (' ', f);
+    }
+    fputs (HTML_COPY, f);
+}
+
+static void
+put_command (FILE *f, const struct report *r, long trial, const char *command)
+{
+    fprintf (f, "<div class=\"copy\"><code>dl %s ", command);
+    html_put_word (f, r->sweeps[r->trials[trial].sweep].name);
+    fprintf (f, " %ld%s", r->trials[trial].number, HTML_COPY);
+}
+
+/* Of a point that was repeated: the mean and the deviation. */
+static void put_repeats (FILE *f, const struct report *r)
+{
+    double sum = 0, square = 0;
+    long n = 0;
+
+    for (long i = 0; i < r->n; i++) {
+        double v = report_value (r, i, 0);
+        if (r->trials[i].point != r->trials[r->best].point || !isfinite (v))
+            continue;
+        sum += v;
+        square += v * v;
+        n++;
+    }
+    if (!r->repeats || n < 2)
+        return;
+    double mean = sum / (double)n;
+    double spread = sqrt (fmax (0, (square - sum * mean) / (double)(n - 1)));
+    fputs (" · its repeats: ", f);
+    html_number (f, mean, 4);
+    fputs (" ± ", f);
+    html_number (f, spread, 2);
+}
+
+static void put_best (FILE *f, const struct report_data *d)
+{
+    const struct report *r = &d->report;
+    const struct sweep *s = r->sweeps[0].s;
+    char name[300];
+
+    fputs ("<section class=\"card answer\" aria-labelledby=\"h-best\"><h2 "
+           "id=\"h-best\">Best ",
+           f);
+    html_put (f, sweep_metric (s, 0));
+    fprintf (
+        f,
+        " <span class=\"dim\">(%s is better)</span></h2><p class=\"value\">",
+        s->exp->search.smaller_is_better ? "smaller" : "larger");
+    if (r->best < 0) {
+        fputs ("–</p><p>No trial has a finite value yet.</p></section>", f);
+        return;
+    }
+    html_number (f, report_value (r, r->best, 0), 5);
+    trial_name (r, r->best, name, sizeof (name));
+    fputs ("</p><p class=\"dim\">trial ", f);
+    html_put (f, name);
+    if (s->exp->search.max_length > 1)
+        html_format (f,
+                     " at length %lld",
+                     (long long)r->trials[r->best].of->best_length);
+    for (size_t m = 1; m < sweep_metrics (s); m++) {
+        html_format (f, " · %s ", sweep_metric (s, m));
+        html_number (f, report_value (r, r->best, m), 4);
+    }
+    fputs (" · median of ", f);
+    html_count (f, d->nordered);
+    fputs (d->nordered == 1 ? " trial " : " trials ", f);
+    html_number (f, report_value (r, d->order[d->nordered / 2], 0), 4);
+    put_repeats (f, r);
+    fputs ("</p>", f);
+    put_flags (f, d, r->best);
+    put_command (f, r, r->best, "fork");
+    fputs ("</section>", f);
+}
+
+/* ---- cost ---- */
+
+struct cost {
+    double wall;   /* from the first attempt to the last */
+    double busy;   /* of all attempts */
+    double wasted; /* of those without a result */
+    double alive;  /* of workers, from their first attempt to their last */
+    double gpus;   /* GPU seconds */
+};
+
+static int measure_slots (const struct report *r, struct cost *c)
+{
+    double *from = malloc ((r->slots.n + 1) * 2 * sizeof (*from));
+    double *to = from + r->slots.n;
+
+    if (!from)
+        return -1;
+    for (size_t k = 0; k < r->slots.n; k++) {
+        from[k] = INFINITY;
+        to[k] = 0;
+    }
+    for (size_t i = 0; i < r->nattempts; i++) {
+        const struct report_attempt *a = &r->attempts[i];
+        from[a->slot] = fmin (from[a->slot], a->begin);
+        to[a->slot] = fmax (to[a->slot], a->end);
+    }
+    for (size_t k = 0; k < r->slots.n; k++)
+        c->alive += fmax (0, to[k] - from[k]);
+    free (from);
+    return 0;
+}
+
+static struct cost cost_of (const struct report *r)
+{
+    struct cost c = { 0 };
+    double first = INFINITY, last = 0;
+
+    for (size_t i = 0; i < r->nattempts; i++) {
+        const struct report_attempt *a = &r->attempts[i];
+        const struct sweep *s = r->sweeps[r->trials[a->trial].sweep].s;
+        double seconds = a->end - a->begin;
+        first = fmin (first, a->begin);
+        last = fmax (last, a->end);
+        c.busy += seconds;
+        c.gpus += seconds * (double)experiment_gpus (s->exp);
+        if (a->how != ATTEMPT_RESULT && a->how != ATTEMPT_RUNNING)
+            c.wasted += seconds;
+    }
+    c.wall = fmax (0, last - first);
+    measure_slots (r, &c);
+    return c;
+}
+
+static void fact (FILE *f, const char *name)
+{
+    fprintf (f, "<div><dt>%s</dt><dd>", name);
+}
+
+static void fact_end (FILE *f)
+{
+    fputs ("</dd></div>", f);
+}
+
+static void count_fact (FILE *f, const char *name, size_t n)
+{
+    fact (f, name);
+    html_count (f, (int64_t)n);
+    fact_end (f);
+}
+
+static void seconds_fact (FILE *f, const char *name, double seconds)
+{
+    fact (f, name);
+    html_seconds (f, seconds);
+    fact_end (f);
+}
+
+static void put_cost (FILE *f, const struct report *r)
+{
+    struct cost c = cost_of (r);
+
+    fputs ("<section class=\"card\" aria-labelledby=\"h-cost\"><h2 "
+           "id=\"h-cost\">Cost</h2><dl class=\"facts\">",
+           f);
+    seconds_fact (f, "Wall clock", c.wall);
+    seconds_fact (f, "Worker time", c.busy);
+    if (c.gpus > 0) {
+        fact (f, "GPU time");
+        html_number (f, c.gpus / 3600, 3);
+        fputs (" GPU h", f);
+        fact_end (f);
+    }
+    count_fact (f, "Trials", (size_t)r->n);
+    count_fact (f, "Attempts", r->nattempts);
+    count_fact (f, "Workers", r->slots.n);
+    fact (f, "Busy");
+    if (c.alive > 0)
+        fprintf (f, "%.0f %%", 100 * c.busy / c.alive);
+    else
+        fputs ("–", f);
+    fact_end (f);
+    fact (f, "Spent without a result");
+    html_seconds (f, c.wasted);
+    if (c.busy > 0)
+        fprintf (f, " (%.1f %%)", 100 * c.wasted / c.busy);
+    fact_end (f);
+    fputs ("</dl></section>", f);
+}
+
+/* ---- ends ---- */
+
+static void put_states (FILE *f, const struct report *r)
+{
+    long n[REPORT_STATES] = { 0 };
+
+    for (long i = 0; i < r->n; i++)
+        n[report_state_of (r, i)]++;
+    fputs ("<div class=\"ends\"><div class=\"strip\" aria-hidden=\"true\">", f);
+    for (int k = 0; k < REPORT_STATES; k++)
+        if (n[k])
+            fprintf (
+                f, "<i class=\"s%d\" style=\"flex:%ld 0 0\"></i>", k, n[k]);
+    fputs ("</div>", f);
+    for (int k = 0; k < REPORT_STATES; k++) {
+        if (!n[k])
+            continue;
+        fprintf (f,
+                 "<button type=\"button\" class=\"row\" data-state=\"%d\"><i "
+                 "class=\"s%d\"></i><span>%s</span><b>",
+                 k,
+                 k,
+                 report_states[k]);
+        html_count (f, n[k]);
+        fprintf (f,
+                 "</b><span class=\"dim\">%.1f %%</span></button>",
+                 100.0 * (double)n[k] / (double)r->n);
+    }
+    fputs ("</div>", f);
+}
+
+static size_t most_frequent (const long *n, size_t count)
+{
+    size_t found = 0;
+
+    for (size_t k = 1; k < count; k++)
+        if (n[k] > n[found])
+            found = k;
+    return found;
+}
+
+static void put_causes (FILE *f, const struct report *r)
+{
+    long *n = calloc (r->causes.n + 1, sizeof (*n));
+    bool any = false;
+
+    for (size_t i = 0; n && i < r->nattempts; i++)
+        if (r->causes.list[r->attempts[i].cause][0]) {
+            n[r->attempts[i].cause]++;
+            any = true;
+        }
+    if (any)
+        fputs ("<h3>Attempts that failed, by cause</h3><ol class=\"causes\">",
+               f);
+    for (int i = 0; any && i < CAUSES; i++) {
+        size_t k = most_frequent (n, r->causes.n);
+        if (!n[k])
+            break;
+        fputs ("<li><span title=\"", f);
+        html_put (f, r->causes.list[k]);
+        fputs ("\">", f);
+        html_put (f, r->causes.list[k]);
+        fputs ("</span><b>", f);
+        html_count (f, n[k]);
+        fputs ("</b></li>", f);
+        n[k] = 0;
+    }
+    if (any)
+        fputs ("</ol>", f);
+    free (n);
+}
+
+void summary_put (FILE *f, const struct report_data *d)
+{
+    put_best (f, d);
+    put_cost (f, &d->report);
+    fputs ("<section class=\"card\" aria-labelledby=\"h-ends\"><h2 "
+           "id=\"h-ends\">How trials ended</h2>",
+           f);
+    put_states (f, &d->report);
+    put_causes (f, &d->report);
+    fputs ("</section>", f);
+    notes_put (f, d);
+}
+
+/* ---- several experiments ---- */
+
+static long best_of (const struct report_data *d, size_t k)
+{
+    for (long i = 0; i < d->nordered; i++)
+        if (d->report.trials[d->order[i]].sweep == k)
+            return d->order[i];
+    return -1;
+}
+
+static void put_compared (FILE *f, const struct report_data *d, size_t k)
+{
+    const struct report *r = &d->report;
+    const struct report_sweep *of = &r->sweeps[k];
+    long best = best_of (d, k), failed = 0;
+    double seconds = 0;
+
+    for (long i = of->first; i < of->first + of->s->ntrials; i++) {
+        seconds += r->trials[i].of->seconds;
+        failed += report_state_of (r, i) == STATE_FAILED;
+    }
+    fputs ("<tr><td class=\"t\"><b>", f);
+    html_put (f, of->name);
+    fputs ("</b></td><td class=\"t\">", f);
+    html_put (f, of->s->exp->searcher_name);
+    fprintf (
+        f, "</td><td class=\"t\">%s</td><td>", sweep_state_name (of->s->state));
+    html_number (f, best < 0 ? NAN : report_value (r, best, 0), 5);
+    fputs ("</td><td>", f);
+    if (best >= 0)
+        fprintf (f, "%ld", r->trials[best].number);
+    fputs ("</td><td>", f);
+    html_count (f, of->s->ntrials);
+    fputs ("</td><td>", f);
+    html_count (f, failed);
+    fputs ("</td><td>", f);
+    html_seconds (f, seconds);
+    fputs ("</td></tr>", f);
+}
+
+void comparison_put (FILE *f, const struct report_data *d)
+{
+    if (d->report.nsweeps < 2)
+        return;
+    fputs ("<section class=\"card\" "
+           "id=\"compare\"><header><h2>Experiments</h2></header><div "
+           "class=\"plain\"><table>"
+           "<thead><tr><th class=\"t\" scope=\"col\">experiment</th><th "
+           "class=\"t\" scope=\"col\">searcher</th>"
+           "<th class=\"t\" scope=\"col\">state</th><th "
+           "scope=\"col\">best</th><th scope=\"col\">trial</th>"
+           "<th scope=\"col\">trials</th><th scope=\"col\">failed</th><th "
+           "scope=\"col\">time of results</th></tr></thead><tbody>",
+           f);
+    for (size_t k = 0; k < d->report.nsweeps; k++)
+        put_compared (f, d, k);
+    fputs ("</tbody></table></div></section>", f);
+}
+
+/* ---- the table ---- */
+
+static void put_head (FILE *f, const struct report_data *d)
+{
+    const struct sweep *s = d->report.sweeps[0].s;
+
+    fputs ("<thead><tr><th scope=\"col\">trial</th><th class=\"t\" "
+           "scope=\"col\">state</th>",
+           f);
+    for (size_t m = 0; m < sweep_metrics (s); m++) {
+        fputs ("<th scope=\"col\">", f);
+        html_put (f, sweep_metric (s, m));
+        fputs ("</th>", f);
+    }
+    fputs ("<th scope=\"col\">length</th><th scope=\"col\">time</th><th "
+           "scope=\"col\">attempts</th>",
+           f);
+    for (size_t k = 0; k < d->params.n; k++) {
+        fprintf (f,
+                 "<th scope=\"col\"%s>",
+                 d->params.list[k].category ? " class=\"t\"" : "");
+        html_put (f, d->params.list[k].name);
+        fputs ("</th>", f);
+    }
+    fputs ("</tr></thead>", f);
+}
+
+static void put_row (FILE *f, const struct report_data *d, long i)
+{
+    const struct report *r = &d->report;
+    const struct sweep_trial *t = r->trials[i].of;
+    char text[512];
+
+    trial_name (r, i, text, sizeof (text));
+    fputs ("<tr><td>", f);
+    html_put (f, text);
+    fprintf (f,
+             "</td><td class=\"t\">%s</td>",
+             report_states[report_state_of (r, i)]);
+    for (size_t m = 0; m < sweep_metrics (r->sweeps[0].s); m++) {
+        fputs ("<td>", f);
+        html_number (f, report_value (r, i, m), 5);
+        fputs ("</td>", f);
+    }
+    fprintf (f, "<td>%lld</td><td>", (long long)t->length);
+    html_seconds (f, t->seconds);
+    fprintf (f, "</td><td>%ld</td>", t->over);
+    for (size_t k = 0; k < d->params.n; k++) {
+        bool known = param_text (&d->params.list[k], i, text, sizeof (text));
+        fputs (d->params.list[k].category ? "<td class=\"t\">" : "<td>", f);
+        html_put (f, known ? text : "–");
+        fputs ("</td>", f);
+    }
+    fputs ("</tr>\n", f);
+}
+
+long table_put (FILE *f, const struct report_data *d)
+{
+    long n = 0;
+
+    put_head (f, d);
+    fputs ("<tbody>", f);
+    for (; n < ROWS && n < d->nordered; n++)
+        put_row (f, d, d->order[n]);
+    for (long i = 0; i < d->report.n && n < ROWS; i++)
+        if (!isfinite (report_value (&d->report, i, 0))) {
+            put_row (f, d, i);
+            n++;
+        }
+    fputs ("</tbody>", f);
+    return n;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of a value's variance each parameter explains. */
+#ifndef SEARCHER_MODELS_IMPORTANCE_H
+#define SEARCHER_MODELS_IMPORTANCE_H
+
+#include "searcher/searcher.h"
+
+/* The Gaussian process of the search is fitted to trials, and its mean is
+ * decomposed over the space (functional ANOVA: F. Hutter and others, ICML
+ * 2014; I. M. Sobol, 2001).  The decomposition is of values that are warped to
+ * look normal, so that one diverged trial is not all that there is to explain.
+ */
+enum { MARGINAL_POINTS = 20, SURFACE_POINTS = 12, SURFACES_MAX = 6 };
+
+/* The expected value by one parameter, averaged over all others. */
+struct marginal {
+    double share; /* of the variance, 0 to 1 */
+    int n;        /* points */
+    double x[MARGINAL_POINTS], mean[MARGINAL_POINTS];
+};
+
+/* The same by two: mean[j * na + i] is at point i of a and point j of b. */
+struct surface {
+    long a, b;    /* parameters */
+    double share; /* of the variance, that only both together explain */
+    int na, nb;
+    double xa[SURFACE_POINTS], xb[SURFACE_POINTS];
+    double mean[SURFACE_POINTS * SURFACE_POINTS];
+};
+
+struct importance {
+    long n; /* parameters */
+    struct marginal *marginals;
+    struct surface surfaces[SURFACES_MAX];
+    int nsurfaces;
+};
+
+/* Fit to the finite ones of 'n' values y[] at points x[], over the space of
+ * 's'.  Returns 0, 1 if there is nothing to say (too few or equal values), -1
+ * if there is no memory.  importance_free() in any case.
+ */
+int importance_fit (struct importance *m,
+                    const struct searcher *s,
+                    const double *const *x,
+                    const double *y,
+                    long n);
+void importance_free (struct importance *m);
+
+#endif

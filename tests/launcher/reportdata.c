@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl report: texts and numbers of the page, thinned curves, its JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/journal/log.h"
+#include "launcher/report/data.h"
+#include "launcher/report/words.h"
+#include "launcher/sweep/create.h"
+#include "launcher/sweep/sweep.h"
+#include "tests/folder.h"
+
+/* ---- texts ---- */
+
+static char *html_of (const char *text)
+{
+    char *buf = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream (&buf, &size);
+
+    html_put (f, text);
+    fclose (f);
+    return buf;
+}
+
+static void assert_html (const char *text, const char *wanted)
+{
+    char *html = html_of (text);
+
+    assert_string_equal (html, wanted);
+    free (html);
+}
+
+static void test_html (void **state)
+{
+    (void)state;
+    assert_html ("a<b>&\"'`", "a&#60;b&#62;&#38;&#34;&#39;&#96;");
+    assert_html ("\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88",
+                 "\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88");
+    assert_html ("a\x01\x1B[31m\x7F\tb\nc",
+                 "a\xEF\xBF\xBD\xEF\xBF\xBD[31m\xEF\xBF\xBD\tb\nc");
+    /* cut, overlong, a surrogate, beyond Unicode, C1 */
+    assert_html ("\xC3", "\xEF\xBF\xBD");
+    assert_html ("\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_html ("\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_html ("\xF4\x90\x80\x80",
+                 "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_html ("\xC2\x85", "\xEF\xBF\xBD");
+}
+
+static void test_json_text (void **state)
+{
+    json_t *o = text_to_json ("x\xFF</script>\xC3");
+    char *buf = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream (&buf, &size);
+    json_t *list = json_array ();
+
+    (void)state;
+    json_array_append_new (list, o);
+    html_put_json (f, list);
+    fclose (f);
+    assert_string_equal (buf, "[\"x\xEF\xBF\xBD\\u003c/script>\xEF\xBF\xBD\"]");
+    free (buf);
+    json_decref (list);
+}
+
+static void assert_rounded (double v, int digits, const char *wanted)
+{
+    json_t *o = rounded_to_json (v, digits);
+    char *text = json_dumps (o, JSON_ENCODE_ANY | JSON_REAL_PRECISION (8));
+
+    assert_string_equal (text, wanted);
+    free (text);
+    json_decref (o);
+}
+
+static void test_numbers (void **state)
+{
+    (void)state;
+    assert_rounded (0.1234567, 5, "0.12346");
+    assert_rounded (3, 5, "3");
+    assert_rounded (NAN, 5, "null");
+    assert_rounded (INFINITY, 5, "\"inf\"");
+    assert_rounded (-INFINITY, 5, "\"-inf\"");
+    assert_rounded (1e300, 5, "1e300");
+    assert_rounded (-0.0, 5, "0");
+}
+
+/* ---- curves ---- */
+
+static void test_thin (void **state)
+{
+    struct trial_curves t = { .n = 5000 };
+    struct curve_point to[60];
+    bool high = false, low = false;
+    size_t n;
+
+    (void)state;
+    t.list = calloc (t.n, sizeof (*t.list));
+    for (size_t i = 0; i < t.n; i++)
+        t.list[i] = (struct curve_point){ (int64_t)i / 2, 1, i % 2 };
+    t.list[2000].value = 99;
+    t.list[3000].value = -99;
+    t.list[1000].value = NAN;
+    t.list[1001].value = 5; /* of the other name */
+    n = curve_thin (&t, 0, 60, to);
+    assert_true (n <= 60 && n > 20);
+    assert_int_equal (to[0].step, 0);
+    assert_int_equal (to[n - 1].step, 2499);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal (to[i].name, 0);
+        assert_true (i == 0 || to[i].step > to[i - 1].step);
+        high = high || to[i].value == 99;
+        low = low || to[i].value == -99;
+        assert_false (isnan (to[i].value)); /* a bucket has others */
+    }
+    assert_true (high && low);
+    assert_int_equal (curve_thin (&t, 7, 60, to), 0);
+    t.n = 1;
+    assert_int_equal (curve_thin (&t, 0, 60, to), 1);
+    free (t.list);
+}
+
+/* ---- the whole ---- */
+
+static const char conf[] =
+    "name = \"t\"; entrypoint = \"true\";\n"
+    "searcher = { name = \"asha\"; metric = \"lo</script>ss\"; max_trials = "
+    "3;\n"
+    "             max_length = 4; divisor = 2; };\n"
+    "hyperparameters = { lr = { type = \"log\"; minval = -3; maxval = -1; };\n"
+    "    kind = { type = \"categorical\"; vals = (\"<a>\", \"b\"); };\n"
+    "    fixed = 3; };\n";
+
+static struct sweep *make_sweep (void)
+{
+    struct slurmdl_error err = { "" };
+    struct experiment *e;
+    struct problems p;
+    struct sweep *s;
+    char path[256];
+    FILE *f = fopen (in_dir ("t.conf"), "w");
+
+    fputs (conf, f);
+    fclose (f);
+    assert_int_equal (problems_open (&p), 0);
+    e = experiment_read (in_dir ("t.conf"), &p);
+    problems_close (&p);
+    free (p.text);
+    assert_non_null (e);
+    assert_int_equal (sweep_create (e, dir, path, sizeof (path), &err), 0);
+    experiment_destroy (e);
+    assert_int_equal (problems_open (&p), 0);
+    assert_non_null (s = sweep_open (path, &p, &err));
+    problems_close (&p);
+    free (p.text);
+    return s;
+}
+
+static void put (struct sweep *s, struct event e)
+{
+    struct slurmdl_error err = { "" };
+
+    assert_int_equal (sweep_publish (s, &e, 1, &err), 0);
+}
+
+/* One has a result at length 1, one failed, one is being trained. */
+static void fill_sweep (struct sweep *s)
+{
+    double x[3][2] = { { 0.01, 0 }, { 0.1, 1 }, { 0.05, 0 } };
+    struct search_op op;
+    double asked[2];
+    int64_t length = 0;
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal (searcher_ask (s->searcher, &op, asked), SEARCH_RUN);
+        length = op.length;
+        x[i][0] = asked[0];
+        x[i][1] = asked[1];
+        put (s,
+             (struct event){ .op = EVENT_BEGIN,
+                             .by = "w_1",
+                             .trial = op.trial,
+                             .length = op.length,
+                             .owner = "n",
+                             .x = x[i],
+                             .nx = 2 });
+    }
+    put (s,
+         (struct event){ .op = EVENT_RESULT,
+                         .by = "w_10",
+                         .trial = 1,
+                         .attempt = 1,
+                         .length = length,
+                         .metric = 0.5,
+                         .seconds = 1 });
+    put (s,
+         (struct event){ .op = EVENT_FAIL,
+                         .by = "w_2",
+                         .trial = 2,
+                         .attempt = 1,
+                         .why = "tried to get 2.5 GiB at 0x7f00",
+                         .seconds = 1 });
+    put (s,
+         (struct event){
+             .op = EVENT_EXIT, .by = "w_2", .trial = 2, .why = "x" });
+    /* too late: that attempt has ended */
+    put (s,
+         (struct event){ .op = EVENT_RESULT,
+                         .by = "w_9",
+                         .trial = 2,
+                         .attempt = 1,
+                         .length = length,
+                         .metric = 0.1,
+                         .seconds = 1 });
+}
+
+static json_int_t
+number_at (const json_t *o, const char *a, const char *b, size_t i)
+{
+    return json_integer_value (
+        json_array_get (json_object_get (json_object_get (o, a), b), i));
+}
+
+static void test_data (void **state)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s = make_sweep ();
+    struct report_data d;
+    const json_t *slots, *causes;
+    json_t *o;
+
+    (void)state;
+    fill_sweep (s);
+    if (data_read (&d, &s, 1, NULL, &err) < 0)
+        fail_msg ("%s", err.text);
+    assert_non_null (o = data_json (&d));
+    assert_int_equal (json_integer_value (json_object_get (o, "n")), 3);
+    assert_int_equal (d.report.best, 0);
+    assert_int_equal (d.params.n, 2); /* a constant is none */
+    assert_int_equal (number_at (o, "trial", "state", 0), STATE_PAUSED);
+    assert_int_equal (number_at (o, "trial", "state", 1), STATE_FAILED);
+    assert_int_equal (number_at (o, "trial", "state", 2), STATE_RUNNING);
+    assert_int_equal (d.report.nattempts, 3);
+    assert_int_equal (d.report.nresults, 1);
+    slots = json_object_get (json_object_get (o, "attempts"), "slots");
+    assert_string_equal (json_string_value (json_array_get (slots, 1)), "w_2");
+    assert_string_equal (json_string_value (json_array_get (slots, 2)), "w_10");
+    causes = json_object_get (json_object_get (o, "attempts"), "causes");
+    assert_string_equal (json_string_value (json_array_get (causes, 1)),
+                         "tried to get # GiB at #");
+    json_decref (o);
+    data_free (&d);
+    sweep_close (s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_html),
+        cmocka_unit_test (test_json_text),
+        cmocka_unit_test (test_numbers),
+        cmocka_unit_test (test_thin),
+        cmocka_unit_test_setup_teardown (test_data, make_dir, remove_dir),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

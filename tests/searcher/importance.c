@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Importance of parameters, against functions whose indices are known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "searcher/models/importance.h"
+#include "searcher/numeric/rng.h"
+
+enum { TRIALS = 200 };
+static const double pi = 3.14159265358979323846;
+
+struct made {
+    struct searcher *s;
+    double *x[TRIALS], y[TRIALS], room[TRIALS * 8];
+    struct importance of;
+};
+
+/* Random points of a space, and a function's values there. */
+static int make (struct made *m,
+                 const struct param *params,
+                 size_t n,
+                 double (*f) (const double *x))
+{
+    struct search_config config = { .name = "random",
+                                    .seed = 3,
+                                    .max_trials = TRIALS,
+                                    .max_length = 1,
+                                    .smaller_is_better = true };
+    struct search_op op;
+
+    assert_non_null (m->s = searcher_create (&config, params, n));
+    for (int i = 0; i < TRIALS; i++) {
+        m->x[i] = m->room + (size_t)i * n;
+        assert_int_equal (searcher_ask (m->s, &op, m->x[i]), SEARCH_RUN);
+        assert_int_equal (searcher_begin (m->s, &op, m->x[i]), 0);
+        m->y[i] = f (m->x[i]);
+        assert_int_equal (searcher_observe (m->s, op.trial, 1, &m->y[i]), 0);
+    }
+    return importance_fit (
+        &m->of, m->s, (const double *const *)m->x, m->y, TRIALS);
+}
+
+static void made_free (struct made *m)
+{
+    importance_free (&m->of);
+    searcher_destroy (m->s);
+}
+
+static double share (const struct made *m, int k)
+{
+    return m->of.marginals[k].share;
+}
+
+/* T. Ishigami and T. Homma, 1990: S1 0.314, S2 0.442, S3 0, S13 0.244. */
+static double ishigami (const double *x)
+{
+    return sin (x[0]) + 7 * pow (sin (x[1]), 2)
+           + 0.1 * pow (x[2], 4) * sin (x[0]);
+}
+
+static void test_ishigami (void **state)
+{
+    const struct param params[] = {
+        { "a", PARAM_FLOAT, .min = -pi, .max = pi },
+        { "b", PARAM_FLOAT, .min = -pi, .max = pi },
+        { "c", PARAM_FLOAT, .min = -pi, .max = pi }
+    };
+    struct made m = { 0 };
+    double both = 0;
+
+    (void)state;
+    assert_int_equal (make (&m, params, 3, ishigami), 0);
+    assert_true (fabs (share (&m, 0) - 0.314) < 0.08);
+    assert_true (fabs (share (&m, 1) - 0.442) < 0.08);
+    assert_true (share (&m, 2) < 0.03);
+    assert_int_equal (m.of.nsurfaces, 3);
+    for (int i = 0; i < 3; i++) {
+        const struct surface *u = &m.of.surfaces[i];
+        if (u->a + u->b == 2)
+            both = u->share;
+        else
+            assert_true (u->share < 0.05);
+    }
+    assert_true (fabs (both - 0.244) < 0.08);
+    made_free (&m);
+}
+
+/* Variances 16/12, 4/12, 1/12 and those of the categories' 0, 1, 2: 2/3. */
+static double additive (const double *x)
+{
+    return 4 * x[0] + 2 * x[1] + log10 (x[2]) / 4 + x[3];
+}
+
+static void test_additive (void **state)
+{
+    const struct param params[] = {
+        { "a", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "b", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "c", PARAM_LOG, .min = -4, .max = 0, .base = 10 },
+        { "d", PARAM_CATEGORICAL, .choices = 3 },
+    };
+    const double wanted[] = { 16, 4, 1, 8 };
+    struct made m = { 0 };
+
+    (void)state;
+    assert_int_equal (make (&m, params, 4, additive), 0);
+    for (int k = 0; k < 4; k++)
+        assert_true (fabs (share (&m, k) - wanted[k] / 29) < 0.05);
+    assert_int_equal (m.of.marginals[3].n, 3);
+    for (int i = 1; i < m.of.marginals[0].n; i++)
+        assert_true (m.of.marginals[0].mean[i] > m.of.marginals[0].mean[i - 1]);
+    made_free (&m);
+}
+
+/* One that diverged is not all that there is to explain. */
+static double diverging (const double *x)
+{
+    return x[0] > 0.97  ? 1e9
+           : x[1] > 0.9 ? NAN
+                        : x[0] + 5 * (x[1] - 0.4) * (x[1] - 0.4);
+}
+
+static void test_diverging (void **state)
+{
+    const struct param params[] = { { "a", PARAM_FLOAT, .min = 0, .max = 1 },
+                                    { "b", PARAM_FLOAT, .min = 0, .max = 1 } };
+    struct made m = { 0 };
+
+    (void)state;
+    assert_int_equal (make (&m, params, 2, diverging), 0);
+    assert_true (share (&m, 0) > 0.05 && share (&m, 1) > 0.05);
+    for (int i = 0; i < m.of.marginals[1].n; i++)
+        assert_true (isfinite (m.of.marginals[1].mean[i]));
+    made_free (&m);
+}
+
+/* "b" is active for one choice only, and matters there. */
+static double conditional (const double *x)
+{
+    return x[0] == 0 ? 10 * x[1] : 5;
+}
+
+static void test_conditional (void **state)
+{
+    const double first[] = { 0 };
+    const struct param params[] = {
+        { "a", PARAM_CATEGORICAL, .choices = 2 },
+        { "b",
+          PARAM_FLOAT,
+          .min = 0,
+          .max = 1,
+          .when = "a",
+          .when_values = first,
+          .when_count = 1 },
+    };
+    struct made m = { 0 };
+
+    (void)state;
+    assert_int_equal (make (&m, params, 2, conditional), 0);
+    assert_true (share (&m, 1) > 0.7);
+    assert_true (share (&m, 0) < 0.1);
+    for (int i = 0; i < m.of.surfaces[0].na * m.of.surfaces[0].nb; i++)
+        assert_true (isfinite (m.of.surfaces[0].mean[i])
+                     || m.of.surfaces[0].na == 2 || m.of.surfaces[0].nb == 2);
+    made_free (&m);
+}
+
+static double constant (const double *x)
+{
+    (void)x;
+    return 1;
+}
+
+static void test_nothing (void **state)
+{
+    const struct param params[] = { { "a", PARAM_FLOAT, .min = 0, .max = 1 } };
+    struct made m = { 0 };
+
+    (void)state;
+    assert_int_equal (make (&m, params, 1, constant), 1);
+    importance_free (&m.of);
+    assert_int_equal (
+        importance_fit (&m.of, m.s, (const double *const *)m.x, m.y, 3), 1);
+    importance_free (&m.of);
+    assert_int_equal (importance_fit (&m.of, m.s, NULL, NULL, 0), 1);
+    made_free (&m);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_ishigami),  cmocka_unit_test (test_additive),
+        cmocka_unit_test (test_diverging), cmocka_unit_test (test_conditional),
+        cmocka_unit_test (test_nothing),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
