@@ -116,7 +116,9 @@ def hardening(compiler, flags):
     found = []
     for flag, program in HARDENING:
         name = flag.split("=")[0]
-        if name == "-D_FORTIFY_SOURCE" and (name in [f.split("=")[0] for f in found] or "-fsanitize" in " ".join(flags)):
+        if name == "-D_FORTIFY_SOURCE" and (
+            name in [f.split("=")[0] for f in found] or "-fsanitize" in " ".join(flags)
+        ):
             continue
         command = [*compiler, "-O2", "-fPIC", "-shared", flag, *flags, "-Werror", "-x", "c", "-", "-o", os.devnull]
         if subprocess.run(command, input=program.encode(), stderr=subprocess.DEVNULL).returncode == 0:

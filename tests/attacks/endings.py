@@ -68,7 +68,13 @@ class Late:
 
     def __del__(self):
         for x in self.of if isinstance(self.of, tuple) else (self.of,):
-            for name, args in (("protect", ("y", numpy.ones(2))), ("log", ("a", 1, 2)), ("metric", ("c",)), ("wait", (1,)), ("close", ())):
+            for name, args in (
+                ("protect", ("y", numpy.ones(2))),
+                ("log", ("a", 1, 2)),
+                ("metric", ("c",)),
+                ("wait", (1,)),
+                ("close", ()),
+            ):
                 try:
                     getattr(x, name)(*args)
                 except Exception:
@@ -195,7 +201,9 @@ def subinterpreter(make):
     import _xxsubinterpreters as interpreters
 
     make()
-    code = f"import sys; sys.argv = {sys.argv[:2] + ['end']!r}; sys.path = {sys.path!r}; exec(open({__file__!r}).read())"
+    code = (
+        f"import sys; sys.argv = {sys.argv[:2] + ['end']!r}; sys.path = {sys.path!r}; exec(open({__file__!r}).read())"
+    )
     inner = interpreters.create()
     try:
         interpreters.run_string(inner, code)

@@ -61,7 +61,9 @@ def refuses(name, send, take):
     world.barrier()
 
 
-refuses("broadcast_object()", lambda: trusting(world.broadcast_object, Code(), 1), lambda: world.broadcast_object(None, 1))
+refuses(
+    "broadcast_object()", lambda: trusting(world.broadcast_object, Code(), 1), lambda: world.broadcast_object(None, 1)
+)
 # the evil rank does not read what it has sent
 loads, pickle.loads = pickle.loads, (lambda data: None) if evil else pickle.loads
 refuses("allgather_object()", lambda: trusting(world.allgather_object, Code()), lambda: world.allgather_object("mine"))
@@ -88,7 +90,11 @@ if torch is not None:
         lambda: d.broadcast_value(None, 1),
     )
     hvd.init()
-    refuses("hvd.broadcast_object()", lambda: trusting(hvd.broadcast_object, Code(), 1), lambda: hvd.broadcast_object(None, 1))
+    refuses(
+        "hvd.broadcast_object()",
+        lambda: trusting(hvd.broadcast_object, Code(), 1),
+        lambda: hvd.broadcast_object(None, 1),
+    )
 
 
 def elastic():
@@ -103,13 +109,21 @@ def elastic():
 
 # ---- what may be sent
 
-things = {"n": 1, "x": 2.5, "list": [None, True, (1, 2)], "bytes": b"\0\xff", "array": numpy.arange(6.0).reshape(2, 3), 7: {1, 2}}
+things = {
+    "n": 1,
+    "x": 2.5,
+    "list": [None, True, (1, 2)],
+    "bytes": b"\0\xff",
+    "array": numpy.arange(6.0).reshape(2, 3),
+    7: {1, 2},
+}
 if torch is not None:
     things["tensor"] = torch.arange(4, dtype=torch.bfloat16)
     things["type"] = torch.float16
 got = world.broadcast_object(things if evil else None, 1)
 same = all(
-    (got[k] == v) if not hasattr(v, "shape") else bool((got[k] == v).all()) and got[k].dtype == v.dtype for k, v in things.items()
+    (got[k] == v) if not hasattr(v, "shape") else bool((got[k] == v).all()) and got[k].dtype == v.dtype
+    for k, v in things.items()
 )
 ok(same and list(got) == list(things), "numbers, texts, dicts, arrays and tensors need no trust")
 every = world.allgather_object({"rank": world.rank})

@@ -2,8 +2,8 @@
 """Nested Python objects as JSON, with their arrays and tensors put aside under names.
 
 None, booleans, texts, finite numbers and lists are themselves.  All else is an object with one member that says what
-it is: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float ("nan"), complex,
-number (of numpy: its type, and base64), size, dtype and device (of torch), and array or tensor (a name).  What is
+it is: tuple, set, frozenset, dict, ordered, counter (lists of pairs), bytes and pickle (base64), float ("nan"),
+complex, number (of numpy: its type, and base64), size, dtype and device (of torch), and array or tensor (a name).  What is
 none of these is pickled, if it may be; who reads a pickle decides slurmdl.trust.
 """
 

@@ -46,7 +46,9 @@ def _of_raw(about: Dict[str, Any]) -> Any:
     if not isinstance(kind, torch.dtype):
         raise _slurmdl.Error(f"{about['raw']} is no type of this version of torch")
     data = bytearray(base64.b64decode(about["data"]))
-    return torch.frombuffer(data, dtype=kind).reshape(about["shape"]) if data else torch.empty(about["shape"], dtype=kind)
+    return (
+        torch.frombuffer(data, dtype=kind).reshape(about["shape"]) if data else torch.empty(about["shape"], dtype=kind)
+    )
 
 
 def _saved(x: Any) -> Dict[str, Any]:

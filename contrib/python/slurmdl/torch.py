@@ -253,9 +253,7 @@ def _index_of(run: Run, parts: Dict[str, Any]) -> Dict[str, Any]:
     return index
 
 
-def _load_parts(
-    parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int, reader: Reader
-) -> Tuple[int, Any]:
+def _load_parts(parts: Dict[str, Any], index: Dict[str, Any], run: Run, step: int, reader: Reader) -> Tuple[int, Any]:
     """The step of the checkpoint whose tensors were whole, and 'extra'; nothing is loaded if it is not 'step'."""
     flat = flat_models(parts.get("model"))
     parts = {name: adapted(part, flat) for name, part in parts.items()}

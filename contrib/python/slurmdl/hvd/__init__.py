@@ -8,7 +8,8 @@ variables for fusion, cycles, the timeline and stalls are obeyed where ours are 
 join() of some ranks all-gathers and broadcasts of the others go on, where Horovod refuses them.  Tensors with as many
 elements in rows of the same size are reduced, whatever else their shapes are.  broadcast_optimizer_state() makes no
 gradients.  An all-to-all travels while it is waited for, which all ranks do in the same order.  SyncBatchNorm works on
-the host, too.  Objects of classes of one's own are broadcast after hvd.init(trust=True).  Adasum gathers the tensors of all ranks: it is for few of them.  hvd.elastic is slurmdl.elastic, for
+the host, too.  Objects of classes of one's own are broadcast after hvd.init(trust=True).  Adasum gathers the tensors
+of all ranks: it is for few of them.  hvd.elastic is slurmdl.elastic, for
 `dl elastic python3 script.py`.
 """
 

@@ -38,8 +38,8 @@ def broadcast_object(
     *,
     trust: Optional[bool] = None,
 ) -> Any:
-    """Numbers, texts, lists, dicts, arrays, tensors.  With trust=True on all ranks, here or of hvd.init(), all that can be
-    pickled, and with cloudpickle the script's functions and classes."""
+    """Numbers, texts, lists, dicts, arrays, tensors.  With trust=True on all ranks, here or of hvd.init(), all that can
+    be pickled, and with cloudpickle the script's functions and classes."""
     return process_set.comm.broadcast_object(obj, process_set.root(root_rank), trust=trusted(trust))
 
 

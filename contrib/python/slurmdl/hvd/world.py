@@ -39,7 +39,8 @@ def trusted(trust: Optional[bool] = None) -> bool:
 
 def init(comm: Any = None, process_sets: Any = None, *, trust: bool = False, **options: Any) -> None:
     """Meet the other ranks.  'process_sets': a list of ProcessSet, or "dynamic".  With trust=True the objects of
-    broadcast_object() and allgather_object() may be anything: they are pickled, and run code of the ranks that send them.
+    broadcast_object() and allgather_object() may be anything: they are pickled, and run code of the ranks that send
+    them.
     """
     global _trust
     if comm and not isinstance(comm, _comm.Comm):
