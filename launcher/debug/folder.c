@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/small_file.h"
 #include "runtime/base/clock.h"
 
 enum { STACKS_MAX = 4096, TEXT_MAX = 4 << 20, WAIT_MS = 200 };
@@ -78,15 +79,11 @@ int debug_write (const char *path, const char *text)
 /* The first line of a file, "" if there is none. */
 static void first_line (const char *path, char *buf, size_t size)
 {
-    FILE *f = fopen (path, "re");
+    char *text = file_text (path, size - 1);
 
-    *buf = '\0';
-    if (!f)
-        return;
-    if (!fgets (buf, (int)size, f))
-        *buf = '\0';
-    fclose (f);
+    snprintf (buf, size, "%s", text ? text : "");
     buf[strcspn (buf, "\n")] = '\0';
+    free (text);
 }
 
 static const char *const cause_words[DEBUG_CAUSES] = {
@@ -139,7 +136,8 @@ void debug_last_line (const char *path,
                       size_t size)
 {
     char line[1024];
-    FILE *f = fopen (path, "re");
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen (fd, "r");
 
     *buf = '\0';
     if (!f)
@@ -162,7 +160,7 @@ struct watchers {
 /* Opened, because NFS then asks the server for the time. */
 static int stat_open (const char *path, struct stat *st)
 {
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     int rv;
 
     if (fd < 0)
@@ -279,25 +277,6 @@ struct folder_reader {
     size_t n;
 };
 
-static char *read_all (const char *path)
-{
-    char *text = NULL;
-    ssize_t n = -1;
-    size_t used = 0;
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return NULL;
-    text = malloc (TEXT_MAX + 1);
-    while (text && used < TEXT_MAX
-           && (n = read (fd, text + used, TEXT_MAX - used)) > 0)
-        used += (size_t)n;
-    close (fd);
-    if (text)
-        text[used] = '\0';
-    return text;
-}
-
 static void read_rank (const char *dir, const char *name, void *arg)
 {
     struct folder_reader *r = arg;
@@ -307,7 +286,7 @@ static void read_rank (const char *dir, const char *name, void *arg)
     if (strchr (name, '~')) /* not whole yet */
         return;
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    if ((text = read_all (path)))
+    if ((text = file_text (path, TEXT_MAX)))
         r->n = stacks_parse (text, r->stacks, r->n, STACKS_MAX);
     free (text);
 }

@@ -15,35 +15,16 @@
 #include <unistd.h>
 
 #include "launcher/sys/array.h"
+#include "launcher/sys/small_file.h"
 
 enum { DEPTH = 8 };
 
 char *doctor_read (const char *root, const char *path)
 {
     char full[2 * PATH_MAX];
-    struct stat st;
-    char *text = NULL;
-    size_t used = 0;
-    ssize_t n = -1;
-    int fd;
 
     snprintf (full, sizeof (full), "%s%s", root, path);
-    fd = open (full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return NULL;
-    if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode))
-        errno = EINVAL;
-    else if ((text = malloc (DOCTOR_FILE + 1))) {
-        while (used < DOCTOR_FILE
-               && (n = read (fd, text + used, DOCTOR_FILE - used)) > 0)
-            used += (size_t)n;
-        text[used] = '\0';
-    }
-    close (fd);
-    if (n >= 0)
-        return text;
-    free (text);
-    return NULL;
+    return file_text (full, DOCTOR_FILE);
 }
 
 static int

@@ -60,15 +60,18 @@ static void prepare_worker (const void *arg)
     cores_take (s->w->place, s->x->workers, (long)e->cpus);
 }
 
-/* A new file, and later that one again. */
-static int open_log (const char *path, bool again)
+/* One that is there is that of a try before, or of an earlier process of this
+ * number; unless it has another name, too.
+ */
+static int open_log (const char *path)
 {
     int flags = O_WRONLY | O_APPEND;
     struct stat st;
-    int fd =
-        inside_open (path, again ? flags : flags | O_CREAT | O_EXCL, 0666, &st);
+    int fd = inside_open (path, flags, 0, &st);
 
-    if (fd < 0 || (st.st_uid == geteuid () && st.st_nlink == 1))
+    if (fd < 0 && errno == ENOENT)
+        return inside_open (path, flags | O_CREAT | O_EXCL, 0666, NULL);
+    if (fd < 0 || st.st_nlink == 1)
         return fd;
     close (fd);
     errno = EPERM;
@@ -84,7 +87,7 @@ static int spawn (struct executor *x, struct local_worker *w)
     int fd;
 
     snprintf (log, sizeof (log), "%s/workers/%s.log", x->sweep->dir, w->slot);
-    fd = open_log (log, w->tries > 0);
+    fd = open_log (log);
     w->tries++;
     w->pid = fd < 0 ? -1
                     : subprocess_spawn (&(struct spawn){

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +54,19 @@ static void worker_path (char *buf,
     snprintf (buf, size, "%s/workers/%s", p->dir, nonce);
 }
 
+/* Put a moment ago; a name for another file must not be written to. */
+static int open_own (const char *path)
+{
+    int fd = file_open (path, O_WRONLY);
+    struct stat st;
+
+    if (fd < 0 || (fstat (fd, &st) == 0 && st.st_nlink == 1))
+        return fd;
+    close (fd);
+    errno = EPERM;
+    return -1;
+}
+
 static int put_self (struct peer_membership *p, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
@@ -78,7 +92,7 @@ static int put_self (struct peer_membership *p, struct slurmdl_error *err)
         worker_path (path, sizeof (path), p, p->self.nonce);
         p->offset = (off_t)strlen (line) + 1;
         rv = publish_if_absent (path, text, strlen (text), err);
-        if (rv == 0 && (p->fd = file_open (path, O_WRONLY)) < 0)
+        if (rv == 0 && (p->fd = open_own (path)) < 0)
             rv = errorf (err, "%s: %s", path, strerror (errno));
     }
     free (line);

@@ -12,8 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
+
+enum { PART = 65536 };
 
 static bool may_appear (int e)
 {
@@ -132,4 +135,48 @@ char *file_read_named (const char *path,
     if (fd >= 0 && fstat (fd, &st) < 0)
         st.st_mode = 0;
     return take_text (path, fd, &st, max, len, err);
+}
+
+/* NULL with errno */
+static char *read_part (int fd, size_t max)
+{
+    char *text = NULL;
+    size_t capacity = 0;
+    size_t used = 0;
+    ssize_t n = 1;
+
+    while (n > 0 && used < max) {
+        if (array_reserve (&text, &capacity, used, PART, 1) < 0)
+            break;
+        n = read (
+            fd, text + used, max - used < PART - 1 ? max - used : PART - 1);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (text && n >= 0) {
+        text[used] = '\0';
+        return text;
+    }
+    int e = errno;
+    free (text);
+    errno = e;
+    return NULL;
+}
+
+char *file_text (const char *path, size_t max)
+{
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+    char *text = NULL;
+    int e;
+
+    if (fd < 0)
+        return NULL;
+    if (fstat (fd, &st) == 0 && !S_ISREG (st.st_mode))
+        errno = EINVAL;
+    else
+        text = read_part (fd, max);
+    e = errno;
+    close (fd);
+    errno = e;
+    return text;
 }

@@ -40,4 +40,10 @@ char *file_read_named (const char *path,
                        size_t *len,
                        struct slurmdl_error *err);
 
+/* The first 'max' bytes of a regular file that the user or the system names,
+ * be it a link, or one of proc(5), whose sizes are 0; a NUL follows.  The
+ * caller frees them.  Returns NULL with errno.
+ */
+char *file_text (const char *path, size_t max);
+
 #endif

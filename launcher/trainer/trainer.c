@@ -100,50 +100,56 @@ static int cannot (const struct trial_attempt *a,
  */
 static int open_trial (const struct trial_attempt *a)
 {
+    const char *name;
     char path[4200];
-    int fd;
+    int trials;
+    int fd = -1;
+    int e;
 
     snprintf (path,
               sizeof (path),
               "%.*s",
               (int)(strrchr (a->dir, '/') - a->dir),
               a->dir);
-    fd = inside_open (path, O_PATH | O_DIRECTORY, 0, NULL);
-    if (fd >= 0 || errno != ENOENT || a->number > 1)
-        return fd;
-    if (inside_mkdir (path, 0777) < 0 && errno != EEXIST)
+    if ((trials = inside_parent (path, &name)) < 0)
         return -1;
-    return inside_open (path, O_PATH | O_DIRECTORY, 0, NULL);
+    if (a->number > 1 || mkdirat (trials, name, 0777) == 0 || errno == EEXIST)
+        fd = inside_open_at (trials, name, O_PATH | O_DIRECTORY, 0, NULL);
+    e = errno;
+    close (trials);
+    errno = e;
+    return fd;
 }
 
-/* It is made now.  If it is there, the reply to mkdir() was lost: then it is
- * this user's, and O_EXCL finds none of its files.
- */
-static int open_folder (const struct trial_attempt *a,
-                        struct slurmdl_error *err)
+/* It is made now, or was by this user before. */
+static int open_folder (const struct trial_attempt *a, struct stat *st)
 {
     const char *name = strrchr (a->dir, '/') + 1;
-    struct stat st;
     int trial = open_trial (a);
     int fd = -1;
     int e;
 
     if (trial >= 0 && (mkdirat (trial, name, 0777) == 0 || errno == EEXIST))
-        fd = inside_open_at (trial, name, O_PATH | O_DIRECTORY, 0, &st);
+        fd = inside_open_at (trial, name, O_PATH | O_DIRECTORY, 0, st);
     e = errno;
     if (trial >= 0)
         close (trial);
     errno = e;
-    if (fd < 0)
-        return cannot (a, ": cannot make the folder", err);
-    if (st.st_uid == geteuid ())
+    return fd;
+}
+
+/* A try before may have ended for want of space, and another one is this
+ * attempt's as well: what it left goes, and so does a link, not its target.
+ */
+static int create_file (int folder, const char *name, int flags)
+{
+    int fd = inside_open_at (
+        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0666, NULL);
+
+    if (fd >= 0 || errno != EEXIST || unlinkat (folder, name, 0) < 0)
         return fd;
-    close (fd);
-    errno = EBADMSG;
-    return errorf (err,
-                   "%s: user %ld made this folder: nothing is trained in it",
-                   a->dir,
-                   (long)st.st_uid);
+    return inside_open_at (
+        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0666, NULL);
 }
 
 static int write_whole (int fd, const char *text)
@@ -162,45 +168,54 @@ static int write_hparams (const struct trial_attempt *a,
     const json_t *hparams =
         trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
     char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
-    int fd = -1;
-    int rv = -1;
+    int fd = text ? create_file (folder, "hparams.json", 0) : -1;
+    int rv = fd < 0 ? -1 : write_whole (fd, text);
 
-    if (text
-        && (fd = inside_open_at (folder,
-                                 "hparams.json",
-                                 O_WRONLY | O_CREAT | O_EXCL,
-                                 0666,
-                                 NULL))
-               >= 0)
-        rv = write_whole (fd, text);
     free (text);
     return rv < 0 ? cannot (a, "/hparams.json: cannot write", err) : 0;
 }
 
-static int
-open_log (const struct trial_attempt *a, int folder, struct slurmdl_error *err)
+/* Who may write to the folder's names may lead us anywhere: its owner is that
+ * of a file that is made in it, whatever number the file system gives us.
+ */
+static int open_log (const struct trial_attempt *a,
+                     int folder,
+                     const struct stat *of,
+                     struct slurmdl_error *err)
 {
-    int fd = inside_open_at (
-        folder, "log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666, NULL);
+    int fd = create_file (folder, "log", O_APPEND);
+    struct stat st;
 
-    return fd < 0 ? cannot (a, "/log: cannot create", err) : fd;
+    if (fd < 0)
+        return cannot (a, "/log: cannot create", err);
+    if (fstat (fd, &st) == 0 && st.st_uid == of->st_uid)
+        return fd;
+    unlinkat (folder, "log", 0);
+    close (fd);
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: user %ld made this folder: nothing is trained in it",
+                   a->dir,
+                   (long)of->st_uid);
 }
 
 static int prepare_folder (struct trainer *t,
                            const struct trial_attempt *a,
                            struct slurmdl_error *err)
 {
-    int folder = open_folder (a, err);
+    struct stat st;
+    int folder = open_folder (a, &st);
+    int rv;
     int e;
 
     if (folder < 0)
-        return -1;
-    if (write_hparams (a, folder, err) == 0)
-        t->log = open_log (a, folder, err);
+        return cannot (a, ": cannot make the folder", err);
+    t->log = open_log (a, folder, &st, err);
+    rv = t->log < 0 ? -1 : write_hparams (a, folder, err);
     e = errno;
     close (folder);
     errno = e;
-    return t->log < 0 ? -1 : 0;
+    return rv;
 }
 
 static int make_patterns (struct trainer *t, char **texts)

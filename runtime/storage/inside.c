@@ -111,7 +111,8 @@ static int keep_if_fit (int fd, int flags, struct stat *st)
         errno = errno == ENXIO ? EINVAL : errno;
         return -1;
     }
-    if (flags & O_DIRECTORY && !st)
+    /* what is made now is a regular file */
+    if (flags & (O_DIRECTORY | O_EXCL) && !st)
         return fd;
     st = st ? st : &own;
     good = fstat (fd, st) == 0;
