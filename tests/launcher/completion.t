@@ -51,7 +51,7 @@ def read(seconds):
     while time.time() < end and select.select([fd], [], [], 0.2)[0]:
         out += os.read(fd, 65536)
     return out
-def wait(word, limit=60):
+def wait(word, limit=200):
     out, end = b"", time.time() + limit
     while word not in out and time.time() < end:
         out += read(1)
@@ -59,11 +59,11 @@ def wait(word, limit=60):
 os.write(fd, b"PS1='READY> '; fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-colors ''; echo SET''UP\n" % sys.argv[1].encode())
 wait(b"SETUP")
 os.write(fd, sys.argv[2].encode() + b"\t")
-print(wait(sys.argv[3].encode(), 30).decode(errors="replace"))
+print(wait(sys.argv[3].encode(), 200).decode(errors="replace"))
 os.kill(pid, 9)
 EOF2
-    like "$(timeout 100 python3 ask.py "$srcdir/etc/completion" 'dl show dig' digits-0001)" 'dl show digits-0001' "zsh: an experiment"
-    like "$(timeout 100 python3 ask.py "$srcdir/etc/completion" 'dl show --col' -- --columns= )" 'columns=' "zsh: an option"
+    like "$(timeout 500 python3 ask.py "$srcdir/etc/completion" 'dl show dig' digits-0001)" 'dl show digits-0001' "zsh: an experiment"
+    like "$(timeout 500 python3 ask.py "$srcdir/etc/completion" 'dl show --col' -- --columns= )" 'columns=' "zsh: an option"
 else
     skip "zsh" "not installed"
 fi
