@@ -102,7 +102,7 @@ static json_t *trial_fails (const struct report *r, long i)
     return json_integer (r->trials[i].of->fails);
 }
 
-static json_t *trial_point (const struct report *r, long i)
+static json_t *point_number (const struct report *r, long i)
 {
     return json_integer (r->trials[i].point);
 }
@@ -135,7 +135,7 @@ static const struct trial_column {
     { "length", trial_length },  { "seconds", trial_seconds },
     { "begin", trial_begin },    { "end", trial_end },
     { "tries", trial_tries },    { "fails", trial_fails },
-    { "point", trial_point },    { "files", trial_files },
+    { "point", point_number },   { "files", trial_files },
     { "bytes", trial_bytes },    { "step", trial_step },
     { "saved", trial_saved_by },
 };
