@@ -52,7 +52,7 @@ static void print_log_end (const struct sweep *s)
               s->dir,
               s->cause.trial,
               s->cause.attempt);
-    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+    if ((fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
         return;
     if ((end = lseek (fd, 0, SEEK_END)) > 0)
         n = pread (fd, text, TAIL, end > TAIL ? end - TAIL : 0);

@@ -3,14 +3,17 @@
 #include "launcher/results/missing_metric.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/config/log_policy.h"
 #include "launcher/config/metric_pattern.h"
+#include "launcher/results/latest_metric.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -53,6 +56,22 @@ static void put_names (FILE *f, const struct trial_attempt *a)
         fprintf (f, "%s%s", i ? ", " : "", l.names[i]);
     if (l.more)
         fputs (", ...", f);
+}
+
+static int pass_over (const struct slurmdl_row *row, void *arg)
+{
+    (void)row;
+    (void)arg;
+    return 0;
+}
+
+bool metric_is_missing (const struct trial_attempt *a)
+{
+    double values[OBJECTIVES_MAX];
+    int64_t step;
+
+    return slurmdl_metrics_read_dir (a->dir, pass_over, NULL, NULL) == 0
+           && attempt_metrics (a, &step, values) < 0;
 }
 
 /* ---- what the patterns found ---- */
@@ -144,10 +163,16 @@ static void scan_log (struct log_scan *s, const char *dir)
     char path[PATH_MAX];
     char line[LINE_SIZE];
     FILE *f;
+    int fd;
 
     if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
-        || !(f = fopen (path, "re")))
+        || (fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))
+               < 0)
         return;
+    if (!(f = fdopen (fd, "r"))) {
+        close (fd);
+        return;
+    }
     while (s->lines < LINES_MAX && fgets (line, sizeof (line), f)) {
         char *rest = line;
         for (char *part; (part = strsep (&rest, "\r\n"));)

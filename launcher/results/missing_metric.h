@@ -3,9 +3,15 @@
 #ifndef LAUNCHER_RESULTS_MISSING_METRIC_H
 #define LAUNCHER_RESULTS_MISSING_METRIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct trial_attempt;
+
+/* Whether the attempt's metrics can be read now, and lack what is waited for:
+ * an error may have hidden it before.
+ */
+bool metric_is_missing (const struct trial_attempt *a);
 
 /* How many of the lines that the attempt printed metrics.pattern matches. */
 void matched_lines (const struct trial_attempt *a, long *matched, long *lines);

@@ -34,6 +34,7 @@ struct trainer {
     int log;
     struct pattern **patterns;
     struct slurmdl_metrics *metrics;
+    bool lost;    /* a metric could not be logged */
     int64_t step; /* of the last report through `dl log` */
     char dir[4096];
     char line[LINE_SIZE];
@@ -368,10 +369,18 @@ int trainer_log (struct trainer *t,
                  int64_t step,
                  double value)
 {
+    int rv;
+
     if (!t->metrics)
         t->metrics = slurmdl_metrics_create (t->dir, NULL);
-    return t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value)
-                      : -1;
+    rv = t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value) : -1;
+    t->lost |= rv < 0;
+    return rv;
+}
+
+bool trainer_lost_metrics (const struct trainer *t)
+{
+    return t->lost;
 }
 
 int trainer_flush (struct trainer *t, struct slurmdl_error *err)

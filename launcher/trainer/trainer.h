@@ -39,6 +39,9 @@ int trainer_log (struct trainer *t,
                  const char *name,
                  int64_t step,
                  double value);
+/* A metric could not be logged. */
+bool trainer_lost_metrics (const struct trainer *t);
+
 int trainer_flush (struct trainer *t, struct slurmdl_error *err);
 
 /* Whether the command has ended; '*status' is then that of waitpid(). */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/config/log_policy.h"
+#include "launcher/config/queries.h"
 #include "launcher/nodecheck/gather.h"
 #include "launcher/results/missing_metric.h"
 #include "launcher/sweep/attempt.h"
@@ -42,14 +43,23 @@ static int shell_status (int status)
                                 : WEXITSTATUS (status);
 }
 
-/* It would do the same again: what it logs is not what is waited for. */
+/* It would do the same again: what it logs is not what is waited for.  But of
+ * ranks on other machines a file may be seen late.
+ */
+static bool is_final (const struct trial_attempt *a)
+{
+    return (!experiment_has_ranks (a->sweep->exp)
+            || sweep_trial (a->sweep, a->trial)->fails > 0)
+           && metric_is_missing (a);
+}
+
 static void why_no_metric (const struct trial_attempt *a,
                            struct failure_class *v)
 {
     const struct sweep *sweep = a->sweep;
     size_t n;
 
-    v->last = true;
+    v->last = is_final (a);
     if (sweep_metrics (sweep) == 1)
         snprintf (v->why,
                   sizeof (v->why),

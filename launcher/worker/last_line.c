@@ -19,7 +19,8 @@ static size_t read_tail (const char *dir, char *buf, size_t size)
     int fd;
 
     if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
-        || (fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        || (fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))
+               < 0)
         return 0;
     if ((end = lseek (fd, 0, SEEK_END)) > 0)
         n = pread (

@@ -282,6 +282,9 @@ static void judge (struct segment *s, struct segment_report *r)
         r->outcome = OUTCOME_FAILED;
         failure_classify (
             &s->attempt, s->status, ran_out_of_memory (s), &r->verdict);
+        /* that it has no metric is then no fault of the program's */
+        if (s->status == 0 && trainer_lost_metrics (s->trainer))
+            r->verdict.last = false;
     }
 }
 
