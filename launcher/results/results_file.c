@@ -75,6 +75,17 @@ static hid_t row_type (void)
 
 /* ---- the old file ---- */
 
+/* libhdf5 converts types that a file has made up, and crashes. */
+static bool has_type (hid_t dataset, hid_t type)
+{
+    hid_t stored = H5Dget_type (dataset);
+    bool same = stored >= 0 && H5Tequal (stored, type) > 0;
+
+    if (stored >= 0)
+        H5Tclose (stored);
+    return same;
+}
+
 /* A whole one-dimensional dataset whose records have the type, and lie in the
  * file: it may claim any number of them.
  */
@@ -85,7 +96,7 @@ static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
     hsize_t most = 0;
     void *buf = NULL;
 
-    if (d >= 0 && H5Sget_simple_extent_ndims (space) == 1
+    if (d >= 0 && has_type (d, type) && H5Sget_simple_extent_ndims (space) == 1
         && H5Sget_simple_extent_dims (space, n, NULL) == 1
         && H5Fget_filesize (file, &most) >= 0 && *n <= most / H5Tget_size (type)
         && (buf = malloc (*n * H5Tget_size (type) + 1))

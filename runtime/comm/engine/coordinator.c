@@ -101,7 +101,7 @@ static void mismatch (struct coordinator *c,
 static bool joinable (const struct coordinator *c, const struct tensor *t)
 {
     if (t->what == SLURMDL_BROADCAST)
-        return !c->has_joined[t->root];
+        return t->root >= 0 && t->root < c->size && !c->has_joined[t->root];
     return t->what == SLURMDL_ALLGATHER || t->op == SLURMDL_SUM
            || t->op == SLURMDL_AVERAGE;
 }
