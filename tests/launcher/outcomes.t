@@ -194,7 +194,8 @@ cat >deaf.sh <<'END'
 trap 'touch asked' TERM
 for step in $(seq 1 10); do dl log --step "$step" loss="$DL_TRIAL"; sleep 0.2; done
 [ "$DL_TRIAL" -gt 3 ] || exit 0
-while :; do sleep 0.2; done
+# its worker is killed: it ends with this file
+while [ -e deaf.sh ]; do sleep 0.2; done
 END
 chmod +x deaf.sh
 conf deaf 'name = "median"; max_trials = 4; max_length = 20; min_length = 2; max_concurrent_trials = 1;' '"./deaf.sh"'
@@ -205,6 +206,7 @@ wait_for 300 test -e asked
 pkill -9 -f "worker --slot local-.* -- $work/deaf-0001$"
 wait $pid
 is $? 0 "a stopped trial whose worker died is not trained again"
+rm deaf.sh
 is "$(events deaf-0001 '[(x["op"], x.get("stopped", False)) for x in e if x.get("trial") == 4 and x["op"] not in ("begin", "report")]')" \
     "[('lost', False), ('result', True)]" "its result is that of its last report"
 is "$(count hours-0001 report)" 0 "other searchers have no reports"
