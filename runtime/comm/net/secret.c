@@ -145,10 +145,11 @@ static int open_folder (bool make)
     struct stat st;
     int fd, at;
 
-    errno = ENOENT;
     if (!dir || *dir != '/'
-        || (at = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        || (at = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+        errno = ENOTDIR; /* nobody will make it */
         return -1;
+    }
     if (make)
         mkdirat (at, folder, 0700);
     fd = openat (at, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -243,9 +244,10 @@ static int close_folder (int at, int rv)
 
 static int explain (const char *name, struct slurmdl_error *err)
 {
-    const char *dir = home ();
     int saved = errno;
+    const char *dir = home (); /* looks a user up */
 
+    errno = saved;
     errorf (err,
             "there is no secret for the ranks: ~/%s/%.40s (of %.40s): %s; "
             "start them with srun --dl=torch, or set DL_SECRET to 32 "

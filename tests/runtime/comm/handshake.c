@@ -459,6 +459,11 @@ static void in_a_file (void **state)
     struct stat st;
 
     (void)state;
+    unsetenv ("HOME");
+    errno = 0;
+    assert_int_equal (secret_look_up ("no such file", a, &err), -1);
+    assert_int_not_equal (errno, 0);
+    *err.text = '\0';
     setenv ("HOME", dir, 1);
     assert_int_equal (secret_look_up ("7.0.0.1", a, NULL), -1);
     assert_int_equal (errno, ENOENT);
