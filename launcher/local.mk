@@ -18,7 +18,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c \
 	%D%/results/results_file.c \
-	%D%/retention/checkpoints.c %D%/retention/keep.c \
+	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/removal.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \

@@ -400,6 +400,8 @@ static struct experiment *read_experiment (const char *path,
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
     if (edit && edit_apply (edit, &cf, p) == 1)
         e->text = edit_text (&cf);
+    else if (edit && edit->file)
+        e->text = strdup (edit->file);
     e->seed = -1;
     for (const struct key *k = experiment_keys; k->path; k++)
         set_default (e, k);
@@ -429,7 +431,9 @@ struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,
                                            struct problems *p)
 {
-    return read_experiment (path, NULL, 0, edit, p);
+    const char *text = edit ? edit->file : NULL;
+
+    return read_experiment (path, text, text ? strlen (text) : 0, edit, p);
 }
 
 struct experiment *experiment_read_text (const char *path,
