@@ -180,6 +180,7 @@ make_fork (const struct sweep *s, long trial, const struct settings *st)
         return rv;
     if (!st->file) {
         edit.dir = s->exp->dir;
+        edit.file = s->frozen; /* it may have changed since the question */
         edit.f = trial ? make_single : NULL;
         edit.arg = &origin;
     }

@@ -18,6 +18,7 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/trust/record.h"
 
 /* ---- whether it may be ---- */
 
@@ -64,9 +65,10 @@ static int check (const char *dir, bool force)
 
     if (problems_open (&p) < 0)
         return EXIT_IO;
-    if ((s = sweep_open (dir, &p, &err)))
-        rv = check_sweep (s, force);
-    else if (!force) {
+    if ((s = sweep_open (dir, &p, &err))) {
+        if ((rv = check_sweep (s, force)) == EXIT_OK)
+            record_remove (s);
+    } else if (!force) {
         complain ("%s: cannot be read (%s); --force removes it nevertheless",
                   dir,
                   err.text);

@@ -20,6 +20,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
@@ -177,8 +178,17 @@ add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
     return n;
 }
 
+/* What others have put into the log may be any job of this user's. */
+static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
+{
+    char job[32];
+
+    snprintf (job, sizeof (job), "%ld", p->job);
+    return p->pending && trust_has_job (s, job);
+}
+
 /* A task that has begun meanwhile is left to end by itself. */
-static void cancel (const struct places *p, long n)
+static void cancel (const struct sweep *s, const struct places *p, long n)
 {
     struct command c = { 0 };
     char text[TEXT_MAX / 256];
@@ -189,7 +199,7 @@ static void cancel (const struct places *p, long n)
     command_add (&c, "--state", "PENDING");
     command_add (&c, "--", NULL);
     for (long i = 0; i < n && k < COMMAND_ARGS - 5; i++)
-        if (p->list[i].pending
+        if (may_cancel (s, &p->list[i])
             && asprintf (&names[k], "%ld_%ld", p->list[i].job, p->list[i].task)
                    > 0)
             command_add (&c, names[k++], NULL);
@@ -273,7 +283,7 @@ static int scale (struct sweep *s,
         qsort (p->list, (size_t)p->n, sizeof (*p->list), goes_first);
     if (put_scale (s, workers, p, fewer, &err) < 0)
         return fail_on (s, &err);
-    cancel (p, fewer);
+    cancel (s, p, fewer);
     if (!local && units > p->n)
         return more (s, st, (units - p->n) * (long)s->exp->lanes);
     printf ("%s: %ld worker%s\n", s->dir, workers, workers == 1 ? "" : "s");

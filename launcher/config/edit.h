@@ -10,7 +10,8 @@
 
 /* What to edit. */
 struct edit {
-    const char *dir; /* where the command runs, NULL: the file's folder */
+    const char *file; /* its text, NULL: that of the path */
+    const char *dir;  /* where the command runs, NULL: the file's folder */
     void (*f) (config_t *cf, const void *arg); /* NULL: no change, else ... */
     const void *arg;                           /* ... this one first */
     char *const *sets; /* "KEY=VALUE", NULL-ended, or NULL */

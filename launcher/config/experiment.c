@@ -445,6 +445,8 @@ static struct experiment *read_experiment (const char *path,
     /* an experiment's own copy is one file that libconfig reads */
     if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
         e->text = edit_text (&cf);
+    else if (edit && edit->file)
+        e->text = strdup (edit->file);
     e->seed = e->max_failed = -1;
     e->goal = NAN;
     for (const struct key *k = experiment_keys; k->path; k++)
@@ -475,7 +477,9 @@ struct experiment *experiment_read_edited (const char *path,
                                            const struct edit *edit,
                                            struct problems *p)
 {
-    return read_experiment (path, NULL, 0, edit, p);
+    const char *text = edit ? edit->file : NULL;
+
+    return read_experiment (path, text, text ? strlen (text) : 0, edit, p);
 }
 
 struct experiment *experiment_read_text (const char *path,

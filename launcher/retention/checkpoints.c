@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/retention/removal.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
@@ -96,7 +97,7 @@ static int is_ours (const struct dirent *e)
     size_t n = strlen (e->d_name);
 
     if (e->d_name[0] == '.')
-        return n == 33 && strspn (e->d_name + 1, "0123456789abcdef") == 32;
+        return inside_is_hidden (e->d_name);
     return n >= 11 && !strcmp (e->d_name + n - 3, ".h5")
            && strspn (e->d_name, "0123456789") == n - 3;
 }
@@ -381,46 +382,6 @@ static enum gc_outcome outcome_of (const struct shelf *sh, size_t i)
 
 /* ---- the removal ---- */
 
-/* Where hard links are refused the name is a symbolic link beside it. */
-static int remove_from (int folder, const char *name)
-{
-    char target[64];
-    ssize_t n = readlinkat (folder, name, target, sizeof (target) - 1);
-
-    if (unlinkat (folder, name, 0) < 0 && errno != ENOENT)
-        return -1;
-    target[n > 0 ? n : 0] = '\0';
-    if (!inside_is_hidden (target))
-        return 0;
-    return unlinkat (folder, target, 0) < 0 && errno != ENOENT ? -1 : 0;
-}
-
-static int remove_file (const char *path)
-{
-    const char *name;
-    int folder = inside_parent (path, &name);
-    int rv = folder < 0 ? -1 : remove_from (folder, name);
-    int e = errno;
-
-    if (folder >= 0)
-        close (folder);
-    errno = e;
-    return rv;
-}
-
-/* An empty folder is an inode as well. */
-static void remove_folder (const char *path)
-{
-    char folder[PATH_MAX];
-
-    snprintf (folder,
-              sizeof (folder),
-              "%.*s",
-              (int)(strrchr (path, '/') - path),
-              path);
-    inside_unlink (folder, AT_REMOVEDIR);
-}
-
 /* Where it fails, what follows stays. */
 static int
 remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
@@ -431,13 +392,13 @@ remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
         struct gc_file *f = &r->files[i];
         if (f->outcome != GC_DELETED && f->outcome != GC_LEFTOVER)
             continue;
-        if (rv == 0 && remove_file (f->path) < 0)
+        if (rv == 0 && removal_file (f->path) < 0)
             rv = errorf (
                 err, "%s: cannot remove: %s", f->path, inside_error (errno));
         if (rv < 0)
             f->outcome = GC_KEPT;
         else if (folders)
-            remove_folder (f->path);
+            removal_folder (f->path);
     }
     return rv;
 }

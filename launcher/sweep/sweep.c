@@ -69,9 +69,7 @@ static int read_frozen (struct sweep *s,
     digest_of (s->digest, text, size);
     if (!(s->exp = experiment_read_text (path, text, size, p)))
         errorf (err, "%s: cannot be used", path);
-    int e = errno;
-    free (text);
-    errno = e;
+    s->frozen = text;
     return s->exp ? 0 : -1;
 }
 
@@ -140,6 +138,7 @@ void sweep_close (struct sweep *s)
     experiment_destroy (s->exp);
     if (s->dir)
         inside_leave (s->dir);
+    free (s->frozen);
     free (s->logged_digest);
     free (s->id);
     free (s->dir);

@@ -111,7 +111,8 @@ enum sweep_state {
 
 struct sweep {
     char *dir;
-    char digest[DIGEST_SIZE]; /* of the experiment.conf that was read ... */
+    char *frozen;             /* the experiment.conf that was read, ... */
+    char digest[DIGEST_SIZE]; /* ... its SHA-256, ... */
     uid_t owner;              /* ... whose file it is, ... */
     char *logged_digest;      /* ... and that of the first log entry, or NULL */
     char *id;                 /* random; NULL: an older version made it */

@@ -2,6 +2,7 @@
 /* What a user remembers of the experiments that he works at. */
 #include "launcher/trust/record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -138,4 +139,21 @@ int record_write (const struct sweep *s,
     rv = publish_replace (path, text, strlen (text), err);
     umask (mask);
     return rv;
+}
+
+void record_remove (const struct sweep *s)
+{
+    char folder[PATH_MAX];
+    struct dirent *e;
+    int fd = -1;
+    DIR *d;
+
+    if (find_folder (s, folder, sizeof (folder), false) == 0)
+        fd = inside_open (folder, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (!(d = fd < 0 ? NULL : fdopendir (fd)))
+        return;
+    while ((e = readdir (d)))
+        unlinkat (fd, e->d_name, 0);
+    closedir (d);
+    inside_unlink (folder, AT_REMOVEDIR);
 }

@@ -26,4 +26,7 @@ int record_write (const struct sweep *s,
                   const char *text,
                   struct slurmdl_error *err);
 
+/* Remove all of it: the experiment is to be removed. */
+void record_remove (const struct sweep *s);
+
 #endif

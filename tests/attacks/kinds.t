@@ -44,7 +44,7 @@ trials/0003/a.1:continue
 trials/0003/a.1/log:continue
 results.h5:export h5,continue
 reserve:show,continue"
-kinds=${DL_TEST_KINDS:-"pipe socket device folder huge cycle dangling outside empty"}
+kinds=${DL_TEST_KINDS:-$(often "pipe device folder huge cycle" "pipe socket device folder huge cycle dangling outside empty")}
 
 command_of () { # the arguments of a command of the table
     case $1 in
@@ -67,7 +67,7 @@ printf '%s\n' "$places" | while IFS=: read -r place commands; do
         printf 'ls,show,%s\n' "$commands" | tr , '\n' >todo
         while read -r command; do
             case $command/$kind in
-            continue/pipe | continue/folder | continue/outside) ;;
+            continue/pipe | continue/cycle | continue/outside) ;;
             continue/*) continue ;;      # it takes seconds
             'logs 1/huge') continue ;; # all of it is printed
             esac

@@ -1,5 +1,5 @@
 # tests/attacks/: what another user of the node, network, file system or group tries; all must fail (doc/security.md)
-attacks_tests = %D%/users.t %D%/join.t %D%/flood.t %D%/jobs.t %D%/links.t %D%/kinds.t %D%/pinned.t %D%/terminal.t \
+attacks_tests = %D%/flood.t %D%/kinds.t %D%/links.t %D%/jobs.t %D%/pinned.t %D%/join.t %D%/users.t %D%/terminal.t \
 	$(attacks_on_python)
 attacks_on_python = %D%/trust.t %D%/endings.t %D%/wire.t %D%/folders.t %D%/hardened.t
 TESTS += $(attacks_tests)
@@ -7,7 +7,7 @@ EXTRA_PROGRAMS += %D%/steady
 %C%_steady_LDADD = runtime/libruntime.la
 tests/attacks/join.log: tests/runtime/comm/meet
 tests/attacks/flood.log: %D%/steady tests/runtime/ps/pswork
-tests/attacks/jobs.log: tests/launcher/putevent
+tests/attacks/jobs.log tests/attacks/pinned.log: tests/launcher/putevent
 if HAVE_PYTHON
 $(attacks_on_python:.t=.log): contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la contrib/python/_slurmdl_ps.la
 endif

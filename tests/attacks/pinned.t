@@ -112,5 +112,9 @@ PY
 rm -f "$e"/log/*.pack
 victim timeout 100 dl continue --local --trials=3 "$e" >out 2>&1
 is $? 0 "an older one goes on for its owner"
-case_of old
+
+victim dl rm "$e" >out 2>&1
+rm -rf "$group"/[a-r]* "$group"/taken-0001
+victim dl rm s-0001 --dir "$group" >out 2>&1
+is "$(find "$victim_home/$state" -type f -name pin | wc -l)" 0 "dl rm removes the record, too"
 done_testing
