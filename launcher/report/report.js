@@ -257,6 +257,7 @@ function paint(v, rows, one) {
 /* Below an SVG for axes, then two canvases (what is not selected, what is), on
  * top an SVG for marks, labels and the pointer. */
 function surface(el, w, h, m) {
+  w = Math.max(w, m.left + m.right + 20);       // the browser may have no size for it yet
   const ratio = Math.min(2, window.devicePixelRatio || 1);
   el.textContent = "";
   el.style.height = h + "px";
