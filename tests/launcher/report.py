@@ -6,6 +6,7 @@ DIR has rungs.html, hostile.html, several.html, repeats.html, many.html, one.htm
 import base64
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402
@@ -250,7 +251,7 @@ def others():
     views("several")
     ok(b.js("document.querySelectorAll('#compare tbody tr').length") == 3, "several: compared")
     ok(b.js("document.getElementById('colour').value") == "exp", "several: coloured by experiment")
-    ok(b.js("document.querySelectorAll('#history path[stroke]').length") >= 2, "several: a best so far for each")
+    ok(b.js("document.querySelectorAll('#history path[stroke]').length") >= 1, "several: the best so far")
     shot("several")
     page("repeats")
     silent("repeats")
@@ -262,11 +263,11 @@ def others():
     ok(selected() * 3 == n, "repeats: folded into points", selected(), n)
     shot("repeats")
     page("live")
-    ok(b.js("document.getElementById('state').classList.contains('live')"), "live: says so")
+    ok(b.js("document.getElementById('state').title").startswith("renewed every"), "live: says so")
     made = b.js("JSON.parse(document.getElementById('data').textContent).made")
     page("one")
     silent("one trial")
-    views("one trial", ["rungs", "tradeoff", "failures", "surfaces", "gpus"], empty=True)
+    views("one trial", ["rungs", "tradeoff", "failures", "surfaces", "gpus", "parallel", "slices"], empty=True)
     page("none")
     silent("no trial")
     views("no trial", ["rungs", "tradeoff", "failures", "surfaces", "gpus", "parallel", "slices"], empty=True)
@@ -275,16 +276,23 @@ def others():
 
 def renewed(made):
     """The open page loads the file that has taken its place."""
+    path = os.path.join(folder, "live.html")
+
+    def replace(old, new):
+        with open(path) as f:
+            page_text = f.read().replace(f'"made":{old}', f'"made":{new}', 1)
+        with open(path + ".new", "w") as f:
+            f.write(page_text)
+        os.rename(path + ".new", path)
+
+    now = int(time.time())
+    replace(made, now)          # as if it had just been written
     page("live")
     b.js("document.querySelector('[data-state]').click()")
     settle()
     n = selected()
-    with open(os.path.join(folder, "live.html")) as f:
-        new = f.read().replace(f'"made":{made}', f'"made":{made + 7}', 1)
-    with open(os.path.join(folder, "live.new"), "w") as f:
-        f.write(new)
-    os.rename(os.path.join(folder, "live.new"), os.path.join(folder, "live.html"))
-    b.wait(f"JSON.parse(document.getElementById('data').textContent).made === {made + 7} && window.report")
+    replace(now, now + 1)
+    b.wait(f"JSON.parse(document.getElementById('data').textContent).made === {now + 1} && window.report", 200)
     ok(selected() == n and b.js("report.model.filters.size") == 1, "an open page takes the new file and keeps its filters")
 
 
@@ -302,12 +310,14 @@ def no_script():
     page_name = os.path.join(folder, "rungs.html")
     b.events.clear()
     b("Page.navigate", url="file://" + page_name)
-    import time
     root, end = None, time.monotonic() + 60
     while time.monotonic() < end:
-        root = b("DOM.getDocument", depth=1)["root"]["nodeId"]
-        if b("DOM.querySelectorAll", nodeId=root, selector="#provenance dl")["nodeIds"]:
-            break
+        try:
+            root = b("DOM.getDocument", depth=1)["root"]["nodeId"]
+            if b("DOM.querySelectorAll", nodeId=root, selector="#provenance dl")["nodeIds"]:
+                break
+        except RuntimeError:
+            pass            # the page is being replaced
         time.sleep(0.1)
 
     def count(selector):
