@@ -166,7 +166,7 @@ int cmd_report (const struct settings *st)
         if (write_page (&j, &err) < 0) {
             rv = fail (&err);
         } else {
-            printf ("%s\n", j.path);
+            puts (st->output ? st->output : j.path);
             fflush (stdout);
             if (j.live && watch (&j, &err) < 0)
                 rv = fail (&err);

@@ -202,23 +202,23 @@ const model = {
 };
 
 const views = [];
-let frame = 0, asked = 0, rest = 0;
+let frame = 0, asked = 0, rest = 0, changed = false;
 
 function touch(what, one) {
   for (const v of one ? [one] : views) v.dirty |= what;
+  if (what & SELECT && !one) changed = true;
   if (!asked) asked = performance.now();
   if (!frame) frame = requestAnimationFrame(flush);
 }
 
 function flush() {
   frame = 0;
-  const selected = views.some((v) => v.dirty & SELECT && !(v.dirty & LAYOUT));
   for (const v of views) {
     if (!v.visible || !v.dirty) continue;
     if (v.late && v.dirty === SELECT) { clearTimeout(rest); rest = setTimeout(() => { for (const o of views) if (o.visible && o.dirty) draw(o); }, 70); }
     else draw(v);
   }
-  if (selected) { chips(); remember(); stats.brush.push(performance.now() - asked); }
+  if (changed) { changed = false; chips(); remember(); stats.brush.push(performance.now() - asked); }
   asked = 0;
 }
 
@@ -257,6 +257,7 @@ function paint(v, rows, one) {
 /* Below an SVG for axes, then two canvases (what is not selected, what is), on
  * top an SVG for marks, labels and the pointer. */
 function surface(el, w, h, m) {
+  w = Math.max(w, m.left + m.right + 20);       // the browser may have no size for it yet
   const ratio = Math.min(2, window.devicePixelRatio || 1);
   el.textContent = "";
   el.style.height = h + "px";

@@ -68,7 +68,7 @@ class Browser:
             raise RuntimeError(r["exceptionDetails"].get("exception", {}).get("description", r["exceptionDetails"]["text"]))
         return r["result"].get("value")
 
-    def wait(self, text, limit=300):
+    def wait(self, text, limit=60):
         end = time.monotonic() + limit
         while True:
             try:
@@ -77,7 +77,7 @@ class Browser:
             except RuntimeError:
                 pass            # the page is being replaced
             if time.monotonic() > end:
-                raise TimeoutError(text)
+                raise TimeoutError(text + " " + str(self.js("[location.hash, document.readyState, typeof reportStats, window.reportStats && reportStats.first, window.report && [...report.model.filters.keys()].join()]")))
             time.sleep(0.1)
 
     def open(self, path, wide=1400, high=3000, drawn=True):

@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl report: the file, its renewal, and the page in a headless Chromium
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset DL_DIR
+make=$builddir/tests/launcher/makesweep
+space='hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; width = { type = "int"; minval = 1; maxval = 8; };
+    opt = { type = "categorical"; vals = ("adam", "sgd", "lion"); };
+    momentum = { type = "float"; minval = 0; maxval = 0.99; when = { opt = "sgd"; }; }; };'
+conf () { # conf NAME SEARCHER RESOURCES [MORE]: with a space
+    printf 'name = "%s"; entrypoint = "true";\nsearcher = { metric = "loss"; %s };\nresources = { %s };\nmax_restarts = 1;\n%s\n%s\n' \
+        "$1" "$2" "$3" "$space" "${4:-}" >"$1.conf"
+}
+conf rungs 'name = "asha"; max_trials = 150; max_length = 27; divisor = 3;' 'workers = 4; slots_per_trial = 1;'
+conf repeats 'name = "random"; max_trials = 30; max_length = 10; repeats = 3;' 'workers = 4;'
+conf many 'name = "random"; max_trials = 10000; max_length = 1;' 'workers = 60;'
+conf one 'name = "single"; max_length = 3;' 'workers = 1;'
+sed -i 's/^hyperparameters.*/hyperparameters = { lr = 1; };/; /^    opt/d; /^    momentum/d' one.conf
+cat >hostile.conf <<'END'
+name = "hostile"; description = "</script><script>attacked = 1</script><b>x</b> & \"q\" 'x' {{data}} ümläut ☃";
+entrypoint = ["train", "</script><img src=x onerror=attacked=1>", "it's"];
+searcher = { name = "random"; metric = ("va<l>/lo&ss", "</script><b>acc\"'"); smaller_is_better = (true, false);
+    max_trials = 120; max_length = 20; };
+hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; };
+    opt = { type = "categorical"; vals = ("<b>&\"'`", "ü☃", "</script>", ""); };
+    n = { type = "categorical"; vals = (1, 0.5, 16); }; };
+max_restarts = 0;
+resources = { workers = 4; };
+END
+printf 'name = "none"; entrypoint = "true"; searcher = { metric = "loss"; max_trials = 2; name = "random"; };\nhyperparameters = { x = 1; };\n' >none.conf
+for name in rungs hostile repeats one; do
+    "$make" . $name.conf 20 >out 2>&1
+    ok $? "a sweep is made: $name"
+    [ -d $name-0001 ] || sed 's/^/# /' out
+done
+"$make" . many.conf >out 2>&1
+ok $? "one of 10,000 trials is made"
+sed 's/"rungs"/"live"/' rungs.conf >live.conf
+STOP_AFTER=60 "$make" . live.conf 20 >out 2>&1
+dl run --local --no-workers none.conf >out 2>&1
+
+# ---- the file
+out=$(dl report rungs 2>&1)
+if echo "$out" | grep -q 'without D3'; then
+    like "$out" '^dl: this dl was built without D3, which dl report needs: install node-d3' "without D3 it says so"
+    done_testing
+fi
+is "$out" rungs-0001.html "it prints the name of the file"
+[ "$(wc -c <rungs-0001.html)" -lt 3000000 ]
+ok $? "it is small"
+dl report rungs -o rungs.html >out 2>&1
+is "$(cat out)" rungs.html "-o names another file"
+for name in hostile repeats many one none; do
+    dl report $name --output=$name.html >out 2>&1
+    ok $? "report of $name"
+done
+dl report rungs hostile repeats -o other.html >out 2>&1
+ok $? "of several"
+dl report hostile rungs repeats -o several.html >out 2>&1
+grep -q '</script><b>\|<img\|<script>attacked' hostile.html
+is $? 1 "no text of an experiment is markup"
+is "$(grep -c '<script' hostile.html)" "$(grep -c '<script' one.html)" "nor a script"
+nonces () { # of the page and of the policy
+    grep -o "nonce[-=]\"\{0,1\}[0-9a-f]*" "$1" | grep -o '[0-9a-f]*$' | sort -u | grep -c .
+}
+is "$(nonces one.html)" 1 "scripts have the nonce of the policy"
+[ "$(grep -o "nonce-[0-9a-f]*" one.html)" != "$(grep -o "nonce-[0-9a-f]*" none.html)" ]
+ok $? "which is another one in each page"
+like "$(cat one.html)" "Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-" "nothing else is allowed"
+grep -o 'https\{0,1\}://[^" )]*' rungs.html | grep -v '^http://www.w3.org/\|^https://d3js.org\|^https://bl.ocks.org' >urls
+is "$(cat urls)" "" "no address but those of namespaces and the licence"
+like "$(cat rungs.html)" 'Copyright 2010-2022 Mike Bostock' "the licence of D3 is in it"
+cat >data.py <<'END'
+import json, re, sys
+for name in sys.argv[1:]:
+    text = re.search(r'<script id="data"[^>]*>(.*?)</script>', open(name, encoding="utf-8").read(), re.S).group(1)
+    def refuse(x):
+        raise ValueError(x)
+    d = json.loads(text, parse_constant=refuse)
+    assert "<" not in text
+    for c in d["trial"].values():
+        assert len(c) == d["n"], name
+    for m in d["metrics"] + d["params"]:
+        assert len(m["v"]) == d["n"], name
+END
+python3 data.py ./*.html >out 2>&1
+ok $? "the data are strict JSON, and columns are complete"
+
+# ---- bad input
+ln -s other.html link.html
+dl report one -o link.html >out 2>&1
+[ -h link.html ]
+ok $? "a symbolic link stays one"
+dl report one -o . >out 2>&1
+is "$? $(cat out)" "2 dl: --output: $work is no plain file" "a folder is not written to"
+dl report one -o missing/x.html >out 2>&1
+is "$?" 3 "nor into a folder that is not there"
+dl report nothing >out 2>&1
+is "$?" 3 "an experiment that is not there"
+
+# ---- --watch
+dl report one --watch -o w.html >out 2>&1
+is "$?" 0 "--watch ends with the experiment"
+dl report live --watch --seconds=1 -o live.html >out 2>&1 &
+pid=$!
+wait_for 60 test -s live.html
+inode () { stat -c %i live.html; }
+first=$(inode)
+changed () { [ "$(inode)" != "$first" ]; }
+wait_for 100 changed
+ok $? "--watch renews the file, by a rename"
+cp live.html live.running
+dl stop live >out 2>&1
+wait $pid
+is $? 0 "and ends when it was stopped"
+like "$(cat live.html)" 'id="state">stopped<' "with a last file that says so"
+mv live.running live.html
+
+# ---- the page
+chromium=${CHROMIUM:-$(command -v chromium)}
+if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then
+    skip "no chromium or no python3" "the page in a browser"
+    done_testing
+fi
+CHROMIUM=$chromium timeout 1500 python3 "$srcdir/tests/launcher/report.py" . >page 2>page.err
+status=$?
+while IFS= read -r line; do
+    case $line in
+        "ok - "*) ok 0 "${line#ok - }" ;;
+        "not ok - "*) ok 1 "${line#not ok - }" ;;
+        *) echo "$line" ;;
+    esac
+done <page
+is $status 0 "the browser's test runs to its end"
+[ $status -eq 0 ] || sed 's/^/# /' page.err
+done_testing
