@@ -115,5 +115,5 @@ sed 's/^/# /' gather.err
 exec 3>&-
 flooded
 calm
-wait
+wait "$collector"
 done_testing
