@@ -31,8 +31,8 @@ flooded () {
     wait_for 400 grep -q stayed flood.out
     sed 's/^/# /' flood.out
 }
-calm () {
-    kill "$flooder" 2>/dev/null
+calm () { # its children: the job is a shell's
+    pkill -P "$flooder"
     wait "$flooder" 2>/dev/null
 }
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -115,5 +115,5 @@ sed 's/^/# /' gather.err
 exec 3>&-
 flooded
 calm
-wait
+wait "$collector"
 done_testing

@@ -25,6 +25,10 @@ rank () { # rank WHO NUMBER SECONDS [NAME=VALUE...]: a rank of two, or less time
     $who timeout 300 env SLURM_JOB_ID=77 SLURM_STEP_ID=0 RANK="$number" WORLD_SIZE=2 DL_COMM_ADDRESS="127.0.0.1:$port" \
         DL_COMM_TIMEOUT="$seconds" DL_COMM_SHARED=0 "$@" "$meet" 2>&1
 }
+end () { # end JOB: its children, as the job is a shell's
+    pkill -P "$1"
+    wait "$1" 2>/dev/null
+}
 both="0 of 2 by tcp over native: 3
 1 of 2 by tcp over native: 3"
 hosts () { # hosts [NAME=VALUE...]: rank 0 waits
@@ -78,8 +82,7 @@ like "$(cat 1.out)" 'rank 0 did not answer at' "who is not rank 0 is not believe
 is "$(grep -c "$(printf '\033')" 1.out)" 0 "and prints nothing"
 rank victim 1 4 DL_SECRET=00112233445566778899aabbccddeeff >1.out
 is "$(grep -c "$(printf '\033')" 1.out)" 0 "nor where the secret is in the environment"
-kill "$fake"
-wait
+end "$fake"
 
 # ---- what was recorded, is said again
 secret=DL_SECRET=00112233445566778899aabbccddeeff
@@ -90,7 +93,7 @@ attacker timeout 100 python3 "$network" record "$port" "$zero_port" "$attacker_h
 recorder=$!
 wait_for 60 grep -q ready record.out
 comes "a rank that goes through another user's relay" "$secret"
-kill "$recorder"
+end "$recorder"
 hosts "$secret"
 like "$(attacker timeout 100 python3 "$network" replay "$port" "$attacker_home/said")" '^said [0-9]{3} bytes: sent away' "what it said does not let in anyone else"
 comes "and the real one comes" "$secret"
@@ -101,8 +104,7 @@ attacker timeout 100 python3 "$network" idle "$port" "$(often 500 3000)" 60 >idl
 idle=$!
 wait_for 60 grep -q . idle.out
 comes "with many idle connections"
-kill "$idle" 2>/dev/null
-wait
+end "$idle"
 
 # ---- no secret is to be had
 port=$(free_port)
