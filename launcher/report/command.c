@@ -2,6 +2,7 @@
 /* The command dl report. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #include "launcher/sys/say.h"
 #include "runtime/base/error.h"
 
-static const double every = 15; /* s between two files of --watch */
+/* s between two files of --watch, and its bounds */
+static const double every = 15, least = 0.2, most = 86400;
 
 struct job {
     struct sweep **list;
@@ -151,11 +153,12 @@ static int watch (struct job *j, struct slurmdl_error *err)
 
 int cmd_report (const struct settings *st)
 {
-    struct job j = { .live = st->watch,
-                     .seconds = st->seconds > 0 ? st->seconds : every };
+    struct job j = { .live = st->watch };
     struct slurmdl_error err = { "" };
     int rv;
 
+    j.seconds =
+        st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
     if (!asset_template) {
         complain ("this dl was built without D3, which dl report needs: "
                   "install node-d3 and build again");
