@@ -53,11 +53,11 @@ ext_ldflags = $(HARDEN_LDFLAGS) -module -avoid-version -shared -rpath /none -exp
 	%D%/python/ext/comm/named.c
 %C%_python__slurmdl_comm_la_CPPFLAGS = $(ext_cppflags)
 %C%_python__slurmdl_comm_la_LDFLAGS = $(ext_ldflags)
-%C%_python__slurmdl_comm_la_LIBADD = runtime/libcomm.la runtime/libnet.la runtime/libbase.la -ldl -lpthread -lm
+%C%_python__slurmdl_comm_la_LIBADD = runtime/libcomm.la runtime/libnet.la runtime/libbase.la $(SODIUM_LIBS) -ldl -lpthread -lm
 %C%_python__slurmdl_ps_la_SOURCES = $(ext_common) %D%/python/ext/ps/module.c %D%/python/ext/ps/ps.c \
 	%D%/python/ext/ps/push.c
 %C%_python__slurmdl_ps_la_CPPFLAGS = $(ext_cppflags)
 %C%_python__slurmdl_ps_la_LDFLAGS = $(ext_ldflags)
 %C%_python__slurmdl_ps_la_LIBADD = runtime/librun.la runtime/libps.la runtime/libnet.la runtime/libbase.la \
-	$(HDF5_LIBS) -ldl -lpthread -lm
+	$(HDF5_LIBS) $(SODIUM_LIBS) -ldl -lpthread -lm
 endif

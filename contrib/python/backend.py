@@ -2,7 +2,7 @@
 """Build the package slurmdl: wheels, source archives, editable installs (PEP 517, 660).
 
 Nothing is fetched.  The extensions are linked with the installed libraries where pkg-config knows them; else, or with
-the setting slurmdl=bundled, the sources of this tree are compiled into them, and they need only libhdf5.
+the setting slurmdl=bundled, the sources of this tree are compiled into them, and they need only libhdf5 and libsodium.
 """
 
 import base64
@@ -87,13 +87,16 @@ def bundled(parts):
     hdf5 = pkg_config("--cflags", "--libs", "hdf5-serial") or pkg_config("--cflags", "--libs", "hdf5")
     if hdf5 is None:
         raise SystemExit("slurmdl: HDF5 is needed to build it (libhdf5-dev, hdf5-devel)")
+    sodium = pkg_config("--cflags", "--libs", "libsodium") if "net" in parts else []
+    if sodium is None:
+        raise SystemExit("slurmdl: libsodium is needed to build it (libsodium-dev, libsodium-devel)")
     lists = read(top, "runtime", "local.mk")
     sources = []
     for part in parts:
         listed = re.search(rf"^{part}_sources = (?:.*\\\n)*.*", lists, re.M).group()
         sources += [os.path.join(top, "runtime", name) for name in re.findall(r"%D%/(\S+\.c)\b", listed)]
     flags = ["-D_GNU_SOURCE", "-DH5_USE_110_API", '-DPKGLIBDIR="/usr/lib/slurm-dl"']
-    return sources + flags + [f"-I{top}", f"-I{top}/runtime"] + hdf5 + ["-ldl", "-lpthread", "-lm"]
+    return sources + flags + [f"-I{top}", f"-I{top}/runtime"] + hdf5 + sodium + ["-ldl", "-lpthread", "-lm"]
 
 
 # What configure looks for too.  Flags of the user's come later, and win; a level of _FORTIFY_SOURCE that is set stays.

@@ -47,7 +47,7 @@ PYTHONPATH=$srcdir/tests/faults python3 - "$exp" <<'END' || echo "# no entries w
 import glob, json, sys
 from replay import xxh64
 evil = "v\033[2J\033]0;title\007\u009b31m\x7f"
-for event in ({"op": "exclude", "host": "h" + evil, "why": "r" + evil}, {"op": "label", "label": "l" + evil}):
+for event in ({"op": "exclude", "host": "h1", "why": "r" + evil}, {"op": "label", "label": "l" + evil}):
     last = max(glob.glob(sys.argv[1] + "/log/0*/0*"))
     line = json.dumps({"op": event.pop("op"), "time": 1795373240.2, "by": "b" + evil, **event}).encode() + b"\n"
     path = last[:-8] + "%08d" % (int(last[-8:]) + 1)

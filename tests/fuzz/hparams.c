@@ -3,17 +3,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/config/experiment.h"
 #include "launcher/config/hparams.h"
 #include "launcher/sys/json_number.h"
 #include "tests/fuzz/fuzz.h"
+
+static char *resume_dir (void *arg, const char *file)
+{
+    (void)arg;
+    return file && strchr (file, 'x') ? NULL : strdup ("/t/a.1");
+}
+
+static int put_word (void *arg, char *word)
+{
+    (void)arg;
+    free (word);
+    return 0;
+}
 
 static void expand (const char *text, const json_t *o)
 {
     json_t *builtins =
         json_pack ("{s:i, s:s}", "trial", 7, "attempt_dir", "/t");
+    static const struct experiment without;
+    struct command_values v = { .exp = &without,
+                                .hparams = o,
+                                .builtins = builtins,
+                                .resume_dir = resume_dir };
 
-    free (hparams_expand (text, o, builtins, true));
-    free (hparams_expand (text, o, builtins, false));
+    free (hparams_expand (text, &v, true));
+    free (hparams_expand (text, &v, false));
+    hparams_arguments (text, &v, put_word, NULL);
     json_decref (builtins);
 }
 

@@ -40,7 +40,6 @@ static void open_server (struct ps_server *s, struct slurmdl_ps *ps)
     ps->stop = -1;
     s->ps = ps;
     s->entry = &ps->entry;
-    s->listener.fd = -1;
     s->workers = workers;
     s->saved = -1;
     workers[0].life = workers[1].life = PS_LIVE;
