@@ -63,7 +63,7 @@ done
 # a folder that another user has made is not trained in
 case_of folder
 attacker sh -c "umask 0; mkdir -p '$e/trials/0003/a.1'"
-victim timeout 100 dl continue --trials=3 --local "$e" >out 2>&1
+victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
 [ ! -e "$e/trials/0003/a.1/log" ]
 ok $? "an attempt's folder of another user is not used"
 like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id made this folder" "which the worker says"
