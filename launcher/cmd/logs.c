@@ -201,7 +201,7 @@ int cmd_logs (const struct settings *st)
 
     if (rv)
         return rv;
-    terminal_allow_colours ();
+    terminal_allow_colours (true);
     if ((rv = parse_trial (r.s, st->args[named], &r.trial)) == 0)
         rv = print_log (&r, st);
     if (r.fd >= 0)

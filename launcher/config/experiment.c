@@ -256,10 +256,8 @@ static bool is_group (const char *path)
     return false;
 }
 
-/* A key of the same name elsewhere, or the nearest path. */
 /* What other programs call a key. */
 static const char *const others[][2] = {
-    { "goal", "searcher.smaller_is_better" },
     { "direction", "searcher.smaller_is_better" },
     { "maximize", "searcher.smaller_is_better" },
     { "minimize", "searcher.smaller_is_better" },

@@ -15,6 +15,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/terminal.h"
 
 /* clang-format off */
 static const struct table_column trial_columns[] = {
@@ -237,7 +238,9 @@ int print_trials (const struct sweep *s, const long *trials, long n)
     for (long i = 0; i < n; i++)
         add_trial_line (tb, s, trials[i], front && front[trials[i] - 1]);
     left_out = table_fit (tb, least, FIXED, sweep_metrics (s) > 1 ? 1 : 4);
+    terminal_allow_colours (true);
     scols_print_table (tb);
+    terminal_allow_colours (false);
     scols_unref_table (tb);
     if (front)
         puts ("* Pareto front");

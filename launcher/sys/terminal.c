@@ -176,9 +176,10 @@ void terminal_guard (void)
     guarded = stdout != before;
 }
 
-void terminal_allow_colours (void)
+void terminal_allow_colours (bool allow)
 {
-    output.colours = true;
+    fflush (stdout);
+    output.colours = allow;
 }
 
 void terminal_control (const char *fmt, ...)

@@ -11,10 +11,11 @@
  */
 void terminal_guard (void);
 
-/* Of a training program's output colours (SGR) pass too, until the end of the
- * line; a carriage return ends the line.
+/* Colours (SGR) pass too, until the end of the line, and a carriage return ends
+ * the line: of a training program's output, or of a table, whose cells have no
+ * control characters.
  */
-void terminal_allow_colours (void);
+void terminal_allow_colours (bool allow);
 
 /* What this program itself tells the terminal on standard output. */
 void terminal_control (const char *fmt, ...)

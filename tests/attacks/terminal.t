@@ -54,7 +54,7 @@ for event in ({"op": "exclude", "host": "h1", "why": "r" + evil}, {"op": "label"
     open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
 END
 for command in "ls" "show $exp" "log $exp" "show $exp 1" "wait $exp" "label $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
-    on_terminal "dl $command" >out
+    on_terminal "NO_COLOR=1 dl $command" >out
     is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): none"
 done
 

@@ -10,13 +10,19 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
 
 enum op { OPEN = 1, WRITE, TRUNCATE, SYNC, LINK, RENAME, UNLINK, SAY };
 enum { FILES = 1024, PATH_SIZE = 4096 };
@@ -31,7 +37,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *dir;
 static int out = -1;
 static uint32_t files[FILES]; /* of each descriptor, 0: none */
+static ino_t inodes[FILES];   /* of each file */
 static uint32_t nfiles;
+
+/* syscall() is below, too: openat2() has no function of its own. */
+static long (*raw (void)) (long, ...)
+{
+    static long (*real) (long, ...);
+
+    if (!real)
+        real = (long (*) (long, ...)) (uintptr_t)dlsym (RTLD_NEXT, "syscall");
+    return real;
+}
 
 __attribute__ ((constructor)) static void begin (void)
 {
@@ -39,11 +56,11 @@ __attribute__ ((constructor)) static void begin (void)
 
     dir = getenv ("TRACE_DIR");
     if (log && dir)
-        out = (int)syscall (SYS_openat,
-                            AT_FDCWD,
-                            log,
-                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                            0666);
+        out = (int)raw () (SYS_openat,
+                           AT_FDCWD,
+                           log,
+                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                           0666);
     unsetenv ("LD_PRELOAD");
 }
 
@@ -53,16 +70,52 @@ put (enum op op, uint32_t file, off_t at, const void *data, size_t n)
     struct entry e = { op, file, (uint64_t)at, n };
     struct iovec v[2] = { { &e, sizeof (e) }, { (void *)(uintptr_t)data, n } };
 
-    if (out >= 0 && syscall (SYS_writev, out, v, 2) < 0)
+    if (out >= 0 && raw () (SYS_writev, out, v, 2) < 0)
         abort ();
 }
 
-static void put_paths (enum op op, const char *from, const char *to)
+/* The path of a descriptor's file. */
+static const char *path_of (int fd, char *buf)
 {
-    char both[2 * PATH_SIZE];
-    int n = snprintf (both, sizeof (both), "%s%c%s", from, 0, to);
+    char link[64];
+    long n;
 
-    if (dir && !strncmp (from, dir, strlen (dir)))
+    snprintf (link, sizeof (link), "/proc/self/fd/%d", fd);
+    n = raw () (SYS_readlinkat, AT_FDCWD, link, buf, PATH_SIZE - 1);
+    buf[n > 0 ? n : 0] = '\0';
+    return buf;
+}
+
+/* The path of a name in an open folder. */
+static const char *path_at (int at, const char *name, char *buf)
+{
+    if (at == AT_FDCWD || *name == '/')
+        return name;
+    path_of (at, buf);
+    strncat (buf, "/", PATH_SIZE - strlen (buf) - 1);
+    strncat (buf, name, PATH_SIZE - strlen (buf) - 1);
+    return buf;
+}
+
+static bool is_traced (const char *path)
+{
+    return dir && !strncmp (path, dir, strlen (dir));
+}
+
+static void
+put_paths (enum op op, int at, const char *from, int to_at, const char *to)
+{
+    char a[PATH_SIZE];
+    char b[PATH_SIZE];
+    char both[2 * PATH_SIZE];
+    int n = snprintf (both,
+                      sizeof (both),
+                      "%s%c%s",
+                      path_at (at, from, a),
+                      0,
+                      *to ? path_at (to_at, to, b) : "");
+
+    if (is_traced (both))
         put (op, 0, 0, both, (size_t)n);
 }
 
@@ -80,18 +133,60 @@ static uint32_t file_of (int fd)
     pthread_mutex_unlock (&lock);                                              \
     return rv
 
-static int opened (const char *path, int flags, mode_t mode)
+static uint32_t file_with (ino_t inode)
 {
-    LOCKED (syscall (SYS_openat, AT_FDCWD, path, flags, mode))
-    if (rv < FILES) {
-        files[rv] = 0;
-        if (flags & O_CREAT && dir && !strncmp (path, dir, strlen (dir))) {
-            files[rv] = ++nfiles;
-            put (OPEN, nfiles, 0, path, strlen (path));
-        }
-    }
+    for (uint32_t i = nfiles; i > 0; i--)
+        if (i < FILES && inodes[i] == inode)
+            return i;
+    return 0;
+}
+
+/* A file that is there may be opened again, by whatever path. */
+static void note_open (int fd, int flags)
+{
+    char buf[PATH_SIZE];
+    const char *path = path_of (fd, buf);
+    struct stat st;
+    uint32_t known;
+
+    files[fd] = 0;
+    if (!is_traced (path) || fstat (fd, &st) < 0 || !S_ISREG (st.st_mode))
+        return;
+    known = flags & O_EXCL ? 0 : file_with (st.st_ino);
+    files[fd] = known;
+    if (known && flags & O_TRUNC)
+        put (TRUNCATE, known, 0, NULL, 0);
+    if (known || !(flags & O_CREAT) || nfiles + 1 == FILES)
+        return;
+    files[fd] = ++nfiles;
+    inodes[nfiles] = st.st_ino;
+    put (OPEN, nfiles, 0, path, strlen (path));
+}
+
+static int opened (int at, const char *path, int flags, mode_t mode)
+{
+    LOCKED (raw () (SYS_openat, at, path, flags, mode))
+    if (rv < FILES)
+        note_open ((int)rv, flags);
     pthread_mutex_unlock (&lock);
     return (int)rv;
+}
+
+long syscall (long number, ...)
+{
+    long a[6];
+    va_list ap;
+
+    va_start (ap, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg (ap, long);
+    va_end (ap);
+    if (number != SYS_openat2)
+        return raw () (number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    LOCKED (raw () (number, a[0], a[1], a[2], a[3]))
+    if (rv < FILES)
+        note_open ((int)rv, (int)*(const uint64_t *)a[2]);
+    DONE;
 }
 
 #define OPENER(name)                                                           \
@@ -103,7 +198,7 @@ static int opened (const char *path, int flags, mode_t mode)
         if (flags & (O_CREAT | __O_TMPFILE))                                   \
             mode = va_arg (ap, mode_t);                                        \
         va_end (ap);                                                           \
-        return opened (path, flags, mode);                                     \
+        return opened (AT_FDCWD, path, flags, mode);                           \
     }
 OPENER (open)
 OPENER (open64)
@@ -111,7 +206,7 @@ OPENER (open64)
 #define WRITER(name)                                                           \
     ssize_t name (int fd, const void *buf, size_t n, off_t at)                 \
     {                                                                          \
-        LOCKED (syscall (SYS_pwrite64, fd, buf, n, at))                        \
+        LOCKED (raw () (SYS_pwrite64, fd, buf, n, at))                         \
         if (file_of (fd))                                                      \
             put (WRITE, file_of (fd), at, buf, (size_t)rv);                    \
         DONE;                                                                  \
@@ -121,7 +216,7 @@ WRITER (pwrite64)
 
 ssize_t write (int fd, const void *buf, size_t n)
 {
-    LOCKED (syscall (SYS_write, fd, buf, n))
+    LOCKED (raw () (SYS_write, fd, buf, n))
     if (fd == 1)
         put (SAY, 0, 0, buf, (size_t)rv);
     DONE;
@@ -130,7 +225,7 @@ ssize_t write (int fd, const void *buf, size_t n)
 #define CUTTER(name)                                                           \
     int name (int fd, off_t n)                                                 \
     {                                                                          \
-        LOCKED (syscall (SYS_ftruncate, fd, n))                                \
+        LOCKED (raw () (SYS_ftruncate, fd, n))                                 \
         if (file_of (fd))                                                      \
             put (TRUNCATE, file_of (fd), n, NULL, 0);                          \
         pthread_mutex_unlock (&lock);                                          \
@@ -142,7 +237,7 @@ CUTTER (ftruncate64)
 #define SYNCER(name, number)                                                   \
     int name (int fd)                                                          \
     {                                                                          \
-        LOCKED (syscall (number, fd))                                          \
+        LOCKED (raw () (number, fd))                                           \
         if (file_of (fd))                                                      \
             put (SYNC, file_of (fd), 0, NULL, 0);                              \
         pthread_mutex_unlock (&lock);                                          \
@@ -151,28 +246,43 @@ CUTTER (ftruncate64)
 SYNCER (fsync, SYS_fsync)
 SYNCER (fdatasync, SYS_fdatasync)
 
+int linkat (int at, const char *from, int to_at, const char *to, int flags)
+{
+    LOCKED (raw () (SYS_linkat, at, from, to_at, to, flags))
+    put_paths (LINK, at, from, to_at, to);
+    pthread_mutex_unlock (&lock);
+    return (int)rv;
+}
+
 int link (const char *from, const char *to)
 {
-    LOCKED (syscall (SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0))
-    put_paths (LINK, from, to);
+    return linkat (AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int renameat (int at, const char *from, int to_at, const char *to)
+{
+    LOCKED (raw () (SYS_renameat, at, from, to_at, to))
+    put_paths (RENAME, at, from, to_at, to);
     pthread_mutex_unlock (&lock);
     return (int)rv;
 }
 
 int rename (const char *from, const char *to)
 {
-    LOCKED (syscall (SYS_renameat, AT_FDCWD, from, AT_FDCWD, to))
-    put_paths (RENAME, from, to);
+    return renameat (AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int unlinkat (int at, const char *path, int flags)
+{
+    LOCKED (raw () (SYS_unlinkat, at, path, flags))
+    put_paths (UNLINK, at, path, AT_FDCWD, "");
     pthread_mutex_unlock (&lock);
     return (int)rv;
 }
 
 int unlink (const char *path)
 {
-    LOCKED (syscall (SYS_unlinkat, AT_FDCWD, path, 0))
-    put_paths (UNLINK, path, "");
-    pthread_mutex_unlock (&lock);
-    return (int)rv;
+    return unlinkat (AT_FDCWD, path, 0);
 }
 
 int close (int fd)
@@ -181,5 +291,5 @@ int close (int fd)
     if (fd >= 0 && fd < FILES)
         files[fd] = 0;
     pthread_mutex_unlock (&lock);
-    return (int)syscall (SYS_close, fd);
+    return (int)raw () (SYS_close, fd);
 }

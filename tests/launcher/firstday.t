@@ -45,7 +45,7 @@ ok $? "it has one of its own"
 # ---- messages
 conf key 'echo loss = 1'
 sed -i 's/max_trials = 2;/& goal = "minimize";/' key.conf
-like "$(dl run --local key.conf 2>&1)" "^key.conf:4: unknown key 'searcher.goal'; did you mean 'searcher.smaller_is_better'\?" "goal"
+like "$(dl run --local key.conf 2>&1)" "^key.conf:4: 'searcher.goal' is a string, but must be a number" "goal"
 conf warn 'echo loss = 1' 'max_restarts = 0;'
 out=$(dl run --local --dry-run --set 'searcher.metric="accuracy"' warn.conf 2>&1)
 is $? 0 "a metric that no pattern has"
