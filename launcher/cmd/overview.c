@@ -276,10 +276,8 @@ void print_overview (const struct sweep *s)
 {
     struct worker_view v = look_at_workers (s);
 
-    printf ("%s: %s%s",
-            s->dir,
-            state_text (s),
-            s->archived ? " (archived)" : "");
+    printf (
+        "%s: %s%s", s->dir, state_text (s), s->archived ? " (archived)" : "");
     print_idle (s, &v);
     printf (", searcher %s, %.0f %% done\n",
             s->exp->searcher_name,

@@ -39,19 +39,18 @@ plant () {
 }
 
 own=$victim_home/own
-for command in 'continue --trials=3 --local'; do
-    plant "hparams.json" trials/0003/a.1/hparams.json "$own/file" $command
-    plant "log" trials/0003/a.1/log "$own/file" $command
-    plant "an attempt" trials/0003/a.1 "$own" $command
-    plant "a trial" trials/0003 "$own" $command
-    plant "trials" trials "$own" $command
-    plant "workers" workers "$own" $command
-    plant "the log" log "$own" $command
-    plant "a block of the log" log/000000 "$own" $command
-    plant "the next entry" log/000000/00000010 "$own/file" $command
-    plant "results" results.h5 "$own/file" $command
-    plant "the reserve" reserve "$own/file" $command
-done
+command="continue --trials=3 --local"
+plant "hparams.json" trials/0003/a.1/hparams.json "$own/file" $command
+plant "log" trials/0003/a.1/log "$own/file" $command
+plant "an attempt" trials/0003/a.1 "$own" $command
+plant "a trial" trials/0003 "$own" $command
+plant "trials" trials "$own" $command
+plant "workers" workers "$own" $command
+plant "the log" log "$own" $command
+plant "a block of the log" log/000000 "$own" $command
+plant "the next entry" log/000000/00000010 "$own/file" $command
+plant "results" results.h5 "$own/file" $command
+plant "the reserve" reserve "$own/file" $command
 for command in gc 'rm --force'; do
     plant "$command: ckpt" trials/0001/a.1/ckpt "$own/ckpt" $command
     plant "$command: a checkpoint" trials/0001/a.1/ckpt/00000001.h5 "$own/file" $command

@@ -44,7 +44,7 @@ done
 # ---- one's own need no word, in a folder of the group's too
 
 for what in $all; do
-    rm -rf "$group/$what"
+    rm -rf "${group:?}/$what"
     victim sh -c "umask 2; mkdir '$group/$what'"
     do_it victim save $what >/dev/null
     like "$(loaded victim $what)" "^ran: " "$what: one's own is read without a word"
