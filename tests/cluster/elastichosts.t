@@ -10,7 +10,7 @@ try_cluster eh --nodes=6 --hosts --conf=SlurmdTimeout=3600 || skip_all "no clust
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 trap 'ip link del "${bridge}x" 2>/dev/null; clean_up' EXIT
 cd "$work" || exit 1
-export DL_COMM_TIMEOUT=10 DL_ELASTIC_SETTLE=6 DL_ELASTIC_TIMEOUT=90
+export DL_COMM_TIMEOUT=10 DL_ELASTIC_SETTLE=20 DL_ELASTIC_TIMEOUT=90
 
 links () { # links up|down HOST...
     state=$1
