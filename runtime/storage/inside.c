@@ -192,11 +192,8 @@ int inside_parent (const char *path, const char **name)
     return open_strictly (folder, O_RDONLY | O_DIRECTORY, 0);
 }
 
-int inside_unlink (const char *path, int flags)
+int inside_close (int folder, int rv)
 {
-    const char *name;
-    int folder = inside_parent (path, &name);
-    int rv = folder < 0 ? -1 : unlinkat (folder, name, flags);
     int e = errno;
 
     if (folder >= 0)
@@ -205,17 +202,22 @@ int inside_unlink (const char *path, int flags)
     return rv;
 }
 
+int inside_unlink (const char *path, int flags)
+{
+    const char *name;
+    int folder = inside_parent (path, &name);
+
+    return inside_close (folder,
+                         folder < 0 ? -1 : unlinkat (folder, name, flags));
+}
+
 int inside_mkdir (const char *path, mode_t mode)
 {
     const char *name;
     int folder = inside_parent (path, &name);
-    int rv = folder < 0 ? -1 : mkdirat (folder, name, mode);
-    int e = errno;
 
-    if (folder >= 0)
-        close (folder);
-    errno = e;
-    return rv;
+    return inside_close (folder,
+                         folder < 0 ? -1 : mkdirat (folder, name, mode));
 }
 
 /* ---- folders that others may write to ---- */

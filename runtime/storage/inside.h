@@ -31,6 +31,9 @@ int inside_open_at (
  */
 int inside_parent (const char *path, const char **name);
 
+/* Close a folder (-1: none), keep the errno, and return 'rv'. */
+int inside_close (int folder, int rv);
+
 /* Whether a name without its folder is one of link_tmp_name(). */
 bool inside_is_hidden (const char *name);
 

@@ -121,16 +121,6 @@ static const char *name_in (const char *path)
     return path + folder_length (path);
 }
 
-/* Close the folder, and keep the errno. */
-static int close_folder (int folder, int rv)
-{
-    int e = errno;
-
-    close (folder);
-    errno = e;
-    return rv;
-}
-
 /* What others may write to has its folder opened first. */
 int link_unsynced (const char *tmp, const char *path)
 {
@@ -140,7 +130,7 @@ int link_unsynced (const char *tmp, const char *path)
         return link_name (AT_FDCWD, tmp, path);
     if ((folder = inside_parent (path, NULL)) < 0)
         return -1;
-    return close_folder (folder,
+    return inside_close (folder,
                          link_name (folder, name_in (tmp), name_in (path)));
 }
 
@@ -192,7 +182,7 @@ int link_replace (const char *tmp, const char *path)
     if (inside_has (path)) {
         if ((folder = inside_parent (path, NULL)) < 0)
             return -1;
-        return close_folder (
+        return inside_close (
             folder, link_replace_at (folder, name_in (tmp), name_in (path)));
     }
     return replace_name (AT_FDCWD, tmp, path) < 0 ? -1
