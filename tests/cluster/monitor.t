@@ -301,7 +301,9 @@ if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=256k none full 2
         sleep 2
         rm full/fill
     ) &
+    filler=$!
     sample 4 DL_MONITOR_DIR="$work/full" dl sample 1
+    wait $filler
     is "$(last $f rank/0/processes)" 0.0 "a disk that was full for a while: the file is whole"
     cat /dev/zero >full/fill 2>/dev/null
     rm -rf full/dl-monitor-*

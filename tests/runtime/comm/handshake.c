@@ -356,7 +356,8 @@ static void idle_ones_keep_nobody_out (void **state)
     for (int i = 0; i < IDLE; i++)
         fds[i] = dial ();
     assert_int_equal (call (&known), 0);
-    assert_true (atomic_load (&server.pending) <= LISTENER_STRANGERS);
+    /* the caller itself may still be counted */
+    assert_true (atomic_load (&server.pending) <= LISTENER_STRANGERS + 1);
     /* the first went for the others, and the last go by themselves */
     assert_int_equal (socket_recv (fds[0], &c, 1, monotonic () + 60), -1);
     assert_int_equal (errno, ECONNRESET);
