@@ -108,9 +108,11 @@ const char *slurmdl_hp (const struct slurmdl *run, const char *name);
 /* What is logged goes into a queue in memory, which a thread writes within
  * 0.1 s to metrics.h5 in slurmdl_dir(); there it survives the death of the
  * process.  No call of this section waits for the disk, except
- * slurmdl_flush().  Where the disk takes nothing, up to 1 M scalars and 64 MiB
- * of records wait in memory, and are written when there is room again; what
- * comes beyond that is lost, and counted.
+ * slurmdl_flush(), and a call that logs a scalar while 1 M of them wait in
+ * memory: that waits until the disk has taken some.  Where the disk takes
+ * nothing for a second, or reports an error, no further call waits: up to 1 M
+ * scalars and 64 MiB of records wait in memory, and are written when there is
+ * room again; what comes beyond that is lost, and counted.
  *
  * A name has 1 to 63 bytes of UTF-8 and may have a group before a slash:
  * "training/loss", "validation/error", "system/power".  'step' is in the unit

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_METRICS_JOURNAL_H
 #define RUNTIME_METRICS_JOURNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -51,9 +52,12 @@ enum { COLUMNS = 4 };
 
 struct journal {
     int fd;
-    bool dirty;   /* something is not on stable storage yet */
-    bool fresh;   /* nor is its name */
-    bool suspect; /* it could not be brought there */
+    uint64_t dirty;            /* bytes that are not on stable storage yet */
+    bool fresh;                /* nor is its name */
+    bool suspect;              /* it could not be brought there */
+    unsigned files;            /* that had the name before */
+    struct journal_work *work; /* in the background, or NULL */
+    uint64_t refused;          /* rows at which a larger file failed */
     char path[4096];
     struct blank blank;
     union {
@@ -107,7 +111,19 @@ int journal_replace_rows (struct journal *j,
                           const struct row *rows,
                           uint64_t n);
 
+/* Have all on stable storage; waits for what is done in the background. */
 int journal_sync (struct journal *j);
+
+/* To be called after records were added: a thread of its own makes a larger
+ * file before the room is used up, and, if 'sync', brings what was written to
+ * stable storage.  When one of the two is done, '*bell' is changed and woken,
+ * and this is to be called again.  Returns -1 with errno if a sync has failed:
+ * journal_sync() tries again.
+ */
+int journal_tend (struct journal *j, bool sync, atomic_uint *bell);
+
+/* Whether journal_tend() has something to do with what is in the background. */
+bool journal_is_done (const struct journal *j);
 
 /* Close the file, rewritten in its exact size if that saves much. */
 int journal_close (struct journal *j);

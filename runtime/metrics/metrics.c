@@ -3,6 +3,7 @@
 #include "runtime/metrics/metrics.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static struct slurmdl_metrics *allocate (void)
         return NULL;
     memset (m, 0, sizeof (*m));
     pthread_mutex_init (&m->lock, NULL);
+    atomic_init (&m->stalled, ULONG_MAX);
     m->names = calloc (NAMES_MAX, sizeof (*m->names));
     m->metrics = calloc (NAMES_MAX, sizeof (*m->metrics));
     m->rows = malloc (BATCH * sizeof (*m->rows));

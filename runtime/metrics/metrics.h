@@ -70,6 +70,9 @@ struct slurmdl_metrics {
     atomic_uint ended;    /* the writer is no more */
     atomic_bool closing;
     atomic_ulong written; /* rows */
+    atomic_uint room;     /* changes: rows were taken out of the ring */
+    atomic_uint waiters;  /* for that */
+    atomic_ulong stalled; /* the ring's head when waiting was in vain */
     atomic_long lost;
     atomic_int error;     /* errno of the last try to write, 0: it went well */
     atomic_uint troubles; /* things that the user should know ... */

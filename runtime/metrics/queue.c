@@ -10,7 +10,10 @@
 #include "runtime/base/utf8.h"
 #include "runtime/metrics/metrics.h"
 
-enum { URGE = RING_SIZE / 16 /* rows after which the writer is woken */ };
+enum {
+    URGE = RING_SIZE / 16, /* rows after which the writer is woken */
+    PATIENCE = 1000, /* ms that a disk which takes nothing holds up a call */
+};
 
 /* ---- fork ---- */
 
@@ -158,6 +161,32 @@ static void wake (struct slurmdl_metrics *m, long number)
         metrics_ring (m);
 }
 
+/* The ring is full.  A disk that takes rows is waited for; one that takes none
+ * for the patience is not waited for again until it does.
+ */
+static long wait_for_room (struct slurmdl_metrics *m, const struct row *row)
+{
+    unsigned long head = ring_freed (&m->ring);
+    struct timespec begin;
+    long number = -1;
+
+    clock_gettime (CLOCK_MONOTONIC, &begin);
+    atomic_fetch_add (&m->waiters, 1);
+    while (!atomic_load (&m->error) && atomic_load (&m->stalled) != head) {
+        unsigned room = atomic_load (&m->room);
+        if ((number = ring_put (&m->ring, row)) >= 0)
+            break;
+        futex_wait (&m->room, room, 1);
+        if (ring_freed (&m->ring) != head) {
+            head = ring_freed (&m->ring);
+            clock_gettime (CLOCK_MONOTONIC, &begin);
+        } else if (elapsed (&begin) >= PATIENCE)
+            atomic_store (&m->stalled, head);
+    }
+    atomic_fetch_sub (&m->waiters, 1);
+    return number;
+}
+
 static int put_row (const struct slurmdl_metric *metric,
                     uint32_t flags,
                     int64_t step,
@@ -172,7 +201,8 @@ static int put_row (const struct slurmdl_metric *metric,
 
     if (!metrics_ours (m))
         return metrics_not_ours (NULL);
-    if ((number = ring_put (&m->ring, &row)) < 0) {
+    if ((number = ring_put (&m->ring, &row)) < 0
+        && (number = wait_for_room (m, &row)) < 0) {
         metrics_lose (m, 1);
         return -1;
     }

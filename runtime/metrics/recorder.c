@@ -12,6 +12,10 @@
 
 enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };
 
+/* Bytes that this thread syncs itself, and that are not left for the next time.
+ */
+enum { SYNC_HERE = 4 << 20, SYNC_AT = 64 << 20 };
+
 /* ---- waiting ---- */
 
 static bool hurried (const struct slurmdl_metrics *m)
@@ -23,7 +27,8 @@ static bool hurried (const struct slurmdl_metrics *m)
 static bool work (const struct slurmdl_metrics *m)
 {
     return m->nrows > 0 || m->pending || ring_count (&m->ring) != m->ring.taken
-           || atomic_load (&m->items) || hurried (m);
+           || atomic_load (&m->items) || hurried (m)
+           || journal_is_done (&m->journal);
 }
 
 /* Until there is work, or it is time to sync. */
@@ -74,6 +79,10 @@ static void take_rows (struct slurmdl_metrics *m)
             row->step = m->last_step;
         }
         m->last_step = row->step;
+    }
+    if (atomic_load (&m->waiters)) {
+        atomic_fetch_add (&m->room, 1);
+        futex_wake (&m->room);
     }
     rows_seal (m->rows, m->nrows);
 }
@@ -167,6 +176,22 @@ static void note_lost (struct slurmdl_metrics *m)
         m->lost_noted = lost;
 }
 
+/* Where there is much, rows need not wait for it. */
+static int sync_journal (struct slurmdl_metrics *m, bool now)
+{
+    struct journal *j = &m->journal;
+    bool due = elapsed (&m->synced) >= SYNC_EVERY;
+    bool much = j->dirty >= SYNC_HERE;
+
+    if (now || (due && !much && !j->work)) {
+        clock_gettime (CLOCK_MONOTONIC, &m->synced);
+        return journal_sync (j);
+    }
+    if (due && !j->work)
+        clock_gettime (CLOCK_MONOTONIC, &m->synced);
+    return journal_tend (j, due || j->dirty >= SYNC_AT, &m->bell);
+}
+
 static int write_and_sync (struct slurmdl_metrics *m, bool now)
 {
     if (write_all (m) < 0)
@@ -174,10 +199,7 @@ static int write_and_sync (struct slurmdl_metrics *m, bool now)
     note_lost (m);
     if (now && write_all (m) < 0)
         return -1;
-    if (!now && elapsed (&m->synced) < SYNC_EVERY)
-        return 0;
-    clock_gettime (CLOCK_MONOTONIC, &m->synced);
-    return journal_sync (&m->journal);
+    return sync_journal (m, now);
 }
 
 static void tell (struct slurmdl_metrics *m, int e)

@@ -35,6 +35,12 @@ long ring_put (struct ring *r, const struct row *row);
 /* The reader: up to 'n' rows, oldest first. */
 size_t ring_take (struct ring *r, struct row *rows, size_t n);
 
+/* Places that are free again so far. */
+static inline unsigned long ring_freed (const struct ring *r)
+{
+    return atomic_load (&r->head);
+}
+
 /* Rows put so far, also those whose thread is not done with it yet. */
 static inline unsigned long ring_count (const struct ring *r)
 {

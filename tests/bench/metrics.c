@@ -3,13 +3,18 @@
  * Prints, as JSON, nanoseconds by the clock and of the logging thread's
  * processor time, and milliseconds.  tests/bench/metrics.py runs it beside
  * other loggers.
+ *
+ * bench/metrics FOLDER RATE SECONDS: what is lost where RATE scalars a second
+ * (0: as many as it can) are logged for so long, the rate that was reached,
+ * and the milliseconds of the 100 that took longest.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "runtime/slurmdl.h"
 
-enum { NAMES = 10, BURST = 10000, ROWS = 1000000 };
+enum { NAMES = 10, BURST = 10000, ROWS = 1000000, AT_ONCE = 100 };
 
 static double seconds (clockid_t clock)
 {
@@ -53,6 +58,32 @@ static struct times log_rows (struct slurmdl *run, int by_handle)
     return sum;
 }
 
+/* A hundred scalars each time that they are due. */
+static void log_steadily (struct slurmdl *run, double rate, double duration)
+{
+    struct slurmdl_metric *metric = slurmdl_metric (run, "loss");
+    double begin = seconds (CLOCK_MONOTONIC);
+    double now = begin;
+    double longest = 0;
+    int64_t n = 0;
+
+    while (now - begin < duration) {
+        double before = seconds (CLOCK_MONOTONIC);
+        for (int i = 0; i < AT_ONCE; i++, n++)
+            slurmdl_log_to (metric, n, 0.5);
+        now = seconds (CLOCK_MONOTONIC);
+        longest = now - before > longest ? now - before : longest;
+        while (rate > 0 && (double)n > (now - begin) * rate)
+            now = seconds (CLOCK_MONOTONIC);
+    }
+    printf ("{\"rows\": %lld, \"lost\": %lld, \"rate\": %.0f, "
+            "\"longest_ms\": %.2f}\n",
+            (long long)n,
+            (long long)slurmdl_lost (run),
+            (double)n / (now - begin),
+            longest * 1e3);
+}
+
 static int count_row (const struct slurmdl_row *r, void *arg)
 {
     *(double *)arg += r->value == r->value;
@@ -62,7 +93,8 @@ static int count_row (const struct slurmdl_row *r, void *arg)
 int main (int argc, char **argv)
 {
     struct slurmdl_error err = { "" };
-    struct slurmdl *run = argc == 2 ? slurmdl_open (argv[1], &err) : NULL;
+    struct slurmdl *run =
+        argc == 2 || argc == 4 ? slurmdl_open (argv[1], &err) : NULL;
     struct times handle;
     struct times name;
     double n = 0;
@@ -70,8 +102,13 @@ int main (int argc, char **argv)
     char path[4096];
 
     if (!run) {
-        fprintf (stderr, "usage: metrics FOLDER\n%s\n", err.text);
+        fprintf (
+            stderr, "usage: metrics FOLDER [RATE SECONDS]\n%s\n", err.text);
         return 64;
+    }
+    if (argc == 4) {
+        log_steadily (run, atof (argv[2]), atof (argv[3]));
+        return slurmdl_close (run) < 0;
     }
     handle = log_rows (run, 1);
     name = log_rows (run, 0);

@@ -271,6 +271,46 @@ static void full_disk (void **state)
     umount (dir);
 }
 
+/* More than waits in memory, as fast as a thread can: it waits for the disk. */
+static void much_at_once (void **state)
+{
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    enum { MUCH = 3000000 };
+    struct seen s;
+
+    (void)state;
+    for (long i = 0; i < MUCH; i++)
+        if (slurmdl_metrics_log (m, "x", i, (double)i / 8) < 0)
+            fail_msg ("row %ld is lost", i);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), 0);
+    s = read_all ("metrics.h5", 0); /* in a file that has grown */
+    assert_true (s.n == MUCH && s.wrong == 0);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    s = read_all ("metrics.h5", 0);
+    assert_true (s.n == MUCH && s.wrong == 0);
+}
+
+/* A full disk holds up nobody: what comes beyond the memory is lost at once. */
+static void full_disk_does_not_hold_up (void **state)
+{
+    struct slurmdl_metrics *m;
+    long lost = 0;
+
+    (void)state;
+    if (mount ("none", dir, "tmpfs", 0, "size=300k") < 0) {
+        print_message ("# not root: no full disk\n");
+        return;
+    }
+    m = slurmdl_metrics_create (dir, NULL);
+    log_some (m, 0, 20000, 0);
+    assert_int_equal (slurmdl_metrics_flush (m, NULL), -1);
+    for (long i = 0; i < 3000000; i++)
+        lost += slurmdl_metrics_log (m, "x", i, 0) < 0;
+    assert_true (lost > 1000000);
+    assert_int_equal (slurmdl_metrics_destroy (m), -1);
+    umount (dir);
+}
+
 static void not_a_metrics_file (void **state)
 {
     struct slurmdl_error err = { "" };
@@ -300,6 +340,8 @@ int main (void)
         IN_FOLDER (threads_share_a_file),
         IN_FOLDER (child_does_not_write),
         IN_FOLDER (full_disk),
+        IN_FOLDER (full_disk_does_not_hold_up),
+        IN_FOLDER (much_at_once),
         IN_FOLDER (not_a_metrics_file),
     };
     return cmocka_run_group_tests_name ("metrics", tests, NULL, NULL);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metrics file itself: for journal.c and what replaces the file. */
+#ifndef RUNTIME_METRICS_JOURNAL_FILE_H
+#define RUNTIME_METRICS_JOURNAL_FILE_H
+
+#include "runtime/metrics/journal.h"
+
+/* The room of a column is multiplied by this when it is used up: it is a hole
+ * in the file.
+ */
+enum { JOURNAL_GROWTH = 8 };
+
+/* ---- journal_file.c ---- */
+
+/* Make a file of the journal's room under 'path', open as j->fd. */
+int journal_make_file (const char *path, struct journal *j);
+
+/* Write records after those that are there; say how many there are; or both:
+ * nobody sees a record before all are written.
+ */
+int journal_put (struct journal *j,
+                 const struct column *c,
+                 const void *records,
+                 uint64_t n);
+int journal_set_length (struct journal *j, struct column *c, uint64_t n);
+int journal_append (struct journal *j,
+                    struct column *c,
+                    const void *records,
+                    uint64_t n);
+
+/* ---- journal_copy.c ---- */
+
+/* The rooms of the columns as they are. */
+void journal_rooms (const struct journal *j, uint64_t *rooms);
+
+/* Have a file with these rooms in the place of the present one, with 'n' rows
+ * in the place of all, or all of them if 'rows' is NULL.  On failure the file
+ * is as it was.
+ */
+int journal_replace (struct journal *j,
+                     const uint64_t *rooms,
+                     const struct row *rows,
+                     uint64_t n);
+
+/* The parts of it: copy the records that the new file lacks, and give it the
+ * name.
+ */
+int journal_copy_columns (const struct journal *old,
+                          struct journal *j,
+                          const struct row *rows,
+                          uint64_t n);
+int journal_give_name (struct journal *j, const char *tmp);
+
+/* ---- journal_work.c: what another thread does, one thing at a time ---- */
+
+/* Whether a larger file is to be made; make it.  A failure does no harm. */
+bool journal_needs_room (const struct journal *j);
+void journal_begin_growth (struct journal *j, atomic_uint *bell);
+
+/* -1: it is to be done by the caller. */
+int journal_begin_sync (struct journal *j, atomic_uint *bell);
+
+/* Wait until it has ended: 0, or -1 with the errno of a sync. */
+int journal_end_work (struct journal *j);
+
+#endif
