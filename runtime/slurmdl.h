@@ -285,7 +285,9 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 
 /* The same, but return as soon as the protected memory was copied; a thread
  * writes the copy.  Two saves may be in flight, a third waits for the first
- * of them.  Where the memory for a copy is not to be had (DL_SNAPSHOT_MAX
+ * of them.  The memory of the copy stays; a second one is allocated only by a
+ * save that begins while another is in flight.  The call that allocates it
+ * waits for that, unless slurmdl_save_prepare() was called.  Where the memory for a copy is not to be had (DL_SNAPSHOT_MAX
  * bytes, else half of what is free), the save is not asynchronous; 'err' then
  * says so although 0 is returned.
  *
@@ -296,6 +298,12 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
 int slurmdl_save_async (struct slurmdl *run,
                         int64_t step,
                         struct slurmdl_error *err);
+
+/* Have a thread allocate the memory that the first slurmdl_save_async() of what
+ * is protected now will use, so that this costs no more than the later ones.
+ * Where it is not to be had, nothing happens.
+ */
+void slurmdl_save_prepare (struct slurmdl *run);
 
 /* Wait until no save is in flight, and what was saved is verified; -1 if one
  * has failed.  Of several ranks rank 0 reads a large file back, and is told if

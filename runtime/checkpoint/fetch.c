@@ -114,14 +114,19 @@ static void note_error (struct fetching *g, const struct manifest_row *row)
         g->f->bad = row;
 }
 
-static void read_share (struct fetching *g, struct share *s, int fd)
+static void read_share (struct fetching *g,
+                        struct share *s,
+                        int fd,
+                        struct scratch *scratch)
 {
     size_t i;
 
     while (atomic_load (&g->error) == 0
            && (i = atomic_fetch_add (&s->next, 1)) < s->end) {
         const struct fetch_part *p = &g->f->list[i];
-        if (read_shard (fd, p->row, &p->shard, &p->to, p->data, g->cancel) < 0)
+        if (read_shard (
+                fd, p->row, &p->shard, &p->to, p->data, scratch, g->cancel)
+            < 0)
             note_error (g, p->row);
     }
 }
@@ -131,10 +136,14 @@ static void *read_some (void *arg)
     struct fetching *g = arg;
     size_t me = atomic_fetch_add (&g->threads, 1);
     int own = open_again (g->f->fd);
+    struct scratch scratch = { NULL, 0 };
 
     for (size_t i = 0; i < g->shares; i++)
-        read_share (
-            g, &g->share[(me + i) % g->shares], own >= 0 ? own : g->f->fd);
+        read_share (g,
+                    &g->share[(me + i) % g->shares],
+                    own >= 0 ? own : g->f->fd,
+                    &scratch);
+    free (scratch.data);
     if (own >= 0)
         close (own);
     return NULL;

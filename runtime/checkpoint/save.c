@@ -28,8 +28,11 @@ struct saver {
     pthread_cond_t changed;
     /* a ring: the thread is at work on the oldest */
     struct job jobs[IN_FLIGHT];
+    int used[IN_FLIGHT]; /* the buffer of each */
     struct buffer buffers[IN_FLIGHT];
     unsigned put, done;
+    struct job coming; /* buffers[0] is to be allocated for it */
+    bool prepares;
     /* read back, then remove what need not stay */
     char unverified[PATH_MAX];
     int64_t unverified_step;
@@ -128,6 +131,16 @@ static void take_job (struct saver *s)
     s->done++;
 }
 
+/* Nothing is in flight: the first buffer is idle.  A save_async waits. */
+static void prepare (struct saver *s)
+{
+    pthread_mutex_unlock (&s->lock);
+    snapshot_prepare (&s->buffers[0], &s->coming);
+    job_free (&s->coming);
+    pthread_mutex_lock (&s->lock);
+    s->prepares = false;
+}
+
 static void *work (void *arg)
 {
     struct saver *s = arg;
@@ -138,6 +151,8 @@ static void *work (void *arg)
             verify_saved (s);
         else if (s->put != s->done)
             take_job (s);
+        else if (s->prepares)
+            prepare (s);
         else if (s->last)
             break;
         else {
@@ -207,7 +222,7 @@ int saver_destroy (struct saver *s)
 static void wait_for (struct saver *s, unsigned most)
 {
     pthread_mutex_lock (&s->lock);
-    while (s->put - s->done > most
+    while (s->put - s->done > most || s->prepares
            || (most == 0 && s->started && (*s->unverified || s->verifying)))
         pthread_cond_wait (&s->changed, &s->lock);
     pthread_mutex_unlock (&s->lock);
@@ -301,18 +316,31 @@ static bool threads_may_save (void)
     return H5is_library_threadsafe (&safe) >= 0 && safe;
 }
 
+/* The second buffer is for who saves again while a save is in flight. */
+static int idle_buffer (struct saver *s)
+{
+    int at;
+
+    pthread_mutex_lock (&s->lock);
+    at = s->put == s->done ? 0 : !s->used[s->done % IN_FLIGHT];
+    pthread_mutex_unlock (&s->lock);
+    return at;
+}
+
 static int put_job (struct saver *s, struct job *job, struct slurmdl_error *err)
 {
-    int at = (int)(s->put % IN_FLIGHT);
+    unsigned at = s->put % IN_FLIGHT;
     const char *why = NULL;
 
     /* another rank's part of what all have alike */
     if (job->n == 0 && !job->shared)
         return save_now (s, job, err);
     wait_for (s, IN_FLIGHT - 1);
+    s->used[at] = idle_buffer (s);
     if (!threads_may_save ())
         why = "libhdf5 is not thread-safe";
-    else if (snapshot_take (&s->buffers[at], job) < 0 || start_thread (s) < 0)
+    else if (snapshot_take (&s->buffers[s->used[at]], job) < 0
+             || start_thread (s) < 0)
         why = "no memory for a copy (DL_SNAPSHOT_MAX)";
     if (why) {
         int rv = save_now (s, job, err);
@@ -347,6 +375,25 @@ int slurmdl_save_async (struct slurmdl *run,
         return -1;
     errno = e;
     return failed;
+}
+
+void slurmdl_save_prepare (struct slurmdl *run)
+{
+    struct saver *s;
+    struct job job;
+
+    if (begin (run, 0, &s, &job, NULL) < 0)
+        return;
+    wait_for (s, 0);
+    if (job.n == 0 || !threads_may_save () || start_thread (s) < 0) {
+        job_free (&job);
+        return;
+    }
+    pthread_mutex_lock (&s->lock);
+    s->coming = job;
+    s->prepares = true;
+    pthread_cond_broadcast (&s->changed);
+    pthread_mutex_unlock (&s->lock);
 }
 
 int slurmdl_save_wait (struct slurmdl *run, struct slurmdl_error *err)

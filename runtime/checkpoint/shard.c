@@ -8,8 +8,10 @@
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/io.h"
 
-/* What is read at once: it is still in the cache when it is summed up. */
-enum { CHUNK = 256 << 10 };
+/* What is read at once: it is still in the cache when it is summed up.  What is
+ * not kept is read for the disk's sake, which is as fast as a request is large.
+ */
+enum { CHUNK = 256 << 10, CHUNK_CHECKED = 4 << 20 };
 
 struct reading {
     int fd;
@@ -34,8 +36,7 @@ struct pass {
     struct slab tensor;
     const struct slab *to;
     unsigned char *data; /* NULL: only summed up */
-    unsigned char *buf;
-    size_t room;
+    struct scratch *scratch;
     uint32_t crc;
     atomic_int *cancel;
 };
@@ -68,12 +69,11 @@ static int get_room (struct pass *p, uint64_t bytes)
 {
     unsigned char *buf;
 
-    if (p->room >= bytes)
+    if (p->scratch->size >= bytes)
         return 0;
-    if (!(buf = realloc (p->buf, bytes)))
+    if (!(buf = realloc (p->scratch->data, bytes)))
         return -1;
-    p->buf = buf;
-    p->room = bytes;
+    *p->scratch = (struct scratch){ buf, bytes };
     return 0;
 }
 
@@ -85,12 +85,12 @@ static int read_part (struct pass *p, const struct slab *part)
 
     if (!place && get_room (p, bytes) < 0)
         return -1;
-    p->from.data = place ? place : p->buf;
+    p->from.data = place ? place : p->scratch->data;
     if (slab_walk (&p->tensor, part, read_run, &p->from) < 0)
         return -1;
     p->crc = crc32c (p->crc, p->from.data, bytes);
     if (!place && p->data)
-        slab_copy (p->to, p->data, part, p->buf, p->from.size);
+        slab_copy (p->to, p->data, part, p->scratch->data, p->from.size);
     return 0;
 }
 
@@ -109,6 +109,7 @@ int read_shard (int fd,
                 const struct shard_row *shard,
                 const struct slab *to,
                 void *data,
+                struct scratch *scratch,
                 atomic_int *cancel)
 {
     struct pass p = {
@@ -118,17 +119,16 @@ int read_shard (int fd,
         .tensor = slab_whole ((int)row->ndims, row->dims),
         .to = to,
         .data = data,
+        .scratch = scratch,
         .cancel = cancel,
     };
     struct slab s = shard_slab (row, shard);
-    int rv = slab_cut (&s, CHUNK / p.from.size, read_next, &p);
-    int e = errno;
+    uint64_t chunk = (data ? CHUNK : CHUNK_CHECKED) / p.from.size;
 
-    free (p.buf);
-    if (rv == 0 && p.crc != shard->crc) {
-        e = EBADMSG;
-        rv = -1;
-    }
-    errno = e;
-    return rv;
+    if (slab_cut (&s, chunk, read_next, &p) < 0)
+        return -1;
+    if (p.crc == shard->crc)
+        return 0;
+    errno = EBADMSG;
+    return -1;
 }

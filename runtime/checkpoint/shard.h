@@ -4,8 +4,15 @@
 #define RUNTIME_CHECKPOINT_SHARD_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "runtime/checkpoint/manifest.h"
+
+/* Memory that one thread reads into, for all that it reads; all zero: none. */
+struct scratch {
+    unsigned char *data;
+    size_t size;
+};
 
 /* Read the saved slab 'shard' of a tensor, whole, and verify it; what of it the
  * slab 'to' has goes into 'data' (of 'to', the host's; NULL: nothing is kept).
@@ -18,6 +25,7 @@ int read_shard (int fd,
                 const struct shard_row *shard,
                 const struct slab *to,
                 void *data,
+                struct scratch *scratch,
                 atomic_int *cancel);
 
 #endif

@@ -244,26 +244,39 @@ static void move_job (struct job *job, unsigned char *const *places)
     }
 }
 
-int snapshot_take (struct buffer *b, struct job *job)
+/* The device of a job's memory. */
+static const struct memory_ops *device_of (const struct job *job)
 {
     const struct memory_ops *device = NULL;
-    unsigned char **places = malloc ((job->n + 1) * sizeof (*places));
+
+    for (size_t i = 0; i < job->n; i++)
+        if (job->list[i].device)
+            device = job->list[i].device;
+    return device;
+}
+
+int snapshot_prepare (struct buffer *b, const struct job *job)
+{
     size_t size = PAGE;
+
+    for (size_t i = 0; i < job->n; i++)
+        size += room (job->list[i].bytes);
+    return get_buffer (b, size, device_of (job));
+}
+
+int snapshot_take (struct buffer *b, struct job *job)
+{
+    unsigned char **places = malloc ((job->n + 1) * sizeof (*places));
+    size_t size = 0;
     int rv = -1;
     int e;
 
-    for (size_t i = 0; i < job->n; i++) {
-        size += room (job->list[i].bytes);
-        if (job->list[i].device)
-            device = job->list[i].device;
-    }
-    if (places && get_buffer (b, size, device) == 0) {
-        size = 0;
+    if (places && snapshot_prepare (b, job) == 0) {
         for (size_t i = 0; i < job->n; i++) {
             places[i] = b->data + size;
             size += room (job->list[i].bytes);
         }
-        rv = copy_all (job, places, device);
+        rv = copy_all (job, places, device_of (job));
     }
     if (rv == 0)
         move_job (job, places);

@@ -25,6 +25,8 @@ void job_free (struct job *job);
  * than DL_SNAPSHOT_MAX, or than half of what is free), EIO of a device.
  */
 int snapshot_take (struct buffer *b, struct job *job);
+/* Get the buffer that the job will need: 0, or -1 with ENOMEM. */
+int snapshot_prepare (struct buffer *b, const struct job *job);
 void buffer_free (struct buffer *b);
 
 #endif

@@ -202,16 +202,18 @@ static void save (const char *dir, unsigned char *p, size_t n)
     slurmdl_close (run);
 }
 
-/* The first two snapshots also get their memory from the kernel. */
+/* The memory is there before the first one, as after some training. */
 static void save_async (const char *dir, unsigned char *p, size_t n)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl *run = open_run (dir, p, n);
 
+    slurmdl_save_prepare (run);
+    check (slurmdl_save_wait (run, &err) == 0, err.text);
     for (int i = 1; i <= 4; i++) {
         double t = now ();
         check (slurmdl_save_async (run, i, &err) == 0 && !*err.text, err.text);
-        printf ("%s %.6f\n", i > 2 ? "async-stall" : "async-first", now () - t);
+        printf ("%s %.6f\n", i > 1 ? "async-stall" : "async-first", now () - t);
         check (slurmdl_save_wait (run, &err) == 0, err.text);
     }
     slurmdl_close (run);

@@ -75,6 +75,32 @@ static void big_files (void **state)
     free (found);
 }
 
+/* Memory that was allocated before is used, and not allocated twice. */
+static void prepared (void **state)
+{
+    uint64_t n = BIG;
+    uint32_t *data = big_data (5);
+    struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
+    struct slurmdl_error err;
+
+    (void)state;
+    slurmdl_save_prepare (run); /* nothing is protected */
+    slurmdl_protect (run, "x", SLURMDL_U32, 1, &n, data);
+    for (int i = 0; i < 3; i++)
+        slurmdl_save_prepare (run);
+    assert_int_equal (slurmdl_save_wait (run, &err), 0);
+    setenv ("DL_SNAPSHOT_MAX", "1000", 1); /* no more memory from here on */
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal (slurmdl_save_async (run, i, &err), 0);
+        assert_string_equal (err.text, "");
+        assert_int_equal (slurmdl_save_wait (run, &err), 0);
+    }
+    unsetenv ("DL_SNAPSHOT_MAX");
+    slurmdl_save_prepare (run); /* is ended by the run */
+    assert_int_equal (slurmdl_close (run), 0);
+    free (data);
+}
+
 static void no_memory_for_a_copy (void **state)
 {
     uint64_t n = BIG;
@@ -180,9 +206,9 @@ static void write_and_read (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER (big_files),         IN_FOLDER (no_memory_for_a_copy),
-        IN_FOLDER (errors_come_later), IN_FOLDER (stop_alone),
-        IN_FOLDER (write_and_read),
+        IN_FOLDER (big_files),  IN_FOLDER (no_memory_for_a_copy),
+        IN_FOLDER (prepared),   IN_FOLDER (errors_come_later),
+        IN_FOLDER (stop_alone), IN_FOLDER (write_and_read),
     };
 
     unsetenv ("SLURM_JOB_END_TIME");

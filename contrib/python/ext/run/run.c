@@ -279,6 +279,21 @@ static PyObject *run_wait (PyObject *o, PyObject *unused)
     return wait_with (o, slurmdl_save_wait, "save");
 }
 
+static PyObject *run_save_prepare (PyObject *o, PyObject *unused)
+{
+    struct run *self = (struct run *)o;
+    struct slurmdl *run = run_enter (self);
+
+    (void)unused;
+    if (!run)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    slurmdl_save_prepare (run);
+    Py_END_ALLOW_THREADS;
+    run_leave (self);
+    Py_RETURN_NONE;
+}
+
 static PyObject *run_flush (PyObject *o, PyObject *unused)
 {
     (void)unused;
@@ -450,6 +465,8 @@ static PyMethodDef methods[] = {
       "read_state($self, name, /)\n--\n\nThese bytes from the checkpoint that was restored; None if there are none." },
     { "save", run_save, METH_O,
       "save($self, step, /)\n--\n\nSave a checkpoint: on stable storage when this returns." },
+    { "save_prepare", run_save_prepare, METH_NOARGS,
+      "save_prepare($self, /)\n--\n\nHave a thread allocate the memory of the first save_async() of what is protected now." },
     { "save_async", run_save_async, METH_O,
       "save_async($self, step, /)\n--\n\nCopy what is protected and return; a thread writes the checkpoint." },
     { "wait", run_wait, METH_NOARGS,
