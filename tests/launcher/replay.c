@@ -458,20 +458,23 @@ static void front (void **state)
 
 /* ---- logs that contradict themselves ---- */
 
+/* clang-format off */
 static const struct {
     const char *events[4]; /* the last one is refused */
-} wrong
-    [] = {
-        { { BEGIN ("2", "1", "0.5") } }, /* without a first */
-        { { BEGIN ("1", "1", "0.5"), BEGIN ("1", "1", "0.5") } }, /* twice */
-        { { BEGIN ("1", "0", "0.5") } }, /* of no length */
-        { { BEGIN ("1", "1", "7") } },   /* outside the space */
-        { { "{'op':'begin','trial':1,'length':1,'x':[0.5,0.5],'hparams':{}"
-            "}" } }, /* of two dimensions */
-        { { BEGIN ("1", "1", "0.5"),
-            END ("result", "1", "1", ",'length':1,'metric':1"),
-            BEGIN ("1", "3", "0.5") } }, /* not promoted */
-    };
+} wrong[] = {
+    /* without a first one, twice, of no length, outside the space */
+    { { BEGIN ("2", "1", "0.5") } },
+    { { BEGIN ("1", "1", "0.5"), BEGIN ("1", "1", "0.5") } },
+    { { BEGIN ("1", "0", "0.5") } },
+    { { BEGIN ("1", "1", "7") } },
+    /* of two dimensions */
+    { { "{'op':'begin','trial':1,'length':1,'x':[0.5,0.5],'hparams':{}}" } },
+    /* not promoted */
+    { { BEGIN ("1", "1", "0.5"),
+        END ("result", "1", "1", ",'length':1,'metric':1"),
+        BEGIN ("1", "3", "0.5") } },
+};
+/* clang-format on */
 
 static void contradictions (void **state)
 {
