@@ -125,14 +125,15 @@ is "$(find left-0001 -name '.*' | sort)" "left-0001/.profile" "and nothing else"
 # ---- nobody is at work
 touch on
 conf idle "while [ -f $work/on ]; do sleep 0.1; done" 'name = "random"; max_trials = 4; max_length = 1;'
-timeout 300 dl run --local idle.conf >out 2>&1 &
+dl run --local idle.conf >out 2>&1 & # without timeout(1): it is killed
 pid=$!
 wait_for 300 sh -c '[ "$(ls -d idle-0001/trials/*/a.1/log | wc -l)" -ge 2 ]'
 like "$(dl ls)" '^idle-0001 +running +random' "at work"
 dl continue --detach idle-0001 >out2 2>&1
 is $? 2 "nobody has continued it"
-workers=$(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
-kill -9 $pid $workers
+kill -9 $pid # else it starts others
+# shellcheck disable=SC2046
+kill -9 $(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
 wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
 ok $? "dl ls says that nobody is at work, and since when"
 like "$(dl show idle-0001)" 'running, but no worker is at work: the last one ended' "and so does dl show"
