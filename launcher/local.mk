@@ -19,7 +19,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
 	%D%/results/missing_metric.c \
 	%D%/results/results_file.c \
-	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/removal.c \
+	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \

@@ -414,8 +414,9 @@ struct slurmdl_row {
 };
 
 /* Call 'f' for each row of the file 'path', oldest first, while a writer may
- * be at work on it.  A row whose checksum is wrong ends the file.  'f'
- * returning nonzero ends the reading, and that value is returned.
+ * be at work on it.  'f' returning nonzero ends the reading, and that value is
+ * returned.  A row whose checksum is wrong is passed over: it returns -1 with
+ * EBADMSG after the others, and 'err' says how many are lost.
  *
  * Rows of a higher step than that to which the run was restored after it had
  * logged them (slurmdl_restore() in the middle of it) are left out.
@@ -427,7 +428,8 @@ int slurmdl_metrics_read (const char *path,
                           struct slurmdl_error *err);
 
 /* The same for all metrics files of an attempt's folder, the oldest first.
- * A folder without any is no error.
+ * A folder without any is no error; a damaged file is one, with EBADMSG, after
+ * the others have been read.
  */
 int slurmdl_metrics_read_dir (const char *dir,
                               slurmdl_row_f f,

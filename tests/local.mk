@@ -16,6 +16,8 @@ AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; 
 	CC='$(CC)'; export CC; CFLAGS='$(CFLAGS)'; export CFLAGS;
 T_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(T_LOG_DRIVER)
+# no test takes longer than DL_TEST_SECONDS
+T_LOG_COMPILER = $(top_srcdir)/tests/limit
 
 # A program of tests/ is made from the one file of its name and what its folder
 # links; the lines below say only what is different.

@@ -159,6 +159,27 @@ static int check_continue (const struct sweep *s, const struct settings *st)
     return EXIT_USAGE;
 }
 
+/* Somebody else was faster, and wanted the same. */
+static bool goes_on (const struct sweep *s, const struct settings *st)
+{
+    const struct search_config *c = &s->exp->search;
+
+    return s->state == SWEEP_RUNNING && !st->workers && s->last_action.what
+           && !strcmp (s->last_action.what, "continued")
+           && (!st->trials || (long)st->trials == c->max_trials)
+           && (!st->length || st->length == c->max_length)
+           && peer_count (s->dir, 0, NULL) > 0;
+}
+
+static int say_goes_on (const struct sweep *s, const struct settings *st)
+{
+    if (st->detach)
+        puts (s->dir);
+    else
+        printf ("%s goes on already; 'dl wait' waits for the end\n", s->dir);
+    return EXIT_OK;
+}
+
 static int go_on (struct sweep *s, const struct settings *st)
 {
     struct event event = { .op = EVENT_CONTINUE,
@@ -168,6 +189,8 @@ static int go_on (struct sweep *s, const struct settings *st)
     int rv = -1;
 
     while (rv == -1) {
+        if (goes_on (s, st))
+            return say_goes_on (s, st);
         if ((rv = check_continue (s, st)))
             return rv;
         rv = put_rehearsed (s, &event, 1, st);

@@ -282,6 +282,16 @@ export_h5 (const struct sweep *s, const char *path, struct slurmdl_error *err)
     return results_write (s, file, err);
 }
 
+/* The file was written, without what cannot be read. */
+static int say_damaged (const struct sweep *s, const struct slurmdl_error *err)
+{
+    complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files "
+              "of a trial)",
+              err->text,
+              strrchr (s->dir, '/') + 1);
+    return EXIT_DAMAGED;
+}
+
 int cmd_export (const struct settings *st)
 {
     const struct export_format *format =
@@ -302,6 +312,8 @@ int cmd_export (const struct settings *st)
                      : export_h5 (s, st->output, &err);
     if (rv < 0)
         rv = fail (&err);
+    else if (rv > 0)
+        rv = say_damaged (s, &err);
     sweep_close (s);
     return rv;
 }

@@ -2,18 +2,23 @@
 /* Say what failed: the fault that paused an experiment, the failed trials. */
 #include "launcher/cmd/fault.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/config/log_policy.h"
+#include "launcher/results/results_file.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sys/say.h"
+#include "runtime/storage/inside.h"
 
 /* ---- the end of a log ---- */
 
@@ -38,13 +43,26 @@ static void print_lines (char *text)
     }
 }
 
+/* Returns whether there is a text. */
+static bool read_tail (const char *path, char *text, size_t *n)
+{
+    int fd = inside_open (path, O_RDONLY, 0, NULL);
+    off_t end = fd < 0 ? -1 : lseek (fd, 0, SEEK_END);
+    ssize_t got =
+        end > 0 ? pread (fd, text, TAIL, end > TAIL ? end - TAIL : 0) : 0;
+
+    if (fd >= 0)
+        close (fd);
+    *n = got > 0 ? (size_t)got : 0;
+    text[*n] = '\0';
+    return *n > 0;
+}
+
 static void print_log_end (const struct sweep *s)
 {
     char path[PATH_MAX];
     char text[TAIL + 1];
-    ssize_t n = 0;
-    off_t end;
-    int fd;
+    size_t n;
 
     snprintf (path,
               sizeof (path),
@@ -52,18 +70,55 @@ static void print_log_end (const struct sweep *s)
               s->dir,
               s->cause.trial,
               s->cause.attempt);
-    if ((fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
+    if (!read_tail (path, text, &n))
         return;
-    if ((end = lseek (fd, 0, SEEK_END)) > 0)
-        n = pread (fd, text, TAIL, end > TAIL ? end - TAIL : 0);
-    close (fd);
-    if (n <= 0)
-        return;
-    text[n] = '\0';
     printf ("the end of the log of trial %ld, attempt %ld:\n",
             s->cause.trial,
             s->cause.attempt);
-    print_lines (last_lines (text, (size_t)n, LINES));
+    print_lines (last_lines (text, n, LINES));
+}
+
+/* ---- the end of the workers ---- */
+
+/* The log of a worker that was written last; "": none has one. */
+static void newest_log (const struct sweep *s, char *path, size_t size)
+{
+    char dir[PATH_MAX];
+    int fd;
+    DIR *d;
+    struct dirent *e;
+    struct stat st;
+    struct timespec newest = { 0 };
+
+    *path = '\0';
+    snprintf (dir, sizeof (dir), "%s/workers", s->dir);
+    fd = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (!(d = fd < 0 ? NULL : fdopendir (fd)))
+        return;
+    while ((e = readdir (d))) {
+        size_t n = strlen (e->d_name);
+        if (n < 5 || strcmp (e->d_name + n - 4, ".log")
+            || fstatat (fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0
+            || st.st_size == 0 || st.st_mtim.tv_sec < newest.tv_sec)
+            continue;
+        newest = st.st_mtim;
+        if (snprintf (path, size, "%s/%s", dir, e->d_name) >= (int)size)
+            *path = '\0';
+    }
+    closedir (d);
+}
+
+void print_last_words (const struct sweep *s)
+{
+    char path[PATH_MAX];
+    char text[TAIL + 1];
+    size_t n;
+
+    newest_log (s, path, sizeof (path));
+    if (!*path || !read_tail (path, text, &n))
+        return;
+    printf ("the end of %s:\n", path);
+    print_lines (last_lines (text, n, LINES));
 }
 
 /* ---- what failed ---- */
@@ -156,4 +211,19 @@ void print_failed (const struct sweep *s)
 const char *state_text (const struct sweep *s)
 {
     return sweep_is_faulty (s) ? "paused (fault)" : sweep_state_name (s->state);
+}
+
+void print_results (const struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    long damaged;
+
+    if (results_renew (s, &err) < 0)
+        complain ("%s", err.text);
+    if ((damaged = results_damaged (s)) > 0)
+        printf ("metrics of %ld trial%s are damaged: 'dl export --format=h5' "
+                "names the first file, 'dl show %s TRIAL' those of a trial\n",
+                damaged,
+                damaged == 1 ? "" : "s",
+                strrchr (s->dir, '/') + 1);
 }

@@ -19,4 +19,12 @@ void print_failed (const struct sweep *s);
 /* "paused (fault)", or the name of the state. */
 const char *state_text (const struct sweep *s);
 
+/* Write results.h5 of a sweep that has ended if whoever was to do that died,
+ * and say what it lacks.
+ */
+void print_results (const struct sweep *s);
+
+/* What the worker that wrote last has written last. */
+void print_last_words (const struct sweep *s);
+
 #endif

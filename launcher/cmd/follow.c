@@ -15,11 +15,13 @@
 #include "launcher/cmd/fault.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
+#include "launcher/executor/stop.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
@@ -27,14 +29,15 @@
 #include "launcher/sys/terminal.h"
 #include "runtime/base/clock.h"
 
-enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10, REJECTED = -1 };
+enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10 };
 
 static const long look_every = 300 * 1000 * 1000; /* ns */
 
 /* What was already said of a trial. */
 struct reported {
-    int64_t length;
+    size_t results;
     int fails;
+    bool rejected;
 };
 
 struct follow_view {
@@ -193,7 +196,7 @@ static int add_reported (struct follow_view *v)
         if (!list)
             return -1;
         v->reported = list;
-        list[v->nreported++] = (struct reported){ 0, 0 };
+        list[v->nreported++] = (struct reported){ 0 };
     }
     return 0;
 }
@@ -208,6 +211,28 @@ static void say_space (struct follow_view *v, const char *elapsed)
                 elapsed,
                 full ? DISK_RESERVE_SPENT : "there is space again");
     v->full = full;
+}
+
+/* Also those that were overtaken since the last look. */
+static void say_results (struct follow_view *v, long trial, const char *elapsed)
+{
+    const struct sweep *s = v->s;
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    struct reported *r = &v->reported[trial - 1];
+
+    for (; r->results < t->nmilestones; r->results++) {
+        const struct milestone *m = &t->milestones[r->results];
+        bool last = r->results + 1 == t->nmilestones;
+        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
+                elapsed,
+                trial,
+                (long long)m->length,
+                s->exp->metric,
+                m->metric,
+                last && t->stopped ? "  stopped early"
+                : trial == s->best && m->length == t->best_length ? "  best"
+                                                                  : "");
+    }
 }
 
 static void say_changes (struct follow_view *v)
@@ -228,19 +253,10 @@ static void say_changes (struct follow_view *v)
                     i + 1,
                     t->fails,
                     t->why ? t->why : "");
-        if (t->state == TRIAL_REJECTED && r->length != REJECTED)
+        say_results (v, i + 1, elapsed);
+        if (t->state == TRIAL_REJECTED && !r->rejected)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
-        else if (t->length != r->length && r->length != REJECTED)
-            printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
-                    elapsed,
-                    i + 1,
-                    (long long)t->length,
-                    s->exp->metric,
-                    t->metric,
-                    t->stopped ? "  stopped early"
-                    : i + 1 == s->best && t->length == t->best_length ? "  best"
-                                                                      : "");
-        r->length = t->state == TRIAL_REJECTED ? REJECTED : t->length;
+        r->rejected = t->state == TRIAL_REJECTED;
         r->fails = t->fails;
     }
     fflush (stdout);
@@ -321,7 +337,11 @@ static int conclude (struct follow_view *v, bool workers_left)
         print_best_trials (s, TRIALS_SHOWN);
     print_excluded (s);
     print_fault (s);
+    print_results (s);
     say_files (s);
+    /* tasks that Slurm has put back into the queue find nothing to do */
+    if (sweep_has_ended (s) && *v->x->job)
+        executor_cancel (s, "--state=PENDING", NULL);
     if (s->state != SWEEP_RUNNING)
         return follow_status (s);
     if (workers_left)

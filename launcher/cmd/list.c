@@ -14,6 +14,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/fault.h"
+#include "launcher/cmd/overview.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
@@ -53,13 +54,27 @@ static char *labels_text (const struct sweep *s)
     return out;
 }
 
+/* Scripts get the state alone. */
+static void
+set_state (struct libscols_line *line, const struct sweep *s, bool json)
+{
+    double idle = json ? NAN : sweep_idle (s);
+    char text[32];
+
+    if (isnan (idle)) {
+        table_set (line, 1, "%s", state_text (s));
+        return;
+    }
+    duration_text (text, sizeof (text), idle);
+    table_set (line, 1, "%s, no worker for %s", state_text (s), text);
+}
+
 static void fill_experiment (struct libscols_line *line, const struct sweep *s)
 {
     const struct sweep_trial *best = sweep_trial (s, s->best);
     char created[32];
 
     time_text (created, sizeof (created), s->created);
-    table_set (line, 1, "%s", state_text (s));
     table_set (line, 2, "%s", s->exp->searcher_name);
     if (s->searcher)
         table_set (
@@ -97,8 +112,10 @@ static int add_line (struct listing *l, const char *dir, const struct sweep *s)
     if (!line)
         return -1;
     table_set (line, 0, "%s", base ? base + 1 : dir);
-    if (s)
+    if (s) {
+        set_state (line, s, l->st->json);
         fill_experiment (line, s);
+    }
     if (s && scols_table_get_ncols (l->tb) > ARCHIVED)
         table_set (line, ARCHIVED, "%s", s->archived ? "yes" : "no");
     if (!s)

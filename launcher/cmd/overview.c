@@ -190,17 +190,39 @@ static struct worker_view look_at_workers (const struct sweep *s)
     return v;
 }
 
+static double idle_of (const struct sweep *s, const struct worker_view *v)
+{
+    if (s->state != SWEEP_RUNNING || v->n <= 0 || is_waiting (s, v->list, v->n)
+        || (v->alive > 0 && v->silence <= 3 * (double)s->exp->heartbeat))
+        return NAN;
+    return v->silence;
+}
+
+double sweep_idle (const struct sweep *s)
+{
+    struct worker_view v = { .list = NULL };
+    double idle = NAN;
+
+    if (s->state == SWEEP_RUNNING) {
+        v = look_at_workers (s);
+        idle = idle_of (s, &v);
+    }
+    free (v.list);
+    return idle;
+}
+
 /* What follows "running": nothing, or that nobody is at work. */
 static void print_idle (const struct sweep *s, const struct worker_view *v)
 {
+    double idle = idle_of (s, v);
     char ago[32];
 
-    if (s->state != SWEEP_RUNNING || v->n <= 0 || is_waiting (s, v->list, v->n))
+    if (isnan (idle))
         return;
-    duration_text (ago, sizeof (ago), v->silence);
+    duration_text (ago, sizeof (ago), idle);
     if (v->alive == 0)
         printf (", but no worker is at work: the last one ended %s ago", ago);
-    else if (v->silence > 3 * (double)s->exp->heartbeat)
+    else
         printf (", but no worker has given a sign of life for %s", ago);
 }
 
@@ -211,8 +233,10 @@ static void print_workers (const struct sweep *s, const struct worker_view *v)
             print_worker (s, &v->list[i]);
     if (v->alive == 0 && is_waiting (s, v->list, v->n))
         print_waiting (s);
-    else if (v->alive == 0 && v->n > 0 && s->state == SWEEP_RUNNING)
+    else if (!isnan (idle_of (s, v))) {
+        print_last_words (s);
         print_resume (s);
+    }
 }
 
 /* ---- the rest ---- */
@@ -285,6 +309,7 @@ void print_overview (const struct sweep *s)
     print_best (s);
     print_failed (s);
     print_fault (s);
+    print_results (s);
     print_limits (s);
     print_source (s);
     print_labels (s);

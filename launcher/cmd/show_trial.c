@@ -2,6 +2,7 @@
 /* dl show EXPERIMENT TRIAL: all that is known about one trial. */
 #include "launcher/cmd/show_trial.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -126,14 +127,32 @@ static int take_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static void read_rows (struct trial_rows *t)
+/* Results were accepted of attempts whose folders are not there. */
+static int say_missing (const struct trial_rows *t)
+{
+    char dir[PATH_MAX];
+    int rv = EXIT_OK;
+
+    for (long k = 1; k <= t->last; k++)
+        if (attempt_is_missing (t->sweep, t->trial, k, dir, sizeof (dir))) {
+            complain ("%s: missing, although the result of this attempt was "
+                      "accepted",
+                      dir);
+            rv = EXIT_DAMAGED;
+        }
+    return rv;
+}
+
+static int read_rows (struct trial_rows *t)
 {
     struct slurmdl_error err = { "" };
     char dir[PATH_MAX];
 
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", t->sweep->dir, t->trial);
-    if (slurmdl_trial_read (dir, take_row, t, &err) < 0)
-        complain ("%s", err.text);
+    if (slurmdl_trial_read (dir, take_row, t, &err) == 0)
+        return say_missing (t);
+    complain ("%s", err.text);
+    return error_status (errno);
 }
 
 static void rows_free (struct trial_rows *t)
@@ -308,13 +327,13 @@ int show_trial (const struct sweep *s, long n, const struct settings *st)
                             .settings = st,
                             .trial = n,
                             .last = sweep_trial (s, n)->over + 1 };
-    int rv = EXIT_OK;
+    int rv;
 
     if (!st->json)
         print_head (s, n);
-    read_rows (&t);
+    rv = read_rows (&t);
     if (st->json)
-        rv = print_trial_json (&t);
+        rv = print_trial_json (&t) ?: rv;
     else {
         print_headings (&t, t.last);
         if (!st->values)

@@ -46,6 +46,7 @@ static int wait_for_end (struct sweep *s, double seconds)
     print_best (s);
     print_failed (s);
     print_fault (s);
+    print_results (s);
     return follow_status (s);
 }
 

@@ -68,6 +68,22 @@ static int wrong_type (struct problems *p,
     return -1;
 }
 
+/* Determined's { batches = 100 }: the unit is what the trainer counts. */
+static const config_setting_t *plain_length (const struct key *k,
+                                             const config_setting_t *s)
+{
+    static const char *const units[] = { "batches", "epochs", "records" };
+
+    if (strcmp (k->path, "searcher.max_length") || !config_setting_is_group (s)
+        || config_setting_length (s) != 1)
+        return s;
+    for (size_t i = 0; i < sizeof (units) / sizeof (*units); i++)
+        if (!strcmp (config_setting_name (config_setting_get_elem (s, 0)),
+                     units[i]))
+            return config_setting_get_elem (s, 0);
+    return s;
+}
+
 static int set_number (struct experiment *e,
                        const struct key *k,
                        const config_setting_t *s,
@@ -75,6 +91,7 @@ static int set_number (struct experiment *e,
 {
     double v;
 
+    s = plain_length (k, s);
     if (setting_number (s, &v) < 0
         || (k->type == KEY_INT && config_setting_type (s) == CONFIG_TYPE_FLOAT))
         return wrong_type (
@@ -275,6 +292,24 @@ static const char *const others[][2] = {
     { "script", "entrypoint" },
 };
 
+/* Determined's keys (0.38) that have no key of the same meaning here. */
+static const char *const determined[][2] = {
+    { "async_halving", "the searcher is a key: searcher.name = \"asha\"" },
+    { "adaptive_asha_search", "searcher.name = \"adaptive_asha\"" },
+    { "max_time", "the length of a full training is 'searcher.max_length'" },
+    { "time_metric", "lengths are counted in the steps that a trainer logs" },
+    { "stop_once", "searcher.name = \"stopping_asha\" or \"asha\" says it" },
+    { "bracket_rungs", "'searcher.mode' and 'searcher.max_rungs' say it" },
+};
+
+static const char *hint_for (const char *last)
+{
+    for (size_t i = 0; i < sizeof (determined) / sizeof (*determined); i++)
+        if (!strcmp (determined[i][0], last))
+            return determined[i][1];
+    return NULL;
+}
+
 static const char *suggestion (const char *path, const char *last)
 {
     const char *words[WORDS_MAX] = { 0 };
@@ -301,8 +336,13 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
     const char *groups[] = { "searcher",        "resources",         "metrics",
                              "reproducibility", "checkpoint_policy", "worker",
                              "hyperparameters", "environment",       NULL };
+    const char *hint = hint_for (config_setting_name (s));
     const char *meant = suggestion (path, config_setting_name (s));
 
+    if (hint) {
+        problem_at (p, origin_of (s), "unknown key '%s'; %s", path, hint);
+        return;
+    }
     if (!meant && !strchr (path, '.'))
         meant = nearest_word (path, groups);
     if (meant)
@@ -363,7 +403,13 @@ static void read_group (struct experiment *e,
         else if (!is_group (path))
             unknown_key (s, path, p);
         else if (!config_setting_is_group (s))
-            wrong_type (p, s, path, "a group { ... }");
+            wrong_type (p,
+                        s,
+                        path,
+                        strcmp (path, "checkpoint_policy")
+                            ? "a group { ... }"
+                            : "a group { ... }; with its three keys 0 none is "
+                              "kept");
         else {
             strcat (path, ".");
             read_group (e, s, path, p);

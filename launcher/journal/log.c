@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "launcher/journal/segment_file.h"
@@ -79,28 +80,46 @@ static void entry_path (char *buf, size_t size, const struct log *log, long n)
     snprintf (buf, size, "%s/%06ld/%08ld", log->dir, block_of (n - 1), n);
 }
 
-/* The largest number that is a name in a folder, -1 if there is none; of the
- * entries' names those of 'block' only (-1: any number).  A listing, because a
+/* -1: dl gives no such name. */
+static long number_of (const char *name, int digits)
+{
+    long n = strtol (name, NULL, 10);
+    char written[32];
+
+    snprintf (written, sizeof (written), "%0*ld", digits, n);
+    return n >= 0 && !strcmp (name, written) ? n : -1;
+}
+
+struct listing {
+    long largest; /* number that is a name, -1: none */
+    long later;   /* how many are larger than 'after' */
+};
+
+/* The numbers that are names in a folder; of the entries' names those of
+ * 'block' only (-1: any number).  A listing, because a
  * network file system may answer a question for a name from its memory for half
  * a minute, but lists a folder afresh.
  */
-static int
-largest (const char *path, long block, long *number, struct slurmdl_error *err)
+static int list (const char *path,
+                 long block,
+                 long after,
+                 struct listing *l,
+                 struct slurmdl_error *err)
 {
     int fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
     DIR *dir = fd < 0 ? NULL : fdopendir (fd);
     struct dirent *e;
 
-    *number = -1;
+    *l = (struct listing){ .largest = -1 };
     if (!dir)
         return errorf (err, "%s: %s", path, inside_error (errno));
     errno = 0;
     while ((e = readdir (dir))) {
-        char *end;
-        long n = strtol (e->d_name, &end, 10);
-        if (e->d_name[0] != '.' && !*end && n > *number
-            && (block < 0 || block_of (n - 1) == block))
-            *number = n;
+        long n = number_of (e->d_name, block < 0 ? 6 : 8);
+        if (n < 0 || (block >= 0 && block_of (n - 1) != block))
+            continue;
+        l->largest = n > l->largest ? n : l->largest;
+        l->later += n > after;
     }
     if (errno != 0)
         errorf (err, "%s: %s", path, strerror (errno));
@@ -157,6 +176,7 @@ unfit (struct slurmdl_error *err, const char *path, const char *member)
 
 struct entry_reading {
     struct log *log;
+    bool gap; /* an entry of the block is missing */
     const char *path;
     log_event_f f;
     void *arg;
@@ -190,9 +210,7 @@ static int read_event (const struct entry_reading *r,
     return rv;
 }
 
-/* A later one was seen; a network file system may be late, but not for so long
- * as file_read() has waited.
- */
+/* A later one was seen, and the folder does not list this one. */
 static int missing (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
@@ -215,7 +233,9 @@ read_entry (const struct entry_reading *r, long n, struct slurmdl_error *err)
 
     entry_path (path, sizeof (path), r->log, n);
     with.path = path;
-    if (!(text = file_read (path, ENTRY_MAX, &len, &why)))
+    text = r->gap ? file_read_now (path, ENTRY_MAX, &len, NULL, &why)
+                  : file_read (path, ENTRY_MAX, &len, &why);
+    if (!text)
         return errno == ENOENT ? missing (err, path)
                                : errorf (err, "%s", why.text);
     if (!check_sum (text, len))
@@ -308,12 +328,42 @@ read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
     return LOG_BLOCK;
 }
 
-static int read_block (const struct entry_reading *r,
+/* Milliseconds before another look at a folder that lacks an entry. */
+static const long looks[] = { 0, 20, 80 };
+
+/* The newest entry of the block, and whether one before it is not in the
+ * folder.  That may be an entry that was put during the listing, and the next
+ * one has it; the decision log needs no longer wait, as it is no other host's
+ * memory of a name that is asked.
+ */
+static int list_block (const struct log *log,
                        long block,
+                       long *newest,
+                       bool *gap,
                        struct slurmdl_error *err)
 {
-    struct log *log = r->log;
     char path[PATH_MAX];
+    struct listing l;
+
+    block_path (path, sizeof (path), log, block);
+    *newest = -1;
+    for (size_t i = 0; i < sizeof (looks) / sizeof (*looks); i++) {
+        nanosleep (&(struct timespec){ 0, looks[i] * 1000000 }, NULL);
+        if (list (path, block, log->length, &l, err) < 0)
+            return -1;
+        /* the first says how far to read, so that nobody writes for ever */
+        *newest = *newest < 0 ? l.largest : *newest;
+        *gap = l.later < l.largest - log->length;
+        if (!*gap)
+            break;
+    }
+    return 0;
+}
+
+static int
+read_block (struct entry_reading *r, long block, struct slurmdl_error *err)
+{
+    struct log *log = r->log;
     long newest;
     int n = 0;
 
@@ -321,8 +371,7 @@ static int read_block (const struct entry_reading *r,
         n = read_pack (r, block, err);
     if (n != 0)
         return n;
-    block_path (path, sizeof (path), log, block);
-    if (largest (path, block, &newest, err) < 0)
+    if (list_block (log, block, &newest, &r->gap, err) < 0)
         return -1;
     return read_singles (r, newest, err);
 }
@@ -330,13 +379,13 @@ static int read_block (const struct entry_reading *r,
 /* A folder is made when the one before it is full. */
 static int look_for_blocks (struct log *log, struct slurmdl_error *err)
 {
-    long last;
+    struct listing l;
 
     if (log->length < log->blocks * LOG_BLOCK)
         return 0;
-    if (largest (log->dir, -1, &last, err) < 0)
+    if (list (log->dir, -1, -1, &l, err) < 0)
         return -1;
-    log->blocks = last + 1;
+    log->blocks = l.largest + 1;
     return 0;
 }
 

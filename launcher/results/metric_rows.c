@@ -10,6 +10,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
+#include "runtime/base/error.h"
 
 /* ---- names ---- */
 
@@ -114,6 +115,7 @@ drop_repeated (struct rows *r, size_t first, size_t new, int64_t begin)
 static int
 read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
 {
+    struct slurmdl_error why = { "" };
     size_t new = g->rows->n;
     int64_t begin = INT64_MAX;
     char dir[PATH_MAX];
@@ -125,7 +127,15 @@ read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
               s->dir,
               g->trial,
               g->attempt);
-    rv = slurmdl_metrics_read_dir (dir, add_row, g, NULL);
+    rv = slurmdl_metrics_read_dir (dir, add_row, g, &why);
+    if (rv == 0
+        && attempt_is_missing (s, g->trial, g->attempt, dir, sizeof (dir)))
+        rv = errorf (&why,
+                     "%s: missing, although the result of this attempt was "
+                     "accepted",
+                     dir);
+    if (rv < 0)
+        errorf (&g->rows->damage, "%s", why.text);
     if (rv == 0 && slurmdl_resumed_at (dir, &begin) > 0)
         begin++;
     if (rv == NO_MEMORY || drop_repeated (g->rows, first, new, begin) < 0)
@@ -177,6 +187,7 @@ static int read_trial (struct rows *r,
         all = all && rv == 0;
     }
     r->covered[n - 1] = all ? last : 0;
+    r->damaged += !all;
     return 0;
 }
 

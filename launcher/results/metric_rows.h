@@ -26,6 +26,8 @@ struct rows {
     size_t nnames;
     int64_t *covered; /* of trial N at N - 1: the attempts that were read */
     long ntrials;
+    long damaged; /* trials of which rows could not be read ... */
+    struct slurmdl_error damage; /* ... and why, of the first */
 };
 
 /* Read the metrics of all trials, up to the attempt whose result was accepted

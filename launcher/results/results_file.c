@@ -3,9 +3,12 @@
 #include "launcher/results/results_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -19,6 +22,7 @@
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"
+#include "runtime/storage/inside.h"
 
 /* Behind the HDF5 file, where HDF5 does not look: libhdf5 is not made to read
  * a damaged file.
@@ -28,6 +32,14 @@ struct seal {
     uint64_t xxh64; /* of the HDF5 file */
 };
 static const char magic[8] = "SLDLRES1";
+
+/* Before the seal: what the file shows, for who asks that only. */
+struct made {
+    char magic[8];
+    uint64_t changes; /* of the sweep */
+    uint64_t damaged; /* trials */
+};
+static const char made_magic[8] = "SLDLMADE";
 
 /* An old file that is larger is made anew. */
 static const size_t RESULTS_MAX = (size_t)8 << 30;
@@ -360,18 +372,20 @@ static int fill (hid_t file,
 }
 
 /* The bytes of the file and its seal; the caller frees them. */
-static char *image_of (hid_t file, size_t *size)
+static char *image_of (hid_t file, const struct made *made, size_t *size)
 {
     ssize_t n = H5Fget_file_image (file, NULL, 0);
     struct seal seal;
     char *buf;
 
-    if (n <= 0 || !(buf = malloc ((size_t)n + sizeof (seal))))
+    if (n <= 0 || !(buf = malloc ((size_t)n + sizeof (*made) + sizeof (seal))))
         return NULL;
     if (H5Fget_file_image (file, buf, (size_t)n) != n) {
         free (buf);
         return NULL;
     }
+    memcpy (buf + n, made, sizeof (*made));
+    n += (ssize_t)sizeof (*made);
     memcpy (seal.magic, magic, sizeof (magic));
     seal.xxh64 = XXH64 (buf, (size_t)n, 0);
     memcpy (buf + n, &seal, sizeof (seal));
@@ -386,10 +400,13 @@ static char *make_image (const struct sweep *s,
 {
     hid_t access = access_memory ();
     hid_t file = H5Fcreate (no_file, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    struct made made = { .changes = (uint64_t)s->changes,
+                         .damaged = (uint64_t)rows->damaged };
     char *buf = NULL;
 
+    memcpy (made.magic, made_magic, sizeof (made_magic));
     if (file >= 0 && fill (file, s, columns, rows) == 0)
-        buf = image_of (file, size);
+        buf = image_of (file, &made, size);
     if (file >= 0)
         H5Fclose (file);
     H5Pclose (access);
@@ -408,9 +425,13 @@ static int write_new (const struct sweep *s,
     int rv = -1;
 
     if (columns_create (&columns, s) == 0 && rows_read (&rows, s, old) == 0
-        && (buf = make_image (s, &columns, &rows, &size)))
+        && (buf = make_image (s, &columns, &rows, &size))) {
         rv = publish_replace (path, buf, size, err);
-    else
+        if (rv == 0 && rows.damaged > 0) {
+            errorf (err, "%s", rows.damage.text);
+            rv = 1;
+        }
+    } else
         errorf (err, "%s: cannot be made: out of memory", path);
     int e = errno;
     free (buf);
@@ -437,4 +458,78 @@ int results_write (const struct sweep *s,
     rows_destroy (&old);
     errno = e;
     return rv;
+}
+
+/* ---- whether it is whole ---- */
+
+static void results_path (char *path, size_t size, const struct sweep *s)
+{
+    snprintf (path, size, "%s/results.h5", s->dir);
+}
+
+/* 1, 0 if there is no file, -1 if an older version made it. */
+static int read_made (struct made *made, const struct sweep *s)
+{
+    struct {
+        struct made made;
+        struct seal seal;
+    } end;
+    char path[PATH_MAX];
+    struct stat st;
+    int fd;
+    int rv = -1;
+
+    results_path (path, sizeof (path), s);
+    if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (S_ISREG (st.st_mode)
+        && pread (fd, &end, sizeof (end), st.st_size - (off_t)sizeof (end))
+               == (ssize_t)sizeof (end)
+        && !memcmp (end.made.magic, made_magic, sizeof (made_magic))
+        && !memcmp (end.seal.magic, magic, sizeof (magic))) {
+        *made = end.made;
+        rv = 1;
+    }
+    close (fd);
+    return rv;
+}
+
+bool results_are_stale (const struct sweep *s)
+{
+    struct made made;
+    int rv = sweep_has_ended (s) ? read_made (&made, s) : -1;
+
+    return rv == 0 || (rv == 1 && made.changes != (uint64_t)s->changes);
+}
+
+long results_damaged (const struct sweep *s)
+{
+    struct made made;
+
+    return read_made (&made, s) == 1 ? (long)made.damaged : 0;
+}
+
+/* The superuser leaves others' files alone. */
+static bool may_write (const struct sweep *s)
+{
+    return geteuid () == s->owner
+           || (geteuid () != 0 && access (s->dir, W_OK) == 0);
+}
+
+int results_renew (const struct sweep *s, struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    char path[PATH_MAX];
+
+    if (!results_are_stale (s))
+        return 0;
+    results_path (path, sizeof (path), s);
+    if (may_write (s) && results_write (s, path, &why) >= 0)
+        return 0;
+    return errorf (err,
+                   "%s does not show the end of the experiment, as its last "
+                   "writer died; 'dl export --format=h5' makes a whole one%s%s",
+                   path,
+                   *why.text ? ": " : "",
+                   why.text);
 }

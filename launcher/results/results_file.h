@@ -9,9 +9,22 @@
  * that has the name: whoever opens it gets the old one or the new one.  The
  * metrics of attempts that the old one has are taken from it, if it is of
  * this experiment and its checksum is right.
+ *
+ * Returns 1 if metrics could not be read, and 'err' names the first file.
  */
 int results_write (const struct sweep *s,
                    const char *path,
                    struct slurmdl_error *err);
+
+/* Whether the sweep has ended, and results.h5 is not there or older. */
+bool results_are_stale (const struct sweep *s);
+
+/* Write results.h5 if it is stale: the worker that was to do that may have
+ * died.  -1 if that cannot be, with a line.
+ */
+int results_renew (const struct sweep *s, struct slurmdl_error *err);
+
+/* Trials of which results.h5 lacks rows that could not be read. */
+long results_damaged (const struct sweep *s);
 
 #endif

@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/retention/leftovers.h"
 #include "launcher/retention/removal.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
@@ -222,6 +224,32 @@ static int scan (struct shelf *sh, struct slurmdl_error *err)
     return 0;
 }
 
+/* ---- what killed writers left elsewhere ---- */
+
+static int add_leftover (const char *path, int64_t bytes, void *arg)
+{
+    struct shelf *sh = arg;
+    struct gc_file f = { .path = strdup (path),
+                         .bytes = bytes,
+                         .outcome = GC_LEFTOVER };
+    int rv = f.path ? add_file (&sh->leftovers, &f) : -1;
+
+    free (f.path);
+    return rv;
+}
+
+/* Where the sweep has not ended its workers may be at them. */
+static int scan_leftovers (struct shelf *sh, struct slurmdl_error *err)
+{
+    if (!sweep_has_ended (sh->sweep)
+        || leftovers_find (sh->sweep, add_leftover, sh) == 0)
+        return 0;
+    return errorf (err,
+                   "%s: cannot list what killed writers left: %s",
+                   sh->sweep->dir,
+                   inside_error (errno));
+}
+
 /* ---- validations ---- */
 
 struct validation {
@@ -397,7 +425,7 @@ remove_all (struct gc_report *r, bool folders, struct slurmdl_error *err)
                 err, "%s: cannot remove: %s", f->path, inside_error (errno));
         if (rv < 0)
             f->outcome = GC_KEPT;
-        else if (folders)
+        else if (folders && strstr (f->path, "/ckpt/"))
             removal_folder (f->path);
     }
     return rv;
@@ -440,7 +468,7 @@ int gc_run (const struct sweep *s,
     int e;
 
     *report = (struct gc_report){ 0 };
-    if (scan (&sh, err) < 0)
+    if (scan (&sh, err) < 0 || scan_leftovers (&sh, err) < 0)
         goto out;
     if (!keeps_nothing (s)) {
         read_all_validations (&sh);

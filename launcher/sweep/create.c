@@ -98,7 +98,7 @@ static int first_entry (const struct experiment *e,
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
         .by = user_name (),
-        .version = 1,
+        .version = SEARCH_RULES_NOW,
         .name = e->name,
         .dir = e->dir,
         .seed = e->seed < 0 ? random_seed () : e->seed,

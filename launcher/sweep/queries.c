@@ -2,8 +2,11 @@
 /* What the state of an experiment says of it and of its trials. */
 #include "launcher/sweep/queries.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "launcher/config/hparams.h"
@@ -172,7 +175,20 @@ long trial_milestone (const struct sweep_trial *t, int64_t length)
 
 struct milestone trial_last (const struct sweep_trial *t)
 {
-    static const struct milestone none = { 0, 0 };
+    static const struct milestone none = { 0, 0, NAN };
 
     return t->nmilestones ? t->milestones[t->nmilestones - 1] : none;
+}
+
+bool attempt_is_missing (
+    const struct sweep *s, long n, long attempt, char *dir, size_t size)
+{
+    const struct sweep_trial *t = sweep_trial (s, n);
+    struct stat st;
+
+    snprintf (dir, size, "%s/trials/%04ld/a.%ld", s->dir, n, attempt);
+    for (size_t i = 0; i < t->nmilestones; i++)
+        if (t->milestones[i].attempt == attempt)
+            return lstat (dir, &st) < 0 && errno == ENOENT;
+    return false;
 }

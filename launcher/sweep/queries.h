@@ -68,4 +68,10 @@ struct milestone trial_last (const struct sweep_trial *t);
 /* What is known of a machine, NULL: nothing. */
 struct host *sweep_host (const struct sweep *s, const char *name);
 
+/* Whether the result of an attempt was accepted, but its folder, whose path
+ * goes to 'dir', is not there.
+ */
+bool attempt_is_missing (
+    const struct sweep *s, long n, long attempt, char *dir, size_t size);
+
 #endif

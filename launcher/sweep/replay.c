@@ -18,7 +18,8 @@
 #include "launcher/sys/array.h"
 #include "runtime/base/error.h"
 
-enum { LOG_VERSION = 1 };
+/* A log of a version is replayed by the rules that it was made with. */
+enum { LOG_VERSION = SEARCH_RULES_NOW };
 
 /* ---- create and begin ---- */
 
@@ -29,8 +30,9 @@ apply_create (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 
     if (s->searcher)
         return 0;
-    if (e->version != LOG_VERSION)
+    if (e->version < 1 || e->version > LOG_VERSION)
         return state_damaged (err, "written by another version of dl");
+    exp->search.rules = (int)e->version;
     exp->seed = e->seed;
     exp->search.seed = (uint64_t)exp->seed;
     state_set_text (&exp->dir, e->dir ? e->dir : ".");
@@ -211,7 +213,8 @@ add_milestone (struct sweep_trial *t, long attempt, struct slurmdl_error *err)
     if (!list)
         return errorf (err, "out of memory");
     t->milestones = list;
-    list[t->nmilestones++] = (struct milestone){ t->length, attempt };
+    list[t->nmilestones++] =
+        (struct milestone){ t->length, attempt, t->metric };
     return 0;
 }
 
@@ -405,6 +408,8 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     s->changed = e->time;
     if (!sweep_allows (s->state, e->op))
         return 0;
+    s->changes += e->op != EVENT_LABEL && e->op != EVENT_ARCHIVE
+                  && e->op != EVENT_SUBMIT && e->op != EVENT_SCALE;
     if ((rv = apply[e->op](s, e, err)) != 0)
         return rv < 0 ? -1 : 0;
     s->state = sweep_next_state (s->state, e->op);

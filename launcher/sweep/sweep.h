@@ -24,6 +24,7 @@ enum sweep_trial_state {
 struct milestone {
     int64_t length;
     long attempt;
+    double metric;
 };
 
 struct sweep_trial {
@@ -130,6 +131,7 @@ struct sweep {
     long nresults;  /* that were accepted */
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
+    long changes;   /* events but those that results.h5 does not show */
     bool archived;
     char **labels; /* NULL-ended, or NULL */
     struct submit *submits;

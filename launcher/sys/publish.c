@@ -94,13 +94,17 @@ int publish_if_absent (const char *path,
     const char *name;
     char tmp[64];
     int dir = inside_parent (path, &name);
-    int rv = dir < 0 ? -1 : write_tmp (dir, tmp, sizeof (tmp), buf, len);
+    int rv = -1;
 
-    if (rv < 0) {
-        errorf (err, "%s: cannot write: %s", path, inside_error (errno));
-        return close_folder (dir, -1);
+    /* ENOENT: `dl gc` took the file for a dead writer's */
+    for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
+        if (dir < 0 || write_tmp (dir, tmp, sizeof (tmp), buf, len) < 0) {
+            errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+            return close_folder (dir, -1);
+        }
+        if ((rv = link_if_absent_at (dir, tmp, name)) < 0 && errno != ENOENT)
+            break;
     }
-    rv = link_if_absent_at (dir, tmp, name);
     if (rv == 1)
         unlinkat (dir, tmp, 0);
     if (rv < 0)
@@ -116,13 +120,19 @@ int publish_replace (const char *path,
     const char *name;
     char tmp[64];
     int dir = inside_parent (path, &name);
-    int rv = dir < 0 ? -1 : write_tmp (dir, tmp, sizeof (tmp), buf, len);
+    int rv = -1;
     int e;
 
-    if (rv == 0 && (rv = link_replace_at (dir, tmp, name)) < 0) {
+    for (int i = 0; dir >= 0 && rv < 0 && i < TRIES_MAX; i++) {
+        if (write_tmp (dir, tmp, sizeof (tmp), buf, len) < 0)
+            break;
+        if ((rv = link_replace_at (dir, tmp, name)) == 0)
+            break;
         e = errno;
         unlinkat (dir, tmp, 0);
         errno = e;
+        if (e != ENOENT)
+            break;
     }
     if (rv < 0)
         errorf (err, "%s: cannot write: %s", path, inside_error (errno));

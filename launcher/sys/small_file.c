@@ -16,11 +16,23 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { PART = 65536 };
+enum { PART = 65536, LINK_TRIES = 6 };
 
 static bool may_appear (int e)
 {
     return e == ENOENT || e == ESTALE || e == EINTR;
+}
+
+/* The name is there, and what it stands for, which was put before it, is not:
+ * no host has the wrong memory of a name that nobody has asked for.
+ */
+static bool leads_nowhere (const char *path)
+{
+    struct stat st;
+    bool is_link = lstat (path, &st) == 0 && S_ISLNK (st.st_mode);
+
+    errno = ENOENT;
+    return is_link;
 }
 
 static int open_patiently (const char *path, int flags, struct stat *st)
@@ -30,7 +42,8 @@ static int open_patiently (const char *path, int flags, struct stat *st)
 
     for (int i = 0; i < 100; i++) {
         fd = inside_open (path, flags, 0, st);
-        if (fd >= 0 || !may_appear (errno))
+        if (fd >= 0 || !may_appear (errno)
+            || (i >= LINK_TRIES && leads_nowhere (path)))
             return fd;
         nanosleep (&wait, NULL);
         if (wait.tv_nsec < 500 * 1000 * 1000)

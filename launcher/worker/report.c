@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/membership/peer.h"
 #include "launcher/results/results_file.h"
 #include "launcher/retention/checkpoints.h"
+#include "launcher/retention/leftovers.h"
 #include "launcher/sweep/nodes.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -144,10 +146,12 @@ static int put_end (struct worker *w,
 /* The file is a copy: that it cannot be written is no reason to stop. */
 static void write_results (const struct worker *w)
 {
+    struct slurmdl_error err = { "" };
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s/results.h5", w->sweep->dir);
-    results_write (w->sweep, path, NULL);
+    if (results_write (w->sweep, path, &err) != 0)
+        fprintf (stderr, "dl: %s\n", err.text);
 }
 
 /* Often while it is cheap: whoever puts the result decides, so that nobody
@@ -177,7 +181,9 @@ int worker_publish_report (struct worker *w,
                  : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
-    if (rv == 0 && r->outcome == OUTCOME_RESULT)
+    if (r->outcome != OUTCOME_RESULT)
+        leftovers_clean_memory ();
+    else if (rv == 0)
         keep_results (w);
     return rv < 0 ? -1 : 0;
 }
@@ -191,4 +197,14 @@ void worker_close_sweep (const struct worker *w)
     if (gc_run (w->sweep, false, &report, &err) < 0)
         fprintf (stderr, "dl: %s\n", err.text);
     gc_report_free (&report);
+}
+
+/* Where there are more workers, who reads results.h5 by dl renews it. */
+enum { WORKERS_FEW = 64 };
+
+void worker_leave_sweep (const struct worker *w)
+{
+    if (w->sweep->exp->workers <= WORKERS_FEW && results_are_stale (w->sweep)
+        && peer_count (w->sweep->dir, 0, NULL) <= 1)
+        results_renew (w->sweep, NULL);
 }

@@ -16,4 +16,9 @@ int worker_publish_report (struct worker *w,
  */
 void worker_close_sweep (const struct worker *w);
 
+/* Another worker was to do that: if it died, and nobody else is there, write
+ * results.h5.
+ */
+void worker_leave_sweep (const struct worker *w);
+
 #endif

@@ -270,6 +270,8 @@ enum worker_end worker_run (struct sweep *sweep,
         end = how_it_ended (&w);
     if (w.closes)
         worker_close_sweep (&w);
+    else if (w.peer)
+        worker_leave_sweep (&w);
     e = errno;
     custom_close (&w);
     peer_destroy (w.peer);

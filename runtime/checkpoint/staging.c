@@ -2,9 +2,11 @@
 /* A checkpoint that is being made: the layout by HDF5, the rest by us. */
 #include "runtime/checkpoint/staging.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +23,54 @@ enum { METADATA_EACH = 768, FEW = 64 };
 
 /* ---- by HDF5 ---- */
 
-/* A new file; beside 'path' where there is no file system in memory. */
+static const char memory[] = "/dev/shm";
+
+/* Whether it is the layout of a process that is no more. */
+static bool is_stale (int folder, const char *name)
+{
+    struct stat st;
+    int end = 0;
+    int pid;
+
+    return sscanf (name, "slurmdl.%d.%n", &pid, &end) == 1 && end > 0 && pid > 0
+           && kill (pid, 0) < 0 && errno == ESRCH
+           && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+           && S_ISREG (st.st_mode) && st.st_uid == geteuid ();
+}
+
+void draft_clean_up (void)
+{
+    DIR *d = opendir (memory);
+    struct dirent *e;
+    int saved = errno;
+
+    while (d && (e = readdir (d)))
+        if (is_stale (dirfd (d), e->d_name))
+            unlinkat (dirfd (d), e->d_name, 0);
+    if (d)
+        closedir (d);
+    errno = saved;
+}
+
+/* A process of another PID namespace may have taken it for a dead one's. */
+static bool is_named (int fd, const char *name)
+{
+    struct stat a;
+    struct stat b;
+
+    return fstat (fd, &a) == 0 && stat (name, &b) == 0 && a.st_dev == b.st_dev
+           && a.st_ino == b.st_ino;
+}
+
+/* A new file; beside 'path' where there is no file system in memory.  HDF5
+ * wants a name, which says who removes it.
+ */
 static int open_layout (const char *path, char *name)
 {
     int fd;
 
-    snprintf (name, PATH_MAX, "/dev/shm/slurmdl.XXXXXX");
+    draft_clean_up ();
+    snprintf (name, PATH_MAX, "%s/slurmdl.%ld.XXXXXX", memory, (long)getpid ());
     if ((fd = mkostemp (name, O_CLOEXEC)) >= 0)
         return fd;
     snprintf (name, PATH_MAX, "%.*s.XXXXXX", PATH_MAX - 8, path);
@@ -57,8 +101,9 @@ int draft_create (struct draft *d,
     errno = 0;
     d->file = H5Fcreate (name, H5F_ACC_TRUNC, H5P_DEFAULT, d->access);
     h5_quiet_end (&q);
+    bool named = is_named (d->layout, name);
     unlink (name);
-    if (d->file >= 0)
+    if (d->file >= 0 && named)
         return 0;
     if (errno == 0)
         errno = EIO;

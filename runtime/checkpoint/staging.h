@@ -56,4 +56,8 @@ int draft_seal (struct draft *d);
 /* Close; frees what it has. */
 void draft_close (struct draft *d);
 
+/* Remove from /dev/shm what processes of this user that were killed have left.
+ */
+void draft_clean_up (void);
+
 #endif

@@ -70,16 +70,41 @@ int slurmdl_records_read (const char *path,
 
 /* ---- folders ---- */
 
-struct rows_of {
-    slurmdl_row_f f;
+struct folder_reading {
+    slurmdl_row_f row;
+    slurmdl_record_f record; /* instead */
     void *arg;
+    struct slurmdl_error damage; /* of the first damaged file */
 };
 
-static int read_rows (const char *path, void *arg, struct slurmdl_error *err)
+/* A damaged file is no reason not to read the others. */
+static int read_file (const char *path, void *arg, struct slurmdl_error *err)
 {
-    const struct rows_of *of = arg;
+    struct folder_reading *r = arg;
+    struct slurmdl_error why = { "" };
+    int rv = r->row ? slurmdl_metrics_read (path, r->row, r->arg, &why)
+                    : slurmdl_records_read (path, r->record, r->arg, &why);
 
-    return slurmdl_metrics_read (path, of->f, of->arg, err);
+    if (rv >= 0)
+        return rv;
+    if (errno != EBADMSG)
+        return errorf (err, "%s", why.text);
+    errorf (&r->damage, "%s", why.text);
+    return 0;
+}
+
+static int read_folder (const char *dir,
+                        struct folder_reading *r,
+                        struct slurmdl_error *err)
+{
+    int rv;
+
+    error_clear (err);
+    rv = each_metrics_file (dir, read_file, r, err);
+    if (rv != 0 || !*r->damage.text)
+        return rv;
+    errno = EBADMSG;
+    return errorf (err, "%s", r->damage.text);
 }
 
 int slurmdl_metrics_read_dir (const char *dir,
@@ -87,20 +112,8 @@ int slurmdl_metrics_read_dir (const char *dir,
                               void *arg,
                               struct slurmdl_error *err)
 {
-    error_clear (err);
-    return each_metrics_file (dir, read_rows, &(struct rows_of){ f, arg }, err);
-}
-
-struct records_of {
-    slurmdl_record_f f;
-    void *arg;
-};
-
-static int read_records (const char *path, void *arg, struct slurmdl_error *err)
-{
-    const struct records_of *of = arg;
-
-    return slurmdl_records_read (path, of->f, of->arg, err);
+    return read_folder (
+        dir, &(struct folder_reading){ .row = f, .arg = arg }, err);
 }
 
 int slurmdl_records_read_dir (const char *dir,
@@ -108,7 +121,6 @@ int slurmdl_records_read_dir (const char *dir,
                               void *arg,
                               struct slurmdl_error *err)
 {
-    error_clear (err);
-    return each_metrics_file (
-        dir, read_records, &(struct records_of){ f, arg }, err);
+    return read_folder (
+        dir, &(struct folder_reading){ .record = f, .arg = arg }, err);
 }

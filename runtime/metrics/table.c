@@ -179,12 +179,90 @@ check_rows (const struct table *t, const struct row *rows, size_t n)
     return good;
 }
 
+static bool is_zero (const void *record, size_t size)
+{
+    const char *bytes = record;
+
+    return !*bytes && !memcmp (bytes, bytes + 1, size - 1);
+}
+
+/* Records that are wrong.  What is all zeros at the end of a file was never
+ * written: the machine lost its power.
+ */
+struct lost {
+    uint64_t n, first;
+    uint64_t zeros; /* since the last that is not */
+};
+
+static void lose (struct lost *l, uint64_t number, bool zero)
+{
+    if (zero) {
+        l->zeros++;
+        return;
+    }
+    if (l->n == 0)
+        l->first = number - l->zeros;
+    l->n += l->zeros + 1;
+    l->zeros = 0;
+}
+
+/* A good one follows: the zeros before it were something. */
+static void count_zeros (struct lost *l, uint64_t number)
+{
+    if (l->zeros > 0 && l->n == 0)
+        l->first = number - l->zeros;
+    l->n += l->zeros;
+    l->zeros = 0;
+}
+
+static int
+tell_lost (const struct lost *l, const char *path, struct slurmdl_error *err)
+{
+    if (l->n == 0)
+        return 0;
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: damaged: %llu row%s lost, the first is number %llu "
+                   "(checksums are wrong)",
+                   path,
+                   (unsigned long long)l->n,
+                   l->n == 1 ? " is" : "s are",
+                   (unsigned long long)l->first);
+}
+
+/* The good rows of a block, in runs. */
+static int give_good (const struct table *t,
+                      const struct row *rows,
+                      size_t n,
+                      uint64_t at,
+                      block_f f,
+                      void *arg,
+                      struct lost *l)
+{
+    size_t i = 0;
+    int rv = 0;
+
+    while (rv == 0 && i < n) {
+        size_t good = check_rows (t, rows + i, n - i);
+        if (good > 0) {
+            count_zeros (l, at + i);
+            rv = f (t, rows + i, good, at + i, arg);
+        }
+        i += good;
+        if (i < n)
+            lose (l, at + i, is_zero (&rows[i], sizeof (*rows)));
+        i++;
+    }
+    return rv;
+}
+
 int table_read_rows (const struct table *t,
                      block_f f,
                      void *arg,
                      struct slurmdl_error *err)
 {
     struct row *rows = malloc (BLOCK * sizeof (*rows));
+    struct lost lost = { 0 };
     int rv = 0;
 
     if (!rows)
@@ -195,12 +273,10 @@ int table_read_rows (const struct table *t,
             rv = damaged (t->path, err);
             break;
         }
-        size_t good = check_rows (t, rows, n);
-        if (good > 0)
-            rv = f (t, rows, good, at, arg);
-        if (good < n)
-            break;
+        rv = give_good (t, rows, n, at, f, arg, &lost);
     }
+    if (rv == 0)
+        rv = tell_lost (&lost, t->path, err);
     int e = errno;
     free (rows);
     errno = e;
@@ -232,7 +308,7 @@ static char *read_data (const struct table *t, const struct record *r)
     return NULL;
 }
 
-/* Returns 1 at the first that is wrong: the end of the file. */
+/* Returns 1 if its data are wrong. */
 static int give_record (const struct table *t,
                         const struct record *r,
                         slurmdl_record_f f,
@@ -248,7 +324,7 @@ static int give_record (const struct table *t,
             r->step, r->time, t->names[r->name], r->kind, r->bytes, data },
         arg);
     free (data);
-    return *rv != 0;
+    return 0;
 }
 
 static bool
@@ -265,26 +341,32 @@ static int read_records (const struct table *t,
                          struct slurmdl_error *err)
 {
     struct record *list;
-    bool ended = false;
+    struct lost lost = { 0 };
     int rv = 0;
 
     if (t->records < 0 || t->bytes < 0 || t->nrecords < 2)
         return 0;
     if (!(list = malloc (RECORDS_BLOCK * sizeof (*list))))
         return errorf (err, "out of memory");
-    for (hsize_t at = 1; !ended && at < t->nrecords; at += RECORDS_BLOCK) {
+    for (hsize_t at = 1; rv == 0 && at < t->nrecords; at += RECORDS_BLOCK) {
         hsize_t n = t->nrecords - at;
         n = n < RECORDS_BLOCK ? n : RECORDS_BLOCK;
         if (read_block (t->records, at, n, list) < 0) {
             rv = damaged (t->path, err);
             break;
         }
-        for (hsize_t i = 0; !ended && i < n; i++)
+        for (hsize_t i = 0; rv == 0 && i < n; i++)
             if (!good_record (t, &list[i]))
-                ended = true;
-            else if (!event || is_event (t, &list[i], event))
-                ended = give_record (t, &list[i], f, arg, &rv);
+                lose (&lost, at + i, is_zero (&list[i], sizeof (*list)));
+            else if ((!event || is_event (t, &list[i], event))
+                     && give_record (t, &list[i], f, arg, &rv))
+                lose (&lost, at + i, false);
+            else
+                count_zeros (&lost, at + i);
     }
+    /* the events of a kind are for opening it: the reader of all tells */
+    if (rv == 0 && !event)
+        rv = tell_lost (&lost, t->path, err);
     int e = errno;
     free (list);
     errno = e;

@@ -36,8 +36,9 @@ bool table_superseded (const struct table *t,
                        uint64_t number,
                        const struct row *row);
 
-/* Rows in blocks, up to the first one whose checksum or name is wrong; 'first'
- * is the number of the block's first row.  'f' returning nonzero ends it.
+/* Rows in blocks, without those whose checksum or name is wrong; 'first' is the
+ * number of the block's first row.  'f' returning nonzero ends it.  If rows
+ * were lost it returns -1 with EBADMSG at the end, and 'err' says which.
  */
 typedef int (*block_f) (const struct table *t,
                         const struct row *rows,

@@ -36,7 +36,7 @@ struct trial {
     slurmdl_row_f f;
     void *arg;
     double epoch;
-    bool damaged; /* a file, which is passed over */
+    struct slurmdl_error damage; /* of the first damaged file */
 };
 
 /* ---- steps at which attempts were resumed ---- */
@@ -175,16 +175,19 @@ static int note_file (const char *path, void *arg, struct slurmdl_error *err)
     struct table t;
     int rv = table_open (&t, path, NULL);
 
+    (void)err; /* the second pass tells */
     if (rv < 0 && errno == EBADMSG) {
         table_close (&t);
-        return 0; /* told in the second pass */
+        return 0;
     }
     for (size_t i = 0; i < t.nresumes; i++)
         if (t.resumes[i].step < trial->now->resumed)
             trial->now->resumed = t.resumes[i].step;
     trial->steps = rv == 0 ? make_steps (t.nnames, INT64_MAX) : NULL;
     if (rv == 0)
-        rv = trial->steps ? table_read_rows (&t, lower_steps, trial, err) : -1;
+        rv = trial->steps ? table_read_rows (&t, lower_steps, trial, NULL) : -1;
+    if (rv < 0 && trial->steps && errno == EBADMSG)
+        rv = 0;
     for (hsize_t i = 0; rv == 0 && i < t.nnames; i++)
         if (trial->steps[i] < INT64_MAX)
             rv = lower_limit (trial->now, t.names[i], trial->steps[i]);
@@ -237,24 +240,25 @@ static int give_rows (const struct table *t,
 static int give_file (const char *path, void *arg, struct slurmdl_error *err)
 {
     struct trial *trial = arg;
+    struct slurmdl_error why = { "" };
     struct table t;
-    int rv = table_open (&t, path, err);
+    int rv = table_open (&t, path, &why);
 
-    if (rv < 0 && errno == EBADMSG) {
-        trial->damaged = true;
-        table_close (&t);
-        return 0;
-    }
     trial->epoch = NAN;
     trial->steps = rv == 0 ? make_steps (t.nnames, INT64_MAX) : NULL;
     for (hsize_t i = 0; trial->steps && i < t.nnames; i++)
         trial->steps[i] = limit_of (trial, t.names[i]);
     if (rv == 0)
-        rv = trial->steps ? table_read_rows (&t, give_rows, trial, err)
-                          : errorf (err, "out of memory");
+        rv = trial->steps ? table_read_rows (&t, give_rows, trial, &why)
+                          : errorf (&why, "out of memory");
     free (trial->steps);
     table_close (&t);
-    return rv;
+    if (rv >= 0)
+        return rv;
+    if (errno != EBADMSG)
+        return errorf (err, "%s", why.text);
+    errorf (&trial->damage, "%s", why.text);
+    return 0;
 }
 
 int slurmdl_trial_read (const char *dir,
@@ -283,8 +287,8 @@ int slurmdl_trial_read (const char *dir,
     for (size_t i = 0; i < t.n; i++)
         free (t.attempts[i].limits);
     free (t.attempts);
-    if (rv != 0 || !t.damaged)
+    if (rv != 0 || !*t.damage.text)
         return rv;
     errno = EBADMSG;
-    return -1;
+    return errorf (err, "%s", t.damage.text);
 }

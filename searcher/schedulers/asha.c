@@ -75,6 +75,21 @@ void asha_ended (struct searcher *s, long trial, double value)
         promote_last (s, b);
 }
 
+/* The next best of a rung may come to its share. */
+void asha_forget (struct searcher *s, long trial)
+{
+    struct search_trial *t = searcher_trial (s, trial);
+    struct bracket *b = searcher_bracket (s, t->bracket);
+
+    for (int rung = b->first; rung < t->rung; rung++) {
+        struct results r = rung_results (s, b, rung);
+        rung_remove (&r, trial);
+        asha_promote_share (s, b, rung);
+    }
+    while (b->highest >= 0 && b->rung[b->highest].results == 0)
+        b->highest--;
+}
+
 /* What was the top rung has its share now; and with fewer trials than were
  * planned a bracket may be at its end.
  */
@@ -133,7 +148,9 @@ void asha_plan (const struct search_request *request, struct search_plan *plan)
     plan->bracket[0].limit = config->max_concurrent;
     if (config->max_concurrent == 0)
         plan->bracket[0].limit =
-            bracket_width (plan->divisor, height, config->max_trials);
+            config->rules == SEARCH_RULES_FIRST
+                ? bracket_width (plan->divisor, height, config->max_trials)
+                : config->max_trials;
 }
 
 /* The ladder of a lower bracket is the upper part of the highest one's. */
@@ -152,7 +169,10 @@ static void adaptive_plan (const struct search_request *request,
     for (int i = 0; i < brackets; i++) {
         struct bracket *b = plan->bracket + i;
         b->trials = trials[i];
-        b->limit = limits[i];
+        b->limit =
+            config->max_concurrent == 0 && config->rules != SEARCH_RULES_FIRST
+                ? trials[i]
+                : limits[i];
         while (plan->length[b->first] < ladder_rung (
                    plan->divisor, config->max_length, heights[i] - 1))
             b->first++;
@@ -163,6 +183,7 @@ const struct search_scheduler schedule_asha = {
     .check = asha_check,
     .plan = asha_plan,
     .ended = asha_ended,
+    .forget = asha_forget,
     .extended = asha_extended,
 };
 
@@ -170,6 +191,7 @@ const struct search_scheduler schedule_adaptive = {
     .check = adaptive_check,
     .plan = adaptive_plan,
     .ended = asha_ended,
+    .forget = asha_forget,
     .extended = asha_extended,
 };
 
@@ -194,5 +216,6 @@ const struct search_scheduler schedule_auto = {
     .check = auto_check,
     .plan = auto_plan,
     .ended = asha_ended,
+    .forget = asha_forget,
     .extended = asha_extended,
 };

@@ -12,6 +12,9 @@ void asha_ended (struct searcher *s, long trial, double value);
 /* Fill the plan's ladder.  Returns its height before rungs were merged. */
 int asha_ladder (struct search_plan *plan, const struct search_config *config);
 
+/* Take all results of a trial away. */
+void asha_forget (struct searcher *s, long trial);
+
 void asha_extended (struct searcher *s, int top);
 
 /* Have the best share of a rung apart and promote those of it that wait, the

@@ -163,6 +163,7 @@ const struct search_scheduler schedule_async_hyperband = {
     .plan = hyperband_plan,
     .in_order = true,
     .ended = asha_ended,
+    .forget = asha_forget,
     .widen = hyperband_widen,
     .extended = asha_extended,
 };

@@ -144,5 +144,6 @@ const struct search_scheduler schedule_pasha = {
     .keeps = true,
     .start = pasha_start,
     .ended = pasha_ended,
+    .forget = asha_forget,
     .extended = pasha_extended,
 };

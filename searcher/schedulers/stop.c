@@ -81,20 +81,27 @@ static struct results ladder_results (struct searcher *s, int rung)
     };
 }
 
-/* Of n results the best ceil (n / divisor) run on: the first arrivals are
- * among them.
- */
+/* Of n results so many run on: the first arrival is among them. */
+static int64_t
+share_of (const struct searcher *s, struct ratio divisor, int64_t n)
+{
+    int64_t share = ratio_share (divisor, n);
+
+    if (s->rules < SEARCH_RULES_NOW)
+        return (n * divisor.q + divisor.p - 1) / divisor.p;
+    return share > 1 ? share : 1;
+}
+
 static bool pass_rung (struct searcher *s, long trial, int rung, double value)
 {
     const struct ladder *l = searcher_at (s, s->at_schedule);
     struct results r = ladder_results (s, rung);
     int32_t result = r.rung->results;
-    int64_t p = l->divisor.p, share;
 
     if (r.rung->results == r.capacity)
         return true;
-    share = ((result + 1) * (int64_t)l->divisor.q + p - 1) / p;
-    return rung_add (&r, trial, value, share) == result;
+    return rung_add (&r, trial, value, share_of (s, l->divisor, result + 1))
+           == result;
 }
 
 static bool
@@ -111,6 +118,17 @@ ladder_watch (struct searcher *s, long trial, int64_t length, double value)
             return true;
         }
     return false;
+}
+
+static void ladder_forget (struct searcher *s, long trial)
+{
+    const struct ladder *l = searcher_at (s, s->at_schedule);
+
+    for (int rung = 0; rung < l->rungs; rung++) {
+        struct results r = ladder_results (s, rung);
+        rung_remove (&r, trial);
+        rung_resize (&r, share_of (s, l->divisor, r.rung->results));
+    }
 }
 
 /* The ladder up to the length that 's' has now; without room as it was. */
@@ -153,6 +171,7 @@ const struct search_scheduler schedule_stop = {
     .room = ladder_room,
     .start = ladder_start,
     .watch = ladder_watch,
+    .forget = ladder_forget,
     .regrow = ladder_regrow,
     .move = ladder_move,
 };
@@ -237,6 +256,14 @@ static void median_start (struct searcher *s,
                         ? request->config->min_length
                         : (request->config->max_length + 19) / 20;
     clear_slots (s, 1);
+}
+
+static void median_forget (struct searcher *s, long trial)
+{
+    const struct medians *m = searcher_at (s, s->at_schedule);
+
+    for (int64_t k = 0; k < m->slots; k++)
+        averages (course_of (s, trial))[k] = NAN;
 }
 
 static int64_t slot_at (const struct searcher *s, int64_t length)
@@ -388,6 +415,7 @@ const struct search_scheduler schedule_median = {
     .room = median_room,
     .start = median_start,
     .watch = median_watch,
+    .forget = median_forget,
     .regrow = median_regrow,
     .move = median_move,
 };

@@ -316,6 +316,7 @@ int inner_observe (struct searcher *s,
 /* One more for a trial that did not count; its values say where not to look. */
 static void replace (struct searcher *s, long trial)
 {
+    const struct search_scheduler *schedule = searcher_schedule (s);
     struct search_trial *t = searcher_trial (s, trial);
     struct bracket *b = searcher_bracket (s, t->bracket);
 
@@ -327,28 +328,37 @@ static void replace (struct searcher *s, long trial)
     s->trials++;
     if (s->at_values)
         keep_values (s, trial, NULL);
+    if (s->rules >= SEARCH_RULES_NOW && schedule->forget)
+        schedule->forget (s, trial);
     if (searcher_sampler (s)->learn)
         searcher_sampler (s)->learn (s, trial);
     update_progress (s);
 }
 
+/* Its place can be another's: it has no results, or they can be forgotten. */
+static bool is_replaceable (const struct searcher *s, long trial)
+{
+    const struct search_scheduler *schedule = searcher_schedule (s);
+    const struct search_trial *t = searcher_trial (s, trial);
+    const struct bracket *b = searcher_bracket (s, t->bracket);
+
+    return !schedule->fixed && b->rejected < b->capacity
+           && (searcher_start (s, t) == 0
+               || (s->rules >= SEARCH_RULES_NOW && schedule->forget
+                   && !t->from));
+}
+
 int inner_exit (struct searcher *s, long trial, bool rejected)
 {
-    struct search_trial *t;
-    const struct bracket *b;
-
     if (!is_running (s, trial))
         return inner_refuse ();
-    t = searcher_trial (s, trial);
-    b = searcher_bracket (s, t->bracket);
-    if (rejected && !searcher_schedule (s)->fixed && searcher_start (s, t) == 0
-        && b->rejected < b->capacity) {
+    if (rejected && is_replaceable (s, trial)) {
         replace (s, trial);
         return 0;
     }
     (void)end_segment (s, trial, NULL, true);
     if (!rejected)
-        t->state = TRIAL_FAILED;
+        searcher_trial (s, trial)->state = TRIAL_FAILED;
     return 0;
 }
 

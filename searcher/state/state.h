@@ -98,6 +98,7 @@ struct searcher {
     int64_t width;              /* values of a trial: one a rung or objective */
     int64_t repeats, outer;     /* trials that are being trained with repeats */
     int64_t min_length, population;
+    int64_t rules; /* of enum search_rules */
     double spent, max_seconds;
     int64_t cost_aware;
     int64_t known, points; /* from before; to be tried first */
@@ -152,6 +153,10 @@ struct search_scheduler {
     /* A fresh trial begins; false: it does not fit.  NULL: none has a 'from'.
      */
     bool (*begun) (struct searcher *s, const struct search_op *op);
+    /* A trial was rejected: none of its results counts any more.  NULL: one
+     * that has results below its rung is not replaced.
+     */
+    void (*forget) (struct searcher *s, long trial);
     /* A trial that failed is being trained again. */
     void (*revived) (struct searcher *s, long trial);
 

@@ -78,6 +78,9 @@ if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     PATH=/usr/bin:$PATH timeout 300 dl run --local python.conf >out 2>&1
     is $? 0 "the sweep in Python"
     like "$(cat out)" '^best accuracy 0\.[89]' "finds something that works"
+    best=$(sed -n 's/^best accuracy .*: trial \([0-9]*\) at length .*/\1/p' out)
+    lr=$(dl show --csv digits-python-0001 | awk -F, -v best="$best" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "hp.lr") lr = i } $1 == best { print $lr }')
+    like "$(sed -n '/^best accuracy/{n;p}' out)" "^ .*lr=$(printf %.3s "$lr")" "with its hyperparameters"
     is "$(cat digits-python-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 else
     skip "the sweep in Python" "no python3-numpy"

@@ -63,7 +63,8 @@ made_result (struct sweep *s, long n, long attempt, int64_t length, double v)
     t->over = attempt;
     t->milestones =
         realloc (t->milestones, (t->nmilestones + 1) * sizeof (*t->milestones));
-    t->milestones[t->nmilestones++] = (struct milestone){ length, attempt };
+    t->milestones[t->nmilestones++] =
+        (struct milestone){ length, attempt, t->metric };
 }
 
 /* The folder of an attempt, which is made; until the next call. */

@@ -456,6 +456,104 @@ static void front (void **state)
     sweep_close (s);
 }
 
+/* ---- logs that contradict themselves ---- */
+
+/* clang-format off */
+static const struct {
+    const char *events[4]; /* the last one is refused */
+} wrong[] = {
+    /* without a first one, twice, of no length, outside the space */
+    { { BEGIN ("2", "1", "0.5") } },
+    { { BEGIN ("1", "1", "0.5"), BEGIN ("1", "1", "0.5") } },
+    { { BEGIN ("1", "0", "0.5") } },
+    { { BEGIN ("1", "1", "7") } },
+    /* of two dimensions */
+    { { "{'op':'begin','trial':1,'length':1,'x':[0.5,0.5],'hparams':{}}" } },
+    /* not promoted */
+    { { BEGIN ("1", "1", "0.5"),
+        END ("result", "1", "1", ",'length':1,'metric':1"),
+        BEGIN ("1", "3", "0.5") } },
+};
+/* clang-format on */
+
+static void contradictions (void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof (wrong) / sizeof (*wrong); i++) {
+        struct sweep *s = make ("\"m\"", scenarios[0].searcher);
+        assert_int_equal (apply (s, create), 0);
+        for (int k = 0; k < 4 && wrong[i].events[k]; k++) {
+            bool last = k == 3 || !wrong[i].events[k + 1];
+            assert_int_equal (apply (s, wrong[i].events[k]), last ? -1 : 0);
+        }
+        sweep_close (s);
+    }
+}
+
+/* A log keeps the rules of the version that made it; of a newer version's
+ * nothing is known.
+ */
+static void versions (void **state)
+{
+    static const struct {
+        const char *create;
+        int rv, rules;
+    } logs[] = {
+        { "{'op':'create','version':1,'name':'t','dir':'/','seed':1}", 0, 1 },
+        { "{'op':'create','version':2,'name':'t','dir':'/','seed':1}", 0, 2 },
+        { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", -1, 0 },
+        { "{'op':'create','version':0,'name':'t','dir':'/','seed':1}", -1, 0 },
+        { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (logs) / sizeof (*logs); i++) {
+        struct sweep *s = make ("\"m\"", scenarios[0].searcher);
+        assert_int_equal (apply (s, logs[i].create), logs[i].rv);
+        assert_int_equal (s->exp->search.rules, logs[i].rules);
+        sweep_close (s);
+    }
+}
+
+/* The same reports: by the first rules ceil (4 / 4) + 1 of five results pass,
+ * now one.
+ */
+static void rules_decide (void **state)
+{
+    static const char *const events[] = {
+        BEGIN ("1", "256", "0.5"),
+        BEGIN ("2", "256", "0.25"),
+        BEGIN ("3", "256", "0.125"),
+        BEGIN ("4", "256", "0.75"),
+        BEGIN ("5", "256", "0.625"),
+        END ("report", "1", "1", ",'length':64,'metric':0.1"),
+        END ("report", "2", "1", ",'length':64,'metric':0.4"),
+        END ("report", "3", "1", ",'length':64,'metric':0.4"),
+        END ("report", "4", "1", ",'length':64,'metric':0.4"),
+        END ("report", "5", "1", ",'length':64,'metric':0.2"),
+    };
+
+    (void)state;
+    for (int version = 1; version <= 2; version++) {
+        struct sweep *s = make ("\"m\"",
+                                "name = \"stopping_asha\"; max_trials = 9; "
+                                "max_length = 256; divisor = 4");
+        char text[128];
+
+        snprintf (text,
+                  sizeof (text),
+                  "{'op':'create','version':%d,'name':'t','dir':'/','seed':1}",
+                  version);
+        assert_int_equal (apply (s, text), 0);
+        for (size_t i = 0; i < sizeof (events) / sizeof (*events); i++)
+            assert_int_equal (apply (s, events[i]), 0);
+        assert_false (searcher_stops (s->searcher, 1));
+        assert_true (searcher_stops (s->searcher, 2));
+        assert_int_equal (searcher_stops (s->searcher, 5), version == 2);
+        sweep_close (s);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +567,9 @@ int main (void)
         IN_FOLDER (spoilers),
         IN_FOLDER (a_bad_trial_is_no_bad_machine),
         IN_FOLDER (front),
+        IN_FOLDER (contradictions),
+        IN_FOLDER (versions),
+        IN_FOLDER (rules_decide),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -16,6 +16,9 @@
 #include "runtime/rank/roles.h"
 #include "tests/runtime/steps.h"
 
+#define TEN(text)   text text text text text text text text text text
+#define LONG_PREFIX TEN ("abcdefghijklmnopqrstuvwxy") "abcd" /* 254 bytes */
+
 /* clang-format off */
 static const struct {
     const char *list, *first; /* NULL: EINVAL */
@@ -28,6 +31,10 @@ static const struct {
     { "a[1-2]b[3-4]",         "a1b3" },
     { "rack[0-3]-node[08,9]", "rack0-node08" },
     { "a[1-2].example.org",   "a1.example.org" },
+    /* the number of a long prefix does not fit */
+    { LONG_PREFIX "[001-002]",       NULL },
+    { LONG_PREFIX "a[1-2]",          NULL },
+    { LONG_PREFIX LONG_PREFIX "[1-2]", NULL },
     { "",                     NULL },
     { ",n1",                  NULL },
     { "n[",                   NULL },

@@ -78,7 +78,9 @@ static void test_decisions (void **state)
                         .smaller_is_better = !decisions[i].larger,
                         .divisor = 3,
                         .max_rungs = decisions[i].rungs,
-                        .max_concurrent = decisions[i].concurrent },
+                        .max_concurrent = decisions[i].concurrent,
+                        .rules =
+                            decisions[i].concurrent ? 0 : SEARCH_RULES_FIRST },
             .metric = given,
             .values = decisions[i].values,
             .fails = decisions[i].fails
@@ -88,11 +90,132 @@ static void test_decisions (void **state)
         assert_int_equal (w.trials, decisions[i].trials);
         for (long t = 1; t <= w.trials; t++)
             assert_int_equal (w.segments[t], decisions[i].segments[t - 1]);
-        /* without a limit: divisor^(rungs - 1) */
+        /* without a limit: divisor^(rungs - 1), by the first rules */
         if (decisions[i].concurrent == 0)
             assert_int_equal (w.most_running, 9);
         sweep_free (&w);
     }
+}
+
+/* 0: no limit but the number of workers. */
+static void test_no_limit (void **state)
+{
+    static const struct {
+        const char *name;
+        int rules;
+        long most;
+    } cases[] = { { "asha", 0, 12 },
+                  { "asha", SEARCH_RULES_FIRST, 9 },
+                  { "adaptive_asha", 0, 12 } };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (cases); i++) {
+        struct sweep w = { .config = { .name = cases[i].name,
+                                       .max_trials = 12,
+                                       .max_length = 9000,
+                                       .smaller_is_better = true,
+                                       .divisor = 3,
+                                       .max_rungs = 3,
+                                       .mode = SEARCH_STANDARD,
+                                       .rules = cases[i].rules },
+                           .metric = given,
+                           .values = rising };
+        sweep_run (&w);
+        assert_int_equal (w.most_running, cases[i].most);
+        sweep_free (&w);
+    }
+}
+
+static void end (struct searcher *s, long trial, int64_t length, double value)
+{
+    assert_int_equal (searcher_observe (s, trial, length, &value), 0);
+}
+
+static struct search_op begin (struct searcher *s)
+{
+    struct search_op op;
+
+    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+    assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    return op;
+}
+
+/* The best of three is promoted and then rejected.  Of the three that are left
+ * when the fourth has ended the best one is; by the first rules the share is
+ * the rejected one's for ever.
+ */
+static void test_forgets (void **state)
+{
+    (void)state;
+    for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
+        const struct search_config config = { .name = "asha",
+                                              .max_trials = 4,
+                                              .max_length = 9,
+                                              .smaller_is_better = true,
+                                              .divisor = 3,
+                                              .max_rungs = 2,
+                                              .max_concurrent = 4,
+                                              .rules = rules };
+        struct searcher *s = searcher_create (&config, NULL, 0);
+        bool forgets = rules == SEARCH_RULES_NOW;
+        struct search_op op;
+        long created = 0;
+
+        for (long t = 1; t <= 3; t++)
+            assert_int_equal (begin (s).trial, t);
+        for (long t = 1; t <= 3; t++)
+            end (s, t, 3, (double)t / 10);
+        op = begin (s);
+        assert_true (op.trial == 1 && op.length == 9);
+        assert_int_equal (searcher_reject (s, 1), 0);
+        assert_int_equal (begin (s).trial, 4);
+        end (s, 4, 3, 0.15);
+        assert_int_equal (searcher_ask (s, &op, NULL),
+                          forgets ? SEARCH_RUN : SEARCH_DONE);
+        while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
+            op = begin (s);
+            created += op.fresh;
+            if (op.length == 9)
+                assert_int_equal (op.trial, 4);
+            end (s, op.trial, op.length, 1);
+        }
+        /* its place is another's */
+        assert_int_equal (created, forgets);
+        assert_true (searcher_progress (s) == 1);
+        searcher_destroy (s);
+    }
+}
+
+/* Rejected at the top of all rungs, the only result of the second one is gone:
+ * the search ends with a full training all the same.
+ */
+static void test_forgets_highest (void **state)
+{
+    const struct search_config config = { .name = "asha",
+                                          .max_trials = 2,
+                                          .max_length = 4,
+                                          .smaller_is_better = true,
+                                          .divisor = 2,
+                                          .max_rungs = 3 };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op;
+    int64_t longest = 0;
+    bool rejected = false;
+
+    (void)state;
+    while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
+        op = begin (s);
+        if (op.length == 4 && !rejected) {
+            assert_int_equal (searcher_reject (s, op.trial), 0);
+            rejected = true;
+            continue;
+        }
+        end (s, op.trial, op.length, (double)op.trial);
+        longest = op.length > longest ? op.length : longest;
+    }
+    assert_true (rejected);
+    assert_int_equal (longest, 4);
+    searcher_destroy (s);
 }
 
 /* One bracket compares at 300 and 900, the other trains to 900 at once. */
@@ -323,6 +446,9 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_decisions),
+        cmocka_unit_test (test_no_limit),
+        cmocka_unit_test (test_forgets),
+        cmocka_unit_test (test_forgets_highest),
         cmocka_unit_test (test_brackets),
         cmocka_unit_test (test_shuffled),
         cmocka_unit_test (test_model),

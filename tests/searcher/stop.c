@@ -52,6 +52,7 @@ static struct sweep start (const char *name, uint64_t seed)
                        .workers = sweep_random (&r, 12),
                        .shuffle = seed };
 
+    w.config.rules = seed % 4 ? SEARCH_RULES_NOW : SEARCH_RULES_FIRST;
     return w;
 }
 
@@ -65,6 +66,14 @@ struct ladder {
     int passed[TRIALS];
 };
 
+/* So many of n results pass. */
+static double share_of (const struct search_config *c, int n)
+{
+    return c->rules == SEARCH_RULES_FIRST
+               ? ceil (n / c->divisor - 1e-9)
+               : fmax (floor (n / c->divisor + 1e-9), 1);
+}
+
 static bool ladder_stops (struct ladder *l, const struct sweep *w, size_t i)
 {
     const struct event *e = w->events + i;
@@ -77,7 +86,7 @@ static bool ladder_stops (struct ladder *l, const struct sweep *w, size_t i)
         for (int k = 0; k < n; k++)
             better += l->values[*rung][k] <= e->value;
         l->values[*rung][n] = e->value;
-        if (better >= ceil ((n + 1) / w->config.divisor - 1e-9))
+        if (better >= share_of (&w->config, n + 1))
             return true;
     }
     return false;
@@ -120,7 +129,8 @@ static void test_ladder (void **state)
 
 /* ---- one event after another ---- */
 
-static struct searcher *create (const char *name, int64_t min_length)
+static struct searcher *
+create_by (const char *name, int64_t min_length, int rules)
 {
     const struct search_config config = { .name = name,
                                           .max_trials = 20,
@@ -128,11 +138,17 @@ static struct searcher *create (const char *name, int64_t min_length)
                                           .smaller_is_better = true,
                                           .divisor = 3,
                                           .max_rungs = 3,
-                                          .min_length = min_length };
+                                          .min_length = min_length,
+                                          .rules = rules };
     struct searcher *s = searcher_create (&config, NULL, 0);
 
     assert_non_null (s);
     return s;
+}
+
+static struct searcher *create (const char *name, int64_t min_length)
+{
+    return create_by (name, min_length, 0);
 }
 
 static long begin (struct searcher *s)
@@ -164,6 +180,29 @@ static void test_skipped (void **state)
     assert_true (report (s, c, 4, 1.5));
     assert_false (report (s, d, 9, 0.1));
     searcher_destroy (s);
+}
+
+/* Of four results one passes: max (floor (4 / 3), 1); by the first rules
+ * ceil (4 / 3).  What a rejected trial has reported stops no other.
+ */
+static void test_share (void **state)
+{
+    (void)state;
+    for (int rules = SEARCH_RULES_FIRST; rules <= SEARCH_RULES_NOW; rules++) {
+        struct searcher *s = create_by ("stopping_asha", 0, rules);
+        bool now = rules == SEARCH_RULES_NOW;
+        long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
+        long e = begin (s);
+
+        assert_false (report (s, a, 1, 0.1));
+        assert_true (report (s, b, 1, 0.4));
+        assert_true (report (s, c, 1, 0.3));
+        assert_int_equal (report (s, d, 1, 0.2), now);
+        assert_int_equal (searcher_reject (s, a), 0);
+        /* the best of four; by the first rules the third of five */
+        assert_int_equal (report (s, e, 1, now ? 0.15 : 0.25), !now);
+        searcher_destroy (s);
+    }
 }
 
 static void unchanged (const struct searcher *s, const struct searcher *copy)
@@ -432,6 +471,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_ladder),
         cmocka_unit_test (test_skipped),
+        cmocka_unit_test (test_share),
         cmocka_unit_test (test_after_stop),
         cmocka_unit_test (test_old_reports),
         cmocka_unit_test (test_never_reported),

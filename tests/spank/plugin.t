@@ -266,4 +266,26 @@ like "$(secret "$stub" "$PLUGIN" local dl-bind=closest)" '^[0-9a-f]{32}$' "with 
 is "$(secret SLURM_STEP_ID= "$stub" "$PLUGIN" local)" of-an-outer-step "without one the user's own stays"
 is "$(secret SLURM_STEP_ID=0 "$stub" "$PLUGIN" local dl=off)" none "but not that of a step that srun is in"
 is "$(secret "$stub" "$PLUGIN" 0 dl=torch)" of-an-outer-step "tasks do not make any"
+# ---- the folder of --dl-debug: what somebody else has planted there is not used
+debugged () { # debugged: what the plugin says and sets in a folder where the name is taken
+    (cd "$work/debug" && fake SLURM_JOB_ID=7 "$stub" "$PLUGIN" remote dl-debug=hang:1000 2>&1)
+}
+mkdir "$work/debug"
+taken=$work/debug/dl-debug-7.0
+for plant in 'touch' 'ln -s /tmp' 'mkfifo'; do
+    rm -f "$taken"
+    $plant "$taken"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is kept: .*choose another folder with DL_DEBUG_DIR$' "$plant: the name is taken"
+    is "$(debugged | grep -c DL_DEBUG_PATH)" 0 "$plant: nothing is written there"
+done
+rm -f "$taken"
+if [ "$(id -u)" = 0 ]; then
+    mkdir "$taken"
+    chown 12345 "$taken"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "another user's folder"
+    rmdir "$taken"
+else
+    skip "another user's folder" "needs root"
+fi
+
 done_testing

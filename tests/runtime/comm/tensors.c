@@ -65,8 +65,11 @@ static void test_hostile_packet (void **state)
             packet_bytes (&p, &b, 1);
         }
         t = tensor_take (&p);
+        if (t) /* what is taken makes sense */
+            assert_true (t->name && strlen (t->name) < 4096);
         tensor_free (t);
         packet_take_text (&p);
+        assert_true (p.at <= p.n);
         packet_free (&p);
     }
 }

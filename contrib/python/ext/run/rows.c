@@ -119,8 +119,13 @@ read_into (const char *path, unsigned how, const struct lent *l)
     Py_BEGIN_ALLOW_THREADS;
     rv = readers[how](path, add_row, rows, &err);
     Py_END_ALLOW_THREADS;
-    if (rv == 0)
+    /* what was lost is no reason to keep the rest back */
+    if (rv == 0
+        || (rv < 0 && errno == EBADMSG && rows->n > 0
+            && PyErr_WarnEx (PyExc_RuntimeWarning, err.text, 1) == 0))
         result = result_of (rows);
+    else if (PyErr_Occurred ())
+        result = NULL;
     else if (rv == ENOBUFS) {
         result = Py_None;
         Py_INCREF (result);

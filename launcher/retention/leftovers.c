@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find hidden files that writers left when they were killed. */
+#include "launcher/retention/leftovers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/sweep/queries.h"
+#include "runtime/checkpoint/staging.h"
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+struct search {
+    int (*f) (const char *path, int64_t bytes, void *arg);
+    void *arg;
+};
+
+/* Where hard links are refused names are symbolic links to hidden files. */
+static bool has_hard_links (int folder)
+{
+    char a[64];
+    char b[64];
+    int fd;
+    bool has;
+
+    link_tmp_name (a, sizeof (a), "");
+    link_tmp_name (b, sizeof (b), "");
+    fd = openat (folder, a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    close (fd);
+    has = linkat (folder, a, folder, b, 0) == 0;
+    unlinkat (folder, b, 0);
+    unlinkat (folder, a, 0);
+    return has;
+}
+
+static int is_hidden (const struct dirent *e)
+{
+    return inside_is_hidden (e->d_name);
+}
+
+static int
+give (const struct search *s, const char *dir, int folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0
+        || !S_ISREG (st.st_mode)
+        || snprintf (path, sizeof (path), "%s/%s", dir, name)
+               >= (int)sizeof (path))
+        return 0;
+    return s->f (path, st.st_size, s->arg);
+}
+
+static int search_folder (const struct search *s, const char *dir)
+{
+    struct dirent **list = NULL;
+    int folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    int n = folder < 0 ? -1 : scandirat (folder, ".", &list, is_hidden, NULL);
+    int rv = n < 0 && errno != ENOENT ? -1 : 0;
+    bool safe = n > 0 && has_hard_links (folder);
+
+    for (int i = 0; i < n; i++) {
+        if (rv == 0 && safe)
+            rv = give (s, dir, folder, list[i]->d_name);
+        free (list[i]);
+    }
+    free (list);
+    return inside_close (folder, rv);
+}
+
+/* The blocks of the log. */
+static int search_log (const struct search *s, const char *dir)
+{
+    char path[PATH_MAX];
+    struct dirent *e;
+    int fd = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir (fd);
+    int rv = search_folder (s, dir);
+
+    while (d && rv == 0 && (e = readdir (d))) {
+        if (!*e->d_name || e->d_name[strspn (e->d_name, "0123456789")])
+            continue;
+        snprintf (path, sizeof (path), "%s/%s", dir, e->d_name);
+        rv = search_folder (s, path);
+    }
+    if (d)
+        closedir (d);
+    return rv;
+}
+
+static bool has_result (const struct sweep_trial *t, long attempt)
+{
+    for (size_t i = 0; i < t->nmilestones; i++)
+        if (t->milestones[i].attempt == attempt)
+            return true;
+    return false;
+}
+
+static int
+search_trial (const struct search *search, const struct sweep *s, long n)
+{
+    const struct sweep_trial *t = sweep_trial (s, n);
+    char path[PATH_MAX];
+    bool killed = false;
+    int rv = 0;
+
+    for (long k = 1; rv == 0 && k <= t->over; k++) {
+        if (has_result (t, k))
+            continue;
+        snprintf (path, sizeof (path), "%s/trials/%04ld/a.%ld", s->dir, n, k);
+        rv = search_folder (search, path);
+        killed = true;
+    }
+    if (!killed)
+        return rv;
+    snprintf (path, sizeof (path), "%s/trials/%04ld", s->dir, n);
+    return rv == 0 ? search_folder (search, path) : rv;
+}
+
+int leftovers_find (const struct sweep *s,
+                    int (*f) (const char *path, int64_t bytes, void *arg),
+                    void *arg)
+{
+    const struct search search = { f, arg };
+    char path[PATH_MAX];
+    int rv;
+
+    if ((rv = search_folder (&search, s->dir)) != 0)
+        return rv;
+    snprintf (path, sizeof (path), "%s/workers", s->dir);
+    if ((rv = search_folder (&search, path)) != 0)
+        return rv;
+    snprintf (path, sizeof (path), "%s/log", s->dir);
+    rv = search_log (&search, path);
+    for (long n = 1; rv == 0 && n <= s->ntrials; n++)
+        rv = search_trial (&search, s, n);
+    return rv;
+}
+
+void leftovers_clean_memory (void)
+{
+    draft_clean_up ();
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hidden files that writers left when they were killed. */
+#ifndef LAUNCHER_RETENTION_LEFTOVERS_H
+#define LAUNCHER_RETENTION_LEFTOVERS_H
+
+#include "launcher/sweep/sweep.h"
+
+/* Call 'f' for each such file of an experiment without workers, but for those
+ * of checkpoints: beside its own files, in log/ and workers/, and in the
+ * attempts that ended without a result.  A command that is at work on one of
+ * them writes it again (publish.h).
+ *
+ * Returns what 'f' returned if that is not 0, or -1 with errno.
+ */
+int leftovers_find (const struct sweep *s,
+                    int (*f) (const char *path, int64_t bytes, void *arg),
+                    void *arg);
+
+/* Remove what trainers that were killed on this machine left in its memory. */
+void leftovers_clean_memory (void);
+
+#endif

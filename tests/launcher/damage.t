@@ -1,0 +1,178 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# what a user reads of experiments whose workers died, and of files that were damaged or removed
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR
+python=/usr/bin/python3
+"$python" -c 'import h5py' 2>/dev/null || python=
+
+conf () { # conf NAME ENTRYPOINT SEARCHER-LINES
+    cat >"$1.conf" <<END
+name = "$1";
+entrypoint = "$2";
+searcher = { metric = "loss"; $3 };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 2; };
+worker = { heartbeat = 1; lease = 4; grace = 5; };
+END
+}
+
+seconds () { # of the machine
+    read -r now rest </proc/uptime
+    echo "${now%.*}"
+}
+
+entries_of () { # entries_of RESULTS: how many entries of the log it shows
+    "$python" -c 'import h5py, sys; a = h5py.File(sys.argv[1]).attrs; print(a["entries"], a["state"].decode() if isinstance(a["state"], bytes) else a["state"])' "$1"
+}
+
+# ---- results.h5 whose last writer was killed
+conf end 'cp ../../../results.h5 ../../../early.h5; dl log loss=$DL_TRIAL' 'name = "random"; max_trials = 4; max_length = 1;'
+timeout 300 dl run --local end.conf >out 2>&1
+is $? 0 "a sweep ends"
+entries=$(ls end-0001/log/000000 | wc -l)
+for reader in 'dl show end' 'dl wait end'; do
+    cp end-0001/early.h5 end-0001/results.h5
+    $reader >out 2>&1
+    is $? 0 "$reader"
+    if [ "$python" ]; then
+        is "$(entries_of end-0001/results.h5)" "$entries completed" "$reader writes what the worker that died had to"
+    else
+        [ "$(tail -c 32 end-0001/results.h5 | od -An -tx1)" != "$(tail -c 32 end-0001/early.h5 | od -An -tx1)" ]
+        ok $? "$reader writes what the worker that died had to"
+    fi
+done
+rm end-0001/results.h5
+dl show end >out
+[ -f end-0001/results.h5 ]
+ok $? "or all of it"
+dl label end kept >out
+before=$(stat -c %i end-0001/results.h5)
+dl show end >out
+is "$(stat -c %i end-0001/results.h5)" "$before" "a label is no reason to write it again"
+
+# ---- rows that are damaged, attempts that are gone
+cp -r end-0001 rows-0001
+rows=$work/rows-0001/trials/0002/a.1/metrics.h5
+[ -z "$python" ] || "$python" - "$rows" <<'END2'
+import sys
+import h5py
+with h5py.File(sys.argv[1]) as f:
+    at = f["metrics"].id.get_offset() + 32 + 16
+with open(sys.argv[1], "r+b") as f:
+    f.seek(at)
+    byte = f.read(1)[0]
+    f.seek(at)
+    f.write(bytes([byte ^ 1]))
+END2
+if [ "$python" ]; then
+    rm rows-0001/results.h5
+    like "$(dl show rows-0001)" "^metrics of 1 trial are damaged: .*'dl show rows-0001 TRIAL'" "dl show says how many trials have damaged metrics"
+    dl show rows-0001 2 >out 2>err
+    is $? 5 "dl show of such a trial: exit status"
+    like "$(cat err)" "^dl: $rows: damaged: 1 row is lost, the first is number 1" "the file and the rows"
+    dl export --format=h5 --output=x.h5 rows-0001 2>err
+    is $? 5 "dl export: exit status"
+    like "$(cat err)" "^dl: $rows: damaged: 1 row is lost" "the same"
+    is "$("$python" -c 'import h5py; f = h5py.File("x.h5"); print(list(f["covered"][:]), len(f["metrics"]))')" "[1, 0, 1, 1] 3" \
+        "what was lost does not count as covered"
+else
+    skip "damaged rows" "no Python with h5py (python3-h5py)"
+fi
+cp -r end-0001 gone-0001
+rm -r gone-0001/trials/0003/a.1 gone-0001/results.h5
+like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attempt that is not there"
+dl show gone-0001 3 >out 2>err
+is $? 5 "its trial: exit status"
+like "$(cat err)" "^dl: $work/gone-0001/trials/0003/a.1: missing, although the result" "the folder"
+
+# ---- a log that is damaged
+cp -r end-0001 hole-0001
+rm hole-0001/log/000000/00000003
+cp -r end-0001 planted-0001
+touch planted-0001/log/000000/00000099
+start=$(seconds)
+timeout 300 dl ls >out
+is "$(grep -c ' damaged' out)" 2 "dl ls says which are damaged"
+like "$(cat out)" '^end-0001 +completed' "and lists the others"
+for e in hole planted; do
+    timeout 300 dl wait --timeout=2 $e-0001 2>err
+    is $? 5 "dl wait, $e"
+    like "$(cat err)" '^dl: .*/log/000000/0.*: missing, but later entries exist' "$e: the entry"
+done
+[ $(($(seconds) - start)) -lt 40 ]
+ok $? "nobody waits for a missing entry"
+ln -s .00000000000000000000000000000000 hole-0001/log/000000/00000003
+start=$(seconds)
+timeout 300 dl show hole-0001 >out 2>err
+is $? 5 "a link that leads nowhere"
+[ $(($(seconds) - start)) -lt 30 ]
+ok $? "nobody waits for it"
+rm -r hole-0001 planted-0001
+
+# ---- what killed writers have left
+cp -r end-0001 left-0001
+for at in . log/000000 workers; do
+    touch "left-0001/$at/.0123456789abcdef0123456789abcdef"
+done
+touch left-0001/.profile
+like "$(dl gc --dry-run left-0001)" '^would delete 3 files' "dl gc --dry-run finds hidden files of killed writers"
+like "$(dl gc left-0001)" '^deleted 3 files' "dl gc deletes them"
+is "$(find left-0001 -name '.*' | sort)" "left-0001/.profile" "and nothing else"
+
+# ---- nobody is at work
+touch on
+conf idle "while [ -f $work/on ]; do sleep 0.1; done" 'name = "random"; max_trials = 4; max_length = 1;'
+dl run --local idle.conf >out 2>&1 & # without timeout(1): it is killed
+pid=$!
+wait_for 300 sh -c '[ "$(ls -d idle-0001/trials/*/a.1/log | wc -l)" -ge 2 ]'
+like "$(dl ls)" '^idle-0001 +running +random' "at work"
+dl continue --detach idle-0001 >out2 2>&1
+is $? 2 "nobody has continued it"
+kill -9 $pid # else it starts others
+# shellcheck disable=SC2046
+kill -9 $(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
+wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
+ok $? "dl ls says that nobody is at work, and since when"
+like "$(dl show idle-0001)" 'running, but no worker is at work: the last one ended' "and so does dl show"
+like "$(dl ls --json)" '"state": *"running"' "scripts get the state"
+echo 'dl: the disk is on fire' >>"$(ls -t idle-0001/workers/*.log | head -n 1)"
+like "$(dl show idle-0001)" '^  \| dl: the disk is on fire' "dl show has the last words of a worker"
+dl kill idle-0001 >out 2>&1
+rm on
+
+# ---- two users who continue the same experiment
+conf more "while [ -f $work/on ]; do sleep 0.1; done; dl log loss=1" 'name = "random"; max_trials = 2; max_length = 1;'
+timeout 300 dl run --local more.conf >out 2>&1
+touch on
+timeout 300 dl continue --local --trials=3 more >out 2>&1 &
+pid=$!
+wait_for 300 [ -f more-0001/trials/0003/a.1/log ]
+dl continue --detach --trials=3 more >out2 2>&1
+is $? 0 "what somebody else has continued goes on"
+is "$(cat out2)" "$work/more-0001" "its folder"
+dl continue --detach --trials=4 more >out2 2>&1
+is $? 2 "but not further"
+rm on
+wait $pid
+is $? 0 "it ends"
+
+# ---- a trainer that is killed while it saves
+shm=/dev/shm/slurmdl.999999999.abcdef
+if : >$shm 2>/dev/null; then
+    conf save 'exit 3' 'name = "random"; max_trials = 1; max_length = 1;'
+    timeout 300 dl run --local save.conf >out 2>&1
+    [ ! -e $shm ]
+    ok $? "nothing is left in /dev/shm"
+    rm -f $shm
+else
+    skip "nothing is left in /dev/shm" "no /dev/shm"
+fi
+
+# ---- results that others overtake before the next look
+conf fast 'dl log --step $DL_LENGTH loss=$DL_TRIAL' 'name = "asha"; max_trials = 9; max_length = 9; divisor = 2; max_rungs = 4;'
+timeout 300 dl run --local fast.conf >out 2>&1
+is "$(grep -c ' length .* loss ' out)" "$(count fast-0001 result)" "dl run prints a line for each result"
+done_testing

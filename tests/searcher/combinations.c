@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What two features do together, and what happens at their limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "searcher/models/fidelity_transfer.h"
+#include "searcher/state/state.h"
+#include "tests/searcher/params.h"
+#include "tests/searcher/search.h"
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static const struct param plane[] = { FLOAT ("x", 0, 1, 0),
+                                      FLOAT ("y", 0, 1, 0) };
+
+static double bowl (const double *x)
+{
+    return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.6) * (x[1] - 0.6);
+}
+
+static long begin (struct searcher *s, struct search_op *op, double *x)
+{
+    assert_int_equal (searcher_ask (s, op, x), SEARCH_RUN);
+    assert_int_equal (searcher_begin (s, op, x), 0);
+    return op->trial;
+}
+
+/* ---- a search that began from known results goes on with more trials ---- */
+
+enum { KNOWN = 7, BEGUN = 9 };
+
+static void check_points (const struct searcher *s, double (*x)[2])
+{
+    for (long i = searcher_first (s); i <= BEGUN; i++) {
+        /* those that are known have the ids 0, -1, ... */
+        const double *want = x[i > 0 ? KNOWN + i - 1 : -i];
+        assert_memory_equal (searcher_point (s, i), want, sizeof (*x));
+        assert_true (isnan (searcher_value (s, i))
+                     || searcher_value (s, i) == bowl (want));
+    }
+}
+
+static void test_extend_known (void **state)
+{
+    static const char *const names[] = { "tpe", "gp" };
+    struct search_known known[KNOWN];
+    double x[KNOWN + BEGUN][2];
+    double value[KNOWN];
+
+    (void)state;
+    for (int i = 0; i < KNOWN; i++) {
+        x[i][0] = (i + 1) / 10.0;
+        x[i][1] = (i + 2) / 11.0;
+        value[i] = bowl (x[i]);
+        known[i] = (struct search_known){ x[i], value + i };
+    }
+    for (size_t k = 0; k < COUNT (names); k++) {
+        const struct search_config config = { .name = names[k],
+                                              .seed = 4,
+                                              .max_trials = 12,
+                                              .max_length = 1,
+                                              .smaller_is_better = true,
+                                              .known = known,
+                                              .nknown = KNOWN };
+        struct searcher *s = searcher_create (&config, plane, 2);
+        struct search_op op;
+
+        assert_non_null (s);
+        for (long t = 1; t <= BEGUN; t++) {
+            assert_int_equal (begin (s, &op, x[KNOWN + t - 1]), t);
+            if (t < BEGUN)
+                assert_int_equal (
+                    searcher_observe (
+                        s, t, 1, &(double){ bowl (x[KNOWN + t - 1]) }),
+                    0);
+        }
+        check_points (s, x);
+        assert_int_equal (searcher_extend (&s, 40, 0, 0), 0);
+        check_points (s, x);
+        searcher_destroy (s);
+    }
+}
+
+/* ---- pasha beside running trials ---- */
+
+/* The ranking is clear, so that the top rung stays: only the best goes on to
+ * full length, and not before all others have ended.
+ */
+static void test_pasha_waits (void **state)
+{
+    enum { TRIALS = 30, WORKERS = 6 };
+    const struct search_config config = { .name = "pasha",
+                                          .seed = 1,
+                                          .max_trials = TRIALS,
+                                          .max_length = 81,
+                                          .smaller_is_better = true,
+                                          .divisor = 3,
+                                          .max_rungs = 5,
+                                          .max_concurrent = WORKERS };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op running[WORKERS];
+    struct search_op op;
+    long n = 0, created = 0, higher = 0;
+
+    (void)state;
+    do {
+        while (n < WORKERS && searcher_ask (s, &op, NULL) == SEARCH_RUN) {
+            created += op.fresh;
+            if (op.length > 9) { /* of 3, 9, 27, 81 the second is the top */
+                assert_int_equal (created, TRIALS);
+                assert_int_equal (n, 0);
+                higher++;
+            }
+            assert_int_equal (searcher_begin (s, &op, NULL), 0);
+            running[n++] = op;
+        }
+        op = running[0];
+        memmove (running, running + 1, (size_t)--n * sizeof (*running));
+        assert_int_equal (
+            searcher_observe (
+                s, op.trial, op.length, &(double){ (double)op.trial }),
+            0);
+    } while (n > 0 || searcher_ask (s, &op, NULL) == SEARCH_RUN);
+    assert_int_equal (higher, 2);
+    searcher_destroy (s);
+}
+
+/* ---- a constraint on a parameter that is not always active ---- */
+
+/* Whether it holds cannot be known then, and any point is allowed: of the
+ * others three in ten are.
+ */
+static void test_inactive (void **state)
+{
+    static const double one[] = { 1 };
+    static const struct param params[] = {
+        CHOICE ("a", 2),
+        { .name = "b",
+          .type = PARAM_FLOAT,
+          .max = 1,
+          .when = "a",
+          .when_values = one,
+          .when_count = 1 },
+    };
+    enum { TRIALS = 600 };
+    const struct search_config config = { .name = "random",
+                                          .seed = 3,
+                                          .max_trials = TRIALS,
+                                          .max_length = 1,
+                                          .smaller_is_better = true,
+                                          .constraint = "b < 0.3" };
+    struct searcher *s = searcher_create (&config, params, 2);
+    struct search_op op;
+    long without = 0;
+    double x[2];
+
+    (void)state;
+    assert_non_null (s);
+    for (long t = 1; t <= TRIALS; t++) {
+        assert_int_equal (begin (s, &op, x), t);
+        assert_true (x[0] == 1 ? x[1] < 0.3 : isnan (x[1]));
+        without += x[0] == 0;
+        assert_int_equal (searcher_observe (s, t, 1, &(double){ 1 }), 0);
+    }
+    /* 0.5 / (0.5 + 0.15) of them, not half */
+    assert_in_range (without, TRIALS * 7 / 10, TRIALS * 84 / 100);
+    searcher_destroy (s);
+}
+
+/* ---- as many brackets as there can be ---- */
+
+static void test_brackets_max (void **state)
+{
+    const struct search_config config = { .name = "hyperband",
+                                          .max_trials = 1,
+                                          .max_length = 3,
+                                          .smaller_is_better = true,
+                                          .divisor = 3,
+                                          .max_rungs = 2 };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    struct search_op op;
+    long trials = 0;
+
+    (void)state;
+    assert_non_null (s);
+    for (long n = 2; n <= BRACKETS_MAX + 2; n++)
+        if (searcher_extend (&s, n, 0, 0) < 0)
+            break;
+    assert_int_equal (s->brackets, BRACKETS_MAX);
+    while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+        assert_int_equal (
+            searcher_observe (s, op.trial, op.length, &(double){ 1 }), 0);
+        trials += op.fresh;
+    }
+    assert_true (trials >= BRACKETS_MAX);
+    searcher_destroy (s);
+}
+
+/* ---- a range far from 0 ---- */
+
+/* The points of a range from 16 are those of one from 0, moved. */
+static void test_moved (void **state)
+{
+    static const struct param near[] = { FLOAT ("x", 0, 8, 0) };
+    static const struct param far[] = { FLOAT ("x", 16, 24, 0) };
+    enum { TRIALS = 60 };
+    struct searcher *a = search_create ("tpe", 5, TRIALS, near, 1);
+    struct searcher *b = search_create ("tpe", 5, TRIALS, far, 1);
+    struct search_op op;
+    double x, y;
+
+    (void)state;
+    for (long t = 1; t <= TRIALS; t++) {
+        assert_int_equal (begin (a, &op, &x), t);
+        assert_int_equal (begin (b, &op, &y), t);
+        assert_true (fabs (y - 16 - x) < 1e-6);
+        assert_int_equal (searcher_observe (a, t, 1, &(double){ x * x }), 0);
+        assert_int_equal (searcher_observe (b, t, 1, &(double){ x * x }), 0);
+    }
+    searcher_destroy (a);
+    searcher_destroy (b);
+}
+
+/* ---- more earlier results than a model takes ---- */
+
+struct earlier {
+    long trial;
+    int64_t rung;
+    double value;
+};
+
+static int longest_best (const void *a, const void *b)
+{
+    const struct earlier *x = a, *y = b;
+
+    if (x->rung != y->rung)
+        return x->rung < y->rung ? 1 : -1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* The 110 that were trained longest, of them the best, are among those kept. */
+static void test_kept (void **state)
+{
+    enum { TRIALS = 400, LONGEST = 110 };
+    const struct search_config config = { .name = "pasha",
+                                          .seed = 2,
+                                          .max_trials = TRIALS,
+                                          .max_length = 9,
+                                          .smaller_is_better = true,
+                                          .divisor = 3,
+                                          .max_rungs = 3 };
+    struct searcher *s = searcher_create (&config, plane, 2);
+    struct earlier list[TRIALS];
+    struct training_set v = { 0 };
+    struct search_op op;
+    double x[2];
+
+    (void)state;
+    assert_non_null (s);
+    while (searcher_ask (s, &op, x) == SEARCH_RUN) {
+        assert_int_equal (searcher_begin (s, &op, x), 0);
+        assert_int_equal (
+            searcher_observe (
+                s,
+                op.trial,
+                op.length,
+                &(double){ bowl (searcher_point (s, op.trial)) + 1.0 / 8 }),
+            0);
+    }
+    for (long t = 1; t <= TRIALS; t++) {
+        const double *values = searcher_values (s, t);
+        int64_t r = s->rungs - 1;
+        while (r > 0 && !isfinite (values[r]))
+            r--;
+        list[t - 1] = (struct earlier){ t, r, values[r] };
+    }
+    qsort (list, TRIALS, sizeof (*list), longest_best);
+    assert_int_equal (transfer_open (&v, s), 0);
+    assert_true (v.n > LONGEST && v.n < TRIALS);
+    for (int i = 0; i < LONGEST; i++) {
+        bool found = false;
+        for (int64_t k = 0; k < v.n; k++)
+            found = found || v.trial[k] == list[i].trial;
+        assert_true (found);
+    }
+    for (int64_t k = 1; k < v.n; k++)
+        assert_true (v.trial[k] > v.trial[k - 1]);
+    training_set_close (&v);
+    searcher_destroy (s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_extend_known),
+        cmocka_unit_test (test_pasha_waits),
+        cmocka_unit_test (test_inactive),
+        cmocka_unit_test (test_brackets_max),
+        cmocka_unit_test (test_moved),
+        cmocka_unit_test (test_kept),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
