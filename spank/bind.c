@@ -4,14 +4,12 @@
 
 #include <linux/mempolicy.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "spank/advice.h"
 #include "spank/context.h"
-#include "spank/facts.h"
 #include "spank/variable.h"
 
 /* ---- which CPUs there are to choose from ---- */
@@ -102,30 +100,6 @@ static const char *bind_rank (struct binding *b)
     get_cpus (&now);
     advice_report (b, &now);
     return NULL;
-}
-
-/* ---- a default of the site ---- */
-
-static const char variable[] = "DL_BIND_DEFAULT";
-
-void bind_prepare (void)
-{
-    unsetenv (variable);
-    if (*option_value (PLUGIN_BIND) && !option_is_given (PLUGIN_BIND)
-        && !facts_user_binds ())
-        setenv (variable, "1", 1);
-}
-
-bool bind_is_free (spank_t sp)
-{
-    char text[2];
-
-    if (option_is_given (PLUGIN_BIND))
-        return true;
-    if (variable_text (sp, variable, text, sizeof (text)) < 0)
-        return false;
-    spank_unsetenv (sp, variable);
-    return true;
 }
 
 /* ---- the hook ---- */

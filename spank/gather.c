@@ -30,6 +30,7 @@ enum {
 
 static const char variable[] = "DL_GATHER";
 static int collector = -1; /* srun's end of its standard input */
+static bool in_allocation; /* srun made none */
 
 static bool is_wanted (const char *level, bool table)
 {
@@ -49,6 +50,7 @@ static void start (spank_t sp, const char *level, bool table)
     char line[128];
 
     unsetenv (variable);
+    in_allocation = getenv ("SLURM_JOB_ID") != NULL;
     collector = helper_ask (sp, args, START, line, sizeof (line));
     if (collector >= 0)
         setenv (variable, line, 1);
@@ -71,17 +73,27 @@ void gather_start (spank_t sp, const char *level, bool table)
     done = getpid ();
 }
 
+/* In an allocation srun knows only the nodes of all of it. */
+static void send_nodes (void)
+{
+    const char *nodes = getenv ("SLURM_NODELIST");
+    char text[65536];
+    int n = snprintf (
+        text, sizeof (text), "%c%s", in_allocation ? '~' : '=', nodes ?: "");
+
+    if (nodes && n < (int)sizeof (text))
+        send (collector, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* Nobody who did not ask is told that nodes have nothing to answer. */
 void gather_end (void)
 {
-    const char *nodes = getenv ("SLURM_STEP_NODELIST");
     struct pollfd p = { .fd = collector, .events = POLLIN };
 
     if (collector < 0)
         return;
-    if (nodes
-        && (option_is_given (PLUGIN_CHECK) || option_is_given (PLUGIN_DEBUG)))
-        send (collector, nodes, strlen (nodes), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (option_is_given (PLUGIN_CHECK) || option_is_given (PLUGIN_DEBUG))
+        send_nodes ();
     shutdown (collector, SHUT_WR);
     poll (&p, 1, END_MS);
     close (collector);

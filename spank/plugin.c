@@ -7,6 +7,7 @@
 #include "spank/bind.h"
 #include "spank/context.h"
 #include "spank/debug.h"
+#include "spank/defaults.h"
 #include "spank/ending.h"
 #include "spank/facts.h"
 #include "spank/gather.h"
@@ -86,15 +87,18 @@ int slurm_spank_task_exit (spank_t sp, int ac, char **av)
 int slurm_spank_task_init (spank_t sp, int ac, char **av)
 {
     struct step_facts facts;
+    bool may_bind;
 
     if (!is_ordinary_step (sp))
         return 0;
     facts_of_task (sp, &facts);
     options_decide (&facts, variable_number (sp, "SLURM_PROCID") == 0, ac, av);
+    may_bind = defaults_take (sp, is_any_on ());
     if (option_is_on (PLUGIN_FRAMEWORK))
         task_environment (
             sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
-    if (*option_value (PLUGIN_BIND) && bind_is_free (sp))
+    if (*option_value (PLUGIN_BIND)
+        && (may_bind || option_is_given (PLUGIN_BIND)))
         bind_task (sp);
     if (*option_value (PLUGIN_NCCL))
         nccl_task (sp);
@@ -119,7 +123,7 @@ int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
     if (spank_context () != S_CTX_LOCAL)
         return 0;
     plugin_secret (is_any_on ());
-    bind_prepare ();
+    defaults_tell ();
     gather_start (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
     return 0;
 }

@@ -112,7 +112,7 @@ try_cluster () { # try_cluster NAME OPTION...: up, and in use
     cluster=$1$$
     shift
     clusters="$clusters $cluster"
-    timeout 300 "$minicluster" up --name="$cluster" ${SLURM_PREFIX:+--slurm="$SLURM_PREFIX"} "$@" >"$work/up" 2>&1 || { sed 's/^/# /' "$work/up"; return 1; }
+    timeout 300 "$minicluster" up --name="$cluster" "$@" >"$work/up" 2>&1 || { sed 's/^/# /' "$work/up"; return 1; }
     eval "$("$minicluster" env "$cluster")"
     plugstack=${SLURM_CONF%/*}/plugstack.conf
 }

@@ -9,7 +9,7 @@
 #
 # Long ones come first in a list: make begins with them.
 TEST_EXTENSIONS = .t
-# of another release of Slurm: contrib/slurm-release
+# of another release of Slurm, whose programs are first in PATH: contrib/slurm-release
 PLUGIN = $(abs_builddir)/spank/.libs/dl.so
 SLURM_PREFIX =
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \

@@ -45,13 +45,16 @@ static int note (void *arg, const char *node)
 void silent_print (const char *nodes, json_t *const *ranks, long size, FILE *to)
 {
     struct silent s = { .ranks = ranks, .size = size };
+    bool exact = *nodes == '=';
 
-    if (!*nodes || layout_each_host (nodes, note, &s) < 0 || s.n == 0)
+    if (!*nodes || (!exact && size > 0)
+        || layout_each_host (nodes + 1, note, &s) < 0 || s.n == 0)
         return;
     fprintf (to,
-             "dl: no answer from %s%s: tasks there ran without the plugin "
+             "dl: no answer from %s%s%s: tasks there ran without the plugin "
              "dl.so, and have none of its variables, or did not run; see "
              "dl-spank(8), Upgrade\n",
+             exact ? "" : "any node of this step, of ",
              s.names,
              s.n > NAMED ? ", ..." : "");
 }

@@ -171,16 +171,16 @@ free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
     done
     shift
     # shellcheck disable=SC2086
-    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_BIND_DEFAULT:-no}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_DEFAULTS:-no}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
 }
-is "$(free --)" 1 "nobody has chosen cores: the default may"
+is "$(free --)" bind "nobody has chosen cores: the default may"
 is "$(free SLURM_CPU_BIND=cores --) $(free SLURM_HINT=nomultithread --) $(free KMP_AFFINITY=compact --) $(free -- --cpu-bind=none) $(free -- --hint=nomultithread)" \
-    "no no no no no" "the user has"
+    "none none none none none" "the user has"
 is "$(free -- dl-bind=spread)" no "nor is it the default that acts then"
-is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${DL_BIND_DEFAULT:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
+is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${DL_DEFAULTS:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
     "free no none" "a command without a word of GPUs"
 bound () { fake $gpu "$@" "$stub" "$PLUGIN" 0 -- bind=closest | grep -cE '^(set OMP|cpus)'; }
-is "$(bound) $(bound DL_BIND_DEFAULT=1)" "0 1" "a task is bound by a default only if srun let it"
+is "$(bound) $(bound DL_DEFAULTS=bind)" "0 1" "a task is bound by a default only if srun let it"
 
 # ---- --dl-nccl
 mkdir "$work/nccl.d"

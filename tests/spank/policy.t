@@ -61,7 +61,7 @@ taken dl=torch allow=tf allow=torch
 # ---- defaults
 # shellcheck disable=SC2086
 task () { # task ARGUMENT...
-    env -i $one SLURM_STEP_GPUS=0 DL_BIND_DEFAULT=1 "$stub" "$PLUGIN" 0 "$@"
+    env -i $one SLURM_STEP_GPUS=0 DL_DEFAULTS=bind "$stub" "$PLUGIN" 0 "$@"
 }
 like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
 is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a word"
