@@ -25,7 +25,7 @@ if [ -f /usr/include/slurm/spank.h ]; then
         done
         is "$(cat err)" "" "the headers of ${r%:*}"
     done
-    case $(srun --version) in
+    case $(slurmd -V) in
     *" 26.05"*) other=22.05 ;;
     *) other=26.05 ;;
     esac

@@ -47,7 +47,7 @@ for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name'
     like "$out" '^minicluster: ' "says why: $bad"
 done
 
-like "$("$mc" up --name=refused --conf=SelectType=select/none 2>&1)" '^minicluster: slurmctld does not start' "a configuration that slurmctld refuses is told"
+like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: slurmctld does not start' "a configuration that slurmctld refuses is told"
 [ ! -d "$work/minicluster-$(id -u)/refused" ]
 ok $? "and nothing is left of it"
 like "$("$mc" up --slurm=/nonexistent 2>&1)" '^minicluster: --slurm: /nonexistent/sbin/slurmctld: no such program' "--slurm without a Slurm"
