@@ -68,8 +68,9 @@ void gather_start (spank_t sp, const char *level, bool table)
 {
     static pid_t done;
 
-    if (is_wanted (level, table) && done != getpid ())
-        start (sp, level, table);
+    if (!is_wanted (level, table) || done == getpid ())
+        return;
+    start (sp, level, table);
     done = getpid ();
 }
 

@@ -26,6 +26,8 @@ for c in local allocator; do
         like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is told"
         like "$out" '^status -1' "$c: and refused"
     done
+    like "$("$stub" "$PLUGIN" $c dl-bind=closest,none)" '^error dl: --dl-bind=closest,none: one of closest, socket, spread, none$' "$c: two places are refused"
+    like "$("$stub" "$PLUGIN" $c dl-bind=none,verbose,own-gpu)" '^status 0' "$c: one with other words is not"
     like "$("$stub" "$PLUGIN" $c dl-check= dl-monitor= dl-debug=off)" '^status 0' "$c: where a value can be left out it is not"
     like "$("$stub" "$PLUGIN" $c dl=torch)" '^status 0' "$c: torch is accepted"
     like "$("$stub" "$PLUGIN" $c dl=off)" '^status 0' "$c: off is accepted"
