@@ -102,6 +102,8 @@ static const char *bind_rank (struct binding *b)
     return NULL;
 }
 
+/* ---- the hook ---- */
+
 void bind_task (spank_t sp)
 {
     struct binding b = { .vars = variables_of (sp) };

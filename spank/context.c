@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 struct plugin_context *context_own (void)
 {
@@ -16,6 +17,18 @@ struct plugin_context *context_own (void)
 const char *option_value (int row)
 {
     return context_own ()->value[row];
+}
+
+bool option_is_on (int row)
+{
+    const char *value = option_value (row);
+
+    return *value && strcmp (value, "off");
+}
+
+bool option_is_given (int row)
+{
+    return *context_own ()->given[row];
 }
 
 const char *option_nccl_dir (void)

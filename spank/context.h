@@ -27,10 +27,12 @@ struct site_policy {
     long min[PLUGIN_OPTIONS], max[PLUGIN_OPTIONS]; /* 0: none */
     char nccl_dir[PATH_LENGTH];                    /* of site profiles */
     char command[PATH_LENGTH];                     /* dl */
+    char unused[1];
 };
 
 struct plugin_context {
-    char value[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* "": not given */
+    char given[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* by the user; "": not */
+    char value[PLUGIN_OPTIONS][VALUE_MAX + 1]; /* that, or the site's default */
     struct site_policy policy;
 };
 
@@ -38,6 +40,12 @@ struct plugin_context {
 struct plugin_context *context_own (void);
 
 const char *option_value (int row);
+
+/* Whether it says something else than off. */
+bool option_is_on (int row);
+
+/* Whether the user gave it: else it is the site's default. */
+bool option_is_given (int row);
 
 /* Folder of the site's profiles. */
 const char *option_nccl_dir (void);

@@ -5,9 +5,11 @@
 #include "spank/gather.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "spank/context.h"
@@ -17,9 +19,18 @@
 /* The same numbers as launcher/gather.h: what dl ends with when the program is
  * not to start, and how long it may take.
  */
-enum { END_AGAIN = 75, END_NODE = 79, QUICK = 20, FULL = 125, START = 5 };
+enum {
+    END_AGAIN = 75,
+    END_NODE = 79,
+    QUICK = 20,
+    FULL = 125,
+    START = 5,
+    END_MS = 1000
+};
 
 static const char variable[] = "DL_GATHER";
+static int collector = -1; /* srun's end of its standard input */
+static bool in_allocation; /* srun made none */
 
 static bool is_wanted (const char *level, bool table)
 {
@@ -39,7 +50,9 @@ static void start (spank_t sp, const char *level, bool table)
     char line[128];
 
     unsetenv (variable);
-    if (helper_ask (sp, args, START, line, sizeof (line)) == 0)
+    in_allocation = getenv ("SLURM_JOB_ID") != NULL;
+    collector = helper_ask (sp, args, START, line, sizeof (line));
+    if (collector >= 0)
         setenv (variable, line, 1);
     else
         slurm_error ("dl: %s: cannot run %s: %s",
@@ -55,9 +68,37 @@ void gather_start (spank_t sp, const char *level, bool table)
 {
     static pid_t done;
 
-    if (is_wanted (level, table) && done != getpid ())
-        start (sp, level, table);
+    if (!is_wanted (level, table) || done == getpid ())
+        return;
+    start (sp, level, table);
     done = getpid ();
+}
+
+/* In an allocation srun knows only the nodes of all of it. */
+static void send_nodes (void)
+{
+    const char *nodes = getenv ("SLURM_NODELIST");
+    char text[65536];
+    int n = snprintf (
+        text, sizeof (text), "%c%s", in_allocation ? '~' : '=', nodes ?: "");
+
+    if (nodes && n < (int)sizeof (text))
+        send (collector, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Nobody who did not ask is told that nodes have nothing to answer. */
+void gather_end (void)
+{
+    struct pollfd p = { .fd = collector, .events = POLLIN };
+
+    if (collector < 0)
+        return;
+    if (option_is_given (PLUGIN_CHECK) || option_is_given (PLUGIN_DEBUG))
+        send_nodes ();
+    shutdown (collector, SHUT_WR);
+    poll (&p, 1, END_MS);
+    close (collector);
+    collector = -1;
 }
 
 void gather_task (spank_t sp, const char *level, bool table)

@@ -7,10 +7,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "spank/context.h"
+#include "spank/ending.h"
 
 enum { ARGS = 31, NOT_RUN = 127 };
 
@@ -57,14 +59,13 @@ static void run (char **argv, char **env)
     _exit (NOT_RUN);
 }
 
-static void become (char **argv, char **env, unsigned seconds)
+/* Its standard input is 'in', or /dev/null. */
+static void become (char **argv, char **env, unsigned seconds, int in)
 {
-    int null = open ("/dev/null", O_RDONLY);
+    int null = in < 0 ? open ("/dev/null", O_RDONLY | O_CLOEXEC) : in;
 
-    if (null >= 0)
+    if (null > 0)
         dup2 (null, 0);
-    if (null > 2)
-        close (null);
     dup2 (2, 1);
     alarm (seconds);
     run (argv, env);
@@ -103,7 +104,7 @@ int helper_wait (spank_t sp, const char *const *args, unsigned seconds)
     if (prepare (sp, args, argv) < 0 || (pid = fork ()) < 0)
         return -1;
     if (pid == 0)
-        become (argv, environment (sp), seconds);
+        become (argv, environment (sp), seconds, -1);
     return end_of (pid);
 }
 
@@ -116,8 +117,10 @@ int helper_detach (spank_t sp, const char *const *args)
         return -1;
     if (pid == 0) {
         setsid ();
-        if ((pid = fork ()) == 0)
-            become (argv, environment (sp), 0);
+        if ((pid = fork ()) == 0) {
+            ending_join ();
+            become (argv, environment (sp), 0, ending_of_helper ());
+        }
         _exit (pid < 0 ? NOT_RUN : 0);
     }
     return end_of (pid) == 0 ? 0 : -1;
@@ -156,7 +159,7 @@ static int detach_with (char **argv, char **env, int in, int out)
     return pid > 0 && end_of (pid) == 0 ? 0 : -1;
 }
 
-/* The end of 'life' that is written to stays open here, and nowhere else. */
+/* life[1] stays open here, and nowhere else. */
 int helper_ask (spank_t sp,
                 const char *const *args,
                 unsigned seconds,
@@ -169,7 +172,8 @@ int helper_ask (spank_t sp,
     int why;
     int rv = -1;
 
-    if (prepare (sp, args, argv) < 0 || pipe2 (life, O_CLOEXEC) < 0
+    if (prepare (sp, args, argv) < 0
+        || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, life) < 0
         || pipe2 (answer, O_CLOEXEC) < 0)
         goto out;
     if (detach_with (argv, environment (sp), life[0], answer[1]) < 0)
@@ -185,5 +189,5 @@ out:
     if (rv < 0)
         close (life[1]);
     errno = why;
-    return rv;
+    return rv < 0 ? -1 : life[1];
 }

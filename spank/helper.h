@@ -23,13 +23,15 @@
 int helper_wait (spank_t sp, const char *const *args, unsigned seconds);
 
 /* Start one that lives beside the task and is nobody's child.  It must end by
- * itself when the step's tasks have: not every site's Slurm kills it.
+ * itself when the step's tasks have: not every site's Slurm kills it.  Its
+ * standard input is a socket that ends then, where Slurm says so (ending.h).
  */
 int helper_detach (spank_t sp, const char *const *args);
 
 /* Start one that lives as long as this process, and is nobody's child: its
- * standard input ends when this process does.  Takes the first line that it
- * prints, for which it has 'seconds'.  Returns 0, or -1 with errno.
+ * standard input, a socket, ends when this process does.  Takes the first line
+ * that it prints, for which it has 'seconds'.  Returns the other end of that
+ * socket, or -1 with errno.
  */
 int helper_ask (spank_t sp,
                 const char *const *args,

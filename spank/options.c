@@ -2,7 +2,11 @@
 /* The options that the plugin adds to srun, sbatch and salloc. */
 #include "spank/options.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
+#include <unistd.h>
 
 #include "spank/check.h"
 #include "spank/context.h"
@@ -37,7 +41,7 @@ static int set_option (int row, const char *value, int remote)
         plugin_complain ("--%s=%.64s: %s", o->name, value, why);
         return remote ? 0 : -1;
     }
-    memcpy (context->value[row], value, strlen (value) + 1);
+    memcpy (context->given[row], value, strlen (value) + 1);
     return 0;
 }
 
@@ -59,11 +63,91 @@ int options_register (spank_t sp)
     return 0;
 }
 
+/* ---- the site's mistakes ---- */
+
+static void complain_of (const char *arg, const char *why)
+{
+    plugin_complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
+}
+
+static void log_of (const char *arg, const char *why)
+{
+    complain_of (arg, why);
+    syslog (LOG_DAEMON | LOG_WARNING,
+            "slurm-dl: plugstack.conf: %.64s: %.300s; ignored",
+            arg,
+            why);
+}
+
+/* dl doctor asks in the name of root. */
+static bool is_administrator (void)
+{
+    return geteuid () == 0 || getenv ("DL_DOCTOR");
+}
+
+void options_log (int ac, char **av)
+{
+    const struct step_facts nothing = { .gpus = ANSWER_UNKNOWN };
+    struct site_policy p;
+
+    policy_read (&p, &nothing, ac, av, log_of);
+}
+
+/* ---- what holds ---- */
+
+static bool is_remote (void)
+{
+    return spank_context () == S_CTX_REMOTE;
+}
+
 void options_begin (int ac, char **av)
 {
+    const struct step_facts nothing = { .gpus = ANSWER_UNKNOWN };
     struct plugin_context *context = context_own ();
 
     memset (context, 0, sizeof (*context));
-    policy_read (&context->policy, ac, av);
-    memcpy (context->value, context->policy.fallback, sizeof (context->value));
+    policy_read (&context->policy,
+                 &nothing,
+                 ac,
+                 av,
+                 !is_remote () && is_administrator () ? complain_of : NULL);
+}
+
+static bool is_any_given (void)
+{
+    for (int i = 0; i < PLUGIN_OPTIONS; i++)
+        if (option_is_given (i))
+            return true;
+    return false;
+}
+
+/* What the policy of this partition, say, has against it, only a task knows. */
+static void decide (struct plugin_context *context, int row, bool loud)
+{
+    const char *value = context->given[row];
+    char why[WHY_SIZE] = "";
+
+    if (!*value)
+        value = context->policy.fallback[row];
+    else if (policy_check (&context->policy, row, value, why, sizeof (why))
+             < 0) {
+        if (loud)
+            plugin_complain (
+                "--%s=%s: %s", plugin_options[row].name, value, why);
+        value = "";
+    }
+    snprintf (context->value[row], VALUE_MAX + 1, "%s", value);
+}
+
+void options_decide (const struct step_facts *facts,
+                     bool loud,
+                     int ac,
+                     char **av)
+{
+    struct plugin_context *context = context_own ();
+    bool tells = !is_remote () && is_any_given () && !is_administrator ();
+
+    policy_read (&context->policy, facts, ac, av, tells ? complain_of : NULL);
+    for (int i = 0; i < PLUGIN_OPTIONS; i++)
+        decide (context, i, loud);
 }

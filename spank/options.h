@@ -5,10 +5,26 @@
 
 #include <slurm/spank.h>
 
+#include "spank/condition.h"
+
 /* Register the options that the site has. */
 int options_register (spank_t sp);
 
-/* Read the site's policy, and begin with its defaults. */
+/* Read the site's policy, before the options of the user are known.  What is
+ * wrong in it is told to root, and to nobody else.
+ */
 void options_begin (int ac, char **av);
+
+/* In slurmd: log what is wrong in the site's policy, also to syslog. */
+void options_log (int ac, char **av);
+
+/* Find the values that hold, by what is known of the step: the user's, else
+ * those of the site.  In srun a user who gave some is told what is wrong in the
+ * site's policy.  'loud': told, too, is what the policy takes away.
+ */
+void options_decide (const struct step_facts *facts,
+                     bool loud,
+                     int ac,
+                     char **av);
 
 #endif

@@ -7,12 +7,17 @@
 #include "spank/bind.h"
 #include "spank/context.h"
 #include "spank/debug.h"
+#include "spank/defaults.h"
+#include "spank/ending.h"
+#include "spank/facts.h"
 #include "spank/gather.h"
+#include "spank/inherited.h"
 #include "spank/monitor.h"
 #include "spank/nccl.h"
 #include "spank/options.h"
 #include "spank/secret.h"
 #include "spank/task.h"
+#include "spank/variable.h"
 
 SPANK_PLUGIN (dl, 1)
 
@@ -28,17 +33,10 @@ static int is_ordinary_step (spank_t sp)
            && step != SLURM_INTERACTIVE_STEP && step != SLURM_PENDING_STEP;
 }
 
-static bool is_on (int row)
-{
-    const char *value = option_value (row);
-
-    return *value && strcmp (value, "off");
-}
-
 static bool is_any_on (void)
 {
     for (int row = 0; row < PLUGIN_OPTIONS; row++)
-        if (is_on (row))
+        if (option_is_on (row))
             return true;
     return false;
 }
@@ -54,44 +52,79 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
             plugin_complain ("another plugin has one of these options; see "
                              "plugstack.conf");
         break;
+    case S_CTX_SLURMD:
+        options_log (ac, av);
+        break;
     default:
-        break; /* slurmd loads the plugin and has no use for it */
+        break;
     }
     return 0; /* an error on a node would drain it */
 }
 
-int slurm_spank_task_init (spank_t sp, int ac, char **av)
+/* Slurm goes on without the tasks that it waits for at the end of a step only
+ * when all their helpers have ended.
+ */
+int slurm_spank_user_init (spank_t sp, int ac, char **av)
 {
+    const struct step_facts nothing = { .gpus = ANSWER_UNKNOWN };
+
+    options_decide (&nothing, false, ac, av);
+    if (is_ordinary_step (sp)
+        && (option_is_on (PLUGIN_MONITOR) || option_is_on (PLUGIN_DEBUG)))
+        ending_open (sp);
+    return 0;
+}
+
+int slurm_spank_task_exit (spank_t sp, int ac, char **av)
+{
+    (void)sp;
     (void)ac;
     (void)av;
+    ending_task ();
+    return 0;
+}
+
+int slurm_spank_task_init (spank_t sp, int ac, char **av)
+{
+    struct step_facts facts;
+    bool may_bind;
+
     if (!is_ordinary_step (sp))
         return 0;
-    if (is_on (PLUGIN_FRAMEWORK))
+    facts_of_task (sp, &facts);
+    options_decide (&facts, variable_number (sp, "SLURM_PROCID") == 0, ac, av);
+    may_bind = defaults_take (sp, is_any_on ());
+    if (option_is_on (PLUGIN_FRAMEWORK))
         task_environment (
             sp, option_value (PLUGIN_FRAMEWORK), option_value (PLUGIN_ROLES));
-    if (*option_value (PLUGIN_BIND))
+    if (*option_value (PLUGIN_BIND)
+        && (may_bind || option_is_given (PLUGIN_BIND)))
         bind_task (sp);
     if (*option_value (PLUGIN_NCCL))
         nccl_task (sp);
-    if (is_on (PLUGIN_DEBUG))
+    if (option_is_on (PLUGIN_DEBUG))
         debug_task (sp);
-    gather_task (sp, option_value (PLUGIN_CHECK), is_on (PLUGIN_DEBUG));
-    if (is_on (PLUGIN_MONITOR))
+    gather_task (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
+    if (option_is_on (PLUGIN_MONITOR))
         monitor_task (sp);
     return 0; /* a job is never failed for its environment */
 }
 
-/* In srun, as the user: the last hook whose environment all components of a
- * heterogeneous job get.
+/* In srun, sbatch and salloc, as the user; in srun the last hook whose
+ * environment all components of a heterogeneous job get.
  */
 int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
 {
-    (void)ac;
-    (void)av;
+    struct step_facts facts;
+
+    inherited_clear ();
+    facts_of_command (&facts);
+    options_decide (&facts, false, ac, av);
     if (spank_context () != S_CTX_LOCAL)
         return 0;
     plugin_secret (is_any_on ());
-    gather_start (sp, option_value (PLUGIN_CHECK), is_on (PLUGIN_DEBUG));
+    defaults_tell ();
+    gather_start (sp, option_value (PLUGIN_CHECK), option_is_on (PLUGIN_DEBUG));
     return 0;
 }
 
@@ -99,7 +132,7 @@ int slurm_spank_local_user_init (spank_t sp, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    if (is_on (PLUGIN_MONITOR) && is_ordinary_step (sp))
+    if (option_is_on (PLUGIN_MONITOR) && is_ordinary_step (sp))
         monitor_begin (sp);
     return 0;
 }
@@ -108,7 +141,9 @@ int slurm_spank_exit (spank_t sp, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    if (spank_context () == S_CTX_LOCAL)
+    if (spank_context () == S_CTX_LOCAL) {
+        gather_end ();
         monitor_end (sp);
+    }
     return 0;
 }

@@ -136,12 +136,26 @@ take_value (struct target t, const char *value, char *why, size_t size)
     return take_text (t, value, why, size);
 }
 
+static int
+take_when (struct target t, const char *value, char *why, size_t size)
+{
+    (void)t;
+    return condition_check (value, why, size);
+}
+
 /* ---- the table ---- */
 
 #define OWN(field)                                                             \
     offsetof (struct site_policy, field),                                      \
         sizeof (((struct site_policy *)NULL)->field)
 #define EACH(field) OWN (field[0])
+
+/* Which steps an argument that follows no when= is for. */
+enum argument_scope {
+    OF_ALL,
+    OF_STEPS, /* those with GPUs: a default touches no other */
+    OF_SITE   /* all, and it follows no when= */
+};
 
 /* The only list of them (dl-spank(8) is compared with it), in the order in
  * which they are read: a default is looked up in nccl_dir.
@@ -152,16 +166,18 @@ static const struct argument {
         *prefix; /* of the NAME of --dl-NAME; NULL: not for each option */
     take_f *take;
     size_t offset, size;
+    enum argument_scope scope;
 } arguments[] = {
     /* clang-format off */
-    { "dl",       NULL,     take_path,    OWN (command) },
-    { "nccl_dir", NULL,     take_path,    OWN (nccl_dir) },
-    { "options",  NULL,     take_options, OWN (options) },
-    { "allow",    "allow_", take_list,    EACH (allow) },
-    { "deny",     "deny_",  take_list,    EACH (deny) },
-    { NULL,       "min_",   take_number,  EACH (min) },
-    { NULL,       "max_",   take_number,  EACH (max) },
-    { "default",  "",       take_value,   EACH (fallback) },
+    { "when",     NULL,     take_when,    OWN (unused),   OF_ALL },
+    { "dl",       NULL,     take_path,    OWN (command),  OF_SITE },
+    { "nccl_dir", NULL,     take_path,    OWN (nccl_dir), OF_SITE },
+    { "options",  NULL,     take_options, OWN (options),  OF_SITE },
+    { "allow",    "allow_", take_list,    EACH (allow),   OF_ALL },
+    { "deny",     "deny_",  take_list,    EACH (deny),    OF_ALL },
+    { NULL,       "min_",   take_number,  EACH (min),     OF_ALL },
+    { NULL,       "max_",   take_number,  EACH (max),     OF_ALL },
+    { "default",  "",       take_value,   EACH (fallback), OF_STEPS },
     /* clang-format on */
 };
 
@@ -203,38 +219,71 @@ static int find (const char *arg, int *row)
     return -1;
 }
 
-static void reject (const char *arg, const char *why)
+/* The when= before av[i]; "": there is none. */
+static const char *condition_of (char **av, int i)
 {
-    if (spank_context () != S_CTX_REMOTE)
-        plugin_complain ("plugstack.conf: %.64s: %s; ignored", arg, why);
+    while (i-- > 0)
+        if (!strncmp (av[i], "when=", 5))
+            return av[i] + 5;
+    return "";
 }
 
-static void
-read_argument (struct site_policy *p, int k, int row, const char *arg)
+/* A default that may hold is one until a node knows better; a bound is none. */
+static bool holds (const struct argument *a,
+                   const struct step_facts *facts,
+                   const char *condition)
 {
-    const struct argument *a = &arguments[k];
+    enum answer holds =
+        condition_holds (condition, facts, a->scope == OF_STEPS);
+
+    return holds == ANSWER_YES
+           || (holds == ANSWER_UNKNOWN && a->scope == OF_STEPS);
+}
+
+/* One that does not hold here is checked all the same. */
+static int read_argument (struct site_policy *p,
+                          const struct step_facts *facts,
+                          char **av,
+                          int i,
+                          char *why)
+{
+    struct site_policy other;
+    int row;
+    const struct argument *a = &arguments[find (av[i], &row)];
+    const char *condition = condition_of (av, i);
     struct target t = { .policy = p, .row = row, .size = a->size };
-    char why[WHY_SIZE] = "";
+    struct site_policy *to = p;
 
-    t.field = (char *)p + a->offset + (size_t)row * a->size;
-    if (a->take (t, strchr (arg, '=') + 1, why, sizeof (why)) < 0)
-        reject (arg, why);
+    if (*condition && a->scope == OF_SITE) {
+        snprintf (why, WHY_SIZE, "it is for all steps: before the first when=");
+        return -1;
+    }
+    if (!holds (a, facts, condition))
+        to = &other;
+    t.field = (char *)to + a->offset + (size_t)row * a->size;
+    return a->take (t, strchr (av[i], '=') + 1, why, WHY_SIZE);
 }
 
-void policy_read (struct site_policy *p, int ac, char **av)
+void policy_read (struct site_policy *p,
+                  const struct step_facts *facts,
+                  int ac,
+                  char **av,
+                  void (*reject) (const char *arg, const char *why))
 {
+    char why[WHY_SIZE] = "no such argument";
     int row;
 
     memset (p, 0, sizeof (*p));
     memcpy (p->nccl_dir, DEFAULT_NCCL_DIR, sizeof (DEFAULT_NCCL_DIR));
     memcpy (p->command, DEFAULT_COMMAND, sizeof (DEFAULT_COMMAND));
+    for (int i = 0; reject && i < ac; i++)
+        if (find (av[i], &row) < 0)
+            reject (av[i], why);
     for (int k = 0; k < ARGUMENTS; k++)
         for (int i = 0; i < ac; i++)
-            if (find (av[i], &row) == k)
-                read_argument (p, k, row, av[i]);
-    for (int i = 0; i < ac; i++)
-        if (find (av[i], &row) < 0)
-            reject (av[i], "no such argument");
+            if (find (av[i], &row) == k
+                && read_argument (p, facts, av, i, why) < 0 && reject)
+                reject (av[i], why);
 }
 
 /* ---- what it says ---- */

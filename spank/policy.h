@@ -3,12 +3,17 @@
 #ifndef SPANK_POLICY_H
 #define SPANK_POLICY_H
 
+#include "spank/condition.h"
 #include "spank/context.h"
 
-/* Read the arguments in plugstack.conf.  A wrong one is reported, unless on a
- * node, and ignored.
+/* Read the arguments in plugstack.conf that hold for the step, and the defaults
+ * that may.  A wrong one is ignored, and given to 'reject' (NULL: nobody).
  */
-void policy_read (struct site_policy *p, int ac, char **av);
+void policy_read (struct site_policy *p,
+                  const struct step_facts *facts,
+                  int ac,
+                  char **av,
+                  void (*reject) (const char *arg, const char *why));
 
 bool policy_has (const struct site_policy *p, int row);
 

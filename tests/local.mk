@@ -9,10 +9,13 @@
 #
 # Long ones come first in a list: make begins with them.
 TEST_EXTENSIONS = .t
+# of another release of Slurm, whose programs are first in PATH: contrib/slurm-release
+PLUGIN = $(abs_builddir)/spank/.libs/dl.so
+SLURM_PREFIX =
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PATH='$(abs_builddir)/launcher':"$$PATH"; export PATH; \
 	srcdir='$(abs_srcdir)'; export srcdir; builddir='$(abs_builddir)'; export builddir; \
-	PLUGIN='$(abs_builddir)/spank/.libs/dl.so'; export PLUGIN; \
+	PLUGIN='$(PLUGIN)'; export PLUGIN; SLURM_PREFIX='$(SLURM_PREFIX)'; export SLURM_PREFIX; \
 	CC='$(CC)'; export CC; CFLAGS='$(CFLAGS)'; export CFLAGS;
 T_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(T_LOG_DRIVER)
@@ -44,7 +47,10 @@ sanitized_tests = $(searcher_units) $(rank_units) $(runtime_units) $(device_unit
 # most of a test is waiting
 check_jobs = 8
 checks = check-searcher check-runtime check-launcher check-spank check-python check-cluster check-attacks check-fuzz check-sanitized
-.PHONY: check-programs $(checks)
+.PHONY: check-programs print-slurm-tests $(checks)
+# what contrib/slurm-release runs on each release
+print-slurm-tests:
+	@echo $(spank_tests) $(cluster_tests)
 # all that tests and benches need, compiled
 check-programs: all
 	$(MAKE) $(EXTRA_PROGRAMS) $(EXTRA_LTLIBRARIES)

@@ -16,6 +16,9 @@
 #include "launcher/sys/proc.h"
 #include "runtime/base/clock.h"
 
+/* Between the end of a node's last task and Slurm's word of it. */
+enum { STEP_END_MS = 100 };
+
 /* Of a process that has ended but was not collected yet; see proc(5). */
 static int exit_status (pid_t pid)
 {
@@ -67,7 +70,10 @@ void roots_find (struct roots *r)
     const struct rank_process *p;
     size_t n;
 
-    ranks_look (r->ranks);
+    if (r->step_ended)
+        ranks_forget (r->ranks);
+    else
+        ranks_look (r->ranks);
     p = ranks_roots (r->ranks, &n);
     for (size_t i = 0; i < n; i++)
         add_root (r, &p[i]);
@@ -78,17 +84,23 @@ void roots_find (struct roots *r)
 
 void roots_wait (struct roots *r, double seconds)
 {
-    struct pollfd fds[ROOTS_MAX];
+    struct pollfd fds[ROOTS_MAX + 1];
 
     for (size_t i = 0; i < r->n; i++)
         fds[i] = (struct pollfd){ .fd = r->list[i].fd, .events = POLLIN };
-    if (poll (fds, r->n, (int)(seconds * 1000)) <= 0)
+    fds[r->n] = (struct pollfd){ .fd = r->step_end, .events = POLLIN };
+    if (poll (fds, r->n + 1, (int)(seconds * 1000)) <= 0)
         return;
+    r->step_ended = fds[r->n].revents != 0;
     for (size_t i = r->n; i-- > 0;)
         if (fds[i].revents) {
             r->list[i].status = exit_status (r->list[i].pid);
             drop_root (r, i);
         }
+    if (r->n == 0 && !r->step_ended && r->step_end >= 0)
+        r->step_ended =
+            poll (&(struct pollfd){ r->step_end, POLLIN, 0 }, 1, STEP_END_MS)
+            == 1;
 }
 
 /* The last line of the error file of a Python of that rank. */

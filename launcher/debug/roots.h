@@ -3,6 +3,7 @@
 #ifndef LAUNCHER_DEBUG_ROOTS_H
 #define LAUNCHER_DEBUG_ROOTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "launcher/sys/step_processes.h"
@@ -24,12 +25,14 @@ struct roots {
     struct root ended; /* the first that did */
     double ended_at;   /* 0: none has */
     double last_end;   /* when the last one did that has */
+    int step_end;      /* -1, or readable when Slurm says that all have */
+    bool step_ended;   /* it has said so */
 };
 
 /* Look which there are. */
 void roots_find (struct roots *r);
 
-/* Wait until one has ended, or for so many seconds. */
+/* Wait until one or the step has ended, or for so many seconds. */
 void roots_wait (struct roots *r, double seconds);
 
 /* "rank 3 has ended with status 1 (ValueError: x)": what is known of the first

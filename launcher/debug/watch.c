@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/debug/folder.h"
@@ -32,7 +33,8 @@ static void watch_ranks (struct watcher *w)
     double sample_every = clamp (w->limit / 40, 0.5, 20);
 
     srand48 (getpid ()); /* not in step with what the ranks do */
-    for (roots_find (&w->roots); !watcher_is_over (w); roots_find (&w->roots)) {
+    for (roots_find (&w->roots); !watcher_is_over (w) && !w->roots.step_ended;
+         roots_find (&w->roots)) {
         double now = monotonic ();
         if (now - w->touched >= touch_every (w))
             watcher_touch (w);
@@ -82,6 +84,14 @@ static void clean_up (struct watcher *w)
     rmdir (w->dir); /* if nothing was written */
 }
 
+/* The plugin's socket. */
+static int find_step_end (void)
+{
+    struct stat st;
+
+    return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode) ? 0 : -1;
+}
+
 static int watch_create (const struct settings *st, struct watcher *w)
 {
     const char *job = getenv ("SLURM_JOB_ID") ?: "";
@@ -98,6 +108,7 @@ static int watch_create (const struct settings *st, struct watcher *w)
               "%s",
               getenv ("SLURMD_NODENAME") ?: strdupa (w->host));
     snprintf (w->node, sizeof (w->node), "%s", getenv ("SLURM_NODEID") ?: "0");
+    w->roots.step_end = find_step_end ();
     w->begun = monotonic ();
     w->touched = -LONG_AGO;
     w->served = debug_newest (w->dir);

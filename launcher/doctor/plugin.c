@@ -221,6 +221,12 @@ static int is_any (const char *value)
     return *value ? 0 : -1;
 }
 
+/* Empty, it ends the one before. */
+static int is_when (const char *value)
+{
+    return !*value || strchr (value, ':') ? 0 : -1;
+}
+
 /* clang-format off */
 static const struct {
     const char *key;
@@ -237,6 +243,7 @@ static const struct {
     { "monitor",  false, is_any,          "words of --dl-monitor" },
     { "debug",    false, is_any,          "words of --dl-debug" },
     { "options",  false, is_any,          "names of options" },
+    { "when",     false, is_when,         "conditions" },
     { "allow",    true,  is_any,          "words" },
     { "deny",     true,  is_any,          "words" },
     { "min_",     true,  is_any,          "a number" },

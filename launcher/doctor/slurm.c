@@ -49,15 +49,22 @@ static void ask_srun (struct site *s)
     struct command c = { .timeout = 10 };
     char number[32];
     char text[64];
+    int status;
 
     command_add (&c, "srun", NULL);
     command_add (&c, "--version", NULL);
-    if (command_run (&c, NULL, s->said, sizeof (s->said)) != 0)
-        *s->said = '\0';
+    setenv ("DL_DOCTOR", "1", 1); /* the plugin then tells all that it knows */
+    status = command_run (&c, NULL, s->said, sizeof (s->said));
+    unsetenv ("DL_DOCTOR");
     command_free (&c);
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
-    if (read_version (s->said, number) < 0)
-        site_report (s, BROKEN, "srun", "it does not run: %.200s", s->said);
+    if (status != 0 || read_version (s->said, number) < 0)
+        site_report (s,
+                     BROKEN,
+                     "srun",
+                     "it does not run (status %d): %.200s",
+                     status,
+                     *s->said ? s->said : "without a word");
     else if (strncmp (number, text, 5))
         site_report (s,
                      CHANGE,

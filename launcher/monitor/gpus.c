@@ -170,13 +170,13 @@ int gpus_take (struct gpus *g, struct gpu_readings *r)
 /* One that hangs in the driver cannot be killed: init inherits it. */
 void gpus_end (struct gpus *g)
 {
-    static const struct timespec while_it_ends = { .tv_nsec = 10 * 1000000 };
+    static const struct timespec while_it_ends = { .tv_nsec = 1000000 };
 
     if (!g)
         return;
     close (g->fd);
     kill (g->pid, SIGKILL);
-    for (int i = 0; i < 5 && waitpid (g->pid, NULL, WNOHANG) == 0; i++)
+    for (int i = 0; i < 50 && waitpid (g->pid, NULL, WNOHANG) == 0; i++)
         nanosleep (&while_it_ends, NULL);
     free (g);
 }

@@ -34,7 +34,7 @@ enum {
     LAST_TASKS = 1,    /* s, for those that have not when others ended */
     ROWS = 512 << 10,  /* of the file, 32 bytes each; then samples are joined */
 };
-static const double first_sample = 0.5, gpu_answer = 1.0;
+static const double first_sample = 0.1, gpu_answer = 1.0;
 
 /* A task, until it ends. */
 struct usage_task {
@@ -56,7 +56,8 @@ struct usage_sampler {
     size_t ntasks;
     long expected; /* tasks of this node, 0: not known */
     long seen;
-    double lost; /* samples that were not written */
+    double lost;  /* samples that were not written */
+    int step_end; /* -1, or readable when the step's tasks have ended */
 };
 
 static double clock_of (clockid_t which)
@@ -132,7 +133,7 @@ static void forget_ended (struct usage_sampler *m)
 /* Until 'until', an answer about GPUs (if 'gpus'), or the end of a task. */
 static void wait_for (struct usage_sampler *m, double until, bool gpus)
 {
-    struct pollfd *p = calloc (m->ntasks + 1, sizeof (*p));
+    struct pollfd *p = calloc (m->ntasks + 2, sizeof (*p));
     double left = until - monotonic ();
     nfds_t n = 0;
 
@@ -141,6 +142,8 @@ static void wait_for (struct usage_sampler *m, double until, bool gpus)
             left = 1; /* has_ended() decides */
         p[n++] = (struct pollfd){ m->tasks[i].fd, POLLIN, 0 };
     }
+    if (p && m->step_end >= 0)
+        p[n++] = (struct pollfd){ m->step_end, POLLIN, 0 };
     if (p && gpus)
         p[n++] = (struct pollfd){ gpus_fd (m->gpus), POLLIN, 0 };
     if (left > 0)
@@ -148,11 +151,25 @@ static void wait_for (struct usage_sampler *m, double until, bool gpus)
     free (p);
 }
 
+/* Slurm says that no task is left: it kills what does not end at once. */
+static bool step_has_ended (const struct usage_sampler *m)
+{
+    struct pollfd p = { .fd = m->step_end, .events = POLLIN };
+
+    return m->step_end >= 0 && poll (&p, 1, 0) == 1;
+}
+
 /* Whether a task may yet start its program although others have ended. */
 static bool some_come (struct usage_sampler *m)
 {
     double until = monotonic () + LAST_TASKS;
 
+    if (m->step_end >= 0) {
+        wait_for (m, until, false);
+        if (!step_has_ended (m))
+            look (m);
+        return !step_has_ended (m);
+    }
     look (m);
     while (m->ntasks == 0 && m->seen < m->expected && monotonic () < until) {
         usleep (100 * 1000);
@@ -204,7 +221,7 @@ static void read_gpus (struct usage_sampler *m)
     int got;
 
     while ((got = gpus_take (m->gpus, &m->readings)) == 0 && m->ntasks > 0
-           && monotonic () < until) {
+           && monotonic () < until && !step_has_ended (m)) {
         wait_for (m, until, true);
         forget_ended (m);
     }
@@ -244,7 +261,7 @@ static void begin (struct usage_sampler *m)
     double pause = 0.05;
 
     for (look (m); m->seen == 0; look (m)) {
-        if (m->ntasks == 0 || monotonic () > until)
+        if (m->ntasks == 0 || monotonic () > until || step_has_ended (m))
             return;
         wait_for (m, monotonic () + pause, false);
         forget_ended (m);
@@ -260,7 +277,7 @@ static void follow_tasks (struct usage_sampler *m)
 
     for (;;) {
         forget_ended (m);
-        if (m->ntasks == 0 && !some_come (m))
+        if (step_has_ended (m) || (m->ntasks == 0 && !some_come (m)))
             return;
         if (monotonic () < next) {
             wait_for (m, next, false);
@@ -272,10 +289,15 @@ static void follow_tasks (struct usage_sampler *m)
     }
 }
 
-/* That no process of a rank is left is the last that the file says. */
+/* That no process of a rank is left is the last that the file says.  Slurm
+ * leaves 20 ms for it: no time to look at all processes of the node.
+ */
 static void end (struct usage_sampler *m)
 {
-    ranks_look (m->ranks);
+    if (step_has_ended (m))
+        ranks_forget (m->ranks);
+    else
+        ranks_look (m->ranks);
     load_sample (m->load, m->ranks, monotonic (), m->series);
     put_self (m);
     series_end (m->series, clock_of (CLOCK_REALTIME));
@@ -325,6 +347,16 @@ static void close_inherited (void)
     }
     if (dir)
         closedir (dir);
+}
+
+/* The plugin's socket, kept where leave_streams() leaves it. */
+static int find_step_end (void)
+{
+    struct stat st;
+
+    return fstat (0, &st) == 0 && S_ISSOCK (st.st_mode)
+               ? fcntl (0, F_DUPFD_CLOEXEC, 3)
+               : -1;
 }
 
 /* Not only on the cores that rank 0 was bound to. */
@@ -452,6 +484,7 @@ int cmd_sample (const struct settings *st)
     }
     ignore_signals ();
     close_inherited ();
+    m->step_end = find_step_end ();
     leave_cores ();
     if (start (m, proc, sys) == 0) {
         leave_streams ();

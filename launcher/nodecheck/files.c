@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,17 +77,31 @@ static bool is_only_closed (int e)
     return e == EACCES || e == EROFS || e == EPERM;
 }
 
+/* A TMPDIR that is not there, closed or no folder is its user's mistake, on all
+ * nodes; a disk that is full, fails or has become read-only is the node's.
+ */
+static bool is_users (int e)
+{
+    return e == ENOENT || e == EACCES || e == EPERM || e == ENOTDIR
+           || e == ELOOP || e == ENAMETOOLONG || e == EDQUOT;
+}
+
+static bool is_never (int e)
+{
+    (void)e;
+    return false;
+}
+
 static int look_at_folder (const struct check_place *p,
                            const char *what,
                            const char *path,
-                           enum severity severity)
+                           enum severity severity,
+                           bool (*is_mild) (int e))
 {
     check_stage (p, "%s", path);
     if (write_file (path, 1, SMALL) < 0) {
         check_finding (p,
-                       severity == SEVERITY_SHARED && is_only_closed (errno)
-                           ? SEVERITY_WARN
-                           : severity,
+                       is_mild (errno) ? SEVERITY_WARN : severity,
                        "%s: cannot write in %.100s: %s",
                        what,
                        path,
@@ -130,7 +145,9 @@ void check_directory (const struct check_place *p)
             p, SEVERITY_SHARED, "working directory: %s", strerror (errno));
         return;
     }
-    if (look_at_folder (p, "working directory", path, SEVERITY_SHARED) == 0
+    if (look_at_folder (
+            p, "working directory", path, SEVERITY_SHARED, is_only_closed)
+            == 0
         && p->level == LEVEL_FULL && has_room (path))
         measure (p, path);
 }
@@ -139,5 +156,9 @@ void check_temporary (const struct check_place *p)
 {
     const char *path = getenv ("TMPDIR");
 
-    look_at_folder (p, "TMPDIR", path && *path ? path : "/tmp", SEVERITY_BAD);
+    if (!path || !*path) {
+        look_at_folder (p, "TMPDIR", "/tmp", SEVERITY_BAD, is_never);
+        return;
+    }
+    look_at_folder (p, "TMPDIR", path, SEVERITY_BAD, is_users);
 }

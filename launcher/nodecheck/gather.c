@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/nodecheck/report.h"
+#include "launcher/nodecheck/silent.h"
 #include "launcher/nodecheck/wire.h"
 #include "launcher/sys/publish.h"
 #include "runtime/base/clock.h"
@@ -20,6 +21,7 @@
 #include "runtime/comm/net/socket.h"
 
 enum { EVENTS = 64, LINGER = 60, SIZE_MAX_NOTES = 1 << 16, RANKS = 32768 };
+enum { NODES_TEXT = 65536 };
 
 enum phase { FACTS, PEERS, OVER };
 
@@ -44,7 +46,8 @@ struct gather_hub {
     double begun;
     struct rank_layout *layout; /* NULL: not known */
     struct diagnosis *diagnosis;
-    bool ended; /* srun did */
+    bool ended;             /* srun did */
+    char nodes[NODES_TEXT]; /* of the step, as srun says at its end */
 };
 
 /* ---- clients ---- */
@@ -355,13 +358,25 @@ static void step_on (struct gather_hub *h)
 
 /* ---- the loop ---- */
 
-/* Whether the process that this one serves is still there. */
-static bool is_alive (const struct gather_hub *h)
+/* Whether the process that this one serves is still there.  Its last words are
+ * the nodes of the step.
+ */
+static bool is_alive (struct gather_hub *h)
 {
-    char c;
+    size_t used = strlen (h->nodes);
+    ssize_t n;
 
-    return h->g->parent < 0 || read (h->g->parent, &c, 1) > 0
-           || errno == EAGAIN;
+    if (h->g->parent < 0)
+        return true;
+    n = read (h->g->parent, h->nodes + used, NODES_TEXT - 1 - used);
+    return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+/* The step is over, and there was no verdict. */
+static void tell_silent (const struct gather_hub *h)
+{
+    if (h->phase != OVER)
+        silent_print (h->nodes, h->ranks, h->size, stderr);
 }
 
 static int wait_ms (const struct gather_hub *h)
@@ -436,6 +451,7 @@ int gather_serve (struct gather *g)
         watch (&h, g->parent, g);
     }
     loop (&h);
+    tell_silent (&h);
     rv = h.diagnosis && h.diagnosis->stop ? GATHER_AGAIN : GATHER_GO;
     while (h.clients)
         drop (&h, h.clients);

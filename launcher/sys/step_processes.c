@@ -312,6 +312,11 @@ int ranks_look (struct ranks *r)
     return list (r) < 0 ? -1 : (int)r->nroots;
 }
 
+void ranks_forget (struct ranks *r)
+{
+    r->nall = r->nroots = 0;
+}
+
 const struct rank_process *ranks_roots (const struct ranks *r, size_t *n)
 {
     *n = r->nroots;

@@ -61,6 +61,9 @@ void ranks_destroy (struct ranks *r);
  */
 int ranks_look (struct ranks *r);
 
+/* No rank has a process any more, as the caller knows without a look. */
+void ranks_forget (struct ranks *r);
+
 /* The living root processes, in order of rank.  Both lists are the object's,
  * until the next look.
  */

@@ -12,6 +12,7 @@
 #include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
+#include "runtime/base/step_id.h"
 
 /* What Slurm and the script need at the end, s; and, in a longer allocation,
  * how early the signal comes that sbatch was asked for (slurm.c).
@@ -84,7 +85,7 @@ static void find_slot (const struct settings *st, char *slot, size_t size)
     const char *job = variable ("SLURM_ARRAY_JOB_ID");
     const char *task = variable ("SLURM_ARRAY_TASK_ID");
     const char *rank = variable ("SLURM_PROCID");
-    const char *step = variable ("SLURM_STEP_ID");
+    const char *step = step_id ();
 
     if (st->slot)
         snprintf (slot, size, "%s", st->slot);
@@ -92,7 +93,7 @@ static void find_slot (const struct settings *st, char *slot, size_t size)
         snprintf (slot, size, "%.20s_%.20s.%.10s", job, task, rank);
     else if (job && task)
         snprintf (slot, size, "%.20s_%.20s", job, task);
-    else if (variable ("SLURM_JOB_ID") && step && rank)
+    else if (variable ("SLURM_JOB_ID") && *step && rank)
         snprintf (slot,
                   size,
                   "%.20s.%.10s_%.10s",

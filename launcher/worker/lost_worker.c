@@ -8,6 +8,7 @@
 
 #include "launcher/sys/oom.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/step_id.h"
 
 /* srun ends with 128 + SIGKILL where its task was killed, and with 1 where
  * slurmstepd has seen that the kernel did it for want of memory.  A worker
@@ -42,7 +43,7 @@ static void ask_sacct (char *state, size_t size)
     };
 
     *state = '\0';
-    if (job < 0 || step < 1)
+    if (job < 0 || step < 1 || !*step_id ())
         return;
     snprintf (id, sizeof (id), "%ld.%ld", job, step - 1);
     for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/step_id.h"
 #include "runtime/ps/ps.h"
 #include "runtime/storage/own_folder.h"
 
@@ -172,7 +173,7 @@ static void name_folder (struct slurmdl_ps *ps,
     const char *attempt = text_of ("DL_ATTEMPT_DIR");
     const char *slash = strrchr (attempt, '/');
     const char *run = text_of ("DL_RUN_DIR");
-    const char *step = text_of ("SLURM_STEP_ID");
+    const char *step = step_id ();
     size_t n;
 
     if (o->dir || *text_of ("DL_PS_DIR")) {

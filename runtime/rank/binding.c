@@ -45,6 +45,15 @@ void binding_words (struct binding *b, const char *value)
     }
 }
 
+int binding_places (const char *value)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
+        n += !words[i].flag && word_listed (value, words[i].word);
+    return n;
+}
+
 bool binding_is_wanted (const struct binding *b)
 {
     return b->placement != PLACE_NONE || b->own_gpu || b->nic || b->verbose;

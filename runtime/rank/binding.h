@@ -35,6 +35,9 @@ extern const char *const bind_words[];
 /* Read the option's value, which has those words only. */
 void binding_words (struct binding *b, const char *value);
 
+/* How many of the words of a value say where. */
+int binding_places (const char *value);
+
 /* Whether there is something to do. */
 bool binding_is_wanted (const struct binding *b);
 

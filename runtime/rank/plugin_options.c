@@ -91,6 +91,14 @@ static int check_hang (const char *value, char *why, size_t size)
     return -1;
 }
 
+static int check_bind (const char *value, char *why, size_t size)
+{
+    if (binding_places (value) < 2)
+        return 0;
+    snprintf (why, size, "one of closest, socket, spread, none");
+    return -1;
+}
+
 /* ---- the table ---- */
 
 static const char *const check_words[] = { "quick", "full", "off", NULL };
@@ -116,6 +124,7 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
         "WHERE",
         "[dl] bind each rank to cores near its GPU: closest, socket, spread, none",
         .words = bind_words,
+        .check = check_bind,
         .list = true,
         .readers = PLUGIN_BY_TASK | PLUGIN_BY_ENV,
     },
@@ -191,7 +200,7 @@ int plugin_option_check (enum plugin_option_id id,
     if (!o->words)
         return o->check ? o->check (value, why, size) : 0;
     if ((o->list ? is_list : is_word) (value, o->words))
-        return 0;
+        return o->check ? o->check (value, why, size) : 0;
     meant = nearest_word (value, o->words);
     snprintf (why,
               size,

@@ -33,7 +33,8 @@ struct plugin_option {
     const char *arginfo;
     const char *help;
     const char *const *words; /* the values that it takes, ended by NULL */
-    /* or, if words is NULL: -1 and why if it does not take the value */
+    /* -1 and why if it does not take the value, of these words if there are
+     * some */
     int (*check) (const char *value, char *why, size_t size);
     bool list;        /* several words, with commas */
     const char *bare; /* the value if none is given; NULL: one must be */

@@ -51,13 +51,13 @@ struct rank_ports rankenv_ports (const char *reserved,
                             reserved_port (reserved, 1),
                             0,
                             reserved_port (reserved, 1),
-                            reserved_port (reserved, 1)
-                                && !reserved_port (reserved, 2) };
+                            false };
 
     /* there are no more ports: no sum of both overflows */
     if (tasks > PORT_MAX)
         tasks = PORT_MAX;
     p.comm = reserved_port (reserved, tasks < 2 ? 2 : tasks + 1);
+    p.few = p.second && !p.comm;
     if (!p.master)
         p.master = three;
     if (!p.second)

@@ -123,7 +123,8 @@ static void fill_jax (const struct rank_facts *f, struct rank_environment *e)
 }
 
 /* What no program mistakes for an order to wait for others: not TF_CONFIG,
- * DMLC_ROLE or HOROVOD_RANK; and a task that is alone stays alone.
+ * DMLC_ROLE or HOROVOD_RANK; and a task that is alone stays alone.  A program
+ * is of PyTorch or of JAX: where ports are few both have one.
  */
 static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
 {
@@ -135,7 +136,7 @@ static void fill_auto (const struct rank_facts *f, struct rank_environment *e)
         return;
     fill_torch (f, e);
     if (*f->master)
-        fill_coordinator (f, e, f->port2);
+        fill_coordinator (f, e, f->few_ports ? f->port : f->port2);
 }
 
 static void fill_horovod (const struct rank_facts *f,
@@ -206,7 +207,7 @@ static const struct framework {
     void (*fill) (const struct rank_facts *f, struct rank_environment *e);
     const char *roles; /* by default; NULL: it knows none */
     bool task_ports;
-    size_t leaves; /* of two ports the one that it does not use; 0: neither */
+    size_t leaves; /* of few ports the one that it does not use; 0: none */
 } frameworks[] = {
     { "torch",      fill_torch,     NULL,                            false, SECOND },
     { "torchrun",   fill_torchrun,  NULL,                            false, SECOND },
@@ -219,7 +220,7 @@ static const struct framework {
     { "ps",         fill_ps,        "scheduler:1,server:1,worker:*", false, SECOND },
     { "paddle",     fill_paddle,    "worker:*",                      true,  0 },
     { "mpi",        fill_mpi,       NULL,                            false, SECOND },
-    { "auto",       fill_auto,      NULL,                            false, 0 },
+    { "auto",       fill_auto,      NULL,                            false, SECOND },
     { "off",        fill_off,       NULL,                            false, SECOND },
 };
 
@@ -279,9 +280,9 @@ static void fill_comm (const struct framework *w,
                        const struct rank_facts *f,
                        struct rank_environment *e)
 {
-    int port = f->comm_port;
+    int port = f->few_ports ? 0 : f->comm_port;
 
-    if (f->few_ports && w->leaves)
+    if (w->leaves && f->few_ports)
         memcpy (&port, (const char *)f + w->leaves, sizeof (port));
     if (port > 0 && f->size > 1 && rankenv_master_rank (f->roles) == 0)
         env_endpoint (e, "DL_COMM_ADDRESS", f->master, port);

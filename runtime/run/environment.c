@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "runtime/base/step_id.h"
+
 const char *environment_text (const char *name, const char *otherwise)
 {
     const char *value = getenv (name);
@@ -23,7 +25,7 @@ long long environment_number (const char *name, long long otherwise)
 
 void environment_rank (long *rank, long *size)
 {
-    bool step = getenv ("SLURM_STEP_ID") || getenv ("SLURM_STEPID");
+    bool step = *step_id ();
 
     *rank = (long)environment_number ("RANK", -1);
     *size = (long)environment_number ("WORLD_SIZE", -1);

@@ -7,7 +7,10 @@ unset DL_DIR
 # as root the GPUs are device files of the cluster's own
 gpus=0
 [ "$(id -u)" -eq 0 ] && gpus=4
-cluster_up alloc --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4
+# from 23.02 on Slurm tells jobs their end, which these are not to know: they ask squeue
+printf '#!/bin/sh\necho unset SLURM_JOB_END_TIME\n' >"$work/prolog"
+chmod 755 "$work" "$work/prolog"
+cluster_up alloc --nodes 2 --cpus 4 --gpus $gpus --conf MaxArraySize=4 --conf TaskProlog="$work/prolog"
 cd "$work" || exit 1
 
 conf () { # conf NAME TRAINER TRIALS RESOURCES [MORE-SEARCHER]

@@ -79,6 +79,12 @@ if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=64k tmpfs full 2
 else
     skip "full disk" "needs root"
 fi
+touch plain
+for bad in nowhere plain; do
+    out=$(TMPDIR=$work/$bad timeout 300 dl check)
+    is $? 0 "a user's TMPDIR that is wrong condemns no node: $bad"
+    like "$out" "warning: .*TMPDIR: cannot write in .*/$bad: N" "and is told"
+done
 if fuse_is_here; then
     mkdir under hung
     "$builddir/tests/faults/nfs" -o backing="$work/under" hung >/dev/null 2>&1 &

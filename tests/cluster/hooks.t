@@ -94,7 +94,7 @@ END
 rm -f batch.out
 
 # ---- the plugin itself, required, with all of its options on by the site
-all="default=torch bind=closest,nic,verbose nccl=auto"
+all="when=gpus:any default=torch bind=closest,nic,verbose nccl=auto"
 load "required $work/poor.so $all"
 for mode in "" memory fork files network spank register; do
     echo "$mode" >poor
@@ -102,7 +102,7 @@ for mode in "" memory fork files network spank register; do
 done
 echo memory fork files network spank register >poor
 is "$(outcome "required $work/poor.so $all")" "0 ran idle, COMPLETED ran idle" "without any of it"
-load "required $work/poor.so default=tf bind=spread,own-gpu"
+load "required $work/poor.so when=gpus:any default=tf bind=spread,own-gpu"
 for mode in memory files network spank; do
     echo "$mode" >poor
     is "$(timeout 300 srun -Q -n2 echo ran 2>/dev/null | sort -u)" ran "tf, without $mode"

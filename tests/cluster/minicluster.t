@@ -47,6 +47,16 @@ for bad in 'up --nodes=x' 'up --nodes=0' 'up --name=a/b' 'up --nope' 'up --name'
     like "$out" '^minicluster: ' "says why: $bad"
 done
 
+like "$("$mc" up --name=refused --conf=MaxArraySize=many 2>&1)" '^minicluster: slurmctld does not start' "a configuration that slurmctld refuses is told"
+[ ! -d "$work/minicluster-$(id -u)/refused" ]
+ok $? "and nothing is left of it"
+like "$("$mc" up --slurm=/nonexistent 2>&1)" '^minicluster: --slurm: /nonexistent/sbin/slurmctld: no such program' "--slurm without a Slurm"
+mkdir -p "$work/prefix/bin" "$work/prefix/sbin"
+for p in slurmctld slurmd; do ln -s "$(command -v $p)" "$work/prefix/sbin"; done
+timeout 300 "$mc" up --name=prefix --nodes=1 --slurm="$work/prefix" >/dev/null
+is "$(timeout 300 "$mc" env prefix | sed -n 's/^export PATH=//p')" "$work/prefix/bin:$work/prefix/sbin:\$PATH" "--slurm: env puts its programs first"
+timeout 300 "$mc" down prefix
+
 # ---- two at once, started at the same moment, by an ordinary user
 ordinary up --name=one --nodes=2 --cpus=2 --gpus=2 >"$work/one" 2>&1 &
 ordinary up --name=two --nodes=1 --conf=KillWait=7 >"$work/two" 2>&1 &

@@ -60,6 +60,10 @@ is "$(timeout 300 srun --dl=torch -n3 -m arbitrary -w n2,n1,n1 sh -c 'echo $MAST
 127.0.0.1" "arbitrary on two nodes: the master is known"
 is "$(timeout 300 srun --dl=torch -N1 -n1 -w n2 sh -c "$place" : -N1 -n2 -w n1 sh -c "$place" 2>/dev/null | sort | tr '\n' ';')" "0 n2 0/1 0;1 n1 0/2 1;2 n1 1/2 1;" "heterogeneous: every rank"
 like "$(timeout 300 srun --dl=torch -N1 -n1 -w n2 sh -c 'echo "$WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"' : -N1 -n2 -w n1 sh -c 'echo "$WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"' 2>/dev/null | sort | uniq -c)" '^ *3 3 127\.0\.0\.1:[0-9]+$' "and one master for both components"
+timeout 300 srun -N1 -n1 -w n2 true : --dl-check -N1 -n2 -w n1 true 2>err
+is "$(grep -c 'each node is checked alone' err)" 0 "one collector, whichever component asks for it"
+het='echo "${RANK-no}"'
+is "$(timeout 300 srun --dl=torch -N1 -n1 -w n2 sh -c "$het" : --dl=off -N1 -n1 -w n1 sh -c "$het" 2>/dev/null | sort | tr '\n' ' ')" "no no " "the last component's option is for all, as Slurm has it"
 timeout 300 sbatch -W --dl=torch --array=1-2 -n1 --output=array.%a --wrap 'srun sh -c "echo \$RANK/\$WORLD_SIZE \$MASTER_PORT"' >/dev/null
 is "$(cut -d' ' -f1 array.1 array.2 | tr '\n' ' ')$(cat array.? | sort -u | wc -l)" "0/1 0/1 2" "tasks of an array have ports of their own"
 

@@ -63,6 +63,8 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
         *va_arg (ap, unsigned *) = step;
     else if (item == S_JOB_ID)
         *va_arg (ap, unsigned *) = 1234;
+    else if (item == S_JOB_LOCAL_TASK_COUNT)
+        *va_arg (ap, unsigned *) = 1;
     else if (item == S_JOB_UID)
         *va_arg (ap, uid_t *) = getuid ();
     else if (item == S_JOB_ENV)
@@ -245,8 +247,9 @@ int main (int argc, char **argv)
 {
     double t[4] = { now () };
     void *plugin = argc > 2 ? dlopen (argv[1], RTLD_NOW) : NULL;
+    char **av;
     int rv = 0;
-    int i;
+    int ac, i;
 
     if (!plugin) {
         fprintf (stderr, "fakespank: %s\n", dlerror ());
@@ -256,17 +259,18 @@ int main (int argc, char **argv)
     set_context (argv[2]);
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         ;
-    rv |= call (plugin,
-                "slurm_spank_init",
-                argc - i - (i < argc),
-                argv + i + (i < argc));
+    av = argv + i + (i < argc);
+    ac = argc - i - (i < argc);
+    rv |= call (plugin, "slurm_spank_init", ac, av);
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         rv |= give_option (argv[i]);
-    if (context == S_CTX_LOCAL && getenv ("FAKE_SRUN"))
-        rv |= call (plugin, "slurm_spank_init_post_opt", 0, NULL);
+    if (context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR)
+        rv |= call (plugin, "slurm_spank_init_post_opt", ac, av);
+    if (context == S_CTX_REMOTE)
+        rv |= call (plugin, "slurm_spank_user_init", ac, av);
     t[2] = now ();
     if (context == S_CTX_REMOTE)
-        rv |= call (plugin, "slurm_spank_task_init", 0, NULL);
+        rv |= call (plugin, "slurm_spank_task_init", ac, av);
     t[3] = now ();
     if (getenv ("FAKE_TIME"))
         fprintf (

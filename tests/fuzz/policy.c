@@ -14,18 +14,15 @@ int option_check (int row, const char *value, char *why, size_t size)
     return plugin_option_check ((enum plugin_option_id)row, value, why, size);
 }
 
-void plugin_complain (const char *fmt, ...)
+static void reject (const char *arg, const char *why)
 {
-    (void)fmt;
-}
-
-spank_context_t spank_context (void)
-{
-    return S_CTX_LOCAL;
+    (void)arg;
+    (void)why;
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
+    static const struct step_facts facts = { ANSWER_YES, true, "a", "b", "c" };
     static struct site_policy policy;
     char *text = fuzz_text (data, size);
     char *rest = text;
@@ -36,7 +33,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     while (*rest && n < ARGUMENTS)
         arguments[n++] = fuzz_line (&rest);
-    policy_read (&policy, n, arguments);
+    policy_read (&policy, &facts, n, arguments, reject);
     for (int row = 0; row < PLUGIN_OPTIONS; row++)
         if (policy_has (&policy, row))
             policy_check (&policy, row, value, why, sizeof (why));

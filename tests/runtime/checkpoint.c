@@ -162,6 +162,24 @@ static void run_of_a_worker (void **state)
     slurmdl_close (run);
 }
 
+/* Slurm's numbers of a batch script and of an interactive step. */
+static void no_ranks (void)
+{
+    static const char *const steps[] = {
+        "-5", "-6", "4294967290", "4294967291"
+    };
+
+    for (size_t i = 0; i < sizeof (steps) / sizeof (*steps); i++) {
+        struct slurmdl *run;
+
+        setenv ("SLURM_STEP_ID", steps[i], 1);
+        run = slurmdl_open (in_dir ("run"), NULL);
+        assert_int_equal (slurmdl_rank (run), 0);
+        assert_int_equal (slurmdl_size (run), 1);
+        slurmdl_close (run);
+    }
+}
+
 static void ranks (void **state)
 {
     struct model m;
@@ -181,6 +199,7 @@ static void ranks (void **state)
     assert_int_equal (access (in_dir ("run/a.1"), F_OK),
                       -1); /* wrote nothing */
     slurmdl_close (run);
+    no_ranks ();
     unsetenv ("SLURM_STEP_ID"); /* a batch script has stale ones */
     run = slurmdl_open (in_dir ("run"), NULL);
     assert_int_equal (slurmdl_rank (run), 0);

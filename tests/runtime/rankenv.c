@@ -64,6 +64,10 @@ static void ports_are_chosen (void **state)
         else
             assert_in_range (p.tasks, 20768, 26768 - RANK_TASK_PORTS);
     }
+    assert_true (rankenv_ports ("41004-41005", 1, 0, 32768, 1).few);
+    assert_true (rankenv_ports ("41004-41006", 1, 0, 32768, 2).few);
+    assert_false (rankenv_ports ("41004-41007", 1, 0, 32768, 2).few);
+    assert_false (rankenv_ports ("", 1, 0, 32768, 2).few);
     assert_in_range (rankenv_ports (NULL, 1, 0, 1024, 1).master, 16000, 21999);
     assert_int_equal (rankenv_ports (NULL, 1, 0, 32768, 65).tasks, 0);
     assert_int_not_equal (rankenv_ports (NULL, 1, 0, 32768, 64).tasks, 0);
@@ -468,6 +472,11 @@ static void gpus (void **state)
     free (c);
 }
 
+static int port_in (const struct rank_environment *e, const char *name)
+{
+    return atoi (strrchr (value_of (e, name), ':') + 1);
+}
+
 /* Whatever the framework, the communicator's ranks meet at rank 0. */
 static void communicator (void **state)
 {
@@ -476,7 +485,7 @@ static void communicator (void **state)
     } few[] = { { "torch", ":41001" },
                 { "jax", ":41000" },
                 { "tf", ":41000" },
-                { "auto", ":41009" } };
+                { "auto", ":41001" } };
     static const char *const roles = "worker:4,scheduler:1,server:*";
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -502,6 +511,13 @@ static void communicator (void **state)
         assert_string_equal (strrchr (value_of (&c->e, "DL_COMM_ADDRESS"), ':'),
                              few[i].port);
     }
+    assert_int_equal (port_in (&c->e, "JAX_COORDINATOR_ADDRESS"), 41000);
+    g.framework = "paddle";
+    set_scene (c, &g);
+    c->f.comm_port = 31366;
+    c->f.few_ports = true;
+    assert_true (rankenv_fill ("paddle", &c->f, &c->e) > 0);
+    assert_null (value_of (&c->e, "DL_COMM_ADDRESS")); /* none is left */
     g.framework = "ps";
     g.roles = roles;
     set_scene (c, &g);

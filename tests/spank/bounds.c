@@ -15,6 +15,15 @@
 
 static int told;
 
+static void reject (const char *arg, const char *why)
+{
+    (void)arg;
+    (void)why;
+    told++;
+}
+
+static const struct step_facts with_gpus = { .gpus = ANSWER_YES };
+
 static int any (const char *value, char *why, size_t size)
 {
     (void)value;
@@ -32,17 +41,6 @@ const struct plugin_option plugin_options[] = {
 int option_check (int row, const char *value, char *why, size_t size)
 {
     return plugin_options[row].check (value, why, size);
-}
-
-void plugin_complain (const char *fmt, ...)
-{
-    (void)fmt;
-    told++;
-}
-
-spank_context_t spank_context (void)
-{
-    return S_CTX_LOCAL;
 }
 
 static const struct {
@@ -84,7 +82,7 @@ static void all_cases (void **state)
         char why[WHY_SIZE] = "";
         int rv;
         told = 0;
-        policy_read (&p, 1, &argument);
+        policy_read (&p, &with_gpus, 1, &argument, reject);
         rv = policy_check (&p, 0, cases[i].value, why, sizeof (why));
         assert_int_equal (told, cases[i].taken < 0);
         assert_int_equal (rv, cases[i].taken ? 0 : -1);
@@ -100,11 +98,80 @@ static void a_default_keeps_to_the_bounds (void **state)
 
     (void)state;
     told = 0;
-    policy_read (&p, 2, good);
+    policy_read (&p, &with_gpus, 2, good, reject);
     assert_string_equal (p.fallback[0], "30");
     assert_int_equal (told, 0);
-    policy_read (&p, 2, bad);
+    policy_read (&p, &with_gpus, 2, bad, reject);
     assert_string_equal (p.fallback[0], "");
+    assert_int_equal (told, 1);
+}
+
+static const struct step_facts gpus = { ANSWER_YES, true, "ai", "ml", "long" };
+static const struct step_facts cpus = { ANSWER_NO, true, "ai", "ml", "" };
+static const struct step_facts unknown = { .gpus = ANSWER_UNKNOWN };
+
+static const struct {
+    const char *when;
+    const struct step_facts *facts;
+    const char *fallback; /* of "seconds=30" after it */
+    int bounded;          /* by "max_seconds=40" after it */
+} conditions[] = {
+    /* clang-format off */
+    { "when=",                          &gpus,    "30", 1 },
+    { "when=",                          &cpus,    "",   1 },
+    { "when=",                          &unknown, "30", 1 },
+    { "when=gpus:any",                  &cpus,    "30", 1 },
+    { "when=gpus:no",                   &cpus,    "30", 1 },
+    { "when=gpus:no",                   &gpus,    "",   0 },
+    { "when=gpus:yes",                  &cpus,    "",   0 },
+    { "when=partition:x,ai",            &gpus,    "30", 1 },
+    { "when=partition:ai",              &cpus,    "",   1 },
+    { "when=partition:a",               &gpus,    "",   0 },
+    { "when=partition:ai;account:ml",   &gpus,    "30", 1 },
+    { "when=partition:ai;account:x",    &gpus,    "",   0 },
+    { "when=qos:long",                  &gpus,    "30", 1 },
+    { "when=qos:long;gpus:any",         &cpus,    "",   0 },
+    { "when=partition:ai",              &unknown, "30", 0 },
+    /* clang-format on */
+};
+
+static void all_conditions (void **state)
+{
+    struct site_policy p;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (conditions) / sizeof (*conditions); i++) {
+        char *arguments[] = { (char *)conditions[i].when,
+                              "seconds=30",
+                              "max_seconds=40" };
+        char why[WHY_SIZE];
+        told = 0;
+        policy_read (&p, conditions[i].facts, 3, arguments, reject);
+        assert_int_equal (told, 0);
+        assert_string_equal (p.fallback[0], conditions[i].fallback);
+        assert_int_equal (policy_check (&p, 0, "50", why, sizeof (why)),
+                          conditions[i].bounded ? -1 : 0);
+    }
+}
+
+static void wrong_conditions (void **state)
+{
+    static const char *const wrong[] = {
+        "when=gpu",     "when=gpus:1",   "when=partition:",   "when=ai",
+        "when=user:me", "when=gpus:no;", "when=qos:a;;qos:b",
+    };
+    char *of_the_site[] = { "when=qos:long", "dl=/x" };
+    struct site_policy p;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (wrong) / sizeof (*wrong); i++) {
+        char *argument = (char *)wrong[i];
+        told = 0;
+        policy_read (&p, &gpus, 1, &argument, reject);
+        assert_int_equal (told, strcmp (argument, "when=gpus:no;") != 0);
+    }
+    told = 0;
+    policy_read (&p, &gpus, 2, of_the_site, reject);
     assert_int_equal (told, 1);
 }
 
@@ -113,6 +180,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (all_cases),
         cmocka_unit_test (a_default_keeps_to_the_bounds),
+        cmocka_unit_test (all_conditions),
+        cmocka_unit_test (wrong_conditions),
     };
 
     return cmocka_run_group_tests_name ("bounds", tests, NULL, NULL);

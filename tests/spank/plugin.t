@@ -26,6 +26,8 @@ for c in local allocator; do
         like "$out" "^error dl: --$o=: the value is missing; see dl-spank" "$c: --$o= is told"
         like "$out" '^status -1' "$c: and refused"
     done
+    like "$("$stub" "$PLUGIN" $c dl-bind=closest,none)" '^error dl: --dl-bind=closest,none: one of closest, socket, spread, none$' "$c: two places are refused"
+    like "$("$stub" "$PLUGIN" $c dl-bind=none,verbose,own-gpu)" '^status 0' "$c: one with other words is not"
     like "$("$stub" "$PLUGIN" $c dl-check= dl-monitor= dl-debug=off)" '^status 0' "$c: where a value can be left out it is not"
     like "$("$stub" "$PLUGIN" $c dl=torch)" '^status 0' "$c: torch is accepted"
     like "$("$stub" "$PLUGIN" $c dl=off)" '^status 0' "$c: off is accepted"
@@ -116,10 +118,30 @@ nothing "no word from Slurm" env -i "$stub" "$PLUGIN" 0 dl=torch
 like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^error dl: --dl=torch: nothing is set: ' "and why is told"
 like "$(env -i "$stub" "$PLUGIN" 0 dl=torch)" '^status 0' "and the job goes on"
 
-like "$(fake "$stub" "$PLUGIN" 0 -- default=torch)" '^set RANK=2$' "the site's default"
-nothing "the user's off wins over the default" fake "$stub" "$PLUGIN" 0 dl=off -- default=torch
-like "$("$stub" "$PLUGIN" local -- defualt=torch)" "^error dl: plugstack.conf: defualt=torch: no such argument; ignored$" "a typo in plugstack.conf is told"
-like "$("$stub" "$PLUGIN" local -- defualt=torch)" '^status 0' "and harms nobody"
+gpu=SLURM_STEP_GPUS=0
+like "$(fake $gpu "$stub" "$PLUGIN" 0 -- default=torch)" '^set RANK=2$' "the site's default"
+nothing "a default in a step without GPUs" fake "$stub" "$PLUGIN" 0 -- default=torch nccl=auto monitor=5 check=quick debug=600
+nothing "and in one of a job that has some" fake SLURM_JOB_GPUS=0 SLURM_GPUS=1 "$stub" "$PLUGIN" 0 -- default=torch
+like "$(fake "$stub" "$PLUGIN" 0 -- when=gpus:any default=torch)" '^set RANK=2$' "unless the site says gpus:any"
+like "$(fake $gpu SLURM_JOB_PARTITION=ai "$stub" "$PLUGIN" 0 -- when=partition:ai default=torch)" '^set RANK=2$' "a default of a partition"
+nothing "a default of another partition" fake $gpu SLURM_JOB_PARTITION=x "$stub" "$PLUGIN" 0 -- when=partition:ai default=torch
+out=$(fake SLURM_PROCID=0 SLURM_GTIDS=0,1 SLURM_NODEID=0 SLURM_JOB_ACCOUNT=poor "$stub" "$PLUGIN" 0 dl=torch -- when=account:poor deny=torch)
+is "$(echo "$out" | grep '^error')" "error dl: --dl=torch: this site does not allow torch" "what an account may not is told by rank 0"
+is "$(echo "$out" | grep -c '^set')" 0 "and not done"
+nothing "the user's off wins over the default" fake $gpu "$stub" "$PLUGIN" 0 dl=off -- default=torch
+typo="error dl: plugstack.conf: defualt=torch: no such argument; ignored"
+is "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- defualt=torch | grep '^error')" "$typo" "a typo in plugstack.conf is told to root, and to dl doctor"
+is "$("$stub" "$PLUGIN" slurmd defualt=torch | grep '^error')" "" "slurmd"
+is "$("$stub" "$PLUGIN" slurmd -- defualt=torch | grep '^error')" "$typo" "slurmd logs it"
+if [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null; then
+    mortal () { if [ "$(id -u)" -eq 0 ]; then setpriv --reuid=65534 --clear-groups "$@"; else "$@"; fi; }
+    cp "$stub" "$PLUGIN" "$work" 2>/dev/null && chmod 755 "$work" "$work"/*
+    mystub=$work/spank
+    [ -x "$builddir/tests/fakes/.libs/spank" ] && cp "$builddir/tests/fakes/.libs/spank" "$work/spank"
+    is "$(mortal "$mystub" "$work/dl.so" local -- defualt=torch)" "$("$stub" "$PLUGIN" local)" "a user who asked for nothing hears nothing"
+    is "$(mortal "$mystub" "$work/dl.so" local dl=torch -- defualt=torch | grep '^error')" "$typo" "one who did hears it"
+fi
+like "$("$stub" "$PLUGIN" local -- defualt=torch)" '^status 0' "and it harms nobody"
 
 out=$(fake MASTER_PORT=5 RANK=9 "$stub" "$PLUGIN" 0 dl=torch)
 is "$(echo "$out" | grep -cE '^set (MASTER_PORT|RANK)=')" 0 "the user's variables win"
@@ -127,6 +149,40 @@ like "$out" '^set DL_ENV_SET=WORLD_SIZE,LOCAL_RANK' "and are not marked as ours"
 out=$(fake MASTER_PORT=5 RANK=9 DL_ENV_SET=RANK,WORLD_SIZE DL_ENV_STEP=1.0 "$stub" "$PLUGIN" 0 dl=torch)
 like "$out" '^set RANK=2$' "what an outer step's plugin set is replaced"
 is "$(echo "$out" | grep -c '^set MASTER_PORT=')" 0 "what its user set is not"
+
+# ---- what an outer step's plugin set
+clean () { # clean CONTEXT [VARIABLE=VALUE]...: what a job from there would have of it
+    c=$1
+    shift
+    env -i PATH="$PATH" DL_ENV_SET=RANK,MASTER_ADDR DL_BIND_SET=OMP_NUM_THREADS DL_NCCL_SET= DL_ENV_STEP=1.0 DL_SECRET=x RANK=0 MASTER_ADDR=n1 \
+        OMP_NUM_THREADS=4 MASTER_PORT=5 "$@" FAKE_PROBE='env | grep -E "^(DL_|RANK|MASTER|OMP|PYTHONPATH)" | sort | tr "\n" " "' "$stub" "$PLUGIN" $c | tail -n 1
+}
+for c in local allocator; do
+    is "$(clean $c)" "MASTER_PORT=5 " "$c: none of it reaches a job that is submitted there"
+done
+is "$(clean allocator DL_DEBUG_SET=PYTHONFAULTHANDLER DL_DEBUG_PYTHON=/ours PYTHONPATH=/ours:/mine DL_DEBUG_PATH=/x | tr ' ' '\n' | grep -v PYTHON=)" \
+    "MASTER_PORT=5
+PYTHONPATH=/mine" "nor the folder of --dl-debug"
+
+# ---- a default of --dl-bind, and the user's choice
+free () { # free [VARIABLE=VALUE]... -- [WORD]...: whether srun lets it act
+    vars=
+    while [ "$1" != -- ]; do
+        vars="$vars $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086
+    env -i PATH="$PATH" SLURM_JOB_GPUS=0 $vars FAKE_PROBE='echo "free ${DL_DEFAULTS:-no}"' "$stub" "$PLUGIN" local "$@" -- bind=closest | sed -n 's/^free //p'
+}
+is "$(free --)" bind "nobody has chosen cores: the default may"
+is "$(free SLURM_CPU_BIND=cores --) $(free SLURM_HINT=nomultithread --) $(free KMP_AFFINITY=compact --) $(free -- --cpu-bind=none) $(free -- --hint=nomultithread)" \
+    "none none none none none" "the user has"
+is "$(free -- dl-bind=spread)" no "nor is it the default that acts then"
+is "$(env -i PATH="$PATH" FAKE_PROBE='echo "free ${DL_DEFAULTS:-no} ${DL_SECRET:-none}"' "$stub" "$PLUGIN" local -- bind=closest default=auto monitor=5 | tail -n 1)" \
+    "free no none" "a command without a word of GPUs"
+bound () { fake $gpu "$@" "$stub" "$PLUGIN" 0 -- bind=closest | grep -cE '^(set OMP|cpus)'; }
+is "$(bound) $(bound DL_DEFAULTS=bind)" "0 1" "a task is bound by a default only if srun let it"
 
 # ---- --dl-nccl
 mkdir "$work/nccl.d"
@@ -166,12 +222,12 @@ out=$(fake SLURM_PROCID=0 NCCL_IB_SL="$long" NCCL_SOCKET_IFNAME="$long" NCCL_"$l
 is $? 0 "oversized exports"
 is "$(echo "$out" | grep -c '^set NCCL_IB_SL')" 0 "win too"
 like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- "$dir")" '^set NCCL_IB_TC=41$' "auto: the profile of the fabric"
-like "$(fake "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$' "the site's default"
-like "$("$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that is not there"
+like "$(fake $gpu "$stub" "$PLUGIN" 0 -- nccl=auto "$dir")" '^set NCCL_IB_TC=41$' "the site's default"
+like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl=sit "$dir")" '^error dl: plugstack.conf: nccl=sit: no such profile' "a site's default that is not there"
 [ -e /etc/nccl.conf ] || like "$(fake "$stub" "$PLUGIN" 0 dl-nccl=auto -- nccl_dir=/nonexistent)" '^set NCCL_DEBUG=WARN$' "auto without a profile"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=big -- "$dir")" '^error dl: --dl-nccl=big: nothing is set: .*: File too large$' "a file that is too large"
 like "$(fake SLURM_PROCID=0 "$stub" "$PLUGIN" 0 dl-nccl=nope -- "$dir")" '^error dl: --dl-nccl=nope: nothing is set: .*: No such file' "a node without the profile"
-like "$("$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not a path' "a folder that is no full path"
+like "$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- nccl_dir=x)" '^error dl: plugstack.conf: nccl_dir=x: not a path' "a folder that is no full path"
 nothing "--dl-nccl=none" fake "$stub" "$PLUGIN" 0 dl-nccl=none -- nccl=auto "$dir"
 nothing "--dl-nccl in a batch step" fake "$stub" "$PLUGIN" 0xfffffffb dl-nccl=site -- "$dir"
 nothing "--dl-nccl in an extern step" fake "$stub" "$PLUGIN" 0xfffffffc dl-nccl=site -- "$dir"
@@ -224,7 +280,7 @@ for s in 1 127 139; do
 done
 out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
 like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
-like "$(FAKE_SRUN=1 "$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
+like "$("$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 dl-check=off -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "--dl-check=off starts nothing"
 is "$(fake FAKE_STATUS=79 "$stub" "$PLUGIN" 0 -- "dl=$work/dl" 2>&1 | grep -c called)" 0 "nor does a task without it"
 for c in 0xfffffffb 0xfffffffc 0xfffffffa; do
@@ -257,7 +313,7 @@ dl env "$work/job" >"$work/out" 2>&1
 is "$? $(grep -c 'no option' "$work/out")" "0 0" "and skips the others in a batch script"
 # ---- the secret of a step: made in srun, if any option is given
 secret () { # secret ARGUMENT...: that of srun's environment then
-    env FAKE_SRUN=1 DL_SECRET=of-an-outer-step FAKE_PROBE='echo "secret ${DL_SECRET:-none}"' "$@" | sed -n 's/^secret //p'
+    env DL_SECRET=of-an-outer-step FAKE_PROBE='echo "secret ${DL_SECRET:-none}"' "$@" | sed -n 's/^secret //p'
 }
 first=$(secret "$stub" "$PLUGIN" local dl=torch)
 like "$first" '^[0-9a-f]{32}$' "srun makes 128 bits"

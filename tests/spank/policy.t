@@ -61,7 +61,7 @@ taken dl=torch allow=tf allow=torch
 # ---- defaults
 # shellcheck disable=SC2086
 task () { # task ARGUMENT...
-    env -i $one "$stub" "$PLUGIN" 0 "$@"
+    env -i $one SLURM_STEP_GPUS=0 DL_DEFAULTS=bind "$stub" "$PLUGIN" 0 "$@"
 }
 like "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto)" '^status 0' "defaults of three options"
 is "$("$stub" "$PLUGIN" local -- default=torch bind=closest nccl=auto | grep -c '^error')" 0 "without a word"
@@ -84,11 +84,11 @@ ignored max_bind=3 "--dl-bind takes no number"
 ignored min_roles=x "not a number"
 ignored min_roles=-1 "not a number"
 ignored max_roles=12345678901 "not a number"
-for a in defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=3; do
+for a in wen=x defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=3; do
     ignored "$a" "no such argument"
 done
 long=$(head -c 300 /dev/zero | tr '\0' 'n')
-out=$("$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
+out=$(DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "allow_nccl=$long" "$long=$long" "dl=/$long" "nccl_dir=/$long" "default=$long" "options=$long")
 is "$(echo "$out" | grep -c '^error dl: plugstack.conf: .*ignored$')" 6 "long ones are told"
 like "$out" '^status 0' "and ignored"
 # after the ? nothing is a value that could be right
@@ -101,7 +101,7 @@ for size in 1 64 255 4096 65536; do
     for key in '' default= allow= options= nccl_dir= dl= min_roles=; do
         seed=$((seed + 1))
         value="?$(bytes $size $seed)"
-        "$stub" "$PLUGIN" local -- "$key$value" >"$work/out" 2>&1
+        DL_DOCTOR=1 "$stub" "$PLUGIN" local -- "$key$value" >"$work/out" 2>&1
         is "$? $(grep -ac '^status 0$' "$work/out") $(grep -ac '^error' "$work/out")" "0 1 1" "$size random bytes for '$key': one line"
         LC_ALL=C grep -aq '[^[:print:]]' "$work/out"
         is $? 1 "of plain characters"

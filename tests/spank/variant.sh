@@ -10,7 +10,7 @@ sources () {
 variant () { # variant OUT FLAG...; of $parts, else of all sources
     out=$1
     shift
-    ${CC:-cc} -shared -fPIC -g -O1 -std=gnu11 -D_GNU_SOURCE -I"$srcdir" -DSYSCONFDIR='"/nonexistent"' -DBINDIR='"/nonexistent"' -DDEBUGDIR='"/nonexistent"' \
+    ${CC:-cc} -shared -fPIC -g -O1 -std=gnu11 -D_GNU_SOURCE -I"$srcdir" ${SLURM_PREFIX:+-isystem "$SLURM_PREFIX/include"} -DSYSCONFDIR='"/nonexistent"' -DBINDIR='"/nonexistent"' -DDEBUGDIR='"/nonexistent"' \
         -Wl,-z,nodelete "$@" -o "$out" ${parts:-$(sources)}
 }
 
@@ -18,5 +18,5 @@ other_plugin () { # other_plugin OUT SOURCE FLAG...
     out=$1
     src=$2
     shift 2
-    ${CC:-cc} -shared -fPIC -g -O1 -std=gnu11 -D_GNU_SOURCE -I"$srcdir" "$@" -o "$out" "$src"
+    ${CC:-cc} -shared -fPIC -g -O1 -std=gnu11 -D_GNU_SOURCE -I"$srcdir" "$@" ${SLURM_PREFIX:+-isystem "$SLURM_PREFIX/include"} -o "$out" "$src"
 }

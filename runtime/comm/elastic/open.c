@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/step_id.h"
 #include "runtime/comm/bootstrap/tcp.h"
 #include "runtime/storage/own_folder.h"
 
@@ -28,13 +29,13 @@ static int name_folder (char *buf, size_t size)
 {
     const char *run = getenv ("DL_RUN_DIR");
     const char *job = getenv ("SLURM_JOB_ID");
-    const char *step = getenv ("SLURM_STEP_ID");
+    const char *step = step_id ();
     const char *again = getenv ("SLURM_RESTART_COUNT");
     const char *dir = getenv ("DL_ELASTIC_DIR");
 
     if (dir && *dir)
         return snprintf (buf, size, "%s", dir);
-    if (!job || !step)
+    if (!job || !*step)
         return -1;
     return snprintf (buf,
                      size,

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/step_id.h"
+
 static const char folder[] = ".slurm-dl";
 
 enum { FILE_SIZE = SECRET_DIGITS + 1 }; /* a line */
@@ -63,7 +65,7 @@ static const char *text_of (const char *name)
 static void
 derive (const unsigned char *secret, const char *purpose, unsigned char *key)
 {
-    const char *step = text_of ("SLURM_STEP_ID");
+    const char *step = step_id ();
     char text[256];
 
     snprintf (text,
@@ -105,12 +107,12 @@ int secret_step_name (char *buf, size_t size, int port)
                       size,
                       "%s.%s.%s.%d",
                       text_of ("SLURM_JOB_ID"),
-                      text_of ("SLURM_STEP_ID"),
+                      step_id (),
                       *again ? again : "0",
                       port);
 
-    return *text_of ("SLURM_JOB_ID") && *text_of ("SLURM_STEP_ID")
-                   && n < (int)size && !strchr (buf, '/')
+    return *text_of ("SLURM_JOB_ID") && *step_id () && n < (int)size
+                   && !strchr (buf, '/')
                ? 0
                : -1;
 }

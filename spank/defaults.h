@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Defaults of the site, from srun, which may not know the step, to its tasks.
+ */
+#ifndef SPANK_DEFAULTS_H
+#define SPANK_DEFAULTS_H
+
+#include <stdbool.h>
+
+#include <slurm/spank.h>
+
+/* In srun: tell the tasks that it has prepared the step for defaults alone, and
+ * whether one may bind.
+ */
+void defaults_tell (void);
+
+/* In a task: take the word of it out of its environment and, where nothing is
+ * on ('acts' is false), what srun has prepared.  Returns whether a default may
+ * bind: not where the user has chosen the cores, or where srun's word is lost.
+ */
+bool defaults_take (spank_t sp, bool acts);
+
+#endif

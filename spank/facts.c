@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the step: GPUs, partition, account, QOS, the user's choice.
+ */
+#include "spank/facts.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "spank/variable.h"
+
+extern char **environ;
+
+/* ---- a task ---- */
+
+void facts_of_task (spank_t sp, struct step_facts *f)
+{
+    char gpus[64] = "";
+    spank_err_t rv = spank_getenv (sp, "SLURM_STEP_GPUS", gpus, sizeof (gpus));
+
+    memset (f, 0, sizeof (*f));
+    f->known = true;
+    f->gpus = rv == ESPANK_NOSPACE || (rv == ESPANK_SUCCESS && *gpus)
+                  ? ANSWER_YES
+                  : ANSWER_NO;
+    variable_text (
+        sp, "SLURM_JOB_PARTITION", f->partition, sizeof (f->partition));
+    variable_text (sp, "SLURM_JOB_ACCOUNT", f->account, sizeof (f->account));
+    variable_text (sp, "SLURM_JOB_QOS", f->qos, sizeof (f->qos));
+}
+
+/* ---- srun ---- */
+
+/* The words of its command line, each with its 0; the user's program is among
+ * them.
+ */
+static size_t read_command (char *text, size_t size)
+{
+    int fd = open ("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read (fd, text, size - 1);
+
+    if (fd >= 0)
+        close (fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+static bool any_word (bool (*is_it) (const char *word))
+{
+    char text[16384];
+    size_t n = read_command (text, sizeof (text));
+
+    for (size_t i = 0; i < n; i += strlen (text + i) + 1)
+        if (is_it (text + i))
+            return true;
+    return false;
+}
+
+static bool names_gpus (const char *word)
+{
+    return !strncmp (word, "-G", 2) || strcasestr (word, "gpu")
+           || strstr (word, "gres") || strstr (word, "tres");
+}
+
+static bool is_variable_of_gpus (const char *variable)
+{
+    char name[64];
+    size_t n = strcspn (variable, "=");
+
+    if (strncmp (variable, "SLURM_", 6) || n >= sizeof (name) || !variable[n])
+        return false;
+    memcpy (name, variable, n);
+    name[n] = '\0';
+    return strstr (name, "GPU") || strstr (name, "GRES")
+           || strstr (name, "TRES");
+}
+
+void facts_of_command (struct step_facts *f)
+{
+    memset (f, 0, sizeof (*f));
+    f->gpus = ANSWER_UNKNOWN;
+    if (any_word (names_gpus))
+        return;
+    for (char **v = environ; *v; v++)
+        if (is_variable_of_gpus (*v))
+            return;
+    f->gpus = ANSWER_NO;
+}
+
+/* As getopt_long takes them, shortened. */
+static bool is_option_of_cores (const char *word)
+{
+    static const char *const options[] = {
+        "--cpu-b", "--cpu_b", "--hint", "--threads-per"
+    };
+
+    for (size_t i = 0; i < sizeof (options) / sizeof (*options); i++)
+        if (!strncmp (word, options[i], strlen (options[i])))
+            return true;
+    return false;
+}
+
+bool facts_user_binds (void)
+{
+    static const char *const variables[] = {
+        "SLURM_CPU_BIND", "SLURM_HINT",        "SLURM_THREADS_PER_CORE",
+        "KMP_AFFINITY",   "GOMP_CPU_AFFINITY", "OMP_PLACES",
+    };
+
+    for (size_t i = 0; i < sizeof (variables) / sizeof (*variables); i++)
+        if (getenv (variables[i]))
+            return true;
+    return any_word (is_option_of_cores);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the step: GPUs, partition, account, QOS, the user's choice.
+ */
+#ifndef SPANK_FACTS_H
+#define SPANK_FACTS_H
+
+#include <slurm/spank.h>
+
+#include "spank/condition.h"
+
+/* In a task: all of it, from Slurm's variables. */
+void facts_of_task (spank_t sp, struct step_facts *f);
+
+/* In srun, before the step is there: it has no GPUs where neither the command
+ * nor the environment says a word of them.
+ */
+void facts_of_command (struct step_facts *f);
+
+/* In srun: whether the user has chosen the cores, by an option of srun or by a
+ * variable of Slurm's or OpenMP's.
+ */
+bool facts_user_binds (void);
+
+#endif

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# where the plugin acts and where not: defaults of the site, jobs from a step, nodes without it, the end of a step
+. "$srcdir/tests/lib.sh"
+need_cluster
+export PATH="$builddir/launcher:$PATH"
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS KMP_AFFINITY OMP_PLACES GOMP_CPU_AFFINITY DL_MONITOR_DIR DL_DEBUG_DIR
+gpus=0
+[ "$(id -u)" -eq 0 ] && gpus=2
+hosts_up defaults --nodes=2 --gpus=$gpus --plugin="$PLUGIN dl=$builddir/launcher/dl defualt=torch"
+cd "$work" || exit 1
+line="optional $PLUGIN dl=$builddir/launcher/dl"
+ours='env | grep -cE "^(RANK|WORLD_SIZE|MASTER_|OMP_NUM_THREADS|DL_(ENV|BIND|NCCL|SECRET|DEFAULTS))"; true'
+
+# ---- a mistake of the site
+like "$(cat "${SLURM_CONF%/*}"/log/slurmd-n1.log)" 'dl: plugstack.conf: defualt=torch: no such argument; ignored' "slurmd logs a typo in plugstack.conf"
+
+# ---- defaults
+echo "$line default=auto bind=closest nccl=auto check=quick monitor=5" >"$plugstack"
+is "$(timeout 300 srun -n2 sh -c "$ours" 2>&1)" "0
+0" "defaults touch no step without GPUs"
+if [ $gpus -gt 0 ]; then
+    echo "$line default=auto bind=closest" >"$plugstack"
+    show='echo "${RANK-no} ${OMP_NUM_THREADS:+bound}"'
+    is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>/dev/null | sort | tr '\n' ';')" "0 bound;1 bound;" "one with GPUs has them"
+    is "$(timeout 300 srun -N1 -n2 --gpus=2 --cpu-bind=none sh -c "$show" 2>/dev/null | sort | tr '\n' ';')" "0 ;1 ;" "--cpu-bind is the user's choice"
+    is "$(OMP_NUM_THREADS=7 timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo $OMP_NUM_THREADS' 2>/dev/null)" 7 "and so is OMP_NUM_THREADS"
+    timeout 300 sbatch -W -N1 -n2 --gpus=2 --output=out --wrap "srun -n2 --gres=none sh -c '$ours'; srun -n2 sh -c '$show'" >/dev/null
+    is "$(sort out | tr '\n' ';')" "0;0;0 bound;1 bound;" "in a job with GPUs a step without them is left alone"
+    echo "$line when=partition:high default=auto when=partition:low deny=torch" >"$plugstack"
+    is "$(timeout 300 srun -p high -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no}' 2>/dev/null | sort | tr '\n' ' ')" "0 1 " "a default of a partition"
+    is "$(timeout 300 srun -N1 -n2 --gpus=2 sh -c 'echo ${RANK-no}' | sort -u)" no "and of no other"
+    is "$(timeout 300 srun -p low -n2 --dl=torch sh -c 'echo ${RANK-no}' 2>err | sort -u)" no "what a partition may not"
+    is "$(grep -c 'dl: --dl=torch: this site does not allow torch' err)" 1 "is told once"
+else
+    skip "defaults in steps with GPUs" "device files are made by root only"
+fi
+
+# ---- jobs from a step
+echo "$line" >"$plugstack"
+printf '#!/bin/sh\n#SBATCH -N2 -n2 --output=nested.out\nsrun sh -c "echo RANK=\\$RANK threads=\\$OMP_NUM_THREADS"\n' >nested.sh
+timeout 300 srun -n1 --overlap --dl=torch --dl-bind=closest bash -c '(for v in ${!SLURM_*}; do [ $v = SLURM_CONF ] || unset $v; done; timeout 280 sbatch nested.sh)' >/dev/null
+wait_for 300 sh -c '[ "$(grep -c RANK nested.out)" = 2 ]'
+is "$(sort -u nested.out)" "RANK= threads=" "a job that a step submits has nothing of the step's"
+
+# ---- nodes without the plugin
+sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/client.conf|" "$SLURM_CONF" >"$work/slurm.conf"
+echo "$line" >"$work/client.conf"
+: >"$plugstack"
+out=$(SLURM_CONF=$work/slurm.conf timeout 300 srun -N2 --dl=torch --dl-check sh -c 'echo "rank ${RANK-no}"' 2>err)
+is "$(echo "$out" | sort -u)" "rank no" "nodes without the plugin"
+like "$(cat err)" '^dl: no answer from n1,n2: tasks there ran without the plugin dl.so' "are named by srun"
+echo "$line" >"$plugstack"
+timeout 300 srun -N2 --dl=torch --dl-check true 2>err
+is "$(grep -c 'no answer' err)" 0 "the others are not"
+
+# ---- the end of a step
+timeout 300 srun -N2 -n2 --dl-monitor=60 --dl-debug sleep 3 2>err
+like "$(cat err)" '^dl: 2 ranks on 2 nodes, ([3-9]|2\.[5-9])' "a step that is shorter than the interval is told with its length"
+is "$(dl monitor --json | python3 -c 'import json, sys; print([r["ended"] for r in json.load(sys.stdin)["ranks"]])')" "[True, True]" "the monitors saw its end"
+is "$(ls -d dl-debug-* 2>/dev/null)" "" "and --dl-debug leaves nothing behind"
+unharmed
+done_testing
