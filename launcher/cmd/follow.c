@@ -35,6 +35,7 @@ static const long look_every = 300 * 1000 * 1000; /* ns */
 struct reported {
     int64_t length;
     int fails;
+    int ooms;
 };
 
 struct follow_view {
@@ -228,6 +229,11 @@ static void say_changes (struct follow_view *v)
                     i + 1,
                     t->fails,
                     t->why ? t->why : "");
+        if (t->ooms != r->ooms)
+            printf ("%8s  trial %-4ld %s\n",
+                    elapsed,
+                    i + 1,
+                    t->why ? t->why : "out of memory");
         if (t->state == TRIAL_REJECTED && r->length != REJECTED)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
         else if (t->length != r->length && r->length != REJECTED)
@@ -242,6 +248,7 @@ static void say_changes (struct follow_view *v)
                                                                       : "");
         r->length = t->state == TRIAL_REJECTED ? REJECTED : t->length;
         r->fails = t->fails;
+        r->ooms = t->ooms;
     }
     fflush (stdout);
 }

@@ -51,6 +51,8 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
         return EXIT_PARKED;
     case WORKER_EXCLUDED:
         return EXIT_EXCLUDED;
+    case WORKER_SMALL:
+        return EXIT_SMALL;
     case WORKER_ERROR:
         break;
     }

@@ -21,6 +21,7 @@ struct hparam {
     double *when_values; /* of its param */
     double preset;       /* its default, NaN: none */
     bool exponents;      /* its range was given by exponents */
+    bool halves;         /* where the memory of a GPU is too small */
 };
 
 /* One or several booleans, as they stand in the file. */
@@ -99,6 +100,9 @@ struct experiment {
     int64_t nodes; /* of a trial */
     int64_t ranks; /* of a trial on each of its nodes */
     char *memory;
+    char *max_memory;     /* with which a trial that ran out is tried again */
+    int64_t memory_bytes; /* of 'memory', 0: not given, and ... */
+    int64_t memory_most;  /* ... of 'max_memory' */
     char *partition;
     char *account;
     char *qos;

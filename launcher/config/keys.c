@@ -47,6 +47,7 @@ const struct key experiment_keys[] = {
     { "resources.nodes_per_trial", KEY_INT,    AT (nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },
     { "resources.ranks_per_node",  KEY_INT,    AT (ranks),       1, 1024, "1", "ranks of a trial on each of its nodes (--ntasks-per-node)" },
     { "resources.memory",          KEY_STRING, AT (memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
+    { "resources.max_memory",      KEY_STRING, AT (max_memory),  0, 0,   NULL, "a trial that runs out of memory is tried again with more, at most this, e.g. \"64G\"" },
     { "resources.partition",       KEY_STRING, AT (partition),   0, 0,   NULL, "partition (--partition)" },
     { "resources.account",         KEY_STRING, AT (account),     0, 0,   NULL, "account (--account)" },
     { "resources.qos",             KEY_STRING, AT (qos),         0, 0,   NULL, "quality of service (--qos)" },

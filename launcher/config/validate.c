@@ -14,6 +14,7 @@
 #include "launcher/config/placeholder.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/sys/slurm_memory.h"
 #include "runtime/base/word.h"
 
 static bool is_set (const struct experiment *e, const struct key *k)
@@ -115,6 +116,65 @@ check_lease (const struct experiment *e, config_t *cf, struct problems *p)
                     "'worker.heartbeat'");
 }
 
+/* Options of sbatch, which come after those of 'resources'. */
+static bool has_option (const struct experiment *e, const char *const *names)
+{
+    for (char **a = e->sbatch_args; a && *a; a++)
+        for (const char *const *n = names; *n; n++)
+            if (!strncmp (*a, *n, strlen (*n)))
+                return true;
+    return false;
+}
+
+static void
+check_memory (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const options[] = { "--mem", NULL };
+    const char *key = "resources.max_memory";
+    int64_t bytes = e->memory ? slurm_bytes (e->memory) : 0;
+
+    e->memory_bytes = bytes > 0 ? bytes : 0;
+    if (!e->max_memory)
+        return;
+    e->memory_most = slurm_bytes (e->max_memory);
+    if (e->memory_most <= 0)
+        problem_at (p,
+                    origin_of_key (cf, key),
+                    "'%s' must be an amount of memory, such as \"64G\"",
+                    key);
+    else if (bytes < 0)
+        problem_at (p,
+                    origin_of_key (cf, "resources.memory"),
+                    "'resources.memory' must be an amount of memory, such as "
+                    "\"16G\", with '%s'",
+                    key);
+    else if (e->memory_most < bytes)
+        problem_at (p,
+                    origin_of_key (cf, key),
+                    "'%s' (%s) is less than 'resources.memory' (%s)",
+                    key,
+                    e->max_memory,
+                    e->memory);
+    else if (has_option (e, options))
+        problem_at (p,
+                    origin_of_key (cf, key),
+                    "'%s' needs 'resources.memory' instead of --mem in "
+                    "'resources.sbatch_args'",
+                    key);
+}
+
+/* One of several repeats cannot be somewhere else. */
+static void check_on_oom (const struct experiment *e, struct problems *p)
+{
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].halves && e->search.repeats > 1)
+            problem_at (p,
+                        e->hparams[i].origin,
+                        "hyperparameter '%s': 'on_oom' cannot be used with "
+                        "'searcher.repeats'",
+                        e->hparams[i].path);
+}
+
 static void
 check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
@@ -156,6 +216,8 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_lease (e, cf, p);
     policies_read (e, cf, p);
     check_resources (e, cf, p);
+    check_memory (e, cf, p);
+    check_on_oom (e, p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);
