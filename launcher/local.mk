@@ -22,8 +22,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/removal.c \
 	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
-	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
-	%D%/executor/slurm.c %D%/executor/stop.c \
+	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
+	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c \
 	%D%/session/open.c \
 	%D%/trust/record.c %D%/trust/trust.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
@@ -32,7 +32,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/memory.c %D%/worker/oom_retry.c %D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/worker.c \
 	%D%/cmd/annotate.c %D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
-	%D%/cmd/gc.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
+	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
 	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \

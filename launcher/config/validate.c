@@ -175,6 +175,52 @@ static void check_on_oom (const struct experiment *e, struct problems *p)
                         e->hparams[i].path);
 }
 
+/* 'gpus_per_trial' is nodes times GPUs on each, of which the user may have
+ * given none, one or both.
+ */
+static void check_gpus (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const options[] = { "--nodes", "-N", "--ntasks", "-n",
+                                           "--gpus",  "-G", "--gres",   NULL };
+    struct origin origin = origin_of_key (cf, "resources.gpus_per_trial");
+
+    e->given.nodes = config_lookup (cf, "resources.nodes_per_trial");
+    e->given.slots = config_lookup (cf, "resources.slots_per_trial");
+    e->given.ranks = config_lookup (cf, "resources.ranks_per_node");
+    if (e->gpus == 0)
+        return;
+    if (e->lanes > 1)
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' cannot be used with "
+                    "'resources.trials_per_task'; use "
+                    "'resources.slots_per_trial'");
+    else if (has_option (e, options))
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' finds nodes and ranks: leave "
+                    "--nodes, --ntasks, --gpus and --gres out of "
+                    "'resources.sbatch_args'");
+    else if (e->given.nodes && e->given.slots && e->nodes * e->slots != e->gpus)
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' is %lld, but "
+                    "'nodes_per_trial' x 'slots_per_trial' is %lld x %lld; "
+                    "leave one of the three out",
+                    (long long)e->gpus,
+                    (long long)e->nodes,
+                    (long long)e->slots);
+    else if ((e->given.nodes && e->gpus % e->nodes)
+             || (e->given.slots && (!e->slots || e->gpus % e->slots)))
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' (%lld) is no multiple of '%s' "
+                    "(%lld)",
+                    (long long)e->gpus,
+                    e->given.nodes ? "nodes_per_trial" : "slots_per_trial",
+                    (long long)(e->given.nodes ? e->nodes : e->slots));
+}
+
 static void
 check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
@@ -217,6 +263,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     policies_read (e, cf, p);
     check_resources (e, cf, p);
     check_memory (e, cf, p);
+    check_gpus (e, cf, p);
     check_on_oom (e, p);
     search_check (e, cf, p);
     if (p->count == 0)

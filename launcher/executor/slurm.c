@@ -111,8 +111,9 @@ add_memory (struct command *c, const struct experiment *e, int64_t larger)
     command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
 }
 
-static void
-add_resources (struct command *c, const struct experiment *e, int64_t larger)
+void slurm_add_resources (struct command *c,
+                          const struct experiment *e,
+                          int64_t larger)
 {
     command_number (c, "--nodes", e->nodes);
     command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
@@ -174,7 +175,7 @@ static void make_sbatch (struct command *c,
     command_add (c, "--array", text);
     snprintf (text, sizeof (text), "%s/%%A_%%a.log", folder);
     command_add (c, "--output", text);
-    add_resources (c, s->exp, larger_memory (s));
+    slurm_add_resources (c, s->exp, larger_memory (s));
     slurm_excluded (s, text, sizeof (text));
     if (hosts && *text)
         command_add (c, "--exclude", text);
