@@ -163,16 +163,21 @@ check_memory (struct experiment *e, config_t *cf, struct problems *p)
                     key);
 }
 
-/* One of several repeats cannot be somewhere else. */
+/* One of several repeats cannot be somewhere else, and a program that chooses
+ * the points does not learn of another one.
+ */
 static void check_on_oom (const struct experiment *e, struct problems *p)
 {
+    bool custom = e->searcher_name && !strcmp (e->searcher_name, "custom");
+
     for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].halves && e->search.repeats > 1)
+        if (e->hparams[i].halves && (e->search.repeats > 1 || custom))
             problem_at (p,
                         e->hparams[i].origin,
                         "hyperparameter '%s': 'on_oom' cannot be used with "
-                        "'searcher.repeats'",
-                        e->hparams[i].path);
+                        "%s",
+                        e->hparams[i].path,
+                        custom ? "the searcher custom" : "'searcher.repeats'");
 }
 
 /* 'gpus_per_trial' is nodes times GPUs on each, of which the user may have

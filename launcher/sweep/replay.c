@@ -293,6 +293,12 @@ static int move_trial (struct sweep *s,
     return 0;
 }
 
+/* What the user's own file allows, whoever has put the event. */
+static bool is_allowed (const struct sweep *s, int64_t memory)
+{
+    return memory > 0 && memory <= s->exp->memory_most;
+}
+
 /* What ran out of memory has more from now on, and so have all others. */
 static void
 raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory)
@@ -311,7 +317,7 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return 0;
     if (move_trial (s, t, e, err) < 0)
         return -1;
-    if (e->memory > 0)
+    if (is_allowed (s, e->memory))
         raise_memory (s, t, e->memory);
     t->ooms += e->memory > 0 || e->nx > 0;
     if (e->free)
@@ -367,7 +373,7 @@ apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return 0;
     if (e->why)
         state_set_text (&t->why, e->why);
-    if (e->memory > 0)
+    if (is_allowed (s, e->memory))
         s->memory = s->memory_limit = e->memory;
     t->memory = 0;
     t->end_time = e->time;

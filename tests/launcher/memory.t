@@ -73,6 +73,8 @@ conf bad true 'name = "random"; max_trials = 1;' 'n = { type = "categorical"; va
 bad "'on_oom' needs numbers in 'vals'$" "choices that are no numbers"
 conf bad true 'name = "random"; max_trials = 1; repeats = 2;' "$batch"
 bad "'on_oom' cannot be used with 'searcher.repeats'$" "repeats"
+conf bad true 'name = "custom"; command = "./c"; max_trials = 1;' "$batch"
+bad "'on_oom' cannot be used with the searcher custom$" "a program that chooses the points"
 one='n = 1;'
 conf bad true 'name = "single";' "$one" 'resources = { memory = "16G"; max_memory = "8G"; };'
 bad "'resources.max_memory' \(8G\) is less than 'resources.memory' \(16G\)$" "less than the least"
