@@ -60,6 +60,7 @@ struct shapes {
     const char *chosen;
     char names[NAMES_MAX][256]; /* of partitions */
     int nnames;
+    char by_default[256];
     struct shape list[SHAPES_MAX];
     int n;
 };
@@ -185,7 +186,8 @@ static int test (const struct shapes *s, struct shape *shape, char *said)
     e.nodes = shape->nodes;
     e.slots = shape->gpus;
     e.ranks = shape->ranks;
-    e.partition = s->chosen ? e.partition : shape->partition;
+    if (!s->chosen)
+        e.partition = *shape->partition ? shape->partition : NULL;
     command_add (&c, "sbatch", NULL);
     command_add (&c, "--test-only", NULL);
     slurm_add_resources (&c, &e, 0);
@@ -198,13 +200,38 @@ static int test (const struct shapes *s, struct shape *shape, char *said)
     return status;
 }
 
-static bool is_better (const struct shape *a, const struct shape *b)
+/* Slurm's default partition: that of a job which names none, "... in partition
+ * main".
+ */
+static void find_default (struct shapes *s)
 {
+    static const char before[] = " in partition ";
+    struct shape any = s->list[0];
+    char said[TEXT_MAX];
+    const char *at;
+
+    *any.partition = '\0';
+    if (!s->chosen && s->nnames > 1 && test (s, &any, said) == 0
+        && (at = strstr (said, before)))
+        snprintf (s->by_default,
+                  sizeof (s->by_default),
+                  "%.*s",
+                  (int)strcspn (at + sizeof (before) - 1, " \n"),
+                  at + sizeof (before) - 1);
+}
+
+static bool
+is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
+{
+    bool mine, other;
+
     if (!b)
         return true;
     if (fabs (a->seconds - b->seconds) > same_start)
         return a->seconds < b->seconds;
-    return a->nodes < b->nodes;
+    mine = !strcmp (a->partition, s->by_default);
+    other = !strcmp (b->partition, s->by_default);
+    return mine != other ? mine : a->nodes < b->nodes;
 }
 
 /* ---- what to say ---- */
@@ -278,9 +305,10 @@ choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
     char why[TEXT_MAX] = "";
     char said[TEXT_MAX];
 
+    find_default (s);
     for (int i = 0; i < s->n; i++) {
         struct shape *shape = &s->list[i];
-        if (test (s, shape, said) == 0 && is_better (shape, found))
+        if (test (s, shape, said) == 0 && is_better (s, shape, found))
             found = shape;
         else if (shape->seconds < 0 && !*why)
             snprintf (why, sizeof (why), "%s", said);

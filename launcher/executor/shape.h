@@ -16,10 +16,10 @@ struct shape {
 /* resources.gpus_per_trial has still to become nodes. */
 bool shape_is_open (const struct experiment *e);
 
-/* Choose the shape that would start first, of two the one with fewer nodes:
- * among those that the user's own settings leave open, by one `scontrol show
- * node` and a few `sbatch --test-only`.  Returns -1 with 'err', and errno
- * EINVAL if there is none at all.
+/* Choose the shape that would start first, of two the one in Slurm's default
+ * partition, else with fewer nodes: among those that the user's own settings
+ * leave open, by one `scontrol show node` and a few `sbatch --test-only`.
+ * Returns -1 with 'err', and errno EINVAL if there is none at all.
  */
 int shape_choose (const struct experiment *e,
                   struct shape *best,

@@ -10,7 +10,7 @@
 struct worker_exit {
     bool counted;  /* the trainer's fault: counts towards max_restarts */
     bool requeued; /* Slurm has begun the job again */
-    char why[96];  /* "": nothing is known */
+    char why[160]; /* "": nothing is known */
 };
 
 /* Read what Slurm says about the worker that had this place before: by

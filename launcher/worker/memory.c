@@ -168,3 +168,17 @@ int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak)
         more = most;
     return more > had ? more : 0;
 }
+
+void memory_add_reason (char *why, size_t size, int64_t had, int64_t more)
+{
+    char before[32], after[32];
+    size_t n = strlen (why);
+
+    slurm_bytes_text (before, sizeof (before), had);
+    slurm_bytes_text (after, sizeof (after), more);
+    snprintf (why + n,
+              size - n,
+              "; tried again with %s of memory instead of %s",
+              after,
+              before);
+}

@@ -4,6 +4,7 @@
 #define LAUNCHER_WORKER_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct settings;
@@ -38,5 +39,8 @@ int64_t memory_of_attempt (const struct worker *w);
  * need 'peak' (0: not known).  0: more is not to be had.
  */
 int64_t memory_to_retry (const struct worker *w, int64_t had, int64_t peak);
+
+/* Append "; tried again with 6G of memory instead of 4G" to a reason. */
+void memory_add_reason (char *why, size_t size, int64_t had, int64_t more);
 
 #endif

@@ -10,7 +10,6 @@
 #include "launcher/config/log_policy.h"
 #include "launcher/config/on_oom.h"
 #include "launcher/sweep/queries.h"
-#include "launcher/sys/slurm_memory.h"
 #include "launcher/worker/memory.h"
 
 static void add_reason (struct failure_class *v, const char *text)
@@ -80,19 +79,11 @@ none:
 
 static void give_more (const struct worker *w, struct segment_report *r)
 {
-    char text[96], had[32], more[32];
-
     r->retry.memory = memory_to_retry (w, r->memory, r->peak);
     if (r->retry.memory == 0)
         return;
-    slurm_bytes_text (had, sizeof (had), r->memory);
-    slurm_bytes_text (more, sizeof (more), r->retry.memory);
-    snprintf (text,
-              sizeof (text),
-              "; tried again with %s of memory instead of %s",
-              more,
-              had);
-    add_reason (&r->verdict, text);
+    memory_add_reason (
+        r->verdict.why, sizeof (r->verdict.why), r->memory, r->retry.memory);
     r->verdict.free = true;
 }
 

@@ -289,8 +289,8 @@ static void judge (struct segment *s, struct segment_report *r)
         r->outcome = OUTCOME_FAILED;
         snprintf (r->verdict.why,
                   sizeof (r->verdict.why),
-                  "the time limit is too short: stopped after %.0f s without a "
-                  "checkpoint or progress",
+                  "TIMEOUT: the time limit is too short: stopped after %.0f s "
+                  "without a checkpoint or progress",
                   r->seconds);
     } else if (s->deadline > 0 || s->w->stop)
         r->outcome = OUTCOME_PARKED;

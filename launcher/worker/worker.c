@@ -77,12 +77,15 @@ static int put_lost (struct worker *w,
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     long attempt = t->over + 1;
+    int64_t had = memory_of_attempt (w);
     struct worker_exit lost;
     int64_t memory;
     bool counted, last;
 
     find_loss (w, owner, &lost);
-    memory = lost.counted ? memory_to_retry (w, memory_of_attempt (w), 0) : 0;
+    memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
+    if (memory)
+        memory_add_reason (lost.why, sizeof (lost.why), had, memory);
     counted = lost.counted && memory == 0;
     last = counted ? t->fails >= w->sweep->exp->max_restarts
                    : t->losts >= LOST_MAX;

@@ -29,7 +29,9 @@ while read -r pattern seconds; do
     case " $* " in *$pattern*) break ;; esac
 done <starts
 [ "$seconds" != none ] || { echo "allocation failure: Requested node configuration is not available" >&2; exit 1; }
-echo "sbatch: Job 12 to start at $(date -d "@$(($(date +%s) + seconds))" +%Y-%m-%dT%H:%M:%S) using 4 processors on nodes n1 in partition p" >&2
+partition=$(cat default 2>/dev/null || echo big)
+case "$*" in *--partition=*) partition=${*#*--partition=} partition=${partition%% *} ;; esac
+echo "sbatch: Job 12 to start at $(date -d "@$(($(date +%s) + seconds))" +%Y-%m-%dT%H:%M:%S) using 4 processors on nodes n1 in partition $partition" >&2
 END
 chmod +x bin/*
 PATH=$work/bin:$PATH
@@ -59,6 +61,10 @@ is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --par
 is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
 is "$(cat scontrol.asked)" "--oneliner show node" "scontrol is asked once"
 like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*slots_per_trial=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
+echo small >default
+run
+is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "of two that start together the default partition"
+rm default
 printf '%s\n' '--partition=big 7200' '--partition=small 600' '* none' >starts
 run
 is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "the partition where it starts first"

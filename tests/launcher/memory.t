@@ -152,4 +152,24 @@ is "$(count grow-0003 exit)" 1 "Slurm has no such job: the trial has failed"
 like "$(dl show grow-0003)" '^memory: 4G for each trial.*; Slurm has no more$' "the others have what there is"
 like "$(dl show grow-0003 1)" 'last failure: out of memory: Slurm has no job with 6G for each trial$' "and the reason"
 like "$(cat asked.scontrol)" '^requeue 101_1$' "its worker goes on"
+
+# ---- a worker that Slurm has ended with its step: its successor says what it needs
+printf '#!/bin/sh\necho OUT_OF_MEMORY\n' >bin/sacct
+chmod +x bin/sacct
+: >asked
+export SAYS=
+conf step '[ $DL_ATTEMPT -gt 1 ] || sleep 300; dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' \
+    'resources = { workers = 1; memory = "4G"; max_memory = "16G"; };'
+timeout 300 dl run --detach step.conf >/dev/null 2>&1
+env SLURM_JOB_ID=101 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=1 SLURM_STEP_ID=0 SLURM_MEM_PER_NODE=4096 dl worker step-0001 >>said 2>&1 &
+pid=$!
+wait_for 300 test -e step-0001/trials/0001/a.1/log
+kill -9 $pid
+wait $pid 2>/dev/null
+in_job 101 4096 env SLURM_STEP_ID=1 DL_LAST_STATUS=137 dl worker step-0001
+is $? 77 "its job is too small"
+like "$(entries step-0001 fail)" '"free":true,"memory":6442450944,"why":"out of memory; tried again with 6G of memory instead of 4G"' "the log"
+in_job 101 4096 dl requeue -- step-0001 77
+work_in 102 6144 step-0001
+is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
 done_testing
