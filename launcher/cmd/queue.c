@@ -17,6 +17,9 @@
 
 enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
 
+/* More tasks than an event has room for need not be looked for. */
+enum { TASKS_MAX = 1 << 20, UNSEEN_MAX = 1 << 13 };
+
 int queue_add (struct queue *q, struct worker_slot slot)
 {
     struct worker_slot *list =
@@ -194,7 +197,11 @@ int queue_retire_unseen (struct sweep *s,
     for (size_t i = 0; i < nsubmits && rv == 0; i++) {
         const struct submit *a = &s->submits[i];
         long job = strtol (a->job, NULL, 10);
-        for (long task = a->first; task <= a->last && rv == 0; task++)
+        /* whoever has put it: an array is no longer than that */
+        long last = a->last < TASKS_MAX ? a->last : TASKS_MAX;
+        for (long task = a->first > 0 ? a->first : 1;
+             task <= last && rv == 0 && unseen.n < UNSEEN_MAX;
+             task++)
             if (!has (seen, job, task) && !is_retired (s, job, task)
                 && !is_at_work (peers, n, job, task))
                 rv = queue_add (

@@ -131,6 +131,7 @@ is $? 0 "a dry run does without"
 mkdir dev
 touch dev/nvidia0 dev/nvidia1 dev/nvidiactl
 conf 'gpus_per_trial = 2; workers = 1;'
+# shellcheck disable=SC2016
 sed -i 's/"true"/"dl log loss=1; echo $CUDA_VISIBLE_DEVICES"/' g.conf
 DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local g.conf >out 2>&1
 is $? 0 "--local"

@@ -153,11 +153,28 @@ like "$(dl show grow-0003)" '^memory: 4G for each trial.*; Slurm has no more$' "
 like "$(dl show grow-0003 1)" 'last failure: out of memory: Slurm has no job with 6G for each trial$' "and the reason"
 like "$(cat asked.scontrol)" '^requeue 101_1$' "its worker goes on"
 
+# ---- what others put into the log
+put () {
+    "$builddir/tests/launcher/putevent" "$@"
+}
+dir=$(timeout 300 dl run --no-workers grow.conf)
+put "$dir" '{"op": "begin", "by": "u", "trial": 1, "length": 1, "x": [0.5]}'
+put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 1, "free": true, "memory": 9000000000000000000}'
+put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 2, "free": true, "memory": -1}'
+is "$(dl show "$dir" | grep -c '^memory')" 0 "more than the experiment allows counts for nothing"
+put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 3, "free": true, "x": [0.25]}'
+like "$(dl show "$dir" 1)" '"x": 0.25' "another point"
+put "$dir" '{"op": "fail", "by": "u", "trial": 1, "attempt": 4, "free": true, "x": [7]}' 2>/dev/null
+timeout 300 dl show "$dir" >out 2>&1
+is $? 5 "a point that is none is damage"
+like "$(cat out)" 'a trial goes on where there is no point' "and is named"
+
 # ---- a worker that Slurm has ended with its step: its successor says what it needs
 printf '#!/bin/sh\necho OUT_OF_MEMORY\n' >bin/sacct
 chmod +x bin/sacct
 : >asked
 export SAYS=
+# shellcheck disable=SC2016
 conf step '[ $DL_ATTEMPT -gt 1 ] || sleep 300; dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' \
     'resources = { workers = 1; memory = "4G"; max_memory = "16G"; };'
 timeout 300 dl run --detach step.conf >/dev/null 2>&1

@@ -76,6 +76,16 @@ is "$(count q-0001 begin)" 0 "none of those works"
 work_in 105_1
 is "$(count q-0001 result)" 4 "the new ones do"
 
+# ---- arrays that nobody can have submitted
+sed 's/"q"/"h"/' q.conf >h.conf
+timeout 300 dl run --no-workers h.conf >/dev/null 2>&1
+for last in 9000000000000000000 -9000000000000000000; do
+    "$builddir/tests/launcher/putevent" h-0001 "{\"op\": \"submit\", \"by\": \"u\", \"job\": \"9\", \"first\": -$last, \"last\": $last}" 2>/dev/null
+    "$builddir/tests/launcher/putevent" h-0001 "{\"op\": \"submit\", \"by\": \"u\", \"job\": \"9\", \"first\": 1, \"last\": $last}"
+done
+timeout 100 dl resume --detach h >out 2>&1
+is $? 0 "resume ends all the same"
+
 # ---- dl retry is the same
 sed 's/"q"/"r"/; s/dl log loss=1/false/; s/max_trials = 4/max_trials = 1/' q.conf >r.conf
 sed -i '1i max_restarts = 0; max_failed = 4;' r.conf
