@@ -82,7 +82,9 @@ static int find_shape (const struct experiment *e,
     if (shape_choose (e, shape, &err) < 0) {
         if (errno != EPROTO)
             return fail (&err);
-        complain ("%s", err.text);
+        complain ("%s; without gpus_per_trial, or with nodes_per_trial and "
+                  "slots_per_trial, Slurm is not asked; --local needs none",
+                  err.text);
         return st->dry_run ? -1 : EXIT_SLURM;
     }
     say_shape (e, shape);

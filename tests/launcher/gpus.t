@@ -121,9 +121,9 @@ bad 'gpus_per_trial = 9; nodes_per_trial = 2; slots_per_trial = 4;' 2 "is 9, but
 bad 'gpus_per_trial = 8; sbatch_args = ["--gres=gpu:2"];' 2 "leave --nodes, --ntasks, --gpus and --gres out of 'resources.sbatch_args'$" "two words for it"
 bad 'gpus_per_trial = 8; trials_per_task = 2;' 2 "cannot be used with 'resources.trials_per_task'" "lanes"
 echo '* none' >starts
-bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: allocation failure: Requested node configuration is not available$" "Slurm takes none"
+bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: allocation failure: Requested node configuration is not available; " "Slurm takes none"
 touch silent
-bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller$" "Slurm does not answer"
+bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; without gpus_per_trial, or with nodes_per_trial and slots_per_trial, Slurm is not asked; --local needs none$" "Slurm does not answer"
 timeout 300 dl run --dry-run g.conf >dir 2>out
 is $? 0 "a dry run does without"
 
