@@ -16,7 +16,7 @@ noinst_LTLIBRARIES += %D%/libsearcher.la
 	%D%/schedulers/pasha.c %D%/schedulers/population.c \
 	%D%/schedulers/rung.c %D%/schedulers/stop.c \
 	%D%/search/build.c %D%/search/check.c %D%/search/events.c %D%/search/extend.c \
-	%D%/search/kinds.c %D%/search/repeat.c %D%/search/searcher.c
+	%D%/search/kinds.c %D%/search/move.c %D%/search/repeat.c %D%/search/searcher.c
 # The same decisions on every machine: no fused multiply-add.  Nothing looks at
 # errno or exceptions of maths, so that loops may be vectorised.
 %C%_libsearcher_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fno-math-errno \

@@ -235,6 +235,17 @@ int searcher_reject (struct searcher *s, long trial);
  */
 int searcher_revive (struct searcher *s, long trial);
 
+/* The trial, which is being trained, goes on at another point 'x': what is
+ * observed of it belongs to that one.  EINVAL if it is not being trained, 'x'
+ * is no point of the space or not allowed, and with repeats.
+ */
+int searcher_move (struct searcher *s, long trial, const double *x);
+
+/* The greatest value of a numeric parameter that is at most half of 'x'; NaN if
+ * there is none.
+ */
+double searcher_half (const struct param *param, double x);
+
 /* The metric at 'length' of a segment that goes on; lengths grow.  Methods
  * that stop trials early (HAS_REPORTS) learn from it; for others it does
  * nothing.

@@ -199,7 +199,7 @@ static int go_on (struct sweep *s, const struct settings *st)
         return rv;
     printf ("%s: goes on\n", s->dir);
     fflush (stdout);
-    return start_workers (s, st);
+    return start_missing_workers (s, st, false);
 }
 
 int cmd_continue (const struct settings *st)
@@ -277,7 +277,7 @@ static int go_on_with (struct sweep *s, const struct settings *st)
     if ((workers = peer_count (s->dir, 0, &err)) < 0)
         return fail_on (s, &err);
     if (workers == 0)
-        return start_workers (s, st);
+        return start_missing_workers (s, st, true);
     printf (
         "%s: %ld workers will train them; if there are none, use 'dl resume'\n",
         s->dir,

@@ -38,6 +38,7 @@ struct reported {
     size_t results;
     int fails;
     bool rejected;
+    int ooms;
 };
 
 struct follow_view {
@@ -253,11 +254,17 @@ static void say_changes (struct follow_view *v)
                     i + 1,
                     t->fails,
                     t->why ? t->why : "");
+        if (t->ooms != r->ooms)
+            printf ("%8s  trial %-4ld %s\n",
+                    elapsed,
+                    i + 1,
+                    t->why ? t->why : "out of memory");
         say_results (v, i + 1, elapsed);
         if (t->state == TRIAL_REJECTED && !r->rejected)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
         r->rejected = t->state == TRIAL_REJECTED;
         r->fails = t->fails;
+        r->ooms = t->ooms;
     }
     fflush (stdout);
 }

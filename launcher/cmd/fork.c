@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"
@@ -184,7 +185,8 @@ make_fork (const struct sweep *s, long trial, const struct settings *st)
         edit.f = trial ? make_single : NULL;
         edit.arg = &origin;
     }
-    if ((rv = read_experiment (st->file ? st->file : path, &edit, &e)))
+    if ((rv = read_experiment (st->file ? st->file : path, &edit, &e))
+        || (rv = gpus_to_nodes (&e, st->file ? st->file : path, &edit, st)))
         return rv;
     e->source = strdup (s->dir);
     /* NAME is to be the old one, not its newest fork */

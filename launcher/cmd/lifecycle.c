@@ -204,12 +204,11 @@ static long workers_at_work (const struct sweep *s)
 
 static int resume (struct sweep *s, const struct settings *st)
 {
+    bool was_running = s->state == SWEEP_RUNNING;
     struct slurmdl_error err = { "" };
-
     long workers;
 
-    if (s->state == SWEEP_RUNNING && !st->workers
-        && (workers = workers_at_work (s)) > 0) {
+    if (was_running && !st->workers && (workers = workers_at_work (s)) > 0) {
         printf ("%s is running, with %ld worker%s: nothing to resume; 'dl "
                 "scale N' changes their number, 'dl wait' waits for the end\n",
                 s->dir,
@@ -219,7 +218,9 @@ static int resume (struct sweep *s, const struct settings *st)
     }
     if (put_resume (s, &err) < 0)
         return fail_on (s, &err);
-    return sweep_has_ended (s) ? say_ended (s) : start_workers (s, st);
+    /* tasks that run, after a pause, are about to end */
+    return sweep_has_ended (s) ? say_ended (s)
+                               : start_missing_workers (s, st, was_running);
 }
 
 int cmd_resume (const struct settings *st)

@@ -20,6 +20,7 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/slurm_memory.h"
 #include "launcher/sys/small_file.h"
 
 /* ---- workers ---- */
@@ -264,6 +265,18 @@ static void print_source (const struct sweep *s)
         printf ("forked from %s\n", e->source);
 }
 
+static void print_memory (const struct sweep *s)
+{
+    char text[32];
+
+    if (s->memory == 0)
+        return;
+    slurm_bytes_text (text, sizeof (text), s->memory);
+    printf ("memory: %s for each trial, since some ran out of it%s\n",
+            text,
+            s->memory_limit ? "; Slurm has no more" : "");
+}
+
 static void print_last_action (const struct sweep *s)
 {
     char when[32];
@@ -314,6 +327,7 @@ void print_overview (const struct sweep *s)
     print_source (s);
     print_labels (s);
     print_last_action (s);
+    print_memory (s);
     print_excluded (s);
     if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
         puts (DISK_RESERVE_SPENT);

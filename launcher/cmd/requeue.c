@@ -15,7 +15,9 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/slurm_memory.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/memory.h"
 
 /* How long Slurm may take to end a task that it has taken back. */
 enum { END_WAIT = 60, TEXT_MAX = 4096 };
@@ -68,8 +70,10 @@ static int requeue (const struct sweep *s, const char *task)
     return 0;
 }
 
-/* Another array of one task takes this one's place. */
-static int chain (struct sweep *s, const struct settings *st)
+/* Another array of one task takes this one's place.  '*refused': Slurm never
+ * makes such a one.
+ */
+static int chain (struct sweep *s, const struct settings *st, bool *refused)
 {
     struct slurmdl_error err = { "" };
     struct settings mine = *st;
@@ -79,12 +83,63 @@ static int chain (struct sweep *s, const struct settings *st)
     mine.workers = s->exp->lanes;
     if (executor_open (&x, s, &mine, &err) < 0)
         return fail (&err);
-    if ((rv = x.ops->start (&x, &err)) < 0)
+    if ((rv = x.ops->start (&x, &err)) < 0) {
         complain ("%s", err.text);
-    else
+        *refused = x.refused;
+    } else
         complain ("array %s goes on", x.job);
     x.ops->close (&x);
     return rv;
+}
+
+/* ---- a job of more memory ---- */
+
+/* Slurm will never give what the trials need that ran out of memory: they have
+ * failed, and the others have no more than this job.
+ */
+static int give_up_memory (struct sweep *s)
+{
+    struct event *events = calloc ((size_t)s->ntrials + 1, sizeof (*events));
+    struct job_memory here;
+    struct slurmdl_error err = { "" };
+    char need[32], why[128];
+    int rv = 1;
+
+    job_memory_find ("", &here);
+    slurm_bytes_text (need, sizeof (need), s->memory);
+    snprintf (why,
+              sizeof (why),
+              "out of memory: Slurm has no job with %s for each trial",
+              need);
+    while (events && rv == 1) {
+        size_t n = 0;
+        for (long i = 1; i <= s->ntrials; i++)
+            if (sweep_trial (s, i)->state == TRIAL_OPEN
+                && sweep_trial (s, i)->memory * s->exp->lanes > here.bytes)
+                events[n++] =
+                    (struct event){ .op = EVENT_EXIT,
+                                    .by = "memory",
+                                    .trial = i,
+                                    .memory = here.bytes / s->exp->lanes,
+                                    .why = why };
+        rv = n && here.bytes > 0 ? sweep_publish (s, events, n, &err) : 0;
+    }
+    free (events);
+    if (rv < 0)
+        complain ("%s", err.text);
+    return rv;
+}
+
+/* Returns 0 if a larger job takes this one's place. */
+static int grow (struct sweep *s, const struct settings *st)
+{
+    bool refused = false;
+
+    if (chain (s, st, &refused) == 0)
+        return 0;
+    if (refused)
+        give_up_memory (s);
+    return -1;
 }
 
 /* Before its workers began, a check found this machine bad. */
@@ -110,6 +165,7 @@ int cmd_requeue (const struct settings *st)
     const char *job = getenv ("SLURM_ARRAY_JOB_ID");
     const char *number = getenv ("SLURM_ARRAY_TASK_ID");
     int status = (int)strtol (st->args[1], NULL, 10);
+    bool refused = false;
     struct sweep *s;
     char task[64];
     int rv = open_experiment (st, st->args[0], &s);
@@ -120,8 +176,9 @@ int cmd_requeue (const struct settings *st)
     if (status == EXIT_BAD_NODE)
         exclude_here (s);
     rv = status;
-    if (s->state == SWEEP_RUNNING && job && number && requeue (s, task) < 0
-        && chain (s, st) == 0)
+    if (s->state == SWEEP_RUNNING && job && number
+        && ((status == EXIT_SMALL && grow (s, st) == 0)
+            || (requeue (s, task) < 0 && chain (s, st, &refused) == 0)))
         rv = EXIT_OK;
     sweep_close (s);
     return rv;

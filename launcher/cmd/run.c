@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/edit.h"
 #include "launcher/session/open.h"
@@ -31,6 +32,8 @@ int cmd_run (const struct settings *st)
     struct experiment *e;
     int rv = read_experiment (st->args[0], &edit, &e);
 
+    if (rv == 0)
+        rv = gpus_to_nodes (&e, st->args[0], &edit, st);
     return rv ? rv : run_new (e, st);
 }
 
@@ -51,6 +54,8 @@ static int worker_status (enum worker_end end, const struct slurmdl_error *err)
         return EXIT_PARKED;
     case WORKER_EXCLUDED:
         return EXIT_EXCLUDED;
+    case WORKER_SMALL:
+        return EXIT_SMALL;
     case WORKER_ERROR:
         break;
     }

@@ -8,6 +8,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/options.h"
+#include "launcher/cmd/queue.h"
 #include "launcher/elastic/plan.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/slurm.h"
@@ -23,47 +24,12 @@
 #include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
-enum { TEXT_MAX = 1 << 20, SLOTS_MAX = 1 << 16 };
-
-/* Where workers are, or will be: an array task, or a local process. */
-struct worker_slot {
-    long job, task; /* local: of its slot "local-JOB-TASK" */
-    bool local;
-    bool pending;
-};
-
-struct places {
-    struct worker_slot *list;
-    long n;
-};
-
-static int add_place (struct places *p, struct worker_slot place)
-{
-    struct worker_slot *list =
-        array_grow (p->list, (size_t)p->n, sizeof (*list));
-
-    if (!list)
-        return -1;
-    p->list = list;
-    list[p->n++] = place;
-    return 0;
-}
+enum { TEXT_MAX = 1 << 12 };
 
 /* ---- what there is ---- */
 
-static bool is_retired (const struct sweep *s, long job, long task)
-{
-    char slot[64];
-
-    snprintf (slot, sizeof (slot), "%ld_%ld", job, task);
-    if (sweep_retires (s, slot))
-        return true;
-    snprintf (slot, sizeof (slot), "%ld_%ld.0", job, task);
-    return sweep_retires (s, slot);
-}
-
 static int
-find_local (struct places *p, const struct sweep *s, struct slurmdl_error *err)
+find_local (struct queue *p, const struct sweep *s, struct slurmdl_error *err)
 {
     struct peer_info *list;
     long n = peer_list (s->dir, &list, err);
@@ -73,78 +39,11 @@ find_local (struct places *p, const struct sweep *s, struct slurmdl_error *err)
         if (!list[i].gone && list[i].here
             && sscanf (list[i].slot, "local-%ld-%ld", &place.job, &place.task)
                    == 2
-            && !sweep_retires (s, list[i].slot) && add_place (p, place) < 0)
+            && !sweep_retires (s, list[i].slot) && queue_add (p, place) < 0)
             n = errorf (err, "out of memory");
     }
     free (list);
     return n < 0 ? -1 : 0;
-}
-
-/* "12 3 PENDING" */
-static int read_tasks (struct places *p, const struct sweep *s, char *text)
-{
-    char *save = NULL;
-
-    for (char *line = strtok_r (text, "\n", &save); line;
-         line = strtok_r (NULL, "\n", &save)) {
-        struct worker_slot place = { 0 };
-        char state[32];
-        if (sscanf (line, "%ld %ld %31s", &place.job, &place.task, state) != 3
-            || is_retired (s, place.job, place.task))
-            continue;
-        place.pending = !strcmp (state, "PENDING");
-        if (add_place (p, place) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static char *job_list (const struct sweep *s)
-{
-    size_t capacity = 1;
-    char *text;
-
-    for (size_t i = 0; i < s->nsubmits; i++)
-        capacity += strlen (s->submits[i].job) + 1;
-    if (!(text = calloc (1, capacity)))
-        return NULL;
-    for (size_t i = 0; i < s->nsubmits; i++) {
-        strcat (text, i ? "," : "");
-        strcat (text, s->submits[i].job);
-    }
-    return text;
-}
-
-static int
-find_tasks (struct places *p, const struct sweep *s, struct slurmdl_error *err)
-{
-    struct command c = { 0 };
-    char *jobs = job_list (s);
-    char *text = malloc (TEXT_MAX);
-    int status = 0;
-    int rv = -1;
-
-    if (!jobs || !text) {
-        errorf (err, "out of memory");
-        goto done;
-    }
-    command_add (&c, "squeue", NULL);
-    command_add (&c, "--noheader", NULL);
-    command_add (&c, "--array", NULL);
-    command_add (&c, "--format", "%F %K %T");
-    command_add (&c, "--jobs", jobs);
-    if (s->nsubmits)
-        status = command_run (&c, NULL, text, TEXT_MAX);
-    errno = EPROTO;
-    if (status != 0 && !strstr (text, "Invalid job id"))
-        errorf (err, "squeue: %s", text);
-    else if (s->nsubmits == 0 || status != 0 || read_tasks (p, s, text) == 0)
-        rv = 0;
-done:
-    command_free (&c);
-    free (jobs);
-    free (text);
-    return rv;
 }
 
 /* ---- fewer ---- */
@@ -162,22 +61,6 @@ static int goes_first (const void *a, const void *b)
     return x->task > y->task ? -1 : x->task < y->task;
 }
 
-static size_t
-add_slots (char *buf, size_t n, const struct worker_slot *p, long lanes)
-{
-    size_t capacity = SLOTS_MAX - n;
-
-    if (capacity < (size_t)lanes * 64)
-        return n;
-    if (p->local)
-        return n + (size_t)sprintf (buf + n, "local-%ld-%ld ", p->job, p->task);
-    if (lanes == 1)
-        return n + (size_t)sprintf (buf + n, "%ld_%ld ", p->job, p->task);
-    for (long i = 0; i < lanes; i++)
-        n += (size_t)sprintf (buf + n, "%ld_%ld.%ld ", p->job, p->task, i);
-    return n;
-}
-
 /* What others have put into the log may be any job of this user's. */
 static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
 {
@@ -188,10 +71,10 @@ static bool may_cancel (const struct sweep *s, const struct worker_slot *p)
 }
 
 /* A task that has begun meanwhile is left to end by itself. */
-static void cancel (const struct sweep *s, const struct places *p, long n)
+static void cancel (const struct sweep *s, const struct queue *p, long n)
 {
     struct command c = { 0 };
-    char text[TEXT_MAX / 256];
+    char text[TEXT_MAX];
     char *names[COMMAND_ARGS] = { 0 };
     int k = 0;
 
@@ -208,36 +91,6 @@ static void cancel (const struct sweep *s, const struct places *p, long n)
     command_free (&c);
     for (int i = 0; i < k; i++)
         free (names[i]);
-}
-
-/* Publish the request, and the slots of the first 'n' places, which are to end.
- */
-static int put_scale (struct sweep *s,
-                      long workers,
-                      const struct places *p,
-                      long n,
-                      struct slurmdl_error *err)
-{
-    char *slots = calloc (1, SLOTS_MAX);
-    size_t len = 0;
-    int rv;
-
-    if (!slots)
-        return errorf (err, "out of memory");
-    for (long i = 0; i < n; i++)
-        len = add_slots (slots, len, &p->list[i], (long)s->exp->lanes);
-    if (len)
-        slots[len - 1] = '\0';
-    rv = sweep_insist (s,
-                       (struct event){ .op = EVENT_SCALE,
-                                       .by = user_name (),
-                                       .workers = workers,
-                                       .slots = len ? slots : NULL },
-                       NULL,
-                       NULL,
-                       err);
-    free (slots);
-    return rv;
 }
 
 /* ---- the command ---- */
@@ -268,20 +121,20 @@ static int more (struct sweep *s, const struct settings *st, long workers)
 
 static int scale (struct sweep *s,
                   const struct settings *st,
-                  struct places *p,
+                  struct queue *p,
                   long workers)
 {
     struct slurmdl_error err = { "" };
     bool local = p->n > 0;
     long units, fewer;
 
-    if (!local && find_tasks (p, s, &err) < 0)
+    if (!local && queue_find (p, s, &err) < 0)
         return fail_on (s, &err);
     units = local ? workers : slurm_tasks (s->exp, workers);
     fewer = p->n > units ? p->n - units : 0;
     if (p->n)
         qsort (p->list, (size_t)p->n, sizeof (*p->list), goes_first);
-    if (put_scale (s, workers, p, fewer, &err) < 0)
+    if (queue_retire (s, workers, p, fewer, &err) < 0)
         return fail_on (s, &err);
     cancel (s, p, fewer);
     if (!local && units > p->n)
@@ -333,7 +186,7 @@ int cmd_scale (const struct settings *st)
 {
     char dir[PATH_MAX];
     struct slurmdl_error err = { "" };
-    struct places places = { 0 };
+    struct queue places = { 0 };
     struct sweep *s;
     char *end;
     long workers = strtol (st->args[0], &end, 10);

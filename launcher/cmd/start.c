@@ -10,9 +10,11 @@
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
+#include "launcher/cmd/queue.h"
 #include "launcher/config/hparams.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/session/open.h"
@@ -116,8 +118,16 @@ static void say_not_started (struct sweep *s,
         complain ("%s; 'dl resume %s' starts workers of %s", why, name, s->dir);
 }
 
-static int
-start_or_not (struct sweep *s, const struct settings *st, bool is_new)
+/* Arrays of before, and what Slurm has of them. */
+struct earlier {
+    struct queue seen;
+    size_t nsubmits;
+};
+
+static int start_or_not (struct sweep *s,
+                         const struct settings *st,
+                         bool is_new,
+                         const struct earlier *earlier)
 {
     struct slurmdl_error err = { "" };
     struct executor x;
@@ -130,7 +140,12 @@ start_or_not (struct sweep *s, const struct settings *st, bool is_new)
     if (x.ops->start (&x, &err) < 0) {
         say_not_started (s, &x, is_new, err.text);
         rv = EXIT_SLURM;
-    } else if (st->detach && !st->local)
+    } else if (earlier
+               && queue_retire_unseen (
+                      s, &earlier->seen, earlier->nsubmits, &err)
+                      < 0)
+        rv = fail_on (s, &err);
+    else if (st->detach && !st->local)
         puts (s->dir);
     else
         rv = follow (s, &x);
@@ -140,7 +155,66 @@ start_or_not (struct sweep *s, const struct settings *st, bool is_new)
 
 int start_workers (struct sweep *s, const struct settings *st)
 {
-    return start_or_not (s, st, false);
+    return start_or_not (s, st, false, NULL);
+}
+
+/* ---- what is missing ---- */
+
+/* A Slurm that does not answer has none: what begins all the same, of an array
+ * of before, ends at once.
+ */
+static long
+tasks_in_queue (const struct sweep *s, struct queue *q, bool running)
+{
+    struct slurmdl_error err = { "" };
+    long n = 0;
+
+    if (queue_find (q, s, &err) < 0) {
+        complain ("%s", err.text);
+        q->n = 0;
+    }
+    for (long i = 0; i < q->n; i++)
+        n += running || q->list[i].pending;
+    return n;
+}
+
+static int say_queued (const struct sweep *s, const struct queue *q)
+{
+    long pending = 0;
+
+    for (long i = 0; i < q->n; i++)
+        pending += q->list[i].pending;
+    printf ("%s: Slurm has %ld task%s for its workers, %ld of them pending: "
+            "none is added; 'dl scale N' changes their number, --workers N "
+            "adds some\n",
+            s->dir,
+            q->n,
+            q->n == 1 ? "" : "s",
+            pending);
+    return EXIT_OK;
+}
+
+int start_missing_workers (struct sweep *s,
+                           const struct settings *st,
+                           bool running)
+{
+    struct settings mine = *st;
+    struct earlier before = { .nsubmits = s->nsubmits };
+    long wanted = s->wanted ? s->wanted : (long)s->exp->workers;
+    long tasks = slurm_tasks (s->exp, wanted);
+    long missing;
+    int rv;
+
+    if (st->local || st->workers || s->nsubmits == 0)
+        return start_workers (s, st);
+    missing = tasks - tasks_in_queue (s, &before.seen, running);
+    if (missing > 0) {
+        mine.workers = missing < tasks ? missing * s->exp->lanes : 0;
+        rv = start_or_not (s, &mine, false, &before);
+    } else
+        rv = say_queued (s, &before.seen);
+    free (before.seen.list);
+    return rv;
 }
 
 int run_new (struct experiment *e, const struct settings *st)
@@ -176,7 +250,7 @@ int run_new (struct experiment *e, const struct settings *st)
     if (st->no_workers)
         puts (s->dir);
     else
-        rv = start_or_not (s, st, true);
+        rv = start_or_not (s, st, true, NULL);
     sweep_close (s);
     return rv;
 }

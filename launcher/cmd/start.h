@@ -9,6 +9,14 @@
 /* Start workers and follow them, as the settings say. */
 int start_workers (struct sweep *s, const struct settings *st);
 
+/* The same, but only those that are missing: Slurm may have some of arrays that
+ * were submitted before.  'running': also count tasks that run, which are not
+ * about to end.
+ */
+int start_missing_workers (struct sweep *s,
+                           const struct settings *st,
+                           bool running);
+
 /* Make a new experiment of 'e', which is taken, and start its workers. */
 int run_new (struct experiment *e, const struct settings *st);
 

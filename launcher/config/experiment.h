@@ -21,6 +21,7 @@ struct hparam {
     double *when_values; /* of its param */
     double preset;       /* its default, NaN: none */
     bool exponents;      /* its range was given by exponents */
+    bool halves;         /* where the memory of a GPU is too small */
 };
 
 /* One or several booleans, as they stand in the file. */
@@ -93,12 +94,19 @@ struct experiment {
     struct log_policy *policies; /* of log_policies and built-in ones */
     size_t npolicies;
     int64_t workers;
+    int64_t gpus;  /* of a trial, 0: 'slots' and 'nodes' say it */
     int64_t slots; /* GPUs of a trial on each of its nodes */
     int64_t cpus;  /* cores of a trial, or of each of its ranks */
     int64_t lanes; /* trials side by side in one array task */
     int64_t nodes; /* of a trial */
     int64_t ranks; /* of a trial on each of its nodes */
+    struct {
+        bool slots, nodes, ranks;
+    } given; /* in the file or by --set */
     char *memory;
+    char *max_memory;     /* with which a trial that ran out is tried again */
+    int64_t memory_bytes; /* of 'memory', 0: not given, and ... */
+    int64_t memory_most;  /* ... of 'max_memory' */
     char *partition;
     char *account;
     char *qos;

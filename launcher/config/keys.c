@@ -42,11 +42,13 @@ const struct key experiment_keys[] = {
 
     { "resources.workers",         KEY_INT,    AT (workers),     1, 1e6, NULL, "trials that are trained at once; default: the searcher's own, at most 16" },
     { "resources.slots_per_trial", KEY_INT,    AT (slots),       0, 64,  "0",  "GPUs of a trial on each of its nodes (--gpus-per-node)" },
+    { "resources.gpus_per_trial",  KEY_INT,    AT (gpus),        0, 65536, "0", "GPUs of a trial; dl run finds the nodes, ranks and partition that would start first" },
     { "resources.cpus_per_trial",  KEY_INT,    AT (cpus),        1, 1e4, "1",  "cores of a trial, or of each of its ranks (--cpus-per-task)" },
     { "resources.trials_per_task", KEY_INT,    AT (lanes),       1, 256, "1",  "trials side by side in one array task" },
     { "resources.nodes_per_trial", KEY_INT,    AT (nodes),       1, 4096, "1", "nodes of a trial (--nodes), on each of which its ranks are started" },
     { "resources.ranks_per_node",  KEY_INT,    AT (ranks),       1, 1024, "1", "ranks of a trial on each of its nodes (--ntasks-per-node)" },
     { "resources.memory",          KEY_STRING, AT (memory),      0, 0,   NULL, "memory of a trial (--mem), e.g. \"16G\"" },
+    { "resources.max_memory",      KEY_STRING, AT (max_memory),  0, 0,   NULL, "a trial that runs out of memory is tried again with more, at most this, e.g. \"64G\"" },
     { "resources.partition",       KEY_STRING, AT (partition),   0, 0,   NULL, "partition (--partition)" },
     { "resources.account",         KEY_STRING, AT (account),     0, 0,   NULL, "account (--account)" },
     { "resources.qos",             KEY_STRING, AT (qos),         0, 0,   NULL, "quality of service (--qos)" },

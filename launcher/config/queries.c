@@ -11,7 +11,7 @@ bool experiment_has_ranks (const struct experiment *e)
 
 int64_t experiment_gpus (const struct experiment *e)
 {
-    return e->slots * e->nodes;
+    return e->gpus > 0 ? e->gpus : e->slots * e->nodes;
 }
 
 long experiment_trials (const struct experiment *e)

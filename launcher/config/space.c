@@ -9,6 +9,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/on_oom.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
 #include "launcher/config/values.h"
@@ -23,7 +24,7 @@ enum { PATH_SIZE = 128 };
 struct kind {
     const char *name;
     int type; /* enum param_type, or KIND_CONST */
-    const char *keys[10];
+    const char *keys[11];
     int must;
     bool
         values; /* a logarithmic range is given by its ends, not by exponents */
@@ -33,13 +34,13 @@ enum { KIND_CONST = -1 };
 
 /* clang-format off */
 static const struct kind kinds[] = {
-    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
-    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when" }, 2 },
-    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when" }, 2 },
-    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when" }, 2 },
-    { "loguniform",  PARAM_LOG,         { "min", "max", "count", "mean", "deviation", "default", "when" }, 2, true },
-    { "loguniform",  PARAM_LOG,         { "minval", "maxval", "count", "mean", "deviation", "default", "when" }, 2, true },
-    { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when" }, 1 },
+    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when", "on_oom" }, 2 },
+    { "loguniform",  PARAM_LOG,         { "min", "max", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
+    { "loguniform",  PARAM_LOG,         { "minval", "maxval", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
+    { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when", "on_oom" }, 1 },
     { "const",       KIND_CONST,        { "val" }, 1 },
     { 0 },
 };
@@ -324,7 +325,8 @@ static void read_typed (struct experiment *e,
         const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
         const char *name = config_setting_name (c);
         if (strcmp (name, "type") && strcmp (name, "default")
-            && strcmp (name, "when") && set_field (&d, path, c, p) < 0)
+            && strcmp (name, "when") && strcmp (name, "on_oom")
+            && set_field (&d, path, c, p) < 0)
             return;
     }
     if (set_prior (&d, kind->values, path, s, p) < 0
@@ -549,4 +551,5 @@ void space_read (struct experiment *e,
         return;
     when_read (e, group, p);
     presets_read (e, group, p);
+    on_oom_read (e, group, p);
 }

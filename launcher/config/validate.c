@@ -14,6 +14,7 @@
 #include "launcher/config/placeholder.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/sys/slurm_memory.h"
 #include "runtime/base/word.h"
 
 static bool is_set (const struct experiment *e, const struct key *k)
@@ -115,6 +116,116 @@ check_lease (const struct experiment *e, config_t *cf, struct problems *p)
                     "'worker.heartbeat'");
 }
 
+/* Options of sbatch, which come after those of 'resources'. */
+static bool has_option (const struct experiment *e, const char *const *names)
+{
+    for (char **a = e->sbatch_args; a && *a; a++)
+        for (const char *const *n = names; *n; n++)
+            if (!strncmp (*a, *n, strlen (*n)))
+                return true;
+    return false;
+}
+
+static void
+check_memory (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const options[] = { "--mem", NULL };
+    const char *key = "resources.max_memory";
+    int64_t bytes = e->memory ? slurm_bytes (e->memory) : 0;
+
+    e->memory_bytes = bytes > 0 ? bytes : 0;
+    if (!e->max_memory)
+        return;
+    e->memory_most = slurm_bytes (e->max_memory);
+    if (e->memory_most <= 0)
+        problem_at (p,
+                    origin_of_key (cf, key),
+                    "'%s' must be an amount of memory, such as \"64G\"",
+                    key);
+    else if (bytes < 0)
+        problem_at (p,
+                    origin_of_key (cf, "resources.memory"),
+                    "'resources.memory' must be an amount of memory, such as "
+                    "\"16G\", with '%s'",
+                    key);
+    else if (e->memory_most < bytes)
+        problem_at (p,
+                    origin_of_key (cf, key),
+                    "'%s' (%s) is less than 'resources.memory' (%s)",
+                    key,
+                    e->max_memory,
+                    e->memory);
+    else if (has_option (e, options))
+        problem_at (p,
+                    origin_of_key (cf, key),
+                    "'%s' needs 'resources.memory' instead of --mem in "
+                    "'resources.sbatch_args'",
+                    key);
+}
+
+/* One of several repeats cannot be somewhere else, and a program that chooses
+ * the points does not learn of another one.
+ */
+static void check_on_oom (const struct experiment *e, struct problems *p)
+{
+    bool custom = e->searcher_name && !strcmp (e->searcher_name, "custom");
+
+    for (size_t i = 0; i < e->nhparams; i++)
+        if (e->hparams[i].halves && (e->search.repeats > 1 || custom))
+            problem_at (p,
+                        e->hparams[i].origin,
+                        "hyperparameter '%s': 'on_oom' cannot be used with "
+                        "%s",
+                        e->hparams[i].path,
+                        custom ? "the searcher custom" : "'searcher.repeats'");
+}
+
+/* 'gpus_per_trial' is nodes times GPUs on each, of which the user may have
+ * given none, one or both.
+ */
+static void check_gpus (struct experiment *e, config_t *cf, struct problems *p)
+{
+    static const char *const options[] = { "--nodes", "-N", "--ntasks", "-n",
+                                           "--gpus",  "-G", "--gres",   NULL };
+    struct origin origin = origin_of_key (cf, "resources.gpus_per_trial");
+
+    e->given.nodes = config_lookup (cf, "resources.nodes_per_trial");
+    e->given.slots = config_lookup (cf, "resources.slots_per_trial");
+    e->given.ranks = config_lookup (cf, "resources.ranks_per_node");
+    if (e->gpus == 0)
+        return;
+    if (e->lanes > 1)
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' cannot be used with "
+                    "'resources.trials_per_task'; use "
+                    "'resources.slots_per_trial'");
+    else if (has_option (e, options))
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' finds nodes and ranks: leave "
+                    "--nodes, --ntasks, --gpus and --gres out of "
+                    "'resources.sbatch_args'");
+    else if (e->given.nodes && e->given.slots && e->nodes * e->slots != e->gpus)
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' is %lld, but "
+                    "'nodes_per_trial' x 'slots_per_trial' is %lld x %lld; "
+                    "leave one of the three out",
+                    (long long)e->gpus,
+                    (long long)e->nodes,
+                    (long long)e->slots);
+    else if ((e->given.nodes && e->gpus % e->nodes)
+             || (e->given.slots && (!e->slots || e->gpus % e->slots)))
+        problem_at (p,
+                    origin,
+                    "'resources.gpus_per_trial' (%lld) is no multiple of '%s' "
+                    "(%lld)",
+                    (long long)e->gpus,
+                    e->given.nodes ? "nodes_per_trial" : "slots_per_trial",
+                    (long long)(e->given.nodes ? e->nodes : e->slots));
+}
+
 static void
 check_resources (const struct experiment *e, config_t *cf, struct problems *p)
 {
@@ -156,6 +267,9 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_lease (e, cf, p);
     policies_read (e, cf, p);
     check_resources (e, cf, p);
+    check_memory (e, cf, p);
+    check_gpus (e, cf, p);
+    check_on_oom (e, p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);

@@ -17,7 +17,8 @@
  * preemption; but where the trials are steps of their own it is no step, for
  * Slurm would then end the srun of the trial with it (rank.c).  A worker that
  * was killed is started again; one whose time is up leaves with 75, one whose
- * machine is excluded with 76, one that a check kept from starting with 79.
+ * machine is excluded with 76, one that needs a job of more memory with 77, one
+ * that a check kept from starting with 79.
  */
 static const char text[] =
     "#!/bin/sh\n"
@@ -41,7 +42,7 @@ static const char text[] =
     "    status=$?\n"
     "    case $status in\n"
     "    0) exit 0 ;;\n"
-    "    75 | 76 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
+    "    75 | 76 | 77 | 79) exec \"$dl\" requeue -- \"$dir\" $status ;;\n"
     "    2 | 3 | 5) exit $status ;;\n"
     "    esac\n"
     "    DL_FRESH=0\n"

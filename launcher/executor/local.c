@@ -52,11 +52,14 @@ static void prepare_worker (const void *arg)
     const struct worker_start *s = arg;
     const struct experiment *e = s->x->sweep->exp;
     char pin[DIGEST_SIZE];
+    char place[64];
 
     if (e->slots > 0)
         devices_take (s->x->devices, s->w->place, (int)e->slots);
     trust_pin (s->x->sweep, pin);
     setenv ("DL_PIN", pin, 1);
+    snprintf (place, sizeof (place), "%d/%ld", s->w->place, s->x->workers);
+    setenv ("DL_WORKER_PLACE", place, 1);
     cores_take (s->w->place, s->x->workers, (long)e->cpus);
 }
 
@@ -222,6 +225,7 @@ static bool is_final (int status)
     case EXIT_OK:
     case EXIT_PARKED:
     case EXIT_EXCLUDED:
+    case EXIT_SMALL:
     case EXIT_USAGE:
     case EXIT_NOT_FOUND:
     case EXIT_DAMAGED:

@@ -13,6 +13,7 @@
 #include "launcher/executor/executor.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/slurm_memory.h"
 #include "launcher/sys/slurm_time.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
@@ -82,13 +83,27 @@ long slurm_tasks (const struct experiment *e, long workers)
     return (workers + (long)e->lanes - 1) / (long)e->lanes;
 }
 
-/* "16G" of each trial. */
-static void add_memory (struct command *c, const struct experiment *e)
+/* Bytes of an array task whose trials need more than the experiment says; 0:
+ * they do not.
+ */
+static int64_t larger_memory (const struct sweep *s)
+{
+    return s->memory > s->exp->memory_bytes ? s->memory * s->exp->lanes : 0;
+}
+
+/* "16G" of each trial, or 'larger' bytes of all, if not 0. */
+static void
+add_memory (struct command *c, const struct experiment *e, int64_t larger)
 {
     char text[64];
     char *unit;
     long long n;
 
+    if (larger > 0) {
+        slurm_bytes_text (text, sizeof (text), larger);
+        command_add (c, "--mem", text);
+        return;
+    }
     if (!e->memory)
         return;
     n = strtoll (e->memory, &unit, 10);
@@ -96,7 +111,9 @@ static void add_memory (struct command *c, const struct experiment *e)
     command_add (c, "--mem", e->lanes > 1 ? text : e->memory);
 }
 
-static void add_resources (struct command *c, const struct experiment *e)
+void slurm_add_resources (struct command *c,
+                          const struct experiment *e,
+                          int64_t larger)
 {
     command_number (c, "--nodes", e->nodes);
     command_number (c, "--ntasks", e->lanes * e->nodes * e->ranks);
@@ -104,7 +121,7 @@ static void add_resources (struct command *c, const struct experiment *e)
     command_number (c, "--cpus-per-task", e->cpus);
     if (e->slots)
         command_number (c, "--gpus-per-node", e->slots * e->lanes);
-    add_memory (c, e);
+    add_memory (c, e, larger);
     if (e->partition)
         command_add (c, "--partition", e->partition);
     if (e->account)
@@ -158,7 +175,7 @@ static void make_sbatch (struct command *c,
     command_add (c, "--array", text);
     snprintf (text, sizeof (text), "%s/%%A_%%a.log", folder);
     command_add (c, "--output", text);
-    add_resources (c, s->exp);
+    slurm_add_resources (c, s->exp, larger_memory (s));
     slurm_excluded (s, text, sizeof (text));
     if (hosts && *text)
         command_add (c, "--exclude", text);
@@ -221,7 +238,8 @@ static void note_array (struct executor *x, const char *job, long tasks)
                        .by = user_name (),
                        .job = job,
                        .first = 1,
-                       .last = tasks };
+                       .last = tasks,
+                       .memory = larger_memory (x->sweep) };
     size_t n = strlen (x->job);
 
     snprintf (x->job + n, sizeof (x->job) - n, "%s%s", n ? "," : "", job);

@@ -109,6 +109,11 @@ static const char *state_colour (const struct sweep_trial *t)
                                     : NULL;
 }
 
+static bool has_failed (const struct sweep_trial *t)
+{
+    return t->why && (t->fails || t->ooms || t->state == TRIAL_FAILED);
+}
+
 static void add_trial_line (struct libscols_table *tb,
                             const struct sweep *s,
                             long n,
@@ -135,7 +140,7 @@ static void add_trial_line (struct libscols_table *tb,
         fill_point (line, s, n, FIXED);
     fill_metrics (line, s, t, first_metric (s));
     fill_hparams (line, s, t, first_metric (s) + sweep_metrics (s) - 1);
-    if (t->fails && t->why)
+    if (has_failed (t))
         table_set (line, scols_table_get_ncols (tb) - 1, "%s", t->why);
     table_colour (line, 1, state_colour (t));
     if (n == s->best || in_front)
@@ -196,7 +201,7 @@ long *trials_best_first (const struct sweep *s)
 static bool has_failures (const struct sweep *s)
 {
     for (long i = 0; i < s->ntrials; i++)
-        if (s->trials[i].fails && s->trials[i].why)
+        if (has_failed (&s->trials[i]))
             return true;
     return false;
 }

@@ -59,6 +59,7 @@ struct event {
     double *x;
     size_t nx;
     json_t *hparams; /* of x, for people; not read back */
+    int64_t memory;  /* bytes that a trial has from now on; of a job */
     int64_t from;
     int64_t from_length;
     const char *state;

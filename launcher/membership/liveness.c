@@ -227,6 +227,21 @@ list_folder (struct peer_membership *p, DIR *folder, struct peer_info **list)
     return n;
 }
 
+int peer_slot (const struct peer_membership *p,
+               const char *nonce,
+               char *slot,
+               size_t size)
+{
+    char counter[COUNTER_SIZE + 1];
+    json_t *o = read_worker (p->dir, nonce, counter, sizeof (counter));
+
+    *slot = '\0';
+    if (o)
+        copy_text (slot, size, o, "slot");
+    json_decref (o);
+    return *slot ? 0 : -1;
+}
+
 long peer_list (const char *dir,
                 struct peer_info **list,
                 struct slurmdl_error *err)

@@ -57,6 +57,12 @@ bool peer_dead (struct peer_membership *self, const char *nonce, int64_t lease);
  */
 bool peer_preceded (struct peer_membership *self, const char *nonce);
 
+/* The slot of a worker, as it said itself.  -1: it cannot be read. */
+int peer_slot (const struct peer_membership *self,
+               const char *nonce,
+               char *slot,
+               size_t size);
+
 /* ---- all of them, for people ---- */
 
 struct peer_info {

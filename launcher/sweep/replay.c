@@ -245,6 +245,7 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return 0;
     attempt_over (t, e);
     t->stopped = e->stopped;
+    t->memory = 0;
     t->length = e->length;
     t->end_time = e->time;
     s->nresults++;
@@ -276,6 +277,40 @@ static struct sweep_trial *end_attempt (struct sweep *s, const struct event *e)
     return t;
 }
 
+/* Its next attempts are at another point; a trial that has a result stays where
+ * it is.
+ */
+static int move_trial (struct sweep *s,
+                       struct sweep_trial *t,
+                       const struct event *e,
+                       struct slurmdl_error *err)
+{
+    if (e->nx == 0 || t->length > 0)
+        return 0;
+    if (e->nx != s->exp->nparams
+        || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
+        return state_damaged (err, "a trial goes on where there is no point");
+    memcpy (t->x, e->x, e->nx * sizeof (*t->x));
+    json_decref (t->hparams);
+    t->hparams = NULL;
+    return 0;
+}
+
+/* What the user's own file allows, whoever has put the event. */
+static bool is_allowed (const struct sweep *s, int64_t memory)
+{
+    return memory > 0 && memory <= s->exp->memory_most;
+}
+
+/* What ran out of memory has more from now on, and so have all others. */
+static void
+raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory)
+{
+    t->memory = memory;
+    if (memory > s->memory)
+        s->memory = memory;
+}
+
 static int
 apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
@@ -283,6 +318,11 @@ apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 
     if (!t)
         return 0;
+    if (move_trial (s, t, e, err) < 0)
+        return -1;
+    if (is_allowed (s, e->memory))
+        raise_memory (s, t, e->memory);
+    t->ooms += e->memory > 0 || e->nx > 0;
     if (e->free)
         t->losts++;
     else {
@@ -336,6 +376,9 @@ apply_exit (struct sweep *s, const struct event *e, struct slurmdl_error *err)
         return 0;
     if (e->why)
         state_set_text (&t->why, e->why);
+    if (is_allowed (s, e->memory))
+        s->memory = s->memory_limit = e->memory;
+    t->memory = 0;
     t->end_time = e->time;
     if (end_segment (s, t, TRIAL_FAILED, err) < 0)
         return -1;

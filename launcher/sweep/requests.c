@@ -94,8 +94,9 @@ int apply_submit (struct sweep *s,
         free (job);
         return errorf (err, "out of memory");
     }
-    list[s->nsubmits++] =
-        (struct submit){ job, (long)e->first, (long)e->last, e->time };
+    list[s->nsubmits++] = (struct submit){
+        job, (long)e->first, (long)e->last, e->time, e->memory
+    };
     return 0;
 }
 

@@ -49,8 +49,12 @@ struct sweep_trial {
     bool stopped;        /* the searcher ended it before max_length */
     int fails;
     int losts;
-    char *why;         /* it failed last, or NULL */
-    char *owner;       /* worker whose attempt over + 1 is, NULL: not known */
+    int ooms; /* attempts that ran out of memory, and were tried again with more
+                 or with less to do */
+    int64_t memory; /* bytes that its open segment is tried with, since it ran
+                       out of memory; 0: it has not */
+    char *why;      /* it failed last, or NULL */
+    char *owner;    /* worker whose attempt over + 1 is, NULL: not known */
     char *host, *gpus; /* of the last attempt that ended, or NULL */
     double begin_time; /* s since the epoch, on its worker's clock */
     double end_time;   /* of the last result */
@@ -60,7 +64,8 @@ struct sweep_trial {
 struct submit {
     char *job;
     long first, last;
-    double time; /* s since the epoch, on its submitter's clock */
+    double time;    /* s since the epoch, on its submitter's clock */
+    int64_t memory; /* bytes that each task was asked to have, 0: not known */
 };
 
 /* Machines on which attempts ended. */
@@ -141,6 +146,9 @@ struct sweep {
     struct host *hosts;
     size_t nhosts;
     struct last_action last_action;
+    int64_t memory;       /* bytes that a trial has on each of its nodes, since
+                             one ran out of memory; 0: as the experiment says */
+    int64_t memory_limit; /* more is not to be had from Slurm, 0: not known */
     struct fault *faults; /* while there is no result */
     size_t nfaults;
     struct pause_cause cause;

@@ -140,3 +140,82 @@ long oom_kills_of_job (const char *root)
     }
     return -1;
 }
+
+/* ---- amounts ---- */
+
+/* The number at the start of a file, or behind 'key' in one of its lines; 0:
+ * there is none, or "max".
+ */
+static int64_t read_bytes (const char *name, const char *key)
+{
+    FILE *f = fopen (name, "re");
+    size_t n = strlen (key);
+    char line[256];
+    int64_t bytes = 0;
+
+    if (!f)
+        return 0;
+    while (bytes == 0 && fgets (line, sizeof (line), f))
+        if (!strncmp (line, key, n))
+            bytes = (int64_t)strtoll (line + n, NULL, 10);
+    fclose (f);
+    return bytes > 0 ? bytes : 0;
+}
+
+static int64_t read_of_cgroup (const char *root,
+                               int version,
+                               const char *path,
+                               const char *file,
+                               const char *key)
+{
+    char name[3 * PATH_MAX];
+
+    snprintf (name,
+              sizeof (name),
+              "%s%s%s/%s",
+              root,
+              versions[version].folder,
+              path,
+              file);
+    return read_bytes (name, key);
+}
+
+static int64_t least (int64_t a, int64_t b)
+{
+    return b > 0 && (a == 0 || b < a) ? b : a;
+}
+
+int64_t oom_memory_limit (const char *root)
+{
+    char name[PATH_MAX];
+    char path[PATH_MAX];
+    int64_t limit;
+
+    snprintf (name, sizeof (name), "%s/proc/meminfo", root);
+    limit = read_bytes (name, "MemTotal:") * 1024;
+    if (own_path (root, V1, path, sizeof (path)) == 0)
+        limit = least (
+            limit,
+            read_of_cgroup (
+                root, V1, path, "memory.stat", "hierarchical_memory_limit "));
+    if (own_path (root, V2, path, sizeof (path)) == 0)
+        for (char *slash = path; slash; *slash = '\0') {
+            limit = least (limit,
+                           read_of_cgroup (root, V2, path, "memory.max", ""));
+            if (!(slash = strrchr (path, '/')))
+                break;
+        }
+    return limit;
+}
+
+int64_t oom_memory_peak (const char *root)
+{
+    char path[PATH_MAX];
+    int64_t peak = 0;
+
+    if (own_path (root, V1, path, sizeof (path)) == 0)
+        peak = read_of_cgroup (root, V1, path, "memory.max_usage_in_bytes", "");
+    if (peak == 0 && own_path (root, V2, path, sizeof (path)) == 0)
+        peak = read_of_cgroup (root, V2, path, "memory.peak", "");
+    return peak;
+}

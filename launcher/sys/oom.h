@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the kernel killed something for want of memory. */
+/* What the kernel says of the memory of a cgroup: kills, the limit, the peak.
+ */
 #ifndef LAUNCHER_SYS_OOM_H
 #define LAUNCHER_SYS_OOM_H
+
+#include <stdint.h>
 
 /* How many processes of the memory cgroup of this process the kernel has
  * killed for want of memory, as its counter says: memory.events of cgroup v2
@@ -15,5 +18,15 @@ long oom_kills (const char *root);
  * has reached its limit (memory.failcnt), which the page cache may do as well.
  */
 long oom_kills_of_job (const char *root);
+
+/* Bytes of memory that this process and all else in its cgroup may have: the
+ * least limit of it, of those above it and of the machine.  0: not known.
+ */
+int64_t oom_memory_limit (const char *root);
+
+/* The most bytes that its cgroup has had, as far as the kernel keeps it; 0: not
+ * known.
+ */
+int64_t oom_memory_peak (const char *root);
 
 #endif

@@ -22,6 +22,7 @@ enum dl_exit {
     EXIT_PARTIAL = 12,  /* completed, but more than max_failed trials failed */
     EXIT_PARKED = 75,   /* EX_TEMPFAIL: a worker with work left */
     EXIT_EXCLUDED = 76, /* the same, and it must not run on this machine */
+    EXIT_SMALL = 77,    /* the same, and it needs a job of more memory */
     EXIT_BAD_NODE = 79, /* dl check: this node is bad */
 };
 

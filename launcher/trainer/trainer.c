@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@ struct trainer {
     bool is_step; /* it is an srun */
     double ended; /* when srun was asked to end its step, 0: not */
     int status;
-    int pipe; /* its output, where patterns look at it */
+    int64_t peak; /* bytes of its largest process, as far as they were reaped */
+    int pipe;     /* its output, where patterns look at it */
     int log;
     struct pattern **patterns;
     struct slurmdl_metrics *metrics;
@@ -330,8 +332,11 @@ static bool was_asked_to_stop (int status)
 
 bool trainer_ended (struct trainer *t, int *status)
 {
-    if (t->pid > 0 && waitpid (t->pid, &t->status, WNOHANG) == t->pid) {
+    struct rusage usage;
+
+    if (t->pid > 0 && wait4 (t->pid, &t->status, WNOHANG, &usage) == t->pid) {
         t->pid = 0;
+        t->peak = (int64_t)usage.ru_maxrss * 1024;
         /* what it left in the background would outlive its attempt; but if it
          * is a shell that died of the signal its command is still at work */
         if (!was_asked_to_stop (t->status))
@@ -339,6 +344,11 @@ bool trainer_ended (struct trainer *t, int *status)
     }
     *status = t->status;
     return t->pid == 0;
+}
+
+int64_t trainer_peak (const struct trainer *t)
+{
+    return t->peak;
 }
 
 bool trainer_lingers (const struct trainer *t)

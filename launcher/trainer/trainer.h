@@ -47,6 +47,11 @@ int trainer_flush (struct trainer *t, struct slurmdl_error *err);
 /* Whether the command has ended; '*status' is then that of waitpid(). */
 bool trainer_ended (struct trainer *t, int *status);
 
+/* Once it has ended: bytes of the largest of its processes that were waited
+ * for.
+ */
+int64_t trainer_peak (const struct trainer *t);
+
 /* Whether other processes of the command, which has ended because it was
  * asked to stop, are still saving what they have.
  */

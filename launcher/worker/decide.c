@@ -12,6 +12,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
+#include "launcher/worker/memory.h"
 #include "launcher/worker/self.h"
 #include "runtime/base/error.h"
 
@@ -137,6 +138,8 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
 
     if (!s || decide_some (w, s, &d, &answer) < 0)
         rv = errorf (err, "out of memory");
+    else if (d.n > 0 && !memory_fits (w))
+        rv = 0;
     else if (d.n > 0 && !fits (w, &d.events[0]))
         w->out_of_time = true;
     else if (d.n > 0)
@@ -195,7 +198,7 @@ int worker_publish_result (struct worker *w,
     if (worker_may_begin (w) && !sweep_is_goal (w->sweep, result->metric)
         && w->sweep->ntrials > 0 && !decides_by_program (w)
         && !anything_open (w->sweep, result->trial) && (s = foresee (w, result))
-        && decide_some (w, s, &d, &answer) == 0 && d.n == 1
+        && decide_some (w, s, &d, &answer) == 0 && d.n == 1 && memory_fits (w)
         && fits (w, &d.events[0]))
         events[n++] = d.events[0];
     rv = worker_publish (w, events, n, err);
@@ -235,6 +238,8 @@ decide_custom (struct worker *w, double *x, struct slurmdl_error *err)
     int answer = (int)searcher_ask (w->sweep->searcher, &op, x);
     int rv = 1;
 
+    if (answer == SEARCH_RUN && !memory_fits (w))
+        return 0;
     if (answer == SEARCH_RUN)
         answer = custom_ask (w, x, err);
     if (answer == SEARCH_DONE)

@@ -204,9 +204,40 @@ static bool failed_its_check (const struct trial_attempt *a,
     return true;
 }
 
+/* ---- memory ---- */
+
+/* Of ranks in a step of their own, whose cgroups are not the worker's, Slurm
+ * says it in their output.
+ */
+static const char *const of_slurm[] = {
+    "oom-kill event", "oom_kill event", ": Out Of Memory", NULL
+};
+
+static const char *const of_gpu[] = {
+    "CUDA out of memory",       "cuda.OutOfMemoryError",
+    "torch.OutOfMemoryError",   "HIP out of memory",
+    "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation",
+    "RESOURCE_EXHAUSTED",       NULL,
+};
+
+static enum oom
+which_oom (const struct trial_attempt *a, int status, enum oom_kill killed)
+{
+    if (status == 0)
+        return OOM_NONE;
+    if (killed == KILLED_OWN
+        || (killed == KILLED_SOMETHING
+            && shell_status (status) == SHELL + SIGKILL)
+        || (experiment_has_ranks (a->sweep->exp)
+            && last_lines_have (a->dir, of_slurm)))
+        return OOM_HOST;
+    return WIFEXITED (status) && last_lines_have (a->dir, of_gpu) ? OOM_GPU
+                                                                  : OOM_NONE;
+}
+
 void failure_classify (const struct trial_attempt *a,
                        int status,
-                       bool oom,
+                       enum oom_kill killed,
                        struct failure_class *v)
 {
     *v = (struct failure_class){ .error = disk_error (a->dir) };
@@ -217,15 +248,15 @@ void failure_classify (const struct trial_attempt *a,
     }
     if (failed_its_check (a, v))
         return;
-    oom &= shell_status (status) == SHELL + SIGKILL;
-    if (oom)
+    v->oom = which_oom (a, status, killed);
+    if (v->oom == OOM_HOST)
         snprintf (
             v->why, sizeof (v->why), "out of memory (killed by the kernel)");
     else {
         why_it_ended (a, status, v);
         look_up (status, v);
     }
-    if (ask_log (a, v) <= 0 && !oom && status != 0)
+    if (ask_log (a, v) <= 0 && v->oom != OOM_HOST && status != 0)
         add_last_line (a, v);
     policy_text (v->why); /* it may have been cut within a character */
 }

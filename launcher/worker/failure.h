@@ -8,21 +8,36 @@
 
 struct trial_attempt;
 
+/* Memory that a trainer ran out of. */
+enum oom {
+    OOM_NONE,
+    OOM_HOST,
+    OOM_GPU,
+};
+
+/* What the kernel killed in the cgroup of an attempt. */
+enum oom_kill {
+    KILLED_NOTHING,
+    KILLED_SOMETHING, /* perhaps of another attempt */
+    KILLED_OWN,       /* a process of this attempt */
+};
+
 struct failure_class {
-    bool free;     /* does not count towards max_restarts */
-    bool last;     /* another try makes no sense */
-    bool exclude;  /* no attempt of this experiment is to begin here again */
+    bool free;    /* does not count towards max_restarts */
+    bool last;    /* another try makes no sense */
+    bool exclude; /* no attempt of this experiment is to begin here again */
+    enum oom oom;
     int error;     /* ENOSPC, EDQUOT: the disk was full; else 0 */
     char why[512]; /* for people */
 };
 
 /* Judge the attempt whose trainer ended with 'status' (of waitpid()) and
- * without a result.  'oom': meanwhile the kernel killed something in this
- * cgroup for want of memory.  Searches the attempt's log by log_policies.
+ * without a result.  'killed': by the kernel meanwhile, for want of memory.
+ * Searches the attempt's log by log_policies.
  */
 void failure_classify (const struct trial_attempt *a,
                        int status,
-                       bool oom,
+                       enum oom_kill killed,
                        struct failure_class *v);
 
 /* The nodes, a name a line, that a check before the trainer's start

@@ -68,3 +68,14 @@ int last_line (const char *dir, char line[LAST_LINE])
         }
     return -1;
 }
+
+bool last_lines_have (const char *dir, const char *const *texts)
+{
+    char buf[TAIL];
+    size_t n = read_tail (dir, buf, TAIL);
+
+    for (; *texts; texts++)
+        if (memmem (buf, n, *texts, strlen (*texts)))
+            return true;
+    return false;
+}

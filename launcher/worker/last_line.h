@@ -3,6 +3,8 @@
 #ifndef LAUNCHER_WORKER_LAST_LINE_H
 #define LAUNCHER_WORKER_LAST_LINE_H
 
+#include <stdbool.h>
+
 enum { LAST_LINE = 200 };
 
 /* The last line of the log in the attempt's folder 'dir' that is not blank and
@@ -11,5 +13,8 @@ enum { LAST_LINE = 200 };
  * Returns 0, or -1 if there is none.
  */
 int last_line (const char *dir, char line[LAST_LINE]);
+
+/* Whether one of the texts, NULL-ended, is in the last 16 KiB of the log. */
+bool last_lines_have (const char *dir, const char *const *texts);
 
 #endif

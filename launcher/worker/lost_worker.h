@@ -5,9 +5,12 @@
 
 #include <stdbool.h>
 
+#include <stddef.h>
+
 struct worker_exit {
-    bool counted; /* the trainer's fault: counts towards max_restarts */
-    char why[64]; /* "": nothing is known */
+    bool counted;  /* the trainer's fault: counts towards max_restarts */
+    bool requeued; /* Slurm has begun the job again */
+    char why[160]; /* "": nothing is known */
 };
 
 /* Read what Slurm says about the worker that had this place before: by
@@ -17,5 +20,12 @@ struct worker_exit {
  * counters at 'root' (oom.h).
  */
 void worker_exit_read (const char *root, struct worker_exit *l);
+
+/* Ask Slurm for the state in which the job of the worker at 'slot' has ended,
+ * or was before it was requeued: `sacct`, or where that knows nothing `scontrol
+ * show job`, once each.  Fills 'l', unless the slot is none of an array's or
+ * Slurm does not know.
+ */
+void worker_exit_ask (const char *slot, struct worker_exit *l);
 
 #endif

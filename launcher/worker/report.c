@@ -17,6 +17,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
+#include "launcher/worker/oom_retry.h"
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
 #include "launcher/worker/shared_fault.h"
@@ -43,8 +44,14 @@ report_event (const struct worker *w, long trial, struct segment_report *r)
         .gpus = *w->gpus ? w->gpus : NULL,
         .why = *r->verdict.why ? r->verdict.why : NULL,
         .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
+        .memory = r->retry.memory,
     };
 
+    if (r->retry.x) {
+        e.x = r->retry.x;
+        e.nx = w->sweep->exp->nparams;
+        e.hparams = r->retry.hparams;
+    }
     if (r->outcome != OUTCOME_RESULT)
         return e;
     e.length = r->length;
@@ -174,6 +181,7 @@ int worker_publish_report (struct worker *w,
     long attempt = t->over + 1;
     int rv = 1;
 
+    oom_retry_decide (w, trial, r);
     while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
         struct event event = report_event (w, trial, r);
         rv = r->outcome == OUTCOME_RESULT
@@ -181,6 +189,7 @@ int worker_publish_report (struct worker *w,
                  : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
+    oom_retry_free (r);
     if (r->outcome != OUTCOME_RESULT)
         leftovers_clean_memory ();
     else if (rv == 0)

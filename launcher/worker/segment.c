@@ -20,6 +20,7 @@
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/failure.h"
+#include "launcher/worker/memory.h"
 #include "launcher/worker/self.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -248,9 +249,24 @@ static bool is_result (const struct segment *s, struct segment_report *r)
            && (!asked || has_result (s));
 }
 
-static bool ran_out_of_memory (const struct segment *s)
+/* Workers side by side share the cgroup, and its counter. */
+static enum oom_kill kill_of (const struct segment *s)
 {
-    return s->oom_kills >= 0 && oom_kills ("") > s->oom_kills;
+    if (s->oom_kills < 0 || oom_kills ("") <= s->oom_kills)
+        return KILLED_NOTHING;
+    return s->w->memory.places == 1 && s->w->memory.bytes > 0
+               ? KILLED_OWN
+               : KILLED_SOMETHING;
+}
+
+static int64_t peak_of (const struct segment *s)
+{
+    int64_t peak = trainer_peak (s->trainer);
+    int64_t all = s->w->memory.is_job && s->w->memory.places == 1
+                      ? oom_memory_peak ("")
+                      : 0;
+
+    return all > peak ? all : peak;
 }
 
 static void judge (struct segment *s, struct segment_report *r)
@@ -273,15 +289,15 @@ static void judge (struct segment *s, struct segment_report *r)
         r->outcome = OUTCOME_FAILED;
         snprintf (r->verdict.why,
                   sizeof (r->verdict.why),
-                  "the time limit is too short: stopped after %.0f s without a "
-                  "checkpoint or progress",
+                  "TIMEOUT: the time limit is too short: stopped after %.0f s "
+                  "without a checkpoint or progress",
                   r->seconds);
     } else if (s->deadline > 0 || s->w->stop)
         r->outcome = OUTCOME_PARKED;
     else {
         r->outcome = OUTCOME_FAILED;
-        failure_classify (
-            &s->attempt, s->status, ran_out_of_memory (s), &r->verdict);
+        failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
+        r->peak = peak_of (s);
         /* that it has no metric is then no fault of the program's */
         if (s->status == 0 && trainer_lost_metrics (s->trainer))
             r->verdict.last = false;
@@ -342,7 +358,8 @@ int segment_run (struct worker *w,
                          .oom_kills = oom_kills ("") };
     int rv;
 
-    *report = (struct segment_report){ .outcome = OUTCOME_FAILED };
+    *report = (struct segment_report){ .outcome = OUTCOME_FAILED,
+                                       .memory = memory_of_attempt (w) };
     if (prepare (&s, trial) < 0)
         return errorf (err, "%s: path too long", w->sweep->dir);
     if (searcher_stops (w->sweep->searcher, trial)) {

@@ -21,6 +21,13 @@ struct segment_report {
     double values[OBJECTIVES_MAX];
     double seconds;
     struct failure_class verdict; /* of a failure */
+    int64_t memory, peak; /* bytes that it had, and was seen to need; 0: not
+                             known */
+    struct {
+        int64_t memory;  /* 0: no other, ... */
+        double *x;       /* ... NULL: the same point, else all parameters' */
+        json_t *hparams; /* of x */
+    } retry;             /* with what a failed attempt is tried again */
 };
 
 int segment_run (struct worker *w,

@@ -7,6 +7,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/worker/lost_worker.h"
+#include "launcher/worker/memory.h"
 
 struct peer_membership;
 struct custom_searcher;
@@ -32,7 +33,8 @@ struct worker {
     bool waits;        /* for the disk; said so */
     int held;          /* waits to see whether a fault has this count ... */
     double held_until; /* ... until then */
-    bool closes;       /* it has put the end: what remains to do is its */
+    struct job_memory memory;
+    bool closes; /* it has put the end: what remains to do is its */
 };
 
 /* Take the signals that are requests from a descriptor; -1 with errno. */

@@ -48,12 +48,23 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 
 /* ---- finding work ---- */
 
-/* What is known of the end of the worker 'owner'; NULL: nothing. */
-static const struct worker_exit *loss_of (const struct worker *w,
-                                          const char *owner)
+/* What is known of the end of the worker 'owner'.  Slurm is asked only after
+ * a death.
+ */
+static void
+find_loss (struct worker *w, const char *owner, struct worker_exit *l)
 {
-    return w->lost && *w->lost->why && peer_preceded (w->peer, owner) ? w->lost
-                                                                      : NULL;
+    const struct worker_exit *mine =
+        peer_preceded (w->peer, owner) ? w->lost : NULL;
+    char slot[64];
+
+    *l = (struct worker_exit){ .why = "its worker is gone" };
+    if (mine && *mine->why)
+        *l = *mine;
+    /* of a job that goes on it is known by now */
+    if ((!mine || mine->requeued)
+        && peer_slot (w->peer, owner, slot, sizeof (slot)) == 0)
+        worker_exit_ask (slot, l);
 }
 
 /* Put that the attempt's worker is gone; memory that it ran out of is the
@@ -65,16 +76,27 @@ static int put_lost (struct worker *w,
                      struct slurmdl_error *err)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
-    const struct worker_exit *lost = loss_of (w, owner);
-    bool counted = lost && lost->counted;
-    bool last = counted ? t->fails >= w->sweep->exp->max_restarts
-                        : t->losts >= LOST_MAX;
+    long attempt = t->over + 1;
+    int64_t had = memory_of_attempt (w);
+    struct worker_exit lost;
+    int64_t memory;
+    bool counted, last;
+
+    find_loss (w, owner, &lost);
+    memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
+    if (memory)
+        memory_add_reason (lost.why, sizeof (lost.why), had, memory);
+    counted = lost.counted && memory == 0;
+    last = counted ? t->fails >= w->sweep->exp->max_restarts
+                   : t->losts >= LOST_MAX;
     struct event events[2] = {
-        { .op = counted ? EVENT_FAIL : EVENT_LOST,
+        { .op = lost.counted ? EVENT_FAIL : EVENT_LOST,
           .by = w->slot,
           .trial = trial,
-          .attempt = t->over + 1,
-          .why = lost ? lost->why : "its worker is gone" },
+          .attempt = attempt,
+          .free = memory > 0,
+          .memory = memory,
+          .why = lost.why },
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };
 
@@ -87,6 +109,8 @@ static int claim (struct worker *w, long trial, struct slurmdl_error *err)
     const struct sweep_trial *t = sweep_trial (w->sweep, trial);
     int rv;
 
+    if (!memory_fits (w))
+        return 0;
     if (!budget_fits (w, trial, t->target)) {
         w->out_of_time = true;
         return 0;
@@ -241,6 +265,8 @@ static enum worker_end how_it_ended (const struct worker *w)
         return WORKER_DONE;
     if (worker_is_excluded (w))
         return WORKER_EXCLUDED;
+    if (w->memory.leaves && !w->stop)
+        return w->memory.too_small ? WORKER_SMALL : WORKER_DONE;
     return w->stop == SIGTERM ? WORKER_PREEMPTED : WORKER_PARKED;
 }
 
@@ -264,6 +290,7 @@ enum worker_end worker_run (struct sweep *sweep,
     /* without the socket `dl log` says so; all else works */
     log_socket_open (&w.socket, NULL);
     w.beat = monotonic ();
+    job_memory_find ("", &w.memory);
     if (place->seconds > 0)
         w.end = w.beat + place->seconds;
     if ((w.peer = peer_create (sweep->dir, w.slot, err)) && pull (&w, err) == 0)

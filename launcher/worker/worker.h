@@ -12,6 +12,7 @@ enum worker_end {
     WORKER_PARKED,    /* asked to stop; there is work left */
     WORKER_PREEMPTED, /* the same, by SIGTERM: Slurm is about to kill it */
     WORKER_EXCLUDED,  /* no attempt may begin on this machine */
+    WORKER_SMALL,     /* the trials need more memory than its job has */
     WORKER_ERROR,
 };
 

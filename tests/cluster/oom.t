@@ -55,6 +55,22 @@ is "$(cat oom-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have resu
 is "$(cat oom-0001/log/0*/0* | grep -c '"op":"lost"')" 0 "the worker lived"
 like "$(dl show oom 2)" "last failure: out of memory" "dl show says it"
 
+# ---- two workers that have no room for their trials together
+cat >need.py <<'END'
+import subprocess, sys, time
+memory = bytearray(150 << 20)
+for i in range(0, len(memory), 4096):
+    memory[i] = 1
+time.sleep(1)
+subprocess.check_call(["dl", "log", "loss=1"])
+END
+sed 's/"oom"/"share"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/workers = 2; max_memory = "1G";/' oom.conf >share.conf
+inside dl run --local share.conf >out 2>&1
+is $? 0 "two workers, memory for one: the sweep completes"
+is "$(cat share-0001/log/0*/0* | grep -c '"op":"result"')" 5 "with all results"
+like "$(cat out)" 'out of memory \(killed by the kernel\); tried again with [0-9]*M of memory instead of 128M$' "a trial is tried again with more"
+like "$(cat share-0001/workers/*.log)" '^dl: the trials need [0-9]*M of memory each: one worker less has room here$' "beside fewer workers"
+
 # ---- a step of Slurm that is held to its memory
 if ! slurm_is_here || ! mount -t cgroup 2>/dev/null | grep -q memory; then
     skip "in a step of Slurm" "no Slurm, or no cgroup version 1"
@@ -71,4 +87,13 @@ is "$(cat step-0001/log/0*/0* | grep '"op":"fail".*"trial":2,' | sed 's/.*"why":
     "out of memory (killed by the kernel)
 out of memory (killed by the kernel)" "its trainer was killed: the reason"
 is "$(cat step-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have results"
+
+# ---- which then gets a job of more memory
+sed 's/"oom"/"more"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/& memory = "100M"; max_memory = "1G";/; s/max_trials = 5/max_trials = 2/' \
+    oom.conf >more.conf
+timeout 300 dl run more.conf >out 2>&1
+is $? 0 "max_memory: the sweep completes"
+is "$(cat more-0001/log/0*/0* | grep -c '"op":"result"') $(cat more-0001/log/0*/0* | grep -c '"op":"exit"')" "2 0" "with all results"
+like "$(cat more-0001/log/0*/0* | grep '"op":"fail"')" 'tried again with 150M of memory instead of 100M' "more, as often as it takes"
+like "$(cat more-0001/log/0*/0* | grep '"op":"submit"')" '"memory":157286400' "in another job"
 done_testing

@@ -18,6 +18,7 @@
 
 #include "launcher/config/log_policy.h"
 #include "launcher/sys/oom.h"
+#include "launcher/sys/slurm_memory.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/lost_worker.h"
@@ -57,7 +58,7 @@ static const struct {
 static void judge (const struct log_policy *list,
                    size_t n,
                    int status,
-                   bool oom,
+                   enum oom_kill killed,
                    struct failure_class *v)
 {
     struct experiment exp = { .metrics = metrics,
@@ -69,7 +70,7 @@ static void judge (const struct log_policy *list,
     struct trial_attempt a = { .sweep = &sweep };
 
     snprintf (a.dir, sizeof (a.dir), "%s", dir);
-    failure_classify (&a, status, oom, v);
+    failure_classify (&a, status, killed, v);
 }
 
 static void table_of_ends (void **state)
@@ -78,7 +79,11 @@ static void table_of_ends (void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT (ends); i++) {
-        judge (NULL, 0, ends[i].status, ends[i].oom, &v);
+        judge (NULL,
+               0,
+               ends[i].status,
+               ends[i].oom ? KILLED_SOMETHING : KILLED_NOTHING,
+               &v);
         assert_string_equal (v.why, ends[i].why);
         assert_int_equal (v.free, ends[i].free);
         assert_int_equal (v.last, ends[i].last);
@@ -98,7 +103,7 @@ static void bad_nodes (void **state)
     (void)state;
     put ("bad-nodes", "n2\nn7\n", 6);
     for (size_t i = 0; i < COUNT (statuses); i++) {
-        judge (NULL, 0, statuses[i], false, &v);
+        judge (NULL, 0, statuses[i], KILLED_NOTHING, &v);
         assert_string_equal (v.why,
                              "not started: dl check found bad nodes: n2,n7");
         assert_true (v.free);
@@ -175,7 +180,7 @@ static void lines_of_logs (void **state)
     for (size_t i = 0; i < COUNT (logs); i++) {
         struct log_policy p = { "p", (char *)logs[i].pattern, logs[i].action };
         put ("log", logs[i].log, strlen (logs[i].log));
-        judge (&p, 1, EXIT (1), false, &v);
+        judge (&p, 1, EXIT (1), KILLED_NOTHING, &v);
         assert_string_equal (v.why, logs[i].why);
         assert_int_equal (v.exclude, logs[i].exclude);
         assert_int_equal (v.last, logs[i].last);
@@ -195,7 +200,7 @@ static void several_policies (void **state)
 
     (void)state;
     put ("log", "beta\nalpha\n", 11);
-    judge (list, COUNT (list), EXIT (75), false, &v);
+    judge (list, COUNT (list), EXIT (75), KILLED_NOTHING, &v);
     assert_true (v.exclude && v.last && v.free);
     assert_string_equal (v.why,
                          "policy two: beta; policy one: alpha; exit "
@@ -210,14 +215,14 @@ static void several_policies (void **state)
         for (int shift = 0; shift < 4; shift++) {
             for (size_t i = 0; i < COUNT (wide); i++)
                 wide[i] = (struct log_policy){ "names" + shift, "xx", 0 };
-            judge (wide, COUNT (wide), EXIT (1), false, &v);
+            judge (wide, COUNT (wide), EXIT (1), KILLED_NOTHING, &v);
             assert_int_equal (strlen (v.why), sizeof (v.why) - 1);
             assert_non_null (json = json_string (v.why));
             json_decref (json);
         }
     }
     assert_int_equal (remove (in_dir ("log")), 0);
-    judge (list, COUNT (list), EXIT (1), false, &v);
+    judge (list, COUNT (list), EXIT (1), KILLED_NOTHING, &v);
     assert_string_equal (v.why, "exit status 1");
 }
 
@@ -466,6 +471,136 @@ static void lost_workers (void **state)
     free (longer);
 }
 
+/* ---- the state of a worker's job ---- */
+
+/* clang-format off */
+static const struct {
+    const char *slot, *sacct; /* what it prints; NULL: none */
+    const char *scontrol;
+    const char *why; /* its beginning */
+    bool counted;
+} jobs[] = {
+    { "7_1",     "PREEMPTED\\nRUNNING\\n",   "", "PREEMPTED: ", false },
+    { "7_1.3",   "NODE_FAIL\\n",               "", "NODE_FAIL: ", false },
+    { "7_1",     "TIMEOUT\\n",                 "", "TIMEOUT: ", false },
+    { "7_1",     "CANCELLED by 100\\n",        "", "CANCELLED: ", false },
+    { "7_1",     "OUT_OF_MEMORY\\n",           "", "OUT_OF_MEMORY: ", true },
+    { "7_1",     "RUNNING\\n",                 "JobId=7 JobState=RUNNING Reason=None", "?", false },
+    { "7_1",     "",                           "JobId=7 JobState=NODE_FAIL Reason=NodeDown", "NODE_FAIL: ", false },
+    { "7_1",     NULL,                         "JobId=7 JobState=TIMEOUT Reason=TimeLimit", "TIMEOUT: ", false },
+    { "7_1",     "",                           "slurm_load_jobs error: Invalid job id specified", "?", false },
+    { "7_1",     "TIMEOUTS\\n",                "", "?", false },
+    { "local-1-2", "TIMEOUT\\n",               "", "?", false },
+    { "7_1;id",  "TIMEOUT\\n",                 "", "?", false },
+    { "7",       "TIMEOUT\\n",                 "", "?", false },
+    { "7_",      "TIMEOUT\\n",                 "", "?", false },
+};
+/* clang-format on */
+
+static void states_of_jobs (void **state)
+{
+    char *path = strdup (getenv ("PATH")), *longer;
+    char text[512];
+
+    (void)state;
+    assert_true (asprintf (&longer, "%s:%s", dir, path) > 0);
+    setenv ("PATH", longer, 1);
+    for (size_t i = 0; i < COUNT (jobs); i++) {
+        struct worker_exit l = { .why = "?" };
+        fake_sacct (jobs[i].sacct);
+        remove (in_dir ("scontrol"));
+        snprintf (
+            text, sizeof (text), "#!/bin/sh\necho '%s'\n", jobs[i].scontrol);
+        put ("scontrol", text, strlen (text));
+        chmod (in_dir ("scontrol"), 0755);
+        worker_exit_ask (jobs[i].slot, &l);
+        assert_true (!strncmp (l.why, jobs[i].why, strlen (jobs[i].why)));
+        assert_int_equal (l.counted, jobs[i].counted);
+    }
+    setenv ("PATH", path, 1);
+    free (path);
+    free (longer);
+}
+
+/* ---- memory ---- */
+
+static void runs_out (void **state)
+{
+    static const char *const gpu =
+        "x\ntorch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB\n";
+    struct failure_class v;
+
+    (void)state;
+    put ("log", gpu, strlen (gpu));
+    judge (NULL, 0, EXIT (1), KILLED_NOTHING, &v);
+    assert_int_equal (v.oom, OOM_GPU);
+    judge (NULL, 0, EXIT (1), KILLED_SOMETHING, &v);
+    assert_int_equal (v.oom, OOM_GPU);
+    judge (NULL, 0, EXIT (1), KILLED_OWN, &v);
+    assert_int_equal (v.oom, OOM_HOST);
+    judge (NULL, 0, SIGKILL, KILLED_SOMETHING, &v);
+    assert_int_equal (v.oom, OOM_HOST);
+    judge (NULL, 0, SIGTERM, KILLED_NOTHING, &v);
+    assert_int_equal (v.oom, OOM_NONE);
+    put ("log", "fine\n", 5);
+    judge (NULL, 0, EXIT (1), KILLED_NOTHING, &v);
+    assert_int_equal (v.oom, OOM_NONE);
+}
+
+static void amounts (void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes;
+        const char *back;
+    } list[] = {
+        { "16G", INT64_C (16) << 30, "16G" },
+        { "1536M", INT64_C (1536) << 20, "1536M" },
+        { "500", INT64_C (500) << 20, "500M" },
+        { "2048mb", INT64_C (2) << 30, "2G" },
+        { "1T", INT64_C (1) << 40, "1T" },
+        { "1K", 1024, "1M" },
+        { "0", 0, "0M" },
+        { "", -1, NULL },
+        { "G", -1, NULL },
+        { "1.5G", -1, NULL },
+        { "16GiB", -1, NULL },
+        { "-1", -1, NULL },
+        { "99999999999", -1, NULL },
+    };
+    char back[32];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (list); i++) {
+        assert_int_equal (slurm_bytes (list[i].text), list[i].bytes);
+        if (!list[i].back)
+            continue;
+        slurm_bytes_text (back, sizeof (back), list[i].bytes);
+        assert_string_equal (back, list[i].back);
+    }
+}
+
+/* The least limit of the groups that a process is in, and of the machine. */
+static void limits (void **state)
+{
+    (void)state;
+    make_tree (COUNT (trees) - 1);
+    put_in_tree ("proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\n");
+    put_in_tree ("proc/self/cgroup", "0::/a/b\n");
+    assert_int_equal (oom_memory_limit (dir), 2048 * 1024);
+    put_in_tree ("sys/fs/cgroup/a/b/memory.max", "max\n");
+    put_in_tree ("sys/fs/cgroup/a/memory.max", "1048576\n");
+    put_in_tree ("sys/fs/cgroup/a/b/memory.peak", "777\n");
+    assert_int_equal (oom_memory_limit (dir), 1048576);
+    assert_int_equal (oom_memory_peak (dir), 777);
+    put_in_tree ("proc/self/cgroup", "4:memory:/c\n0::/\n");
+    put_in_tree ("sys/fs/cgroup/memory/c/memory.stat",
+                 "cache 1\nhierarchical_memory_limit 4096\n");
+    put_in_tree ("sys/fs/cgroup/memory/c/memory.max_usage_in_bytes", "99\n");
+    assert_int_equal (oom_memory_limit (dir), 4096);
+    assert_int_equal (oom_memory_peak (dir), 99);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +609,8 @@ int main (void)
         IN_FOLDER (several_policies), IN_FOLDER (long_lines),
         IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
         IN_FOLDER (recorded_trees),   IN_FOLDER (lost_workers),
+        IN_FOLDER (states_of_jobs),   IN_FOLDER (runs_out),
+        cmocka_unit_test (amounts),   IN_FOLDER (limits),
     };
     return cmocka_run_group_tests_name ("verdict", tests, NULL, NULL);
 }

@@ -262,7 +262,7 @@ is $? 76 "a worker there ends with status 76"
 # ---- a worker that Slurm killed: what its successor says of it
 mkdir bin
 printf '#!/bin/sh\necho "7"\n' >bin/sbatch
-printf '#!/bin/sh\necho "$*" >>"%s/asked"\necho OUT_OF_MEMORY\n' "$work" >bin/sacct
+printf '#!/bin/sh\necho "$*" >>"%s/asked"\ncase " $* " in *" -X "*) printf "PREEMPTED\\nRUNNING\\n" ;; *) echo OUT_OF_MEMORY ;; esac\n' "$work" >bin/sacct
 chmod +x bin/sbatch bin/sacct
 conf gone 'name = "random"; max_trials = 1;' '"[ $DL_ATTEMPT -gt 2 ] || sleep 300; dl log loss=1"' 'max_restarts = 2;'
 PATH=$work/bin:$PATH dl run --detach gone.conf >out 2>&1
@@ -286,9 +286,10 @@ kill -9 $pid 2>/dev/null
 wait $pid
 is $? 0 "the third worker of a place ends the experiment"
 is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.get("op") in ("fail", "lost", "result")]')" \
-    "[('fail', 1, 'out of memory'), ('lost', 2, 'preempted or requeued by Slurm'), ('result', 3, None)]" \
+    "[('fail', 1, 'out of memory'), ('lost', 2, 'PREEMPTED: Slurm took its job back for another one'), ('result', 3, None)]" \
     "memory is the trainer's failure, preemption is not"
-is "$(cat asked)" "-j 8.0 -o State -n -P" "sacct was asked once, for the step before"
+is "$(cat asked)" "-j 8.0 -o State -n -P
+-j 7_1 -X -D -n -P -o State" "sacct was asked once after each end: for the step before, and the run before"
 
 # ---- a command that is there but cannot be run
 conf noexec 'name = "random"; max_trials = 1;' '["/"]' 'max_restarts = 0;'

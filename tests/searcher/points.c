@@ -44,6 +44,76 @@ static struct sweep start (const char *name, uint64_t seed)
     return w;
 }
 
+/* ---- another point ---- */
+
+static void test_half (void **state)
+{
+    static const struct {
+        struct param p;
+        double x, half; /* 0: none */
+    } list[] = {
+        { { .type = PARAM_INT, .min = 1, .max = 1024 }, 256, 128 },
+        { { .type = PARAM_INT, .min = 1, .max = 1024 }, 97, 48 },
+        { { .type = PARAM_INT, .min = 1, .max = 1024 }, 1, 0 },
+        { { .type = PARAM_INT, .min = 1, .max = 1024, .base = 2 }, 64, 32 },
+        { { .type = PARAM_INT, .min = 16, .max = 1024 }, 31, 0 },
+        { { .type = PARAM_INT, .min = 8, .max = 100, .step = 8 }, 64, 32 },
+        { { .type = PARAM_INT, .min = 8, .max = 100, .step = 8 }, 56, 24 },
+        { { .type = PARAM_INT, .min = 8, .max = 100, .step = 8 }, 8, 0 },
+        { { .type = PARAM_INT, .min = -8, .max = -2 }, -4, 0 },
+        { { .type = PARAM_FLOAT, .min = 0.1, .max = 4 }, 3, 1.5 },
+        { { .type = PARAM_FLOAT, .min = 0, .max = 1, .step = 0.1 }, 0.7, 0.3 },
+        { { .type = PARAM_FLOAT, .min = 1, .max = 4 }, 1.5, 0 },
+        { { .type = PARAM_LOG, .min = 0, .max = 3, .base = 10 }, 100, 50 },
+        { { .type = PARAM_LOG, .min = 0, .max = 3, .base = 10 }, 1.5, 0 },
+        { { .type = PARAM_CATEGORICAL, .choices = 4 }, 2, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT (list); i++) {
+        struct param p = list[i].p;
+        double half;
+        p.name = "p";
+        half = searcher_half (&p, list[i].x);
+        if (list[i].half > 0)
+            assert_true (half == list[i].half);
+        else
+            assert_true (isnan (half));
+    }
+}
+
+/* The models learn from where a trial was, not from where it was to be. */
+static void test_move (void **state)
+{
+    (void)state;
+    for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
+        struct sweep w = start (k->name, 7);
+        struct searcher *s, *twin;
+        struct search_op op;
+        double x[2], y[2] = { 0.25, 0.75 };
+        double bad[2] = { 0.25, 7 };
+        if (k->needs & IS_CUSTOM)
+            continue;
+        s = searcher_create (&w.config, w.params, w.n);
+        assert_non_null (s);
+        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+        assert_int_equal (searcher_move (s, 1, y), -1);
+        assert_int_equal (searcher_begin (s, &op, x), 0);
+        assert_int_equal (searcher_move (s, 2, y), -1);
+        assert_int_equal (searcher_move (s, 1, bad), -1);
+        /* as if the point had been asked for */
+        twin = searcher_create (&w.config, w.params, w.n);
+        assert_int_equal (searcher_begin (twin, &op, y), 0);
+        assert_int_equal (searcher_move (s, 1, y), 0);
+        assert_int_equal (searcher_size (s), searcher_size (twin));
+        assert_memory_equal (s, twin, searcher_size (s));
+        assert_int_equal (searcher_observe (s, 1, op.length, y), 0);
+        assert_int_equal (searcher_move (s, 1, y), -1);
+        searcher_destroy (s);
+        searcher_destroy (twin);
+    }
+}
+
 /* ---- constraints ---- */
 
 /* A narrow band: one point of 50. */
@@ -502,6 +572,8 @@ static void test_reject (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_half),
+        cmocka_unit_test (test_move),
         cmocka_unit_test (test_band),
         cmocka_unit_test (test_model_in_band),
         cmocka_unit_test (test_bad_constraints),

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resources.gpus_per_trial becomes nodes and ranks. */
+#include "launcher/cmd/gpus.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/executor/shape.h"
+#include "launcher/format/text.h"
+#include "launcher/session/open.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+
+enum { NOW = 60 }; /* s */
+
+static int add_number (char ***sets, const char *key, long value)
+{
+    char text[96];
+    int n = snprintf (text, sizeof (text), "resources.%s=%ld", key, value);
+
+    return strings_add (sets, text, (size_t)n);
+}
+
+/* What the user has not said. */
+static int
+add_shape (char ***sets, const struct experiment *e, const struct shape *shape)
+{
+    char text[sizeof (shape->partition) + 32];
+    int n = snprintf (
+        text, sizeof (text), "resources.partition=\"%s\"", shape->partition);
+
+    if ((!e->given.nodes
+         && add_number (sets, "nodes_per_trial", shape->nodes) < 0)
+        || (!e->given.slots
+            && add_number (sets, "slots_per_trial", shape->gpus) < 0)
+        || (!e->given.ranks
+            && add_number (sets, "ranks_per_node", shape->ranks) < 0))
+        return -1;
+    return *shape->partition ? strings_add (sets, text, (size_t)n) : 0;
+}
+
+static void say_shape (const struct experiment *e, const struct shape *s)
+{
+    char when[160];
+    char wait[32];
+
+    duration_text (wait, sizeof (wait), s->seconds);
+    if (s->seconds <= NOW)
+        snprintf (when, sizeof (when), "now");
+    else
+        snprintf (when, sizeof (when), "at %s (in %s)", s->start, wait);
+    fprintf (
+        stderr,
+        "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s; "
+        "a job would start %s\n",
+        (long long)e->gpus,
+        s->nodes,
+        s->nodes == 1 ? "" : "s",
+        s->gpus,
+        s->gpus == 1 ? "" : "s",
+        s->ranks,
+        s->ranks == 1 ? "" : "s",
+        *s->partition ? ", in partition " : "",
+        s->partition,
+        when);
+}
+
+/* Without Slurm all are on this machine, and the command has all of them.
+ * Returns an exit status, -1 if a dry run can do without.
+ */
+static int find_shape (const struct experiment *e,
+                       const struct settings *st,
+                       struct shape *shape)
+{
+    struct slurmdl_error err = { "" };
+
+    *shape = (struct shape){ .nodes = 1, .gpus = (long)e->gpus, .ranks = 1 };
+    if (st->local)
+        return 0;
+    if (shape_choose (e, shape, &err) < 0) {
+        if (errno != EPROTO)
+            return fail (&err);
+        complain ("%s; without gpus_per_trial, or with nodes_per_trial and "
+                  "slots_per_trial, Slurm is not asked; --local needs none",
+                  err.text);
+        return st->dry_run ? -1 : EXIT_SLURM;
+    }
+    say_shape (e, shape);
+    return 0;
+}
+
+int gpus_to_nodes (struct experiment **e,
+                   const char *path,
+                   const struct edit *edit,
+                   const struct settings *st)
+{
+    struct edit more = *edit;
+    struct shape shape;
+    char **sets = NULL;
+    int rv;
+
+    if (!shape_is_open (*e))
+        return EXIT_OK;
+    if ((rv = find_shape (*e, st, &shape)) == -1)
+        return EXIT_OK;
+    if (rv) {
+        experiment_destroy (*e);
+        return rv;
+    }
+    for (char *const *set = edit->sets; set && *set && rv == 0; set++)
+        rv = strings_add (&sets, *set, strlen (*set));
+    if (rv == 0)
+        rv = add_shape (&sets, *e, &shape);
+    experiment_destroy (*e);
+    more.sets = sets;
+    rv = rv < 0 ? EXIT_IO : read_experiment (path, &more, e);
+    strings_free (sets);
+    return rv;
+}

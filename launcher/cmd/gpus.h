@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resources.gpus_per_trial becomes nodes and ranks. */
+#ifndef LAUNCHER_CMD_GPUS_H
+#define LAUNCHER_CMD_GPUS_H
+
+#include "launcher/config/edit.h"
+#include "launcher/config/experiment.h"
+#include "launcher/sys/settings.h"
+
+/* If '*e', which was read from 'path' with 'edit', asks for a number of GPUs:
+ * choose nodes, ranks and a partition, say so, and read it again with these.
+ * Returns an exit status; '*e' is gone unless that is 0.
+ */
+int gpus_to_nodes (struct experiment **e,
+                   const char *path,
+                   const struct edit *edit,
+                   const struct settings *st);
+
+#endif

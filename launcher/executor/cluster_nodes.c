@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nodes of the cluster, as scontrol lists them. */
+#include "launcher/executor/cluster_nodes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/sys/array.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+enum { TEXT_MAX = 64 << 20, ASK_WAIT = 60 };
+
+/* ---- a line ---- */
+
+/* The value of " KEY=" in a line, up to a blank; "" if there is none. */
+static const char *value_of (const char *line, const char *key)
+{
+    size_t n = strcspn (line, "\n");
+    const char *at = memmem (line, n, key, strlen (key));
+
+    return at ? at + strlen (key) : "";
+}
+
+/* "gpu:4", "gpu:a100:2(S:0-1),gpu:v100:1,lustre:5": the GPUs. */
+static long gpus_of (const char *gres)
+{
+    long gpus = 0;
+
+    while (*gres && !strchr (" \n", *gres)) {
+        size_t n = strcspn (gres, ",( \n");
+        const char *colon = memrchr (gres, ':', n);
+        if (!strncmp (gres, "gpu:", 4) && colon)
+            gpus += strtol (colon + 1, NULL, 10);
+        gres += n;
+        if (*gres == '(')
+            gres += strcspn (gres, ") \n");
+        gres += *gres == ')';
+        gres += *gres == ',';
+    }
+    return gpus;
+}
+
+static bool is_there (const char *line)
+{
+    const char *state = value_of (line, " State=");
+
+    return !strncmp (line, "NodeName=", 9) && strncmp (state, "FUTURE", 6);
+}
+
+/* ---- all ---- */
+
+int cluster_nodes_read (struct cluster_nodes *c, char *text)
+{
+    *c = (struct cluster_nodes){ .text = text };
+    for (const char *line = text; *line;
+         line += strcspn (line, "\n"), line += *line == '\n') {
+        struct cluster_node *list;
+        if (!is_there (line))
+            continue;
+        if (!(list = array_grow (c->list, c->n, sizeof (*list))))
+            return -1;
+        c->list = list;
+        list[c->n++] = (struct cluster_node){
+            .gpus = gpus_of (value_of (line, " Gres=")),
+            .cpus = strtol (value_of (line, " CPUTot="), NULL, 10),
+            .partitions = value_of (line, " Partitions="),
+        };
+    }
+    return 0;
+}
+
+int cluster_nodes_ask (struct cluster_nodes *c, struct slurmdl_error *err)
+{
+    struct command command = { .timeout = ASK_WAIT };
+    char *text = malloc (TEXT_MAX);
+    int status;
+
+    *c = (struct cluster_nodes){ .text = text };
+    if (!text)
+        return errorf (err, "out of memory");
+    command_add (&command, "scontrol", NULL);
+    command_add (&command, "--oneliner", NULL);
+    command_add (&command, "show", NULL);
+    command_add (&command, "node", NULL);
+    status = command_run (&command, NULL, text, TEXT_MAX);
+    command_free (&command);
+    errno = EPROTO;
+    if (status != 0)
+        return errorf (err,
+                       "scontrol show node: %.*s",
+                       (int)strcspn (text, "\n"),
+                       status > 0 ? text : "it does not answer");
+    return cluster_nodes_read (c, text) < 0 ? errorf (err, "out of memory") : 0;
+}
+
+void cluster_nodes_free (struct cluster_nodes *c)
+{
+    free (c->text);
+    free (c->list);
+    *c = (struct cluster_nodes){ NULL };
+}
+
+/* ---- partitions ---- */
+
+static bool has_name (const char *list, const char *name, size_t len)
+{
+    while (*list && !strchr (" \n", *list)) {
+        size_t n = strcspn (list, ", \n");
+        if (n == len && !strncmp (list, name, len))
+            return true;
+        list += n;
+        list += *list == ',';
+    }
+    return false;
+}
+
+bool cluster_node_is_in (const struct cluster_node *node,
+                         const char *partitions)
+{
+    for (const char *p = partitions; p && *p; p += *p == ',') {
+        size_t n = strcspn (p, ",");
+        if (has_name (node->partitions, p, n))
+            return true;
+        p += n;
+    }
+    return !partitions;
+}
+
+long cluster_nodes_with (const struct cluster_nodes *c,
+                         const char *partitions,
+                         long gpus,
+                         long cpus)
+{
+    long n = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        n += c->list[i].gpus >= gpus && c->list[i].cpus >= cpus
+             && cluster_node_is_in (&c->list[i], partitions);
+    return n;
+}

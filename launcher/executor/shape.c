@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nodes and ranks of a trial that asks for a number of GPUs. */
+#include "launcher/executor/shape.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/executor/cluster_nodes.h"
+#include "launcher/executor/slurm.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+/* Slurm is asked for at most so many shapes, so many of a partition. */
+enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64, TEXT_MAX = 4096 };
+
+/* Starts that are no further apart are the same, s. */
+static const double same_start = 60;
+
+bool shape_is_open (const struct experiment *e)
+{
+    return e->gpus > 0 && !(e->given.nodes && e->given.slots);
+}
+
+/* ---- what the user has chosen ---- */
+
+/* The value of "--partition=a", "-pa" or of "-p", "a" in sbatch_args. */
+static const char *partition_in (char **args)
+{
+    for (char **a = args; a && *a; a++) {
+        if (!strncmp (*a, "--partition=", 12))
+            return *a + 12;
+        if (!strncmp (*a, "-p", 2) && (*a)[2])
+            return *a + 2 + ((*a)[2] == '=');
+        if ((!strcmp (*a, "-p") || !strcmp (*a, "--partition")) && a[1])
+            return a[1];
+    }
+    return NULL;
+}
+
+/* NULL: none; any may be taken. */
+static const char *chosen_partition (const struct experiment *e)
+{
+    const char *name = partition_in (e->sbatch_args);
+    const char *variable = getenv ("SBATCH_PARTITION");
+
+    if (!name)
+        name = e->partition ? e->partition : variable;
+    return name && *name ? name : NULL;
+}
+
+/* ---- the shapes that there can be ---- */
+
+struct shapes {
+    const struct experiment *e;
+    struct cluster_nodes nodes;
+    const char *chosen;
+    char names[NAMES_MAX][256]; /* of partitions */
+    int nnames;
+    char by_default[256];
+    struct shape list[SHAPES_MAX];
+    int n;
+};
+
+static void add_name (struct shapes *s, const char *name, size_t len)
+{
+    if (len == 0 || len >= sizeof (s->names[0]) || s->nnames == NAMES_MAX)
+        return;
+    for (int i = 0; i < s->nnames; i++)
+        if (strlen (s->names[i]) == len && !strncmp (s->names[i], name, len))
+            return;
+    snprintf (
+        s->names[s->nnames++], sizeof (s->names[0]), "%.*s", (int)len, name);
+}
+
+/* Those that have GPUs; of those that the user has chosen all in one. */
+static void find_names (struct shapes *s)
+{
+    if (s->chosen) {
+        add_name (s, s->chosen, strlen (s->chosen));
+        return;
+    }
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const char *p = s->nodes.list[i].partitions;
+        while (s->nodes.list[i].gpus > 0 && *p && !strchr (" \n", *p)) {
+            size_t n = strcspn (p, ", \n");
+            add_name (s, p, n);
+            p += n;
+            p += *p == ',';
+        }
+    }
+}
+
+static long ranks_for (const struct experiment *e, long wanted, long gpus)
+{
+    return e->given.ranks ? (long)e->ranks : wanted > 1 ? gpus : 1;
+}
+
+/* So many GPUs, 'each' on a node, in the partition of this index. */
+static bool
+is_possible (const struct shapes *s, long wanted, long each, const char *name)
+{
+    const struct experiment *e = s->e;
+    long nodes = wanted / each;
+
+    if (wanted % each || (e->given.nodes && nodes != e->nodes)
+        || (e->given.slots && each != e->slots))
+        return false;
+    return cluster_nodes_with (&s->nodes,
+                               name,
+                               each,
+                               (long)e->cpus * ranks_for (e, wanted, each))
+           >= nodes;
+}
+
+static long most_gpus (const struct shapes *s, const char *name)
+{
+    long most = 0;
+
+    for (size_t i = 0; i < s->nodes.n; i++)
+        if (s->nodes.list[i].gpus > most
+            && cluster_node_is_in (&s->nodes.list[i], name))
+            most = s->nodes.list[i].gpus;
+    return most;
+}
+
+/* Those with the fewest nodes first. */
+static void find_shapes (struct shapes *s)
+{
+    long wanted = (long)s->e->gpus;
+
+    for (int i = 0; i < s->nnames; i++) {
+        int found = 0;
+        long each = most_gpus (s, s->names[i]);
+        for (each = each < wanted ? each : wanted;
+             each > 0 && found < OF_PARTITION && s->n < SHAPES_MAX;
+             each--)
+            if (is_possible (s, wanted, each, s->names[i])) {
+                struct shape *shape = &s->list[s->n++];
+                *shape = (struct shape){
+                    .nodes = wanted / each,
+                    .gpus = each,
+                    .ranks = ranks_for (s->e, wanted, each),
+                };
+                snprintf (shape->partition,
+                          sizeof (shape->partition),
+                          "%s",
+                          s->names[i]);
+                found++;
+            }
+    }
+}
+
+/* ---- when they would start ---- */
+
+/* "... to start at 2026-01-31T12:00:00 using ..." */
+static void read_start (struct shape *shape, const char *said)
+{
+    static const char before[] = "to start at ";
+    const char *at = strstr (said, before);
+    struct tm tm = { .tm_isdst = -1 };
+
+    shape->seconds = 0;
+    if (!at)
+        return;
+    at += sizeof (before) - 1;
+    snprintf (shape->start,
+              sizeof (shape->start),
+              "%.*s",
+              (int)strcspn (at, " \n"),
+              at);
+    if (strptime (shape->start, "%Y-%m-%dT%H:%M:%S", &tm))
+        shape->seconds = fmax (difftime (mktime (&tm), time (NULL)), 0);
+}
+
+/* The exit status; 'said' is what is wrong. */
+static int test (const struct shapes *s, struct shape *shape, char *said)
+{
+    struct command c = { .timeout = 60 };
+    struct experiment e = *s->e;
+    int status;
+
+    e.nodes = shape->nodes;
+    e.slots = shape->gpus;
+    e.ranks = shape->ranks;
+    if (!s->chosen)
+        e.partition = *shape->partition ? shape->partition : NULL;
+    command_add (&c, "sbatch", NULL);
+    command_add (&c, "--test-only", NULL);
+    slurm_add_resources (&c, &e, 0);
+    command_add (&c, "--wrap", "true");
+    status = command_run (&c, NULL, said, TEXT_MAX);
+    command_free (&c);
+    shape->seconds = -1;
+    if (status == 0)
+        read_start (shape, said);
+    return status;
+}
+
+/* Slurm's default partition: that of a job which names none, "... in partition
+ * main".
+ */
+static void find_default (struct shapes *s)
+{
+    static const char before[] = " in partition ";
+    struct shape any = s->list[0];
+    char said[TEXT_MAX];
+    const char *at;
+
+    *any.partition = '\0';
+    if (!s->chosen && s->nnames > 1 && test (s, &any, said) == 0
+        && (at = strstr (said, before)))
+        snprintf (s->by_default,
+                  sizeof (s->by_default),
+                  "%.*s",
+                  (int)strcspn (at + sizeof (before) - 1, " \n"),
+                  at + sizeof (before) - 1);
+}
+
+static bool
+is_better (const struct shapes *s, const struct shape *a, const struct shape *b)
+{
+    bool mine, other;
+
+    if (!b)
+        return true;
+    if (fabs (a->seconds - b->seconds) > same_start)
+        return a->seconds < b->seconds;
+    mine = !strcmp (a->partition, s->by_default);
+    other = !strcmp (b->partition, s->by_default);
+    return mine != other ? mine : a->nodes < b->nodes;
+}
+
+/* ---- what to say ---- */
+
+/* The nearest number of GPUs, upwards or downwards, that is possible; 0: none.
+ */
+static long nearest (const struct shapes *s, long step, long most)
+{
+    long from = (long)s->e->gpus + step;
+
+    for (long g = step < 0 && from > most ? most : from; g > 0 && g <= most;
+         g += step)
+        for (int i = 0; i < s->nnames; i++)
+            for (long each = most_gpus (s, s->names[i]); each > 0; each--)
+                if (is_possible (s, g, each, s->names[i]))
+                    return g;
+    return 0;
+}
+
+static size_t add_partitions (const struct shapes *s, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < s->nnames && i < 4 && n < size; i++) {
+        long most = most_gpus (s, s->names[i]);
+        n += (size_t)snprintf (
+            buf + n,
+            size - n,
+            "%s%.40s has %ld node%s with GPUs, at most %ld on one",
+            i ? ", " : "",
+            s->names[i],
+            cluster_nodes_with (&s->nodes, s->names[i], 1, 0),
+            cluster_nodes_with (&s->nodes, s->names[i], 1, 0) == 1 ? "" : "s",
+            most);
+    }
+    return n < size ? n : size - 1;
+}
+
+static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
+{
+    char text[512] = "no partition has GPUs";
+    char near[64] = "";
+    long total = 0;
+    long less, more;
+
+    for (size_t i = 0; i < s->nodes.n; i++)
+        total += s->nodes.list[i].gpus;
+    less = nearest (s, -1, total);
+    more = nearest (s, 1, total);
+    add_partitions (s, text, sizeof (text));
+    if (less && more)
+        snprintf (near, sizeof (near), "; possible: %ld, %ld", less, more);
+    else if (less || more)
+        snprintf (near,
+                  sizeof (near),
+                  less ? "; possible: %ld and less" : "; possible: %ld",
+                  less + more);
+    errno = EINVAL;
+    return errorf (err,
+                   "'resources.gpus_per_trial' = %lld: there are no such nodes "
+                   "(%s)%s",
+                   (long long)s->e->gpus,
+                   text,
+                   near);
+}
+
+static int
+choose (struct shapes *s, struct shape *best, struct slurmdl_error *err)
+{
+    const struct shape *found = NULL;
+    char why[TEXT_MAX] = "";
+    char said[TEXT_MAX];
+
+    find_default (s);
+    for (int i = 0; i < s->n; i++) {
+        struct shape *shape = &s->list[i];
+        if (test (s, shape, said) == 0 && is_better (s, shape, found))
+            found = shape;
+        else if (shape->seconds < 0 && !*why)
+            snprintf (why, sizeof (why), "%s", said);
+    }
+    errno = EPROTO;
+    if (!found)
+        return errorf (err,
+                       "'resources.gpus_per_trial' = %lld: Slurm takes none of "
+                       "%d shapes, first %ld x %ld in partition %s: %.200s",
+                       (long long)s->e->gpus,
+                       s->n,
+                       s->list[0].nodes,
+                       s->list[0].gpus,
+                       s->list[0].partition,
+                       strrchr (why, '\n') ? strrchr (why, '\n') + 1 : why);
+    *best = *found;
+    return 0;
+}
+
+int shape_choose (const struct experiment *e,
+                  struct shape *best,
+                  struct slurmdl_error *err)
+{
+    struct shapes *s = calloc (1, sizeof (*s));
+    int rv = -1;
+    int saved;
+
+    if (!s)
+        return errorf (err, "out of memory");
+    s->e = e;
+    s->chosen = chosen_partition (e);
+    if (cluster_nodes_ask (&s->nodes, err) == 0) {
+        find_names (s);
+        find_shapes (s);
+        rv = s->n ? choose (s, best, err) : say_impossible (s, err);
+    }
+    if (s->chosen)
+        *best->partition = '\0';
+    saved = errno;
+    cluster_nodes_free (&s->nodes);
+    free (s);
+    errno = saved;
+    return rv;
+}

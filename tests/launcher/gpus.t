@@ -1,0 +1,139 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# resources.gpus_per_trial: the shapes that nodes allow, which starts first, what the user has chosen, what cannot be
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset DL_DIR SBATCH_PARTITION
+
+mkdir bin
+# a1 to a4 with 8 GPUs and 64 cores, b1 to b4 with 4, one that is in both partitions, one without GPUs, one of the future
+cat >bin/scontrol <<'END'
+#!/bin/sh
+echo "$*" >>scontrol.asked
+[ ! -e silent ] || { echo "slurm_load_node error: Unable to contact slurm controller" >&2; exit 1; }
+node () {
+    echo "NodeName=$1 Arch=x86_64 CoresPerSocket=32 CPUAlloc=0 CPUTot=$2 CPULoad=0.1 AvailableFeatures=(null) Gres=$3 NodeAddr=$1 State=$4 ThreadsPerCore=1 Partitions=$5 BootTime=None Reason=a word Gres=gpu:99 "
+}
+for n in 1 2 3 4; do node a$n 64 'gpu:a100:8(S:0-1),lustre:2' IDLE big; done
+for n in 1 2 3; do node b$n 16 'gpu:4' MIXED small; done
+node b4 16 'gpu:v100:2(S:0,1),gpu:t4:2' IDLE+DRAIN small,mixed
+node c1 64 '(null)' IDLE cpu
+node f1 64 gpu:16 FUTURE big
+END
+# when a job of these nodes would start: a line "PATTERN SECONDS" in the file "starts"; SECONDS none: it cannot
+cat >bin/sbatch <<'END'
+#!/bin/sh
+echo "$*" >>asked
+case " $* " in *" --test-only "*) ;; *) echo 7; exit ;; esac
+while read -r pattern seconds; do
+    case " $* " in *$pattern*) break ;; esac
+done <starts
+[ "$seconds" != none ] || { echo "allocation failure: Requested node configuration is not available" >&2; exit 1; }
+partition=$(cat default 2>/dev/null || echo big)
+case "$*" in *--partition=*) partition=${*#*--partition=} partition=${partition%% *} ;; esac
+echo "sbatch: Job 12 to start at $(date -d "@$(($(date +%s) + seconds))" +%Y-%m-%dT%H:%M:%S) using 4 processors on nodes n1 in partition $partition" >&2
+END
+chmod +x bin/*
+PATH=$work/bin:$PATH
+conf () { # conf RESOURCES
+    cat >g.conf <<END
+name = "g"; entrypoint = "true";
+searcher = { name = "random"; metric = "loss"; max_trials = 2; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { $1 };
+END
+}
+run () { # run ARGUMENT...: 'out' is what it says, 'asked' what Slurm was asked
+    rm -rf g-0001 asked scontrol.asked
+    timeout 300 dl run --detach "$@" g.conf >dir 2>out
+    status=$?
+}
+shape () { # of the array
+    grep -v -e --test-only asked | grep -o -E -e '--(nodes|ntasks|ntasks-per-node|gpus-per-node|partition)=[^ ]*' | tr '\n' ' '
+}
+
+# ---- shapes
+echo '* 0' >starts
+conf 'gpus_per_trial = 16;'
+run
+is $status 0 "16 GPUs"
+is "$(shape)" "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --partition=big " "the fewest nodes, where all would start at once"
+is "$(cat out)" "dl: 16 GPUs: 2 nodes with 8 GPUs and 8 ranks each, in partition big; a job would start now" "a line says which"
+is "$(cat scontrol.asked)" "--oneliner show node" "scontrol is asked once"
+like "$(tr -d ' \n' <g-0001/experiment.conf)" 'gpus_per_trial=16;.*nodes_per_trial=2;.*slots_per_trial=8;.*ranks_per_node=8;.*partition="big"' "the experiment has it"
+echo small >default
+run
+is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "of two that start together the default partition"
+rm default
+printf '%s\n' '--partition=big 7200' '--partition=small 600' '* none' >starts
+run
+is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=small " "the partition where it starts first"
+like "$(cat out)" '4 nodes with 4 GPUs and 4 ranks each, in partition small; a job would start at 20[-0-9T:]* \(in (10m|9m5.s)' "and when"
+printf '%s\n' '--nodes=2 none' '--nodes=4 300' '* none' >starts
+conf 'gpus_per_trial = 16; partition = "big";'
+run
+is "$(shape)" "--nodes=4 --ntasks=16 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "a shape that Slurm takes, in the partition that the user wants"
+is "$(grep -c -e --partition=small asked)" 0 "no other one is tried"
+echo '* 0' >starts
+
+# ---- the user's choices stay
+conf 'gpus_per_trial = 8; nodes_per_trial = 4;'
+run
+is "$(shape)" "--nodes=4 --ntasks=8 --ntasks-per-node=2 --gpus-per-node=2 --partition=big " "nodes"
+conf 'gpus_per_trial = 8; slots_per_trial = 4; ranks_per_node = 1;'
+run
+is "$(shape)" "--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=4 --partition=big " "GPUs on each node, and ranks"
+conf 'gpus_per_trial = 4; sbatch_args = ["-p", "small"];'
+run
+is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "a partition in sbatch_args"
+conf 'gpus_per_trial = 4;'
+export SBATCH_PARTITION=small
+run
+is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 " "and in the environment"
+unset SBATCH_PARTITION
+conf 'gpus_per_trial = 8; nodes_per_trial = 2; slots_per_trial = 4;'
+run
+is "$status $(cat scontrol.asked 2>/dev/null)$(grep -c -e --test-only asked)" "0 0" "all is said: nobody is asked"
+conf 'gpus_per_trial = 8; cpus_per_trial = 9;'
+run
+is "$(shape)" "--nodes=2 --ntasks=8 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "ranks need cores"
+conf 'gpus_per_trial = 1;'
+run
+is "$(shape)" "--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=1 --partition=big " "one GPU"
+conf 'gpus_per_trial = 8;'
+run --set resources.gpus_per_trial=4
+is "$(shape)" "--nodes=1 --ntasks=4 --ntasks-per-node=4 --gpus-per-node=4 --partition=big " "--set"
+
+# ---- what cannot be
+bad () { # bad RESOURCES STATUS LINE WHAT
+    conf "$1"
+    run
+    is $status "$2" "$4: exit status"
+    like "$(cat out)" "$3" "$4"
+    [ ! -e g-0001 ]
+    ok $? "$4: no experiment was made"
+}
+bad 'gpus_per_trial = 64;' 2 "^dl: 'resources.gpus_per_trial' = 64: there are no such nodes \(big has 4 nodes with GPUs, at most 8 on one, small has 4 .*\); possible: 32 and less$" "too many"
+bad 'gpus_per_trial = 7; partition = "small";' 2 "small has 4 nodes with GPUs, at most 4 on one\); possible: 6, 8$" "a number that nodes cannot share"
+bad 'gpus_per_trial = 4; partition = "cpu";' 2 "there are no such nodes" "a partition without GPUs"
+bad 'gpus_per_trial = 9; nodes_per_trial = 2;' 2 "^g.conf:4: 'resources.gpus_per_trial' \(9\) is no multiple of 'nodes_per_trial' \(2\)$" "no multiple"
+bad 'gpus_per_trial = 9; nodes_per_trial = 2; slots_per_trial = 4;' 2 "is 9, but 'nodes_per_trial' x 'slots_per_trial' is 2 x 4; leave one of the three out$" "three that do not fit"
+bad 'gpus_per_trial = 8; sbatch_args = ["--gres=gpu:2"];' 2 "leave --nodes, --ntasks, --gpus and --gres out of 'resources.sbatch_args'$" "two words for it"
+bad 'gpus_per_trial = 8; trials_per_task = 2;' 2 "cannot be used with 'resources.trials_per_task'" "lanes"
+echo '* none' >starts
+bad 'gpus_per_trial = 8;' 6 "Slurm takes none of 5 shapes, first 1 x 8 in partition big: allocation failure: Requested node configuration is not available; " "Slurm takes none"
+touch silent
+bad 'gpus_per_trial = 8;' 6 "^dl: scontrol show node: slurm_load_node error: Unable to contact slurm controller; without gpus_per_trial, or with nodes_per_trial and slots_per_trial, Slurm is not asked; --local needs none$" "Slurm does not answer"
+timeout 300 dl run --dry-run g.conf >dir 2>out
+is $? 0 "a dry run does without"
+
+# ---- on this machine
+mkdir dev
+touch dev/nvidia0 dev/nvidia1 dev/nvidiactl
+conf 'gpus_per_trial = 2; workers = 1;'
+# shellcheck disable=SC2016
+sed -i 's/"true"/"dl log loss=1; echo $CUDA_VISIBLE_DEVICES"/' g.conf
+DL_DEVICE_FOLDER=$work/dev timeout 300 dl run --local g.conf >out 2>&1
+is $? 0 "--local"
+is "$(cat g-0001/trials/0001/a.1/log)" "0,1" "--local: a trial has them all"
+done_testing

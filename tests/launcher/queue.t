@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl resume and retry where Slurm has tasks of the experiment already, or may have, or does not say
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset DL_DIR
+
+mkdir bin
+cat >bin/sbatch <<'END'
+#!/bin/sh
+echo "$*" >>asked
+[ ! -e refuse ] || { echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1; }
+expr 100 + "$(wc -l <asked)"
+END
+cat >bin/squeue <<'END'
+#!/bin/sh
+[ -e tasks ] || { echo "squeue: error: Unable to contact slurm controller" >&2; exit 1; }
+cat tasks
+END
+printf '#!/bin/sh\necho "$*" >>cancelled\n' >bin/scancel
+chmod +x bin/*
+PATH=$work/bin:$PATH
+cat >q.conf <<'END'
+name = "q"; entrypoint = "dl log loss=1";
+searcher = { name = "random"; metric = "loss"; max_trials = 4; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 2; };
+worker = { heartbeat = 1; lease = 60; grace = 2; };
+END
+resume () { # resume: its status, and how often Slurm was asked for workers since
+    : >asked.before
+    cp asked asked.before
+    timeout 300 dl resume --detach q >out 2>&1
+    status=$?
+    asked=$(($(wc -l <asked) - $(wc -l <asked.before)))
+}
+work_in () { # work_in SLOT: the worker of an array task
+    SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=${1%_*} SLURM_ARRAY_TASK_ID=${1#*_} timeout 300 dl worker q-0001 >>said 2>&1
+}
+
+timeout 300 dl run --detach q.conf >/dev/null 2>&1
+is "$(cat asked | grep -o -e '--array=[^ ]*')" "--array=1-2" "an array of two tasks"
+
+# ---- all are pending
+printf '101 1 PENDING\n101 2 PENDING\n' >tasks
+resume
+is "$status $asked" "0 0" "both are pending: none is added"
+like "$(cat out)" "^$work/q-0001: Slurm has 2 tasks for its workers, 2 of them pending: none is added; 'dl scale N' changes their number" "and a line says so"
+timeout 300 dl resume --detach --workers 1 q >out 2>&1
+is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "--workers adds some"
+
+# ---- one is not there any more: Slurm has 101_2 and 102_1, then one alone
+printf '101 2 PENDING\n102 1 RUNNING\n' >tasks
+resume
+is "$status $asked" "0 0" "one pending, one that is about to begin"
+printf '102 1 PENDING\n' >tasks
+resume
+is "$status $asked" "0 1" "one is missing: one is added"
+is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "no more"
+is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | grep -o '"slots":"[^"]*"')" '"slots":"101_1 101_2"' "those that Slurm does not have are to end"
+work_in 101_2
+is "$? $(count q-0001 begin)" "0 0" "if one of them begins all the same it ends at once"
+
+# ---- Slurm does not say
+rm tasks
+touch refuse
+resume
+is "$status $(count q-0001 scale)" "6 1" "neither squeue nor sbatch: all stays as it was"
+rm refuse
+resume
+is "$status $asked" "0 1" "squeue alone does not answer: workers are started"
+is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-2" "all of them"
+is "$(cat q-0001/log/0*/0* | grep '"op":"scale"' | tail -n 1 | grep -o '"slots":"[^"]*"')" '"slots":"102_1 103_1"' "and those before do not double them"
+work_in 103_1
+is "$(count q-0001 begin)" 0 "none of those works"
+work_in 105_1
+is "$(count q-0001 result)" 4 "the new ones do"
+
+# ---- arrays that nobody can have submitted
+sed 's/"q"/"h"/' q.conf >h.conf
+timeout 300 dl run --no-workers h.conf >/dev/null 2>&1
+for last in 9000000000000000000 -9000000000000000000; do
+    "$builddir/tests/launcher/putevent" h-0001 "{\"op\": \"submit\", \"by\": \"u\", \"job\": \"9\", \"first\": -$last, \"last\": $last}" 2>/dev/null
+    "$builddir/tests/launcher/putevent" h-0001 "{\"op\": \"submit\", \"by\": \"u\", \"job\": \"9\", \"first\": 1, \"last\": $last}"
+done
+timeout 100 dl resume --detach h >out 2>&1
+is $? 0 "resume ends all the same"
+
+# ---- dl retry is the same
+sed 's/"q"/"r"/; s/dl log loss=1/false/; s/max_trials = 4/max_trials = 1/' q.conf >r.conf
+sed -i '1i max_restarts = 0; max_failed = 4;' r.conf
+: >asked
+timeout 300 dl run --detach r.conf >/dev/null 2>&1
+SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=101 SLURM_ARRAY_TASK_ID=1 timeout 300 dl worker r-0001 >>said 2>&1
+printf '101 2 PENDING\n' >tasks
+timeout 300 dl retry --detach r 1 >out 2>&1
+like "$(cat out)" 'trial is tried again' "retry"
+is "$(tail -n 1 asked | grep -o -e '--array=[^ ]*')" "--array=1-1" "retry adds the one that is missing"
+done_testing
