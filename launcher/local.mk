@@ -13,7 +13,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c %D%/config/yaml.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
-	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c \
+	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c \
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
@@ -51,8 +51,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/monitor/advise.c %D%/monitor/amd.c %D%/monitor/gpus.c %D%/monitor/load.c \
 	%D%/monitor/monitor.c %D%/monitor/node.c %D%/monitor/nvidia.c %D%/monitor/sample.c \
 	%D%/monitor/series.c %D%/monitor/usage.c \
-	%D%/report/attempts.c %D%/report/chart.c %D%/report/command.c %D%/report/curves.c \
-	%D%/report/data.c %D%/report/explain.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/model.c \
+	%D%/report/attempts.c %D%/report/chart.c %D%/report/command.c %D%/report/cost.c %D%/report/curves.c \
+	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/model.c \
 	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/words.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
