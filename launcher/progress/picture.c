@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The picture of an experiment at work, for the window of a terminal. */
+#include "launcher/progress/picture.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "launcher/config/queries.h"
+#include "launcher/format/text.h"
+#include "launcher/progress/line_chart.h"
+#include "launcher/progress/newest.h"
+#include "launcher/sweep/faults.h"
+#include "launcher/sweep/phase.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sys/disk_reserve.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+
+enum {
+    RUNGS = 8,       /* lines */
+    CLAIMS = 256,    /* that are looked for */
+    CHART_ROOM = 26, /* lines of a window that has room for a chart */
+};
+static const double look_every = 10; /* s, at workers and GPUs */
+
+/* ---- reading ---- */
+
+int picture_look (struct picture *p, struct slurmdl_error *err)
+{
+    double now = monotonic ();
+
+    if (history_sync (&p->history, p->s, err) < 0)
+        return -1;
+    if (newest_room (&p->trials, &p->ntrials, p->s->ntrials) < 0)
+        return errorf (err, "out of memory");
+    if (p->looked == 0 || now - p->looked >= look_every) {
+        free (p->workers.list);
+        p->workers = workers_look (p->s);
+        p->gpus = gpu_fill_look (p->s);
+        p->looked = now;
+    }
+    return 0;
+}
+
+void picture_free (struct picture *p)
+{
+    history_free (&p->history);
+    free (p->workers.list);
+    free (p->trials);
+    p->trials = NULL;
+}
+
+/* ---- counting ---- */
+
+struct tally {
+    long n[TRIAL_PHASES];
+    long *running; /* numbers */
+    long *failed;  /* the last one first */
+    double ended;  /* s of attempts that have ended ... */
+    double begun;  /* ... and of those that are at work */
+    double left;   /* s of trials, NaN: not known */
+    double eta;    /* s, NaN: not known */
+};
+
+static double since_created (const struct sweep *s)
+{
+    double end = sweep_has_ended (s) ? s->changed : (double)time (NULL);
+
+    return fmax (0, end - s->created);
+}
+
+static void estimate (const struct picture *p, struct tally *t)
+{
+    const struct sweep *s = p->s;
+    double done = s->searcher ? searcher_progress (s->searcher) : 0;
+    long at_work = t->n[PHASE_RUNNING] ?: p->workers.alive;
+
+    t->left = t->eta = NAN;
+    if (sweep_has_ended (s) || done <= 0 || t->ended <= 0)
+        return;
+    t->left = fmax (0, t->ended * (1 - done) / done - t->begun);
+    if (at_work > 0)
+        t->eta = t->left / (double)at_work;
+    if (s->exp->max_hours > 0)
+        t->eta = fmin (t->eta,
+                       fmax (0, s->exp->max_hours * 3600 - since_created (s)));
+}
+
+static int count (const struct picture *p, struct tally *t)
+{
+    const struct sweep *s = p->s;
+    size_t room = (size_t)s->ntrials + 1;
+    long nfailed = 0;
+    int claims = 0;
+
+    *t = (struct tally){ .running = calloc (room, sizeof (long)),
+                         .failed = calloc (room, sizeof (long)) };
+    if (!t->running || !t->failed)
+        return -1;
+    for (long i = s->ntrials; i >= 1; i--) {
+        const struct sweep_trial *of = sweep_trial (s, i);
+        enum trial_phase phase = trial_phase_of (s, of);
+        if (phase == PHASE_WAITING && s->state == SWEEP_RUNNING
+            && claims++ < CLAIMS && trial_is_claimed (s, i))
+            phase = PHASE_RUNNING;
+        if (phase == PHASE_RUNNING)
+            t->begun += fmax (0, history_age (&p->history, i));
+        if (phase == PHASE_FAILED || (of->fails && of->state == TRIAL_OPEN))
+            t->failed[nfailed++] = i;
+        t->n[phase]++;
+        t->ended += of->seconds;
+        if (phase == PHASE_RUNNING)
+            t->running[t->n[phase] - 1] = i;
+    }
+    estimate (p, t);
+    return 0;
+}
+
+/* ---- the head ---- */
+
+static const char *dot (const struct screen *c)
+{
+    return c->utf8 ? " · " : " - ";
+}
+
+static enum screen_style state_style (const struct sweep *s)
+{
+    switch (s->state) {
+    case SWEEP_COMPLETED:
+        return STYLE_GOOD;
+    case SWEEP_FAILED:
+    case SWEEP_PARTIAL:
+    case SWEEP_KILLED:
+        return STYLE_BAD;
+    case SWEEP_RUNNING:
+        return STYLE_BUSY;
+    default:
+        return STYLE_WARNING;
+    }
+}
+
+static void draw_title (const struct picture *p, struct screen *c)
+{
+    const struct sweep *s = p->s;
+    const char *slash = strrchr (s->dir, '/');
+    char elapsed[32];
+
+    duration_text (elapsed, sizeof (elapsed), since_created (s));
+    screen_put (c, STYLE_BOLD, "%s", slash ? slash + 1 : s->dir);
+    screen_put (c, STYLE_DIM, "%s", dot (c));
+    screen_put (c, state_style (s), "%s", sweep_state_name (s->state));
+    screen_put (c, STYLE_DIM, "%s%s", dot (c), s->exp->searcher_name);
+    if (s->state == SWEEP_RUNNING)
+        screen_put (c,
+                    STYLE_DIM,
+                    "%s%ld worker%s",
+                    dot (c),
+                    p->workers.alive,
+                    p->workers.alive == 1 ? "" : "s");
+    if (c->column + (int)strlen (elapsed) + 2 <= c->width)
+        screen_right (c, STYLE_DIM, c->width, elapsed);
+    screen_line (c);
+}
+
+static void
+draw_progress (const struct picture *p, const struct tally *t, struct screen *c)
+{
+    double done = p->s->searcher ? searcher_progress (p->s->searcher) : 0;
+    char text[96], left[32];
+
+    duration_text (left, sizeof (left), t->eta);
+    if (sweep_has_ended (p->s))
+        snprintf (text, sizeof (text), " %3.0f %%", floor (done * 100));
+    else if (isnan (t->eta))
+        snprintf (text,
+                  sizeof (text),
+                  " %3.0f %%, time left not known yet",
+                  floor (done * 100));
+    else
+        snprintf (text,
+                  sizeof (text),
+                  " %3.0f %%, about %s left",
+                  floor (done * 100),
+                  left);
+    if (c->width < 60)
+        text[6] = '\0';
+    screen_bar (c, STYLE_GOOD, c->width - screen_columns (c, text), done);
+    screen_put (c, STYLE_PLAIN, "%s", text);
+    screen_line (c);
+}
+
+static void
+draw_counts (const struct picture *p, const struct tally *t, struct screen *c)
+{
+    static const struct {
+        enum trial_phase phase;
+        enum screen_style style;
+    } order[] = {
+        { PHASE_RUNNING, STYLE_BUSY },   { PHASE_WAITING, STYLE_WARNING },
+        { PHASE_PAUSED, STYLE_PLAIN },   { PHASE_COMPLETED, STYLE_GOOD },
+        { PHASE_STOPPED, STYLE_PLAIN },  { PHASE_FAILED, STYLE_BAD },
+        { PHASE_REJECTED, STYLE_PLAIN },
+    };
+    const char *gap = "";
+
+    for (size_t i = 0; i < sizeof (order) / sizeof (*order); i++) {
+        enum trial_phase k = order[i].phase;
+        if (!t->n[k])
+            continue;
+        screen_put (c, STYLE_DIM, "%s", gap);
+        screen_put (c, order[i].style, "%ld %s", t->n[k], trial_phases[k]);
+        gap = dot (c);
+    }
+    if (!p->s->ntrials)
+        screen_put (c, STYLE_DIM, "no trial has begun");
+    screen_line (c);
+}
+
+static void
+draw_hours (const struct picture *p, const struct tally *t, struct screen *c)
+{
+    int64_t gpus = experiment_gpus (p->s->exp);
+    double each = gpus > 0 ? (double)gpus : 1;
+    const char *what = gpus > 0 ? "GPU time" : "trial time";
+    char spent[32], left[32];
+
+    duration_text (spent, sizeof (spent), (t->ended + t->begun) * each);
+    screen_put (c, STYLE_PLAIN, "%s spent: %s", what, spent);
+    if (!isnan (t->left)) {
+        duration_text (left, sizeof (left), t->left * each);
+        screen_put (c, STYLE_PLAIN, ", about %s left", left);
+    }
+    if (p->s->exp->max_gpu_hours > 0)
+        screen_put (c, STYLE_DIM, " (of %g h)", p->s->exp->max_gpu_hours);
+    screen_line (c);
+}
+
+static void draw_gpus (const struct picture *p, struct screen *c)
+{
+    const struct gpu_fill *g = &p->gpus;
+
+    if (!g->gpus)
+        return;
+    screen_put (c, STYLE_PLAIN, "%d GPU%s ", g->gpus, g->gpus == 1 ? "" : "s");
+    if (isnan (g->busy))
+        screen_put (c, STYLE_DIM, "busy: not known");
+    else {
+        screen_bar (c,
+                    g->busy < 40 ? STYLE_WARNING : STYLE_GOOD,
+                    c->width >= 80 ? 20 : 10,
+                    g->busy / 100);
+        screen_put (c, STYLE_PLAIN, " %3.0f %% busy", g->busy);
+    }
+    if (!isnan (g->memory))
+        screen_put (c, STYLE_PLAIN, ", memory %.0f %% full", 100 * g->memory);
+    screen_line (c);
+}
+
+static void draw_best (const struct picture *p, struct screen *c)
+{
+    const struct sweep *s = p->s;
+    const struct sweep_trial *t = sweep_trial (s, s->best);
+    char *params;
+
+    if (!t) {
+        screen_put (c, STYLE_DIM, "no result yet");
+        screen_line (c);
+        return;
+    }
+    screen_put (c, STYLE_PLAIN, "best ");
+    screen_put (c, STYLE_BOLD, "%s %.6g", s->exp->metric, t->best);
+    screen_put (c, STYLE_DIM, "%strial %ld", dot (c), s->best);
+    if (s->exp->search.max_length > 1)
+        screen_put (c, STYLE_DIM, " at length %lld", (long long)t->best_length);
+    if ((params = trial_text (s, t)) && *params)
+        screen_put (c, STYLE_PLAIN, "  %s", params);
+    free (params);
+    screen_line (c);
+}
+
+/* ---- what is wrong ---- */
+
+static void draw_note (struct screen *c, const char *text)
+{
+    if (!text || !*text)
+        return;
+    screen_put (c, STYLE_WARNING, "%s", text);
+    screen_line (c);
+}
+
+static void draw_notes (const struct picture *p, struct screen *c)
+{
+    const struct sweep *s = p->s;
+    const struct submit *awaited = workers_awaited (s, &p->workers);
+    char text[192];
+
+    workers_idle_text (s, &p->workers, text, sizeof (text));
+    draw_note (c, text);
+    if (p->workers.alive == 0 && awaited) {
+        snprintf (text,
+                  sizeof (text),
+                  "no worker of job %s has started; see 'squeue --jobs=%s'",
+                  awaited->job,
+                  awaited->job);
+        draw_note (c, text);
+    }
+    draw_note (c, p->note);
+    if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
+        draw_note (c, DISK_RESERVE_SPENT);
+    for (size_t i = 0; i < s->nhosts; i++)
+        if (s->hosts[i].why) {
+            snprintf (text,
+                      sizeof (text),
+                      "machine %.60s is excluded: %.80s",
+                      s->hosts[i].name,
+                      s->hosts[i].why);
+            draw_note (c, text);
+        }
+}
+
+/* ---- charts ---- */
+
+static void draw_history (const struct picture *p, struct screen *c)
+{
+    int height = (c->height - CHART_ROOM) / 5 + 3;
+    double *list;
+    long n;
+
+    if (c->height < CHART_ROOM || c->width < 40)
+        return;
+    n = history_best (&p->history, p->s, &list);
+    if (n >= 3)
+        line_chart (c, list, n, height < 7 ? height : 7);
+    free (list);
+}
+
+static void draw_rungs (const struct picture *p, struct screen *c)
+{
+    struct rung list[RUNGS];
+    int n = history_rungs (&p->history, p->s, list, RUNGS);
+    int wide = c->width >= 100 ? 40 : c->width >= 60 ? 20 : 8;
+    long most = 1;
+    char text[64];
+
+    for (int i = 0; i < n; i++)
+        most = list[i].results > most ? list[i].results : most;
+    for (int i = 0; n > 1 && i < n && screen_room (c) > 3; i++) {
+        snprintf (text, sizeof (text), "%lld", (long long)list[i].length);
+        screen_put (c, STYLE_DIM, i ? "        " : "length  ");
+        screen_right (c, STYLE_PLAIN, 14, text);
+        screen_put (c, STYLE_PLAIN, " ");
+        screen_bar (
+            c, STYLE_BUSY, wide, (double)list[i].results / (double)most);
+        snprintf (text, sizeof (text), "%ld", list[i].results);
+        screen_right (c, STYLE_PLAIN, 15 + wide + 7, text);
+        if (list[i].best)
+            screen_put (c,
+                        STYLE_DIM,
+                        "  best %.6g, trial %ld",
+                        list[i].value,
+                        list[i].best);
+        screen_line (c);
+    }
+}
+
+/* ---- trials ---- */
+
+/* Widths of the columns; what has none is left out. */
+struct columns_of_trials {
+    int trial, steps, bar, value, age, rate, host;
+};
+
+static struct columns_of_trials columns_for (const struct screen *c)
+{
+    return (struct columns_of_trials){
+        .trial = 7,
+        .steps = c->width >= 50 ? 14 : 0,
+        .bar = c->width >= 76 ? 10 : 0,
+        .value = 13,
+        .age = 9,
+        .rate = c->width >= 90 ? 10 : 0,
+        .host = c->width >= 120 ? 14 : 0,
+    };
+}
+
+/* Sections stand apart where the window has room for that. */
+static void draw_gap (struct screen *c)
+{
+    if (c->height >= 32)
+        screen_line (c);
+}
+
+static void
+draw_heading (const struct picture *p, struct screen *c, const char *title)
+{
+    struct columns_of_trials w = columns_for (c);
+
+    screen_cell (c, STYLE_BOLD, w.trial, title);
+    if (w.steps)
+        screen_right (c, STYLE_DIM, c->column + w.steps, "length");
+    if (w.bar) {
+        screen_put (c, STYLE_DIM, "  ");
+        screen_cell (c, STYLE_DIM, w.bar, "");
+    }
+    screen_right (c, STYLE_DIM, c->column + w.value, p->s->exp->metric);
+    screen_right (c, STYLE_DIM, c->column + w.age, "age");
+    if (w.rate)
+        screen_right (c, STYLE_DIM, c->column + w.rate, "per s");
+    screen_put (c, STYLE_DIM, "  parameters");
+    screen_line (c);
+}
+
+struct trial_line {
+    long number;
+    int64_t at, of;
+    double value, age, rate;
+    enum screen_style style; /* of the bar */
+};
+
+static void draw_trial (const struct picture *p,
+                        struct screen *c,
+                        const struct trial_line *l)
+{
+    struct columns_of_trials w = columns_for (c);
+    char *params = trial_text (p->s, sweep_trial (p->s, l->number));
+    bool is_best = l->number == p->s->best;
+    char text[64] = "";
+
+    snprintf (text, sizeof (text), "%5ld%s", l->number, is_best ? "*" : "");
+    screen_cell (c, is_best ? STYLE_GOOD : STYLE_BOLD, w.trial, text);
+    if (w.steps) {
+        snprintf (text,
+                  sizeof (text),
+                  "%lld/%lld",
+                  (long long)l->at,
+                  (long long)l->of);
+        screen_right (c, STYLE_PLAIN, c->column + w.steps, text);
+    }
+    if (w.bar) {
+        screen_put (c, STYLE_PLAIN, "  ");
+        screen_bar (
+            c, l->style, w.bar, l->of > 0 ? (double)l->at / (double)l->of : 0);
+    }
+    snprintf (text, sizeof (text), isnan (l->value) ? "-" : "%.6g", l->value);
+    screen_right (c, STYLE_PLAIN, c->column + w.value, text);
+    duration_text (text, sizeof (text), l->age);
+    screen_right (c, STYLE_DIM, c->column + w.age, isnan (l->age) ? "-" : text);
+    if (w.rate) {
+        snprintf (text, sizeof (text), "%.3g", l->rate);
+        screen_right (
+            c, STYLE_DIM, c->column + w.rate, isnan (l->rate) ? "-" : text);
+    }
+    screen_put (c, STYLE_PLAIN, "  %s", params ? params : "");
+    screen_line (c);
+    free (params);
+}
+
+/* Of a list of 'n' below its heading; the last line says how many more. */
+static long lines_for (long n, int room)
+{
+    return n < room ? n : room > 2 ? room - 2 : 1;
+}
+
+static void draw_more (struct screen *c, long n, const char *what)
+{
+    if (n <= 0)
+        return;
+    screen_put (c, STYLE_DIM, "      and %ld more %s", n, what);
+    screen_line (c);
+}
+
+/* The age of a trial that is at work is that of its newest value, or of its
+ * attempt.
+ */
+static void draw_running (struct picture *p,
+                          const struct tally *t,
+                          struct screen *c,
+                          int room)
+{
+    long n = t->n[PHASE_RUNNING];
+    long shown = lines_for (n, room);
+
+    if (n == 0 || room < 2)
+        return;
+    draw_heading (p, c, "running");
+    for (long i = 0; i < shown; i++) {
+        long number = t->running[n - 1 - i];
+        const struct sweep_trial *of = sweep_trial (p->s, number);
+        struct metric_progress m;
+        struct trial_line l = { .number = number,
+                                .of = of->target,
+                                .at = of->length,
+                                .value = NAN,
+                                .rate = NAN,
+                                .age = history_age (&p->history, number),
+                                .style = STYLE_BUSY };
+        if (newest_value (p->s, &p->trials[number - 1], number, &m)) {
+            l.at = m.step;
+            l.value = m.value;
+            l.age = progress_age (&m);
+            l.rate = progress_rate (&m);
+        }
+        draw_trial (p, c, &l);
+    }
+    if (shown + 1 < room)
+        draw_more (c, n - shown, "running");
+}
+
+static void draw_failed (const struct picture *p,
+                         const struct tally *t,
+                         struct screen *c,
+                         int room)
+{
+    long n = 0, shown;
+    char text[64];
+
+    while (t->failed[n])
+        n++;
+    if (n == 0 || room < 2)
+        return;
+    screen_put (c, STYLE_BOLD, "failed");
+    screen_line (c);
+    shown = lines_for (n, room);
+    for (long i = 0; i < shown; i++) {
+        const struct sweep_trial *of = sweep_trial (p->s, t->failed[i]);
+        double age = history_age (&p->history, t->failed[i]);
+        snprintf (text, sizeof (text), "%5ld", t->failed[i]);
+        screen_cell (c, STYLE_BOLD, 7, text);
+        duration_text (text, sizeof (text), age);
+        screen_right (c, STYLE_DIM, c->column + 8, isnan (age) ? "-" : text);
+        if (of->state == TRIAL_OPEN)
+            screen_put (c,
+                        STYLE_WARNING,
+                        "  failed %d time%s:",
+                        of->fails,
+                        of->fails == 1 ? "" : "s");
+        screen_put (c, STYLE_BAD, "  %s", of->why ? of->why : "");
+        screen_line (c);
+    }
+    if (shown + 1 < room)
+        draw_more (c, n - shown, "failed");
+}
+
+/* Those that wait have no value of their own: numbers and the longest wait. */
+static void
+draw_waiting (const struct picture *p, const struct tally *t, struct screen *c)
+{
+    double longest = 0;
+    char text[32];
+    long n = 0;
+
+    if (!t->n[PHASE_WAITING])
+        return;
+    screen_put (c, STYLE_BOLD, "waiting");
+    for (long i = 1; i <= p->s->ntrials && n < 20; i++) {
+        if (trial_phase_of (p->s, sweep_trial (p->s, i)) != PHASE_WAITING
+            || (p->s->state == SWEEP_RUNNING && trial_is_claimed (p->s, i)))
+            continue;
+        screen_put (c, STYLE_PLAIN, "%s%ld", n++ ? ", " : " ", i);
+        longest = fmax (longest, history_age (&p->history, i));
+    }
+    duration_text (text, sizeof (text), longest);
+    screen_put (
+        c, STYLE_DIM, "%s (%s)", n < t->n[PHASE_WAITING] ? ", ..." : "", text);
+    screen_line (c);
+}
+
+static int better_first (const void *a, const void *b, void *sweep)
+{
+    const long x = *(const long *)a, y = *(const long *)b;
+    double p = sweep_trial (sweep, x)->best, q = sweep_trial (sweep, y)->best;
+
+    return sweep_better (sweep, p, q)   ? -1
+           : sweep_better (sweep, q, p) ? 1
+                                        : (x > y) - (x < y);
+}
+
+static void
+draw_best_trials (const struct picture *p, struct screen *c, int room)
+{
+    struct sweep *s = p->s;
+    long *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
+    long n = 0;
+
+    for (long i = 1; list && i <= s->ntrials; i++)
+        if (isfinite (sweep_trial (s, i)->best))
+            list[n++] = i;
+    if (list && n > 1 && room > 2) {
+        qsort_r (list, (size_t)n, sizeof (*list), better_first, s);
+        draw_heading (p, c, "best");
+        for (long i = 0; i < n && i < room - 1; i++) {
+            const struct sweep_trial *t = sweep_trial (s, list[i]);
+            struct trial_line l = { .number = list[i],
+                                    .at = t->best_length,
+                                    .of = s->exp->search.max_length,
+                                    .value = t->best,
+                                    .rate = NAN,
+                                    .age = history_age (&p->history, list[i]),
+                                    .style = STYLE_PLAIN };
+            draw_trial (p, c, &l);
+        }
+    }
+    free (list);
+}
+
+static void
+draw_trials (struct picture *p, const struct tally *t, struct screen *c)
+{
+    int room = screen_room (c) - 1 - (t->n[PHASE_WAITING] > 0);
+    long failed = 0, running = t->n[PHASE_RUNNING];
+    int of_failed, of_best, gaps;
+
+    while (t->failed[failed])
+        failed++;
+    of_failed = failed == 0 ? 0 : (int)fmin ((double)failed + 2, room / 4);
+    of_best = running + 1 > room - of_failed - room / 3
+                  ? room / 3
+                  : room - of_failed - (int)running - (running > 0);
+    of_best = of_best < 4 ? 0 : of_best;
+    gaps = c->height >= 32;
+    if (running)
+        draw_gap (c);
+    draw_running (p, t, c, room - of_failed - of_best - gaps);
+    draw_waiting (p, t, c);
+    if (failed)
+        draw_gap (c);
+    draw_failed (p, t, c, of_failed - gaps);
+    draw_gap (c);
+    draw_best_trials (
+        p, c, of_best < screen_room (c) - 1 ? of_best : screen_room (c) - 1);
+}
+
+void picture_draw (struct picture *p, struct screen *c)
+{
+    struct tally t;
+
+    if (count (p, &t) == 0) {
+        draw_title (p, c);
+        draw_progress (p, &t, c);
+        draw_counts (p, &t, c);
+        draw_hours (p, &t, c);
+        draw_gpus (p, c);
+        draw_best (p, c);
+        draw_notes (p, c);
+        draw_history (p, c);
+        draw_rungs (p, c);
+        draw_trials (p, &t, c);
+    }
+    free (t.running);
+    free (t.failed);
+}

@@ -1,0 +1,1 @@
+int gnuplot_stub;
