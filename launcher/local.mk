@@ -57,7 +57,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/model.c \
 	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/words.c \
-	%D%/view/best.c %D%/view/compare.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c %D%/view/reproduce.c %D%/view/top.c \
+	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c %D%/view/reproduce.c %D%/view/top.c \
 	%D%/view/watch.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \
