@@ -55,7 +55,7 @@ void monitored_steps (const char *dir,
         if (usage_read_since (&u, path, now - GPU_WINDOW, NULL) < 0)
             continue;
         if (newest (&u) >= now - GPU_STALE)
-            f (e->d_name + strlen (prefix), &u, arg);
+            f (path, &u, arg);
         usage_free (&u);
     }
     if (d)

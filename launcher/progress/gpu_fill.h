@@ -16,8 +16,8 @@ struct gpu_fill {
 };
 
 /* Call 'f' for each monitored step in the folder 'dir' whose last sample is
- * fresh, with what it used in the last GPU_WINDOW seconds.  A step that cannot
- * be read is passed over.
+ * fresh, with its path and what it used in the last GPU_WINDOW seconds.  A step
+ * that cannot be read is passed over.
  */
 void monitored_steps (const char *dir,
                       void (*f) (const char *step,

@@ -201,6 +201,7 @@ static int draw_curves (struct plot *p)
                   metric_of (p));
         return -1;
     }
+    fputs ("set key invert\n", p->f); /* the best one is drawn last */
     for (long i = all - 1; i >= 0; i--) {
         fprintf (p->f, "%s$c%ld using 1:2 with lines ", gap, i);
         if (i < named)
@@ -310,7 +311,7 @@ static void put_axes (const struct plot *p)
         fprintf (p->f, " %zu, ", k);
     }
     gnuplot_tic (p->f, metric_of (p));
-    fprintf (p->f, " %zu)\nset xrange [-0.3:%zu.3]\n", of->n, of->n);
+    fprintf (p->f, " %zu) scale 0\nset xrange [-0.3:%zu.3]\n", of->n, of->n);
     for (size_t k = 0; k < of->n; k++) {
         const struct report_param *a = &of->list[k];
         bool named = a->category && a->table.n > 0;
@@ -343,8 +344,6 @@ static void put_lines (const struct plot *p, long n)
                 place (&p->params.list[k], p->params.list[k].v[p->order[i]]);
             if (isfinite (y))
                 fprintf (p->f, "%zu %.5g %.5g\n", k, y, good);
-            else
-                fputc ('\n', p->f);
         }
         fprintf (p->f, "%zu %.5g %.5g\n\n", p->params.n, at, good);
     }
