@@ -27,7 +27,8 @@ enum {
     CLAIMS = 256,    /* that are looked for */
     CHART_ROOM = 26, /* lines of a window that has room for a chart */
 };
-static const double look_every = 10; /* s, at workers and GPUs */
+/* s between two looks at workers and GPUs, and while nobody is at work */
+static const double look_every = 10, look_soon = 2;
 
 /* ---- reading ---- */
 
@@ -39,7 +40,8 @@ int picture_look (struct picture *p, struct slurmdl_error *err)
         return -1;
     if (newest_room (&p->trials, &p->ntrials, p->s->ntrials) < 0)
         return errorf (err, "out of memory");
-    if (p->looked == 0 || now - p->looked >= look_every) {
+    if (p->looked == 0
+        || now - p->looked >= (p->workers.alive ? look_every : look_soon)) {
         free (p->workers.list);
         p->workers = workers_look (p->s);
         p->gpus = gpu_fill_look (p->s);

@@ -118,8 +118,9 @@ void gnuplot_begin (FILE *f,
 
 /* ---- text ---- */
 
-/* In single quotes only a quote is special; what could be taken for a
- * substitution is replaced all the same, and a tic's label is a format.
+/* In single quotes only a quote is special, and gnuplot 5.4 does not always take
+ * two of them for one: another character stands for it.  What could be taken
+ * for a substitution is replaced, too, and a tic's label is a format.
  */
 static void put_text (FILE *f, const char *text, bool tic)
 {
@@ -135,12 +136,10 @@ static void put_text (FILE *f, const char *text, bool tic)
             n = 1;
         } else if (n > 1)
             fwrite (text, 1, wcwidth (c) < 0 ? 0 : n, f);
-        else if (*text == '\'')
-            fputs ("''", f);
+        else if (*text == '\'' || *text == '`')
+            fputs (MB_CUR_MAX > 1 ? "\xe2\x80\x99" : "\"", f);
         else if (*text == '%' && tic)
             fputs ("%%", f);
-        else if (*text == '`')
-            fputs ("''", f);
         else if (*text == '\\')
             fputc ('/', f);
         else
