@@ -26,7 +26,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/executor/slurm.c %D%/executor/stop.c \
 	%D%/session/open.c \
 	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
-	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/screen.c %D%/progress/workers.c \
+	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/picture_trials.c %D%/progress/screen.c %D%/progress/workers.c \
 	%D%/trust/record.c %D%/trust/trust.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
 	%D%/worker/allocation.c %D%/worker/budget.c %D%/worker/custom_searcher.c \
@@ -57,7 +57,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/model.c \
 	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/summary.c \
 	%D%/report/words.c \
-	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c %D%/view/reproduce.c %D%/view/top.c \
+	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c %D%/view/plot_charts.c %D%/view/reproduce.c %D%/view/top.c \
 	%D%/view/watch.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \

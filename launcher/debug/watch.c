@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl watch-ranks: watch the ranks of a node, and dump the stacks if they hang. */
+/* dl watch-ranks: see whether the ranks of a node hang; dump their stacks. */
 #include "launcher/debug/watch.h"
 
 #include <limits.h>

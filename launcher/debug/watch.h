@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command dl watch-ranks, which the plugin starts beside the ranks of a node. */
+/* dl watch-ranks, which the plugin starts beside the ranks of a node. */
 #ifndef LAUNCHER_DEBUG_WATCH_H
 #define LAUNCHER_DEBUG_WATCH_H
 

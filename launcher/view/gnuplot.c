@@ -118,9 +118,9 @@ void gnuplot_begin (FILE *f,
 
 /* ---- text ---- */
 
-/* In single quotes only a quote is special, and gnuplot 5.4 does not always take
- * two of them for one: another character stands for it.  What could be taken
- * for a substitution is replaced, too, and a tic's label is a format.
+/* In single quotes only a quote is special, and gnuplot 5.4 does not always
+ * take two of them for one: another character stands for it.  What could be
+ * taken for a substitution is replaced, too, and a tic's label is a format.
  */
 static void put_text (FILE *f, const char *text, bool tic)
 {

@@ -54,7 +54,7 @@ has_ended () { [ -s status ]; }
 widest () { screen | wc -L; }
 
 for size in '100 40' '80 24' '40 12' '300 60' '20 5'; do
-    window ${size% *} ${size#* } "dl watch rungs"
+    window "${size% *}" "${size#* }" "dl watch rungs"
     wait_for 100 shows '%'
     ok $? "$size: a picture"
     screen >picture
