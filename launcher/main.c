@@ -25,6 +25,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/rank_proxy.h"
+#include "launcher/view/view.h"
 #include "runtime/base/word.h"
 
 /* clang-format off */
@@ -45,8 +46,18 @@ static const struct cmd commands[] = {
       options_worker, 0, 1, cmd_worker },
     { CMD_LOOK, "ls", "", "list experiments",
       options_ls, 0, 0, cmd_ls },
+    { CMD_LOOK, "watch", "[EXPERIMENT]", "show an experiment at work until it ends",
+      options_watch, 0, 1, cmd_watch },
     { CMD_LOOK, "show", "[EXPERIMENT [TRIAL]]", "show an experiment's trials, or one trial",
       options_show, 0, 2, cmd_show },
+    { CMD_LOOK, "best", "[EXPERIMENT]", "print the best trial, its checkpoint and its command",
+      options_best, 0, 1, cmd_best },
+    { CMD_LOOK, "failures", "[EXPERIMENT]", "list failures by cause and by parameter value",
+      options_failures, 0, 1, cmd_failures },
+    { CMD_LOOK, "compare", "EXPERIMENT...", "put experiments beside each other",
+      options_compare, 2, -1, cmd_compare },
+    { CMD_LOOK, "plot", "[EXPERIMENT [WHAT [PARAMETER]]]", "draw curves, history, scatter or parallel",
+      options_plot, 0, 3, cmd_plot, false, plot_words },
     { CMD_LOOK, "logs", "[EXPERIMENT] TRIAL", "print a trial's output",
       options_logs, 1, 2, cmd_logs },
     { CMD_LOOK, "wait", "[EXPERIMENT]", "wait until an experiment has ended or was paused",
@@ -55,6 +66,8 @@ static const struct cmd commands[] = {
       options_report, 0, -1, cmd_report },
     { CMD_LOOK, "monitor", "[DIR|JOB]", "what the ranks under srun --dl-monitor use",
       options_monitor, 0, 1, cmd_monitor },
+    { CMD_LOOK, "top", "[DIR...]", "say who fills which GPU of your running jobs",
+      options_top, 0, -1, cmd_top },
     { CMD_LOOK, "debug", "JOB[.STEP]|DIR", "say where the ranks of a step with --dl-debug are",
       options_debug, 1, 1, cmd_debug },
     { CMD_STEER, "pause", "[EXPERIMENT]", "pause: trials save a checkpoint, workers end",
@@ -99,8 +112,8 @@ static const struct cmd commands[] = {
       NULL, 2, 2, cmd_check_rank },
     { CMD_HIDDEN, "sample", "SECONDS [PROC [SYS]]", "",
       NULL, 1, 3, cmd_sample },
-    { CMD_HIDDEN, "watch", "DIR SECONDS PID [kill]", "",
-      NULL, 3, 4, cmd_watch },
+    { CMD_HIDDEN, "watch-ranks", "DIR SECONDS PID [kill]", "",
+      NULL, 3, 4, cmd_watch_ranks },
     { CMD_HIDDEN, "requeue", "DIR STATUS", "",
       NULL, 2, 2, cmd_requeue },
     { CMD_HIDDEN, "again", "DIR STATUS", "", /* in a job.sh of an older build */

@@ -160,7 +160,8 @@ static void start_watcher (const struct debug *d)
     char seconds[32];
     char pid[32];
     const char *args[] = {
-        "watch", d->folder, seconds, pid, d->options.kill ? "kill" : NULL, NULL
+        "watch-ranks", d->folder, seconds, pid, d->options.kill ? "kill" : NULL,
+        NULL
     };
 
     snprintf (seconds, sizeof (seconds), "%ld", d->options.seconds);

@@ -3,12 +3,9 @@
 #include "launcher/cmd/follow.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,38 +15,27 @@
 #include "launcher/executor/stop.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
-#include "launcher/results/latest_metric.h"
+#include "launcher/progress/changes.h"
+#include "launcher/progress/picture.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/array.h"
-#include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/say.h"
-#include "launcher/sys/terminal.h"
 #include "runtime/base/clock.h"
 
-enum { BAR = 30, RUNNING_MAX = 8, TRIALS_SHOWN = 10 };
-
-static const long look_every = 300 * 1000 * 1000; /* ns */
-
-/* What was already said of a trial. */
-struct reported {
-    size_t results;
-    int fails;
-    bool rejected;
-    int ooms;
+enum {
+    TRIALS_SHOWN = 10,
+    LOOK_EVERY = 300 /* ms */,
+    DRAW_EVERY = 3 /* looks */
 };
 
 struct follow_view {
     struct sweep *s;
     struct executor *x;
     bool tty;
-    int lines; /* that the next picture replaces */
-    double start;
-    struct reported *reported; /* of each trial */
-    long nreported;
-    bool full; /* the disk, as was said last */
+    struct picture picture;
+    struct changes changes;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -58,215 +44,6 @@ static void on_interrupt (int sig)
 {
     (void)sig;
     interrupted = 1;
-}
-
-/* ---- a picture on a terminal ---- */
-
-static int columns (void)
-{
-    struct winsize ws;
-
-    return ioctl (1, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
-}
-
-static void print_line (struct follow_view *v, const char *text)
-{
-    printf ("%.*s", columns () - 1, text);
-    terminal_control ("\033[K");
-    putchar ('\n');
-    v->lines++;
-}
-
-static void print_bar (struct follow_view *v)
-{
-    const struct sweep *s = v->s;
-    double done = searcher_progress (s->searcher);
-    char bar[BAR + 1];
-    char text[256];
-    char elapsed[32];
-    long open = 0;
-    long failed = 0;
-
-    for (long i = 0; i < s->ntrials; i++) {
-        open += s->trials[i].state == TRIAL_OPEN;
-        failed += s->trials[i].state == TRIAL_FAILED;
-    }
-    for (int i = 0; i < BAR; i++)
-        bar[i] = i < (int)(done * BAR) ? '#' : '-';
-    bar[BAR] = '\0';
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
-    snprintf (text,
-              sizeof (text),
-              "[%s] %3.0f %%  trials %ld  open %ld  failed %ld  %s",
-              bar,
-              floor (done * 100),
-              s->ntrials,
-              open,
-              failed,
-              elapsed);
-    print_line (v, text);
-}
-
-static void print_best_line (struct follow_view *v)
-{
-    const struct sweep *s = v->s;
-    const struct sweep_trial *t = sweep_trial (s, s->best);
-    char text[512];
-    char *params;
-
-    if (!t) {
-        print_line (v,
-                    *v->x->note ? v->x->note : "waiting for the first result");
-        return;
-    }
-    params = trial_text (s, t);
-    snprintf (text,
-              sizeof (text),
-              "best %s %.6g (trial %ld, length %lld)  %s",
-              s->exp->metric,
-              t->best,
-              s->best,
-              (long long)t->best_length,
-              params ? params : "");
-    free (params);
-    print_line (v, text);
-}
-
-static void print_open (struct follow_view *v, long trial)
-{
-    const struct sweep_trial *t = sweep_trial (v->s, trial);
-    struct metric_progress p;
-    char text[256];
-    char ago[32];
-    int n;
-
-    if (trial_progress (v->s, trial, &p) < 0) {
-        snprintf (text,
-                  sizeof (text),
-                  "  trial %-4ld to %lld",
-                  trial,
-                  (long long)t->target);
-        print_line (v, text);
-        return;
-    }
-    duration_text (ago, sizeof (ago), progress_age (&p));
-    n = snprintf (text,
-                  sizeof (text),
-                  "  trial %-4ld to %-6lld at %-6lld %s %.6g, %s ago",
-                  trial,
-                  (long long)t->target,
-                  (long long)p.step,
-                  v->s->exp->metric,
-                  p.value,
-                  ago);
-    if (isfinite (progress_rate (&p)) && n < (int)sizeof (text))
-        snprintf (text + n,
-                  sizeof (text) - (size_t)n,
-                  ", %.3g a second",
-                  progress_rate (&p));
-    print_line (v, text);
-}
-
-static void draw (struct follow_view *v)
-{
-    int shown = 0;
-
-    if (v->lines)
-        terminal_control ("\033[%dA", v->lines);
-    v->lines = 0;
-    print_bar (v);
-    print_best_line (v);
-    if (disk_reserve_is_spent (v->s->dir))
-        print_line (v, DISK_RESERVE_SPENT);
-    for (long i = 1; i <= v->s->ntrials && shown < RUNNING_MAX; i++)
-        if (sweep_trial (v->s, i)->state == TRIAL_OPEN) {
-            print_open (v, i);
-            shown++;
-        }
-    terminal_control ("\033[J");
-    fflush (stdout);
-}
-
-/* ---- lines into a file or a pipe ---- */
-
-static int add_reported (struct follow_view *v)
-{
-    while (v->nreported < v->s->ntrials) {
-        struct reported *list =
-            array_grow (v->reported, (size_t)v->nreported, sizeof (*list));
-        if (!list)
-            return -1;
-        v->reported = list;
-        list[v->nreported++] = (struct reported){ 0 };
-    }
-    return 0;
-}
-
-static void say_space (struct follow_view *v, const char *elapsed)
-{
-    bool full =
-        v->s->state == SWEEP_RUNNING && disk_reserve_is_spent (v->s->dir);
-
-    if (full != v->full)
-        printf ("%8s  %s\n",
-                elapsed,
-                full ? DISK_RESERVE_SPENT : "there is space again");
-    v->full = full;
-}
-
-/* Also those that were overtaken since the last look. */
-static void say_results (struct follow_view *v, long trial, const char *elapsed)
-{
-    const struct sweep *s = v->s;
-    const struct sweep_trial *t = sweep_trial (s, trial);
-    struct reported *r = &v->reported[trial - 1];
-
-    for (; r->results < t->nmilestones; r->results++) {
-        const struct milestone *m = &t->milestones[r->results];
-        bool last = r->results + 1 == t->nmilestones;
-        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
-                elapsed,
-                trial,
-                (long long)m->length,
-                s->exp->metric,
-                m->metric,
-                last && t->stopped ? "  stopped early"
-                : trial == s->best && m->length == t->best_length ? "  best"
-                                                                  : "");
-    }
-}
-
-static void say_changes (struct follow_view *v)
-{
-    const struct sweep *s = v->s;
-    char elapsed[32];
-
-    if (add_reported (v) < 0)
-        return;
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
-    say_space (v, elapsed);
-    for (long i = 0; i < s->ntrials; i++) {
-        const struct sweep_trial *t = &s->trials[i];
-        struct reported *r = &v->reported[i];
-        if (t->fails != r->fails)
-            printf ("%8s  trial %-4ld failed (%d): %s\n",
-                    elapsed,
-                    i + 1,
-                    t->fails,
-                    t->why ? t->why : "");
-        if (t->ooms != r->ooms)
-            printf ("%8s  trial %-4ld %s\n",
-                    elapsed,
-                    i + 1,
-                    t->why ? t->why : "out of memory");
-        say_results (v, i + 1, elapsed);
-        if (t->state == TRIAL_REJECTED && !r->rejected)
-            printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
-        r->rejected = t->state == TRIAL_REJECTED;
-        r->fails = t->fails;
-        r->ooms = t->ooms;
-    }
-    fflush (stdout);
 }
 
 /* ---- the end ---- */
@@ -331,7 +108,7 @@ static int conclude (struct follow_view *v, bool workers_left)
     struct sweep *s = v->s;
     char elapsed[32];
 
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->start);
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->changes.start);
     printf ("\n%s: %s after %s, %ld trials\n",
             s->exp->name,
             state_text (s),
@@ -363,25 +140,44 @@ static int conclude (struct follow_view *v, bool workers_left)
     return EXIT_NO_WORKERS;
 }
 
+static void draw (struct follow_view *v)
+{
+    struct slurmdl_error err = { "" };
+    struct screen c;
+
+    v->picture.note = v->x->note;
+    if (picture_look (&v->picture, &err) == 0 && screen_begin (&c, 0, 0) == 0) {
+        picture_draw (&v->picture, &c);
+        screen_end (&c, NULL);
+    }
+}
+
+/* ^C, or a window of another size. */
+static void pause_watch (struct follow_view *v)
+{
+    if (!v->tty)
+        usleep (LOOK_EVERY * 1000);
+    else if (screen_wait (LOOK_EVERY / 1e3) == SCREEN_QUIT)
+        interrupted = 1;
+}
+
 static int watch (struct follow_view *v, struct slurmdl_error *err)
 {
-    struct timespec pause = { 0, look_every };
     int workers = 1;
+    int looks = 0;
 
     while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
-        if (v->tty)
+        if (!v->tty)
+            changes_say (&v->changes, v->s);
+        else if (looks++ % DRAW_EVERY == 0)
             draw (v);
-        else
-            say_changes (v);
-        nanosleep (&pause, NULL);
+        pause_watch (v);
         workers = v->x->ops->tick (v->x);
         if (sweep_sync (v->s, err) < 0)
             return -1;
     }
-    if (v->tty)
-        draw (v);
-    else
-        say_changes (v);
+    if (!v->tty)
+        changes_say (&v->changes, v->s);
     return workers;
 }
 
@@ -403,9 +199,11 @@ void follow_signals (void)
 
 int follow (struct sweep *s, struct executor *x)
 {
-    struct follow_view v = {
-        .s = s, .x = x, .tty = isatty (1), .start = monotonic ()
-    };
+    struct follow_view v = { .s = s,
+                             .x = x,
+                             .tty = screen_is_there (),
+                             .picture.s = s,
+                             .changes.start = monotonic () };
     struct slurmdl_error err = { "" };
     int workers;
     int rv;
@@ -419,7 +217,10 @@ int follow (struct sweep *s, struct executor *x)
             x->ops->name,
             *x->job ? " job " : "",
             x->job);
+    if (v.tty)
+        screen_take (false);
     workers = watch (&v, &err);
+    screen_give_back ();
     if (workers < 0)
         rv = fail (&err);
     else if (interrupted && s->state == SWEEP_RUNNING) {
@@ -429,6 +230,7 @@ int follow (struct sweep *s, struct executor *x)
         finish_local (&v);
         rv = conclude (&v, workers);
     }
-    free (v.reported);
+    picture_free (&v.picture);
+    changes_free (&v.changes);
     return rv;
 }

@@ -90,6 +90,34 @@ static const struct opt of_ls[] = {
     { 0 },
 };
 
+static const struct opt of_watch[] = {
+    { "seconds", "S", NULL, "look every S seconds (default: 1)", OPT_REAL, AT (seconds) },
+    { 0 },
+};
+
+static const struct opt of_best[] = {
+    { "export", "DIR", NULL, "copy the checkpoint, the parameters and a manifest to DIR", OPT_STRING, AT (output) },
+    { 0 },
+};
+
+static const struct opt of_failures[] = {
+    { "lines", "N", NULL, "the last N lines of a log of each cause (default: 3)", OPT_INT, AT (lines), 'n' },
+    { 0 },
+};
+
+static const struct opt of_plot[] = {
+    { "output", "FILE", NULL, "write FILE.svg, .png or .pdf instead", OPT_STRING, AT (output), 'o' },
+    { "term", "TERMINAL", NULL, "dumb, block, sixel or kitty, whatever the terminal seems to be", OPT_STRING, AT (format) },
+    { "trials", "N", NULL, "of curves: those of the N best trials (default: 6)", OPT_COUNT, AT (trials) },
+    { 0 },
+};
+
+static const struct opt of_top[] = {
+    { "watch", NULL, NULL, "renew the table until q or ^C", OPT_FLAG, AT (watch) },
+    { "seconds", "S", NULL, "with --watch: every S seconds (default: 5)", OPT_REAL, AT (seconds) },
+    { 0 },
+};
+
 static const struct opt of_show[] = {
     { "trials", "N", NULL, "show the first N of them only", OPT_COUNT, AT (trials) },
     { "columns", "NAME,...", NULL, "only these columns, as dl export names them", OPT_STRING, AT (columns) },
@@ -214,6 +242,12 @@ OPTIONS (elastic) = { of_elastic, NULL };
 OPTIONS (search_server) = { of_search_server, NULL };
 OPTIONS (worker) = { dir, trust, of_worker, NULL };
 OPTIONS (ls) = { dir, of_ls, json, NULL };
+OPTIONS (watch) = { dir, of_watch, NULL };
+OPTIONS (best) = { dir, of_best, json, NULL };
+OPTIONS (failures) = { dir, of_failures, json, NULL };
+OPTIONS (compare) = { dir, json, NULL };
+OPTIONS (plot) = { dir, of_plot, NULL };
+OPTIONS (top) = { dir, of_top, json, NULL };
 OPTIONS (show) = { dir, of_show, json, NULL };
 OPTIONS (logs) = { dir, of_logs, NULL };
 OPTIONS (wait) = { dir, of_wait, NULL };

@@ -2,72 +2,24 @@
 /* What dl show says of an experiment, before the table of its trials. */
 #include "launcher/cmd/overview.h"
 
-#include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "launcher/cmd/fault.h"
 #include "launcher/format/text.h"
 #include "launcher/format/trials_table.h"
-#include "launcher/membership/peer.h"
+#include "launcher/progress/workers.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/slurm_memory.h"
-#include "launcher/sys/small_file.h"
 
 /* ---- workers ---- */
-
-static bool has_claim (const struct sweep *s, long trial, const char *nonce)
-{
-    const struct sweep_trial *t = sweep_trial (s, trial);
-    char path[PATH_MAX];
-    struct stat st;
-    char *text;
-    bool has;
-
-    snprintf (path,
-              sizeof (path),
-              "%s/trials/%04ld/claim.%ld",
-              s->dir,
-              trial,
-              t->over + 1);
-    if (lstat (path, &st) < 0 || !(text = file_read (path, 4096, NULL, NULL)))
-        return false;
-    has = strstr (text, nonce);
-    free (text);
-    return has;
-}
-
-/* The trial that it trains, 0: none. */
-static long trial_of (const struct sweep *s, const char *nonce)
-{
-    for (long i = 1; i <= s->ntrials; i++) {
-        const struct sweep_trial *t = sweep_trial (s, i);
-        if (t->state != TRIAL_OPEN)
-            continue;
-        if (t->owner ? !strcmp (t->owner, nonce) : has_claim (s, i, nonce))
-            return i;
-    }
-    return 0;
-}
-
-/* Seconds since its last sign of life, by the file's time: for people. */
-static double silence_of (const struct sweep *s, const struct peer_info *w)
-{
-    char path[PATH_MAX];
-    struct stat st;
-
-    snprintf (path, sizeof (path), "%s/workers/%s", s->dir, w->nonce);
-    return lstat (path, &st) < 0 ? 0 : difftime (time (NULL), st.st_mtime);
-}
 
 /* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
 static void print_progress (const struct sweep *s, long trial)
@@ -92,45 +44,20 @@ static void print_progress (const struct sweep *s, long trial)
 
 static void print_worker (const struct sweep *s, const struct peer_info *w)
 {
-    double silence = silence_of (s, w);
+    double silence = worker_silence (s, w);
     long trial;
 
     printf ("worker %s on %s", w->slot, w->host);
-    if ((trial = trial_of (s, w->nonce)))
+    if ((trial = worker_trial (s, w->nonce)))
         print_progress (s, trial);
     if (silence > 2 * (double)s->exp->heartbeat)
         printf (" (no heartbeat for %.0f s)", silence);
     putchar ('\n');
 }
 
-static bool is_of_job (const struct peer_info *w, const struct submit *a)
-{
-    size_t len = strlen (a->job);
-
-    return !strncmp (w->slot, a->job, len) && w->slot[len] == '_';
-}
-
-/* Whether a worker of this array was ever there. */
-static bool
-has_begun (const struct submit *a, const struct peer_info *list, long n)
-{
-    for (long i = 0; i < n; i++)
-        if (is_of_job (&list[i], a))
-            return true;
-    return false;
-}
-
 static const struct submit *last_job (const struct sweep *s)
 {
     return s->nsubmits ? &s->submits[s->nsubmits - 1] : NULL;
-}
-
-/* No worker of the last job was ever there. */
-static bool
-is_waiting (const struct sweep *s, const struct peer_info *list, long n)
-{
-    return s->state == SWEEP_RUNNING && last_job (s)
-           && !has_begun (last_job (s), list, n);
 }
 
 /* Slurm, which is not asked, may have requeued them. */
@@ -148,9 +75,8 @@ static void print_resume (const struct sweep *s)
 }
 
 /* Nobody is at work: the last job may wait for ever.  Slurm is not asked. */
-static void print_waiting (const struct sweep *s)
+static void print_waiting (const struct submit *a)
 {
-    const struct submit *a = last_job (s);
     double ago = difftime (time (NULL), (time_t)a->time);
     char when[32];
     char text[32];
@@ -165,48 +91,14 @@ static void print_waiting (const struct sweep *s)
             a->job);
 }
 
-static bool is_alive (const struct sweep *s, const struct peer_info *w)
-{
-    return !w->gone && (w->here || silence_of (s, w) <= (double)s->exp->lease);
-}
-
-/* ---- all of them ---- */
-
-struct worker_view {
-    struct peer_info *list;
-    long n;
-    long alive;
-    double silence; /* of the one that gave the last sign of life */
-};
-
-static struct worker_view look_at_workers (const struct sweep *s)
-{
-    struct worker_view v = { .silence = INFINITY };
-
-    v.n = peer_list (s->dir, &v.list, NULL);
-    for (long i = 0; i < v.n; i++) {
-        v.alive += is_alive (s, &v.list[i]);
-        v.silence = fmin (v.silence, silence_of (s, &v.list[i]));
-    }
-    return v;
-}
-
-static double idle_of (const struct sweep *s, const struct worker_view *v)
-{
-    if (s->state != SWEEP_RUNNING || v->n <= 0 || is_waiting (s, v->list, v->n)
-        || (v->alive > 0 && v->silence <= 3 * (double)s->exp->heartbeat))
-        return NAN;
-    return v->silence;
-}
-
 double sweep_idle (const struct sweep *s)
 {
     struct worker_view v = { .list = NULL };
     double idle = NAN;
 
     if (s->state == SWEEP_RUNNING) {
-        v = look_at_workers (s);
-        idle = idle_of (s, &v);
+        v = workers_look (s);
+        idle = workers_idle (s, &v);
     }
     free (v.list);
     return idle;
@@ -215,26 +107,21 @@ double sweep_idle (const struct sweep *s)
 /* What follows "running": nothing, or that nobody is at work. */
 static void print_idle (const struct sweep *s, const struct worker_view *v)
 {
-    double idle = idle_of (s, v);
-    char ago[32];
+    char text[128];
 
-    if (isnan (idle))
-        return;
-    duration_text (ago, sizeof (ago), idle);
-    if (v->alive == 0)
-        printf (", but no worker is at work: the last one ended %s ago", ago);
-    else
-        printf (", but no worker has given a sign of life for %s", ago);
+    workers_idle_text (s, v, text, sizeof (text));
+    if (*text)
+        printf (", but %s", text);
 }
 
 static void print_workers (const struct sweep *s, const struct worker_view *v)
 {
     for (long i = 0; i < v->n; i++)
-        if (is_alive (s, &v->list[i]))
+        if (worker_is_alive (s, &v->list[i]))
             print_worker (s, &v->list[i]);
-    if (v->alive == 0 && is_waiting (s, v->list, v->n))
-        print_waiting (s);
-    else if (!isnan (idle_of (s, v))) {
+    if (v->alive == 0 && workers_awaited (s, v))
+        print_waiting (workers_awaited (s, v));
+    else if (!isnan (workers_idle (s, v))) {
         print_last_words (s);
         print_resume (s);
     }
@@ -299,9 +186,10 @@ static void print_jobs (const struct sweep *s, const struct worker_view *v)
         const struct submit *a = &s->submits[i];
         long alive = 0;
         for (long k = 0; k < v->n; k++)
-            alive += is_of_job (&v->list[k], a) && is_alive (s, &v->list[k]);
+            alive += worker_is_of (&v->list[k], a)
+                     && worker_is_alive (s, &v->list[k]);
         printf ("job %s: workers %ld-%ld", a->job, a->first, a->last);
-        if (has_begun (a, v->list, v->n) && alive == 0)
+        if (workers_begun (v, a) && alive == 0)
             printf (", all have ended");
         else if (alive > 0)
             printf (", %ld at work", alive);
@@ -311,7 +199,7 @@ static void print_jobs (const struct sweep *s, const struct worker_view *v)
 
 void print_overview (const struct sweep *s)
 {
-    struct worker_view v = look_at_workers (s);
+    struct worker_view v = workers_look (s);
 
     printf (
         "%s: %s%s", s->dir, state_text (s), s->archived ? " (archived)" : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl watch: watch the ranks of a node, and dump the stacks if they hang. */
+/* dl watch-ranks: see whether the ranks of a node hang; dump their stacks. */
 #include "launcher/debug/watch.h"
 
 #include <limits.h>
@@ -119,7 +119,7 @@ static int watch_create (const struct settings *st, struct watcher *w)
     return w->roots.ranks && w->progress ? EXIT_OK : EXIT_FAILED;
 }
 
-int cmd_watch (const struct settings *st)
+int cmd_watch_ranks (const struct settings *st)
 {
     struct watcher *w = calloc (1, sizeof (*w));
     int rv = EXIT_FAILED;

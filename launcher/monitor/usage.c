@@ -31,6 +31,7 @@ struct tracks {
     size_t n, capacity, next;
     long long step;
     double begin, time, before; /* of the first, this and the last sample */
+    double since;               /* what was before counts as one sample */
 };
 
 static struct track *find (struct tracks *t, const char *name)
@@ -62,6 +63,14 @@ static struct track *add (struct tracks *t, const char *name, double value)
     return k;
 }
 
+/* From 'time' on, with the value that it had then. */
+static void forget (struct track *k, double time)
+{
+    k->first = k->most = k->last;
+    k->first_time = k->last_time = time;
+    k->integral = 0;
+}
+
 static int take_row (const struct slurmdl_row *row, void *arg)
 {
     struct tracks *t = arg;
@@ -75,6 +84,8 @@ static int take_row (const struct slurmdl_row *row, void *arg)
     t->time = row->time;
     if (!(k = find (t, row->name)))
         return add (t, row->name, row->value) ? 0 : -1;
+    if (t->before < t->since)
+        forget (k, t->before);
     /* a value is of the time since the sample before */
     k->integral += k->last * (t->before - k->last_time)
                    + row->value * (row->time - t->before);
@@ -320,7 +331,7 @@ static int add_node (struct usage *u, const char *name, const struct tracks *t)
         return -1;
     u->nodes = n;
     n += u->nnodes++;
-    *n = (struct usage_node){ .seconds = t->time - t->begin };
+    *n = (struct usage_node){ .seconds = t->time - t->begin, .time = t->time };
     snprintf (n->name, sizeof (n->name), "%s", name);
     fill_memory (n, t);
     fill_network (n, t);
@@ -371,22 +382,30 @@ static int is_file (const struct dirent *e)
            && !strcmp (e->d_name + n - 3, ".h5");
 }
 
-static int read_file (struct usage *u, const char *dir, const char *file)
+static int
+read_file (struct usage *u, const char *dir, const char *file, double since)
 {
-    struct tracks t = { .begin = NAN };
+    struct tracks t = { .begin = NAN, .since = since };
     char path[PATH_MAX];
     char name[64];
     int rv = 0;
 
     snprintf (path, sizeof (path), "%.3000s/%s", dir, file);
     snprintf (name, sizeof (name), "%.*s", (int)strlen (file) - 3, file);
-    if (slurmdl_metrics_read (path, take_row, &t, NULL) == 0 && t.n > 0)
+    rv = slurmdl_metrics_read (path, take_row, &t, NULL) == 0 && t.n > 0;
+    for (size_t i = 0; i < t.n; i++)
+        if (t.list[i].last_time < since)
+            forget (&t.list[i], t.list[i].last_time);
+    if (rv)
         rv = add_node (u, name, &t);
     free (t.list);
     return rv;
 }
 
-int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err)
+int usage_read_since (struct usage *u,
+                      const char *dir,
+                      double since,
+                      struct slurmdl_error *err)
 {
     struct dirent **list;
     int n = scandir (dir, &list, is_file, versionsort);
@@ -397,7 +416,7 @@ int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err)
         return errorf (err, "%s: %s", dir, strerror (errno));
     for (int i = 0; i < n; i++) {
         if (rv == 0 && is_newest (dir, list[i]->d_name))
-            rv = read_file (u, dir, list[i]->d_name);
+            rv = read_file (u, dir, list[i]->d_name, since);
         free (list[i]);
     }
     free (list);
@@ -410,6 +429,11 @@ int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err)
     if (u->nranks > 0)
         qsort (u->ranks, u->nranks, sizeof (*u->ranks), by_rank);
     return 0;
+}
+
+int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err)
+{
+    return usage_read_since (u, dir, -INFINITY, err);
 }
 
 void usage_free (struct usage *u)

@@ -41,6 +41,7 @@ struct usage_gpu {
 struct usage_node {
     char name[64];
     double seconds;
+    double time;     /* of the last sample, s since the epoch */
     double memory;   /* bytes: of the job if its cgroup is known, else of all */
     double limit;    /* of the job, else the size of the memory */
     bool job_memory; /* both are the job's */
@@ -66,6 +67,13 @@ struct usage {
  * and 'err'.
  */
 int usage_read (struct usage *u, const char *dir, struct slurmdl_error *err);
+/* The same of the time since 'since', s since the epoch; what has not changed
+ * since then has the value that it had.
+ */
+int usage_read_since (struct usage *u,
+                      const char *dir,
+                      double since,
+                      struct slurmdl_error *err);
 void usage_free (struct usage *u);
 
 #endif

@@ -330,7 +330,7 @@ static int add_running (struct reading *g)
                                     .length = t->length,
                                     .end = now,
                                     .how = ATTEMPT_RUNNING };
-        if (!t->open || report_state_of (g->r, a.trial) != STATE_RUNNING)
+        if (!t->open || report_phase (g->r, a.trial) != PHASE_RUNNING)
             continue;
         a.slot = slot_number (g, worker_of (g, t, n, a.number, slot));
         a.cause = words_number (&g->r->causes, "");

@@ -26,27 +26,9 @@ static double at_y (const struct plot *p, double v)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * part;
 }
 
-/* From the best value to a bit beyond where most are: one that diverged must
- * not press the others into a line.
- */
 static bool focus (struct plot *p, const struct report_data *d)
 {
-    const struct report *r = &d->report;
-    double best, most;
-
-    if (d->nordered < 1)
-        return false;
-    best = report_value (r, d->order[0], 0);
-    most = report_value (r, d->order[(d->nordered - 1) * 9 / 10], 0);
-    most += (most - best) * 0.4;
-    if (most == best)
-        most += fabs (best) * 0.1 + 1e-12;
-    p->y0 = fmin (best, most);
-    p->y1 = fmax (best, most);
-    double pad = (p->y1 - p->y0) * 0.04;
-    p->y0 -= pad;
-    p->y1 += pad;
-    return isfinite (p->y1 - p->y0);
+    return report_focus (&d->report, d->order, d->nordered, &p->y0, &p->y1);
 }
 
 static void

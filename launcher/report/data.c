@@ -28,6 +28,7 @@ int data_read (struct report_data *d,
     *d = (struct report_data){ 0 };
     if (report_fill (&d->report, list, n, err) < 0)
         return -1;
+    report_fill_files (&d->report);
     if (params_fill (&d->params, r) < 0 || curves_read (&d->curves, r, old) < 0
         || explain (&d->explanation, r, &d->params) < 0
         || gpu_use_read (&d->gpus, r) < 0
@@ -55,7 +56,7 @@ static json_t *trial_exp (const struct report *r, long i)
 
 static json_t *trial_state (const struct report *r, long i)
 {
-    return json_integer (report_state_of (r, i));
+    return json_integer (report_phase (r, i));
 }
 
 static json_t *trial_length (const struct report *r, long i)
@@ -94,7 +95,7 @@ static json_t *trial_tries (const struct report *r, long i)
 {
     const struct sweep_trial *t = r->trials[i].of;
 
-    return json_integer (t->over + (report_state_of (r, i) == STATE_RUNNING));
+    return json_integer (t->over + (report_phase (r, i) == PHASE_RUNNING));
 }
 
 static json_t *trial_fails (const struct report *r, long i)
@@ -408,8 +409,7 @@ json_t *data_json (const struct report_data *d)
     json_object_set_new (o, "made", json_integer ((json_int_t)time (NULL)));
     json_object_set_new (o, "live", rounded_to_json (r->live, 5));
     json_object_set_new (o, "n", json_integer (r->n));
-    json_object_set_new (
-        o, "states", names_json (report_states, REPORT_STATES));
+    json_object_set_new (o, "states", names_json (trial_phases, TRIAL_PHASES));
     json_object_set_new (o, "ends", names_json (attempt_ends, ATTEMPT_ENDS));
     json_object_set_new (o, "experiments", experiments_json (r));
     json_object_set_new (o, "repeats", json_boolean (r->repeats));

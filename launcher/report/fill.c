@@ -160,7 +160,7 @@ static void add_files (struct report_files *f, const char *dir, long attempt)
         closedir (d);
 }
 
-static void fill_files (struct report *r)
+void report_fill_files (struct report *r)
 {
     char dir[PATH_MAX];
 
@@ -197,7 +197,6 @@ int report_fill (struct report *r,
             return -1;
     fill_points (r);
     fill_best (r);
-    fill_files (r);
     return sort_slots (r) < 0 || fill_lengths (r) < 0
                ? errorf (err, "out of memory")
                : 0;

@@ -13,4 +13,7 @@ int report_fill (struct report *r,
                  size_t n,
                  struct slurmdl_error *err);
 
+/* Look what is kept of each trial's checkpoints, in all attempts' folders. */
+void report_fill_files (struct report *r);
+
 #endif

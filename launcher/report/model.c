@@ -7,37 +7,16 @@
 #include <string.h>
 
 #include "launcher/sweep/queries.h"
-#include "launcher/sweep/states.h"
 
 const char *const attempt_ends[ATTEMPT_ENDS] = {
     "result", "failed", "rejected", "parked", "lost", "running",
 };
-const char *const report_states[REPORT_STATES] = {
-    "completed", "stopped early", "running",  "paused",
-    "waiting",   "failed",        "rejected",
-};
 
-enum report_state report_state_of (const struct report *r, long trial)
+enum trial_phase report_phase (const struct report *r, long trial)
 {
-    const struct sweep_trial *t = r->trials[trial].of;
-    const struct sweep *s = r->sweeps[r->trials[trial].sweep].s;
+    const struct report_trial *t = &r->trials[trial];
 
-    switch (t->state) {
-    case TRIAL_FAILED:
-        return STATE_FAILED;
-    case TRIAL_REJECTED:
-        return STATE_REJECTED;
-    case TRIAL_OPEN:
-        if (sweep_has_ended (s))
-            return STATE_STOPPED;
-        return s->state == SWEEP_RUNNING && t->owner ? STATE_RUNNING
-                                                     : STATE_WAITING;
-    case TRIAL_PAUSED:
-        break;
-    }
-    if (!t->stopped && t->length >= s->exp->search.max_length)
-        return STATE_COMPLETED;
-    return t->stopped || sweep_has_ended (s) ? STATE_STOPPED : STATE_PAUSED;
+    return trial_phase_of (r->sweeps[t->sweep].s, t->of);
 }
 
 double report_value (const struct report *r, long trial, size_t metric)
@@ -96,6 +75,29 @@ long report_order (const struct report *r, long **list)
         (*list)[i] = sorted[i].trial;
     free (sorted);
     return n;
+}
+
+bool report_focus (const struct report *r,
+                   const long *order,
+                   long n,
+                   double *low,
+                   double *high)
+{
+    double best, most, pad;
+
+    if (n < 1)
+        return false;
+    best = report_value (r, order[0], 0);
+    most = report_value (r, order[(n - 1) * 9 / 10], 0);
+    most += (most - best) * 0.4;
+    if (most == best)
+        most += fabs (best) * 0.1 + 1e-12;
+    *low = fmin (best, most);
+    *high = fmax (best, most);
+    pad = (*high - *low) * 0.04;
+    *low -= pad;
+    *high += pad;
+    return isfinite (*high - *low);
 }
 
 void report_free (struct report *r)

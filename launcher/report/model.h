@@ -5,6 +5,7 @@
 
 #include "launcher/report/words.h"
 #include "launcher/results/metric_rows.h"
+#include "launcher/sweep/phase.h"
 #include "launcher/sweep/sweep.h"
 
 enum attempt_end {
@@ -17,18 +18,6 @@ enum attempt_end {
     ATTEMPT_ENDS
 };
 extern const char *const attempt_ends[ATTEMPT_ENDS];
-
-enum report_state {
-    STATE_COMPLETED,
-    STATE_STOPPED,
-    STATE_RUNNING,
-    STATE_PAUSED,
-    STATE_WAITING,
-    STATE_FAILED,
-    STATE_REJECTED,
-    REPORT_STATES
-};
-extern const char *const report_states[REPORT_STATES];
 
 /* Trials are counted from 0 over all experiments; times are in seconds since
  * the first entry of the experiment's log.
@@ -96,7 +85,7 @@ struct report {
 
 void report_free (struct report *r);
 
-enum report_state report_state_of (const struct report *r, long trial);
+enum trial_phase report_phase (const struct report *r, long trial);
 
 /* The value of a metric of the first experiment; NaN: none. */
 double report_value (const struct report *r, long trial, size_t metric);
@@ -108,5 +97,15 @@ bool report_better (const struct report *r, double a, double b);
  * Returns how many, -1: no memory.
  */
 long report_order (const struct report *r, long **list);
+
+/* The range of values that a chart shows, from the best to a bit beyond where
+ * most are: one that diverged must not press the others into a line.  'order'
+ * is that of report_order().  false: there is none.
+ */
+bool report_focus (const struct report *r,
+                   const long *order,
+                   long n,
+                   double *low,
+                   double *high);
 
 #endif

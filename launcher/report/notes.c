@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/report/failures.h"
 #include "launcher/report/summary.h"
 
-/* Trials that a sentence needs; the share of a range that is its end; cuts of a
- * number's values, and choices of a category, that are compared.
- */
-enum { NEED = 20, NEED_RANGE = 40, CUTS = 10, CHOICES = 50 };
+/* Trials that a sentence needs; the share of a range that is its end. */
+enum { NEED = 20, NEED_RANGE = 40 };
 static const double at_end = 0.07;
 
 static int by_number (const void *a, const void *b)
@@ -134,70 +133,7 @@ static void say_when (FILE *f, const struct report_data *d)
 
 /* ---- failures ---- */
 
-struct finding {
-    double chi; /* how unlikely by chance; 0: none */
-    const struct report_param *p;
-    bool above;
-    double at; /* the choice, or the bound */
-    double rate, other;
-};
-
-static bool inside (const struct finding *c, double v)
-{
-    if (isnan (v))
-        return false;
-    return c->p->category ? v == c->at : c->above ? v >= c->at : v < c->at;
-}
-
-static void compare (struct finding *found,
-                     struct finding c,
-                     const bool *failed,
-                     long n,
-                     long all)
-{
-    long in = 0, hit = 0, out;
-
-    for (long i = 0; i < n; i++)
-        if (inside (&c, c.p->v[i])) {
-            in++;
-            hit += failed[i];
-        }
-    out = n - in;
-    if (in < 5 || in < n / 50 || out < n / 10 || out < 1)
-        return;
-    c.rate = (double)hit / (double)in;
-    c.other = (double)(all - hit) / (double)out;
-    c.chi = (c.rate - c.other) * (c.rate - c.other) * (double)in * (double)out;
-    if (c.rate > 2 * c.other && hit * 3 > all && c.chi > found->chi)
-        *found = c;
-}
-
-static void compare_number (struct finding *found,
-                            const struct report_param *p,
-                            const bool *failed,
-                            long n,
-                            long all)
-{
-    double *v = malloc (((size_t)n + 1) * sizeof (*v));
-    long known = 0;
-
-    for (long i = 0; v && i < n; i++)
-        if (!isnan (p->v[i]))
-            v[known++] = p->v[i];
-    if (v)
-        qsort (v, (size_t)known, sizeof (*v), by_number);
-    for (int k = 1; k < CUTS && known > 0; k++)
-        for (int above = 0; above < 2; above++)
-            compare (found,
-                     (struct finding){
-                         .p = p, .above = above, .at = v[known * k / CUTS] },
-                     failed,
-                     n,
-                     all);
-    free (v);
-}
-
-static void put_finding (FILE *f, const struct finding *c)
+static void put_finding (FILE *f, const struct failure_finding *c)
 {
     fputs ("<li>Failures concentrate at <b>", f);
     html_put (f, c->p->name);
@@ -219,23 +155,11 @@ static void say_failures (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
     bool *failed = calloc ((size_t)r->n + 1, sizeof (*failed));
-    struct finding found = { 0 };
-    long all = 0;
+    struct failure_finding found;
 
     for (long i = 0; failed && i < r->n; i++)
-        all += failed[i] = report_state_of (r, i) == STATE_FAILED;
-    for (size_t k = 0; all >= 5 && all < r->n && k < d->params.n; k++) {
-        const struct report_param *p = &d->params.list[k];
-        for (size_t c = 0; p->category && c < p->table.n && c < CHOICES; c++)
-            compare (&found,
-                     (struct finding){ .p = p, .at = (double)c },
-                     failed,
-                     r->n,
-                     all);
-        if (!p->category)
-            compare_number (&found, p, failed, r->n, all);
-    }
-    if (found.chi > 0)
+        failed[i] = report_phase (r, i) == PHASE_FAILED;
+    if (failed && (found = failure_explain (r, &d->params, failed)).chi > 0)
         put_finding (f, &found);
     free (failed);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/config/queries.h"
+#include "launcher/report/cost.h"
+#include "launcher/report/failures.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 
@@ -116,57 +117,6 @@ static void put_best (FILE *f, const struct report_data *d)
 
 /* ---- cost ---- */
 
-struct cost {
-    double wall;   /* from the first attempt to the last */
-    double busy;   /* of all attempts */
-    double wasted; /* of those without a result */
-    double alive;  /* of workers, from their first attempt to their last */
-    double gpus;   /* GPU seconds */
-};
-
-static int measure_slots (const struct report *r, struct cost *c)
-{
-    double *from = malloc ((r->slots.n + 1) * 2 * sizeof (*from));
-    double *to = from + r->slots.n;
-
-    if (!from)
-        return -1;
-    for (size_t k = 0; k < r->slots.n; k++) {
-        from[k] = INFINITY;
-        to[k] = 0;
-    }
-    for (size_t i = 0; i < r->nattempts; i++) {
-        const struct report_attempt *a = &r->attempts[i];
-        from[a->slot] = fmin (from[a->slot], a->begin);
-        to[a->slot] = fmax (to[a->slot], a->end);
-    }
-    for (size_t k = 0; k < r->slots.n; k++)
-        c->alive += fmax (0, to[k] - from[k]);
-    free (from);
-    return 0;
-}
-
-static struct cost cost_of (const struct report *r)
-{
-    struct cost c = { 0 };
-    double first = INFINITY, last = 0;
-
-    for (size_t i = 0; i < r->nattempts; i++) {
-        const struct report_attempt *a = &r->attempts[i];
-        const struct sweep *s = r->sweeps[r->trials[a->trial].sweep].s;
-        double seconds = a->end - a->begin;
-        first = fmin (first, a->begin);
-        last = fmax (last, a->end);
-        c.busy += seconds;
-        c.gpus += seconds * (double)experiment_gpus (s->exp);
-        if (a->how != ATTEMPT_RESULT && a->how != ATTEMPT_RUNNING)
-            c.wasted += seconds;
-    }
-    c.wall = fmax (0, last - first);
-    measure_slots (r, &c);
-    return c;
-}
-
 static void fact (FILE *f, const char *name)
 {
     fprintf (f, "<div><dt>%s</dt><dd>", name);
@@ -193,7 +143,7 @@ static void seconds_fact (FILE *f, const char *name, double seconds)
 
 static void put_cost (FILE *f, const struct report *r)
 {
-    struct cost c = cost_of (r);
+    struct report_cost c = report_cost_of (r, r->nsweeps);
 
     fputs ("<section class=\"card\" aria-labelledby=\"h-cost\"><h2 "
            "id=\"h-cost\">Cost</h2><dl class=\"facts\">",
@@ -207,7 +157,7 @@ static void put_cost (FILE *f, const struct report *r)
         fact_end (f);
     }
     count_fact (f, "Trials", (size_t)r->n);
-    count_fact (f, "Attempts", r->nattempts);
+    count_fact (f, "Attempts", c.attempts);
     count_fact (f, "Workers", r->slots.n);
     fact (f, "Busy");
     if (c.alive > 0)
@@ -227,17 +177,17 @@ static void put_cost (FILE *f, const struct report *r)
 
 static void put_states (FILE *f, const struct report *r)
 {
-    long n[REPORT_STATES] = { 0 };
+    long n[TRIAL_PHASES] = { 0 };
 
     for (long i = 0; i < r->n; i++)
-        n[report_state_of (r, i)]++;
+        n[report_phase (r, i)]++;
     fputs ("<div class=\"ends\"><div class=\"strip\" aria-hidden=\"true\">", f);
-    for (int k = 0; k < REPORT_STATES; k++)
+    for (int k = 0; k < TRIAL_PHASES; k++)
         if (n[k])
             fprintf (
                 f, "<i class=\"s%d\" style=\"flex:%ld 0 0\"></i>", k, n[k]);
     fputs ("</div>", f);
-    for (int k = 0; k < REPORT_STATES; k++) {
+    for (int k = 0; k < TRIAL_PHASES; k++) {
         if (!n[k])
             continue;
         fprintf (f,
@@ -245,7 +195,7 @@ static void put_states (FILE *f, const struct report *r)
                  "class=\"s%d\"></i><span>%s</span><b>",
                  k,
                  k,
-                 report_states[k]);
+                 trial_phases[k]);
         html_count (f, n[k]);
         fprintf (f,
                  "</b><span class=\"dim\">%.1f %%</span></button>",
@@ -254,45 +204,28 @@ static void put_states (FILE *f, const struct report *r)
     fputs ("</div>", f);
 }
 
-static size_t most_frequent (const long *n, size_t count)
-{
-    size_t found = 0;
-
-    for (size_t k = 1; k < count; k++)
-        if (n[k] > n[found])
-            found = k;
-    return found;
-}
-
 static void put_causes (FILE *f, const struct report *r)
 {
-    long *n = calloc (r->causes.n + 1, sizeof (*n));
-    bool any = false;
+    struct failure_cause *list;
+    long n = failure_causes (r, &list);
 
-    for (size_t i = 0; n && i < r->nattempts; i++)
-        if (r->causes.list[r->attempts[i].cause][0]) {
-            n[r->attempts[i].cause]++;
-            any = true;
-        }
-    if (any)
-        fputs ("<h3>Attempts that failed, by cause</h3><ol class=\"causes\">",
-               f);
-    for (int i = 0; any && i < CAUSES; i++) {
-        size_t k = most_frequent (n, r->causes.n);
-        if (!n[k])
-            break;
-        fputs ("<li><span title=\"", f);
-        html_put (f, r->causes.list[k]);
-        fputs ("\">", f);
-        html_put (f, r->causes.list[k]);
-        fputs ("</span><b>", f);
-        html_count (f, n[k]);
-        fputs ("</b></li>", f);
-        n[k] = 0;
+    if (n <= 0) {
+        free (list);
+        return;
     }
-    if (any)
-        fputs ("</ol>", f);
-    free (n);
+    fputs ("<h3>Attempts that failed, by cause</h3><ol class=\"causes\">", f);
+    for (long i = 0; i < n && i < CAUSES; i++) {
+        const char *cause = r->causes.list[list[i].cause];
+        fputs ("<li><span title=\"", f);
+        html_put (f, cause);
+        fputs ("\">", f);
+        html_put (f, cause);
+        fputs ("</span><b>", f);
+        html_count (f, list[i].attempts);
+        fputs ("</b></li>", f);
+    }
+    fputs ("</ol>", f);
+    free (list);
 }
 
 void summary_put (FILE *f, const struct report_data *d)
@@ -327,7 +260,7 @@ static void put_compared (FILE *f, const struct report_data *d, size_t k)
 
     for (long i = of->first; i < of->first + of->s->ntrials; i++) {
         seconds += r->trials[i].of->seconds;
-        failed += report_state_of (r, i) == STATE_FAILED;
+        failed += report_phase (r, i) == PHASE_FAILED;
     }
     fputs ("<tr><td class=\"t\"><b>", f);
     html_put (f, of->name);
@@ -403,9 +336,8 @@ static void put_row (FILE *f, const struct report_data *d, long i)
     trial_name (r, i, text, sizeof (text));
     fputs ("<tr><td>", f);
     html_put (f, text);
-    fprintf (f,
-             "</td><td class=\"t\">%s</td>",
-             report_states[report_state_of (r, i)]);
+    fprintf (
+        f, "</td><td class=\"t\">%s</td>", trial_phases[report_phase (r, i)]);
     for (size_t m = 0; m < sweep_metrics (r->sweeps[0].s); m++) {
         fputs ("<td>", f);
         html_number (f, report_value (r, i, m), 5);

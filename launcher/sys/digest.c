@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size)
 {
@@ -12,6 +14,43 @@ void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size)
 
     crypto_hash_sha256 (sum, data, size);
     sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
+}
+
+static int write_all (int fd, const char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write (fd, data, n);
+        if (done < 0 && errno != EINTR)
+            return -1;
+        data += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return 0;
+}
+
+int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes)
+{
+    enum { PART = 1 << 20 };
+    unsigned char sum[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_state state;
+    char *part = malloc (PART);
+    ssize_t n = -1;
+
+    *bytes = 0;
+    crypto_hash_sha256_init (&state);
+    while (part && (n = read (from, part, PART)) > 0) {
+        crypto_hash_sha256_update (
+            &state, (const unsigned char *)part, (size_t)n);
+        *bytes += n;
+        if (write_all (to, part, (size_t)n) < 0) {
+            n = -1;
+            break;
+        }
+    }
+    crypto_hash_sha256_final (&state, sum);
+    sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
+    free (part);
+    return n == 0 ? 0 : -1;
 }
 
 int random_word (char *buf, size_t bytes)

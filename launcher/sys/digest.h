@@ -4,10 +4,16 @@
 #define LAUNCHER_SYS_DIGEST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { DIGEST_SIZE = 65 }; /* with its NUL */
 
 void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size);
+
+/* Copy what is left of one file into another, with the digest and the size of
+ * it.  Returns 0, or -1 with errno.
+ */
+int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes);
 
 /* So many bytes from getrandom(2), in hexadecimal; -1 with errno. */
 int random_word (char *buf, size_t bytes);

@@ -215,7 +215,7 @@ END
 else
     skip "PyTorch" "no python3-torch"
 fi
-no_watchers () { ! pgrep -f "dl watch $work"; }
+no_watchers () { ! pgrep -f "dl watch-ranks $work"; }
 wait_for 600 no_watchers
 ok $? "no watcher is left"
 done_testing

@@ -298,6 +298,19 @@ static struct worker *next_end (struct maker *m)
     return found;
 }
 
+/* Attempts that are half way. */
+static void leave (struct maker *m)
+{
+    for (int i = 0; i < m->n; i++) {
+        struct worker w = m->workers[i];
+        if (!w.trial)
+            continue;
+        w.length -= (w.length - sweep_trial (m->s, w.trial)->length) / 2;
+        w.end = m->now;
+        make_files (m, &w);
+    }
+}
+
 static void search (struct maker *m)
 {
     struct worker *w;
@@ -311,7 +324,9 @@ static void search (struct maker *m)
     } while (w
              && !(getenv ("STOP_AFTER")
                   && m->s->nresults >= atol (getenv ("STOP_AFTER"))));
-    if (!getenv ("STOP_AFTER"))
+    if (getenv ("STOP_AFTER"))
+        leave (m);
+    else
         put (
             m,
             (struct event){ .op = EVENT_END, .by = "w", .state = "completed" });

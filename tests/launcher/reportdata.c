@@ -247,9 +247,9 @@ static void test_data (void **state)
     assert_int_equal (json_integer_value (json_object_get (o, "n")), 3);
     assert_int_equal (d.report.best, 0);
     assert_int_equal (d.params.n, 2); /* a constant is none */
-    assert_int_equal (number_at (o, "trial", "state", 0), STATE_PAUSED);
-    assert_int_equal (number_at (o, "trial", "state", 1), STATE_FAILED);
-    assert_int_equal (number_at (o, "trial", "state", 2), STATE_RUNNING);
+    assert_int_equal (number_at (o, "trial", "state", 0), PHASE_PAUSED);
+    assert_int_equal (number_at (o, "trial", "state", 1), PHASE_FAILED);
+    assert_int_equal (number_at (o, "trial", "state", 2), PHASE_RUNNING);
     assert_int_equal (d.report.nattempts, 3);
     assert_int_equal (d.report.nresults, 1);
     slots = json_object_get (json_object_get (o, "attempts"), "slots");

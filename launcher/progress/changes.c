@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changes in an experiment, as lines into a file or a pipe. */
+#include "launcher/progress/changes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "launcher/format/text.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/disk_reserve.h"
+#include "runtime/base/clock.h"
+
+/* What was already said of a trial. */
+struct reported {
+    size_t results;
+    int fails;
+    bool rejected;
+    int ooms;
+};
+
+static int add_reported (struct changes *c, const struct sweep *s)
+{
+    while (c->nreported < s->ntrials) {
+        struct reported *list =
+            array_grow (c->reported, (size_t)c->nreported, sizeof (*list));
+        if (!list)
+            return -1;
+        c->reported = list;
+        list[c->nreported++] = (struct reported){ 0 };
+    }
+    return 0;
+}
+
+static void
+say_space (struct changes *c, const struct sweep *s, const char *elapsed)
+{
+    bool full = s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir);
+
+    if (full != c->full)
+        printf ("%8s  %s\n",
+                elapsed,
+                full ? DISK_RESERVE_SPENT : "there is space again");
+    c->full = full;
+}
+
+/* Also those that were overtaken since the last look. */
+static void say_results (struct changes *c,
+                         const struct sweep *s,
+                         long trial,
+                         const char *elapsed)
+{
+    const struct sweep_trial *t = sweep_trial (s, trial);
+    struct reported *r = &c->reported[trial - 1];
+
+    for (; r->results < t->nmilestones; r->results++) {
+        const struct milestone *m = &t->milestones[r->results];
+        bool last = r->results + 1 == t->nmilestones;
+        printf ("%8s  trial %-4ld length %-6lld %s %.6g%s\n",
+                elapsed,
+                trial,
+                (long long)m->length,
+                s->exp->metric,
+                m->metric,
+                last && t->stopped ? "  stopped early"
+                : trial == s->best && m->length == t->best_length ? "  best"
+                                                                  : "");
+    }
+}
+
+static void note (struct reported *r, const struct sweep_trial *t)
+{
+    *r = (struct reported){
+        t->nmilestones, t->fails, t->state == TRIAL_REJECTED, t->ooms
+    };
+}
+
+void changes_say (struct changes *c, const struct sweep *s)
+{
+    char elapsed[32];
+
+    if (add_reported (c, s) < 0)
+        return;
+    duration_text (elapsed, sizeof (elapsed), monotonic () - c->start);
+    say_space (c, s, elapsed);
+    for (long i = 0; i < s->ntrials; i++) {
+        const struct sweep_trial *t = &s->trials[i];
+        struct reported *r = &c->reported[i];
+        if (t->fails != r->fails)
+            printf ("%8s  trial %-4ld failed (%d): %s\n",
+                    elapsed,
+                    i + 1,
+                    t->fails,
+                    t->why ? t->why : "");
+        if (t->ooms != r->ooms)
+            printf ("%8s  trial %-4ld %s\n",
+                    elapsed,
+                    i + 1,
+                    t->why ? t->why : "out of memory");
+        say_results (c, s, i + 1, elapsed);
+        if (t->state == TRIAL_REJECTED && !r->rejected)
+            printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
+        note (r, t);
+    }
+    fflush (stdout);
+}
+
+void changes_skip (struct changes *c, const struct sweep *s)
+{
+    if (add_reported (c, s) < 0)
+        return;
+    for (long i = 0; i < s->ntrials; i++)
+        note (&c->reported[i], &s->trials[i]);
+}
+
+void changes_free (struct changes *c)
+{
+    free (c->reported);
+    *c = (struct changes){ 0 };
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The picture of an experiment at work, for the window of a terminal. */
+#include "launcher/progress/picture.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "launcher/config/queries.h"
+#include "launcher/format/text.h"
+#include "launcher/progress/line_chart.h"
+#include "launcher/progress/newest.h"
+#include "launcher/progress/picture_trials.h"
+#include "launcher/sweep/faults.h"
+#include "launcher/sweep/phase.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sys/disk_reserve.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+
+enum {
+    RUNGS = 8,       /* lines */
+    CLAIMS = 256,    /* that are looked for */
+    CHART_ROOM = 26, /* lines of a window that has room for a chart */
+};
+/* s between two looks at workers and GPUs, and while nobody is at work */
+static const double look_every = 10, look_soon = 2;
+
+/* ---- reading ---- */
+
+int picture_look (struct picture *p, struct slurmdl_error *err)
+{
+    double now = monotonic ();
+
+    if (history_sync (&p->history, p->s, err) < 0)
+        return -1;
+    if (newest_room (&p->trials, &p->ntrials, p->s->ntrials) < 0)
+        return errorf (err, "out of memory");
+    if (p->looked == 0
+        || now - p->looked >= (p->workers.alive ? look_every : look_soon)) {
+        free (p->workers.list);
+        p->workers = workers_look (p->s);
+        p->gpus = gpu_fill_look (p->s);
+        p->looked = now;
+    }
+    return 0;
+}
+
+void picture_free (struct picture *p)
+{
+    history_free (&p->history);
+    free (p->workers.list);
+    free (p->trials);
+    p->trials = NULL;
+}
+
+/* ---- counting ---- */
+
+static double since_created (const struct sweep *s)
+{
+    double end = sweep_has_ended (s) ? s->changed : (double)time (NULL);
+
+    return fmax (0, end - s->created);
+}
+
+static void estimate (const struct picture *p, struct picture_tally *t)
+{
+    const struct sweep *s = p->s;
+    double done = s->searcher ? searcher_progress (s->searcher) : 0;
+    long at_work = t->n[PHASE_RUNNING] ?: p->workers.alive;
+
+    t->left = t->eta = NAN;
+    if (sweep_has_ended (s) || done <= 0 || t->ended <= 0)
+        return;
+    t->left = fmax (0, t->ended * (1 - done) / done - t->begun);
+    if (at_work > 0)
+        t->eta = t->left / (double)at_work;
+    if (s->exp->max_hours > 0)
+        t->eta = fmin (t->eta,
+                       fmax (0, s->exp->max_hours * 3600 - since_created (s)));
+}
+
+static int count (const struct picture *p, struct picture_tally *t)
+{
+    const struct sweep *s = p->s;
+    size_t room = (size_t)s->ntrials + 1;
+    long nfailed = 0;
+    int claims = 0;
+
+    *t = (struct picture_tally){ .running = calloc (room, sizeof (long)),
+                                 .failed = calloc (room, sizeof (long)) };
+    if (!t->running || !t->failed)
+        return -1;
+    for (long i = s->ntrials; i >= 1; i--) {
+        const struct sweep_trial *of = sweep_trial (s, i);
+        enum trial_phase phase = trial_phase_of (s, of);
+        if (phase == PHASE_WAITING && s->state == SWEEP_RUNNING
+            && claims++ < CLAIMS && trial_is_claimed (s, i))
+            phase = PHASE_RUNNING;
+        if (phase == PHASE_RUNNING)
+            t->begun += fmax (0, history_age (&p->history, i));
+        if (phase == PHASE_FAILED || (of->fails && of->state == TRIAL_OPEN))
+            t->failed[nfailed++] = i;
+        t->n[phase]++;
+        t->ended += of->seconds;
+        if (phase == PHASE_RUNNING)
+            t->running[t->n[phase] - 1] = i;
+    }
+    estimate (p, t);
+    return 0;
+}
+
+/* ---- the head ---- */
+
+static const char *dot (const struct screen *c)
+{
+    return c->utf8 ? " · " : " - ";
+}
+
+static enum screen_style state_style (const struct sweep *s)
+{
+    switch (s->state) {
+    case SWEEP_COMPLETED:
+        return STYLE_GOOD;
+    case SWEEP_FAILED:
+    case SWEEP_PARTIAL:
+    case SWEEP_KILLED:
+        return STYLE_BAD;
+    case SWEEP_RUNNING:
+        return STYLE_BUSY;
+    default:
+        return STYLE_WARNING;
+    }
+}
+
+static void draw_title (const struct picture *p, struct screen *c)
+{
+    const struct sweep *s = p->s;
+    const char *slash = strrchr (s->dir, '/');
+    char elapsed[32];
+
+    duration_text (elapsed, sizeof (elapsed), since_created (s));
+    screen_put (c, STYLE_BOLD, "%s", slash ? slash + 1 : s->dir);
+    screen_put (c, STYLE_DIM, "%s", dot (c));
+    screen_put (c, state_style (s), "%s", sweep_state_name (s->state));
+    screen_put (c, STYLE_DIM, "%s%s", dot (c), s->exp->searcher_name);
+    if (s->state == SWEEP_RUNNING)
+        screen_put (c,
+                    STYLE_DIM,
+                    "%s%ld worker%s",
+                    dot (c),
+                    p->workers.alive,
+                    p->workers.alive == 1 ? "" : "s");
+    if (c->column + (int)strlen (elapsed) + 2 <= c->width)
+        screen_right (c, STYLE_DIM, c->width, elapsed);
+    screen_line (c);
+}
+
+static void draw_progress (const struct picture *p,
+                           const struct picture_tally *t,
+                           struct screen *c)
+{
+    double done = p->s->searcher ? searcher_progress (p->s->searcher) : 0;
+    char text[96], left[32];
+
+    duration_text (left, sizeof (left), t->eta);
+    if (sweep_has_ended (p->s))
+        snprintf (text, sizeof (text), " %3.0f %%", floor (done * 100));
+    else if (isnan (t->eta))
+        snprintf (text,
+                  sizeof (text),
+                  " %3.0f %%, time left not known yet",
+                  floor (done * 100));
+    else
+        snprintf (text,
+                  sizeof (text),
+                  " %3.0f %%, about %s left",
+                  floor (done * 100),
+                  left);
+    if (c->width < 60)
+        text[6] = '\0';
+    screen_bar (c, STYLE_GOOD, c->width - screen_columns (c, text), done);
+    screen_put (c, STYLE_PLAIN, "%s", text);
+    screen_line (c);
+}
+
+static void draw_counts (const struct picture *p,
+                         const struct picture_tally *t,
+                         struct screen *c)
+{
+    static const struct {
+        enum trial_phase phase;
+        enum screen_style style;
+    } order[] = {
+        { PHASE_RUNNING, STYLE_BUSY },   { PHASE_WAITING, STYLE_WARNING },
+        { PHASE_PAUSED, STYLE_PLAIN },   { PHASE_COMPLETED, STYLE_GOOD },
+        { PHASE_STOPPED, STYLE_PLAIN },  { PHASE_FAILED, STYLE_BAD },
+        { PHASE_REJECTED, STYLE_PLAIN },
+    };
+    const char *gap = "";
+
+    for (size_t i = 0; i < sizeof (order) / sizeof (*order); i++) {
+        enum trial_phase k = order[i].phase;
+        if (!t->n[k])
+            continue;
+        screen_put (c, STYLE_DIM, "%s", gap);
+        screen_put (c, order[i].style, "%ld %s", t->n[k], trial_phases[k]);
+        gap = dot (c);
+    }
+    if (!p->s->ntrials)
+        screen_put (c, STYLE_DIM, "no trial has begun");
+    screen_line (c);
+}
+
+static void draw_hours (const struct picture *p,
+                        const struct picture_tally *t,
+                        struct screen *c)
+{
+    int64_t gpus = experiment_gpus (p->s->exp);
+    double each = gpus > 0 ? (double)gpus : 1;
+    const char *what = gpus > 0 ? "GPU time" : "trial time";
+    char spent[32], left[32];
+
+    duration_text (spent, sizeof (spent), (t->ended + t->begun) * each);
+    screen_put (c, STYLE_PLAIN, "%s spent: %s", what, spent);
+    if (!isnan (t->left)) {
+        duration_text (left, sizeof (left), t->left * each);
+        screen_put (c, STYLE_PLAIN, ", about %s left", left);
+    }
+    if (p->s->exp->max_gpu_hours > 0)
+        screen_put (c, STYLE_DIM, " (of %g h)", p->s->exp->max_gpu_hours);
+    screen_line (c);
+}
+
+static void draw_gpus (const struct picture *p, struct screen *c)
+{
+    const struct gpu_fill *g = &p->gpus;
+
+    if (!g->gpus)
+        return;
+    screen_put (c, STYLE_PLAIN, "%d GPU%s ", g->gpus, g->gpus == 1 ? "" : "s");
+    if (isnan (g->busy))
+        screen_put (c, STYLE_DIM, "busy: not known");
+    else {
+        screen_bar (c,
+                    g->busy < 40 ? STYLE_WARNING : STYLE_GOOD,
+                    c->width >= 80 ? 20 : 10,
+                    g->busy / 100);
+        screen_put (c, STYLE_PLAIN, " %3.0f %% busy", g->busy);
+    }
+    if (!isnan (g->memory))
+        screen_put (c, STYLE_PLAIN, ", memory %.0f %% full", 100 * g->memory);
+    screen_line (c);
+}
+
+static void draw_best (const struct picture *p, struct screen *c)
+{
+    const struct sweep *s = p->s;
+    const struct sweep_trial *t = sweep_trial (s, s->best);
+    char *params;
+
+    if (!t) {
+        screen_put (c, STYLE_DIM, "no result yet");
+        screen_line (c);
+        return;
+    }
+    screen_put (c, STYLE_PLAIN, "best ");
+    screen_put (c, STYLE_BOLD, "%s %.6g", s->exp->metric, t->best);
+    screen_put (c, STYLE_DIM, "%strial %ld", dot (c), s->best);
+    if (s->exp->search.max_length > 1)
+        screen_put (c, STYLE_DIM, " at length %lld", (long long)t->best_length);
+    if ((params = trial_text (s, t)) && *params)
+        screen_put (c, STYLE_PLAIN, "  %s", params);
+    free (params);
+    screen_line (c);
+}
+
+/* ---- what is wrong ---- */
+
+static void draw_note (struct screen *c, const char *text)
+{
+    if (!text || !*text)
+        return;
+    screen_put (c, STYLE_WARNING, "%s", text);
+    screen_line (c);
+}
+
+static void draw_notes (const struct picture *p, struct screen *c)
+{
+    const struct sweep *s = p->s;
+    const struct submit *awaited = workers_awaited (s, &p->workers);
+    char text[192];
+
+    workers_idle_text (s, &p->workers, text, sizeof (text));
+    draw_note (c, text);
+    if (p->workers.alive == 0 && awaited) {
+        snprintf (text,
+                  sizeof (text),
+                  "no worker of job %s has started; see 'squeue --jobs=%s'",
+                  awaited->job,
+                  awaited->job);
+        draw_note (c, text);
+    }
+    draw_note (c, p->note);
+    if (s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir))
+        draw_note (c, DISK_RESERVE_SPENT);
+    for (size_t i = 0; i < s->nhosts; i++)
+        if (s->hosts[i].why) {
+            snprintf (text,
+                      sizeof (text),
+                      "machine %.60s is excluded: %.80s",
+                      s->hosts[i].name,
+                      s->hosts[i].why);
+            draw_note (c, text);
+        }
+}
+
+/* ---- charts ---- */
+
+static void draw_history (const struct picture *p, struct screen *c)
+{
+    int height = (c->height - CHART_ROOM) / 5 + 3;
+    double *list;
+    long n;
+
+    if (c->height < CHART_ROOM || c->width < 40)
+        return;
+    n = history_best (&p->history, p->s, &list);
+    if (n >= 3)
+        line_chart (c, list, n, height < 7 ? height : 7);
+    free (list);
+}
+
+static void draw_rungs (const struct picture *p, struct screen *c)
+{
+    struct rung list[RUNGS];
+    int n = history_rungs (&p->history, p->s, list, RUNGS);
+    int wide = c->width >= 100 ? 40 : c->width >= 60 ? 20 : 8;
+    long most = 1;
+    char text[64];
+
+    for (int i = 0; i < n; i++)
+        most = list[i].results > most ? list[i].results : most;
+    for (int i = 0; n > 1 && i < n && screen_room (c) > 3; i++) {
+        snprintf (text, sizeof (text), "%lld", (long long)list[i].length);
+        screen_put (c, STYLE_DIM, i ? "        " : "length  ");
+        screen_right (c, STYLE_PLAIN, 14, text);
+        screen_put (c, STYLE_PLAIN, " ");
+        screen_bar (
+            c, STYLE_BUSY, wide, (double)list[i].results / (double)most);
+        snprintf (text, sizeof (text), "%ld", list[i].results);
+        screen_right (c, STYLE_PLAIN, 15 + wide + 7, text);
+        if (list[i].best)
+            screen_put (c,
+                        STYLE_DIM,
+                        "  best %.6g, trial %ld",
+                        list[i].value,
+                        list[i].best);
+        screen_line (c);
+    }
+}
+
+void picture_draw (struct picture *p, struct screen *c)
+{
+    struct picture_tally t;
+
+    if (count (p, &t) == 0) {
+        draw_title (p, c);
+        draw_progress (p, &t, c);
+        draw_counts (p, &t, c);
+        draw_hours (p, &t, c);
+        draw_gpus (p, c);
+        draw_best (p, c);
+        draw_notes (p, c);
+        draw_history (p, c);
+        draw_rungs (p, c);
+        picture_trials (p, &t, c);
+    }
+    free (t.running);
+    free (t.failed);
+}

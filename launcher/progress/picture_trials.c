@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lists of trials in the picture of an experiment. */
+#include "launcher/progress/picture_trials.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "launcher/format/text.h"
+#include "launcher/progress/newest.h"
+#include "launcher/sweep/queries.h"
+
+/* Widths of the columns; what has none is left out. */
+struct columns_of_trials {
+    int trial, steps, bar, value, age, rate, host;
+};
+
+static struct columns_of_trials columns_for (const struct screen *c)
+{
+    return (struct columns_of_trials){
+        .trial = 7,
+        .steps = c->width >= 50 ? 14 : 0,
+        .bar = c->width >= 76 ? 10 : 0,
+        .value = 13,
+        .age = 9,
+        .rate = c->width >= 90 ? 10 : 0,
+        .host = c->width >= 120 ? 14 : 0,
+    };
+}
+
+/* Sections stand apart where the window has room for that. */
+static void draw_gap (struct screen *c)
+{
+    if (c->height >= 32)
+        screen_line (c);
+}
+
+static void
+draw_heading (const struct picture *p, struct screen *c, const char *title)
+{
+    struct columns_of_trials w = columns_for (c);
+
+    screen_cell (c, STYLE_BOLD, w.trial, title);
+    if (w.steps)
+        screen_right (c, STYLE_DIM, c->column + w.steps, "length");
+    if (w.bar) {
+        screen_put (c, STYLE_DIM, "  ");
+        screen_cell (c, STYLE_DIM, w.bar, "");
+    }
+    screen_right (c, STYLE_DIM, c->column + w.value, p->s->exp->metric);
+    screen_right (c, STYLE_DIM, c->column + w.age, "age");
+    if (w.rate)
+        screen_right (c, STYLE_DIM, c->column + w.rate, "per s");
+    screen_put (c, STYLE_DIM, "  parameters");
+    screen_line (c);
+}
+
+struct trial_line {
+    long number;
+    int64_t at, of;
+    double value, age, rate;
+    enum screen_style style; /* of the bar */
+};
+
+static void draw_trial (const struct picture *p,
+                        struct screen *c,
+                        const struct trial_line *l)
+{
+    struct columns_of_trials w = columns_for (c);
+    char *params = trial_text (p->s, sweep_trial (p->s, l->number));
+    bool is_best = l->number == p->s->best;
+    char text[64] = "";
+
+    snprintf (text, sizeof (text), "%5ld%s", l->number, is_best ? "*" : "");
+    screen_cell (c, is_best ? STYLE_GOOD : STYLE_BOLD, w.trial, text);
+    if (w.steps) {
+        snprintf (text,
+                  sizeof (text),
+                  "%lld/%lld",
+                  (long long)l->at,
+                  (long long)l->of);
+        screen_right (c, STYLE_PLAIN, c->column + w.steps, text);
+    }
+    if (w.bar) {
+        screen_put (c, STYLE_PLAIN, "  ");
+        screen_bar (
+            c, l->style, w.bar, l->of > 0 ? (double)l->at / (double)l->of : 0);
+    }
+    snprintf (text, sizeof (text), isnan (l->value) ? "-" : "%.6g", l->value);
+    screen_right (c, STYLE_PLAIN, c->column + w.value, text);
+    duration_text (text, sizeof (text), l->age);
+    screen_right (c, STYLE_DIM, c->column + w.age, isnan (l->age) ? "-" : text);
+    if (w.rate) {
+        snprintf (text, sizeof (text), "%.3g", l->rate);
+        screen_right (
+            c, STYLE_DIM, c->column + w.rate, isnan (l->rate) ? "-" : text);
+    }
+    screen_put (c, STYLE_PLAIN, "  %s", params ? params : "");
+    screen_line (c);
+    free (params);
+}
+
+/* Of a list of 'n' below its heading; the last line says how many more. */
+static long lines_for (long n, int room)
+{
+    return n < room ? n : room > 2 ? room - 2 : 1;
+}
+
+static void draw_more (struct screen *c, long n, const char *what)
+{
+    if (n <= 0)
+        return;
+    screen_put (c, STYLE_DIM, "      and %ld more %s", n, what);
+    screen_line (c);
+}
+
+/* The age of a trial that is at work is that of its newest value, or of its
+ * attempt.
+ */
+static void draw_running (struct picture *p,
+                          const struct picture_tally *t,
+                          struct screen *c,
+                          int room)
+{
+    long n = t->n[PHASE_RUNNING];
+    long shown = lines_for (n, room);
+
+    if (n == 0 || room < 2)
+        return;
+    draw_heading (p, c, "running");
+    for (long i = 0; i < shown; i++) {
+        long number = t->running[n - 1 - i];
+        const struct sweep_trial *of = sweep_trial (p->s, number);
+        struct metric_progress m;
+        struct trial_line l = { .number = number,
+                                .of = of->target,
+                                .at = of->length,
+                                .value = NAN,
+                                .rate = NAN,
+                                .age = history_age (&p->history, number),
+                                .style = STYLE_BUSY };
+        if (newest_value (p->s, &p->trials[number - 1], number, &m)) {
+            l.at = m.step;
+            l.value = m.value;
+            l.age = progress_age (&m);
+            l.rate = progress_rate (&m);
+        }
+        draw_trial (p, c, &l);
+    }
+    if (shown + 1 < room)
+        draw_more (c, n - shown, "running");
+}
+
+static void draw_failed (const struct picture *p,
+                         const struct picture_tally *t,
+                         struct screen *c,
+                         int room)
+{
+    long n = 0, shown;
+    char text[64];
+
+    while (t->failed[n])
+        n++;
+    if (n == 0 || room < 2)
+        return;
+    screen_put (c, STYLE_BOLD, "failed");
+    screen_line (c);
+    shown = lines_for (n, room);
+    for (long i = 0; i < shown; i++) {
+        const struct sweep_trial *of = sweep_trial (p->s, t->failed[i]);
+        double age = history_age (&p->history, t->failed[i]);
+        snprintf (text, sizeof (text), "%5ld", t->failed[i]);
+        screen_cell (c, STYLE_BOLD, 7, text);
+        duration_text (text, sizeof (text), age);
+        screen_right (c, STYLE_DIM, c->column + 8, isnan (age) ? "-" : text);
+        if (of->state == TRIAL_OPEN)
+            screen_put (c,
+                        STYLE_WARNING,
+                        "  failed %d time%s:",
+                        of->fails,
+                        of->fails == 1 ? "" : "s");
+        screen_put (c, STYLE_BAD, "  %s", of->why ? of->why : "");
+        screen_line (c);
+    }
+    if (shown + 1 < room)
+        draw_more (c, n - shown, "failed");
+}
+
+/* Those that wait have no value of their own: numbers and the longest wait. */
+static void draw_waiting (const struct picture *p,
+                          const struct picture_tally *t,
+                          struct screen *c)
+{
+    double longest = 0;
+    char text[32];
+    long n = 0;
+
+    if (!t->n[PHASE_WAITING])
+        return;
+    screen_put (c, STYLE_BOLD, "waiting");
+    for (long i = 1; i <= p->s->ntrials && n < 20; i++) {
+        if (trial_phase_of (p->s, sweep_trial (p->s, i)) != PHASE_WAITING
+            || (p->s->state == SWEEP_RUNNING && trial_is_claimed (p->s, i)))
+            continue;
+        screen_put (c, STYLE_PLAIN, "%s%ld", n++ ? ", " : " ", i);
+        longest = fmax (longest, history_age (&p->history, i));
+    }
+    duration_text (text, sizeof (text), longest);
+    screen_put (
+        c, STYLE_DIM, "%s (%s)", n < t->n[PHASE_WAITING] ? ", ..." : "", text);
+    screen_line (c);
+}
+
+static int better_first (const void *a, const void *b, void *sweep)
+{
+    const long x = *(const long *)a, y = *(const long *)b;
+    double p = sweep_trial (sweep, x)->best, q = sweep_trial (sweep, y)->best;
+
+    return sweep_better (sweep, p, q)   ? -1
+           : sweep_better (sweep, q, p) ? 1
+                                        : (x > y) - (x < y);
+}
+
+static void
+draw_best_trials (const struct picture *p, struct screen *c, int room)
+{
+    struct sweep *s = p->s;
+    long *list = calloc ((size_t)s->ntrials + 1, sizeof (*list));
+    long n = 0;
+
+    for (long i = 1; list && i <= s->ntrials; i++)
+        if (isfinite (sweep_trial (s, i)->best))
+            list[n++] = i;
+    if (list && n > 1 && room > 2) {
+        qsort_r (list, (size_t)n, sizeof (*list), better_first, s);
+        draw_heading (p, c, "best");
+        for (long i = 0; i < n && i < room - 1; i++) {
+            const struct sweep_trial *t = sweep_trial (s, list[i]);
+            struct trial_line l = { .number = list[i],
+                                    .at = t->best_length,
+                                    .of = s->exp->search.max_length,
+                                    .value = t->best,
+                                    .rate = NAN,
+                                    .age = history_age (&p->history, list[i]),
+                                    .style = STYLE_PLAIN };
+            draw_trial (p, c, &l);
+        }
+    }
+    free (list);
+}
+
+void picture_trials (struct picture *p,
+                     const struct picture_tally *t,
+                     struct screen *c)
+{
+    int room = screen_room (c) - 1 - (t->n[PHASE_WAITING] > 0);
+    long failed = 0, running = t->n[PHASE_RUNNING];
+    int of_failed, of_best, gaps;
+
+    while (t->failed[failed])
+        failed++;
+    of_failed = failed == 0 ? 0 : (int)fmin ((double)failed + 2, room / 4);
+    of_best = running + 1 > room - of_failed - room / 3
+                  ? room / 3
+                  : room - of_failed - (int)running - (running > 0);
+    of_best = of_best < 4 ? 0 : of_best;
+    gaps = c->height >= 32;
+    if (running)
+        draw_gap (c);
+    draw_running (p, t, c, room - of_failed - of_best - gaps);
+    draw_waiting (p, t, c);
+    if (failed)
+        draw_gap (c);
+    draw_failed (p, t, c, of_failed - gaps);
+    draw_gap (c);
+    draw_best_trials (
+        p, c, of_best < screen_room (c) - 1 ? of_best : screen_room (c) - 1);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Failures by cause, and the parameter's values at which they concentrate. */
+#ifndef LAUNCHER_REPORT_FAILURES_H
+#define LAUNCHER_REPORT_FAILURES_H
+
+#include "launcher/report/params.h"
+
+struct failure_cause {
+    size_t cause;  /* in the report's table */
+    long attempts; /* that ended so */
+    size_t last;   /* of them the last one: index of the report's attempts */
+};
+
+/* The causes of attempts that failed, the most frequent first; the caller frees
+ * the list.  Returns how many, -1: no memory.
+ */
+long failure_causes (const struct report *r, struct failure_cause **list);
+
+/* Values of a parameter at which trials fail more than twice as often. */
+struct failure_finding {
+    double chi; /* how unlikely by chance; 0: there are none */
+    const struct report_param *p;
+    bool above;
+    double at;          /* the choice, or the bound */
+    double rate, other; /* shares of those trials, and of all others */
+};
+
+/* 'failed' says it of each trial of the report. */
+struct failure_finding failure_explain (const struct report *r,
+                                        const struct report_params *p,
+                                        const bool *failed);
+
+#endif

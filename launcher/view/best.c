@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl best: the best trial, and all that is needed to use or repeat it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/config/hparams.h"
+#include "launcher/results/metric_summary.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "launcher/view/reproduce.h"
+#include "launcher/view/view.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+struct best {
+    const struct sweep *s;
+    long trial;
+    const struct sweep_trial *t;
+    char checkpoint[PATH_MAX]; /* "": there is none */
+    char *command;
+};
+
+static const char *name_of (const struct sweep *s)
+{
+    const char *slash = strrchr (s->dir, '/');
+
+    return slash && slash[1] ? slash + 1 : s->dir;
+}
+
+static double metric_of (const struct best *b, size_t i)
+{
+    return sweep_metrics (b->s) == 1 ? b->t->best
+           : b->t->values            ? b->t->values[i]
+                                     : NAN;
+}
+
+/* ---- text ---- */
+
+static void print_params (const struct best *b)
+{
+    const struct experiment *e = b->s->exp;
+    int width = 10;
+
+    for (size_t i = 0; i < e->nhparams; i++)
+        if ((int)strlen (e->hparams[i].path) > width)
+            width = (int)strlen (e->hparams[i].path);
+    width = width > 40 ? 40 : width;
+    for (size_t i = 0; i < e->nhparams; i++) {
+        char *text =
+            hparams_text (trial_hparams (b->s, b->t), e->hparams[i].path);
+        if (text)
+            printf ("  %-*s  %s\n", width, e->hparams[i].path, text);
+        free (text);
+    }
+}
+
+static void print_text (const struct best *b)
+{
+    const struct sweep *s = b->s;
+
+    printf ("best %s %.6g: trial %ld of %s",
+            s->exp->metric,
+            b->t->best,
+            b->trial,
+            name_of (s));
+    if (s->exp->search.max_length > 1)
+        printf (" at length %lld", (long long)b->t->best_length);
+    putchar ('\n');
+    for (size_t i = 1; i < sweep_metrics (s); i++)
+        printf ("     %s %.6g\n", sweep_metric (s, i), metric_of (b, i));
+    print_params (b);
+    if (*b->checkpoint)
+        printf ("checkpoint: %s\n", b->checkpoint);
+    else
+        puts ("checkpoint: none is kept");
+    printf ("to train it again: %s\n", b->command ? b->command : "");
+    if (*b->checkpoint)
+        printf ("to train on: dl fork %s %ld\n", name_of (s), b->trial);
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_json (const char *text)
+{
+    json_t *o = json_string (text ? text : "");
+
+    return o ? o : json_string ("(not UTF-8)");
+}
+
+static json_t *best_json (const struct best *b)
+{
+    json_t *metrics = json_object ();
+
+    for (size_t i = 0; i < sweep_metrics (b->s); i++) {
+        double v = metric_of (b, i);
+        json_object_set_new (metrics,
+                             sweep_metric (b->s, i),
+                             isfinite (v) ? json_real (v) : json_null ());
+    }
+    return json_pack (
+        "{s:o, s:o, s:I, s:I, s:I, s:o, s:O, s:o, s:o}",
+        "experiment",
+        text_json (name_of (b->s)),
+        "id",
+        text_json (b->s->id),
+        "trial",
+        (json_int_t)b->trial,
+        "length",
+        (json_int_t)b->t->best_length,
+        "seed",
+        (json_int_t)searcher_trial_seed (b->s->exp->search.seed, b->trial),
+        "metrics",
+        metrics,
+        "hyperparameters",
+        (json_t *)trial_hparams (b->s, b->t),
+        "checkpoint",
+        *b->checkpoint ? text_json (b->checkpoint) : json_null (),
+        "command",
+        text_json (b->command));
+}
+
+/* ---- export ---- */
+
+/* One file of the folder, of which the manifest tells. */
+static int put_file (int dir,
+                     const char *name,
+                     int from,
+                     json_t *files,
+                     struct slurmdl_error *err)
+{
+    char digest[DIGEST_SIZE];
+    int64_t bytes;
+    int to = openat (
+        dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int rv = to < 0 ? -1 : digest_copy (from, to, digest, &bytes);
+
+    if (rv == 0)
+        rv = fsync (to);
+    if (to >= 0 && close (to) < 0)
+        rv = -1;
+    if (rv < 0)
+        return errorf (err, "%s: cannot write: %s", name, strerror (errno));
+    json_object_set_new (
+        files,
+        name,
+        json_pack ("{s:I, s:s}", "bytes", (json_int_t)bytes, "sha256", digest));
+    return 0;
+}
+
+static int put_text (int dir,
+                     const char *name,
+                     const char *text,
+                     json_t *files,
+                     struct slurmdl_error *err)
+{
+    FILE *f = tmpfile ();
+    int rv = -1;
+
+    if (!f)
+        return errorf (err, "%s: cannot write: %s", name, strerror (errno));
+    if (fputs (text, f) >= 0 && fflush (f) == 0) {
+        rewind (f);
+        rv = put_file (dir, name, fileno (f), files, err);
+    } else
+        errorf (err, "%s: cannot write: %s", name, strerror (errno));
+    fclose (f);
+    return rv;
+}
+
+static int put_json (int dir,
+                     const char *name,
+                     const json_t *o,
+                     json_t *files,
+                     struct slurmdl_error *err)
+{
+    char *text = json_dumps (o, JSON_INDENT (2) | JSON_SORT_KEYS);
+    char *line = NULL;
+    int rv = text && asprintf (&line, "%s\n", text) >= 0
+                 ? put_text (dir, name, line, files, err)
+                 : errorf (err, "out of memory");
+
+    free (text);
+    free (line);
+    return rv;
+}
+
+static int put_checkpoint (const struct best *b,
+                           int dir,
+                           json_t *files,
+                           struct slurmdl_error *err)
+{
+    int64_t step;
+    int from, rv;
+
+    if (!*b->checkpoint)
+        return 0;
+    if (slurmdl_checkpoint_verify (b->checkpoint, &step, err) < 0)
+        return -1;
+    if ((from = inside_open (b->checkpoint, O_RDONLY, 0, NULL)) < 0)
+        return errorf (
+            err, "%s: cannot open: %s", b->checkpoint, inside_error (errno));
+    rv = put_file (dir, "checkpoint.h5", from, files, err);
+    close (from);
+    return rv;
+}
+
+/* The manifest is the last file: a folder that has it is complete. */
+static int
+fill_folder (const struct best *b, int dir, struct slurmdl_error *err)
+{
+    json_t *files = json_object (), *o = best_json (b), *none = json_object ();
+    int rv = -1;
+
+    if (files && o && none && put_checkpoint (b, dir, files, err) == 0
+        && put_json (dir, "params.json", trial_hparams (b->s, b->t), files, err)
+               == 0) {
+        json_object_set (o, "files", files);
+        rv = put_json (dir, "manifest.json", o, none, err);
+    }
+    json_decref (files);
+    json_decref (none);
+    json_decref (o);
+    return rv;
+}
+
+static void remove_folder (int dir, const char *path)
+{
+    static const char *const names[] = { "checkpoint.h5",
+                                         "params.json",
+                                         "manifest.json" };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        unlinkat (dir, names[i], 0);
+    rmdir (path);
+}
+
+static int export_best (const struct best *b, const char *path)
+{
+    struct slurmdl_error err = { "" };
+    int dir, rv;
+
+    if (mkdir (path, 0777) < 0) {
+        int e = errno;
+        complain (e == EEXIST ? "--export: %s is there already: name a folder "
+                                "that is not"
+                              : "--export: %s: %s",
+                  path,
+                  strerror (e));
+        return e == EEXIST ? EXIT_USAGE : error_status (e);
+    }
+    if ((dir = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))
+        < 0) {
+        complain ("--export: %s: %s", path, strerror (errno));
+        return EXIT_IO;
+    }
+    rv = fill_folder (b, dir, &err);
+    if (rv < 0) {
+        rv = fail (&err);
+        remove_folder (dir, path);
+    } else
+        fsync (dir);
+    close (dir);
+    return rv;
+}
+
+/* ---- the command ---- */
+
+static int show (const struct best *b, const struct settings *st)
+{
+    json_t *o;
+    int rv = st->output ? export_best (b, st->output) : EXIT_OK;
+
+    if (rv != EXIT_OK)
+        return rv;
+    if (st->json && (o = best_json (b))) {
+        json_dumpf (o, stdout, JSON_INDENT (2) | JSON_SORT_KEYS);
+        putchar ('\n');
+        json_decref (o);
+    } else {
+        print_text (b);
+        if (st->output)
+            printf ("%s: %sparams.json, manifest.json\n",
+                    st->output,
+                    *b->checkpoint ? "checkpoint.h5, " : "");
+    }
+    return EXIT_OK;
+}
+
+int cmd_best (const struct settings *st)
+{
+    struct best b = { 0 };
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+
+    if (rv)
+        return rv;
+    b.s = s;
+    b.trial = s->best;
+    if (!(b.t = sweep_trial (s, s->best))) {
+        complain ("%s: no trial has a finite value of %s yet",
+                  name_of (s),
+                  sweep_metric (s, 0));
+        rv = EXIT_NOT_FOUND;
+    } else {
+        if (best_checkpoint (s, s->best, b.checkpoint, sizeof (b.checkpoint))
+            < 0)
+            *b.checkpoint = '\0';
+        b.command = reproduce_command (s, b.trial, b.t->best_length);
+        rv = show (&b, st);
+    }
+    free (b.command);
+    sweep_close (s);
+    return rv;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl watch: an experiment at work, in the window of a terminal. */
+#include <math.h>
+#include <stdio.h>
+
+#include "launcher/cmd/fault.h"
+#include "launcher/cmd/follow.h"
+#include "launcher/format/trials_table.h"
+#include "launcher/progress/changes.h"
+#include "launcher/progress/picture.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sys/say.h"
+#include "launcher/view/view.h"
+#include "runtime/base/clock.h"
+
+/* s between two looks, and its bounds */
+static const double every = 1, least = 0.2, most = 3600;
+
+static double interval (const struct settings *st)
+{
+    return st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
+}
+
+/* ---- a window ---- */
+
+static int draw (struct picture *p, struct slurmdl_error *err)
+{
+    struct screen c;
+
+    if (picture_look (p, err) < 0)
+        return -1;
+    if (screen_begin (&c, 0, 0) == 0) {
+        picture_draw (p, &c);
+        screen_end (&c, NULL);
+    }
+    return 0;
+}
+
+/* Returns 1 if the user leaves. */
+static int
+in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
+{
+    struct picture p = { .s = s };
+    int rv = 0;
+
+    screen_take (true);
+    while (rv == 0 && s->state == SWEEP_RUNNING) {
+        if (draw (&p, err) < 0)
+            rv = -1;
+        else if (screen_wait (seconds) == SCREEN_QUIT)
+            rv = 1;
+        else if (sweep_sync (s, err) < 0)
+            rv = -1;
+    }
+    screen_give_back ();
+    picture_free (&p);
+    return rv;
+}
+
+/* ---- a file or a pipe ---- */
+
+static int as_lines (struct sweep *s, double seconds, struct slurmdl_error *err)
+{
+    struct changes c = { .start = monotonic () };
+    int rv = 0;
+
+    printf ("%s: %s, %.0f %% done, %ld trials\n",
+            s->dir,
+            sweep_state_name (s->state),
+            floor (100 * searcher_progress (s->searcher)),
+            s->ntrials);
+    print_best (s);
+    fflush (stdout);
+    changes_skip (&c, s);
+    while (rv == 0 && s->state == SWEEP_RUNNING && !ferror (stdout)) {
+        screen_wait (seconds);
+        rv = sweep_sync (s, err) < 0 ? -1 : 0;
+        changes_say (&c, s);
+    }
+    changes_free (&c);
+    return rv;
+}
+
+/* ---- the end ---- */
+
+static void conclude (const struct sweep *s)
+{
+    printf ("%s: %s, %ld trials\n", s->dir, state_text (s), s->ntrials);
+    print_best (s);
+    print_failed (s);
+    print_limits (s);
+    print_fault (s);
+}
+
+int cmd_watch (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    struct sweep *s;
+    int rv = open_experiment (st, st->args[0], &s);
+    int how = 0;
+
+    if (rv)
+        return rv;
+    if (s->state == SWEEP_RUNNING)
+        how = screen_is_there () ? in_window (s, interval (st), &err)
+                                 : as_lines (s, interval (st), &err);
+    if (how < 0)
+        rv = fail (&err);
+    else if (how > 0)
+        rv = EXIT_STOPPED;
+    else {
+        conclude (s);
+        rv = follow_status (s);
+    }
+    sweep_close (s);
+    return rv;
+}
