@@ -20,6 +20,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = "slurmdl"
+PACKAGES = (NAME, "hydra_plugins")
 
 
 def root():
@@ -221,7 +222,10 @@ def files_in(top, endings):
 
 
 def package_files():
-    return files_in(os.path.join(HERE, NAME), (".py", ".pyi", ".typed"))
+    """Paths of the package's files, and of the plug-in that Hydra finds by the name of its folder."""
+    for folder in PACKAGES:
+        for name in files_in(os.path.join(HERE, folder), (".py", ".pyi", ".typed")):
+            yield f"{folder}/{name}"
 
 
 def read_bytes(*path):
@@ -234,7 +238,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         extensions = build_extensions(tmp, config_settings)
         wheel = Wheel(wheel_directory)
         for name in package_files():
-            wheel.add(f"{NAME}/{name}", read_bytes(HERE, NAME, name))
+            wheel.add(name, read_bytes(HERE, name))
         for name in extensions:
             wheel.add(f"{NAME}/{name}", read_bytes(tmp, name), 0o755)
         return wheel.close()
@@ -252,7 +256,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def archived():
     """(path in the archive, path here) of each file."""
-    for folder in ("ext", NAME):
+    for folder in ("ext", *PACKAGES):
         for name in files_in(os.path.join(HERE, folder), (".c", ".h", ".py", ".pyi", ".typed")):
             yield f"{folder}/{name}", os.path.join(HERE, folder, name)
     for name in ("backend.py", "pyproject.toml", "README.md"):
