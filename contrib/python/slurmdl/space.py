@@ -55,14 +55,14 @@ class Choice(Parameter):
 
 
 def _annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """What stands behind the colon; under `from __future__ import annotations` it is a text."""
+    """What stands behind the colon; in quotes, or under `from __future__ import annotations`, it is a text."""
     given = parameter.annotation
-    if isinstance(given, str):
-        names = dict(inspect.getclosurevars(function).nonlocals)
-        try:
-            given = eval(given, function.__globals__, names)
-        except Exception as error:
-            raise Error(f"{function.__name__}(): the annotation of '{parameter.name}': {error}") from None
+    around = inspect.unwrap(function)
+    try:
+        while isinstance(given, str):
+            given = eval(given, around.__globals__, dict(inspect.getclosurevars(around).nonlocals))
+    except Exception as error:
+        raise Error(f"{function.__name__}(): the annotation of '{parameter.name}': {error}") from None
     for extra in getattr(given, "__metadata__", ()):
         if _is_space(extra):
             return extra

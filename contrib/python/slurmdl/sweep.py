@@ -20,8 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Union
 
 from . import optional, program
 from ._slurmdl import Error
@@ -147,6 +146,7 @@ class Sweep(Experiment):
             self._process.wait()
             self._log.close()
             self._process = None
+            _local.discard(self)
 
     def cancel(self, now: bool = False) -> None:
         """End the sweep: trials save a checkpoint; with 'now' they are killed.  `dl continue` goes on with it."""
@@ -162,7 +162,8 @@ class Sweep(Experiment):
             self._process.wait()
 
 
-_local: "weakref.WeakSet[Sweep]" = weakref.WeakSet()
+# Those whose workers are processes of this one, until they have ended.
+_local: Set[Sweep] = set()
 
 
 def _leave_all() -> None:
