@@ -20,6 +20,8 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = "slurmdl"
+# as in pyproject.toml
+EXTRAS = {"notebook": ("pandas", "matplotlib", "tqdm", "optuna"), "hydra": ("hydra-core",)}
 PACKAGES = (NAME, "hydra_plugins")
 
 
@@ -171,7 +173,9 @@ def metadata():
         f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\n"
         "Summary: Metrics, checkpoints and stop requests for training on Slurm\n"
         "License: Apache-2.0\nRequires-Python: >=3.8\nRequires-Dist: numpy\n"
-        "Description-Content-Type: text/markdown\n\n" + read(HERE, "README.md")
+        + "".join(f"Provides-Extra: {extra}\n" for extra in EXTRAS)
+        + "".join(f"Requires-Dist: {name}; extra == '{extra}'\n" for extra in EXTRAS for name in EXTRAS[extra])
+        + "Description-Content-Type: text/markdown\n\n" + read(HERE, "README.md")
     )
 
 
