@@ -37,13 +37,14 @@ END
 app () { # app ARGUMENT...: a sweep of two trials
     timeout 600 "$DL_TEST_PYTHON" app.py --multirun hydra/sweeper=slurmdl hydra.sweeper.local=true hydra.sweeper.max_trials=2 "$@" 2>&1
 }
-out=$(app hydra.sweep.dir=out hydra.sweeper.workers=2 'lr=tag(log, interval(1e-4, 0.1))' 'width=range(8, 64, 8)' 'opt=choice(sgd, adam)' \
-    'opt.rate=interval(0, 1)' 'note="a b, {c} =[x]"')
+app hydra.sweep.dir=out hydra.sweeper.workers=2 'lr=tag(log, interval(1e-4, 0.1))' 'width=range(8, 64, 8)' 'opt=glob(*)' \
+    'opt.rate=choice(0.5, 1)' 'note="a b, {c} =[x]"' >app.out
 is $? 0 "Hydra: a sweep"
 conf=out/app-0001/experiment.conf
 like "$(cat $conf)" 'type = "loguniform";' "Hydra: tag(log, interval())"
 like "$(xargs <$conf)" 'width = \{ type = int; minval = 8; maxval = 56; step = 8; \}' "Hydra: range() has not its end"
-like "$(cat $conf)" 'vals = \( "sgd", "adam" \)' "Hydra: choice()"
+like "$(cat $conf)" 'vals = \( "adam", "sgd" \)' "Hydra: glob()"
+like "$(cat $conf)" 'vals = \( 0.5, 1 \)' "Hydra: choice()"
 like "$(cat out/app-0001/trials/0001/a.1/app.log)" "'note': 'a b, \{c\} =\[x\]'" "Hydra: a trial has the other overrides as they are"
 like "$(cat out/optimization_results.yaml)" '^best_evaluated_result: [0-9]' "Hydra: the best result"
 dl show --json out/app-0001 | grep -q '"state": "completed"'

@@ -48,8 +48,9 @@ def _number(value: Any) -> Any:
 
 
 def _choices(override: Any) -> List[Any]:
-    values = list(override.value().list)
     texts = list(override.sweep_string_iterator())
+    # glob(*) has names only
+    values = getattr(override.value(), "list", texts)
     return [text if _number(value) is None else value for value, text in zip(values, texts)]
 
 
