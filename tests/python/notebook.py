@@ -11,6 +11,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -166,6 +167,27 @@ def ends():
     same(sweep.call("wait", "--timeout=1", good=(8, 10))[0] in (8, 10), True, "the sweep can go on")
 
 
+def slurm():
+    """A Slurm job; sbatch and its fellows are fakes."""
+    os.mkdir("bin")
+    for name in ("sbatch", "squeue", "scancel", "sacct", "scontrol"):
+        with open("bin/" + name, "w") as f:
+            f.write(f'#!/bin/sh\necho "{name} $*" >>{os.path.abspath("calls")}\n' + ("echo 77\n" if name == "sbatch" else ""))
+        os.chmod("bin/" + name, 0o755)
+    path = os.environ["PATH"]
+    with raises(slurmdl.Error, "use local=True", "without Slurm"):
+        os.environ["PATH"] = os.path.dirname(shutil.which("dl"))
+        slurmdl.run(command("true"))
+    os.environ["PATH"] = os.path.abspath("bin") + os.pathsep + path
+    sweep = slurmdl.run(command("true", name="by-slurm"), workers=3)
+    same((os.path.basename(sweep.dir), sweep.state), ("by-slurm-0001", "running"), "a Slurm job")
+    sweep.cancel(now=True)
+    same(sweep.state, "killed", "is cancelled")
+    calls = open("calls").read()
+    ok("sbatch" in calls and "--array" in calls and "scancel" in calls, "by sbatch and scancel")
+    os.environ["PATH"] = path
+
+
 def errors():
     for keys, why in (
         ({"max_trails": 3}, "unknown key 'max_trails'"),
@@ -209,6 +231,7 @@ def looks():
         exp.watch()
     same(out.getvalue().count("\n"), 1, "watch() ends with the sweep")
     ok("\x1b" not in out.getvalue() + page.split("\u202e")[0], "no control characters")
+    same({t["metric"] for t in exp.read()["trials"]}, {"inf"}, "dl show --json: infinity")
     same(repr(exp), f"<slurmdl.{type(exp).__name__} {exp.dir}>", "repr")
 
 
@@ -339,6 +362,7 @@ if __name__ == "__main__":
     functions()
     sweeps()
     ends()
+    slurm()
     looks()
     errors()
     frames()

@@ -10,6 +10,9 @@ need_package numpy
 tap notebook $python "$here/notebook.py"
 is "$($python -c 'import sys, slurmdl; print(*[m for m in ("slurmdl.sweep", "slurmdl.experiment", "pandas") if m in sys.modules])')" \
     "" "import slurmdl in a training script does not load what notebooks need"
+mkdir "$work/example" && cd "$work/example" || exit 1
+sed 's/max_trials=20/max_trials=3/' "$srcdir/contrib/examples/notebook/tune.py" >tune.py
+like "$(timeout 600 $python tune.py 2>&1)" "^.'dropout': [0-9.e-]+, 'lr': [0-9.e-]+, 'width': [0-9]+.$" "the example"
 if [ -z "$DL_TEST_PYTHON" ]; then
     skip "pandas, optuna, Hydra" "DL_TEST_PYTHON is not set"
     done_testing

@@ -86,7 +86,7 @@ def _said(message: str, path: str, text: str) -> str:
         content = lines[number - 1].strip(" ,{[") if 0 < number <= len(lines) else f"line {number}"
         return f"{content[:60].rstrip(': ')}: "
 
-    message = message.replace("use --local to work", "use local=True to work")
+    message = re.sub(r"\buse --local\b", "use local=True", message)
     return re.sub(re.escape(path) + r":(\d+): ", line, message).replace(path, "the configuration")
 
 
