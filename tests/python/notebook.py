@@ -205,6 +205,10 @@ def errors():
         slurmdl.run(3)
     with raises(slurmdl.Error, "no experiment 'nowhere'", "an experiment that there is not"):
         slurmdl.Experiment("nowhere")
+    os.environ["DL_FUNCTION"] = "module:train"
+    with raises(slurmdl.Error, "put it under if __name__ == '__main__':", "a module that starts its own sweep again"):
+        slurmdl.run(searched.of_module)
+    del os.environ["DL_FUNCTION"]
     path = os.environ.pop("PATH")
     with raises(slurmdl.Error, "there is no program 'dl' in PATH", "without dl"):
         slurmdl.Experiment("command")

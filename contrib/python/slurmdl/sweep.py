@@ -26,7 +26,7 @@ from . import optional, program
 from ._slurmdl import Error
 from .arrays import Path
 from .experiment import Experiment, _is_notebook, status_line
-from .source import variables_of
+from .source import NAME, variables_of
 from .space import space_of
 
 # Arguments of run() that are keys of a group of the file.
@@ -226,6 +226,14 @@ def _config(what: Any, keys: Mapping[str, Any]) -> Dict[str, Any]:
     return config
 
 
+def _file() -> Any:
+    """Trials run in the folder of the file, so it is in this one while dl reads it."""
+    try:
+        return tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.getcwd(), prefix=".slurmdl-", suffix=".yaml")
+    except OSError as error:
+        raise Error(f"{os.getcwd()}: run() needs a folder that it may write to: {error.strerror}") from None
+
+
 def run(
     what: Union[Path, Mapping[str, Any], Callable[..., Any]],
     *,
@@ -242,6 +250,8 @@ def run(
     folder).  All else are keys of the file: name, searcher (a group or its name), resources and so on, and metric,
     smaller_is_better, max_trials, max_length of `searcher` and workers of `resources`.
     """
+    if NAME in os.environ:
+        raise Error("run() is called in a trial, as its module is imported: put it under if __name__ == '__main__':")
     options = ["--dir=" + os.fspath(dir)] if dir is not None else []
     if isinstance(what, (str, os.PathLike)):
         if keys:
@@ -250,8 +260,7 @@ def run(
     if not isinstance(what, Mapping) and not callable(what):
         raise Error(f"run() takes a file, a dictionary or a function, not {type(what).__name__}")
     text = text_of(_config(what, keys))
-    # trials run in the folder of the file
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.getcwd(), prefix=".slurmdl-", suffix=".yaml") as f:
+    with _file() as f:
         f.write(text)
         f.flush()
         try:
