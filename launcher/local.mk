@@ -10,7 +10,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/reading.c %D%/config/search_settings.c %D%/config/space.c \
-	%D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c %D%/config/yaml.c \
+	%D%/config/space_json.c %D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c %D%/config/yaml.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \

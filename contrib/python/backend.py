@@ -20,6 +20,9 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = "slurmdl"
+# as in pyproject.toml
+EXTRAS = {"notebook": ("pandas", "matplotlib", "tqdm", "optuna"), "hydra": ("hydra-core",)}
+PACKAGES = (NAME, "hydra_plugins")
 
 
 def root():
@@ -170,7 +173,9 @@ def metadata():
         f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\n"
         "Summary: Metrics, checkpoints and stop requests for training on Slurm\n"
         "License: Apache-2.0\nRequires-Python: >=3.8\nRequires-Dist: numpy\n"
-        "Description-Content-Type: text/markdown\n\n" + read(HERE, "README.md")
+        + "".join(f"Provides-Extra: {extra}\n" for extra in EXTRAS)
+        + "".join(f"Requires-Dist: {name}; extra == '{extra}'\n" for extra in EXTRAS for name in EXTRAS[extra])
+        + "Description-Content-Type: text/markdown\n\n" + read(HERE, "README.md")
     )
 
 
@@ -221,7 +226,10 @@ def files_in(top, endings):
 
 
 def package_files():
-    return files_in(os.path.join(HERE, NAME), (".py", ".pyi", ".typed"))
+    """Paths of the package's files, and of the plug-in that Hydra finds by the name of its folder."""
+    for folder in PACKAGES:
+        for name in files_in(os.path.join(HERE, folder), (".py", ".pyi", ".typed")):
+            yield f"{folder}/{name}"
 
 
 def read_bytes(*path):
@@ -234,7 +242,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         extensions = build_extensions(tmp, config_settings)
         wheel = Wheel(wheel_directory)
         for name in package_files():
-            wheel.add(f"{NAME}/{name}", read_bytes(HERE, NAME, name))
+            wheel.add(name, read_bytes(HERE, name))
         for name in extensions:
             wheel.add(f"{NAME}/{name}", read_bytes(tmp, name), 0o755)
         return wheel.close()
@@ -252,7 +260,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def archived():
     """(path in the archive, path here) of each file."""
-    for folder in ("ext", NAME):
+    for folder in ("ext", *PACKAGES):
         for name in files_in(os.path.join(HERE, folder), (".c", ".h", ".py", ".pyi", ".typed")):
             yield f"{folder}/{name}", os.path.join(HERE, folder, name)
     for name in ("backend.py", "pyproject.toml", "README.md"):

@@ -9,12 +9,14 @@
 
 #include "launcher/cmd/export.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/space_json.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/sweep/pareto_front.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
+#include "launcher/sys/json_number.h"
 
 /* ---- text ---- */
 
@@ -106,10 +108,10 @@ static void set_new (json_t *o, const char *name, json_t *v)
     json_object_set_new (o, name, v);
 }
 
-/* JSON has no NaN and no infinity. */
+/* JSON has no NaN and no infinity: one is not known, the other is a text. */
 static json_t *real (double v)
 {
-    return isfinite (v) ? json_real (v) : json_null ();
+    return isnan (v) ? json_null () : number_to_json (v);
 }
 
 static json_t *text (const char *v)
@@ -242,6 +244,7 @@ void show_json (const struct sweep *s, const struct selection *sel)
     set_new (o, "searcher", text (s->exp->searcher_name));
     set_new (o, "done", real (searcher_progress (s->searcher)));
     set_new (o, "metrics", metrics_json (s));
+    set_new (o, "space", space_json (s->exp));
     set_new (o, "best_trial", best ? json_integer (s->best) : json_null ());
     set_new (o, "best", best ? real (best->best) : json_null ());
     if (s->exp->search.repeats > 1)

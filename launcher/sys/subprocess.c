@@ -24,6 +24,19 @@ static void unblock_signals (void)
     sigprocmask (SIG_SETMASK, &none, NULL);
 }
 
+/* As exec() does it, but before they are unblocked: until then a handler of
+ * this program would take what is sent to the other one.
+ */
+static void default_handlers (void)
+{
+    struct sigaction sa;
+
+    for (int i = 1; i < SIGRTMIN; i++)
+        if (sigaction (i, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN
+            && sa.sa_handler != SIG_DFL)
+            signal (i, SIG_DFL);
+}
+
 static pid_t start_child (int death_signal)
 {
     pid_t parent = getpid ();
@@ -71,6 +84,7 @@ static void __attribute__ ((noreturn)) run (const struct spawn *s)
     set_descriptors (s->io);
     if (s->prepare)
         s->prepare (s->arg);
+    default_handlers ();
     unblock_signals ();
     if (s->dir && chdir (s->dir) < 0)
         what = s->dir;
@@ -83,10 +97,15 @@ static void __attribute__ ((noreturn)) run (const struct spawn *s)
 
 pid_t subprocess_spawn (const struct spawn *s)
 {
-    pid_t pid = start_child (s->death_signal);
+    sigset_t all;
+    sigset_t before;
+    pid_t pid;
 
-    if (pid == 0)
+    sigfillset (&all);
+    sigprocmask (SIG_BLOCK, &all, &before);
+    if ((pid = start_child (s->death_signal)) == 0)
         run (s);
+    sigprocmask (SIG_SETMASK, &before, NULL);
     if (pid > 0 && s->new_group)
         setpgid (pid, pid);
     return pid;

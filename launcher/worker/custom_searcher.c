@@ -15,6 +15,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/points.h"
+#include "launcher/config/space_json.h"
 #include "launcher/config/values.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -46,75 +47,12 @@ static int bad (struct slurmdl_error *err, const char *what, const char *more)
 
 /* ---- what it is sent ---- */
 
-static json_t *when_json (const struct experiment *e, const struct param *d)
-{
-    const struct hparam *other = hparam_find (e, d->when);
-    json_t *values = json_array ();
-
-    for (long i = 0; i < d->when_count; i++)
-        json_array_append_new (
-            values,
-            e->params[other->dim].type == PARAM_CATEGORICAL
-                ? json_incref (
-                    json_array_get (other->values, (size_t)d->when_values[i]))
-                : json_real (d->when_values[i]));
-    return json_pack ("{s:o}", d->when, values);
-}
-
-static json_t *bound_json (const struct param *d, double v)
-{
-    return d->type == PARAM_INT   ? json_integer ((json_int_t)v)
-           : d->type == PARAM_LOG ? json_real (pow (d->base, v))
-                                  : json_real (v);
-}
-
-static json_t *param_json (const struct experiment *e, const struct hparam *h)
-{
-    static const char *const types[] = {
-        "float", "int", "float", "categorical"
-    };
-    const struct param *d = &e->params[h->dim];
-    json_t *o =
-        json_pack ("{s:s, s:s}", "name", h->path, "type", types[d->type]);
-
-    if (d->type == PARAM_CATEGORICAL)
-        json_object_set (o, "choices", h->values);
-    else {
-        json_object_set_new (o, "low", bound_json (d, d->min));
-        json_object_set_new (o, "high", bound_json (d, d->max));
-    }
-    if (d->type == PARAM_LOG || d->base > 1)
-        json_object_set_new (o, "log", json_true ());
-    if (d->step > 0)
-        json_object_set_new (o, "step", json_real (d->step));
-    if (d->deviation > 0) {
-        json_object_set_new (o,
-                             "mean",
-                             json_real (d->type == PARAM_LOG
-                                            ? pow (d->base, d->mean)
-                                            : d->mean));
-        json_object_set_new (o,
-                             "deviation",
-                             json_real (d->type == PARAM_LOG
-                                            ? d->deviation * log10 (d->base)
-                                            : d->deviation));
-    }
-    if (d->when)
-        json_object_set_new (o, "when", when_json (e, d));
-    return o;
-}
-
 static json_t *header_json (const struct experiment *e)
 {
-    json_t *space = json_array ();
-
-    for (size_t i = 0; i < e->nhparams; i++)
-        if (e->hparams[i].dim >= 0)
-            json_array_append_new (space, param_json (e, &e->hparams[i]));
     return json_pack (
         "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}",
         "space",
-        space,
+        space_json (e),
         "metric",
         e->metric,
         "constraint",

@@ -73,6 +73,9 @@ import json
 d = json.load(open("all.json"))
 assert d["state"] == "completed" and d["experiment"] == "many" and d["best_trial"] == d["trials"][0]["trial"], d
 assert d["metrics"] == [{"name": "loss", "smaller_is_better": True}]
+space = {p.pop("name"): p for p in d["space"]}
+assert space["lr"] == {"type": "float", "low": 1e-4, "high": 0.1, "log": True}, space
+assert space["flags"] == {"type": "categorical", "choices": [True, False]} and len(space) == 7, space
 for t in d["trials"]:
     h = t["hyperparameters"]
     assert isinstance(t["trial"], int) and isinstance(t["seconds"], float), t

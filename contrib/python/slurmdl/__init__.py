@@ -11,24 +11,38 @@
             run.log("training/loss", train(weights, run.hp["lr"]), step)
             run.save(step)
 
-It works under `dl run`, in any Slurm job, and by hand.
+It works under `dl run`, in any Slurm job, and by hand.  slurmdl.run() starts a sweep from a script or a notebook, and
+slurmdl.Experiment looks at one.
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ._slurmdl import Checkpoint, Error, Metric, Writer
 from .files import Rows, dump, load, newest, read_metrics, read_records
 from .hparams import HParams
-from .run import Run, init
+from .runs import Run, init
+
+if TYPE_CHECKING:
+    from .distributed import DistributedOptimizer
+    from .experiment import Experiment
+    from .space import Choice, Float, Int, LogUniform
+    from .sweep import Sweep, run
 
 __all__ = [
     "Checkpoint",
+    "Choice",
     "DistributedOptimizer",
     "Error",
+    "Experiment",
+    "Float",
     "HParams",
+    "Int",
+    "LogUniform",
     "Metric",
     "Rows",
     "Run",
+    "Sweep",
     "Writer",
     "dump",
     "init",
@@ -36,13 +50,24 @@ __all__ = [
     "newest",
     "read_metrics",
     "read_records",
+    "run",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # torch is imported by those only who use it
-    if name == "DistributedOptimizer":
-        from .distributed import DistributedOptimizer
+# What a training script does not need, and torch, is imported when it is asked for.
+_LATER = {
+    "Choice": "space",
+    "DistributedOptimizer": "distributed",
+    "Experiment": "experiment",
+    "Float": "space",
+    "Int": "space",
+    "LogUniform": "space",
+    "Sweep": "sweep",
+    "run": "sweep",
+}
 
-        return DistributedOptimizer
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module("." + _LATER[name], __name__), name)
     raise AttributeError(f"module 'slurmdl' has no attribute {name!r}")

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from . import patterns
 from .arrays import host
-from .run import Run
+from .runs import Run
 
 _run: Optional[Run] = None
 _steps: Dict[str, int] = {}

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from . import _slurmdl
 from .arrays import Path, empty, memory_of, naming
 
-_PACKED = [
+PACKED = [
     ("step", "i8"),
     ("time", "f8"),
     ("value", "f8"),
@@ -72,7 +72,7 @@ class Rows:
         """A structured array of numpy with all fields."""
         import numpy
 
-        kinds: Any = [("name", self._name().dtype), *_PACKED[:4], ("attempt", "i4"), ("superseded", "?")]
+        kinds: Any = [("name", self._name().dtype), *PACKED[:4], ("attempt", "i4"), ("superseded", "?")]
         rows = numpy.empty(len(self), dtype=kinds)
         for field in rows.dtype.names or ():
             rows[field] = self[field]
@@ -120,7 +120,7 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
     room, read = _most_rows(path), None
     while read is None:
         # memory that is not written to is not there
-        packed = numpy.empty(room, dtype=_PACKED)
+        packed = numpy.empty(room, dtype=PACKED)
         read = _slurmdl.read_rows(path, how, packed.view("u1"))
         room *= 2
     count, old, names = read

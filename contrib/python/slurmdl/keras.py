@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import keras  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import numpy
 
-from .run import Run, init
+from .runs import Run, init
 
 
 def _variables(model: Any) -> List[Tuple[str, Any]]:

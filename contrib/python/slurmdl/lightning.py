@@ -25,7 +25,7 @@ except ImportError:
 
 from . import torch as _torch
 from .files import newest
-from .run import Run
+from .runs import Run
 
 
 class Logger(_Logger):

@@ -14,7 +14,7 @@ from typing import Any, Dict, Optional, Tuple
 import numpy
 
 from . import _slurmdl
-from .run import Run
+from .runs import Run
 from .trust import Reader
 
 _STATE = "sklearn"

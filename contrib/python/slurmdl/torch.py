@@ -30,7 +30,7 @@ from . import _slurmdl
 from .arrays import Path, is_tensor, memory_of
 from .fsdp import FlatOptimizer, adapted, flat_models
 from .loader import ResumableLoader
-from .run import Run
+from .runs import Run
 from .sharded import Slab, is_sharded, size_of_world
 from .structure import decode, encode
 from .tensors import Targets, Tensors, places_of

@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional
 
 from transformers import TrainerCallback  # type: ignore[import-not-found, unused-ignore]
 
-from .run import Run, init
+from .runs import Run, init
 
 
 def _grouped(name: str) -> str:

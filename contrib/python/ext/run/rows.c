@@ -8,7 +8,7 @@
 
 /* ---- scalars ---- */
 
-/* The layout is that of slurmdl.files._PACKED. */
+/* The layout is that of slurmdl.files.PACKED. */
 struct packed {
     int64_t step;
     double time, value, epoch;

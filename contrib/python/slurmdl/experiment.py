@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Look at an experiment from a notebook or a script, also while it runs.
+
+    exp = slurmdl.Experiment("digits")          # or its folder
+    exp.trials()                                # a DataFrame, one row a trial
+    exp.metrics()                               # a DataFrame, one row a logged value
+    exp.best()["hyperparameters"]
+    exp.plot.curves("loss")
+    optuna.visualization.plot_contour(exp.study())
+
+The trials are those of the program dl, which reads experiments of others safely; nothing of an experiment is run, and
+nothing is unpickled.
+"""
+
+import html
+import math
+import os
+import re
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from . import frames, optional, program
+from ._slurmdl import Error
+from .arrays import Path
+
+_ROWS_SHOWN = 10
+_LIVE = ("running", "paused")
+
+
+def _number(value: Any) -> float:
+    """JSON has no NaN and no infinity: null is unknown, "inf" is a text."""
+    return math.nan if value is None else float(value)
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class Experiment:
+    """An experiment: its folder, or its name below 'dir' (default: DL_DIR, else the current folder)."""
+
+    def __init__(self, path: Path, dir: Optional[Path] = None) -> None:
+        self._options = ["--dir=" + os.fspath(dir)] if dir is not None else []
+        self._name = os.fspath(path)
+        self.dir: str = self.read(trials=1)["dir"]
+        self._name, self._options = self.dir, []
+
+    def __repr__(self) -> str:
+        return f"<slurmdl.{type(self).__name__} {self.dir}>"
+
+    # ---- what dl says
+
+    def call(self, command: str, *options: str, **how: Any) -> Any:
+        """A command of dl on this experiment: (status, standard output)."""
+        return program.call(command, *self._options, *options, "--", self._name, **how)
+
+    def read(self, trials: Optional[int] = None) -> Dict[str, Any]:
+        """`dl show --json`: the experiment as it is now, its space, and its trials (the best 'trials' of them)."""
+        some = [f"--trials={trials}"] if trials is not None else []
+        shown: Dict[str, Any] = program.call_json("show", "--json", *some, *self._options, "--", self._name)
+        return shown
+
+    @property
+    def state(self) -> str:
+        """running, paused, stopped, killed, completed, partial or failed."""
+        return str(self.read(trials=1)["state"])
+
+    def trials(self) -> Any:
+        """A DataFrame with a row for each trial, in their order, and a column for each hyperparameter; one that has
+        the name of another column is hp.NAME."""
+        return frames.trials_frame(self.read())
+
+    def metrics(self, trial: Optional[int] = None) -> Any:
+        """A DataFrame with a row for each value that trials have logged so far (or one has), without superseded ones:
+        trial, attempt, step, time (seconds since 1970), epoch, name and value."""
+        return frames.metrics_frame(self.dir, trial)
+
+    def best(self) -> Optional[Dict[str, Any]]:
+        """The best trial: a dictionary with trial, metric, best, hyperparameters, dir and so on; None before the first
+        result.  slurmdl.load(best["dir"]) reads its newest checkpoint."""
+        shown = self.read(trials=1)
+        if shown["best_trial"] is None or not shown["trials"]:
+            return None
+        best: Dict[str, Any] = shown["trials"][0]
+        for name in ("metric", "best"):
+            best[name] = _number(best.get(name))
+        best["dir"] = os.path.join(self.dir, "trials", "%04d" % best["trial"])
+        return best
+
+    def study(self) -> Any:
+        """An optuna Study in memory, with a trial for each trial: for optuna.visualization and optuna-dashboard."""
+        from .study import study_of
+
+        return study_of(self)
+
+    @property
+    def plot(self) -> Any:
+        """Charts by matplotlib: plot.curves(), history(), scatter(parameter), parallel()."""
+        from .plot import Plots
+
+        return Plots(self)
+
+    # ---- how it goes
+
+    def _repr_html_(self) -> str:
+        shown = self.read(trials=_ROWS_SHOWN)
+        return _page(shown)
+
+    def watch(self, seconds: float = 2.0) -> None:
+        """Show the experiment, in a notebook or on a terminal, until it has ended or was paused."""
+        show = _display()
+        while True:
+            start = time.monotonic()
+            shown = self.read(trials=_ROWS_SHOWN)
+            show(shown)
+            if shown["state"] != "running":
+                return
+            # a large experiment is not read all the time
+            time.sleep(max(seconds, 4 * (time.monotonic() - start)))
+
+
+# ---- what is shown
+
+
+def status_line(shown: Dict[str, Any]) -> str:
+    """One line: state, part that is done, and the best value."""
+    line = f"{shown['experiment']}: {shown['state']}, {100 * _number(shown['done']):.0f} %"
+    if shown["best_trial"] is not None:
+        line += f", best {shown['metrics'][0]['name']} {_number(shown['best']):.6g} (trial {shown['best_trial']})"
+    return _printable(line)
+
+
+def _printable(text: str) -> str:
+    """Names may come from others: no control characters for the terminal."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "?", text)
+
+
+def _rows(shown: Dict[str, Any]) -> List[List[str]]:
+    names = list(dict.fromkeys(name for t in shown["trials"] for name in t["hyperparameters"]))
+    rows = [["trial", "state", "length", "best", *names]]
+    for t in shown["trials"][:_ROWS_SHOWN]:
+        values = [t["hyperparameters"].get(name) for name in names]
+        rows.append([_short(v) for v in (t["trial"], t["state"], t["length"], t["best"], *values)])
+    return rows
+
+
+def _page(shown: Dict[str, Any]) -> str:
+    """Everything in it is escaped: names and values may come from others."""
+    head, *rows = _rows(shown)
+    cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+    lines = [f"<tr>{cells}</tr>"]
+    for row in rows:
+        lines.append("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>")
+    return f"<p><b>{html.escape(status_line(shown))}</b></p><table>{''.join(lines)}</table>"
+
+
+def _is_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    shell = shell.get_ipython() if shell is not None else None
+    return shell is not None and type(shell).__name__ != "TerminalInteractiveShell"
+
+
+def _display() -> Any:
+    if not _is_notebook():
+        return _Lines()
+    handle = optional.need("IPython.display", "watch()").display(None, display_id=True)
+    page = optional.need("IPython.display", "watch()").HTML
+    return lambda shown: handle.update(page(_page(shown)))
+
+
+class _Lines:
+    """On a terminal, or in a pipe: a line when something has changed."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, shown: Dict[str, Any]) -> None:
+        line = status_line(shown)
+        if line != self.last:
+            print(line, flush=True)
+        self.last = line
+
+
+__all__ = ["Error", "Experiment"]

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call the program dl, which reads, starts and steers all experiments."""
+
+import json
+import subprocess
+from typing import Any, List, Tuple
+
+from ._slurmdl import Error
+
+PROGRAM = "dl"
+
+
+def popen(arguments: List[str], **options: Any) -> "subprocess.Popen[str]":
+    """Start dl; it does not read the standard input of this process, and Ctrl-C does not reach it."""
+    options = {"stdin": subprocess.DEVNULL, "encoding": "utf-8", "errors": "replace", **options}
+    try:
+        return subprocess.Popen([PROGRAM, *arguments], start_new_session=True, **options)
+    except FileNotFoundError:
+        where = "install slurm-dl, or add the folder of its programs to PATH"
+        raise Error(f"there is no program '{PROGRAM}' in PATH: {where}") from None
+
+
+def message_of(output: str, arguments: List[str], status: int) -> str:
+    """What dl complained about, without its own name before each line."""
+    lines = [line[4:] if line.startswith("dl: ") else line for line in output.strip().splitlines()]
+    return "\n".join(lines) or f"dl {arguments[0]} ended with status {status}"
+
+
+def call(*arguments: str, good: Tuple[int, ...] = (0,)) -> Tuple[int, str]:
+    """Run dl to its end: (status, standard output).  With a status that is not in 'good' slurmdl.Error has the message
+    of dl."""
+    process = popen(list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        output, errors = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode not in good:
+        raise Error(message_of(errors, list(arguments), process.returncode))
+    return process.returncode, output
+
+
+def call_json(*arguments: str) -> Any:
+    return json.loads(call(*arguments)[1])

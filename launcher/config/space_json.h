@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search space of an experiment as JSON. */
+#ifndef LAUNCHER_CONFIG_SPACE_JSON_H
+#define LAUNCHER_CONFIG_SPACE_JSON_H
+
+#include <jansson.h>
+
+#include "launcher/config/experiment.h"
+
+/* The searched parameters as the first line of dl-search-server(1) has them:
+ * an array of objects.  Returns a new reference.
+ */
+json_t *space_json (const struct experiment *e);
+
+#endif

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""slurmdl.Experiment, slurmdl.run() and the study, as a notebook uses them; dl is in PATH."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import io
+import json
+import math
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import searched
+import slurmdl
+from check import ok, raises, same, skip
+from slurmdl import Choice, Float, Int, LogUniform
+from slurmdl.source import FOLDER, NAME, SOURCE, function_of, variables_of
+from slurmdl.space import space_of
+from slurmdl.sweep import text_of
+
+LONG = 600
+FAST = {"worker": {"heartbeat": 1}, "reproducibility": {"experiment_seed": 1}}
+SCALE = {"sgd": 1.0, "ädäm 😀": 2.0}
+HERE = pathlib.Path("here")
+unwanted = object()
+
+
+def has(*modules):
+    return all(importlib.util.find_spec(m) for m in modules)
+
+
+def command(text, **more):
+    """The keys of a sweep of a shell command."""
+    return {
+        "name": "command",
+        "entrypoint": ["/bin/sh", "-c", text],
+        "searcher": {"name": "random", "metric": "loss", "max_trials": 3},
+        "metrics": {"pattern": "^{step} loss {loss}$"},
+        "hyperparameters": {"x": {"type": "float", "minval": 0, "maxval": 1}},
+        **FAST,
+        **more,
+    }
+
+
+# ---- functions
+
+
+def twice(f):
+    @functools.wraps(f)
+    def inner(*a, **k):
+        return 2 * f(*a, **k)
+
+    return inner
+
+
+class Net:
+    depth = 3
+
+    def cost(self):
+        return self.depth + searched.LIMIT
+
+
+@twice
+def sent(x: Float(0, 1), *, mode: ["a", "b"] = "a", n: "Int(1, 3, log=True)" = 2):
+    unwanted = Net().cost() + SCALE["ädäm 😀"]
+    return unwanted + x + len(HERE.name) + math.floor(n)
+
+
+def around(k):
+    def inner(x: Float(0, 1)):
+        return x + k
+
+    return inner
+
+
+def refers_to_an_object(x: Float(0, 1)):
+    return unwanted
+
+
+def functions():
+    same(
+        space_of(sent),
+        {
+            "x": {"type": "float", "minval": 0.0, "maxval": 1.0},
+            "mode": {"type": "categorical", "vals": ["a", "b"], "default": "a"},
+            "n": {"type": "int", "minval": 1, "maxval": 3, "base": 10.0, "default": 2},
+        },
+        "the space in a signature",
+    )
+    code = "import json, os, sys; from slurmdl.source import function_of; f = function_of(os.environ); print(f(x=0.5))"
+    for function, wanted, name in (
+        (sent, "33.0", "with what it refers to"),
+        (around(7), "7.5", "of another function"),
+        (searched.of_module, "", "of a module"),
+    ):
+        given = variables_of(function)
+        if name == "of a module":
+            same(given, {NAME: "searched:of_module", FOLDER: os.path.dirname(searched.__file__)}, "a function of a module has a name")
+            ok(function_of(given) is function, "by which it is found")
+            continue
+        out = subprocess.run([sys.executable, "-c", code], env={**os.environ, **given}, stdout=subprocess.PIPE, timeout=LONG)
+        same(out.stdout.decode().strip(), wanted, f"a function {name} is sent as source")
+    ok("unwanted" not in variables_of(sent)[SOURCE].split("def sent")[0], "its own names are not taken for others'")
+    for function, why in (
+        (refers_to_an_object, "'unwanted' (object) cannot be sent as source"),
+        (lambda x=Float(0, 1): x, "no parameter has a space"),
+        (lambda x: x, "'x' has no space and no default"),
+        (print, ""),
+    ):
+        with raises(slurmdl.Error, why, f"refused: {why or 'a function of C'}"):
+            slurmdl.run(function, local=True, max_trials=1)
+    ok(not [n for n in os.listdir(".") if n.startswith(".slurmdl")], "nothing stays behind")
+    same(text_of({"a": 'ä😀"\u2028\n'}), '{\n "a": "\\U000000e4\\U0001f600\\"\\U00002028\\n"\n}\n', "texts for YAML")
+
+
+# ---- sweeps
+
+
+def train(run, lr: LogUniform(1e-4, 1e-1), opt: Choice("sgd", "ädäm 😀"), width: Int(16, 256) = 64, extra=1):
+    for step in range(1, run.length + 1):
+        run.log("loss", SCALE[opt] * abs(math.log10(lr)) + width / 1000 + extra / step, step)
+
+
+def sweeps():
+    sweep = slurmdl.run(
+        train, metric="loss", searcher="asha", max_trials=6, max_length=4, workers=2, local=True, **FAST
+    )
+    same(sweep.wait(LONG).state, "completed", "a sweep of a function")
+    best = sweep.best()
+    same(sorted(best["hyperparameters"]), ["lr", "opt", "width"], "its best trial has the hyperparameters")
+    ok(best["metric"] > 1 and best["length"] >= 1, "and the metric")
+    same(len(slurmdl.read_metrics(os.path.join(best["dir"]))) >= best["length"], True, "and its folder")
+    ok("def train" in open(sweep.dir + "/experiment.conf").read(), "experiment.conf has the source")
+    os.mkdir("below")
+    other = slurmdl.run(searched.of_module, max_trials=2, local=True, dir="below", **FAST).wait(LONG, progress=False)
+    same((other.state, os.path.basename(other.dir)), ("completed", "of_module-0001"), "of a module's")
+    made = slurmdl.run(command('echo "1 loss $DL_HP_x"'), local=True).wait(LONG)
+    same(made.best()["metric"], made.best()["hyperparameters"]["x"], "of a dictionary")
+    with open("by-file.yaml", "w") as f:
+        f.write(text_of(command('echo "1 loss $DL_HP_x"', name="by-file")))
+    same(slurmdl.run("by-file.yaml", local=True).wait(LONG).state, "completed", "of a file")
+    same(slurmdl.Experiment("by-file").dir, os.path.abspath("by-file-0001"), "found by its name")
+    more = command('echo "1 loss 0"', searcher={"metric": "loss", "max_trials": 1, "warm_start": made})
+    log = slurmdl.run(more, local=True, dir="below").wait(LONG).dir + "/log/000000/00000001"
+    ok('"known"' in open(log).read(), "searcher.warm_start takes an experiment")
+
+
+def ends():
+    with raises(slurmdl.Error, "same way: exit status 3: oops", "why all attempts fail"):
+        slurmdl.run(command("echo oops; exit 3"), local=True).wait(LONG)
+    sweep = slurmdl.run(command("sleep 1000"), local=True)
+    with raises(TimeoutError, "still running", "wait() for a time"):
+        sweep.wait(timeout=1)
+    sweep.cancel(now=True)
+    same(sweep.state, "killed", "a sweep is cancelled")
+    script = "import slurmdl, json, sys; print(slurmdl.run(json.loads(sys.argv[1]), local=True).dir)"
+    config = json.dumps(command("while [ ! -e go ]; do sleep 0.1; done; echo '1 loss 1'"))
+    out = subprocess.run([sys.executable, "-c", script, config], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LONG)
+    sweep = slurmdl.Experiment(out.stdout.decode().strip())
+    ok(b"local workers end with this process" in out.stderr, "local workers end with the process that started them")
+    same(sweep.call("wait", "--timeout=1", good=(8, 10))[0] in (8, 10), True, "the sweep can go on")
+
+
+def slurm():
+    """A Slurm job; sbatch and its fellows are fakes."""
+    os.mkdir("bin")
+    for name in ("sbatch", "squeue", "scancel", "sacct", "scontrol"):
+        with open("bin/" + name, "w") as f:
+            f.write(f'#!/bin/sh\necho "{name} $*" >>{os.path.abspath("calls")}\n' + ("echo 77\n" if name == "sbatch" else ""))
+        os.chmod("bin/" + name, 0o755)
+    path = os.environ["PATH"]
+    with raises(slurmdl.Error, "use local=True", "without Slurm"):
+        os.environ["PATH"] = os.path.dirname(shutil.which("dl"))
+        slurmdl.run(command("true"))
+    os.environ["PATH"] = os.path.abspath("bin") + os.pathsep + path
+    sweep = slurmdl.run(command("true", name="by-slurm"), workers=3)
+    same((os.path.basename(sweep.dir), sweep.state), ("by-slurm-0001", "running"), "a Slurm job")
+    sweep.cancel(now=True)
+    same(sweep.state, "killed", "is cancelled")
+    calls = open("calls").read()
+    ok("sbatch" in calls and "--array" in calls and "scancel" in calls, "by sbatch and scancel")
+    os.environ["PATH"] = path
+
+
+def errors():
+    for keys, why in (
+        ({"max_trails": 3}, "unknown key 'max_trails'"),
+        ({"max_trials": -3}, '"max_trials": -3: '),
+        ({"searcher": "ashe", "max_trials": 3}, 'did you mean "asha"?'),
+        ({"max_trials": 3, "x": float("nan")}, "the configuration: "),
+        ({"max_trials": 3, "x": print}, "numbers, texts, lists and dictionaries only"),
+        ({"max_trials": 3, "dir": "/nonexistent"}, "/nonexistent"),
+    ):
+        with raises(slurmdl.Error, why, f"an error of dl: {why}"):
+            slurmdl.run(searched.of_module, local=True, **keys)
+    with raises(slurmdl.Error, "belong into it", "a file and keys"):
+        slurmdl.run("by-file.yaml", max_trials=3)
+    with raises(slurmdl.Error, "not int", "neither"):
+        slurmdl.run(3)
+    with raises(slurmdl.Error, "no experiment 'nowhere'", "an experiment that there is not"):
+        slurmdl.Experiment("nowhere")
+    os.environ["DL_FUNCTION"] = "module:train"
+    with raises(slurmdl.Error, "put it under if __name__ == '__main__':", "a module that starts its own sweep again"):
+        slurmdl.run(searched.of_module)
+    del os.environ["DL_FUNCTION"]
+    path = os.environ.pop("PATH")
+    with raises(slurmdl.Error, "there is no program 'dl' in PATH", "without dl"):
+        slurmdl.Experiment("command")
+    os.environ["PATH"] = path
+    for module, call in (("pandas", "trials"), ("pandas", "metrics"), ("optuna", "study")):
+        if not has(module):
+            with raises(slurmdl.Error, f"needs {module}: pip install {module}", f"{call}() without {module}"):
+                getattr(slurmdl.Experiment("train"), call)()
+
+
+def looks():
+    for_eyes = command('echo "1 loss inf"', name="eyes", searcher={"name": "grid", "metric": "loss"})
+    for_eyes["hyperparameters"] = {"c": {"type": "categorical", "vals": ["<script>&\"'", "\u202e\x1b[31m"]}}
+    try:
+        exp = slurmdl.run(for_eyes, local=True).wait(LONG)
+    except slurmdl.Error as error:
+        exp = slurmdl.Experiment("eyes")
+        print("#", error)
+    page = exp._repr_html_()
+    ok("<script" not in page and "&lt;script&gt;&amp;&quot;&#x27;" in page, "HTML is escaped")
+    ok(len(page) < 4000, "and small")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exp.watch()
+    same(out.getvalue().count("\n"), 1, "watch() ends with the sweep")
+    ok("\x1b" not in out.getvalue() + page.split("\u202e")[0], "no control characters")
+    same({t["metric"] for t in exp.read()["trials"]}, {"inf"}, "dl show --json: infinity")
+    same(repr(exp), f"<slurmdl.{type(exp).__name__} {exp.dir}>", "repr")
+
+
+# ---- pandas, optuna, matplotlib
+
+
+def frames():
+    if not has("pandas"):
+        return skip("frames", "no pandas")
+    exp = slurmdl.Experiment("train")
+    trials = exp.trials()
+    same(list(trials["trial"]), [1, 2, 3, 4, 5, 6], "trials() in their order")
+    same([str(trials[c].dtype) for c in ("metric", "lr", "width", "length")], ["float64", "float64", "int64", "int64"], "types")
+    ok(set(trials["opt"]) <= set(SCALE) and all(isinstance(v, str) for v in trials["opt"]), "categories are texts")
+    metrics = exp.metrics()
+    same(list(metrics.columns), ["trial", "attempt", "step", "time", "epoch", "name", "value"], "metrics()")
+    same([type(n) for n in metrics["name"].unique()], [str], "names are texts")
+    same(len(metrics[metrics["trial"] == 2]), len(exp.metrics(trial=2)), "of one trial")
+    same(metrics.groupby("trial")["step"].apply(lambda s: s.is_monotonic_increasing).all(), True, "no value twice")
+    with raises(slurmdl.Error, "there is no trial 99", "of a trial that there is not"):
+        exp.metrics(trial=99)
+    same(list(slurmdl.Experiment("eyes").trials()["metric"])[0], math.inf, "infinity")
+    planted()
+    running()
+
+
+def planted():
+    """What another member of the group may put there."""
+    exp = slurmdl.Experiment("by-file")
+    n = len(exp.metrics())
+    os.symlink(os.path.abspath("train-0001/trials/0001"), exp.dir + "/trials/0099")
+    os.mkdir(exp.dir + "/trials/0098")
+    os.mkdir(exp.dir + "/trials/0098/a.1")
+    os.mkfifo(exp.dir + "/trials/0098/a.1/metrics.h5")
+    os.symlink("/", exp.dir + "/trials/0097")
+    import warnings
+
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        same(len(exp.metrics()), n, "links and pipes are not read")
+
+
+def running():
+    sweep = slurmdl.run(command("echo '1 loss 5'; while [ ! -e go ]; do sleep 0.1; done"), local=True, workers=1)
+    end = time.monotonic() + LONG
+    while len(sweep.metrics()) == 0 and time.monotonic() < end:
+        time.sleep(0.2)
+    same((list(sweep.metrics()["value"]), sweep.state), ([5.0], "running"), "metrics of a trial that runs")
+    same((sweep.best(), list(sweep.trials()["state"])), (None, ["open"]), "trials, too")
+    open("go", "w").close()
+    same(sweep.wait(LONG).state, "completed", "it goes on")
+
+
+def plots():
+    if not has("pandas", "matplotlib"):
+        return skip("plot", "no pandas or no matplotlib")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    plot = slurmdl.Experiment("train").plot
+    for name, call in (
+        ("curves", plot.curves),
+        ("history", plot.history),
+        ("scatter", lambda: plot.scatter("lr")),
+        ("scatter of texts", lambda: plot.scatter("opt")),
+        ("parallel", plot.parallel),
+    ):
+        axes = call()
+        axes.figure.savefig(name + ".png")
+        ok(axes.lines and os.path.getsize(name + ".png") > 1000, f"plot: {name}")
+    same(plot.history().get_ylabel(), "loss", "names of axes")
+    with raises(slurmdl.Error, "no hyperparameter 'x'", "scatter() of one that there is not"):
+        plot.scatter("x")
+    with raises(slurmdl.Error, "no trial has logged 'nothing'", "curves() of one that there is not"):
+        plot.curves("nothing")
+
+
+def studies():
+    if not has("pandas", "optuna"):
+        return skip("study", "no pandas or no optuna")
+    import optuna
+
+    exp = slurmdl.Experiment("train")
+    study = exp.study()
+    same(len(study.trials), 6, "a study has every trial")
+    done = [t for t in study.trials if t.state.name == "COMPLETE"]
+    same({t.user_attrs["length"] for t in done}, {4}, "a full training is complete")
+    ok({t.state.name for t in study.trials} <= {"COMPLETE", "PRUNED"}, "the others are pruned")
+    best = exp.trials().set_index("trial").loc[study.best_trial.number + 1]
+    same((study.best_value, study.best_params["lr"]), (best["metric"], best["lr"]), "values and parameters")
+    ok(all(t.intermediate_values for t in study.trials), "intermediate values")
+    kinds = {name: type(d).__name__ for name, d in study.best_trial.distributions.items()}
+    wanted = {"lr": "FloatDistribution", "opt": "CategoricalDistribution", "width": "IntDistribution"}
+    same(kinds, wanted, "distributions")
+    two = slurmdl.run(searched.two, metric=["loss/a", "gain"], smaller_is_better=[True, False], max_trials=12, local=True, **FAST)
+    front = two.wait(LONG).study()
+    same([d.name for d in front.directions], ["MINIMIZE", "MAXIMIZE"], "several metrics")
+    same(len(front.trials[3].values), 2, "their values")
+    if not has("plotly"):
+        return skip("optuna.visualization", "no plotly")
+    charts = optuna.visualization
+    names = "contour edf intermediate_values optimization_history parallel_coordinate rank slice terminator_improvement timeline"
+    for name in names.split():
+        if name == "terminator_improvement":
+            continue
+        ok(getattr(charts, "plot_" + name)(study).data, f"optuna.visualization.plot_{name}")
+    ok(charts.plot_pareto_front(front).data, "optuna.visualization.plot_pareto_front")
+    if has("sklearn"):
+        full = slurmdl.run(searched.of_module, max_trials=12, local=True, **FAST).wait(LONG).study()
+        ok(charts.plot_param_importances(full).data, "optuna.visualization.plot_param_importances")
+    if not has("optuna_dashboard"):
+        return skip("optuna-dashboard", "it is not installed")
+    dashboard(study)
+
+
+def dashboard(study):
+    from optuna_dashboard import wsgi
+
+    app = wsgi(study._storage)
+    answer = {}
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies/0", "QUERY_STRING": "after=0", "SERVER_NAME": "x"}
+    environ.update({"SERVER_PORT": "1", "wsgi.url_scheme": "http", "wsgi.input": io.BytesIO(), "wsgi.errors": sys.stderr})
+    body = b"".join(app(environ, lambda status, *more: answer.update(status=status)))
+    same((answer["status"], len(json.loads(body)["trials"])), ("200 OK", 6), "optuna-dashboard shows them")
+
+
+if __name__ == "__main__":
+    functions()
+    sweeps()
+    ends()
+    slurm()
+    looks()
+    errors()
+    frames()
+    plots()
+    studies()
