@@ -73,7 +73,7 @@ static const struct cmd commands[] = {
       options_scale, 1, 2, cmd_scale },
     { CMD_STEER, "exclude", "[EXPERIMENT] HOST", "begin nothing more on a machine",
       options_mark, 1, 2, cmd_exclude },
-    { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials",
+    { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials, or for TensorBoard, MLflow ...",
       options_export, 0, 1, cmd_export },
     { CMD_KEEP, "ckpt", "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere",
       options_ckpt, 1, -1, cmd_ckpt, false, ckpt_words },

@@ -129,8 +129,10 @@ static const struct opt of_continue[] = {
 };
 
 static const struct opt of_export[] = {
-    { "format", "FORMAT", NULL, "csv (the default), json or h5", OPT_STRING, AT (format) },
-    { "output", "FILE", NULL, "write FILE instead of standard output", OPT_STRING, AT (output) },
+    { "format", "FORMAT", NULL, "csv (the default), json, h5, tensorboard, wandb, mlflow, optuna or parquet", OPT_STRING, AT (format) },
+    { "output", "FILE", NULL, "write FILE instead of standard output; for other tools, a folder", OPT_STRING, AT (output) },
+    { "follow", NULL, NULL, "go on with what is new until the experiment has ended", OPT_FLAG, AT (follow), 'f' },
+    { "seconds", "S", NULL, "with --follow: look every S seconds (default: 5)", OPT_REAL, AT (seconds) },
     { "safe-csv", NULL, NULL, "mark texts that a spreadsheet would take for formulas", OPT_FLAG, AT (safe_csv) },
     { 0 },
 };
