@@ -151,6 +151,12 @@ static const struct opt of_ckpt[] = {
     { 0 },
 };
 
+static const struct opt of_model[] = {
+    { "models", "DIR", "DL_MODELS", "folder of the registry (default: models beside the experiments)", OPT_STRING, AT (models) },
+    { "step", "N", NULL, "of register: the checkpoint of step N (default: the best one)", OPT_INT, AT (step) },
+    { 0 },
+};
+
 static const struct opt of_gc[] = {
     { "dry-run", NULL, NULL, "say what would be removed", OPT_FLAG, AT (dry_run) },
     { 0 },
@@ -229,6 +235,7 @@ OPTIONS (mark) = { dir, undo, NULL };
 OPTIONS (export) = { dir, of_export, NULL };
 OPTIONS (report) = { dir, of_report, NULL };
 OPTIONS (ckpt) = { of_ckpt, json, NULL };
+OPTIONS (model) = { dir, of_model, json, NULL };
 OPTIONS (gc) = { dir, of_gc, NULL };
 OPTIONS (rm) = { dir, of_rm, NULL };
 OPTIONS (log) = { of_log, NULL };
