@@ -25,6 +25,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/executor/batch_script.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/slurm.c %D%/executor/stop.c \
 	%D%/session/open.c \
+	%D%/notify/notify.c %D%/notify/send.c %D%/notify/webhook.c \
 	%D%/export/space.c %D%/export/stream.c %D%/export/tool.c \
 	%D%/trust/record.c %D%/trust/trust.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \

@@ -53,19 +53,19 @@ same () { # same FORMAT FOLDER EXPERIMENT
 }
 
 # ---- one that has ended, twice
-sweep done 0
+sweep ended 0
 is $? 0 "a sweep"
 for format in tensorboard wandb mlflow optuna parquet; do
     if ! has $format; then
         skip "$format" "no $format for $tools (DL_TEST_PYTHON)"
         continue
     fi
-    timeout 300 dl export --format=$format --output=all 'done' >out 2>&1
+    timeout 300 dl export --format=$format --output=all ended >out 2>&1
     is "$? $(cat out)" "0 " "$format: exported"
-    like "$(same $format all done-0001)" "^same: [0-9]+ rows" "$format: the tool reads what was logged"
-    timeout 300 dl export --format=$format --output=all 'done' >out 2>&1
+    like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: the tool reads what was logged"
+    timeout 300 dl export --format=$format --output=all ended >out 2>&1
     is "$? $(cat out)" "0 " "$format: again"
-    like "$(same $format all done-0001)" "^same: [0-9]+ rows" "$format: nothing twice"
+    like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: nothing twice"
 done
 
 # ---- while it runs, and killed
@@ -119,29 +119,29 @@ cat >none <<'END'
 exec /usr/bin/env -u PYTHONPATH python3 -S -E "$@"
 END
 chmod +x none
-like "$(DL_PYTHON=./none dl export --format=optuna --output=bad 'done' 2>&1; echo "=$?")" \
+like "$(DL_PYTHON=./none dl export --format=optuna --output=bad ended 2>&1; echo "=$?")" \
     "dl: .*slurmdl.*: install the Python package of slurm-dl" "no package slurmdl"
-is "$(DL_PYTHON=./none dl export --format=optuna --output=bad 'done' >/dev/null 2>&1; echo $?)" 3 "its exit status"
+is "$(DL_PYTHON=./none dl export --format=optuna --output=bad ended >/dev/null 2>&1; echo $?)" 3 "its exit status"
 mkdir hidden
 for package in tensorboard pyarrow; do
     echo "raise ImportError('hidden')" >hidden/$package.py
 done
-like "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=tensorboard --output=bad 'done' 2>&1; echo "=$?")" \
+like "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=tensorboard --output=bad ended 2>&1; echo "=$?")" \
     "dl: --format=tensorboard needs tensorboard .hidden.: .* -m pip install tensorboard" "no tensorboard"
-is "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=parquet --output=bad 'done' >/dev/null 2>&1; echo $?)" 3 "the exit status of no pyarrow"
-is "$(DL_PYTHON=$work/absent dl export --format=optuna 'done' >/dev/null 2>&1; echo $?)" 3 "no Python"
+is "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=parquet --output=bad ended >/dev/null 2>&1; echo $?)" 3 "the exit status of no pyarrow"
+is "$(DL_PYTHON=$work/absent dl export --format=optuna ended >/dev/null 2>&1; echo $?)" 3 "no Python"
 mkdir other
-mv live.conf other 2>/dev/null || cp done.conf other/live.conf
-sed 's/"live"/"done"/; s/"0.3"/"0"/' other/live.conf >other/done.conf
-(cd other && timeout 300 dl run --local done.conf >/dev/null 2>&1)
+mv live.conf other 2>/dev/null || cp ended.conf other/live.conf
+sed 's/"live"/"ended"/; s/"0.3"/"0"/' other/live.conf >other/ended.conf
+(cd other && timeout 300 dl run --local ended.conf >/dev/null 2>&1)
 mkdir bad2
-dl export --format=parquet --output=bad2 'done' >/dev/null 2>&1
-like "$(dl export --format=parquet --output=bad2 other/done-0001 2>&1; echo "=$?")" \
-    "has another experiment with the name done-0001: name another folder" "two experiments of one name"
+dl export --format=parquet --output=bad2 ended >/dev/null 2>&1
+like "$(dl export --format=parquet --output=bad2 other/ended-0001 2>&1; echo "=$?")" \
+    "has another experiment with the name ended-0001: name another folder" "two experiments of one name"
 mkdir trap
 echo 'open("executed", "w")' >trap/slurmdl.py
 cp trap/slurmdl.py trap/json.py
-(cd trap && dl export --format=parquet --output=out ../done-0001 >/dev/null 2>&1)
+(cd trap && dl export --format=parquet --output=out ../ended-0001 >/dev/null 2>&1)
 [ ! -e trap/executed ]
 ok $? "nothing of the current folder is imported"
 done_testing
