@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,7 @@ static int open_folder (const struct sweep *s,
                         struct slurmdl_error *err)
 {
     char given[PATH_MAX];
+    struct stat st;
 
     snprintf (given,
               sizeof (given),
@@ -108,8 +110,15 @@ static int open_folder (const struct sweep *s,
               output ? "" : format);
     if (own_folder_make (given, 0777, err) < 0)
         return -1;
-    if (!realpath (given, folder))
+    if (!realpath (given, folder) || stat (folder, &st) < 0)
         return errorf (err, "%.160s: %s", given, strerror (errno));
+    if (st.st_mode & S_IWOTH) {
+        errno = EPERM;
+        return errorf (err,
+                       "%.160s: everybody may write there: chmod o-w, or name "
+                       "another folder with --output",
+                       given);
+    }
     return claim_name (s, folder, err);
 }
 

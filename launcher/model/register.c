@@ -197,6 +197,18 @@ static int put_version (const struct registry *r,
     return 0;
 }
 
+/* A registry that a group shares gets files of the group. */
+static int open_to_write (struct registry *r,
+                          const struct settings *st,
+                          struct slurmdl_error *err)
+{
+    int rv = registry_open (r, st, true, err);
+
+    if (rv == 0)
+        share_umask (r->dir);
+    return rv;
+}
+
 static int register_trial (const struct registry *r,
                            const struct sweep *s,
                            long trial,
@@ -235,7 +247,7 @@ int model_register (const struct settings *st)
     if ((rv = open_experiment (st, st->args[1], &s)))
         return rv;
     if ((rv = parse_trial (s, st->args[2], &trial)) == EXIT_OK
-        && (registry_open (&r, st, true, &err) < 0
+        && (open_to_write (&r, st, &err) < 0
             || register_trial (&r, s, trial, st, &err) < 0))
         rv = fail (&err);
     sweep_close (s);
@@ -252,7 +264,7 @@ static int promote (const struct settings *st, struct slurmdl_error *err)
     long n;
 
     if (model_name_check (st->args[2], err) < 0
-        || registry_open (&r, st, true, err) < 0
+        || open_to_write (&r, st, err) < 0
         || registry_resolve (&r, st->args[1], &ref, err) < 0)
         return -1;
     entry = json_pack ("{s:s, s:s, s:I, s:f, s:s}",

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-untyped,import-not-found"
 """An experiment of MLflow in mlflow.db: mlflow ui --backend-store-uri sqlite:///mlflow.db."""
 
 import logging
@@ -8,10 +9,10 @@ from typing import Any, Dict, List
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
-from mlflow.entities import Metric, Param, RunTag  # type: ignore # noqa: E402
-from mlflow.tracking import MlflowClient  # type: ignore # noqa: E402
+from mlflow.entities import Metric, Param, RunTag  # noqa
+from mlflow.tracking import MlflowClient  # noqa
 
-from .records import Appending, Experiment, Row, Seen, Trial, count, database  # noqa: E402
+from .records import Appending, Experiment, Row, Seen, Trial, count, database  # noqa
 
 AT_ONCE = 1000  # metrics, 100 parameters: what MLflow takes
 STATUS = {"failed": "FAILED", "rejected": "FAILED"}
@@ -40,14 +41,14 @@ class MLflow(Appending):
         token = None
         while True:
             page = self._client.search_runs([self._id], max_results=1000, page_token=token)
-            self._runs.update({run.data.tags.get("slurmdl.trial"): run for run in page})
+            self._runs.update({str(run.data.tags.get("slurmdl.trial")): run for run in page})
             token = page.token
             if not token:
                 break
 
     def read(self, trial: Trial) -> Seen:
         seen: Seen = {}
-        run = self._runs.get(str(trial.number))
+        run: Any = self._runs.get(str(trial.number))
         for key in run.data.metrics if run else ():
             for metric in self._client.get_metric_history(run.info.run_id, key):
                 count(seen, key, metric.step)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-untyped,import-not-found"
 """A study with the experiment's name in optuna.db: optuna.load_study(), optuna-dashboard sqlite:///optuna.db."""
 
 import math
 from datetime import datetime
 from typing import Any, Dict, List
 
-import optuna  # type: ignore
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # type: ignore
-from optuna.trial import TrialState  # type: ignore
+import optuna
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
 
 from .records import Experiment, Row, Trial, Writer, database
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-untyped,import-not-found"
 """Two tables, EXPERIMENT.trials.parquet and EXPERIMENT.metrics.parquet, replaced as a whole whenever there is news."""
 
 import json
 import os
 from typing import Any, Dict, List
 
-import pyarrow  # type: ignore
-import pyarrow.parquet  # type: ignore
+import pyarrow
+import pyarrow.parquet
 
 from .records import Experiment, Row, Trial, Writer
 
@@ -36,7 +37,7 @@ class Parquet(Writer):
         self._news = True
 
     def put(self, trial: Trial, rows: List[Row]) -> None:
-        fields = list(zip(*rows)) or [[]] * 5
+        fields: Any = list(zip(*rows)) or [[]] * 5
         names, attempts, steps, times, values = fields
         self._rows[trial.number] = pyarrow.table(
             {

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-untyped,import-not-found"
 """Event files: EXPERIMENT/TRIAL/events.out.tfevents.*, with the hyperparameters of each trial for the HParams page."""
 
 import glob
@@ -6,11 +7,11 @@ import os
 import time
 from typing import Any, Dict, List, Set
 
-from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader  # type: ignore
-from tensorboard.compat.proto import event_pb2, summary_pb2  # type: ignore
-from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2  # type: ignore
-from tensorboard.plugins.hparams.summary_v2 import hparams_pb  # type: ignore
-from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore
+from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from .records import Appending, Experiment, Row, Seen, Trial, count, plain
 

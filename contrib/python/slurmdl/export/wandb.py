@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-untyped,import-not-found"
 """Offline runs of Weights & Biases: `wandb sync wandb/offline-run-*` uploads them."""
 
 import glob
@@ -14,9 +15,9 @@ from typing import Any, Dict, List, Tuple
 # nothing may leave this machine
 os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true", WANDB_ERROR_REPORTING="false")
 
-import wandb  # type: ignore # noqa: E402
+import wandb  # noqa
 
-from .records import Experiment, Row, Trial, Writer, plain  # noqa: E402
+from .records import Experiment, Row, Trial, Writer, plain  # noqa
 
 
 class Wandb(Writer):
