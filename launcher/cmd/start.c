@@ -15,7 +15,7 @@
 #include "launcher/executor/local.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
-#include "launcher/notify/notify.h"
+#include "launcher/notify/webhook.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"
@@ -155,7 +155,7 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return rv;
     }
-    if (notify_check (e, &err) < 0) {
+    if (webhook_check (e, &err) < 0) {
         experiment_destroy (e);
         complain ("%s", err.text);
         return EXIT_USAGE;

@@ -80,18 +80,11 @@ static json_t *metrics_json (const struct sweep *s)
     return list;
 }
 
-static const char *folder_name (const struct sweep *s)
-{
-    const char *slash = strrchr (s->dir, '/');
-
-    return slash && slash[1] ? slash + 1 : s->dir;
-}
-
 int stream_begin (struct export_stream *x, FILE *f, const struct sweep *s)
 {
     json_t *o = json_pack ("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}",
                            "name",
-                           text (folder_name (s)),
+                           text (sweep_folder_name (s)),
                            "dir",
                            text (s->dir),
                            "id",

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/export/stream.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
@@ -53,13 +54,6 @@ bool tool_has_format (const char *name)
 
 enum { ID_MAX = 4096 };
 
-static const char *folder_name (const struct sweep *s)
-{
-    const char *slash = strrchr (s->dir, '/');
-
-    return slash && slash[1] ? slash + 1 : s->dir;
-}
-
 /* Another experiment of the same name is not to be taken for this one. */
 static int claim_name (const struct sweep *s,
                        const char *folder,
@@ -70,8 +64,11 @@ static int claim_name (const struct sweep *s,
     char *there;
     int rv = -1;
 
-    if (snprintf (
-            path, sizeof (path), "%s/%s.experiment", folder, folder_name (s))
+    if (snprintf (path,
+                  sizeof (path),
+                  "%s/%s.experiment",
+                  folder,
+                  sweep_folder_name (s))
         >= (int)sizeof (path)) {
         errno = ENAMETOOLONG;
         return errorf (err, "%.160s: %s", folder, strerror (errno));
@@ -87,7 +84,7 @@ static int claim_name (const struct sweep *s,
                 "%.160s has another experiment with the name %.60s: name "
                 "another folder with --output",
                 folder,
-                folder_name (s));
+                sweep_folder_name (s));
     }
     free (there);
     return rv;
@@ -105,7 +102,7 @@ static int open_folder (const struct sweep *s,
     snprintf (given,
               sizeof (given),
               "%s%s%s",
-              output ? output : folder_name (s),
+              output ? output : sweep_folder_name (s),
               output ? "" : ".",
               output ? "" : format);
     if (own_folder_make (given, 0777, err) < 0)

@@ -110,11 +110,9 @@ static json_t *code_json (const struct sweep *s)
 
 static json_t *origin_json (const struct sweep *s, long trial)
 {
-    const char *slash = strrchr (s->dir, '/');
-
     return json_pack ("{s:s, s:s, s:s?, s:s, s:I, s:O?, s:o}",
                       "name",
-                      slash && slash[1] ? slash + 1 : s->dir,
+                      sweep_folder_name (s),
                       "folder",
                       s->dir,
                       "id",

@@ -28,13 +28,6 @@ static bool is_on (const struct experiment *e, const char *event)
     return !e->notify.on;
 }
 
-static const char *folder_name (const struct sweep *s)
-{
-    const char *slash = strrchr (s->dir, '/');
-
-    return slash && slash[1] ? slash + 1 : s->dir;
-}
-
 /* ---- once ---- */
 
 /* Whether this process is the one that tells it. */
@@ -82,7 +75,7 @@ notice_json (const struct sweep *s, const char *event, const char *text)
                            "event",
                            event,
                            "experiment",
-                           folder_name (s),
+                           sweep_folder_name (s),
                            "folder",
                            s->dir,
                            "state",
@@ -117,11 +110,12 @@ static void tell (const struct sweep *s,
     if (!is_wanted (s->exp) || !is_first (s, marker))
         return;
     best_text (s, best, sizeof (best));
-    snprintf (subject, sizeof (subject), "dl: %s: %s", folder_name (s), event);
+    snprintf (
+        subject, sizeof (subject), "dl: %s: %s", sweep_folder_name (s), event);
     snprintf (text,
               sizeof (text),
               "%s: %s; %ld trials%s",
-              folder_name (s),
+              sweep_folder_name (s),
               what,
               s->ntrials,
               best);

@@ -21,7 +21,4 @@ void notify_fault (const struct sweep *s);
  */
 void notify_attempt (const struct sweep *s, long trial, long attempt);
 
-/* Whether what is configured can work here: 0, or -1 with 'err' set. */
-int notify_check (const struct experiment *e, struct slurmdl_error *err);
-
 #endif

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/notify/notify.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -121,7 +120,7 @@ char *webhook_config (const struct experiment *e,
     return NULL;
 }
 
-int notify_check (const struct experiment *e, struct slurmdl_error *err)
+int webhook_check (const struct experiment *e, struct slurmdl_error *err)
 {
     char url[URL_MAX];
 

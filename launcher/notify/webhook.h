@@ -14,4 +14,7 @@ char *webhook_config (const struct experiment *e,
                       const char *json,
                       struct slurmdl_error *err);
 
+/* Whether there is such a URL, or none is wanted: 0, or -1 with 'err'. */
+int webhook_check (const struct experiment *e, struct slurmdl_error *err);
+
 #endif
