@@ -232,6 +232,17 @@ static int register_trial (const struct registry *r,
     return rv;
 }
 
+static int find_trial (const struct sweep *s, const char *text, long *trial)
+{
+    *trial = s->best;
+    if (strcmp (text, "best"))
+        return parse_trial (s, text, trial);
+    if (s->best)
+        return EXIT_OK;
+    complain ("%s: there is no best trial: no trial has a result", s->dir);
+    return EXIT_NOT_FOUND;
+}
+
 int model_register (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
@@ -244,7 +255,7 @@ int model_register (const struct settings *st)
         return fail (&err);
     if ((rv = open_experiment (st, st->args[1], &s)))
         return rv;
-    if ((rv = parse_trial (s, st->args[2], &trial)) == EXIT_OK
+    if ((rv = find_trial (s, st->args[2], &trial)) == EXIT_OK
         && (open_to_write (&r, st, &err) < 0
             || register_trial (&r, s, trial, st, &err) < 0))
         rv = fail (&err);

@@ -24,7 +24,7 @@ json () { # json FILE KEY: a text or a number of it
 is "$(dl model ls 2>&1; echo $?)" "dl: ./models: there is no registry; dl model register makes one, --models or DL_MODELS names another folder
 3" "no registry"
 is "$(dl model register exp "$best" net)" net/1 "register"
-is "$(dl model register exp "$best" net)" "net/1 (it was there already)" "the same checkpoint again"
+is "$(dl model register exp best net)" "net/1 (it was there already)" "the same checkpoint again, as the best one"
 other=$((best % 6 + 1))
 is "$(dl model register exp $other net)" net/2 "another trial"
 version=models/net/version-0001.json
