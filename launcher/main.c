@@ -17,6 +17,7 @@
 #include "launcher/doctor/doctor.h"
 #include "launcher/elastic/command.h"
 #include "launcher/env/command.h"
+#include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/sample.h"
 #include "launcher/nodecheck/command.h"
@@ -86,10 +87,12 @@ static const struct cmd commands[] = {
       options_scale, 1, 2, cmd_scale },
     { CMD_STEER, "exclude", "[EXPERIMENT] HOST", "begin nothing more on a machine",
       options_mark, 1, 2, cmd_exclude },
-    { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials",
+    { CMD_KEEP, "export", "[EXPERIMENT]", "write a table of all trials, or for other tools",
       options_export, 0, 1, cmd_export },
     { CMD_KEEP, "ckpt", "ls|verify|extract|diff|export|import FILE...", "look into checkpoints, verify them, take them elsewhere",
       options_ckpt, 1, -1, cmd_ckpt, false, ckpt_words },
+    { CMD_KEEP, "model", "register|ls|show|promote|export ...", "keep checkpoints as versions of models",
+      options_model, 1, 4, cmd_model, false, model_words },
     { CMD_KEEP, "log", "NAME=VALUE...", "log metrics from a script that a trial runs",
       options_log, 1, -1, cmd_log },
     { CMD_KEEP, "gc", "[EXPERIMENT]", "remove checkpoints that checkpoint_policy does not keep",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dl export: the table of trials as CSV, JSON or HDF5. */
+/* dl export: the table of trials as CSV, JSON or HDF5, or for other tools. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,11 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/export.h"
+#include "launcher/export/tool.h"
 #include "launcher/results/columns.h"
 #include "launcher/results/results_file.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/publish.h"
@@ -170,16 +173,14 @@ static const struct export_format formats[] = {
 };
 /* clang-format on */
 
+/* The row without a name if there is none. */
 static const struct export_format *find_format (const char *name)
 {
     const struct export_format *f = formats;
 
     while (f->name && strcmp (f->name, name))
         f++;
-    if (f->name)
-        return f;
-    complain ("--format: '%s' is none of csv, json and h5", name);
-    return NULL;
+    return f;
 }
 
 /* The name of the file itself: one that a symbolic link leads to is replaced,
@@ -292,28 +293,78 @@ static int say_damaged (const struct sweep *s, const struct slurmdl_error *err)
     return EXIT_DAMAGED;
 }
 
+/* ---- the command ---- */
+
+/* s between two files or looks of --follow */
+static const double every = 5, least = 0.2, most = 86400;
+
+static double pause_of (const struct settings *st)
+{
+    if (!st->follow)
+        return 0;
+    return st->seconds > 0 ? fmin (fmax (st->seconds, least), most) : every;
+}
+
+static int put_format (const struct sweep *s,
+                       const struct export_format *format,
+                       const struct settings *st,
+                       struct slurmdl_error *err)
+{
+    return format->put ? export_text (s, format, st, err)
+                       : export_h5 (s, st->output, err);
+}
+
+static int export_table (struct sweep *s,
+                         const struct export_format *format,
+                         const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    int rv = put_format (s, format, st, &err);
+
+    while (rv >= 0 && st->follow && !sweep_has_ended (s)) {
+        int news = 0;
+        poll (NULL, 0, (int)(pause_of (st) * 1000));
+        if ((news = sweep_sync (s, &err)) < 0)
+            rv = -1;
+        else if (news > 0)
+            rv = put_format (s, format, st, &err);
+    }
+    return rv < 0 ? fail (&err) : rv > 0 ? say_damaged (s, &err) : EXIT_OK;
+}
+
+static int check_export (const struct settings *st,
+                         const struct export_format *format)
+{
+    const char *name = format->name ? format->name : st->format;
+
+    if (!format->name && !tool_has_format (name)) {
+        complain ("--format: '%s' is none of csv, json, h5, tensorboard, "
+                  "wandb, mlflow, optuna and parquet",
+                  name);
+        return EXIT_USAGE;
+    }
+    if (st->safe_csv && format->put != put_csv) {
+        complain ("--safe-csv is for --format=csv, not %s", name);
+        return EXIT_USAGE;
+    }
+    if (st->follow && format->name && !st->output) {
+        complain ("--follow with --format=%s needs --output=FILE", name);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
 int cmd_export (const struct settings *st)
 {
     const struct export_format *format =
         find_format (st->format ? st->format : formats[0].name);
-    struct slurmdl_error err = { "" };
     struct sweep *s;
-    int rv;
+    int rv = check_export (st, format);
 
-    if (!format)
-        return EXIT_USAGE;
-    if (st->safe_csv && format->put != put_csv) {
-        complain ("--safe-csv is for --format=csv, not %s", format->name);
-        return EXIT_USAGE;
-    }
-    if ((rv = open_experiment (st, st->args[0], &s)))
+    if (rv || (rv = open_experiment (st, st->args[0], &s)))
         return rv;
-    rv = format->put ? export_text (s, format, st, &err)
-                     : export_h5 (s, st->output, &err);
-    if (rv < 0)
-        rv = fail (&err);
-    else if (rv > 0)
-        rv = say_damaged (s, &err);
+    rv = format->name ? export_table (s, format, st)
+                      : tool_export (s, st->format, st->output, pause_of (st));
     sweep_close (s);
     return rv;
 }

@@ -157,8 +157,10 @@ static const struct opt of_continue[] = {
 };
 
 static const struct opt of_export[] = {
-    { "format", "FORMAT", NULL, "csv (the default), json or h5", OPT_STRING, AT (format) },
-    { "output", "FILE", NULL, "write FILE instead of standard output", OPT_STRING, AT (output) },
+    { "format", "FORMAT", NULL, "csv (the default), json, h5, tensorboard, wandb, mlflow, optuna or parquet", OPT_STRING, AT (format) },
+    { "output", "FILE", NULL, "write FILE instead of standard output; for other tools, a folder", OPT_STRING, AT (output) },
+    { "follow", NULL, NULL, "go on with what is new until the experiment has ended", OPT_FLAG, AT (follow), 'f' },
+    { "seconds", "S", NULL, "with --follow: look every S seconds (default: 5)", OPT_REAL, AT (seconds) },
     { "safe-csv", NULL, NULL, "mark texts that a spreadsheet would take for formulas", OPT_FLAG, AT (safe_csv) },
     { 0 },
 };
@@ -174,6 +176,12 @@ static const struct opt of_ckpt[] = {
     { "format", "FORMAT", NULL, "of extract: npy (the default) or raw", OPT_STRING, AT (format) },
     { "output", "FILE", NULL, "of extract: the file to write (default: the tensor's name)", OPT_STRING, AT (output) },
     { "step", "N", NULL, "of import: the checkpoint's step (default: as exported, or 0)", OPT_INT, AT (step) },
+    { 0 },
+};
+
+static const struct opt of_model[] = {
+    { "models", "DIR", "DL_MODELS", "folder of the registry (default: models beside the experiments)", OPT_STRING, AT (models) },
+    { "step", "N", NULL, "of register: the checkpoint of step N (default: the best one)", OPT_INT, AT (step) },
     { 0 },
 };
 
@@ -261,6 +269,7 @@ OPTIONS (mark) = { dir, undo, NULL };
 OPTIONS (export) = { dir, of_export, NULL };
 OPTIONS (report) = { dir, of_report, NULL };
 OPTIONS (ckpt) = { of_ckpt, json, NULL };
+OPTIONS (model) = { dir, of_model, json, NULL };
 OPTIONS (gc) = { dir, of_gc, NULL };
 OPTIONS (rm) = { dir, of_rm, NULL };
 OPTIONS (log) = { of_log, NULL };

@@ -17,6 +17,7 @@
 #include "launcher/executor/slurm.h"
 #include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
+#include "launcher/notify/webhook.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"
@@ -227,6 +228,11 @@ int run_new (struct experiment *e, const struct settings *st)
     if ((rv = command_check (e, st->local))) {
         experiment_destroy (e);
         return rv;
+    }
+    if (webhook_check (e, &err) < 0) {
+        experiment_destroy (e);
+        complain ("%s", err.text);
+        return EXIT_USAGE;
     }
     if (st->dry_run) {
         rv = dry_run (e);

@@ -47,6 +47,16 @@ enum summary {
 };
 enum { MEAN_MAX = 1000 };
 
+/* Whom to tell of what (launcher/notify). */
+struct notify_settings {
+    char *command;
+    char *mail;      /* an address */
+    char *webhook;   /* a file with the URL, or "$NAME": a variable */
+    char **on;       /* "end", "failure", NULL-ended; NULL: both */
+    char **patterns; /* expressions for lines of a log */
+    int64_t timeout; /* s, of each way */
+};
+
 struct experiment {
     char *file; /* as given, for messages */
     char *dir;  /* folder in which the command runs */
@@ -93,6 +103,7 @@ struct experiment {
     struct gc_policy policy;     /* checkpoint_policy */
     struct log_policy *policies; /* of log_policies and built-in ones */
     size_t npolicies;
+    struct notify_settings notify;
     int64_t workers;
     int64_t gpus;  /* of a trial, 0: 'slots' and 'nodes' say it */
     int64_t slots; /* GPUs of a trial on each of its nodes */

@@ -65,6 +65,13 @@ const struct key experiment_keys[] = {
 
     { "reproducibility.experiment_seed", KEY_INT, AT (seed), 0, 2147483647, NULL, "seed of the search and, with the trial's number, of each trial; default: random, recorded in the log" },
 
+    { "notify.command", KEY_STRING, AT (notify.command),  0, 0,  NULL, "shell command that is run; it gets JSON on its standard input, and DL_NOTIFY_TEXT" },
+    { "notify.mail",    KEY_STRING, AT (notify.mail),     0, 0,  NULL, "address that gets a mail" },
+    { "notify.webhook", KEY_STRING, AT (notify.webhook),  0, 0,  NULL, "file (mode 0600) with a URL that gets JSON, or \"$NAME\", a variable with it" },
+    { "notify.on",      KEY_LIST,   AT (notify.on),       0, 0,  NULL, "when: end, failure; default: both" },
+    { "notify.pattern", KEY_LIST,   AT (notify.patterns), 0, 0,  NULL, "extended regular expressions: when a line of a trial's log matches" },
+    { "notify.timeout", KEY_INT,    AT (notify.timeout),  1, 60, "10", "seconds that each way may take" },
+
     { "worker.heartbeat", KEY_INT, AT (heartbeat), 1, 3600,  "10",  "seconds between heartbeats of a worker" },
     { "worker.lease",     KEY_INT, AT (lease),     2, 86400, "300", "seconds without a heartbeat after which another worker takes over the trial" },
     { "worker.grace",     KEY_INT, AT (grace),     1, 3600,  "30",  "seconds that a trainer has to end after a stop request" },

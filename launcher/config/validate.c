@@ -8,6 +8,7 @@
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/keys.h"
+#include "launcher/config/log_policy.h"
 #include "launcher/config/log_policy_config.h"
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/option_origin.h"
@@ -245,6 +246,52 @@ check_resources (const struct experiment *e, config_t *cf, struct problems *p)
                     "'resources.check' must be \"quick\" or \"full\"");
 }
 
+/* The file is read by all who may look at the experiment. */
+static void check_webhook (const char *where, config_t *cf, struct problems *p)
+{
+    if (where && (!*where || strstr (where, "://")))
+        problem_at (p,
+                    origin_of_key (cf, "notify.webhook"),
+                    "'notify.webhook' must be a file with the URL, or "
+                    "\"$NAME\", a variable with it: others may read the URL "
+                    "here");
+}
+
+static void check_mail (const char *address, config_t *cf, struct problems *p)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@._+-";
+
+    if (address
+        && (!*address || *address == '-' || address[strspn (address, good)]))
+        problem_at (p,
+                    origin_of_key (cf, "notify.mail"),
+                    "'notify.mail' must be one address: letters, digits, "
+                    "'@', '.', '_', '+' and '-', not '-' first");
+}
+
+static void
+check_notify (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    struct slurmdl_error err = { "" };
+
+    check_webhook (e->notify.webhook, cf, p);
+    check_mail (e->notify.mail, cf, p);
+    for (char **on = e->notify.on; on && *on; on++)
+        if (strcmp (*on, "end") && strcmp (*on, "failure"))
+            problem_at (p,
+                        origin_of_key (cf, "notify.on"),
+                        "'notify.on' must be \"end\", \"failure\" or a list "
+                        "of them");
+    for (char **text = e->notify.patterns; text && *text; text++)
+        if (policy_check (*text, &err) < 0)
+            problem_at (p,
+                        origin_of_key (cf, "notify.pattern"),
+                        "'notify.pattern' \"%s\": %s",
+                        *text,
+                        err.text);
+}
+
 static void default_workers (struct experiment *e)
 {
     long most = experiment_trials (e);
@@ -270,6 +317,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_memory (e, cf, p);
     check_gpus (e, cf, p);
     check_on_oom (e, p);
+    check_notify (e, cf, p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);

@@ -145,6 +145,13 @@ const json_t *trial_hparams (const struct sweep *s, const struct sweep_trial *t)
     return keep->hparams;
 }
 
+const char *sweep_folder_name (const struct sweep *s)
+{
+    const char *slash = strrchr (s->dir, '/');
+
+    return slash && slash[1] ? slash + 1 : s->dir;
+}
+
 const char *trial_state_name (const struct sweep *s,
                               const struct sweep_trial *t)
 {

@@ -5,6 +5,9 @@
 
 #include "launcher/sweep/sweep.h"
 
+/* The name of its folder, "digits-0003". */
+const char *sweep_folder_name (const struct sweep *s);
+
 /* "open", "paused", ... as users see it: depends on the experiment too. */
 const char *trial_state_name (const struct sweep *s,
                               const struct sweep_trial *t);

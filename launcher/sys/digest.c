@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 of a text, in hexadecimal. */
+/* SHA-256 in hexadecimal. */
 #include "launcher/sys/digest.h"
 
 #include <errno.h>
@@ -51,6 +51,32 @@ int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes)
     sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
     free (part);
     return n == 0 ? 0 : -1;
+}
+
+enum { BLOCK = 1 << 20 };
+
+int digest_of_file (char digest[DIGEST_SIZE], int fd)
+{
+    unsigned char sum[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_state state;
+    unsigned char *buf = malloc (BLOCK);
+    off_t at = 0;
+    ssize_t n = -1;
+
+    crypto_hash_sha256_init (&state);
+    while (
+        buf
+        && ((n = pread (fd, buf, BLOCK, at)) > 0 || (n < 0 && errno == EINTR)))
+        if (n > 0) {
+            crypto_hash_sha256_update (&state, buf, (unsigned long long)n);
+            at += n;
+        }
+    free (buf);
+    if (n < 0)
+        return -1;
+    crypto_hash_sha256_final (&state, sum);
+    sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
+    return 0;
 }
 
 int random_word (char *buf, size_t bytes)

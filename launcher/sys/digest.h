@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 of a text, in hexadecimal. */
+/* SHA-256 in hexadecimal. */
 #ifndef LAUNCHER_SYS_DIGEST_H
 #define LAUNCHER_SYS_DIGEST_H
 
@@ -14,6 +14,9 @@ void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size);
  * it.  Returns 0, or -1 with errno.
  */
 int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes);
+
+/* That of an open file, from its start; -1 with errno. */
+int digest_of_file (char digest[DIGEST_SIZE], int fd);
 
 /* So many bytes from getrandom(2), in hexadecimal; -1 with errno. */
 int random_word (char *buf, size_t bytes);

@@ -16,6 +16,7 @@ struct settings {
     char *file;
     char *label;
     char *columns;
+    char *models; /* registry of dl model */
     char *where;
     char *sort;
     char **sets;  /* of --set, NULL-ended, or NULL */

@@ -8,6 +8,7 @@
 
 #include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
+#include "launcher/notify/notify.h"
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
@@ -107,6 +108,7 @@ int fault_stop (struct worker *w, struct slurmdl_error *err)
 {
     const struct fault *f = fault_shared (w->sweep);
     struct event event;
+    int rv;
 
     if (!f && holds_back (w))
         return 2;
@@ -121,5 +123,7 @@ int fault_stop (struct worker *w, struct slurmdl_error *err)
                             .trial = f->trial,
                             .attempt = f->attempt,
                             .why = f->why };
-    return worker_publish (w, &event, 1, err) < 0 ? -1 : 1;
+    if ((rv = worker_publish (w, &event, 1, err)) == 0)
+        notify_fault (w->sweep);
+    return rv < 0 ? -1 : 1;
 }

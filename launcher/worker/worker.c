@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/membership/peer.h"
+#include "launcher/notify/notify.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
@@ -34,7 +35,9 @@
 
 static int train (struct worker *w, long trial, struct slurmdl_error *err)
 {
+    long attempt = sweep_trial (w->sweep, trial)->over + 1;
     struct segment_report r;
+    int rv;
 
     if (segment_run (w, trial, &r, err) < 0)
         return -1;
@@ -43,7 +46,10 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
         w->waits = true;
     if (r.outcome == OUTCOME_DROPPED)
         return 0;
-    return worker_publish_report (w, trial, &r, err);
+    rv = worker_publish_report (w, trial, &r, err);
+    if (rv == 0)
+        notify_attempt (w->sweep, trial, attempt);
+    return rv;
 }
 
 /* ---- finding work ---- */
@@ -295,9 +301,10 @@ enum worker_end worker_run (struct sweep *sweep,
         w.end = w.beat + place->seconds;
     if ((w.peer = peer_create (sweep->dir, w.slot, err)) && pull (&w, err) == 0)
         end = how_it_ended (&w);
-    if (w.closes)
+    if (w.closes) {
         worker_close_sweep (&w);
-    else if (w.peer)
+        notify_end (w.sweep);
+    } else if (w.peer)
         worker_leave_sweep (&w);
     e = errno;
     custom_close (&w);

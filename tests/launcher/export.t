@@ -68,7 +68,7 @@ dl export --output=none/asha.csv asha 2>/dev/null
 is $? 3 "a folder that is not there"
 dl export --format=h5 asha >/dev/null 2>&1
 is $? 2 "h5 needs a file"
-like "$(dl export --format=xml asha 2>&1)" "'xml' is none of csv, json and h5" "an unknown format"
+like "$(dl export --format=xml asha 2>&1)" "'xml' is none of csv, json, h5, tensorboard" "an unknown format"
 if [ -w /dev/full ]; then
     dl export asha >/dev/full 2>/dev/null
     is $? 7 "a full disk under stdout"

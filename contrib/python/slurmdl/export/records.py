@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What dl says of an experiment, and what writes it into a tool's files."""
+
+import json
+import os
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+
+class Row(NamedTuple):
+    """A value that a trial has logged."""
+
+    name: str
+    attempt: int
+    step: int
+    time: float  # s since 1970
+    value: float
+
+
+def flat(hparams: Any, prefix: str = "") -> Iterator[Tuple[str, Any]]:
+    """Hyperparameters by their paths: "optimizer.lr"."""
+    for name, value in (hparams or {}).items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def plain(value: Any) -> Any:
+    """A number, a truth value or a text; anything else as JSON."""
+    return value if isinstance(value, (bool, int, float, str)) else json.dumps(value)
+
+
+def database(path: str, make: Callable[[str], Any]) -> str:
+    """The address of a database of SQLite: the tables of a new one are made before it gets its name."""
+    if not os.path.exists(path):
+        new = f".{path}.new"
+        for name in (new, new + "-journal"):
+            if os.path.exists(name):
+                os.unlink(name)
+        make(f"sqlite:///{new}")
+        os.rename(new, path)
+    return f"sqlite:///{path}"
+
+
+class Experiment:
+    def __init__(self, line: Dict[str, Any]) -> None:
+        self.name: str = line["name"]
+        self.dir: str = line["dir"]
+        self.id: str = line["id"] or line["digest"]
+        self.digest: str = line["digest"]
+        self.description: str = line["description"] or ""
+        self.metrics: List[str] = [m["name"] for m in line["metrics"]]
+        self.smaller: List[bool] = [m["smaller_is_better"] for m in line["metrics"]]
+        self.space: List[Dict[str, Any]] = line["space"]
+
+
+class Trial:
+    def __init__(self, line: Dict[str, Any]) -> None:
+        self.number: int = line["trial"]
+        self.state: str = line["state"]  # "completed", "stopped early", ... as dl show has it
+        self.final: bool = line["final"]  # it goes on only if the experiment is continued
+        self.length: int = line["length"]
+        self.attempts: int = line["attempts"]
+        self.values: List[float] = line["values"]  # of the experiment's metrics; none without a result
+        self.begin, self.end, self.seconds = line["times"]  # s since 1970, s
+        self.host: Optional[str] = line["host"]
+        self.why: Optional[str] = line["why"]
+        self.hparams: Dict[str, Any] = dict(flat(line["hparams"]))
+
+    def about(self, experiment: Experiment) -> Dict[str, str]:
+        """What else is known of it, as texts."""
+        known = {
+            "experiment": experiment.name,
+            "experiment_id": experiment.id,
+            "folder": f"{experiment.dir}/trials/{self.number:04d}",
+            "trial": self.number,
+            "state": self.state,
+            "length": self.length,
+            "attempts": self.attempts,
+            "host": self.host,
+            "why": self.why,
+        }
+        return {"slurmdl." + name: str(value) for name, value in known.items() if value is not None}
+
+
+Seen = Dict[str, Dict[int, int]]  # how often there is a value of a metric at a step
+
+
+def count(seen: Seen, name: str, step: int) -> int:
+    """Count one more; returns how many there are now."""
+    steps = seen.setdefault(name, {})
+    steps[step] = steps.get(step, 0) + 1
+    return steps[step]
+
+
+def unseen(rows: Iterable[Row], seen: Seen) -> List[Row]:
+    """The rows that 'seen' lacks: of a metric at a step the first value that was exported stays."""
+    now: Seen = {}
+    return [row for row in rows if count(now, row.name, row.step) > seen.get(row.name, {}).get(row.step, 0)]
+
+
+class Writer:
+    """Writes one experiment into the current folder."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+
+    def put(self, trial: Trial, rows: List[Row]) -> None:
+        """A trial that is new, or has changed, with all its rows."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """All that there is now was put."""
+
+    def close(self) -> None:
+        """No more comes, from this program."""
+
+
+class Appending(Writer):
+    """Writes into files that the tool appends to: what they have is asked for first."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
+        self._seen: Dict[int, Seen] = {}
+
+    def read(self, trial: Trial) -> Seen:
+        """What the tool's files have of a trial."""
+        raise NotImplementedError
+
+    def write(self, trial: Trial, rows: List[Row]) -> None:
+        """The trial, whose state may have changed, and rows that are not there yet, until they are on the disk."""
+        raise NotImplementedError
+
+    def put(self, trial: Trial, rows: List[Row]) -> None:
+        seen = self._seen.pop(trial.number, None)
+        if seen is None:
+            seen = self.read(trial)
+        new = unseen(rows, seen)
+        self.write(trial, new)
+        for row in new:
+            count(seen, row.name, row.step)
+        if not trial.final:
+            self._seen[trial.number] = seen

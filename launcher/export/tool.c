@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write an experiment as other tools have it, with the Python package. */
+#include "launcher/export/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/export/stream.h"
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/states.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/own_folder.h"
+
+const char *const tool_formats[] = { "tensorboard", "wandb",   "mlflow",
+                                     "optuna",      "parquet", NULL };
+
+/* What python imports must not come from the folder in which dl was called. */
+static const char program[] =
+    "import sys\n"
+    "sys.path[:] = [p for p in sys.path if p]\n"
+    "try:\n"
+    "    from slurmdl.export import main\n"
+    "except ImportError as error:\n"
+    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
+    "(pip install contrib/python), or name another python in DL_PYTHON\\n' % "
+    "(sys.executable, error))\n"
+    "    sys.exit(3)\n"
+    "sys.exit(main(sys.argv[1], sys.argv[2]))\n";
+
+bool tool_has_format (const char *name)
+{
+    for (const char *const *f = tool_formats; *f; f++)
+        if (!strcmp (*f, name))
+            return true;
+    return false;
+}
+
+/* ---- the folder ---- */
+
+enum { ID_MAX = 4096 };
+
+/* Another experiment of the same name is not to be taken for this one. */
+static int claim_name (const struct sweep *s,
+                       const char *folder,
+                       struct slurmdl_error *err)
+{
+    const char *id = s->id ? s->id : s->digest;
+    char path[PATH_MAX];
+    char *there;
+    int rv = -1;
+
+    if (snprintf (path,
+                  sizeof (path),
+                  "%s/%s.experiment",
+                  folder,
+                  sweep_folder_name (s))
+        >= (int)sizeof (path)) {
+        errno = ENAMETOOLONG;
+        return errorf (err, "%.160s: %s", folder, strerror (errno));
+    }
+    if (publish_if_absent (path, id, strlen (id), err) < 0
+        || !(there = file_read (path, ID_MAX, NULL, err)))
+        return -1;
+    if (!strcmp (there, id))
+        rv = 0;
+    else {
+        errno = EINVAL;
+        errorf (err,
+                "%.160s has another experiment with the name %.60s: name "
+                "another folder with --output",
+                folder,
+                sweep_folder_name (s));
+    }
+    free (there);
+    return rv;
+}
+
+static int open_folder (const struct sweep *s,
+                        const char *format,
+                        const char *output,
+                        char folder[PATH_MAX],
+                        struct slurmdl_error *err)
+{
+    char given[PATH_MAX];
+    struct stat st;
+
+    snprintf (given,
+              sizeof (given),
+              "%s%s%s",
+              output ? output : sweep_folder_name (s),
+              output ? "" : ".",
+              output ? "" : format);
+    if (own_folder_make (given, 0777, err) < 0)
+        return -1;
+    if (!realpath (given, folder) || stat (folder, &st) < 0)
+        return errorf (err, "%.160s: %s", given, strerror (errno));
+    if (st.st_mode & S_IWOTH) {
+        errno = EPERM;
+        return errorf (err,
+                       "%.160s: everybody may write there: chmod o-w, or name "
+                       "another folder with --output",
+                       given);
+    }
+    return claim_name (s, folder, err);
+}
+
+/* ---- the program ---- */
+
+struct tool {
+    const char *python;
+    pid_t pid;
+    FILE *to;
+};
+
+static int start (struct tool *t,
+                  const char *format,
+                  char *folder,
+                  struct slurmdl_error *err)
+{
+    const char *given = getenv ("DL_PYTHON");
+    int fds[2];
+
+    t->python = given && *given ? given : "python3";
+    char *argv[] = { (char *)t->python, (char *)"-c", (char *)program,
+                     (char *)format,    folder,       NULL };
+
+    if (pipe2 (fds, O_CLOEXEC) < 0)
+        return errorf (err, "pipe: %s", strerror (errno));
+    /* one that lived on would write beside the next one */
+    t->pid = subprocess_spawn (&(struct spawn){
+        .argv = argv, .io = { fds[0], 1, 2 }, .death_signal = SIGKILL });
+    close (fds[0]);
+    if (t->pid < 0 || !(t->to = fdopen (fds[1], "w"))) {
+        errorf (err, "%s: cannot start: %s", t->python, strerror (errno));
+        close (fds[1]);
+        return -1;
+    }
+    return 0;
+}
+
+/* Its exit status, after a line if it said none. */
+static int finish (struct tool *t)
+{
+    int status;
+
+    if (t->to)
+        fclose (t->to);
+    while (waitpid (t->pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return EXIT_IO;
+    if (WIFSIGNALED (status)) {
+        complain ("%s: killed by signal %d; what is missing is exported the "
+                  "next time",
+                  t->python,
+                  WTERMSIG (status));
+        return EXIT_IO;
+    }
+    switch (WEXITSTATUS (status)) {
+    case 126:
+    case 127:
+        complain (
+            "--format needs Python: install it, or name one in DL_PYTHON");
+        return EXIT_NOT_FOUND;
+    default:
+        return WEXITSTATUS (status);
+    }
+}
+
+/* The reading of a long experiment takes time: at most a fifth of all. */
+static int
+follow (struct sweep *s, struct export_stream *x, double every, bool *ended)
+{
+    struct slurmdl_error err = { "" };
+    double start = monotonic ();
+    int rv = stream_changes (x);
+
+    *ended = every <= 0 || sweep_has_ended (s);
+    if (rv < 0 || *ended)
+        return rv;
+    every = fmax (every, 4 * (monotonic () - start));
+    poll (NULL, 0, (int)(fmin (every, 86400) * 1000));
+    if (sweep_sync (s, &err) >= 0)
+        return 0;
+    fail (&err);
+    return -1;
+}
+
+static int feed (struct tool *t, struct sweep *s, double every)
+{
+    struct export_stream x;
+    bool ended = false;
+    int rv = stream_begin (&x, t->to, s);
+
+    while (rv == 0 && !ended)
+        rv = follow (s, &x, every, &ended);
+    if (rv == 0)
+        stream_end (&x);
+    stream_free (&x);
+    return rv;
+}
+
+int tool_export (struct sweep *s,
+                 const char *format,
+                 const char *output,
+                 double every)
+{
+    struct slurmdl_error err = { "" };
+    struct tool t = { 0 };
+    char folder[PATH_MAX];
+    int rv, fed;
+
+    if (open_folder (s, format, output, folder, &err) < 0
+        || start (&t, format, folder, &err) < 0)
+        return fail (&err);
+    signal (SIGPIPE, SIG_IGN);
+    fed = feed (&t, s, every);
+    rv = finish (&t);
+    if (rv == EXIT_OK && fed < 0) {
+        complain ("%s: could not be read to its end", s->dir);
+        rv = EXIT_IO;
+    }
+    return rv;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl model export: a version in a folder of its own, with a manifest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/model/model.h"
+#include "launcher/model/registry.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+enum { BLOCK = 1 << 20 };
+
+static int copy (int in, int out)
+{
+    char *buf = malloc (BLOCK);
+    ssize_t n = -1;
+
+    while (buf && (n = read (in, buf, BLOCK)) > 0)
+        for (ssize_t at = 0, k; at < n; at += k)
+            if ((k = write (out, buf + at, (size_t)(n - at))) < 0) {
+                free (buf);
+                return -1;
+            }
+    free (buf);
+    return n < 0 ? -1 : fsync (out);
+}
+
+/* What is compared is what stands in the folder, not what was read. */
+static int put_checkpoint (const struct registry *r,
+                           const char *digest,
+                           const char *path,
+                           struct slurmdl_error *err)
+{
+    char from[PATH_MAX];
+    char got[DIGEST_SIZE] = "";
+    int in, out, rv;
+
+    registry_checkpoint (r, digest, from);
+    if ((in = inside_open (from, O_RDONLY, 0, NULL)) < 0)
+        return errorf (err, "%.200s: %s", from, inside_error (errno));
+    out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    rv = out < 0 ? -1 : copy (in, out);
+    if (rv == 0)
+        rv = digest_of_file (got, out);
+    rv = inside_close (in, inside_close (out, rv));
+    if (rv < 0)
+        return errorf (err, "%.200s: cannot write: %s", path, strerror (errno));
+    if (!strcmp (got, digest))
+        return 0;
+    errno = EBADMSG;
+    return errorf (err, "%.200s: damaged: its SHA-256 is %.64s", from, got);
+}
+
+static int put_text (const char *dir,
+                     const char *name,
+                     const char *text,
+                     char digest[DIGEST_SIZE],
+                     struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    digest_of (digest, text, strlen (text));
+    return publish_if_absent (path, text, strlen (text), err) < 0 ? -1 : 0;
+}
+
+static int put_json (const char *dir,
+                     const char *name,
+                     const json_t *o,
+                     char digest[DIGEST_SIZE],
+                     struct slurmdl_error *err)
+{
+    char *text = json_dumps (o, JSON_INDENT (2));
+    int rv = text ? put_text (dir, name, text, digest, err)
+                  : errorf (err, "out of memory");
+
+    free (text);
+    return rv;
+}
+
+/* The sums come last: a folder without them is not complete. */
+static int put_files (const struct registry *r,
+                      const char *dir,
+                      json_t *entry,
+                      struct slurmdl_error *err)
+{
+    const char *digest = entry_text (entry, "checkpoint", "sha256");
+    json_t *hparams = json_object_get (json_object_get (entry, "experiment"),
+                                       "hyperparameters");
+    char of_hparams[DIGEST_SIZE], of_manifest[DIGEST_SIZE], unused[DIGEST_SIZE];
+    char path[PATH_MAX], sums[4 * DIGEST_SIZE + 200];
+
+    if (!digest || strlen (digest) != DIGEST_SIZE - 1
+        || strspn (digest, "0123456789abcdef") != DIGEST_SIZE - 1) {
+        errno = EBADMSG;
+        return errorf (err, "%.160s: the entry names no checkpoint", r->dir);
+    }
+    snprintf (path, sizeof (path), "%s/model.h5", dir);
+    if (put_checkpoint (r, digest, path, err) < 0
+        || put_json (dir, "hparams.json", hparams, of_hparams, err) < 0)
+        return -1;
+    json_object_set_new (
+        entry,
+        "files",
+        json_pack (
+            "{s:s, s:s}", "model.h5", digest, "hparams.json", of_hparams));
+    if (put_json (dir, "manifest.json", entry, of_manifest, err) < 0)
+        return -1;
+    snprintf (sums,
+              sizeof (sums),
+              "%s  model.h5\n%s  hparams.json\n%s  manifest.json\n",
+              digest,
+              of_hparams,
+              of_manifest);
+    return put_text (dir, "SHA256SUMS", sums, unused, err);
+}
+
+static int
+make_folder (const char *path, char dir[PATH_MAX], struct slurmdl_error *err)
+{
+    if (mkdir (path, 0777) < 0) {
+        int e = errno;
+        errorf (err,
+                "%.160s: %s%s",
+                path,
+                strerror (e),
+                e == EEXIST ? "; name a folder that is not there" : "");
+        errno = e == EEXIST ? EINVAL : e;
+        return -1;
+    }
+    return realpath (path, dir)
+               ? 0
+               : errorf (err, "%.160s: %s", path, strerror (errno));
+}
+
+/* What failed leaves no folder that could be taken for a model. */
+static void remove_folder (const char *dir)
+{
+    static const char *const names[] = {
+        "SHA256SUMS", "manifest.json", "hparams.json", "model.h5"
+    };
+    char path[PATH_MAX];
+    int e = errno;
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++) {
+        snprintf (path, sizeof (path), "%s/%s", dir, names[i]);
+        unlink (path);
+    }
+    rmdir (dir);
+    errno = e;
+}
+
+static int export(const struct settings *st, struct slurmdl_error *err)
+{
+    struct model_reference ref;
+    struct model_entry e;
+    struct registry r;
+    char dir[PATH_MAX];
+    int rv;
+
+    if (registry_open (&r, st, false, err) < 0
+        || registry_resolve (&r, st->args[1], &ref, err) < 0
+        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
+        return -1;
+    if ((rv = make_folder (st->args[2], dir, err)) == 0
+        && (rv = put_files (&r, dir, e.json, err)) < 0)
+        remove_folder (dir);
+    json_decref (e.json);
+    if (rv == 0)
+        printf ("%s/%ld: %s, every digest is right\n",
+                ref.name,
+                ref.version,
+                st->args[2]);
+    return rv;
+}
+
+int model_export (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+
+    return export(st, &err) == 0 ? EXIT_OK : fail (&err);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl model: a registry of checkpoints, in plain files. */
+#ifndef LAUNCHER_MODEL_MODEL_H
+#define LAUNCHER_MODEL_MODEL_H
+
+#include "launcher/sys/settings.h"
+
+int cmd_model (const struct settings *st);
+
+/* Print the words that may follow, for completion. */
+void model_words (void);
+
+/* Each returns an exit status of launcher/sys/say.h. */
+int model_register (const struct settings *st);
+int model_ls (const struct settings *st);
+int model_show (const struct settings *st);
+int model_promote (const struct settings *st);
+int model_export (const struct settings *st);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a registry of models. */
+#include "launcher/model/registry.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/take_file.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+enum { ENTRY_MAX = 4 << 20, VERSIONS_MAX = 999999 };
+
+/* ---- the folder ---- */
+
+/* Another user's folder must have been named: what lies about in a folder that
+ * all may write to is not taken for one's own.
+ */
+static int
+check_folder (const char *path, bool named, struct slurmdl_error *err)
+{
+    struct stat st;
+
+    if (stat (path, &st) < 0)
+        return errorf (err, "%.160s: %s", path, strerror (errno));
+    errno = EPERM;
+    if (st.st_mode & S_IWOTH)
+        return errorf (err,
+                       "%.160s: everybody may write to this registry: chmod "
+                       "o-w, or name another one with --models",
+                       path);
+    if (!named && st.st_uid != geteuid () && st.st_uid != 0)
+        return errorf (err,
+                       "%.160s: belongs to user %u: if you trust that user, "
+                       "name it with --models",
+                       path,
+                       (unsigned)st.st_uid);
+    return 0;
+}
+
+int registry_open (struct registry *r,
+                   const struct settings *st,
+                   bool make,
+                   struct slurmdl_error *err)
+{
+    bool named = st->models && *st->models;
+    char path[PATH_MAX];
+
+    snprintf (path,
+              sizeof (path),
+              "%s%s",
+              named ? st->models : st->dir,
+              named ? "" : "/models");
+    if (make && mkdir (path, 0777) < 0 && errno != EEXIST)
+        return errorf (err, "%.160s: cannot make: %s", path, strerror (errno));
+    if (!realpath (path, r->dir)) {
+        if (errno != ENOENT)
+            return errorf (err, "%.160s: %s", path, strerror (errno));
+        return errorf (err,
+                       "%.160s: there is no registry; dl model register makes "
+                       "one, --models or DL_MODELS names another folder",
+                       path);
+    }
+    return check_folder (r->dir, named, err);
+}
+
+/* ---- names ---- */
+
+static bool is_name (const char *text)
+{
+    size_t n = strlen (text);
+
+    return n >= 1 && n <= MODEL_NAME_MAX && *text != '.'
+           && strspn (text,
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                      "0123456789._-")
+                  == n;
+}
+
+int model_name_check (const char *name, struct slurmdl_error *err)
+{
+    if (is_name (name))
+        return 0;
+    errno = EINVAL;
+    return errorf (err,
+                   "'%.80s' is no name: 1 to 64 letters, digits, '.', '_' and "
+                   "'-', not '.' first",
+                   name);
+}
+
+static int split (const char *text, struct model_reference *ref)
+{
+    size_t n = strcspn (text, "/@");
+    char *end = NULL;
+
+    *ref = (struct model_reference){ 0 };
+    if (n > MODEL_NAME_MAX)
+        return -1;
+    memcpy (ref->name, text, n);
+    if (text[n] == '/' && isdigit ((unsigned char)text[n + 1])) {
+        ref->version = strtol (text + n + 1, &end, 10);
+        if (*end || ref->version < 1 || ref->version > VERSIONS_MAX)
+            return -1;
+    } else if (text[n] == '@' && is_name (text + n + 1))
+        strcpy (ref->stage, text + n + 1);
+    else if (text[n])
+        return -1;
+    return is_name (ref->name) ? 0 : -1;
+}
+
+/* ---- entries ---- */
+
+static int entry_path (const struct registry *r,
+                       const char *name,
+                       const char *kind,
+                       long number,
+                       char path[PATH_MAX])
+{
+    if (snprintf (
+            path, PATH_MAX, "%s/%s/%s-%04ld.json", r->dir, name, kind, number)
+        < PATH_MAX)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+int registry_entry (const struct registry *r,
+                    const char *name,
+                    const char *kind,
+                    long number,
+                    struct model_entry *entry,
+                    struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    json_error_t why;
+    char *text;
+
+    if (entry_path (r, name, kind, number, path) < 0)
+        return errorf (err, "%.160s: %s", r->dir, strerror (errno));
+    text = file_read_now (path, ENTRY_MAX, NULL, &entry->owner, err);
+    if (!text) {
+        if (errno == ENOENT && err)
+            *err->text = '\0';
+        return errno == ENOENT ? 0 : -1;
+    }
+    entry->json = json_loads (text, JSON_REJECT_DUPLICATES, &why);
+    free (text);
+    if (json_is_object (entry->json))
+        return 1;
+    json_decref (entry->json);
+    errno = EBADMSG;
+    return errorf (err, "%.200s: damaged: %.80s", path, why.text);
+}
+
+static long
+last_number (const struct registry *r, const char *name, const char *kind)
+{
+    char path[PATH_MAX];
+    long n = 0;
+    int fd;
+
+    while (n < VERSIONS_MAX && entry_path (r, name, kind, n + 1, path) == 0
+           && (fd = inside_open (path, O_RDONLY, 0, NULL)) >= 0) {
+        close (fd);
+        n++;
+    }
+    return n;
+}
+
+long registry_put (const struct registry *r,
+                   const char *name,
+                   const char *kind,
+                   json_t *entry,
+                   struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    int rv = 1;
+    long n;
+
+    snprintf (path, sizeof (path), "%s/%s", r->dir, name);
+    if (folder_create (path, err) < 0)
+        return -1;
+    for (n = last_number (r, name, kind); rv == 1 && n < VERSIONS_MAX;) {
+        char *text = NULL;
+        json_object_set_new (entry, "number", json_integer (++n));
+        if (entry_path (r, name, kind, n, path) < 0
+            || !(text = json_dumps (entry, JSON_INDENT (2))))
+            return errorf (err, "%.160s: cannot write an entry", r->dir);
+        rv = publish_if_absent (path, text, strlen (text), err);
+        free (text);
+    }
+    return rv == 0 ? n : -1;
+}
+
+/* ---- stages ---- */
+
+/* The last entry of a stage counts. */
+static int read_stages (const struct registry *r,
+                        const char *name,
+                        json_t *stages,
+                        struct slurmdl_error *err)
+{
+    struct model_entry e;
+    int rv = 1;
+
+    for (long n = 1; rv == 1; n++) {
+        const char *stage;
+        if ((rv = registry_entry (r, name, "stage", n, &e, err)) != 1)
+            break;
+        if ((stage = entry_text (e.json, NULL, "stage")) && is_name (stage))
+            json_object_set_new (
+                stages,
+                stage,
+                json_integer (entry_int (e.json, NULL, "version")));
+        json_decref (e.json);
+    }
+    return rv;
+}
+
+char *registry_stages (const struct registry *r,
+                       const char *name,
+                       long version,
+                       struct slurmdl_error *err)
+{
+    json_t *stages = json_object (), *of;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream (&text, &size);
+    const char *stage;
+    int rv =
+        f ? read_stages (r, name, stages, err) : errorf (err, "out of memory");
+
+    json_object_foreach (
+        stages, stage, of) if (rv == 0 && json_integer_value (of) == version)
+        fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", stage);
+    json_decref (stages);
+    if (f && fclose (f) == 0 && rv == 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
+int registry_resolve (const struct registry *r,
+                      const char *text,
+                      struct model_reference *ref,
+                      struct slurmdl_error *err)
+{
+    json_t *stages;
+    long last;
+    int rv = 0;
+
+    if (split (text, ref) < 0) {
+        errno = EINVAL;
+        return errorf (
+            err, "'%.80s' is none of NAME, NAME/VERSION and NAME@STAGE", text);
+    }
+    if (*ref->stage) {
+        stages = json_object ();
+        rv = read_stages (r, ref->name, stages, err);
+        ref->version =
+            (long)json_integer_value (json_object_get (stages, ref->stage));
+        json_decref (stages);
+    }
+    last = last_number (r, ref->name, "version");
+    if (!*ref->stage && !ref->version)
+        ref->version = last;
+    if (rv < 0 || (ref->version >= 1 && ref->version <= last))
+        return rv;
+    errno = ENOENT;
+    return errorf (
+        err, "%.160s: no model '%.80s' (dl model ls lists them)", r->dir, text);
+}
+
+/* ---- all names ---- */
+
+static int is_listed (const struct dirent *e)
+{
+    return is_name (e->d_name);
+}
+
+int registry_each (const struct registry *r,
+                   int (*f) (const char *name, void *arg),
+                   void *arg,
+                   struct slurmdl_error *err)
+{
+    struct dirent **list;
+    int n = scandir (r->dir, &list, is_listed, alphasort);
+    int rv = 0;
+
+    if (n < 0)
+        return errorf (err, "%.160s: %s", r->dir, strerror (errno));
+    for (int i = 0; i < n; i++) {
+        if (rv == 0)
+            rv = f (list[i]->d_name, arg);
+        free (list[i]);
+    }
+    free (list);
+    return rv;
+}
+
+/* ---- checkpoints ---- */
+
+void registry_checkpoint (const struct registry *r,
+                          const char *digest,
+                          char path[PATH_MAX])
+{
+    snprintf (path, PATH_MAX, "%s/.checkpoints/%s.h5", r->dir, digest);
+}
+
+/* The bytes that the digest is of are those that stay: it is computed from the
+ * registry's own file.
+ */
+static int settle (const struct registry *r,
+                   const char *tmp,
+                   char digest[DIGEST_SIZE],
+                   struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    int64_t step;
+    int fd = inside_open (tmp, O_RDONLY, 0, NULL);
+    int rv = fd < 0 ? -1 : inside_close (fd, digest_of_file (digest, fd));
+
+    if (rv < 0)
+        return errorf (err, "%.200s: %s", tmp, inside_error (errno));
+    if (slurmdl_checkpoint_verify (tmp, &step, err) < 0)
+        return -1;
+    registry_checkpoint (r, digest, path);
+    rv = link_if_absent (tmp, path);
+    return rv < 0 ? errorf (err, "%.200s: %s", path, strerror (errno)) : rv;
+}
+
+int registry_keep (const struct registry *r,
+                   const char *from,
+                   char digest[DIGEST_SIZE],
+                   struct slurmdl_error *err)
+{
+    char path[PATH_MAX], tmp[PATH_MAX];
+    int rv;
+
+    snprintf (path, sizeof (path), "%s/.checkpoints", r->dir);
+    if (folder_create (path, err) < 0)
+        return -1;
+    registry_checkpoint (r, "new", path);
+    link_tmp_name (tmp, sizeof (tmp), path);
+    if (file_take (from, tmp, true) < 0)
+        return errorf (err,
+                       "%.200s: cannot keep it in %.200s: %s",
+                       from,
+                       r->dir,
+                       inside_error (errno));
+    rv = settle (r, tmp, digest, err);
+    int e = errno;
+    if (rv != 0)
+        inside_unlink (tmp, 0);
+    errno = e;
+    return rv < 0 ? -1 : 0;
+}
+
+/* ---- values ---- */
+
+static const json_t *
+value_of (const json_t *entry, const char *group, const char *key)
+{
+    return json_object_get (group ? json_object_get (entry, group) : entry,
+                            key);
+}
+
+const char *entry_text (const json_t *entry, const char *group, const char *key)
+{
+    return json_string_value (value_of (entry, group, key));
+}
+
+json_int_t entry_int (const json_t *entry, const char *group, const char *key)
+{
+    const json_t *v = value_of (entry, group, key);
+
+    return json_is_integer (v) ? json_integer_value (v) : -1;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a registry of models. */
+#ifndef LAUNCHER_MODEL_REGISTRY_H
+#define LAUNCHER_MODEL_REGISTRY_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <sys/types.h>
+
+#include "launcher/sys/digest.h"
+#include "launcher/sys/settings.h"
+#include "runtime/slurmdl.h"
+
+/* NAME/version-0001.json, ... and NAME/stage-0001.json, ...: entries that are
+ * put under the next free number and never change; .checkpoints/DIGEST.h5: the
+ * checkpoints that versions name.  A stage is that of the version that its last
+ * entry names.
+ */
+struct registry {
+    char dir[PATH_MAX]; /* canonical */
+};
+
+enum { MODEL_NAME_MAX = 64 };
+
+struct model_entry {
+    json_t *json;
+    uid_t owner; /* of the file */
+};
+
+/* "NAME", "NAME/3" or "NAME@production" */
+struct model_reference {
+    char name[MODEL_NAME_MAX + 1];
+    char stage[MODEL_NAME_MAX + 1]; /* "": none */
+    long version;                   /* 0: not given */
+};
+
+/* --models, else 'models' in the folder of the experiments.  With 'make' it is
+ * made where it is absent, and must be one to which not everybody may write.
+ * Returns -1 with 'err' set.
+ */
+int registry_open (struct registry *r,
+                   const struct settings *st,
+                   bool make,
+                   struct slurmdl_error *err);
+
+/* Letters, digits, '.', '_' and '-', no '.' first; EINVAL. */
+int model_name_check (const char *name, struct slurmdl_error *err);
+
+/* Split a text, and find the version that is meant.  ENOENT if there is none.
+ */
+int registry_resolve (const struct registry *r,
+                      const char *text,
+                      struct model_reference *ref,
+                      struct slurmdl_error *err);
+
+/* The entry of a number: 1, 0 if there is none, or -1 with 'err'.  'kind' is
+ * "version" or "stage".  The caller owns entry->json.
+ */
+int registry_entry (const struct registry *r,
+                    const char *name,
+                    const char *kind,
+                    long number,
+                    struct model_entry *entry,
+                    struct slurmdl_error *err);
+
+/* Put one under the next free number, which is returned and in its "number";
+ * -1 with 'err'.  'entry' stays the caller's.
+ */
+long registry_put (const struct registry *r,
+                   const char *name,
+                   const char *kind,
+                   json_t *entry,
+                   struct slurmdl_error *err);
+
+/* The stages that a version has, "staging, production"; the caller frees it.
+ * NULL with 'err'.
+ */
+char *registry_stages (const struct registry *r,
+                       const char *name,
+                       long version,
+                       struct slurmdl_error *err);
+
+/* Call 'f' for each name, sorted, until it returns nonzero. */
+int registry_each (const struct registry *r,
+                   int (*f) (const char *name, void *arg),
+                   void *arg,
+                   struct slurmdl_error *err);
+
+/* Where the checkpoint with this digest is. */
+void registry_checkpoint (const struct registry *r,
+                          const char *digest,
+                          char path[PATH_MAX]);
+
+/* Keep the checkpoint 'from', whose digest is then set: a hard link or a copy,
+ * verified.
+ */
+int registry_keep (const struct registry *r,
+                   const char *from,
+                   char digest[DIGEST_SIZE],
+                   struct slurmdl_error *err);
+
+/* Of an object in an entry; NULL or -1 where it is not there. */
+const char *
+entry_text (const json_t *entry, const char *group, const char *key);
+json_int_t entry_int (const json_t *entry, const char *group, const char *key);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl model ls, show: what is in the registry. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/format/table.h"
+#include "launcher/model/model.h"
+#include "launcher/model/registry.h"
+#include "launcher/sys/say.h"
+#include "runtime/base/error.h"
+
+/* The owner of the file wrote the entry, whatever it says itself. */
+static void owner_name (uid_t owner, char *buf, size_t size)
+{
+    const struct passwd *pw = getpwuid (owner);
+
+    if (pw)
+        snprintf (buf, size, "%s", pw->pw_name);
+    else
+        snprintf (buf, size, "%u", (unsigned)owner);
+}
+
+static void time_text (const json_t *entry, char *buf, size_t size)
+{
+    time_t t = (time_t)json_number_value (json_object_get (entry, "time"));
+    struct tm tm;
+
+    if (!localtime_r (&t, &tm) || !strftime (buf, size, "%Y-%m-%d %H:%M", &tm))
+        *buf = '\0';
+}
+
+static void value_text (const json_t *entry, char *buf, size_t size)
+{
+    const json_t *v =
+        json_object_get (json_object_get (entry, "metric"), "value");
+
+    if (json_is_number (v))
+        snprintf (buf, size, "%.6g", json_number_value (v));
+    else
+        snprintf (buf,
+                  size,
+                  "%.20s",
+                  json_is_string (v) ? json_string_value (v) : "");
+}
+
+static const char *or_empty (const char *text)
+{
+    return text ? text : "";
+}
+
+/* ---- ls ---- */
+
+static const struct table_column version_columns[] = {
+    { "model", false },      { "version", true }, { "stage", false },
+    { "metric", false },     { "value", true },   { "step", true },
+    { "experiment", false }, { "trial", true },   { "time", false },
+    { "by", false },         { NULL, false },
+};
+
+struct listing {
+    const struct registry *r;
+    struct libscols_table *tb;
+    struct slurmdl_error *err;
+};
+
+static void add_line (const struct listing *l,
+                      const char *name,
+                      const struct model_entry *e,
+                      const char *stages)
+{
+    struct libscols_line *line = scols_table_new_line (l->tb, NULL);
+    char value[32], when[32], by[64];
+
+    value_text (e->json, value, sizeof (value));
+    time_text (e->json, when, sizeof (when));
+    owner_name (e->owner, by, sizeof (by));
+    table_set (line, 0, "%s", name);
+    table_set (line, 1, "%lld", (long long)entry_int (e->json, NULL, "number"));
+    table_set (line, 2, "%s", stages);
+    table_set (
+        line, 3, "%s", or_empty (entry_text (e->json, "metric", "name")));
+    table_set (line, 4, "%s", value);
+    table_set (
+        line, 5, "%lld", (long long)entry_int (e->json, "checkpoint", "step"));
+    table_set (
+        line, 6, "%s", or_empty (entry_text (e->json, "experiment", "name")));
+    table_set (
+        line, 7, "%lld", (long long)entry_int (e->json, "experiment", "trial"));
+    table_set (line, 8, "%s", when);
+    table_set (line, 9, "%s", by);
+}
+
+static int list_versions (const char *name, void *arg)
+{
+    const struct listing *l = arg;
+    struct model_entry e;
+    int rv = 1;
+
+    for (long n = 1; rv == 1; n++) {
+        char *stages;
+        if ((rv = registry_entry (l->r, name, "version", n, &e, l->err)) != 1)
+            break;
+        if ((stages = registry_stages (l->r, name, n, l->err)))
+            add_line (l, name, &e, stages);
+        else
+            rv = -1;
+        free (stages);
+        json_decref (e.json);
+    }
+    return rv;
+}
+
+static int list (const struct settings *st, struct slurmdl_error *err)
+{
+    struct registry r;
+    struct listing l = { &r, NULL, err };
+    int rv;
+
+    if (registry_open (&r, st, false, err) < 0
+        || (st->args[1] && model_name_check (st->args[1], err) < 0))
+        return -1;
+    if (!(l.tb = table_create ("versions", version_columns, st->json)))
+        return errorf (err, "out of memory");
+    rv = st->args[1] ? list_versions (st->args[1], &l)
+                     : registry_each (&r, list_versions, &l, err);
+    if (rv == 0)
+        scols_print_table (l.tb);
+    scols_unref_table (l.tb);
+    return rv;
+}
+
+int model_ls (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+
+    return list (st, &err) == 0 ? EXIT_OK : fail (&err);
+}
+
+/* ---- show ---- */
+
+static void print_values (const json_t *o, const char *prefix)
+{
+    const char *key;
+    const json_t *v;
+
+    json_object_foreach ((json_t *)o, key, v)
+    {
+        char name[256];
+        char *text;
+        snprintf (
+            name, sizeof (name), "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object (v)) {
+            print_values (v, name);
+            continue;
+        }
+        text = json_is_string (v) ? NULL : json_dumps (v, JSON_ENCODE_ANY);
+        printf (
+            "%-36s %s\n", name, text ? text : or_empty (json_string_value (v)));
+        free (text);
+    }
+}
+
+static int print_entry (const struct settings *st,
+                        const struct model_entry *e,
+                        const char *stages)
+{
+    char by[64];
+
+    owner_name (e->owner, by, sizeof (by));
+    json_object_set_new (e->json, "stages", json_string (stages));
+    json_object_set_new (e->json, "owner", json_string (by));
+    if (!st->json)
+        print_values (e->json, "");
+    else if (json_dumpf (e->json, stdout, JSON_INDENT (2)) == 0)
+        puts ("");
+    return 0;
+}
+
+static int show (const struct settings *st, struct slurmdl_error *err)
+{
+    struct model_reference ref;
+    struct model_entry e;
+    struct registry r;
+    char *stages;
+    int rv = -1;
+
+    if (registry_open (&r, st, false, err) < 0
+        || registry_resolve (&r, st->args[1], &ref, err) < 0
+        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
+        return -1;
+    if ((stages = registry_stages (&r, ref.name, ref.version, err)))
+        rv = print_entry (st, &e, stages);
+    free (stages);
+    json_decref (e.json);
+    return rv;
+}
+
+int model_show (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+
+    return show (st, &err) == 0 ? EXIT_OK : fail (&err);
+}

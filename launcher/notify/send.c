@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways to tell somebody: a command, a mail, a webhook. */
+#include "launcher/notify/send.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/notify/webhook.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+
+/* ---- a program, for so long ---- */
+
+/* A file without a name: a program that does not read it holds nobody up. */
+static int input_of (const char *text)
+{
+    size_t n = strlen (text);
+    int fd = memfd_create ("notice", MFD_CLOEXEC);
+
+    if (fd >= 0
+        && (write (fd, text, n) != (ssize_t)n || lseek (fd, 0, SEEK_SET) < 0)) {
+        close (fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void set_variables (const void *arg)
+{
+    const struct notice *n = arg;
+
+    setenv ("DL_NOTIFY_EVENT", n->event, 1);
+    setenv ("DL_NOTIFY_TEXT", n->text, 1);
+}
+
+/* Its wait status; -1 if it took too long: then all that it started is killed.
+ */
+static int wait_for_end (pid_t pid, double seconds)
+{
+    double end = monotonic () + seconds;
+    int status = 0;
+
+    while (waitpid (pid, &status, WNOHANG) == 0) {
+        if (monotonic () > end) {
+            kill (-pid, SIGKILL);
+            waitpid (pid, &status, 0);
+            return -1;
+        }
+        usleep (20000);
+    }
+    return status;
+}
+
+/* Returns its exit status, -1 after a line. */
+static int run (const struct experiment *e,
+                const struct notice *n,
+                const char *const *argv,
+                const char *input)
+{
+    int fd = input_of (input);
+    pid_t pid =
+        fd < 0 ? -1
+               : subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
+                                                    .dir = e->dir,
+                                                    .io = { fd, -1, -1 },
+                                                    .new_group = true,
+                                                    .prepare = set_variables,
+                                                    .arg = n });
+    int status;
+
+    if (fd >= 0)
+        close (fd);
+    if (pid < 0) {
+        complain ("notify: %s: %s", argv[0], strerror (errno));
+        return -1;
+    }
+    status = wait_for_end (pid, (double)e->notify.timeout);
+    if (status == -1)
+        complain ("notify: %s: killed after %lld s",
+                  argv[0],
+                  (long long)e->notify.timeout);
+    else if (WIFSIGNALED (status))
+        complain (
+            "notify: %s: killed by signal %d", argv[0], WTERMSIG (status));
+    return status != -1 && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
+
+static void say_status (const char *what, int status)
+{
+    if (status > 0)
+        complain ("notify: %s: exit status %d%s",
+                  what,
+                  status,
+                  status == 127 ? ": there is no such program" : "");
+}
+
+/* ---- the ways ---- */
+
+static void run_command (const struct experiment *e, const struct notice *n)
+{
+    const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
+
+    say_status ("the command", run (e, n, argv, n->json));
+}
+
+static void send_mail (const struct experiment *e, const struct notice *n)
+{
+    const char *mail[] = { "mail", "-s", n->subject, e->notify.mail, NULL };
+    const char *sendmail[] = {
+        "/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/usr/lib exec sendmail -t", NULL
+    };
+    char body[2048], whole[4096];
+    int status;
+
+    snprintf (body, sizeof (body), "%s\n", n->text);
+    status = run (e, n, mail, body);
+    if (status == 127) {
+        snprintf (whole,
+                  sizeof (whole),
+                  "To: %s\nSubject: %s\nContent-Type: text/plain; "
+                  "charset=utf-8\n\n%s",
+                  e->notify.mail,
+                  n->subject,
+                  body);
+        status = run (e, n, sendmail, whole);
+    }
+    say_status ("mail and sendmail", status);
+}
+
+static void call_webhook (const struct experiment *e, const struct notice *n)
+{
+    struct slurmdl_error err = { "" };
+    char timeout[32];
+    const char *argv[] = { "curl",  "--silent", "--fail",      "--max-time",
+                           timeout, "--proto",  "=http,https", "--config",
+                           "-",     NULL };
+    char *config = webhook_config (e, n->json, &err);
+
+    if (!config) {
+        complain ("notify: %s", err.text);
+        return;
+    }
+    snprintf (timeout, sizeof (timeout), "%lld", (long long)e->notify.timeout);
+    say_status ("curl", run (e, n, argv, config));
+    explicit_bzero (config, strlen (config));
+    free (config);
+}
+
+void notice_send (const struct experiment *e, const struct notice *n)
+{
+    if (e->notify.command)
+        run_command (e, n);
+    if (e->notify.mail)
+        send_mail (e, n);
+    if (e->notify.webhook)
+        call_webhook (e, n);
+}

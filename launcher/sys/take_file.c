@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Give a file that never changes another name, or copy it. */
+#include "launcher/sys/take_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+static int copy_data (int from, int to)
+{
+    static const size_t size = 1 << 20;
+    char *buf = malloc (size);
+    ssize_t n = buf ? 1 : -1;
+
+    while (n > 0 && (n = read (from, buf, size)) > 0)
+        for (ssize_t at = 0, k; at < n; at += k)
+            if ((k = write (to, buf + at, (size_t)(n - at))) < 0)
+                goto fail;
+    free (buf);
+    return n < 0 ? -1 : fsync (to);
+fail:
+    free (buf);
+    return -1;
+}
+
+static int copy_file (int in, int folder, const char *name)
+{
+    char tmp[64];
+    int out;
+    int rv;
+    int e;
+
+    link_tmp_name (tmp, sizeof (tmp), "");
+    out = inside_open_at (folder, tmp, O_WRONLY | O_CREAT | O_EXCL, 0666, NULL);
+    if (out < 0)
+        return -1;
+    rv = copy_data (in, out);
+    if (close (out) < 0)
+        rv = -1;
+    if (rv == 0)
+        rv = link_replace_at (folder, tmp, name);
+    if (rv < 0) {
+        e = errno;
+        unlinkat (folder, tmp, 0);
+        errno = e;
+    }
+    return rv;
+}
+
+/* The file that is open, whatever has its name by now. */
+static int link_file (int in, int folder, const char *name)
+{
+    char opened[32];
+
+    snprintf (opened, sizeof (opened), "/proc/self/fd/%d", in);
+    return linkat (AT_FDCWD, opened, folder, name, AT_SYMLINK_FOLLOW);
+}
+
+int file_take (const char *from, const char *to, bool own)
+{
+    const char *name;
+    struct stat st = { 0 };
+    int in = inside_open_any (from, O_RDONLY, 0, &st);
+    int folder = in < 0 ? -1 : inside_parent (to, &name);
+    int rv = -1;
+
+    if (folder >= 0
+        && ((own && st.st_uid != geteuid ())
+            || (rv = link_file (in, folder, name)) < 0))
+        rv = copy_file (in, folder, name);
+    return inside_close (folder, inside_close (in, rv));
+}

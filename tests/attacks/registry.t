@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# another user's registry of models and folder of exports: not taken for one's own, and no way to other files
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+cd "$work" || exit 1
+unset DL_DIR DL_MODELS
+shared_folder "$work/group"
+echo secret >"$victim_home/secret"
+
+# ---- a registry beside the experiments of a group
+entry () { # entry DIGEST
+    attacker sh -c "mkdir -p '$work/group/models/net' && cat >'$work/group/models/net/version-0001.json'" <<END
+{ "model": "net", "number": 1, "checkpoint": { "sha256": "$1", "step": 1 }, "experiment": { "hyperparameters": {} } }
+END
+}
+entry "../../../victim/secret"
+like "$(victim dl model ls --dir="$work/group" 2>&1; echo "=$?")" "belongs to user $attacker_id: if you trust that user, name it" "a stranger's registry"
+is "$(cd "$victim_home" && victim dl model export --models="$work/group/models" net "$victim_home/out" 2>&1; echo $?)" \
+    "dl: $work/group/models: the entry names no checkpoint
+5" "a digest that is a path"
+is "$(victim ls "$victim_home")" secret "nothing was written"
+digest=$(victim sha256sum "$victim_home/secret" | cut -d' ' -f1)
+entry "$digest"
+attacker sh -c "mkdir '$work/group/models/.checkpoints' && ln -s '$victim_home/secret' '$work/group/models/.checkpoints/$digest.h5'"
+like "$(victim dl model export --models="$work/group/models" net "$victim_home/out" 2>&1; echo "=$?")" "$digest.h5: .*symbolic link" "no link is followed"
+attacker rm -r "$work/group/models/net"
+attacker ln -s "$victim_home" "$work/group/models/net"
+is "$(victim dl model show --models="$work/group/models" net >/dev/null 2>&1; echo $?)" 3 "nor for a model"
+
+# ---- the folder of an export, and the URL of a webhook
+attacker sh -c "umask 0; mkdir -m 777 '$work/group/board' '$work/group/notes'; echo https://attacker.example/ >'$work/group/url'"
+cat >"$work/exp.conf" <<END
+name = "exp"; entrypoint = "echo loss=1";
+searcher = { name = "random"; metric = "loss"; max_trials = 1; };
+hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; };
+metrics = { pattern = "loss={loss}"; };
+END
+mkdir "$work/own" && chown "$victim_id:$victim_id" "$work/own"
+is "$(victim timeout 300 dl run --local --dir="$work/own" "$work/exp.conf" >/dev/null 2>&1; echo $?)" 0 "a sweep"
+like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/group/board" exp 2>&1; echo "=$?")" \
+    "group/board: belongs to user $attacker_id" "a stranger's folder is not written to"
+echo "notify = { webhook = \"$work/group/url\"; };" >>"$work/exp.conf"
+like "$(victim dl run --local --dir="$work/own" "$work/exp.conf" 2>&1; echo "=$?")" \
+    "group/url: others may read or change it" "a stranger's URL gets nothing"
+done_testing

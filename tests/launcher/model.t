@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl model: a registry of checkpoints in plain files
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset DL_DIR DL_MODELS
+
+cat >exp.conf <<END
+name = "exp"; entrypoint = ["$builddir/tests/runtime/writer", "train"];
+searcher = { name = "asha"; metric = "loss"; max_trials = 6; max_length = 9; divisor = 3.0; };
+hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; }; };
+resources = { workers = 2; };
+reproducibility = { experiment_seed = 5; };
+worker = { heartbeat = 1; lease = 30; grace = 5; };
+END
+timeout 300 dl run --local exp.conf >out 2>&1
+is $? 0 "a sweep with checkpoints"
+best=$(dl show --trials=1 --columns=trial --csv exp | tail -1)
+json () { # json FILE KEY: a text or a number of it
+    sed -n "s/^ *\"$2\": \"*\([^\",]*\)\"*,*\$/\1/p" "$1"
+}
+
+# ---- register
+is "$(dl model ls 2>&1; echo $?)" "dl: ./models: there is no registry; dl model register makes one, --models or DL_MODELS names another folder
+3" "no registry"
+is "$(dl model register exp "$best" net)" net/1 "register"
+is "$(dl model register exp best net)" "net/1 (it was there already)" "the same checkpoint again, as the best one"
+other=$((best % 6 + 1))
+is "$(dl model register exp $other net)" net/2 "another trial"
+version=models/net/version-0001.json
+digest=$(json $version sha256)
+[ "$(sha256sum <"models/.checkpoints/$digest.h5")" = "$digest  -" ]
+ok $? "the version names the checkpoint by its digest"
+is "$(json $version experiment.conf)" "$(sha256sum <exp-0001/experiment.conf | cut -d' ' -f1)" "and the experiment file"
+is "$(json $version trial)" "$best" "and the trial"
+dl ckpt ls --json "models/.checkpoints/$digest.h5" >ckpt.json
+is "$(json $version step)" "$(json ckpt.json step)" "and the step"
+like "$(json $version value)" '^[0-9.e-]+$' "with the metric there"
+is "$(dl model register exp 99 net 2>/dev/null; echo $?)" 3 "no such trial"
+is "$(dl model register --step=7777 exp 1 net 2>/dev/null; echo $?)" 3 "no such step"
+is "$(dl model register exp 1 a/b 2>&1; echo $?)" "dl: 'a/b' is no name: 1 to 64 letters, digits, '.', '_' and '-', not '.' first
+2" "no name"
+is "$(dl model rename x 2>/dev/null; echo $?)" 2 "an unknown word"
+is "$(dl model show 2>&1; echo $?)" "dl: usage: dl model show NAME[/VERSION|@STAGE]
+2" "a missing argument"
+
+# ---- many at once
+for i in 1 2 3 4 5 6; do
+    dl model register exp $i many >"many.$i" 2>&1 &
+done
+wait
+is "$(cat many.? | sort | tr '\n' ' ')" "many/1 many/2 many/3 many/4 many/5 many/6 " "six at once: a version each"
+
+# ---- promote
+is "$(dl model promote net/1 production)" "net/1 is net@production" "promote"
+is "$(dl model promote net staging)" "net/2 is net@staging" "without a version: the newest"
+is "$(dl model promote net@staging production)" "net/2 is net@production" "what a stage has"
+is "$(dl model show --json net@production | sed -n 's/^  "stages": "\(.*\)".*/\1/p')" "production, staging" "a stage has one version"
+is "$(find models/net -name 'stage-*' | wc -l)" 3 "each promotion is an entry of its own"
+is "$(dl model promote net/9 production 2>/dev/null; echo $?)" 3 "no such version"
+is "$(dl model show net@none 2>/dev/null; echo $?)" 3 "no such stage"
+like "$(dl model ls net)" "^net +2 +production, staging|^net +2 +staging, production" "ls"
+is "$(dl model ls --json | grep -c '"model":')" 8 "ls --json has all"
+
+# ---- export, after the experiment is gone
+dl gc exp >/dev/null 2>&1
+dl rm exp-0001 >out 2>&1
+is "$? $(ls -d exp-0001 2>/dev/null)" "0 " "the experiment is removed"
+is "$(dl model export net/1 first)" "net/1: first, every digest is right" "export"
+(cd first && sha256sum -c SHA256SUMS) >out 2>&1
+is $? 0 "sha256sum agrees"
+dl ckpt verify first/model.h5 >/dev/null
+is $? 0 "a checkpoint that verifies"
+like "$(cat first/hparams.json)" '"lr": [0-9.e-]+' "its hyperparameters"
+is "$(json first/manifest.json sha256)" "$digest" "the manifest"
+is "$(dl model export net first 2>&1; echo $?)" "dl: first: File exists; name a folder that is not there
+2" "a folder that is there stays"
+file=models/.checkpoints/$digest.h5
+chmod u+w "$file"
+printf x | dd of="$file" bs=1 seek=700 conv=notrunc 2>/dev/null
+like "$(dl model export net/1 second 2>&1; echo "=$?")" "damaged: its SHA-256 is" "a damaged checkpoint"
+is "$(dl model export net/1 second 2>/dev/null; echo $?) $(ls -d second 2>/dev/null)" "5 " "its exit status; nothing is left"
+echo '{"model": ' >models/net/version-0003.json
+like "$(dl model ls 2>&1; echo "=$?")" "version-0003.json: damaged" "a damaged entry"
+
+# ---- whose
+is "$(DL_MODELS=$work/elsewhere dl model ls 2>/dev/null; echo $?)" 3 "DL_MODELS"
+mkdir open && chmod 777 open
+like "$(dl model ls --models=open 2>&1; echo "=$?")" "open: everybody may write to this registry" "a registry that all may write to"
+rm models/net/version-0003.json
+ln -s "$work/first/manifest.json" models/net/version-0003.json
+is "$(dl model ls >/dev/null 2>&1; echo $?)" 5 "no link is followed"
+if [ "$(id -u)" -eq 0 ]; then
+    mkdir -p theirs/models && chown 12345 theirs/models
+    like "$(dl model ls --dir=theirs 2>&1; echo "=$?")" "belongs to user 12345" "another user's, unless it is named"
+    is "$(dl model ls --models=theirs/models >/dev/null 2>&1; echo $?)" 0 "and named"
+else
+    skip "another user's registry" "not root"
+fi
+done_testing

@@ -1,0 +1,146 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# notify: a command, a mail, a webhook at the end, at a failure and at a line of a log, each once
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+unset DL_DIR
+
+# ---- stand-ins for mail, sendmail and curl, which write down what they got
+mkdir bin nomail
+cat >bin/mail <<'END'
+#!/bin/sh
+{ echo "$*"; cat; } >>"$HERE/mails"
+END
+cat >bin/curl <<'END'
+#!/bin/sh
+{ echo "args: $*"; cat; } >>"$HERE/curls"
+exit "${CURL_STATUS:-0}"
+END
+cat >nomail/sendmail <<'END'
+#!/bin/sh
+{ echo "$*"; cat; } >>"$HERE/sendmails"
+END
+chmod +x bin/* nomail/*
+HERE=$work
+export HERE
+echo "https://hooks.example/T0/secret-word" >url
+chmod 600 url
+
+conf () { # conf NAME COMMAND NOTIFY [MORE]
+    cat >"$1.conf" <<END
+name = "$1"; entrypoint = "$2"; $4
+searcher = { name = "random"; metric = "loss"; max_trials = 4; };
+hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; };
+resources = { workers = 2; };
+metrics = { pattern = "loss={loss}"; };
+notify = { $3 };
+worker = { heartbeat = 1; lease = 30; grace = 5; };
+END
+}
+search () { # search NAME
+    PATH=$work/bin:$PATH timeout 300 dl run --local "$1.conf" >out 2>&1
+}
+
+# ---- the end, each way
+# shellcheck disable=SC2016
+conf all "echo loss=1" 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; mail = "me@example.org"; webhook = "url";'
+search all
+is $? 0 "a sweep"
+is "$(cat texts)" "end: all-0001: completed, 0 of its trials failed; 4 trials, best loss 1 (trial 1)" "the command has the text"
+like "$(cat got)" '^{"text":"all-0001: completed.*"event":"end".*"best":{"metric":"loss","value":1.0,"trial":1}}$' "and JSON"
+is "$(cat mails)" "-s dl: all-0001: end me@example.org
+all-0001: completed, 0 of its trials failed; 4 trials, best loss 1 (trial 1)" "a mail"
+is "$(grep -c '^args' curls)" 1 "curl is called once"
+like "$(cat curls)" '^url = "https://hooks.example/T0/secret-word"' "with the URL on its standard input"
+like "$(cat curls)" '^data-raw = "{\\"text\\":\\"all-0001: completed' "and the JSON"
+is "$(grep '^args' curls | grep -c secret)" 0 "the URL is no argument"
+is "$(grep -rl secret-word all-0001 out)" "" "and stands nowhere"
+
+# ---- a real curl and a server at loopback
+if command -v curl >/dev/null && command -v python3 >/dev/null; then
+    cat >server.py <<'END'
+import http.server, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        open("posted", "ab").write(self.path.encode() + b" " + self.headers["Content-Type"].encode() + b" " + body + b"\n")
+        self.send_response(500 if "fail" in self.path else 200)
+        self.end_headers()
+
+    def log_message(self, *a):
+        pass
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+open("port.new", "w").write(str(server.server_port))
+import os
+os.rename("port.new", "port")
+server.serve_forever()
+END
+    python3 server.py &
+    server=$!
+    wait_for 60 test -s port
+    # shellcheck disable=SC2016
+    conf real "echo 'loss=1 \\\"quoted\\\" \\\\\\\\ back'; exit 78" 'webhook = "$HOOK"; on = "failure";'
+    HOOK=http://127.0.0.1:$(cat port)/hook/secret timeout 300 dl run --local real.conf >out 2>&1
+    like "$(cat posted)" '^/hook/secret application/json {"text":"real-0001: trial [0-9]+ failed: .*"quoted' "curl posts to what a variable names" || cat out
+    python3 -c 'import json; [json.loads(line.split(" ", 2)[2]) for line in open("posted")]'
+    ok $? "it is JSON, whatever is in the log"
+    kill $server
+    wait $server 2>/dev/null
+    is "$(HOOK='' dl run --local real.conf 2>&1; echo $?)" "dl: 'notify.webhook': what it names has no URL that begins with https:// or http:// on its first line
+2" "an empty variable"
+    is "$(env -u HOOK dl run --local real.conf 2>&1; echo $?)" "dl: 'notify.webhook': the variable HOOK is not set
+2" "no variable"
+else
+    skip "a real curl" "no curl or no python3"
+fi
+
+# ---- failures
+rm -f texts got
+# shellcheck disable=SC2016
+conf bad 'echo broken; exit 78' 'command = "echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts";'
+search bad
+is "$(grep -c '^failure: bad-0001: trial [0-9]* failed: ' texts)" 1 "the first failed trial, once"
+like "$(cat texts)" "^failure: bad-0001: (failed, 4 of its trials failed|paused, as all attempts)" "and the end, or the pause"
+is "$(wc -l <texts)" 2 "nothing else"
+
+# ---- a line of a log
+rm -f texts
+# shellcheck disable=SC2016
+conf line 'echo loss=1; echo the gradient is NaN in trial {trial}' 'command = "echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; on = (); pattern = ["gradient is NaN", "never there"];'
+search line
+is "$(wc -l <texts)" 1 "a pattern is told once"
+like "$(cat texts)" '^pattern: line-0001: trial [0-9]: the gradient is NaN in trial [0-9]; ' "with the line"
+
+# ---- what goes wrong there fails nothing
+conf slow "echo loss=1" 'command = "sleep 1000; true"; timeout = 1;'
+search slow
+is $? 0 "a command that hangs is killed, and the sweep completes"
+like "$(cat slow-0001/workers/* out 2>/dev/null)" "notify: /bin/sh: killed after 1 s" "which is said"
+conf none "echo loss=1" 'command = "exit 3"; webhook = "url";'
+CURL_STATUS=22
+export CURL_STATUS
+search none
+is $? 0 "nor do statuses"
+like "$(cat none-0001/workers/* out 2>/dev/null)" "notify: curl: exit status 22" "which are said"
+is "$(cat none-0001/workers/* out 2>/dev/null | grep -c secret)" 0 "without the URL"
+conf send "echo loss=1" 'mail = "me@example.org";'
+if ! command -v mail >/dev/null; then
+    PATH=$work/nomail:$PATH timeout 300 dl run --local send.conf >out 2>&1
+    like "$(cat sendmails)" "^Subject: dl: send-0001: end" "sendmail where there is no mail"
+fi
+
+# ---- mistakes
+for notify in 'webhook = "https://hooks.example/x";:must be a file with the URL' \
+    'mail = "-a/etc/passwd x";:must be one address' 'on = "begin";:must be "end", "failure" or a list' \
+    'pattern = "(";:.notify.pattern. "\("' 'timeout = 1000;:notify.timeout'; do
+    conf wrong "echo loss=1" "${notify%%;:*};"
+    like "$(dl run --dry-run wrong.conf 2>&1)" "${notify#*;:}" "${notify%%;:*}"
+done
+conf wrong "echo loss=1" 'webhook = "url";'
+chmod 644 url
+like "$(dl run --local wrong.conf 2>&1; echo "=$?")" "url: others may read or change it: it must be your own, of mode 0600" "a URL that others may read"
+rm url
+is "$(dl run --local wrong.conf >/dev/null 2>&1; echo $?)" 2 "no such file"
+done_testing
