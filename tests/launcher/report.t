@@ -123,7 +123,7 @@ if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then
     skip "no chromium or no python3" "the page in a browser"
     done_testing
 fi
-CHROMIUM=$chromium timeout 1500 python3 "$srcdir/tests/launcher/report.py" . >page 2>page.err
+TMPDIR=$work CHROMIUM=$chromium timeout 1500 python3 "$srcdir/tests/launcher/report.py" . >page 2>page.err
 status=$?
 while IFS= read -r line; do
     case $line in
