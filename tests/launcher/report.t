@@ -174,6 +174,12 @@ like "$out" '^18 \(\(2, 2, 8, 0\), b.\\x00\\x00@\\x00\\x80\\xc0.\) \(134, 100, 8
 like "$out" '^trial [1-8]: said, step 2$' "and the newest text"
 is "$(grep -c '<script>attacked' media.html)" 0 "which is no markup"
 is "$(grep -c 'id="media"' one.html)" 0 "nothing where none was logged"
+best=$(dl show --csv --columns=trial --trials=1 media | tail -n 1)
+mv "media-0001/trials/000$best/a.1" elsewhere
+ln -s "$work/elsewhere" "media-0001/trials/000$best/a.1"
+dl report media -o linked.html >out 2>&1
+is "$(grep -c "trial $best: said" media.html) $(grep -c "trial $best: said" linked.html)" "1 0" "and nothing from behind a symbolic link"
+rm "media-0001/trials/000$best/a.1"
 
 # ---- the page
 chromium=${CHROMIUM:-$(command -v chromium)}
