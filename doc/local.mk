@@ -4,3 +4,9 @@ dist_man_MANS += %D%/dl.1 \
 	%D%/dl-log.1 %D%/dl-monitor.1 %D%/dl-run.1 %D%/dl-report.1 %D%/dl-search-server.1 %D%/dl-show.1 %D%/dl-stop.1 %D%/dl-watch.1 \
 	%D%/slurmdl.3 %D%/slurmdl_comm.3 %D%/slurmdl_ps.3 %D%/dl-experiment.5 \
 	%D%/dl-spank.7 %D%/dl-trainer.7 %D%/dl-spank.8
+
+# one source for the page on the web and the manual page
+man_MANS += %D%/dl-cookbook.7
+CLEANFILES += %D%/dl-cookbook.7
+%D%/dl-cookbook.7: %D%/cookbook.md %D%/man.awk
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(AWK) -v date=2026-11-22 -f $(srcdir)/%D%/man.awk $(srcdir)/%D%/cookbook.md >$@.new && mv $@.new $@

@@ -183,10 +183,14 @@ static int watch (struct follow_view *v, struct slurmdl_error *err)
 
 static void finish_local (struct follow_view *v)
 {
+    struct slurmdl_error err = { "" };
+
     /* they read the end of the sweep, or the stop, by themselves */
     while (v->s->state != SWEEP_RUNNING && v->x->ops == &executor_local
            && v->x->ops->tick (v->x))
         usleep (20000);
+    if (v->s->state != SWEEP_RUNNING) /* what they have put since then */
+        sweep_sync (v->s, &err);
 }
 
 void follow_signals (void)

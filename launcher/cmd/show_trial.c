@@ -225,14 +225,15 @@ static void print_head (const struct sweep *s, long n)
     char path[PATH_MAX];
     char took[32];
 
-    printf ("trial %ld: %s, length %lld, %s %.6g (best %.6g at %lld)\n",
-            n,
-            trial_state_name (s, t),
-            (long long)t->length,
-            s->exp->metric,
-            t->metric,
-            t->best,
-            (long long)t->best_length);
+    printf ("trial %ld: %s", n, trial_state_name (s, t));
+    if (t->length > 0)
+        printf (", length %lld, %s %.6g (best %.6g at %lld)",
+                (long long)t->length,
+                s->exp->metric,
+                t->metric,
+                t->best,
+                (long long)t->best_length);
+    puts (t->length > 0 ? "" : ", no result");
     print_progress (s, n);
     printf ("  hyperparameters: %s\n", text ? text : "");
     printf ("  seed: %u\n",

@@ -134,7 +134,7 @@ static void add_trial_line (struct libscols_table *tb,
         table_set (line, 4, "%.6g", t->metric);
     }
     table_set (line, 5, "%s", elapsed);
-    table_set (line, 6, "%ld", t->over + (t->state == TRIAL_OPEN));
+    table_set (line, 6, "%ld", trial_attempts (s, t));
     fill_progress (line, s, n);
     if (is_repeated (s))
         fill_point (line, s, n, FIXED);

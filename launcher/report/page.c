@@ -96,6 +96,11 @@ static void put_checkpoints (FILE *f, const struct page *p)
     checkpoints_put (f, p->d);
 }
 
+static void put_media (FILE *f, const struct page *p)
+{
+    media_put (f, p->d);
+}
+
 static void put_provenance (FILE *f, const struct page *p)
 {
     provenance_put (f, p->d);
@@ -138,6 +143,7 @@ static void put_data (FILE *f, const struct page *p)
     json_decref (o);
 }
 
+/* clang-format off */
 static const struct part {
     const char *name;
     void (*put) (FILE *f, const struct page *p);
@@ -152,6 +158,7 @@ static const struct part {
     { "history", put_history },
     { "table", put_table },
     { "gpus", put_gpus },
+    { "media", put_media },
     { "checkpoints", put_checkpoints },
     { "provenance", put_provenance },
     { "nonce", put_nonce },
@@ -161,6 +168,7 @@ static const struct part {
     { "data", put_data },
     { "script", put_script },
 };
+/* clang-format on */
 
 static const struct part *find_part (const char *name, size_t n)
 {

@@ -225,7 +225,7 @@ function flush() {
 function draw(v) {
   const what = v.dirty;
   v.dirty = 0;
-  if (what & LAYOUT) v.layout(v.el.clientWidth);
+  if (what & LAYOUT) v.layout(v.wide = v.el.clientWidth);
   if (what & (LAYOUT | SELECT) && v.select) v.select();
   if (v.hover) v.hover(model.hover >= 0 ? model.hover : model.pinned);
 }
@@ -1376,8 +1376,8 @@ function start() {
     if (!stats.first) requestAnimationFrame(() => { stats.first = performance.now(); });
   }, { rootMargin: "200px" });
   views.forEach((v) => seen.observe(v.card));
-  let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; touch(LAYOUT); } });
+  // of the window, or where the browser had no size for the page at first
+  new ResizeObserver(() => { for (const v of views) if (v.wide !== undefined && v.wide !== v.el.clientWidth) touch(LAYOUT, v); }).observe(document.querySelector("main"));
   let theme;
   const all = (to) => { document.documentElement.dataset.theme = to; recolour(); views.forEach((v) => { v.dirty |= LAYOUT; draw(v); }); };
   addEventListener("beforeprint", () => { theme = document.documentElement.dataset.theme; all("light"); });

@@ -15,6 +15,8 @@ void notes_put (FILE *f, const struct report_data *d);
 long table_put (FILE *f, const struct report_data *d);
 void comparison_put (FILE *f, const struct report_data *d);
 void checkpoints_put (FILE *f, const struct report_data *d);
+/* Texts and images that the best trials have logged. */
+void media_put (FILE *f, const struct report_data *d);
 void gpus_put (FILE *f, const struct report_data *d);
 void provenance_put (FILE *f, const struct report_data *d);
 

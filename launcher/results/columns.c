@@ -35,7 +35,7 @@ GET (value, real, t->values ? t->values[c->index] : NAN)
 GET (best, real, t->best)
 GET (best_length, integer, t->best_length)
 GET (seconds, real, t->seconds)
-GET (attempts, integer, t->over + (t->state == TRIAL_OPEN))
+GET (attempts, integer, trial_attempts (s, t))
 GET (fails, integer, t->fails)
 GET (begin_time, real, t->begin_time)
 GET (end_time, real, t->end_time)
@@ -44,6 +44,8 @@ GET (gpus, text, t->gpus)
 GET (why, text, t->why)
 GET (point, integer, trial_point (s, trial))
 GET (repeat, integer, trial_repeat (s, trial))
+GET (mean, real, sweep_point (s, trial_point (s, trial), 0).mean)
+GET (deviation, real, sweep_point (s, trial_point (s, trial), 0).deviation)
 
 /* Of several metrics each has a column. */
 static size_t further_metrics (const struct sweep *s)
@@ -80,6 +82,8 @@ static const struct {
     { "why",         COLUMN_TEXT, NULL, get_why },
     { "point",       COLUMN_INT,  if_repeated, get_point },
     { "repeat",      COLUMN_INT,  if_repeated, get_repeat },
+    { "mean",        COLUMN_REAL, if_repeated, get_mean },
+    { "deviation",   COLUMN_REAL, if_repeated, get_deviation },
 };
 /* clang-format on */
 enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };

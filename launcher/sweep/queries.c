@@ -46,6 +46,11 @@ long trial_repeat (const struct sweep *s, long number)
     return (number - 1) % repeats (s);
 }
 
+long trial_attempts (const struct sweep *s, const struct sweep_trial *t)
+{
+    return t->over + (t->state == TRIAL_OPEN && s->state == SWEEP_RUNNING);
+}
+
 static double
 metric_value (const struct sweep *s, const struct sweep_trial *t, size_t metric)
 {

@@ -26,7 +26,7 @@ class Browser:
             os.dup2(b, 4)
         with open(os.path.join(self.home, "log"), "w") as log:
             self.process = subprocess.Popen([program] + flags, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=place,
-                                            close_fds=False, env=dict(os.environ, HOME=self.home, XDG_CONFIG_HOME=self.home))
+                                            close_fds=False, env=dict(os.environ, HOME=self.home, XDG_CONFIG_HOME=self.home, TMPDIR=self.home))
         os.close(to_read)
         os.close(to_write)
         self.number, self.buffer, self.events, self.session = 0, b"", [], None

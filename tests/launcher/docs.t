@@ -56,6 +56,50 @@ dl run --dry-run exp.yaml >out 2>&1
 ok $? "and that in YAML"
 sed 's/^/# /' out
 
+# ---- README.md: its size, its links and its examples
+readme=$srcdir/README.md
+[ "$(wc -l <"$readme")" -le 120 ]
+ok $? "the README has at most 120 lines"
+for file in "$readme" "$srcdir"/doc/*.md; do
+    grep -oE '\]\([^)#:]+\)' "$file" | tr -d ']()' | while read -r link; do
+        [ -e "${file%/*}/$link" ] || echo "${file##*/}: $link"
+    done
+done >missing
+is "$(cat missing)" "" "what the README and doc/*.md link to is there"
+grep -oE '\b(dl|slurmdl)[a-z_-]*\([1-8]\)' "$readme" "$srcdir/doc/cookbook.md" | sed 's/.*://' | sort -u | tr '(' . | tr -d ')' | while read -r page; do
+    [ -f "$srcdir/doc/$page" ] || [ -f "$builddir/doc/$page" ] || echo "$page"
+done >missing
+is "$(cat missing)" "" "and the pages that it names"
+section () { # section HEADING: the first block of code below it
+    awk -v heading="## $1" '$0 == heading { on = 1; next } /^## / { on = 0 } on && /^    / { block = 1; print substr ($0, 5) }
+        on && block && !/^    / && NF { exit }' "$readme"
+}
+mkdir script
+section "A script as it is" >script/readme.conf
+touch script/digits.py
+(cd script && dl run --dry-run readme.conf) >out 2>&1
+ok $? "the experiment of the README is accepted"
+sed 's/^/# /' out
+{
+    echo '#include <stdint.h>
+static double train (int64_t epoch, double lr) { return (double)epoch * lr; }
+int main (void) {
+    float weights[4] = { 0 }; uint64_t n = 4; int64_t epoch = 0; struct slurmdl_error err;'
+    section C | sed '/^#include/d'
+    echo '    return 0; }'
+} >body.c
+{ section C | grep '^#include'; cat body.c; } >readme.c
+# shellcheck disable=SC2086
+${CC:-cc} ${CFLAGS:-} -Wall -Wextra -Werror -I"$srcdir/runtime" readme.c -L"$builddir/runtime/.libs" -lslurmdl \
+    -Wl,-rpath,"$builddir/runtime/.libs" -o readme >out 2>&1
+ok $? "the program of the README compiles"
+sed 's/^/# /' out
+DL_LENGTH=3 DL_RUN_DIR=$work/readme.run ./readme
+ok $? "and runs"
+section Python >readme.py
+python3 -c 'import ast, sys; ast.parse(open("readme.py").read())'
+ok $? "the one in Python is Python"
+
 # ---- ARCHITECTURE.md: the files of the walks have the functions
 sed -n '/^<!-- walk -->/,/^<!-- .walk -->/p' "$srcdir/doc/ARCHITECTURE.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r word; do
     case $word in

@@ -30,6 +30,17 @@ touch calm
 wait $!
 is $? 0 "it completes"
 
+# ---- what was paused has its time and its attempts
+conf parked "echo one; exec sleep 300"
+timeout 300 dl run --local --workers=1 parked.conf >out 2>&1 &
+wait_for 100 sh -c 'grep one parked-0001/trials/*/a.1/log'
+like "$(dl show parked 1; dl show parked 2)" '^trial [12]: open, no result$' "a trial without a result"
+timeout 100 dl pause parked
+wait $!
+is $? 4 "paused"
+like "$(cat out)" '^ +[12] open +0 +[0-9.]*[1-9][0-9.]*s +1 ' "dl run tells the time of the attempt that was parked"
+is "$(dl show --csv --columns=attempts parked | tail -n +2 | sort -u | tail -n 1)" 1 "nobody counts an attempt that has not begun"
+
 # ---- a fork of a trial that keeps files of its own
 # shellcheck disable=SC2016
 conf own 'echo x >{attempt_dir}/last.pt; echo loss = 1'

@@ -53,7 +53,8 @@ is "$(sed -n 's/^\.SS dl \([a-z-]*\).*/\1/p; s/^\\fBdl \([a-z]*\\*-*[a-z]*\)\\fR
 is "$(sed -n 's/^dl \([a-z-]*\)	.*/\1/p' "$srcdir/doc/dl.1" | sort | tr '\n' ' ')" \
     "$(echo "$commands" | sort | tr '\n' ' ')" "dl(1) lists each command once"
 for page in $(grep -how 'dl[a-z\\-]* *([1-8])' "$srcdir"/doc/*.[1-8] | tr -d ' \\' | sort -u); do
-    [ -f "$srcdir/doc/$(echo "$page" | tr '(' . | tr -d ')')" ]
+    file=doc/$(echo "$page" | tr '(' . | tr -d ')')
+    [ -f "$srcdir/$file" ] || [ -f "$builddir/$file" ]
     ok $? "$page exists"
 done
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of dl report in a browser: report.py DIR prints TAP without a plan.
 
-DIR has rungs.html, hostile.html, several.html, repeats.html, many.html, one.html, none.html.
+DIR has media.html, rungs.html, hostile.html, several.html, repeats.html, many.html, one.html, none.html.
 """
 import base64
 import os
@@ -331,6 +331,23 @@ def no_script():
     b("Emulation.setScriptExecutionDisabled", value=False)
 
 
+def media():
+    page("media")
+    b.wait("[...document.querySelectorAll('#media img')].every((i) => i.complete)")
+    ok(b.js("[...document.querySelectorAll('#media img')].map((i) => i.naturalWidth).sort().join()") == ",".join(["134"] * 6 + ["2"] * 6),
+       "media: the browser reads the images")
+    ok("attacked = 1" in text("#media") and b.js("typeof attacked") == "undefined", "media: a text is text")
+    silent("media")
+    b("Emulation.setDeviceMetricsOverride", width=700, height=3000, deviceScaleFactor=1, mobile=False)
+    fits = "report.views.every((v) => !v.visible || v.card.hidden || v.wide === v.el.clientWidth)"
+    b.wait("innerWidth === 700 && " + fits)
+    b("Emulation.setDeviceMetricsOverride", width=1400, height=3000, deviceScaleFactor=1, mobile=False)
+    b.wait("innerWidth === 1400 && " + fits)
+    settle()
+    ok(b.js("document.querySelector('#curves .plot svg').getBoundingClientRect().width") > 600, "the views have the width of the page")
+    shot("media")
+
+
 try:
     b("DOM.enable")
     b("CSS.enable")
@@ -339,6 +356,7 @@ try:
     phone()
     print_out()
     hostile()
+    media()
     renewed(others())
     many()
     no_script()

@@ -117,13 +117,77 @@ is $? 0 "and ends when it was stopped"
 like "$(cat live.html)" 'id="state">stopped<' "with a last file that says so"
 mv live.running live.html
 
+# ---- texts and images of the best trials
+cat >media.c <<'END'
+#include <slurmdl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main (void)
+{
+    struct slurmdl_error err;
+    struct slurmdl *run = slurmdl_open (NULL, &err);
+    static unsigned char pixels[400 * 300 * 3];
+
+    for (int i = 0; i < 400 * 300; i++) {
+        pixels[3 * i] = (unsigned char)(i % 400 / 2);
+        pixels[3 * i + 2] = 255;
+    }
+    for (int step = 1; step <= 2; step++) {
+        slurmdl_log_image (run, "samples", step, 400, 300, 3, pixels);
+        slurmdl_log_image (run, "grey", step, 2, 2, 1, (const unsigned char *)"\0\100\200\300");
+        slurmdl_log_text (run, "said", step, step == 1 ? "old" : "</pre><script>attacked = 1</script> \"ü\" \033[31m");
+        slurmdl_log (run, "loss", step, slurmdl_float (run, "lr", 1));
+    }
+    slurmdl_close (run);
+    return 0;
+}
+END
+# shellcheck disable=SC2086
+${CC:-cc} ${CFLAGS:-} -I"$srcdir/runtime" media.c -L"$builddir/runtime/.libs" -lslurmdl -Wl,-rpath,"$builddir/runtime/.libs" -o media >out 2>&1
+ok $? "a program that logs texts and images"
+printf 'name = "media"; entrypoint = "./media"; searcher = { name = "random"; metric = "loss"; max_trials = 8; };\n%s\n' \
+    'hyperparameters = { lr = { type = "log"; minval = -3; maxval = -1; }; };' >media.conf
+timeout 300 dl run --local --workers=2 media.conf >out 2>&1
+dl report media -o media.html >out 2>&1
+ok $? "its report"
+cat >media.py <<'END'
+import base64, re, struct, sys, zlib
+page = open(sys.argv[1], encoding="utf-8").read()
+section = re.search(r'<section class="card" id="media">.*?</section>', page, re.S).group(0)
+images = {}
+for name, data in re.findall(r'<img alt="([^"]*)" src="data:image/png;base64,([^"]*)"', section):
+    raw = base64.b64decode(data, validate=True)
+    assert raw[:8] == b"\x89PNG\r\n\x1a\n"
+    at, chunks = 8, {}
+    while at < len(raw):
+        n, kind = struct.unpack(">I4s", raw[at:at + 8])
+        body = raw[at + 8:at + 8 + n]
+        assert zlib.crc32(kind + body) == struct.unpack(">I", raw[at + 8 + n:at + 12 + n])[0]
+        chunks[kind], at = body, at + 12 + n
+    images[name] = (struct.unpack(">IIBBBBB", chunks[b"IHDR"])[:4], zlib.decompress(chunks[b"IDAT"]))
+print(len(re.findall("<figure>", section)), images["grey"], images["samples"][0], images["samples"][1][:4].hex(), len(images["samples"][1]))
+print(re.search(r"<pre>(.*?)</pre><figcaption[^>]*>(.*?)</figcaption>", section).group(2))
+END
+out=$(python3 media.py media.html)
+like "$out" '^18 \(\(2, 2, 8, 0\), b.\\x00\\x00@\\x00\\x80\\xc0.\) \(134, 100, 8, 2\) 000000ff 40300$' "the newest of the six best trials, as PNG"
+like "$out" '^trial [1-8]: said, step 2$' "and the newest text"
+is "$(grep -c '<script>attacked' media.html)" 0 "which is no markup"
+is "$(grep -c 'id="media"' one.html)" 0 "nothing where none was logged"
+best=$(dl show --csv --columns=trial --trials=1 media | tail -n 1)
+mv "media-0001/trials/000$best/a.1" elsewhere
+ln -s "$work/elsewhere" "media-0001/trials/000$best/a.1"
+dl report media -o linked.html >out 2>&1
+is "$(grep -c "trial $best: said" media.html) $(grep -c "trial $best: said" linked.html)" "1 0" "and nothing from behind a symbolic link"
+rm "media-0001/trials/000$best/a.1"
+
 # ---- the page
 chromium=${CHROMIUM:-$(command -v chromium)}
 if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then
     skip "no chromium or no python3" "the page in a browser"
     done_testing
 fi
-CHROMIUM=$chromium timeout 1500 python3 "$srcdir/tests/launcher/report.py" . >page 2>page.err
+TMPDIR=$work CHROMIUM=$chromium timeout 1500 python3 "$srcdir/tests/launcher/report.py" . >page 2>page.err
 status=$?
 while IFS= read -r line; do
     case $line in

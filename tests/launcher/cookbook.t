@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# each recipe of doc/cookbook.md, typed as it stands there; those that need Slurm are in tests/cluster/cookbook.t
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/launcher/cookbook.sh"
+cd "$work" || exit 1
+unset DL_DIR
+export HOME="$work"
+
+# ---- its form
+is "$(grep -c '^## ' "$book")" 20 "20 recipes"
+is "$(awk '/^## / { title = $0; n = 0; next } /^$/ || /^```/ { next } title && ++n == 16 { print title }' "$book")" "" \
+    "of at most 15 lines"
+is "$(awk '/^## / && $2 != ++n "." { print }' "$book")" "" "they are numbered"
+page=$builddir/doc/dl-cookbook.7
+is "$(grep -c '^\.SH "[0-9]' "$page")" 20 "dl-cookbook(7) has them"
+if command -v mandoc >/dev/null; then
+    is "$(mandoc -Tlint -Wwarning "$page" 2>&1)" "" "and is a clean manual page"
+else
+    skip "a clean manual page" "no mandoc"
+fi
+
+# ---- without Slurm: each search works on this machine, in two processes
+mkdir bin
+cat >bin/dl <<END
+#!/bin/sh
+dl=$(command -v dl)
+END
+cat >>bin/dl <<'END'
+command=$1
+shift
+case $command in
+run | continue | retry) exec "$dl" "$command" --local --workers=2 "$@" ;;
+report) said=$("$dl" report "$@" 2>&1) && exit; echo "$said"; [ "${said#*D3}" != "$said" ] ;;
+*) exec "$dl" "$command" "$@" ;;
+esac
+END
+cat >bin/conda <<'END'
+#!/bin/sh
+[ "$1 $2 $3 $4" = "run --no-capture-output -n torch" ] || exit 2
+shift 5
+exec python3 "$@"
+END
+chmod +x bin/dl bin/conda
+PATH=$work/bin:$PATH
+
+stand_in () { # stand_in MODULE: its text is on the standard input; not where Python has it
+    python3 -c "import $1" 2>/dev/null || cat >"$1.py"
+}
+
+for r in 1 2 3; do
+    recipe $r
+    follow
+done
+
+recipe 4
+python3 -m venv --without-pip venv >venv.out 2>&1 || ln -s /usr venv
+follow
+
+recipe 5
+cat >"$HOME/.bash_profile" <<END
+PATH=$PATH
+module () { [ "\$1" = load ] && export LOADED="\$*"; }
+END
+echo 'import os; assert os.environ["LOADED"] == "load cuda/12.1 python/3.11"' | cat - train.py >new.py
+mv new.py train.py
+follow
+
+recipe 6
+cat >app.py <<'END'
+import os, sys
+given = dict(word.split("=") for word in sys.argv[1:])
+assert given["model"] in ("small", "large") and os.path.isdir(given["hydra.run.dir"])
+for epoch in range(int(given["trainer.max_epochs"])):
+    print("loss =", float(given["optim.lr"]) ** 2)
+END
+follow
+
+recipe 8
+follow
+
+recipe 9
+printf 'def train(lr, batch):\n    assert (lr, batch) in ((0.1, 16), (0.01, 32))\n    return lr * batch\n' >mine.py
+follow
+
+recipe 10
+follow
+
+recipe 11
+printf 'def objective(trial):\n    return trial.suggest_float("lr", 1e-5, 1e-1, log=True) * trial.suggest_int("layers", 1, 4)\n' >study.py
+stand_in optuna <<'END'
+class FixedTrial:
+    def __init__(self, params):
+        self.params = params
+    def suggest_float(self, name, low, high, **_):
+        return self.params[name]
+    suggest_int = suggest_float
+class trial:
+    FixedTrial = FixedTrial
+END
+follow
+
+recipe 12
+follow
+is "$(dl show --json seeds | python3 -c '
+import json, sys
+t = json.load(sys.stdin)["trials"]
+print(len(t), len({x["point"] for x in t}), all(x["deviation"] > 0 for x in t))')" "9 3 True" "$title: three points with their deviations"
+
+recipe 14
+needs 1 lr.conf
+follow
+is "$(stat -c %a shared/lr-0001 | tail -c 3 | cut -c 1)" 7 "$title: the group may write"
+
+recipe 17
+needs 3 flags.conf
+if python3 -c 'import pandas' 2>/dev/null; then
+    follow
+else
+    skip "$title" "no pandas"
+fi
+
+for r in 18 19; do
+    recipe $r
+    follow
+done
+
+recipe 20
+# shellcheck disable=SC2016
+printf '#!/bin/sh\n[ "$1" = --lr ] && echo "$2"\n' >one-epoch
+chmod +x one-epoch
+follow
+done_testing
