@@ -54,6 +54,7 @@ extern const struct opt *const options_export[];
 extern const struct opt *const options_report[];
 extern const struct opt *const options_ckpt[];
 extern const struct opt *const options_gc[];
+extern const struct opt *const options_reproduce[];
 extern const struct opt *const options_rm[];
 extern const struct opt *const options_log[];
 extern const struct opt *const options_check[];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
@@ -62,8 +63,12 @@ static void print_first_points (const struct experiment *e)
 
 static int dry_run (const struct experiment *e)
 {
+    int rv;
+
     print_preview (e, 0);
     print_first_points (e);
+    if ((rv = code_preview (e)))
+        return rv;
     puts ("nothing was started (--dry-run)");
     return EXIT_OK;
 }
@@ -121,8 +126,10 @@ start_or_not (struct sweep *s, const struct settings *st, bool is_new)
 {
     struct slurmdl_error err = { "" };
     struct executor x;
-    int rv = EXIT_OK;
+    int rv = code_prepare (s);
 
+    if (rv)
+        return rv;
     if (executor_open (&x, s, st, &err) < 0)
         return fail (&err);
     if (st->local)
@@ -147,6 +154,7 @@ int run_new (struct experiment *e, const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s;
+    struct code_of_run code;
     char dir[PATH_MAX];
     int rv;
 
@@ -164,11 +172,12 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return fail (&err);
     }
-    rv = sweep_create (e, st->dir, dir, sizeof (dir), &err);
+    if ((rv = code_freeze (e, &code)) == 0
+        && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)
+        rv = fail (&err);
+    code_of_run_free (&code);
     experiment_destroy (e);
-    if (rv < 0)
-        return fail (&err);
-    if ((rv = open_experiment (st, dir, &s)))
+    if (rv || (rv = open_experiment (st, dir, &s)))
         return rv;
     if (trust_record (s, &err) < 0 && !trust_is_private (s))
         complain ("%s; 'dl resume' will ask whether you want to run it",

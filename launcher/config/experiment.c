@@ -298,9 +298,16 @@ static const char *suggestion (const char *path, const char *last)
 static void
 unknown_key (const config_setting_t *s, const char *path, struct problems *p)
 {
-    const char *groups[] = { "searcher",        "resources",         "metrics",
-                             "reproducibility", "checkpoint_policy", "worker",
-                             "hyperparameters", "environment",       NULL };
+    const char *groups[] = { "searcher",
+                             "resources",
+                             "metrics",
+                             "reproducibility",
+                             "checkpoint_policy",
+                             "worker",
+                             "hyperparameters",
+                             "environment",
+                             "code",
+                             NULL };
     const char *meant = suggestion (path, config_setting_name (s));
 
     if (!meant && !strchr (path, '.'))

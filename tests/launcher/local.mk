@@ -8,7 +8,7 @@ $(launcher_units): launcher/liblauncher.la
 endif
 launcher_tests = %D%/recovery.t tests/faults/faults.t %D%/local.t %D%/executor.t %D%/outcomes.t %D%/lifecycle.t %D%/doctor.t %D%/custom.t \
 	%D%/digits.t %D%/export.t %D%/ckpt.t %D%/server.t %D%/fuzz.t %D%/config.t %D%/docs.t %D%/options.t %D%/cli.t \
-	%D%/share.t %D%/show.t %D%/numbers.t %D%/completion.t %D%/faultstop.t %D%/resume.t %D%/try.t %D%/report.t %D%/firstday.t $(launcher_units) tests/layers.t
+	%D%/share.t %D%/show.t %D%/numbers.t %D%/completion.t %D%/faultstop.t %D%/code.t %D%/resume.t %D%/try.t %D%/report.t %D%/firstday.t $(launcher_units) tests/layers.t
 TESTS += $(launcher_tests)
 
 # what scripts run

@@ -73,7 +73,7 @@ is "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH ENV/s/^\([0-9]*\)	.*/\1/p' "$srcdir/doc
 
 # ---- dl --help
 lines=$(dl --help | wc -l)
-[ "$lines" -le 36 ] && [ "$(dl --help | awk '{ print length }' | sort -n | tail -n 1)" -le 80 ]
+[ "$lines" -le 48 ] && [ "$(dl --help | awk '{ print length }' | sort -n | tail -n 1)" -le 80 ]
 ok $? "the list of commands fits on a screen ($lines lines)"
 
 # ---- keys of the experiment file
