@@ -19,11 +19,13 @@
 
 /* ---- a new experiment ---- */
 
-static int select_files (const struct experiment *e, struct code_files *files)
+static int select_files (const struct experiment *e,
+                         const char *experiments,
+                         struct code_files *files)
 {
     struct slurmdl_error err = { "" };
 
-    if (code_select (e, files, &err) >= 0)
+    if (code_select (e, experiments, files, &err) >= 0)
         return EXIT_OK;
     complain ("%s: %s", e->file, err.text);
     return error_status (errno);
@@ -34,13 +36,15 @@ static bool is_frozen (const struct code_files *files)
     return files->n > files->nlinks && !*files->why;
 }
 
-int code_freeze (struct experiment *e, struct code_of_run *r)
+int code_freeze (struct experiment *e,
+                 const char *experiments,
+                 struct code_of_run *r)
 {
     struct slurmdl_error err = { "" };
     int rv;
 
     *r = (struct code_of_run){ .provenance = NULL };
-    if ((rv = select_files (e, &r->files)))
+    if ((rv = select_files (e, experiments, &r->files)))
         return rv;
     if (is_frozen (&r->files)
         && code_archive_pack (&r->files, &r->archive, &err) == 0)
@@ -63,10 +67,10 @@ void code_of_run_free (struct code_of_run *r)
     free (r->provenance);
 }
 
-int code_preview (const struct experiment *e)
+int code_preview (const struct experiment *e, const char *experiments)
 {
     struct code_files files;
-    int rv = select_files (e, &files);
+    int rv = select_files (e, experiments, &files);
 
     if (rv)
         return rv;

@@ -16,15 +16,17 @@ struct code_of_run {
     char *provenance;
 };
 
-/* Freeze the code of a new experiment, and set e->frozen_code; where that
- * cannot be, a line says so, and the trials run what is in the folder.  Returns
- * an exit status.
+/* Freeze the code of an experiment that will be in the folder 'experiments',
+ * and set e->frozen_code; where that cannot be, a line says so, and the trials
+ * run what is in the folder.  Returns an exit status.
  */
-int code_freeze (struct experiment *e, struct code_of_run *r);
+int code_freeze (struct experiment *e,
+                 const char *experiments,
+                 struct code_of_run *r);
 void code_of_run_free (struct code_of_run *r);
 
 /* Say what would be frozen (dl run --dry-run). */
-int code_preview (const struct experiment *e);
+int code_preview (const struct experiment *e, const char *experiments);
 
 /* Make the copy of the frozen code that the trials run, if it is absent, before
  * many workers would each do that.  Returns an exit status, after a line.

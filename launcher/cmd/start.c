@@ -61,13 +61,13 @@ static void print_first_points (const struct experiment *e)
     searcher_destroy (s);
 }
 
-static int dry_run (const struct experiment *e)
+static int dry_run (const struct experiment *e, const struct settings *st)
 {
     int rv;
 
     print_preview (e, 0);
     print_first_points (e);
-    if ((rv = code_preview (e)))
+    if ((rv = code_preview (e, st->dir)))
         return rv;
     puts ("nothing was started (--dry-run)");
     return EXIT_OK;
@@ -163,7 +163,7 @@ int run_new (struct experiment *e, const struct settings *st)
         return rv;
     }
     if (st->dry_run) {
-        rv = dry_run (e);
+        rv = dry_run (e, st);
         experiment_destroy (e);
         return rv;
     }
@@ -172,7 +172,7 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return fail (&err);
     }
-    if ((rv = code_freeze (e, &code)) == 0
+    if ((rv = code_freeze (e, st->dir, &code)) == 0
         && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)
         rv = fail (&err);
     code_of_run_free (&code);

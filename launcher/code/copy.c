@@ -141,10 +141,7 @@ static int fill (const char *base,
                        base,
                        inside_error (errno));
     snprintf (path, sizeof (path), "%s%s", base, last_names (c->root));
-    if (code_archive_unpack (a->data, a->size, path, err) < 0)
-        return -1;
-    link_siblings (c->root, path, "");
-    return 0;
+    return code_archive_unpack (a->data, a->size, path, err);
 }
 
 int code_copy_make (const struct code_copy *c,

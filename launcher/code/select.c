@@ -166,6 +166,7 @@ static int find_root (const struct experiment *e,
 struct walk {
     struct code_files *c;
     const struct experiment *e;
+    const char *experiments; /* the folder that will have the experiment */
     struct git_files git;
     char **exclude;
     size_t capacity;
@@ -285,9 +286,7 @@ static bool is_frozen_folder (const struct walk *w,
     return kind == '?' && count_entries (full) <= FOLDER_MAX;
 }
 
-/* What dl and Python made: without it the same code has the same digest.
- * Experiments are linked when the copy is made.
- */
+/* What dl and Python made: without it the same code has the same digest. */
 static bool is_made (const char *full, const char *name)
 {
     return !strcmp (name, "__pycache__") || !strcmp (name, ".dl-code")
@@ -312,7 +311,8 @@ walk_entry (struct walk *w, const char *folder, const char *name, int depth)
     if (is_frozen_file (w, path, &st))
         return add (w, path, NULL, &st);
     if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX
-        && is_frozen_folder (w, path, full, name))
+        && (is_below (w->experiments, full)
+            || is_frozen_folder (w, path, full, name)))
         return walk_folder (w, path, depth + 1);
     return add_link (w, path, full, &st);
 }
@@ -357,9 +357,14 @@ static void read_excluded (struct walk *w)
     free (text);
 }
 
-static int list_files (const struct experiment *e, struct code_files *c)
+static int list_files (const struct experiment *e,
+                       const char *experiments,
+                       struct code_files *c)
 {
-    struct walk w = { .c = c, .e = e };
+    char own[PATH_MAX];
+    struct walk w = { .c = c,
+                      .e = e,
+                      .experiments = realpath (experiments, own) ? own : "" };
     int rv;
 
     if (c->is_git && git_files_read (c->root, &w.git) < 0)
@@ -388,6 +393,7 @@ static bool is_off (void)
 }
 
 int code_select (const struct experiment *e,
+                 const char *experiments,
                  struct code_files *c,
                  struct slurmdl_error *err)
 {
@@ -400,7 +406,7 @@ int code_select (const struct experiment *e,
         return not_frozen (c,
                            "is a home folder: put the experiment file and its "
                            "code into a folder of their own");
-    if (list_files (e, c) < 0)
+    if (list_files (e, experiments, c) < 0)
         return not_frozen (c, "cannot be read");
     if (c->n > FILES_MAX || c->bytes > BYTES_MAX)
         return not_frozen (c,

@@ -27,10 +27,13 @@ struct code_files {
     char why[300]; /* if nothing is frozen: why; "": there is nothing to */
 };
 
-/* What is frozen of the folder of the experiment file.  Returns 0, or 1 if
+/* What is frozen of the folder of the experiment file.  Experiments are not
+ * among it, nor are folders on the way to that of the new one, 'experiments':
+ * through a link to one a copy would lead to itself.  Returns 0, or 1 if
  * nothing is ('why'), or -1 if the group "code" is wrong.
  */
 int code_select (const struct experiment *e,
+                 const char *experiments,
                  struct code_files *c,
                  struct slurmdl_error *err);
 void code_files_free (struct code_files *c);

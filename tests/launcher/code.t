@@ -95,6 +95,12 @@ is "$(cat all-0001/trials/0001/a.1/log)" "loss = 1" ".dlignore, code.exclude, la
 echo 8 >src/data/x
 is "$(cat all-0001/code/*/up/proj/src/data/x)" 8 "what is linked stays where it is"
 
+mkdir -p o/runs && echo 9 >o/y
+timeout 300 dl run --local --dir o/runs all.conf >out 2>&1
+copy=$(echo "$proj"/o/runs/all-0001/code/*/up/proj)
+is "$(cat "$copy/o/y") $(timeout 100 find -L "$copy" -name experiment.conf 2>&1)" "9 " "through its links the copy leads to no experiment, and not to itself"
+rm -r o
+
 # ---- where it cannot be
 conf wrong ./all.sh 'code = { path = "src"; };'
 dl run --local wrong.conf >out 2>&1
