@@ -74,7 +74,8 @@ link_siblings (const char *parent, const char *copy, const char *own)
     DIR *all = to < 0 ? NULL : opendir (parent);
     int n = 0;
 
-    if (all && fstat (dirfd (all), &st) == 0 && st.st_uid == geteuid ())
+    if (all && fstat (dirfd (all), &st) == 0 && st.st_uid == geteuid ()
+        && !(st.st_mode & S_IWOTH))
         while (n < SIBLINGS_MAX && (d = readdir (all))) {
             bool is_special = !strcmp (d->d_name, ".")
                               || !strcmp (d->d_name, "..")

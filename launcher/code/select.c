@@ -38,7 +38,7 @@ static bool is_in (const char *dir, const char *name, size_t len)
         name += 2;
         len -= 2;
     }
-    if (len == 0 || *name == '/' || *name == '-' || strspn (name, ".") >= len)
+    if (len == 0 || *name == '/' || *name == '-' || (len == 1 && *name == '.'))
         return false;
     snprintf (path, sizeof (path), "%s/%.*s", dir, (int)len, name);
     if (access (path, F_OK) == 0)

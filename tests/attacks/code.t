@@ -105,8 +105,7 @@ text = json.dumps(line, separators=(",", ":")) + "\n"
 open(path, "w").write(text + '{"xxh64": "%016x"}\n' % replay.xxh64(text.encode()))
 PY
     rm -f "$group"/c-0001/log/*.pack
-    victim timeout 100 dl continue --trust --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
-    [ $? -ne 0 ] && [ -z "$(find "$work" /tmp -maxdepth 4 -name evil -newer plant.py 2>/dev/null)" ]
+    ! victim timeout 100 dl continue --trust --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null && [ -z "$(find "$work" /tmp -maxdepth 4 -name evil -newer plant.py 2>/dev/null)" ]
     ok $? "$lines"
     [ -z "$(find "$state" -name train.sh -newer plant.py)$(find "$group/c-0001" -name '.code*')" ]
     ok $? "$lines: nothing is left"
