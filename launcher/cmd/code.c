@@ -72,8 +72,10 @@ int code_preview (const struct experiment *e, const char *experiments)
     struct code_files files;
     int rv = select_files (e, experiments, &files);
 
-    if (rv)
+    if (rv) {
+        code_files_free (&files);
         return rv;
+    }
     if (is_frozen (&files))
         printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu "
                 "other%s stay%s there\n",

@@ -52,7 +52,7 @@ static void put (json_t *o, const char *name, const char *text)
 /* Variables that --set gives the trials may be secrets. */
 static void hide_value (char *arg)
 {
-    char *variable = strstr (arg, "environment.");
+    char *variable = strstr (arg, "environment");
     char *value = variable ? strchr (variable, '=') : NULL;
 
     if (value && value[1])

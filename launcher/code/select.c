@@ -169,6 +169,7 @@ struct walk {
     const char *experiments; /* the folder that will have the experiment */
     struct git_files git;
     char **exclude;
+    mode_t mask; /* umask(2) */
     size_t capacity;
 };
 
@@ -248,6 +249,14 @@ static int add_link (struct walk *w,
         w, path, n > 0 && stays_inside (path, target) ? target : full, st);
 }
 
+/* Where files are open to the group by default, one that is not may be a key:
+ * it is not for those who read the experiment.
+ */
+static bool is_closed (const struct walk *w, const struct stat *st)
+{
+    return !(st->st_mode & S_IRGRP) && !(w->mask & S_IRGRP);
+}
+
 static bool
 is_frozen_file (const struct walk *w, const char *path, const struct stat *st)
 {
@@ -257,6 +266,8 @@ is_frozen_file (const struct walk *w, const char *path, const struct stat *st)
         return false;
     if (pattern_list_has (w->e->code_include, path, false))
         return true;
+    if (is_closed (w, st))
+        return false;
     return kind == 'H' || (kind == '?' && st->st_size <= FILE_MAX);
 }
 
@@ -367,6 +378,8 @@ static int list_files (const struct experiment *e,
                       .experiments = realpath (experiments, own) ? own : "" };
     int rv;
 
+    w.mask = umask (077);
+    umask (w.mask);
     if (c->is_git && git_files_read (c->root, &w.git) < 0)
         c->is_git = false;
     read_excluded (&w);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -104,6 +105,25 @@ static int put_code (const struct frozen_code *c,
     return publish_if_absent (path, c->provenance, strlen (c->provenance), err);
 }
 
+/* The folder of the code may be closed to others, and that of the experiments
+ * open: only a group that shares it reads the code.
+ */
+static int put_code_closed (const struct frozen_code *c,
+                            const char *dir,
+                            char provenance[DIGEST_SIZE],
+                            struct slurmdl_error *err)
+{
+    struct stat st;
+    bool is_shared = stat (dir, &st) == 0 && st.st_mode & S_IWGRP;
+    mode_t mask = umask (077);
+    int rv;
+
+    umask (is_shared ? mask | 007 : mask | 077);
+    rv = put_code (c, dir, provenance, err);
+    umask (mask);
+    return rv;
+}
+
 static int first_entry (const struct experiment *e,
                         const char *dir,
                         const char *digest,
@@ -172,7 +192,7 @@ int sweep_create (const struct experiment *e,
         || freeze_file (e, dir, digest, err) != 0
         || (e->source_file && fork_source_publish (e, dir, err) < 0)
         || (e->frozen_code
-            && put_code (e->frozen_code, dir, provenance, err) != 0))
+            && put_code_closed (e->frozen_code, dir, provenance, err) != 0))
         return -1;
     return first_entry (e, dir, digest, provenance, err) == 0 ? 0 : -1;
 }

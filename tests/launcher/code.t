@@ -78,10 +78,12 @@ printf '# comment\ndata/\n*.tmp\n' >.dlignore
 echo a >a.tmp
 echo b >b.out
 ln -s src/value.sh value.link
+echo key >key.txt
+chmod 600 key.txt
 mkdir -p keep
 echo 7 >keep/data.tmp
 cat >all.sh <<'SH'
-for f in large.bin src/data a.tmp b.out; do [ -L $f ] || echo "no link: $f"; done
+for f in large.bin src/data a.tmp b.out key.txt; do [ -L $f ] || echo "no link: $f"; done
 for f in src/value.sh keep/data.tmp; do [ ! -L $f ] || echo "a link: $f"; done
 [ "$(readlink value.link)" = src/value.sh ] || echo "value.link leads elsewhere"
 [ "$(cat src/data/x)$(cat ../beside)$(wc -c <large.bin)" = 562000000 ] || echo "not all is there"
@@ -92,6 +94,7 @@ conf all ./all.sh 'code = { exclude = [ "/b.out" ]; include = [ "keep/*" ]; };'
 sed -i 's/^\*.tmp/a.tmp/' .dlignore
 timeout 300 dl run --local all.conf >out 2>&1
 is "$(cat all-0001/trials/0001/a.1/log)" "loss = 1" ".dlignore, code.exclude, large files, links, and files beside the folder"
+is "$(stat -c %a all-0001/code.tar.zst all-0001/provenance.json | xargs)" "600 600" "the code is not for others"
 echo 8 >src/data/x
 is "$(cat all-0001/code/*/up/proj/src/data/x)" 8 "what is linked stays where it is"
 
