@@ -2,11 +2,13 @@
 /* The frozen code of an experiment, for those that start something. */
 #include "launcher/cmd/code.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/code/copy.h"
 #include "launcher/code/provenance.h"
@@ -108,10 +110,17 @@ static int base_path (const struct sweep *s,
     char folder[PATH_MAX];
 
     if (trust_is_private (s))
-        return snprintf (buf, size, "%s/code", s->dir) < (int)size ? 0 : -1;
-    if (record_folder (s, folder, sizeof (folder), err) < 0)
+        snprintf (folder, sizeof (folder), "%s", s->dir);
+    else if (record_folder (s, folder, sizeof (folder), err) < 0)
         return -1;
-    return snprintf (buf, size, "%s/code", folder) < (int)size ? 0 : -1;
+    return snprintf (buf,
+                     size,
+                     s->is_mended ? "%s/code-%.12s" : "%s/code",
+                     folder,
+                     s->code)
+                   < (int)size
+               ? 0
+               : -1;
 }
 
 static int make_copy (const struct sweep *s,
@@ -173,14 +182,57 @@ int code_enter (struct sweep *s)
     return EXIT_OK;
 }
 
+int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])
+{
+    struct slurmdl_error err = { "" };
+    struct code_archive a = { .data = NULL };
+    struct code_files files;
+    char folder[PATH_MAX];
+    mode_t mask;
+    int rv;
+
+    *digest = '\0';
+    if (!s->code || s->nresults > 0)
+        return EXIT_OK;
+    snprintf (folder,
+              sizeof (folder),
+              "%.*s",
+              (int)(strrchr (s->dir, '/') - s->dir),
+              s->dir);
+    rv = code_select (s->exp, folder, &files, &err);
+    if (rv == 0 && !strcmp (files.root, s->root))
+        rv = code_archive_pack (&files, &a, &err);
+    if (rv == 0 && a.data && strcmp (a.digest, s->code)) {
+        mask = store_umask (s->dir);
+        rv = store_put (s->dir, &a, &err);
+        umask (mask);
+        snprintf (digest, DIGEST_SIZE, "%s", rv == 0 ? a.digest : "");
+    }
+    code_archive_free (&a);
+    code_files_free (&files);
+    return rv < 0 ? fail (&err) : EXIT_OK;
+}
+
+static int is_copy (const struct dirent *d)
+{
+    return !strncmp (d->d_name, "code", 4);
+}
+
 void code_forget (const struct sweep *s)
 {
     char folder[PATH_MAX];
     char path[PATH_MAX];
+    struct dirent **list;
+    int n;
 
     if (!s->code || trust_is_private (s)
-        || record_folder (s, folder, sizeof (folder), NULL) < 0)
+        || record_folder (s, folder, sizeof (folder), NULL) < 0
+        || (n = scandir (folder, &list, is_copy, NULL)) < 0)
         return;
-    snprintf (path, sizeof (path), "%s/code", folder);
-    remove_tree (path);
+    for (int i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/%s", folder, list[i]->d_name);
+        remove_tree (path);
+        free (list[i]);
+    }
+    free (list);
 }

@@ -39,6 +39,12 @@ int code_prepare (const struct sweep *s);
  */
 int code_enter (struct sweep *s);
 
+/* Of an experiment that has no result yet: freeze its code again if that has
+ * changed, and write the digest for the event "resume"; "": it has not. Returns
+ * an exit status, after a line.
+ */
+int code_mend (const struct sweep *s, char digest[DIGEST_SIZE]);
+
 /* Remove what this user alone has of it: the experiment is to be removed. */
 void code_forget (const struct sweep *s);
 

@@ -32,9 +32,13 @@ store_path (char *buf, size_t size, const char *dir, const char *name)
               name ? name : "");
 }
 
-static void archive_path (char *buf, size_t size, const char *dir)
+/* What an experiment has later is beside what it had first. */
+static void
+archive_path (char *buf, size_t size, const char *dir, const char *digest)
 {
-    snprintf (buf, size, "%s/code.tar.zst", dir);
+    snprintf (buf, size, "%s/code-%.12s.tar.zst", dir, digest);
+    if (access (buf, F_OK) < 0)
+        snprintf (buf, size, "%s/code.tar.zst", dir);
 }
 
 /* Whether the user's own file 'path' has the content: a name of it will do. */
@@ -61,12 +65,14 @@ int store_put (const char *dir,
     char stored[PATH_MAX];
     char path[PATH_MAX];
 
-    archive_path (path, sizeof (path), dir);
+    snprintf (path, sizeof (path), "%s/code.tar.zst", dir);
+    if (access (path, F_OK) == 0)
+        snprintf (path, sizeof (path), "%s/code-%.12s.tar.zst", dir, a->digest);
     store_path (stored, sizeof (stored), dir, a->digest);
     if (has_same (stored, a)
         && linkat (AT_FDCWD, stored, AT_FDCWD, path, 0) == 0)
         return 0;
-    if (publish_if_absent (path, a->data, a->size, err) != 0)
+    if (publish_if_absent (path, a->data, a->size, err) < 0)
         return -1;
     /* without it each experiment has a file of its own */
     store_path (stored, sizeof (stored), dir, NULL);
@@ -77,6 +83,16 @@ int store_put (const char *dir,
     return 0;
 }
 
+mode_t store_umask (const char *dir)
+{
+    struct stat st;
+    bool is_shared = stat (dir, &st) == 0 && st.st_mode & S_IWGRP;
+    mode_t mask = umask (077);
+
+    umask (is_shared ? mask | 007 : mask | 077);
+    return mask;
+}
+
 int store_get (const char *dir,
                const char *digest,
                struct code_archive *a,
@@ -84,7 +100,7 @@ int store_get (const char *dir,
 {
     char path[PATH_MAX];
 
-    archive_path (path, sizeof (path), dir);
+    archive_path (path, sizeof (path), dir, digest);
     if (!(a->data = file_read (path, ARCHIVE_MAX, &a->size, err)))
         return -1;
     digest_of (a->digest, a->data, a->size);

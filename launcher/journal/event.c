@@ -98,7 +98,7 @@ static const struct event_member members[] = {
     { "source",      TEXT,    AT (source),      OP (CREATE) },
     { "id",          TEXT,    AT (id),          OP (CREATE), is_word },
     { "digest",      TEXT,    AT (digest),      OP (CREATE), is_word },
-    { "code",        TEXT,    AT (code),        OP (CREATE), is_word },
+    { "code",        TEXT,    AT (code),        OP (CREATE) | OP (RESUME), is_word },
     { "root",        TEXT,    AT (root),        OP (CREATE) },
     { "provenance",  TEXT,    AT (provenance),  OP (CREATE), is_word },
     { "trial",       INT,     AT (trial),       TRIES | OP (BEGIN) | OP (EXIT) | OP (RETRY) | OP (PAUSE) },

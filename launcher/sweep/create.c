@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -96,30 +95,16 @@ static int put_code (const struct frozen_code *c,
                      char provenance[DIGEST_SIZE],
                      struct slurmdl_error *err)
 {
+    mode_t mask = store_umask (dir);
     char path[PATH_MAX];
+    int rv = 0;
 
-    if (c->archive && store_put (dir, c->archive, err) < 0)
-        return -1;
     digest_of (provenance, c->provenance, strlen (c->provenance));
     snprintf (path, sizeof (path), "%s/provenance.json", dir);
-    return publish_if_absent (path, c->provenance, strlen (c->provenance), err);
-}
-
-/* The folder of the code may be closed to others, and that of the experiments
- * open: only a group that shares it reads the code.
- */
-static int put_code_closed (const struct frozen_code *c,
-                            const char *dir,
-                            char provenance[DIGEST_SIZE],
-                            struct slurmdl_error *err)
-{
-    struct stat st;
-    bool is_shared = stat (dir, &st) == 0 && st.st_mode & S_IWGRP;
-    mode_t mask = umask (077);
-    int rv;
-
-    umask (is_shared ? mask | 007 : mask | 077);
-    rv = put_code (c, dir, provenance, err);
+    if ((c->archive && store_put (dir, c->archive, err) < 0)
+        || publish_if_absent (path, c->provenance, strlen (c->provenance), err)
+               != 0)
+        rv = -1;
     umask (mask);
     return rv;
 }
@@ -192,7 +177,7 @@ int sweep_create (const struct experiment *e,
         || freeze_file (e, dir, digest, err) != 0
         || (e->source_file && fork_source_publish (e, dir, err) < 0)
         || (e->frozen_code
-            && put_code_closed (e->frozen_code, dir, provenance, err) != 0))
+            && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;
     return first_entry (e, dir, digest, provenance, err) == 0 ? 0 : -1;
 }

@@ -118,6 +118,7 @@ struct sweep {
     char *id;                 /* random; NULL: an older version made it */
     char *code;               /* digest of the frozen code, NULL: none ... */
     char *root;               /* ... and the folder that it was */
+    bool is_mended;           /* it is not that of the first log entry */
     char *provenance;         /* digest of provenance.json, NULL: none */
     struct experiment *exp;
     struct log *log;

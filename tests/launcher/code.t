@@ -119,6 +119,22 @@ for i in $(seq 70); do head -c 1000000 /dev/zero >"big/$i"; done
 like "$(dl run --dry-run all.conf)" "^code: not frozen: $proj has more than 64 MiB or 20000 files: name what" "too much"
 rm -r big
 
+# ---- a fault that is mended before there is a result
+echo 'exit 3' >fault.sh
+conf fault 'sh fault.sh'
+timeout 300 dl run --local fault.conf >out 2>&1
+is $? 11 "a fault of all trials"
+echo 'echo loss = 4' >fault.sh
+timeout 300 dl resume --local fault-0001 >out 2>&1
+is "$? $(values fault-0001)" "0 metric:4.0" "mended and resumed: the trials run the new code"
+like "$(cat out)" '^the code has changed, and there is no result yet: the trials run what it is now' "a line says so"
+echo 'echo loss = 5' >fault.sh
+timeout 300 dl continue --local --trials=5 fault-0001 >out 2>&1
+is "$(values fault-0001)" metric:4.0 "once there is a result the code stays"
+is "$(timeout 100 dl reproduce fault-0001 | grep -c '^reproduced: loss is 4 ')" 1 "and is what is run again"
+[ "$(find . -maxdepth 2 -name 'code*.tar.zst' -path './fault*' | wc -l)" -eq 2 ]
+ok $? "both are there"
+
 # ---- another archive than the one that was frozen
 cp -r all-0001 bad-0001
 rm -r bad-0001/code
