@@ -11,6 +11,7 @@
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
+#include "launcher/code/store.h"
 #include "launcher/config/hparams.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
@@ -87,8 +88,10 @@ static bool take_back (struct sweep *s)
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
         || sweep_publish (s, &end, 1, &err) != 0)
         return false;
+    code_forget (s);
     if (sweep_remove (s->dir, &err) < 0)
         complain ("%s", err.text);
+    store_clean (s->dir);
     return true;
 }
 

@@ -104,6 +104,14 @@ copy=$(echo "$proj"/o/runs/all-0001/code/*/up/proj)
 is "$(cat "$copy/o/y") $(timeout 100 find -L "$copy" -name experiment.conf 2>&1)" "9 " "through its links the copy leads to no experiment, and not to itself"
 rm -r o
 
+mkdir bin
+printf '#!/bin/sh\necho "sbatch: error: Invalid partition name specified" >&2\nexit 1\n' >bin/sbatch
+chmod +x bin/sbatch
+mkdir refused
+PATH=$proj/bin:$PATH timeout 100 dl run --dir refused all.conf >out 2>&1
+is "$? $(ls -A refused)" "6 " "an experiment that sbatch refuses leaves no code behind"
+rm -r bin refused
+
 # ---- where it cannot be
 conf wrong ./all.sh 'code = { path = "src"; };'
 dl run --local wrong.conf >out 2>&1
