@@ -72,6 +72,11 @@ often () {
     [ -z "${DL_TEST_SOAK:-}" ] && echo "$1" || echo "$2"
 }
 
+# Scripts of the tests are often told by files that come later, or leave some, in their folder; tests/launcher/code.t is
+# of frozen code.
+DL_FREEZE=false
+export DL_FREEZE
+
 # ---- private clusters
 
 minicluster=$srcdir/contrib/minicluster

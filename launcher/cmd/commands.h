@@ -15,6 +15,8 @@ int cmd_logs (const struct settings *st);
 int cmd_stop (const struct settings *st);
 int cmd_resume (const struct settings *st);
 int cmd_gc (const struct settings *st);
+int cmd_diff (const struct settings *st);
+int cmd_reproduce (const struct settings *st);
 int cmd_export (const struct settings *st);
 int cmd_pause (const struct settings *st);
 int cmd_kill (const struct settings *st);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
 #include "launcher/executor/stop.h"
@@ -17,6 +18,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
+#include "launcher/trust/trust.h"
 #include "runtime/base/error.h"
 
 /* ---- pause, stop, kill ---- */
@@ -159,13 +161,16 @@ static int say_ended (const struct sweep *s)
 }
 
 /* Trials that a shared fault has ended come back. */
-static size_t fill_resume (const struct sweep *s, struct event *events)
+static size_t
+fill_resume (const struct sweep *s, const char *code, struct event *events)
 {
     char cause[FAULT_KEY];
     char key[FAULT_KEY];
     size_t n = 1;
 
-    events[0] = (struct event){ .op = EVENT_RESUME, .by = user_name () };
+    events[0] = (struct event){ .op = EVENT_RESUME,
+                                .by = user_name (),
+                                .code = *code ? code : NULL };
     fault_key (cause, s->cause.why ? s->cause.why : "");
     for (long i = 1; i <= s->ntrials && s->cause.why; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
@@ -178,7 +183,8 @@ static size_t fill_resume (const struct sweep *s, struct event *events)
     return n;
 }
 
-static int put_resume (struct sweep *s, struct slurmdl_error *err)
+static int
+put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
 {
     int rv = 1;
 
@@ -187,7 +193,7 @@ static int put_resume (struct sweep *s, struct slurmdl_error *err)
             calloc ((size_t)s->ntrials + 1, sizeof (*events));
         if (!events)
             return errorf (err, "out of memory");
-        rv = sweep_publish (s, events, fill_resume (s, events), err);
+        rv = sweep_publish (s, events, fill_resume (s, code, events), err);
         free (events);
     }
     return rv;
@@ -206,7 +212,9 @@ static int resume (struct sweep *s, const struct settings *st)
 {
     bool was_running = s->state == SWEEP_RUNNING;
     struct slurmdl_error err = { "" };
+    char code[DIGEST_SIZE] = "";
     long workers;
+    int rv;
 
     if (was_running && !st->workers && (workers = workers_at_work (s)) > 0) {
         printf ("%s is running, with %ld worker%s: nothing to resume; 'dl "
@@ -216,8 +224,15 @@ static int resume (struct sweep *s, const struct settings *st)
                 workers == 1 ? "" : "s");
         return EXIT_OK;
     }
-    if (put_resume (s, &err) < 0)
+    if (s->state == SWEEP_PAUSED && (rv = code_mend (s, code)))
+        return rv;
+    if (put_resume (s, code, &err) < 0)
         return fail_on (s, &err);
+    if (*code && s->code && !strcmp (s->code, code)) {
+        puts ("the code has changed, and there is no result yet: the trials "
+              "run what it is now");
+        trust_record (s, NULL);
+    }
     /* tasks that run, after a pause, are about to end */
     return sweep_has_ended (s) ? say_ended (s)
                                : start_missing_workers (s, st, was_running);

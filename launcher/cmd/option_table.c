@@ -124,6 +124,7 @@ static const struct opt of_show[] = {
     { "where", "EXPR", NULL, "only trials with, say, 'lr<0.1 && state==failed'", OPT_STRING, AT (where) },
     { "sort", "NAME", NULL, "in the order of a column, -NAME: downwards (default: best first)", OPT_STRING, AT (sort) },
     { "csv", NULL, NULL, "print CSV", OPT_FLAG, AT (csv) },
+    { "provenance", NULL, NULL, "where it comes from: command, code, packages, machine", OPT_FLAG, AT (provenance) },
     { "values", NULL, NULL, "of TRIAL: each value of its metrics", OPT_FLAG, AT (values) },
     { 0 },
 };
@@ -187,6 +188,11 @@ static const struct opt of_model[] = {
 
 static const struct opt of_gc[] = {
     { "dry-run", NULL, NULL, "say what would be removed", OPT_FLAG, AT (dry_run) },
+    { 0 },
+};
+
+static const struct opt of_reproduce[] = {
+    { "dry-run", NULL, NULL, "only print the command", OPT_FLAG, AT (dry_run) },
     { 0 },
 };
 
@@ -271,6 +277,7 @@ OPTIONS (report) = { dir, of_report, NULL };
 OPTIONS (ckpt) = { of_ckpt, json, NULL };
 OPTIONS (model) = { dir, of_model, json, NULL };
 OPTIONS (gc) = { dir, of_gc, NULL };
+OPTIONS (reproduce) = { dir, trust, of_reproduce, NULL };
 OPTIONS (rm) = { dir, of_rm, NULL };
 OPTIONS (log) = { of_log, NULL };
 OPTIONS (check) = { of_check, NULL };

@@ -61,6 +61,7 @@ extern const struct opt *const options_report[];
 extern const struct opt *const options_ckpt[];
 extern const struct opt *const options_model[];
 extern const struct opt *const options_gc[];
+extern const struct opt *const options_reproduce[];
 extern const struct opt *const options_rm[];
 extern const struct opt *const options_log[];
 extern const struct opt *const options_check[];

@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/lifecycle.h"
+#include "launcher/code/store.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/membership/peer.h"
 #include "launcher/sweep/remove.h"
@@ -66,8 +68,10 @@ static int check (const char *dir, bool force)
     if (problems_open (&p) < 0)
         return EXIT_IO;
     if ((s = sweep_open (dir, &p, &err))) {
-        if ((rv = check_sweep (s, force)) == EXIT_OK)
+        if ((rv = check_sweep (s, force)) == EXIT_OK) {
+            code_forget (s);
             record_remove (s);
+        }
     } else if (!force) {
         complain ("%s: cannot be read (%s); --force removes it nevertheless",
                   dir,
@@ -127,6 +131,7 @@ static int rm (const struct settings *st, const char *name)
         complain ("%s", err.text);
         return EXIT_IO;
     }
+    store_clean (dir);
     printf ("%s: removed\n", dir);
     return EXIT_OK;
 }

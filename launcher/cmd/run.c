@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/gpus.h"
 #include "launcher/cmd/start.h"
@@ -99,6 +100,10 @@ int cmd_worker (const struct settings *st)
     if (rv)
         return rv;
     if ((rv = check_pin (s, st))) {
+        sweep_close (s);
+        return rv;
+    }
+    if ((rv = code_enter (s))) {
         sweep_close (s);
         return rv;
     }

@@ -4,6 +4,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/overview.h"
+#include "launcher/cmd/provenance.h"
 #include "launcher/cmd/select.h"
 #include "launcher/cmd/show_output.h"
 #include "launcher/cmd/show_trial.h"
@@ -52,7 +53,9 @@ int cmd_show (const struct settings *st)
     }
     if ((rv = open_experiment (st, st->args[0], &s)))
         return rv;
-    if (st->nargs < 2)
+    if (st->provenance)
+        rv = provenance_print (s, st->json);
+    else if (st->nargs < 2)
         rv = show_experiment (s, st);
     else if ((rv = parse_trial (s, st->args[1], &n)) == 0)
         rv = show_trial (s, n, st);

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cmd/code.h"
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/follow.h"
 #include "launcher/cmd/preview.h"
 #include "launcher/cmd/queue.h"
+#include "launcher/code/store.h"
 #include "launcher/config/hparams.h"
 #include "launcher/executor/executor.h"
 #include "launcher/executor/local.h"
@@ -63,10 +65,14 @@ static void print_first_points (const struct experiment *e)
     searcher_destroy (s);
 }
 
-static int dry_run (const struct experiment *e)
+static int dry_run (const struct experiment *e, const struct settings *st)
 {
+    int rv;
+
     print_preview (e, 0);
     print_first_points (e);
+    if ((rv = code_preview (e, st->dir)))
+        return rv;
     puts ("nothing was started (--dry-run)");
     return EXIT_OK;
 }
@@ -85,8 +91,10 @@ static bool take_back (struct sweep *s)
     if (log_length (s->log) != 1 || peer_count (s->dir, 0, &err) != 0
         || sweep_publish (s, &end, 1, &err) != 0)
         return false;
+    code_forget (s);
     if (sweep_remove (s->dir, &err) < 0)
         complain ("%s", err.text);
+    store_clean (s->dir);
     return true;
 }
 
@@ -132,8 +140,10 @@ static int start_or_not (struct sweep *s,
 {
     struct slurmdl_error err = { "" };
     struct executor x;
-    int rv = EXIT_OK;
+    int rv = code_prepare (s);
 
+    if (rv)
+        return rv;
     if (executor_open (&x, s, st, &err) < 0)
         return fail (&err);
     if (st->local)
@@ -222,6 +232,7 @@ int run_new (struct experiment *e, const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s;
+    struct code_of_run code;
     char dir[PATH_MAX];
     int rv;
 
@@ -235,7 +246,7 @@ int run_new (struct experiment *e, const struct settings *st)
         return EXIT_USAGE;
     }
     if (st->dry_run) {
-        rv = dry_run (e);
+        rv = dry_run (e, st);
         experiment_destroy (e);
         return rv;
     }
@@ -244,11 +255,12 @@ int run_new (struct experiment *e, const struct settings *st)
         experiment_destroy (e);
         return fail (&err);
     }
-    rv = sweep_create (e, st->dir, dir, sizeof (dir), &err);
+    if ((rv = code_freeze (e, st->dir, &code)) == 0
+        && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)
+        rv = fail (&err);
+    code_of_run_free (&code);
     experiment_destroy (e);
-    if (rv < 0)
-        return fail (&err);
-    if ((rv = open_experiment (st, dir, &s)))
+    if (rv || (rv = open_experiment (st, dir, &s)))
         return rv;
     if (trust_record (s, &err) < 0 && !trust_is_private (s))
         complain ("%s; 'dl resume' will ask whether you want to run it",

@@ -15,6 +15,7 @@
 #include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/try_point.h"
+#include "launcher/cmd/try_run.h"
 #include "launcher/config/edit.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
@@ -32,112 +33,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt (int sig)
-{
-    (void)sig;
-    interrupted = 1;
-}
-
-/* ---- the trial ---- */
-
-struct try_run {
-    struct sweep sweep;
-    struct sweep_trial trial;
-    struct trial_attempt attempt;
-    struct log_socket socket;
-    struct trainer *trainer;
-    off_t shown; /* of the log */
-    int status;
-    double seconds;
-};
-
-static int make_place (struct try_run *t, struct slurmdl_error *err)
-{
-    const char *tmp = getenv ("TMPDIR");
-    char dir[PATH_MAX];
-
-    snprintf (dir,
-              sizeof (dir),
-              "%s/dl-try.XXXXXX",
-              tmp && *tmp == '/' ? tmp : "/tmp");
-    if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
-        return errorf (
-            err, "%s: cannot make a folder: %s", dir, strerror (errno));
-    snprintf (dir, sizeof (dir), "%s/trials", t->sweep.dir);
-    if (mkdir (dir, 0777) < 0)
-        return errorf (
-            err, "%s: cannot make a folder: %s", dir, strerror (errno));
-    snprintf (t->attempt.dir,
-              sizeof (t->attempt.dir),
-              "%.3000s/trials/0001/a.1",
-              t->sweep.dir);
-    return 0;
-}
-
-static void show_output (struct try_run *t)
-{
-    char path[PATH_MAX];
-    char buf[4096];
-    ssize_t n;
-    int fd;
-
-    snprintf (path, sizeof (path), "%.4000s/log", t->attempt.dir);
-    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
-        return;
-    while ((n = pread (fd, buf, sizeof (buf), t->shown)) > 0) {
-        fwrite (buf, 1, (size_t)n, stdout);
-        t->shown += n;
-    }
-    fflush (stdout);
-    close (fd);
-}
-
-static void wait_for_output (struct try_run *t)
-{
-    struct pollfd p[2] = {
-        { .fd = trainer_fd (t->trainer), .events = POLLIN },
-        { .fd = t->socket.fd, .events = POLLIN },
-    };
-
-    if (poll (p, 2, 100) <= 0)
-        return;
-    if (p[0].revents)
-        trainer_read (t->trainer);
-    if (p[1].revents)
-        log_socket_serve (&t->socket, t->trainer);
-}
-
-/* ^C asks it to stop, as a preemption would. */
-static void stop_if_asked (struct try_run *t, double *deadline)
-{
-    if (interrupted && *deadline == 0) {
-        trainer_signal (t->trainer, SIGTERM);
-        *deadline = monotonic () + (double)t->sweep.exp->grace;
-    } else if (*deadline > 0 && monotonic () > *deadline)
-        trainer_signal (t->trainer, SIGKILL);
-}
-
-static int train (struct try_run *t, struct slurmdl_error *err)
-{
-    double start = monotonic ();
-    double deadline = 0;
-
-    if (!(t->trainer = trainer_start (&t->attempt, err)))
-        return -1;
-    while (!trainer_ended (t->trainer, &t->status)) {
-        wait_for_output (t);
-        show_output (t);
-        stop_if_asked (t, &deadline);
-    }
-    for (int i = 0; i < 3; i++)
-        wait_for_output (t);
-    show_output (t);
-    t->seconds = monotonic () - start;
-    return trainer_flush (t->trainer, err);
-}
 
 /* ---- what was seen ---- */
 
@@ -278,29 +173,18 @@ static int conclude (const struct try_run *t)
 
 static int run_trial (struct experiment *e, double *x)
 {
-    struct try_run t = {
-        .sweep = { .exp = e, .ntrials = 1, .state = SWEEP_RUNNING },
-        .trial = { .x = x, .target = 1 },
-        .attempt = { .trial = 1, .number = 1, .length = 1 }
-    };
     struct slurmdl_error err = { "" };
-    int rv;
+    struct try_run t;
+    int rv = try_run_open (&t, e, 1, &err);
 
-    t.sweep.trials = &t.trial;
-    t.attempt.sweep = &t.sweep;
-    log_socket_open (&t.socket, NULL);
-    t.attempt.socket = *t.socket.dir ? t.socket.path : NULL;
-    if ((rv = make_place (&t, &err)) == 0) {
+    t.trial->x = x;
+    t.trial->target = t.attempt.length = 1;
+    if (rv == 0) {
         print_command (&t);
-        rv = train (&t, &err);
+        rv = try_run_train (&t, &err);
     }
     rv = rv < 0 ? fail (&err) : conclude (&t);
-    trainer_destroy (t.trainer);
-    log_socket_close (&t.socket);
-    if (t.sweep.dir && sweep_remove (t.sweep.dir, &err) < 0)
-        complain ("%s", err.text);
-    json_decref (t.trial.hparams);
-    free (t.sweep.dir);
+    try_run_close (&t);
     return rv;
 }
 
@@ -366,7 +250,6 @@ static int read_and_try (const struct settings *st, char **sets, bool given)
 
 int cmd_try (const struct settings *st)
 {
-    const struct sigaction sa = { .sa_handler = on_interrupt };
     char **args = st->args + 1;
     char **sets;
     char *point;
@@ -377,8 +260,6 @@ int cmd_try (const struct settings *st)
             complain ("try: '%s' must be NAME=VALUE, a hyperparameter", *a);
             return EXIT_USAGE;
         }
-    sigaction (SIGINT, &sa, NULL);
-    sigaction (SIGTERM, &sa, NULL);
     if (!*args)
         return read_and_try (st, st->sets, false);
     if (!(point = try_point_set (args, st->nargs - 1)))

@@ -341,6 +341,7 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
                              "worker",
                              "hyperparameters",
                              "environment",
+                             "code",
                              "notify",
                              NULL };
     const char *hint = hint_for (config_setting_name (s));

@@ -129,6 +129,13 @@ struct experiment {
     int64_t heartbeat; /* s between two signs of life */
     int64_t grace;     /* s that a trainer has to stop */
 
+    bool code_freeze;
+    char *code_path;
+    char **code_include, **code_exclude;
+
+    /* Of a new experiment; borrowed, NULL: none. */
+    const struct frozen_code *frozen_code;
+
     /* Of a fork (dl fork); the first log entry has it. */
     char *folder;          /* its folder's name is FOLDER-0001; NULL: NAME */
     char *source;          /* experiment, NULL: it is none, ... */

@@ -16,6 +16,11 @@ const struct key experiment_keys[] = {
     { "max_failed",  KEY_INT,    AT (max_failed), 0, 1e7, NULL, "failed trials with which an experiment is still called completed; default: half of its trials" },
     { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
+    { "code.freeze",  KEY_BOOL,   AT (code_freeze),  0, 0, "true", "the trials run a copy of the folder as it is now, where the entrypoint names a file of it" },
+    { "code.path",    KEY_STRING, AT (code_path),    0, 0, NULL, "folder that is frozen; default: that of the experiment file, or its git work tree" },
+    { "code.include", KEY_LIST,   AT (code_include), 0, 0, NULL, "patterns of files that are frozen, be they large or ignored by git" },
+    { "code.exclude", KEY_LIST,   AT (code_exclude), 0, 0, NULL, "patterns of files and folders that stay where they are, as in .dlignore" },
+
     { "searcher.name",              KEY_STRING, AT (searcher_name),            0, 0,   "auto",     "auto, or how to search; dl-experiment(5) has the list" },
     { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: the searcher's own" },
     { "searcher.metric",            KEY_LIST,   AT (metrics),                  0, 0,   "!",        "metric to optimise, as the trainer logs it, or a list of up to 8" },

@@ -68,9 +68,12 @@ struct event {
     const char *dir;
     int64_t seed;
     json_t *known;
-    const char *id;     /* of the experiment, random */
-    const char *digest; /* of its experiment.conf */
-    const char *source; /* experiment that it is forked from */
+    const char *id;         /* of the experiment, random */
+    const char *digest;     /* of its experiment.conf */
+    const char *code;       /* of its frozen code, ... */
+    const char *root;       /* ... the folder that it was, ... */
+    const char *provenance; /* ... and of its provenance.json */
+    const char *source;     /* experiment that it is forked from */
     const char *job;
     int64_t first;
     int64_t last;

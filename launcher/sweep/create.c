@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/code/store.h"
 #include "launcher/config/known_points.h"
 #include "launcher/journal/log.h"
 #include "launcher/sweep/fork_source.h"
@@ -89,11 +90,32 @@ static int64_t random_seed (void)
     return seed & 0x7fffffff;
 }
 
+static int put_code (const struct frozen_code *c,
+                     const char *dir,
+                     char provenance[DIGEST_SIZE],
+                     struct slurmdl_error *err)
+{
+    mode_t mask = store_umask (dir);
+    char path[PATH_MAX];
+    int rv = 0;
+
+    digest_of (provenance, c->provenance, strlen (c->provenance));
+    snprintf (path, sizeof (path), "%s/provenance.json", dir);
+    if ((c->archive && store_put (dir, c->archive, err) < 0)
+        || publish_if_absent (path, c->provenance, strlen (c->provenance), err)
+               != 0)
+        rv = -1;
+    umask (mask);
+    return rv;
+}
+
 static int first_entry (const struct experiment *e,
                         const char *dir,
                         const char *digest,
+                        const char *provenance,
                         struct slurmdl_error *err)
 {
+    const struct frozen_code *c = e->frozen_code;
     char id[2 * ID_BYTES + 1];
     struct event event = event_now ((struct event){
         .op = EVENT_CREATE,
@@ -107,6 +129,9 @@ static int first_entry (const struct experiment *e,
         .from_length = e->source_length,
         .id = id,
         .digest = digest,
+        .code = c && c->archive ? c->archive->digest : NULL,
+        .root = c && c->archive ? c->root : NULL,
+        .provenance = *provenance ? provenance : NULL,
     });
     char path[PATH_MAX];
     struct log *log;
@@ -134,6 +159,7 @@ int sweep_create (const struct experiment *e,
     char path[PATH_MAX];
     char own[PATH_MAX];
     char digest[DIGEST_SIZE];
+    char provenance[DIGEST_SIZE] = "";
 
     if (!realpath (root, own))
         return errorf (err,
@@ -149,7 +175,9 @@ int sweep_create (const struct experiment *e,
     }
     if (disk_reserve_make (dir, err) < 0
         || freeze_file (e, dir, digest, err) != 0
-        || (e->source_file && fork_source_publish (e, dir, err) < 0))
+        || (e->source_file && fork_source_publish (e, dir, err) < 0)
+        || (e->frozen_code
+            && put_code (e->frozen_code, dir, provenance, err) != 0))
         return -1;
-    return first_entry (e, dir, digest, err) == 0 ? 0 : -1;
+    return first_entry (e, dir, digest, provenance, err) == 0 ? 0 : -1;
 }

@@ -8,6 +8,13 @@
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
 
+/* What the trials run, and where it comes from (e->frozen_code). */
+struct frozen_code {
+    const struct code_archive *archive; /* NULL: it is not frozen */
+    const char *root;
+    const char *provenance; /* JSON */
+};
+
 /* Make a new experiment from 'e', which stays the caller's: the folder
  * ROOT/NAME-0001 (or the first number that is free) with a copy of the file
  * and the first log entry.  Its path is written to 'dir'.

@@ -2,66 +2,14 @@
 /* Remove the folder of an experiment. */
 #include "launcher/sweep/remove.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "launcher/sys/remove_tree.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/link.h"
-
-enum { TRIES = 3 };
-
-static int remove_entries (DIR *folder, dev_t dev);
-
-/* A link is removed, not followed, and what is mounted there stays. */
-static int remove_folder (int at, const char *name, dev_t dev)
-{
-    int fd = openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-    DIR *folder;
-    int rv = -1;
-    int e;
-
-    if (fd < 0)
-        return -1;
-    if (fstat (fd, &st) < 0 || st.st_dev != dev) {
-        close (fd);
-        errno = st.st_dev != dev ? EXDEV : errno;
-        return -1;
-    }
-    if (!(folder = fdopendir (fd))) {
-        close (fd);
-        return -1;
-    }
-    rv = remove_entries (folder, dev);
-    e = errno;
-    closedir (folder);
-    errno = e;
-    return rv < 0 ? -1 : unlinkat (at, name, AT_REMOVEDIR);
-}
-
-static int remove_entries (DIR *folder, dev_t dev)
-{
-    int fd = dirfd (folder);
-    struct dirent *d;
-    int rv = 0;
-
-    while (rv == 0 && (d = readdir (folder))) {
-        if (!strcmp (d->d_name, ".") || !strcmp (d->d_name, ".."))
-            continue;
-        rv = unlinkat (fd, d->d_name, 0);
-        if (rv < 0 && errno == EISDIR)
-            rv = remove_folder (fd, d->d_name, dev);
-        if (rv < 0 && errno == ENOENT)
-            rv = 0;
-    }
-    return rv;
-}
 
 /* Under its hidden name no worker and no other command finds it. */
 int sweep_remove (const char *dir, struct slurmdl_error *err)
@@ -69,8 +17,6 @@ int sweep_remove (const char *dir, struct slurmdl_error *err)
     const char *base = strrchr (dir, '/') + 1;
     char visible[PATH_MAX];
     char hidden[PATH_MAX];
-    struct stat st;
-    int rv = -1;
 
     snprintf (visible,
               sizeof (visible),
@@ -79,12 +25,9 @@ int sweep_remove (const char *dir, struct slurmdl_error *err)
               dir,
               base);
     link_tmp_name (hidden, sizeof (hidden), visible);
-    if (lstat (dir, &st) < 0 || rename (dir, hidden) < 0)
+    if (rename (dir, hidden) < 0)
         return errorf (err, "%s: cannot remove: %s", dir, strerror (errno));
-    /* a listing may pass over entries when others go, on some file systems */
-    for (int i = 0; i < TRIES && rv < 0 && (i == 0 || errno == ENOTEMPTY); i++)
-        rv = remove_folder (AT_FDCWD, hidden, st.st_dev);
-    if (rv == 0)
+    if (remove_tree (hidden) == 0)
         return 0;
     return errorf (err,
                    "%s: removed in part: %s; the remaining files are in %s",

@@ -30,8 +30,12 @@ int apply_resume (struct sweep *s,
                   const struct event *e,
                   struct slurmdl_error *err)
 {
-    (void)e;
-    (void)err;
+    if (e->code && s->code && s->nresults == 0) {
+        s->is_mended = true;
+        state_set_text (&s->code, e->code);
+        if (!s->code)
+            return errorf (err, "out of memory");
+    }
     for (long i = 0; i < s->ntrials && s->cause.why; i++)
         if (s->trials[i].state == TRIAL_OPEN)
             s->trials[i].fails = 0;

@@ -141,6 +141,9 @@ void sweep_close (struct sweep *s)
     free (s->frozen);
     free (s->logged_digest);
     free (s->id);
+    free (s->code);
+    free (s->root);
+    free (s->provenance);
     free (s->dir);
     free (s);
     errno = e;

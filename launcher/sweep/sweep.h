@@ -122,6 +122,10 @@ struct sweep {
     uid_t owner;              /* ... whose file it is, ... */
     char *logged_digest;      /* ... and that of the first log entry, or NULL */
     char *id;                 /* random; NULL: an older version made it */
+    char *code;               /* digest of the frozen code, NULL: none ... */
+    char *root;               /* ... and the folder that it was */
+    bool is_mended;           /* it is not that of the first log entry */
+    char *provenance;         /* digest of provenance.json, NULL: none */
     struct experiment *exp;
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */

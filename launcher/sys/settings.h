@@ -30,6 +30,7 @@ struct settings {
     bool json;
     bool csv;
     bool values;
+    bool provenance;
     bool undo;
     bool force;
     bool trust;

@@ -139,6 +139,17 @@ void command_free (struct command *c)
         free (c->owned[i]);
 }
 
+/* A program whose output does not fit would wait for a reader. */
+static void drain (int fd)
+{
+    char rest[4096];
+    ssize_t n;
+
+    while ((n = read (fd, rest, sizeof (rest))) > 0
+           || (n < 0 && errno == EINTR))
+        ;
+}
+
 static void
 read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
 {
@@ -157,6 +168,7 @@ read_all (int fd, pid_t pid, const char *enough, char *buf, size_t size)
             kill (pid, SIGTERM);
     }
     buf[fill] = '\0';
+    drain (fd);
     while (fill > 0 && buf[fill - 1] == '\n')
         buf[--fill] = '\0';
 }

@@ -191,7 +191,9 @@ static int open_log (const struct trial_attempt *a,
 
     if (fd < 0)
         return cannot (a, "/log: cannot create", err);
-    if (fstat (fd, &st) == 0 && st.st_uid == of->st_uid)
+    if (fstat (fd, &st) < 0)
+        return inside_close (fd, cannot (a, "/log: cannot create", err));
+    if (st.st_uid == of->st_uid)
         return fd;
     unlinkat (folder, "log", 0);
     close (fd);

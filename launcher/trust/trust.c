@@ -59,10 +59,15 @@ static char *pin_text (const struct sweep *s)
     char *text;
 
     return asprintf (&text,
-                     "digest %s\nowner %ld\ndir %s\n",
+                     "digest %s\nowner %ld\ndir %s\n%s%s%s%s%s",
                      s->digest,
                      (long)s->owner,
-                     s->exp->dir)
+                     s->exp->dir,
+                     s->code ? "code " : "",
+                     s->code ? s->code : "",
+                     s->code ? "\nroot " : "",
+                     s->code ? s->root : "",
+                     s->code ? "\n" : "")
                    < 0
                ? NULL
                : text;

@@ -18,7 +18,8 @@
 /* Whether nobody else may write to the experiment. */
 bool trust_is_private (const struct sweep *s);
 
-/* What the trials run: a digest of experiment.conf, its owner and the folder.
+/* What the trials run: a digest of experiment.conf, its owner, the folder, and
+ * of the frozen code.
  */
 void trust_pin (const struct sweep *s, char pin[DIGEST_SIZE]);
 

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frozen code of an experiment, for those that start something. */
+#include "launcher/cmd/code.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "launcher/code/copy.h"
+#include "launcher/code/provenance.h"
+#include "launcher/code/store.h"
+#include "launcher/sys/remove_tree.h"
+#include "launcher/sys/say.h"
+#include "launcher/trust/record.h"
+#include "launcher/trust/trust.h"
+#include "runtime/base/error.h"
+
+/* ---- a new experiment ---- */
+
+static int select_files (const struct experiment *e,
+                         const char *experiments,
+                         struct code_files *files)
+{
+    struct slurmdl_error err = { "" };
+
+    if (code_select (e, experiments, files, &err) >= 0)
+        return EXIT_OK;
+    complain ("%s: %s", e->file, err.text);
+    return error_status (errno);
+}
+
+static bool is_frozen (const struct code_files *files)
+{
+    return files->n > files->nlinks && !*files->why;
+}
+
+int code_freeze (struct experiment *e,
+                 const char *experiments,
+                 struct code_of_run *r)
+{
+    struct slurmdl_error err = { "" };
+    int rv;
+
+    *r = (struct code_of_run){ .provenance = NULL };
+    if ((rv = select_files (e, experiments, &r->files)))
+        return rv;
+    if (is_frozen (&r->files)
+        && code_archive_pack (&r->files, &r->archive, &err) == 0)
+        r->frozen.archive = &r->archive;
+    if (*r->files.why || *err.text)
+        complain ("the code is not frozen, the trials run what is in the "
+                  "folder when they begin: %s",
+                  *err.text ? err.text : r->files.why);
+    r->frozen.root = r->files.root;
+    r->frozen.provenance = r->provenance = provenance_collect (e, &r->files);
+    if (r->provenance)
+        e->frozen_code = &r->frozen;
+    return EXIT_OK;
+}
+
+void code_of_run_free (struct code_of_run *r)
+{
+    code_files_free (&r->files);
+    code_archive_free (&r->archive);
+    free (r->provenance);
+}
+
+int code_preview (const struct experiment *e, const char *experiments)
+{
+    struct code_files files;
+    int rv = select_files (e, experiments, &files);
+
+    if (rv) {
+        code_files_free (&files);
+        return rv;
+    }
+    if (is_frozen (&files))
+        printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu "
+                "other%s stay%s there\n",
+                files.n - files.nlinks,
+                files.n - files.nlinks == 1 ? "" : "s",
+                files.root,
+                (double)files.bytes / 1024,
+                files.is_git ? " (as git lists them)" : "",
+                files.nlinks,
+                files.nlinks == 1 ? "" : "s",
+                files.nlinks == 1 ? "s" : "");
+    else
+        printf ("code: not frozen: %s\n",
+                *files.why ? files.why
+                : e->code_freeze && !getenv ("DL_FREEZE")
+                    ? "the entrypoint names no file of the folder"
+                    : "code.freeze or DL_FREEZE says so");
+    code_files_free (&files);
+    return EXIT_OK;
+}
+
+/* ---- an experiment that is there ---- */
+
+/* Where nobody else may write. */
+static int base_path (const struct sweep *s,
+                      char *buf,
+                      size_t size,
+                      struct slurmdl_error *err)
+{
+    char folder[PATH_MAX];
+
+    if (trust_is_private (s))
+        snprintf (folder, sizeof (folder), "%s", s->dir);
+    else if (record_folder (s, folder, sizeof (folder), err) < 0)
+        return -1;
+    return snprintf (buf,
+                     size,
+                     s->is_mended ? "%s/code-%.12s" : "%s/code",
+                     folder,
+                     s->code)
+                   < (int)size
+               ? 0
+               : -1;
+}
+
+static int make_copy (const struct sweep *s,
+                      const struct code_copy *copy,
+                      struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    struct code_archive a = { .data = NULL };
+    int rv = code_copy_check (copy, &why);
+
+    if (rv == 0 || errno != ENOENT)
+        return rv == 0 ? 0 : errorf (err, "%s", why.text);
+    if (store_get (s->dir, s->code, &a, err) < 0)
+        return -1;
+    rv = code_copy_make (copy, &a, err);
+    code_archive_free (&a);
+    return rv;
+}
+
+/* The copy is there, and 'dir' in it stands for the experiment file's. */
+static int find_copy (const struct sweep *s, char *dir, size_t size)
+{
+    struct slurmdl_error err = { "" };
+    char base[PATH_MAX];
+    const struct code_copy copy = { base, s->root, s->exp->dir };
+
+    if (base_path (s, base, sizeof (base), &err) < 0)
+        return fail (&err);
+    if (code_copy_path (&copy, dir, size) < 0) {
+        complain ("%s: the log's first entry names a folder of the code that "
+                  "is not the experiment's",
+                  s->dir);
+        return EXIT_DAMAGED;
+    }
+    return make_copy (s, &copy, &err) < 0 ? fail (&err) : EXIT_OK;
+}
+
+int code_prepare (const struct sweep *s)
+{
+    char dir[PATH_MAX];
+
+    return s->code ? find_copy (s, dir, sizeof (dir)) : EXIT_OK;
+}
+
+int code_enter (struct sweep *s)
+{
+    char dir[PATH_MAX];
+    char *own;
+    int rv;
+
+    if (!s->code)
+        return EXIT_OK;
+    if ((rv = find_copy (s, dir, sizeof (dir))))
+        return rv;
+    if (!(own = strdup (dir)))
+        return EXIT_IO;
+    free (s->exp->dir);
+    s->exp->dir = own;
+    return EXIT_OK;
+}
+
+int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])
+{
+    struct slurmdl_error err = { "" };
+    struct code_archive a = { .data = NULL };
+    struct code_files files;
+    char folder[PATH_MAX];
+    mode_t mask;
+    int rv;
+
+    *digest = '\0';
+    if (!s->code || s->nresults > 0)
+        return EXIT_OK;
+    snprintf (folder,
+              sizeof (folder),
+              "%.*s",
+              (int)(strrchr (s->dir, '/') - s->dir),
+              s->dir);
+    rv = code_select (s->exp, folder, &files, &err);
+    if (rv == 0 && !strcmp (files.root, s->root))
+        rv = code_archive_pack (&files, &a, &err);
+    if (rv == 0 && a.data && strcmp (a.digest, s->code)) {
+        mask = store_umask (s->dir);
+        rv = store_put (s->dir, &a, &err);
+        umask (mask);
+        snprintf (digest, DIGEST_SIZE, "%s", rv == 0 ? a.digest : "");
+    }
+    code_archive_free (&a);
+    code_files_free (&files);
+    return rv < 0 ? fail (&err) : EXIT_OK;
+}
+
+static int is_copy (const struct dirent *d)
+{
+    return !strncmp (d->d_name, "code", 4);
+}
+
+void code_forget (const struct sweep *s)
+{
+    char folder[PATH_MAX];
+    char path[PATH_MAX];
+    struct dirent **list;
+    int n;
+
+    if (!s->code || trust_is_private (s)
+        || record_folder (s, folder, sizeof (folder), NULL) < 0
+        || (n = scandir (folder, &list, is_copy, NULL)) < 0)
+        return;
+    for (int i = 0; i < n; i++) {
+        snprintf (path, sizeof (path), "%s/%s", folder, list[i]->d_name);
+        remove_tree (path);
+        free (list[i]);
+    }
+    free (list);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frozen code of an experiment, for those that start something. */
+#ifndef LAUNCHER_CMD_CODE_H
+#define LAUNCHER_CMD_CODE_H
+
+#include "launcher/code/archive.h"
+#include "launcher/code/select.h"
+#include "launcher/sweep/create.h"
+#include "launcher/sweep/sweep.h"
+
+/* What a new experiment takes along. */
+struct code_of_run {
+    struct code_files files;
+    struct code_archive archive;
+    struct frozen_code frozen;
+    char *provenance;
+};
+
+/* Freeze the code of an experiment that will be in the folder 'experiments',
+ * and set e->frozen_code; where that cannot be, a line says so, and the trials
+ * run what is in the folder.  Returns an exit status.
+ */
+int code_freeze (struct experiment *e,
+                 const char *experiments,
+                 struct code_of_run *r);
+void code_of_run_free (struct code_of_run *r);
+
+/* Say what would be frozen (dl run --dry-run). */
+int code_preview (const struct experiment *e, const char *experiments);
+
+/* Make the copy of the frozen code that the trials run, if it is absent, before
+ * many workers would each do that.  Returns an exit status, after a line.
+ */
+int code_prepare (const struct sweep *s);
+
+/* Let trials of this process, or of its children, run the frozen code: the
+ * folder of the trials becomes that of its copy.  Returns an exit status, after
+ * a line.
+ */
+int code_enter (struct sweep *s);
+
+/* Of an experiment that has no result yet: freeze its code again if that has
+ * changed, and write the digest for the event "resume"; "": it has not. Returns
+ * an exit status, after a line.
+ */
+int code_mend (const struct sweep *s, char digest[DIGEST_SIZE]);
+
+/* Remove what this user alone has of it: the experiment is to be removed. */
+void code_forget (const struct sweep *s);
+
+#endif

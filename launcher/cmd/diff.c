@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl diff: how two experiments differ. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cmd/commands.h"
+#include "launcher/cmd/provenance.h"
+#include "launcher/code/store.h"
+#include "launcher/config/flat.h"
+#include "launcher/session/open.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/say.h"
+
+/* ---- two lists of values with names ---- */
+
+static char *value_text (const json_t *v)
+{
+    return v ? json_dumps (v, JSON_ENCODE_ANY | JSON_REAL_PRECISION (15))
+             : strdup ("-");
+}
+
+static int print_difference (const char *title,
+                             long before,
+                             const char *name,
+                             const json_t *a,
+                             const json_t *b)
+{
+    char *first = value_text (a);
+    char *second = value_text (b);
+    bool differ = first && second && strcmp (first, second);
+
+    if (differ && before == 0)
+        printf ("%s:\n", title);
+    if (differ)
+        printf ("  %s: %s -> %s\n", name, first, second);
+    free (first);
+    free (second);
+    return differ;
+}
+
+static int by_name (const void *a, const void *b)
+{
+    return strcmp (*(char *const *)a, *(char *const *)b);
+}
+
+/* The names of both, which are the objects' own. */
+static const char **names_of (json_t *a, json_t *b, size_t *n)
+{
+    const char **list = calloc (json_object_size (a) + json_object_size (b) + 1,
+                                sizeof (*list));
+    const char *name;
+    json_t *v;
+
+    *n = 0;
+    json_object_foreach (a, name, v) if (list) list[(*n)++] = name;
+    json_object_foreach (b, name, v) if (list && !json_object_get (a, name))
+        list[(*n)++] = name;
+    if (list)
+        qsort (list, *n, sizeof (*list), by_name);
+    return list;
+}
+
+/* Returns how many differ. */
+static long compare (const char *title, json_t *a, json_t *b)
+{
+    size_t count;
+    const char **names = names_of (a, b, &count);
+    long n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        n += print_difference (title,
+                               n,
+                               names[i],
+                               json_object_get (a, names[i]),
+                               json_object_get (b, names[i]));
+    free (names);
+    return n;
+}
+
+/* ---- what an experiment is made of ---- */
+
+/* A digest takes the place of a file's content. */
+static void note_file (const char *path, const void *text, size_t size, void *o)
+{
+    char digest[DIGEST_SIZE];
+
+    digest_of (digest, text, size);
+    digest[12] = '\0';
+    json_object_set_new (o, path, json_string (digest));
+}
+
+/* NULL after a line. */
+static json_t *files_of (const struct sweep *s)
+{
+    struct slurmdl_error err = { "" };
+    struct code_archive a;
+    json_t *o;
+
+    if (!s->code)
+        return json_object ();
+    if (store_get (s->dir, s->code, &a, &err) < 0) {
+        complain ("%s", err.text);
+        return NULL;
+    }
+    o = json_object ();
+    if (code_archive_each (a.data, a.size, note_file, o, &err) < 0) {
+        complain ("%s: %s", s->dir, err.text);
+        json_decref (o);
+        o = NULL;
+    }
+    code_archive_free (&a);
+    return o;
+}
+
+/* What each command line and each moment has of its own says nothing. */
+static json_t *machine_of (const json_t *provenance)
+{
+    static const char *const names[] = { "dl", "modules", "cuda", "driver" };
+    const json_t *python = json_object_get (provenance, "python");
+    const json_t *git = json_object_get (provenance, "git");
+    json_t *o = json_object ();
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        json_object_set (o, names[i], json_object_get (provenance, names[i]));
+    json_object_set (o, "python", json_object_get (python, "version"));
+    json_object_set (o, "git commit", json_object_get (git, "commit"));
+    return o;
+}
+
+static long compare_records (const struct sweep *a, const struct sweep *b)
+{
+    json_t *first = provenance_read (a);
+    json_t *second = provenance_read (b);
+    json_t *here = machine_of (first);
+    json_t *there = machine_of (second);
+    long n = 0;
+
+    if (first && second) {
+        n = compare ("made with", here, there);
+        n += compare (
+            "packages",
+            json_object_get (json_object_get (first, "python"), "packages"),
+            json_object_get (json_object_get (second, "python"), "packages"));
+    }
+    json_decref (first);
+    json_decref (second);
+    json_decref (here);
+    json_decref (there);
+    return n;
+}
+
+static long compare_code (const struct sweep *a, const struct sweep *b)
+{
+    json_t *first;
+    json_t *second;
+    long n = 0;
+
+    if (!a->code != !b->code) {
+        printf ("code: that of %s is not frozen\n", a->code ? b->dir : a->dir);
+        return 1;
+    }
+    if (!a->code || !strcmp (a->code, b->code))
+        return 0;
+    first = files_of (a);
+    second = files_of (b);
+    if (first && second)
+        n = compare ("code", first, second);
+    json_decref (first);
+    json_decref (second);
+    return n;
+}
+
+static long compare_settings (const struct sweep *a, const struct sweep *b)
+{
+    json_t *first = config_flat (a->frozen);
+    json_t *second = config_flat (b->frozen);
+    long n = compare ("settings", first, second);
+
+    json_decref (first);
+    json_decref (second);
+    return n;
+}
+
+int cmd_diff (const struct settings *st)
+{
+    struct sweep *a = NULL;
+    struct sweep *b = NULL;
+    long n = 0;
+    int rv = open_experiment (st, st->args[0], &a);
+
+    if (rv == EXIT_OK)
+        rv = open_experiment (st, st->args[1], &b);
+    if (rv == EXIT_OK) {
+        n = compare_settings (a, b) + compare_code (a, b);
+        n += compare_records (a, b);
+        rv = n > 0 ? EXIT_FAILED : EXIT_OK;
+    }
+    sweep_close (a);
+    sweep_close (b);
+    return rv;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run one trial here, in a folder of its own that is gone afterwards. */
+#include "launcher/cmd/try_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/sweep/queries.h"
+#include "launcher/sweep/remove.h"
+#include "launcher/sys/say.h"
+#include "launcher/trainer/trainer.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt (int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+static int make_place (struct try_run *t, struct slurmdl_error *err)
+{
+    const char *tmp = getenv ("TMPDIR");
+    char dir[PATH_MAX];
+
+    snprintf (dir,
+              sizeof (dir),
+              "%s/dl-try.XXXXXX",
+              tmp && *tmp == '/' ? tmp : "/tmp");
+    if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
+        return errorf (
+            err, "%s: cannot make a folder: %s", dir, strerror (errno));
+    snprintf (dir, sizeof (dir), "%s/trials", t->sweep.dir);
+    if (mkdir (dir, 0777) < 0)
+        return errorf (
+            err, "%s: cannot make a folder: %s", dir, strerror (errno));
+    snprintf (t->attempt.dir,
+              sizeof (t->attempt.dir),
+              "%.3000s/trials/%04ld/a.1",
+              t->sweep.dir,
+              t->attempt.trial);
+    return 0;
+}
+
+static void show_output (struct try_run *t)
+{
+    char path[PATH_MAX];
+    char buf[4096];
+    ssize_t n;
+    int fd;
+
+    snprintf (path, sizeof (path), "%.4000s/log", t->attempt.dir);
+    if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return;
+    while ((n = pread (fd, buf, sizeof (buf), t->shown)) > 0) {
+        fwrite (buf, 1, (size_t)n, stdout);
+        t->shown += n;
+    }
+    fflush (stdout);
+    close (fd);
+}
+
+static void wait_for_output (struct try_run *t)
+{
+    struct pollfd p[2] = {
+        { .fd = trainer_fd (t->trainer), .events = POLLIN },
+        { .fd = t->socket.fd, .events = POLLIN },
+    };
+
+    if (poll (p, 2, 100) <= 0)
+        return;
+    if (p[0].revents)
+        trainer_read (t->trainer);
+    if (p[1].revents)
+        log_socket_serve (&t->socket, t->trainer);
+}
+
+/* ^C asks it to stop, as a preemption would. */
+static void stop_if_asked (struct try_run *t, double *deadline)
+{
+    if (interrupted && *deadline == 0) {
+        trainer_signal (t->trainer, SIGTERM);
+        *deadline = monotonic () + (double)t->sweep.exp->grace;
+    } else if (*deadline > 0 && monotonic () > *deadline)
+        trainer_signal (t->trainer, SIGKILL);
+}
+
+int try_run_train (struct try_run *t, struct slurmdl_error *err)
+{
+    const struct sigaction sa = { .sa_handler = on_interrupt };
+    double start = monotonic ();
+    double deadline = 0;
+
+    sigaction (SIGINT, &sa, NULL);
+    sigaction (SIGTERM, &sa, NULL);
+    if (!(t->trainer = trainer_start (&t->attempt, err)))
+        return -1;
+    while (!trainer_ended (t->trainer, &t->status)) {
+        wait_for_output (t);
+        show_output (t);
+        stop_if_asked (t, &deadline);
+    }
+    for (int i = 0; i < 3; i++)
+        wait_for_output (t);
+    show_output (t);
+    t->seconds = monotonic () - start;
+    return trainer_flush (t->trainer, err);
+}
+
+int try_run_open (struct try_run *t,
+                  struct experiment *e,
+                  long number,
+                  struct slurmdl_error *err)
+{
+    *t = (struct try_run){
+        .sweep = { .exp = e, .ntrials = number, .state = SWEEP_RUNNING },
+        .attempt = { .trial = number, .number = 1 },
+    };
+    t->attempt.sweep = &t->sweep;
+    t->sweep.trials = calloc ((size_t)number, sizeof (*t->sweep.trials));
+    if (!t->sweep.trials)
+        return errorf (err, "out of memory");
+    t->trial = sweep_trial (&t->sweep, number);
+    log_socket_open (&t->socket, NULL);
+    t->attempt.socket = *t->socket.dir ? t->socket.path : NULL;
+    return make_place (t, err);
+}
+
+void try_run_close (struct try_run *t)
+{
+    struct slurmdl_error err = { "" };
+
+    trainer_destroy (t->trainer);
+    log_socket_close (&t->socket);
+    if (t->sweep.dir && sweep_remove (t->sweep.dir, &err) < 0)
+        complain ("%s", err.text);
+    if (t->trial)
+        json_decref (t->trial->hparams);
+    free (t->sweep.trials);
+    free (t->sweep.dir);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run one trial here, in a folder of its own that is gone afterwards. */
+#ifndef LAUNCHER_CMD_TRY_RUN_H
+#define LAUNCHER_CMD_TRY_RUN_H
+
+#include <sys/types.h>
+
+#include "launcher/sweep/attempt.h"
+#include "launcher/sweep/sweep.h"
+#include "launcher/trainer/log_socket.h"
+
+struct trainer;
+
+struct try_run {
+    struct sweep sweep;
+    struct sweep_trial *trial;    /* its point and length are the caller's */
+    struct trial_attempt attempt; /* the first */
+    struct log_socket socket;
+    struct trainer *trainer;
+    off_t shown; /* of the log */
+    int status;  /* as of waitpid(2) */
+    double seconds;
+};
+
+/* Make the folder, and the state of an experiment with this trial.  Returns -1
+ * with 'err' set; try_run_close() in any case.
+ */
+int try_run_open (struct try_run *t,
+                  struct experiment *e,
+                  long number,
+                  struct slurmdl_error *err);
+
+/* Train to attempt.length, with the output on standard output.  SIGINT and
+ * SIGTERM ask the trainer to stop, as a preemption would.
+ */
+int try_run_train (struct try_run *t, struct slurmdl_error *err);
+void try_run_close (struct try_run *t);
+
+#endif

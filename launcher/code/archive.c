@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frozen files as one archive: a tar file, compressed by zstd. */
+#include "launcher/code/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/sys/array.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+/* The time of each file is 2000-01-01: what counts is the content. */
+enum { FILE_TIME = 946684800, CONTENT_MAX = 80 << 20 };
+
+/* ---- packing ---- */
+
+struct packing {
+    struct code_archive *archive;
+    size_t capacity;
+};
+
+static la_ssize_t
+keep (struct archive *a, void *arg, const void *data, size_t size)
+{
+    struct packing *p = arg;
+    struct code_archive *c = p->archive;
+
+    if (array_reserve (&c->data, &p->capacity, c->size, size, 1) < 0) {
+        archive_set_error (a, ENOMEM, "out of memory");
+        return -1;
+    }
+    memcpy (c->data + c->size, data, size);
+    c->size += size;
+    return (la_ssize_t)size;
+}
+
+/* What changes meanwhile is as it is at one moment: its size is read, too. */
+static char *read_file (const char *root, const char *path, size_t *size)
+{
+    char full[PATH_MAX];
+    struct stat st;
+    char *text = NULL;
+    ssize_t n = -1;
+    int fd;
+
+    snprintf (full, sizeof (full), "%s/%s", root, path);
+    if ((fd = open (full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
+        return NULL;
+    *size = 0;
+    if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode)
+        && st.st_size <= CONTENT_MAX
+        && (text = malloc ((size_t)st.st_size + 1)))
+        while (*size < (size_t)st.st_size
+               && (n = read (fd, text + *size, (size_t)st.st_size - *size)) > 0)
+            *size += (size_t)n;
+    if (text && n < 0 && st.st_size > 0) {
+        free (text);
+        text = NULL;
+    }
+    close (fd);
+    return text;
+}
+
+static int put_entry (struct archive *a,
+                      const struct code_files *c,
+                      const struct code_file *f)
+{
+    struct archive_entry *entry = archive_entry_new ();
+    size_t size = 0;
+    char *text = f->target ? NULL : read_file (c->root, f->path, &size);
+    int rv = entry && (text || f->target) ? 0 : -1;
+
+    archive_entry_set_pathname (entry, f->path);
+    archive_entry_set_mtime (entry, FILE_TIME, 0);
+    archive_entry_set_filetype (entry, f->target ? AE_IFLNK : AE_IFREG);
+    archive_entry_set_perm (entry,
+                            f->target           ? 0777
+                            : f->mode & S_IXUSR ? 0755
+                                                : 0644);
+    archive_entry_set_size (entry, (la_int64_t)size);
+    if (f->target)
+        archive_entry_set_symlink (entry, f->target);
+    if (rv == 0
+        && (archive_write_header (a, entry) < ARCHIVE_WARN
+            || (size > 0 && archive_write_data (a, text, size) < 0)))
+        rv = -1;
+    archive_entry_free (entry);
+    free (text);
+    return rv;
+}
+
+static int put_all (struct archive *a,
+                    const struct code_files *c,
+                    struct slurmdl_error *err)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (put_entry (a, c, &c->list[i]) < 0)
+            return errorf (err,
+                           "%s/%s: cannot be frozen: %s",
+                           c->root,
+                           c->list[i].path,
+                           archive_error_string (a) ?: strerror (errno));
+    return 0;
+}
+
+int code_archive_pack (const struct code_files *c,
+                       struct code_archive *archive,
+                       struct slurmdl_error *err)
+{
+    struct packing p = { .archive = archive };
+    struct archive *a = archive_write_new ();
+    int rv = -1;
+
+    *archive = (struct code_archive){ .data = NULL };
+    if (!a || archive_write_add_filter_zstd (a) < ARCHIVE_WARN
+        || archive_write_set_format_pax_restricted (a) < ARCHIVE_WARN
+        || archive_write_set_bytes_in_last_block (a, 1) < ARCHIVE_WARN
+        || archive_write_open2 (a, &p, NULL, keep, NULL, NULL) < ARCHIVE_WARN)
+        errorf (err,
+                "cannot make an archive: %s",
+                a ? archive_error_string (a) : "out of memory");
+    else if (put_all (a, c, err) == 0 && archive_write_close (a) == ARCHIVE_OK)
+        rv = 0;
+    else
+        errorf (err, "%s: cannot be frozen", c->root);
+    archive_write_free (a);
+    if (rv == 0)
+        digest_of (archive->digest, archive->data, archive->size);
+    else
+        code_archive_free (archive);
+    return rv;
+}
+
+void code_archive_free (struct code_archive *a)
+{
+    free (a->data);
+    *a = (struct code_archive){ .data = NULL };
+}
+
+/* ---- reading ---- */
+
+static bool is_good_name (const char *path)
+{
+    if (!path || !*path || *path == '/')
+        return false;
+    while (*path) {
+        size_t n = strcspn (path, "/");
+        if (n == 0 || (n <= 2 && strspn (path, ".") >= n))
+            return false;
+        path += n + (path[n] == '/');
+    }
+    return true;
+}
+
+/* A file's content, or a link's target; the caller frees it. */
+static char *
+content (struct archive *a, struct archive_entry *entry, size_t *size)
+{
+    la_int64_t wanted = archive_entry_size (entry);
+    char *text;
+
+    if (archive_entry_filetype (entry) == AE_IFLNK) {
+        const char *target = archive_entry_symlink (entry);
+        *size = target ? strlen (target) : 0;
+        return target ? strdup (target) : NULL;
+    }
+    if (archive_entry_filetype (entry) != AE_IFREG || wanted < 0
+        || wanted > CONTENT_MAX || archive_entry_hardlink (entry)
+        || !(text = malloc ((size_t)wanted + 1)))
+        return NULL;
+    *size = (size_t)wanted;
+    if (wanted == 0 || archive_read_data (a, text, *size) == wanted)
+        return text;
+    free (text);
+    return NULL;
+}
+
+typedef int (*entry_f) (struct archive_entry *entry,
+                        const char *text,
+                        size_t size,
+                        void *arg);
+
+static int read_entries (struct archive *a, entry_f f, void *arg)
+{
+    struct archive_entry *entry;
+    int rv;
+
+    while ((rv = archive_read_next_header (a, &entry)) == ARCHIVE_OK) {
+        size_t size = 0;
+        char *text = is_good_name (archive_entry_pathname (entry))
+                         ? content (a, entry, &size)
+                         : NULL;
+        errno = text ? errno : EBADMSG;
+        rv = text ? f (entry, text, size, arg) : -1;
+        free (text);
+        if (rv < 0)
+            return -1;
+    }
+    errno = rv == ARCHIVE_EOF ? errno : EBADMSG;
+    return rv == ARCHIVE_EOF ? 0 : -1;
+}
+
+/* Only the one format: other readers of the library need not be trusted. */
+static int read_archive (const void *data, size_t size, entry_f f, void *arg)
+{
+    struct archive *a = archive_read_new ();
+    int rv = -1;
+
+    errno = EBADMSG;
+    if (a && archive_read_support_filter_zstd (a) >= ARCHIVE_WARN
+        && archive_read_support_format_tar (a) >= ARCHIVE_WARN
+        && archive_read_open_memory (a, data, size) == ARCHIVE_OK)
+        rv = read_entries (a, f, arg);
+    archive_read_free (a);
+    return rv;
+}
+
+/* ---- unpacking ---- */
+
+static int make_parents (char *path, size_t root)
+{
+    for (char *slash = path + root; (slash = strchr (slash + 1, '/'));) {
+        *slash = '\0';
+        int rv = inside_mkdir (path, 0777);
+        *slash = '/';
+        if (rv < 0 && errno != EEXIST)
+            return -1;
+    }
+    return 0;
+}
+
+static int make_file (
+    int folder, const char *name, mode_t mode, const char *text, size_t size)
+{
+    int fd = inside_open_at (
+        folder, name, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, NULL);
+    ssize_t n = 0;
+
+    if (fd < 0)
+        return -1;
+    for (size_t at = 0; at < size; at += (size_t)n)
+        if ((n = write (fd, text + at, size - at)) <= 0)
+            break;
+    return close (fd) < 0 || n < 0 ? -1 : 0;
+}
+
+static int make_entry (struct archive_entry *entry,
+                       const char *text,
+                       size_t size,
+                       void *arg)
+{
+    const char *dir = arg;
+    char path[PATH_MAX];
+    const char *name;
+    int folder;
+    int rv;
+
+    if (snprintf (
+            path, sizeof (path), "%s/%s", dir, archive_entry_pathname (entry))
+        >= (int)sizeof (path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    folder = inside_parent (path, &name);
+    if (folder < 0 && errno == ENOENT && make_parents (path, strlen (dir)) == 0)
+        folder = inside_parent (path, &name);
+    if (folder < 0)
+        return -1;
+    rv = archive_entry_filetype (entry) == AE_IFLNK
+             ? symlinkat (text, folder, name)
+             : make_file (folder, name, archive_entry_perm (entry), text, size);
+    return inside_close (folder, rv);
+}
+
+int code_archive_unpack (const void *data,
+                         size_t size,
+                         const char *dir,
+                         struct slurmdl_error *err)
+{
+    if (read_archive (data, size, make_entry, (void *)dir) == 0)
+        return 0;
+    return errorf (err,
+                   "%s: cannot unpack the frozen code: %s",
+                   dir,
+                   inside_error (errno));
+}
+
+/* ---- looking ---- */
+
+struct looking {
+    void (*f) (const char *path, const void *text, size_t size, void *arg);
+    void *arg;
+};
+
+static int
+look (struct archive_entry *entry, const char *text, size_t size, void *arg)
+{
+    const struct looking *l = arg;
+
+    l->f (archive_entry_pathname (entry), text, size, l->arg);
+    return 0;
+}
+
+int code_archive_each (
+    const void *data,
+    size_t size,
+    void (*f) (const char *path, const void *text, size_t size, void *arg),
+    void *arg,
+    struct slurmdl_error *err)
+{
+    struct looking l = { f, arg };
+
+    if (read_archive (data, size, look, &l) == 0)
+        return 0;
+    return errorf (err, "cannot read the frozen code: %s", strerror (errno));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What git(1) says of a folder. */
+#ifndef LAUNCHER_CODE_GIT_H
+#define LAUNCHER_CODE_GIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The output of a git command in 'dir', at most 'max' bytes, as a text that the
+ * caller frees; NULL if it fails or takes longer than 20 s.
+ */
+char *git_output (const char *dir, char *const *args, size_t max);
+
+/* The files of a work tree that are tracked, or that git does not ignore. */
+struct git_files {
+    char **list; /* "H PATH" tracked, "? PATH" not; by path */
+    size_t n;
+    char *text;
+};
+
+/* Returns -1 if git cannot say. */
+int git_files_read (const char *root, struct git_files *g);
+void git_files_free (struct git_files *g);
+
+/* ' ': unknown to git, else 'H' or '?'; of a folder: the most of what is below
+ * it.
+ */
+char git_files_kind (const struct git_files *g, const char *path);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where an experiment comes from: what is needed to run it again. */
+#include "launcher/code/provenance.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "launcher/code/git.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/utf8.h"
+
+enum {
+    PYTHON_SECONDS = 5,
+    PYTHON_MAX = 1 << 20,
+    DIFF_MAX = 1 << 20,
+    COMMAND_MAX = 64 << 10,
+};
+
+/* A text that JSON takes. */
+static json_t *text_json (const char *text)
+{
+    char *copy = text ? strdup (text) : NULL;
+    json_t *v;
+
+    if (copy && !is_utf8 (copy))
+        for (char *c = copy; *c; c++)
+            if (*c & 0x80)
+                *c = '?';
+    v = copy ? json_string (copy) : NULL;
+    free (copy);
+    return v;
+}
+
+static void put (json_t *o, const char *name, const char *text)
+{
+    json_t *v = text && *text ? text_json (text) : NULL;
+
+    if (v)
+        json_object_set_new (o, name, v);
+}
+
+/* ---- the command ---- */
+
+/* Variables that --set gives the trials may be secrets. */
+static void hide_value (char *arg)
+{
+    char *variable = strstr (arg, "environment");
+    char *value = variable ? strchr (variable, '=') : NULL;
+
+    if (value && value[1])
+        strcpy (value + 1, "*");
+}
+
+static json_t *command_json (void)
+{
+    char path[] = "/proc/self/cmdline";
+    FILE *f = fopen (path, "re");
+    json_t *list = json_array ();
+    char *arg = NULL;
+    size_t size = 0;
+
+    while (f && getdelim (&arg, &size, '\0', f) > 0) {
+        hide_value (arg);
+        json_array_append_new (list, text_json (arg));
+    }
+    free (arg);
+    if (f)
+        fclose (f);
+    return list;
+}
+
+/* ---- git ---- */
+
+static void
+put_git (json_t *o, const char *name, const char *root, char *const *args)
+{
+    char *text = git_output (root, args, DIFF_MAX);
+
+    put (o, name, text);
+    free (text);
+}
+
+static json_t *git_json (const struct code_files *c)
+{
+    static char *const commit[] = { (char *)"rev-parse", (char *)"HEAD", NULL };
+    static char *const branch[] = {
+        (char *)"rev-parse", (char *)"--abbrev-ref", (char *)"HEAD", NULL
+    };
+    static char *const diff[] = {
+        (char *)"diff",       (char *)"--no-ext-diff", (char *)"--no-textconv",
+        (char *)"--no-color", (char *)"HEAD",          NULL
+    };
+    json_t *o = json_object ();
+
+    put_git (o, "commit", c->root, commit);
+    put_git (o, "branch", c->root, branch);
+    put_git (o, "diff", c->root, diff);
+    return o;
+}
+
+/* ---- Python ---- */
+
+/* The names of the folders have all that is wanted; to read what is in them
+ * takes far longer.
+ */
+static const char list_packages[] =
+    "import sys\n"
+    "sys.path.pop(0)\n"
+    "import json, os\n"
+    "found = {}\n"
+    "for folder in sys.path:\n"
+    "    if os.path.isdir(folder):\n"
+    "        for name in os.listdir(folder):\n"
+    "            if name.endswith(('.dist-info', '.egg-info')):\n"
+    "                part = name[:-10].split('-')\n"
+    "                if len(part) > 1:\n"
+    "                    found.setdefault(part[0], part[1])\n"
+    "print(json.dumps({'executable': sys.executable,\n"
+    "                  'version': sys.version.split()[0],\n"
+    "                  'packages': found}))\n";
+
+/* The word of a command that is a Python; "" if it is not known. */
+static void find_python (const char *text, char *buf, size_t size)
+{
+    static const char between[] = " \t\n;|&()<>\"'";
+
+    while (*(text += strspn (text, between))) {
+        size_t n = strcspn (text, between);
+        const char *base;
+        if (*buf || n >= size)
+            return;
+        snprintf (buf, size, "%.*s", (int)n, text);
+        base = strrchr (buf, '/') ? strrchr (buf, '/') + 1 : buf;
+        if (fnmatch ("python", base, 0) && fnmatch ("python[0-9]*", base, 0))
+            *buf = '\0';
+        text += n;
+    }
+}
+
+static bool has_python_script (const struct experiment *e)
+{
+    for (char **a = e->argv; a && *a; a++)
+        if (strstr (*a, ".py"))
+            return true;
+    return e->entrypoint && strstr (e->entrypoint, ".py");
+}
+
+/* A relative one is one of the folder, an environment say. */
+static void python_of (const struct experiment *e, char *buf, size_t size)
+{
+    char word[PATH_MAX] = "";
+
+    if (e->entrypoint)
+        find_python (e->entrypoint, word, sizeof (word));
+    for (char **a = e->argv; a && *a && !*word; a++)
+        find_python (*a, word, sizeof (word));
+    if (!*word && has_python_script (e))
+        strcpy (word, "python3");
+    if (strchr (word, '/') && *word != '/')
+        snprintf (buf, size, "%s/%s", e->dir, word);
+    else
+        snprintf (buf, size, "%s", word);
+}
+
+static json_t *python_json (const struct experiment *e)
+{
+    struct command c = { .timeout = PYTHON_SECONDS,
+                         .keeps_job = true,
+                         .no_errors = true };
+    char python[2 * PATH_MAX] = "";
+    char *buf = malloc (PYTHON_MAX);
+    json_t *v = NULL;
+
+    python_of (e, python, sizeof (python));
+    if (buf && *python) {
+        command_add (&c, python, NULL);
+        command_add (&c, "-c", NULL);
+        command_add (&c, list_packages, NULL);
+        if (command_run (&c, NULL, buf, PYTHON_MAX) == 0)
+            v = json_loads (buf, 0, NULL);
+        command_free (&c);
+    }
+    free (buf);
+    return v;
+}
+
+/* ---- the machine ---- */
+
+static json_t *modules_json (void)
+{
+    const char *loaded = getenv ("LOADEDMODULES");
+    json_t *list = json_array ();
+
+    while (loaded && *loaded) {
+        size_t n = strcspn (loaded, ":");
+        char *name = strndup (loaded, n);
+        if (name && *name)
+            json_array_append_new (list, text_json (name));
+        free (name);
+        loaded += n + (loaded[n] == ':');
+    }
+    return list;
+}
+
+/* The toolkit's version; that of what a program brings is its packages'. */
+static void put_cuda (json_t *o)
+{
+    const char *home = getenv ("CUDA_HOME");
+    const char *version = NULL;
+    char path[PATH_MAX];
+    json_t *v;
+
+    snprintf (path,
+              sizeof (path),
+              "%s/version.json",
+              home ? home : "/usr/local/cuda");
+    v = json_load_file (path, 0, NULL);
+    json_unpack (v, "{s:{s:s}}", "cuda", "version", &version);
+    put (o, "cuda", version);
+    json_decref (v);
+}
+
+static void put_driver (json_t *o)
+{
+    char *text = file_text ("/proc/driver/nvidia/version", 4096);
+
+    if (text)
+        text[strcspn (text, "\n")] = '\0';
+    put (o, "driver", text);
+    free (text);
+}
+
+char *provenance_collect (const struct experiment *e,
+                          const struct code_files *c)
+{
+    json_t *o = json_object ();
+    json_t *python = python_json (e);
+    char text[PATH_MAX] = "";
+    char *json;
+
+    put (o, "dl", PACKAGE_VERSION);
+    put (o, "user", user_name ());
+    gethostname (text, sizeof (text) - 1);
+    put (o, "host", text);
+    put (o, "folder", getcwd (text, sizeof (text)));
+    json_object_set_new (o, "command", command_json ());
+    json_object_set_new (o, "modules", modules_json ());
+    put_cuda (o);
+    put_driver (o);
+    if (c->is_git)
+        json_object_set_new (o, "git", git_json (c));
+    if (python)
+        json_object_set_new (o, "python", python);
+    json = json_dumps (o, JSON_INDENT (1) | JSON_SORT_KEYS);
+    json_decref (o);
+    return json;
+}

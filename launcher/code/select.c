@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files an experiment freezes. */
+#include "launcher/code/select.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/code/git.h"
+#include "launcher/code/pattern_list.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/small_file.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/error.h"
+
+enum {
+    FILE_MAX = 1 << 20, /* larger ones are data, unless git tracks them */
+    BYTES_MAX = 64 << 20,
+    FILES_MAX = 20000,
+    FOLDER_MAX = 1000, /* entries: with more it is one of data */
+    DEPTH_MAX = 40,
+    IGNORE_MAX = 64 << 10,
+};
+
+/* ---- whether the trials run what is in the folder ---- */
+
+static bool is_in (const char *dir, const char *name, size_t len)
+{
+    char path[PATH_MAX];
+
+    while (len > 2 && !strncmp (name, "./", 2)) {
+        name += 2;
+        len -= 2;
+    }
+    if (len == 0 || *name == '/' || *name == '-' || (len == 1 && *name == '.'))
+        return false;
+    snprintf (path, sizeof (path), "%s/%.*s", dir, (int)len, name);
+    if (access (path, F_OK) == 0)
+        return true;
+    /* python -m package.module */
+    snprintf (path,
+              sizeof (path),
+              "%s/%.*s.py",
+              dir,
+              (int)strcspn (name, ". \t"),
+              name);
+    return access (path, F_OK) == 0;
+}
+
+/* NAME.MODULE may be a folder's. */
+static bool is_named (const char *dir, const char *text)
+{
+    static const char between[] = " \t\n;|&()<>\"'=";
+
+    while (*(text += strspn (text, between))) {
+        size_t len = strcspn (text, between);
+        size_t first = strcspn (text, " \t\n;|&()<>\"'=./");
+        if (is_in (dir, text, len) || (first > 0 && is_in (dir, text, first)))
+            return true;
+        text += len;
+    }
+    return false;
+}
+
+static bool is_used (const struct experiment *e)
+{
+    for (char **a = e->argv; a && *a; a++)
+        if (is_named (e->dir, *a))
+            return true;
+    return (e->entrypoint && is_named (e->dir, e->entrypoint))
+           || (e->command && is_named (e->dir, e->command));
+}
+
+/* ---- the root ---- */
+
+static bool is_home (const char *path)
+{
+    const struct passwd *pw = getpwuid (geteuid ());
+    const char *const homes[] = { getenv ("HOME"), pw ? pw->pw_dir : NULL };
+    char own[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof (homes) / sizeof (*homes); i++)
+        if (homes[i] && *homes[i] && realpath (homes[i], own)
+            && !strcmp (own, path))
+            return true;
+    return !strcmp (path, "/") || !*path;
+}
+
+/* 'path' is 'root', or below it. */
+static bool is_below (const char *path, const char *root)
+{
+    size_t n = strlen (root);
+
+    return !strncmp (path, root, n) && (!path[n] || path[n] == '/');
+}
+
+static char *git_root (const char *dir)
+{
+    char *const args[] = { (char *)"rev-parse",
+                           (char *)"--show-toplevel",
+                           NULL };
+    char *text = git_output (dir, args, PATH_MAX);
+    char own[PATH_MAX];
+    bool is_good =
+        text && realpath (text, own) && !is_home (own) && is_below (dir, own);
+
+    free (text);
+    return is_good ? strdup (own) : NULL;
+}
+
+static int
+given_root (const struct experiment *e, char *own, struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+    bool is_absolute = *e->code_path == '/';
+
+    snprintf (path,
+              sizeof (path),
+              "%s%s%s",
+              is_absolute ? "" : e->dir,
+              is_absolute ? "" : "/",
+              e->code_path);
+    if (!realpath (path, own))
+        return errorf (
+            err, "'code.path': %s: %s", e->code_path, strerror (errno));
+    errno = EINVAL;
+    return is_below (e->dir, own)
+               ? 0
+               : errorf (err,
+                         "'code.path' %s must be the folder of the experiment "
+                         "file, or one above it",
+                         own);
+}
+
+static int find_root (const struct experiment *e,
+                      struct code_files *c,
+                      struct slurmdl_error *err)
+{
+    char own[PATH_MAX];
+    char *top;
+
+    if (e->code_path) {
+        if (given_root (e, own, err) < 0)
+            return -1;
+        c->root = strdup (own);
+        top = git_root (own);
+        c->is_git = top && !strcmp (top, own);
+        free (top);
+    } else {
+        c->root = git_root (e->dir);
+        c->is_git = c->root != NULL;
+        if (!c->root)
+            c->root = strdup (e->dir);
+    }
+    return c->root ? 0 : errorf (err, "out of memory");
+}
+
+/* ---- the files ---- */
+
+struct walk {
+    struct code_files *c;
+    const struct experiment *e;
+    const char *experiments; /* the folder that will have the experiment */
+    struct git_files git;
+    char **exclude;
+    mode_t mask; /* umask(2) */
+    size_t capacity;
+};
+
+static bool has (const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    return access (path, F_OK) == 0;
+}
+
+/* An environment of Python's, what git keeps. */
+static bool is_foreign (const char *full, const char *name)
+{
+    static const char *const names[] = {
+        ".git", ".hg", ".svn", "node_modules", NULL
+    };
+
+    for (const char *const *n = names; *n; n++)
+        if (!strcmp (name, *n))
+            return true;
+    return has (full, "pyvenv.cfg") || has (full, "conda-meta");
+}
+
+static int add (struct walk *w,
+                const char *path,
+                const char *target,
+                const struct stat *st)
+{
+    struct code_files *c = w->c;
+    struct code_file *f;
+
+    if (array_reserve (&c->list, &w->capacity, c->n, 1, sizeof (*c->list)) < 0)
+        return -1;
+    f = &c->list[c->n++];
+    *f = (struct code_file){ .path = strdup (path),
+                             .target = target ? strdup (target) : NULL,
+                             .size = target ? 0 : st->st_size,
+                             .mode = st->st_mode };
+    c->bytes += f->size;
+    c->nlinks += target != NULL;
+    return f->path && (!target || f->target) ? 0 : -1;
+}
+
+/* Whether a link that stands at 'path' stays below the root. */
+static bool stays_inside (const char *path, const char *target)
+{
+    int depth = 0;
+
+    for (const char *s = path; (s = strchr (s, '/')); s++)
+        depth++;
+    if (*target == '/')
+        return false;
+    while (*target) {
+        size_t n = strcspn (target, "/");
+        if (n == 2 && !strncmp (target, "..", 2) && --depth < 0)
+            return false;
+        depth += n > 0 && !(n <= 2 && strspn (target, ".") >= n);
+        target += n + (target[n] == '/');
+    }
+    return true;
+}
+
+static int add_link (struct walk *w,
+                     const char *path,
+                     const char *full,
+                     const struct stat *st)
+{
+    char target[PATH_MAX];
+    ssize_t n;
+
+    if (!S_ISLNK (st->st_mode))
+        return add (w, path, full, st);
+    n = readlink (full, target, sizeof (target) - 1);
+    target[n > 0 ? n : 0] = '\0';
+    return add (
+        w, path, n > 0 && stays_inside (path, target) ? target : full, st);
+}
+
+/* Where files are open to the group by default, one that is not may be a key:
+ * it is not for those who read the experiment.
+ */
+static bool is_closed (const struct walk *w, const struct stat *st)
+{
+    return !(st->st_mode & S_IRGRP) && !(w->mask & S_IRGRP);
+}
+
+static bool
+is_frozen_file (const struct walk *w, const char *path, const struct stat *st)
+{
+    char kind = w->c->is_git ? git_files_kind (&w->git, path) : '?';
+
+    if (!S_ISREG (st->st_mode) || pattern_list_has (w->exclude, path, false))
+        return false;
+    if (pattern_list_has (w->e->code_include, path, false))
+        return true;
+    if (is_closed (w, st))
+        return false;
+    return kind == 'H' || (kind == '?' && st->st_size <= FILE_MAX);
+}
+
+static int count_entries (const char *dir)
+{
+    DIR *d = opendir (dir);
+    int n = 0;
+
+    while (d && n <= FOLDER_MAX && readdir (d))
+        n++;
+    if (d)
+        closedir (d);
+    return n;
+}
+
+static bool is_frozen_folder (const struct walk *w,
+                              const char *path,
+                              const char *full,
+                              const char *name)
+{
+    char kind = w->c->is_git ? git_files_kind (&w->git, path) : '?';
+
+    if (is_foreign (full, name) || pattern_list_has (w->exclude, path, true))
+        return false;
+    if (pattern_list_has (w->e->code_include, path, true) || kind == 'H')
+        return true;
+    return kind == '?' && count_entries (full) <= FOLDER_MAX;
+}
+
+/* What dl and Python made: without it the same code has the same digest. */
+static bool is_made (const char *full, const char *name)
+{
+    return !strcmp (name, "__pycache__") || !strcmp (name, ".dl-code")
+           || has (full, "experiment.conf");
+}
+
+static int walk_folder (struct walk *w, const char *path, int depth);
+
+static int
+walk_entry (struct walk *w, const char *folder, const char *name, int depth)
+{
+    char path[PATH_MAX];
+    char full[PATH_MAX];
+    struct stat st;
+
+    snprintf (path, sizeof (path), "%s%s%s", folder, *folder ? "/" : "", name);
+    if (snprintf (full, sizeof (full), "%s/%s", w->c->root, path)
+        >= (int)sizeof (full))
+        return 0;
+    if (lstat (full, &st) < 0 || is_made (full, name))
+        return 0;
+    if (is_frozen_file (w, path, &st))
+        return add (w, path, NULL, &st);
+    if (S_ISDIR (st.st_mode) && depth < DEPTH_MAX
+        && (is_below (w->experiments, full)
+            || is_frozen_folder (w, path, full, name)))
+        return walk_folder (w, path, depth + 1);
+    return add_link (w, path, full, &st);
+}
+
+static int no_dots (const struct dirent *d)
+{
+    return strcmp (d->d_name, ".") && strcmp (d->d_name, "..");
+}
+
+/* One that cannot be read is linked as a whole. */
+static int walk_folder (struct walk *w, const char *path, int depth)
+{
+    char full[PATH_MAX];
+    struct dirent **list;
+    struct stat st;
+    int rv = 0;
+    int n;
+
+    snprintf (
+        full, sizeof (full), "%s%s%s", w->c->root, *path ? "/" : "", path);
+    if ((n = scandir (full, &list, no_dots, alphasort)) < 0)
+        return *path && lstat (full, &st) == 0 ? add (w, path, full, &st) : -1;
+    for (int i = 0; i < n; i++) {
+        if (rv == 0 && w->c->n <= FILES_MAX && w->c->bytes <= BYTES_MAX)
+            rv = walk_entry (w, path, list[i]->d_name, depth);
+        free (list[i]);
+    }
+    free (list);
+    return rv;
+}
+
+static void read_excluded (struct walk *w)
+{
+    char path[PATH_MAX];
+    char *text;
+
+    for (char **x = w->e->code_exclude; x && *x; x++)
+        strings_add (&w->exclude, *x, strlen (*x));
+    snprintf (path, sizeof (path), "%s/.dlignore", w->c->root);
+    if ((text = file_text (path, IGNORE_MAX)))
+        pattern_list_read (&w->exclude, text);
+    free (text);
+}
+
+static int list_files (const struct experiment *e,
+                       const char *experiments,
+                       struct code_files *c)
+{
+    char own[PATH_MAX];
+    struct walk w = { .c = c,
+                      .e = e,
+                      .experiments = realpath (experiments, own) ? own : "" };
+    int rv;
+
+    w.mask = umask (077);
+    umask (w.mask);
+    if (c->is_git && git_files_read (c->root, &w.git) < 0)
+        c->is_git = false;
+    read_excluded (&w);
+    rv = walk_folder (&w, "", 0);
+    git_files_free (&w.git);
+    strings_free (w.exclude);
+    return rv;
+}
+
+/* ---- all of it ---- */
+
+static int not_frozen (struct code_files *c, const char *why)
+{
+    snprintf (c->why, sizeof (c->why), "%.120s %s", c->root, why);
+    return 1;
+}
+
+/* A user who wants it nowhere need not write it into each file. */
+static bool is_off (void)
+{
+    const char *text = getenv ("DL_FREEZE");
+
+    return text && (!strcmp (text, "false") || !strcmp (text, "0"));
+}
+
+int code_select (const struct experiment *e,
+                 const char *experiments,
+                 struct code_files *c,
+                 struct slurmdl_error *err)
+{
+    *c = (struct code_files){ .root = NULL };
+    if (!e->code_freeze || is_off () || (!e->code_path && !is_used (e)))
+        return 1;
+    if (find_root (e, c, err) < 0)
+        return -1;
+    if (is_home (c->root))
+        return not_frozen (c,
+                           "is a home folder: put the experiment file and its "
+                           "code into a folder of their own");
+    if (list_files (e, experiments, c) < 0)
+        return not_frozen (c, "cannot be read");
+    if (c->n > FILES_MAX || c->bytes > BYTES_MAX)
+        return not_frozen (c,
+                           "has more than 64 MiB or 20000 files: name what is "
+                           "no code in .dlignore or code.exclude");
+    return c->n > c->nlinks ? 0 : 1;
+}
+
+void code_files_free (struct code_files *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        free (c->list[i].path);
+        free (c->list[i].target);
+    }
+    free (c->list);
+    free (c->root);
+    *c = (struct code_files){ .root = NULL };
+}

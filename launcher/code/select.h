@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files an experiment freezes. */
+#ifndef LAUNCHER_CODE_SELECT_H
+#define LAUNCHER_CODE_SELECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "launcher/config/experiment.h"
+#include "runtime/slurmdl.h"
+
+/* A file, or a link: 'target' is where it leads, else NULL. */
+struct code_file {
+    char *path; /* below the root */
+    char *target;
+    int64_t size;
+    mode_t mode;
+};
+
+struct code_files {
+    char *root; /* the folder that is frozen, absolute */
+    bool is_git;
+    struct code_file *list; /* by path within each folder */
+    size_t n, nlinks;       /* all, and links among them */
+    int64_t bytes;
+    char why[300]; /* if nothing is frozen: why; "": there is nothing to */
+};
+
+/* What is frozen of the folder of the experiment file.  Experiments are not
+ * among it, nor are folders on the way to that of the new one, 'experiments':
+ * through a link to one a copy would lead to itself.  Returns 0, or 1 if
+ * nothing is ('why'), or -1 if the group "code" is wrong.
+ */
+int code_select (const struct experiment *e,
+                 const char *experiments,
+                 struct code_files *c,
+                 struct slurmdl_error *err);
+void code_files_free (struct code_files *c);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The archive of an experiment, shared between experiments with the same code.
+ */
+#include "launcher/code/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+/* ".dl-code" beside an experiment, or a name in it. */
+static void
+store_path (char *buf, size_t size, const char *dir, const char *name)
+{
+    snprintf (buf,
+              size,
+              "%.*s/.dl-code%s%s",
+              (int)(strrchr (dir, '/') - dir),
+              dir,
+              name ? "/" : "",
+              name ? name : "");
+}
+
+/* What an experiment has later is beside what it had first. */
+static void
+archive_path (char *buf, size_t size, const char *dir, const char *digest)
+{
+    snprintf (buf, size, "%s/code-%.12s.tar.zst", dir, digest);
+    if (access (buf, F_OK) < 0)
+        snprintf (buf, size, "%s/code.tar.zst", dir);
+}
+
+/* Whether the user's own file 'path' has the content: a name of it will do. */
+static bool has_same (const char *path, const struct code_archive *a)
+{
+    char digest[DIGEST_SIZE];
+    uid_t owner;
+    size_t size;
+    char *data = file_read_now (path, ARCHIVE_MAX, &size, &owner, NULL);
+    bool is_same = data && size == a->size && owner == geteuid ();
+
+    if (is_same) {
+        digest_of (digest, data, size);
+        is_same = !strcmp (digest, a->digest);
+    }
+    free (data);
+    return is_same;
+}
+
+int store_put (const char *dir,
+               const struct code_archive *a,
+               struct slurmdl_error *err)
+{
+    char stored[PATH_MAX];
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/code.tar.zst", dir);
+    if (access (path, F_OK) == 0)
+        snprintf (path, sizeof (path), "%s/code-%.12s.tar.zst", dir, a->digest);
+    store_path (stored, sizeof (stored), dir, a->digest);
+    if (has_same (stored, a)
+        && linkat (AT_FDCWD, stored, AT_FDCWD, path, 0) == 0)
+        return 0;
+    if (publish_if_absent (path, a->data, a->size, err) < 0)
+        return -1;
+    /* without it each experiment has a file of its own */
+    store_path (stored, sizeof (stored), dir, NULL);
+    inside_mkdir (stored, 0777);
+    store_path (stored, sizeof (stored), dir, a->digest);
+    if (linkat (AT_FDCWD, path, AT_FDCWD, stored, 0) < 0)
+        errno = 0;
+    return 0;
+}
+
+mode_t store_umask (const char *dir)
+{
+    struct stat st;
+    bool is_shared = stat (dir, &st) == 0 && st.st_mode & S_IWGRP;
+    mode_t mask = umask (077);
+
+    umask (is_shared ? mask | 007 : mask | 077);
+    return mask;
+}
+
+int store_get (const char *dir,
+               const char *digest,
+               struct code_archive *a,
+               struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    archive_path (path, sizeof (path), dir, digest);
+    if (!(a->data = file_read (path, ARCHIVE_MAX, &a->size, err)))
+        return -1;
+    digest_of (a->digest, a->data, a->size);
+    if (!strcmp (a->digest, digest))
+        return 0;
+    code_archive_free (a);
+    errno = EBADMSG;
+    return errorf (err,
+                   "%s: this is not the code that was frozen: nothing of it is "
+                   "run",
+                   path);
+}
+
+void store_clean (const char *dir)
+{
+    char folder[PATH_MAX];
+    struct dirent *d;
+    struct stat st;
+    int fd;
+    DIR *all;
+
+    store_path (folder, sizeof (folder), dir, NULL);
+    fd = inside_open (folder, O_RDONLY | O_DIRECTORY, 0, NULL);
+    if (!(all = fd < 0 ? NULL : fdopendir (fd)))
+        return;
+    while ((d = readdir (all)))
+        if (fstatat (fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
+            && S_ISREG (st.st_mode) && st.st_nlink == 1)
+            unlinkat (fd, d->d_name, 0);
+    closedir (all);
+    inside_unlink (folder, AT_REMOVEDIR);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Remove a folder with all that is in it. */
+#include "launcher/sys/remove_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TRIES = 3 };
+
+static int remove_entries (DIR *folder, dev_t dev);
+
+/* A link is removed, not followed, and what is mounted there stays. */
+static int remove_folder (int at, const char *name, dev_t dev)
+{
+    int fd = openat (at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    DIR *folder;
+    int rv = -1;
+    int e;
+
+    if (fd < 0)
+        return -1;
+    if (fstat (fd, &st) < 0 || st.st_dev != dev) {
+        close (fd);
+        errno = st.st_dev != dev ? EXDEV : errno;
+        return -1;
+    }
+    if (!(folder = fdopendir (fd))) {
+        close (fd);
+        return -1;
+    }
+    rv = remove_entries (folder, dev);
+    e = errno;
+    closedir (folder);
+    errno = e;
+    return rv < 0 ? -1 : unlinkat (at, name, AT_REMOVEDIR);
+}
+
+static int remove_entries (DIR *folder, dev_t dev)
+{
+    int fd = dirfd (folder);
+    struct dirent *d;
+    int rv = 0;
+
+    while (rv == 0 && (d = readdir (folder))) {
+        if (!strcmp (d->d_name, ".") || !strcmp (d->d_name, ".."))
+            continue;
+        rv = unlinkat (fd, d->d_name, 0);
+        if (rv < 0 && errno == EISDIR)
+            rv = remove_folder (fd, d->d_name, dev);
+        if (rv < 0 && errno == ENOENT)
+            rv = 0;
+    }
+    return rv;
+}
+
+/* A listing may pass over entries when others go, on some file systems. */
+int remove_tree (const char *path)
+{
+    struct stat st;
+    int rv = -1;
+
+    if (lstat (path, &st) < 0)
+        return -1;
+    for (int i = 0; i < TRIES && rv < 0 && (i == 0 || errno == ENOTEMPTY); i++)
+        rv = remove_folder (AT_FDCWD, path, st.st_dev);
+    return rv;
+}

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# frozen code of an experiment that a group shares: nothing of another member's runs, nothing is unpacked elsewhere
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+. "$srcdir/tests/attacks/groups.sh"
+cd "$work" || exit 1
+unset DL_FREEZE
+
+# ---- an experiment with frozen code
+mkdir code
+cp s.conf code/c.conf
+sed -i 's|^name.*|name = "c";|; s|^entrypoint.*|entrypoint = "sh train.sh";|' code/c.conf
+echo "dl log loss=1" >code/train.sh
+chmod -R go+rX code
+victim timeout 100 dl run --local --dir "$group" code/c.conf >made 2>&1 ||
+    { sed 's/^/# /' made; echo "Bail out! no experiment"; exit 1; }
+state=$victim_home/.local/state/slurm-dl
+copy=$(find "$state" -name train.sh)
+like "$copy" '/code/.*/code/train.sh$' "the copy is where nobody else may write"
+is "$(find "$state" -maxdepth 2 -name code -printf '%m %U')" "700 $victim_id" "and its mode and owner say so"
+like "$(grep '^code' "$(dirname "${copy%%/code/*}/x")/pin")" "^code [0-9a-f]{64}$" "the record has the digest"
+cp -a "$group/c-0001" saved
+
+again () { # again: as it was, without a copy
+    rm -rf "$group/c-0001" "${copy%%/code/*}/code" "$group/ran" out
+    cp -a saved "$group/c-0001"
+}
+
+# ---- another archive: as tar files go, one that is right
+plant () { # plant PYTHON-LINES: an archive of the attacker's under the name of the experiment's
+    cat >plant.py <<PY
+import io, sys, tarfile
+out = tarfile.open(sys.argv[1], "w")
+def add(name, text=None, link=None):
+    info = tarfile.TarInfo(name)
+    if link:
+        info.type, info.linkname = tarfile.SYMTYPE, link
+        out.addfile(info)
+    else:
+        info.size = len(text)
+        out.addfile(info, io.BytesIO(text))
+evil = b"touch $group/ran\\n"
+$1
+out.close()
+PY
+    chmod 644 plant.py
+    attacker sh -c "umask 0; /usr/bin/python3 '$work/plant.py' /tmp/planted.$$ && mv -f /tmp/planted.$$ '$group/c-0001/code.tar.zst'"
+}
+refused () { # refused NAME STATUS PATTERN
+    victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
+    is $? "$2" "$1 is refused"
+    like "$(cat out)" "$3" "$1: a line says why"
+    [ ! -e "$group/ran" ] && [ ! -e "$victim_home/evil" ]
+    ok $? "$1: nothing of it is there"
+}
+again
+plant 'add("train.sh", evil)'
+refused "another archive" 5 'code.tar.zst: this is not the code that was frozen: nothing of it is run'
+again
+attacker sh -c "umask 0; ln -s /etc/passwd '$group/c-0001/l' && mv -f '$group/c-0001/l' '$group/c-0001/code.tar.zst'"
+refused "a link" 5 'code.tar.zst'
+
+# ---- a log that says that it is the right one
+again
+plant 'add("train.sh", evil)'
+attacker /usr/bin/python3 - "$group/c-0001" "$srcdir" <<'PY' || echo "# cannot change the log"
+import hashlib, json, os, sys
+exp, src = sys.argv[1:]
+sys.path.insert(0, os.path.join(src, "tests/faults"))
+import replay
+path = exp + "/log/000000/00000001"
+line = json.loads(open(path).read().split("\n")[0])
+line["code"] = hashlib.sha256(open(exp + "/code.tar.zst", "rb").read()).hexdigest()
+text = json.dumps(line, separators=(",", ":")) + "\n"
+os.umask(0)
+open(path + "x", "w").write(text + '{"xxh64": "%016x"}\n' % replay.xxh64(text.encode()))
+os.rename(path + "x", path)
+PY
+rm -f "$group"/c-0001/log/*.pack
+refused "another log" 2 'what its trials run as you has changed since you last started it'
+
+# ---- a folder of that name in the experiment
+again
+attacker sh -c "umask 0; mkdir -p '$group/c-0001/code/w' && echo 'touch $group/ran; dl log loss=1' >'$group/c-0001/code/w/train.sh'"
+victim timeout 100 dl continue --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null
+is "$? $(ls "$group/ran" 2>/dev/null)" "0 " "a planted copy is not used"
+
+# ---- names that lead out: even an archive that is trusted unpacks nowhere else
+for lines in 'add("../../../../../evil", evil)' "add(\"$victim_home/evil\", evil)" \
+    "add(\"l\", link=\"$victim_home\"); add(\"l/evil\", evil)" 'add("train.sh/../../evil", evil)'; do
+    again
+    plant "$lines"
+    attacker chmod 666 "$group/c-0001/code.tar.zst"
+    digest=$(sha256sum <"$group/c-0001/code.tar.zst" | cut -c 1-64)
+    /usr/bin/python3 - "$group/c-0001" "$srcdir" "$digest" <<'PY'
+import json, os, sys
+exp, src, digest = sys.argv[1:]
+sys.path.insert(0, os.path.join(src, "tests/faults"))
+import replay
+path = exp + "/log/000000/00000001"
+line = json.loads(open(path).read().split("\n")[0])
+line["code"] = digest
+text = json.dumps(line, separators=(",", ":")) + "\n"
+open(path, "w").write(text + '{"xxh64": "%016x"}\n' % replay.xxh64(text.encode()))
+PY
+    rm -f "$group"/c-0001/log/*.pack
+    ! victim timeout 100 dl continue --trust --local --trials=3 "$group/c-0001" >out 2>&1 </dev/null && [ -z "$(find "$work" /tmp -maxdepth 4 -name evil -newer plant.py 2>/dev/null)" ]
+    ok $? "$lines"
+    [ -z "$(find "$state" -name train.sh -newer plant.py)$(find "$group/c-0001" -name '.code*')" ]
+    ok $? "$lines: nothing is left"
+done
+
+again
+victim dl rm --dir "$group" --force c-0001 >out 2>&1
+is "$(find "$state" -name train.sh)" "" "dl rm removes the copy"
+done_testing

@@ -1,0 +1,217 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# frozen code: what the trials run, where it comes from, to run it again, to compare it
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+unset DL_DIR DL_FREEZE
+HOME=$work/home
+export HOME
+mkdir -p home/data up/proj/src/data
+cd up/proj || exit 1
+proj=$(pwd -P)
+
+conf () { # conf NAME ENTRYPOINT [MORE]
+    cat >"$1.conf" <<CONF
+name = "${1##*/}";
+entrypoint = "$2";
+metrics = { pattern = "loss = {loss}"; };
+searcher = { name = "random"; metric = "loss"; max_trials = 3; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 1; };
+worker = { heartbeat = 1; lease = 60; grace = 5; };
+reproducibility = { experiment_seed = 5; };
+$3
+CONF
+}
+values () { # of all trials of an experiment
+    cat "$1"/log/0*/0* | grep '"op":"result"' | grep -o '"metric":[^,]*' | sort -u | tr -d '"'
+}
+
+# ---- a script that changes while its trials run
+cat >src/train.sh <<'SH'
+until [ -f "$1" ]; do sleep 0.1; done
+. ./src/value.sh
+echo "loss = $value"
+echo "$DL_TRIAL" >>left.txt
+SH
+echo 'value=1' >src/value.sh
+conf edit "sh src/train.sh $work/go"
+timeout 300 dl run --local edit.conf >out 2>&1 &
+wait_for 100 sh -c 'ls edit-0001/trials/*/a.1/log'
+echo 'value=2' >src/value.sh
+touch "$work/go"
+wait $!
+is $? 0 "an experiment whose script changes meanwhile"
+is "$(values edit-0001)" metric:1.0 "all trials run what there was at its start"
+[ ! -e left.txt ] && [ "$(cat edit-0001/code/*/up/proj/left.txt | wc -l)" -eq 3 ]
+ok $? "what they leave beside it is in the experiment"
+like "$(dl run --dry-run edit.conf)" "^code: [0-9]+ files of $proj, .*KiB, would be frozen; [0-9]+ others? stays? there" "--dry-run says what would be frozen"
+timeout 300 dl run --local --set code.freeze=false edit.conf >out 2>&1
+is "$(values edit-0002) $(wc -l <left.txt)" 'metric:2.0 3' "without it they run in the folder"
+[ ! -e edit-0002/code ]
+ok $? "and there is no copy"
+timeout 300 env DL_FREEZE=false dl run --local edit.conf >out 2>&1
+[ ! -e edit-0003/code.tar.zst ]
+ok $? "DL_FREEZE=false"
+rm -r edit-000? left.txt
+
+# ---- the same code is there once
+conf same "sh src/train.sh $work/go"
+for i in 1 2; do timeout 300 dl run --local same.conf >out 2>&1; done
+is "$(stat -c %h same-0002/code.tar.zst)" 3 "two experiments with the same code share a file"
+dl rm same-0001 >/dev/null
+timeout 300 dl continue --local --trials=4 same-0002 >out 2>&1
+is $? 0 "one goes on when the other is removed"
+rm -r same-0002/code
+timeout 300 dl continue --local --trials=5 same-0002 >out 2>&1
+is $? 0 "a copy that is gone is made again"
+dl rm same-0002 >/dev/null
+[ ! -e .dl-code ]
+ok $? "the last one takes the file with it"
+
+# ---- what is frozen, and what is linked
+head -c 2000000 /dev/zero >large.bin
+echo 5 >src/data/x
+echo 6 >../beside
+printf '# comment\ndata/\n*.tmp\n' >.dlignore
+echo a >a.tmp
+echo b >b.out
+ln -s src/value.sh value.link
+echo key >key.txt
+chmod 600 key.txt
+mkdir -p keep
+echo 7 >keep/data.tmp
+cat >all.sh <<'SH'
+for f in large.bin src/data a.tmp b.out key.txt; do [ -L $f ] || echo "no link: $f"; done
+for f in src/value.sh keep/data.tmp; do [ ! -L $f ] || echo "a link: $f"; done
+[ "$(readlink value.link)" = src/value.sh ] || echo "value.link leads elsewhere"
+[ "$(cat src/data/x)$(cat ../beside)$(wc -c <large.bin)" = 562000000 ] || echo "not all is there"
+[ -x ./all.sh ] && echo "loss = 1"
+SH
+chmod +x all.sh
+conf all ./all.sh 'code = { exclude = [ "/b.out" ]; include = [ "keep/*" ]; };'
+sed -i 's/^\*.tmp/a.tmp/' .dlignore
+timeout 300 dl run --local all.conf >out 2>&1
+is "$(cat all-0001/trials/0001/a.1/log)" "loss = 1" ".dlignore, code.exclude, large files, links, and files beside the folder"
+is "$(stat -c %a all-0001/code.tar.zst all-0001/provenance.json | xargs)" "600 600" "the code is not for others"
+echo 8 >src/data/x
+is "$(cat all-0001/code/*/up/proj/src/data/x)" 8 "what is linked stays where it is"
+
+mkdir -p o/runs && echo 9 >o/y
+timeout 300 dl run --local --dir o/runs all.conf >out 2>&1
+copy=$(echo "$proj"/o/runs/all-0001/code/*/up/proj)
+is "$(cat "$copy/o/y") $(timeout 100 find -L "$copy" -name experiment.conf 2>&1)" "9 " "through its links the copy leads to no experiment, and not to itself"
+rm -r o
+
+mkdir bin
+printf '#!/bin/sh\necho "sbatch: error: Invalid partition name specified" >&2\nexit 1\n' >bin/sbatch
+chmod +x bin/sbatch
+mkdir refused
+PATH=$proj/bin:$PATH timeout 100 dl run --dir refused all.conf >out 2>&1
+is "$? $(ls -A refused)" "6 " "an experiment that sbatch refuses leaves no code behind"
+rm -r bin refused
+
+# ---- where it cannot be
+conf wrong ./all.sh 'code = { path = "src"; };'
+dl run --local wrong.conf >out 2>&1
+is $? 2 "a folder beside the experiment file"
+like "$(cat out)" "'code.path' $proj/src must be the folder of the experiment file, or one above it" "a line says so"
+cp all.sh "$HOME"
+conf "$HOME/home" "sh all.sh" 'max_restarts = 0;'
+like "$(cd "$HOME" && dl run --local --no-workers home.conf 2>&1)" "^dl: the code is not frozen, .*: $HOME is a home folder: put" "a home folder is not frozen"
+conf none 'echo loss = 1'
+like "$(dl run --dry-run none.conf)" '^code: not frozen: the entrypoint names no file' "a command without files"
+mkdir big
+for i in $(seq 70); do head -c 1000000 /dev/zero >"big/$i"; done
+like "$(dl run --dry-run all.conf)" "^code: not frozen: $proj has more than 64 MiB or 20000 files: name what" "too much"
+rm -r big
+
+# ---- a fault that is mended before there is a result
+echo 'exit 3' >fault.sh
+conf fault 'sh fault.sh'
+timeout 300 dl run --local fault.conf >out 2>&1
+is $? 11 "a fault of all trials"
+echo 'echo loss = 4' >fault.sh
+timeout 300 dl resume --local fault-0001 >out 2>&1
+is "$? $(values fault-0001)" "0 metric:4.0" "mended and resumed: the trials run the new code"
+like "$(cat out)" '^the code has changed, and there is no result yet: the trials run what it is now' "a line says so"
+echo 'echo loss = 5' >fault.sh
+timeout 300 dl continue --local --trials=5 fault-0001 >out 2>&1
+is "$(values fault-0001)" metric:4.0 "once there is a result the code stays"
+is "$(timeout 100 dl reproduce fault-0001 | grep -c '^reproduced: loss is 4 ')" 1 "and is what is run again"
+[ "$(find . -maxdepth 2 -name 'code*.tar.zst' -path './fault*' | wc -l)" -eq 2 ]
+ok $? "both are there"
+
+# ---- another archive than the one that was frozen
+cp -r all-0001 bad-0001
+rm -r bad-0001/code
+echo 'echo loss = 666' >all.sh
+tar -cf - all.sh | zstd -q >new.zst 2>/dev/null || cp all.sh new.zst
+mv -f new.zst bad-0001/code.tar.zst
+timeout 100 dl continue --local --trials=4 bad-0001 >out 2>&1
+is $? 5 "another archive is refused"
+like "$(cat out)" "^dl: $proj/bad-0001/code.tar.zst: this is not the code that was frozen: nothing of it is run" "a line says so"
+[ ! -e bad-0001/code ]
+ok $? "and nothing is unpacked"
+
+# ---- where it comes from, once more, and how two differ
+cat >seed.sh <<'SH'
+. ./src/value.sh
+echo "loss = $value.$DL_SEED"
+SH
+conf seed 'sh seed.sh {x}' 'environment = { KEY = "a"; };'
+timeout 300 dl run --local --set 'environment.KEY="secret"' seed.conf >out 2>&1
+echo 'value=3' >src/value.sh
+out=$(timeout 100 dl reproduce seed-0001 2 2>&1)
+is $? 0 "a trial gives the same metric again"
+like "$out" '^reproduced: loss is 2.*, and was 2' "and it says so"
+like "$out" '^code: [0-9a-f]{12}, as it was frozen' "with the code of then"
+like "$(dl reproduce --dry-run seed-0001 2)" '^command: sh seed.sh 0\.' "--dry-run has the command"
+timeout 300 dl run --local --set searcher.max_trials=4 seed.conf >out 2>&1
+out=$(dl diff seed-0001 seed-0002)
+is $? 1 "two that differ"
+is "$(printf '%s\n' "$out" | sed 's/"[0-9a-f]\{12\}"/DIGEST/g' | tr '\n' '|')" \
+    'settings:|  environment.KEY: "secret" -> "a"|  searcher.max_trials: 3 -> 4|code:|  src/value.sh: DIGEST -> DIGEST|' "settings and files"
+timeout 300 dl run --local --set searcher.max_trials=4 seed.conf >out 2>&1
+is "$(dl diff seed-0002 seed-0003; echo $?)" 0 "two that do not"
+timeout 300 dl run --local --set code.freeze=false seed.conf >out 2>&1
+sed -i 's/loss = /loss = 1/' seed.sh
+out=$(timeout 100 dl reproduce seed-0004 1)
+is $? 1 "code that was not frozen, and has changed"
+like "$out" '^not reproduced: loss is 13.*, and was 3' "the metric is another one"
+out=$(dl show --provenance seed-0001)
+like "$out" "^command: .*dl run --local --set environment.KEY=\* seed.conf" "the command, without secrets"
+like "$out" "^code: [0-9a-f]{64} of $proj, in code.tar.zst" "the code"
+grep -q secret seed-0001/provenance.json seed-0001/log/0*/0*
+is $? 1 "no secret is recorded"
+is "$(dl show --provenance --json seed-0001 | grep -c '"host"')" 1 "as JSON"
+sed -i 's/root/boot/' seed-0002/provenance.json
+printf ' ' >>seed-0002/provenance.json
+like "$(dl show --provenance seed-0002 2>&1)" "seed-0002/provenance.json: this is not the record that was made with the experiment" "a record that was changed"
+
+# ---- a git work tree
+if git --version >/dev/null 2>&1; then
+    mkdir -p ../repo/conf
+    cd ../repo || exit 1
+    git init -q .
+    printf 'ignored/\n' >.gitignore
+    mkdir ignored
+    # shellcheck disable=SC2016
+    echo 'echo loss = $(cat value.txt)$(cat ignored/x)$(cat new.txt); [ -L ignored ] && git rev-parse HEAD' >train.sh
+    echo 1 >value.txt
+    echo 0 >ignored/x
+    git add . && git -c user.name=u -c user.email=u@example.org commit -qm first
+    echo 2 >value.txt
+    echo 4 >new.txt
+    conf conf/git 'cd .. && sh train.sh'
+    timeout 300 dl run --local conf/git.conf >out 2>&1
+    is "$(values git-0001)" metric:204.0 "tracked files as they are now, and new ones; ignored ones are linked"
+    like "$(dl show --provenance git-0001)" "^git: $(git rev-parse HEAD) \(.*\), and this difference:" "the commit"
+    like "$(dl show --provenance git-0001)" '^\+2$' "and the difference"
+    is "$(tail -1 git-0001/trials/0001/a.1/log)" "$(git rev-parse HEAD)" "git works in the copy"
+else
+    skip "git" "no git"
+fi
+
+done_testing
