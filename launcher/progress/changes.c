@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "launcher/format/text.h"
+#include "launcher/sweep/queries.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/disk_reserve.h"
 #include "runtime/base/clock.h"

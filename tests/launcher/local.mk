@@ -16,8 +16,8 @@ EXTRA_PROGRAMS += %D%/putevent
 %C%_putevent_LDADD = launcher/liblauncher.la
 EXTRA_PROGRAMS += %D%/makesweep
 %C%_makesweep_LDADD = launcher/liblauncher.la $(HDF5_LIBS)
-tests/launcher/lifecycle.log: tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log: tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
-tests/launcher/report.log: %D%/makesweep
+tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
+tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log: %D%/makesweep
 tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/model.log: tests/runtime/writer
 if HAVE_FUSE
 nfs_model = tests/faults/nfs
