@@ -279,6 +279,12 @@ def planted():
 
 
 def running():
+    new = subprocess.run(["dl", "run", "--no-workers", "by-file.yaml"], stdout=subprocess.PIPE, timeout=LONG, check=True)
+    exp = slurmdl.Experiment(new.stdout.decode().strip())
+    same((len(exp.trials()), len(exp.metrics()), exp.best()), (0, 0, None), "an experiment without trials")
+    ok("running" in exp._repr_html_(), "is shown")
+    with raises(slurmdl.Error, "there is no result yet", "and has no chart" if has("matplotlib") else "and no result"):
+        exp.plot.history()
     sweep = slurmdl.run(command("echo '1 loss 5'; while [ ! -e go ]; do sleep 0.1; done"), local=True, workers=1)
     end = time.monotonic() + LONG
     while len(sweep.metrics()) == 0 and time.monotonic() < end:

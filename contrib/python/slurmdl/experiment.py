@@ -21,11 +21,10 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import frames, optional, program
-from ._slurmdl import Error
 from .arrays import Path
 
 _ROWS_SHOWN = 10
-_LIVE = ("running", "paused")
+_PARAMETERS_SHOWN = 12
 
 
 def _number(value: Any) -> float:
@@ -107,8 +106,7 @@ class Experiment:
     # ---- how it goes
 
     def _repr_html_(self) -> str:
-        shown = self.read(trials=_ROWS_SHOWN)
-        return _page(shown)
+        return _page(self.read(trials=_ROWS_SHOWN))
 
     def watch(self, seconds: float = 2.0) -> None:
         """Show the experiment, in a notebook or on a terminal, until it has ended or was paused."""
@@ -141,6 +139,7 @@ def _printable(text: str) -> str:
 
 def _rows(shown: Dict[str, Any]) -> List[List[str]]:
     names = list(dict.fromkeys(name for t in shown["trials"] for name in t["hyperparameters"]))
+    names = names[:_PARAMETERS_SHOWN]
     rows = [["trial", "state", "length", "best", *names]]
     for t in shown["trials"][:_ROWS_SHOWN]:
         values = [t["hyperparameters"].get(name) for name in names]
@@ -183,6 +182,3 @@ class _Lines:
         if line != self.last:
             print(line, flush=True)
         self.last = line
-
-
-__all__ = ["Error", "Experiment"]

@@ -53,10 +53,12 @@ def trials_frame(shown: Dict[str, Any]) -> Any:
 def _folders(dir: str, trial: Optional[int]) -> Iterator[Tuple[int, str]]:
     """(number, folder) of each trial, or of one; none is followed that is a symbolic link."""
     found = []
-    with os.scandir(os.path.join(dir, "trials")) as entries:
-        for entry in entries:
-            if re.fullmatch(r"\d{4,18}", entry.name) and entry.is_dir(follow_symlinks=False):
-                found.append((int(entry.name), entry.path))
+    folder = os.path.join(dir, "trials")
+    if os.path.isdir(folder):
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if re.fullmatch(r"\d{4,18}", entry.name) and entry.is_dir(follow_symlinks=False):
+                    found.append((int(entry.name), entry.path))
     return iter(sorted(f for f in found if trial in (None, f[0])))
 
 
@@ -111,7 +113,7 @@ def metrics_frame(dir: str, trial: Optional[int] = None) -> Any:
         raise Error(f"{dir}: there is no trial {trial}, or it has not begun")
     rows = table.rows[: table.used]
     columns = {
-        "trial": numpy.repeat(numpy.array(table.trials, dtype="i8"), table.counts),
+        "trial": numpy.repeat(numpy.array(table.trials, dtype="i8"), numpy.array(table.counts, dtype="i8")),
         "attempt": numpy.ascontiguousarray(rows["attempt"]),
         "step": numpy.ascontiguousarray(rows["step"]),
         "time": numpy.ascontiguousarray(rows["time"]),
