@@ -145,7 +145,8 @@ void options_decide (const struct step_facts *facts,
                      char **av)
 {
     struct plugin_context *context = context_own ();
-    bool tells = !is_remote () && is_any_given () && !is_administrator ();
+    bool tells =
+        loud && !is_remote () && is_any_given () && !is_administrator ();
 
     policy_read (&context->policy, facts, ac, av, tells ? complain_of : NULL);
     for (int i = 0; i < PLUGIN_OPTIONS; i++)

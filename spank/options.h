@@ -19,8 +19,8 @@ void options_begin (int ac, char **av);
 void options_log (int ac, char **av);
 
 /* Find the values that hold, by what is known of the step: the user's, else
- * those of the site.  In srun a user who gave some is told what is wrong in the
- * site's policy.  'loud': told, too, is what the policy takes away.
+ * those of the site.  'loud': a task tells what the policy takes away; srun
+ * tells a user who gave some option what is wrong in the site's policy.
  */
 void options_decide (const struct step_facts *facts,
                      bool loud,

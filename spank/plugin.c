@@ -41,6 +41,22 @@ static bool is_any_on (void)
     return false;
 }
 
+/* What is not asked for by a default need not be known. */
+static void decide_in_command (int ac, char **av)
+{
+    struct step_facts facts = { .gpus = ANSWER_UNKNOWN };
+    bool by_default = false;
+
+    options_decide (&facts, true, ac, av);
+    for (int row = 0; row < PLUGIN_OPTIONS; row++)
+        by_default |= option_is_on (row) && !option_is_given (row);
+    if (!by_default)
+        return;
+    facts_of_command (&facts);
+    if (facts.gpus == ANSWER_NO)
+        options_decide (&facts, false, ac, av);
+}
+
 int slurm_spank_init (spank_t sp, int ac, char **av)
 {
     switch (spank_context ()) {
@@ -115,12 +131,11 @@ int slurm_spank_task_init (spank_t sp, int ac, char **av)
  */
 int slurm_spank_init_post_opt (spank_t sp, int ac, char **av)
 {
-    struct step_facts facts;
-
+    if (spank_context () != S_CTX_LOCAL && spank_context () != S_CTX_ALLOCATOR)
+        return 0;
     inherited_clear ();
-    facts_of_command (&facts);
-    options_decide (&facts, false, ac, av);
-    if (spank_context () != S_CTX_LOCAL)
+    decide_in_command (ac, av);
+    if (spank_context () == S_CTX_ALLOCATOR)
         return 0;
     plugin_secret (is_any_on ());
     defaults_tell ();

@@ -66,7 +66,8 @@ ok $? "the trace sees what root touches: $(wc -l <off.touched) things"
 like "$(cat off.touched)" '^openat .*plugstack.conf$' "plugstack.conf among them"
 sort -u off.touched off2.touched >slurm.touched
 for what in idle on; do
-    is "$(comm -13 slurm.touched $what.touched | grep -v '^openat WORK/dl\.so$')" "" "$what: root touches nothing else but dl.so"
+    # srun, which is root's here, looks for a word of GPUs where the site has defaults
+    is "$(comm -13 slurm.touched $what.touched | grep -v -e '^openat WORK/dl\.so$' -e '^openat /proc/self/cmdline$')" "" "$what: root touches nothing else but dl.so"
     is "$(grep -cx 'openat WORK/dl.so' $what.touched)" 1 "$what: and that"
 done
 # a check of the check: what the plugin does read is in the trace, as the user's

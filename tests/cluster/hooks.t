@@ -126,7 +126,9 @@ unharmed
 
 # ---- a node without /sys
 echo >poor
-if [ "$(id -u)" -eq 0 ] && unshare -m mount -t tmpfs none /sys 2>/dev/null; then
+if case $(slurmd -V) in *" 23."*) ;; *) false ;; esac; then
+    skip "no /sys" "slurmstepd of 23.02 and 23.11 does not start without cgroups"
+elif [ "$(id -u)" -eq 0 ] && unshare -m mount -t tmpfs none /sys 2>/dev/null; then
     printf '#!/bin/sh\nexec unshare -m sh -c "mount -t tmpfs none /sys && exec %s"\n' "$stepd" >bin/stepd.new
     chmod +x bin/stepd.new
     mv bin/stepd.new bin/slurmstepd

@@ -264,7 +264,7 @@ int main (int argc, char **argv)
     rv |= call (plugin, "slurm_spank_init", ac, av);
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         rv |= give_option (argv[i]);
-    if (context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR)
+    if (context != S_CTX_SLURMD)
         rv |= call (plugin, "slurm_spank_init_post_opt", ac, av);
     if (context == S_CTX_REMOTE)
         rv |= call (plugin, "slurm_spank_user_init", ac, av);

@@ -160,6 +160,7 @@ clean () { # clean CONTEXT [VARIABLE=VALUE]...: what a job from there would have
 for c in local allocator; do
     is "$(clean $c)" "MASTER_PORT=5 " "$c: none of it reaches a job that is submitted there"
 done
+like "$(clean 0)" '^DL_BIND_SET=OMP_NUM_THREADS .*RANK=0 $' "slurmstepd leaves its own environment"
 is "$(clean allocator DL_DEBUG_SET=PYTHONFAULTHANDLER DL_DEBUG_PYTHON=/ours PYTHONPATH=/ours:/mine DL_DEBUG_PATH=/x | tr ' ' '\n' | grep -v PYTHON=)" \
     "MASTER_PORT=5
 PYTHONPATH=/mine" "nor the folder of --dl-debug"
