@@ -172,6 +172,15 @@ bool peer_preceded (struct peer_membership *p, const char *nonce)
     return false;
 }
 
+/* The dead are not looked at again. */
+double peer_dead_since (const struct peer_membership *p, const char *nonce)
+{
+    for (size_t i = 0; i < p->nothers; i++)
+        if (p->others[i].dead && !strcmp (p->others[i].nonce, nonce))
+            return monotonic () - p->others[i].looked;
+    return 0;
+}
+
 /* ---- all of them ---- */
 
 static void copy_text (char *to, size_t size, const json_t *o, const char *name)

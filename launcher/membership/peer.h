@@ -57,6 +57,11 @@ bool peer_dead (struct peer_membership *self, const char *nonce, int64_t lease);
  */
 bool peer_preceded (struct peer_membership *self, const char *nonce);
 
+/* Seconds since this process has known that the worker is dead, of which
+ * peer_dead() said it.
+ */
+double peer_dead_since (const struct peer_membership *self, const char *nonce);
+
 /* The slot of a worker, as it said itself.  -1: it cannot be read. */
 int peer_slot (const struct peer_membership *self,
                const char *nonce,

@@ -139,6 +139,13 @@ static int task_of (char *task, size_t size, const char *slot)
     return 0;
 }
 
+bool worker_exit_can_ask (const char *slot)
+{
+    char task[48];
+
+    return task_of (task, sizeof (task), slot) == 0;
+}
+
 static int state_of_job (const char *task)
 {
     const char *const accounting[] = { "sacct", "-j", task, "-X",    "-D",

@@ -21,6 +21,9 @@ struct worker_exit {
  */
 void worker_exit_read (const char *root, struct worker_exit *l);
 
+/* Whether 'slot' is one of an array of Slurm's. */
+bool worker_exit_can_ask (const char *slot);
+
 /* Ask Slurm for the state in which the job of the worker at 'slot' has ended,
  * or was before it was requeued: `sacct`, or where that knows nothing `scontrol
  * show job`, once each.  Fills 'l', unless the slot is none of an array's or

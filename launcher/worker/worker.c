@@ -19,6 +19,7 @@
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/disk_reserve.h"
+#include "launcher/sys/publish.h"
 #include "launcher/trainer/log_socket.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
@@ -54,27 +55,57 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
 
 /* ---- finding work ---- */
 
-/* What is known of the end of the worker 'owner'.  Slurm is asked only after
- * a death.
+/* s that another worker has to say what it learns of a death. */
+enum { ASK_WAIT = 25 };
+
+/* Of all who see the end of an attempt's worker one asks Slurm.  Returns 0 if
+ * this one is to, else 1, or -1.
  */
-static void
-find_loss (struct worker *w, const char *owner, struct worker_exit *l)
+static int claim_question (const struct worker *w, long trial)
+{
+    char path[PATH_MAX];
+
+    snprintf (
+        path, sizeof (path), "%.3900s/trials/%04ld", w->sweep->dir, trial);
+    if (folder_create (path, NULL) < 0)
+        return -1;
+    snprintf (path,
+              sizeof (path),
+              "%.3900s/trials/%04ld/asked.%ld",
+              w->sweep->dir,
+              trial,
+              sweep_trial (w->sweep, trial)->over + 1);
+    return publish_if_absent (path, w->slot, strlen (w->slot), NULL);
+}
+
+/* What is known of the end of the worker 'owner'.  Slurm is asked only after
+ * a death.  Returns 1 if another worker does that just now.
+ */
+static int find_loss (struct worker *w,
+                      long trial,
+                      const char *owner,
+                      struct worker_exit *l)
 {
     const struct worker_exit *mine =
         peer_preceded (w->peer, owner) ? w->lost : NULL;
     char slot[64];
+    int rv;
 
     *l = (struct worker_exit){ .why = "its worker is gone" };
     if (mine && *mine->why)
         *l = *mine;
     /* of a job that goes on it is known by now */
-    if ((!mine || mine->requeued)
-        && peer_slot (w->peer, owner, slot, sizeof (slot)) == 0)
+    if ((mine && !mine->requeued)
+        || peer_slot (w->peer, owner, slot, sizeof (slot)) < 0
+        || !worker_exit_can_ask (slot))
+        return 0;
+    if ((rv = claim_question (w, trial)) == 0)
         worker_exit_ask (slot, l);
+    return rv == 1 && peer_dead_since (w->peer, owner) < ASK_WAIT;
 }
 
 /* Put that the attempt's worker is gone; memory that it ran out of is the
- * trial's failure, though not the machine's.
+ * trial's failure, though not the machine's.  1: another worker is to do that.
  */
 static int put_lost (struct worker *w,
                      long trial,
@@ -88,7 +119,8 @@ static int put_lost (struct worker *w,
     int64_t memory;
     bool counted, last;
 
-    find_loss (w, owner, &lost);
+    if (find_loss (w, trial, owner, &lost))
+        return 1;
     memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
     if (memory)
         memory_add_reason (lost.why, sizeof (lost.why), had, memory);
@@ -106,7 +138,7 @@ static int put_lost (struct worker *w,
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };
 
-    return worker_publish (w, events, last ? 2 : 1, err);
+    return worker_publish (w, events, last ? 2 : 1, err) < 0 ? -1 : 0;
 }
 
 /* 1: it is ours, 0: it is not, -1 */
@@ -129,6 +161,7 @@ static int claim (struct worker *w, long trial, struct slurmdl_error *err)
 static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const char *owner;
+    int rv;
 
     if (sweep_trial (w->sweep, trial)->state != TRIAL_OPEN)
         return 0;
@@ -138,7 +171,8 @@ static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
         return 1;
     if (!w->looks || !peer_dead (w->peer, owner, w->sweep->exp->lease))
         return 0;
-    return put_lost (w, trial, owner, err) < 0 ? -1 : 2;
+    rv = put_lost (w, trial, owner, err);
+    return rv < 0 ? -1 : rv == 1 ? 0 : 2;
 }
 
 /* Each worker starts its search elsewhere, so that they rarely meet. */

@@ -288,6 +288,7 @@ is $? 0 "the third worker of a place ends the experiment"
 is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.get("op") in ("fail", "lost", "result")]')" \
     "[('fail', 1, 'out of memory'), ('lost', 2, 'PREEMPTED: Slurm took its job back for another one'), ('result', 3, None)]" \
     "memory is the trainer's failure, preemption is not"
+like "$(cat gone-0001/trials/0001/asked.2)" '^7_1$' "the one that asks says so"
 is "$(cat asked)" "-j 8.0 -o State -n -P
 -j 7_1 -X -D -n -P -o State" "sacct was asked once after each end: for the step before, and the run before"
 
