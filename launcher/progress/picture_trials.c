@@ -28,9 +28,14 @@ static struct columns_of_trials columns_for (const struct screen *c)
 }
 
 /* Sections stand apart where the window has room for that. */
+static bool has_gaps (const struct screen *c)
+{
+    return c->height >= 32;
+}
+
 static void draw_gap (struct screen *c)
 {
-    if (c->height >= 32)
+    if (has_gaps (c))
         screen_line (c);
 }
 
@@ -230,7 +235,7 @@ draw_best_trials (const struct picture *p, struct screen *c, int room)
     for (long i = 1; list && i <= s->ntrials; i++)
         if (isfinite (sweep_trial (s, i)->best))
             list[n++] = i;
-    if (list && n > 1 && room > 2) {
+    if (list && n > 1 && room >= 4) {
         qsort_r (list, (size_t)n, sizeof (*list), better_first, s);
         draw_heading (p, c, "best");
         for (long i = 0; i < n && i < room - 1; i++) {
@@ -248,30 +253,31 @@ draw_best_trials (const struct picture *p, struct screen *c, int room)
     free (list);
 }
 
+/* Each list has a line for its heading; failures have a quarter of the room at
+ * most, the best trials a third or what the others leave.
+ */
 void picture_trials (struct picture *p,
                      const struct picture_tally *t,
                      struct screen *c)
 {
-    int room = screen_room (c) - 1 - (t->n[PHASE_WAITING] > 0);
     long failed = 0, running = t->n[PHASE_RUNNING];
-    int of_failed, of_best, gaps;
+    int room = screen_room (c) - (t->n[PHASE_WAITING] > 0);
+    int of_failed, of_running, of_best;
 
     while (t->failed[failed])
         failed++;
-    of_failed = failed == 0 ? 0 : (int)fmin ((double)failed + 2, room / 4);
-    of_best = running + 1 > room - of_failed - room / 3
-                  ? room / 3
-                  : room - of_failed - (int)running - (running > 0);
-    of_best = of_best < 4 ? 0 : of_best;
-    gaps = c->height >= 32;
+    if (has_gaps (c))
+        room -= (running > 0) + (failed > 0) + 1;
+    of_failed = failed == 0 ? 0 : (int)fmin ((double)failed + 1, room / 4);
+    of_best = room / 3 < 4 ? 0 : room / 3;
+    of_running = (int)fmin ((double)running + 1, room - of_failed - of_best);
     if (running)
         draw_gap (c);
-    draw_running (p, t, c, room - of_failed - of_best - gaps);
+    draw_running (p, t, c, of_running);
     draw_waiting (p, t, c);
     if (failed)
         draw_gap (c);
-    draw_failed (p, t, c, of_failed - gaps);
+    draw_failed (p, t, c, of_failed);
     draw_gap (c);
-    draw_best_trials (
-        p, c, of_best < screen_room (c) - 1 ? of_best : screen_room (c) - 1);
+    draw_best_trials (p, c, screen_room (c));
 }

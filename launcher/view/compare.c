@@ -14,6 +14,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/terminal.h"
 #include "launcher/view/differences.h"
 #include "launcher/view/view.h"
 
@@ -231,18 +232,22 @@ static void print_text (const struct comparison *c)
     for (size_t k = 0; k < c->n; k++)
         add_line (c, tb, k);
     left_out = table_fit (tb, least, FIXED + 1, 2);
+    terminal_allow_colours (true);
     scols_print_table (tb);
+    terminal_allow_colours (false);
     scols_unref_table (tb);
     if (left_out)
         printf ("(no room for %s: a wider window or --json has all)\n",
                 left_out);
     free (left_out);
     duration_text (budget, sizeof (budget), c->budget);
-    printf ("%s: %s is better; at budget: after %s of trial time, which all "
-            "have spent; area: the mean of the best so far up to there\n",
-            sweep_metric (c->list[0], 0),
-            c->list[0]->exp->search.smaller_is_better ? "smaller" : "larger",
-            budget);
+    printf (
+        "%s: %s is better\n"
+        "at budget: after %s of trial time, which all have spent; area: the "
+        "mean of the best so far up to there\n",
+        sweep_metric (c->list[0], 0),
+        c->list[0]->exp->search.smaller_is_better ? "smaller" : "larger",
+        budget);
     print_differences (c);
 }
 

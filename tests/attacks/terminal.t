@@ -53,7 +53,7 @@ for event in ({"op": "exclude", "host": "h1", "why": "r" + evil}, {"op": "label"
     path = last[:-8] + "%08d" % (int(last[-8:]) + 1)
     open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
 END
-for command in "ls" "show $exp" "log $exp" "show $exp 1" "wait $exp" "label $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
+for command in "ls" "show $exp" "log $exp" "show $exp 1" "wait $exp" "label $exp" "watch $exp" "best $exp" "failures $exp" "compare $exp $exp" "plot $exp" "preview e.conf" "ckpt ls $exp" "nonsense$(printf '\033[2J')"; do
     on_terminal "NO_COLOR=1 dl $command" >out
     is "$(controls <out)" 0 "dl $(echo "$command" | cat -v): none"
 done
