@@ -115,12 +115,20 @@ rm -r hole-0001 planted-0001
 # ---- what killed writers have left
 cp -r end-0001 left-0001
 for at in . log/000000 workers; do
-    touch "left-0001/$at/.0123456789abcdef0123456789abcdef"
+    touch -d '10 minutes ago' "left-0001/$at/.0123456789abcdef0123456789abcdef"
 done
+# what is being written, what is the user's, and what a symbolic link may lead to
+touch left-0001/.fedcba9876543210fedcba9876543210
 touch left-0001/.profile
+cp -r left-0001 soft-0001
+for at in . log/000000 workers; do
+    ln -s .0123456789abcdef0123456789abcdef "soft-0001/$at/name"
+done
 like "$(dl gc --dry-run left-0001)" '^would delete 3 files' "dl gc --dry-run finds hidden files of killed writers"
 like "$(dl gc left-0001)" '^deleted 3 files' "dl gc deletes them"
-is "$(find left-0001 -name '.*' | sort)" "left-0001/.profile" "and nothing else"
+is "$(find left-0001 -name '.*' | sort | tr '\n' ' ')" \
+    "left-0001/.fedcba9876543210fedcba9876543210 left-0001/.profile " "and nothing else"
+like "$(dl gc soft-0001)" '^deleted 0 files' "where names are symbolic links nothing hidden is removed"
 
 # ---- nobody is at work
 touch on
