@@ -48,7 +48,8 @@ struct follow_view {
     double start;
     struct reported *reported; /* of each trial */
     long nreported;
-    bool full; /* the disk, as was said last */
+    bool begun; /* the first look, at what there was before, is over */
+    bool full;  /* the disk, as was said last */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -196,8 +197,14 @@ static int add_reported (struct follow_view *v)
         if (!list)
             return -1;
         v->reported = list;
-        list[v->nreported++] = (struct reported){ 0 };
+        const struct sweep_trial *t = &v->s->trials[v->nreported];
+        list[v->nreported] = (struct reported){ 0 };
+        /* of what was there before this command began, the last result */
+        if (!v->begun && t->nmilestones > 0)
+            list[v->nreported].results = t->nmilestones - 1;
+        v->nreported++;
     }
+    v->begun = true;
     return 0;
 }
 
