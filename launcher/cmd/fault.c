@@ -18,6 +18,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
 #include "runtime/storage/inside.h"
 
 /* ---- the end of a log ---- */
@@ -97,7 +98,9 @@ static void newest_log (const struct sweep *s, char *path, size_t size)
         return;
     while ((e = readdir (d))) {
         size_t n = strlen (e->d_name);
+        /* the name goes to the terminal */
         if (n < 5 || strcmp (e->d_name + n - 4, ".log")
+            || !word_fits (e->d_name)
             || fstatat (fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0
             || st.st_size == 0 || st.st_mtim.tv_sec < newest.tv_sec)
             continue;

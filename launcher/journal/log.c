@@ -328,13 +328,15 @@ read_pack (const struct entry_reading *r, long block, struct slurmdl_error *err)
     return LOG_BLOCK;
 }
 
-/* Milliseconds before another look at a folder that lacks an entry. */
-static const long looks[] = { 0, 20, 80 };
+/* Milliseconds before another look at a folder that lacks an entry; the later
+ * ones are for who follows the log and has nobody who waits for an answer.
+ */
+static const long looks[] = { 0, 20, 80, 500, 900, 900, 900, 900 };
+enum { LOOKS_FIRST = 3, LOOKS = sizeof (looks) / sizeof (*looks) };
 
 /* The newest entry of the block, and whether one before it is not in the
  * folder.  That may be an entry that was put during the listing, and the next
- * one has it; the decision log needs no longer wait, as it is no other host's
- * memory of a name that is asked.
+ * one has it: no host's memory of a name is asked.
  */
 static int list_block (const struct log *log,
                        long block,
@@ -347,7 +349,7 @@ static int list_block (const struct log *log,
 
     block_path (path, sizeof (path), log, block);
     *newest = -1;
-    for (size_t i = 0; i < sizeof (looks) / sizeof (*looks); i++) {
+    for (int i = 0; i < (log->attached ? LOOKS : LOOKS_FIRST); i++) {
         nanosleep (&(struct timespec){ 0, looks[i] * 1000000 }, NULL);
         if (list (path, block, log->length, &l, err) < 0)
             return -1;

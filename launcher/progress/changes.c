@@ -27,8 +27,14 @@ static int add_reported (struct changes *c, const struct sweep *s)
         if (!list)
             return -1;
         c->reported = list;
-        list[c->nreported++] = (struct reported){ 0 };
+        const struct sweep_trial *t = &s->trials[c->nreported];
+        list[c->nreported] = (struct reported){ 0 };
+        /* of what was there before this command began, the last result */
+        if (!c->begun && t->nmilestones > 0)
+            list[c->nreported].results = t->nmilestones - 1;
+        c->nreported++;
     }
+    c->begun = true;
     return 0;
 }
 

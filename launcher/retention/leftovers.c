@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/sweep/queries.h"
@@ -22,11 +23,17 @@ struct search {
     void *arg;
 };
 
-/* Where hard links are refused names are symbolic links to hidden files. */
-static bool has_hard_links (int folder)
+/* Seconds after which whoever wrote a file has given it a name. */
+static const double young = 60;
+
+/* Where hard links are refused names are symbolic links to hidden files.
+ * 'now' is the time of the file system.
+ */
+static bool has_hard_links (int folder, struct timespec *now)
 {
     char a[64];
     char b[64];
+    struct stat st;
     int fd;
     bool has;
 
@@ -35,45 +42,76 @@ static bool has_hard_links (int folder)
     fd = openat (folder, a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
+    has = fstat (fd, &st) == 0 && linkat (folder, a, folder, b, 0) == 0;
     close (fd);
-    has = linkat (folder, a, folder, b, 0) == 0;
     unlinkat (folder, b, 0);
     unlinkat (folder, a, 0);
+    *now = st.st_mtim;
     return has;
 }
 
-static int is_hidden (const struct dirent *e)
+/* A hidden file, or a symbolic link: of another machine that is refused hard
+ * links, perhaps to a hidden file.
+ */
+static int is_notable (const struct dirent *e)
 {
-    return inside_is_hidden (e->d_name);
+    return inside_is_hidden (e->d_name) || e->d_type == DT_LNK
+           || e->d_type == DT_UNKNOWN;
 }
 
-static int
-give (const struct search *s, const char *dir, int folder, const char *name)
+/* What others are writing just now is not there to be removed. */
+static int give (const struct search *s,
+                 const char *dir,
+                 const char *name,
+                 const struct stat *st,
+                 const struct timespec *now)
 {
     char path[PATH_MAX];
-    struct stat st;
 
-    if (fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0
-        || !S_ISREG (st.st_mode)
+    if (!inside_is_hidden (name) || !S_ISREG (st->st_mode)
+        || difftime (now->tv_sec, st->st_mtim.tv_sec) < young
         || snprintf (path, sizeof (path), "%s/%s", dir, name)
                >= (int)sizeof (path))
         return 0;
-    return s->f (path, st.st_size, s->arg);
+    return s->f (path, st->st_size, s->arg);
+}
+
+static int give_all (
+    const struct search *s, const char *dir, int folder, int n, char **names)
+{
+    struct stat *st = calloc ((size_t)n + 1, sizeof (*st));
+    struct timespec now = { 0 };
+    bool links = !st;
+    int rv = 0;
+
+    for (int i = 0; i < n && !links; i++)
+        links = fstatat (folder, names[i], &st[i], AT_SYMLINK_NOFOLLOW) < 0
+                || S_ISLNK (st[i].st_mode);
+    if (!links && has_hard_links (folder, &now))
+        for (int i = 0; i < n && rv == 0; i++)
+            rv = give (s, dir, names[i], &st[i], &now);
+    free (st);
+    return rv;
 }
 
 static int search_folder (const struct search *s, const char *dir)
 {
     struct dirent **list = NULL;
     int folder = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-    int n = folder < 0 ? -1 : scandirat (folder, ".", &list, is_hidden, NULL);
+    int n = folder < 0 ? -1 : scandirat (folder, ".", &list, is_notable, NULL);
+    char **names = n > 0 ? calloc ((size_t)n, sizeof (*names)) : NULL;
+    bool hidden = false;
     int rv = n < 0 && errno != ENOENT ? -1 : 0;
-    bool safe = n > 0 && has_hard_links (folder);
 
-    for (int i = 0; i < n; i++) {
-        if (rv == 0 && safe)
-            rv = give (s, dir, folder, list[i]->d_name);
-        free (list[i]);
+    for (int i = 0; i < n && names; i++) {
+        names[i] = list[i]->d_name;
+        hidden = hidden || inside_is_hidden (names[i]);
     }
+    if (hidden)
+        rv = give_all (s, dir, folder, n, names);
+    for (int i = 0; i < n; i++)
+        free (list[i]);
+    free (names);
     free (list);
     return inside_close (folder, rv);
 }

@@ -29,10 +29,12 @@ entries_of () { # entries_of RESULTS: how many entries of the log it shows
 }
 
 # ---- results.h5 whose last writer was killed
-conf end 'cp ../../../results.h5 ../../../early.h5; dl log loss=$DL_TRIAL' 'name = "random"; max_trials = 4; max_length = 1;'
+conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL' 'name = "random"; max_trials = 4; max_length = 1;'
 timeout 300 dl run --local end.conf >out 2>&1
 is $? 0 "a sweep ends"
 entries=$(ls end-0001/log/000000 | wc -l)
+[ -f end-0001/early.h5 ]
+ok $? "results.h5 was there before the end"
 for reader in 'dl show end' 'dl wait end'; do
     cp end-0001/early.h5 end-0001/results.h5
     $reader >out 2>&1
@@ -115,12 +117,20 @@ rm -r hole-0001 planted-0001
 # ---- what killed writers have left
 cp -r end-0001 left-0001
 for at in . log/000000 workers; do
-    touch "left-0001/$at/.0123456789abcdef0123456789abcdef"
+    touch -d '10 minutes ago' "left-0001/$at/.0123456789abcdef0123456789abcdef"
 done
+# what is being written, what is the user's, and what a symbolic link may lead to
+touch left-0001/.fedcba9876543210fedcba9876543210
 touch left-0001/.profile
+cp -r left-0001 soft-0001
+for at in . log/000000 workers; do
+    ln -s .0123456789abcdef0123456789abcdef "soft-0001/$at/name"
+done
 like "$(dl gc --dry-run left-0001)" '^would delete 3 files' "dl gc --dry-run finds hidden files of killed writers"
 like "$(dl gc left-0001)" '^deleted 3 files' "dl gc deletes them"
-is "$(find left-0001 -name '.*' | sort)" "left-0001/.profile" "and nothing else"
+is "$(find left-0001 -name '.*' | sort | tr '\n' ' ')" \
+    "left-0001/.fedcba9876543210fedcba9876543210 left-0001/.profile " "and nothing else"
+like "$(dl gc soft-0001)" '^deleted 0 files' "where names are symbolic links nothing hidden is removed"
 
 # ---- nobody is at work
 touch on

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,6 +329,85 @@ static void not_a_metrics_file (void **state)
     assert_null (slurmdl_metrics_create (in_dir ("none"), &err));
 }
 
+/* ---- damage ---- */
+
+/* Where the row with the value lies: behind its step and time. */
+static long find_row (const char *bytes, long size, double value)
+{
+    for (long at = 0; at + 8 <= size; at += 8)
+        if (!memcmp (bytes + at, &value, 8))
+            return at - 16;
+    fail ();
+    return 0;
+}
+
+/* Flip a bit of a row, or make it zeros. */
+static void spoil (double value, bool zeros)
+{
+    static char bytes[1 << 20];
+    FILE *f = fopen (in_dir ("metrics.h5"), "r+");
+    long size = (long)fread (bytes, 1, sizeof (bytes), f);
+    long at = find_row (bytes, size, value);
+
+    if (zeros)
+        memset (bytes + at, 0, 32);
+    else
+        bytes[at] ^= 4;
+    rewind (f);
+    fwrite (bytes, 1, (size_t)size, f);
+    fclose (f);
+}
+
+/* What is left is read, and what is lost is told; zeros at the end were never
+ * written.
+ */
+static void damaged_rows_are_told (void **state)
+{
+    /* clang-format off */
+    static const struct {
+        double value;
+        bool zeros;
+        const char *lost; /* in the message; NULL: there is none */
+    } steps[] = {
+        { 9 + 16, true,  NULL },
+        { 3 + 16, false, "1 row is lost, the first is number 4 " },
+        { 6 + 16, true,  "2 rows are lost, the first is number 4 " },
+        { 0 + 16, false, "3 rows are lost, the first is number 1 " },
+    };
+    /* clang-format on */
+    struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
+    double wanted = 0;
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal (slurmdl_metrics_log (m, "x", i, i + 16), 0);
+        wanted += i + 16;
+    }
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    for (size_t i = 0; i < sizeof (steps) / sizeof (*steps); i++) {
+        struct slurmdl_error err = { "" };
+        double sum = 0;
+        int rv;
+
+        spoil (steps[i].value, steps[i].zeros);
+        wanted -= steps[i].value;
+        for (int folder = 0; folder < 2; folder++) {
+            sum = 0;
+            errno = 0;
+            rv = folder ? slurmdl_metrics_read_dir (dir, add_up, &sum, &err)
+                        : slurmdl_metrics_read (
+                            in_dir ("metrics.h5"), add_up, &sum, &err);
+            assert_true (sum == wanted);
+            assert_int_equal (rv, steps[i].lost ? -1 : 0);
+            if (steps[i].lost) {
+                assert_int_equal (errno, EBADMSG);
+                assert_non_null (strstr (err.text, "metrics.h5: damaged: "));
+                assert_non_null (strstr (err.text, steps[i].lost));
+            }
+        }
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +423,7 @@ int main (void)
         IN_FOLDER (full_disk_does_not_hold_up),
         IN_FOLDER (much_at_once),
         IN_FOLDER (not_a_metrics_file),
+        IN_FOLDER (damaged_rows_are_told),
     };
     return cmocka_run_group_tests_name ("metrics", tests, NULL, NULL);
 }
