@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defaults of the site, from srun, which may not know the step, to its tasks.
- */
+/* Defaults of the site: what srun tells the tasks of them. */
 #ifndef SPANK_DEFAULTS_H
 #define SPANK_DEFAULTS_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of the step: GPUs, partition, account, QOS, the user's choice.
- */
+/* What is known of a step: GPUs, partition, account, QOS, choices. */
 #include "spank/facts.h"
 
 #include <fcntl.h>
