@@ -73,14 +73,16 @@ static void estimate (const struct picture *p, struct picture_tally *t)
     const struct sweep *s = p->s;
     double done = s->searcher ? searcher_progress (s->searcher) : 0;
     long at_work = t->n[PHASE_RUNNING] ?: p->workers.alive;
+    double left;
 
     t->left = t->eta = NAN;
     if (sweep_has_ended (s) || done <= 0 || t->ended <= 0)
         return;
-    t->left = fmax (0, t->ended * (1 - done) / done - t->begun);
-    if (at_work > 0)
+    left = t->ended * (1 - done) / done;
+    t->left = fmax (left / 10, left - t->begun); /* some take longer */
+    if (p->workers.alive > 0 && at_work > 0)
         t->eta = t->left / (double)at_work;
-    if (s->exp->max_hours > 0)
+    if (s->exp->max_hours > 0 && !isnan (t->eta))
         t->eta = fmin (t->eta,
                        fmax (0, s->exp->max_hours * 3600 - since_created (s)));
 }
@@ -174,7 +176,7 @@ static void draw_progress (const struct picture *p,
     else if (isnan (t->eta))
         snprintf (text,
                   sizeof (text),
-                  " %3.0f %%, time left not known yet",
+                  " %3.0f %%, time left not known",
                   floor (done * 100));
     else
         snprintf (text,

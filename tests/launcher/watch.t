@@ -73,7 +73,7 @@ wait_for 100 shows '^best  '
 # what time changes is masked
 screen | sed -E 's/[0-9.]+(ms|s)\b|[0-9]+m[0-9]+s|[0-9]+h[0-9]+m/T/g; s/ +/ /g; s/ $//' >picture
 like "$(cat picture)" '^rungs-0001 · running · asha · 0 workers T$' "state, searcher, workers, time"
-like "$(cat picture)" '^█+.?·+ [0-9]+ %, about T left$' "progress and the time left"
+like "$(cat picture)" '^█+.?·+ [0-9]+ %, time left not known$' "progress; nobody is at work"
 like "$(cat picture)" '^[0-9]+ running · [0-9]+ paused · [0-9]+ completed' "how many are in which state"
 like "$(cat picture)" '^GPU time spent: T, about T left$' "hours"
 like "$(cat picture)" '^[0-9]+ GPUs? █*.?·* [0-9]+ % busy, memory 25 % full$' "GPUs"
