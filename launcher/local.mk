@@ -3,14 +3,17 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/array.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
 	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/say.c %D%/sys/terminal.c \
-	%D%/sys/take_file.c %D%/sys/slurm_memory.c %D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c %D%/sys/subprocess.c \
+	%D%/sys/take_file.c %D%/sys/slurm_memory.c %D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
+	%D%/sys/subprocess.c \
 	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
 	%D%/config/json_fields.c %D%/config/keys.c %D%/config/known_points.c \
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/reading.c %D%/config/search_settings.c %D%/config/space.c \
-	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c %D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c %D%/config/yaml.c \
+	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
+	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
+	%D%/config/yaml.c \
 	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
@@ -25,7 +28,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c \
 	%D%/session/open.c \
-	%D%/notify/notify.c %D%/notify/send.c %D%/notify/webhook.c %D%/export/space.c %D%/export/stream.c %D%/export/tool.c %D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
+	%D%/notify/notify.c %D%/notify/send.c %D%/notify/webhook.c %D%/export/stream.c %D%/export/tool.c \
+	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/history.c %D%/progress/line_chart.c \
 	%D%/progress/newest.c %D%/progress/picture.c %D%/progress/picture_trials.c %D%/progress/screen.c %D%/progress/workers.c \
 	%D%/trust/record.c %D%/trust/trust.c \
 	%D%/format/table.c %D%/format/text.c %D%/format/trials_table.c \
@@ -33,7 +37,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/decide.c %D%/worker/failure.c %D%/worker/last_line.c %D%/worker/lost_worker.c \
 	%D%/worker/memory.c %D%/worker/oom_retry.c %D%/worker/report.c \
 	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/worker.c \
-	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c %D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
+	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
+	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
 	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
 	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
@@ -58,7 +63,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/report/data.c %D%/report/explain.c %D%/report/failures.c %D%/report/fill.c %D%/report/gpu_use.c %D%/report/media.c %D%/report/model.c \
 	%D%/report/notes.c %D%/report/origin.c %D%/report/page.c %D%/report/params.c %D%/report/png.c %D%/report/summary.c \
 	%D%/report/words.c \
-	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c %D%/view/plot_charts.c %D%/view/reproduce.c %D%/view/top.c \
+	%D%/view/best.c %D%/view/compare.c %D%/view/differences.c %D%/view/failures.c %D%/view/gnuplot.c %D%/view/plot.c \
+	%D%/view/plot_charts.c %D%/view/reproduce.c %D%/view/top.c \
 	%D%/view/watch.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
 	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \

@@ -207,15 +207,3 @@ int64_t oom_memory_limit (const char *root)
         }
     return limit;
 }
-
-int64_t oom_memory_peak (const char *root)
-{
-    char path[PATH_MAX];
-    int64_t peak = 0;
-
-    if (own_path (root, V1, path, sizeof (path)) == 0)
-        peak = read_of_cgroup (root, V1, path, "memory.max_usage_in_bytes", "");
-    if (peak == 0 && own_path (root, V2, path, sizeof (path)) == 0)
-        peak = read_of_cgroup (root, V2, path, "memory.peak", "");
-    return peak;
-}

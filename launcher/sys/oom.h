@@ -24,9 +24,4 @@ long oom_kills_of_job (const char *root);
  */
 int64_t oom_memory_limit (const char *root);
 
-/* The most bytes that its cgroup has had, as far as the kernel keeps it; 0: not
- * known.
- */
-int64_t oom_memory_peak (const char *root);
-
 #endif

@@ -259,16 +259,6 @@ static enum oom_kill kill_of (const struct segment *s)
                : KILLED_SOMETHING;
 }
 
-static int64_t peak_of (const struct segment *s)
-{
-    int64_t peak = trainer_peak (s->trainer);
-    int64_t all = s->w->memory.is_job && s->w->memory.places == 1
-                      ? oom_memory_peak ("")
-                      : 0;
-
-    return all > peak ? all : peak;
-}
-
 static void judge (struct segment *s, struct segment_report *r)
 {
     r->seconds = monotonic () - s->start;
@@ -297,7 +287,7 @@ static void judge (struct segment *s, struct segment_report *r)
     else {
         r->outcome = OUTCOME_FAILED;
         failure_classify (&s->attempt, s->status, kill_of (s), &r->verdict);
-        r->peak = peak_of (s);
+        r->peak = trainer_peak (s->trainer);
         /* that it has no metric is then no fault of the program's */
         if (s->status == 0 && trainer_lost_metrics (s->trainer))
             r->verdict.last = false;

@@ -590,15 +590,11 @@ static void limits (void **state)
     assert_int_equal (oom_memory_limit (dir), 2048 * 1024);
     put_in_tree ("sys/fs/cgroup/a/b/memory.max", "max\n");
     put_in_tree ("sys/fs/cgroup/a/memory.max", "1048576\n");
-    put_in_tree ("sys/fs/cgroup/a/b/memory.peak", "777\n");
     assert_int_equal (oom_memory_limit (dir), 1048576);
-    assert_int_equal (oom_memory_peak (dir), 777);
     put_in_tree ("proc/self/cgroup", "4:memory:/c\n0::/\n");
     put_in_tree ("sys/fs/cgroup/memory/c/memory.stat",
                  "cache 1\nhierarchical_memory_limit 4096\n");
-    put_in_tree ("sys/fs/cgroup/memory/c/memory.max_usage_in_bytes", "99\n");
     assert_int_equal (oom_memory_limit (dir), 4096);
-    assert_int_equal (oom_memory_peak (dir), 99);
 }
 
 int main (void)

@@ -24,10 +24,11 @@ STATES = {
 def _distribution(of: Dict[str, Any]) -> Any:
     if of["type"] == "categorical":
         return CategoricalDistribution(of["choices"])
-    step = of["step"] or None
+    log = bool(of.get("log"))
+    step = None if log else of.get("step")
     if of["type"] == "int":
-        return IntDistribution(int(of["low"]), int(of["high"]), log=of["log"], step=1 if of["log"] else int(step or 1))
-    return FloatDistribution(of["low"], of["high"], log=of["log"], step=None if of["log"] else step)
+        return IntDistribution(int(of["low"]), int(of["high"]), log=log, step=int(step or 1))
+    return FloatDistribution(of["low"], of["high"], log=log, step=step)
 
 
 def _fits(distribution: Any, value: Any) -> bool:
