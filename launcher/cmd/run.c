@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "launcher/cmd/code.h"
@@ -107,8 +106,6 @@ int cmd_worker (const struct settings *st)
         sweep_close (s);
         return rv;
     }
-    if (st->slot)
-        prctl (PR_SET_PDEATHSIG, SIGTERM);
     place_find (&place, s->exp, st, slot, sizeof (slot));
     worker_exit_read ("", &lost);
     place.lost = &lost;

@@ -96,6 +96,7 @@ static int spawn (struct executor *x, struct local_worker *w)
                     : subprocess_spawn (&(struct spawn){
                         .argv = argv,
                         .io = { -1, fd, fd },
+                        .death_signal = SIGTERM,
                         .prepare = prepare_worker,
                         .arg = &(struct worker_start){ x, w } });
     if (fd >= 0)

@@ -18,6 +18,9 @@ count_tap ranks <out
 is $status 0 "the rank ends well" || tail -5 err
 [ $status -eq 0 ] || { sed 's/^/# /' err evil.out | tail -20; kill $pid; }
 wait $pid
-is "$(grep -rlE 'pickle\.loads|eval\(|exec\(|allow_pickle|weights_only=False' "$srcdir/contrib/python/slurmdl" --include='*.py' | sed 's,.*/slurmdl/,,' | sort | xargs)" \
+is "$(grep -rlE 'pickle\.loads|allow_pickle|weights_only=False' "$srcdir/contrib/python/slurmdl" --include='*.py' | sed 's,.*/slurmdl/,,' | sort | xargs)" \
     "message.py tensors.py trust.py" "what unpickles is in the files that ask first"
+# the pinned experiment.conf has the source of a function; an annotation is of the function that the caller gives
+is "$(grep -rlE '(^|[^.a-z_])(eval|exec)\(' "$srcdir/contrib/python/slurmdl" --include='*.py' | sed 's,.*/slurmdl/,,' | sort | xargs)" \
+    "source.py space.py" "and what evaluates text has the user's own"
 done_testing

@@ -112,7 +112,7 @@ def some(points, images, rng):
 def judge(writer, disk, path, power=False):
     if disk.dump(path):
         check_metrics(path, disk.said, power)
-        check_reader(writer, path, disk.said)
+        check_reader(writer, path, disk.said, power)
     else:
         assert disk.said == (0, 0), "rows were acknowledged, and there is no file"
 

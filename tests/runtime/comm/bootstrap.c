@@ -369,11 +369,14 @@ static void disturb (void)
     _exit (0);
 }
 
-/* Rank 1 of another job, which has the same port. */
+/* Rank 1 of another job, which has the same port; without a secret of its own
+ * it would have the file of this user's, whose jobs trust each other.
+ */
 static void be_of_another_job (void)
 {
     struct slurmdl_error err = { "" };
 
+    setenv ("DL_SECRET", "0123456789abcdef0123456789abcdef", 1);
     setenv ("SLURM_JOB_ID", "77", 1);
     setenv ("SLURM_STEP_ID", "0", 1);
     _exit (open_rank (1, 3, 1, &err) ? 1 : 0);
