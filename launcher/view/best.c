@@ -85,6 +85,11 @@ static void print_text (const struct best *b)
     else
         puts ("checkpoint: none is kept");
     printf ("to train it again: %s\n", b->command ? b->command : "");
+    if (s->code)
+        printf ("to do so with the code of then, and compare: dl reproduce %s "
+                "%ld\n",
+                name_of (s),
+                b->trial);
     if (*b->checkpoint)
         printf ("to train on: dl fork %s %ld\n", name_of (s), b->trial);
 }

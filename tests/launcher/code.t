@@ -168,6 +168,7 @@ is $? 0 "a trial gives the same metric again"
 like "$out" '^reproduced: loss is 2.*, and was 2' "and it says so"
 like "$out" '^code: [0-9a-f]{12}, as it was frozen' "with the code of then"
 like "$(dl reproduce --dry-run seed-0001 2)" '^command: sh seed.sh 0\.' "--dry-run has the command"
+like "$(dl best seed-0001)" 'and compare: dl reproduce seed-0001 [0-9]' "dl best names it"
 timeout 300 dl run --local --set searcher.max_trials=4 seed.conf >out 2>&1
 out=$(dl diff seed-0001 seed-0002)
 is $? 1 "two that differ"
