@@ -55,7 +55,7 @@ static const struct cmd commands[] = {
       options_best, 0, 1, cmd_best },
     { CMD_LOOK, "failures", "[EXPERIMENT]", "list failures by cause and by parameter value",
       options_failures, 0, 1, cmd_failures },
-    { CMD_LOOK, "compare", "EXPERIMENT...", "put experiments beside each other",
+    { CMD_LOOK, "compare", "EXPERIMENT EXPERIMENT...", "put experiments beside each other",
       options_compare, 2, -1, cmd_compare },
     { CMD_LOOK, "plot", "[EXPERIMENT [WHAT [PARAMETER]]]", "draw curves, history, scatter or parallel",
       options_plot, 0, 3, cmd_plot, false, plot_words },

@@ -177,7 +177,8 @@ int code_enter (struct sweep *s)
         return rv;
     if (!(own = strdup (dir)))
         return EXIT_IO;
-    free (s->exp->dir);
+    free (s->exp->file_dir);
+    s->exp->file_dir = s->exp->dir;
     s->exp->dir = own;
     return EXIT_OK;
 }

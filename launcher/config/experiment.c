@@ -562,6 +562,7 @@ void experiment_destroy (struct experiment *e)
     known_points_free (e);
     free (e->file);
     free (e->dir);
+    free (e->file_dir);
     free (e->folder);
     free (e->text);
     free (e->source);

@@ -58,9 +58,11 @@ struct notify_settings {
 };
 
 struct experiment {
-    char *file; /* as given, for messages */
-    char *dir;  /* folder in which the command runs */
-    char *text; /* what it says if it was edited, else NULL */
+    char *file;     /* as given, for messages */
+    char *dir;      /* folder in which the command runs */
+    char *file_dir; /* of the experiment file, where 'dir' is its frozen copy;
+                       else NULL */
+    char *text;     /* what it says if it was edited, else NULL */
     char *name;
     char *description;
     char *entrypoint; /* a shell command, or NULL and ... */

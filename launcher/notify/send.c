@@ -17,6 +17,11 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
+const char *notice_folder (const struct experiment *e)
+{
+    return e->file_dir ? e->file_dir : e->dir;
+}
+
 /* ---- a program, for so long ---- */
 
 /* A file without a name: a program that does not read it holds nobody up. */
@@ -69,7 +74,7 @@ static int run (const struct experiment *e,
     pid_t pid =
         fd < 0 ? -1
                : subprocess_spawn (&(struct spawn){ .argv = (char *const *)argv,
-                                                    .dir = e->dir,
+                                                    .dir = notice_folder (e),
                                                     .io = { fd, -1, -1 },
                                                     .new_group = true,
                                                     .prepare = set_variables,

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/notify/send.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -63,7 +64,7 @@ static int find_url (const struct experiment *e,
     snprintf (path,
               sizeof (path),
               "%s%s%s",
-              *where == '/' ? "" : e->dir,
+              *where == '/' ? "" : notice_folder (e),
               *where == '/' ? "" : "/",
               where);
     return read_own (path, url, err);

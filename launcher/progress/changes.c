@@ -31,7 +31,9 @@ static int add_reported (struct changes *c, const struct sweep *s)
         list[c->nreported] = (struct reported){ 0 };
         /* of what was there before this command began, the last result */
         if (!c->begun && t->nmilestones > 0)
-            list[c->nreported].results = t->nmilestones - 1;
+            list[c->nreported] =
+                (struct reported){ .results = t->nmilestones - 1,
+                                   .ooms = t->ooms };
         c->nreported++;
     }
     c->begun = true;
@@ -102,7 +104,7 @@ void changes_say (struct changes *c, const struct sweep *s)
             printf ("%8s  trial %-4ld %s\n",
                     elapsed,
                     i + 1,
-                    t->why ? t->why : "out of memory");
+                    t->why && t->fails == r->fails ? t->why : "out of memory");
         say_results (c, s, i + 1, elapsed);
         if (t->state == TRIAL_REJECTED && !r->rejected)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);

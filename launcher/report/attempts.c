@@ -2,6 +2,7 @@
 /* Attempts, results and requests of an experiment, from its decision log. */
 #include "launcher/report/attempts.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -116,6 +117,28 @@ static size_t slot_number (struct reading *g, const char *slot)
 
 /* ---- why ---- */
 
+/* Bytes of a number that was measured: a word with a point or a unit. Whole
+ * numbers are left: a status, a line or a port tells causes apart.
+ */
+static size_t measured (const char *why, const char *p)
+{
+    static const char *const units[] = { " GiB", " MiB", " KiB", " bytes" };
+    size_t n = strspn (p, "0123456789."), rest;
+
+    for (size_t i = 0; n > 0 && i < sizeof (units) / sizeof (*units); i++)
+        if (!strncmp (p + n, units[i], strlen (units[i])))
+            return n;
+    if (n < 3 || *p == '.' || !memchr (p, '.', n - 1)
+        || strchr (p, '.') != memrchr (p, '.', n - 1)
+        || (p > why && !strchr (" =(:,[-", p[-1])))
+        return 0;
+    n -= p[n - 1] == '.'; /* of the sentence */
+    rest = p[n] == 'e' ? 1 + strspn (p + n + 1, "+-") : 0;
+    if (rest && strspn (p + n + rest, "0123456789"))
+        n += rest + strspn (p + n + rest, "0123456789");
+    return isalnum ((unsigned char)p[n]) || p[n] == '_' ? 0 : n;
+}
+
 /* Numbers and addresses differ between failures of one cause. */
 static size_t cause_number (struct report *r, const char *why)
 {
@@ -127,17 +150,13 @@ static size_t cause_number (struct report *r, const char *why)
     for (const char *p = why ? why : ""; *p && p != end && n < CAUSE_MAX - 1;) {
         size_t hex = strspn (p, "0123456789abcdefABCDEFx");
         bool address = !strncmp (p, "0x", 2) || hex >= 16;
-        size_t digits = strspn (p, "0123456789.");
-        const char *unit = p + digits;
+        size_t number = measured (why, p);
         if (address) {
             cause[n++] = '#';
             p += hex;
-        } else if (digits
-                   && (!strncmp (unit, " GiB", 4) || !strncmp (unit, " MiB", 4)
-                       || !strncmp (unit, " KiB", 4)
-                       || !strncmp (unit, " bytes", 6))) {
+        } else if (number) {
             cause[n++] = '#';
-            p = unit;
+            p += number;
         } else
             cause[n++] = *p++;
     }

@@ -187,12 +187,13 @@ static void print_all (const struct failures *f)
                 r->n);
         return;
     }
-    printf ("%s: %ld of %ld trials failed; %ld attempt%s failed or was lost\n",
+    printf ("%s: %ld of %ld trials failed; %ld attempt%s failed or %s lost\n",
             r->sweeps[0].name,
             failed,
             r->n,
             attempts,
-            attempts == 1 ? "" : "s");
+            attempts == 1 ? "" : "s",
+            attempts == 1 ? "was" : "were");
     for (long i = 0; i < f->n; i++) {
         print_cause (f, &f->list[i]);
         if (finding_text (f, (long)f->list[i].cause, text, sizeof (text)))

@@ -3,9 +3,11 @@
 #include "launcher/view/reproduce.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/config/hparams.h"
 #include "launcher/sweep/queries.h"
@@ -55,6 +57,27 @@ static void put_variables (FILE *f, char *const *list)
     }
 }
 
+/* A trainer may read the point there instead: that of the last attempt, which
+ * was tried with the point that the trial has now.
+ */
+static void put_hparams_file (FILE *f, const struct sweep *s, long trial)
+{
+    char path[PATH_MAX];
+
+    for (long a = sweep_trial (s, trial)->over; a > 0; a--) {
+        snprintf (path,
+                  sizeof (path),
+                  "%s/trials/%04ld/a.%ld/hparams.json",
+                  s->dir,
+                  trial,
+                  a);
+        if (access (path, F_OK) == 0) {
+            put_variable (f, "DL_HPARAMS", path);
+            return;
+        }
+    }
+}
+
 static void
 put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
 {
@@ -73,6 +96,7 @@ put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
             put_variable (f, name, text);
         free (text);
     }
+    put_hparams_file (f, s, trial);
     put_variables (f, e->variables);
 }
 

@@ -13,13 +13,13 @@ open("w.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + struct.p
 
 # a trainer that keeps a checkpoint, and fails at some points
 cat >train.sh <<'END2'
-[ "$2" = bad ] && { echo "first line"; echo "cannot allocate memory"; exit 7; }
+[ "$2" = bad ] && { echo "first line"; echo "cannot allocate memory at lr $1"; exit 7; }
 if [ -n "${DL_ATTEMPT_DIR:-}" ]; then
     mkdir -p "$DL_ATTEMPT_DIR/ckpt"
     dl ckpt import --step=1 w.safetensors "$DL_ATTEMPT_DIR/ckpt/00000001.h5"
     dl log --step=1 loss="$1"
 fi
-echo "$DL_SEED $DL_LENGTH $DL_HP_lr $DL_HP_opt $1 $2 $3" >>"said"
+echo "$DL_SEED $DL_LENGTH $DL_HP_lr $DL_HP_opt $1 $2 $3 $(tr -d "\n" <"$DL_HPARAMS")" >>"said"
 END2
 cat >real.conf <<'END2'
 name = "real"; entrypoint = ["sh", "train.sh", "{lr}", "{opt}", "it's {length}"]; max_restarts = 0; max_failed = 100;
@@ -80,14 +80,14 @@ is "$?" 3 "no such experiment"
 dl failures real >out 2>&1
 ok $? "dl failures"
 like "$(cat out)" '^real-0001: [0-9]+ of 24 trials failed; [0-9]+ attempts failed' "how many"
-like "$(cat out)" '^ +[0-9]+  .*cannot allocate memory' "a cause"
+is "$(grep -c '^ *[0-9]*  .*cannot allocate memory at lr #$' out)" 1 "a cause, whatever the numbers in it"
 like "$(cat out)" '^    \| first line$' "the end of a log"
 like "$(cat out)" '^       opt = bad: 100 % of these trials failed, 0 % of the others$' "the value that explains it"
 is "$(dl failures -n 0 real | grep -c '|')" 0 "-n 0: no log"
 dl failures --json real | python3 -c '
 import json, sys
 d = json.load(sys.stdin)
-assert d[0]["attempts"] == len(d[0]["trials"]) and "opt = bad" in d[0]["where"] and d[0]["log"].endswith("cannot allocate memory\n") is False, d'
+assert d[0]["attempts"] == len(d[0]["trials"]) and "opt = bad" in d[0]["where"] and d[0]["log"].endswith("\n") is False, d'
 ok $? "--json"
 
 # ---- compare

@@ -56,6 +56,16 @@ like "$(cat curls)" '^data-raw = "{\\"text\\":\\"all-0001: completed' "and the J
 is "$(grep '^args' curls | grep -c secret)" 0 "the URL is no argument"
 is "$(grep -rl secret-word all-0001 out)" "" "and stands nowhere"
 
+# ---- trials in a frozen copy of the code: the command has the user's folder
+rm -f texts curls
+echo "echo loss=1" >say.sh
+# shellcheck disable=SC2016
+conf frozen "sh say.sh" 'command = "echo $DL_NOTIFY_EVENT >>texts"; webhook = "url";'
+(export DL_FREEZE=true && search frozen)
+is "$? $(ls -d frozen-0001/code)" "0 frozen-0001/code" "a sweep with frozen code"
+is "$(cat texts)" "end" "its command runs in the folder of the experiment file"
+is "$(grep -c '^args' curls)" 1 "and the file with the URL is found there"
+
 # ---- a real curl and a server at loopback
 if command -v curl >/dev/null && command -v python3 >/dev/null; then
     cat >server.py <<'END'
