@@ -52,14 +52,18 @@ static int make_folder (struct debug *d)
                   parent,
                   job,
                   step);
-    if (mkdir (d->folder, 0777) == 0)
+    /* NCCL and PyTorch follow links: nobody else may make any in it */
+    if (mkdir (d->folder, 0755) == 0)
         return 0;
     if (errno != EEXIST)
         return -1;
     if (lstat (d->folder, &st) < 0)
         return -1;
     errno = EPERM;
-    return S_ISDIR (st.st_mode) && st.st_uid == geteuid () ? 0 : -1;
+    return S_ISDIR (st.st_mode) && st.st_uid == geteuid ()
+                   && !(st.st_mode & (S_IWGRP | S_IWOTH))
+               ? 0
+               : -1;
 }
 
 /* PyTorch fails where it cannot make its pipe. */

@@ -21,6 +21,11 @@
 /* The time of each file is 2000-01-01: what counts is the content. */
 enum { FILE_TIME = 946684800, CONTENT_MAX = 80 << 20 };
 
+/* Far more than is ever frozen (select.h): a small archive that has more was
+ * made to fill a disk, or to keep its reader for days.
+ */
+enum { TOTAL_MAX = 256 << 20, ENTRIES_MAX = 100000 };
+
 /* ---- packing ---- */
 
 struct packing {
@@ -192,6 +197,8 @@ typedef int (*entry_f) (struct archive_entry *entry,
 static int read_entries (struct archive *a, entry_f f, void *arg)
 {
     struct archive_entry *entry;
+    size_t total = 0;
+    long n = 0;
     int rv;
 
     while ((rv = archive_read_next_header (a, &entry)) == ARCHIVE_OK) {
@@ -199,8 +206,9 @@ static int read_entries (struct archive *a, entry_f f, void *arg)
         char *text = is_good_name (archive_entry_pathname (entry))
                          ? content (a, entry, &size)
                          : NULL;
-        errno = text ? errno : EBADMSG;
-        rv = text ? f (entry, text, size, arg) : -1;
+        bool fits = (total += size) <= TOTAL_MAX && ++n <= ENTRIES_MAX;
+        errno = !text ? EBADMSG : fits ? errno : EFBIG;
+        rv = text && fits ? f (entry, text, size, arg) : -1;
         free (text);
         if (rv < 0)
             return -1;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -88,21 +89,84 @@ put_git (json_t *o, const char *name, const char *root, char *const *args)
     free (text);
 }
 
+/* What is not frozen is not for those who read the experiment: files that are
+ * closed to the group where others are open, and those that the user excludes.
+ */
+static bool is_private (const struct code_files *c, const char *name)
+{
+    mode_t mask = umask (077);
+    char path[PATH_MAX];
+    struct stat st;
+
+    umask (mask);
+    snprintf (path, sizeof (path), "%s/%s", c->root, name);
+    if (lstat (path, &st) < 0 || !S_ISREG (st.st_mode))
+        return false;
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n = strlen (c->list[i].path);
+        if (!strcmp (name, c->list[i].path))
+            return c->list[i].target;
+        if (c->list[i].target && !strncmp (name, c->list[i].path, n)
+            && name[n] == '/')
+            return true;
+    }
+    return !(st.st_mode & S_IRGRP) && !(mask & S_IRGRP);
+}
+
+/* Adds what keeps them out; -1 if a name is not known as it is. */
+static int keep_out (const struct code_files *c, char *names, char ***args)
+{
+    char path[PATH_MAX];
+    int rv = 0;
+
+    for (char *name; rv == 0 && (name = strsep (&names, "\n"));) {
+        if (*name == '"')
+            return -1;
+        snprintf (path, sizeof (path), ":(top,exclude,literal)%s", name);
+        if (*name && is_private (c, name))
+            rv = strings_add (args, path, strlen (path));
+    }
+    return rv;
+}
+
+static void put_diff (json_t *o, const struct code_files *c)
+{
+    static char *const list[] = { (char *)"diff",
+                                  (char *)"--name-only",
+                                  (char *)"--no-renames",
+                                  (char *)"HEAD",
+                                  NULL };
+    static const char *const diff[] = { "diff",
+                                        "--no-ext-diff",
+                                        "--no-textconv",
+                                        "--no-color",
+                                        "--no-renames",
+                                        "HEAD",
+                                        "--",
+                                        ":/" };
+    char *names = git_output (c->root, list, DIFF_MAX);
+    char **args = NULL;
+    int rv = names && *names ? 0 : -1;
+
+    for (size_t i = 0; i < sizeof (diff) / sizeof (*diff) && rv == 0; i++)
+        rv = strings_add (&args, diff[i], strlen (diff[i]));
+    if (rv == 0 && keep_out (c, names, &args) == 0)
+        put_git (o, "diff", c->root, args);
+    strings_free (args);
+    free (names);
+}
+
 static json_t *git_json (const struct code_files *c)
 {
     static char *const commit[] = { (char *)"rev-parse", (char *)"HEAD", NULL };
     static char *const branch[] = {
         (char *)"rev-parse", (char *)"--abbrev-ref", (char *)"HEAD", NULL
     };
-    static char *const diff[] = {
-        (char *)"diff",       (char *)"--no-ext-diff", (char *)"--no-textconv",
-        (char *)"--no-color", (char *)"HEAD",          NULL
-    };
     json_t *o = json_object ();
 
     put_git (o, "commit", c->root, commit);
     put_git (o, "branch", c->root, branch);
-    put_git (o, "diff", c->root, diff);
+    put_diff (o, c);
     return o;
 }
 

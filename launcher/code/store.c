@@ -58,6 +58,16 @@ static bool has_same (const char *path, const struct code_archive *a)
     return is_same;
 }
 
+/* No name in the way that is a link: it would be made where that leads. */
+static int link_stored (const char *path, const char *stored)
+{
+    const char *name;
+    int folder = inside_parent (stored, &name);
+
+    return inside_close (
+        folder, folder < 0 ? -1 : linkat (AT_FDCWD, path, folder, name, 0));
+}
+
 int store_put (const char *dir,
                const struct code_archive *a,
                struct slurmdl_error *err)
@@ -78,7 +88,7 @@ int store_put (const char *dir,
     store_path (stored, sizeof (stored), dir, NULL);
     inside_mkdir (stored, 0777);
     store_path (stored, sizeof (stored), dir, a->digest);
-    if (linkat (AT_FDCWD, path, AT_FDCWD, stored, 0) < 0)
+    if (link_stored (path, stored) < 0)
         errno = 0;
     return 0;
 }
@@ -114,11 +124,21 @@ int store_get (const char *dir,
                    path);
 }
 
+/* Whoever shares the folder may have given another one of ours this name. */
+static bool is_stored (int folder, const char *name)
+{
+    struct stat st;
+
+    return strlen (name) == DIGEST_SIZE - 1
+           && strspn (name, "0123456789abcdef") == DIGEST_SIZE - 1
+           && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+           && S_ISREG (st.st_mode) && st.st_nlink == 1;
+}
+
 void store_clean (const char *dir)
 {
     char folder[PATH_MAX];
     struct dirent *d;
-    struct stat st;
     int fd;
     DIR *all;
 
@@ -127,8 +147,7 @@ void store_clean (const char *dir)
     if (!(all = fd < 0 ? NULL : fdopendir (fd)))
         return;
     while ((d = readdir (all)))
-        if (fstatat (fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
-            && S_ISREG (st.st_mode) && st.st_nlink == 1)
+        if (is_stored (fd, d->d_name))
             unlinkat (fd, d->d_name, 0);
     closedir (all);
     inside_unlink (folder, AT_REMOVEDIR);

@@ -66,7 +66,9 @@ int debug_write (const char *path, const char *text)
     bool ok;
 
     snprintf (temporary, sizeof (temporary), "%s.%d~", path, (int)getpid ());
-    fd = open (temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    /* of a killed process of this number, or a link that somebody else made */
+    unlink (temporary);
+    fd = open (temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return -1;
     ok = write (fd, text, n) == (ssize_t)n;

@@ -22,6 +22,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/own_folder.h"
@@ -105,14 +106,16 @@ static int open_folder (const struct sweep *s,
               output ? output : sweep_folder_name (s),
               output ? "" : ".",
               output ? "" : format);
-    if (own_folder_make (given, 0777, err) < 0)
+    if (own_folder_make (given, 0755, err) < 0)
         return -1;
     if (!realpath (given, folder) || stat (folder, &st) < 0)
         return errorf (err, "%.160s: %s", given, strerror (errno));
-    if (st.st_mode & S_IWOTH) {
+    /* the tools' libraries follow links, and know no others */
+    if (st.st_mode & S_IWOTH
+        || (st.st_mode & S_IWGRP && !user_has_group_alone (st.st_gid))) {
         errno = EPERM;
         return errorf (err,
-                       "%.160s: everybody may write there: chmod o-w, or name "
+                       "%.160s: others may write there: chmod go-w, or name "
                        "another folder with --output",
                        given);
     }

@@ -196,6 +196,16 @@ long registry_put (const struct registry *r,
         if (entry_path (r, name, kind, n, path) < 0
             || !(text = json_dumps (entry, JSON_INDENT (2))))
             return errorf (err, "%.160s: cannot write an entry", r->dir);
+        /* nobody could list the registry any more */
+        if (strlen (text) > ENTRY_MAX) {
+            free (text);
+            errno = EFBIG;
+            return errorf (err,
+                           "%.160s: the entry has more than %d bytes: what "
+                           "the experiment says of itself is too long",
+                           r->dir,
+                           ENTRY_MAX);
+        }
         rv = publish_if_absent (path, text, strlen (text), err);
         free (text);
     }

@@ -18,6 +18,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "runtime/metrics/metrics.h"
+#include "runtime/storage/inside.h"
 
 /* A longer log is looked at so far. */
 enum { LINES_MAX = 200000, LINE_SIZE = 8192, NEAR = 120 };
@@ -166,8 +167,7 @@ static void scan_log (struct log_scan *s, const char *dir)
     int fd;
 
     if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
-        || (fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))
-               < 0)
+        || (fd = inside_open_any (path, O_RDONLY, 0, NULL)) < 0)
         return;
     if (!(f = fdopen (fd, "r"))) {
         close (fd);

@@ -2,8 +2,10 @@
 /* The user that runs this process. */
 #include "launcher/sys/user.h"
 
+#include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 const char *user_name (void)
@@ -15,4 +17,12 @@ const char *user_name (void)
         return pw->pw_name;
     snprintf (number, sizeof (number), "%ld", (long)geteuid ());
     return number;
+}
+
+bool user_has_group_alone (gid_t gid)
+{
+    const struct passwd *pw = getpwuid (geteuid ());
+    const struct group *g = pw ? getgrgid (gid) : NULL;
+
+    return g && !strcmp (g->gr_name, pw->pw_name) && !*g->gr_mem;
 }

@@ -2,7 +2,6 @@
 /* Whether a user wants to run what an experiment's files say. */
 #include "launcher/trust/trust.h"
 
-#include <grp.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -14,19 +13,11 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/user.h"
 #include "launcher/trust/record.h"
 #include "runtime/base/error.h"
 
 /* ---- who may write ---- */
-
-/* Many systems give each user a group of his own, of his name. */
-static bool is_group_of_one (gid_t gid)
-{
-    const struct passwd *pw = getpwuid (geteuid ());
-    const struct group *g = pw ? getgrgid (gid) : NULL;
-
-    return g && !strcmp (g->gr_name, pw->pw_name) && !*g->gr_mem;
-}
 
 static bool is_own (const char *path)
 {
@@ -34,7 +25,7 @@ static bool is_own (const char *path)
 
     return lstat (path, &st) == 0 && st.st_uid == geteuid ()
            && !(st.st_mode & S_IWOTH)
-           && (!(st.st_mode & S_IWGRP) || is_group_of_one (st.st_gid));
+           && (!(st.st_mode & S_IWGRP) || user_has_group_alone (st.st_gid));
 }
 
 bool trust_is_private (const struct sweep *s)

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/storage/inside.h"
+
 enum { TAIL = 16384 };
 
 static size_t read_tail (const char *dir, char *buf, size_t size)
@@ -19,8 +21,7 @@ static size_t read_tail (const char *dir, char *buf, size_t size)
     int fd;
 
     if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
-        || (fd = open (path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))
-               < 0)
+        || (fd = inside_open_any (path, O_RDONLY, 0, NULL)) < 0)
         return 0;
     if ((end = lseek (fd, 0, SEEK_END)) > 0)
         n = pread (

@@ -79,6 +79,37 @@ victim dl export "$e" --format=h5 --output=x.h5 >out 2>&1
 victim dl show "$e" 1 >out 2>&1
 is "$(grep -c '^    loss' out)" 0 "nor shown"
 
+# nor does the end of another log get into the decision log, where it says why an attempt failed
+cat >why.conf <<END
+name = "why"; entrypoint = "touch '$group/at'; while [ ! -e '$group/go' ]; do sleep 0.05; done; exit 3";
+searcher = { name = "random"; metric = "loss"; max_trials = 1; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+resources = { workers = 1; }; max_restarts = 0;
+END
+chmod 644 why.conf
+victim mkdir "$victim_home/private"
+victim sh -c "echo password >'$victim_home/private/log'"
+victim sh -c "umask 002; exec timeout 100 dl run --local --dir '$group' why.conf" >out 2>&1 &
+wait_for 60 test -e "$group/at"
+attacker sh -c "cd '$group/why-0001/trials/0001' && mv a.1 b && ln -s '$victim_home/private' a.1"
+ok $? "an attempt's folder is exchanged while it runs"
+attacker touch "$group/go"
+wait
+like "$(cat "$group"/why-0001/log/*/*)" '"op": ?"fail"' "the attempt has failed"
+is "$(cat "$group"/why-0001/log/*/* | grep -c password)" 0 "and the log does not say what a link leads to"
+
+# a watcher of ranks writes its files through no link
+victim sh -c "umask 002; mkdir '$group/debug'; echo precious >'$victim_home/file'"
+victim env SLURM_JOB_ID=1 SLURM_STEP_ID=0 sh -c "echo \$\$ >'$group/debug/pid'; while [ ! -e '$group/debug/planted' ]; do sleep 0.05; done
+    exec dl watch-ranks '$group/debug' 1000 0" &
+wait_for 60 test -s "$group/debug/pid"
+number=$(cat "$group/debug/pid")
+attacker sh -c "ln -s '$victim_home/file' '$group/debug/watch-0.$number~'; touch '$group/debug/planted'"
+wait_for 60 test -e "$group/debug/watch-0"
+is "$? $(cat "$victim_home/file")" "0 precious" "a watcher of ranks writes through no link"
+kill -9 "$number"
+wait
+
 # the experiment itself may be a link of the user's
 ln -s "$group/s-0001" "$victim_home/mine"
 like "$(victim dl show "$victim_home/mine" 2>&1)" "^$group/s-0001: completed" "the experiment's own path may be one"

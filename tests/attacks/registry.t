@@ -40,6 +40,12 @@ mkdir "$work/own" && chown "$victim_id:$victim_id" "$work/own"
 is "$(victim timeout 300 dl run --local --dir="$work/own" "$work/exp.conf" >/dev/null 2>&1; echo $?)" 0 "a sweep"
 like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/group/board" exp 2>&1; echo "=$?")" \
     "group/board: belongs to user $attacker_id" "a stranger's folder is not written to"
+victim sh -c "umask 002; cd '$work/group' && DL_PYTHON=/bin/true dl export --dir='$work/own' --format=parquet --output=exp.parquet exp" >/dev/null 2>&1
+attacker ln -s "$victim_home/secret" "$work/group/exp.parquet/exp.trials.parquet.new" 2>/dev/null
+is "$? $(stat -c %A "$work/group/exp.parquet")" "1 drwxr-sr-x" "nobody else plants links in a folder that is made, whatever the umask"
+victim chmod g+w "$work/group/exp.parquet"
+like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/group/exp.parquet" exp 2>&1; echo "=$?")" \
+    "exp.parquet: others may write there: chmod go-w" "nor in one that is there"
 echo "notify = { webhook = \"$work/group/url\"; };" >>"$work/exp.conf"
 like "$(victim dl run --local --dir="$work/own" "$work/exp.conf" 2>&1; echo "=$?")" \
     "group/url: others may read or change it" "a stranger's URL gets nothing"

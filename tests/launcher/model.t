@@ -38,6 +38,26 @@ is "$(json $version step)" "$(json ckpt.json step)" "and the step"
 like "$(json $version value)" '^[0-9.e-]+$' "with the metric there"
 is "$(dl model register exp 99 net 2>/dev/null; echo $?)" 3 "no such trial"
 is "$(dl model register --step=7777 exp 1 net 2>/dev/null; echo $?)" 3 "no such step"
+
+# ---- a log of 5 MB in its first entry, that somebody else may have written
+cp -a exp-0001 huge-0001
+/usr/bin/python3 - huge-0001 "$srcdir" <<'END'
+import json, os, sys
+exp, src = sys.argv[1:]
+sys.path.insert(0, os.path.join(src, "tests/faults"))
+import replay
+path = exp + "/log/000000/00000001"
+line = json.loads(open(path).read().split("\n")[0])
+line["data"] = "x" * 5000000
+text = json.dumps(line, separators=(",", ":")) + "\n"
+os.unlink(path)
+open(path, "w").write(text + '{"xxh64": "%016x"}\n' % replay.xxh64(text.encode()))
+END
+rm -f huge-0001/log/*.pack
+like "$(dl model register huge-0001 best huge 2>&1)" \
+    'the entry has more than 4194304 bytes' "too long an entry is not made"
+is "$(dl model ls >/dev/null 2>&1; echo $?)" 0 "and the registry can be listed"
+rm -r huge-0001 models/huge
 is "$(dl model register exp 1 a/b 2>&1; echo $?)" "dl: 'a/b' is no name: 1 to 64 letters, digits, '.', '_' and '-', not '.' first
 2" "no name"
 is "$(dl model rename x 2>/dev/null; echo $?)" 2 "an unknown word"

@@ -139,7 +139,7 @@ dl export --format=parquet --output=bad2 ended >/dev/null 2>&1
 like "$(dl export --format=parquet --output=bad2 other/ended-0001 2>&1; echo "=$?")" \
     "has another experiment with the name ended-0001: name another folder" "two experiments of one name"
 mkdir open && chmod 777 open
-like "$(dl export --format=parquet --output=open ended 2>&1; echo "=$?")" "open: everybody may write there" "a folder that all may write to"
+like "$(dl export --format=parquet --output=open ended 2>&1; echo "=$?")" "open: others may write there" "a folder that all may write to"
 mkdir trap
 echo 'open("executed", "w")' >trap/slurmdl.py
 cp trap/slurmdl.py trap/json.py
