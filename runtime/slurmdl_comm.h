@@ -194,13 +194,19 @@ enum slurmdl_compression {
     SLURMDL_AS_BF16,
 };
 
+/* 'row' of SLURMDL_ALLGATHER for rows without elements: 'n', and what
+ * slurmdl_take() counts, are then rows, and no memory is used.
+ */
+#define SLURMDL_ZERO_WIDTH ((size_t)-1)
+
 struct slurmdl_request {
     const char *name; /* "layer4.1.conv2.weight"; one at a time each */
     enum slurmdl_what what;
     enum slurmdl_type type;
     enum slurmdl_op op;
     size_t n;        /* elements of 'in' */
-    size_t row;      /* elements of a row, where there are rows; 0 means 1 */
+    size_t row;      /* elements of a row, where there are rows; 0 means 1;
+                        SLURMDL_ZERO_WIDTH: none, 'n' is rows */
     long root;       /* of SLURMDL_BROADCAST */
     const void *in;  /* the caller leaves both alone until it is done */
     void *out;       /* may be 'in'; NULL: slurmdl_take() */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl continue, dl retry: on with an experiment, or a trial, that has ended. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,29 @@ static int say_goes_on (const struct sweep *s, const struct settings *st)
     return EXIT_OK;
 }
 
+/* A trial goes on from its last accepted attempt; without that attempt's folder
+ * it is trained again.
+ */
+static void say_missing (const struct sweep *s)
+{
+    char dir[PATH_MAX], first[PATH_MAX];
+    long missing = 0;
+
+    for (long n = 1; n <= s->ntrials; n++) {
+        long attempt = trial_last (sweep_trial (s, n)).attempt;
+        if (attempt && attempt_is_missing (s, n, attempt, dir, sizeof (dir))
+            && missing++ == 0)
+            snprintf (first, sizeof (first), "%s", dir);
+    }
+    if (missing)
+        complain ("%s: missing, although the result of this attempt was "
+                  "accepted (%ld trial%s so): a trial that goes on begins "
+                  "with the newest checkpoint that is left, or anew",
+                  first,
+                  missing,
+                  missing == 1 ? " is" : "s are");
+}
+
 static int go_on (struct sweep *s, const struct settings *st)
 {
     struct event event = { .op = EVENT_CONTINUE,
@@ -197,6 +221,7 @@ static int go_on (struct sweep *s, const struct settings *st)
     }
     if (rv)
         return rv;
+    say_missing (s);
     printf ("%s: goes on\n", s->dir);
     fflush (stdout);
     return start_missing_workers (s, st, false);

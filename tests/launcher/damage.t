@@ -89,6 +89,9 @@ like "$(dl show gone-0001)" '^metrics of 1 trial are damaged' "an accepted attem
 dl show gone-0001 3 >out 2>err
 is $? 5 "its trial: exit status"
 like "$(cat err)" "^dl: $work/gone-0001/trials/0003/a.1: missing, although the result" "the folder"
+timeout 300 dl continue --local --trials=5 gone-0001 >out 2>err
+is $? 0 "dl continue of it"
+is "$(grep -c "^dl: $work/gone-0001/trials/0003/a.1: missing, .*(1 trial is so)" err)" 1 "says it, once"
 
 # ---- a log that is damaged
 cp -r end-0001 hole-0001

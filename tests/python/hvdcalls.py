@@ -106,6 +106,7 @@ told(torch.allclose(got, torch.tensor([1 / size] * size + [1.0])), "hvd.sparse_a
 
 # ---- others
 told(hvd.allgather(torch.full((rank + 1, 1), rank)).shape[0] == size * (size + 1) // 2, "hvd.allgather()")
+told(hvd.allgather(torch.zeros(rank + 1, 0)).shape == (size * (size + 1) // 2, 0), "hvd.allgather() of zero width")
 told(refused(ValueError, lambda: hvd.allgather(torch.tensor(1.0))), "a number has no rows")
 w = torch.ones(rank + 1, 2, requires_grad=True)
 (hvd.allgather(w) * torch.arange(1.0, size * (size + 1) // 2 + 1).reshape(-1, 1)).sum().backward()

@@ -116,6 +116,14 @@ with raises(ValueError, "no rows", "rows of a number"):
     world.reduce_scatter(np.float64(1))
 got = world.submit_allgather("rows", np.full((rank + 1, 2), rank, "int32")).wait()
 told(got.shape == (size * (size + 1) // 2, 2) and (got[-1] == size - 1).all(), "rows of all ranks, by name")
+for width in ((0,), (0, 4)):
+    got = world.submit_allgather("empty", np.zeros((rank + 2,) + width, "float32")).wait()
+    told(got.shape == (size * (size + 3) // 2,) + width, f"rows of width {width}, by name")
+told(world.allgather(np.zeros((rank + 2, 0))).shape == (size * (size + 3) // 2, 0), "rows of zero width")
+if size > 1:
+    bad = world.submit_allgather("width", np.zeros((rank, 0 if rank else 1), "float32"))
+    with raises(slurmdl.Error, "rows of 0 f32", "ranks that disagree about the width"):
+        bad.wait()
 z = np.full(3, rank, "int64")
 told((world.submit_broadcast("b", z, root=size - 1).wait() == size - 1).all(), "broadcast by name")
 half = mine((1000,), "float32")

@@ -119,6 +119,35 @@ static void test_additive (void **state)
     made_free (&m);
 }
 
+/* The means are in the metric's unit and range, to its ends. */
+static double offset (const double *x)
+{
+    return 100 + 10 * x[0];
+}
+
+static void test_range (void **state)
+{
+    const struct param params[] = {
+        { "a", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "b", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "c", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "d", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "e", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "f", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "g", PARAM_FLOAT, .min = 0, .max = 1 },
+        { "h", PARAM_FLOAT, .min = 0, .max = 1 },
+    };
+    struct made m = { 0 };
+    const struct marginal *a;
+
+    (void)state;
+    assert_int_equal (make (&m, params, 8, offset), 0);
+    a = &m.of.marginals[0];
+    for (int i = 0; i < a->n; i++)
+        assert_true (fabs (a->mean[i] - (100 + 10.0 * i / (a->n - 1))) < 1);
+    made_free (&m);
+}
+
 /* One that diverged is not all that there is to explain. */
 static double diverging (const double *x)
 {
@@ -196,9 +225,9 @@ static void test_nothing (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_ishigami),  cmocka_unit_test (test_additive),
-        cmocka_unit_test (test_diverging), cmocka_unit_test (test_conditional),
-        cmocka_unit_test (test_nothing),
+        cmocka_unit_test (test_ishigami),    cmocka_unit_test (test_additive),
+        cmocka_unit_test (test_range),       cmocka_unit_test (test_diverging),
+        cmocka_unit_test (test_conditional), cmocka_unit_test (test_nothing),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -32,6 +32,7 @@ from .structure import Get, Put
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3, "product": 4}
 COMPRESSIONS = {"none": 0, "f16": 1, "bf16": 2}
 _ALLREDUCE, _ALLGATHER, _BROADCAST, _REDUCE_SCATTER = range(4)
+_ZERO_WIDTH = -1  # of a row: rows are counted, not elements
 
 _open_comms: "weakref.WeakSet[Comm]" = weakref.WeakSet()
 
@@ -129,8 +130,8 @@ class Handle:
 
     def _gathered(self, ticket: int, rows: Memory) -> Any:
         size = _slurmdl.item_size(rows.type)
-        data, counts = self._comm.take(ticket, size)
         row = _count(rows.shape[1:])
+        data, counts = self._comm.take(ticket, size if row else 0)
         return _of_bytes(self._array, rows.type, (sum(counts) // max(row, 1),) + rows.shape[1:], data)
 
 
@@ -363,6 +364,8 @@ class Comm(_slurmdl_comm.Comm):
         m = memory_of(array)
         n = _count(m.shape)
         row = _count(m.shape[1:]) if what in (_ALLGATHER, _REDUCE_SCATTER) else 0
+        if what == _ALLGATHER and row == 0:
+            n, row = _rows(m), _ZERO_WIDTH
         where = None if out is None else m.where if out is array else self._room(name, m, out, what)
         op, prescale, postscale, compression = how
         ticket = self.submit_memory(

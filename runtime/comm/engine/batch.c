@@ -25,7 +25,7 @@ static int make_result (const struct engine *e,
     if (!t || !t->take)
         return 0;
     t->nresult = n;
-    t->result = malloc (n * slurmdl_type_size (it->t->type) + 1);
+    t->result = malloc (n * tensor_item (it->t) + 1);
     if (it->t->counts && (t->counts = malloc ((size_t)e->size * each)))
         memcpy (t->counts, it->t->counts, (size_t)e->size * each);
     if (t->result && (t->counts || !it->t->counts))

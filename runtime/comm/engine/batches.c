@@ -18,7 +18,7 @@ static size_t size_of (const struct coordinator *c,
         return tensor_weight (t);
     for (long r = 0; r < c->size; r++)
         n += f->counts[r];
-    return n * slurmdl_type_size (t->type);
+    return n * tensor_item (t);
 }
 
 static bool alone (const struct coordinator *c, const struct tensor_entry *f)

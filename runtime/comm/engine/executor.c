@@ -15,7 +15,7 @@ static const char *const events[] = {
 
 static size_t result_bytes (const struct engine *e, const struct engine_item *i)
 {
-    return tensor_total (i->t, e->size) * slurmdl_type_size (i->t->type);
+    return tensor_total (i->t, e->size) * tensor_item (i->t);
 }
 
 static void draw (struct engine *e, const struct engine_batch *b, double now)

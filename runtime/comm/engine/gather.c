@@ -12,8 +12,7 @@ static size_t block (const struct engine_batch *b, long rank)
     size_t n = 0;
 
     for (size_t i = 0; i < b->n; i++)
-        n += b->items[i].t->counts[rank]
-             * slurmdl_type_size (b->items[i].t->type);
+        n += b->items[i].t->counts[rank] * tensor_item (b->items[i].t);
     return n;
 }
 
@@ -49,7 +48,7 @@ static int pack_gather (struct engine *e,
     for (size_t i = 0; i < b->n; i++) {
         size_t n;
         it = &b->items[i];
-        n = it->t->counts[e->rank] * slurmdl_type_size (it->t->type);
+        n = it->t->counts[e->rank] * tensor_item (it->t);
         if (it->task && batch_read (to, it->task->in, n) < 0)
             return errorf (err, "%.80s cannot be read", it->name->text);
         to += n;
@@ -86,7 +85,7 @@ static int unpack_gather (struct engine *e,
     for (long r = 0; r < e->size; r++)
         for (size_t i = 0; i < b->n; i++) {
             struct engine_item *it = &b->items[i];
-            size_t n = it->t->counts[r] * slurmdl_type_size (it->t->type);
+            size_t n = it->t->counts[r] * tensor_item (it->t);
             if (it->task
                 && batch_write (
                        (char *)batch_target (it->task) + it->done, from, n)

@@ -44,7 +44,7 @@ static bool is_direct (const struct queue_plan *p)
 
 static size_t bytes_of (const struct engine_item *it, size_t elements)
 {
-    return elements * slurmdl_type_size (it->t->type);
+    return elements * tensor_item (it->t);
 }
 
 static void set_factor (struct queue_plan *p)

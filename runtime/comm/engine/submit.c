@@ -35,6 +35,11 @@ static bool in_rows (const struct slurmdl_request *r)
     return r->what == SLURMDL_ALLGATHER || r->what == SLURMDL_REDUCE_SCATTER;
 }
 
+static bool is_zero_width (const struct slurmdl_request *r)
+{
+    return in_rows (r) && r->row == SLURMDL_ZERO_WIDTH;
+}
+
 static bool scales (const struct slurmdl_request *r)
 {
     return (r->prescale != 0 && r->prescale != 1)
@@ -70,9 +75,12 @@ static const char *check (const struct engine *e,
         return "there is no such collective";
     if (!slurmdl_type_size (r->type))
         return "there is no such type";
-    if (!r->in && r->n && !(r->what == SLURMDL_BROADCAST && r->out))
+    if (is_zero_width (r) && r->what != SLURMDL_ALLGATHER)
+        return "only what is gathered has rows of zero width";
+    if (!r->in && r->n && !is_zero_width (r)
+        && !(r->what == SLURMDL_BROADCAST && r->out))
         return "it has no memory";
-    if (in_rows (r) && r->row && r->n % r->row)
+    if (in_rows (r) && r->row && !is_zero_width (r) && r->n % r->row)
         return "it is not a whole number of rows";
     if (r->what == SLURMDL_BROADCAST && (r->root < 0 || r->root >= e->size))
         return "there is no such root";
@@ -139,7 +147,7 @@ static void normalize (const struct slurmdl_request *r,
     if (r->what == SLURMDL_BROADCAST)
         t->root = r->root;
     if (in_rows (r) && r->row)
-        t->row = r->row;
+        t->row = is_zero_width (r) ? 0 : r->row;
     if (is_real (r->type))
         t->compression = r->compression;
     if (r->group)

@@ -69,9 +69,14 @@ size_t tensor_total (const struct tensor *t, long size)
     return n;
 }
 
+size_t tensor_item (const struct tensor *t)
+{
+    return t->row ? slurmdl_type_size (t->type) : 0;
+}
+
 size_t tensor_weight (const struct tensor *t)
 {
-    return t->n * slurmdl_type_size (t->type);
+    return t->n * tensor_item (t);
 }
 
 static bool same_group (const struct tensor *a, const struct tensor *b)
@@ -182,7 +187,8 @@ static bool is_valid (const struct tensor *t)
 {
     return (unsigned)t->what <= SLURMDL_REDUCE_SCATTER
            && slurmdl_type_size (t->type) && (unsigned)t->op <= SLURMDL_PRODUCT
-           && (unsigned)t->compression <= SLURMDL_AS_BF16;
+           && (unsigned)t->compression <= SLURMDL_AS_BF16
+           && (t->row || t->what == SLURMDL_ALLGATHER);
 }
 
 struct tensor *tensor_take (struct packet *p)

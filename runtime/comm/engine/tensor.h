@@ -18,7 +18,7 @@ struct tensor {
     enum slurmdl_compression compression;
     bool device; /* where it comes from, and goes to */
     size_t n;    /* elements; of SLURMDL_ALLGATHER this rank's */
-    size_t row;
+    size_t row;  /* 0, of SLURMDL_ALLGATHER: 'n' and 'counts' are rows */
     long root;
     double prescale, postscale;
     size_t *counts; /* of SLURMDL_ALLGATHER, where agreed: of each rank */
@@ -29,6 +29,8 @@ struct tensor {
 struct tensor *tensor_copy (const struct tensor *t);
 void tensor_free (struct tensor *t); /* NULL is accepted */
 
+/* Bytes of an element; 0 where rows have none and are counted instead. */
+size_t tensor_item (const struct tensor *t);
 /* Of the result's elements. */
 size_t tensor_total (const struct tensor *t, long size);
 /* Of what a rank gives. */

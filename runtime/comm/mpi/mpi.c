@@ -196,7 +196,10 @@ static int start (struct making *m)
     return rc ? -1 : 0;
 }
 
-/* A library that takes one thread at a time would be left locked. */
+/* A library that takes one thread at a time would be left locked by a thread
+ * that waits in it: there MPI_Comm_create_group() has no bound.
+ * MPI_Comm_idup(), which could be tested, wants all of MPI_COMM_WORLD.
+ */
 static int
 make_in_time (struct mpi_self *s, struct making *m, struct slurmdl_error *err)
 {

@@ -412,6 +412,58 @@ static void test_ragged (void **state)
     assert_int_equal (world_run (3, 1, ragged, NULL, 300, NULL), 0);
 }
 
+/* Rows of zero width are counted, beside others in one buffer; all ranks have
+ * to have the same width.
+ */
+static int zero_width (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    size_t rank = (size_t)slurmdl_comm_rank (c);
+    float mine[2] = { (float)rank, 7 };
+    struct slurmdl_request r = { .name = "wide",
+                                 .what = SLURMDL_ALLGATHER,
+                                 .type = SLURMDL_F32,
+                                 .n = 2,
+                                 .row = 2,
+                                 .in = mine };
+    struct slurmdl_request none = { .name = "none",
+                                    .what = SLURMDL_ALLGATHER,
+                                    .type = SLURMDL_F32,
+                                    .row = SLURMDL_ZERO_WIDTH };
+    size_t n, counts[3];
+    int64_t t, u;
+    float *all;
+
+    (void)arg;
+    for (int round = 0; round < 3; round++) {
+        none.n = 1000000 * rank;
+        CHECK (c, (t = slurmdl_submit (c, &none, &err)) > 0);
+        CHECK (c, (u = slurmdl_submit (c, &r, &err)) > 0);
+        CHECK (c, slurmdl_take (c, t, (void **)&all, &n, counts, &err) == 0);
+        CHECK (c, n == 3000000 && counts[0] == 0 && counts[2] == 2000000);
+        free (all);
+        CHECK (c, slurmdl_take (c, u, (void **)&all, &n, counts, &err) == 0);
+        CHECK (c, n == 6 && all[4] == 2 && all[5] == 7);
+        free (all);
+    }
+    none.row = rank ? SLURMDL_ZERO_WIDTH : 1;
+    none.n = rank;
+    none.name = "unlike";
+    CHECK (c, (t = slurmdl_submit (c, &none, &err)) > 0);
+    CHECK (c, slurmdl_take (c, t, (void **)&all, &n, counts, &err) < 0);
+    CHECK (c, errno == EPROTO && strstr (err.text, "rows of 0 f32"));
+    none.row = SLURMDL_ZERO_WIDTH;
+    none.what = SLURMDL_REDUCE_SCATTER;
+    CHECK (c, slurmdl_submit (c, &none, &err) < 0 && errno == EINVAL);
+    return 0;
+}
+
+static void test_zero_width (void **state)
+{
+    (void)state;
+    assert_int_equal (world_run (3, 0, zero_width, NULL, 300, NULL), 0);
+}
+
 /* ---- broadcasts of initial state, parts for sharded optimizers ---- */
 
 static int broadcasts (struct slurmdl_comm *c, void *arg)
@@ -560,6 +612,7 @@ int main (void)
         cmocka_unit_test (test_groups),
         cmocka_unit_test (test_join),
         cmocka_unit_test (test_ragged),
+        cmocka_unit_test (test_zero_width),
         cmocka_unit_test (test_state_and_parts),
         cmocka_unit_test (test_parts),
         cmocka_unit_test (test_same_bits),

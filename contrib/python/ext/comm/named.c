@@ -29,6 +29,7 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
     Py_ssize_t n, row, members, stream;
     int what, type, op, compression;
     int64_t ticket = -1;
+    size_t room;
 
     if (!PyArg_ParseTuple (args,
                            "sisinnlOOddiznOn:submit",
@@ -51,8 +52,8 @@ PyObject *comm_submit (PyObject *o, PyObject *args)
         || (type = type_of_name (type_name)) < 0 || !comm_of (self)
         || lent_take (&lent_in, in, false) < 0)
         return NULL;
-    if (size_of_array (type, n) > lent_in.bytes
-        || size_of_array (type, n) == SIZE_MAX)
+    room = (size_t)row == SLURMDL_ZERO_WIDTH ? 0 : size_of_array (type, n);
+    if (room > lent_in.bytes || room == SIZE_MAX)
         PyErr_SetString (PyExc_ValueError,
                          "the memory is smaller than its shape says");
     if (PyErr_Occurred ()
