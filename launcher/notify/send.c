@@ -17,11 +17,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
-const char *notice_folder (const struct experiment *e)
-{
-    return e->file_dir ? e->file_dir : e->dir;
-}
-
 /* ---- a program, for so long ---- */
 
 /* A file without a name: a program that does not read it holds nobody up. */

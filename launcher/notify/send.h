@@ -12,9 +12,6 @@ struct notice {
     char *json;       /* ASCII, one line */
 };
 
-/* That of the experiment file, also where trials run in a frozen copy of it. */
-const char *notice_folder (const struct experiment *e);
-
 /* By each way that the experiment has; what fails is said on standard error. */
 void notice_send (const struct experiment *e, const struct notice *n);
 

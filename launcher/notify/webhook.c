@@ -12,11 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/notify/send.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
 enum { URL_MAX = 4096 };
+
+const char *notice_folder (const struct experiment *e)
+{
+    return e->file_dir ? e->file_dir : e->dir;
+}
 
 /* Of the file that is open: its owner and mode, and what it has. */
 static int

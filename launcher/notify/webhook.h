@@ -17,4 +17,7 @@ char *webhook_config (const struct experiment *e,
 /* Whether there is such a URL, or none is wanted: 0, or -1 with 'err'. */
 int webhook_check (const struct experiment *e, struct slurmdl_error *err);
 
+/* That of the experiment file, also where trials run in a frozen copy of it. */
+const char *notice_folder (const struct experiment *e);
+
 #endif
