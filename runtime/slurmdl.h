@@ -287,9 +287,10 @@ int slurmdl_save (struct slurmdl *run, int64_t step, struct slurmdl_error *err);
  * writes the copy.  Two saves may be in flight, a third waits for the first
  * of them.  The memory of the copy stays; a second one is allocated only by a
  * save that begins while another is in flight.  The call that allocates it
- * waits for that, unless slurmdl_save_prepare() was called.  Where the memory for a copy is not to be had (DL_SNAPSHOT_MAX
- * bytes, else half of what is free), the save is not asynchronous; 'err' then
- * says so although 0 is returned.
+ * waits for that, unless slurmdl_save_prepare() was called.  Where the memory
+ * for a copy is not to be had (DL_SNAPSHOT_MAX bytes, else half of what is
+ * free), the save is not asynchronous; 'err' then says so although 0 is
+ * returned.
  *
  * That an earlier save failed is returned by the next call of this function
  * (whose own save is begun all the same) or of slurmdl_save_wait(), once; else

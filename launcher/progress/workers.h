@@ -34,8 +34,8 @@ bool workers_begun (const struct worker_view *v, const struct submit *a);
 const struct submit *workers_awaited (const struct sweep *s,
                                       const struct worker_view *v);
 
-/* Seconds for which a running experiment has had no worker at work; NAN: one is,
- * or is awaited.
+/* Seconds for which a running experiment has had no worker at work; NAN: one
+ * is, or is awaited.
  */
 double workers_idle (const struct sweep *s, const struct worker_view *v);
 

@@ -43,7 +43,7 @@ search () { # search NAME
 
 # ---- the end, each way
 # shellcheck disable=SC2016
-conf all "echo loss=1" 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; mail = "me@example.org"; webhook = "url";'
+conf all "echo loss={trial}" 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; mail = "me@example.org"; webhook = "url";'
 search all
 is $? 0 "a sweep"
 is "$(cat texts)" "end: all-0001: completed, 0 of its trials failed; 4 trials, best loss 1 (trial 1)" "the command has the text"
