@@ -4,7 +4,7 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/cookbook.sh"
 need_cluster
-unset DL_DIR
+unset DL_DIR DL_FREEZE
 cluster_up cookbook --nodes 2 --cpus 4 --gpus 4 --plugin "$PLUGIN"
 
 recipe 7

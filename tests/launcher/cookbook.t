@@ -4,7 +4,7 @@
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/launcher/cookbook.sh"
 cd "$work" || exit 1
-unset DL_DIR
+unset DL_DIR DL_FREEZE
 export HOME="$work"
 
 # ---- its form
