@@ -5,12 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/thread.h"
 #include "runtime/metrics/journal_file.h"
 #include "runtime/storage/link.h"
 
@@ -112,19 +111,6 @@ static void *work (void *arg)
     return NULL;
 }
 
-static int start (struct journal_work *w)
-{
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    rc = pthread_create (&w->thread, NULL, work, w);
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
-    return rc ? -1 : 0;
-}
-
 static struct journal_work *create_work (const struct journal *j,
                                          atomic_uint *bell)
 {
@@ -162,7 +148,7 @@ void journal_begin_growth (struct journal *j, atomic_uint *bell)
             w->to.columns[i].room *= JOURNAL_GROWTH;
     w->run = run_growth;
     w->end = end_growth;
-    if (start (w) == 0)
+    if (thread_start (&w->thread, work, w) == 0)
         j->work = w;
     else
         free_work (w);
@@ -176,7 +162,7 @@ int journal_begin_sync (struct journal *j, atomic_uint *bell)
         return -1;
     w->run = run_sync;
     w->end = end_sync;
-    if (start (w) < 0) {
+    if (thread_start (&w->thread, work, w) < 0) {
         free_work (w);
         return -1;
     }

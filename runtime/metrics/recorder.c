@@ -2,12 +2,12 @@
 /* The thread that writes what was logged. */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/thread.h"
 #include "runtime/metrics/metrics.h"
 
 enum { BATCH_TIME = 100, SYNC_EVERY = 5000, AGAIN = 1000, AGAIN_MOST = 16000 };
@@ -254,18 +254,8 @@ static void *record (void *arg)
 
 int recorder_start (struct slurmdl_metrics *m)
 {
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
     clock_gettime (CLOCK_MONOTONIC, &m->synced);
-    /* signals are the program's business, not this thread's */
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    rc = pthread_create (&m->writer, NULL, record, m);
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
-    errno = rc;
-    return rc ? -1 : 0;
+    return thread_start (&m->writer, record, m);
 }
 
 bool recorder_join (struct slurmdl_metrics *m, long ms)

@@ -2,7 +2,6 @@
 /* A server saves its tables, while it goes on serving. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/thread.h"
 #include "runtime/ps/save.h"
 
 /* One save: first the tables are copied, by the thread that serves, then a
@@ -182,20 +182,12 @@ static bool copy_some (struct ps_server *s, double seconds)
     return false;
 }
 
-/* Signals are for the program's threads. */
 static int start_thread (struct ps_saving *v, struct slurmdl_error *err)
 {
-    sigset_t all;
-    sigset_t was;
-    int rv;
+    int rv = thread_start (&v->thread, write_thread, v);
 
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &was);
-    rv = pthread_create (&v->thread, NULL, write_thread, v);
-    pthread_sigmask (SIG_SETMASK, &was, NULL);
     v->writing = rv == 0;
-    errno = rv;
-    return rv ? errorf (err, "no thread to save: %s", strerror (rv)) : 0;
+    return rv ? errorf (err, "no thread to save: %s", strerror (errno)) : 0;
 }
 
 static int end_write (struct ps_server *s, struct slurmdl_error *err)
