@@ -81,14 +81,19 @@ bin_PROGRAMS += %D%/dl
 noinst_LTLIBRARIES += %D%/libreport.la
 %C%_libreport_la_SOURCES = %D%/report/assets.c
 if HAVE_D3
-report_assets = %D%/report/template.html %D%/report/report.css %D%/report/report.js %D%/report/d3-licence.txt
+report_assets = %D%/report/page/template.html %D%/report/page/report.css %D%/report/page/d3-licence.txt
+# One script, in this order: what views use, the views, their start.
+report_scripts = base selection colour curves history parallel slices surfaces rungs tradeoff failures timeline gpus table start
 %C%_libreport_la_CPPFLAGS = $(AM_CPPFLAGS) -DREPORT_D3
 %C%_libreport_la_CFLAGS = $(AM_CFLAGS) -Wa,-I$(srcdir)/%D% -Wa,-I$(builddir)/%D%
 %C%_libreport_la_DEPENDENCIES =
-$(%C%_libreport_la_OBJECTS): $(report_assets) %D%/d3.js
+$(%C%_libreport_la_OBJECTS): $(report_assets) %D%/d3.js %D%/report.js
+%D%/report.js: $(report_scripts:%=$(srcdir)/%D%/report/page/%.js)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && { echo '(function () { "use strict";' && cat $^ && echo '})();'; } >$@.new && \
+		mv $@.new $@
 %D%/d3.js: Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && for m in array collection color interpolate format scale contour; do \
 		sed '/^\/\/# sourceMappingURL/d' "$(D3_DIR)/d3-$$m/dist/d3-$$m.min.js" && echo ';' || exit 1; done >$@.new && \
 		mv $@.new $@
-CLEANFILES += %D%/d3.js
+CLEANFILES += %D%/d3.js %D%/report.js
 endif

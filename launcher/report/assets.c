@@ -12,10 +12,10 @@
             "\"\n.byte 0\n.previous\n");                                       \
     extern const char name[] __attribute__ ((visibility ("hidden")))
 
-EMBED (report_template_data, "report/template.html");
-EMBED (report_style_data, "report/report.css");
-EMBED (report_script_data, "report/report.js");
-EMBED (report_licence_data, "report/d3-licence.txt");
+EMBED (report_template_data, "report/page/template.html");
+EMBED (report_style_data, "report/page/report.css");
+EMBED (report_script_data, "report.js");
+EMBED (report_licence_data, "report/page/d3-licence.txt");
 EMBED (report_d3_data, "d3.js");
 
 const char *const asset_template = report_template_data;
