@@ -79,7 +79,7 @@ struct search_config {
     double divisor;         /* asha: 1/divisor of a rung is promoted, > 1 and
                                with at most three decimals */
     long max_rungs;         /* asha: at most so many (and 32) */
-    enum search_mode mode;  /* adaptive_asha: which brackets */
+    enum search_mode mode;  /* adaptive_...: which brackets */
     long max_concurrent;    /* trials at once, 0: as many as the method uses */
 
     /* What follows may be zero. */

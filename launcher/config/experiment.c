@@ -298,7 +298,8 @@ static const char *const determined[][2] = {
     { "adaptive_asha_search", "searcher.name = \"adaptive_asha\"" },
     { "max_time", "the length of a full training is 'searcher.max_length'" },
     { "time_metric", "lengths are counted in the steps that a trainer logs" },
-    { "stop_once", "searcher.name = \"stopping_asha\" or \"asha\" says it" },
+    { "stop_once",
+      "searcher.name is \"adaptive_stopping\" or \"adaptive_asha\"" },
     { "bracket_rungs", "'searcher.mode' and 'searcher.max_rungs' say it" },
 };
 

@@ -161,6 +161,20 @@ value_of (const struct command_values *v, const char *text, size_t len)
     return value;
 }
 
+/* Not null: what has no value has no text in a group either. */
+static bool
+has_value (const struct command_values *v, const char *text, size_t len)
+{
+    char *value = value_of (v, text, len);
+    bool has = value;
+    char name[256];
+
+    snprintf (name, sizeof (name), "%.*s", (int)len - 2, text + 1);
+    has = has && !json_is_null (hparams_value (v->hparams, name));
+    free (value);
+    return has;
+}
+
 static bool has_all (const struct command_values *v,
                      const char *start,
                      const char *text,
@@ -170,11 +184,8 @@ static bool has_all (const struct command_values *v,
     size_t n;
 
     for (; text < end && has; text += n ? n : 1)
-        if ((n = placeholder_length (start, text))) {
-            char *value = value_of (v, text, n);
-            has = value;
-            free (value);
-        }
+        if ((n = placeholder_length (start, text)))
+            has = has_value (v, text, n);
     return has;
 }
 

@@ -32,7 +32,7 @@ const struct key experiment_keys[] = {
     { "searcher.max_length",        KEY_INT,    AT (search.max_length),        1, BIG, "1",        "length of a full training, in the trainer's unit, e.g. epochs" },
     { "searcher.divisor",           KEY_FLOAT,  AT (search.divisor),           1, 1e6, "4",        "asha and the like: one in this number of trials of a rung is promoted" },
     { "searcher.max_rungs",         KEY_INT,    AT (search.max_rungs),         1, 64,  "5",        "asha and the like: at most so many rungs" },
-    { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha: aggressive, standard or conservative" },
+    { "searcher.mode",              KEY_STRING, AT (mode),                     0, 0,   "standard", "adaptive_asha, adaptive_stopping: aggressive, standard or conservative" },
     { "searcher.max_concurrent_trials", KEY_INT, AT (search.max_concurrent),   0, 1e7, "16",       "trials at once, 0: as many as there are workers" },
     { "searcher.constraint",        KEY_LIST,   AT (constraints),              0, 0,   NULL,       "expression, or a list of them, that each point must satisfy" },
     { "searcher.try_first",         KEY_GROUPS, 0,                             0, 0,   NULL,       "list of points, each a group { name = value; }, that are tried first" },

@@ -2,6 +2,8 @@
 /* Take values out of settings of libconfig. */
 #include "launcher/config/reading.h"
 
+#include <string.h>
+
 int setting_number (const config_setting_t *s, double *v)
 {
     switch (config_setting_type (s)) {
@@ -19,10 +21,22 @@ int setting_number (const config_setting_t *s, double *v)
     }
 }
 
+/* libconfig has no null: { type = "null"; } stands for it. */
+static bool is_null (const config_setting_t *s)
+{
+    const char *type;
+
+    return config_setting_is_group (s) && config_setting_length (s) == 1
+           && config_setting_lookup_string (s, "type", &type)
+           && !strcmp (type, "null");
+}
+
 json_t *setting_json (const config_setting_t *s)
 {
     json_t *v;
 
+    if (is_null (s))
+        return json_null ();
     switch (config_setting_type (s)) {
     case CONFIG_TYPE_INT:
         return json_integer (config_setting_get_int (s));

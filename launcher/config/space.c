@@ -42,6 +42,7 @@ static const struct kind kinds[] = {
     { "loguniform",  PARAM_LOG,         { "minval", "maxval", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
     { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when", "on_oom" }, 1 },
     { "const",       KIND_CONST,        { "val" }, 1 },
+    { "null",        KIND_CONST,        { NULL }, 0 },
     { 0 },
 };
 /* clang-format on */
@@ -314,7 +315,9 @@ static void read_typed (struct experiment *e,
     if (!(h = add_hparam (e, path, s)) || check_fields (kind, path, s, p) < 0)
         return;
     if (kind->type == KIND_CONST) {
-        h->values = setting_json (config_setting_get_member (s, "val"));
+        h->values = kind->must
+                        ? setting_json (config_setting_get_member (s, "val"))
+                        : json_null ();
         return;
     }
     if (kind->type == PARAM_CATEGORICAL) {

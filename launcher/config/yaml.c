@@ -19,6 +19,7 @@ struct yaml_tree {
     struct problems *p;
     int depth;
     long settings;
+    bool space; /* among the hyperparameters, of which one may be null */
 };
 
 static int line_of (const yaml_node_t *node)
@@ -75,6 +76,17 @@ add (config_setting_t *to, const char *name, int type, const yaml_node_t *node)
     return s;
 }
 
+/* { type = "null"; }, as libconfig has none. */
+static int
+add_null (config_setting_t *to, const char *name, const yaml_node_t *node)
+{
+    config_setting_t *s = add (to, name, CONFIG_TYPE_GROUP, node);
+
+    if (s)
+        s = add (s, "type", CONFIG_TYPE_STRING, node);
+    return s && config_setting_set_string (s, "null") ? 0 : -1;
+}
+
 static int add_scalar (struct yaml_tree *t,
                        config_setting_t *to,
                        const char *name,
@@ -88,6 +100,8 @@ static int add_scalar (struct yaml_tree *t,
 
     if (strlen (text) < node->data.scalar.length)
         return wrong (t, node, "a byte is zero in this text");
+    if (plain && t->space && is_one_of (text, "null", "~"))
+        return add_null (to, name, node);
     if (plain && (!*text || is_one_of (text, "null", "~")))
         return wrong (t, node, "a value is missing here");
     if (plain
@@ -127,6 +141,7 @@ add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
     const yaml_node_t *value = yaml_document_get_node (&t->document, m->value);
     const char *name;
     int before = t->p->count;
+    bool outer = t->space;
 
     if (!key || !value || key->type != YAML_SCALAR_NODE)
         return key ? wrong (t, key, "the name of a key must be a word") : -1;
@@ -140,12 +155,14 @@ add_pair (struct yaml_tree *t, config_setting_t *to, const yaml_node_pair_t *m)
                     name);
         return -1;
     }
+    t->space |= t->depth == 0 && !strcmp (name, "hyperparameters");
     if (add_node (t, to, name, value) < 0 && t->p->count == before)
         problem_at (t->p,
                     (struct origin){ line_of (key), NULL },
                     "'%s' cannot be the name of a key: letters, digits, '_', "
                     "'-' and '*', a letter first",
                     name);
+    t->space = outer;
     return t->p->count > before ? -1 : 0;
 }
 

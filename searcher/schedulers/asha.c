@@ -114,8 +114,7 @@ const char *asha_check (const struct search_request *request, int *param)
     return ratio_from (&divisor, request->config->divisor);
 }
 
-static const char *adaptive_check (const struct search_request *request,
-                                   int *param)
+const char *adaptive_check (const struct search_request *request, int *param)
 {
     int heights[RUNGS_MAX];
 
@@ -154,8 +153,8 @@ void asha_plan (const struct search_request *request, struct search_plan *plan)
 }
 
 /* The ladder of a lower bracket is the upper part of the highest one's. */
-static void adaptive_plan (const struct search_request *request,
-                           struct search_plan *plan)
+void adaptive_plan (const struct search_request *request,
+                    struct search_plan *plan)
 {
     const struct search_config *config = request->config;
     int height = asha_ladder (plan, config), heights[RUNGS_MAX];

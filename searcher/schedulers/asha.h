@@ -7,6 +7,12 @@
 
 const char *asha_check (const struct search_request *request, int *param);
 void asha_plan (const struct search_request *request, struct search_plan *plan);
+
+/* The same of several brackets, RUNGS_MAX of them at most. */
+const char *adaptive_check (const struct search_request *request, int *param);
+void adaptive_plan (const struct search_request *request,
+                    struct search_plan *plan);
+
 void asha_ended (struct searcher *s, long trial, double value);
 
 /* Fill the plan's ladder.  Returns its height before rungs were merged. */

@@ -7,7 +7,7 @@
 
 extern const struct search_scheduler schedule_single, schedule_full,
     schedule_asha, schedule_adaptive, schedule_halving, schedule_hyperband,
-    schedule_async_hyperband, schedule_pasha, schedule_stop, schedule_median,
-    schedule_population, schedule_auto;
+    schedule_async_hyperband, schedule_pasha, schedule_stop,
+    schedule_adaptive_stop, schedule_median, schedule_population, schedule_auto;
 
 #endif

@@ -17,68 +17,122 @@ static void stop_plan (const struct search_request *request,
         plan->bracket[0].limit = request->config->max_trials;
 }
 
+/* The brackets of adaptive_asha, with full trainings. */
+static void adaptive_stop_plan (const struct search_request *request,
+                                struct search_plan *plan)
+{
+    adaptive_plan (request, plan);
+    plan->divisor = (struct ratio){ 1, 1 };
+    plan->rungs = 1;
+    plan->length[0] = request->config->max_length;
+    for (int i = 0; i < plan->brackets; i++)
+        plan->bracket[i].first = 0;
+}
+
 /* ---- asha: at each rung all but the best share stop ---- */
 
 struct ladder {
     int64_t rungs;
     int64_t length[RUNGS_MAX];
-    struct rung rung[RUNGS_MAX];
     struct ratio divisor;
 };
 
-/* After the ladder: of each trial (rejected ones, too) the rungs that it has
- * passed, then of each rung as in rung.h.
+/* After it, of each bracket: trials are compared from the rung 'first' on. */
+struct steps {
+    int64_t first;
+    struct rung rung[RUNGS_MAX];
+};
+
+/* After these: of each trial (rejected ones, too) the rungs that it has
+ * passed, then of each rung of each bracket as in rung.h.
  */
 static int64_t passed_size (int64_t capacity)
 {
     return (capacity + 7) / 8 * 8;
 }
 
-static int64_t ladder_size (int64_t rungs, int64_t capacity, int64_t trials)
+static int64_t
+ladder_size (int64_t rungs, int64_t capacity, const struct search_plan *plan)
 {
-    return (int64_t)sizeof (struct ladder) + passed_size (capacity)
-           + rungs * trials * RESULT_SIZE;
+    int64_t size = (int64_t)sizeof (struct ladder) + passed_size (capacity)
+                   + plan->brackets * (int64_t)sizeof (struct steps);
+
+    for (int i = 0; i < plan->brackets; i++)
+        size += rungs * plan->bracket[i].capacity * RESULT_SIZE;
+    return size;
 }
 
 static int64_t ladder_room (const struct search_request *request,
                             const struct search_plan *plan)
 {
-    int64_t trials = plan->bracket[0].trials;
     struct search_plan ladder = { 0 };
+    int64_t trials = 0;
 
     asha_ladder (&ladder, request->config);
-    return ladder_size (ladder.rungs - 1, 2 * trials, trials);
+    for (int i = 0; i < plan->brackets; i++)
+        trials += plan->bracket[i].trials;
+    return ladder_size (ladder.rungs - 1, 2 * trials, plan);
+}
+
+static struct steps *steps_of (const struct searcher *s, int bracket)
+{
+    struct ladder *l = searcher_at (s, s->at_schedule);
+
+    return (struct steps *)(l + 1) + bracket;
+}
+
+static void set_ladder (struct searcher *s, const struct search_plan *plan)
+{
+    struct ladder *l = searcher_at (s, s->at_schedule);
+
+    l->rungs = plan->rungs - 1;
+    l->divisor = plan->divisor;
+    memcpy (l->length, plan->length, sizeof (l->length));
+    for (int i = 0; i < s->brackets; i++)
+        steps_of (s, i)->first = plan->bracket[i].first;
 }
 
 static void ladder_start (struct searcher *s,
                           const struct search_request *request)
 {
-    struct ladder *l = searcher_at (s, s->at_schedule);
-    struct search_plan plan = { 0 };
+    struct bracket bracket = { 0 };
+    struct search_plan plan = { .bracket = &bracket };
 
-    asha_ladder (&plan, request->config);
-    l->rungs = plan.rungs - 1;
-    l->divisor = plan.divisor;
-    memcpy (l->length, plan.length, sizeof (l->length));
+    asha_plan (request, &plan);
+    set_ladder (s, &plan);
+}
+
+static void adaptive_stop_start (struct searcher *s,
+                                 const struct search_request *request)
+{
+    struct bracket brackets[RUNGS_MAX] = { 0 };
+    struct search_plan plan = { .bracket = brackets };
+
+    adaptive_plan (request, &plan);
+    set_ladder (s, &plan);
 }
 
 static uint8_t *passed (const struct searcher *s, long trial)
 {
-    return (uint8_t *)searcher_at (s, s->at_schedule) + sizeof (struct ladder)
-           + trial - 1;
+    return (uint8_t *)steps_of (s, (int)s->brackets) + trial - 1;
 }
 
-static struct results ladder_results (struct searcher *s, int rung)
+static struct results ladder_results (struct searcher *s, int bracket, int rung)
 {
-    struct ladder *l = searcher_at (s, s->at_schedule);
-    int64_t n = searcher_bracket (s, 0)->capacity;
-    int64_t at = s->at_schedule + (int64_t)sizeof (*l)
-                 + passed_size (s->capacity) + rung * n * RESULT_SIZE;
-    int32_t *trial = searcher_at (s, at + n * (int64_t)sizeof (double));
+    const struct ladder *l = searcher_at (s, s->at_schedule);
+    int64_t n = searcher_bracket (s, bracket)->capacity, before = 0, at;
+    int32_t *trial;
 
-    return (struct results){
-        l->rung + rung, n, searcher_at (s, at), trial, trial + n
-    };
+    for (int i = 0; i < bracket; i++)
+        before += searcher_bracket (s, i)->capacity;
+    at = (char *)passed (s, 1) - (char *)s + passed_size (s->capacity)
+         + (l->rungs * before + rung * n) * RESULT_SIZE;
+    trial = searcher_at (s, at + n * (int64_t)sizeof (double));
+    return (struct results){ steps_of (s, bracket)->rung + rung,
+                             n,
+                             searcher_at (s, at),
+                             trial,
+                             trial + n };
 }
 
 /* Of n results so many run on: the first arrival is among them. */
@@ -95,7 +149,8 @@ share_of (const struct searcher *s, struct ratio divisor, int64_t n)
 static bool pass_rung (struct searcher *s, long trial, int rung, double value)
 {
     const struct ladder *l = searcher_at (s, s->at_schedule);
-    struct results r = ladder_results (s, rung);
+    struct results r =
+        ladder_results (s, searcher_trial (s, trial)->bracket, rung);
     int32_t result = r.rung->results;
 
     if (r.rung->results == r.capacity)
@@ -108,10 +163,13 @@ static bool
 ladder_watch (struct searcher *s, long trial, int64_t length, double value)
 {
     const struct ladder *l = searcher_at (s, s->at_schedule);
+    int64_t first = steps_of (s, searcher_trial (s, trial)->bracket)->first;
     uint8_t *rung = passed (s, trial);
 
     if (!isfinite (value))
         return true;
+    if (*rung < first)
+        *rung = (uint8_t)first;
     for (; *rung < l->rungs && l->length[*rung] <= length; ++*rung)
         if (!pass_rung (s, trial, *rung, value)) {
             *rung = l->rungs;
@@ -125,7 +183,8 @@ static void ladder_forget (struct searcher *s, long trial)
     const struct ladder *l = searcher_at (s, s->at_schedule);
 
     for (int rung = 0; rung < l->rungs; rung++) {
-        struct results r = ladder_results (s, rung);
+        struct results r =
+            ladder_results (s, searcher_trial (s, trial)->bracket, rung);
         rung_remove (&r, trial);
         rung_resize (&r, share_of (s, l->divisor, r.rung->results));
     }
@@ -147,8 +206,7 @@ static int64_t ladder_regrow (const struct searcher *s,
                               const struct search_plan *plan,
                               const struct searcher *old)
 {
-    return ladder_size (
-        ladder_of (s, old).rungs, s->capacity, plan->bracket[0].capacity);
+    return ladder_size (ladder_of (s, old).rungs, s->capacity, plan);
 }
 
 static void ladder_move (struct searcher *s, const struct searcher *old)
@@ -158,10 +216,14 @@ static void ladder_move (struct searcher *s, const struct searcher *old)
 
     *l = ladder_of (s, old);
     memcpy (passed (s, 1), passed (old, 1), old->created);
-    for (int rung = 0; rung < before->rungs; rung++) {
-        struct results from = ladder_results ((struct searcher *)old, rung);
-        struct results to = ladder_results (s, rung);
-        rung_move (&to, &from);
+    for (int i = 0; i < old->brackets; i++) {
+        *steps_of (s, i) = *steps_of (old, i);
+        for (int rung = 0; rung < before->rungs; rung++) {
+            struct results from =
+                ladder_results ((struct searcher *)old, i, rung);
+            struct results to = ladder_results (s, i, rung);
+            rung_move (&to, &from);
+        }
     }
 }
 
@@ -170,6 +232,17 @@ const struct search_scheduler schedule_stop = {
     .plan = stop_plan,
     .room = ladder_room,
     .start = ladder_start,
+    .watch = ladder_watch,
+    .forget = ladder_forget,
+    .regrow = ladder_regrow,
+    .move = ladder_move,
+};
+
+const struct search_scheduler schedule_adaptive_stop = {
+    .check = adaptive_check,
+    .plan = adaptive_stop_plan,
+    .room = ladder_room,
+    .start = adaptive_stop_start,
     .watch = ladder_watch,
     .forget = ladder_forget,
     .regrow = ladder_regrow,

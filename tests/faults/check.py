@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judge an experiment by its files alone: nothing lost, doubled, stuck or torn.
 
-usage: check.py [--table] [--trials=N] [--unfinished] FOLDER
+usage: check.py [--table] [--trials=N] [--unfinished] [--results] FOLDER
 
 Prints one line, and the problems if there are any; status 0: sound, 1: not.
 --table prints a line "trial hparams length metric" for each accepted result,
 sorted, to compare two runs, and the sum of these lines.  --trials: so many
 trials must have a result.  --unfinished: the sweep need not have ended.
+--results: results.h5 is that of the end, as after dl show.
 """
 import collections
 import glob
@@ -25,6 +26,10 @@ except ImportError:
     h5py = None
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}")
+
+
+def same(a, b):
+    return a == b or (math.isnan(a) and math.isnan(b))
 
 
 class Check:
@@ -108,7 +113,7 @@ class Check:
         for k in range(result["attempt"], 0, -1):
             last = self.last(f"{self.folder}/trials/{t.number:04d}/a.{k}", name)
             if last is not None:
-                if last != want and not (math.isnan(last) and math.isnan(want)):
+                if not same(last, want):
                     self.bad(f"trial {t.number}, attempt {k}: {name} is {last}, not {want}")
                 return
         self.bad(f"trial {t.number}: no file has the {name} of its result")
@@ -164,6 +169,34 @@ class Check:
 
     # ---- results
 
+    def results_file(self):
+        """results.h5 of an ended sweep is whole, once somebody has looked at it."""
+        if not h5py or self.log.state not in ("completed", "failed"):
+            return
+        path = f"{self.folder}/results.h5"
+        try:
+            with h5py.File(path, "r") as f:
+                shown, state = int(f.attrs["entries"]), f.attrs["state"]
+                state = state.decode() if isinstance(state, bytes) else state
+                columns = {name: f["trials"][name][:] for name in ("trial", "length", "metric")}
+                rows = f["metrics"][:]
+        except (OSError, KeyError) as e:
+            self.bad(f"{path}: {e}")
+            return
+        if shown != self.log.entries or state != self.log.state:
+            self.bad(f"{path}: {shown} entries and {state}, not {self.log.entries} and {self.log.state}")
+            return
+        if list(columns["trial"]) != [t.number for t in self.log.trials]:
+            self.bad(f"{path}: other trials than in the log")
+            return
+        for t, length, metric in zip(self.log.trials, columns["length"], columns["metric"]):
+            last = t.results[-1] if t.results else None
+            if length != (last["length"] if last else 0) or (last and not same(metric, number(last["metric"]))):
+                self.bad(f"{path}: trial {t.number} has {metric} at {length}, not {last}")
+        twice = [k for k, n in collections.Counter((r["trial"], r["name"], r["step"]) for r in rows).items() if n > 1]
+        if twice:
+            self.bad(f"{path}: {len(twice)} values are there twice, such as {twice[0]}")
+
     def table(self):
         return sorted("%d %s %d %r" % (t.number, json.dumps(t.hparams, sort_keys=True), r["length"], r["metric"])
                       for t in self.log.trials for r in t.results)
@@ -186,13 +219,15 @@ class Check:
         return sum(bool(t.results) for t in self.log.trials)
 
 
-def judge(folder, trials=None, unfinished=False):
+def judge(folder, trials=None, unfinished=False, results=False):
     """All checks; what is wrong is in .problems."""
     c = Check(folder)
     c.segments(unfinished)
     c.claims()
     c.attempts()
     c.files()
+    if results:
+        c.results_file()
     if trials is not None and c.done() != trials:
         c.bad(f"{c.done()} trials have a result, not {trials}")
     return c
@@ -206,10 +241,10 @@ def usage():
 def main():
     options = [a for a in sys.argv[1:] if a.startswith("--")]
     folders = [a for a in sys.argv[1:] if not a.startswith("--")]
-    if len(folders) != 1 or any(not re.fullmatch(r"--table|--unfinished|--trials=\d+", o) for o in options):
+    if len(folders) != 1 or any(not re.fullmatch(r"--table|--unfinished|--results|--trials=\d+", o) for o in options):
         usage()
     trials = [int(o[9:]) for o in options if o.startswith("--trials=")]
-    c = judge(folders[0].rstrip("/"), trials[0] if trials else None, "--unfinished" in options)
+    c = judge(folders[0].rstrip("/"), trials[0] if trials else None, "--unfinished" in options, "--results" in options)
     if "--table" in options:
         print("\n".join(c.table()))
         print("sum", c.sum())

@@ -58,7 +58,7 @@ judge () { # judge WHAT COMMAND PATTERN: what is said of a copy after this?
     rm -rf "$work/copy"
     cp -a "$work/judge-0001" "$work/copy"
     (cd "$work/copy" && eval "$2")
-    $python "$faults/check.py" --trials=3 "$work/copy" >"$work/out" 2>&1
+    $python "$faults/check.py" --results --trials=3 "$work/copy" >"$work/out" 2>&1
     is $? 1 "the judge sees $1"
     like "$(cat "$work/out")" "^  .*$3" "and says so"
 }
@@ -75,7 +75,7 @@ for path in glob.glob("log/*/*"):
     open(path, "wb").write(new + b'{"xxh64": "%016x"}\n' % xxh64(new))
 END
 }
-$python "$faults/check.py" --trials=3 "$work/judge-0001" >"$work/out" 2>&1
+$python "$faults/check.py" --results --trials=3 "$work/judge-0001" >"$work/out" 2>&1
 is $? 0 "the judge finds a good experiment sound"
 last=$(cd "$work/judge-0001" && find log -name '0*[0-9]' -type f | sort | tail -1)
 judge "a torn entry" "truncate -s -3 $last" "$last: its last line is cut"
@@ -88,6 +88,14 @@ judge "hparams of another trial" "cp trials/0001/a.1/hparams.json trials/0002/a.
 if $python -c 'import h5py' 2>/dev/null; then
     judge "another metric than the trainer's" 'rewrite "s/\"metric\":2.0/\"metric\":2.5/"' \
         'loss is 2.0, not 2.5'
+    judge "results without the last event" '$python -c "
+import h5py
+with h5py.File(\"results.h5\", \"r+\") as f:
+    f.attrs[\"entries\"] -= 1"' 'results.h5: [0-9]* entries and completed, not'
+    judge "another result in results.h5" '$python -c "
+import h5py
+with h5py.File(\"results.h5\", \"r+\") as f:
+    f[\"trials/metric\"][1] = 7"' 'results.h5: trial 2 has 7.0 at 1, not'
     judge "a torn file of metrics" "truncate -s 100 trials/0003/a.1/metrics.h5" 'trials/0003/a.1/metrics.h5: '
 fi
 judge "an attempt of another worker" 'rewrite "/\"op\":\"result\"/s/\"by\":\"/&x/"' \

@@ -274,7 +274,9 @@ class Sweep:
         return check.Check(f"{quick}/kill-0001").sum() if status == 0 else f"status {status}: {text}"
 
     def judge(self):
-        c = check.judge(self.folder, self.trials)
+        # who looks at an ended sweep whose last worker died writes results.h5
+        run(["dl", "show", self.folder], limit=120)
+        c = check.judge(self.folder, self.trials, results=True)
         lost = self.lost()
         if lost:
             c.bad(f"{lost} entries that were seen are gone, or others")

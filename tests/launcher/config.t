@@ -148,6 +148,16 @@ is $? 0 "its frozen copy can be read"
 like "$(cat t-0001/experiment.conf)" '"1", 2, true' "with the types of its values"
 rm -r t-0001
 is "$(dl run --dry-run --set searcher.max_trials=3 exp.yaml | grep -c '^3 trials')" 1 "--set of YAML"
+sed 's/vals: \[relu,/vals: [null, relu,/; s/{lr}/{lr} [--momentum {optimizer.momentum}] {act}/; s/momentum: 0.1/momentum: ~/; /max_trials/d; s/max_length: 9/max_length: 1/; s/name: asha/name: single/' exp.yaml >null.yaml
+out=$(dl run --dry-run null.yaml)
+is $? 0 "YAML: null among the hyperparameters"
+sed -i 's|^entrypoint:.*|entrypoint: echo loss=1 [--momentum {optimizer.momentum}] {act} $DL_HP_act; cat $DL_HPARAMS; echo|; s/- .step.*//' null.yaml
+dl run --local null.yaml >/dev/null 2>&1
+is "$(sed -n 1p t-0001/trials/0001/a.1/log)" "loss=1 null null" "null in the command, in a variable, and left out with its group"
+like "$(tr -d '\n ' <t-0001/trials/0001/a.1/hparams.json)" '"act":null.*"momentum":null' "null in the file of hyperparameters"
+like "$(cat t-0001/experiment.conf)" 'type = "null"' "and in the frozen copy"
+like "$(dl show t; dl export --format=csv t)" 'null' "dl show and dl export have it"
+rm -r t-0001
 in_yaml () { # in_yaml SED-SCRIPT PATTERN NAME
     sed "$1" exp.yaml >bad.yml
     out=$(dl run --dry-run bad.yml 2>&1)
@@ -160,6 +170,8 @@ in_yaml 's/minval: -3, //' "^bad.yml:9: hyperparameter 'lr': type \"log\" needs 
 in_yaml '6a\\ bad' "^bad.yml:[67]: " "YAML: syntax"
 in_yaml 's/name: asha/&\n  name: gp/' "^bad.yml:5: duplicate setting name 'name'" "YAML: key given twice"
 in_yaml 's/momentum: 0.1/mo.mentum: 0.1/' "^bad.yml:13: 'mo.mentum' cannot be the name of a key" "YAML: a name that cannot be"
+in_yaml 's/momentum: 0.1/mo mentum: 0.1/' "^bad.yml:13: 'mo mentum' cannot be the name of a key: letters, digits" "YAML: a name with a space"
+in_yaml 's/max_trials: 9/max_trials: null/' "^bad.yml:6: a value is missing here" "YAML: null elsewhere"
 in_yaml 's/metric: loss/metric:/' "^bad.yml:5: a value is missing here" "YAML: no value"
 in_yaml '$a ---\na: 1' "^bad.yml:20: a second document begins here" "YAML: two documents"
 in_yaml '1i - a' "^bad.yml:" "YAML: a list"

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-SEARCHERS = ("auto single grid random sobol lhs tpe gp cmaes nsga2 asha adaptive_asha stopping_asha pasha halving"
+SEARCHERS = ("auto single grid random sobol lhs tpe gp cmaes nsga2 asha adaptive_asha stopping_asha adaptive_stopping pasha halving"
              " hyperband async_hyperband bohb median pbt").split()
 NASTY = ["0", "-1", "1", "1e300", "-1e300", "1e-300", "1e999", "0.5", "9223372036854775807", "18446744073709551616", "NaN", "true", "false",
          "null", '""', '"a"', '"x"', '"\\n"', '"\\u0001"', '"tpe"', "[]", "{}", "[[]]", '{"x":1}', "-0.0", "2147483648", "1e15", "64", "33"]
@@ -23,7 +23,7 @@ TOKEN = re.compile(rb'"[^"\n]*"|[-+.\w]+|[][{}:,;=()]')
 FULL = "auto random sobol lhs tpe gp cmaes nsga2".split()
 SEVERAL = [k for k in FULL if k != "cmaes"]
 OWN_POINTS = ["single", "grid"]
-NO_REPEATS = ["stopping_asha", "median", "pbt"]
+NO_REPEATS = ["stopping_asha", "adaptive_stopping", "median", "pbt"]
 
 
 def values(p):

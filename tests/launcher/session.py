@@ -146,7 +146,7 @@ def check_steps(name):
     n = len(reached)
     words = [a for a in answers if isinstance(a, str)]
     assert max(reached.values()) == 9 and "stop" in words, reached
-    if name in ("stopping_asha", "median"):
+    if name in ("stopping_asha", "adaptive_stopping", "median"):
         assert n == 18 and min(reached.values()) < 9 and "pause" not in words, reached
     elif name == "pbt":
         cloned = [a for a in answers if isinstance(a, dict) and "from" in a]

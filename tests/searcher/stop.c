@@ -205,6 +205,56 @@ static void test_share (void **state)
     }
 }
 
+/* Twelve trials of 20 are compared at 1 and 3, five at 3 alone, three never.
+ * The later, the worse: of each bracket the first one passes.  A rejected
+ * trial leaves its own bracket; a longer search keeps where each one begins.
+ */
+static void test_brackets (void **state)
+{
+    const struct search_config config = { .name = "adaptive_stopping",
+                                          .max_trials = 20,
+                                          .max_length = 9,
+                                          .smaller_is_better = true,
+                                          .divisor = 3,
+                                          .max_rungs = 3,
+                                          .mode = SEARCH_CONSERVATIVE };
+    struct searcher *s = searcher_create (&config, NULL, 0);
+    int at[4] = { 0 };
+    long first = 0, last;
+
+    (void)state;
+    assert_non_null (s);
+    for (int i = 1; i <= 20; i++) {
+        long t = begin (s);
+        int64_t length = 1;
+        while (length < 4 && !report (s, t, length, i - 1.0 / length))
+            length++;
+        at[length - 1]++;
+        first = first ? first : t;
+    }
+    assert_int_equal (at[0], 11);
+    assert_int_equal (at[1], 0);
+    assert_int_equal (at[2], 4);
+    assert_int_equal (at[3], 5);
+    assert_int_equal (searcher_reject (s, first), 0);
+    assert_int_equal (searcher_extend (&s, 40, 27, 0), 0);
+    memset (at, 0, sizeof (at));
+    for (int i = 21; i <= 41; i++) {
+        struct search_op op;
+        int64_t length = 1;
+        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
+        assert_int_equal (searcher_begin (s, &op, NULL), 0);
+        while (length < 4 && !report (s, op.trial, length, i - 1.0 / length))
+            length++;
+        at[length - 1]++;
+        last = op.trial;
+    }
+    assert_int_equal (last, 41);
+    assert_int_equal (at[0] + at[2] + at[3], 21);
+    assert_int_equal (at[3], 3); /* those of the bracket that never stops */
+    searcher_destroy (s);
+}
+
 static void unchanged (const struct searcher *s, const struct searcher *copy)
 {
     assert_true (same_bytes (s, copy));
@@ -215,10 +265,12 @@ static void unchanged (const struct searcher *s, const struct searcher *copy)
  */
 static void test_after_stop (void **state)
 {
-    static const char *const names[] = { "stopping_asha", "median" };
+    static const char *const names[] = { "stopping_asha",
+                                         "adaptive_stopping",
+                                         "median" };
 
     (void)state;
-    for (int k = 0; k < 2; k++)
+    for (size_t k = 0; k < COUNT (names); k++)
         for (int end = 0; end < 4; end++) {
             struct searcher *s = create (names[k], 1), *copy;
             long t = begin (s);
@@ -258,10 +310,12 @@ static void test_after_stop (void **state)
 /* Reports of old lengths, or twice the same one, change nothing. */
 static void test_old_reports (void **state)
 {
-    static const char *const names[] = { "stopping_asha", "median" };
+    static const char *const names[] = { "stopping_asha",
+                                         "adaptive_stopping",
+                                         "median" };
 
     (void)state;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < COUNT (names); k++) {
         struct searcher *s = create (names[k], 1), *copy;
         long t = begin (s);
 
@@ -278,10 +332,12 @@ static void test_old_reports (void **state)
 
 static void test_never_reported (void **state)
 {
-    static const char *const names[] = { "stopping_asha", "median" };
+    static const char *const names[] = { "stopping_asha",
+                                         "adaptive_stopping",
+                                         "median" };
 
     (void)state;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < COUNT (names); k++) {
         struct sweep w = start (names[k], 3);
         w.report = 0;
         sweep_run (&w);
@@ -472,6 +528,7 @@ int main (void)
         cmocka_unit_test (test_ladder),
         cmocka_unit_test (test_skipped),
         cmocka_unit_test (test_share),
+        cmocka_unit_test (test_brackets),
         cmocka_unit_test (test_after_stop),
         cmocka_unit_test (test_old_reports),
         cmocka_unit_test (test_never_reported),

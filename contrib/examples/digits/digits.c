@@ -9,6 +9,7 @@
  * Saves a checkpoint an epoch, goes on from the newest one, and ends within a
  * batch when it is asked to.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 
 #include "data.h"
 
-enum { EPOCHS_BY_HAND = 20 };
+/* dl-trainer(7): 78 is a failure that another try would not mend. */
+enum { EPOCHS_BY_HAND = 20, NO_RETRY = 78 };
 
 static int stop_asked (void *run)
 {
@@ -48,6 +50,7 @@ static int epoch (struct slurmdl *run,
     return 0;
 }
 
+/* Returns the exit status. */
 static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
 {
     struct sgd sgd = {
@@ -59,12 +62,14 @@ static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
     uint64_t n = m->n;
     int64_t at = 0, end = slurmdl_length (run);
     struct slurmdl_error err;
-    int rv;
+    int rv, status = EXIT_FAILURE;
 
     slurmdl_protect (run, "model/weights", SLURMDL_F32, 1, &n, m->weights);
     slurmdl_protect (
         run, "optimizer/velocity", SLURMDL_F32, 1, &n, m->velocity);
     rv = slurmdl_restore (run, &at, &err);
+    if (rv < 0 && errno == EBADMSG)
+        status = NO_RETRY;
     if (rv > 0)
         printf ("restored epoch %" PRId64 "\n", at);
     if (end == INT64_MAX)
@@ -73,7 +78,7 @@ static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
         rv = slurmdl_save (run, ++at, &err);
     if (rv < 0)
         fprintf (stderr, "digits: %s\n", err.text);
-    return rv < 0 ? -1 : 0;
+    return rv < 0 ? status : EXIT_SUCCESS;
 }
 
 int main (int argc, char **argv)
@@ -96,9 +101,8 @@ int main (int argc, char **argv)
                    ? TANH
                    : RELU,
                slurmdl_seed (run))
-               == 0
-        && train (run, &m, &all) == 0)
-        rv = EXIT_SUCCESS;
+               == 0)
+        rv = train (run, &m, &all);
     slurmdl_close (run);
     mlp_free (&m);
     data_free (&all);
