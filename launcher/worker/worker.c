@@ -278,6 +278,8 @@ static int pull (struct worker *w, struct slurmdl_error *err)
 {
     double pause = least_pause (w);
 
+    if (fault_let_others_begin (w, pause, err) < 0)
+        return -1;
     while (worker_may_go_on (w)) {
         int news = sweep_sync (w->sweep, err);
         int did = news < 0 ? -1 : try_next (w, err);
