@@ -293,6 +293,11 @@ static int move_trial (struct sweep *s,
     if (e->nx != s->exp->nparams
         || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
         return state_damaged (err, "a trial goes on where there is no point");
+    if (!t->began) {
+        if (!(t->began = calloc (e->nx, sizeof (*t->began))))
+            return errorf (err, "out of memory");
+        memcpy (t->began, t->x, e->nx * sizeof (*t->began));
+    }
     memcpy (t->x, e->x, e->nx * sizeof (*t->x));
     json_decref (t->hparams);
     t->hparams = NULL;
