@@ -464,6 +464,8 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     if ((rv = apply[e->op](s, e, err)) != 0)
         return rv < 0 ? -1 : 0;
     s->state = sweep_next_state (s->state, e->op);
+    if (e->op == EVENT_STOP || e->op == EVENT_KILL)
+        s->asked = e->time;
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
         s->state = SWEEP_FAILED;
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "partial"))

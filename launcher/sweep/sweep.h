@@ -141,6 +141,7 @@ struct sweep {
     long nresults;  /* that were accepted */
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
+    double asked;   /* the same of the last stop or kill */
     long changes;   /* events but those that results.h5 does not show */
     bool archived;
     char **labels; /* NULL-ended, or NULL */

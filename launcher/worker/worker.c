@@ -340,8 +340,11 @@ enum worker_end worker_run (struct sweep *sweep,
     if (w.closes) {
         worker_close_sweep (&w);
         notify_end (w.sweep);
-    } else if (w.peer)
+    } else if (w.peer) {
         worker_leave_sweep (&w);
+        if (w.sweep->state == SWEEP_STOPPED || w.sweep->state == SWEEP_KILLED)
+            notify_end (w.sweep);
+    }
     e = errno;
     custom_close (&w);
     peer_destroy (w.peer);
