@@ -215,6 +215,14 @@ timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
 is "$? $(grep -c 'is named by its whole path' out)" "0 1" "dl run says it, too"
 rm -r outside*
 
+# ---- packages of Python
+mkdir -p site/one-1.2.10.dist-info site/two-3.4.5.egg-info
+echo 'print("loss = 1")' >pack.py
+conf pack "$(command -v python3) pack.py"
+PYTHONPATH=$PWD/site timeout 300 dl run --no-workers pack.conf >out 2>&1
+is "$(dl show --provenance pack | grep -E '^  (one|two) ' | tr '\n' '|')" "  one 1.2.10|  two 3.4.5|" "packages have their whole versions"
+rm -r pack* site
+
 # ---- a git work tree
 if git --version >/dev/null 2>&1; then
     mkdir -p ../repo/conf
