@@ -33,6 +33,15 @@ static int select_files (const struct experiment *e,
     return error_status (errno);
 }
 
+static void warn_absolute (const struct code_files *files)
+{
+    if (*files->absolute)
+        complain ("%s is named by its whole path and is not frozen: the trials "
+                  "run it as it is when they begin; name a file of the folder "
+                  "without it",
+                  files->absolute);
+}
+
 static bool is_frozen (const struct code_files *files)
 {
     return files->n > files->nlinks && !*files->why;
@@ -48,6 +57,7 @@ int code_freeze (struct experiment *e,
     *r = (struct code_of_run){ .provenance = NULL };
     if ((rv = select_files (e, experiments, &r->files)))
         return rv;
+    warn_absolute (&r->files);
     if (is_frozen (&r->files)
         && code_archive_pack (&r->files, &r->archive, &err) == 0)
         r->frozen.archive = &r->archive;
@@ -95,6 +105,7 @@ int code_preview (const struct experiment *e, const char *experiments)
                 : e->code_freeze && !getenv ("DL_FREEZE")
                     ? "the entrypoint names no file of the folder"
                     : "code.freeze or DL_FREEZE says so");
+    warn_absolute (&files);
     code_files_free (&files);
     return EXIT_OK;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl reproduce: train a trial again, and compare its metric. */
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
@@ -13,12 +15,15 @@
 #include "launcher/code/copy.h"
 #include "launcher/code/store.h"
 #include "launcher/config/queries.h"
+#include "launcher/executor/slurm.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_summary.h"
 #include "launcher/session/open.h"
+#include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
@@ -34,21 +39,97 @@ static int check_trial (const struct sweep *s, long number)
                   s->dir,
                   t ? "trial " : "the experiment",
                   t ? number : 0);
-    else if (t->from || s->exp->source_length)
-        complain ("%s: trial %ld began with the checkpoint of another one: "
-                  "nothing here trains that again",
-                  s->dir,
-                  number);
-    else if (experiment_has_ranks (s->exp))
-        complain ("%s: a trial has %lld ranks: 'dl fork %s %ld' trains it "
-                  "again on Slurm",
-                  s->dir,
-                  (long long)(s->exp->nodes * s->exp->ranks),
-                  strrchr (s->dir, '/') + 1,
-                  number);
     else
         return EXIT_OK;
     return EXIT_USAGE;
+}
+
+/* ---- where several ranks are ---- */
+
+/* Become 'salloc dl reproduce': returns only if that is not possible. */
+static int in_allocation (struct sweep *s, long number, bool trust)
+{
+    static char dl[PATH_MAX], trial[24];
+    struct command c = { 0 };
+    ssize_t n = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
+
+    snprintf (trial, sizeof (trial), "%ld", number);
+    s->exp->lanes = 1;
+    command_add (&c, "salloc", NULL);
+    slurm_add_resources (&c, s->exp, s->memory);
+    command_add (&c, n > 0 ? dl : "dl", NULL);
+    command_add (&c, "reproduce", NULL);
+    if (trust)
+        command_add (&c, "--trust", NULL);
+    command_add (&c, s->dir, NULL);
+    command_add (&c, trial, NULL);
+    c.argv[c.n] = NULL;
+    printf ("trial %ld has %lld ranks: a job for them by salloc\n",
+            number,
+            (long long)(s->exp->nodes * s->exp->ranks));
+    fflush (stdout);
+    execvp ("salloc", (char *const *)c.argv);
+    complain ("salloc: %s: trials of several ranks need Slurm",
+              strerror (errno));
+    command_free (&c);
+    return EXIT_SLURM;
+}
+
+/* ---- with what it began ---- */
+
+/* Find the checkpoint of another trial, or of the experiment that this one is
+ * a fork of.
+ */
+static int find_source (struct sweep *s, long number, struct slurmdl_error *err)
+{
+    const struct sweep_trial *t = sweep_trial (s, number);
+    struct experiment *e = s->exp;
+    char dir[PATH_MAX];
+    long attempt = 1;
+    int64_t length;
+
+    if (!t->from && !e->source_length)
+        return 0;
+    snprintf (dir, sizeof (dir), "%s/source", s->dir);
+    if (t->from) {
+        e->source_length = t->from_length;
+        attempt = trial_milestone (sweep_trial (s, t->from), t->from_length);
+        snprintf (dir, sizeof (dir), "%s/trials/%04ld", s->dir, t->from);
+    }
+    e->source_file =
+        slurmdl_checkpoint_find (dir, e->source_length, attempt, &length);
+    if (e->source_file && length == e->source_length)
+        return 0;
+    errno = ENOENT;
+    return errorf (err,
+                   "%s: trial %ld began with the checkpoint of %s%.0ld at "
+                   "length %lld, which is no longer there: nothing trains it "
+                   "again",
+                   s->dir,
+                   number,
+                   t->from ? "trial " : "the experiment that this is a fork of",
+                   t->from,
+                   (long long)e->source_length);
+}
+
+/* Ranks on other machines see the folder of the experiments. */
+static int open_place (struct try_run *t,
+                       struct sweep *s,
+                       long number,
+                       struct slurmdl_error *err)
+{
+    char above[PATH_MAX];
+
+    snprintf (above,
+              sizeof (above),
+              "%.*s",
+              (int)(strrchr (s->dir, '/') - s->dir),
+              s->dir);
+    if (try_run_open (t, s->exp, number, s->exp->nodes > 1 ? above : NULL, err)
+        < 0)
+        return -1;
+    return s->exp->source_file ? fork_source_publish (s->exp, t->sweep.dir, err)
+                               : 0;
 }
 
 /* ---- the code ---- */
@@ -144,8 +225,11 @@ static int run_again (struct sweep *s, long number, bool dry_run)
     struct slurmdl_error err = { "" };
     const struct sweep_trial *old = sweep_trial (s, number);
     struct try_run t;
-    int rv = try_run_open (&t, s->exp, number, &err);
+    int rv;
 
+    if (find_source (s, number, &err) < 0)
+        return fail (&err);
+    rv = open_place (&t, s, number, &err);
     if (rv == 0 && !dry_run)
         rv = take_code (s, t.sweep.dir, &err);
     if (rv == 0) {
@@ -179,7 +263,10 @@ int cmd_reproduce (const struct settings *st)
         rv = parse_trial (s, st->args[1], &number);
     if (rv == 0)
         rv = check_trial (s, number);
-    if (rv == 0)
+    if (rv == 0 && experiment_has_ranks (s->exp) && !st->dry_run
+        && !getenv ("SLURM_JOB_ID"))
+        rv = in_allocation (s, number, st->trust);
+    else if (rv == 0)
         rv = run_again (s, number, st->dry_run);
     sweep_close (s);
     return rv;

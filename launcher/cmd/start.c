@@ -245,16 +245,16 @@ int run_new (struct experiment *e, const struct settings *st)
         complain ("%s", err.text);
         return EXIT_USAGE;
     }
+    if (st->local && local_check (e, &err) < 0) {
+        experiment_destroy (e);
+        return fail (&err);
+    }
     if (st->dry_run) {
         rv = dry_run (e, st);
         experiment_destroy (e);
         return rv;
     }
     share_umask (st->dir);
-    if (st->local && local_check (e, &err) < 0) {
-        experiment_destroy (e);
-        return fail (&err);
-    }
     if ((rv = code_freeze (e, st->dir, &code)) == 0
         && sweep_create (e, st->dir, dir, sizeof (dir), &err) < 0)
         rv = fail (&err);

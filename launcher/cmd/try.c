@@ -175,7 +175,7 @@ static int run_trial (struct experiment *e, double *x)
 {
     struct slurmdl_error err = { "" };
     struct try_run t;
-    int rv = try_run_open (&t, e, 1, &err);
+    int rv = try_run_open (&t, e, 1, NULL, &err);
 
     t.trial->x = x;
     t.trial->target = t.attempt.length = 1;
@@ -219,6 +219,8 @@ static int try_it (struct experiment *e, bool given)
     return rv;
 }
 
+enum { POINT = 2 };
+
 /* The options, after what makes a given point the only one. */
 static char **all_sets (const struct settings *st, const char *point)
 {
@@ -234,10 +236,15 @@ static char **all_sets (const struct settings *st, const char *point)
     return sets;
 }
 
-static int read_and_try (const struct settings *st, char **sets, bool given)
+/* 'words': the point as the user gave it, NULL: not; it is sets[POINT]. */
+static int
+read_and_try (const struct settings *st, char **sets, const char *words)
 {
+    const bool given = words;
     const struct edit edit = { .f = given ? try_any_searcher : NULL,
-                               .sets = sets };
+                               .sets = sets,
+                               .point = given ? sets[POINT] : NULL,
+                               .words = words };
     struct experiment *e;
     int rv = read_experiment (st->args[0], &edit, &e);
 
@@ -248,11 +255,23 @@ static int read_and_try (const struct settings *st, char **sets, bool given)
     return rv;
 }
 
+/* "lr=7 width=3" */
+static char *join (char **args)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    for (char **a = args; f && *a; a++)
+        fprintf (f, "%s%s", a == args ? "" : " ", *a);
+    return f && fclose (f) == 0 ? text : NULL;
+}
+
 int cmd_try (const struct settings *st)
 {
     char **args = st->args + 1;
     char **sets;
-    char *point;
+    char *point, *words;
     int rv;
 
     for (char **a = args; *a; a++)
@@ -261,12 +280,14 @@ int cmd_try (const struct settings *st)
             return EXIT_USAGE;
         }
     if (!*args)
-        return read_and_try (st, st->sets, false);
+        return read_and_try (st, st->sets, NULL);
     if (!(point = try_point_set (args, st->nargs - 1)))
         return EXIT_USAGE;
     sets = all_sets (st, point);
-    rv = read_and_try (st, sets, true);
+    words = join (args);
+    rv = words ? read_and_try (st, sets, words) : EXIT_IO;
     strings_free (sets);
+    free (words);
     free (point);
     return rv;
 }

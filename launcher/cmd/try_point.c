@@ -70,7 +70,7 @@ static char *as_set (const char *arg)
 char *try_point_set (char **args, int n)
 {
     char **sets = calloc ((size_t)n + 1, sizeof (*sets));
-    const struct edit edit = { .sets = sets };
+    const struct edit edit = { .sets = sets, .words = "" };
     char *text = NULL;
     char *point = NULL;
     struct problems p;

@@ -28,15 +28,15 @@ static void on_interrupt (int sig)
     interrupted = 1;
 }
 
-static int make_place (struct try_run *t, struct slurmdl_error *err)
+static int
+make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
 {
     const char *tmp = getenv ("TMPDIR");
     char dir[PATH_MAX];
 
-    snprintf (dir,
-              sizeof (dir),
-              "%s/dl-try.XXXXXX",
-              tmp && *tmp == '/' ? tmp : "/tmp");
+    if (!above)
+        above = tmp && *tmp == '/' ? tmp : "/tmp";
+    snprintf (dir, sizeof (dir), "%.4000s/dl-try.XXXXXX", above);
     if (!mkdtemp (dir) || !(t->sweep.dir = strdup (dir)))
         return errorf (
             err, "%s: cannot make a folder: %s", dir, strerror (errno));
@@ -120,6 +120,7 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
 int try_run_open (struct try_run *t,
                   struct experiment *e,
                   long number,
+                  const char *above,
                   struct slurmdl_error *err)
 {
     *t = (struct try_run){
@@ -133,7 +134,7 @@ int try_run_open (struct try_run *t,
     t->trial = sweep_trial (&t->sweep, number);
     log_socket_open (&t->socket, NULL);
     t->attempt.socket = *t->socket.dir ? t->socket.path : NULL;
-    return make_place (t, err);
+    return make_place (t, above, err);
 }
 
 void try_run_close (struct try_run *t)

@@ -22,12 +22,14 @@ struct try_run {
     double seconds;
 };
 
-/* Make the folder, and the state of an experiment with this trial.  Returns -1
- * with 'err' set; try_run_close() in any case.
+/* Make the folder in 'above' (NULL: $TMPDIR or /tmp), and the state of an
+ * experiment with this trial.  Returns -1 with 'err' set; try_run_close() in
+ * any case.
  */
 int try_run_open (struct try_run *t,
                   struct experiment *e,
                   long number,
+                  const char *above,
                   struct slurmdl_error *err);
 
 /* Train to attempt.length, with the output on standard output.  SIGINT and

@@ -2,12 +2,16 @@
 /* What git(1) says of a folder. */
 #include "launcher/code/git.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/sys/subprocess.h"
 
-enum { LIST_MAX = 8 << 20, SECONDS = 20 };
+/* of the output; s; of submodules in submodules */
+enum { LIST_MAX = 8 << 20, SECONDS = 20, DEPTH_MAX = 5 };
 
 /* Settings of the work tree that would run programs are not used. */
 char *git_output (const char *dir, char *const *args, size_t max)
@@ -43,16 +47,55 @@ static int by_path (const void *a, const void *b)
     return strcmp (*(char *const *)a + 2, *(char *const *)b + 2);
 }
 
-int git_files_read (const char *root, struct git_files *g)
+static bool is_there (const char *root, const char *path, const char *name)
+{
+    char full[PATH_MAX];
+
+    return snprintf (full, sizeof (full), "%s/%s%s", root, path, name)
+               < (int)sizeof (full)
+           && access (full, F_OK) == 0;
+}
+
+/* Add the files of the work tree, and of its submodules.  'folder' is that of
+ * a submodule, "" or "NAME/".
+ */
+static int add_files (FILE *to, const char *root, const char *folder, int depth)
 {
     char *const args[] = { (char *)"ls-files",           (char *)"-t",
                            (char *)"--cached",           (char *)"--others",
                            (char *)"--exclude-standard", NULL };
-    size_t lines = 1;
-    char *rest;
+    bool has_submodules =
+        depth < DEPTH_MAX && is_there (root, folder, ".gitmodules");
+    char path[PATH_MAX];
+    char *text, *rest;
 
-    *g = (struct git_files){ .text = git_output (root, args, LIST_MAX) };
-    if (!g->text)
+    snprintf (path, sizeof (path), "%s/%s", root, folder);
+    if (!(text = rest = git_output (path, args, LIST_MAX)))
+        return -1;
+    for (char *line; (line = strsep (&rest, "\n"));) {
+        if (strlen (line) <= 2 || line[2] == '"')
+            continue;
+        snprintf (path, sizeof (path), "%.2000s%.2000s/", folder, line + 2);
+        if (!has_submodules || *line != 'H' || !is_there (root, path, ".git")
+            || add_files (to, root, path, depth + 1) < 0)
+            fprintf (to, "%c %s%s\n", *line, folder, line + 2);
+    }
+    free (text);
+    return 0;
+}
+
+int git_files_read (const char *root, struct git_files *g)
+{
+    size_t lines = 1, size;
+    char *rest;
+    FILE *f;
+    int rv;
+
+    *g = (struct git_files){ .text = NULL };
+    if (!(f = open_memstream (&g->text, &size)))
+        return -1;
+    rv = add_files (f, root, "", 0);
+    if (fclose (f) || rv < 0)
         return -1;
     for (const char *s = g->text; *s; s++)
         lines += *s == '\n';
@@ -60,7 +103,7 @@ int git_files_read (const char *root, struct git_files *g)
         return -1;
     rest = g->text;
     for (char *line; (line = strsep (&rest, "\n"));)
-        if (strlen (line) > 2 && line[2] != '"')
+        if (*line)
             g->list[g->n++] = line;
     qsort (g->list, g->n, sizeof (*g->list), by_path);
     return 0;

@@ -11,7 +11,9 @@
  */
 char *git_output (const char *dir, char *const *args, size_t max);
 
-/* The files of a work tree that are tracked, or that git does not ignore. */
+/* The files of a work tree, and of its submodules, that are tracked, or that
+ * git does not ignore.
+ */
 struct git_files {
     char **list; /* "H PATH" tracked, "? PATH" not; by path */
     size_t n;

@@ -60,6 +60,27 @@ static void hide_value (char *arg)
         strcpy (value + 1, "*");
 }
 
+/* What called dl for the user says what that was, as a list of words. */
+static json_t *caller_json (void)
+{
+    const char *text = getenv ("DL_STARTED_BY");
+    json_t *given = text ? json_loads (text, 0, NULL) : NULL;
+    json_t *list = json_is_array (given) ? json_array () : NULL;
+    const json_t *word;
+    size_t i;
+
+    json_array_foreach (given, i, word) if (json_is_string (word))
+    {
+        char *arg = strdup (json_string_value (word));
+        if (arg)
+            hide_value (arg);
+        json_array_append_new (list, text_json (arg ? arg : ""));
+        free (arg);
+    }
+    json_decref (given);
+    return list;
+}
+
 static json_t *command_json (void)
 {
     char path[] = "/proc/self/cmdline";
@@ -184,7 +205,7 @@ static const char list_packages[] =
     "    if os.path.isdir(folder):\n"
     "        for name in os.listdir(folder):\n"
     "            if name.endswith(('.dist-info', '.egg-info')):\n"
-    "                part = name[:-10].split('-')\n"
+    "                part = name.rsplit('.', 1)[0].split('-')\n"
     "                if len(part) > 1:\n"
     "                    found.setdefault(part[0], part[1])\n"
     "print(json.dumps({'executable': sys.executable,\n"
@@ -315,7 +336,7 @@ char *provenance_collect (const struct experiment *e,
     gethostname (text, sizeof (text) - 1);
     put (o, "host", text);
     put (o, "folder", getcwd (text, sizeof (text)));
-    json_object_set_new (o, "command", command_json ());
+    json_object_set_new (o, "command", caller_json () ?: command_json ());
     json_object_set_new (o, "modules", modules_json ());
     put_cuda (o);
     put_driver (o);

@@ -53,11 +53,11 @@ static bool is_in (const char *dir, const char *name, size_t len)
     return access (path, F_OK) == 0;
 }
 
+static const char between[] = " \t\n;|&()<>\"'=";
+
 /* NAME.MODULE may be a folder's. */
 static bool is_named (const char *dir, const char *text)
 {
-    static const char between[] = " \t\n;|&()<>\"'=";
-
     while (*(text += strspn (text, between))) {
         size_t len = strcspn (text, between);
         size_t first = strcspn (text, " \t\n;|&()<>\"'=./");
@@ -68,13 +68,52 @@ static bool is_named (const char *dir, const char *text)
     return false;
 }
 
-static bool is_used (const struct experiment *e)
+static bool is_script (const char *path, size_t len)
 {
-    for (char **a = e->argv; a && *a; a++)
-        if (is_named (e->dir, *a))
+    static const char *const ends[] = { ".py", ".sh", ".R", ".jl", ".pl" };
+
+    for (size_t i = 0; i < sizeof (ends) / sizeof (*ends); i++) {
+        size_t n = strlen (ends[i]);
+        if (len > n && !strncmp (path + len - n, ends[i], n))
             return true;
-    return (e->entrypoint && is_named (e->dir, e->entrypoint))
-           || (e->command && is_named (e->dir, e->command));
+    }
+    return false;
+}
+
+/* Note the first script that is named by its whole path: nothing in a copy
+ * takes its place.
+ */
+static void note_absolute (struct code_files *c, const char *text)
+{
+    while (!*c->absolute && *(text += strspn (text, between))) {
+        size_t len = strcspn (text, between);
+        if (*text == '/' && len < sizeof (c->absolute)
+            && is_script (text, len)) {
+            snprintf (
+                c->absolute, sizeof (c->absolute), "%.*s", (int)len, text);
+            if (access (c->absolute, F_OK) < 0)
+                *c->absolute = '\0';
+        }
+        text += len;
+    }
+}
+
+/* Whether the command has words that are files of the folder. */
+static bool is_used (const struct experiment *e, struct code_files *c)
+{
+    const char *const texts[] = { e->entrypoint, e->command };
+    bool used = false;
+
+    for (char **a = e->argv; a && *a; a++) {
+        used |= is_named (e->dir, *a);
+        note_absolute (c, *a);
+    }
+    for (size_t i = 0; i < sizeof (texts) / sizeof (*texts); i++)
+        if (texts[i]) {
+            used |= is_named (e->dir, texts[i]);
+            note_absolute (c, texts[i]);
+        }
+    return used;
 }
 
 /* ---- the root ---- */
@@ -411,7 +450,7 @@ int code_select (const struct experiment *e,
                  struct slurmdl_error *err)
 {
     *c = (struct code_files){ .root = NULL };
-    if (!e->code_freeze || is_off () || (!e->code_path && !is_used (e)))
+    if (!e->code_freeze || is_off () || (!is_used (e, c) && !e->code_path))
         return 1;
     if (find_root (e, c, err) < 0)
         return -1;

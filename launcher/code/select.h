@@ -25,6 +25,8 @@ struct code_files {
     size_t n, nlinks;       /* all, and links among them */
     int64_t bytes;
     char why[300]; /* if nothing is frozen: why; "": there is nothing to */
+    char
+        absolute[512]; /* a script that is named so, and is not frozen, or "" */
 };
 
 /* What is frozen of the folder of the experiment file.  Experiments are not

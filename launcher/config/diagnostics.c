@@ -109,8 +109,10 @@ static void __attribute__ ((format (printf, 3, 0))) add_line_at (
 
     if (origin.line > 0)
         snprintf (line, sizeof (line), ":%d", number);
-    if ((origin.option ? asprintf (&where, "--set %s: ", origin.option)
-                       : asprintf (&where, "%s%s: ", file, line))
+    if ((!origin.option ? asprintf (&where, "%s%s: ", file, line)
+         : origin.option != p->point
+             ? asprintf (&where, "--set %s: ", origin.option)
+             : asprintf (&where, "%s: ", p->words))
         < 0)
         where = NULL;
     add_line (p, where ? where : "", fmt, ap);

@@ -30,6 +30,7 @@ struct problems {
     char **about;            /* keys and groups that have a line, NULL-ended */
     struct text_part *parts; /* of a text with @include, else NULL */
     size_t nparts;
+    const char *point, *words; /* as in struct edit */
 };
 
 int problems_open (struct problems *p);

@@ -143,13 +143,14 @@ static int parse_value (config_t *cf, const char *text)
 
 static void set_one (config_t *cf, const char *set, struct problems *p)
 {
+    const char *option = p->words && !p->point ? "" : "--set ";
     const char *eq = strchr (set, '=');
     char key[256];
     config_t value;
     bool is_value;
 
     if (!eq || eq == set || eq - set >= (long)sizeof (key)) {
-        problem (p, "--set %s: must be KEY=VALUE", set);
+        problem (p, "%s%s: must be KEY=VALUE", option, set);
         return;
     }
     snprintf (key, sizeof (key), "%.*s", (int)(eq - set), set);
@@ -157,19 +158,22 @@ static void set_one (config_t *cf, const char *set, struct problems *p)
     if ((is_value = parse_value (&value, eq + 1) == 0))
         origin_set (config_lookup (&value, "value"), set);
     if (!is_value)
-        problem (
-            p,
-            "--set %s: the text after = is not a value (a string has quotes: "
-            "--set '%s=\"text\"')",
-            set,
-            key);
+        problem (p,
+                 "%s%s: the text after = is not a value (a string has quotes: "
+                 "%s'%s=\"text\"')",
+                 option,
+                 set,
+                 option,
+                 key);
     else if (!edit_put (cf, key, config_lookup (&value, "value")))
-        problem (p, "--set %s: '%s' is not a valid key", set, key);
+        problem (p, "%s%s: '%s' is not a valid key", option, set, key);
     config_destroy (&value);
 }
 
 int edit_apply (const struct edit *edit, config_t *cf, struct problems *p)
 {
+    p->point = edit->point;
+    p->words = edit->words;
     if (edit->f)
         edit->f (cf, edit->arg);
     for (char *const *set = edit->sets; set && *set; set++)

@@ -15,6 +15,9 @@ struct edit {
     void (*f) (config_t *cf, const void *arg); /* NULL: no change, else ... */
     const void *arg;                           /* ... this one first */
     char *const *sets; /* "KEY=VALUE", NULL-ended, or NULL */
+    const char *point; /* that of 'sets' which stands for ... */
+    const char *words; /* ... these of the user's, NULL: none does; without
+                          'point' all are the user's words, and no --set */
 };
 
 /* Returns 1 if there was something to do, else 0; mistakes are problems. */

@@ -13,7 +13,11 @@
 
 enum { PATH_SIZE = 128 };
 
-static const char where[] = "'searcher.try_first'";
+/* What a message is about: the key, or the point of dl try. */
+static const char *subject (const struct problems *p)
+{
+    return p->words ? "the point" : "'searcher.try_first'";
+}
 
 /* ---- what is active ---- */
 
@@ -105,18 +109,18 @@ static void read_member (struct experiment *e,
     char prefix[PATH_SIZE + 1];
 
     if (h && h->dim >= 0)
-        setting_value (e, h, s, where, &x[h->dim], p);
+        setting_value (e, h, s, subject (p), &x[h->dim], p);
     else if (h)
         problem_at (p,
                     origin_of (s),
                     "%s: '%s' is a constant; leave it out",
-                    where,
+                    subject (p),
                     path);
     else if (config_setting_is_group (s)) {
         snprintf (prefix, sizeof (prefix), "%s.", path);
         read_point (e, s, prefix, x, p);
     } else
-        hparam_unknown (e, s, where, path, p);
+        hparam_unknown (e, s, subject (p), path, p);
 }
 
 static void read_point (struct experiment *e,
@@ -133,7 +137,7 @@ static void read_point (struct experiment *e,
         int n = snprintf (
             path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
-            hparam_unknown (e, s, where, path, p);
+            hparam_unknown (e, s, subject (p), path, p);
         else
             read_member (e, s, path, x, p);
     }
@@ -160,7 +164,7 @@ static void complete_point (const struct experiment *e,
                 p,
                 origin_of (s),
                 "%s: '%s' is not active at this point: it depends on '%s'",
-                where,
+                subject (p),
                 e->params[i].name,
                 e->params[i].when);
     free (given);
@@ -202,7 +206,7 @@ static void add_listed (struct experiment *e,
         if (p->count == before)
             complete_point (e, s, preset, x, p);
         if (p->count == before)
-            check_point (e, x, origin_of (s), where, p);
+            check_point (e, x, origin_of (s), subject (p), p);
         if (p->count == before)
             e->search.npoints++;
     }
@@ -233,7 +237,7 @@ static void check_number (const struct experiment *e,
                     origin_of (list),
                     "%s: %ld points, the defaults included, are more "
                     "than the %ld trial%s",
-                    where,
+                    subject (p),
                     e->search.npoints,
                     trials,
                     trials == 1 ? "" : "s");

@@ -193,10 +193,11 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
     errno = EINVAL;
     if (ngpus < e->slots)
         return errorf (err,
-                       "a trial needs %lld GPU%s ('resources.slots_per_trial') "
+                       "a trial needs %lld GPU%s ('resources.%s_per_trial') "
                        "and this machine has %d",
                        (long long)e->slots,
                        e->slots == 1 ? "" : "s",
+                       e->gpus == e->slots ? "gpus" : "slots",
                        ngpus);
     return 0;
 }

@@ -2,6 +2,7 @@
 /* Write an experiment as other tools have it, with the Python package. */
 #include "launcher/export/tool.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -92,20 +93,12 @@ static int claim_name (const struct sweep *s,
 }
 
 static int open_folder (const struct sweep *s,
-                        const char *format,
-                        const char *output,
+                        const char *given,
                         char folder[PATH_MAX],
                         struct slurmdl_error *err)
 {
-    char given[PATH_MAX];
     struct stat st;
 
-    snprintf (given,
-              sizeof (given),
-              "%s%s%s",
-              output ? output : sweep_folder_name (s),
-              output ? "" : ".",
-              output ? "" : format);
     if (own_folder_make (given, 0755, err) < 0)
         return -1;
     if (!realpath (given, folder) || stat (folder, &st) < 0)
@@ -120,6 +113,28 @@ static int open_folder (const struct sweep *s,
                        given);
     }
     return claim_name (s, folder, err);
+}
+
+/* What has failed leaves no folder in which there is nothing. */
+static void remove_empty (const struct sweep *s, const char *folder)
+{
+    char claim[NAME_MAX + 1], path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir (folder);
+    int others = 0;
+
+    snprintf (claim, sizeof (claim), "%s.experiment", sweep_folder_name (s));
+    while (d && (e = readdir (d)))
+        others += strcmp (e->d_name, ".") && strcmp (e->d_name, "..")
+                  && strcmp (e->d_name, claim);
+    if (d)
+        closedir (d);
+    if (!d || others > 0
+        || snprintf (path, sizeof (path), "%s/%s", folder, claim)
+               >= (int)sizeof (path))
+        return;
+    unlink (path);
+    rmdir (folder);
 }
 
 /* ---- the program ---- */
@@ -224,10 +239,18 @@ int tool_export (struct sweep *s,
 {
     struct slurmdl_error err = { "" };
     struct tool t = { 0 };
-    char folder[PATH_MAX];
+    char given[PATH_MAX], folder[PATH_MAX];
+    bool is_new;
     int rv, fed;
 
-    if (open_folder (s, format, output, folder, &err) < 0
+    snprintf (given,
+              sizeof (given),
+              "%s%s%s",
+              output ? output : sweep_folder_name (s),
+              output ? "" : ".",
+              output ? "" : format);
+    is_new = access (given, F_OK) < 0;
+    if (open_folder (s, given, folder, &err) < 0
         || start (&t, format, folder, &err) < 0)
         return fail (&err);
     signal (SIGPIPE, SIG_IGN);
@@ -237,5 +260,9 @@ int tool_export (struct sweep *s,
         complain ("%s: could not be read to its end", s->dir);
         rv = EXIT_IO;
     }
+    if (rv == EXIT_OK)
+        puts (given);
+    else if (is_new)
+        remove_empty (s, folder);
     return rv;
 }

@@ -26,10 +26,12 @@ void duration_text (char *buf, size_t size, double seconds)
 
 void time_text (char *buf, size_t size, double when)
 {
-    time_t t = (time_t)when;
+    time_t t = fabs (when) < 1e15 ? (time_t)when : -1;
     struct tm tm;
 
-    strftime (buf, size, "%Y-%m-%d %H:%M", localtime_r (&t, &tm));
+    if (t == -1 || !localtime_r (&t, &tm)
+        || !strftime (buf, size, "%Y-%m-%d %H:%M", &tm))
+        *buf = '\0';
 }
 
 /* Short: all digits are in hparams.json, --json and --csv. */

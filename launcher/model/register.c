@@ -207,23 +207,25 @@ static int open_to_write (struct registry *r,
     return rv;
 }
 
-static int register_trial (const struct registry *r,
-                           const struct sweep *s,
+/* Without a checkpoint no registry is made. */
+static int register_trial (const struct sweep *s,
                            long trial,
                            const struct settings *st,
                            struct slurmdl_error *err)
 {
     struct chosen c = { NULL };
     char digest[DIGEST_SIZE];
+    struct registry r;
     json_t *entry;
     int rv;
 
     if (choose (s, trial, st->step, &c, err) < 0)
         return -1;
-    rv = registry_keep (r, c.path, digest, err);
+    if ((rv = open_to_write (&r, st, err)) == 0)
+        rv = registry_keep (&r, c.path, digest, err);
     if (rv == 0) {
         entry = version_json (s, trial, &c, digest, st->args[3]);
-        rv = put_version (r, st->args[3], entry, err);
+        rv = put_version (&r, st->args[3], entry, err);
         json_decref (entry);
     }
     int e = errno;
@@ -246,7 +248,6 @@ static int find_trial (const struct sweep *s, const char *text, long *trial)
 int model_register (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
-    struct registry r;
     struct sweep *s;
     long trial;
     int rv;
@@ -256,8 +257,7 @@ int model_register (const struct settings *st)
     if ((rv = open_experiment (st, st->args[1], &s)))
         return rv;
     if ((rv = find_trial (s, st->args[2], &trial)) == EXIT_OK
-        && (open_to_write (&r, st, &err) < 0
-            || register_trial (&r, s, trial, st, &err) < 0))
+        && register_trial (s, trial, st, &err) < 0)
         rv = fail (&err);
     sweep_close (s);
     return rv;

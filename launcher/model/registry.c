@@ -162,6 +162,18 @@ int registry_entry (const struct registry *r,
     return errorf (err, "%.200s: damaged: %.80s", path, why.text);
 }
 
+bool registry_has (const struct registry *r,
+                   const char *name,
+                   const char *kind,
+                   long number)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return entry_path (r, name, kind, number, path) == 0
+           && lstat (path, &st) == 0;
+}
+
 static long
 last_number (const struct registry *r, const char *name, const char *kind)
 {
@@ -199,6 +211,8 @@ long registry_put (const struct registry *r,
         /* nobody could list the registry any more */
         if (strlen (text) > ENTRY_MAX) {
             free (text);
+            snprintf (path, sizeof (path), "%s/%s", r->dir, name);
+            rmdir (path); /* if it was made for this entry */
             errno = EFBIG;
             return errorf (err,
                            "%.160s: the entry has more than %d bytes: what "

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "launcher/sys/digest.h"
@@ -62,6 +63,12 @@ int registry_entry (const struct registry *r,
                     long number,
                     struct model_entry *entry,
                     struct slurmdl_error *err);
+
+/* Whether there is something in its place, be it what it may. */
+bool registry_has (const struct registry *r,
+                   const char *name,
+                   const char *kind,
+                   long number);
 
 /* Put one under the next free number, which is returned and in its "number";
  * -1 with 'err'.  'entry' stays the caller's.

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "launcher/config/values.h"
 #include "launcher/format/table.h"
+#include "launcher/format/text.h"
 #include "launcher/model/model.h"
 #include "launcher/model/registry.h"
 #include "launcher/sys/say.h"
@@ -22,15 +23,6 @@ static void owner_name (uid_t owner, char *buf, size_t size)
         snprintf (buf, size, "%s", pw->pw_name);
     else
         snprintf (buf, size, "%u", (unsigned)owner);
-}
-
-static void time_text (const json_t *entry, char *buf, size_t size)
-{
-    time_t t = (time_t)json_number_value (json_object_get (entry, "time"));
-    struct tm tm;
-
-    if (!localtime_r (&t, &tm) || !strftime (buf, size, "%Y-%m-%d %H:%M", &tm))
-        *buf = '\0';
 }
 
 static void value_text (const json_t *entry, char *buf, size_t size)
@@ -64,7 +56,7 @@ static const struct table_column version_columns[] = {
 struct listing {
     const struct registry *r;
     struct libscols_table *tb;
-    struct slurmdl_error *err;
+    bool damaged;
 };
 
 static void add_line (const struct listing *l,
@@ -76,7 +68,9 @@ static void add_line (const struct listing *l,
     char value[32], when[32], by[64];
 
     value_text (e->json, value, sizeof (value));
-    time_text (e->json, when, sizeof (when));
+    time_text (when,
+               sizeof (when),
+               json_number_value (json_object_get (e->json, "time")));
     owner_name (e->owner, by, sizeof (by));
     table_set (line, 0, "%s", name);
     table_set (line, 1, "%lld", (long long)entry_int (e->json, NULL, "number"));
@@ -94,30 +88,41 @@ static void add_line (const struct listing *l,
     table_set (line, 9, "%s", by);
 }
 
+static void say_damaged (struct listing *l, const struct slurmdl_error *err)
+{
+    complain ("%s", err->text);
+    l->damaged = true;
+}
+
+/* An entry that somebody has planted keeps no other one out of the list. */
 static int list_versions (const char *name, void *arg)
 {
-    const struct listing *l = arg;
+    struct listing *l = arg;
+    struct slurmdl_error err = { "" };
     struct model_entry e;
     int rv = 1;
 
-    for (long n = 1; rv == 1; n++) {
+    for (long n = 1; rv != 0; n++) {
         char *stages;
-        if ((rv = registry_entry (l->r, name, "version", n, &e, l->err)) != 1)
-            break;
-        if ((stages = registry_stages (l->r, name, n, l->err)))
-            add_line (l, name, &e, stages);
-        else
-            rv = -1;
-        free (stages);
-        json_decref (e.json);
+        rv = registry_entry (l->r, name, "version", n, &e, &err);
+        if (rv < 0) {
+            say_damaged (l, &err);
+            rv = registry_has (l->r, name, "version", n);
+        } else if (rv == 1) {
+            if (!(stages = registry_stages (l->r, name, n, &err)))
+                say_damaged (l, &err);
+            add_line (l, name, &e, stages ? stages : "?");
+            free (stages);
+            json_decref (e.json);
+        }
     }
-    return rv;
+    return 0;
 }
 
 static int list (const struct settings *st, struct slurmdl_error *err)
 {
     struct registry r;
-    struct listing l = { &r, NULL, err };
+    struct listing l = { &r, NULL, false };
     int rv;
 
     if (registry_open (&r, st, false, err) < 0
@@ -130,17 +135,33 @@ static int list (const struct settings *st, struct slurmdl_error *err)
     if (rv == 0)
         scols_print_table (l.tb);
     scols_unref_table (l.tb);
-    return rv;
+    return rv < 0 ? -1 : l.damaged;
 }
 
 int model_ls (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
 
-    return list (st, &err) == 0 ? EXIT_OK : fail (&err);
+    int rv = list (st, &err);
+
+    return rv < 0 ? fail (&err) : rv > 0 ? EXIT_DAMAGED : EXIT_OK;
 }
 
 /* ---- show ---- */
+
+/* As dl best prints the same values; the caller frees it. */
+static char *shown_text (const char *name, const json_t *v)
+{
+    char text[64];
+
+    if (!strcmp (name, "metric.value") && json_is_real (v))
+        snprintf (text, sizeof (text), "%.6g", json_real_value (v));
+    else if (!strcmp (name, "time") && json_is_number (v))
+        time_text (text, sizeof (text), json_number_value (v));
+    else
+        return json_text (v);
+    return strdup (text);
+}
 
 static void print_values (const json_t *o, const char *prefix)
 {
@@ -157,9 +178,8 @@ static void print_values (const json_t *o, const char *prefix)
             print_values (v, name);
             continue;
         }
-        text = json_is_string (v) ? NULL : json_dumps (v, JSON_ENCODE_ANY);
-        printf (
-            "%-36s %s\n", name, text ? text : or_empty (json_string_value (v)));
+        text = shown_text (name, v);
+        printf ("%-36s %s\n", name, or_empty (text));
         free (text);
     }
 }

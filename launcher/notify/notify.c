@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "launcher/config/log_policy.h"
 #include "launcher/notify/send.h"
@@ -14,6 +16,8 @@
 #include "launcher/sweep/states.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
 
 static bool is_wanted (const struct experiment *e)
 {
@@ -135,15 +139,26 @@ void notify_end (const struct sweep *s)
 {
     const char *state = sweep_state_name (s->state);
     bool failed = s->state == SWEEP_FAILED || s->state == SWEEP_PARTIAL;
-    char marker[64], what[128];
+    bool asked = s->state == SWEEP_STOPPED || s->state == SWEEP_KILLED;
+    const char *by =
+        asked && s->last_action.what && !strcmp (s->last_action.what, state)
+            ? s->last_action.by
+            : NULL;
+    char marker[64], what[256];
 
     if (!is_on (s->exp, "end") && !(failed && is_on (s->exp, "failure")))
         return;
-    snprintf (marker, sizeof (marker), "end-%ld-%ld", s->ntrials, s->nhistory);
+    if (asked) /* trials may still be ending */
+        snprintf (marker, sizeof (marker), "%s-%.3f", state, s->asked);
+    else
+        snprintf (
+            marker, sizeof (marker), "end-%ld-%ld", s->ntrials, s->nhistory);
     snprintf (what,
               sizeof (what),
-              "%s, %ld of its trials failed",
+              "%s%s%.100s, %ld of its trials failed",
               state,
+              by ? " by " : "",
+              by ? by : "",
               sweep_failed_trials (s));
     tell (s, failed ? "failure" : "end", marker, what);
 }
@@ -181,6 +196,15 @@ static void notify_failed (const struct sweep *s, long trial)
     tell (s, "failure", "failed", what);
 }
 
+static bool is_told (const struct sweep *s, int pattern)
+{
+    char path[PATH_MAX];
+
+    snprintf (
+        path, sizeof (path), "%s/notified/pattern-%d", s->dir, pattern + 1);
+    return access (path, F_OK) == 0;
+}
+
 static void notify_patterns (const struct sweep *s, long trial, long attempt)
 {
     char **patterns = s->exp->notify.patterns;
@@ -195,7 +219,7 @@ static void notify_patterns (const struct sweep *s, long trial, long attempt)
     for (int i = 0; patterns && patterns[i]; i++) {
         struct log_policy policy = { .pattern = patterns[i] };
         char found[1][POLICY_LINE];
-        if (policies_search (&policy, 1, path, found) <= 0)
+        if (is_told (s, i) || policies_search (&policy, 1, path, found) <= 0)
             continue;
         snprintf (marker, sizeof (marker), "pattern-%d", i + 1);
         snprintf (what, sizeof (what), "trial %ld: %s", trial, found[0]);
@@ -209,4 +233,48 @@ void notify_attempt (const struct sweep *s, long trial, long attempt)
         return;
     notify_failed (s, trial);
     notify_patterns (s, trial, attempt);
+}
+
+/* ---- while it runs ---- */
+
+enum { EVERY = 5 /* s */, EFFORT = 20 };
+
+static bool anything_to_tell (const struct sweep *s)
+{
+    for (int i = 0; s->exp->notify.patterns && s->exp->notify.patterns[i]; i++)
+        if (!is_told (s, i))
+            return true;
+    return false;
+}
+
+bool notify_unwatch (struct notify_watch *w)
+{
+    if (w->child == 0 || waitpid (w->child, NULL, WNOHANG) == 0)
+        return w->child != 0;
+    w->child = 0;
+    w->next = monotonic () + fmax (EVERY, EFFORT * (monotonic () - w->begun));
+    return false;
+}
+
+/* A long log takes a while, and so may what is told: the worker cannot wait. */
+void notify_watch (const struct sweep *s,
+                   long trial,
+                   long attempt,
+                   struct notify_watch *w)
+{
+    double now = monotonic ();
+
+    if (!s->exp->notify.patterns || !is_wanted (s->exp) || notify_unwatch (w)
+        || now < w->next)
+        return;
+    w->begun = now;
+    w->next = now + EVERY;
+    if (!anything_to_tell (s))
+        return;
+    if ((w->child = subprocess_fork (0)) < 0)
+        w->child = 0;
+    else if (w->child == 0) {
+        notify_patterns (s, trial, attempt);
+        _exit (0);
+    }
 }

@@ -10,7 +10,9 @@
  * failure of the experiment.
  */
 
-/* The experiment has ended by itself, with the state it has now. */
+/* The experiment has ended, with the state it has now, or was stopped or
+ * killed.
+ */
 void notify_end (const struct sweep *s);
 
 /* It was paused, as all attempts fail in the same way. */
@@ -20,5 +22,20 @@ void notify_fault (const struct sweep *s);
  * first line that each of notify.pattern matches.
  */
 void notify_attempt (const struct sweep *s, long trial, long attempt);
+
+/* The log of an attempt at work, all zero at first. */
+struct notify_watch {
+    pid_t child; /* searches it, 0: none does */
+    double begun, next;
+};
+
+/* Search it every few seconds, in a process of its own: to be called often.
+ * Then call notify_unwatch() until it returns false, which it does soon.
+ */
+void notify_watch (const struct sweep *s,
+                   long trial,
+                   long attempt,
+                   struct notify_watch *w);
+bool notify_unwatch (struct notify_watch *w);
 
 #endif

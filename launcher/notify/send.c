@@ -108,7 +108,11 @@ static void run_command (const struct experiment *e, const struct notice *n)
 {
     const char *argv[] = { "/bin/sh", "-c", e->notify.command, NULL };
 
-    say_status ("the command", run (e, n, argv, n->json));
+    char *line = NULL;
+
+    if (asprintf (&line, "%s\n", n->json) >= 0)
+        say_status ("the command", run (e, n, argv, line));
+    free (line);
 }
 
 static void send_mail (const struct experiment *e, const struct notice *n)

@@ -67,7 +67,7 @@ static void compare (struct failure_finding *found,
     long in = 0, hit = 0, out;
 
     for (long i = 0; i < n; i++)
-        if (inside (&c, c.p->v[i])) {
+        if (inside (&c, c.p->began[i])) {
             in++;
             hit += failed[i];
         }
@@ -91,8 +91,8 @@ static void compare_number (struct failure_finding *found,
     long known = 0;
 
     for (long i = 0; v && i < n; i++)
-        if (!isnan (p->v[i]))
-            v[known++] = p->v[i];
+        if (!isnan (p->began[i]))
+            v[known++] = p->began[i];
     if (v)
         qsort (v, (size_t)known, sizeof (*v), by_number);
     for (int k = 1; k < CUTS && known > 0; k++)

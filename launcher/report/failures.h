@@ -16,7 +16,9 @@ struct failure_cause {
  */
 long failure_causes (const struct report *r, struct failure_cause **list);
 
-/* Values of a parameter at which trials fail more than twice as often. */
+/* Values of a parameter at which trials that begin there fail more than twice
+ * as often.
+ */
 struct failure_finding {
     double chi; /* how unlikely by chance; 0: there are none */
     const struct report_param *p;

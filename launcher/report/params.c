@@ -104,13 +104,13 @@ static double constant (struct report_param *p, const struct hparam *h)
 static double value_of (struct report_param *p,
                         const struct experiment *e,
                         const struct hparam *h,
-                        const struct sweep_trial *t)
+                        const double *point)
 {
     double x;
 
     if (h->dim < 0)
         return constant (p, h);
-    x = t->x[h->dim];
+    x = point[h->dim];
     if (isnan (x))
         return NAN;
     if (e->params[h->dim].type == PARAM_CATEGORICAL)
@@ -132,16 +132,22 @@ static void fill_table (struct report_param *p, const struct report *r)
 
 static int fill_values (struct report_param *p, const struct report *r)
 {
-    if (!(p->v = malloc (((size_t)r->n + 1) * sizeof (*p->v))))
+    p->v = malloc (((size_t)r->n + 1) * sizeof (*p->v));
+    p->began = malloc (((size_t)r->n + 1) * sizeof (*p->began));
+    if (!p->v || !p->began)
         return -1;
     if (p->category)
         fill_table (p, r);
     for (size_t k = 0; k < r->nsweeps; k++) {
         const struct sweep *s = r->sweeps[k].s;
         const struct hparam *h = hparam_find (s->exp, p->name);
-        for (long i = 0; i < s->ntrials; i++)
-            p->v[r->sweeps[k].first + i] =
-                h ? value_of (p, s->exp, h, &s->trials[i]) : NAN;
+        for (long i = 0; i < s->ntrials; i++) {
+            const struct sweep_trial *t = &s->trials[i];
+            long at = r->sweeps[k].first + i;
+            p->v[at] = h ? value_of (p, s->exp, h, t->x) : NAN;
+            p->began[at] =
+                h && t->began ? value_of (p, s->exp, h, t->began) : p->v[at];
+        }
     }
     return 0;
 }
@@ -166,6 +172,7 @@ void params_free (struct report_params *p)
     for (size_t i = 0; i < p->n; i++) {
         words_free (&p->list[i].table);
         free (p->list[i].v);
+        free (p->list[i].began);
     }
     free (p->list);
     *p = (struct report_params){ 0 };

@@ -11,6 +11,7 @@ struct report_param {
     double low, high;   /* of a number's range */
     struct words table; /* a category's values */
     double *v;          /* of each trial; of a category its number; NaN: none */
+    double *began;      /* the same where it began: on_oom has changed 'v' */
 };
 
 struct report_params {

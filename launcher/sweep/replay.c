@@ -293,6 +293,11 @@ static int move_trial (struct sweep *s,
     if (e->nx != s->exp->nparams
         || searcher_move (s->searcher, trial_number (s, t), e->x) < 0)
         return state_damaged (err, "a trial goes on where there is no point");
+    if (!t->began) {
+        if (!(t->began = calloc (e->nx, sizeof (*t->began))))
+            return errorf (err, "out of memory");
+        memcpy (t->began, t->x, e->nx * sizeof (*t->began));
+    }
     memcpy (t->x, e->x, e->nx * sizeof (*t->x));
     json_decref (t->hparams);
     t->hparams = NULL;
@@ -459,6 +464,8 @@ int sweep_apply (const struct event *e, void *sweep, struct slurmdl_error *err)
     if ((rv = apply[e->op](s, e, err)) != 0)
         return rv < 0 ? -1 : 0;
     s->state = sweep_next_state (s->state, e->op);
+    if (e->op == EVENT_STOP || e->op == EVENT_KILL)
+        s->asked = e->time;
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "failed"))
         s->state = SWEEP_FAILED;
     if (e->op == EVENT_END && e->state && !strcmp (e->state, "partial"))

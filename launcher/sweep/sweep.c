@@ -112,6 +112,7 @@ void sweep_close (struct sweep *s)
         struct sweep_trial *t = &s->trials[i];
         json_decref (t->hparams);
         free (t->x);
+        free (t->began);
         free (t->values);
         free (t->milestones);
         free (t->why);

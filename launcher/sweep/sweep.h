@@ -30,6 +30,7 @@ struct milestone {
 struct sweep_trial {
     enum sweep_trial_state state;
     double *x;       /* its point */
+    double *began;   /* the point it began at, NULL: the same (on_oom) */
     json_t *hparams; /* of it; NULL until trial_hparams() is called */
     int64_t length;  /* of the last accepted result, 0: none */
     int64_t target;  /* of the open segment */
@@ -140,6 +141,7 @@ struct sweep {
     long nresults;  /* that were accepted */
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
+    double asked;   /* the same of the last stop or kill */
     long changes;   /* events but those that results.h5 does not show */
     bool archived;
     char **labels; /* NULL-ended, or NULL */

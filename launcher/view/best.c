@@ -84,7 +84,12 @@ static void print_text (const struct best *b)
         printf ("checkpoint: %s\n", b->checkpoint);
     else
         puts ("checkpoint: none is kept");
-    printf ("to train it again: %s\n", b->command ? b->command : "");
+    /* the source of a function of Python's is one of its words */
+    if (b->command && strchr (b->command, '\n'))
+        printf (
+            "to train it again: dl reproduce %s %ld\n", name_of (s), b->trial);
+    else
+        printf ("to train it again: %s\n", b->command ? b->command : "");
     if (s->code)
         printf ("to do so with the code of then, and compare: dl reproduce %s "
                 "%ld\n",

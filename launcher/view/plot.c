@@ -104,7 +104,7 @@ static int find_medium (struct plot *p, const char *terminals)
     else
         p->medium = seems_to_be (terminals);
     if (rv == EXIT_OK && !gnuplot_has (terminals, p->medium)) {
-        complain ("this gnuplot cannot draw %s: Debian's gnuplot-nox has dumb, "
+        complain ("this gnuplot cannot draw %s: version 5 has dumb, "
                   "sixel, svg, png and pdf; block and kitty need gnuplot 6",
                   plot_media[p->medium]);
         rv = EXIT_FAILED;
@@ -196,6 +196,19 @@ put_script (struct plot *p, const struct plot_kind *k, const char *terminals)
 
 /* ---- the command ---- */
 
+/* Some fonts draw circles for braille without a dot. */
+static void blank_braille (char *text)
+{
+    char *to = text;
+
+    for (const char *c = text; *c; to++) {
+        bool empty = !strncmp (c, "\xe2\xa0\x80", 3);
+        *to = empty ? ' ' : *c;
+        c += empty ? 3 : 1;
+    }
+    *to = '\0';
+}
+
 /* Without the empty lines and the blanks that it puts around a picture. */
 static void print_lines (char *text)
 {
@@ -223,10 +236,14 @@ deliver (const struct plot *p, char *text, size_t n, struct slurmdl_error *err)
         puts (p->st->output);
     } else if (plot_is_text (p->medium)) {
         terminal_allow_colours (true);
+        blank_braille (text);
         print_lines (text);
         terminal_allow_colours (false);
-    } else
-        terminal_control ("%.*s\n", (int)n, text);
+    } else {
+        /* gnuplot 6 begins at the top of the window, over what is there */
+        size_t home = strncmp (text, "\033[H", 3) ? 0 : 3;
+        terminal_control ("%.*s\n", (int)(n - home), text + home);
+    }
     return 0;
 }
 

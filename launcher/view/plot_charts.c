@@ -28,11 +28,16 @@ static bool larger_is_better (const struct plot *p)
     return !p->report.sweeps[0].s->exp->search.smaller_is_better;
 }
 
+/* gnuplot's terminal "block" does not turn that of the y axis, and what is left
+ * of the window stands at its right: it goes above the axis.
+ */
 static void put_label (const struct plot *p, const char *axis, const char *text)
 {
-    fprintf (p->f, "set %slabel ", axis);
+    bool above = p->medium == PLOT_BLOCK && *axis == 'y';
+
+    fprintf (p->f, "set %slabel ", above ? "" : axis);
     gnuplot_text (p->f, text);
-    fputc ('\n', p->f);
+    fputs (above ? " at screen 0.02, graph 1.06 left\n" : "\n", p->f);
 }
 
 /* The values that matter; a logarithmic axis where they span a factor of 50. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "launcher/membership/peer.h"
+#include "launcher/notify/notify.h"
 #include "launcher/results/results_file.h"
 #include "launcher/retention/checkpoints.h"
 #include "launcher/retention/leftovers.h"
@@ -124,19 +125,41 @@ bad_nodes (const struct worker *w, long trial, const struct segment_report *r)
     return failure_bad_nodes (dir);
 }
 
+/* A trial whose failure is one of a shared fault is not given up. */
+static bool
+is_last (const struct worker *w, long trial, const struct segment_report *r)
+{
+    return r->outcome == OUTCOME_FAILED && gives_up (w, trial, r)
+           && (r->verdict.free
+               || !fault_spares_trial (w, trial, r->verdict.why));
+}
+
+/* In the entry of the failure: no attempt can begin between the two. */
+static struct event
+pause_event (const struct worker *w, long trial, const struct segment_report *r)
+{
+    return (struct event){ .op = EVENT_PAUSE,
+                           .by = w->slot,
+                           .trial = trial,
+                           .attempt = sweep_trial (w->sweep, trial)->over + 1,
+                           .why = r->verdict.why };
+}
+
 static int put_end (struct worker *w,
                     long trial,
                     struct segment_report *r,
                     struct slurmdl_error *err)
 {
-    struct event events[3 + NODES_MAX] = { report_event (w, trial, r) };
+    struct event events[4 + NODES_MAX] = { report_event (w, trial, r) };
     const char *why = why_exclude (w, trial, r);
     char *nodes = bad_nodes (w, trial, r);
+    bool last = is_last (w, trial, r);
+    bool pauses = r->outcome == OUTCOME_FAILED && !last && !r->verdict.free
+                  && fault_pauses (w, r->verdict.why);
     size_t n = 1;
     int rv;
 
-    if (r->outcome == OUTCOME_FAILED && gives_up (w, trial, r)
-        && (r->verdict.free || !fault_spares_trial (w, trial, r->verdict.why)))
+    if (last)
         events[n++] =
             (struct event){ .op = EVENT_EXIT, .by = w->slot, .trial = trial };
     if (why)
@@ -145,7 +168,11 @@ static int put_end (struct worker *w,
         };
     if (nodes)
         n += exclude_nodes (w, events + n, nodes);
+    if (pauses)
+        events[n++] = pause_event (w, trial, r);
     rv = worker_publish (w, events, n, err);
+    if (rv == 0 && pauses)
+        notify_fault (w->sweep);
     free (nodes);
     return rv;
 }
@@ -183,7 +210,11 @@ int worker_publish_report (struct worker *w,
 
     oom_retry_decide (w, trial, r);
     while (rv == 1 && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
-        struct event event = report_event (w, trial, r);
+        struct event event;
+
+        if (r->outcome == OUTCOME_FAILED && fault_is_known (w, r->verdict.why))
+            r->outcome = OUTCOME_PARKED;
+        event = report_event (w, trial, r);
         rv = r->outcome == OUTCOME_RESULT
                  ? worker_publish_result (w, &event, err)
                  : put_end (w, trial, r, err);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "launcher/notify/notify.h"
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/metric_summary.h"
 #include "launcher/sweep/attempt.h"
@@ -39,6 +40,7 @@ struct segment {
     long oom_kills;  /* in this cgroup, before it began; -1: not known */
     double deadline; /* when a trainer that was asked to stop is killed */
     double look;     /* when to look for news next */
+    struct notify_watch notice;
     bool dropped;
     bool early; /* the searcher stopped it */
     int status;
@@ -325,7 +327,13 @@ static int train (struct segment *s, struct slurmdl_error *err)
         wait_for_something (s, 1000);
         rv = worker_tick (s->w, err);
         look_for_news (s);
+        notify_watch (
+            s->w->sweep, s->attempt.trial, s->attempt.number, &s->notice);
         look_around (s);
+    }
+    while (rv == 0 && notify_unwatch (&s->notice)) {
+        worker_sleep (s->w, 0.02);
+        rv = worker_tick (s->w, err);
     }
     if (rv < 0)
         return -1;

@@ -3,6 +3,7 @@
 #include "launcher/worker/shared_fault.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,12 @@
 #include "launcher/sweep/sweep.h"
 #include "runtime/base/clock.h"
 
-/* s that a worker waits for others at most, and before it takes their turn */
+/* s that a worker waits for others at most, and before it takes their turn;
+ * s in which the first attempts of an experiment may show that all will fail
+ */
 #define HOLD_MAX 60.0
 #define TURN     0.2
+#define START    0.3
 
 static bool anything_open (const struct sweep *s, long but)
 {
@@ -102,6 +106,51 @@ static bool holds_back (struct worker *w)
     }
     return now < w->held_until
            && f->count + attempts_elsewhere (w) >= FAULT_LIMIT;
+}
+
+/* Slots are numbered: local-PID-1 ..., JOB_0 ... or JOB_0.0 ... */
+static bool begins_later (const struct worker *w)
+{
+    long n, lane = 0;
+
+    if (sscanf (w->slot, "local-%*d-%ld", &n) == 1)
+        return n > FAULT_LIMIT;
+    return sscanf (w->slot, "%*d_%ld.%ld", &n, &lane) >= 1
+           && (n >= FAULT_LIMIT || lane >= FAULT_LIMIT);
+}
+
+int fault_let_others_begin (struct worker *w,
+                            double pause,
+                            struct slurmdl_error *err)
+{
+    double end = monotonic () + START;
+    double left;
+
+    if (!begins_later (w))
+        return 0;
+    while (w->sweep->nresults == 0 && !fault_most (w->sweep)
+           && worker_may_go_on (w) && (left = end - monotonic ()) > 0) {
+        worker_sleep (w, fmin (pause, left));
+        if (sweep_sync (w->sweep, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+bool fault_pauses (struct worker *w, const char *why)
+{
+    const struct fault *f = fault_like (w->sweep, why);
+
+    return f && f->count + 1 >= FAULT_LIMIT
+           && (!f->host || f->spread || strcmp (f->host, w->host)
+               || !works_elsewhere (w));
+}
+
+bool fault_is_known (const struct worker *w, const char *why)
+{
+    const struct fault *f = fault_like (w->sweep, why);
+
+    return sweep_is_faulty (w->sweep) && f && f->count >= FAULT_LIMIT;
 }
 
 int fault_stop (struct worker *w, struct slurmdl_error *err)

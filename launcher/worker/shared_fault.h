@@ -10,6 +10,22 @@
  */
 bool fault_spares_trial (const struct worker *w, long trial, const char *why);
 
+/* Whether that failure shows that the fault is shared by all workers. */
+bool fault_pauses (struct worker *w, const char *why);
+
+/* Whether the experiment is paused for it already: then an attempt that was at
+ * work has not failed, but was parked.
+ */
+bool fault_is_known (const struct worker *w, const char *why);
+
+/* As long as nothing is known of the experiment's attempts, let the first three
+ * workers begin a third of a second before the others, who look at the log
+ * every 'pause' s.  Returns 0, -1 on failure.
+ */
+int fault_let_others_begin (struct worker *w,
+                            double pause,
+                            struct slurmdl_error *err);
+
 /* Pause the experiment if a fault is shared.  As long as only one machine has
  * shown it and other ones have workers, that machine's workers only wait.
  *

@@ -278,6 +278,8 @@ static int pull (struct worker *w, struct slurmdl_error *err)
 {
     double pause = least_pause (w);
 
+    if (fault_let_others_begin (w, pause, err) < 0)
+        return -1;
     while (worker_may_go_on (w)) {
         int news = sweep_sync (w->sweep, err);
         int did = news < 0 ? -1 : try_next (w, err);
@@ -338,8 +340,11 @@ enum worker_end worker_run (struct sweep *sweep,
     if (w.closes) {
         worker_close_sweep (&w);
         notify_end (w.sweep);
-    } else if (w.peer)
+    } else if (w.peer) {
         worker_leave_sweep (&w);
+        if (w.sweep->state == SWEEP_STOPPED || w.sweep->state == SWEEP_KILLED)
+            notify_end (w.sweep);
+    }
     e = errno;
     custom_close (&w);
     peer_destroy (w.peer);

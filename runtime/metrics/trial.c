@@ -274,7 +274,8 @@ int slurmdl_trial_read (const char *dir,
     if (rv < 0)
         errorf (
             err, "%s: cannot list the attempts: %s", dir, inside_error (errno));
-    for (size_t i = 0; rv == 0 && i < t.n; i++) {
+    /* the first one supersedes nothing */
+    for (size_t i = 1; rv == 0 && i < t.n; i++) {
         t.now = &t.attempts[i];
         rv = each_metrics_file (
             folder (&t, path, sizeof (path)), note_file, &t, err);

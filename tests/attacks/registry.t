@@ -40,7 +40,9 @@ mkdir "$work/own" && chown "$victim_id:$victim_id" "$work/own"
 is "$(victim timeout 300 dl run --local --dir="$work/own" "$work/exp.conf" >/dev/null 2>&1; echo $?)" 0 "a sweep"
 like "$(victim dl export --dir="$work/own" --format=parquet --output="$work/group/board" exp 2>&1; echo "=$?")" \
     "group/board: belongs to user $attacker_id" "a stranger's folder is not written to"
-victim sh -c "umask 002; cd '$work/group' && DL_PYTHON=/bin/true dl export --dir='$work/own' --format=parquet --output=exp.parquet exp" >/dev/null 2>&1
+printf '#!/bin/sh\nexec cat >/dev/null\n' >"$work/drain"
+chmod 755 "$work/drain"
+victim sh -c "umask 002; cd '$work/group' && DL_PYTHON='$work/drain' dl export --dir='$work/own' --format=parquet --output=exp.parquet exp" >/dev/null 2>&1
 attacker ln -s "$victim_home/secret" "$work/group/exp.parquet/exp.trials.parquet.new" 2>/dev/null
 is "$? $(stat -c %A "$work/group/exp.parquet")" "1 drwxr-sr-x" "nobody else plants links in a folder that is made, whatever the umask"
 victim chmod g+w "$work/group/exp.parquet"

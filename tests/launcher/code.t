@@ -169,6 +169,23 @@ like "$out" '^reproduced: loss is 2.*, and was 2' "and it says so"
 like "$out" '^code: [0-9a-f]{12}, as it was frozen' "with the code of then"
 like "$(dl reproduce --dry-run seed-0001 2)" '^command: sh seed.sh 0\.' "--dry-run has the command"
 like "$(dl best seed-0001)" 'and compare: dl reproduce seed-0001 [0-9]' "dl best names it"
+
+# of several ranks: in a job that salloc makes, and its step
+mkdir "$work/bin"
+printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\necho "a step of job $SLURM_JOB_ID"\nexec "$@"\n' >"$work/bin/srun"
+printf '#!/bin/sh\necho "salloc $*"\nwhile case $1 in --*) ;; *) false ;; esac; do shift; done\nSLURM_JOB_ID=7 exec "$@"\n' >"$work/bin/salloc"
+chmod +x "$work/bin/srun" "$work/bin/salloc"
+timeout 300 env PATH="$work/bin:$PATH" DL_FREEZE=false dl run --no-workers --set resources.ranks_per_node=2 --set 'name="ranks"' seed.conf >out 2>&1
+ranks=ranks-0001
+SLURM_JOB_ID=7 PATH=$work/bin:$PATH timeout 300 dl worker --slot 1_0 $ranks >out 2>&1
+out=$(PATH=$work/bin:$PATH timeout 100 dl reproduce $ranks 2 2>&1)
+is $? 0 "a trial of two ranks"
+like "$out" "^salloc --nodes=1 --ntasks=2 --ntasks-per-node=2 .*dl reproduce $proj/$ranks 2$" "in a job of its own"
+like "$out" "^a step of job 7$" "as a step"
+like "$out" '^reproduced: loss is 3' "gives the same metric again"
+like "$(PATH=$work/nowhere "$builddir/launcher/dl" reproduce $ranks 2 2>&1)" '^dl: salloc: No such file or directory: trials of several ranks need Slurm$' "without Slurm"
+rm -r ranks-000?
+
 timeout 300 dl run --local --set searcher.max_trials=4 seed.conf >out 2>&1
 out=$(dl diff seed-0001 seed-0002)
 is $? 1 "two that differ"
@@ -191,6 +208,21 @@ sed -i 's/root/boot/' seed-0002/provenance.json
 printf ' ' >>seed-0002/provenance.json
 like "$(dl show --provenance seed-0002 2>&1)" "seed-0002/provenance.json: this is not the record that was made with the experiment" "a record that was changed"
 
+# ---- a script that no copy can take the place of
+conf outside "sh $proj/seed.sh"
+like "$(dl run --dry-run outside.conf 2>&1)" "^dl: $proj/seed.sh is named by its whole path and is not frozen" "--dry-run: a script by its whole path"
+timeout 300 dl run --local --set searcher.max_trials=1 outside.conf >out 2>&1
+is "$? $(grep -c 'is named by its whole path' out)" "0 1" "dl run says it, too"
+rm -r outside*
+
+# ---- packages of Python
+mkdir -p site/one-1.2.10.dist-info site/two-3.4.5.egg-info
+echo 'print("loss = 1")' >pack.py
+conf pack "$(command -v python3) pack.py"
+PYTHONPATH=$PWD/site timeout 300 dl run --no-workers pack.conf >out 2>&1
+is "$(dl show --provenance pack | grep -E '^  (one|two) ' | tr '\n' '|')" "  one 1.2.10|  two 3.4.5|" "packages have their whole versions"
+rm -r pack* site
+
 # ---- a git work tree
 if git --version >/dev/null 2>&1; then
     mkdir -p ../repo/conf
@@ -211,6 +243,27 @@ if git --version >/dev/null 2>&1; then
     like "$(dl show --provenance git-0001)" "^git: $(git rev-parse HEAD) \(.*\), and this difference:" "the commit"
     like "$(dl show --provenance git-0001)" '^\+2$' "and the difference"
     is "$(tail -1 git-0001/trials/0001/a.1/log)" "$(git rev-parse HEAD)" "git works in the copy"
+    # a submodule in a submodule
+    for repo in inner outer; do
+        git init -q ../$repo
+        echo 10 >../$repo/value.txt
+        [ $repo = inner ] || git -C ../outer -c protocol.file.allow=always submodule --quiet add "$PWD/../inner" lib
+        git -C ../$repo add . && git -C ../$repo -c user.name=u -c user.email=u@example.org commit -qm first
+    done
+    git -c protocol.file.allow=always submodule --quiet add "$PWD/../outer" sub
+    git -c protocol.file.allow=always submodule --quiet update --init --recursive
+    echo 20 >sub/lib/value.txt
+    echo 3 >sub/new.txt
+    # shellcheck disable=SC2016
+    echo 'until [ -f $1 ]; do sleep 0.1; done; echo loss = $(cat sub/value.txt)$(cat sub/lib/value.txt)$(cat sub/new.txt)' >train.sh
+    rm -r git-0001
+    conf conf/git "cd .. && sh train.sh $work/go2"
+    timeout 300 dl run --local conf/git.conf >out 2>&1 &
+    wait_for 100 sh -c 'ls git-0001/trials/*/a.1/log'
+    for file in sub/value.txt sub/lib/value.txt sub/new.txt; do echo 9 >$file; done
+    touch "$work/go2"
+    wait $!
+    is "$(values git-0001)" metric:10203.0 "files of submodules are frozen, tracked and new"
 else
     skip "git" "no git"
 fi

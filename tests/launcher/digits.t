@@ -56,7 +56,7 @@ unset DL_SEED DL_HP_hidden DL_HP_lr
 # one worker: which trials are cloned depends on the order of the results
 sed 's/population = 8/population = 4/; s/max_length = 27/max_length = 12/; s/min_length = 3/min_length = 2/
      s/workers = 4/workers = 1/; s/experiment_seed = 1/experiment_seed = 2/' pbt.conf >pbt4.conf
-timeout 300 dl run --local pbt4.conf >out 2>&1
+timeout 300 dl run --local --set checkpoint_policy.save_trial_latest=99 pbt4.conf >out 2>&1
 is $? 0 "population based training"
 is "$(cat digits-pbt-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 clones=$(cat digits-pbt-0001/log/0*/0* | sed -n 's/.*"op":"begin".*"trial":\([0-9]*\),.*"from":\([0-9]*\),"from_length":\([0-9]*\).*/\1 \2 \3/p')
@@ -68,6 +68,18 @@ done)
 is "$wrong" "" "each began at the length where the other one was"
 set -- $clones
 like "$(dl show digits-pbt "$1")" "starts from the checkpoint of trial $2 at length $3" "show says so"
+again () { # again EXPERIMENT TRIAL LENGTH WHAT
+    timeout 300 dl reproduce "$1" "$2" >out 2>&1
+    is $? 0 "dl reproduce: $4"
+    like "$(cat out)" "^restored epoch $3" "from the other one's checkpoint"
+}
+again digits-pbt-0001 "$1" "$3" "a clone"
+timeout 300 dl fork --local --set searcher.max_length=16 digits-pbt-0001 "$1" >out 2>&1
+again digits-pbt-fork-0001 1 "$(sed -n 's/^restored epoch //p' digits-pbt-fork-0001/trials/0001/a.1/log)" "a fork"
+rm digits-pbt-0001/trials/"$(printf %04d "$2")"/a.*/ckpt/*
+timeout 300 dl reproduce digits-pbt-0001 "$1" >out 2>&1
+is "$? $(cat out)" "3 dl: $PWD/digits-pbt-0001: trial $1 began with the checkpoint of trial $2 at length $3, which is no longer there: nothing trains it again" \
+    "a clone of what is gone"
 
 # ---- an open metrics file is a plain HDF5 file
 DL_RUN_DIR=live DL_LENGTH=100000 ./digits >/dev/null &

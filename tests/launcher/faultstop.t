@@ -50,6 +50,9 @@ for f in typo import pattern; do
     [ "$(attempts $f-0002)" -le 4 ]
     ok $? "$f, two workers: attempts spent ($(attempts $f-0002))"
 done
+timeout 300 dl run --local --workers=8 import.conf >out3 2>&1
+is "$? $(count import-0003 fail) $(count import-0003 pause)" "11 3 1" "eight workers: three failures, whatever else had begun"
+is "$(cat import-0003/log/0*/0* | sed -n '/"op":"pause"/,$p' | grep -c '"op":"begin"')" 0 "and nothing begins after them"
 like "$(cat out)" 'ended without logging the metric "accuracy"; nothing was logged; metrics.pattern matched 0 of 3 lines; the nearest line: "Epoch 1: acc = 0.13"' \
     "no metric: what the pattern found, and the nearest line"
 is "$(count pattern-0001 exit)" 2 "a run without the metric is not tried again"

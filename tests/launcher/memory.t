@@ -62,6 +62,10 @@ conf plain './gpu.sh {n}' 'name = "random"; max_trials = 1;' 'n = { type = "int"
 timeout 300 dl run --local plain.conf >out 2>&1
 is "$(entries plain-0001 fail | grep -c '"x"') $(entries plain-0001 fail | wc -l)" "0 2" "without the mark nothing is halved"
 
+conf many './gpu.sh {n}' 'name = "random"; max_trials = 20;' 'n = { type = "int"; minval = 1; maxval = 128; on_oom = "halve"; };'
+timeout 300 dl run --local many.conf >out 2>&1
+like "$(dl failures many)" 'n >= (4[1-9]|[5-9].): 100 % of these trials failed, ' "dl failures counts by the value that was tried first"
+
 bad () { # bad EXPECTED WHAT
     timeout 300 dl run --dry-run bad.conf >out 2>&1
     is $? 2 "$2: exit status"

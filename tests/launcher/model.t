@@ -20,6 +20,9 @@ json () { # json FILE KEY: a text or a number of it
     sed -n "s/^ *\"$2\": \"*\([^\",]*\)\"*,*\$/\1/p" "$1"
 }
 
+dl model register --step=7777 exp 1 net >out 2>&1
+is "$? $(ls -d models 2>/dev/null)" "3 " "a failed registration makes no registry"
+
 # ---- register
 is "$(dl model ls 2>&1; echo $?)" "dl: ./models: there is no registry; dl model register makes one, --models or DL_MODELS names another folder
 3" "no registry"
@@ -56,8 +59,8 @@ END
 rm -f huge-0001/log/*.pack
 like "$(dl model register huge-0001 best huge 2>&1)" \
     'the entry has more than 4194304 bytes' "too long an entry is not made"
-is "$(dl model ls >/dev/null 2>&1; echo $?)" 0 "and the registry can be listed"
-rm -r huge-0001 models/huge
+is "$(dl model ls >/dev/null 2>&1; echo $?) $(ls -d models/huge 2>/dev/null)" "0 " "and the registry can be listed"
+rm -r huge-0001
 is "$(dl model register exp 1 a/b 2>&1; echo $?)" "dl: 'a/b' is no name: 1 to 64 letters, digits, '.', '_' and '-', not '.' first
 2" "no name"
 is "$(dl model rename x 2>/dev/null; echo $?)" 2 "an unknown word"
@@ -101,7 +104,12 @@ printf x | dd of="$file" bs=1 seek=700 conv=notrunc 2>/dev/null
 like "$(dl model export net/1 second 2>&1; echo "=$?")" "damaged: its SHA-256 is" "a damaged checkpoint"
 is "$(dl model export net/1 second 2>/dev/null; echo $?) $(ls -d second 2>/dev/null)" "5 " "its exit status; nothing is left"
 echo '{"model": ' >models/net/version-0003.json
+cp models/net/version-0002.json models/net/version-0004.json
 like "$(dl model ls 2>&1; echo "=$?")" "version-0003.json: damaged" "a damaged entry"
+is "$(dl model ls 2>/dev/null | grep -c '^net ') $(dl model ls >/dev/null 2>&1; echo $?)" "3 5" "keeps no other one out of the list"
+sed 's/"time": [0-9.]*/"time": 1e300/' models/net/version-0002.json >models/net/version-0004.json
+is "$(dl model ls 2>/dev/null | grep -c '^net ') $(dl model show net/4 | grep -c '^time  *$')" "3 1" "nor does a time that is none"
+rm models/net/version-0004.json
 
 # ---- whose
 is "$(DL_MODELS=$work/elsewhere dl model ls 2>/dev/null; echo $?)" 3 "DL_MODELS"

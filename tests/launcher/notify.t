@@ -123,6 +123,22 @@ search line
 is "$(wc -l <texts)" 1 "a pattern is told once"
 like "$(cat texts)" '^pattern: line-0001: trial [0-9]: the gradient is NaN in trial [0-9]; ' "with the line"
 
+# ---- one while the attempt goes on, and a stop
+rm -f texts got
+# shellcheck disable=SC2016
+conf early 'echo loss=1; echo the gradient is NaN; until [ -f go ]; do sleep 0.1; done' 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; pattern = "is NaN";'
+PATH=$work/bin:$PATH timeout 300 dl run --local early.conf >out 2>&1 &
+wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' texts
+ok $? "a line is told while its attempt goes on"
+dl stop early >out2
+is "$(grep -c '^end: ' texts) $(grep '^end: ' texts)" "1 end: early-0001: stopped by $(id -un), 0 of its trials failed; 2 trials" "dl stop tells, who it was"
+touch go
+wait
+dl stop early >out2
+dl kill early >out2
+dl kill early >out2
+is "$(wc -l <texts) $(wc -l <got)" "3 3" "each request once; JSON is a line"
+
 # ---- what goes wrong there fails nothing
 conf slow "echo loss=1" 'command = "sleep 1000; true"; timeout = 1;'
 search slow

@@ -64,6 +64,8 @@ is $? 1 "a pattern that matches nothing"
 like "$(cat out)" '^no result: .*metrics.pattern matched 0 of 2 lines; the nearest line: "epoch 1: loss = 0.5' "says what nearly matched"
 timeout 100 dl try exp.conf lr=5 >out 2>&1
 is $? 2 "a value out of its range"
+like "$(cat out)" "^lr=5: the point: 5 is not a value of 'lr'" "names what was typed"
+like "$(dl try exp.conf lr= 2>&1)" "^lr=: the text after = is not a value" "also of what cannot be read"
 timeout 100 dl try exp.conf lr >out 2>&1
 is $? 2 "no value"
 conf 'name = "asha"; max_trials = 4;' '"sleep 300"'

@@ -61,10 +61,10 @@ for format in tensorboard wandb mlflow optuna parquet; do
         continue
     fi
     timeout 300 dl export --format=$format --output=all ended >out 2>&1
-    is "$? $(cat out)" "0 " "$format: exported"
+    is "$? $(cat out)" "0 all" "$format: exported"
     like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: the tool reads what was logged"
     timeout 300 dl export --format=$format --output=all ended >out 2>&1
-    is "$? $(cat out)" "0 " "$format: again"
+    is "$? $(cat out)" "0 all" "$format: again"
     like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: nothing twice"
 done
 
@@ -97,7 +97,7 @@ for format in tensorboard optuna mlflow wandb; do
     wait $sweep
     is $? 0 "$format: a sweep under an export that is killed"
     timeout 300 dl export --format=$format --follow --output=live live >out 2>&1
-    is "$? $(cat out)" "0 " "$format: and exported to its end"
+    is "$? $(cat out)" "0 live" "$format: and exported to its end"
     like "$(same $format live live-0001)" "^same: [0-9]+ rows" "$format: no row lost, none twice"
 done
 
@@ -130,6 +130,8 @@ like "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format
     "dl: --format=tensorboard needs tensorboard .hidden.: .* -m pip install tensorboard" "no tensorboard"
 is "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=parquet --output=bad ended >/dev/null 2>&1; echo $?)" 3 "the exit status of no pyarrow"
 is "$(DL_PYTHON=$work/absent dl export --format=optuna ended >/dev/null 2>&1; echo $?)" 3 "no Python"
+[ ! -e bad ] && [ ! -e ended-0001.optuna ]
+ok $? "what has failed leaves no folder"
 mkdir other
 mv live.conf other 2>/dev/null || cp ended.conf other/live.conf
 sed 's/"live"/"ended"/; s/"0.3"/"0"/' other/live.conf >other/ended.conf

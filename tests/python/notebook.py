@@ -190,7 +190,8 @@ def slurm():
 
 def errors():
     for keys, why in (
-        ({"max_trails": 3}, "unknown key 'max_trails'"),
+        ({"max_trails": 3}, "unknown key 'max_trails'; did you mean 'max_trials'?"),
+        ({"locale": True}, "unknown key 'locale'; did you mean 'local'?"),
         ({"max_trials": -3}, '"max_trials": -3: '),
         ({"searcher": "ashe", "max_trials": 3}, 'did you mean "asha"?'),
         ({"max_trials": 3, "x": float("nan")}, "the configuration: "),

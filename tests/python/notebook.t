@@ -13,6 +13,8 @@ is "$($python -c 'import sys, slurmdl; print(*[m for m in ("slurmdl.sweep", "slu
 mkdir "$work/example" && cd "$work/example" || exit 1
 sed 's/max_trials=20/max_trials=3/' "$srcdir/contrib/examples/notebook/tune.py" >tune.py
 like "$(timeout 600 $python tune.py 2>&1)" "^.'dropout': [0-9.e-]+, 'lr': [0-9.e-]+, 'width': [0-9]+.$" "the example"
+like "$(dl best)" "^to train it again: dl reproduce [^ ]+ [0-9]+$" "its best trial is a command of one line"
+like "$(dl show --provenance)" "^command: .*tune.py$" "and its origin what was typed"
 if [ -z "$DL_TEST_PYTHON" ]; then
     skip "pandas, optuna, Hydra" "DL_TEST_PYTHON is not set"
     done_testing

@@ -3,7 +3,7 @@
 
 import json
 import subprocess
-from typing import Any, List, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from ._slurmdl import Error
 
@@ -26,10 +26,12 @@ def message_of(output: str, arguments: List[str], status: int) -> str:
     return "\n".join(lines) or f"dl {arguments[0]} ended with status {status}"
 
 
-def call(*arguments: str, good: Tuple[int, ...] = (0,)) -> Tuple[int, str]:
+def call(
+    *arguments: str, good: Tuple[int, ...] = (0,), env: Optional[Mapping[str, str]] = None
+) -> Tuple[int, str]:
     """Run dl to its end: (status, standard output).  With a status that is not in 'good' slurmdl.Error has the message
     of dl."""
-    process = popen(list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = popen(list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     try:
         output, errors = process.communicate()
     except BaseException:

@@ -12,6 +12,7 @@ The program dl does all of it: `dl run` makes the experiment and its Slurm job.
 """
 
 import atexit
+import difflib
 import json
 import os
 import re
@@ -86,7 +87,12 @@ def _said(message: str, path: str, text: str) -> str:
         content = lines[number - 1].strip(" ,{[") if 0 < number <= len(lines) else f"line {number}"
         return f"{content[:60].rstrip(': ')}: "
 
+    def unknown(match: "re.Match[str]") -> str:
+        meant = difflib.get_close_matches(match.group(1), ("local", "dir", *_SEARCHER, *_RESOURCES), 1)
+        return f"unknown key '{match.group(1)}'; did you mean '{meant[0]}'?" if meant else match.group()
+
     message = re.sub(r"\buse --local\b", "use local=True", message)
+    message = re.sub(r"unknown key '(\w+)'; .*", unknown, message)
     return re.sub(re.escape(path) + r":(\d+): ", line, message).replace(path, "the configuration")
 
 
@@ -203,12 +209,19 @@ class _Bar:
 # ---- run
 
 
+def _environment() -> Dict[str, str]:
+    """`dl show --provenance` names what the user has started, not the file that was made for it."""
+    words = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
+    return {**os.environ, "DL_STARTED_BY": json.dumps(["slurmdl.run() in a notebook"] if _is_notebook() else words)}
+
+
 def _start(file: str, local: bool, options: List[str]) -> Sweep:
+    env = _environment()
     if not local:
-        return Sweep(program.call("run", "--detach", *options, "--", file)[1].strip(), None, None)
+        return Sweep(program.call("run", "--detach", *options, "--", file, env=env)[1].strip(), None, None)
     # the first call checks the file for this machine
     workers = [o for o in options if o.startswith("--workers")]
-    dir = program.call("run", "--local", "--no-workers", *options, "--", file)[1].strip()
+    dir = program.call("run", "--local", "--no-workers", *options, "--", file, env=env)[1].strip()
     log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
     process = program.popen(["resume", "--local", *workers, "--", dir], stdout=subprocess.DEVNULL, stderr=log)
     return Sweep(dir, process, log)

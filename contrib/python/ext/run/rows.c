@@ -18,7 +18,7 @@ struct packed {
     uint32_t reserved;
 };
 
-enum { HASH_SIZE = 4096, NAMES_MAX = 1024 };
+enum { HASH_SIZE = 1024, NAMES_MAX = 1024 };
 
 /* A name is looked up by its address first: it stays while a file is read. */
 struct rows {
