@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/liblauncher.la
 %C%_liblauncher_la_SOURCES = \
 	%D%/sys/array.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/job_variables.c \
-	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/say.c %D%/sys/terminal.c \
+	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/say.c %D%/sys/terminal.c \
 	%D%/sys/take_file.c %D%/sys/slurm_memory.c %D%/sys/slurm_time.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
 	%D%/sys/subprocess.c \
 	%D%/sys/user.c \
@@ -39,7 +39,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/worker/segment.c %D%/worker/self.c %D%/worker/shared_fault.c %D%/worker/worker.c \
 	%D%/cmd/code.c %D%/cmd/diff.c %D%/cmd/provenance.c %D%/cmd/reproduce.c %D%/cmd/try_run.c %D%/cmd/annotate.c \
 	%D%/cmd/command_check.c %D%/cmd/continue.c %D%/cmd/export.c %D%/cmd/fault.c %D%/cmd/follow.c %D%/cmd/fork.c \
-	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
+	%D%/cmd/gc.c %D%/cmd/gpus.c %D%/cmd/import.c %D%/cmd/lifecycle.c %D%/cmd/list.c %D%/cmd/log.c \
 	%D%/cmd/help.c %D%/cmd/logs.c %D%/cmd/option_table.c %D%/cmd/options.c %D%/cmd/overview.c %D%/cmd/preview.c %D%/cmd/queue.c %D%/cmd/remove.c \
 	%D%/cmd/requeue.c %D%/cmd/run.c %D%/cmd/scale.c %D%/cmd/select.c %D%/cmd/show.c %D%/cmd/show_output.c %D%/cmd/show_trial.c %D%/cmd/start.c \
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \

@@ -39,6 +39,8 @@ static const struct cmd commands[] = {
       options_preview, 1, 1, cmd_preview },
     { CMD_START, "fork", "[EXPERIMENT [TRIAL]]", "run it again, or train on from a trial's checkpoint",
       options_fork, 0, 2, cmd_fork },
+    { CMD_START, "import", "FILE|DIR...", "make experiments of other systems' files",
+      options_import, 1, -1, cmd_import },
     { CMD_START, "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go",
       options_elastic, 1, -1, cmd_elastic, true },
     { CMD_START, "search-server", "", "search for any program, over lines of JSON",

@@ -21,7 +21,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = "slurmdl"
 # as in pyproject.toml
-EXTRAS = {"notebook": ("pandas", "matplotlib", "tqdm", "optuna"), "hydra": ("hydra-core",)}
+EXTRAS = {"notebook": ("pandas", "matplotlib", "tqdm", "optuna"), "hydra": ("hydra-core",), "import": ("pyyaml",)}
 PACKAGES = (NAME, "hydra_plugins")
 
 

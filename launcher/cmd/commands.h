@@ -18,6 +18,7 @@ int cmd_gc (const struct settings *st);
 int cmd_diff (const struct settings *st);
 int cmd_reproduce (const struct settings *st);
 int cmd_export (const struct settings *st);
+int cmd_import (const struct settings *st);
 int cmd_pause (const struct settings *st);
 int cmd_kill (const struct settings *st);
 int cmd_continue (const struct settings *st);

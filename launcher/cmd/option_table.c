@@ -61,6 +61,14 @@ static const struct opt of_fork[] = {
     { 0 },
 };
 
+static const struct opt of_import[] = {
+    { "output", "FILE", NULL, "write FILE instead of one beside the imported file; -: standard output", OPT_STRING, AT (output), 'o' },
+    { "from", "FORMAT", NULL, "what kind of file it is, where that cannot be seen", OPT_STRING, AT (format) },
+    { "entrypoint", "COMMAND", NULL, "the program, where the file does not name it", OPT_STRING, AT (entrypoint) },
+    { "coverage", NULL, NULL, "write nothing; say how much of each file is taken over", OPT_FLAG, AT (coverage) },
+    { 0 },
+};
+
 static const struct opt of_elastic[] = {
     { "dir", "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_STRING, AT (dir) },
     { "min", "N", NULL, "go on as long as there are N nodes (default: 1)", OPT_INT, AT (min) },
@@ -252,6 +260,7 @@ OPTIONS (run) = { dir, start, set, dry_run, of_run, NULL };
 OPTIONS (try) = { set, NULL };
 OPTIONS (preview) = { set, of_preview, json, NULL };
 OPTIONS (fork) = { dir, start, trust, set, dry_run, of_fork, NULL };
+OPTIONS (import) = { of_import, NULL };
 OPTIONS (elastic) = { of_elastic, NULL };
 OPTIONS (search_server) = { of_search_server, NULL };
 OPTIONS (worker) = { dir, trust, of_worker, NULL };

@@ -13,16 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/export/stream.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sys/publish.h"
+#include "launcher/sys/python.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -30,19 +29,6 @@
 
 const char *const tool_formats[] = { "tensorboard", "wandb",   "mlflow",
                                      "optuna",      "parquet", NULL };
-
-/* What python imports must not come from the folder in which dl was called. */
-static const char program[] =
-    "import sys\n"
-    "sys.path[:] = [p for p in sys.path if p]\n"
-    "try:\n"
-    "    from slurmdl.export import main\n"
-    "except ImportError as error:\n"
-    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
-    "(pip install contrib/python), or name another python in DL_PYTHON\\n' % "
-    "(sys.executable, error))\n"
-    "    sys.exit(3)\n"
-    "sys.exit(main(sys.argv[1], sys.argv[2]))\n";
 
 bool tool_has_format (const char *name)
 {
@@ -140,7 +126,6 @@ static void remove_empty (const struct sweep *s, const char *folder)
 /* ---- the program ---- */
 
 struct tool {
-    const char *python;
     pid_t pid;
     FILE *to;
 };
@@ -150,53 +135,27 @@ static int start (struct tool *t,
                   char *folder,
                   struct slurmdl_error *err)
 {
-    const char *given = getenv ("DL_PYTHON");
+    char *args[] = { (char *)format, folder, NULL };
     int fds[2];
-
-    t->python = given && *given ? given : "python3";
-    char *argv[] = { (char *)t->python, (char *)"-c", (char *)program,
-                     (char *)format,    folder,       NULL };
 
     if (pipe2 (fds, O_CLOEXEC) < 0)
         return errorf (err, "pipe: %s", strerror (errno));
-    /* one that lived on would write beside the next one */
-    t->pid = subprocess_spawn (&(struct spawn){
-        .argv = argv, .io = { fds[0], 1, 2 }, .death_signal = SIGKILL });
+    t->pid = python_start ("slurmdl.export", args, fds[0], err);
     close (fds[0]);
-    if (t->pid < 0 || !(t->to = fdopen (fds[1], "w"))) {
-        errorf (err, "%s: cannot start: %s", t->python, strerror (errno));
-        close (fds[1]);
-        return -1;
-    }
-    return 0;
+    if (t->pid >= 0 && (t->to = fdopen (fds[1], "w")))
+        return 0;
+    if (t->pid >= 0)
+        errorf (err, "pipe: %s", strerror (errno));
+    close (fds[1]);
+    return -1;
 }
 
 /* Its exit status, after a line if it said none. */
 static int finish (struct tool *t)
 {
-    int status;
-
     if (t->to)
         fclose (t->to);
-    while (waitpid (t->pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return EXIT_IO;
-    if (WIFSIGNALED (status)) {
-        complain ("%s: killed by signal %d; what is missing is exported the "
-                  "next time",
-                  t->python,
-                  WTERMSIG (status));
-        return EXIT_IO;
-    }
-    switch (WEXITSTATUS (status)) {
-    case 126:
-    case 127:
-        complain (
-            "--format needs Python: install it, or name one in DL_PYTHON");
-        return EXIT_NOT_FOUND;
-    default:
-        return WEXITSTATUS (status);
-    }
+    return python_wait (t->pid, "dl export --format");
 }
 
 /* The reading of a long experiment takes time: at most a fifth of all. */

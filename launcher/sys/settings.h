@@ -14,6 +14,7 @@ struct settings {
     char *format;
     char *output;
     char *file;
+    char *entrypoint;
     char *label;
     char *columns;
     char *models; /* registry of dl model */
@@ -42,6 +43,7 @@ struct settings {
     bool summary;
     bool last;
     bool safe_csv;
+    bool coverage;
     bool watch;
     int64_t rank;                   /* -1: all */
     int64_t workers;                /* 0: as the experiment says */

@@ -20,6 +20,7 @@ from hydra.experimental.callback import Callback  # type: ignore[import-not-foun
 from omegaconf import OmegaConf  # type: ignore[import-not-found, unused-ignore]
 
 from ._slurmdl import Error
+from .imports.ranges import nest
 from .runs import init
 from .sweep import Sweep, run
 from .trial import log_result
@@ -100,17 +101,6 @@ def _names(keys: List[str]) -> Dict[str, str]:
     return names
 
 
-def _nest(flat: Dict[str, Any]) -> Dict[str, Any]:
-    tree: Dict[str, Any] = {}
-    for name, value in flat.items():
-        *groups, last = name.split(".")
-        node = tree
-        for group in groups:
-            node = node.setdefault(group, {})
-        node[last] = value
-    return tree
-
-
 def _program() -> List[str]:
     """The command that has started this program, without its arguments."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -180,7 +170,7 @@ def config_of(context: Any, config: Any, settings: Dict[str, Any], arguments: Li
         "name": re.sub(r"[^\w.-]", "_", str(config.hydra.job.name), flags=re.A),
         **keys,
         "entrypoint": _entrypoint(words, names),
-        "hyperparameters": {**_nest({names[key]: parameter_of(o) for key, o in searched.items()}), **constants},
+        "hyperparameters": {**nest({names[key]: parameter_of(o) for key, o in searched.items()}), **constants},
         "searcher": {**keys.get("searcher", {}), "name": settings["searcher"]},
         # the reason of a failure is in the last line
         "environment": {"HYDRA_FULL_ERROR": "1", **keys.get("environment", {})},

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dl import: files of other systems as experiment files, or for plain training jobs as batch scripts.
+
+A module here reads each format: its table says where each field goes (table.py), and its code what is no plain copy.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import determined, hydrasweep, jobs, katib, optuna, raytune, seml, target, trainjob, wandb
+from .document import BadInput, Node, read
+from .table import CHANGED, MAPPED, NONE, OPEN, Field, Import, Table
+
+OK, FAILED, USAGE, NOT_FOUND, IO_ERROR = 0, 1, 2, 3, 7
+
+
+class Format(NamedTuple):
+    """How a document is known, and what is made of it, by a name for it and the program of --entrypoint."""
+
+    name: str
+    knows: Callable[[Node], bool]
+    convert: Callable[[Node, str, str], List[Import]]
+    tables: Sequence[Table]
+
+
+FORMATS: List[Format] = [
+    Format("determined", determined.knows, determined.convert, [determined.TABLE]),
+    Format("katib", katib.knows, katib.convert, [katib.TABLE]),
+    Format("job", jobs.knows, jobs.convert, [jobs.TABLE]),
+    Format("trainjob", trainjob.knows, trainjob.convert, [trainjob.TABLE, trainjob.RUNTIME]),
+    Format("runtime", trainjob.knows_runtime, trainjob.convert_runtime, []),
+    Format("seml", seml.knows, seml.convert, [seml.TABLE]),
+    Format("hydra", hydrasweep.knows, hydrasweep.convert, [hydrasweep.TABLE]),
+    Format("wandb", wandb.knows, wandb.convert, [wandb.TABLE]),
+    Format("optuna", optuna.knows, optuna.convert, [optuna.TABLE]),
+    Format("raytune", raytune.knows, raytune.convert, [raytune.TABLE]),
+]
+
+
+def complain(text: str) -> None:
+    """One line for the user, whatever is in it."""
+    print("dl: " + target.clean(text), file=sys.stderr)
+
+
+class _Options(NamedTuple):
+    dl: str
+    output: str
+    format: str
+    entrypoint: str
+    coverage: bool
+    files: List[str]
+
+
+# ---- what is read
+
+
+def _files(paths: Sequence[str]) -> List[str]:
+    """The files, and those of each folder that could be read."""
+    found = []
+    for path in paths:
+        if not os.path.isdir(path):
+            found.append(path)
+            continue
+        try:
+            names = sorted(os.listdir(path))
+        except OSError as error:
+            raise BadInput(path, 0, error.strerror or "cannot be read", IO_ERROR) from None
+        inside = [
+            os.path.join(path, n) for n in names if n.endswith((".yaml", ".yml", ".json")) and not n.startswith(".")
+        ]
+        if not inside:
+            raise BadInput(path, 0, "no file here is called .yaml, .yml or .json", NOT_FOUND)
+        found += inside
+    return found
+
+
+def _format_of(node: Node, wanted: str) -> Format:
+    for format in FORMATS:
+        if format.name == wanted or (not wanted and format.knows(node)):
+            return format
+    kind = node.string("kind")
+    what = (
+        f"a {kind} of Kubernetes is not imported" if kind and node.has("apiVersion") else "what kind of file is this?"
+    )
+    known = ", ".join(format.name for format in FORMATS)
+    raise BadInput(node.file, node.line, f"{what}  --from says it: {known}")
+
+
+def _imports(file: str, options: _Options) -> List[Import]:
+    base = os.path.splitext(os.path.basename(file))[0]
+    documents = read(file)
+    if len(documents) > 1 and not all(d.has("apiVersion") for d in documents):
+        raise BadInput(file, documents[1].line, "a second document: only Kubernetes has several in one file")
+    made: List[Import] = []
+    for node in documents:
+        made += _format_of(node, options.format).convert(node, base, options.entrypoint)
+    return made
+
+
+# ---- what is written
+
+
+def _place(one: Import, source: str, count: int, options: _Options) -> str:
+    """The file to write: beside the source, as its relative paths are meant from there."""
+    if options.output:
+        if count > 1:
+            raise BadInput(source, 0, f"{count} experiments come of this: --output is for one")
+        return options.output
+    name = os.path.splitext(os.path.basename(source))[0] + (f"-{one.name}" if count > 1 else "")
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    return os.path.join(os.path.dirname(source), name + (".sh" if one.script else ".conf"))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        raise BadInput(path, 0, "is there already: remove it, or name another with --output") from None
+    except OSError as error:
+        raise BadInput(path, 0, error.strerror or "cannot be written", IO_ERROR) from None
+    try:
+        with open(fd, "w", encoding="utf-8", errors="replace") as f:
+            f.write(text)
+    except OSError as error:
+        os.unlink(path)
+        raise BadInput(path, 0, error.strerror or "cannot be written", IO_ERROR) from None
+
+
+def _check(path: str, one: Import, options: _Options) -> None:
+    """What dl itself says of the file."""
+    command = ["env"] if one.script else ["run", "--dry-run"]
+    done = subprocess.run(
+        [options.dl, *command, path],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        for line in said[:10]:
+            complain(f"dl {' '.join(command)}: {line[4:] if line.startswith('dl: ') else line}")
+
+
+def _count(fields: Sequence[Field]) -> Dict[str, int]:
+    counts = {state: 0 for state in (MAPPED, CHANGED, NONE, OPEN)}
+    for field in fields:
+        counts[field.state] += 1
+    return counts
+
+
+def _say(one: Import, source: str, path: str) -> None:
+    """What was not taken over, line by line, and how much was."""
+    for note in one.notes(OPEN):
+        complain(f"{note.file}:{note.line}: {note.path}: {note.note}")
+    for note in one.notes(CHANGED):
+        complain(f"{note.file}:{note.line}: {note.path}: taken over, but {note.note}")
+    for line, text in one.general():
+        complain(f"{source}:{line}: {text}" if line else f"{source}: {text}")
+    n = _count(one.fields())
+    complain(f"{path}: {n[MAPPED] + n[CHANGED]} fields taken over, {n[OPEN]} not, {n[NONE]} without a meaning on Slurm")
+
+
+def _one(source: str, options: _Options) -> None:
+    made = _imports(source, options)
+    for one in made:
+        text = one.script or target.experiment_text(one, os.path.basename(source))
+        if options.output == "-":
+            sys.stdout.write(text)
+            _say(one, source, "standard output")
+            continue
+        path = _place(one, source, len(made), options)
+        _write(path, text)
+        _say(one, source, path)
+        _check(path, one, options)
+        print(path, flush=True)
+
+
+# ---- coverage
+
+
+def _coverage(files: Sequence[str], options: _Options) -> int:
+    """How much of each file is taken over; nothing is written."""
+    sums: Dict[str, List[int]] = {}
+    status = OK
+    print(f"{'FORMAT':<12} {'FIELDS':>6} {'TAKEN':>6} {'NO MEANING':>10} {'LEFT':>5} {'SHARE':>6}  FILE")
+
+    def line(name: str, row: Sequence[int], file: str) -> None:
+        total, taken, nothing, open = row
+        share = f"{100 * taken / (taken + open):.0f}%" if taken + open else "-"
+        print(f"{name:<12} {total:>6} {taken:>6} {nothing:>10} {open:>5} {share:>6}  {target.clean(file)}")
+
+    for file in files:
+        try:
+            made = _imports(file, options)
+        except BadInput as error:
+            complain(str(error))
+            status = error.status
+            continue
+        for one in made:
+            n = _count(one.fields())
+            row = [sum(n.values()), n[MAPPED] + n[CHANGED], n[NONE], n[OPEN]]
+            line(one.table.name, row, file)
+            sums[one.table.name] = [a + b for a, b in zip(sums.get(one.table.name, [0, 0, 0, 0, 0]), [*row, 1])]
+    for name, row in sums.items():
+        line(name, row[:4], f"all {row[4]}")
+    if len(sums) > 1:
+        total = [sum(column) for column in zip(*sums.values())]
+        line("all", total[:4], f"all {total[4]}")
+    return status
+
+
+# ---- main
+
+
+def _parse(arguments: Sequence[str]) -> _Options:
+    parser = argparse.ArgumentParser(prog="dl import")
+    for name in ("dl", "output", "from", "entrypoint"):
+        parser.add_argument(f"--{name}", default="")
+    for name in ("coverage", "containers"):
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("files", nargs="+")
+    given = parser.parse_args(arguments)
+    Import.containers = given.containers
+    return _Options(
+        given.dl or "dl", given.output, getattr(given, "from"), given.entrypoint, given.coverage, given.files
+    )
+
+
+def _known(name: str) -> None:
+    if name and name not in [format.name for format in FORMATS]:
+        raise BadInput(f"--from={name}", 0, "the formats are " + ", ".join(format.name for format in FORMATS))
+
+
+def main(*arguments: str) -> int:
+    """Import what the arguments name; an exit status of dl(1)."""
+    options = _parse(arguments)
+    status = OK
+    try:
+        _known(options.format)
+        files = _files(options.files)
+        if options.coverage:
+            return _coverage(files, options)
+        if options.output and len(files) > 1:
+            raise BadInput(options.output, 0, f"--output is for one file, not {len(files)}")
+    except BadInput as error:
+        complain(str(error))
+        return error.status
+    for file in files:
+        try:
+            _one(file, options)
+        except BadInput as error:
+            complain(str(error))
+            status = status or error.status
+    return status

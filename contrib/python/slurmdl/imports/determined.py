@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments of Determined, 0.37 and 0.38, whose keys dl has where they mean the same."""
+
+import re
+import shlex
+from typing import Any, Dict, List, Tuple
+
+from . import ranges, target
+from .document import Node
+from .table import Import, Table, copied, left, none, used
+
+_CORE = "a script of the Core API runs with the module slurmdl.det; trial classes do not"
+
+# fmt: off
+TABLE = Table(
+    "determined",
+    "Determined experiment",
+    [
+        used("name", "name"),
+        copied("description", "description"),
+        used("entrypoint entrypoint.**", "entrypoint, resources.framework", "determined.launch.* is left out: srun starts the ranks"),
+        copied("max_restarts", "max_restarts"),
+        used("hyperparameters.**", "hyperparameters", "double is float; null is not given"),
+        used("searcher.name", "searcher.name", "see SEARCHERS"),
+        copied("searcher.metric", "searcher.metric"),
+        copied("searcher.smaller_is_better", "searcher.smaller_is_better"),
+        used("searcher.max_trials", "searcher.max_trials"),
+        used("searcher.max_length searcher.max_length.* searcher.max_time", "searcher.max_length"),
+        used("searcher.time_metric", "a comment", "the unit of max_length"),
+        copied("searcher.max_concurrent_trials", "searcher.max_concurrent_trials", "0 is no limit"),
+        used("searcher.mode", "searcher.mode"),
+        used("searcher.divisor", "searcher.divisor"),
+        used("searcher.max_rungs searcher.num_rungs", "searcher.max_rungs"),
+        used("searcher.stop_once", "searcher.name", "true: stopping_asha"),
+        left("searcher.bracket_rungs", "choose brackets by searcher.mode"),
+        left("searcher.source_trial_id searcher.source_checkpoint_uuid", "dl fork trains on from a trial's checkpoint"),
+        none("searcher.budget searcher.train_stragglers searcher.unit", "of searchers that Determined has removed"),
+        used("resources.slots_per_trial", "resources.slots_per_trial, resources.gpus_per_trial", "the sum over all nodes; 1 where there is none"),
+        used("resources.max_slots", "resources.workers", "with slots_per_trial"),
+        copied("resources.resource_pool", "resources.partition"),
+        used("resources.is_single_node", "resources.nodes_per_trial", "true: 1"),
+        left("resources.priority", "sbatch --nice or a quality of service (resources.qos)"),
+        none("resources.weight resources.native_parallel resources.agent_label", "Slurm's own scheduling"),
+        none("resources.shm_size", "a process on a node has all of /dev/shm"),
+        none("resources.devices resources.devices.**", "the devices of a node are there"),
+        used("environment.environment_variables.** environment.environment_variables", "environment", "of cpu, cuda and rocm the first that is there"),
+        used("environment.image environment.image.**", "container", "of cuda, rocm and cpu the first that is there"),
+        none("environment.force_pull_image environment.registry_auth.**", "images are not pulled by dl"),
+        none("environment.ports.** environment.proxy_ports.** environment.pod_spec.**", "no proxy, no pods"),
+        none("environment.add_capabilities environment.drop_capabilities", "no privileges"),
+        used("bind_mounts.*.host_path bind_mounts.*.container_path bind_mounts.*.read_only", "container.binds"),
+        none("bind_mounts.*.propagation", "of Docker"),
+        used("slurm.slots_per_node", "resources.nodes_per_trial, slots_per_trial, ranks_per_node"),
+        copied("slurm.sbatch_args", "resources.sbatch_args"),
+        left("slurm.gpu_type", "resources.sbatch_args = \"--gres=gpu:TYPE:N\" or --constraint"),
+        none("pbs.**", "Slurm, not PBS"),
+        used("log_policies.**", "log_policies", "name, pattern (POSIX), action"),
+        copied("reproducibility.experiment_seed", "reproducibility.experiment_seed"),
+        copied("checkpoint_storage.save_experiment_best", "checkpoint_policy.save_experiment_best"),
+        copied("checkpoint_storage.save_trial_best", "checkpoint_policy.save_trial_best"),
+        copied("checkpoint_storage.save_trial_latest", "checkpoint_policy.save_trial_latest"),
+        none("checkpoint_storage.**", "checkpoints are in the experiment's folder"),
+        none("tensorboard_storage.**", "logs are in the experiment's folder; dl export --format=tensorboard"),
+        left("checkpoint_policy", "the script says when it saves a checkpoint"),
+        left("min_validation_period min_validation_period.*", "the script says when it validates"),
+        left("min_checkpoint_period min_checkpoint_period.*", "the script says when it saves a checkpoint"),
+        left("perform_initial_validation", "the script says when it validates"),
+        none("scheduling_unit records_per_epoch", "lengths have the trainer's own unit"),
+        none("optimizations.**", "of Determined's trial classes; without effect since 0.38"),
+        none("profiling.**", "srun --dl-monitor samples every rank"),
+        none("debug", "Determined's own log"),
+        left("data.**", "the script reads its own data: pass these as hyperparameters"),
+        none("data_layer.**", "Determined's cache of data sets"),
+        used("preemption_timeout", "worker.grace"),
+        left("labels.** labels", "dl label EXPERIMENT NAME, once it runs"),
+        none("workspace project", "experiments are folders"),
+        none("retention_policy.** internal.** security.** template", "of Determined's master"),
+        left("integrations.**", "notify.webhook tells of the end and of failures"),
+    ],
+)
+# fmt: on
+
+# what a searcher of theirs is called, by whether trials are stopped once (0.38) or promoted
+_SEARCHERS = {
+    "adaptive_asha": ("stopping_asha", "adaptive_asha"),
+    "async_halving": ("stopping_asha", "asha"),
+    "adaptive": ("adaptive_asha", "adaptive_asha"),
+    "adaptive_simple": ("adaptive_asha", "adaptive_asha"),
+    "sync_halving": ("halving", "halving"),
+    "single": ("single", "single"),
+    "random": ("random", "random"),
+    "grid": ("grid", "grid"),
+}
+_HALVING = ("adaptive_asha", "asha", "stopping_asha", "halving")
+
+_LAUNCHERS = {"torch_distributed": "torch", "deepspeed": "deepspeed", "horovod": "horovod", "tensorflow": "tf"}
+
+
+def knows(node: Node) -> bool:
+    return node.has("searcher", "name") and not node.has("apiVersion")
+
+
+# ---- hyperparameters
+
+
+def _parameter(one: Import, node: Node) -> Any:
+    """A group with the key type, else None."""
+    keys = node.plain()
+    kind = keys.get("type")
+    try:
+        if kind == "const":
+            return ranges.constant(keys["val"])
+        if kind == "categorical":
+            return ranges.choice(keys["vals"])
+        if kind == "int":
+            return ranges.integer(keys["minval"], keys["maxval"], count=keys.get("count"))
+        if kind == "double":
+            return ranges.real(keys["minval"], keys["maxval"], count=keys.get("count"))
+        if kind == "log":
+            log = {name: keys[name] for name in ("minval", "maxval", "base", "count") if keys.get(name) is not None}
+            return {"type": "log", **{n: v if n == "count" else float(v) for n, v in log.items()}}
+    except (KeyError, TypeError, ValueError) as error:
+        one.open(node, f"no {kind}: {error if isinstance(error, ValueError) else 'keys are missing'}")
+        return None
+    one.open(node, f"there is no type {kind!r}")
+    return None
+
+
+def space(one: Import, node: Node) -> Dict[str, Any]:
+    """The group hyperparameters, nested as theirs."""
+    made = {}
+    entries = node.items()
+    names = ranges.names_of([name.replace(".", "_") for name, _ in entries])
+    for name, value in entries:
+        ours = names[name.replace(".", "_")]
+        if ours != name:
+            one.changed(value, f"its name here is {ours}")
+        if value.has("type"):
+            found = _parameter(one, value)
+        elif isinstance(value.value, dict):
+            found = space(one, value)
+        else:
+            found = value.plain()
+        if found is not None:
+            made[ours] = found
+    return made
+
+
+# ---- searcher
+
+
+def _length(one: Import) -> Tuple[Any, str]:
+    """(the length of a full training, its unit)."""
+    searcher = one.node.get("searcher") or one.node
+    given = searcher.get("max_length")
+    if given is not None and isinstance(given.value, dict):
+        return next(((node.plain(), unit) for unit, node in given.items()), (None, ""))
+    length = searcher.plain("max_length", default=searcher.plain("max_time"))
+    return length, searcher.string("time_metric")
+
+
+def _searcher(one: Import) -> None:
+    searcher = one.node.get("searcher") or one.node
+    theirs = searcher.string("name")
+    stops = searcher.has("max_time") or searcher.plain("stop_once") is True
+    ours = _SEARCHERS.get(theirs, ("random", "random"))[0 if stops else 1]
+    one.set("searcher.name", ours)
+    if theirs not in _SEARCHERS:
+        one.open(
+            searcher.get("name"), f"'{theirs}' chooses the points by a program: searcher custom, dl-search-server(1)"
+        )
+    elif ours == "stopping_asha":
+        one.changed(
+            searcher.get("name"),
+            "trials are stopped at rungs, as in 0.38, in one bracket; adaptive_asha promotes them from checkpoints",
+        )
+    length, unit = _length(one)
+    if isinstance(length, int) and length > 0 and (ours in _HALVING or length > 1):
+        one.set("searcher.max_length", length, f"{unit}: the unit is what the trainer counts" if unit else "")
+    elif ours in _HALVING:
+        one.set("searcher.max_length", 100)
+        one.open(searcher.get("name"), "it names no length of a full training: set searcher.max_length")
+    if ours not in ("single", "grid"):
+        one.set("searcher.max_trials", searcher.plain("max_trials", default=10))
+    if ours in _HALVING:
+        one.set("searcher.divisor", searcher.plain("divisor"))
+        one.set("searcher.max_rungs", searcher.plain("max_rungs", default=searcher.plain("num_rungs")))
+    if ours == "adaptive_asha":
+        one.set("searcher.mode", searcher.plain("mode"))
+    for name in ("divisor", "max_rungs", "num_rungs", "mode", "max_trials"):
+        if searcher.has(name) and f"searcher.{name.replace('num_', 'max_')}" not in one.keys:
+            one.mark(searcher.get(name), "none", f"{ours} has none")
+    if one.keys.get("searcher.max_concurrent_trials") is not None and ours == "single":
+        del one.keys["searcher.max_concurrent_trials"]
+    if "searcher.metric" not in one.keys:
+        one.set("searcher.metric", "loss", "the file names none")
+
+
+# ---- command and resources
+
+
+def _command(one: Import) -> str:
+    """The entrypoint without Determined's launchers; the framework for the ranks."""
+    node = one.node.get("entrypoint")
+    words: List[str] = []
+    if node is not None:
+        try:
+            words = [str(w) for w in node.plain()] if isinstance(node.value, list) else shlex.split(node.text)
+        except ValueError:
+            words = ["sh", "-c", node.text]
+    text = " ".join(words)
+    found = re.search(r"(?:^|\S*python3? )-m determined\.launch\.(\w+)\s+", text)
+    trial = re.search(r"(?:^|--trial )([\w.]+:\w+)", text)
+    if trial or not words:
+        module = trial.group(1).split(":")[0].replace(".", "/") if trial else "train"
+        one.set("entrypoint", f"python3 {module}.py", "write this script: Determined's harness ran the class")
+        if node is not None:
+            one.open(node, f"'{text}' is a trial class: {_CORE}")
+        else:
+            one.say(0, "the file names no entrypoint")
+    else:
+        if found:
+            words = _unlaunched(words)
+        if found or node is None or isinstance(node.value, list):
+            target.put_entrypoint(one, words)
+        else:
+            made, constants = target.shield([node.text])
+            one.keys.setdefault("hyperparameters", {}).update(constants)
+            one.set("entrypoint", made[0])
+    return _LAUNCHERS.get(found.group(1), "torch") if found else ""
+
+
+def _unlaunched(words: List[str]) -> List[str]:
+    """Without `python3 -m determined.launch.NAME [options] [--]`."""
+    at = next(i for i, word in enumerate(words) if word.startswith("determined.launch."))
+    rest = words[at + 1 :]
+    while rest and rest[0].startswith("-"):
+        takes = rest[0] not in ("--", "--autohorovod") and "=" not in rest[0]
+        rest = rest[2 if takes and len(rest) > 1 and not rest[1].startswith("python") else 1 :]
+    return words[: max(at - 2, 0)] + rest
+
+
+def _slots(one: Import, framework: str) -> None:
+    slots, node = one.node.plain("resources", "slots_per_trial"), one.node.get("resources", "slots_per_trial")
+    each = one.node.plain("slurm", "slots_per_node")
+    if slots is None:
+        one.set("resources.slots_per_trial", 1, "Determined's default: a slot is a GPU")
+    elif not isinstance(slots, int) or slots < 0:
+        one.open(node, "no number of GPUs")
+    elif each and isinstance(each, int) and slots % each == 0:
+        one.set("resources.slots_per_trial", each, "on each node")
+        one.set("resources.nodes_per_trial", max(slots // each, 1))
+        one.set("resources.ranks_per_node", each)
+    elif slots > 64 or slots > 1 and framework and not one.node.plain("resources", "is_single_node"):
+        one.set("resources.gpus_per_trial", slots, "dl run finds the nodes; one rank for each GPU")
+    else:
+        one.set("resources.slots_per_trial", slots)
+        if slots > 1 and framework:
+            one.set("resources.ranks_per_node", slots)
+    if framework:
+        one.set("resources.framework", framework)
+    most = one.node.plain("resources", "max_slots")
+    if isinstance(most, int) and most > 0:
+        one.set("resources.workers", max(most // max(slots or 1, 1), 1), f"max_slots {most}")
+
+
+def _environment(one: Import) -> None:
+    node = one.node.get("environment", "environment_variables")
+    if node is not None and isinstance(node.value, dict):
+        kinds = [kind for kind in ("cuda", "gpu", "rocm", "cpu") if node.has(kind)]
+        for kind in kinds[1:]:
+            one.open(node.get(kind), f"those of {kinds[0]} are taken")
+        node = node.get(kinds[0]) if kinds else None
+    for _, given in node.items() if node is not None else ():
+        name, _, value = given.text.partition("=")
+        if re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
+            one.set(f"environment.{name}", value)
+        else:
+            one.open(node, f"'{given.text[:40]}' is no NAME=VALUE")
+
+
+def _binds(one: Import) -> None:
+    made = []
+    for _, bind in one.node.items("bind_mounts"):
+        host, inside = bind.string("host_path"), bind.string("container_path")
+        if not one.containers or "container" not in one.keys or not host.startswith("/") or ":" in host + inside:
+            one.open(bind, "a job sees the file systems of its node: name host_path in the script")
+        else:
+            made.append(f"{host}:{inside}" + (":ro" if bind.plain("read_only") is True else ""))
+    if made:
+        one.set("container.image", one.keys.pop("container"))
+        one.set("container.binds", tuple(made))
+
+
+def _policies(one: Import) -> None:
+    made = []
+    for _, policy in one.node.items("log_policies"):
+        action = policy.get("action")
+        kind = policy.string("action", "type") or policy.string("action")
+        keys = {"name": policy.string("name") or policy.string("pattern"), "pattern": policy.string("pattern")}
+        made.append({**keys, **({"action": kind} if kind in ("exclude_node", "cancel_retries") else {})})
+        if action is not None and kind not in ("exclude_node", "cancel_retries"):
+            one.open(action, "actions are exclude_node and cancel_retries; without one the line is only shown")
+    one.set("log_policies", tuple(made) or None)
+
+
+def convert(node: Node, name: str, program: str = "") -> List[Import]:
+    one = Import(TABLE, node, name)
+    one.set(
+        "name", re.sub(r"[^\w.-]+", "_", node.string("name") or name, flags=re.A).lstrip(".-")[:100] or "experiment"
+    )
+    hyperparameters = node.get("hyperparameters")
+    if hyperparameters is not None and isinstance(hyperparameters.value, dict):
+        one.keys["hyperparameters"] = space(one, hyperparameters)
+    _searcher(one)
+    _slots(one, _command(one))
+    _environment(one)
+    _policies(one)
+    image = node.get("environment", "image")
+    if image is not None and isinstance(image.value, dict):
+        chosen = next((image.get(kind) for kind in ("cuda", "gpu", "rocm", "cpu") if image.has(kind)), None)
+    else:
+        chosen = image
+    one.image(chosen)
+    _binds(one)
+    grace = node.plain("preemption_timeout")
+    if isinstance(grace, int):
+        one.set("worker.grace", min(max(grace, 1), 3600))
+    return [one]

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read YAML and JSON of strangers: a tree of nodes that know their lines, and one line for what is wrong.
+
+PyYAML scans and parses, and its safe loader says what a plain scalar is; nothing else is ever constructed.  The size of
+a file, the depth of a tree and the number of nodes after all aliases are bounded, so that no file takes long.
+"""
+
+import os
+import re
+import stat
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+try:
+    import yaml
+except ImportError:
+    raise ImportError("dl import needs PyYAML: python3 -m pip install pyyaml") from None
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 100_000
+MAX_DEPTH = 60
+MAX_DOCUMENTS = 100
+
+
+class BadInput(Exception):
+    """One line about a file; 'status' is the exit status of dl."""
+
+    def __init__(self, file: str, line: int, text: str, status: int = 2) -> None:
+        super().__init__(f"{file}:{line}: {text}" if line else f"{file}: {text}")
+        self.status = status
+
+
+class Node:
+    """A mapping (a dict of nodes), a list of nodes or a scalar, with its line and, of a scalar, its text."""
+
+    __slots__ = ("value", "line", "text", "file")
+
+    def __init__(self, file: str, line: int, value: Any, text: str = "") -> None:
+        self.file, self.line, self.value, self.text = file, line, value, text
+
+    def get(self, *path: str) -> Optional["Node"]:
+        """What is below, None where there is no such thing."""
+        node: Optional[Node] = self
+        for name in path:
+            node = node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+        return node
+
+    def has(self, *path: str) -> bool:
+        return self.get(*path) is not None
+
+    def plain(self, *path: str, default: Any = None) -> Any:
+        """The value below as Python's dictionaries, lists and scalars."""
+        node = self.get(*path)
+        if node is None:
+            return default
+        if isinstance(node.value, dict):
+            return {name: n.plain() for name, n in node.value.items()}
+        return [n.plain() for n in node.value] if isinstance(node.value, list) else node.value
+
+    def string(self, *path: str, default: str = "") -> str:
+        """The text of a scalar below as the file has it."""
+        node = self.get(*path)
+        return default if node is None or isinstance(node.value, (dict, list)) or node.value is None else node.text
+
+    def items(self, *path: str) -> List[Tuple[str, "Node"]]:
+        """The entries of a mapping below; of a list by name, or by number where an entry has no name."""
+        node = self.get(*path)
+        if node is None:
+            return []
+        if isinstance(node.value, dict):
+            return list(node.value.items())
+        if isinstance(node.value, list):
+            return [(n.string("name") or str(i), n) for i, n in enumerate(node.value)]
+        return []
+
+    def fields(self, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], "Node"]]:
+        """All that holds a value: scalars, lists without mappings, and what is empty."""
+        entries = self.items()
+        if isinstance(self.value, list) and not any(isinstance(n.value, dict) for n in self.value):
+            entries = []
+        if not entries:
+            yield path, self
+        for name, node in entries:
+            yield from node.fields((*path, name))
+
+
+# PyYAML takes 1e-5 for a text, as YAML 1.1 has it; all these systems mean the number
+_FLOAT = re.compile(r"[-+]?(\d[\d_]*)(\.[\d_]*)?[eE][-+]?\d+|[-+]?\.\d+([eE][-+]?\d+)?")
+_SCALARS = ("null", "bool", "int", "float")
+
+
+class _Builder:
+    """Makes the tree from the events of the parser."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.nodes = file, 0
+        self.anchors: Dict[str, Tuple[Optional[Node], int]] = {}
+        self.safe = yaml.SafeLoader("")
+
+    def bad(self, event: Any, text: str) -> BadInput:
+        return BadInput(self.file, event.start_mark.line + 1, text)
+
+    def bad_tag(self, event: Any, tag: str) -> BadInput:
+        return self.bad(event, f"the tag {tag[:60]} is not read: only plain values are")
+
+    def count(self, event: Any, nodes: int, depth: int) -> None:
+        self.nodes += nodes
+        if self.nodes > MAX_NODES:
+            raise self.bad(event, f"more than {MAX_NODES} values, with those that aliases repeat")
+        if depth > MAX_DEPTH:
+            raise self.bad(event, f"more than {MAX_DEPTH} levels")
+
+    def scalar(self, event: Any) -> Node:
+        text, line = event.value, event.start_mark.line + 1
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = self.safe.resolve(yaml.ScalarNode, text, event.implicit)  # type: ignore[no-untyped-call, unused-ignore]
+            if event.implicit[0] and _FLOAT.fullmatch(text):
+                tag = "tag:yaml.org,2002:float"
+        kind = tag.rpartition(":")[2]
+        value: Any = text
+        if kind in _SCALARS:
+            try:
+                value = self.safe.yaml_constructors[tag](self.safe, yaml.ScalarNode(tag, text))
+            except (ValueError, KeyError, IndexError):
+                raise self.bad(event, f"'{text[:40]}' is no {kind}") from None
+        elif kind not in ("str", "timestamp", "value", "merge"):
+            raise self.bad_tag(event, tag)
+        return Node(self.file, line, value, text)
+
+    def alias(self, event: Any, depth: int) -> Node:
+        node, before = self.anchors.get(event.anchor, (None, -1))
+        if before < 0:
+            raise self.bad(event, f"*{event.anchor}: there is no such anchor above")
+        if node is None:
+            raise self.bad(event, f"*{event.anchor} is a part of what it stands for")
+        self.count(event, before, depth)
+        return node
+
+    def merge(self, event: Any, value: Node) -> Dict[str, Node]:
+        parts = value.value if isinstance(value.value, list) else [value]
+        if not all(isinstance(part.value, dict) for part in parts):
+            raise self.bad(event, "<< stands before a mapping, or a list of mappings")
+        return {name: node for part in reversed(parts) for name, node in part.value.items()}
+
+    def mapping(self, events: Iterator[Any], start: Any, depth: int) -> Node:
+        own: Dict[str, Node] = {}
+        merged: Dict[str, Node] = {}
+        for event in events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key = self.node(events, event, depth + 1)
+            value = self.node(events, next(events), depth + 1)
+            if isinstance(key.value, (dict, list)):
+                raise self.bad(event, "a key must be a word, not a list or a mapping")
+            if key.text in own:
+                raise self.bad(event, f"'{key.text}' is there twice, first in line {own[key.text].line}")
+            if key.text == "<<" and event.implicit[0]:
+                merged = {**self.merge(event, value), **merged}
+            else:
+                own[key.text] = value
+        return Node(self.file, start.start_mark.line + 1, {**merged, **own})
+
+    def node(self, events: Iterator[Any], event: Any, depth: int) -> Node:
+        """The node that begins with an event."""
+        self.count(event, 1, depth)
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event, depth)
+        before, line = self.nodes, event.start_mark.line + 1
+        if event.anchor:
+            self.anchors[event.anchor] = (None, 0)
+        if isinstance(event, yaml.ScalarEvent):
+            made = self.scalar(event)
+        elif event.tag and event.tag.rpartition(":")[2] not in ("!", "map", "seq"):
+            raise self.bad_tag(event, event.tag)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            values = []
+            for item in events:
+                if isinstance(item, yaml.SequenceEndEvent):
+                    break
+                values.append(self.node(events, item, depth + 1))
+            made = Node(self.file, line, values)
+        else:
+            made = self.mapping(events, event, depth)
+        if event.anchor:
+            self.anchors[event.anchor] = (made, self.nodes - before + 1)
+        return made
+
+
+def _documents(file: str, text: str) -> List[Node]:
+    builder = _Builder(file)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
+    found = []
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            builder.anchors.clear()
+            node = builder.node(events, next(events), 0)
+            if node.value is None and not node.text:
+                continue  # three dashes at the end
+            if not isinstance(node.value, dict):
+                raise BadInput(file, node.line, "a mapping is expected at the top, not a list or a single value")
+            found.append(node)
+            if len(found) > MAX_DOCUMENTS:
+                raise BadInput(file, node.line, f"more than {MAX_DOCUMENTS} documents")
+    return found
+
+
+def _text(file: str) -> str:
+    """The text of a file that is neither a device nor a pipe nor too large."""
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        status = 3 if isinstance(error, FileNotFoundError) else 7
+        raise BadInput(file, 0, error.strerror or "cannot be opened", status) from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise BadInput(file, 0, "no regular file")
+    with open(fd, "rb") as f:
+        data = f.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise BadInput(file, 0, f"larger than {MAX_BYTES >> 20} MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(file, data.count(b"\n", 0, error.start) + 1, "not in UTF-8") from None
+
+
+def read(file: str) -> List[Node]:
+    """The documents of a file, each a mapping; BadInput says what is wrong with it."""
+    text = _text(file)
+    if file.endswith(".json"):
+        text = text.replace("\t", " ")  # JSON has no tabs in its texts
+    try:
+        found = _documents(file, text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = " ".join(filter(None, (error.context, error.problem)))
+        line = mark.line + 1 if mark else 0
+        if "\t" in "".join(text.splitlines()[max(line - 1, 0) : line]):
+            said = "a tab: YAML is indented with blanks"
+        raise BadInput(file, line, said) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else 0
+        raise BadInput(file, line, f"a character that YAML does not have: {error.reason}") from None
+    if not found:
+        raise BadInput(file, 1, "empty")
+    return found

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments of SEML: a Sacred script, Slurm's options, and fixed, grid and random parameters in nested blocks."""
+
+import math
+import os
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from . import ranges, target
+from .document import Node
+from .table import MAPPED, NONE, Import, Table, copied, left, none, used
+
+_BLOCKS = ("fixed", "grid", "random")
+_RESERVED = ("seml", "slurm", *_BLOCKS)
+
+_SBATCH = "slurm.sbatch_options slurm.0.sbatch_options"
+# fmt: off
+TABLE = Table(
+    "seml",
+    "SEML experiment",
+    [
+        used("seml.executable seml.project_root_dir", "entrypoint", "python3 FILE with NAME=VALUE, as Sacred reads it, in the project's folder"),
+        used("seml.name", "name"),
+        copied("seml.description", "description"),
+        used("seml.conda_environment", "entrypoint", "conda run -n NAME"),
+        none("seml.output_dir", "a trial's output is in its folder: dl logs"),
+        none("seml.use_uploaded_sources seml.stash_all_py_files seml.working_dir", "dl run freezes the code: code.include, code.exclude"),
+        used("seml.reschedule_timeout", "worker.grace", "in place of the hook a trial gets a signal: dl-trainer(7), SIGNALS"),
+        used("slurm.*.experiments_per_job slurm.experiments_per_job", "resources.trials_per_task", "the job's memory and cores in equal parts"),
+        used("slurm.*.max_simultaneous_jobs slurm.max_simultaneous_jobs", "resources.workers", "with experiments_per_job"),
+        left("slurm.*.sbatch_options_template slurm.sbatch_options_template", "the template is in SEML's settings.py: write its options into resources"),
+        used("slurm.*.sbatch_options.* slurm.sbatch_options.*", "resources", "gres=gpu:N, mem, cpus-per-task, nodes, time, partition, account, qos; others: sbatch_args"),
+        used("**.zip_id", "searcher.constraint", "parameters that change together"),
+        used("fixed fixed.** *.fixed.**", "hyperparameters", "constants, one for each; blocks in blocks override them"),
+        used("grid.**.type grid.**.options grid.**.min grid.**.max grid.**.step grid.**.num grid.**", "hyperparameters, searcher.name", "grid; choice, range, uniform, loguniform, parameter_collection"),
+        used("random.samples **.samples", "searcher.max_trials", "beside a grid, times its points"),
+        used("random.seed **.seed", "reproducibility.experiment_seed", "the first"),
+        used("random.**", "hyperparameters, searcher.name", "random; choice, uniform, loguniform, randint (without its end)"),
+        used("**.fixed.** **.grid.** **.random.**", "an experiment for each block", "blocks in blocks"),
+        left("seml.** slurm.**", "unknown field"),
+    ],
+)
+# fmt: on
+
+_KEYS = {"mem": "memory", "time": "time", "partition": "partition", "account": "account", "qos": "qos", "p": "partition",
+         "t": "time", "A": "account"}  # fmt: skip
+_OWN = ("array", "output", "error", "job-name", "job_name", "o", "e", "a", "J", "ntasks", "n")
+
+
+def knows(node: Node) -> bool:
+    return node.has("seml") or (any(node.has(b) for b in _BLOCKS) and not node.has("apiVersion"))
+
+
+# ---- blocks
+
+
+class Block(NamedTuple):
+    """A path of blocks: what becomes one experiment."""
+
+    name: str
+    parts: List[Node]
+
+
+def _blocks(node: Node, name: str = "", above: Tuple[Node, ...] = ()) -> List[Block]:
+    """The innermost blocks, each with those around it."""
+    path = [*above, node]
+    inner = [(n, b) for n, b in node.items() if n not in _RESERVED and any(b.has(x) for x in _BLOCKS) or _holds(n, b)]
+    if not inner:
+        return [Block(name, path)]
+    found: List[Block] = []
+    for n, block in inner:
+        found += _blocks(block, f"{name}-{n}" if name else n, tuple(path))
+    return found
+
+
+def _holds(name: str, block: Node) -> bool:
+    """Whether a block has blocks only."""
+    return name not in _RESERVED and any(
+        isinstance(b.value, dict) and any(b.has(x) for x in _BLOCKS) for _, b in block.items()
+    )
+
+
+def _flat(node: Node, typed: bool, prefix: str = "") -> Dict[str, Node]:
+    """Parameters by their dotted names."""
+    found: Dict[str, Node] = {}
+    for name, value in node.items():
+        if typed and name in ("samples", "seed") and not isinstance(value.value, dict):
+            continue
+        inner = value.get("params") if value.string("type") == "parameter_collection" else None
+        if inner is not None:
+            found.update(_flat(inner, typed, f"{prefix}{name}."))
+        elif isinstance(value.value, dict) and value.value and not (typed and value.has("type")):
+            found.update(_flat(value, typed, f"{prefix}{name}."))
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def _literal(value: Any) -> Any:
+    """A value as Sacred reads it in NAME=VALUE."""
+    return "None" if value is None else ranges.truths(value)
+
+
+# ---- parameters
+
+
+def _fixed(one: Import, node: Node) -> Any:
+    if re.search(r"\$\{", node.text):
+        one.open(node, "no interpolation: write the value")
+    value = node.plain()
+    return str(value) if isinstance(value, (list, dict)) else _literal(value)
+
+
+def _arange(low: float, high: float, step: float) -> List[float]:
+    return [low + i * step for i in range(max(math.ceil((high - low) / step - 1e-9), 0))]
+
+
+def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
+    keys = node.plain()
+    kind = keys.get("type")
+    if kind == "choice":
+        return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
+    low, high = float(keys["min"]), float(keys["max"])
+    if kind == "range":
+        values = _arange(low, high, float(keys["step"]))
+        whole = all(isinstance(keys[k], int) for k in ("min", "max", "step"))
+        if len(values) > 1 and whole:
+            return ranges.integer(int(low), int(values[-1]), step=int(keys["step"]))
+        return ranges.choice([int(v) if whole else round(v, 12) for v in values])
+    if kind in ("uniform", "loguniform"):
+        if keys["num"] == 1:
+            return ranges.constant(low)
+        return ranges.real(low, high, log=kind == "loguniform", count=keys["num"])
+    raise ValueError(f"there is no type '{kind}' in a grid")
+
+
+def _of_random(one: Import, node: Node) -> Dict[str, Any]:
+    keys = node.plain()
+    kind = keys.get("type")
+    if kind == "choice":
+        return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
+    if kind == "randint":
+        return ranges.integer(int(keys["min"]), int(keys["max"]) - 1)
+    if kind in ("uniform", "loguniform"):
+        return ranges.real(float(keys["min"]), float(keys["max"]), log=kind == "loguniform")
+    raise ValueError(f"there is no type '{kind}' among random parameters")
+
+
+def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, List[Tuple[str, Node]]]]:
+    """(groups of the grid and constants, groups of random parameters, zipped parameters by zip_id)."""
+    grid: Dict[str, Any] = {}
+    chance: Dict[str, Any] = {}
+    zipped: Dict[str, List[Tuple[str, Node]]] = {}
+    for part in block.parts:
+        for kind, reader in (("fixed", _fixed), ("grid", _of_grid), ("random", _of_random)):
+            for name, node in _flat(part.get(kind) or Node("", 0, {}), kind != "fixed").items():
+                grid.pop(name, None), chance.pop(name, None)
+                try:
+                    (chance if kind == "random" else grid)[name] = reader(one, node)
+                except (KeyError, TypeError, ValueError) as error:
+                    one.open(node, f"{error}" if isinstance(error, ValueError) else f"{error} is missing, or no number")
+                if kind == "grid" and node.has("zip_id"):
+                    zipped.setdefault(node.string("zip_id"), []).append((name, node))
+    return grid, chance, zipped
+
+
+def _term(name: str, value: Any) -> str:
+    shown = f"`{name}`" if re.search(r"[^\w.]", name) else name
+    return (
+        f"{shown} == {value!r}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else f"{shown} == '{value}'"
+    )
+
+
+def _constraints(
+    one: Import, zipped: Dict[str, List[Tuple[str, Node]]], names: Dict[str, str], groups: Dict[str, Any]
+) -> List[str]:
+    """Parameters with one zip_id change together: an expression for each."""
+    made = []
+    for members in zipped.values():
+        rows: List[List[str]] = []
+        for name, node in members:
+            group = groups.get(name, {})
+            values = group.get("vals") if isinstance(group, dict) else None
+            if (
+                values is None
+                or any("'" in str(v) for v in values)
+                or len(values) != len(node.plain("options", default=[]))
+            ):
+                rows = []
+                break
+            rows.append([_term(names[name], v) for v in values])
+        if len(rows) > 1 and len({len(r) for r in rows}) == 1:
+            made.append(" || ".join("(" + " && ".join(terms) + ")" for terms in zip(*rows)))
+        elif len(members) > 1:
+            for _, node in members:
+                one.open(node.get("zip_id"), "parameters are zipped where all have as many options, of type choice")
+    return made
+
+
+# ---- the rest
+
+
+def _slurm(one: Import, node: Node) -> None:
+    slurm = node.get("slurm")
+    if slurm is None:
+        return
+    blocks = slurm.value if isinstance(slurm.value, list) else [slurm]
+    for block in blocks[1:]:
+        one.open(block, "the first of several kinds of jobs is taken: dl worker adds workers of another kind")
+    first = blocks[0] if blocks else slurm
+    each, jobs = first.plain("experiments_per_job", default=1), first.plain("max_simultaneous_jobs")
+    each = each if isinstance(each, int) and each > 0 else 1
+    if each > 1:
+        one.set("resources.trials_per_task", each)
+    if isinstance(jobs, int) and jobs > 0:
+        one.set("resources.workers", jobs * each)
+    _sbatch(one, first, each)
+
+
+def _share(text: str, each: int) -> str:
+    """A part of a job's memory."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)B?", text)
+    if each == 1 or not match:
+        return text
+    size = int(match.group(1)) * {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}[match.group(2)]
+    return f"{max(int(size / each), 1)}M"
+
+
+def _gpus(one: Import, node: Node, count: int, each: int) -> None:
+    if count % each == 0:
+        one.set("resources.slots_per_trial", count // each or None)
+    else:
+        one.open(node, f"{each} experiments share {count} GPUs there: a trial has whole GPUs here; 1 each")
+        one.set("resources.slots_per_trial", 1)
+
+
+def _sbatch(one: Import, block: Node, each: int) -> None:
+    more = []
+    for name, node in block.items("sbatch_options"):
+        key, text = name.replace("_", "-").lstrip("-"), node.text
+        gpus = re.fullmatch(r"gpu(?::([\w.-]*[A-Za-z][\w.-]*))?:(\d+)", text) if key == "gres" else None
+        if gpus or key in ("gpus", "gpus-per-node") and text.isdigit():
+            _gpus(one, node, int(gpus.group(2) if gpus else text), each)
+            if gpus and gpus.group(1):
+                one.changed(node, f"for the type, --constraint or a partition: {gpus.group(1)}")
+        elif key in ("cpus-per-task", "c") and text.isdigit():
+            one.set("resources.cpus_per_trial", max(int(text) // each, 1))
+        elif key in ("nodes", "N") and text.isdigit():
+            one.set("resources.nodes_per_trial", int(text) if int(text) > 1 else None)
+        elif key in _KEYS:
+            one.set(f"resources.{_KEYS[key]}", _share(text, each) if key == "mem" else text)
+        elif key in _OWN:
+            one.mark(node, NONE, "dl sets it")
+        elif re.fullmatch(r"[A-Za-z][\w-]*", key):
+            more.append(f"--{key}={text}" if len(key) > 1 else f"-{key}{text}")
+        else:
+            one.open(node, "no option of sbatch")
+    one.set("resources.sbatch_args", tuple(more) or None)
+
+
+def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
+    """python3 FILE with NAME=VALUE: a named configuration (+NAME) by its value."""
+    words = []
+    for key, ours in names.items():
+        if key.startswith("+"):
+            if not key.endswith(".priority"):
+                words.append(target.place(ours))
+        else:
+            words.append(f"{key}={target.place(ours)}")
+    folder, file = node.string("seml", "project_root_dir", default="."), node.string("seml", "executable")
+    here = os.path.dirname(node.file) or "."
+    if file and not os.path.exists(os.path.join(here, folder, file)) and os.path.exists(os.path.join(here, file)):
+        folder = "."  # SEML takes a path from the file's own folder, too
+    conda = node.string("seml", "conda_environment")
+    start = ["conda", "run", "--no-capture-output", "-n", conda] if conda else []
+    target.put_entrypoint(one, [*start, "python3", file or "train.py", "with", *words])
+    if os.path.normpath(folder) != ".":
+        given = one.keys["entrypoint"]
+        text = given if isinstance(given, str) else target.shell_words(given)
+        one.set("entrypoint", f"cd {target.quoted([folder])} && {text}")
+    if not file:
+        one.say(node.line, "the file names no executable: change entrypoint")
+
+
+def _searcher(one: Import, block: Block, grid: Dict[str, Any], chance: Dict[str, Any]) -> None:
+    samples = [s for part in block.parts for _, s in [("", part.plain("random", "samples"))] if isinstance(s, int)]
+    samples += [
+        n for part in block.parts for _, p in part.items("random") for n in [p.plain("samples")] if isinstance(n, int)
+    ]
+    seeds = [n for part in reversed(block.parts) for n in [part.plain("random", "seed")] if isinstance(n, int)]
+    one.set("searcher.metric", "result", "what Sacred prints at the end")
+    one.set("metrics.pattern", ("Result: {result}",), "of a dictionary: \"Result: .*'loss': {loss}\"")
+    if not chance:
+        one.set("searcher.name", "grid")
+        return
+    points = ranges.sizes(grid)[1]
+    one.set("searcher.name", "random")
+    one.set("searcher.max_trials", max(max(samples or [1]) * points, 1))
+    if seeds:
+        one.set("reproducibility.experiment_seed", seeds[0] % 2**31)
+    if points > 1:
+        one.say(
+            block.parts[0].line,
+            f"random parameters beside a grid of {points} points: all are drawn at random, as many trials in all",
+        )
+
+
+def _one(node: Node, block: Block, name: str) -> Import:
+    label = f"{name}-{block.name}" if block.name else name
+    one = Import(TABLE, node, block.name or name)
+    own = node.string("seml", "name") or name
+    one.set(
+        "name",
+        re.sub(r"[^\w.-]+", "_", f"{own}-{block.name}" if block.name else own, flags=re.A).lstrip(".-")[:100] or label,
+    )
+    grid, chance, zipped = _space(one, block)
+    names = ranges.names_of([*grid, *chance])
+    groups = {**grid, **chance}
+    one.set("hyperparameters", ranges.nest({names[key]: group for key, group in groups.items()}))
+    if not any(isinstance(g, dict) for g in groups.values()):
+        one.keys["searcher.name"] = "grid"
+    constraints = _constraints(one, zipped, names, groups)
+    one.set("searcher.constraint", constraints[0] if len(constraints) == 1 else tuple(constraints) or None)
+    for key in names:
+        if key.startswith("+") and key.endswith(".priority"):
+            one.say(node.line, f"{key}: named configurations are in the order of the file")
+    grace = node.plain("seml", "reschedule_timeout")
+    one.set("worker.grace", min(max(grace, 1), 3600) if isinstance(grace, int) else None)
+    _searcher(one, block, grid, chance)
+    _slurm(one, node)
+    _command(one, node, names)
+    return one
+
+
+def convert(node: Node, name: str, program: str = "") -> List[Import]:
+    blocks = _blocks(node)
+    made = [_one(node, block, name) for block in blocks]
+    for one, block in zip(made, blocks):
+        for other in blocks:
+            for part in other.parts:
+                if all(part is not p for p in block.parts):
+                    one.leave(part)
+    return made

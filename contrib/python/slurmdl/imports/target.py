@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write what was imported: an experiment file with comments, or a batch script."""
+
+import re
+import shlex
+import textwrap
+from typing import Any, Dict, List, Sequence, Tuple
+
+from .table import CHANGED, NONE, OPEN, Import
+
+_ORDER = (
+    "name description entrypoint container max_restarts max_failed log_policies code searcher hyperparameters resources metrics "
+    "environment checkpoint_policy reproducibility"
+).split()
+_FIRST = "name sampler metric smaller_is_better summary goal max_trials max_length".split()
+WIDTH = 118
+
+
+def clean(text: str) -> str:
+    """A text of somebody else's for a comment or a terminal: one line, nothing that steers a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+# ---- libconfig
+
+
+def _text(value: str) -> str:
+    def escape(match: "re.Match[str]") -> str:
+        c = match.group()
+        short = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}.get(c)
+        return short or "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "replace"))
+
+    return '"' + re.sub(r'[\x00-\x1f\x7f-\x9f\u2028\u2029"\\]', escape, value) + '"'
+
+
+def _real(value: float) -> str:
+    text = repr(value)
+    return text if re.search(r"[.]", text) else re.sub(r"e", ".0e", text)
+
+
+def value_text(value: Any, indent: int = 0) -> str:
+    """A value as libconfig has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if abs(value) >= 2**63:
+            return _real(float(value))
+        return str(value) if -(2**31) <= value < 2**31 else f"{value}L"
+    if isinstance(value, float):
+        return _real(value)
+    if isinstance(value, (list, tuple)):
+        return _list([value_text(v, indent + 4) for v in value], value, indent)
+    if isinstance(value, dict):
+        one = "{ " + "".join(f"{name} = {value_text(v, indent + 4)}; " for name, v in value.items()) + "}"
+        if ("type" in value or len(one) < 60) and "\n" not in one and len(one) + indent < WIDTH:
+            return one
+        pad = " " * (indent + 4)
+        lines = [f"{pad}{name} = {value_text(v, indent + 4)};\n" for name, v in value.items()]
+        return "{\n" + "".join(lines) + " " * indent + "}"
+    return _text(str(value))
+
+
+def _list(texts: List[str], values: Sequence[Any], indent: int) -> str:
+    plain = len({type(v) for v in values}) == 1 and isinstance(values[0], (bool, int, float, str))
+    if plain and isinstance(values[0], int) and len({t.endswith("L") for t in texts}) > 1:
+        plain = False
+    first, last = ("[", "]") if plain else ("( ", " )")
+    one = first + ", ".join(texts) + last
+    if len(one) + indent < WIDTH - 20 and "\n" not in one:
+        return one
+    pad = "\n" + " " * (indent + 4)
+    return first.strip() + pad + ("," + pad).join(texts) + last.strip()
+
+
+# ---- comments
+
+
+def _wrapped(text: str, first: str = "# ", rest: str = "#   ") -> List[str]:
+    return textwrap.wrap(clean(text), WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [
+        "#"
+    ]
+
+
+def header(one: Import, source: str) -> List[str]:
+    """What the first lines say: where it comes from, and what became of its fields."""
+    kind = one.node.string("kind") if one.script else one.table.title
+    lines = [f"# {clean(source)} ({clean(kind)}), by dl import; dl-import(1) has the table of its fields."]
+    for title, state in (("Not taken over:", OPEN), ("Other than there:", CHANGED)):
+        here = one.node.file
+        notes = [(n.line, ("" if n.file == here else f"{n.file}: ") + f"{n.path}: {n.note}") for n in one.notes(state)]
+        notes += one.general() if state == CHANGED else []
+        if notes:
+            lines.append(f"# {title}")
+            for line, text in notes:
+                lines += _wrapped(f"line {line}: {text}" if line else text, "#   ", "#     ")
+    names = [f"{n.path} ({n.line})" for n in one.notes(NONE)]
+    if names:
+        lines += _wrapped("Without a meaning on Slurm: " + ", ".join(names))
+    return lines
+
+
+def _tree(keys: Dict[str, Any]) -> Dict[str, Any]:
+    tree: Dict[str, Any] = {}
+    for key, value in keys.items():
+        group, _, name = key.partition(".")
+        if name:
+            tree.setdefault(group, {})[name] = value
+        else:
+            tree[group] = value
+    return tree
+
+
+def experiment_text(one: Import, source: str) -> str:
+    """The experiment file."""
+    tree = _tree(one.keys)
+    lines = [*header(one, source), ""]
+
+    def put(name: str, key: str, value: Any, indent: int) -> None:
+        pad = " " * indent
+        said = one.comments.get(key, "")
+        text = f"{pad}{name} = {value_text(value, indent)};"
+        if said and (len(text) + len(said) > WIDTH or "\n" in text):
+            lines.extend(pad + line for line in _wrapped(said, rest="# "))
+            said = ""
+        lines.append(text + (f"  # {clean(said)}" if said else ""))
+
+    for name in sorted(tree, key=lambda n: _ORDER.index(n) if n in _ORDER else len(_ORDER)):
+        if tree[name] == {}:
+            continue
+        if not isinstance(tree[name], dict) or name == "hyperparameters":
+            put(name, name, tree[name], 0)
+            continue
+        lines.append(f"\n{name} = {{")
+        inner = sorted(tree[name], key=lambda n: _FIRST.index(n) if n in _FIRST else len(_FIRST))
+        for key in inner:
+            put(key, f"{name}.{key}", tree[name][key], 4)
+        lines.append("};")
+    return re.sub(r"\n\n\n+", "\n\n", "\n".join(lines)) + "\n"
+
+
+# ---- commands
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Words for a shell."""
+    return " ".join(shlex.quote(word) for word in words)
+
+
+_PLAIN = re.compile(r"[\w@%+=:,./{}-]+", re.A)
+PLACEHOLDER = re.compile(r"\{[A-Za-z_*][\w.*-]*\}")
+
+
+def place(name: str) -> str:
+    """The place of a hyperparameter in a word, until shield()."""
+    return f"\0{name}\0"
+
+
+def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
+    """(words, constants) for an entrypoint, in which {name} is a hyperparameter and [ begins a group: what a foreign
+    word has of these are constants."""
+    constants: Dict[str, str] = {}
+
+    def constant(text: str) -> str:
+        name = next((n for n, t in constants.items() if t == text), f"word_{len(constants) + 1}")
+        constants[name] = text
+        return "{" + name + "}"
+
+    made = []
+    for word in words:
+        word = PLACEHOLDER.sub(lambda m: constant(m.group()), word)
+        if word.startswith("["):
+            word = constant("[") + word[1:]
+        made.append(re.sub("\0(.*?)\0", r"{\1}", word))
+    return made, constants
+
+
+def shell_word(word: str) -> str:
+    """A word for a shell, in which Kubernetes' $(NAME) is the variable."""
+    pieces = re.split(r"\$\(([A-Za-z_]\w*)\)", word)
+    if len(pieces) == 1:
+        return shlex.quote(word)
+    return "".join(f'"${{{p}}}"' if i % 2 else shlex.quote(p) if p else "" for i, p in enumerate(pieces))
+
+
+def shell_words(words: Sequence[str]) -> str:
+    """Words with places of hyperparameters, which dl itself quotes, for a shell."""
+    pieces = ([p for p in re.split(r"(\{[A-Za-z*][\w.*-]*\})", word) if p] or [""] for word in words)
+    return " ".join("".join(p if PLACEHOLDER.fullmatch(p) else shell_word(p) for p in word) for word in pieces)
+
+
+def put_entrypoint(one: Import, words: Sequence[str]) -> None:
+    """The command of a trial: a text where no word needs quotes, or a shell has variables to fill in; else a list."""
+    made, constants = shield(words)
+    one.keys.setdefault("hyperparameters", {}).update(constants)
+    if any(re.search(r"\$\([A-Za-z_]\w*\)", word) for word in made):
+        one.set("entrypoint", shell_words(made))
+    elif all(_PLAIN.fullmatch(word) for word in made):
+        one.set("entrypoint", " ".join(made))
+    else:
+        one.set("entrypoint", list(made))
+
+
+def put_program(one: Import, names: Dict[str, str], given: str) -> None:
+    """The command of a format that does not name it: what --entrypoint says, with all hyperparameters."""
+    words = " ".join(f"--{key}={{{ours}}}" for key, ours in names.items())
+    if PLACEHOLDER.search(given):
+        one.set("entrypoint", given)
+        return
+    one.set(
+        "entrypoint",
+        f"{given or 'python3 train.py'} {words}".strip(),
+        "" if given else "the file does not name the program",
+    )
+    if not given:
+        one.say(0, "the file does not name the program: change entrypoint, or give --entrypoint")

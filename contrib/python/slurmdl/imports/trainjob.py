@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TrainJobs of Kubeflow Trainer v2 as batch scripts, with their runtimes: of the same file or folder, or Trainer's own."""
+
+import os
+from typing import Dict, List, Optional
+
+from . import jobs
+from .document import BadInput, Node, read
+from .jobs import CONTAINER_ROWS, HEAD_ROWS, POD_ROWS, Role, Substitute, Work
+from .table import Import, Table, left, none, under, used
+
+# fmt: off
+TABLE = Table(
+    "trainjob",
+    "TrainJob of Kubeflow Trainer v2",
+    [
+        *HEAD_ROWS,
+        used("spec.runtimeRef.name", "--dl", "a runtime of the same file or folder, or one of Trainer's own by name"),
+        none("spec.runtimeRef.**", "Kubernetes' own"),
+        used("spec.trainer.numNodes", "--nodes"),
+        used("spec.trainer.numProcPerNode", "PET_NPROC_PER_NODE, --ntasks-per-node"),
+        left("spec.initializer.**", "download it once, before the job: hf download, aws s3 cp"),
+        used("spec.suspend", "--hold"),
+        used("spec.activeDeadlineSeconds", "--time"),
+        none("spec.managedBy spec.ttlSecondsAfterFinished", "nothing of a job is left to be removed"),
+        none("spec.labels.** spec.annotations.** spec.runtimePatches.*.manager spec.runtimePatches.*.time", "names of Kubernetes"),
+        none("spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.name", "names of Kubernetes"),
+        none("spec.runtimePatches.*.trainingRuntimeSpec.template.metadata.** spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.template.metadata.**", "names and labels of pods"),
+        left("spec.runtimePatches.** spec.podTemplateOverrides.** spec.podSpecOverrides.**", "write it into the script"),
+    ],
+    [
+        *under("spec.trainer", [row._replace(path=row.path.replace("resources.", "resourcesPerNode.")) for row in CONTAINER_ROWS]),
+        *under("spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.template.spec.template", POD_ROWS),
+    ],
+)
+
+RUNTIME = Table(
+    "runtime",
+    "TrainingRuntime, ClusterTrainingRuntime",
+    [
+        *HEAD_ROWS,
+        used("spec.mlPolicy.numNodes", "--nodes"),
+        used("spec.mlPolicy.torch spec.mlPolicy.jax spec.mlPolicy.xgboost spec.mlPolicy.mpi.mpiImplementation spec.mlPolicy.plainML", "--dl"),
+        used("spec.mlPolicy.torch.numProcPerNode spec.mlPolicy.mpi.numProcPerNode", "PET_NPROC_PER_NODE, --ntasks-per-node"),
+        none("spec.mlPolicy.mpi.sshAuthMountPath spec.mlPolicy.mpi.runLauncherAsNode", "srun needs no ssh and no launcher"),
+        left("spec.mlPolicy.torch.elasticPolicy.**", "sbatch --nodes=MIN-MAX, or dl elastic"),
+        used("spec.mlPolicy.flux spec.mlPolicy.flux.**", "srun", "in place of Flux"),
+        none("spec.podGroupPolicy.**", "Slurm starts all tasks of a job together"),
+        used("spec.template.spec.replicatedJobs.*.replicas", "--nodes"),
+        none("spec.template.spec.replicatedJobs.*.name spec.template.spec.replicatedJobs.*.dependsOn.** spec.template.spec.replicatedJobs.*.groupName", "names of Kubernetes; a dataset initializer is to be run before"),
+        used("spec.template.spec.replicatedJobs.*.template.spec.backoffLimit", "a loop around srun"),
+        used("spec.template.spec.replicatedJobs.*.template.spec.parallelism spec.template.spec.replicatedJobs.*.template.spec.completions", "--nodes"),
+        none("spec.template.spec.replicatedJobs.*.template.metadata.** spec.template.metadata.**", "names and labels of pods"),
+        none("spec.template.spec.network.** spec.template.spec.successPolicy.** spec.template.spec.failurePolicy.** spec.template.spec.startupPolicy.** spec.template.spec.coordinator.** spec.template.spec.replicatedJobs.*.template.spec.**", "JobSet's own: srun starts and ends all tasks together"),
+    ],
+    under("spec.template.spec.replicatedJobs.*.template.spec.template", POD_ROWS),
+)
+# fmt: on
+
+# Trainer's own runtimes, by the beginning of their names
+_OWN = {
+    "torch": "torchrun", "torchtune": "torchrun", "deepspeed": "mpi", "mlx": "mpi", "mpi": "mpi",
+    "jax": "jax", "xgboost": "torch", "flux": "", "plainml": "", "megatron": "torchrun",
+}  # fmt: skip
+_POLICIES = {"torch": "torchrun", "mpi": "mpi", "jax": "jax", "xgboost": "torch", "flux": "", "plainML": ""}
+_LAUNCHES = ("launcher", "node", "trainer")
+
+
+def _runtimes(file: str) -> Dict[str, Node]:
+    """Those of a file, else of its folder."""
+    found: Dict[str, Node] = {}
+    folder = os.path.dirname(file) or "."
+    names = sorted(n for n in os.listdir(folder) if n.endswith((".yaml", ".yml")))[:200]
+    for path in [*(os.path.join(folder, n) for n in names), file]:
+        try:
+            documents = read(path)
+        except BadInput:
+            continue
+        found.update(
+            {d.string("metadata", "name"): d for d in documents if d.string("kind").endswith("TrainingRuntime")}
+        )
+    return found
+
+
+def _framework(one: Import, work: Work, node: Node, runtime: Optional[Node]) -> None:
+    name = node.string("spec", "runtimeRef", "name")
+    if runtime is None:
+        known = next((framework for start, framework in _OWN.items() if name.startswith(start)), None)
+        work.framework = known or ""
+        if known is None:
+            one.open(
+                node.get("spec", "runtimeRef", "name"), f"no TrainingRuntime '{name}' is in this file or its folder"
+            )
+        return
+    for policy, framework in _POLICIES.items():
+        if runtime.has("spec", "mlPolicy", policy):
+            work.framework = framework
+            each = runtime.string("spec", "mlPolicy", policy, "numProcPerNode")
+            work.per_pod = int(each) if each.isdigit() and int(each) > 0 else 1
+    nodes = runtime.plain("spec", "mlPolicy", "numNodes")
+    work.roles[0].replicas = nodes if isinstance(nodes, int) and nodes > 0 else 1
+
+
+def _runtime_pods(one: Import, role: Role, runtime: Node, substitute: Substitute) -> None:
+    for name, job in runtime.items("spec", "template", "spec", "replicatedJobs"):
+        pod = job.get("template", "spec", "template")
+        if name in _LAUNCHES and pod is not None:
+            words = role.words
+            jobs.read_pod(one, role, pod, substitute, "node")
+            if any("sshd" in word for word in role.words):
+                role.words = words
+        elif pod is not None:
+            one.open(pod, f"{name} runs before the training: write it before srun")
+
+
+def work_of(one: Import, node: Node, substitute: Substitute = str) -> Work:
+    """What a TrainJob runs: what its runtime says, and what it says itself."""
+    role = Role("Worker", 1)
+    work = Work("torchrun", [role])
+    runtimes = _runtimes(node.file)
+    runtime = runtimes.get(node.string("spec", "runtimeRef", "name"))
+    if runtime is not None:
+        one.also(RUNTIME, runtime)
+        _runtime_pods(one, role, runtime, substitute)
+    _framework(one, work, node, runtime)
+    trainer = node.get("spec", "trainer")
+    if trainer is not None:
+        renamed = {("resources" if k == "resourcesPerNode" else k): v for k, v in trainer.items()}
+        jobs.read_container(one, role, Node(node.file, trainer.line, renamed), substitute)
+        nodes, each = trainer.plain("numNodes"), trainer.string("numProcPerNode")
+        role.replicas = nodes if isinstance(nodes, int) and nodes > 0 else role.replicas
+        work.per_pod = int(each) if each.isdigit() and int(each) > 0 else work.per_pod
+    if work.framework == "mpi":
+        jobs._without_mpirun(one, work, role)
+    if work.framework == "torchrun" and not work.by_torchrun:
+        work.framework = "torch"
+    seconds = node.plain("spec", "activeDeadlineSeconds")
+    work.seconds = seconds if isinstance(seconds, int) else 0
+    work.hold = node.plain("spec", "suspend") is True
+    return work
+
+
+def knows(node: Node) -> bool:
+    return node.has("apiVersion") and node.string("kind") == "TrainJob"
+
+
+def knows_runtime(node: Node) -> bool:
+    return node.has("apiVersion") and node.string("kind").endswith("TrainingRuntime")
+
+
+def convert(node: Node, name: str, program: str = "") -> List[Import]:
+    one = Import(TABLE, node, node.string("metadata", "name") or name)
+    work = work_of(one, node)
+    work.name = one.name
+    jobs.missing(one, work)
+    one.script = jobs.script_text(one, work, os.path.basename(node.file))
+    return [one]
+
+
+def convert_runtime(node: Node, name: str, program: str = "") -> List[Import]:
+    """A runtime alone makes nothing; the TrainJobs beside it use it."""
+    return []

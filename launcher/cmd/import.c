@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl import: files of other systems as experiment files and batch scripts. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd/commands.h"
+#include "launcher/config/keys.h"
+#include "launcher/sys/python.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/strings.h"
+#include "runtime/base/error.h"
+
+static int add_option (char ***words, const char *name, const char *value)
+{
+    char *text;
+    int rv;
+
+    if (!value)
+        return 0;
+    if (asprintf (&text, "--%s=%s", name, value) < 0)
+        return -1;
+    rv = strings_add (words, text, strlen (text));
+    free (text);
+    return rv;
+}
+
+static bool knows_containers (void)
+{
+    for (const struct key *k = experiment_keys; k->path; k++)
+        if (!strncmp (k->path, "container", 9))
+            return true;
+    return false;
+}
+
+/* What the package is told; it calls this program to check what it wrote. */
+static char **arguments (const struct settings *st)
+{
+    char self[PATH_MAX] = "dl";
+    char **words = NULL;
+    ssize_t n = readlink ("/proc/self/exe", self, sizeof (self) - 1);
+    bool bad;
+
+    if (n > 0)
+        self[n] = '\0';
+    bad =
+        add_option (&words, "dl", self) < 0
+        || add_option (&words, "output", st->output) < 0
+        || add_option (&words, "from", st->format) < 0
+        || add_option (&words, "entrypoint", st->entrypoint) < 0
+        || (knows_containers () && strings_add (&words, "--containers", 12) < 0)
+        || (st->coverage && strings_add (&words, "--coverage", 10) < 0)
+        || strings_add (&words, "--", 2) < 0;
+    for (char **a = st->args; *a && !bad; a++)
+        bad = strings_add (&words, *a, strlen (*a)) < 0;
+    if (!bad)
+        return words;
+    strings_free (words);
+    return NULL;
+}
+
+int cmd_import (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    char **words = arguments (st);
+    pid_t pid;
+
+    if (!words) {
+        complain ("%s", strerror (errno));
+        return EXIT_IO;
+    }
+    pid = python_start ("slurmdl.imports", words, -1, &err);
+    strings_free (words);
+    return pid < 0 ? fail (&err) : python_wait (pid, "dl import");
+}

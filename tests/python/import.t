@@ -1,0 +1,154 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl import: what files of each format become, and what files that are no good are told.
+# imports/NAME.yaml or .json is what goes in, NAME.conf or NAME.sh beside it what comes out (DL_TEST_RENEW=1 writes it).
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/python/site.sh"
+need_package numpy yaml
+preload_sanitizers && skip_all "sanitizers"
+cd "$work" || exit 1
+DL_PYTHON=$python
+export DL_PYTHON
+
+# ---- what comes out
+mkdir gold bad
+cp "$here"/imports/*.yaml "$here"/imports/*.json gold
+touch gold/train.py gold/ps.py gold/main.py
+(cd gold && timeout 300 dl import . >../out 2>../said)
+is $? 0 "all formats, a folder"
+is "$(wc -l <out)" "$(find "$here/imports" -name '*.conf' -o -name '*.sh' | wc -l)" "standard output has what was written"
+[ -n "${DL_TEST_RENEW:-}" ] && cp gold/*.conf gold/*.sh "$here/imports"
+for file in "$here"/imports/*.conf "$here"/imports/*.sh; do
+    name=${file##*/}
+    diff -u "$file" "gold/$name" >diff 2>&1
+    ok $? "$name"
+    sed 's/^/# /' diff
+done
+# one that Slurm chooses the nodes for needs Slurm
+is "$(grep 'dl run --dry-run\|dl env' said | grep -v 'scontrol')" "" "dl takes what was written"
+for line in 'determined.yaml:8: max_slots: unknown field' \
+    "katib.yaml:15: spec.earlyStopping.algorithmName: taken over, but Katib's medianstop" \
+    'jobs.yaml:1: RANK and WORLD_SIZE count processes here'; do
+    grep -q "$line" said
+    ok $? "said: $line"
+done
+for file in gold/*.sh; do
+    bash -n "$file"
+    ok $? "${file##*/} is a script"
+done
+(cd gold && timeout 300 dl import wandb.yaml 2>&1)
+is $? 2 "what is there already is kept"
+(cd gold && timeout 300 dl import --output=- --entrypoint='python3 my.py --rate {lr}' optuna.json 2>/dev/null) >out
+like "$(cat out)" '^entrypoint = "python3 my.py --rate \{lr\}";$' "--entrypoint, --output=-"
+(cd gold && timeout 300 dl import --coverage . 2>/dev/null) >out
+like "$(cat out)" '^wandb +35 +33 +1 +1 +97%  all 1$' "--coverage"
+like "$(timeout 300 dl import --from=nothing gold/wandb.yaml 2>&1)" '^dl: --from=nothing: the formats are determined, katib,' "--from"
+
+# ---- the manual has the tables
+cp "$srcdir/doc/dl-import.1" page.1
+$python -m slurmdl.imports.manual page.1
+cmp page.1 "$srcdir/doc/dl-import.1"
+ok $? "dl-import(1) has the tables: python3 -m slurmdl.imports.manual doc/dl-import.1 writes them"
+
+# ---- what is no good: one line, and nothing is written.  NAME, STATUS, PATTERN of the line, bytes for printf
+bomb=$($python -c 'print("a: &a [x,x]" + "".join("\\n%s: &%s [*%s,*%s,*%s,*%s,*%s,*%s]" % (b, b, a, a, a, a, a, a) for a, b in zip("abcdefgh", "bcdefghi")))')
+while read -r name status pattern bytes; do
+    # shellcheck disable=SC2059
+    printf -- "$bytes" >"bad/$name"
+    said=$(timeout 60 dl import "bad/$name" 2>&1)
+    is $? "$status" "$name: exit status"
+    like "$said" "^dl: bad/$name:?$(echo "$pattern" | tr _ ' ')" "$name: the line"
+    is "$(echo "$said" | wc -l)" 1 "$name: one line"
+done <<END
+bomb.yaml 2 [5-9]:_more_than_100000_values $bomb
+cycle.yaml 2 2:_\\*x_is_a_part_of_what_it_stands_for a: &x\n  b: *x\n
+noanchor.yaml 2 1:_\\*x:_there_is_no_such_anchor a: *x\n
+tab.yaml 2 2:_a_tab a:\n\tb: 1\n
+twice.yaml 2 3:_'a'_is_there_twice,_first_in_line_1 a: 1\nb: 2\na: 3\n
+latin.yaml 2 2:_not_in_UTF-8 a: 1\nb: \377\n
+empty.yaml 2 1:_empty #\n
+documents.yaml 2 3:_a_second_document searcher: {name: single}\n---\na: 1\n
+list.yaml 2 1:_a_mapping_is_expected - 1\n
+scalar.json 2 1:_a_mapping_is_expected 7\n
+object.yaml 2 1:_the_tag_.*_is_not_read a: !!python/object/apply:os.system [id]\n
+deep.yaml 2 1:_more_than_60_levels $($python -c 'print("a: " + "[" * 5000)')
+open.json 2 2:_ {"a": [1\n
+odd.yaml 2 1:_what_kind_of_file zzz: 1\n
+service.yaml 2 1:_a_Service_of_Kubernetes_is_not_imported apiVersion: v1\nkind: Service\n
+END
+truncate -s 100M bad/large.yaml
+mkfifo bad/pipe.yaml
+for case in large.yaml:2:'larger than 1 MiB' pipe.yaml:2:'no regular file' none.yaml:3:'No such file'; do
+    name=${case%%:*} rest=${case#*:}
+    said=$(timeout 60 dl import "bad/$name" 2>&1)
+    is "$? $said" "${rest%%:*} $(echo "$said" | grep "^dl: bad/$name: ${rest#*:}")" "$name"
+done
+is "$(find bad -name '*.conf' -o -name '*.sh')" "" "nothing was written"
+said=$(DL_PYTHON=$work/nopython timeout 60 dl import gold/wandb.yaml 2>&1)
+is $? 3 "no Python"
+like "$said" "dl import needs Python" "no Python: the line"
+
+# ---- a hostile file: nothing of it is run, and all of it arrives
+cat >hostile.yaml <<'END'
+apiVersion: batch/v1
+kind: Job
+metadata: {name: "x\n#SBATCH --uid=0\ntouch pwned1"}
+spec:
+  template:
+    spec:
+      containers:
+        - name: "a\ntouch pwned2"
+          image: "$(touch pwned3)`touch pwned4`'"
+          workingDir: "."
+          command: [python3, "a'b; touch pwned5", "$(NO$(touch pwned6))", "`touch pwned7`", "\e[31m"]
+          env: [{name: "E; touch pwned8", value: x}, {name: V, value: "'; touch pwned9; '$(touch pwned10)"}]
+          "lev\nel\ntouch pwned11": 1
+END
+mkdir -p bin
+cat >bin/srun <<'END'
+#!/bin/sh
+[ "$1" = --help ] && exit 0
+printf '%s\n' "$@" "$V" >arrived
+END
+chmod +x bin/srun
+timeout 60 dl import -o hostile.sh hostile.yaml >out 2>said
+DL_IMAGE='' PATH=$work/bin:$PATH timeout 60 bash hostile.sh >/dev/null 2>&1
+PATH=$work/bin:$PATH timeout 60 bash hostile.sh >/dev/null 2>&1
+is "$(find . -name 'pwned*')" "" "a hostile file: nothing is run"
+is "$(grep -c '^#SBATCH' hostile.sh) $(grep -c uid=0 hostile.sh)" "2 0" "a hostile file: no options of its own"
+is "$(sed -n '/^python3/,$p' arrived)" "$(printf "python3\na'b; touch pwned5\n\$(NO\$(touch pwned6))\n\`touch pwned7\`\n\033[31m\n'; touch pwned9; '\$(touch pwned10)")" \
+    "a hostile file: its words arrive as they are"
+is "$(grep -c "$(printf '\033')" said)" 0 "a hostile file: nothing steers the terminal"
+cat >hostile2.yaml <<'END'
+program: "train.py\"; touch = \"pwned12"
+method: grid
+metric: {name: loss}
+parameters: {"a b; touch pwned13": {values: ["$(touch pwned14)", "'`touch pwned15`"]}, x: {value: "{y} [z"}}
+command: [sh, words.sh, "${args}"]
+END
+printf 'printf "%%s\\n" "$@" >>"$DL_ATTEMPT_DIR/words"; echo "wandb: loss 1"\n' >words.sh
+timeout 60 dl import -o hostile2.conf hostile2.yaml >/dev/null 2>&1
+timeout 300 dl run --local hostile2.conf >out 2>&1
+is $? 0 "a hostile sweep runs"
+is "$(find . -name 'pwned*')" "" "a hostile sweep: nothing is run"
+is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: its words arrive as they are"
+
+# ---- Katib's script, from its output and from its file, without an edit
+cat >train.py <<'END'
+import sys
+values = dict(a[2:].split("=", 1) for a in sys.argv[1:])
+with open(values["log"], "w") as f:
+    for epoch in range(3):
+        print(f"val-loss: {float(values['lr']) + 1 / (epoch + 1):.4f}\naccuracy: 0.5", file=f)
+END
+sed 's/bayesianoptimization/random/; /earlyStopping/,/algorithmSettings/d; s/maxTrialCount: 12/maxTrialCount: 3/; s/goal: 0.001//; /nvidia/d; s/"{brace}"/"--b={brace}"/
+    /side/d; s/, KEY.*//' gold/katib.yaml >katib.yaml
+sed -i '/earlyStopping/d; /medianstop/d; /start_step/d' katib.yaml
+timeout 60 dl import katib.yaml >out 2>said
+is "$? $(cat out)" "0 katib.conf" "Katib's file"
+timeout 300 dl run --local --set 'resources.memory=""' katib.conf >out 2>&1
+status=$?
+is $status 0 "Katib's script runs"
+[ $status -eq 0 ] || tail -5 out | sed 's/^/# /'
+like "$(dl show --csv median-stop 2>/dev/null | sed 1d)" "0\.[34]" "Katib's script: its metrics are read"
+done_testing

@@ -1,0 +1,15 @@
+#!/bin/bash
+#SBATCH --job-name=mpi
+#SBATCH --ntasks=4
+#SBATCH --cpus-per-task=2
+#SBATCH --dl=mpi
+# jobs.yaml (TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job), by dl import; dl-import(1) has the table of its fields.
+# Other than there:
+#   line 43: options of mpirun that srun has no use for: -bind-to none
+# Without a meaning on Slurm: apiVersion (33), kind (34),
+#   spec.mpiReplicaSpecs.Launcher.template.spec.containers.launcher.name (43),
+#   spec.mpiReplicaSpecs.Worker.template.spec.containers.worker.name (46)
+
+export B=1
+export OMPI_MCA_btl='^openib'
+srun --kill-on-bad-exit=1 --mpi=pmix python3 train.py
