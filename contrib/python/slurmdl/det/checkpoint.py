@@ -4,7 +4,6 @@
 import contextlib
 import enum
 import glob
-import json
 import os
 import pathlib
 import shutil
@@ -79,8 +78,6 @@ class CheckpointContext:
     def _publish(self, stage: str, metadata: Dict[str, Any]) -> str:
         """Make a folder's files the checkpoint; returns its storage_id."""
         step = _step(metadata)
-        with open(os.path.join(stage, "metadata.json"), "w", encoding="utf-8") as f:
-            json.dump(metadata, f, indent=2)
         path = os.path.join(self._run.dir, "ckpt", f"{step:08d}.h5")
         self._run.flush()
         storage.pack(stage, path, step, metadata)

@@ -25,9 +25,12 @@ def _of_torch(local_size: int) -> "tuple[Gather, Gather]":
 
         return gather
 
+    size = dist.get_world_size()
     everybody = dist.new_group(backend="gloo")
-    node, _ = dist.new_subgroups(group_size=local_size, backend="gloo")
-    return gather_in(everybody, dist.get_world_size()), gather_in(node, local_size)
+    # all ranks make the groups of all nodes
+    firsts = range(0, size, local_size)
+    nodes = [dist.new_group(list(range(i, i + local_size)), backend="gloo") for i in firsts]
+    return gather_in(everybody, size), gather_in(nodes[dist.get_rank() // local_size], local_size)
 
 
 def _of_comm(rank: int, size: int, cross_rank: int) -> "tuple[Gather, Gather]":

@@ -15,7 +15,7 @@ from .._slurmdl import Error
 from ..arrays import memory_of
 from ..trust import Reader
 
-_FILES, _METADATA = "files/", "metadata"
+_FILES, METADATA = "files/", "metadata.json"
 
 Selector = Optional[Callable[[str], bool]]
 
@@ -70,7 +70,9 @@ def _no_loss(path: str, names: List[str]) -> None:
 
 
 def pack(folder: str, path: str, step: int, metadata: Dict[str, Any]) -> None:
-    """Write the files below a folder as the checkpoint 'path'."""
+    """Write the files below a folder, and metadata.json, as the checkpoint 'path'."""
+    with open(os.path.join(folder, METADATA), "w", encoding="utf-8") as f:
+        json.dump(metadata, f, indent=2)
     names = sorted(files_below(folder))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     _no_loss(path, names)
@@ -79,8 +81,6 @@ def pack(folder: str, path: str, step: int, metadata: Dict[str, Any]) -> None:
         for name in names:
             memory = memory_of(_bytes_of(os.path.join(folder, name)))
             file.add(_FILES + name, memory.type, memory.shape, memory.where, False)
-        memory = memory_of(bytearray(json.dumps(metadata).encode()))
-        file.add(_METADATA, memory.type, memory.shape, memory.where, True)
     except BaseException:
         file.abort()
         raise
@@ -88,7 +88,7 @@ def pack(folder: str, path: str, step: int, metadata: Dict[str, Any]) -> None:
 
 
 def _names(file: _slurmdl.Checkpoint) -> List[str]:
-    return [name[len(_FILES) :] for name, _, _, state in file.tensors() if name.startswith(_FILES) and not state]
+    return [name[len(_FILES) :] for name, _, _, _ in file.tensors() if name.startswith(_FILES)]
 
 
 def unpack(path: str, folder: str, selector: Selector = None) -> None:
@@ -119,10 +119,10 @@ def _write(file: _slurmdl.Checkpoint, name: str, to: str) -> None:
 
 def metadata_of(path: str) -> Dict[str, Any]:
     file = _slurmdl.Checkpoint(path)
-    for name, _, shape, state in file.tensors():
-        if state and name.split("/")[-1] == _METADATA:
+    for name, _, shape, _ in file.tensors():
+        if name == _FILES + METADATA:
             data = bytearray(shape[0])
             file.read(name, memory_of(data).where)
             found: Dict[str, Any] = json.loads(data)
             return found
-    return {}
+    raise Error(f"{path}: the checkpoint has no metadata: slurmdl.det has not stored it")
