@@ -242,9 +242,10 @@ static void warn_of_metrics (const struct experiment *e)
     for (char **m = e->metrics; e->patterns && m && *m; m++) {
         char **text = e->patterns;
         snprintf (name, sizeof (name), "{%s}", *m);
-        while (*text && !strstr (*text, name))
+        /* one without {name} takes the names from the output */
+        while (*text && strchr (*text, '{') && !strstr (*text, name))
             text++;
-        if (!*text)
+        if (!*text && !e->metrics_format)
             complain ("%s: no metrics.pattern has %s, the metric of the "
                       "search: a trial has a result only if its program logs "
                       "it in another way",

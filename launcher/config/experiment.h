@@ -68,7 +68,9 @@ struct experiment {
     char *entrypoint; /* a shell command, or NULL and ... */
     char **argv;      /* ... a command with its arguments */
     struct origin entrypoint_origin;
-    char **patterns;  /* that find metrics in standard output */
+    char **patterns;    /* that find metrics in standard output, or in ... */
+    char *metrics_file; /* ... this file of an attempt's folder */
+    char *metrics_format;
     char **variables; /* NAME=VALUE, added to the command's environment */
 
     struct search_config search;
@@ -82,8 +84,8 @@ struct experiment {
     char **constraints;
     char *constraint; /* all of them in one */
     double *points;   /* the rows of search.points */
-    char *summary_name;
-    enum summary summary;
+    char **summaries; /* NULL-ended, or NULL */
+    enum summary summary[OBJECTIVES_MAX];
     int64_t mean_of_last;
     double goal;      /* of the first metric; NaN: none */
     char *warm_start; /* folder, relative to 'dir', of which ... */

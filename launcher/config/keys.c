@@ -25,7 +25,7 @@ const struct key experiment_keys[] = {
     { "searcher.sampler",           KEY_STRING, AT (sampler),                  0, 0,   NULL,       "where the points come from: a searcher of full trainings, e.g. tpe; default: the searcher's own" },
     { "searcher.metric",            KEY_LIST,   AT (metrics),                  0, 0,   "!",        "metric to optimise, as the trainer logs it, or a list of up to 8" },
     { "searcher.smaller_is_better", KEY_BOOLS,  AT (smaller),                  0, 0,   "true",     "whether to minimise the metric; a list: of each metric" },
-    { "searcher.summary",           KEY_STRING, AT (summary_name),             0, 0,   "last",     "the value of a trial: last, best, min or max of what it logged" },
+    { "searcher.summary",           KEY_LIST,   AT (summaries),                0, 0,   NULL,       "the value of a trial: last (the default), best, min or max of what it logged; a list: of each metric" },
     { "searcher.mean_of_last",      KEY_INT,    AT (mean_of_last),             1, MEAN_MAX, NULL,  "the value of a trial is the mean of so many last values" },
     { "searcher.goal",              KEY_FLOAT,  AT (goal),                     -1e300, 1e300, NULL, "the search ends when the metric reaches this value" },
     { "searcher.max_trials",        KEY_INT,    AT (search.max_trials),        1, 1e7, NULL,       "number of trials (all searchers but single, grid and pbt)" },
@@ -63,6 +63,8 @@ const struct key experiment_keys[] = {
     { "resources.sbatch_args",     KEY_LIST,   AT (sbatch_args), 0, 0,   NULL, "further options for sbatch" },
 
     { "metrics.pattern", KEY_LIST, AT (patterns), 0, 0, NULL, "extended regular expressions that find metrics in the output; {name} stands for a number" },
+    { "metrics.format",  KEY_STRING, AT (metrics_format), 0, 0, NULL, "text: the output has metrics as name=value; json: as lines that are JSON objects" },
+    { "metrics.file",    KEY_STRING, AT (metrics_file), 0, 0, NULL, "look for them in this file of the attempt's folder, and not in the output" },
 
     { "checkpoint_policy.save_experiment_best", KEY_INT, AT (policy.experiment_best), 0, 1e6, "0", "checkpoints to keep: those with the best metric of all" },
     { "checkpoint_policy.save_trial_best",      KEY_INT, AT (policy.trial_best),      0, 1e6, "1", "checkpoints of each trial that stay: those with the best metric" },

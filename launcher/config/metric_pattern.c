@@ -4,15 +4,17 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <regex.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/error.h"
 
-enum { NAMES_MAX = 16, GROUPS_MAX = 64 };
+enum { NAMES_MAX = 16, GROUPS_MAX = 64, NAME_SIZE = 64, COUNTED_MAX = 256 };
 
 static const char number_re[] =
     "([-+]?([0-9]+[.]?[0-9]*([eE][-+]?[0-9]+)?|[.][0-9]+([eE][-+]?[0-9]+)?"
@@ -24,11 +26,17 @@ struct pattern {
     int compiled;
     int count;
     struct {
-        char name[64];
+        char name[NAME_SIZE];
         int group;
     } names[NAMES_MAX];
     int step; /* index in names, -1: none */
     int64_t lines;
+    bool json;
+    struct counted {
+        char name[NAME_SIZE];
+        int64_t values;
+    } * counted; /* of what names itself; NULL for {name} */
+    size_t ncounted;
 };
 
 /* Length of "{name}" at 'text', 0 if it is something else such as a{2,3}. */
@@ -66,16 +74,39 @@ static int add_name (struct pattern *p,
     return 0;
 }
 
+/* Perl's and Go's classes, which a POSIX expression does not have. */
+static size_t copy_class (const char *text, bool in_brackets, FILE *f)
+{
+    static const struct {
+        const char *text, *members;
+    } classes[] = { { "\\d", "0-9" },
+                    { "\\w", "A-Za-z0-9_" },
+                    { "\\s", " \t" },
+                    { "\\-", "[.-.]" } };
+
+    for (size_t i = 0; i < sizeof (classes) / sizeof (*classes); i++)
+        if (!strncmp (text, classes[i].text, 2)) {
+            fprintf (f, in_brackets ? "%s" : "[%s]", classes[i].members);
+            return 2;
+        }
+    return 0;
+}
+
 /* Copy a bracket expression, in which a parenthesis opens no group. */
 static const char *copy_brackets (const char *text, FILE *f)
 {
+    size_t n;
+
     fputc (*text++, f);
     if (*text == '^')
         fputc (*text++, f);
     if (*text == ']')
         fputc (*text++, f);
     while (*text && *text != ']')
-        fputc (*text++, f);
+        if ((n = copy_class (text, true, f)) > 0)
+            text += n;
+        else
+            fputc (*text++, f);
     return text;
 }
 
@@ -95,6 +126,10 @@ translate (struct pattern *p, const char *text, struct slurmdl_error *err)
             rv = add_name (p, text + 1, n - 2, groups + 1, err);
             fputs (number_re, f);
             groups += NUMBER_GROUPS;
+            text += n;
+            continue;
+        }
+        if ((n = copy_class (text, false, f)) > 0) {
             text += n;
             continue;
         }
@@ -125,6 +160,9 @@ struct pattern *pattern_create (const char *text, struct slurmdl_error *err)
     if (!p)
         goto fail;
     p->step = -1;
+    p->json = !strcmp (text, PATTERN_JSON);
+    if (p->json && (p->counted = calloc (COUNTED_MAX, sizeof (*p->counted))))
+        return p;
     if (!(re = translate (p, text, err)))
         goto fail;
     if ((rc = regcomp (&p->re, re, REG_EXTENDED))) {
@@ -134,8 +172,12 @@ struct pattern *pattern_create (const char *text, struct slurmdl_error *err)
         goto fail;
     }
     p->compiled = 1;
-    if (p->count == (p->step >= 0)) {
-        errorf (err, "it names no metric: write {name} where the number is");
+    if (p->count == 0 && p->re.re_nsub >= 2)
+        p->counted = calloc (COUNTED_MAX, sizeof (*p->counted));
+    if (p->count == (p->step >= 0) && !p->counted) {
+        errorf (err,
+                "it names no metric: write {name} where the number is, or two "
+                "groups, of the name and of the number");
         goto fail;
     }
     free (re);
@@ -151,12 +193,105 @@ void pattern_destroy (struct pattern *p)
 {
     if (p && p->compiled)
         regfree (&p->re);
+    if (p)
+        free (p->counted);
     free (p);
 }
 
 static double group_value (const char *line, const regmatch_t *m)
 {
     return strtod (line + m->rm_so, NULL);
+}
+
+/* ---- what names itself ---- */
+
+/* The number of this value among those of the name; 0: one name too many. */
+static int64_t count_value (struct pattern *p, const char *name)
+{
+    size_t i = 0;
+
+    while (i < p->ncounted && strcmp (p->counted[i].name, name))
+        i++;
+    if (i == COUNTED_MAX || strlen (name) >= NAME_SIZE)
+        return 0;
+    if (i == p->ncounted)
+        snprintf (p->counted[p->ncounted++].name, NAME_SIZE, "%s", name);
+    return ++p->counted[i].values;
+}
+
+/* 'step' < 0: the number of the value. */
+static int found_value (struct pattern *p,
+                        const char *name,
+                        const char *text,
+                        int64_t step,
+                        pattern_metric_f f,
+                        void *arg)
+{
+    char *end;
+    double value = strtod (text, &end);
+    int64_t k;
+
+    if (end == text || *end || (k = count_value (p, name)) == 0)
+        return 0;
+    f (name, step < 0 ? k : step, value, arg);
+    return 1;
+}
+
+static int
+match_pairs (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
+{
+    regmatch_t m[3];
+    char name[NAME_SIZE], value[NAME_SIZE];
+    int count = 0;
+
+    for (int flags = 0; *line && regexec (&p->re, line, 3, m, flags) == 0;
+         flags = REG_NOTBOL) {
+        if (m[1].rm_so >= 0 && m[2].rm_so >= 0
+            && m[1].rm_eo - m[1].rm_so < NAME_SIZE
+            && m[2].rm_eo - m[2].rm_so < NAME_SIZE) {
+            snprintf (name,
+                      sizeof (name),
+                      "%.*s",
+                      (int)(m[1].rm_eo - m[1].rm_so),
+                      line + m[1].rm_so);
+            snprintf (value,
+                      sizeof (value),
+                      "%.*s",
+                      (int)(m[2].rm_eo - m[2].rm_so),
+                      line + m[2].rm_so);
+            count += found_value (p, name, value, -1, f, arg);
+        }
+        line += m[0].rm_eo > 0 ? m[0].rm_eo : 1;
+    }
+    return count;
+}
+
+static int
+match_json (struct pattern *p, const char *line, pattern_metric_f f, void *arg)
+{
+    json_t *object = *line == '{' ? json_loads (line, 0, NULL) : NULL;
+    json_t *of_step = json_object_get (object, "step");
+    int64_t step =
+        json_is_number (of_step) ? (int64_t)json_number_value (of_step) : -1;
+    const char *name;
+    json_t *value;
+    char text[NAME_SIZE];
+    int count = 0;
+
+    json_object_foreach (object, name, value)
+    {
+        if (json_is_number (value))
+            snprintf (text, sizeof (text), "%.17g", json_number_value (value));
+        else
+            snprintf (text,
+                      sizeof (text),
+                      "%s",
+                      json_is_string (value) ? json_string_value (value) : "");
+        if (value != of_step && strcmp (name, "timestamp"))
+            count += found_value (p, name, text, step, f, arg);
+    }
+    json_decref (object);
+    return count;
 }
 
 int pattern_match (struct pattern *p,
@@ -167,6 +302,10 @@ int pattern_match (struct pattern *p,
     regmatch_t m[GROUPS_MAX];
     int count = 0;
     int64_t step;
+
+    if (p->counted)
+        return p->json ? match_json (p, line, f, arg)
+                       : match_pairs (p, line, f, arg);
 
     if (regexec (&p->re, line, GROUPS_MAX, m, 0) != 0)
         return 0;

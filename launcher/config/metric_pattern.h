@@ -12,8 +12,21 @@
  *     "epoch {step}: loss {training/loss}"
  * {step} gives the step of the other metrics; without it each line that
  * matches is one step further.
+ *
+ * One without {name} has two groups, of a name and of its value, e.g.
+ *     "([A-Za-z]+)=([0-9.]+)"
+ * and finds all that a line has; the k-th value of a name is that of step k.
+ * So are the numbers in a line that is a JSON object, with PATTERN_JSON; its
+ * number "step" is the step of the others.
  */
 struct pattern;
+
+#define PATTERN_JSON "{}"
+/* name=value */
+#define PATTERN_TEXT                                                           \
+    "([A-Za-z0-9_|./-]+)[ \t]*=[ \t]*"                                         \
+    "([-+]?[0-9]*[.]?[0-9]*([eE][-+]?[0-9]+)?|[-+]?[nN][aA][nN]|"              \
+    "[-+]?[iI][nN][fF])"
 
 /* Returns NULL with 'err' filled if the expression is not valid. */
 struct pattern *pattern_create (const char *text, struct slurmdl_error *err);

@@ -62,8 +62,7 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
 
 /* ---- metrics ---- */
 
-static void
-read_summary (struct experiment *e, config_t *cf, struct problems *p)
+static enum summary summary_of (const char *name)
 {
     static const char *const names[] = {
         [SUMMARY_LAST] = "last",
@@ -73,22 +72,44 @@ read_summary (struct experiment *e, config_t *cf, struct problems *p)
     };
     size_t i = 0;
 
-    while (i < sizeof (names) / sizeof (*names)
-           && strcmp (names[i], e->summary_name))
+    while (i < sizeof (names) / sizeof (*names) && strcmp (names[i], name))
         i++;
-    e->summary = (enum summary)i;
-    if (i == sizeof (names) / sizeof (*names))
+    return (enum summary)i;
+}
+
+static void
+read_summary (struct experiment *e, config_t *cf, struct problems *p)
+{
+    size_t n = 0;
+    bool known = true;
+    bool last = true;
+
+    while (e->summaries && e->summaries[n])
+        n++;
+    for (size_t i = 0; i < OBJECTIVES_MAX && n > 0; i++) {
+        e->summary[i] = summary_of (e->summaries[n == 1 ? 0 : i % n]);
+        known = known && e->summary[i] <= SUMMARY_MAX;
+        last = last && e->summary[i] == SUMMARY_LAST;
+    }
+    if (!known)
         problem_at (p,
                     origin_of_key (cf, "searcher.summary"),
                     "'searcher.summary' must be \"last\", \"best\", \"min\" or "
                     "\"max\" (a mean is 'searcher.mean_of_last' = N)");
-    else if (e->mean_of_last && e->summary != SUMMARY_LAST)
+    else if (n > 1 && n != e->nmetrics)
+        problem_at (p,
+                    origin_of_key (cf, "searcher.summary"),
+                    "'searcher.summary' has %zu values and "
+                    "'searcher.metric' %zu",
+                    n,
+                    e->nmetrics);
+    else if (e->mean_of_last && !last)
         problem_at (p,
                     origin_of_key (cf, "searcher.mean_of_last"),
                     "'searcher.mean_of_last' and 'searcher.summary' do not go "
                     "together: leave one out");
-    else if (e->mean_of_last)
-        e->summary = SUMMARY_MEAN;
+    for (size_t i = 0; e->mean_of_last && i < OBJECTIVES_MAX; i++)
+        e->summary[i] = SUMMARY_MEAN;
     if (!isnan (e->goal) && e->nmetrics > 1)
         problem_at (p,
                     origin_of_key (cf, "searcher.goal"),

@@ -90,11 +90,47 @@ check_entrypoint (struct experiment *e, config_t *cf, struct problems *p)
             p, origin_of_key (cf, "entrypoint"), "'entrypoint' is empty");
 }
 
+/* A format is one more pattern. */
+static void read_format (struct experiment *e, config_t *cf, struct problems *p)
+{
+    bool json = e->metrics_format && !strcmp (e->metrics_format, "json");
+    char **list = e->patterns;
+    size_t n = 0;
+
+    if (!e->metrics_format)
+        return;
+    if (!json && strcmp (e->metrics_format, "text")) {
+        problem_at (p,
+                    origin_of_key (cf, "metrics.format"),
+                    "'metrics.format' must be \"text\" (name=value) or "
+                    "\"json\" (a JSON object in each line)");
+        return;
+    }
+    while (list && list[n])
+        n++;
+    if (!(list = realloc (list, (n + 2) * sizeof (*list))))
+        return;
+    list[n] = strdup (json ? PATTERN_JSON : PATTERN_TEXT);
+    list[n + 1] = NULL;
+    e->patterns = list;
+}
+
 static void
 check_patterns (const struct experiment *e, config_t *cf, struct problems *p)
 {
     struct slurmdl_error err = { "" };
+    const char *file = e->metrics_file;
 
+    if (file && (*file == '/' || !*file || strstr (file, "..")))
+        problem_at (p,
+                    origin_of_key (cf, "metrics.file"),
+                    "'metrics.file' must be a path in the attempt's folder, "
+                    "which the entrypoint has as {attempt_dir}");
+    if (file && !e->patterns)
+        problem_at (p,
+                    origin_of_key (cf, "metrics.file"),
+                    "'metrics.file' needs 'metrics.format' or "
+                    "'metrics.pattern'");
     for (char **text = e->patterns; text && *text; text++) {
         struct pattern *pattern = pattern_create (*text, &err);
         if (!pattern)
@@ -310,6 +346,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_required (e, cf, p);
     check_name (e, cf, p);
     check_entrypoint (e, cf, p);
+    read_format (e, cf, p);
     check_patterns (e, cf, p);
     check_lease (e, cf, p);
     policies_read (e, cf, p);

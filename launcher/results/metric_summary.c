@@ -24,7 +24,7 @@ struct summing {
 
 static bool wants_larger (const struct sweep *s, size_t metric)
 {
-    switch (s->exp->summary) {
+    switch (s->exp->summary[metric]) {
     case SUMMARY_MIN:
         return false;
     case SUMMARY_MAX:
@@ -74,17 +74,20 @@ void metric_summarise (const struct trial_attempt *a, double *values)
     const struct experiment *e = a->sweep->exp;
     struct summing sum = { .sweep = a->sweep, .attempt = a->number };
     char dir[PATH_MAX];
+    bool last = true;
 
-    if (e->summary == SUMMARY_LAST)
-        return;
-    for (size_t i = 0; i < sweep_metrics (a->sweep); i++)
+    for (size_t i = 0; i < sweep_metrics (a->sweep); i++) {
         sum.of[i].larger = wants_larger (a->sweep, i);
+        last = last && e->summary[i] == SUMMARY_LAST;
+    }
+    if (last)
+        return;
     snprintf (dir, sizeof (dir), "%s/trials/%04ld", a->sweep->dir, a->trial);
     slurmdl_trial_read (dir, add_row, &sum, NULL);
     for (size_t i = 0; i < sweep_metrics (a->sweep); i++)
-        if (sum.of[i].n > 0)
+        if (sum.of[i].n > 0 && e->summary[i] != SUMMARY_LAST)
             values[i] =
-                e->summary == SUMMARY_MEAN
+                e->summary[i] == SUMMARY_MEAN
                     ? mean_of (sum.of[i].last, sum.of[i].n, e->mean_of_last)
                     : sum.of[i].best;
 }
@@ -120,9 +123,9 @@ static int64_t step_of (const struct sweep *s, long trial, double value)
 int best_checkpoint (const struct sweep *s, long trial, char *path, size_t size)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
-    bool at_step = s->exp->summary == SUMMARY_BEST
-                   || s->exp->summary == SUMMARY_MIN
-                   || s->exp->summary == SUMMARY_MAX;
+    bool at_step = s->exp->summary[0] == SUMMARY_BEST
+                   || s->exp->summary[0] == SUMMARY_MIN
+                   || s->exp->summary[0] == SUMMARY_MAX;
     int64_t step = at_step ? step_of (s, trial, t->best) : t->best_length;
 
     for (long k = t->over + 1; k >= 1 && step >= 0; k--) {

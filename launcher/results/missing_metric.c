@@ -159,14 +159,15 @@ static void look_at (struct log_scan *s, const char *line)
         look_near (s, line);
 }
 
-static void scan_log (struct log_scan *s, const char *dir)
+static void scan_log (struct log_scan *s, const char *dir, const char *file)
 {
     char path[PATH_MAX];
     char line[LINE_SIZE];
     FILE *f;
     int fd;
 
-    if (snprintf (path, sizeof (path), "%s/log", dir) >= (int)sizeof (path)
+    if (snprintf (path, sizeof (path), "%s/%s", dir, file ? file : "log")
+            >= (int)sizeof (path)
         || (fd = inside_open_any (path, O_RDONLY, 0, NULL)) < 0)
         return;
     if (!(f = fdopen (fd, "r"))) {
@@ -207,7 +208,7 @@ static int look_through (const struct trial_attempt *a, struct log_scan *s)
         return -1;
     for (size_t i = 0; i < s->n; i++)
         s->patterns[i] = pattern_create (s->texts[i], NULL);
-    scan_log (s, a->dir);
+    scan_log (s, a->dir, a->sweep->exp->metrics_file);
     for (size_t i = 0; i < s->n; i++)
         pattern_destroy (s->patterns[i]);
     free (s->patterns);

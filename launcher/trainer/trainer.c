@@ -39,6 +39,8 @@ struct trainer {
     bool lost;    /* a metric could not be logged */
     int64_t step; /* of the last report through `dl log` */
     char dir[4096];
+    char file[8192]; /* metrics.file, "": none; how much of it was read */
+    off_t file_read;
     char line[LINE_SIZE];
     size_t fill;
 };
@@ -262,7 +264,7 @@ static int spawn (struct trainer *t,
     char **argv = attempt_command (a);
     char **envp = attempt_environment (a);
 
-    if (t->patterns[0] && pipe2 (ends, O_CLOEXEC) < 0)
+    if (t->patterns[0] && !*t->file && pipe2 (ends, O_CLOEXEC) < 0)
         goto fail;
     if (!argv || !envp
         || (t->pid = start (a, ends[1] >= 0 ? ends[1] : t->log, argv, envp))
@@ -294,6 +296,12 @@ struct trainer *trainer_start (const struct trial_attempt *a,
     }
     t->log = t->pipe = -1;
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
+    if (a->sweep->exp->metrics_file)
+        snprintf (t->file,
+                  sizeof (t->file),
+                  "%s/%s",
+                  a->dir,
+                  a->sweep->exp->metrics_file);
     if (prepare_folder (t, a, err) < 0
         || make_patterns (t, a->sweep->exp->patterns) < 0
         || spawn (t, a, err) < 0) {
@@ -422,6 +430,22 @@ static void look_at (struct trainer *t, const char *buf, size_t n)
         else if (t->fill < LINE_SIZE - 1 && buf[i])
             t->line[t->fill++] = buf[i];
     }
+}
+
+void trainer_read_file (struct trainer *t, bool last)
+{
+    char buf[16384];
+    ssize_t n;
+    int fd = *t->file ? inside_open_any (t->file, O_RDONLY, 0, NULL) : -1;
+
+    while (fd >= 0 && (n = pread (fd, buf, sizeof (buf), t->file_read)) > 0) {
+        t->file_read += n;
+        look_at (t, buf, (size_t)n);
+    }
+    if (fd >= 0)
+        close (fd);
+    if (last && t->fill && *t->file)
+        end_line (t);
 }
 
 int trainer_fd (const struct trainer *t)

@@ -29,6 +29,11 @@ void trainer_destroy (struct trainer *t); /* kills what still runs */
 int trainer_fd (const struct trainer *t);
 int trainer_read (struct trainer *t);
 
+/* Read what is new in metrics.file; at its end ('last') also a line without
+ * an end.
+ */
+void trainer_read_file (struct trainer *t, bool last);
+
 /* The step of a report that says 'step', or, if that is negative, of one that
  * follows the last.
  */

@@ -66,6 +66,7 @@ static void ask_to_stop (struct segment *s)
 
 static void look_around (struct segment *s)
 {
+    trainer_read_file (s->trainer, false);
     if (fenced (s)) {
         s->dropped = true;
         trainer_signal (s->trainer, SIGKILL);
@@ -176,6 +177,7 @@ static void drain (struct segment *s)
 
     while ((p.fd = trainer_fd (s->trainer)) >= 0 && poll (&p, 1, 0) == 1)
         trainer_read (s->trainer);
+    trainer_read_file (s->trainer, true);
     p.fd = s->w->socket.fd;
     while (p.fd >= 0 && poll (&p, 1, 0) == 1)
         log_socket_serve (&s->w->socket, s->trainer);

@@ -38,6 +38,40 @@ like "$(cat bad.out)" "^bad.conf:4: 'searcher.summary' must be \"last\", \"best\
 curve both 'summary = "best"; mean_of_last = 2;'
 like "$(cat both.out)" "^both.conf:4: 'searcher.mean_of_last' and 'searcher.summary' do not go together" "both"
 
+# ---- scripts of Katib: name=value on standard output or in a file, a filter, JSON; a strategy for each metric
+# katib NAME SUMMARY METRICS-GROUP SHELL
+katib () {
+    cat >"$1.conf" <<EOF2
+name = "$1";
+entrypoint = "$4";
+max_restarts = 0;
+searcher = { name = "random"; max_trials = 1; metric = ["loss", "acc", "time"]; summary = $2;
+             smaller_is_better = [true, false, true]; };
+metrics = { $3 };
+hyperparameters = { x = 1; };
+EOF2
+    timeout 300 dl run --local "$1.conf" >"$1.out" 2>&1
+    dl show --csv --columns=metric.loss,metric.acc,metric.time "$1" 2>&1 | tail -n 1
+}
+lines='for v in 5 1 8; do echo t loss=$v, acc = $v time=$v lr=; done'
+is "$(katib text '["min", "max", "last"]' 'format = "text";' "$lines")" "1,8,8" "min, max and latest"
+is "$(katib one '"min"' 'format = "text";' "$lines")" "1,1,1" "one strategy for all"
+is "$(katib filter '["min", "max", "last"]' 'pattern = "metric ([\\w|-]+) is ([+-]?\\d*(\\.\\d+)?)";' \
+    'for v in 5 1 8; do for m in loss acc time; do echo metric $m is $v.5; done; done')" "1.5,8.5,8.5" "a filter"
+cat >json.sh <<'EOF2'
+for v in 5 1 8; do
+    echo loss=0
+    echo "{\"loss\": \"$v\", \"acc\": $v, \"time\": $v, \"timestamp\": 3}" >>"$1/metrics.log"
+done
+EOF2
+is "$(katib file '["min", "max", "last"]' 'format = "json"; file = "metrics.log";' 'sh json.sh {attempt_dir}')" "1,8,8" \
+    "JSON in a file"
+katib three '["min", "max"]' 'format = "text";' "$lines" >/dev/null
+like "$(cat three.out)" "'searcher.summary' has 2 values and 'searcher.metric' 3" "a strategy is missing"
+katib xml '"min"' 'format = "xml"; file = "/tmp/x";' "$lines" >/dev/null
+like "$(cat xml.out)" "^xml.conf:6: 'metrics.format' must be" "another format"
+like "$(cat xml.out)" "^xml.conf:6: 'metrics.file' must be a path in the attempt's folder" "a file elsewhere"
+
 # ---- the checkpoint that belongs to the best value
 sed 's/"best";$/"saved";/; s/dl log --step=\$step/mkdir -p $DL_ATTEMPT_DIR\/ckpt; : >$DL_ATTEMPT_DIR\/ckpt\/0000000$step.h5; &/' best.conf >saved.conf
 timeout 300 dl run --local saved.conf >out 2>&1

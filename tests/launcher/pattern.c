@@ -51,6 +51,15 @@ static const struct {
     { "x{2,3} {loss}",                  "xxx 4",                       "loss@1=4 " },
     { "x{2,3} {loss}",                  "x 4",                         "" },
     { "(a={a})?(b={b})?$",              "a=1",                         "a@1=1 " },
+    { "a={a}\\s\\d+",                   "a=1 23",                      "a@1=1 " },
+    { "([\\w|-]+)\\s*=\\s*([+-]?\\d*(\\.\\d+)?([Ee][+-]?\\d+)?)", "x a-b=1 c = .5, d= e=2e-1", "a-b@1=1 c@1=0.5 e@1=0.2 " },
+    { "\\{metricName: ([\\w|-]+), metricValue: (-?\\d+(\\.\\d+)?)\\}", "{metricName: f1, metricValue: 0.75};", "f1@1=0.75 " },
+    { PATTERN_TEXT,                     "loss=1 val/acc=nan loss= 2",  "loss@1=1 val/acc@1=nan loss@2=2 " },
+    { PATTERN_TEXT,                     "loss=high = 3",               "high@1=3 " },
+    { PATTERN_JSON,                     "{\"a\": \"0.5\", \"b\": 2, \"c\": [1], \"timestamp\": 3}", "a@1=0.5 b@1=2 " },
+    { PATTERN_JSON,                     "{\"step\": 7, \"a\": 1, \"d\": \"x\"}", "a@7=1 " },
+    { PATTERN_JSON,                     "{\"a\": ",                    "" },
+    { PATTERN_JSON,                     "a=1",                         "" },
 };
 /* clang-format on */
 

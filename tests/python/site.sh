@@ -12,7 +12,7 @@ need_package () { # need_package MODULE...
     done
     unset DL_DIR DL_ATTEMPT_DIR DL_RUN_DIR DL_LENGTH RANK WORLD_SIZE
     mkdir -p "$work/site/slurmdl"
-    cp -r "$package"/slurmdl/*.py "$package/slurmdl/export" "$package/slurmdl/hvd" "$package/slurmdl/imports" "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
+    cp -r "$package"/slurmdl/*.py "$package/slurmdl/det" "$package/slurmdl/export" "$package/slurmdl/hvd" "$package/slurmdl/imports" "$builddir"/contrib/python/.libs/_slurmdl*.so "$work/site/slurmdl"
     cp -r "$package/hydra_plugins" "$work/site"
     PYTHONPATH=$work/site:$here
     PYTHONDONTWRITEBYTECODE=1

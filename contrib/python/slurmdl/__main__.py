@@ -4,20 +4,22 @@
 import os
 import runpy
 import sys
+from typing import Callable
 
 from . import init
 
 
-def main() -> None:
+def run_script(name: str, prepare: Callable[[], object]) -> None:
+    """Run what the command line says, in place of this program, after prepare()."""
     arguments = sys.argv[1:]
     module = arguments[:1] == ["-m"]
     if module:
         arguments = arguments[1:]
     if not arguments or (arguments[0].startswith("-") and not module):
-        raise SystemExit(f"usage: {os.path.basename(sys.executable)} -m slurmdl SCRIPT ARGUMENTS | -m MODULE ARGUMENTS")
+        raise SystemExit(f"usage: {os.path.basename(sys.executable)} -m {name} SCRIPT ARGUMENTS | -m MODULE ARGUMENTS")
     if not module and not os.path.exists(arguments[0]):
-        raise SystemExit(f"slurmdl: {arguments[0]}: there is no such script")
-    init(capture=True)
+        raise SystemExit(f"{name}: {arguments[0]}: there is no such script")
+    prepare()
     sys.argv[:] = arguments
     if module:
         sys.path[0] = os.getcwd()
@@ -28,4 +30,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script("slurmdl", lambda: init(capture=True))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of files as checkpoints of the trial: one checkpoint file for each, with the files as its tensors.
+
+So they are whole or not there, are verified when they are read, and are those that checkpoint_policy, `dl ckpt`,
+`dl best` and `dl model` know.
+"""
+
+import json
+import os
+import re
+from typing import Any, Callable, Dict, List, Optional
+
+from .. import _slurmdl
+from .._slurmdl import Error
+from ..arrays import memory_of
+from ..trust import Reader
+
+_FILES, METADATA = "files/", "metadata.json"
+
+Selector = Optional[Callable[[str], bool]]
+
+
+def storage_id_of(path: str, own: str) -> str:
+    """TRIAL-ATTEMPT-STEP for a checkpoint of this trial's folder, or of one beside it; else its path."""
+    found = re.fullmatch(r"(.*)/a\.(\d+)/ckpt/(\d+)\.h5", os.path.abspath(path))
+    if found and os.path.dirname(found.group(1)) == os.path.dirname(os.path.abspath(own)):
+        return f"{os.path.basename(found.group(1))}-{found.group(2)}-{found.group(3)}"
+    return os.path.abspath(path)
+
+
+def path_of(storage_id: str, own: str) -> str:
+    """The checkpoint's file."""
+    found = re.fullmatch(r"([^/]+)-(\d+)-(\d+)", storage_id)
+    path = storage_id
+    if found and found.group(1) not in (".", ".."):
+        trial = os.path.join(os.path.dirname(os.path.abspath(own)), found.group(1))
+        path = os.path.join(trial, f"a.{found.group(2)}", "ckpt", f"{found.group(3)}.h5")
+    if not os.path.isabs(path) or not os.path.isfile(path):
+        raise Error(f"{storage_id}: there is no such checkpoint: it is a storage_id of this experiment, or a path")
+    return path
+
+
+def files_below(folder: str) -> Dict[str, int]:
+    """Sizes of the files, by path; a link counts as the file that it leads to."""
+    found = {}
+    for at, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(at, name)
+            found[os.path.relpath(path, folder)] = os.path.getsize(path)
+    return found
+
+
+def _bytes_of(path: str) -> Any:
+    """The file as an array, which is not read before it is used."""
+    import numpy
+
+    return numpy.memmap(path, "u1", "r") if os.path.getsize(path) else numpy.empty(0, "u1")
+
+
+def _no_loss(path: str, names: List[str]) -> None:
+    """A second checkpoint of a step replaces the first, if it has all that the first has."""
+    if not os.path.exists(path):
+        return
+    lost = set(_names(_slurmdl.Checkpoint(path))) - set(names)
+    if lost:
+        raise Error(
+            f"{path}: the checkpoint of this step has {min(lost)}, which the new one lacks: store both in one folder, "
+            "or with another steps_completed"
+        )
+
+
+def pack(folder: str, path: str, step: int, metadata: Dict[str, Any]) -> None:
+    """Write the files below a folder, and metadata.json, as the checkpoint 'path'."""
+    with open(os.path.join(folder, METADATA), "w", encoding="utf-8") as f:
+        json.dump(metadata, f, indent=2)
+    names = sorted(files_below(folder))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    _no_loss(path, names)
+    file = _slurmdl.Writer(path, step)
+    try:
+        for name in names:
+            memory = memory_of(_bytes_of(os.path.join(folder, name)))
+            file.add(_FILES + name, memory.type, memory.shape, memory.where, False)
+    except BaseException:
+        file.abort()
+        raise
+    file.commit()
+
+
+def _names(file: _slurmdl.Checkpoint) -> List[str]:
+    return [name[len(_FILES) :] for name, _, _, _ in file.tensors() if name.startswith(_FILES)]
+
+
+def unpack(path: str, folder: str, selector: Selector = None) -> None:
+    """Write the files of a checkpoint below 'folder', verified.  slurmdl.Error for another user's: what a script loads
+    from a folder is a pickle more often than not."""
+    file = _slurmdl.Checkpoint(path)
+    Reader(file.origin()).check("files for the script")
+    names = _names(file)
+    if not names:
+        raise Error(f"{path}: the checkpoint has no files: slurmdl.det has not stored it")
+    for name in names:
+        if os.path.normpath(name) != name or os.path.isabs(name) or name.split("/")[0] == "..":
+            raise Error(f"{path}: damaged: it has a file {name!r}")
+        if selector is None or selector(name):
+            _write(file, name, os.path.join(folder, name))
+
+
+def _write(file: _slurmdl.Checkpoint, name: str, to: str) -> None:
+    import numpy
+
+    (shape,) = [shape for n, _, shape, _ in file.tensors() if n == _FILES + name]
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    with open(to, "wb") as f:
+        f.truncate(shape[0])
+    if shape[0]:
+        file.read(_FILES + name, memory_of(numpy.memmap(to, "u1", "r+")).where)
+
+
+def metadata_of(path: str) -> Dict[str, Any]:
+    file = _slurmdl.Checkpoint(path)
+    for name, _, shape, _ in file.tensors():
+        if name == _FILES + METADATA:
+            data = bytearray(shape[0])
+            file.read(name, memory_of(data).where)
+            found: Dict[str, Any] = json.loads(data)
+            return found
+    raise Error(f"{path}: the checkpoint has no metadata: slurmdl.det has not stored it")

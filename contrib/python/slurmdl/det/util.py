@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts use of determined.util."""
+
+import json
+from typing import Any, Dict, Optional
+
+
+def json_encode(obj: Any, indent: Optional[str] = None, sort_keys: bool = False) -> str:
+    """JSON; arrays and numbers of numpy are lists and numbers, what else JSON does not know is its text."""
+    return json.dumps(obj, indent=indent, sort_keys=sort_keys, default=lambda x: x.tolist() if hasattr(x, "tolist") else str(x))
+
+
+def is_numerical_scalar(n: Any) -> bool:
+    return isinstance(n, (int, float)) or (hasattr(n, "__float__") and not getattr(n, "shape", ()))
+
+
+def merge_dicts(base_dict: Dict[Any, Any], source_dict: Dict[Any, Any]) -> Dict[Any, Any]:
+    """base_dict with what source_dict has, groups within groups."""
+    for key, value in source_dict.items():
+        inner = base_dict.get(key)
+        base_dict[key] = merge_dicts(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return base_dict

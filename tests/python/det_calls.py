@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""slurmdl.det by hand: each call of Determined's Core API, and its errors."""
+
+import os
+import pathlib
+import sys
+
+import determined as det
+from check import ok
+from determined import core
+
+
+def error_of(call, *args, **options):
+    try:
+        call(*args, **options)
+    except (Exception, SystemExit) as error:
+        return f"{type(error).__name__}: {error}"
+    return "none"
+
+
+info = det.get_cluster_info()
+ok(info.trial.hparams == {"lr": 0.5} and info.task_type == "TRIAL", "hyperparameters by hand")
+ok(info.latest_checkpoint is None and info.slot_ids == [0], "nothing to go on from")
+ok("no master" in error_of(lambda: info.master_url), "there is no master")
+context = core.init(checkpoint_storage="/elsewhere")
+train, checkpoint = context.train, context.checkpoint
+ok(context.distributed.allgather(1) == [1] and context.distributed.broadcast("a") == "a", "one rank")
+
+train.report_training_metrics(steps_completed=3, metrics={"loss": 0.5, "list": [1.0, 2.0], "odd": object()})
+train.report_validation_metrics(3, {"loss": 0.25, "word": "x"})
+train.report_metrics("test", 3, {"loss": 1})
+train.set_status("well")
+train.report_progress(0.5)
+ok(train.set_metadata({"a": 1}) == {"a": 1} and train.get_metadata() == {"a": 1}, "metadata of the run")
+ok("must not contain" in error_of(train.report_metrics, "a.b", 1, {}), "a group has no dot")
+ok("is None" in error_of(train.report_validation_metrics, 1, {"x": None}), "a metric that is None")
+ok("between 0 and 1" in error_of(train.report_progress, 2), "progress is a share")
+ok(train.get_experiment_best_validation() is None, "no experiment, no best")
+ok(train.get_tensorboard_path().is_dir(), "a folder for TensorBoard")
+context.profiler.on()
+context.profiler.off()
+
+ok("steps_completed" in error_of(checkpoint.store_path().__enter__), "a checkpoint has its steps")
+with checkpoint.store_path({"steps_completed": 3}) as (path, first):
+    (path / "model").write_bytes(b"m" * 100000)
+    (path / "a" / "b").mkdir(parents=True)
+    (path / "a" / "b" / "c").touch()
+os.mkdir("up")
+pathlib.Path("up/weights").write_text("w")
+second = checkpoint.upload("up", {"steps_completed": 4, "deep": {"k": [1]}})
+ok(checkpoint.get_metadata(second) == {"steps_completed": 4, "deep": {"k": [1]}}, "its metadata")
+ok(det.get_cluster_info().latest_checkpoint == second, "the latest checkpoint")
+with checkpoint.restore_path(first) as path:
+    ok((path / "model").read_bytes() == b"m" * 100000 and (path / "a/b/c").stat().st_size == 0, "its files")
+    ok(path.stat().st_mode & 0o77 == 0, "nobody else reads them meanwhile")
+ok(not path.exists(), "what was restored is removed")
+checkpoint.download(first, "down", selector=lambda name: name == "model")
+ok([n for _, _, names in os.walk("down") for n in names] == ["model"], "download with a selector")
+ok("has a/b/c" in error_of(checkpoint.upload, "up", {"steps_completed": 3}), "a checkpoint of the step is not lost")
+ok("no such checkpoint" in error_of(checkpoint.download, "../x-1-2", "down"), "no path out of the experiment")
+ok("no such checkpoint" in error_of(checkpoint.download, "0b1c", "down"), "an unknown storage_id")
+checkpoint.delete(second)
+ok(det.get_cluster_info().latest_checkpoint == first, "delete")
+ok("slurmdl.det has not stored" in error_of(checkpoint.download, sys.argv[1], "down"), "a checkpoint without files")
+
+ok(not context.preempt.should_preempt(), "nobody asks it to stop")
+ops = context.searcher.operations()
+op = next(ops)
+ok(op.length == 7, "the length of the searcher")
+ok("must call op.report_completed" in error_of(next, ops), "an operation is completed")
+op.report_completed(0.125)
+ok("only call" in error_of(op.report_completed, 1), "and only once")
+for name in ("pytorch", "experimental.client", "keras"):
+    found = error_of(__import__, "determined." + name)
+    ok("ModuleNotFoundError" in found and "is not offered by slurmdl.det" in found, f"determined.{name} is named")
+ok("slurmdl.torch" in error_of(lambda: det.pytorch), "and what to use")
+ok("not offered" in error_of(core.DistributedContext.from_tf_config), "from_tf_config too")
+context.close()
+import slurmdl
+
+rows = {n: float(slurmdl.read_metrics("slurmdl").of(n)["value"][-1]) for n in ("training/loss", "loss", "test/loss", "progress")}
+ok(rows == {"training/loss": 0.5, "loss": 0.25, "test/loss": 1, "progress": 0.5}, "names of the metrics")
+
+
+def invalid():
+    with core.init():
+        raise det.InvalidHP("too large")
+
+
+ok(error_of(invalid) == "SystemExit: 65", "InvalidHP rejects the point")
