@@ -7,7 +7,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sys/subprocess.c \
 	%D%/sys/user.c \
 	%D%/config/diagnostics.c %D%/config/edit.c %D%/config/experiment.c %D%/config/flat.c %D%/config/hparams.c \
-	%D%/config/json_fields.c %D%/config/keys.c %D%/config/known_points.c \
+	%D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/reading.c %D%/config/search_settings.c %D%/config/space.c \
@@ -45,6 +45,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/model/export.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
+	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/folder.c %D%/flow/load.c \
+	%D%/flow/local.c %D%/flow/run.c %D%/flow/show.c %D%/flow/step.c %D%/flow/submit.c %D%/flow/values.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
 	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \

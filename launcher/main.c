@@ -17,6 +17,7 @@
 #include "launcher/doctor/doctor.h"
 #include "launcher/elastic/command.h"
 #include "launcher/env/command.h"
+#include "launcher/flow/command.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/sample.h"
@@ -41,6 +42,8 @@ static const struct cmd commands[] = {
       options_fork, 0, 2, cmd_fork },
     { CMD_START, "import", "FILE|DIR...", "make experiments of other systems' files",
       options_import, 1, -1, cmd_import },
+    { CMD_START, "flow", "run|ls|show|graph|resume|stop ...", "run steps that wait for each other, as jobs",
+      options_flow, 1, -1, cmd_flow, false, flow_words },
     { CMD_START, "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go",
       options_elastic, 1, -1, cmd_elastic, true },
     { CMD_START, "search-server", "", "search for any program, over lines of JSON",

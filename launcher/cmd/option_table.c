@@ -69,6 +69,14 @@ static const struct opt of_import[] = {
     { 0 },
 };
 
+static const struct opt of_flow[] = {
+    { "local", NULL, NULL, "run the steps as processes of this machine", OPT_FLAG, AT (local) },
+    { "workers", "N", NULL, "with --local: N tasks at once (default: its cores, at most 4)", OPT_COUNT, AT (workers) },
+    { "every", "TIME", NULL, "of run: again and again, as 12h or 1-00:00:00", OPT_STRING, AT (every) },
+    { "output", "FILE", NULL, "of graph: write FILE.svg, .png or .pdf by graphviz", OPT_STRING, AT (output), 'o' },
+    { 0 },
+};
+
 static const struct opt of_elastic[] = {
     { "dir", "DIR", "DL_DIR", "folder that all nodes see; the run's is made in it (default: .)", OPT_STRING, AT (dir) },
     { "min", "N", NULL, "go on as long as there are N nodes (default: 1)", OPT_INT, AT (min) },
@@ -261,6 +269,7 @@ OPTIONS (try) = { set, NULL };
 OPTIONS (preview) = { set, of_preview, json, NULL };
 OPTIONS (fork) = { dir, start, trust, set, dry_run, of_fork, NULL };
 OPTIONS (import) = { of_import, NULL };
+OPTIONS (flow) = { dir, of_flow, dry_run, json, NULL };
 OPTIONS (elastic) = { of_elastic, NULL };
 OPTIONS (search_server) = { of_search_server, NULL };
 OPTIONS (worker) = { dir, trust, of_worker, NULL };

@@ -37,6 +37,7 @@ extern const struct opt *const options_preview[];
 extern const struct opt *const options_try[];
 extern const struct opt *const options_fork[];
 extern const struct opt *const options_import[];
+extern const struct opt *const options_flow[];
 extern const struct opt *const options_elastic[];
 extern const struct opt *const options_search_server[];
 extern const struct opt *const options_worker[];

@@ -222,6 +222,7 @@ void settings_free (struct settings *st)
     free (st->columns);
     free (st->where);
     free (st->sort);
+    free (st->every);
     free (st->models);
     free (st->root);
     free (st->config);

@@ -340,7 +340,8 @@ static bool is_frozen_folder (const struct walk *w,
 static bool is_made (const char *full, const char *name)
 {
     return !strcmp (name, "__pycache__") || !strcmp (name, ".dl-code")
-           || has (full, "experiment.conf");
+           || !strncmp (name, ".dl-flow-cache", 14)
+           || has (full, "experiment.conf") || has (full, "flow.json");
 }
 
 static int walk_folder (struct walk *w, const char *path, int depth);

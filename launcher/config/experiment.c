@@ -12,6 +12,7 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/edit.h"
+#include "launcher/config/key_values.h"
 #include "launcher/config/keys.h"
 #include "launcher/config/known_points.h"
 #include "launcher/config/log_policy_config.h"
@@ -27,241 +28,7 @@
 
 #define WORDS_MAX 64
 
-static void *at (struct experiment *e, const struct key *k)
-{
-    return (char *)e + k->offset;
-}
-
-static const char *type_name (const config_setting_t *s)
-{
-    switch (config_setting_type (s)) {
-    case CONFIG_TYPE_INT:
-    case CONFIG_TYPE_INT64:
-        return "an integer";
-    case CONFIG_TYPE_FLOAT:
-        return "a floating-point number";
-    case CONFIG_TYPE_STRING:
-        return "a string";
-    case CONFIG_TYPE_BOOL:
-        return "a boolean";
-    case CONFIG_TYPE_GROUP:
-        return "a group";
-    default:
-        return "a list";
-    }
-}
-
-/* ---- values ---- */
-
-static int wrong_type (struct problems *p,
-                       const config_setting_t *s,
-                       const char *path,
-                       const char *wanted)
-{
-    problem_about (p, path);
-    problem_at (p,
-                origin_of (s),
-                "'%s' is %s, but must be %s",
-                path,
-                type_name (s),
-                wanted);
-    return -1;
-}
-
-/* Determined's { batches = 100 }: the unit is what the trainer counts. */
-static const config_setting_t *plain_length (const struct key *k,
-                                             const config_setting_t *s)
-{
-    static const char *const units[] = { "batches", "epochs", "records" };
-
-    if (strcmp (k->path, "searcher.max_length") || !config_setting_is_group (s)
-        || config_setting_length (s) != 1)
-        return s;
-    for (size_t i = 0; i < sizeof (units) / sizeof (*units); i++)
-        if (!strcmp (config_setting_name (config_setting_get_elem (s, 0)),
-                     units[i]))
-            return config_setting_get_elem (s, 0);
-    return s;
-}
-
-static int set_number (struct experiment *e,
-                       const struct key *k,
-                       const config_setting_t *s,
-                       struct problems *p)
-{
-    double v;
-
-    s = plain_length (k, s);
-    if (setting_number (s, &v) < 0
-        || (k->type == KEY_INT && config_setting_type (s) == CONFIG_TYPE_FLOAT))
-        return wrong_type (
-            p, s, k->path, k->type == KEY_INT ? "an integer" : "a number");
-    if (!(v >= k->min && v <= k->max)) {
-        problem_about (p, k->path);
-        problem_at (p,
-                    origin_of (s),
-                    "'%s' is %.15g, but must be from %.15g to %.15g",
-                    k->path,
-                    v,
-                    k->min,
-                    k->max);
-        return -1;
-    }
-    if (k->type == KEY_INT)
-        *(int64_t *)at (e, k) = (int64_t)v;
-    else
-        *(double *)at (e, k) = v;
-    return 0;
-}
-
-static char **
-string_list (const char *path, const config_setting_t *s, struct problems *p)
-{
-    int n = setting_is_list (s) ? config_setting_length (s) : 1;
-    char **list = calloc ((size_t)n + 1, sizeof (*list));
-
-    for (int i = 0; list && i < n; i++) {
-        const config_setting_t *item =
-            setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
-        const char *text = config_setting_get_string (item);
-        if (!text) {
-            wrong_type (p,
-                        item,
-                        path,
-                        setting_is_list (s) ? "a list of strings"
-                                            : "a string or a list of strings");
-            strings_free (list);
-            return NULL;
-        }
-        list[i] = strdup (text);
-    }
-    return list;
-}
-
-static void set_list (struct experiment *e,
-                      const struct key *k,
-                      const config_setting_t *s,
-                      struct problems *p)
-{
-    char ***list = k->type == KEY_TEXT ? &e->argv : at (e, k);
-
-    strings_free (*list);
-    *list = string_list (k->path, s, p);
-}
-
-static void set_string (struct experiment *e,
-                        const struct key *k,
-                        const config_setting_t *s,
-                        struct problems *p)
-{
-    char **text = at (e, k);
-
-    if (!config_setting_get_string (s)) {
-        wrong_type (p,
-                    s,
-                    k->path,
-                    k->type == KEY_TEXT ? "a string or a list of strings"
-                                        : "a string");
-        return;
-    }
-    free (*text);
-    *text = strdup (config_setting_get_string (s));
-}
-
-static void set_bools (struct experiment *e,
-                       const struct key *k,
-                       const config_setting_t *s,
-                       struct problems *p)
-{
-    int n = setting_is_list (s) ? config_setting_length (s) : 1;
-    struct bools *list = at (e, k);
-
-    list->n = 0;
-    for (int i = 0; i < n; i++) {
-        const config_setting_t *item =
-            setting_is_list (s) ? config_setting_get_elem (s, (unsigned)i) : s;
-        if (config_setting_type (item) != CONFIG_TYPE_BOOL) {
-            wrong_type (p, item, k->path, "true or false, or a list of these");
-            return;
-        }
-        if (list->n < OBJECTIVES_MAX)
-            list->value[list->n] = config_setting_get_bool (item);
-        list->n++;
-    }
-}
-
-static void set_value (struct experiment *e,
-                       const struct key *k,
-                       const config_setting_t *s,
-                       struct problems *p)
-{
-    switch (k->type) {
-    case KEY_INT:
-    case KEY_FLOAT:
-        set_number (e, k, s, p);
-        return;
-    case KEY_BOOL:
-        if (config_setting_type (s) != CONFIG_TYPE_BOOL)
-            wrong_type (p, s, k->path, "true or false");
-        else
-            *(bool *)at (e, k) = config_setting_get_bool (s);
-        return;
-    case KEY_BOOLS:
-        set_bools (e, k, s, p);
-        return;
-    case KEY_GROUPS:
-        return;
-    case KEY_LIST:
-        set_list (e, k, s, p);
-        return;
-    case KEY_TEXT:
-        if (setting_is_list (s)) {
-            set_list (e, k, s, p);
-            return;
-        }
-        /* fall through */
-    case KEY_STRING:
-        set_string (e, k, s, p);
-    }
-}
-
-static void set_default (struct experiment *e, const struct key *k)
-{
-    if (!k->byname || *k->byname == '!')
-        return;
-    switch (k->type) {
-    case KEY_INT:
-        *(int64_t *)at (e, k) = strtoll (k->byname, NULL, 10);
-        break;
-    case KEY_FLOAT:
-        *(double *)at (e, k) = strtod (k->byname, NULL);
-        break;
-    case KEY_BOOL:
-        *(bool *)at (e, k) = !strcmp (k->byname, "true");
-        break;
-    case KEY_BOOLS:
-        *(struct bools *)at (e, k) =
-            (struct bools){ 1, { !strcmp (k->byname, "true") } };
-        break;
-    case KEY_STRING:
-    case KEY_TEXT:
-        *(char **)at (e, k) = strdup (k->byname);
-        break;
-    case KEY_LIST:
-    case KEY_GROUPS:
-        break;
-    }
-}
-
 /* ---- the tree of keys ---- */
-
-static const struct key *find_key (const char *path)
-{
-    for (const struct key *k = experiment_keys; k->path; k++)
-        if (!strcmp (k->path, path))
-            return k;
-    return NULL;
-}
 
 static bool is_group (const char *path)
 {
@@ -366,14 +133,14 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
                 meant ? "'?" : "");
 }
 
-static void read_environment (struct experiment *e,
-                              const config_setting_t *s,
-                              struct problems *p)
+void experiment_read_environment (struct experiment *e,
+                                  const config_setting_t *s,
+                                  struct problems *p)
 {
     int n = config_setting_length (s);
 
     if (!config_setting_is_group (s)) {
-        wrong_type (p, s, "environment", "a group");
+        key_wrong_type (p, s, "environment", "a group");
         return;
     }
     e->variables = calloc ((size_t)n + 1, sizeof (*e->variables));
@@ -384,7 +151,7 @@ static void read_environment (struct experiment *e,
         snprintf (
             path, sizeof (path), "environment.%s", config_setting_name (v));
         if (!text)
-            wrong_type (p, v, path, "a string");
+            key_wrong_type (p, v, path, "a string");
         else if (asprintf (
                      &e->variables[k], "%s=%s", config_setting_name (v), text)
                  > 0)
@@ -403,22 +170,23 @@ static void read_group (struct experiment *e,
         char path[256];
 
         snprintf (path, sizeof (path), "%s%s", prefix, config_setting_name (s));
-        if ((k = find_key (path)))
-            set_value (e, k, s, p);
+        if ((k = key_find (experiment_keys, path)))
+            key_set (e, k, s, p);
         else if (!strcmp (path, "hyperparameters"))
             space_read (e, s, p);
         else if (!strcmp (path, "environment"))
-            read_environment (e, s, p);
+            experiment_read_environment (e, s, p);
         else if (!is_group (path))
             unknown_key (s, path, p);
         else if (!config_setting_is_group (s))
-            wrong_type (p,
-                        s,
-                        path,
-                        strcmp (path, "checkpoint_policy")
-                            ? "a group { ... }"
-                            : "a group { ... }; with its three keys 0 none is "
-                              "kept");
+            key_wrong_type (
+                p,
+                s,
+                path,
+                strcmp (path, "checkpoint_policy")
+                    ? "a group { ... }"
+                    : "a group { ... }; with its three keys 0 none is "
+                      "kept");
         else {
             strcat (path, ".");
             read_group (e, s, path, p);
@@ -464,11 +232,10 @@ static bool is_yaml (const char *path)
     return dot && (!strcasecmp (dot, ".yaml") || !strcasecmp (dot, ".yml"));
 }
 
-/* '*parts' becomes how many files beside libconfig's own there were; NULL: it
- * is an experiment's own copy, where there may be none.
- */
-static int
-file_parse (config_t *cf, const char *path, int *parts, struct problems *p)
+int experiment_parse (config_t *cf,
+                      const char *path,
+                      int *parts,
+                      struct problems *p)
 {
     if (!parts || !is_yaml (path))
         return syntax_read (cf, path, parts, p);
@@ -491,7 +258,7 @@ static struct experiment *read_experiment (const char *path,
     p->file = path;
     if (!e || !(e->file = strdup (path))
         || (text ? syntax_read_text (&cf, path, text, size, p)
-                 : file_parse (&cf, path, edit ? &parts : NULL, p))
+                 : experiment_parse (&cf, path, edit ? &parts : NULL, p))
                < 0)
         goto fail;
     e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
@@ -503,7 +270,7 @@ static struct experiment *read_experiment (const char *path,
     e->seed = e->max_failed = -1;
     e->goal = NAN;
     for (const struct key *k = experiment_keys; k->path; k++)
-        set_default (e, k);
+        key_default (e, k);
     if (check_texts (e, config_lookup (&cf, "hyperparameters"), p) == 0
         && check_texts (e, config_lookup (&cf, "searcher"), p) == 0) {
         read_group (e, config_root_setting (&cf), "", p);
@@ -550,10 +317,7 @@ void experiment_destroy (struct experiment *e)
     if (!e)
         return;
     for (const struct key *k = experiment_keys; k->path; k++)
-        if (k->type == KEY_STRING || k->type == KEY_TEXT)
-            free (*(char **)at (e, k));
-        else if (k->type == KEY_LIST)
-            strings_free (*(char ***)at (e, k));
+        key_free (e, k);
     strings_free (e->argv);
     strings_free (e->variables);
     space_free (e);

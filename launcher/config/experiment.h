@@ -4,6 +4,7 @@
 #define LAUNCHER_CONFIG_EXPERIMENT_H
 
 #include <jansson.h>
+#include <libconfig.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -166,5 +167,19 @@ struct experiment *experiment_read_text (const char *path,
                                          size_t size,
                                          struct problems *p);
 void experiment_destroy (struct experiment *e);
+
+/* Parse a file in libconfig's syntax or, by its name, in YAML.  '*parts'
+ * becomes how many files beside libconfig's own there were; NULL: it is an
+ * experiment's own copy, where there may be none.
+ */
+int experiment_parse (config_t *cf,
+                      const char *path,
+                      int *parts,
+                      struct problems *p);
+
+/* The group "environment". */
+void experiment_read_environment (struct experiment *e,
+                                  const config_setting_t *s,
+                                  struct problems *p);
 
 #endif

@@ -20,7 +20,7 @@ enum key_type {
 struct key {
     const char *path; /* "searcher.metric" */
     enum key_type type;
-    size_t offset;      /* in struct experiment */
+    size_t offset;      /* in struct experiment, or that of another table */
     double min, max;    /* of a number */
     const char *byname; /* the default, NULL: none, "!": must be given */
     const char *help;

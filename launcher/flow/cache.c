@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of tasks by the digest of all that they depend on. */
+#include "launcher/flow/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/code/pattern_list.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/small_file.h"
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+
+enum { RECORD_MAX = 8 << 20, TRIES_MAX = 1000 };
+
+/* ---- files ---- */
+
+json_t *flow_file (const char *path, struct slurmdl_error *err)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char digest[DIGEST_SIZE];
+    struct stat st;
+    int rv = fd < 0 || fstat (fd, &st) < 0 ? -1 : 0;
+
+    if (rv == 0 && !S_ISREG (st.st_mode)) {
+        errno = EINVAL;
+        errorf (err, "%.200s: it is no file", path);
+        rv = -1;
+    }
+    if (rv == 0)
+        rv = digest_of_file (digest, fd);
+    if (rv < 0)
+        errorf (err, "%.200s: %s", path, strerror (errno));
+    if (fd >= 0)
+        inside_close (fd, 0);
+    return rv < 0 ? NULL
+                  : json_pack ("{s:s, s:s, s:I, s:I, s:I}",
+                               "path",
+                               path,
+                               "sha256",
+                               digest,
+                               "bytes",
+                               (json_int_t)st.st_size,
+                               "mtime",
+                               (json_int_t)st.st_mtim.tv_sec,
+                               "mtime_ns",
+                               (json_int_t)st.st_mtim.tv_nsec);
+}
+
+/* A file that nobody has written to since has the digest that it had. */
+static bool is_intact (const json_t *file)
+{
+    const char *path = json_string_value (json_object_get (file, "path"));
+    const char *sum = json_string_value (json_object_get (file, "sha256"));
+    json_t *now;
+    struct stat st;
+    bool same;
+
+    if (!path || !sum || stat (path, &st) < 0 || !S_ISREG (st.st_mode)
+        || st.st_size != json_integer_value (json_object_get (file, "bytes")))
+        return false;
+    if (st.st_mtim.tv_sec
+            == json_integer_value (json_object_get (file, "mtime"))
+        && st.st_mtim.tv_nsec
+               == json_integer_value (json_object_get (file, "mtime_ns")))
+        return true;
+    if (!(now = flow_file (path, NULL)))
+        return false;
+    same = !strcmp (json_string_value (json_object_get (now, "sha256")), sum);
+    json_decref (now);
+    return same;
+}
+
+/* ---- the frozen code ---- */
+
+struct code_list {
+    const struct flow_step *s;
+    const struct code_files *files; /* in the archive's order */
+    size_t at;
+    FILE *text;
+};
+
+/* Where a link leads is no code. */
+static bool is_file (struct code_list *l, const char *path)
+{
+    while (l->at < l->files->n && strcmp (l->files->list[l->at].path, path))
+        l->at++;
+    return l->at < l->files->n && !l->files->list[l->at].target;
+}
+
+static void
+add_file (const char *path, const void *text, size_t size, void *arg)
+{
+    struct code_list *l = arg;
+    char digest[DIGEST_SIZE];
+
+    if (!is_file (l, path))
+        return;
+    if (l->s->code && !pattern_list_has (l->s->code, path, false))
+        return;
+    digest_of (digest, text, size);
+    fprintf (l->text, "%s %s\n", digest, path);
+}
+
+static int step_digest (const struct flow_step *s,
+                        const struct code_files *files,
+                        const struct code_archive *a,
+                        char digest[DIGEST_SIZE],
+                        struct slurmdl_error *err)
+{
+    struct code_list l = { .s = s, .files = files };
+    char *text = NULL;
+    size_t size;
+    int rv;
+
+    if (!(l.text = open_memstream (&text, &size)))
+        return errorf (err, "out of memory");
+    rv = a->data ? code_archive_each (a->data, a->size, add_file, &l, err) : 0;
+    fclose (l.text);
+    digest_of (digest, text, size);
+    free (text);
+    return rv;
+}
+
+json_t *flow_code_digests (const struct flow *f,
+                           const struct code_files *files,
+                           const struct code_archive *a,
+                           struct slurmdl_error *err)
+{
+    json_t *all = json_object ();
+    char whole[DIGEST_SIZE] = "";
+    char digest[DIGEST_SIZE];
+
+    for (size_t i = 0; all && i < f->n; i++) {
+        const struct flow_step *s = &f->steps[i];
+        bool is_whole = !s->code && *whole;
+        if (!is_whole && step_digest (s, files, a, digest, err) < 0) {
+            json_decref (all);
+            return NULL;
+        }
+        if (!s->code && !*whole)
+            memcpy (whole, digest, DIGEST_SIZE);
+        json_object_set_new (
+            all, s->name, json_string (is_whole ? whole : digest));
+    }
+    return all;
+}
+
+/* ---- the key ---- */
+
+static json_t *strings (char *const *list)
+{
+    json_t *v = json_array ();
+
+    for (; list && *list; list++)
+        json_array_append_new (v, json_string (*list));
+    return v;
+}
+
+static json_t *maybe (const char *text)
+{
+    return text ? json_string (text) : json_null ();
+}
+
+static int add_param (const char *name, const char *where, void *arg)
+{
+    json_t *key = arg;
+    json_t *params = json_object_get (key, "params");
+    json_t *v = json_object_get (json_object_get (key, "all"), name);
+
+    (void)where;
+    if (v)
+        json_object_set (params, name, v);
+    return 0;
+}
+
+/* What a task before has left, without the places where it is; of one that
+ * declares nothing, its own key.
+ */
+static json_t *left_by (const json_t *done)
+{
+    json_t *outputs = json_object_get (done, "outputs");
+    json_t *values = json_object_get (done, "values");
+    json_t *left = json_object (), *o;
+    const char *name;
+
+    if (json_object_size (outputs) + json_object_size (values) == 0) {
+        json_object_set (left, "key", json_object_get (done, "key"));
+        return left;
+    }
+    json_object_foreach (outputs, name, o)
+        json_object_set (left, name, json_object_get (o, "sha256"));
+    json_object_set (left, ".values", values);
+    return left;
+}
+
+static json_t *needs (const struct flow_scope *c)
+{
+    json_t *all = json_array ();
+
+    for (size_t i = 0; i < c->s->nlinks; i++) {
+        const struct flow_link *l = &c->s->links[i];
+        const struct flow_step *to = &c->r->flow->steps[l->step];
+        long width = flow_width (c->r, to);
+        for (long k = 0; k < width; k++) {
+            json_t *done;
+            if (l->wait == AFTER_EACH && k != c->task)
+                continue;
+            done = flow_record (c->r, to, k, "done", 0);
+            json_array_append_new (all, left_by (done));
+            json_decref (done);
+        }
+    }
+    return all;
+}
+
+static json_t *inputs (const struct flow_scope *c, struct slurmdl_error *err)
+{
+    json_t *all = json_array ();
+
+    for (char **i = c->s->inputs; i && *i; i++) {
+        char *text = flow_text (c, *i, err);
+        json_t *file = NULL;
+        char path[PATH_MAX];
+        if (text) {
+            snprintf (path,
+                      sizeof (path),
+                      "%s%s%s",
+                      *text == '/' ? "" : c->r->flow->base.dir,
+                      *text == '/' ? "" : "/",
+                      text);
+            file = flow_file (path, err);
+        }
+        free (text);
+        if (!file) {
+            json_decref (all);
+            return NULL;
+        }
+        json_array_append (all, json_object_get (file, "sha256"));
+        json_decref (file);
+    }
+    return all;
+}
+
+static json_t *output_names (const struct flow_step *s)
+{
+    json_t *v = json_object ();
+
+    for (size_t i = 0; i < s->noutputs; i++)
+        json_object_set_new (
+            v, s->outputs[i].name, json_string (s->outputs[i].path));
+    return v;
+}
+
+static json_t *
+key_object (const struct flow_scope *c, const char *code, json_t *files)
+{
+    const struct flow_step *s = c->s;
+    json_t *item = flow_item (c->r, s, c->task);
+    json_t *key =
+        json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                   "s:o, s:o, s:o, s:{}, s:O}",
+                   "version",
+                   1,
+                   "code",
+                   code,
+                   "shell",
+                   maybe (s->exp.entrypoint),
+                   "argv",
+                   strings (s->exp.argv),
+                   "sweep",
+                   maybe (s->sweep),
+                   "set",
+                   strings (s->set),
+                   "environment",
+                   strings (s->exp.variables),
+                   "all_environment",
+                   strings (c->r->flow->base.variables),
+                   "values",
+                   strings (s->values),
+                   "outputs",
+                   output_names (s),
+                   "item",
+                   item ? item : json_null (),
+                   "inputs",
+                   files,
+                   "needs",
+                   needs (c),
+                   "params",
+                   "all",
+                   c->r->flow->params);
+
+    if (key) {
+        flow_each_name (s, add_param, key);
+        json_object_del (key, "all");
+    }
+    return key;
+}
+
+/* What is in a sweep's file need not be in the frozen code. */
+static int
+add_sweep (const struct flow_scope *c, json_t *files, struct slurmdl_error *err)
+{
+    char *name = c->s->sweep ? flow_text (c, c->s->sweep, err) : NULL;
+    char path[PATH_MAX];
+    json_t *file;
+
+    if (!name)
+        return c->s->sweep ? -1 : 0;
+    snprintf (path,
+              sizeof (path),
+              "%s%s%s",
+              *name == '/' ? "" : c->r->flow->base.dir,
+              *name == '/' ? "" : "/",
+              name);
+    free (name);
+    if (!(file = flow_file (path, err)))
+        return -1;
+    json_array_append (files, json_object_get (file, "sha256"));
+    json_decref (file);
+    return 0;
+}
+
+int flow_key (const struct flow_scope *c,
+              char key[DIGEST_SIZE],
+              struct slurmdl_error *err)
+{
+    const char *code = json_string_value (
+        json_object_get (json_object_get (c->r->about, "code_of"), c->s->name));
+    json_t *files = inputs (c, err);
+    json_t *o;
+    char *text;
+
+    *key = '\0';
+    if (!files || add_sweep (c, files, err) < 0) {
+        json_decref (files);
+        return -1;
+    }
+    if (!code || !c->s->cache || c->s->on_exit) {
+        json_decref (files);
+        return 1;
+    }
+    o = key_object (c, code, files);
+    text = o ? json_dumps (o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    json_decref (o);
+    if (!text)
+        return errorf (err, "out of memory");
+    digest_of (key, text, strlen (text));
+    free (text);
+    return 0;
+}
+
+/* ---- entries ---- */
+
+static void entry_path (char path[PATH_MAX],
+                        const struct flow_run *r,
+                        const char *key,
+                        long n)
+{
+    int len = snprintf (path,
+                        PATH_MAX,
+                        "%.*s/.dl-flow-cache-%u",
+                        (int)(strrchr (r->dir, '/') - r->dir),
+                        r->dir,
+                        (unsigned)geteuid ());
+
+    if (key)
+        snprintf (path + len, PATH_MAX - (size_t)len, "/%s.%ld", key, n);
+}
+
+json_t *flow_cache_find (const struct flow_run *r, const char *key)
+{
+    json_t *found = NULL, *o;
+    char path[PATH_MAX];
+    const char *name;
+
+    for (long n = 1; n < TRIES_MAX; n++) {
+        uid_t owner;
+        char *text;
+        json_t *entry;
+        entry_path (path, r, key, n);
+        if (!(text = file_read_now (path, RECORD_MAX, NULL, &owner, NULL)))
+            break;
+        entry = owner == geteuid ()
+                    ? json_loads (text, JSON_REJECT_DUPLICATES, NULL)
+                    : NULL;
+        free (text);
+        json_object_foreach (
+            json_object_get (entry, "outputs"), name, o) if (!is_intact (o))
+        {
+            json_decref (entry);
+            entry = NULL;
+            break;
+        }
+        if (entry) {
+            json_decref (found);
+            found = entry;
+        }
+    }
+    return found;
+}
+
+/* Without it the task is run again, and that is all. */
+void flow_cache_put (const struct flow_run *r,
+                     const char *key,
+                     const json_t *done)
+{
+    char *text = json_dumps (done, JSON_SORT_KEYS);
+    char path[PATH_MAX];
+    int rv = 1;
+
+    entry_path (path, r, NULL, 0);
+    if (text && folder_create (path, NULL) == 0)
+        for (long n = 1; rv == 1 && n < TRIES_MAX; n++) {
+            entry_path (path, r, key, n);
+            rv = publish_if_absent (path, text, strlen (text), NULL);
+        }
+    free (text);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A flow: steps that wait for each other, as its file describes them. */
+#ifndef LAUNCHER_FLOW_FLOW_H
+#define LAUNCHER_FLOW_FLOW_H
+
+#include <jansson.h>
+
+#include "launcher/config/experiment.h"
+
+enum { FLOW_STEPS_MAX = 1000, FLOW_WIDTH_MAX = 1000, FLOW_NAME_MAX = 64 };
+
+/* How a step waits for another one: until it has succeeded, has ended in any
+ * way, or until its task of the same number has succeeded.
+ */
+enum flow_wait { AFTER_OK, AFTER_ANY, AFTER_EACH };
+
+struct flow_link {
+    size_t step;
+    enum flow_wait wait;
+};
+
+struct flow_output {
+    char *name;
+    char *path; /* below the attempt's folder, or absolute; with {names} */
+};
+
+struct flow_step {
+    char *name;
+    struct origin origin;
+    struct experiment exp; /* its entrypoint, resources and environment */
+    char **after, **after_any, **after_each;
+    char *when;
+    char **inputs; /* files from outside the flow */
+    char **values; /* what it reports, besides files */
+    char **code;   /* patterns: the part of the code that it depends on */
+    char *sweep;   /* an experiment file, instead of an entrypoint */
+    char **set;    /* KEY=VALUE for that file */
+    int64_t retries;
+    bool cache, on_exit;
+    struct flow_output *outputs;
+    size_t noutputs;
+    json_t *foreach;         /* as written; NULL: it is one task */
+    json_t *items;           /* a list; NULL: known when 'source' has ended */
+    char *source_value;      /* the value of 'source' that is the list */
+    struct flow_link *links; /* all that it waits for; the first ones ... */
+    size_t nlinks;
+    long source; /* step, -1: none */
+};
+
+struct flow {
+    char *file; /* for messages */
+    char *text; /* what it says, as one file */
+    struct experiment base;
+    json_t *params;
+    bool is_frozen;
+    struct flow_step *steps;
+    size_t n;
+    size_t *order; /* each behind those for which it waits; exit steps last */
+};
+
+/* Read and check a flow file.  'given' has values of parameters: strings
+ * "NAME=VALUE" in a NULL-ended list, or a JSON object, or neither.  'frozen':
+ * it is a flow's own copy, whose folder is 'dir'.  All problems go to 'p'.
+ * Returns NULL on failure, with errno.
+ */
+struct flow *flow_read (const char *path,
+                        const char *dir,
+                        char *const *given,
+                        const json_t *values,
+                        struct problems *p);
+void flow_free (struct flow *f);
+
+/* Add the links and the order, and check names, conditions and outputs. */
+void flow_check (struct flow *f, struct problems *p);
+
+/* The step of that name; NULL: there is none. */
+struct flow_step *flow_step_find (const struct flow *f, const char *name);
+size_t flow_step_number (const struct flow *f, const struct flow_step *s);
+
+/* The values of a sweep that its file need not name: "checkpoint", ... */
+bool flow_step_has (const struct flow_step *s, const char *value);
+
+/* Call 'f' for each {name} in the texts of a step, until it returns nonzero,
+ * which is returned.
+ */
+typedef int (*flow_name_f) (const char *name, const char *where, void *arg);
+int flow_each_name (const struct flow_step *s, flow_name_f f, void *arg);
+
+/* Each {name} in one text. */
+int flow_names_of (const char *text,
+                   const char *where,
+                   flow_name_f f,
+                   void *arg);
+
+/* A condition: comparisons "A OP B", all of which must hold, by &&. */
+struct flow_comparison {
+    char *left, *right;
+    const char *op;
+};
+enum { COMPARISONS_MAX = 16 };
+
+/* How many there are, for flow_comparisons_free(); -1: it is none. */
+int flow_comparisons (const char *text,
+                      struct flow_comparison c[COMPARISONS_MAX]);
+void flow_comparisons_free (struct flow_comparison *c, int n);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of a flow's run: complete files that never change. */
+#ifndef LAUNCHER_FLOW_FOLDER_H
+#define LAUNCHER_FLOW_FOLDER_H
+
+#include <limits.h>
+
+#include "launcher/flow/flow.h"
+#include "launcher/sys/digest.h"
+#include "launcher/sys/settings.h"
+#include "runtime/slurmdl.h"
+
+/* NAME-0001/
+ *   flow.json        what is run: parameters, digests of flow.conf and code
+ *   flow.conf        as submitted
+ *   job.sh           of the jobs
+ *   code.tar.zst, code/
+ *   stop.N, resume.N it is to end; it goes on
+ *   steps/STEP/intent.N   its tasks are about to be started the Nth time
+ *   steps/STEP/job.N      and are this job of Slurm's
+ *   steps/STEP/I/begin.K  attempt K of task I has begun,
+ *   steps/STEP/I/end.K    has failed,
+ *   steps/STEP/I/a.K/     has this folder;
+ *   steps/STEP/I/done     the result of the task, the first one counts (of a
+ *                         step with on_exit done.N, of the Nth start)
+ */
+struct flow_run {
+    char dir[PATH_MAX]; /* canonical */
+    struct flow *flow;
+    json_t *about;         /* flow.json */
+    char pin[DIGEST_SIZE]; /* digest of it */
+};
+
+/* Make the folder of a new run below 'root'.  'about' is completed with the
+ * parameters; flow.json comes last.  Returns -1 with 'err'.
+ */
+int flow_create (struct flow_run *r,
+                 const char *root,
+                 struct slurmdl_error *err);
+int flow_commit (struct flow_run *r, struct slurmdl_error *err);
+
+/* Open the run that the user means: a folder, its name below --dir, or without
+ * a number the newest of that name; NULL: the newest of all.  'own': it must
+ * be this user's alone, for what it says is run.  flow_close() in any case.
+ * Returns an exit status, after a line.
+ */
+int flow_open (struct flow_run *r,
+               const struct settings *st,
+               const char *name,
+               bool own);
+void flow_close (struct flow_run *r);
+
+/* Call 'f' for each run below 'root', by name. */
+int flow_each (const char *root,
+               void (*f) (const char *dir, void *arg),
+               void *arg);
+
+/* ---- records ---- */
+
+/* "DIR/steps/STEP", "DIR/steps/STEP/I", or a file there with a number. */
+void flow_path (char buf[PATH_MAX],
+                const struct flow_run *r,
+                const struct flow_step *s,
+                long task,
+                const char *file,
+                long number);
+
+/* A record; NULL if there is none, or with 'err' it cannot be read.  'task' is
+ * -1 for one of the step's.
+ */
+json_t *flow_record (const struct flow_run *r,
+                     const struct flow_step *s,
+                     long task,
+                     const char *file,
+                     long number);
+
+/* Put one; it is taken.  1: there is one already.  -1 with 'err'. */
+int flow_put (const struct flow_run *r,
+              const struct flow_step *s,
+              long task,
+              const char *file,
+              long number,
+              json_t *record,
+              struct slurmdl_error *err);
+
+/* The highest number of "intent.N", "begin.K", ..., 0: there is none. */
+long flow_last (const struct flow_run *r,
+                const struct flow_step *s,
+                long task,
+                const char *file);
+
+/* "stop.N" and "resume.N": whether the last word is that it is to end. */
+bool flow_is_stopped (const struct flow_run *r);
+int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err);
+
+/* ---- what the records say ---- */
+
+enum task_state {
+    TASK_WAITING,
+    TASK_RUNNING,
+    TASK_FAILED,
+    TASK_SKIPPED,
+    TASK_CACHED,
+    TASK_OK,
+};
+extern const char *const task_states[];
+
+/* 'done' (if given) is its result, for the caller to release. */
+enum task_state flow_task_state (const struct flow_run *r,
+                                 const struct flow_step *s,
+                                 long task,
+                                 json_t **done);
+
+/* Tasks of a step, -1: not known yet. */
+long flow_width (const struct flow_run *r, const struct flow_step *s);
+
+/* The element of its list that a task has; NULL: it has no list. */
+json_t *
+flow_item (const struct flow_run *r, const struct flow_step *s, long task);
+
+/* How many tasks of a step are in each state; returns its width. */
+long flow_count (const struct flow_run *r,
+                 const struct flow_step *s,
+                 long counts[TASK_OK + 1]);
+
+/* Whether all tasks of a step have a result, one at least of them no skip in
+ * '*ran' (if given).
+ */
+bool flow_is_done (const struct flow_run *r,
+                   const struct flow_step *s,
+                   bool *ran);
+
+#endif

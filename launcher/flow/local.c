@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run the steps of a flow as processes of this machine. */
+#include "launcher/flow/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/executor/local.h"
+#include "launcher/flow/step.h"
+#include "launcher/flow/submit.h"
+#include "launcher/format/text.h"
+#include "launcher/sys/proc.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
+
+enum { TRIES_MAX = 20, END_WAIT = 30 };
+
+enum local_state { LOCAL_IDLE, LOCAL_RUNS, LOCAL_OK, LOCAL_FAILED };
+
+struct local_task {
+    enum local_state state;
+    pid_t pid;
+    int tries;
+    double began;
+};
+
+struct local_step {
+    const struct flow_step *s;
+    long width; /* -1: not known yet */
+    long start; /* 0: none of its tasks was started */
+    struct local_task *tasks;
+};
+
+struct local_flow {
+    const struct flow_run *r;
+    struct local_step *steps;
+    long workers, running;
+    long ran; /* tasks that were started */
+    char dl[PATH_MAX];
+};
+
+static volatile sig_atomic_t told;
+
+static void note_signal (int signal)
+{
+    told = signal;
+}
+
+/* ---- what may run ---- */
+
+static long count (const struct local_step *l, enum local_state state)
+{
+    long n = 0;
+
+    for (long i = 0; i < l->width; i++)
+        n += l->tasks[i].state == state;
+    return n;
+}
+
+static bool is_over (const struct local_step *l)
+{
+    return l->width >= 0
+           && count (l, LOCAL_OK) + count (l, LOCAL_FAILED) == l->width;
+}
+
+/* 1: now, 0: later, -1: never. */
+static int
+may_run (const struct local_flow *f, const struct local_step *l, long i)
+{
+    int rv = 1;
+
+    for (size_t k = 0; l->s->on_exit && k < f->r->flow->n; k++)
+        if (!f->steps[k].s->on_exit && !is_over (&f->steps[k]))
+            return 0;
+    for (size_t k = 0; k < l->s->nlinks; k++) {
+        const struct flow_link *link = &l->s->links[k];
+        const struct local_step *to = &f->steps[link->step];
+        enum local_state state = LOCAL_IDLE;
+        if (link->wait == AFTER_EACH)
+            state = i < to->width ? to->tasks[i].state : LOCAL_IDLE;
+        else if (is_over (to))
+            state = link->wait == AFTER_ANY || count (to, LOCAL_FAILED) == 0
+                        ? LOCAL_OK
+                        : LOCAL_FAILED;
+        if (state == LOCAL_FAILED)
+            return -1;
+        if (state != LOCAL_OK)
+            rv = 0;
+    }
+    return rv;
+}
+
+/* Its list is there when the step before it has ended; one that is never to
+ * come has no task.
+ */
+static void find_width (struct local_flow *f, struct local_step *l)
+{
+    if (l->width >= 0)
+        return;
+    l->width = flow_width (f->r, l->s);
+    if (l->width < 0 && may_run (f, l, 0) < 0)
+        l->width = 1;
+    if (l->width >= 0)
+        l->tasks = calloc ((size_t)l->width + 1, sizeof (*l->tasks));
+}
+
+/* ---- a task ---- */
+
+static void say (const struct local_step *l, long i, const char *what)
+{
+    char name[2 * FLOW_NAME_MAX], seconds[32] = "";
+
+    flow_task_name (name, sizeof (name), l->s, i);
+    if (l->tasks[i].tries)
+        duration_text (
+            seconds, sizeof (seconds), monotonic () - l->tasks[i].began);
+    printf ("%s: %s%s%s\n", name, what, *seconds ? " " : "", seconds);
+    fflush (stdout);
+}
+
+static void
+say_state (const struct local_flow *f, const struct local_step *l, long i)
+{
+    say (l, i, task_states[flow_task_state (f->r, l->s, i, NULL)]);
+}
+
+static uint64_t start_of (pid_t pid)
+{
+    struct proc_stat st;
+    char path[64];
+
+    snprintf (path, sizeof (path), "/proc/%ld/stat", (long)pid);
+    return proc_stat (AT_FDCWD, path, &st) < 0 ? 0 : st.start;
+}
+
+/* The number of this start is nobody else's. */
+static int put_intent (const struct local_flow *f, struct local_step *l)
+{
+    struct slurmdl_error err = { "" };
+    char host[256] = "";
+    int rv = 1;
+
+    gethostname (host, sizeof (host) - 1);
+    for (long n = flow_last (f->r, l->s, -1, "intent") + 1; rv == 1; n++) {
+        l->start = n;
+        rv = flow_put (f->r,
+                       l->s,
+                       -1,
+                       "intent",
+                       n,
+                       json_pack ("{s:s, s:s, s:I, s:I}",
+                                  "mode",
+                                  "local",
+                                  "host",
+                                  host,
+                                  "pid",
+                                  (json_int_t)getpid (),
+                                  "began",
+                                  (json_int_t)start_of (getpid ())),
+                       &err);
+    }
+    if (rv < 0)
+        fail (&err);
+    return rv;
+}
+
+static int spawn (struct local_flow *f, struct local_step *l, long i)
+{
+    char start[32], task[32];
+    char *argv[] = { f->dl,
+                     (char *)"flow",
+                     (char *)"step",
+                     (char *)"--",
+                     (char *)f->r->dir,
+                     (char *)f->r->pin,
+                     l->s->name,
+                     start,
+                     task,
+                     NULL };
+    struct local_task *t = &l->tasks[i];
+
+    if (l->start == 0 && put_intent (f, l) < 0)
+        return -1;
+    snprintf (start, sizeof (start), "%ld", l->start);
+    snprintf (task, sizeof (task), "%ld", i);
+    if (t->tries++ == 0)
+        t->began = monotonic ();
+    t->pid = subprocess_spawn (&(struct spawn){
+        .argv = argv, .io = { -1, 1, 2 }, .death_signal = SIGTERM });
+    if (t->pid < 0) {
+        complain ("cannot start a process: %s", strerror (errno));
+        return -1;
+    }
+    t->state = LOCAL_RUNS;
+    f->running++;
+    f->ran++;
+    return 0;
+}
+
+/* What is wrong with a condition or an input the task itself will say. */
+static bool
+settle (const struct local_flow *f, const struct local_step *l, long i)
+{
+    const struct flow_scope c = { .r = f->r, .s = l->s, .task = i };
+
+    if (l->s->on_exit && l->s->cache && f->ran == 0) {
+        flow_put (f->r,
+                  l->s,
+                  i,
+                  "done",
+                  0,
+                  json_pack ("{s:s, s:s}",
+                             "status",
+                             task_states[TASK_SKIPPED],
+                             "why",
+                             "nothing was run"),
+                  NULL);
+        return true;
+    }
+    return flow_settle (&c, NULL) == 1;
+}
+
+static void begin (struct local_flow *f, struct local_step *l, long i)
+{
+    struct local_task *t = &l->tasks[i];
+    bool was_there = !l->s->on_exit && t->state == LOCAL_IDLE
+                     && flow_task_state (f->r, l->s, i, NULL) >= TASK_SKIPPED;
+
+    if (!l->start && settle (f, l, i)) {
+        t->state = LOCAL_OK;
+        if (!was_there && !l->s->on_exit)
+            say_state (f, l, i);
+    } else if (spawn (f, l, i) < 0)
+        t->state = LOCAL_FAILED;
+}
+
+static bool begin_all (struct local_flow *f, struct local_step *l)
+{
+    bool any = false;
+
+    find_width (f, l);
+    for (long i = 0; i < l->width && f->running < f->workers && !told; i++) {
+        int may = l->tasks[i].state == LOCAL_IDLE ? may_run (f, l, i) : 0;
+        if (may == 0)
+            continue;
+        if (may > 0)
+            begin (f, l, i);
+        else {
+            l->tasks[i].state = LOCAL_FAILED;
+            say (l, i, "not run: a step before it has failed");
+        }
+        any = true;
+    }
+    return any;
+}
+
+/* ---- their ends ---- */
+
+static void
+end_task (struct local_flow *f, struct local_step *l, long i, int status)
+{
+    struct local_task *t = &l->tasks[i];
+    bool killed = WIFSIGNALED (status) && WTERMSIG (status) != SIGTERM;
+
+    f->running--;
+    t->pid = 0;
+    if (killed && t->tries < TRIES_MAX && !told) {
+        t->state = LOCAL_IDLE;
+        return;
+    }
+    t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK
+                                                               : LOCAL_FAILED;
+    if (t->state == LOCAL_OK)
+        say_state (f, l, i);
+    else if (!told)
+        say (l, i, "failed");
+}
+
+static void reap (struct local_flow *f)
+{
+    int status;
+    pid_t pid = waitpid (-1, &status, 0);
+
+    for (size_t k = 0; pid > 0 && k < f->r->flow->n; k++)
+        for (long i = 0; i < f->steps[k].width; i++)
+            if (f->steps[k].tasks[i].pid == pid)
+                end_task (f, &f->steps[k], i, status);
+}
+
+static void end_all (struct local_flow *f)
+{
+    for (size_t k = 0; k < f->r->flow->n; k++)
+        for (long i = 0; i < f->steps[k].width; i++)
+            if (f->steps[k].tasks[i].pid > 0)
+                kill (f->steps[k].tasks[i].pid, SIGTERM);
+    alarm (END_WAIT);
+    while (f->running > 0 && told != SIGALRM)
+        reap (f);
+}
+
+/* ---- all ---- */
+
+static void work (struct local_flow *f)
+{
+    const struct flow *flow = f->r->flow;
+    bool any = true;
+
+    while (!told && (any || f->running > 0)) {
+        any = false;
+        for (size_t k = 0; k < flow->n; k++)
+            any |= begin_all (f, &f->steps[flow->order[k]]);
+        if (!any && f->running > 0 && !told) {
+            reap (f);
+            any = true;
+        }
+    }
+    if (told)
+        end_all (f);
+}
+
+static void signals (void)
+{
+    static const int list[] = { SIGTERM, SIGINT, SIGHUP, SIGALRM };
+    struct sigaction sa = { .sa_handler = note_signal };
+
+    for (size_t i = 0; i < sizeof (list) / sizeof (*list); i++)
+        sigaction (list[i], &sa, NULL);
+}
+
+static int say_end (const struct local_flow *f)
+{
+    const char *name = strrchr (f->r->dir, '/') + 1;
+    bool good = true;
+
+    for (size_t k = 0; k < f->r->flow->n; k++)
+        good &= count (&f->steps[k], LOCAL_OK) == f->steps[k].width;
+    if (told) {
+        complain (
+            "%s: stopped; 'dl flow resume --local %s' goes on", name, name);
+        return EXIT_STOPPED;
+    }
+    printf ("%s: %s, %ld task%s run\n",
+            f->r->dir,
+            good ? "completed" : "failed",
+            f->ran,
+            f->ran == 1 ? "" : "s");
+    if (!good)
+        complain ("%s: failed; 'dl flow show %s' says where, 'dl flow resume "
+                  "--local %s' tries again what is not done",
+                  name,
+                  name,
+                  name);
+    return good ? EXIT_OK : EXIT_FAILED;
+}
+
+int flow_local (const struct flow_run *r, long workers)
+{
+    struct local_flow f = { .r = r, .workers = workers };
+    struct slurmdl_error err = { "" };
+    ssize_t n = readlink ("/proc/self/exe", f.dl, sizeof (f.dl) - 1);
+    int rv;
+
+    f.dl[n > 0 ? n : 0] = '\0';
+    for (size_t i = 0; i < r->flow->n; i++)
+        if (local_check (&r->flow->steps[i].exp, &err) < 0) {
+            complain ("step '%s': %s", r->flow->steps[i].name, err.text);
+            return EXIT_USAGE;
+        }
+    f.steps = calloc (r->flow->n, sizeof (*f.steps));
+    for (size_t i = 0; f.steps && i < r->flow->n; i++)
+        f.steps[i] =
+            (struct local_step){ .s = &r->flow->steps[i], .width = -1 };
+    if (!f.steps)
+        return EXIT_IO;
+    setenv ("DL_FLOW_LOCAL", "1", 1);
+    signals ();
+    work (&f);
+    rv = say_end (&f);
+    for (size_t i = 0; i < r->flow->n; i++)
+        free (f.steps[i].tasks);
+    free (f.steps);
+    return rv;
+}
+
+pid_t flow_local_process (const struct flow_run *r)
+{
+    char host[256] = "";
+    pid_t found = 0;
+
+    gethostname (host, sizeof (host) - 1);
+    for (size_t i = 0; !found && i < r->flow->n; i++) {
+        const struct flow_step *s = &r->flow->steps[i];
+        long n = flow_last (r, s, -1, "intent");
+        json_t *o = n > 0 ? flow_record (r, s, -1, "intent", n) : NULL;
+        const char *on = json_string_value (json_object_get (o, "host"));
+        pid_t pid = (pid_t)json_integer_value (json_object_get (o, "pid"));
+        json_int_t began = json_integer_value (json_object_get (o, "began"));
+        if (on && !strcmp (on, host) && pid > 1 && began > 0
+            && start_of (pid) == (uint64_t)began)
+            found = pid;
+        json_decref (o);
+    }
+    return found;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl flow ls, show and graph. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/config/values.h"
+#include "launcher/flow/command.h"
+#include "launcher/flow/local.h"
+#include "launcher/flow/submit.h"
+#include "launcher/format/table.h"
+#include "launcher/format/text.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+
+/* ---- what a flow has come to ---- */
+
+/* A step that is not done, and nothing works at it or will. */
+enum step_state {
+    STEP_WAITING,
+    STEP_RUNNING,
+    STEP_FAILED,
+    STEP_NOT_RUN,
+    STEP_LOST,
+    STEP_SKIPPED,
+    STEP_CACHED,
+    STEP_OK,
+};
+static const struct step_look {
+    const char *name;
+    const char *colour; /* of graphviz */
+} looks[] = {
+    { "waiting", "white" },   { "running", "lightblue" },
+    { "failed", "salmon" },   { "not run", "mistyrose" },
+    { "lost", "salmon" },     { "skipped", "lightgrey" },
+    { "cached", "honeydew" }, { "ok", "palegreen" },
+};
+
+struct status {
+    enum step_state *steps;
+    bool asked; /* Slurm, or for a local process: 'alive' is known */
+    bool local;
+    struct flow_queue q;
+};
+
+/* Whether Slurm or a local process still works at a step. */
+static bool is_alive (const struct status *t,
+                      const struct flow_run *r,
+                      const struct flow_step *s)
+{
+    char token[160];
+    const char *id = json_string_value (json_object_get (r->about, "id"));
+    size_t n = (size_t)snprintf (
+        token, sizeof (token), "dl-flow %.20s %s ", id ? id : "", s->name);
+
+    for (size_t i = 0; i < t->q.n; i++)
+        if (!strncmp (t->q.list[i].token, token, n))
+            return true;
+    return t->local;
+}
+
+static enum step_state state_of (const struct status *t,
+                                 const struct flow_run *r,
+                                 const struct flow_step *s)
+{
+    long counts[TASK_OK + 1];
+    long width = flow_count (r, s, counts);
+    bool alive = !t->asked || is_alive (t, r, s);
+
+    if (width > 0 && counts[TASK_SKIPPED] == width)
+        return STEP_SKIPPED;
+    if (width > 0 && counts[TASK_CACHED] + counts[TASK_SKIPPED] == width)
+        return STEP_CACHED;
+    if (flow_is_done (r, s, NULL))
+        return width ? STEP_OK : STEP_SKIPPED;
+    if (counts[TASK_RUNNING])
+        return alive ? STEP_RUNNING : STEP_LOST;
+    if (counts[TASK_FAILED])
+        return counts[TASK_WAITING] && alive && t->asked ? STEP_RUNNING
+                                                         : STEP_FAILED;
+    for (size_t i = 0; i < s->nlinks; i++) {
+        enum step_state before = t->steps[s->links[i].step];
+        if (s->links[i].wait != AFTER_ANY
+            && (before == STEP_FAILED || before == STEP_LOST
+                || before == STEP_NOT_RUN))
+            return STEP_NOT_RUN;
+    }
+    return STEP_WAITING;
+}
+
+/* Slurm is asked once, and only where something is left. */
+static void look (const struct flow_run *r, struct status *t, bool ask)
+{
+    const struct flow *f = r->flow;
+    bool submitted = false;
+
+    *t = (struct status){ .steps = calloc (f->n, sizeof (*t->steps)) };
+    for (size_t i = 0; ask && i < f->n; i++)
+        if (!flow_is_done (r, &f->steps[i], NULL))
+            submitted |= flow_last (r, &f->steps[i], -1, "intent") > 0;
+    t->local = ask && submitted && flow_local_process (r) > 0;
+    t->asked = submitted && (t->local || flow_queue_read (r, &t->q, NULL) == 0);
+    for (size_t i = 0; t->steps && i < f->n; i++) {
+        size_t k = f->order[i];
+        t->steps[k] = state_of (t, r, &f->steps[k]);
+    }
+}
+
+static void look_free (struct status *t)
+{
+    free (t->steps);
+    free (t->q.list);
+}
+
+static const char *whole_state (const struct flow_run *r,
+                                const struct status *t)
+{
+    size_t counts[STEP_OK + 1] = { 0 };
+
+    for (size_t i = 0; t->steps && i < r->flow->n; i++)
+        counts[t->steps[i]]++;
+    if (counts[STEP_OK] + counts[STEP_CACHED] + counts[STEP_SKIPPED]
+        == r->flow->n)
+        return "completed";
+    if (flow_is_stopped (r))
+        return "stopped";
+    if (counts[STEP_FAILED] + counts[STEP_LOST])
+        return counts[STEP_RUNNING] ? "failing" : "failed";
+    return "running";
+}
+
+/* ---- ls ---- */
+
+static const struct table_column flow_columns[] = {
+    { "flow", false }, { "state", false }, { "done", true }, { "steps", true },
+    { "time", false }, { "by", false },    { NULL, false },
+};
+
+struct listing {
+    const struct settings *st;
+    struct libscols_table *tb;
+};
+
+static void owner_of (const char *dir, char *buf, size_t size)
+{
+    struct stat st = { 0 };
+    const struct passwd *pw =
+        stat (dir, &st) == 0 ? getpwuid (st.st_uid) : NULL;
+
+    if (pw)
+        snprintf (buf, size, "%s", pw->pw_name);
+    else
+        snprintf (buf, size, "%u", (unsigned)st.st_uid);
+}
+
+static void list_flow (const char *dir, void *arg)
+{
+    const struct listing *l = arg;
+    struct libscols_line *line;
+    struct flow_run r;
+    struct status t;
+    char when[32], by[64];
+    size_t done = 0;
+
+    if (flow_open (&r, l->st, dir, false)) {
+        flow_close (&r);
+        return;
+    }
+    look (&r, &t, false);
+    for (size_t i = 0; i < r.flow->n; i++)
+        done += t.steps && t.steps[i] >= STEP_SKIPPED;
+    time_text (when,
+               sizeof (when),
+               (double)json_integer_value (json_object_get (r.about, "time")));
+    owner_of (dir, by, sizeof (by));
+    line = scols_table_new_line (l->tb, NULL);
+    table_set (line, 0, "%s", strrchr (r.dir, '/') + 1);
+    table_set (line, 1, "%s", whole_state (&r, &t));
+    table_set (line, 2, "%zu", done);
+    table_set (line, 3, "%zu", r.flow->n);
+    table_set (line, 4, "%s", when);
+    table_set (line, 5, "%s", by);
+    look_free (&t);
+    flow_close (&r);
+}
+
+int flow_ls (const struct settings *st)
+{
+    struct listing l = { st, table_create ("flows", flow_columns, st->json) };
+
+    if (!l.tb)
+        return EXIT_IO;
+    if (flow_each (st->dir, list_flow, &l) < 0) {
+        complain ("%s: %s", st->dir, strerror (errno));
+        scols_unref_table (l.tb);
+        return error_status (errno);
+    }
+    scols_print_table (l.tb);
+    scols_unref_table (l.tb);
+    return EXIT_OK;
+}
+
+/* ---- show ---- */
+
+static const struct table_column step_columns[] = {
+    { "step", false },  { "state", false }, { "tasks", true },
+    { "ok", true },     { "cached", true }, { "skipped", true },
+    { "failed", true }, { "job", true },    { "after", false },
+    { NULL, false },
+};
+
+static char *before_text (const struct flow *f, const struct flow_step *s)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *o = open_memstream (&text, &size);
+
+    for (size_t i = 0; o && i < s->nlinks; i++)
+        fprintf (o, "%s%s", i ? "," : "", f->steps[s->links[i].step].name);
+    if (o && s->on_exit)
+        fputs (s->nlinks ? " (end)" : "(end)", o);
+    if (o)
+        fclose (o);
+    return text;
+}
+
+static void add_step (struct libscols_table *tb,
+                      const struct flow_run *r,
+                      const struct status *t,
+                      size_t k)
+{
+    struct libscols_line *line = scols_table_new_line (tb, NULL);
+    const struct flow_step *s = &r->flow->steps[k];
+    static const int states[] = {
+        TASK_OK, TASK_CACHED, TASK_SKIPPED, TASK_FAILED
+    };
+    long counts[TASK_OK + 1];
+    long width = flow_count (r, s, counts);
+    json_t *job = flow_record (r, s, -1, "job", flow_last (r, s, -1, "job"));
+    char *before = before_text (r->flow, s);
+
+    table_set (line, 0, "%s", s->name);
+    table_set (line, 1, "%s", t->steps ? looks[t->steps[k]].name : "");
+    if (width >= 0)
+        table_set (line, 2, "%ld", width);
+    else
+        table_set (line, 2, "?");
+    for (size_t i = 0; i < 4; i++)
+        table_set (line, 3 + i, "%ld", counts[states[i]]);
+    if (job)
+        table_set (
+            line,
+            7,
+            "%lld",
+            (long long)json_integer_value (json_object_get (job, "job")));
+    table_set (line, 8, "%s", before ? before : "");
+    json_decref (job);
+    free (before);
+}
+
+/* The reason and the log of the last attempt of each task that failed. */
+static void print_failures (const struct flow_run *r, const struct flow_step *s)
+{
+    long width = flow_width (r, s);
+
+    for (long i = 0; i < width; i++) {
+        long k = flow_last (r, s, i, "begin");
+        json_t *end;
+        char path[PATH_MAX];
+        if (flow_task_state (r, s, i, NULL) != TASK_FAILED
+            || !(end = flow_record (r, s, i, "end", k)))
+            continue;
+        flow_path (path, r, s, i, "a", k);
+        printf ("%s", s->name);
+        if (s->foreach)
+            printf (" %ld", i);
+        printf (": %s; %s/log\n",
+                json_string_value (json_object_get (end, "why")) ?: "",
+                path);
+        json_decref (end);
+    }
+}
+
+static int show_flow (const struct flow_run *r, const struct settings *st)
+{
+    struct libscols_table *tb = table_create ("steps", step_columns, st->json);
+    struct status t;
+
+    if (!tb)
+        return EXIT_IO;
+    look (r, &t, true);
+    for (size_t i = 0; i < r->flow->n; i++)
+        add_step (tb, r, &t, r->flow->order[i]);
+    if (!st->json)
+        printf ("%s: %s\n", r->dir, whole_state (r, &t));
+    scols_print_table (tb);
+    scols_unref_table (tb);
+    for (size_t i = 0; !st->json && i < r->flow->n; i++)
+        print_failures (r, &r->flow->steps[r->flow->order[i]]);
+    look_free (&t);
+    return EXIT_OK;
+}
+
+static void
+print_task (const struct flow_run *r, const struct flow_step *s, long i)
+{
+    json_t *done, *v, *item = flow_item (r, s, i);
+    enum task_state state = flow_task_state (r, s, i, &done);
+    long k = flow_last (r, s, i, "begin");
+    char path[PATH_MAX];
+    const char *name;
+    char *text;
+
+    printf ("%s", s->name);
+    if ((text = item ? json_text (item) : NULL))
+        printf (" %ld (%s)", i, text);
+    free (text);
+    printf (": %s", task_states[state]);
+    if ((name = json_string_value (json_object_get (done, "why"))))
+        printf (": %s", name);
+    if (state == TASK_CACHED)
+        printf (" of %s",
+                json_string_value (json_object_get (done, "flow")) ?: "");
+    putchar ('\n');
+    if (k) {
+        flow_path (path, r, s, i, "a", k);
+        printf ("  log %s/log\n", path);
+    }
+    json_object_foreach (json_object_get (done, "values"), name, v)
+    {
+        text = json_is_array (v) ? json_dumps (v, 0) : json_text (v);
+        printf ("  %s = %s\n", name, text ? text : "");
+        free (text);
+    }
+    json_object_foreach (json_object_get (done, "outputs"), name, v)
+        printf ("  %s = %s\n    sha256 %s\n",
+                name,
+                json_string_value (json_object_get (v, "path")) ?: "",
+                json_string_value (json_object_get (v, "sha256")) ?: "");
+    json_decref (item);
+    json_decref (done);
+}
+
+static int show_step (const struct flow_run *r, const char *name)
+{
+    const struct flow_step *s = flow_step_find (r->flow, name);
+    long width = s ? flow_width (r, s) : 0;
+
+    if (!s) {
+        complain (
+            "%s has no step '%s' (dl flow show lists them)", r->dir, name);
+        return EXIT_NOT_FOUND;
+    }
+    if (width < 0)
+        printf ("%s: its list is not known yet\n", s->name);
+    for (long i = 0; i < width; i++)
+        print_task (r, s, i);
+    print_failures (r, s);
+    return EXIT_OK;
+}
+
+int flow_show (const struct settings *st)
+{
+    struct flow_run r;
+    int rv = flow_open (&r, st, st->args[1], false);
+
+    if (!rv)
+        rv = st->nargs > 2 ? show_step (&r, st->args[2]) : show_flow (&r, st);
+    flow_close (&r);
+    return rv;
+}
+
+/* ---- graph ---- */
+
+/* The names of steps are words: nothing in them needs quotes of their own. */
+static void write_dot (FILE *o, const struct flow *f, const struct status *t)
+{
+    static const char *const styles[] = { "solid", "dashed", "bold" };
+
+    fprintf (o,
+             "digraph \"%s\" {\n  rankdir = LR;\n  node [shape = box, style = "
+             "\"rounded,filled\", fillcolor = white];\n",
+             f->base.name);
+    for (size_t i = 0; i < f->n; i++) {
+        const struct flow_step *s = &f->steps[f->order[i]];
+        fprintf (o, "  \"%s\" [label = \"%s", s->name, s->name);
+        if (s->items)
+            fprintf (o, "\\n%zu tasks", json_array_size (s->items));
+        else if (s->foreach)
+            fputs ("\\nfor each", o);
+        if (s->when)
+            fputs ("\\nwhen ...", o);
+        fprintf (o,
+                 "\", fillcolor = %s%s];\n",
+                 t ? looks[t->steps[f->order[i]]].colour : "white",
+                 s->on_exit ? ", shape = octagon" : "");
+        for (size_t k = 0; k < s->nlinks; k++)
+            fprintf (o,
+                     "  \"%s\" -> \"%s\" [style = %s];\n",
+                     f->steps[s->links[k].step].name,
+                     s->name,
+                     styles[s->links[k].wait]);
+    }
+    fputs ("}\n", o);
+}
+
+/* By graphviz, from a pipe. */
+static int
+write_picture (const char *path, const struct flow *f, const struct status *t)
+{
+    const char *dot = strrchr (path, '.');
+    char format[16];
+    char *argv[] = { (char *)"dot", format, (char *)"-o", (char *)path, NULL };
+    int ends[2], status = -1;
+    FILE *o;
+    pid_t pid;
+
+    snprintf (format, sizeof (format), "-T%.10s", dot ? dot + 1 : "svg");
+    if (pipe (ends) < 0)
+        return EXIT_IO;
+    pid = subprocess_spawn (
+        &(struct spawn){ .argv = argv, .io = { ends[0], 1, 2 } });
+    close (ends[0]);
+    if ((o = fdopen (ends[1], "w"))) {
+        write_dot (o, f, t);
+        fclose (o);
+    }
+    while (pid > 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid > 0 && status == 0)
+        return EXIT_OK;
+    complain ("%s was not written: graphviz's dot made no picture; without -o "
+              "its text is printed",
+              path);
+    return EXIT_FAILED;
+}
+
+static int draw (const struct flow *f, const struct status *t, const char *path)
+{
+    if (path)
+        return write_picture (path, f, t);
+    write_dot (stdout, f, t);
+    return EXIT_OK;
+}
+
+/* FILE itself, or the run FLOW with its states. */
+int flow_graph (const struct settings *st)
+{
+    struct flow_run r;
+    struct status t;
+    struct flow *f;
+    struct stat file;
+    int rv;
+
+    if (st->args[1] && stat (st->args[1], &file) == 0
+        && !S_ISDIR (file.st_mode)) {
+        if (!(f = flow_file_read (st->args[1], NULL)))
+            return EXIT_USAGE;
+        rv = draw (f, NULL, st->output);
+        flow_free (f);
+        return rv;
+    }
+    if ((rv = flow_open (&r, st, st->args[1], false)) == 0) {
+        look (&r, &t, true);
+        rv = t.steps ? draw (r.flow, &t, st->output) : EXIT_IO;
+        look_free (&t);
+    }
+    flow_close (&r);
+    return rv;
+}

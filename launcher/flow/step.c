@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run one task of a step, and record what it leaves. */
+#include "launcher/flow/step.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/flow/attempt.h"
+#include "launcher/flow/cache.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/say.h"
+#include "runtime/base/error.h"
+
+/* Attempts that ended without a word, by the loss of a node say, do not count
+ * as failures, but are not begun for ever.
+ */
+enum { LOST_MAX = 20 };
+
+void flow_task_name (char *buf,
+                     size_t size,
+                     const struct flow_step *s,
+                     long task)
+{
+    if (s->foreach)
+        snprintf (buf, size, "%s %ld", s->name, task);
+    else
+        snprintf (buf, size, "%s", s->name);
+}
+
+/* ---- without running it ---- */
+
+/* Whether it is skipped because one before it was. */
+static bool follows_skip (const struct flow_scope *c)
+{
+    for (size_t i = 0; i < c->s->nlinks; i++) {
+        const struct flow_link *l = &c->s->links[i];
+        const struct flow_step *to = &c->r->flow->steps[l->step];
+        bool ran = true;
+        if (l->wait == AFTER_EACH
+                ? flow_task_state (c->r, to, c->task, NULL) == TASK_SKIPPED
+                : l->wait == AFTER_OK && flow_is_done (c->r, to, &ran) && !ran)
+            return true;
+    }
+    return false;
+}
+
+static int put_result (const struct flow_scope *c,
+                       json_t *record,
+                       enum task_state state,
+                       struct slurmdl_error *err)
+{
+    json_object_set_new (record, "status", json_string (task_states[state]));
+    json_object_set_new (record, "end", json_integer (time (NULL)));
+    return flow_put (
+        c->r, c->s, c->task, "done", c->s->on_exit ? c->start : 0, record, err);
+}
+
+static int
+skip (const struct flow_scope *c, const char *why, struct slurmdl_error *err)
+{
+    return put_result (c, json_pack ("{s:s}", "why", why), TASK_SKIPPED, err)
+                   < 0
+               ? -1
+               : 1;
+}
+
+static int use_cached (const struct flow_scope *c,
+                       json_t *entry,
+                       struct slurmdl_error *err)
+{
+    json_t *record = json_copy (entry);
+
+    json_decref (entry);
+    return put_result (c, record, TASK_CACHED, err) < 0 ? -1 : 1;
+}
+
+int flow_settle (const struct flow_scope *c, struct slurmdl_error *err)
+{
+    char key[DIGEST_SIZE];
+    json_t *entry;
+    int rv;
+
+    if (flow_task_state (c->r, c->s, c->task, NULL) >= TASK_SKIPPED)
+        return 1;
+    if (follows_skip (c))
+        return skip (c, "a step before it was skipped", err);
+    if ((rv = flow_condition (c, err)) < 0)
+        return -1;
+    if (rv == 0)
+        return skip (c, "its condition does not hold", err);
+    if (c->s->on_exit)
+        return 0; /* only the end of all others says whether it is to run */
+    if ((rv = flow_key (c, key, err)) != 0)
+        return rv < 0 ? -1 : 0;
+    entry = flow_cache_find (c->r, key);
+    return entry ? use_cached (c, entry, err) : 0;
+}
+
+bool flow_settle_step (const struct flow_run *r, const struct flow_step *s)
+{
+    long width = flow_width (r, s);
+    bool all = width >= 0;
+
+    for (long i = 0; i < width; i++) {
+        const struct flow_scope c = { .r = r, .s = s, .task = i };
+        /* what is wrong the task itself will say */
+        all &= flow_settle (&c, NULL) == 1;
+    }
+    return all;
+}
+
+/* ---- what came before ---- */
+
+struct history {
+    long failed, lost; /* attempts since it was started the last time */
+    long last;
+};
+
+static void read_history (const struct flow_scope *c, struct history *h)
+{
+    *h = (struct history){ .last = flow_last (c->r, c->s, c->task, "begin") };
+    for (long k = 1; k <= h->last; k++) {
+        json_t *begin = flow_record (c->r, c->s, c->task, "begin", k);
+        json_t *end = flow_record (c->r, c->s, c->task, "end", k);
+        bool is_ours =
+            json_integer_value (json_object_get (begin, "start")) == c->start;
+        if (is_ours && end && !json_is_true (json_object_get (end, "told")))
+            h->failed++;
+        else if (is_ours && !end)
+            h->lost++;
+        json_decref (begin);
+        json_decref (end);
+    }
+}
+
+/* Those that it needs have all succeeded. */
+static int check_before (const struct flow_scope *c, struct slurmdl_error *err)
+{
+    for (size_t i = 0; i < c->s->nlinks; i++) {
+        const struct flow_link *l = &c->s->links[i];
+        const struct flow_step *to = &c->r->flow->steps[l->step];
+        if (l->wait == AFTER_ANY
+            || (l->wait == AFTER_EACH
+                    ? flow_task_state (c->r, to, c->task, NULL) >= TASK_SKIPPED
+                    : flow_is_done (c->r, to, NULL)))
+            continue;
+        errno = ECANCELED;
+        return errorf (err, "the step '%s' has not succeeded", to->name);
+    }
+    return 0;
+}
+
+/* ---- an attempt ---- */
+
+static const char *or_empty (const char *text)
+{
+    return text ? text : "";
+}
+
+static json_t *begin_record (long start)
+{
+    char host[256] = "";
+
+    gethostname (host, sizeof (host) - 1);
+    return json_pack ("{s:I, s:I, s:s, s:I, s:s, s:s}",
+                      "start",
+                      (json_int_t)start,
+                      "time",
+                      (json_int_t)time (NULL),
+                      "host",
+                      host,
+                      "pid",
+                      (json_int_t)getpid (),
+                      "job",
+                      or_empty (getenv ("SLURM_JOB_ID")),
+                      "task",
+                      or_empty (getenv ("SLURM_ARRAY_TASK_ID")));
+}
+
+/* Its number, under which nobody else began one. */
+static long
+begin (const struct flow_scope *c, long number, struct slurmdl_error *err)
+{
+    int rv;
+
+    do
+        rv = flow_put (c->r,
+                       c->s,
+                       c->task,
+                       "begin",
+                       number++,
+                       begin_record (c->start),
+                       err);
+    while (rv == 1);
+    return rv < 0 ? -1 : number - 1;
+}
+
+static int publish (const struct flow_scope *c,
+                    long attempt,
+                    const char *key,
+                    const struct attempt_end *end,
+                    time_t began,
+                    struct slurmdl_error *err)
+{
+    json_t *done = json_pack ("{s:I, s:s, s:O, s:O, s:I, s:s}",
+                              "attempt",
+                              (json_int_t)attempt,
+                              "key",
+                              key,
+                              "outputs",
+                              end->outputs,
+                              "values",
+                              end->values,
+                              "begin",
+                              (json_int_t)began,
+                              "flow",
+                              c->r->dir);
+    int rv;
+
+    json_incref (done);
+    rv = put_result (c, done, TASK_OK, err);
+    if (rv == 0 && *key)
+        flow_cache_put (c->r, key, done);
+    json_decref (done);
+    return rv;
+}
+
+static void say_failed (const struct flow_scope *c, const char *why)
+{
+    char name[2 * FLOW_NAME_MAX];
+
+    flow_task_name (name, sizeof (name), c->s, c->task);
+    complain ("step %s failed: %s; %s/log", name, why, c->folder);
+}
+
+/* 0: it has a result, 1: it failed, 2: it was told to end, -1: 'err'. */
+static int
+attempt (struct flow_scope *c, long number, struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    struct attempt_end end = { 0 };
+    char folder[PATH_MAX], key[DIGEST_SIZE] = "";
+    time_t began = time (NULL);
+    long k = begin (c, number, err);
+    int rv;
+
+    if (k < 0)
+        return -1;
+    flow_path (folder, c->r, c->s, c->task, "a", k);
+    c->folder = folder;
+    if (folder_create (folder, err) < 0)
+        return -1;
+    rv = check_before (c, &why) < 0 || flow_settle (c, &why) < 0
+                 || flow_key (c, key, &why) < 0
+                 || attempt_run (c, &end, &why) < 0
+             ? 1
+             : 0;
+    if (rv == 0)
+        rv = publish (c, k, key, &end, began, err) < 0 ? -1 : 0;
+    else if (flow_put (c->r,
+                       c->s,
+                       c->task,
+                       "end",
+                       k,
+                       json_pack ("{s:s, s:i, s:b, s:I}",
+                                  "why",
+                                  why.text,
+                                  "status",
+                                  end.status,
+                                  "told",
+                                  end.told != 0,
+                                  "time",
+                                  (json_int_t)time (NULL)),
+                       err)
+             < 0)
+        rv = -1;
+    if (rv == 1) {
+        say_failed (c, why.text);
+        rv = end.told ? 2 : 1;
+    }
+    json_decref (end.outputs);
+    json_decref (end.values);
+    return rv;
+}
+
+static bool is_superseded (const struct flow_scope *c)
+{
+    return flow_last (c->r, c->s, -1, "intent") > c->start;
+}
+
+static int run_scope (struct flow_scope *c)
+{
+    struct slurmdl_error err = { "" };
+    struct history h;
+    int rv;
+
+    read_history (c, &h);
+    while (h.failed <= c->s->retries && h.lost <= LOST_MAX) {
+        if (flow_is_stopped (c->r) || is_superseded (c))
+            return EXIT_STOPPED;
+        if (check_before (c, NULL) == 0 && flow_settle (c, NULL) == 1)
+            return EXIT_OK;
+        rv = attempt (c, h.last + 1, &err);
+        if (rv == 0)
+            return EXIT_OK;
+        if (rv < 0)
+            return fail (&err);
+        if (rv == 2)
+            return EXIT_STOPPED;
+        h.failed++;
+        h.last++;
+    }
+    return EXIT_FAILED;
+}
+
+int flow_task_run (const struct flow_run *r,
+                   const struct flow_step *s,
+                   long task,
+                   long start)
+{
+    struct flow_scope c = { .r = r, .s = s, .task = task, .start = start };
+    char *failed = NULL;
+    int rv;
+
+    if (task < 0 || task >= flow_width (r, s)) {
+        complain ("step '%s' has no task %ld", s->name, task);
+        return EXIT_USAGE;
+    }
+    attempt_signals ();
+    if (s->on_exit) {
+        c.outcome = flow_outcome (r, &failed);
+        c.failed = failed;
+    }
+    rv = run_scope (&c);
+    free (failed);
+    return rv;
+}
+
+/* ---- all steps ---- */
+
+const char *flow_outcome (const struct flow_run *r, char **failed)
+{
+    const struct flow *f = r->flow;
+    bool good = true;
+    size_t size;
+    FILE *o = open_memstream (failed, &size);
+
+    for (size_t i = 0; i < f->n; i++) {
+        const struct flow_step *s = &f->steps[f->order[i]];
+        if (s->on_exit || flow_is_done (r, s, NULL))
+            continue;
+        if (o)
+            fprintf (o, "%s%s", good ? "" : " ", s->name);
+        good = false;
+    }
+    if (o)
+        fclose (o);
+    return good ? "completed" : "failed";
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the {names} of a step stand for. */
+#include "launcher/flow/values.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/placeholder.h"
+#include "launcher/config/queries.h"
+#include "launcher/config/values.h"
+#include "launcher/sys/strings.h"
+#include "launcher/trainer/step.h"
+#include "runtime/base/error.h"
+
+/* ---- what another step has left ---- */
+
+static json_t *value_in (const json_t *done, const char *key)
+{
+    const json_t *output =
+        json_object_get (json_object_get (done, "outputs"), key);
+    json_t *v = output
+                    ? json_object_get (output, "path")
+                    : json_object_get (json_object_get (done, "values"), key);
+
+    return json_incref (v);
+}
+
+static json_t *value_of_task (const struct flow_scope *c,
+                              const struct flow_step *of,
+                              long task,
+                              const char *key,
+                              struct slurmdl_error *err)
+{
+    json_t *done;
+    enum task_state state = flow_task_state (c->r, of, task, &done);
+    json_t *v = value_in (done, key);
+
+    json_decref (done);
+    errno = ENOENT;
+    if (!v)
+        errorf (err,
+                "{%s.%s}: step '%s' has not left it: %s",
+                of->name,
+                key,
+                of->name,
+                task_states[state]);
+    return v;
+}
+
+static bool is_same_task (const struct flow_scope *c,
+                          const struct flow_step *of)
+{
+    for (size_t i = 0; i < c->s->nlinks; i++)
+        if (&c->r->flow->steps[c->s->links[i].step] == of)
+            return c->s->links[i].wait == AFTER_EACH;
+    return false;
+}
+
+static json_t *value_of_step (const struct flow_scope *c,
+                              const struct flow_step *of,
+                              const char *key,
+                              struct slurmdl_error *err)
+{
+    long width = flow_width (c->r, of);
+    json_t *list;
+
+    if (!of->foreach)
+        return value_of_task (c, of, 0, key, err);
+    if (is_same_task (c, of))
+        return value_of_task (c, of, c->task, key, err);
+    list = json_array ();
+    for (long i = 0; list && i < width; i++) {
+        json_t *v = value_of_task (c, of, i, key, err);
+        if (!v) {
+            json_decref (list);
+            return NULL;
+        }
+        json_array_append_new (list, v);
+    }
+    return list;
+}
+
+static json_t *own_output (const struct flow_scope *c,
+                           const char *name,
+                           struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < c->s->noutputs; i++)
+        if (!strcmp (c->s->outputs[i].name, name))
+            return flow_output_path (c, &c->s->outputs[i], path, err) < 0
+                       ? NULL
+                       : json_string (path);
+    return NULL;
+}
+
+json_t *flow_value (const struct flow_scope *c,
+                    const char *name,
+                    struct slurmdl_error *err)
+{
+    const char *dot = strchr (name, '.');
+    const struct flow_step *of;
+    char step[256];
+
+    if (!dot) {
+        json_t *v = json_object_get (c->r->flow->params, name);
+        if (v)
+            return json_incref (v);
+        if (!strcmp (name, "item"))
+            return flow_item (c->r, c->s, c->task);
+        if (!strcmp (name, "index"))
+            return json_integer (c->task);
+        if (!strcmp (name, "flow_dir"))
+            return json_string (c->r->dir);
+        return json_string (!strcmp (name, "outcome") ? c->outcome ?: ""
+                                                      : c->failed ?: "");
+    }
+    snprintf (step, sizeof (step), "%.*s", (int)(dot - name), name);
+    if (!strcmp (step, "out"))
+        return own_output (c, dot + 1, err);
+    of = flow_step_find (c->r->flow, step);
+    return of ? value_of_step (c, of, dot + 1, err) : NULL;
+}
+
+/* ---- texts ---- */
+
+/* How a value is put into a text: as it is, or as a variable that the shell
+ * expands, whatever quotes it stands in.
+ */
+struct filling {
+    const struct flow_scope *c;
+    FILE *out;
+    char ***variables; /* NULL: as it is */
+    size_t nvariables;
+    char quote; /* in which the shell is, 0: none */
+};
+
+static void put_value (struct filling *f, const json_t *v, bool first)
+{
+    char *text = json_text (v);
+    char *entry = NULL;
+
+    if (!first)
+        putc (' ', f->out);
+    if (!f->variables)
+        fputs (text ? text : "", f->out);
+    else if (asprintf (&entry,
+                       "DL_FLOW_VALUE_%zu=%s",
+                       f->nvariables,
+                       text ? text : "")
+             > 0) {
+        strings_add (f->variables, entry, strlen (entry));
+        fprintf (f->out,
+                 f->quote == '"'    ? "${DL_FLOW_VALUE_%zu}"
+                 : f->quote == '\'' ? "'\"${DL_FLOW_VALUE_%zu}\"'"
+                                    : "\"${DL_FLOW_VALUE_%zu}\"",
+                 f->nvariables++);
+    }
+    free (entry);
+    free (text);
+}
+
+static int
+put_name (struct filling *f, const char *name, struct slurmdl_error *err)
+{
+    json_t *v = flow_value (f->c, name, err), *item;
+    size_t i;
+
+    if (!v)
+        return -1;
+    if (json_is_array (v))
+        json_array_foreach (v, i, item) put_value (f, item, i == 0);
+    else
+        put_value (f, v, true);
+    json_decref (v);
+    return 0;
+}
+
+static const char *copy_char (struct filling *f, const char *at)
+{
+    if (*at == '\\' && f->quote != '\'' && at[1])
+        putc (*at++, f->out);
+    else if (strchr ("'\"", *at) && (!f->quote || f->quote == *at))
+        f->quote = f->quote ? '\0' : *at;
+    putc (*at, f->out);
+    return at + 1;
+}
+
+static char *
+fill (struct filling *f, const char *text, struct slurmdl_error *err)
+{
+    char *out = NULL;
+    size_t size;
+    char name[256];
+    int rv = 0;
+
+    if (!(f->out = open_memstream (&out, &size)))
+        return NULL;
+    for (const char *at = text; rv == 0 && *at;) {
+        size_t n = placeholder_length (text, at);
+        if (n) {
+            snprintf (name, sizeof (name), "%.*s", (int)n - 2, at + 1);
+            rv = put_name (f, name, err);
+            at += n;
+        } else
+            at = copy_char (f, at);
+    }
+    fclose (f->out);
+    if (rv == 0)
+        return out;
+    free (out);
+    return NULL;
+}
+
+char *flow_text (const struct flow_scope *c,
+                 const char *text,
+                 struct slurmdl_error *err)
+{
+    struct filling f = { .c = c };
+
+    return fill (&f, text, err);
+}
+
+int flow_output_path (const struct flow_scope *c,
+                      const struct flow_output *o,
+                      char path[PATH_MAX],
+                      struct slurmdl_error *err)
+{
+    char *text = flow_text (c, o->path, err);
+    bool is_absolute = text && *text == '/';
+    int n = text ? snprintf (path,
+                             PATH_MAX,
+                             "%s%s%s",
+                             is_absolute ? "" : c->folder ?: "",
+                             is_absolute ? "" : "/",
+                             text)
+                 : 0;
+
+    /* a value must not lead out of the attempt's folder */
+    if (text && (n >= PATH_MAX || strstr (text, ".."))) {
+        errno = EINVAL;
+        errorf (
+            err, "output '%s': the path '%.100s' is not good", o->name, text);
+        n = 0;
+    }
+    free (text);
+    return n > 0 ? 0 : -1;
+}
+
+/* ---- the command ---- */
+
+static void add (char ***list, const char *word)
+{
+    strings_add (list, word, strlen (word));
+}
+
+/* A word that is one {name} becomes as many as it has values. */
+static int add_words (const struct flow_scope *c,
+                      const char *word,
+                      char ***argv,
+                      struct slurmdl_error *err)
+{
+    size_t n = placeholder_length (word, word), i;
+    char name[256];
+    json_t *v = NULL, *item;
+    char *text = NULL;
+
+    if (n && !word[n]) {
+        snprintf (name, sizeof (name), "%.*s", (int)n - 2, word + 1);
+        if (!(v = flow_value (c, name, err)))
+            return -1;
+    }
+    if (json_is_array (v))
+        json_array_foreach (v, i, item)
+        {
+            text = json_text (item);
+            add (argv, text ? text : "");
+            free (text);
+        }
+    else if ((text = flow_text (c, word, err))) {
+        add (argv, text);
+        free (text);
+    }
+    json_decref (v);
+    return json_is_array (v) || text ? 0 : -1;
+}
+
+int flow_command (const struct flow_scope *c,
+                  char ***argv,
+                  char ***variables,
+                  struct slurmdl_error *err)
+{
+    struct filling f = { .c = c, .variables = variables };
+    const struct experiment *e = &c->s->exp;
+    char *text = NULL;
+    int rv = 0;
+
+    if (experiment_has_ranks (e) && step_command (e, argv) == 0)
+        return errorf (err, "out of memory");
+    if (!e->entrypoint) {
+        for (char **a = e->argv; rv == 0 && a && *a; a++)
+            rv = add_words (c, *a, argv, err);
+        return rv;
+    }
+    if (!(text = fill (&f, e->entrypoint, err)))
+        return -1;
+    add (argv, "/bin/sh");
+    add (argv, "-c");
+    add (argv, text);
+    free (text);
+    return 0;
+}
+
+/* ---- conditions ---- */
+
+static bool number (const char *text, double *v)
+{
+    char *end;
+
+    *v = strtod (text, &end);
+    return end > text && !*end;
+}
+
+static bool holds (const char *left, const char *op, const char *right)
+{
+    double a, b;
+    int order;
+
+    if (number (left, &a) && number (right, &b)) {
+        if (a != a || b != b) /* not even NaN == NaN */
+            return !strcmp (op, "!=");
+        order = (a > b) - (a < b);
+    } else
+        order = strcmp (left, right);
+    switch (*op) {
+    case '=':
+        return order == 0;
+    case '!':
+        return order != 0;
+    case '<':
+        return op[1] ? order <= 0 : order < 0;
+    default:
+        return op[1] ? order >= 0 : order > 0;
+    }
+}
+
+int flow_condition (const struct flow_scope *c, struct slurmdl_error *err)
+{
+    struct flow_comparison list[COMPARISONS_MAX];
+    int n = c->s->when ? flow_comparisons (c->s->when, list) : 0;
+    int rv = 1;
+
+    for (int i = 0; rv == 1 && i < n; i++) {
+        char *left = flow_text (c, list[i].left, err);
+        char *right = flow_text (c, list[i].right, err);
+        rv = left && right ? holds (left, list[i].op, right) : -1;
+        free (left);
+        free (right);
+    }
+    if (n > 0)
+        flow_comparisons_free (list, n);
+    return rv;
+}
