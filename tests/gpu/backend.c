@@ -78,7 +78,8 @@ static const struct {
 
 static bool find_cuda (void)
 {
-    static const char *const names[] = { "libcudart.so.13", "libcudart.so.12",
+    static const char *const names[] = { "libcudart.so.13",
+                                         "libcudart.so.12",
                                          "libcudart.so" };
     void *h = NULL;
 
@@ -232,13 +233,12 @@ static void copies (const struct comm_backend *b, void *self, size_t n)
     struct slurmdl_error err = { "" };
 
     fill (data, n, SLURMDL_U8, 1);
-    one_collective (
-        b,
-        self,
-        (struct collective){ .what = COMM_ALLGATHER, .counts = &n },
-        n,
-        data,
-        "all-gather");
+    one_collective (b,
+                    self,
+                    (struct collective){ .what = COMM_ALLGATHER, .counts = &n },
+                    n,
+                    data,
+                    "all-gather");
     one_collective (b,
                     self,
                     (struct collective){ .what = COMM_BROADCAST, .n = n },
@@ -248,8 +248,7 @@ static void copies (const struct comm_backend *b, void *self, size_t n)
     one_collective (
         b,
         self,
-        (struct collective){
-            .what = COMM_ALLTOALL, .counts = &n, .from = &n },
+        (struct collective){ .what = COMM_ALLTOALL, .counts = &n, .from = &n },
         n,
         data,
         "all-to-all");
@@ -364,8 +363,8 @@ static bool queue_round (const struct comm_backend *b,
     good = good && (!m || q->after (self, m, err) == 0)
            && (room = q->room (self, 0, n, err));
     for (int i = 0; good && i < PIECES; i++) {
-        back[i] = (struct comm_copy){ list[i].to, room + i * list[i].n,
-                                      list[i].n };
+        back[i] =
+            (struct comm_copy){ list[i].to, room + i * list[i].n, list[i].n };
         list[i].to = room + i * list[i].n;
     }
     good = good && q->copy (self, list, PIECES, err) == 0;
@@ -398,9 +397,9 @@ static void queue (const struct comm_backend *b, void *self)
     m = ops->mark (in, NULL);
     for (int round = 0; good && round < 3; round++) {
         for (size_t i = 0; i < PIECES; i++)
-            list[i] =
-                (struct comm_copy){ out + i * each,
-                                    i == 7 ? NULL : in + i * each, each };
+            list[i] = (struct comm_copy){ out + i * each,
+                                          i == 7 ? NULL : in + i * each,
+                                          each };
         t = monotonic ();
         good = queue_round (b, self, list, m, &err);
     }
@@ -428,24 +427,22 @@ static void wait_long (void *seconds)
 /* The default stream is busy for longer than the time-out; last, as it ends
  * the communicator.
  */
-static void late_stream (struct slurmdl_comm *w,
-                         const struct comm_backend *b,
-                         void *self)
+static void
+late_stream (struct slurmdl_comm *w, const struct comm_backend *b, void *self)
 {
     static unsigned seconds = 6;
     struct slurmdl_error err = { "" };
     void *x = on_device (NULL, 4);
-    struct collective how = { .what = COMM_ALLREDUCE,
-                              .type = SLURMDL_F32,
-                              .n = 1,
-                              .in = x,
-                              .out = x };
+    struct collective how = {
+        .what = COMM_ALLREDUCE, .type = SLURMDL_F32, .n = 1, .in = x, .out = x
+    };
     double t = monotonic ();
     int rv;
 
     (void)w;
     if (!cuda.call_host) {
-        skip ("a collective behind a stream that hangs", "no cudaLaunchHostFunc");
+        skip ("a collective behind a stream that hangs",
+              "no cudaLaunchHostFunc");
         return;
     }
     need (cuda.call_host (NULL, wait_long, &seconds), "cudaLaunchHostFunc");
@@ -455,7 +452,9 @@ static void late_stream (struct slurmdl_comm *w,
         "a collective behind a stream that hangs: %s (errno %d)",
         err.text,
         errno);
-    ok (t > 1.9 && t < 30, "and it ends after %.1f s, with a time-out of 2 s", t);
+    ok (t > 1.9 && t < 30,
+        "and it ends after %.1f s, with a time-out of 2 s",
+        t);
     figure ("nccl.time-out-of-2-s", t, "s");
     ok (b->run (self, &how, &err) < 0 && errno == ENOTCONN,
         "the next call says so: %s",
@@ -500,9 +499,9 @@ static void rank_that_does_not_come (struct slurmdl_comm *w,
                                      const struct comm_backend *b)
 {
     static const struct comm_services lonely = {
-        mesh_rank,    two,           mesh_timeout,    mesh_local_rank,
-        host_of,      check_nothing, gather_alone,    slurmdl_type_size,
-        reduce_pair,  reduce_scale,  reduce_convert,  NULL,
+        mesh_rank,   two,           mesh_timeout,   mesh_local_rank,
+        host_of,     check_nothing, gather_alone,   slurmdl_type_size,
+        reduce_pair, reduce_scale,  reduce_convert, NULL,
     };
     struct slurmdl_error err = { "" };
     void *self = NULL;
@@ -519,7 +518,9 @@ static void rank_that_does_not_come (struct slurmdl_comm *w,
         "a rank that does not come: %s (errno %d)",
         err.text,
         errno);
-    ok (t > 1.9 && t < 30, "and it ends after %.1f s, with a time-out of 2 s", t);
+    ok (t > 1.9 && t < 30,
+        "and it ends after %.1f s, with a time-out of 2 s",
+        t);
     figure ("nccl.absent-rank-time-out-of-2-s", t, "s");
 }
 
@@ -611,7 +612,8 @@ static void worlds (void)
         (unsigned)s[1]);
     unsetenv ("DL_COMM_BACKEND");
     if (stand_ins) {
-        skip ("a rank that is there and calls nothing", "8 s; tests/runtime has it");
+        skip ("a rank that is there and calls nothing",
+              "8 s; tests/runtime has it");
     } else {
         world_run (2, 0, absent, NULL, 120, s);
         ok (s[0] == 0,
@@ -624,10 +626,9 @@ static void worlds (void)
 static void one_rank (void)
 {
     struct slurmdl_error err = { "" };
-    struct slurmdl_comm *w = slurmdl_comm_open (
-        &(struct slurmdl_comm_options){ .size = 1 }, &err);
-    const struct comm_backend *b =
-        w ? comm_backend_load ("nccl", &err) : NULL;
+    struct slurmdl_comm *w =
+        slurmdl_comm_open (&(struct slurmdl_comm_options){ .size = 1 }, &err);
+    const struct comm_backend *b = w ? comm_backend_load ("nccl", &err) : NULL;
     void *self = NULL;
     double t = monotonic ();
 
@@ -647,7 +648,9 @@ static void one_rank (void)
     b->close (self);
     ok (true, "it is closed in %.2f s", monotonic () - t);
     mesh_set_timeout (w->mesh, 2);
-    if (ok (b->open (w->mesh, &self, &err) == 0, "and opened again %s", err.text))
+    if (ok (b->open (w->mesh, &self, &err) == 0,
+            "and opened again %s",
+            err.text))
         late_stream (w, b, self);
     if (self)
         b->close (self);
