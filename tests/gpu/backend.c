@@ -135,7 +135,7 @@ has_bytes (const char *what, const void *device, const void *want, size_t n)
 
 /* ---- collectives: of one rank the result is what it gave ---- */
 
-static const char *const ops[] = { "sum", "average", "min", "max", "product" };
+static const char *const op_names[] = { "sum", "average", "min", "max", "product" };
 
 /* Ones, twos and zeros, which are exact in every type. */
 static void
@@ -211,7 +211,7 @@ static void reductions (const struct comm_backend *b, void *self, size_t n)
                           "%s, %s, %s",
                           names[k],
                           slurmdl_type_name (t),
-                          ops[op]);
+                          op_names[op]);
                 one_collective (b,
                                 self,
                                 (struct collective){ .what = kinds[k],

@@ -3,6 +3,11 @@ TESTS += %D%/bundle.t
 
 # what contrib/gpu-bundle takes: programs of the build folder, files of the tree; each gets the path that it has there
 gpu_programs = tests/bench/checkpoint
+if HAVE_CMOCKA
+EXTRA_PROGRAMS += %D%/backend
+%C%_backend_LDADD = $(runtime_ldadd) -lm -ldl
+gpu_programs += %D%/backend
+endif
 gpu_files = tests/gpu tests/lib.sh contrib/minicluster
 gpu_fakes = tests/fakes/nvml.la tests/fakes/cuda.la tests/fakes/device/slurmdl-cuda.la
 if HAVE_NCCL
