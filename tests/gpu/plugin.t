@@ -24,6 +24,13 @@ up () { # up GPUS: its folder must be open to all, for munged
     return 1
 }
 export MINICLUSTER_DIR=/tmp
+# Slurm listens nowhere on a machine that has no address but 127.0.0.1: getaddrinfo(), AI_ADDRCONFIG
+"$PYTHON" - 2>/dev/null <<'END'
+import fcntl, os, socket, struct
+if set(os.listdir("/sys/class/net")) == {"lo"}:
+    address = struct.pack("16sH2x4s8x", b"lo:1", socket.AF_INET, socket.inet_aton("127.0.0.2"))
+    fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8916, address)
+END
 constrained=
 if up "$gpus"; then
     ! grep -qs ConstrainDevices=yes "${SLURM_CONF%/*}/cgroup.conf" || constrained=1
