@@ -135,7 +135,9 @@ has_bytes (const char *what, const void *device, const void *want, size_t n)
 
 /* ---- collectives: of one rank the result is what it gave ---- */
 
-static const char *const op_names[] = { "sum", "average", "min", "max", "product" };
+static const char *const op_names[] = {
+    "sum", "average", "min", "max", "product"
+};
 
 /* Ones, twos and zeros, which are exact in every type. */
 static void

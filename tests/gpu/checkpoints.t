@@ -382,7 +382,7 @@ class Cuda:
 def as_c_program():
     to_device, to_host, mib = 1, 2, 8 if STAND_INS else 1024
     n = mib << 20
-    lib = ctypes.CDLL(os.path.join(os.environ["builddir"], "lib", "libslurmdl.so"))
+    lib = ctypes.CDLL(os.path.join(os.environ["builddir"], "lib", "libslurmdl.so.0"))
     lib.slurmdl_open.restype = ctypes.c_void_p
     lib.slurmdl_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     lib.slurmdl_protect.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p,

@@ -301,12 +301,13 @@ def check():
     status, text = run(["dl", "check", "--full", "--table"], 150)
     say(text)
     same(status, 0, "dl check --full: the machine is good")
-    rates = {(m[1].strip(), m[3]): float(m[2]) for m in
-             re.finditer(r"note: ([^:]*?)(?: [0-9a-f:.]{7,})?: ([0-9.e+]+) ([GT][^ \n]*)", text)}
+    rates = {(m[1], m[3]): float(m[2]) for m in
+             re.finditer(r"note: ([A-Za-z ]+?)(?: [0-9a-f:.]{7,})?: (?:.* median )?([0-9.e+]+) ?(\S*/s)?$", text, re.M)}
     say(rates)
     ok(any(n.startswith("GPU copy") for n, _ in rates), "it measures the GPU's copy", text)
-    is_h100 = not STAND_INS and "H100" in text
+    is_h100 = not STAND_INS and "H100 80GB HBM3" in text
     for (name, unit), value in rates.items():
+        unit = unit or "GB/s"
         known = next((v for k, v in KNOWN.items() if name.startswith(k)), None)
         if known and is_h100:
             figure("check." + name.replace(" ", "-"), value, unit, "known", known)
