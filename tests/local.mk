@@ -35,6 +35,7 @@ include tests/launcher/local.mk
 include tests/searcher/local.mk
 include tests/spank/local.mk
 include tests/attacks/local.mk
+include tests/gpu/local.mk
 include tests/fuzz/local.mk
 include tests/bench/local.mk
 

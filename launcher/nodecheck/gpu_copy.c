@@ -171,7 +171,7 @@ void check_copy (const struct check_place *p)
     int n = 0;
     int rv;
 
-    if (gpus_given () == 0)
+    if (gpus_none ())
         return;
     check_stage (p, "the driver");
     if (load () < 0)

@@ -51,6 +51,11 @@ long gpus_given (void)
     return all ? atol (all) : 0;
 }
 
+bool gpus_none (void)
+{
+    return gpus_given () == 0 && (visible () || getenv ("SLURM_JOB_ID"));
+}
+
 /* A list of numbers, or of what UUIDs begin with. */
 static bool gpu_is_given (unsigned i, const char *uuid)
 {

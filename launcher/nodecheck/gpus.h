@@ -10,4 +10,7 @@ void check_gpus (const struct check_place *p);
 /* The number of GPUs that Slurm gave to this process, by its variables. */
 long gpus_given (void);
 
+/* Whether these variables say that it has none; without Slurm all are its. */
+bool gpus_none (void);
+
 #endif

@@ -4,7 +4,9 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +15,7 @@ static const char *const signs_of_cuda[] = {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool found;
 static const struct memory_ops *cuda;
 
 static bool process_has_cuda (void)
@@ -36,15 +39,41 @@ static void load (void)
     char path[PATH_MAX];
     void *h;
 
-    if (!process_has_cuda ())
-        return;
     snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", dir ? dir : PKGLIBDIR);
     if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))
         cuda = dlsym (h, "slurmdl_memory_cuda");
 }
 
+static int read_loads (struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void)size;
+    *(unsigned long long *)loads = info->dlpi_adds;
+    return 1;
+}
+
+/* A program may load CUDA after it has saved memory of the host: look again
+ * when a library has been loaded since.
+ */
+static bool find_cuda (void)
+{
+    static atomic_ullong looked_at;
+    unsigned long long loads = 0;
+
+    dl_iterate_phdr (read_loads, &loads);
+    if (loads == atomic_load (&looked_at))
+        return false;
+    if (!process_has_cuda ()) {
+        atomic_store (&looked_at, loads);
+        return false;
+    }
+    pthread_once (&once, load);
+    atomic_store_explicit (&found, true, memory_order_release);
+    return true;
+}
+
 const struct memory_ops *memory_ops_of (const void *p)
 {
-    pthread_once (&once, load);
+    if (!atomic_load_explicit (&found, memory_order_acquire) && !find_cuda ())
+        return NULL;
     return cuda && cuda->is_device (p) ? cuda : NULL;
 }

@@ -557,7 +557,9 @@ static void which_is_found (void **state)
     assert_int_equal (errno, ENOENT);
 }
 
-/* Device memory is saved as the host would see it, and comes back. */
+/* Device memory is saved as the host would see it, and comes back.  The tests
+ * before it have saved in a process without CUDA.
+ */
 static void device_memory (void **state)
 {
     void *module;
@@ -569,8 +571,8 @@ static void device_memory (void **state)
     char path[256];
 
     (void)state;
-    snprintf (
-        path, sizeof (path), "%s/slurmdl-cuda.so", getenv ("DL_BACKEND_DIR"));
+    setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
+    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
     assert_non_null (module = dlopen (path, RTLD_NOW));
     device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
     memcpy (device, "\x5b\x58\x59\x5e\x5f", 5); /* 1 2 3 4 5, mangled */
@@ -601,8 +603,7 @@ static void device_snapshot (void **state)
     char path[256];
 
     (void)state;
-    snprintf (
-        path, sizeof (path), "%s/slurmdl-cuda.so", getenv ("DL_BACKEND_DIR"));
+    snprintf (path, sizeof (path), "%s/slurmdl-cuda.so", BACKEND_DIR);
     assert_non_null (module = dlopen (path, RTLD_NOW));
     device = ((void *(*)(void))dlsym (module, "fake_device_memory")) ();
     pinned = (int (*) (void))dlsym (module, "fake_pinned");
@@ -686,6 +687,5 @@ int main (void)
         TEST (stop_requests),
         TEST (metrics_before_checkpoint),
     };
-    setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
     return cmocka_run_group_tests_name ("checkpoint", tests, NULL, NULL);
 }

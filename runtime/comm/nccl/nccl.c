@@ -122,7 +122,7 @@ static int choose_device (struct nccl_self *s,
         return errorf (err,
                        "nccl: ranks %d and %d (%s) have the same GPU (%s): "
                        "give each its own, by srun --gpus-per-task=1 or "
-                       "cudaSetDevice()",
+                       "cudaSetDevice(), or set DL_COMM_BACKEND=native",
                        a,
                        b,
                        nccl_lib->host (s->mesh, a),

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# contrib/gpu-bundle from the build folder, and all of its cases against stand-ins
+. "$srcdir/tests/lib.sh"
+case $CFLAGS in *sanitize*) skip_all "interpreters would want the sanitizers first" ;; esac
+[ -f "$builddir/runtime/.libs/slurmdl-nccl.so" ] || skip_all "configure found no CUDA or no NCCL"
+[ -f "$builddir/contrib/python/.libs/_slurmdl.so" ] || skip_all "no Python headers (python3-dev)"
+bundle=$srcdir/contrib/gpu-bundle
+
+# ---- what it refuses
+mkdir "$work/mine"
+touch "$work/mine/thesis"
+out=$(cd "$work" && "$bundle" bundle 2>&1)
+is "$? $out" "1 gpu-bundle: no build folder of slurm-dl: run 'make all check-programs' in one first" "outside of a build folder"
+cd "$builddir" || exit 1
+out=$("$bundle" "$work/mine" 2>&1)
+is "$? $out" "1 gpu-bundle: $work/mine: there is such a folder, and it is not a bundle" "somebody's folder"
+[ -f "$work/mine/thesis" ]
+ok $? "which stays as it is"
+"$bundle" >"$work/out" 2>&1
+is $? 2 "no folder"
+
+# ---- the bundle, and a move
+"$bundle" "$work/made" >"$work/out" 2>&1
+is $? 0 "a bundle is made"
+sed 's/^/# /' "$work/out"
+like "$(cat "$work/out")" "made: [1-5]?[0-9] MiB; try it with: " "it says its size"
+mv "$work/made" "$work/moved"
+like "$("$work/moved/run" --list)" ' whole$' "it lists its cases"
+out=$("$work/moved/run" --only=nothing 2>&1)
+is "$? $out" "1 run: --only=nothing: there is no such case; --list lists them" "a case that there is not"
+
+# ---- all of it; PyTorch is where Debian's Python is
+cd "$work" || exit 1
+mkdir scratch
+"$work/moved/run" --stand-ins --scratch=scratch --python="$(sed -n 's/^PYTHON = //p' "$builddir/Makefile")" --out=results --limit=1500 >out 2>err
+is $? 0 "its cases succeed against stand-ins"
+sed 's/^/# /' out err
+like "$(tail -n 1 out)" 'results/results.json$' "it says where all of it is"
+/usr/bin/python3 - <<'END'
+import json
+whole = json.load(open("results/results.json"))
+assert whole["stand_ins"] and whole["machine"]["cores"] and not any(c["failed"] for c in whole["cases"])
+assert all(f["value"] is not None and f["unit"] for f in whole["figures"])
+END
+is $? 0 "results.json has it"
+is "$(ls scratch)" "" "nothing is left"
+done_testing

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# case: order 22, seconds 90
+"""Named tensors on the device: training of PyTorch by DistributedOptimizer, with one rank, and several on one GPU.
+
+The ranks are processes of this script: engine.t train WHERE OUT runs one.
+"""
+
+import json
+import os
+import sys
+import time
+
+from gpu import (STAND_INS, case, device_of, digits, done, figure, finish, folder, need, ok, ranks, same,
+                 say)
+
+numpy, torch, slurmdl = need("numpy", "torch", "slurmdl")
+
+EPOCHS = 1 if STAND_INS else 10
+BATCH = 128
+
+
+def net(device, width=256):
+    c = 2 if STAND_INS else 32
+    torch.manual_seed(11)
+    conv = torch.nn.Sequential(
+        torch.nn.Unflatten(1, (1, 8, 8)), torch.nn.Conv2d(1, c, 3, padding=1), torch.nn.ReLU(),
+        torch.nn.Conv2d(c, 2 * c, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(),
+        torch.nn.Linear(128 * c, width), torch.nn.ReLU(), torch.nn.Linear(width, 10))
+    return conv.to(device)
+
+
+def mlp(device, depth=40):
+    """Many small gradients, for fusion."""
+    width = 64 if STAND_INS else 512
+    torch.manual_seed(12)
+    layers = [torch.nn.Linear(64, width), torch.nn.ReLU()]
+    for _ in range(4 if STAND_INS else depth):
+        layers += [torch.nn.Linear(width, width), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(width, 10)).to(device)
+
+
+def reproducible():
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def digest(tensors):
+    import hashlib
+
+    h = hashlib.sha256()
+    for t in tensors:
+        h.update(t.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return h.hexdigest()
+
+
+def train(device, wrap, rank=0, size=1, passes=EPOCHS, make=net):
+    """(seconds, loss, digest of the parameters) after some epochs of this rank's part of the digits."""
+    import torch.nn.functional as F
+
+    x, y = (torch.from_numpy(a).to(device) for a in digits())
+    model = make(device)
+    optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9), model)
+    began = None
+    for epoch in range(passes):
+        if epoch == 1:
+            finish(torch)
+            began = time.monotonic()
+        order = torch.from_numpy(numpy.random.default_rng(epoch).permutation(len(x))).to(device)
+        for i in range(0, len(x) - BATCH + 1, BATCH):
+            mine = order[i:i + BATCH][rank::size]
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x[mine]), y[mine])
+            loss.backward()
+            optimizer.step()
+    finish(torch)
+    seconds = time.monotonic() - began if began else 0.0
+    with torch.no_grad():
+        accuracy = (model(x).argmax(1) == y).float().mean().item()
+    return {"seconds": seconds, "loss": loss.item(), "accuracy": accuracy, "digest": digest(model.parameters())}
+
+
+# ---- a rank
+
+
+def one_rank(where, out):
+    """WHERE: "device", or "copied": gradients are copied to the host and reduced there by the program."""
+    import slurmdl.comm
+
+    device = device_of(torch)
+    reproducible()
+    if not STAND_INS:
+        torch.cuda.set_device(0)
+    world = slurmdl.comm.init()
+    result = {"rank": world.rank, "size": world.size, "backend": world.backend}
+    for compression in ("none", "f16", "bf16"):
+        if where == "device":
+            def wrap(optimizer, model, compression=compression):
+                return slurmdl.DistributedOptimizer(optimizer, model.named_parameters(), compression=compression)
+        else:
+            def wrap(optimizer, model, compression=compression):
+                return Copied(optimizer, model, world, compression)
+        passes = EPOCHS if compression == "none" else 1 if STAND_INS else 3
+        result[compression] = train(device, wrap, world.rank, world.size, passes)
+    result["many"] = train(device, lambda o, m: slurmdl.DistributedOptimizer(o, m.named_parameters())
+                           if where == "device" else Copied(o, m, world, "none"), world.rank, world.size, make=mlp)
+    result["named"] = named(world, device)
+    result["disagreement"] = disagreement(world, device)
+    with open(f"{out}.{world.rank}", "w") as f:
+        json.dump(result, f)
+    world.close()
+
+
+class Copied:
+    """An optimizer whose gradients are copied to the host, submitted from there, and copied back."""
+
+    def __init__(self, optimizer, model, world, compression):
+        self.inner, self.world, self.compression = optimizer, world, compression
+        self.named = list(model.named_parameters())
+
+    def zero_grad(self):
+        self.inner.zero_grad()
+
+    def step(self):
+        waiting = []
+        for name, p in self.named:
+            host = p.grad.detach().cpu()
+            waiting.append((p, host, self.world.submit(f"copied/{name}", host, op="average",
+                                                       compression=self.compression)))
+        for p, host, handle in waiting:
+            handle.wait()
+            p.grad.copy_(host)
+        self.inner.step()
+
+
+def named(world, device):
+    """Each kind of named tensor in memory of the device, against what it must be; names of what is wrong."""
+    r, n, wrong = world.rank, world.size, []
+
+    def check(name, got, want):
+        if not torch.equal(got.cpu(), want.cpu()):
+            wrong.append(f"{name}: {got.flatten()[:4].tolist()} for {want.flatten()[:4].tolist()}")
+
+    base = torch.arange(1000, device=device, dtype=torch.float32)
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64):
+        x = (base % 50).to(dtype) * (r + 1)
+        world.submit(f"sum {dtype}", x, op="sum").wait()
+        check(f"sum {dtype}", x, ((base % 50) * (n * (n + 1) // 2)).to(dtype))
+    for op, factor in (("min", 1), ("max", n)):
+        x = base * (r + 1)
+        check(op, world.submit(f"op {op}", x, op=op).wait(), base * factor)
+    x = base * (r + 1)
+    check("scaled", world.submit("scaled", x, op="sum", prescale=0.5, postscale=4.0).wait(), base * n * (n + 1))
+    x = base + r
+    check("broadcast", world.submit_broadcast("b", x, root=n - 1).wait(), base + n - 1)
+    got = world.submit_allgather("g", base[: 10 + r].clone()).wait()
+    check("allgather", got, torch.cat([base[: 10 + k] for k in range(n)]))
+    x = (base * (r + 1)).reshape(100, 10)
+    begin = sum(world.parts(100)[:r])
+    want = (base * (n * (n + 1) // 2)).reshape(100, 10)[begin:begin + world.parts(100)[r]]
+    check("reduce-scatter", world.submit_reduce_scatter("rs", x, op="sum").wait(), want)
+    handles = [(world.submit(f"small {i}", base[:7] * (r + 1), op="sum"), i) for i in range(200)]
+    for handle, i in reversed(handles):
+        check(f"small {i}", handle.wait(), base[:7] * (n * (n + 1) // 2))
+    if device.type == "cuda":
+        on_streams(world, device, check, base)
+    for name, got, want in (("allreduce", world.allreduce(base * (r + 1)), base * (n * (n + 1) // 2)),
+                            ("all-gather", world.allgather(base[:5] + r), torch.cat([base[:5] + k for k in range(n)]))):
+        check(f"collective {name}", got, want)
+    return wrong
+
+
+def on_streams(world, device, check, base):
+    """What the stream of the caller's writes last, after long work, is what is reduced; and the result is for any."""
+    n, other = world.size, torch.cuda.Stream()
+    a = torch.randn(4096, 4096, device=device)
+    for i in range(3):
+        with torch.cuda.stream(other):
+            b = a
+            for _ in range(30):
+                b = (b @ a) * 1e-3
+            x = torch.full((1 << 20,), 1.0, device=device) + 0 * b[0, 0].nan_to_num(0, 0, 0)
+            x *= world.rank + 1
+            handle = world.submit(f"stream {i}", x, op="sum")
+        handle.wait()
+        y = x + 0  # by the default stream
+        check(f"stream {i}", y, torch.full_like(y, n * (n + 1) / 2))
+
+
+def disagreement(world, device):
+    """Ranks that give a name different sizes are told; the others go on."""
+    if world.size == 1:
+        return "one rank"
+    try:
+        world.submit("differs", torch.zeros(4 + world.rank, device=device)).wait()
+        return "no error"
+    except slurmdl.Error as error:
+        x = torch.ones(3, device=device)
+        world.submit("after", x, op="sum").wait()
+        return str(error) if x.tolist() == [world.size] * 3 else f"wrong afterwards: {x.tolist()}"
+
+
+# ---- the case
+
+
+def start(size, where, top, backend):
+    out = os.path.join(top, f"{where}.{size}.{backend}")
+    ends = ranks([sys.executable, __file__, "train", where, out], size, 100, backend)
+    for r, (status, text) in enumerate(ends):
+        if not same(status, 0, f"{where}, {size} rank(s), back end {backend or 'default'}: rank {r} ends"):
+            say(text[-3000:])
+        elif text.strip():
+            say(f"rank {r}: {text[-1000:]}")
+    found = []
+    for r in range(size):
+        if os.path.exists(f"{out}.{r}"):
+            with open(f"{out}.{r}") as f:
+                found.append(json.load(f))
+    return found
+
+
+def worlds():
+    plain = os.path.join(os.getcwd(), "plain.json")
+    ends = ranks([sys.executable, __file__, "alone", plain], 1, 60)
+    if not same(ends[0][0], 0, "training without us ends"):
+        say(ends[0][1][-3000:])
+        return
+    with open(plain) as f:
+        alone = json.load(f)
+    with folder(os.getcwd()) as top:
+        kinds = ((1, None), (2, "native")) if STAND_INS else ((1, None), (2, "native"), (4, "native"))
+        for size, backend in kinds:
+            device = start(size, "device", top, backend)
+            if len(device) == size:
+                look(size, backend, device, alone, top)
+
+
+def look(size, backend, device, alone, top):
+    name = f"{size} rank(s), back end {backend or 'default'}"
+    say(f"{name}: " + json.dumps(device[0]))
+    for r, one in enumerate(device):
+        same(one["named"], [], f"{name}: rank {r}: named tensors and collectives on the device")
+    if size > 1:
+        ok(all("differs" in one["disagreement"] for one in device), f"{name}: ranks that disagree are told",
+           device[0]["disagreement"])
+    for what in ("none", "f16", "bf16", "many"):
+        same(len({one[what]["digest"] for one in device}), 1, f"{name}: {what}: parameters are equal on all ranks")
+    if size == 1:
+        for what in ("none", "many"):
+            same(device[0][what]["digest"], alone[what]["digest"], f"{name}: {what}: the same as without us, bit by bit")
+        figure(f"engine.train.{backend or 'default'}.1-rank", device[0]["none"]["seconds"], "s", "plain-torch",
+               alone["none"]["seconds"])
+        figure(f"engine.train.many.{backend or 'default'}.1-rank", device[0]["many"]["seconds"], "s", "plain-torch",
+               alone["many"]["seconds"])
+        return
+    copied = start(size, "copied", top, backend)
+    if len(copied) == size:
+        for what in ("none", "f16", "bf16", "many"):
+            same(device[0][what]["digest"], copied[0][what]["digest"],
+                 f"{name}: {what}: the same bits as of gradients that the program copies to the host")
+        figure(f"engine.train.{size}-ranks-one-gpu", device[0]["none"]["seconds"], "s", "copied-by-hand",
+               copied[0]["none"]["seconds"])
+        figure(f"engine.train.many.{size}-ranks-one-gpu", device[0]["many"]["seconds"], "s", "copied-by-hand",
+               copied[0]["many"]["seconds"])
+    ok(STAND_INS or device[0]["none"]["accuracy"] > 0.9, f"{name}: it learns ({device[0]['none']['accuracy']:.3f})")
+
+
+def default_back_end():
+    """Two ranks on one GPU and no choice of a back end: one clear line on both, and no hang."""
+    code = ("import torch, slurmdl.comm\nw = slurmdl.comm.init()\n"
+            "x = torch.ones(8, device='cuda')\nprint(w.submit('x', x).wait())")
+    if STAND_INS:
+        say("two ranks on one GPU: see nccl.t")
+        return
+    for r, (status, text) in enumerate(ranks([sys.executable, "-c", code], 2, 60, None)):
+        last = text.strip().splitlines()[-1:] or [""]
+        ok(status not in (0, 124) and "same GPU" in last[0], f"two ranks on one GPU: rank {r}: {last[0]}", status, text)
+
+
+def alone(out):
+    device = device_of(torch)
+    reproducible()
+    with open(out, "w") as f:
+        json.dump({"none": train(device, lambda o, m: o), "many": train(device, lambda o, m: o, make=mlp)}, f)
+
+
+if sys.argv[1:2] == ["train"]:
+    one_rank(*sys.argv[2:])
+elif sys.argv[1:2] == ["alone"]:
+    alone(sys.argv[2])
+else:
+    if not STAND_INS:
+        from gpu import run, skip_all
+
+        probe, out = run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
+        if "True" not in out:
+            skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
+    case(worlds)
+    case(default_back_end)
+    done()

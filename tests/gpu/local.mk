@@ -1,0 +1,25 @@
+# tests/gpu/: what a machine with a GPU shows (doc/gpu.md); a case is a file with a line "# case: order N, seconds S"
+TESTS += %D%/bundle.t
+
+# what contrib/gpu-bundle takes: programs of the build folder, files of the tree; each gets the path that it has there
+gpu_programs = tests/bench/checkpoint
+if HAVE_CMOCKA
+EXTRA_PROGRAMS += %D%/backend
+%C%_backend_LDADD = $(runtime_ldadd) -lm -ldl
+gpu_programs += %D%/backend
+endif
+gpu_files = tests/gpu tests/lib.sh contrib/minicluster
+gpu_fakes = tests/fakes/nvml.la tests/fakes/cuda.la tests/fakes/device/slurmdl-cuda.la
+if HAVE_NCCL
+gpu_fakes += tests/fakes/libcudart.la tests/fakes/gpu/both/slurmdl-cuda.la tests/fakes/gpu/both/slurmdl-nccl.la \
+	tests/fakes/host/slurmdl-cuda.la tests/fakes/host/slurmdl-nccl.la
+endif
+if HAVE_PYTHON
+gpu_fakes += contrib/python/_slurmdl.la contrib/python/_slurmdl_comm.la contrib/python/_slurmdl_ps.la
+endif
+%D%/bundle.log: $(gpu_programs) $(gpu_fakes)
+.PHONY: print-gpu-programs print-gpu-files
+print-gpu-programs:
+	@echo $(gpu_programs)
+print-gpu-files:
+	@echo $(gpu_files)

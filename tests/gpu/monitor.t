@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# case: order 30, seconds 90
+"""NVML: the monitor's figures beside nvidia-smi's, and what it costs; dl check and dl top.
+
+monitor.t load SECONDS and monitor.t loop are the programs that are watched.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+from gpu import STAND_INS, case, done, figure, folder, median, need, ok, run, same, say, skip
+
+(slurmdl,) = need("slurmdl")
+SECONDS = 3 if STAND_INS else 14
+
+
+def smi(*arguments, seconds=30):
+    return run(["nvidia-smi", *arguments], seconds)
+
+
+# ---- what is watched
+
+
+def load(seconds):
+    """A GPU that is full: 8 GiB, and products of matrices."""
+    end = time.monotonic() + float(seconds)
+    if STAND_INS:
+        while time.monotonic() < end:
+            time.sleep(0.1)
+        return
+    import torch
+
+    kept = torch.ones(8 << 30, dtype=torch.uint8, device="cuda")
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    b = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    print("ready", flush=True)
+    n, began = 0, time.monotonic()
+    while time.monotonic() < end:
+        for _ in range(50):
+            torch.mm(a, b)
+        torch.cuda.synchronize()
+        n += 50
+    print(f"product {n * 2 * 8192**3 / (time.monotonic() - began) / 1e12:.1f} TFLOP/s {kept.numel()}", flush=True)
+
+
+def loop():
+    """A training loop that runs N steps for each line of its input, and says how long they took."""
+    import torch
+
+    device = "cpu" if STAND_INS else "cuda"
+    torch.manual_seed(1)
+    width, depth = (32, 2) if STAND_INS else (512, 12)
+    model = torch.nn.Sequential(*[m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())])
+    model = model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    x = torch.randn(256, width, device=device)
+    for line in sys.stdin:
+        began = time.perf_counter()
+        for _ in range(int(line)):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        if not STAND_INS:
+            torch.cuda.synchronize()
+        print(time.perf_counter() - began, flush=True)
+
+
+# ---- a step of one rank, as srun would start it
+
+
+def environment(top):
+    return dict(os.environ, SLURM_JOB_ID="1", SLURM_STEP_ID="0", SLURM_PROCID="0", SLURM_LOCALID="0", SLURM_GTIDS="0",
+                SLURMD_NODENAME="node", DL_MONITOR_DIR=top, FAKE_NVML=os.path.join(top, "gpus") if STAND_INS else "")
+
+
+def start_rank(top, *arguments):
+    env = environment(top)
+    if not STAND_INS:
+        env.pop("FAKE_NVML")
+    return subprocess.Popen(["sh", "-c", 'SLURM_TASK_PID=$$ exec "$@"', "sh", sys.executable, __file__, *arguments],
+                            env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def start_monitor(top, pid, interval=1):
+    env = environment(top)
+    env["SLURM_TASK_PID"] = str(pid)
+    if STAND_INS:
+        with open(os.path.join(top, "pid"), "w") as f:
+            f.write(str(pid))
+        with open(env["FAKE_NVML"], "w") as f:
+            f.write(f"97 8192 81559 650 55 4 {top}/pid\n")
+    else:
+        env.pop("FAKE_NVML")
+    return subprocess.Popen(["dl", "sample", str(interval)], env=env, start_new_session=True)
+
+
+def series(top):
+    """The newest samples by name: lists of (time, value)."""
+    found = {}
+    (path,) = glob.glob(os.path.join(top, "dl-monitor-1.0", "*.h5"))
+    rows = slurmdl.read_metrics(path)
+    for name in sorted(rows.names):
+        r = rows.of(name)
+        found[name] = list(zip([float(t) for t in r["time"]], [float(v) for v in r["value"]]))
+    return found
+
+
+FIELDS = ["timestamp", "utilization.gpu", "utilization.memory", "memory.used", "memory.reserved", "power.draw",
+          "temperature.gpu", "clocks.sm", "clocks.mem", "clocks_event_reasons.active"]
+
+
+def smi_samples(text):
+    rows = []
+    for line in text.splitlines():
+        cells = [c.strip() for c in line.split(",")]
+        if len(cells) == len(FIELDS):
+            rows.append(dict(zip(FIELDS, cells)))
+    return rows
+
+
+def number(text):
+    try:
+        return float(int(text, 16) if text.startswith("0x") else text)
+    except ValueError:
+        return None
+
+
+def figures():
+    """The same GPU at the same time, by both."""
+    with folder() as top:
+        rank = start_rank(top, "load", str(SECONDS))
+        if not STAND_INS:
+            say("load: " + rank.stdout.readline().strip())
+        monitor = start_monitor(top, rank.pid)
+        beside = None
+        if not STAND_INS and shutil.which("nvidia-smi"):
+            beside = subprocess.Popen(["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits",
+                                       "-lms", "500"], stdout=subprocess.PIPE, text=True)
+        time.sleep(2 if STAND_INS else SECONDS - 5)
+        began, apps = time.time(), ""
+        if beside:
+            apps = smi("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")[1]
+            say("compute apps: " + " | ".join(apps.splitlines()))
+        top_says(top, rank.pid)
+        try:
+            said, _ = rank.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            rank.kill()
+            said, _ = rank.communicate()
+        say(said)
+        if beside:
+            beside.terminate()
+        status = monitor.wait(timeout=30)
+        same(status, 0, "the monitor ends with its task")
+        ours = series(top)
+        say("names: " + " ".join(sorted(ours)))
+        shown = run(["dl", "monitor", os.path.join(top, "dl-monitor-1.0")])
+        say(shown[1])
+        status, text = run(["dl", "monitor", "--json", os.path.join(top, "dl-monitor-1.0")])
+        gpus = json.loads(text)["nodes"][0]["gpus"] if status == 0 else []
+        ok(gpus and gpus[0]["memory"] and gpus[0]["power"], "dl monitor --json has the GPU", text)
+        say(json.dumps(gpus))
+        rows = smi_samples(beside.communicate()[0]) if beside else []
+        beside_smi(ours, rows, began, apps, rank.pid)
+
+
+def last_of(ours, name, since):
+    """Of the seconds in which the GPU was full; a value that equals the one before is not in the file again."""
+    rows, values = ours.get(name, []), []
+    for at in range(int(since) - max(SECONDS - 10, 1), int(since) + 3):
+        values += [v for t, v in rows if t <= at][-1:]
+    return values
+
+
+def beside_smi(ours, rows, began, apps, pid):
+    scale = {"memory.used": 2**20}
+    pairs = (("memory", "memory.used", 0.01, 0), ("power", "power.draw", 0.05, 0),
+             ("temperature", "temperature.gpu", 0, 3), ("clock", "clocks.sm", 0.04, 0),
+             ("memory_clock", "clocks.mem", 0, 0), ("busy", "utilization.gpu", 0, 5),
+             ("memory_busy", "utilization.memory", 0, 8))
+    if not rows:
+        skip("the monitor's figures beside nvidia-smi's", "no nvidia-smi" if not STAND_INS else "stand-ins")
+        same(last_of(ours, "gpu/0/busy", time.time())[-1:], [97.0], "the monitor has the stand-in's figures")
+        return
+    full = [r for r in rows if (number(r["utilization.gpu"]) or 0) > 50] or rows
+    say(f"nvidia-smi: {len(rows)} samples, {len(full)} of the full GPU; the last: {rows[-1]}")
+    for name, theirs, relative, absolute in pairs:
+        mine = last_of(ours, f"gpu/0/{name}", began)
+        other = [x * scale.get(theirs, 1) for x in (number(r[theirs]) for r in full) if x is not None]
+        if not other:
+            skip(f"{name} beside nvidia-smi's", f"nvidia-smi has no {theirs}: {rows[-1][theirs]}")
+            continue
+        if not ok(mine, f"{name}: it is sampled", ours.get(f"gpu/0/{name}")):
+            continue
+        a, b = median(mine), median(other)
+        ok(abs(a - b) <= max(relative * abs(b), absolute), f"{name}: {a:g}, nvidia-smi {b:g}", mine, other)
+        figure(f"monitor.{name}", a, "MHz" if "clock" in name else
+               {"memory": "B", "power": "W", "temperature": "C"}.get(name, "%"), "nvidia-smi", b)
+    reasons(ours, full, began)
+    used = [line.split(",") for line in apps.splitlines() if line.count(",") == 1]
+    theirs = [float(m) * 2**20 for p, m in used if p.strip() == str(pid) and number(m.strip()) is not None]
+    mine = [v for _, v in ours.get("rank/0/gpu/0", [])]
+    if theirs and mine:
+        ok(abs(max(mine) - theirs[0]) <= 0.02 * theirs[0], f"memory of the process: {max(mine):g}, {theirs[0]:g}",
+           apps, mine)
+    else:
+        ok(bool(theirs) == bool(mine), "the process with its memory is seen by both, or by neither", apps,
+           sorted(ours), mine)
+
+
+def reasons(ours, rows, began):
+    """Why the clocks are low: power or heat."""
+    active = [int(r["clocks_event_reasons.active"], 16) for r in rows if r["clocks_event_reasons.active"].startswith("0x")]
+    for name, bits in (("capped", 0x4 | 0x80), ("hot", 0x20 | 0x40)):
+        mine = last_of(ours, f"gpu/0/{name}", began)
+        share = sum(bool(a & bits) for a in active) / len(active) if active else 0
+        mean = statistics.fmean(mine) if mine else float("nan")
+        ok(mine and abs(mean - share) <= 0.4, f"{name}: {mean:.2f} of the time, nvidia-smi {share:.2f}", mine,
+           [hex(a) for a in active])
+        figure(f"monitor.{name}", mean, "share", "nvidia-smi", share)
+
+
+def top_says(top, pid):
+    # dl top asks squeue which jobs run; a folder that is given needs no Slurm
+    status, text = run(["dl", "top", top], env=environment(top))
+    say(text)
+    ok(status == 0 and re.search(r"(?m)\b1\.0\b", text), "dl top shows the step and its GPU", status, text)
+    say(run(["dl", "top", "--json", top], env=environment(top))[1][:1500])
+
+
+# ---- what the monitor costs
+
+
+def overhead():
+    """Turns with a monitor that samples each second, and with one that is stopped."""
+    pairs = 2 if STAND_INS else 14
+    with folder() as top:
+        rank = start_rank(top, "loop")
+
+        def steps(n):
+            rank.stdin.write(f"{n}\n")
+            rank.stdin.flush()
+            return float(rank.stdout.readline())
+
+        steps(5 if STAND_INS else 100)
+        each = min(steps(10) for _ in range(3)) / 10
+        n = max(int((0.2 if STAND_INS else 1.3) / each), 1)
+        monitor = start_monitor(top, rank.pid)
+        time.sleep(1.5)
+        on, off = [], []
+        for i in range(pairs):
+            for stopped in ((True, False) if i % 2 else (False, True)):
+                os.killpg(monitor.pid, signal.SIGSTOP if stopped else signal.SIGCONT)
+                time.sleep(0.02)
+                (off if stopped else on).append(steps(n))
+        os.killpg(monitor.pid, signal.SIGCONT)
+        spent = cpu_seconds(monitor.pid)
+        rank.stdin.close()
+        rank.wait()
+        monitor.wait(timeout=30)
+        ratio = 100 * (median([a / b for a, b in zip(on, off)]) - 1)
+        best = 100 * (min(on) / min(off) - 1)
+        say(f"{n} steps of {1e3 * each:.3f} ms: with {[round(t, 4) for t in on]}, without {[round(t, 4) for t in off]}")
+        say(f"CPU time of the monitor and its children: {spent:.2f} s; the median of pairs {ratio:+.2f} %, the best "
+            f"{best:+.2f} %")
+        figure("monitor.overhead", ratio, "%")
+        figure("monitor.overhead.best", best, "%")
+        if not STAND_INS:
+            ok(min(ratio, best) <= 0.5, f"a training loop under a monitor each second: {ratio:+.2f} % (best {best:+.2f} %)")
+
+
+def cpu_seconds(group):
+    total = 0.0
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as f:
+                fields = f.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group:
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+# ---- dl check
+
+
+KNOWN = {"GPU copy": 3000.0, "GPU to host": 54.4, "host to GPU": 53.7, "GPU product": 798.0}  # of one H100 80GB HBM3
+
+
+def check():
+    status, text = run(["dl", "check", "--full", "--table"], 150)
+    say(text)
+    same(status, 0, "dl check --full: the machine is good")
+    rates = {(m[1], m[3]): float(m[2]) for m in
+             re.finditer(r"note: ([A-Za-z ]+?)(?: [0-9a-f:.]{7,})?: (?:.* median )?([0-9.e+]+) ?(\S*/s)?$", text, re.M)}
+    say(rates)
+    ok(any(n.startswith("GPU copy") for n, _ in rates), "it measures the GPU's copy", text)
+    is_h100 = not STAND_INS and "H100 80GB HBM3" in text
+    for (name, unit), value in rates.items():
+        unit = unit or "GB/s"
+        known = next((v for k, v in KNOWN.items() if name.startswith(k)), None)
+        if known and is_h100:
+            figure("check." + name.replace(" ", "-"), value, unit, "known", known)
+            ok(abs(value / known - 1) <= 0.1, f"{name}: {value:g} {unit}, of this card {known:g}")
+        else:
+            figure("check." + name.replace(" ", "-"), value, unit)
+    events(text)
+
+
+def events(text):
+    """ECC and Xid, as the driver has them."""
+    if STAND_INS:
+        skip("ECC and Xid beside nvidia-smi's and the kernel's", "stand-ins")
+        return
+    fields = "ecc.mode.current,ecc.errors.uncorrected.volatile.total,ecc.errors.corrected.volatile.total,persistence_mode"
+    ecc = smi(f"--query-gpu={fields}", "--format=csv,noheader")[1].strip()
+    say(f"nvidia-smi: {ecc}")
+    mode, uncorrected = [c.strip() for c in ecc.split(",")][:2]
+    same("ECC is off" in text, mode == "Disabled", "ECC as nvidia-smi says it")
+    same("uncorrected ECC" in text, uncorrected not in ("0", "[N/A]", "N/A"), "uncorrected errors as nvidia-smi says it")
+    xid = [line for line in run(["dmesg"])[1].splitlines() if "Xid" in line]
+    say(*(xid[-5:] or ["no Xid in the kernel's log"]))
+    same("Xid" in text, bool(xid), "Xid as the kernel's log says it")
+
+
+if sys.argv[1:2] == ["load"]:
+    load(sys.argv[2])
+elif sys.argv[1:2] == ["loop"]:
+    loop()
+else:
+    if not STAND_INS:
+        status, text = smi("-L")
+        say(text)
+    for part in (check, figures, overhead):
+        case(part)
+    done()

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# case: order 40, seconds 90
+"""dl run --local on one GPU: real training, four at a time beside one after the other; memory that runs out; slots.
+
+sweep.t train LR WIDTH BATCH is a trial, sweep.t fill BATCH one that wants too much memory for large batches.
+"""
+
+import glob
+import json
+import os
+import sys
+import time
+
+from gpu import STAND_INS, case, device_of, digits, done, figure, folder, need, ok, run, same, say, skip
+
+numpy, torch, slurmdl = need("numpy", "torch", "slurmdl")
+EPOCHS = 2 if STAND_INS else 20
+
+
+def train(lr, width, batch):
+    """A convolutional net on the digits; held-out accuracy after each epoch, and checkpoints."""
+    import torch.nn.functional as F
+
+    import slurmdl.torch
+
+    device = device_of(torch)
+    with slurmdl.init() as handle:
+        torch.manual_seed(handle.seed)
+        x, y = (torch.from_numpy(a).to(device) for a in digits())
+        n = len(x) * 3 // 4
+        model = torch.nn.Sequential(
+            torch.nn.Unflatten(1, (1, 8, 8)), torch.nn.Conv2d(1, width, 3, padding=1), torch.nn.ReLU(),
+            torch.nn.Conv2d(width, 2 * width, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
+            torch.nn.Linear(2 * width * 16, 10)).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+        parts = dict(model=model, optimizer=optimizer)
+        epoch = slurmdl.torch.restore_model(handle, **parts) or 0
+        last = min(handle.length, 1) * EPOCHS
+        while epoch < last and not handle.should_stop():
+            order = torch.randperm(n, device=device)
+            for i in range(0, n - batch + 1, batch):
+                optimizer.zero_grad()
+                F.cross_entropy(model(x[order[i:i + batch]]), y[order[i:i + batch]]).backward()
+                optimizer.step()
+            epoch += 1
+            if epoch % 10 == 0:
+                slurmdl.torch.save_model(handle, epoch, wait=False, **parts)
+        with torch.no_grad():
+            accuracy = (model(x[n:]).argmax(1) == y[n:]).float().mean().item()
+        handle.log("accuracy", accuracy, 1)
+        print(f"accuracy {accuracy:.4f} on {device}, devices seen {os.environ.get('CUDA_VISIBLE_DEVICES')}", flush=True)
+
+
+def fill(batch):
+    """Activations of so many rows: 1 GiB for each 8 of them, and 64 fit on a card of 80 GB at least."""
+    if STAND_INS:
+        if batch > 256:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    else:
+        total = torch.cuda.get_device_properties(0).total_memory
+        rows = total // 400  # of 256, 400 rows' bytes: 64 % of the card
+        x = torch.empty((batch, rows), dtype=torch.uint8, device="cuda")
+        x.fill_(1)
+        torch.cuda.synchronize()
+    with slurmdl.init() as handle:
+        handle.log("loss", 1.0 / batch, 1)
+
+
+def experiment(name, program, keys, workers, trials, more=""):
+    with open(f"{name}.conf", "w") as f:
+        f.write(f"""name = "{name}";
+entrypoint = "{sys.executable} {os.path.abspath(__file__)} {program}";
+searcher = {{ name = "random"; {keys}; max_trials = {trials}; max_length = 1; }};
+resources = {{ workers = {workers}; {more} }};
+reproducibility = {{ experiment_seed = 5; }};
+""")
+
+
+def hyperparameters(name, text):
+    with open(f"{name}.conf", "a") as f:
+        f.write(f"hyperparameters = {{ {text} }};\n")
+
+
+def events(name, op):
+    found = []
+    for path in sorted(glob.glob(f"{name}-0001/log/0*/0*")):
+        with open(path) as f:
+            found += [json.loads(line) for line in f if f'"op":"{op}"' in line.replace(" ", "")]
+    return found
+
+
+def shown(name):
+    status, text = run(["dl", "show", name, "--json"])
+    try:
+        return json.loads(text)["trials"]
+    except ValueError:
+        say(text)
+        return []
+
+
+def logs(name):
+    for path in sorted(glob.glob(f"{name}-0001/trials/*/a.*/*.log") + glob.glob(f"{name}-0001/trials/*/a.*/log*"))[:3]:
+        if os.path.isfile(path):
+            with open(path, errors="replace") as f:
+                say(path, f.read()[-1500:])
+
+
+def sweep():
+    """Eight trials, by four workers that share the GPU, and by one."""
+    seconds, trials = {}, 2 if STAND_INS else 8
+    for workers in (4, 1):
+        name = f"digits{workers}"
+        experiment(name, "train {lr} {width} {batch}", 'metric = "accuracy"; smaller_is_better = false', workers, trials)
+        hyperparameters(name, 'lr = { type = "loguniform"; minval = 0.01; maxval = 0.2; }; '
+                        'width = { type = "categorical"; vals = [16, 32, 64]; }; '
+                        'batch = { type = "categorical"; vals = [32, 64]; };')
+        began = time.monotonic()
+        status, text = run(["dl", "run", "--local", f"{name}.conf"], 90)
+        seconds[workers] = time.monotonic() - began
+        found = shown(name)
+        if not same(status, 0, f"a sweep by {workers} worker(s): completed"):
+            say(text[-3000:])
+            logs(name)
+        same([t.get("state") for t in found], ["completed"] * trials, f"{workers} worker(s): all trials are completed")
+        best = max((t.get("best") or 0 for t in found), default=0)
+        ok(STAND_INS or best > 0.95, f"{workers} worker(s): the best has an accuracy of {best:.3f}", found)
+        say(f"{workers} worker(s): {seconds[workers]:.1f} s; " + ", ".join(f"{t.get('best')}" for t in found))
+    figure("sweep.four-share-the-gpu", 60 * trials / seconds[4], "trials/min", "one-after-the-other",
+           60 * trials / seconds[1])
+    frame()
+
+
+def frame():
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        skip("the trials as a DataFrame", str(error))
+        return
+    found = slurmdl.Experiment(glob.glob("digits4-0001")[0]).trials()
+    ok(len(found) >= 2 and "lr" in found.columns, "the trials as a DataFrame", found)
+    say(found.to_string())
+
+
+def out_of_memory():
+    """A batch that CUDA has no memory for is halved, and the reason is told."""
+    experiment("halve", "fill {batch}", 'metric = "loss"', 1, 1)
+    hyperparameters("halve", 'batch = { type = "int"; minval = 16; maxval = 4096; default = 1024; on_oom = "halve"; };')
+    status, text = run(["dl", "run", "--local", "halve.conf"], 90)
+    say(text)
+    same(status, 0, "CUDA out of memory: the trial is completed with a smaller batch")
+    fails = events("halve", "fail")
+    ok("CUDA OOM" in text or "out of memory" in text.lower(), "dl run says what happened", text)
+    tried = [e.get("hparams", {}).get("batch") for e in fails]
+    same(tried, [512, 256], "1024 is halved to 512 and to 256")
+    ok(fails and all(e.get("free") for e in fails), "no failure counts", fails)
+    found = shown("halve")
+    same([t["hyperparameters"]["batch"] for t in found], [256], "the result belongs to 256")
+    if status or tried != [512, 256]:
+        say(fails, found)
+        logs("halve")
+
+
+def slots():
+    """slots_per_trial=1 on one GPU: one worker at a time; each trial sees its GPU alone."""
+    if STAND_INS:
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    experiment("slots", "train {lr} 16 64", 'metric = "accuracy"; smaller_is_better = false', 4, 2,
+               "slots_per_trial = 1;")
+    hyperparameters("slots", 'lr = { type = "loguniform"; minval = 0.05; maxval = 0.2; };')
+    status, text = run(["dl", "run", "--local", "slots.conf"], 90)
+    say(text)
+    same(status, 0, "a GPU for each trial: completed")
+    n = len(glob.glob("slots-0001/workers/*"))
+    say(f"workers: {os.listdir('slots-0001/workers') if os.path.isdir('slots-0001/workers') else 'none'}")
+    ok(n >= 1, "there were workers")
+    seen = []
+    for path in glob.glob("slots-0001/trials/*/a.*/*"):
+        if os.path.isfile(path) and not path.endswith(".h5"):
+            with open(path, errors="replace") as f:
+                seen += [line.split("devices seen ")[1].strip() for line in f if "devices seen " in line]
+    same(seen, ["0"] * 2, "each trial sees GPU 0 alone")
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+
+
+def main():
+    if not STAND_INS:
+        probe, out = run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
+        if "True" not in out:
+            from gpu import skip_all
+
+            skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
+    with folder(os.getcwd()) as top:
+        os.chdir(top)
+        for part in (sweep, out_of_memory, slots):
+            case(part)
+        os.chdir("/")
+    done()
+
+
+if sys.argv[1:2] == ["train"]:
+    train(float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+elif sys.argv[1:2] == ["fill"]:
+    fill(int(sys.argv[2]))
+else:
+    main()
