@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/process_id.h"
 #include "runtime/storage/own_folder.h"
 
 enum {
@@ -70,16 +70,6 @@ static double clock_of (clockid_t which)
 
 /* ---- the tasks ---- */
 
-static int open_pid (pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall (SYS_pidfd_open, pid, 0);
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
 {
     struct usage_task *more;
@@ -92,7 +82,7 @@ static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
     if (!(more = array_grow (m->tasks, m->ntasks, sizeof (*more))))
         return;
     m->tasks = more;
-    more[m->ntasks++] = (struct usage_task){ pid, start, open_pid (pid) };
+    more[m->ntasks++] = (struct usage_task){ pid, start, process_open (pid) };
 }
 
 static void look (struct usage_sampler *m)
