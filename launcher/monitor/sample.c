@@ -381,6 +381,9 @@ static double cores_given (long tasks)
     return tasks > 0 && all > 0 ? fmax (all / (double)tasks, 1) : 0;
 }
 
+/* Whatever umask(2) says, nobody else plants files in them. */
+enum { FOLDER_MODE = 0755 };
+
 static int make_folder (const char *dir)
 {
     char parent[PATH_MAX];
@@ -389,9 +392,9 @@ static int make_folder (const char *dir)
     snprintf (parent, sizeof (parent), "%s", dir);
     if ((slash = strrchr (parent, '/')) && slash != parent) {
         *slash = '\0';
-        mkdir (parent, 0777); /* DL_MONITOR_DIR may be new */
+        mkdir (parent, FOLDER_MODE); /* DL_MONITOR_DIR may be new */
     }
-    return mkdir (dir, 0777) < 0 && errno != EEXIST ? -1 : 0;
+    return mkdir (dir, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
 }
 
 static int open_file (struct usage_sampler *m)
@@ -410,7 +413,7 @@ static int open_file (struct usage_sampler *m)
             "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;
     }
-    if (own_folder_make (dir, 0777, &err) < 0) {
+    if (own_folder_make (dir, FOLDER_MODE, &err) < 0) {
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
         return -1;
     }
