@@ -6,8 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "runtime/base/process_id.h"
 
 enum { HELPERS = 8, WITHIN_MS = 20, EXIT_MS = 2 };
 
@@ -66,16 +67,6 @@ static pid_t next_helper (void)
     return who.pid;
 }
 
-static int open_pid (pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall (SYS_pidfd_open, pid, 0);
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 /* Without pidfds (Linux 5.3): until they have closed their end, and a little
  * longer, as they die after that.
  */
@@ -108,7 +99,7 @@ void ending_task (void)
     if (ending.tasks == 0 || --ending.tasks > 0)
         return;
     for (int i = 0; i < HELPERS && (pid = next_helper ()) > 0; i++)
-        if ((fds[n] = open_pid (pid)) >= 0)
+        if ((fds[n] = process_open (pid)) >= 0)
             n++;
         else
             none++;

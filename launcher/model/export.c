@@ -16,23 +16,6 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { BLOCK = 1 << 20 };
-
-static int copy (int in, int out)
-{
-    char *buf = malloc (BLOCK);
-    ssize_t n = -1;
-
-    while (buf && (n = read (in, buf, BLOCK)) > 0)
-        for (ssize_t at = 0, k; at < n; at += k)
-            if ((k = write (out, buf + at, (size_t)(n - at))) < 0) {
-                free (buf);
-                return -1;
-            }
-    free (buf);
-    return n < 0 ? -1 : fsync (out);
-}
-
 /* What is compared is what stands in the folder, not what was read. */
 static int put_checkpoint (const struct registry *r,
                            const char *digest,
@@ -41,14 +24,15 @@ static int put_checkpoint (const struct registry *r,
 {
     char from[PATH_MAX];
     char got[DIGEST_SIZE] = "";
+    int64_t bytes;
     int in, out, rv;
 
     registry_checkpoint (r, digest, from);
     if ((in = inside_open (from, O_RDONLY, 0, NULL)) < 0)
         return errorf (err, "%.200s: %s", from, inside_error (errno));
     out = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    rv = out < 0 ? -1 : copy (in, out);
-    if (rv == 0)
+    rv = out < 0 ? -1 : digest_copy (in, out, got, &bytes);
+    if (rv == 0 && (rv = fsync (out)) == 0)
         rv = digest_of_file (got, out);
     rv = inside_close (in, inside_close (out, rv));
     if (rv < 0)

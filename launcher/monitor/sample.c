@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "launcher/sys/say.h"
 #include "launcher/sys/step_processes.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/process_id.h"
 #include "runtime/storage/own_folder.h"
 
 enum {
@@ -70,16 +70,6 @@ static double clock_of (clockid_t which)
 
 /* ---- the tasks ---- */
 
-static int open_pid (pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall (SYS_pidfd_open, pid, 0);
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
 {
     struct usage_task *more;
@@ -92,7 +82,7 @@ static void watch (struct usage_sampler *m, pid_t pid, uint64_t start)
     if (!(more = array_grow (m->tasks, m->ntasks, sizeof (*more))))
         return;
     m->tasks = more;
-    more[m->ntasks++] = (struct usage_task){ pid, start, open_pid (pid) };
+    more[m->ntasks++] = (struct usage_task){ pid, start, process_open (pid) };
 }
 
 static void look (struct usage_sampler *m)
@@ -391,6 +381,9 @@ static double cores_given (long tasks)
     return tasks > 0 && all > 0 ? fmax (all / (double)tasks, 1) : 0;
 }
 
+/* Whatever umask(2) says, nobody else plants files in them. */
+enum { FOLDER_MODE = 0755 };
+
 static int make_folder (const char *dir)
 {
     char parent[PATH_MAX];
@@ -399,9 +392,9 @@ static int make_folder (const char *dir)
     snprintf (parent, sizeof (parent), "%s", dir);
     if ((slash = strrchr (parent, '/')) && slash != parent) {
         *slash = '\0';
-        mkdir (parent, 0777); /* DL_MONITOR_DIR may be new */
+        mkdir (parent, FOLDER_MODE); /* DL_MONITOR_DIR may be new */
     }
-    return mkdir (dir, 0777) < 0 && errno != EEXIST ? -1 : 0;
+    return mkdir (dir, FOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
 }
 
 static int open_file (struct usage_sampler *m)
@@ -420,7 +413,7 @@ static int open_file (struct usage_sampler *m)
             "--dl-monitor: %s: %s; nothing is sampled", dir, strerror (errno));
         return -1;
     }
-    if (own_folder_make (dir, 0777, &err) < 0) {
+    if (own_folder_make (dir, FOLDER_MODE, &err) < 0) {
         complain ("--dl-monitor: %s; nothing is sampled", err.text);
         return -1;
     }

@@ -61,78 +61,15 @@ static void put_description (FILE *f, const struct page *p)
         html_put (f, r->sweeps[0].s->exp->description);
 }
 
-static void put_summary (FILE *f, const struct page *p)
-{
-    summary_put (f, p->d);
-}
-
-static void put_comparison (FILE *f, const struct page *p)
-{
-    comparison_put (f, p->d);
-}
-
-static void put_table (FILE *f, const struct page *p)
-{
-    table_put (f, p->d);
-}
-
-static void put_curves (FILE *f, const struct page *p)
-{
-    chart_curves_put (f, p->d);
-}
-
-static void put_history (FILE *f, const struct page *p)
-{
-    chart_history_put (f, p->d);
-}
-
-static void put_gpus (FILE *f, const struct page *p)
-{
-    gpus_put (f, p->d);
-}
-
-static void put_checkpoints (FILE *f, const struct page *p)
-{
-    checkpoints_put (f, p->d);
-}
-
-static void put_media (FILE *f, const struct page *p)
-{
-    media_put (f, p->d);
-}
-
-static void put_provenance (FILE *f, const struct page *p)
-{
-    provenance_put (f, p->d);
-}
-
 static void put_nonce (FILE *f, const struct page *p)
 {
     fputs (p->nonce, f);
-}
-
-static void put_style (FILE *f, const struct page *p)
-{
-    (void)p;
-    fputs (asset_style, f);
-}
-
-static void put_d3 (FILE *f, const struct page *p)
-{
-    (void)p;
-    fputs (asset_d3, f);
 }
 
 static void put_licence (FILE *f, const struct page *p)
 {
     (void)p;
     html_put (f, asset_licence);
-}
-
-static void put_script (FILE *f, const struct page *p)
-{
-    (void)p;
-    fputs (asset_script, f);
 }
 
 static void put_data (FILE *f, const struct page *p)
@@ -146,27 +83,29 @@ static void put_data (FILE *f, const struct page *p)
 /* clang-format off */
 static const struct part {
     const char *name;
-    void (*put) (FILE *f, const struct page *p);
+    void (*put) (FILE *f, const struct page *p); /* one of these: */
+    void (*put_of) (FILE *f, const struct report_data *d);
+    const char *const *text;
 } parts[] = {
-    { "title", put_title },
-    { "state", put_state },
-    { "about", put_about },
-    { "description", put_description },
-    { "summary", put_summary },
-    { "comparison", put_comparison },
-    { "curves", put_curves },
-    { "history", put_history },
-    { "table", put_table },
-    { "gpus", put_gpus },
-    { "media", put_media },
-    { "checkpoints", put_checkpoints },
-    { "provenance", put_provenance },
-    { "nonce", put_nonce },
-    { "style", put_style },
-    { "d3", put_d3 },
-    { "licence", put_licence },
-    { "data", put_data },
-    { "script", put_script },
+    { "title", .put = put_title },
+    { "state", .put = put_state },
+    { "about", .put = put_about },
+    { "description", .put = put_description },
+    { "summary", .put_of = summary_put },
+    { "comparison", .put_of = comparison_put },
+    { "curves", .put_of = chart_curves_put },
+    { "history", .put_of = chart_history_put },
+    { "table", .put_of = table_put },
+    { "gpus", .put_of = gpus_put },
+    { "media", .put_of = media_put },
+    { "checkpoints", .put_of = checkpoints_put },
+    { "provenance", .put_of = provenance_put },
+    { "nonce", .put = put_nonce },
+    { "style", .text = &asset_style },
+    { "d3", .text = &asset_d3 },
+    { "licence", .put = put_licence },
+    { "data", .put = put_data },
+    { "script", .text = &asset_script },
 };
 /* clang-format on */
 
@@ -176,6 +115,16 @@ static const struct part *find_part (const char *name, size_t n)
         if (strlen (parts[i].name) == n && !strncmp (parts[i].name, name, n))
             return &parts[i];
     return NULL;
+}
+
+static void put_part (FILE *f, const struct page *p, const struct part *part)
+{
+    if (part->put)
+        part->put (f, p);
+    else if (part->put_of)
+        part->put_of (f, p->d);
+    else
+        fputs (*part->text, f);
 }
 
 /* ---- the page ---- */
@@ -214,7 +163,7 @@ int page_put (FILE *f, const struct report_data *d, struct slurmdl_error *err)
         fwrite (p, 1, n, f);
         if (!part)
             break;
-        part->put (f, &page);
+        put_part (f, &page, part);
         p = end + 2;
     }
     return 0;

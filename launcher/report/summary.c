@@ -355,7 +355,7 @@ static void put_row (FILE *f, const struct report_data *d, long i)
     fputs ("</tr>\n", f);
 }
 
-long table_put (FILE *f, const struct report_data *d)
+void table_put (FILE *f, const struct report_data *d)
 {
     long n = 0;
 
@@ -369,5 +369,4 @@ long table_put (FILE *f, const struct report_data *d)
             n++;
         }
     fputs ("</tbody>", f);
-    return n;
 }

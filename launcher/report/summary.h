@@ -11,8 +11,8 @@
 void summary_put (FILE *f, const struct report_data *d);
 /* What stands out, in sentences. */
 void notes_put (FILE *f, const struct report_data *d);
-/* The rows of the best trials; returns how many. */
-long table_put (FILE *f, const struct report_data *d);
+/* The rows of the best trials. */
+void table_put (FILE *f, const struct report_data *d);
 void comparison_put (FILE *f, const struct report_data *d);
 void checkpoints_put (FILE *f, const struct report_data *d);
 /* Texts and images that the best trials have logged. */

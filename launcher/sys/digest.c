@@ -34,49 +34,33 @@ int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes)
     unsigned char sum[crypto_hash_sha256_BYTES];
     crypto_hash_sha256_state state;
     char *part = malloc (PART);
-    ssize_t n = -1;
+    ssize_t got = -1;
 
     *bytes = 0;
     crypto_hash_sha256_init (&state);
-    while (part && (n = read (from, part, PART)) > 0) {
-        crypto_hash_sha256_update (
-            &state, (const unsigned char *)part, (size_t)n);
-        *bytes += n;
-        if (write_all (to, part, (size_t)n) < 0) {
-            n = -1;
+    while (part
+           && ((got = read (from, part, PART)) > 0
+               || (got < 0 && errno == EINTR))) {
+        size_t size = got > 0 ? (size_t)got : 0;
+        crypto_hash_sha256_update (&state, (unsigned char *)part, size);
+        *bytes += (int64_t)size;
+        if (to >= 0 && write_all (to, part, size) < 0) {
+            got = -1;
             break;
         }
     }
     crypto_hash_sha256_final (&state, sum);
     sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
     free (part);
-    return n == 0 ? 0 : -1;
+    return got == 0 ? 0 : -1;
 }
-
-enum { BLOCK = 1 << 20 };
 
 int digest_of_file (char digest[DIGEST_SIZE], int fd)
 {
-    unsigned char sum[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_state state;
-    unsigned char *buf = malloc (BLOCK);
-    off_t at = 0;
-    ssize_t n = -1;
+    int64_t bytes;
 
-    crypto_hash_sha256_init (&state);
-    while (
-        buf
-        && ((n = pread (fd, buf, BLOCK, at)) > 0 || (n < 0 && errno == EINTR)))
-        if (n > 0) {
-            crypto_hash_sha256_update (&state, buf, (unsigned long long)n);
-            at += n;
-        }
-    free (buf);
-    if (n < 0)
-        return -1;
-    crypto_hash_sha256_final (&state, sum);
-    sodium_bin2hex (digest, DIGEST_SIZE, sum, sizeof (sum));
-    return 0;
+    return lseek (fd, 0, SEEK_SET) < 0 ? -1
+                                       : digest_copy (fd, -1, digest, &bytes);
 }
 
 int random_word (char *buf, size_t bytes)

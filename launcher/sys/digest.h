@@ -10,12 +10,14 @@ enum { DIGEST_SIZE = 65 }; /* with its NUL */
 
 void digest_of (char digest[DIGEST_SIZE], const void *data, size_t size);
 
-/* Copy what is left of one file into another, with the digest and the size of
- * it.  Returns 0, or -1 with errno.
+/* Copy what is left of one file into another (-1: none), with the digest and
+ * the size of it.  Returns 0, or -1 with errno.
  */
 int digest_copy (int from, int to, char digest[DIGEST_SIZE], int64_t *bytes);
 
-/* That of an open file, from its start; -1 with errno. */
+/* That of an open file, from its start to its end, where it then is; -1 with
+ * errno.
+ */
 int digest_of_file (char digest[DIGEST_SIZE], int fd);
 
 /* So many bytes from getrandom(2), in hexadecimal; -1 with errno. */

@@ -288,8 +288,8 @@ static void put_sum (const struct top *t, struct screen *c)
     screen_line (c);
 }
 
-static const char nothing[] =
-    "no running job of yours is monitored: srun --dl-monitor makes the files";
+static const char nothing[] = "no GPU of a running job of yours is monitored: "
+                              "srun --dl-monitor makes the files";
 
 static void put_all (const struct top *t, struct screen *c)
 {

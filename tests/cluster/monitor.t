@@ -83,6 +83,25 @@ dl monitor 987654 2>err
 is $? 3 "an unknown job is not found"
 like "$(cat err)" '^dl: 987654: no monitored step of that job in ' "and that is told"
 
+# ---- dl top finds the step from anywhere, by squeue, as long as it runs
+mkdir nvml
+cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
+printf '43 20000 81920 512.5 65 4 -\n3 8000 81920 200 55 20 -\n' >top.gpus
+umask 002
+FAKE_NVML=$work/top.gpus LD_LIBRARY_PATH=$work/nvml SLURM_STEP_GPUS=0-1 timeout 600 \
+    srun --dl-monitor=1 -n1 -w n2 sh -c 'until [ -e top.go ]; do sleep 0.2; done' 2>err &
+waiter=$!
+umask 022
+wait_for 300 sh -c 'cd / && dl top | grep -q " GiB "'
+out=$(cd / && dl top)
+like "$out" '^2 GPUs, busy 23 %, 1 below 10 %' "dl top: GPUs of a running job"
+like "$out" '^[0-9]+\.0 .* n2 +0 +0 .* 43 % +19\.5 of 80 GiB +512 W' "of which step, node and rank"
+is "$(stat -c %a "dl-monitor-$(squeue -h -t R -o %i).0")" 755 "nobody else may write into the folder of a step"
+touch top.go
+wait $waiter
+wait_for 300 sh -c '[ -z "$(squeue -h -t R)" ]'
+like "$(cd / && dl top 2>&1)" '^dl: no GPU of a running job of yours is monitored' "and none when it has ended"
+
 # What a rank does until the monitor has samples of its step.
 cat >live.sh <<'END'
 until dl monitor "$SLURM_JOB_ID.$SLURM_STEP_ID" 2>/dev/null | grep -q '^[0-9]* rank'; do sleep 0.1; done
@@ -235,8 +254,6 @@ end_ranks
 
 # ---- NVIDIA
 f=dl-monitor-$id.0/m1.h5
-mkdir nvml
-cp "$builddir/tests/fakes/.libs/nvml.so" nvml/libnvidia-ml.so.1
 fresh
 cat >gpus <<END
 43 20000 81920 512.5 65 4 $work/rank.0

@@ -193,7 +193,7 @@ dl top --json | python3 -c 'import json, sys; d = json.load(sys.stdin); assert d
 ok $? "--json"
 mkdir empty
 dl top empty >out 2>&1
-is "$? $(cat out)" "3 dl: no running job of yours is monitored: srun --dl-monitor makes the files" "nothing there"
+is "$? $(cat out)" "3 dl: no GPU of a running job of yours is monitored: srun --dl-monitor makes the files" "nothing there"
 dl top --watch >out 2>&1
 is "$? $(cat out)" "2 dl: top: --watch needs a terminal" "--watch in a pipe"
 window 100 20 "dl top --watch"

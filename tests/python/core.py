@@ -189,6 +189,10 @@ same(slurmdl.read_metrics("trial")["attempt"].max(), 2, "the rows say of which a
 with raises(slurmdl.Error, "metrics.h5", "a file that is no metrics file is refused"):
     open("metrics.h5", "w").write("no")
     slurmdl.read_metrics("metrics.h5")
+with raises(slurmdl.Error, "sparse.h5: ", "one that claims to be larger than any memory, too"):
+    with open("sparse.h5", "wb") as f:
+        f.truncate(1 << 43)
+    slurmdl.read_metrics("sparse.h5")
 try:
     import pandas  # noqa: F401
 except ImportError:

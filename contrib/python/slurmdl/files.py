@@ -7,6 +7,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _slurmdl
+from ._slurmdl import Error
 from .arrays import Path, empty, memory_of, naming
 
 PACKED = [
@@ -102,8 +103,9 @@ def _most_rows(path: str) -> int:
     files = [path]
     if os.path.isdir(path):
         files = [os.path.join(d, n) for d, _, names in os.walk(path) for n in names if n.startswith("metrics")]
-    sizes = [os.path.getsize(f) for f in files if os.path.exists(f)]
-    return sum(sizes) // 32 + 4096
+    found = [os.stat(f) for f in files if os.path.exists(f)]
+    # a file may claim any size, but only has its blocks
+    return sum(min(s.st_size, 512 * s.st_blocks) for s in found) // 32 + 4096
 
 
 def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> Any:
@@ -120,7 +122,10 @@ def read_metrics(path: Path, superseded: bool = False, frame: bool = False) -> A
     room, read = _most_rows(path), None
     while read is None:
         # memory that is not written to is not there
-        packed = numpy.empty(room, dtype=PACKED)
+        try:
+            packed = numpy.empty(room, dtype=PACKED)
+        except (MemoryError, ValueError):
+            raise Error(f"{path}: more rows than there is memory for") from None
         read = _slurmdl.read_rows(path, how, packed.view("u1"))
         room *= 2
     count, old, names = read

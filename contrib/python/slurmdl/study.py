@@ -22,7 +22,7 @@ _STATES = {
 _ATTRIBUTES = ("state", "length", "best", "best_length", "attempts", "seconds", "host", "gpus", "why", "point")
 
 
-class _Parameter:
+class Parameter:
     """A searched parameter: its distribution, and its values as optuna has them."""
 
     def __init__(self, optuna: Any, entry: Dict[str, Any]) -> None:
@@ -52,7 +52,10 @@ class _Parameter:
     def has(self, value: Any) -> bool:
         if self.is_choice:
             return value in self.distribution.choices
-        return bool(self.distribution._contains(self.distribution.to_internal_repr(value)))
+        try:
+            return bool(self.distribution._contains(self.distribution.to_internal_repr(value)))
+        except (TypeError, ValueError):
+            return False
 
 
 def _are_plain(choices: List[Any]) -> bool:
@@ -66,7 +69,7 @@ def _values(trial: Dict[str, Any], metrics: List[str]) -> List[float]:
     return [math.nan if trial.get(name) is None else float(trial[name]) for name in names]
 
 
-def _point(trial: Dict[str, Any], parameters: List[_Parameter]) -> Tuple[Dict[str, Any], ...]:
+def _point(trial: Dict[str, Any], parameters: List[Parameter]) -> Tuple[Dict[str, Any], ...]:
     """Parameters, their distributions, and all other hyperparameters: constants."""
     params: Dict[str, Any] = {}
     distributions: Dict[str, Any] = {}
@@ -87,7 +90,7 @@ def _time(seconds: Any) -> Any:
 
 
 def _trial(
-    optuna: Any, trial: Dict[str, Any], metrics: List[str], parameters: List[_Parameter], reported: Dict[int, float]
+    optuna: Any, trial: Dict[str, Any], metrics: List[str], parameters: List[Parameter], reported: Dict[int, float]
 ) -> Any:
     states = optuna.trial.TrialState
     state = states[_STATES.get(trial["state"], "RUNNING")]
@@ -127,7 +130,7 @@ def study_of(experiment: Any) -> Any:
     shown = experiment.read()
     metrics = [m["name"] for m in shown["metrics"]]
     directions = ["minimize" if m["smaller_is_better"] else "maximize" for m in shown["metrics"]]
-    parameters = [_Parameter(optuna, entry) for entry in shown["space"]]
+    parameters = [Parameter(optuna, entry) for entry in shown["space"]]
     # optuna has intermediate values for one objective only
     reported = _reported(experiment, metrics[0]) if len(metrics) == 1 else {}
     verbosity = optuna.logging.get_verbosity()

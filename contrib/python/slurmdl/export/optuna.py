@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Dict, List
 
 import optuna
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
+from ..study import Parameter
 from .records import Experiment, Row, Trial, Writer, database
 
 STATES = {
@@ -19,23 +19,6 @@ STATES = {
     "stopped early": TrialState.PRUNED,
     "ended early": TrialState.PRUNED,
 }
-
-
-def _distribution(of: Dict[str, Any]) -> Any:
-    if of["type"] == "categorical":
-        return CategoricalDistribution(of["choices"])
-    log = bool(of.get("log"))
-    step = None if log else of.get("step")
-    if of["type"] == "int":
-        return IntDistribution(int(of["low"]), int(of["high"]), log=log, step=int(step or 1))
-    return FloatDistribution(of["low"], of["high"], log=log, step=step)
-
-
-def _fits(distribution: Any, value: Any) -> bool:
-    try:
-        return bool(distribution._contains(distribution.to_internal_repr(value)))
-    except (TypeError, ValueError):
-        return False
 
 
 class Optuna(Writer):
@@ -52,7 +35,7 @@ class Optuna(Writer):
         )
         if len(experiment.metrics) > 1 and self._study.metric_names is None:
             self._study.set_metric_names(experiment.metrics)
-        self._space = {of["name"]: _distribution(of) for of in experiment.space}
+        self._space = {of["name"]: Parameter(optuna, of) for of in experiment.space}
         self._there = {t.user_attrs.get("slurmdl.trial"): t for t in self._study.get_trials(deepcopy=False)}
 
     def _state(self, trial: Trial) -> Any:
@@ -71,7 +54,8 @@ class Optuna(Writer):
     def _add(self, trial: Trial, steps: Dict[int, float]) -> Any:
         state = self._state(trial)
         # a point that a user gave may lie outside of the space
-        params = {n: v for n, v in trial.hparams.items() if n in self._space and _fits(self._space[n], v)}
+        values = {n: self._space[n].value(v) for n, v in trial.hparams.items() if n in self._space and v is not None}
+        params = {n: v for n, v in values.items() if self._space[n].has(v)}
         others = {f"hp.{n}": v for n, v in trial.hparams.items() if n not in params}
         self._study.add_trial(
             optuna.trial.FrozenTrial(
@@ -83,7 +67,7 @@ class Optuna(Writer):
                 datetime_start=datetime.fromtimestamp(trial.begin or 0),
                 datetime_complete=datetime.fromtimestamp(trial.end or trial.begin or 0) if trial.final else None,
                 params=params,
-                distributions={n: self._space[n] for n in params},
+                distributions={n: self._space[n].distribution for n in params},
                 user_attrs={**trial.about(self.experiment), **others, "slurmdl.trial": trial.number},
                 system_attrs={},
                 intermediate_values=steps,

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a stranger says to a listener, and what a listener answers.  The first
+ * byte says which, and how the service begins its connections; a caller that
+ * has the key sends the rest as its body.
+ */
+#include "runtime/comm/net/listener.c"
+
+#include <pthread.h>
+
+#include "tests/fuzz/fuzz.h"
+
+enum {
+    FRESH = 1,
+    CONFIRMS = 2,
+    ANSWERS = 4,
+    KNOWS = 8,
+    HELLOS = 16,
+    MOST = 64
+};
+
+static struct handshake shake = {
+    .service = HANDSHAKE_MESH, .version = 1, .key = { 1 }, .token = { 2 }
+};
+
+struct speech {
+    int fd;
+    const uint8_t *data;
+    size_t n;
+};
+
+/* What the other side says in the thread of a caller. */
+static void *call (void *arg)
+{
+    struct speech *s = arg;
+
+    handshake_call (s->fd, &shake, s->data, s->n, monotonic () + 5);
+    shutdown (s->fd, SHUT_RDWR);
+    return NULL;
+}
+
+static bool keep_all (void *arg, const void *body, size_t n)
+{
+    volatile char last = 0;
+
+    (void)arg;
+    if (n > 0)
+        last = ((const char *)body)[n - 1];
+    (void)last;
+    return true;
+}
+
+/* Until all is heard: a stranger's words are there, a caller's still come. */
+static void hear_all (struct listener *l, int fd)
+{
+    struct listener_arrival a;
+
+    begin (l, fd);
+    while (l->n > 0 && !l->pending[0].whole) {
+        poll (&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 5000);
+        if (hear (l, &l->pending[0]) < 0)
+            drop (l, 0);
+    }
+    while (listener_take (l, &a)) {
+        keep_all (NULL, a.body, a.length);
+        free (a.body);
+        close (a.fd);
+    }
+}
+
+static void say_all (int fd, const struct speech *s, bool begins_well)
+{
+    struct handshake_hello hello = { .magic = HANDSHAKE_MAGIC,
+                                     .service = HANDSHAKE_MESH,
+                                     .version = 1 };
+
+    if (begins_well)
+        say (fd, &hello, sizeof (hello));
+    say (fd, s->data, s->n);
+    shutdown (fd, SHUT_WR);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    struct speech s = { .data = data + 1, .n = size > 0 ? size - 1 : 0 };
+    uint8_t how = size > 0 ? *data : 0;
+    struct listener l = { .most = MOST, .is_welcome = keep_all };
+    pthread_t thread;
+    int fds[2];
+
+    if (s.n > 4096 || socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+        return 0;
+    shake.fresh = how & FRESH;
+    shake.confirms = how & CONFIRMS;
+    l.handshake = shake;
+    l.timeout = 5;
+    s.fd = fds[1];
+    if (how & ANSWERS) {
+        say_all (fds[1], &s, false);
+        handshake_call (fds[0], &shake, "body", 4, monotonic () + 5);
+        close (fds[0]);
+    } else if (how & KNOWS && pthread_create (&thread, NULL, call, &s) == 0) {
+        hear_all (&l, fds[0]);
+        pthread_join (thread, NULL);
+    } else {
+        say_all (fds[1], &s, how & HELLOS);
+        hear_all (&l, fds[0]);
+    }
+    close (fds[1]);
+    listener_close (&l);
+    return 0;
+}
