@@ -255,4 +255,9 @@ def main(*arguments: str) -> int:
         except BadInput as error:
             complain(str(error))
             status = status or error.status
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+            complain(
+                f"{file}: not imported, as it is not of the form that is expected: {type(error).__name__}: {error}"
+            )
+            status = status or USAGE
     return status
