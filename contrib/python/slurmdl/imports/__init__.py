@@ -57,12 +57,16 @@ class _Options(NamedTuple):
 # ---- what is read
 
 
-def _files(paths: Sequence[str]) -> List[str]:
-    """The files, and those of each folder that could be read."""
+class _Unknown(BadInput):
+    """A file of none of the formats."""
+
+
+def _files(paths: Sequence[str]) -> List[Tuple[str, bool]]:
+    """The files, and those of each folder that could be read; whether it is one of a folder."""
     found = []
     for path in paths:
         if not os.path.isdir(path):
-            found.append(path)
+            found.append((path, False))
             continue
         try:
             names = sorted(os.listdir(path))
@@ -73,7 +77,7 @@ def _files(paths: Sequence[str]) -> List[str]:
         ]
         if not inside:
             raise BadInput(path, 0, "no file here is called .yaml, .yml or .json", NOT_FOUND)
-        found += inside
+        found += [(file, True) for file in inside]
     return found
 
 
@@ -86,7 +90,7 @@ def _format_of(node: Node, wanted: str) -> Format:
         f"a {kind} of Kubernetes is not imported" if kind and node.has("apiVersion") else "what kind of file is this?"
     )
     known = ", ".join(format.name for format in FORMATS)
-    raise BadInput(node.file, node.line, f"{what}  --from says it: {known}")
+    raise _Unknown(node.file, node.line, f"{what}  --from says it: {known}")
 
 
 def _imports(file: str, options: _Options) -> List[Import]:
@@ -182,7 +186,7 @@ def _one(source: str, options: _Options) -> None:
 # ---- coverage
 
 
-def _coverage(files: Sequence[str], options: _Options) -> int:
+def _coverage(files: Sequence[Tuple[str, bool]], options: _Options) -> int:
     """How much of each file is taken over; nothing is written."""
     sums: Dict[str, List[int]] = {}
     status = OK
@@ -193,12 +197,12 @@ def _coverage(files: Sequence[str], options: _Options) -> int:
         share = f"{100 * taken / (taken + open):.0f}%" if taken + open else "-"
         print(f"{name:<12} {total:>6} {taken:>6} {nothing:>10} {open:>5} {share:>6}  {target.clean(file)}")
 
-    for file in files:
+    for file, of_folder in files:
         try:
             made = _imports(file, options)
         except BadInput as error:
             complain(str(error))
-            status = error.status
+            status = status if of_folder and isinstance(error, _Unknown) else error.status
             continue
         for one in made:
             n = _count(one.fields())
@@ -249,10 +253,16 @@ def main(*arguments: str) -> int:
     except BadInput as error:
         complain(str(error))
         return error.status
-    for file in files:
+    for file, of_folder in files:
         try:
             _one(file, options)
         except BadInput as error:
-            complain(str(error))
-            status = status or error.status
+            skipped = of_folder and isinstance(error, _Unknown)
+            complain(str(error) + ("; skipped" if skipped else ""))
+            status = status or (OK if skipped else error.status)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+            complain(
+                f"{file}: not imported, as it is not of the form that is expected: {type(error).__name__}: {error}"
+            )
+            status = status or USAGE
     return status

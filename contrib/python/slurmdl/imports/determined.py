@@ -261,7 +261,8 @@ def _slots(one: Import, framework: str) -> None:
         one.set("resources.framework", framework)
     most = one.node.plain("resources", "max_slots")
     if isinstance(most, int) and most > 0:
-        one.set("resources.workers", max(most // max(slots or 1, 1), 1), f"max_slots {most}")
+        each = slots if isinstance(slots, int) and slots > 0 else 1
+        one.set("resources.workers", max(most // each, 1), f"max_slots {most}")
 
 
 def _environment(one: Import) -> None:

@@ -205,7 +205,7 @@ def _documents(file: str, text: str) -> List[Node]:
     return found
 
 
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
     """The text of a file that is neither a device nor a pipe nor too large."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -227,7 +227,7 @@ def _text(file: str) -> str:
 
 def read(file: str) -> List[Node]:
     """The documents of a file, each a mapping; BadInput says what is wrong with it."""
-    text = _text(file)
+    text = text_of(file)
     if file.endswith(".json"):
         text = text.replace("\t", " ")  # JSON has no tabs in its texts
     try:

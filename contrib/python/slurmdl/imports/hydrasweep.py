@@ -5,11 +5,12 @@ A program of Hydra's runs its sweeps on dl as it is with hydra/sweeper=slurmdl (
 here is an experiment file that needs no Hydra where it is started.
 """
 
+import os
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import ranges, target
-from .document import Node
+from .document import BadInput, Node, text_of
 from .optuna import put_searcher
 from .table import NONE, Import, Table, copied, left, none, used
 
@@ -210,6 +211,26 @@ def _launcher(one: Import, node: Node) -> None:
             one.set(f"environment.{name}", value.text)
 
 
+def _program(file: str) -> Tuple[str, str]:
+    """(folder to run in, program): the one script with @hydra.main beside the file, or one folder up."""
+    here = os.path.dirname(file) or "."
+    for folder, way in ((here, ""), (os.path.join(here, ".."), "..")):
+        found = []
+        try:
+            names = sorted(n for n in os.listdir(folder) if n.endswith(".py"))[:100]
+        except OSError:
+            continue
+        for name in names:
+            try:
+                if re.search(r"^@hydra\.main\b", text_of(os.path.join(folder, name)), re.M):
+                    found.append(name)
+            except BadInput:
+                continue
+        if len(found) == 1 and re.fullmatch(r"[\w.-]+", found[0], re.A):
+            return way, found[0]
+    return "", ""
+
+
 def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one, sweeper = Import(TABLE, node, name, program), _sweeper(node)
     own = sweeper.string("study_name") or node.string("hydra", "job", "name") or name
@@ -248,10 +269,14 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     one.set("reproducibility.experiment_seed", seed if isinstance(seed, int) else None)
     _launcher(one, node)
     words = [key + "=" + target.place(names[key]) for key in found]
-    start = program.split() or ["python3", "main.py"]
+    folder, script = _program(node.file)
+    start = program.split() or ["python3", script or "main.py"]
     own_words = ["hydra.mode=RUN", "hydra.run.dir=" + target.place("attempt_dir")]
     own_words.append("++hydra.callbacks.slurmdl._target_=slurmdl.hydra.LogResult")
     target.put_entrypoint(one, [*start, *words, *own_words])
-    if not program:
+    if folder and not program:
+        text = one.keys["entrypoint"]
+        one.set("entrypoint", f"cd .. && {text if isinstance(text, str) else target.shell_words(text)}")
+    if not program and not script:
         one.say(0, "the file does not name the program: change entrypoint, or give --entrypoint")
     return [one]

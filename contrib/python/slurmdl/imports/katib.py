@@ -257,7 +257,8 @@ def _converted(format: str, metric: str) -> Optional[str]:
 
 def _metrics(one: Import, node: Node) -> None:
     names = [node.string("spec", "objective", "objectiveMetricName")]
-    names += [str(n) for n in node.plain("spec", "objective", "additionalMetricNames", default=None) or []]
+    more = node.plain("spec", "objective", "additionalMetricNames")
+    names += [str(n) for n in more] if isinstance(more, list) else []
     spec = node.get("spec", "metricsCollectorSpec")
     kind = spec.string("collector", "kind") if spec is not None else "StdOut"
     json = spec is not None and spec.string("source", "fileSystemPath", "format") == "JSON"
@@ -417,5 +418,5 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     _objective(one, node)
     _counts(one, node)
     _metrics(one, node)
-    _trial(one, node, names, resource)
+    _trial(one, node, {key: names[key] for key, (_, group) in found.items() if group}, resource)
     return [one]

@@ -12,7 +12,14 @@ BEGIN, END = '.\\" tables: by python3 -m slurmdl.imports.manual', '.\\" end of t
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\e").replace("-", "\\-")
+    return text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
+
+
+# a row in one line: the fields, and where they go
+MACRO = """.de FD
+.IP "\\\\$1"
+\\\\$2
+.."""
 
 
 def _lines(rows: List[Row]) -> Iterator[str]:
@@ -21,13 +28,12 @@ def _lines(rows: List[Row]) -> Iterator[str]:
         where = "but: " if row.state == CHANGED else ""
         to = "no meaning" if row.state == NONE else row.to
         text = f"{to}; {where}{row.remark}" if row.remark else to
-        yield f'.IP "{_escape(", ".join(paths))}"'
-        yield _escape(text)
+        yield f'.FD "{_escape(", ".join(paths))}" "{_escape(text)}"'
 
 
 def text() -> str:
     """The tables, a section for each format."""
-    lines = [BEGIN]
+    lines = [BEGIN, MACRO]
     for format in FORMATS:
         for table in format.tables:
             lines += [f".SS {_escape(table.title)}", *_lines(table.rows)]

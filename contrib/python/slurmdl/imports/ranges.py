@@ -57,6 +57,8 @@ def integer(low: Any, high: Any, log: bool = False, **more: Any) -> Dict[str, An
         return constant(low)
     if more.get("step") == 1:
         more.pop("step")
+    if more.get("step") is not None and not 0 < more["step"] <= high - low:
+        raise ValueError(f"{more['step']} is no step of {low} to {high}")
     if log and low < 1:
         raise ValueError(f"a logarithmic range begins above 0, not at {low}")
     return _group("int", minval=low, maxval=high, base=10.0 if log else None, **more)

@@ -117,6 +117,8 @@ def _arange(low: float, high: float, step: float) -> List[float]:
 
 def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
     keys = node.plain()
+    if not isinstance(keys, dict):
+        raise ValueError("no group with a type")
     kind = keys.get("type")
     if kind == "choice":
         return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
@@ -130,12 +132,14 @@ def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
     if kind in ("uniform", "loguniform"):
         if keys["num"] == 1:
             return ranges.constant(low)
-        return ranges.real(low, high, log=kind == "loguniform", count=keys["num"])
+        return ranges.real(low, high, log=kind == "loguniform", count=int(keys["num"]))
     raise ValueError(f"there is no type '{kind}' in a grid")
 
 
 def _of_random(one: Import, node: Node) -> Dict[str, Any]:
     keys = node.plain()
+    if not isinstance(keys, dict):
+        raise ValueError("no group with a type")
     kind = keys.get("type")
     if kind == "choice":
         return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
@@ -165,12 +169,7 @@ def _space(one: Import, block: Block) -> Tuple[Dict[str, Any], Dict[str, Any], D
 
 
 def _term(name: str, value: Any) -> str:
-    shown = f"`{name}`" if re.search(r"[^\w.]", name) else name
-    return (
-        f"{shown} == {value!r}"
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        else f"{shown} == '{value}'"
-    )
+    return (f"`{name}`" if re.search(r"[^\w.]", name) else name) + f" == '{value}'"
 
 
 def _constraints(

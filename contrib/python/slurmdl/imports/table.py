@@ -92,6 +92,19 @@ def _common(a: Tuple[str, ...], b: Tuple[str, ...]) -> Tuple[str, ...]:
     return a[:same]
 
 
+# what a copied key must be, where it is no text
+_KINDS: Dict[str, Tuple[type, ...]] = {
+    **dict.fromkeys(("max_restarts", "searcher.max_concurrent_trials", "resources.nodes_per_trial"), (int,)),
+    **dict.fromkeys(
+        (f"checkpoint_policy.save_{name}" for name in ("experiment_best", "trial_best", "trial_latest")), (int,)
+    ),
+    "reproducibility.experiment_seed": (int,),
+    "searcher.smaller_is_better": (bool,),
+    "searcher.goal": (float, int),
+    "resources.sbatch_args": (list, str),
+}
+
+
 class Import:
     """What is made of one document: keys of an experiment file, and the state of each field."""
 
@@ -110,7 +123,7 @@ class Import:
         for path, field in node.fields():
             row = table.row(path)
             if row is not None and row.copy and field.value is not None:
-                self.set(row.to, field.plain())
+                self._copy(row.to, field)
 
     def set(self, key: str, value: Any, comment: str = "") -> None:
         """A key of the experiment file, by its dotted name; None: not given."""
@@ -118,6 +131,16 @@ class Import:
             self.keys[key] = value
         if comment:
             self.comments[key] = comment
+
+    def _copy(self, key: str, field: Node) -> None:
+        kinds = _KINDS.get(key, (str,))
+        value = field.plain()
+        if kinds == (str,) and not isinstance(value, (dict, list)):
+            value = field.text
+        if isinstance(value, kinds) and isinstance(value, bool) == (bool in kinds):
+            self.set(key, tuple(map(str, value)) if isinstance(value, list) else value)
+        else:
+            self.open(field, f"no {kinds[0].__name__.replace('str', 'text')}")
 
     def mark(self, node: Optional[Node], state: str, note: str) -> None:
         """Say what became of a field, or of all that is below it, whatever the table says."""

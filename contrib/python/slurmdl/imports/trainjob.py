@@ -70,7 +70,10 @@ def _runtimes(file: str) -> Dict[str, Node]:
     """Those of a file, else of its folder."""
     found: Dict[str, Node] = {}
     folder = os.path.dirname(file) or "."
-    names = sorted(n for n in os.listdir(folder) if n.endswith((".yaml", ".yml")))[:200]
+    try:
+        names = sorted(n for n in os.listdir(folder) if n.endswith((".yaml", ".yml")))[:200]
+    except OSError:
+        names = []
     for path in [*(os.path.join(folder, n) for n in names), file]:
         try:
             documents = read(path)

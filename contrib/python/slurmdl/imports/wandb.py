@@ -103,7 +103,9 @@ def _parameter(one: Import, node: Node) -> Optional[Dict[str, Any]]:
         if "value" in keys:
             return ranges.constant("None" if keys["value"] is None else ranges.truths(keys["value"]))
         both = isinstance(keys.get("min"), int) and isinstance(keys.get("max"), int)
-        kind = keys.get("distribution") or ("int_uniform" if both else "normal" if "mu" in keys else "uniform")
+        kind = str(keys.get("distribution") or "") or (
+            "int_uniform" if both else "normal" if "mu" in keys else "uniform"
+        )
         if kind in ("beta", "q_beta"):
             raise ValueError("there is no beta distribution")
         return _distribution(one, node, kind, keys)
@@ -192,7 +194,7 @@ def _searcher(one: Import, node: Node) -> None:
     if node.string("method") != "bayes" and node.string("method") in _METHODS:
         one.mark(node.get("method"), "mapped", "")
     one.set("searcher.name", method)
-    if "searcher.metric" not in one.keys:
+    if not isinstance(one.keys.get("searcher.metric"), str):
         one.set("searcher.metric", "loss", "the file names none: the metric that the program logs")
     if node.has("metric"):
         one.set("searcher.smaller_is_better", node.string("metric", "goal") != "maximize")
