@@ -18,6 +18,7 @@
 #include "launcher/elastic/command.h"
 #include "launcher/env/command.h"
 #include "launcher/flow/command.h"
+#include "launcher/interactive/interactive.h"
 #include "launcher/model/model.h"
 #include "launcher/monitor/monitor.h"
 #include "launcher/monitor/sample.h"
@@ -46,6 +47,10 @@ static const struct cmd commands[] = {
       options_flow, 1, -1, cmd_flow, false, flow_words },
     { CMD_START, "elastic", "PROGRAM [ARGUMENT...]", "train on nodes that may fail, come and go",
       options_elastic, 1, -1, cmd_elastic, true },
+    { CMD_START, "shell", "[-- SRUN_OPTION...]", "open a shell in a job or step",
+      options_shell, 0, -1, cmd_shell, true },
+    { CMD_START, "notebook", "[-- SBATCH_OPTION...|ls|attach [JOB]|stop [JOB]]", "run Jupyter in a job, and say how to reach it",
+      options_notebook, 0, -1, cmd_notebook, true, notebook_words },
     { CMD_START, "search-server", "", "search for any program, over lines of JSON",
       options_search_server, 0, 0, cmd_search_server },
     { CMD_START, "worker", "[EXPERIMENT]", "work at an experiment in this allocation",
@@ -72,6 +77,8 @@ static const struct cmd commands[] = {
       options_report, 0, -1, cmd_report },
     { CMD_LOOK, "diff", "EXPERIMENT EXPERIMENT", "say how two experiments differ: settings, code, packages",
       options_sweep, 2, 2, cmd_diff },
+    { CMD_LOOK, "tensorboard", "EXPERIMENT...", "show experiments in TensorBoard, also while they run",
+      options_tensorboard, 1, -1, cmd_tensorboard },
     { CMD_LOOK, "monitor", "[DIR|JOB]", "what the ranks under srun --dl-monitor use",
       options_monitor, 0, 1, cmd_monitor },
     { CMD_LOOK, "top", "[DIR...]", "say who fills which GPU of your running jobs",

@@ -90,6 +90,13 @@ static const struct opt of_elastic[] = {
     { 0 },
 };
 
+static const struct opt of_notebook[] = {
+    { "idle", "MINUTES", NULL, "end it when so long nothing was done and nothing runs (default: 60; 0: never)", OPT_INT, AT (minutes) },
+    { "jupyter", "PROGRAM", NULL, "run this jupyter-lab or jupyter-notebook, as venv/bin/jupyter-lab", OPT_STRING, AT (file) },
+    { "network", NULL, NULL, "listen on the node's address, for clusters without ssh to nodes; the token is then sent in the clear", OPT_FLAG, AT (network) },
+    { 0 },
+};
+
 static const struct opt of_search_server[] = {
     { "searcher", "NAME", NULL, "search with NAME, whatever the first line says", OPT_STRING, AT (searcher) },
     { 0 },
@@ -271,6 +278,9 @@ OPTIONS (fork) = { dir, start, trust, set, dry_run, of_fork, NULL };
 OPTIONS (import) = { of_import, NULL };
 OPTIONS (flow) = { dir, of_flow, dry_run, json, NULL };
 OPTIONS (elastic) = { of_elastic, NULL };
+OPTIONS (shell) = { NULL };
+OPTIONS (notebook) = { of_notebook, NULL };
+OPTIONS (tensorboard) = { dir, NULL };
 OPTIONS (search_server) = { of_search_server, NULL };
 OPTIONS (worker) = { dir, trust, of_worker, NULL };
 OPTIONS (ls) = { dir, of_ls, json, NULL };

@@ -151,9 +151,12 @@ static void complain_of_option (const struct cmd *cmd,
 
 static void set_defaults (const struct spelling *s, struct settings *st)
 {
-    *st = (struct settings){
-        .step = -1, .lines = -1, .timeout = -1, .rank = -1, .restarts = 3
-    };
+    *st = (struct settings){ .step = -1,
+                             .lines = -1,
+                             .timeout = -1,
+                             .rank = -1,
+                             .restarts = 3,
+                             .minutes = -1 };
     for (int i = 0; i < s->n; i++) {
         const struct opt *o = s->rows[i];
         const char *value = o->env ? getenv (o->env) : NULL;

@@ -46,6 +46,7 @@ struct settings {
     bool safe_csv;
     bool coverage;
     bool watch;
+    bool network;
     int64_t rank;                   /* -1: all */
     int64_t workers;                /* 0: as the experiment says */
     int64_t attempt;                /* 0: the last */
@@ -56,6 +57,7 @@ struct settings {
     int64_t min, max, size, spares; /* nodes, 0: as there are */
     int64_t ranks;                  /* on each, 0: one */
     int64_t restarts;
+    int64_t minutes; /* -1: not given */
     double seconds; /* for one unit of length; between files; 0: not given */
     double timeout; /* s, < 0: none */
     char **args;    /* what is no option, NULL-ended */

@@ -21,8 +21,7 @@
 
 enum { RECORD_MAX = 64 << 10 };
 
-/* The one that holds all records, which need not be there. */
-static int base_folder (char *buf, size_t size)
+int record_base (char *buf, size_t size)
 {
     const char *state = getenv ("XDG_STATE_HOME");
     const char *home = getenv ("HOME");
@@ -82,7 +81,7 @@ find_folder (const struct sweep *s, char *buf, size_t size, bool make)
     char id[DIGEST_SIZE];
 
     errno = ENOENT;
-    if (base_folder (base, sizeof (base)) < 0
+    if (record_base (base, sizeof (base)) < 0
         || (make && make_folders (base) < 0) || !realpath (base, own))
         return -1;
     id_of (s, id);

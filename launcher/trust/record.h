@@ -13,6 +13,11 @@
  * has submitted, all of mode 0600.  Nobody else may write there.
  */
 
+/* The folder for state of programs, $XDG_STATE_HOME or ~/.local/state, which
+ * need not be there.  Returns -1 if there is no home.
+ */
+int record_base (char *buf, size_t size);
+
 /* The folder's path, made if it is absent.  Returns -1 with 'err' set. */
 int record_folder (const struct sweep *s,
                    char *buf,

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorBoard for `dl tensorboard`: on loopback, below a path that nobody can guess.
+
+TensorBoard knows no password, and other users of the machine can reach its port.  Its path is made here, and never
+stands on a command line, where they could read it.
+"""
+
+import getpass
+import secrets
+import signal
+import socket
+import sys
+
+
+# its reader in Rust is a server of its own, without a path
+_OWN = "--load_fast=false"
+
+
+def main(folder: str) -> int:
+    """Serve what is in a folder until a signal comes; with "" only see whether that can be done."""
+    try:
+        from tensorboard import program  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        sys.stderr.write(f"dl: tensorboard is not installed: {sys.executable} -m pip install tensorboard\n")
+        return 3
+    if not folder:
+        return 0
+    board = program.TensorBoard()
+    path = "/" + secrets.token_urlsafe(24)
+    board.configure(
+        argv=["tensorboard", "--logdir", folder, "--host", "127.0.0.1", "--port", "0", "--path_prefix", path, _OWN]
+    )
+    url = board.launch()
+    port = url.split(":")[2].split("/")[0]
+    print(f"http://127.0.0.1:{port}{path}/")
+    print("in a browser on your machine, after this there (^C here ends it):")
+    print(f"  ssh -N -L {port}:127.0.0.1:{port} {getpass.getuser()}@{socket.getfqdn()}", flush=True)
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: sys.exit(0))
+    while True:
+        signal.pause()

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl notebook: Jupyter in a job. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/interactive/interactive.h"
+#include "launcher/interactive/server_file.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/remove_tree.h"
+#include "launcher/sys/say.h"
+#include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+
+enum { IDLE = 60 /* minutes */, ASK_EVERY = 10 /* s */ };
+
+/* The token is made by the server, and stands in files of mode 0600 alone: who
+ * may log in to a machine sees the command lines of others.
+ */
+static const char text[] =
+    "#!/bin/sh\n"
+    "# Jupyter in a job; dl notebook writes this file whenever it submits it.\n"
+    "umask 077\n"
+    "dir=%s/$SLURM_JOB_ID\n"
+    "mkdir -p \"$dir\" || exit 1\n"
+    "trap 'rm -rf \"$dir\"' EXIT\n"
+    "node=${SLURMD_NODENAME:-$(hostname)}\n"
+    "echo \"$node\" >\"$dir/node\"\n"
+    "JUPYTER_RUNTIME_DIR=$dir\n"
+    "export JUPYTER_RUNTIME_DIR\n"
+    "unset JUPYTER_TOKEN JUPYTER_PORT\n"
+    "port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) %% 40000))\n"
+    "%s --no-browser --ServerApp.ip=%s --ServerApp.port=$port \\\n"
+    "    --ServerApp.shutdown_no_activity_timeout=%lld \\\n"
+    "    --MappingKernelManager.cull_idle_timeout=%lld \\\n"
+    "    --MappingKernelManager.cull_connected=True \\\n"
+    "    --MappingKernelManager.cull_interval=30 \\\n"
+    "    --TerminalManager.cull_inactive_timeout=%lld \\\n"
+    "    --TerminalManager.cull_interval=30 &\n"
+    "pid=$!\n"
+    "trap 'kill $pid' TERM INT\n"
+    "wait $pid\n";
+
+/* ---- Slurm ---- */
+
+/* "RUNNING None"; -1: Slurm does not know the job any more. */
+static int job_state (long job, char *buf, size_t size)
+{
+    struct command c = { .timeout = 60, .no_errors = true };
+    int status;
+
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--format", "%T %r");
+    command_number (&c, "--jobs", job);
+    status = command_run (&c, NULL, buf, size);
+    command_free (&c);
+    return status == 127 ? 0 : status == 0 && *buf ? 0 : -1;
+}
+
+static int submit (const struct settings *st,
+                   const char *folder,
+                   const char *script,
+                   long *job)
+{
+    struct command c = { .timeout = 300 };
+    char output[PATH_MAX + 16];
+    char said[4096];
+    const char *last;
+    int status;
+
+    snprintf (output, sizeof (output), "%s/%%j.log", folder);
+    command_add (&c, "sbatch", NULL);
+    command_add (&c, "--parsable", NULL);
+    command_add (&c, "--no-requeue", NULL);
+    command_add (&c, "--job-name", "dl-notebook");
+    command_add (&c, "--output", output);
+    for (int i = 0; i < st->nargs && c.n < COMMAND_ARGS - 2; i++)
+        command_add (&c, st->args[i], NULL);
+    command_add (&c, script, NULL);
+    status = command_run (&c, NULL, said, sizeof (said));
+    command_free (&c);
+    last = strrchr (said, '\n') ? strrchr (said, '\n') + 1 : said;
+    *job = strtol (last, NULL, 10);
+    if (status == 0 && *job > 0)
+        return EXIT_OK;
+    complain ("sbatch: %s", *said ? last : "it has not answered");
+    return EXIT_SLURM;
+}
+
+/* ---- the script ---- */
+
+static int quote (char *buf, size_t size, const char *word)
+{
+    size_t n = 0;
+
+    for (buf[n++] = '\''; *word && n + 6 < size; word++)
+        if (*word == '\'')
+            n += (size_t)snprintf (buf + n, size - n, "'\\''");
+        else
+            buf[n++] = *word;
+    buf[n++] = '\'';
+    buf[n] = '\0';
+    return *word ? -1 : 0;
+}
+
+static bool is_program (const char *path)
+{
+    struct stat st;
+
+    return stat (path, &st) == 0 && S_ISREG (st.st_mode)
+           && access (path, X_OK) == 0;
+}
+
+static bool in_path (const char *name, char path[PATH_MAX])
+{
+    const char *at = getenv ("PATH");
+
+    for (size_t n; at && *at; at += n + (at[n] == ':')) {
+        n = strcspn (at, ":");
+        if (*at == '/'
+            && snprintf (path, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX
+            && is_program (path))
+            return true;
+    }
+    return false;
+}
+
+/* Lab if it is there, else what serves notebooks. */
+static int find_jupyter (const char *given, char path[PATH_MAX])
+{
+    static const char *const names[] = { "jupyter-lab",
+                                         "jupyter-notebook",
+                                         "jupyter-server" };
+
+    if (given) {
+        if (strchr (given, '/') ? realpath (given, path) && is_program (path)
+                                : in_path (given, path))
+            return EXIT_OK;
+        complain ("--jupyter: there is no program '%s'", given);
+        return EXIT_NOT_FOUND;
+    }
+    for (size_t i = 0; i < sizeof (names) / sizeof (*names); i++)
+        if (in_path (names[i], path))
+            return EXIT_OK;
+    complain ("there is no Jupyter in PATH: pip install jupyterlab, or name "
+              "jupyter-lab of another environment with --jupyter");
+    return EXIT_NOT_FOUND;
+}
+
+static int write_script (const struct settings *st,
+                         const char *folder,
+                         const char *jupyter,
+                         char *path,
+                         struct slurmdl_error *err)
+{
+    long long idle = 60 * (st->minutes < 0 ? IDLE : st->minutes);
+    char dir[2 * PATH_MAX], program[2 * PATH_MAX];
+    char *script = NULL;
+    int rv;
+
+    snprintf (path, PATH_MAX + 16, "%s/job.sh", folder);
+    if (quote (dir, sizeof (dir), folder) < 0
+        || quote (program, sizeof (program), jupyter) < 0
+        || asprintf (&script,
+                     text,
+                     dir,
+                     program,
+                     st->network ? "\"$(hostname)\"" : "127.0.0.1",
+                     idle,
+                     idle,
+                     idle)
+               < 0) {
+        errno = ENAMETOOLONG;
+        return errorf (err, "%s: %s", jupyter, strerror (errno));
+    }
+    rv = publish_replace (path, script, strlen (script), err);
+    free (script);
+    return rv;
+}
+
+/* ---- what the user does with it ---- */
+
+static void print_server (long job, const struct notebook_server *s)
+{
+    const char *user = user_name ();
+    char host[256] = "HOST";
+
+    gethostname (host, sizeof (host) - 1);
+    printf ("http://127.0.0.1:%d/?token=%s\n", s->port, s->token);
+    puts ("in a browser on your machine, after this there:");
+    if (s->network)
+        printf ("  ssh -N -L %d:%s:%d %s@%s\n",
+                s->port,
+                s->node,
+                s->port,
+                user,
+                host);
+    else
+        printf ("  ssh -N -L %d:127.0.0.1:%d -J %s@%s %s@%s\n",
+                s->port,
+                s->port,
+                user,
+                host,
+                user,
+                s->node);
+    printf ("the token is a password; 'dl notebook stop %ld' ends the job\n",
+            job);
+}
+
+/* A job that was killed has left its folder. */
+static void forget (const char *folder, const char *job)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", folder, job)
+        < (int)sizeof (path))
+        remove_tree (path);
+}
+
+static int cancel (long job)
+{
+    struct command c = { .timeout = 60 };
+    char number[32], said[1024];
+    int status;
+
+    snprintf (number, sizeof (number), "%ld", job);
+    command_add (&c, "scancel", NULL);
+    command_add (&c, number, NULL);
+    status = command_run (&c, NULL, said, sizeof (said));
+    command_free (&c);
+    if (status == 0)
+        return EXIT_OK;
+    complain ("scancel: %s", *said ? said : "it has not answered");
+    return EXIT_SLURM;
+}
+
+/* Until the server listens, or the job is gone. */
+static int attach (const char *folder, long job)
+{
+    struct slurmdl_error err = { "" };
+    struct notebook_server s;
+    char state[256], told[256] = "";
+    double next = 0;
+    int rv;
+
+    while ((rv = notebook_server_read (folder, job, &s, &err)) > 0) {
+        if (monotonic () >= next) {
+            if (job_state (job, state, sizeof (state)) < 0) {
+                complain ("job %ld has ended; its output: %s/%ld.log",
+                          job,
+                          folder,
+                          job);
+                return EXIT_FAILED;
+            }
+            if (strcmp (state, told))
+                printf ("job %ld: %s\n", job, state);
+            fflush (stdout);
+            snprintf (told, sizeof (told), "%s", state);
+            next = monotonic () + ASK_EVERY;
+        }
+        poll (NULL, 0, 500);
+    }
+    if (rv < 0 && errno == EPERM) {
+        complain ("%s: the job is cancelled", err.text);
+        cancel (job);
+        return EXIT_FAILED;
+    }
+    if (rv < 0)
+        return fail (&err);
+    print_server (job, &s);
+    return EXIT_OK;
+}
+
+static int start (const struct settings *st, const char *folder)
+{
+    struct slurmdl_error err = { "" };
+    char jupyter[PATH_MAX], script[PATH_MAX + 16];
+    long job;
+    int rv = find_jupyter (st->file, jupyter);
+
+    if (rv != EXIT_OK)
+        return rv;
+    if (write_script (st, folder, jupyter, script, &err) < 0)
+        return fail (&err);
+    if ((rv = submit (st, folder, script, &job)) != EXIT_OK)
+        return rv;
+    printf ("job %ld; it goes on when this command ends, and 'dl notebook "
+            "attach %ld' comes back to it\n",
+            job,
+            job);
+    return attach (folder, job);
+}
+
+/* ---- those that there are ---- */
+
+static int by_number (const struct dirent **a, const struct dirent **b)
+{
+    long x = atol ((*a)->d_name);
+    long y = atol ((*b)->d_name);
+
+    return x < y ? -1 : x > y;
+}
+
+static int is_job (const struct dirent *e)
+{
+    return e->d_name[strspn (e->d_name, "0123456789")] == '\0';
+}
+
+static int list (const struct settings *st, const char *folder)
+{
+    struct dirent **jobs = NULL;
+    struct slurmdl_error err = { "" };
+    struct notebook_server s;
+    char state[256];
+    int n = scandir (folder, &jobs, is_job, by_number);
+
+    (void)st;
+    for (int i = 0; i < n; i++) {
+        long job = atol (jobs[i]->d_name);
+        if (job_state (job, state, sizeof (state)) < 0)
+            forget (folder, jobs[i]->d_name);
+        else
+            printf ("%ld %s %s\n",
+                    job,
+                    state,
+                    notebook_server_read (folder, job, &s, &err) == 0 ? s.node
+                                                                      : "-");
+        free (jobs[i]);
+    }
+    free (jobs);
+    return EXIT_OK;
+}
+
+/* The job that the user names, else the newest; 0 after a line. */
+static long chosen (const struct settings *st, const char *folder)
+{
+    const char *given = st->nargs > 1 ? st->args[1] : NULL;
+    struct dirent **jobs = NULL;
+    long job = 0;
+    int n;
+
+    if (given) {
+        if (*given && strlen (given) < 12
+            && given[strspn (given, "0123456789")] == '\0')
+            job = atol (given);
+        if (job <= 0)
+            complain ("'%s' is no number of a job", given);
+        return job > 0 ? job : 0;
+    }
+    n = scandir (folder, &jobs, is_job, by_number);
+    for (int i = 0; i < n; i++) {
+        job = atol (jobs[i]->d_name);
+        free (jobs[i]);
+    }
+    free (jobs);
+    if (job == 0)
+        complain ("there is no notebook at work; 'dl notebook' starts one");
+    return job;
+}
+
+static int come_back (const struct settings *st, const char *folder)
+{
+    long job = chosen (st, folder);
+
+    return job ? attach (folder, job) : EXIT_NOT_FOUND;
+}
+
+static int stop (const struct settings *st, const char *folder)
+{
+    long job = chosen (st, folder);
+    char number[32];
+    int rv;
+
+    if (!job)
+        return EXIT_NOT_FOUND;
+    if ((rv = cancel (job)) != EXIT_OK)
+        return rv;
+    snprintf (number, sizeof (number), "%ld", job);
+    forget (folder, number);
+    printf ("job %ld is cancelled\n", job);
+    return EXIT_OK;
+}
+
+static const struct notebook_command {
+    const char *name;
+    int (*run) (const struct settings *st, const char *folder);
+} commands[] = {
+    { "ls", list },
+    { "attach", come_back },
+    { "stop", stop },
+    { 0 },
+};
+
+void notebook_words (void)
+{
+    for (const struct notebook_command *c = commands; c->name; c++)
+        puts (c->name);
+}
+
+int cmd_notebook (const struct settings *st)
+{
+    struct slurmdl_error err = { "" };
+    char folder[PATH_MAX];
+
+    if (notebooks_folder (folder, &err) < 0)
+        return fail (&err);
+    if (st->nargs == 0 || *st->args[0] == '-')
+        return start (st, folder);
+    for (const struct notebook_command *c = commands; c->name; c++)
+        if (!strcmp (c->name, st->args[0]) && st->nargs <= 2)
+            return c->run (st, folder);
+    complain ("notebook: '%s' is none of ls, attach [JOB] and stop [JOB]; "
+              "options for sbatch follow --",
+              st->args[0]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl shell, notebook and tensorboard, with programs that stand in for Slurm, Jupyter and Python
+. "$srcdir/tests/lib.sh"
+cd "$work" || exit 1
+work=$(pwd -P)
+mkdir bin home
+XDG_STATE_HOME=$work/home/state
+export XDG_STATE_HOME
+unset DL_PYTHON DL_DIR
+books=$XDG_STATE_HOME/slurm-dl/notebooks
+
+# fake NAME <<END: a program in front of all others
+fake () {
+    { echo '#!/bin/sh'; cat; } >"bin/$1"
+    chmod +x "bin/$1"
+}
+old=$PATH
+PATH=$work/bin:$PATH
+
+# ---- shell
+like "$(dl shell </dev/null 2>&1)" '^dl: shell: standard input is no terminal: use srun or sbatch$' "no terminal"
+fake srun <<'END'
+printf '<%s>' "$@"
+echo
+exit 7
+END
+on_terminal='import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))'
+out=$(SHELL=/bin/zsh python3 -c "$on_terminal" dl shell -- --gpus=1 -p "a b" </dev/null 2>&1)
+is "$?" 7 "the status is srun's"
+like "$out" '^<--pty><--gpus=1><-p><a b></bin/zsh><-i>' "its options and the user's shell"
+
+# ---- notebook: the job is a process
+fake sbatch <<END
+[ -e "$work/refuse" ] && { echo "sbatch: error: Invalid partition name specified"; exit 1; }
+printf '%s\n' "\$@" >"$work/sbatch.args"
+for script; do :; done
+SLURM_JOB_ID=42 SLURMD_NODENAME=n7 JUPYTER_TOKEN=old setsid sh "\$script" >"$work/job.log" 2>&1 &
+echo \$! >"$work/job.pid"
+echo 42
+END
+fake squeue <<END
+kill -0 "\$(cat "$work/job.pid")" 2>/dev/null && echo "RUNNING None"
+END
+fake scancel <<END
+kill "\$(cat "$work/job.pid")"
+END
+fake jupyter-lab <<'END'
+printf '%s\n' "$@" >"$JUPYTER_RUNTIME_DIR/args"
+echo "${JUPYTER_TOKEN:-none}" >"$JUPYTER_RUNTIME_DIR/given"
+cat "$WORK/answer" >"$JUPYTER_RUNTIME_DIR/jpserver-1.json"
+exec sleep 600
+END
+WORK=$work
+export WORK
+echo '{"port": 23456, "hostname": "127.0.0.1", "token": "abc-DEF_1"}' >answer
+out=$(timeout 300 dl notebook --idle 5 -- --time=1:00 -p gpu 2>&1)
+is "$?" 0 "dl notebook"
+like "$out" '^http://127.0.0.1:23456/\?token=abc-DEF_1$' "the address"
+like "$out" '^  ssh -N -L 23456:127.0.0.1:23456 -J [^ @]+@[^ @]+ [^ @]+@n7$' "the tunnel"
+is "$(xargs <sbatch.args | sed "s|$books|BOOKS|g")" \
+    "--parsable --no-requeue --job-name=dl-notebook --output=BOOKS/%j.log --time=1:00 -p gpu BOOKS/job.sh" "sbatch's options"
+is "$(stat -c %a "$books" "$books/42" "$books/42/node" "$books/42/jpserver-1.json" | xargs)" "700 700 600 600" "nobody else reads it"
+is "$(cat "$books/42/given")" none "a token of the environment is not used"
+like "$(cat "$books/42/args")" '^--ServerApp.shutdown_no_activity_timeout=300$' "it ends when it is idle"
+like "$(cat "$books/42/args")" '^--ServerApp.ip=127.0.0.1$' "it listens on loopback"
+is "$(grep -c abc-DEF_1 "$books/42/args" sbatch.args "$books/job.sh" | sed 's/.*://' | sort -u)" 0 "the token is on no command line"
+is "$(dl notebook ls)" "42 RUNNING None n7" "ls"
+is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "attach"
+is "$(dl notebook stop)" "job 42 is cancelled" "stop"
+is "$(dl notebook ls)" "" "it is gone"
+like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"
+like "$(dl notebook attach 42 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "one that has ended"
+like "$(dl notebook stop '1;x' 2>&1)" "^dl: '1;x' is no number of a job" "no number"
+like "$(dl notebook strat 2>&1)" "^dl: notebook: 'strat' is none of ls, attach" "a wrong word"
+echo '{"port": 23456, "hostname": "n7", "token": "t"}' >answer
+like "$(timeout 300 dl notebook --network)" '^  ssh -N -L 23456:n7:23456 [^ @]+@[^ ]+$' "--network"
+dl notebook stop >stop.out
+echo '{"port": 23456, "hostname": "127.0.0.1", "token": "", "password": false}' >answer
+like "$(timeout 300 dl notebook 2>&1)" 'has no token: .*: the job is cancelled$' "a server without a token"
+wait_for 60 sh -c '! kill -0 $(cat job.pid)'
+ok $? "is not left alone"
+printf '{"port": 23456, "hostname": "127.0.0.1", "token": "a\\u001b]0;b"}' >answer
+is "$(timeout 300 dl notebook 2>&1 | grep -c "$(printf '\033')")" 0 "a token with control characters is none"
+touch refuse
+like "$(dl notebook 2>&1)" "^dl: sbatch: sbatch: error: Invalid partition name" "Slurm refuses"
+dl notebook >/dev/null 2>&1
+is $? 6 "with its status"
+rm bin/jupyter-lab
+like "$(PATH=$work/bin:$(dirname "$(command -v dl)") dl notebook 2>&1)" '^dl: there is no Jupyter in PATH: pip install jupyterlab, or' \
+    "no Jupyter"
+like "$(dl notebook --jupyter nothing 2>&1)" "^dl: --jupyter: there is no program 'nothing'" "no such Jupyter"
+
+# ---- tensorboard
+PATH=$old
+cat >exp.conf <<'END'
+name = "exp"; entrypoint = "dl log loss=1";
+searcher = { name = "single"; metric = "loss"; };
+hyperparameters = { x = 1; };
+END
+timeout 300 dl run --local exp.conf >/dev/null
+cat >python <<'END'
+#!/bin/sh
+[ "$3" = tensorboard ] && { cat >"$4/rows"; exit; }
+[ -n "$3" ] || exit 0
+while [ ! -s "$3/rows" ]; do sleep 0.1; done
+stat -c '%a %n' "$3" >"$WORK/seen"
+echo http://there
+exec sleep 600
+END
+chmod +x python
+TMPDIR=$work DL_PYTHON=$work/python timeout 300 dl tensorboard exp >board.out 2>&1 &
+pid=$!
+wait_for 120 test -s seen
+is "$(sed "s|$work/dl-tensorboard.*|FOLDER|" seen)" "700 FOLDER" "a private folder with the metrics"
+like "$(cat board.out)" '^http://there$' "the address"
+kill $pid
+wait $pid
+is "$(ls -d dl-tensorboard.* 2>/dev/null)" "" "the folder is gone at the end"
+DL_PYTHON=$work/python timeout 300 dl tensorboard nothing >none.out 2>&1
+is $? 3 "no such experiment"
+DL_PYTHON=$work/none timeout 60 dl tensorboard exp >none.out 2>&1
+is $? 3 "no Python"
+done_testing
