@@ -15,7 +15,7 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 
-/* What a step's texts may name besides parameters and steps. */
+/* What the texts of a step may name besides parameters and steps. */
 static const char *const builtins[] = { "item",         "index",    "outcome",
                                         "failed_steps", "flow_dir", NULL };
 
@@ -24,6 +24,21 @@ static bool is_listed (const char *const *list, const char *word)
     while (list && *list && strcmp (*list, word))
         list++;
     return list && *list;
+}
+
+/* ---- steps ---- */
+
+struct flow_step *flow_step_find (const struct flow *f, const char *name)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp (f->steps[i].name, name))
+            return &f->steps[i];
+    return NULL;
+}
+
+size_t flow_step_number (const struct flow *f, const struct flow_step *s)
+{
+    return (size_t)(s - f->steps);
 }
 
 /* ---- the {names} of a step ---- */
