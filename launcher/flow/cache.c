@@ -85,6 +85,18 @@ struct code_list {
     FILE *text;
 };
 
+/* What programs and jobs leave beside the code. */
+static bool is_leftover (const char *path)
+{
+    static const char *const ends[] = { ".out", ".err", ".log", ".pyc" };
+    size_t n = strlen (path);
+
+    for (size_t i = 0; i < sizeof (ends) / sizeof (*ends); i++)
+        if (n > 4 && !strcmp (path + n - 4, ends[i]))
+            return true;
+    return false;
+}
+
 /* Where a link leads is no code. */
 static bool is_file (struct code_list *l, const char *path)
 {
@@ -99,9 +111,9 @@ add_file (const char *path, const void *text, size_t size, void *arg)
     struct code_list *l = arg;
     char digest[DIGEST_SIZE];
 
-    if (!is_file (l, path))
-        return;
-    if (l->s->code && !pattern_list_has (l->s->code, path, false))
+    if (!is_file (l, path)
+        || (l->s->code ? !pattern_list_has (l->s->code, path, false)
+                       : is_leftover (path)))
         return;
     digest_of (digest, text, size);
     fprintf (l->text, "%s %s\n", digest, path);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/config/edit.h"
 #include "launcher/config/placeholder.h"
@@ -14,7 +15,7 @@
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
 
-/* What a step's texts may name besides parameters and steps. */
+/* What the texts of a step may name besides parameters and steps. */
 static const char *const builtins[] = { "item",         "index",    "outcome",
                                         "failed_steps", "flow_dir", NULL };
 
@@ -23,6 +24,21 @@ static bool is_listed (const char *const *list, const char *word)
     while (list && *list && strcmp (*list, word))
         list++;
     return list && *list;
+}
+
+/* ---- steps ---- */
+
+struct flow_step *flow_step_find (const struct flow *f, const char *name)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp (f->steps[i].name, name))
+            return &f->steps[i];
+    return NULL;
+}
+
+size_t flow_step_number (const struct flow *f, const struct flow_step *s)
+{
+    return (size_t)(s - f->steps);
 }
 
 /* ---- the {names} of a step ---- */
@@ -236,7 +252,12 @@ static int check_name (const char *name, const char *where, void *arg)
                   "step '%s' has neither an output nor a value of that name "
                   "(outputs, values)",
                   step);
-        unknown_name (c, name, where, (const char *const *)to->values, why);
+        unknown_name (c,
+                      name,
+                      where,
+                      to->values ? (const char *const *)to->values
+                                 : (const char *const[]){ NULL },
+                      why);
     }
     add_link (c->s,
               flow_step_number (c->f, to),
@@ -458,13 +479,19 @@ void flow_comparisons_free (struct flow_comparison *c, int n)
 
 /* ---- a sweep's file ---- */
 
+static bool has_name (const char *text)
+{
+    for (const char *at = text; at && *at; at++)
+        if (placeholder_length (text, at))
+            return true;
+    return false;
+}
+
 static bool has_names (char *const *list)
 {
-    for (; list && *list; list++)
-        for (const char *at = *list; *at; at++)
-            if (placeholder_length (*list, at))
-                return true;
-    return false;
+    while (list && *list && !has_name (*list))
+        list++;
+    return list && *list;
 }
 
 /* Its mistakes are told now, not after hours.  What the best trial will have is
@@ -478,7 +505,7 @@ static void check_sweep (const struct checking *c)
     struct experiment *e;
     char path[PATH_MAX];
 
-    if (!s->sweep || c->f->is_frozen || has_names (&s->sweep)
+    if (!s->sweep || c->f->is_frozen || has_name (s->sweep)
         || has_names (s->set) || !c->f->base.dir)
         return;
     snprintf (path,
@@ -493,6 +520,31 @@ static void check_sweep (const struct checking *c)
         strings_add (
             &s->values, e->hparams[i].path, strlen (e->hparams[i].path));
     experiment_destroy (e);
+}
+
+/* What is to be there beforehand. */
+static void check_inputs (const struct checking *c)
+{
+    char path[PATH_MAX];
+
+    for (char **i = c->s->inputs; i && *i; i++) {
+        char *text = with_params (c->f, *i);
+        snprintf (path,
+                  sizeof (path),
+                  "%s%s%s",
+                  text && *text == '/' ? "" : c->f->base.dir ?: "",
+                  text && *text == '/' ? "" : "/",
+                  text ? text : "");
+        if (text && !has_name (text) && !c->f->is_frozen
+            && access (path, R_OK) < 0)
+            problem_at (c->p,
+                        c->s->origin,
+                        "step '%s': the input %s: %s",
+                        c->s->name,
+                        path,
+                        strerror (errno));
+        free (text);
+    }
 }
 
 /* ---- a step ---- */
@@ -535,6 +587,7 @@ static void check_step (struct checking *c)
 static void check_links (struct checking *c)
 {
     check_step (c);
+    check_inputs (c);
     add_links (c, c->s->after, "after", AFTER_OK);
     add_links (c, c->s->after_any, "after_any", AFTER_ANY);
     add_links (c, c->s->after_each, "after_each", AFTER_EACH);

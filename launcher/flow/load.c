@@ -502,16 +502,3 @@ void flow_free (struct flow *f)
     free (f->text);
     free (f);
 }
-
-struct flow_step *flow_step_find (const struct flow *f, const char *name)
-{
-    for (size_t i = 0; i < f->n; i++)
-        if (!strcmp (f->steps[i].name, name))
-            return &f->steps[i];
-    return NULL;
-}
-
-size_t flow_step_number (const struct flow *f, const struct flow_step *s)
-{
-    return (size_t)(s - f->steps);
-}

@@ -224,7 +224,8 @@ settle (const struct local_flow *f, const struct local_step *l, long i)
                   NULL);
         return true;
     }
-    return flow_settle (&c, NULL) == 1;
+    /* how the others ended may be new */
+    return !l->s->on_exit && flow_settle (&c, NULL) == 1;
 }
 
 static void begin (struct local_flow *f, struct local_step *l, long i)
@@ -352,9 +353,8 @@ static int say_end (const struct local_flow *f)
             f->ran,
             f->ran == 1 ? "" : "s");
     if (!good)
-        complain ("%s: failed; 'dl flow show %s' says where, 'dl flow resume "
-                  "--local %s' tries again what is not done",
-                  name,
+        complain ("'dl flow show %s' says where, 'dl flow resume --local %s' "
+                  "tries again what is not done",
                   name,
                   name);
     return good ? EXIT_OK : EXIT_FAILED;

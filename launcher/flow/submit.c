@@ -155,7 +155,10 @@ static long wait_for_job (const struct flow_run *r,
                    s->name);
 }
 
-static void output_path (char *buf, const struct flow_run *r, const char *name)
+static void output_path (char *buf,
+                         const struct flow_run *r,
+                         const char *name,
+                         bool is_array)
 {
     char *to = buf;
 
@@ -165,7 +168,7 @@ static void output_path (char *buf, const struct flow_run *r, const char *name)
         if (*at == '%')
             *to++ = '%';
     }
-    sprintf (to, "/steps/%s.%%A_%%a.log", name);
+    sprintf (to, "/steps/%s.%s.log", name, is_array ? "%A_%a" : "%j");
 }
 
 static long sbatch (const struct flow_run *r,
@@ -190,7 +193,7 @@ static long sbatch (const struct flow_run *r,
     snprintf (script, sizeof (script), "%s/job.sh", r->dir);
     snprintf (name, sizeof (name), "%s.%s", r->flow->base.name, s->name);
     snprintf (number, sizeof (number), "%ld", n);
-    output_path (output, r, s->name);
+    output_path (output, r, s->name, q->array != NULL);
     command_add (&c, "sbatch", NULL);
     command_add (&c, "--parsable", NULL);
     command_add (&c, "--requeue", NULL);

@@ -10,7 +10,7 @@ launcher_tests = %D%/code.t %D%/cookbook.t %D%/recovery.t tests/faults/faults.t 
 	%D%/lifecycle.t %D%/doctor.t %D%/custom.t \
 	%D%/model.t %D%/notify.t %D%/watch.t %D%/plot.t %D%/best.t %D%/gpus.t %D%/interactive.t %D%/memory.t %D%/queue.t %D%/digits.t %D%/export.t \
 	%D%/ckpt.t %D%/server.t %D%/fuzz.t %D%/config.t %D%/docs.t %D%/options.t %D%/cli.t %D%/damage.t \
-	%D%/share.t %D%/show.t %D%/numbers.t %D%/completion.t %D%/faultstop.t %D%/resume.t %D%/try.t %D%/report.t %D%/firstday.t \
+	%D%/share.t %D%/show.t %D%/numbers.t %D%/completion.t %D%/faultstop.t %D%/resume.t %D%/try.t %D%/report.t %D%/firstday.t %D%/flow.t \
 	$(launcher_units) tests/layers.t
 TESTS += $(launcher_tests)
 
@@ -21,7 +21,7 @@ EXTRA_PROGRAMS += %D%/makesweep
 %C%_makesweep_LDADD = launcher/liblauncher.la $(HDF5_LIBS)
 tests/launcher/lifecycle.log tests/launcher/memory.log tests/launcher/queue.log: %D%/putevent
 tests/launcher/report.log tests/launcher/watch.log tests/launcher/plot.log tests/launcher/best.log: %D%/makesweep
-tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/model.log: tests/runtime/writer
+tests/launcher/export.log tests/launcher/ckpt.log tests/launcher/flow.log tests/launcher/model.log: tests/runtime/writer
 if HAVE_FUSE
 nfs_model = tests/faults/nfs
 endif

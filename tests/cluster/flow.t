@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl flow on Slurm: dependencies, a step that fails, requeue, resume, a second run without a job
+. "$srcdir/tests/lib.sh"
+need_slurm
+unset DL_DIR DL_FREEZE
+cluster_up flow --nodes 2 --cpus 4
+mkdir "$work/code" "$work/flows"
+cd "$work/code" || exit 1
+DL_DIR=$work/flows
+export DL_DIR
+
+no_jobs () { [ -z "$(squeue -h -o %i)" ]; }
+submitted () { # the number of the next job, without submitting one for long
+    sbatch --parsable --hold --output=/dev/null --wrap=true | tee "$work/job.id"
+    xargs scancel <"$work/job.id"
+}
+state () { # state FLOW STEP
+    dl flow show "$1" | awk -v s="$2" '$1 == s { print $2 ($2 == "not" ? " run" : "") }'
+}
+
+echo 'print(open(__import__("sys").argv[1]).read().upper())' >upper.py
+cat >all.conf <<'END'
+name = "all";
+resources = { memory = "50M"; };
+steps = {
+    make = { entrypoint = "echo one >{out.data}; echo 'parts=[1, 2]' >>$DL_VALUES"; outputs = { data = "d"; }; values = ["parts"]; };
+    fan = { foreach = "{make.parts}"; entrypoint = "/usr/bin/python3 upper.py {make.data} >{out.up}"; outputs = { up = "up"; }; };
+    twin = { foreach = ["a", "b"]; entrypoint = "echo {item} >{out.t}"; outputs = { t = "t"; }; after = "make"; };
+    each = { foreach = ["c", "d"]; after_each = "twin"; entrypoint = "cat {twin.t} >{out.e}"; outputs = { e = "e"; }; };
+    join = { entrypoint = "cat {fan.up} {each.e} >{out.all}"; outputs = { all = "all"; }; };
+    not = { after = "join"; when = "{make.parts} == none"; entrypoint = "false"; };
+    end = { on_exit = true; entrypoint = "echo {outcome}"; };
+};
+END
+like "$(dl flow run all.conf)" '/all-0001: [5-9] jobs submitted' "a flow is submitted"
+like "$(squeue -h -o %E)" aftercorr "aftercorr for after_each"
+wait_for 300 no_jobs
+is "$(dl flow show all | sed 1q)" "$work/flows/all-0001: completed" "it completes"
+is "$(cat "$work"/flows/all-0001/steps/join/0/a.1/all 2>/dev/null | tr -d '\n')" ONEONEab "fan-out over a list that a step reports, fan-in in order"
+is "$(state all not)" skipped "a condition"
+is "$(cat "$work"/flows/all-0001/steps/end/0/a.1/log)" completed "the exit handler"
+
+before=$(submitted)
+like "$(dl flow run all.conf)" '/all-0002: 0 jobs submitted' "a second run submits no job"
+is "$(submitted)" $((before + 1)) "and Slurm has seen none"
+is "$(dl flow show all | sed 1q)" "$work/flows/all-0002: completed" "it is complete"
+echo '#' >>upper.py
+like "$(dl flow run all.conf)" '/all-0003: [1-9] jobs submitted' "other code: it runs again"
+wait_for 300 no_jobs
+is "$(dl flow show all | sed 1q)" "$work/flows/all-0003: completed" "and completes"
+
+# ---- a step fails: the rest is told; resume begins there
+cat >fail.conf <<END
+name = "fail";
+steps = {
+    first = { entrypoint = "echo 1 >>$work/first"; };
+    breaks = { after = "first"; entrypoint = "test -e $work/mended"; };
+    rest = { after = "breaks"; entrypoint = "true"; };
+    any = { after_any = "breaks"; entrypoint = "true"; };
+    end = { on_exit = true; entrypoint = "echo {outcome} {failed_steps} >>$work/ends"; };
+};
+END
+dl flow run fail.conf >/dev/null
+wait_for 300 no_jobs
+is "$(for s in first breaks rest any end; do state fail $s; done | tr '\n' ,)" "ok,failed,not run,ok,ok," "a step that fails, and what waits for it"
+is "$(cat "$work/ends")" "failed breaks rest" "the exit handler is told"
+touch "$work/mended"
+dl flow resume fail >/dev/null
+wait_for 300 no_jobs
+is "$(dl flow show fail | sed 1q)" "$work/flows/fail-0001: completed" "dl flow resume goes on"
+is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
+is "$(tail -1 "$work/ends")" "completed " "the exit handler is told, too"
+
+# ---- a job that is requeued, one whose wrapper is killed, and dl flow stop
+cat >long.conf <<END
+name = "long";
+steps = {
+    long = { cache = false; entrypoint = "echo \$SLURM_RESTART_COUNT >>$work/starts; test \$(wc -l <$work/starts) -ge 3 || sleep 600"; };
+    after = { after = "long"; entrypoint = "true"; };
+};
+END
+dl flow run long.conf >/dev/null
+starts () { [ -s "$work/starts" ] && [ "$(wc -l <"$work/starts")" -ge "$1" ]; }
+wait_for 300 starts 1
+scontrol requeue "$(squeue -h -o %A --name=long.long)"
+sleep 1
+for job in $(squeue -h -o %A --name=long.long); do scontrol update jobid="$job" starttime=now; done
+wait_for 300 starts 2
+ok $? "a step is requeued"
+pgrep -f "^[^ ]*dl flow step -- $work/flows/long-0001" | xargs kill -9
+wait_for 300 no_jobs
+is "$(dl flow show long | sed 1q)" "$work/flows/long-0001: completed" "it completes, although its wrapper was killed, too"
+is "$(wc -l <"$work/starts")" 3 "three attempts"
+
+rm -f "$work/starts"
+dl flow run long.conf >/dev/null
+wait_for 300 starts 1
+like "$(dl flow stop long)" 'long-0002: stopped, 2 jobs cancelled' "dl flow stop"
+wait_for 300 no_jobs
+is "$(dl flow show long | sed 1q)" "$work/flows/long-0002: stopped" "it is stopped"
+
+# ---- a submitter that dies after sbatch: the job is found by its token, and no second one is made
+rm -f "$work/starts"
+dl flow run long.conf >/dev/null
+wait_for 300 starts 1
+rm "$work"/flows/long-0003/steps/long/job.1
+like "$(dl flow resume long)" 'long-0003: 0 jobs submitted' "a job whose number was lost is found"
+is "$(ls "$work"/flows/long-0003/steps/long/job.1 | wc -l)" 1 "and noted"
+rm -r "$work"/flows/long-0003/steps/after
+scancel --name=long.after
+like "$(dl flow resume long)" 'long-0003: 1 job submitted' "one that was not submitted is"
+dl flow stop long >/dev/null
+wait_for 300 no_jobs
+
+# ---- one that recurs
+cat >again.conf <<END
+name = "again";
+steps = { a = { entrypoint = "echo {outcome}"; on_exit = true; }; b = { cache = false; entrypoint = "echo b >>$work/bs"; }; };
+END
+dl flow run --every=1m again.conf >/dev/null
+next=$(squeue -h -o %A --name=again.next+)
+scontrol update jobid="$next" starttime=now
+wait_for 300 test -e "$work/flows/again-0002/flow.json"
+ok $? "a flow recurs"
+ran () { [ "$(wc -l <"$work/bs")" -eq 2 ]; }
+wait_for 300 ran
+ok $? "and runs again"
+one_job () { [ "$(squeue -h -o %j)" = again.next+ ]; }
+wait_for 300 one_job
+ok $? "with one job for the next time"
+dl flow stop again >/dev/null
+wait_for 300 no_jobs
+ok $? "until dl flow stop"
+done_testing

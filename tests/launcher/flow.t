@@ -1,0 +1,207 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl flow --local: order, fan-out and fan-in, conditions, the cache, failures and kills, bad input
+. "$srcdir/tests/lib.sh"
+unset DL_DIR DL_FREEZE
+mkdir "$work/code" "$work/flows"
+cd "$work/code" || exit 1
+DL_DIR=$work/flows
+export DL_DIR
+
+last () { tail -1 "$work/out"; }
+flow () { # flow RUN|RESUME ARGUMENT...: its output in $work/out
+    word=$1
+    shift
+    timeout 300 dl flow "$word" --local "$@" >"$work/out" 2>&1
+}
+log () { cat "$work/flows/$1"/log; }
+
+cat >demo.conf <<'END'
+name = "demo";
+parameters = { text = "it's \"$HOME\""; n = 3; };
+environment = { GREETING = "hi {text}"; };
+steps = {
+    end = { on_exit = true; entrypoint = "echo {outcome} [$DL_FLOW_FAILED]"; };
+    join = { entrypoint = "cat {train.model} >{out.all}; echo accuracies {train.accuracy}, '{train.accuracy}'"; outputs = { all = "all.txt"; }; after = ["each"]; };
+    prepare = {
+        entrypoint = "sh prepare.sh {out.data} {text} \"{text}\" '{text}'";
+        outputs = { data = "data.txt"; };
+        values = ["shards"];
+        code = ["prepare.sh"];
+    };
+    train = {
+        foreach = "1..{n}";
+        entrypoint = ["sh", "-c", "cat $1 >$2; echo $3 >>$2; echo accuracy=0.$3 >>$DL_VALUES", "x", "{prepare.data}", "{out.model}", "{item}"];
+        outputs = { model = "model.txt"; };
+        values = ["accuracy"];
+    };
+    test = { foreach = "1..{n}"; after_each = "train"; entrypoint = "tail -1 {train.model}"; };
+    each = { foreach = "{prepare.shards}"; entrypoint = "echo {item} \"$DL_ITEM\" $GREETING"; };
+    good = { after = "join"; when = "{prepare.shards} == \"a b c\" && {n} >= 3"; entrypoint = "echo good"; };
+    bad = { after = "join"; when = "{n} > 3"; entrypoint = "echo bad"; };
+    afterbad = { after = "bad"; entrypoint = "echo no"; };
+    either = { after_any = ["bad", "good"]; entrypoint = "echo either"; };
+};
+END
+cat >prepare.sh <<'END'
+printf '%s\n' "$2" "$3" "$4" >$1
+echo 'shards=["a", "b c"]' >>$DL_VALUES
+END
+flow run demo.conf
+is "$? $(last)" "0 $work/flows/demo-0001: completed, 13 tasks run" "a flow of ten steps"
+is "$(sed -n '1p;2p;3p' "$work"/flows/demo-0001/steps/prepare/0/a.1/data.txt | sort -u)" "it's \"\$HOME\"" "values pass the shell as they are, in any quotes"
+is "$(log demo-0001/steps/join/0/a.1)" "accuracies 0.1 0.2 0.3, 0.1 0.2 0.3" "fan-in: values"
+is "$(grep -c . "$work"/flows/demo-0001/steps/join/0/a.1/all.txt)" 12 "and files"
+is "$(log demo-0001/steps/each/1/a.1)" "b c b c hi it's \"\$HOME\"" "a list that a step has reported, and a variable"
+is "$(log demo-0001/steps/test/1/a.1)" 2 "after_each"
+is "$(dl flow show demo | awk '$2 == "skipped" { print $1 }' | sort | tr '\n' ' ')" "afterbad bad " "a condition, and what comes after it"
+is "$(log demo-0001/steps/end/0/a.1)" "completed []" "the exit handler"
+
+# ---- the cache
+flow run demo.conf
+is "$(last)" "$work/flows/demo-0002: completed, 0 tasks run" "a second run runs nothing"
+flow run demo.conf n=4
+is "$(last)" "$work/flows/demo-0003: completed, 8 tasks run" "another parameter: what depends on it"
+echo "# changed" >other.sh
+flow run demo.conf
+is "$(grep -c '^prepare: cached' "$work/out")" 1 "code = [...]: other code does not matter"
+like "$(cat "$work/out")" '^train 0: ok' "without it all code does"
+rm "$work"/flows/demo-0003/steps/train/*/a.1/model.txt "$work"/flows/demo-0001/steps/prepare/0/a.1/data.txt
+flow run demo.conf
+like "$(cat "$work/out")" '^prepare: ok' "an artifact that is gone is made again"
+find "$work"/flows/demo-0004/steps/train -name model.txt -exec sh -c 'echo x >$1' sh {} \;
+flow run demo.conf
+like "$(cat "$work/out")" '^train 0: ok' "one that has changed, too"
+DL_FREEZE=false flow run demo.conf
+is "$(last)" "$work/flows/demo-0007: completed, 13 tasks run" "without frozen code nothing is cached"
+
+# ---- failures
+cat >fail.conf <<END
+name = "fail";
+steps = {
+    first = { entrypoint = "echo 1 >>$work/first"; };
+    flaky = { retries = 2; entrypoint = "echo 1 >>$work/flaky; test \$(wc -l <$work/flaky) -ge 3"; };
+    breaks = { after = "first"; entrypoint = "test -e $work/mended"; };
+    rest = { after = "breaks"; entrypoint = "true"; };
+    any = { after_any = "breaks"; entrypoint = "true"; };
+    end = { on_exit = true; entrypoint = "echo {outcome} {failed_steps} >>$work/ends"; };
+};
+END
+flow run fail.conf
+is "$?" 1 "a flow that fails"
+like "$(cat "$work/out")" "^dl: step breaks failed: status 1; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
+is "$(dl flow show fail | awk '/^[a-z]/ && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
+is "$(wc -l <"$work/flaky")" 3 "retries"
+touch "$work/mended"
+flow resume fail
+is "$? $(last)" "0 $work/flows/fail-0001: completed, 3 tasks run" "dl flow resume goes on from there"
+is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
+is "$(cat "$work/ends")" "failed breaks rest
+completed " "the exit handler is told each time"
+for what in 'outputs = { x = "x.txt"; };it ended without its output .x.' 'values = ["v"];it ended without its value .v.: echo v=' ';it was told to end'; do
+    command=true
+    [ "${what%%;*}" ] || command='kill -15 $PPID; sleep 60'
+    echo "name = \"one\"; steps = { a = { entrypoint = \"$command\"; ${what%;*} }; };" >one.conf
+    flow run one.conf
+    like "$(cat "$work/out"; dl flow show one)" "${what##*;}" "fails: ${what##*;}"
+done
+
+# ---- a sweep as a step
+cp "$srcdir"/contrib/examples/flow/* .
+like "$(timeout 300 dl flow run --local --workers=2 digits.conf 2>&1)" 'digits-0001: completed' "the example: a sweep whose best trial feeds the next step"
+like "$(dl flow show digits tune)" 'lr = [0-9.e-]+' "with its values"
+like "$(timeout 300 dl flow run --local digits.conf 2>&1)" 'digits-0002: completed, 0 tasks run' "and is cached"
+
+cat >best.conf <<END
+name = "best"; entrypoint = ["$builddir/tests/runtime/writer", "train"];
+searcher = { name = "random"; metric = "loss"; max_trials = 2; max_length = 2; };
+hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; }; };
+END
+echo 'name = "best"; steps = { s = { sweep = "best.conf"; }; c = { entrypoint = ["dl", "ckpt", "verify", "{s.checkpoint}"]; }; };' >bestflow.conf
+flow run bestflow.conf
+is "$? $(last)" "0 $work/flows/best-0001: completed, 2 tasks run" "its best checkpoint, too"
+
+# ---- 20 steps, 5 kills: of wrappers, of commands, of dl itself
+{
+    echo 'name = "twenty"; steps = {'
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+        after=
+        [ $i -gt 3 ] && after="after = [\"s$((i - 3))\", \"s$((i / 2))\"];"
+        echo "s$i = { $after retries = 9; outputs = { o = \"o\"; }; entrypoint = \"sleep 0.2; echo $i >{out.o}\"; };"
+    done
+    echo 's20 = { entrypoint = "cat {s17.o} {s18.o} {s19.o} >{out.o}"; outputs = { o = "o"; }; }; };'
+} >twenty.conf
+timeout 300 dl flow run --local --workers=3 twenty.conf >"$work/out" 2>&1 &
+kills=0
+while [ $kills -lt 5 ]; do
+    sleep 0.1
+    case $kills in
+    1 | 4) victim=$(pgrep -f "^dl flow (run|resume) --local .*twenty" | head -1) ;;
+    *) victim=$(pgrep -f "^[^ ]*dl flow step -- $work/flows/twenty-0001" | head -1) ;;
+    esac
+    [ "$victim" ] && kill -9 "$victim" 2>/dev/null && kills=$((kills + 1)) || {
+        dl flow ls | grep -q 'twenty-0001 *completed' && break
+        pgrep -f "^dl flow (run|resume) --local .*twenty" >/dev/null ||
+            timeout 300 dl flow resume --local --workers=3 twenty-0001 >>"$work/out" 2>&1 &
+        continue
+    }
+    sleep 0.3
+done
+wait
+gone () { ! pgrep -f "^[^ ]*dl flow step -- $work/flows/twenty-0001"; }
+wait_for 60 gone
+flow resume twenty
+is "$? $(cat "$work"/flows/twenty-0001/steps/s20/0/a.*/o | tr '\n' ' ')" "0 17 18 19 " "20 steps complete in spite of $kills kills"
+is "$(ls "$work"/flows/twenty-0001/steps/*/0/done | wc -l)" 20 "each has one result"
+
+# ---- bad input: one line each
+bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
+    name=$1 pattern=$2
+    printf '%s\n' "$3" >bad.conf
+    shift 3
+    said=$(timeout 60 dl flow run --local bad.conf "$@" 2>&1)
+    is "$?" 2 "$name: status 2"
+    is "$(printf '%s\n' "$said" | grep -cE "^dl: (bad.conf:)?.*$pattern")$(printf '%s\n' "$said" | wc -l)" 11 "$name: one line"
+    [ "$(printf '%s\n' "$said" | wc -l)" -eq 1 ] || printf '%s\n' "$said" | sed 's/^/# /'
+}
+H='name = "x"; parameters = { lr = 0.1; };
+steps = {
+    a = { entrypoint = "true"; outputs = { m = "/m"; }; };
+'
+bad "a cycle" "4: a cycle: 'b' waits for 'c' waits for 'b'" "$H b = { entrypoint = \"x\"; after = \"c\"; }; c = { entrypoint = \"x\"; after = \"b\"; }; };"
+bad "an unknown step" "4: step 'abc': 'after' names the step 'ab', which is not there; did you mean 'a'" "$H abc = { entrypoint = \"x\"; after = \"ab\"; }; };"
+bad "an unknown reference" "4: step 'b': 'entrypoint' has \{lt\}: no parameter; did you mean 'lr'" "$H b = { entrypoint = \"x {lt}\"; }; };"
+bad "an unknown output" "step 'a' has neither an output nor a value of that name" "$H b = { entrypoint = \"x {a.x}\"; }; };"
+bad "one output of two steps" "4: step 'a' and step 'b' write the same output, '/m'" "$H b = { entrypoint = \"x\"; outputs = { k = \"/m\"; }; }; };"
+bad "one output of many tasks" "all its tasks write '/k'" "$H b = { entrypoint = \"x\"; foreach = [1, 2]; outputs = { k = \"/k\"; }; }; };"
+bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b = { entrypoint = \"x\"; afer = \"a\"; }; };"
+bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
+bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
+bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file" "$H b = { entrypoint = \"x\"; inputs = [\"no.dat\"]; }; };"
+bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
+bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
+bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
+bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
+bad "a parameter" "bad.conf has no parameter 'lt'; did you mean 'lr'" "$H };" lt=1
+bad "a value" "'lr=x': the value must be a number" "$H };" lr=x
+bad "10000 steps" "more than 20000 settings" "name = \"x\"; steps = { $(seq -f 's%.0f = { entrypoint = "x"; };' 10000) };"
+bad "1500 steps" "1500 steps: at most 1000; 'foreach' runs" "name = \"x\"; steps = { $(seq -f 's%.0f = { entrypoint = "x"; };' 1500) };"
+is "$(ls -d "$work"/flows/x-* 2>/dev/null)" "" "none of them made a flow"
+is "$(dl flow rum x 2>&1)" "dl: no command 'dl flow rum'; did you mean 'run'?" "an unknown word"
+
+# ---- graph, and another user's hand
+like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"
+like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
+if command -v dot >/dev/null; then
+    dl flow graph -o "$work/demo.svg" demo.conf
+    like "$(cat "$work/demo.svg")" '<svg' "as SVG"
+fi
+like "$(dl flow ls)" '^demo-0001 +completed' "dl flow ls"
+is "$(dl flow ls --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["flows"][0]["state"])')" completed "as JSON"
+chmod g+w "$work/flows/fail-0001"
+like "$(dl flow resume --local fail 2>&1)" 'others may write to this flow' "a folder that others may write to is not run"
+chmod g-w "$work/flows/fail-0001"
+echo '#' >>"$work/flows/fail-0001/flow.conf"
+like "$(dl flow resume --local fail 2>&1)" 'flow.conf: it has changed since the flow was made' "nor a flow.conf that has changed"
+like "$(dl flow step demo-0001 0000 train 1 0 2>&1)" 'flow.json has changed since this job was submitted' "nor what the job was not submitted for"
+done_testing
