@@ -8,12 +8,12 @@ unset DL_DIR DL_FREEZE
 export HOME="$work"
 
 # ---- its form
-is "$(grep -c '^## ' "$book")" 20 "20 recipes"
+is "$(grep -c '^## ' "$book")" 21 "21 recipes"
 is "$(awk '/^## / { title = $0; n = 0; next } /^$/ || /^```/ { next } title && ++n == 16 { print title }' "$book")" "" \
     "of at most 15 lines"
 is "$(awk '/^## / && $2 != ++n "." { print }' "$book")" "" "they are numbered"
 page=$builddir/doc/dl-cookbook.7
-is "$(grep -c '^\.SH "[0-9]' "$page")" 20 "dl-cookbook(7) has them"
+is "$(grep -c '^\.SH "[0-9]' "$page")" 21 "dl-cookbook(7) has them"
 if command -v mandoc >/dev/null; then
     is "$(mandoc -Tlint -Wwarning "$page" 2>&1)" "" "and is a clean manual page"
 else
@@ -35,13 +35,17 @@ report) said=$("$dl" report "$@" 2>&1) && exit; echo "$said"; [ "${said#*D3}" !=
 *) exec "$dl" "$command" "$@" ;;
 esac
 END
-cat >bin/conda <<'END'
+cat >bin/modulecmd <<'END'
 #!/bin/sh
-[ "$1 $2 $3 $4" = "run --no-capture-output -n torch" ] || exit 2
-shift 5
-exec python3 "$@"
+echo "LOADED=\$LOADED:$3; export LOADED"
 END
-chmod +x bin/dl bin/conda
+cat >bin/apptainer <<'END'
+#!/bin/sh
+while [ "${1%.sif}" = "$1" ]; do shift; done
+shift
+exec "$@"
+END
+chmod +x bin/*
 PATH=$work/bin:$PATH
 
 stand_in () { # stand_in MODULE: its text is on the standard input; not where Python has it
@@ -55,14 +59,11 @@ done
 
 recipe 4
 python3 -m venv --without-pip venv >venv.out 2>&1 || ln -s /usr venv
+mkdir -p "$HOME/.conda/envs/torch/conda-meta"
 follow
 
 recipe 5
-cat >"$HOME/.bash_profile" <<END
-PATH=$PATH
-module () { [ "\$1" = load ] && export LOADED="\$*"; }
-END
-echo 'import os; assert os.environ["LOADED"] == "load cuda/12.1 python/3.11"' | cat - train.py >new.py
+echo 'import os; assert os.environ["LOADED"] == ":cuda/12.1:python/3.11"' | cat - train.py >new.py
 mv new.py train.py
 follow
 
@@ -129,5 +130,9 @@ recipe 20
 # shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = --lr ] && echo "$2"\n' >one-epoch
 chmod +x one-epoch
+follow
+
+recipe 21
+: >pytorch.sif
 follow
 done_testing
