@@ -25,6 +25,7 @@
 #include "launcher/nodecheck/command.h"
 #include "launcher/report/report.h"
 #include "launcher/searchserver/server.h"
+#include "launcher/software/within.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/rank_proxy.h"
@@ -139,6 +140,8 @@ static const struct cmd commands[] = {
       NULL, 2, 2, cmd_requeue },
     { CMD_HIDDEN, "rank", "COMMAND...", "",
       NULL, 1, -1, cmd_rank },
+    { CMD_HIDDEN, "within", "COMMAND...", "",
+      NULL, 1, -1, cmd_within },
     { 0 },
 };
 /* clang-format on */

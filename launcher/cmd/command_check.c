@@ -12,6 +12,8 @@
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/optional_group.h"
+#include "launcher/software/activate.h"
+#include "launcher/software/check.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/word.h"
@@ -68,20 +70,12 @@ static bool is_of_shell (const char *word)
     return false;
 }
 
-static bool is_in_path (const char *name)
+static bool is_in_path (const struct experiment *e, const char *name)
 {
-    const char *list = getenv ("PATH");
-    char path[PATH_MAX];
+    char *path = program_path (software_variable (&e->software, "PATH"), name);
 
-    for (const char *p = list ? list : "/bin:/usr/bin"; *p;) {
-        size_t len = strcspn (p, ":");
-        if (snprintf (path, sizeof (path), "%.*s/%s", (int)len, p, name)
-                < (int)sizeof (path)
-            && access (path, X_OK) == 0)
-            return true;
-        p += len + (p[len] == ':');
-    }
-    return false;
+    free (path);
+    return path;
 }
 
 static bool sets_path (const struct experiment *e)
@@ -224,8 +218,9 @@ static void check_program (const struct experiment *e,
     if (!words || !*words || strchr (*words, '=') || is_of_shell (*words))
         return;
     if (strchr (*words, '/'))
-        check_file (e, *words, X_OK, local, p);
-    else if (local && !sets_path (e) && !is_in_path (*words))
+        check_file (e, *words, X_OK, local && !e->software.image, p);
+    else if (local && !e->software.image && !sets_path (e)
+             && !is_in_path (e, *words))
         problem_at (p,
                     e->entrypoint_origin,
                     "'entrypoint': there is no program '%s' in PATH",
@@ -254,7 +249,7 @@ static void warn_of_metrics (const struct experiment *e)
     }
 }
 
-int command_check (const struct experiment *e, bool local)
+int command_check (struct experiment *e, bool local)
 {
     char **words = first_words (e);
     struct problems p;
@@ -264,6 +259,7 @@ int command_check (const struct experiment *e, bool local)
         p.file = e->file;
         if (!e->source) /* it may be of a time without groups */
             groups_check (e, &p);
+        software_check (e, local, &p);
         check_program (e, words, local, &p);
         warn_of_metrics (e);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/software/record.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -129,6 +130,7 @@ int provenance_print (const struct sweep *s, bool as_json)
     print_text (v, "host");
     print_text (v, "dl");
     print_words (v, "modules");
+    software_record_print (v);
     print_text (v, "cuda");
     print_text (v, "driver");
     print_python (json_object_get (v, "python"));

@@ -11,6 +11,7 @@
 
 #include "launcher/cmd/code.h"
 #include "launcher/cmd/commands.h"
+#include "launcher/cmd/provenance.h"
 #include "launcher/cmd/try_run.h"
 #include "launcher/code/copy.h"
 #include "launcher/code/store.h"
@@ -20,6 +21,7 @@
 #include "launcher/results/metric_summary.h"
 #include "launcher/session/open.h"
 #include "launcher/sweep/fork_source.h"
+#include "launcher/software/record.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
@@ -161,15 +163,30 @@ take_code (struct sweep *s, const char *place, struct slurmdl_error *err)
     return rv;
 }
 
+/* Of a large file the digest would take longer than the training. */
+static void compare_image (const struct sweep *s)
+{
+    json_t *record =
+        s->provenance && s->exp->software.image ? provenance_read (s) : NULL;
+
+    if (software_image_differs (record))
+        complain ("%s: the image %s is not the file that it was when the "
+                  "experiment was made (dl show --provenance)",
+                  s->dir,
+                  s->exp->software.image);
+    json_decref (record);
+}
+
 static void print_command (const struct try_run *t)
 {
-    char **argv = attempt_command (&t->attempt);
+    char **argv = attempt_words (&t->attempt);
     size_t first = t->sweep.exp->entrypoint ? 2 : 0;
 
     printf ("command:");
     for (char **a = argv + first; argv && *a; a++)
         printf (" %s", *a);
     printf ("\n");
+    software_print (&t->sweep.exp->software);
     fflush (stdout);
     for (char **a = argv; a && *a; a++)
         free (*a);
@@ -240,6 +257,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
                 s->dir,
                 (long long)old->length);
         print_command (&t);
+        compare_image (s);
         rv = dry_run ? 0 : try_run_train (&t, &err);
     }
     if (rv < 0)

@@ -21,6 +21,7 @@
 #include "launcher/membership/peer.h"
 #include "launcher/notify/webhook.h"
 #include "launcher/session/open.h"
+#include "launcher/software/record.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sweep/sweep.h"
@@ -71,6 +72,7 @@ static int dry_run (const struct experiment *e, const struct settings *st)
 
     print_preview (e, 0);
     print_first_points (e);
+    software_print (&e->software);
     if ((rv = code_preview (e, st->dir)))
         return rv;
     puts ("nothing was started (--dry-run)");

@@ -20,6 +20,7 @@
 #include "launcher/results/latest_metric.h"
 #include "launcher/results/missing_metric.h"
 #include "launcher/session/open.h"
+#include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
@@ -38,13 +39,14 @@
 
 static void print_command (const struct try_run *t)
 {
-    char **argv = attempt_command (&t->attempt);
+    char **argv = attempt_words (&t->attempt);
     size_t first = t->sweep.exp->entrypoint ? 2 : 0;
 
     printf ("command:");
     for (char **a = argv + first; argv && *a; a++)
         printf (" %s", *a);
     printf ("\n     in: %s\n", t->sweep.exp->dir);
+    software_print (&t->sweep.exp->software);
     for (char **a = argv; a && *a; a++)
         free (*a);
     free (argv);

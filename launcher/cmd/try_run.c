@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/software/check.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sys/say.h"
@@ -134,7 +135,7 @@ int try_run_open (struct try_run *t,
     t->trial = sweep_trial (&t->sweep, number);
     log_socket_open (&t->socket, NULL);
     t->attempt.socket = *t->socket.dir ? t->socket.path : NULL;
-    return make_place (t, above, err);
+    return make_place (t, above, err) < 0 ? -1 : software_enter (e, err);
 }
 
 void try_run_close (struct try_run *t)

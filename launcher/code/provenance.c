@@ -12,6 +12,8 @@
 
 #include "config.h"
 #include "launcher/code/git.h"
+#include "launcher/software/activate.h"
+#include "launcher/software/record.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
@@ -255,6 +257,19 @@ static void python_of (const struct experiment *e, char *buf, size_t size)
         snprintf (buf, size, "%s", word);
 }
 
+/* Of all variables those that say which packages a Python finds. */
+static void add_environment (struct command *c, const struct software *s)
+{
+    static const char *const names[] = {
+        "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", NULL
+    };
+
+    command_add (c, "env", NULL);
+    for (const char *const *n = names; *n; n++)
+        if (software_variable (s, *n))
+            command_add (c, *n, software_variable (s, *n));
+}
+
 static json_t *python_json (const struct experiment *e)
 {
     struct command c = { .timeout = PYTHON_SECONDS,
@@ -266,6 +281,8 @@ static json_t *python_json (const struct experiment *e)
 
     python_of (e, python, sizeof (python));
     if (buf && *python) {
+        if (e->software.activated)
+            add_environment (&c, &e->software);
         command_add (&c, python, NULL);
         command_add (&c, "-c", NULL);
         command_add (&c, list_packages, NULL);
@@ -279,9 +296,9 @@ static json_t *python_json (const struct experiment *e)
 
 /* ---- the machine ---- */
 
-static json_t *modules_json (void)
+static json_t *modules_json (const struct experiment *e)
 {
-    const char *loaded = getenv ("LOADEDMODULES");
+    const char *loaded = software_variable (&e->software, "LOADEDMODULES");
     json_t *list = json_array ();
 
     while (loaded && *loaded) {
@@ -327,7 +344,7 @@ char *provenance_collect (const struct experiment *e,
                           const struct code_files *c)
 {
     json_t *o = json_object ();
-    json_t *python = python_json (e);
+    json_t *python = e->software.image ? NULL : python_json (e);
     char text[PATH_MAX] = "";
     char *json;
 
@@ -337,7 +354,8 @@ char *provenance_collect (const struct experiment *e,
     put (o, "host", text);
     put (o, "folder", getcwd (text, sizeof (text)));
     json_object_set_new (o, "command", caller_json () ?: command_json ());
-    json_object_set_new (o, "modules", modules_json ());
+    json_object_set_new (o, "modules", modules_json (e));
+    software_record (&e->software, e->dir, o);
     put_cuda (o);
     put_driver (o);
     if (c->is_git)

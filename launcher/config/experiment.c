@@ -18,6 +18,7 @@
 #include "launcher/config/log_policy_config.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
+#include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/config/syntax.h"
 #include "launcher/config/validate.h"
@@ -26,7 +27,7 @@
 #include "runtime/base/utf8.h"
 #include "runtime/base/word.h"
 
-#define WORDS_MAX 64
+#define WORDS_MAX 96
 
 /* ---- the tree of keys ---- */
 
@@ -110,6 +111,7 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
                              "hyperparameters",
                              "environment",
                              "code",
+                             "container",
                              "notify",
                              NULL };
     const char *hint = hint_for (config_setting_name (s));
@@ -133,30 +135,57 @@ unknown_key (const config_setting_t *s, const char *path, struct problems *p)
                 meant ? "'?" : "");
 }
 
+static void read_variable (struct experiment *e,
+                           const config_setting_t *s,
+                           const char *path,
+                           struct problems *p)
+{
+    const char *text = config_setting_get_string (s);
+    const char *name = config_setting_name (s);
+    bool strict = !strncmp (path, "environment.variables.", 22);
+    char *variable = NULL;
+
+    if (!text)
+        key_wrong_type (p, s, path, "a string");
+    else if (!variable_name_fits (name, strict))
+        problem_at (p,
+                    origin_of (s),
+                    "'%s': a variable's name has letters, digits and '_', and "
+                    "does not begin with a digit",
+                    path);
+    else if (asprintf (&variable, "%s=%s", name, text) > 0)
+        strings_add (&e->variables, variable, strlen (variable));
+    free (variable);
+}
+
+static void read_environment (struct experiment *e,
+                              const config_setting_t *s,
+                              const char *path,
+                              struct problems *p)
+{
+    if (!config_setting_is_group (s)) {
+        key_wrong_type (p, s, path, "a group");
+        return;
+    }
+    for (int i = 0; i < config_setting_length (s); i++) {
+        const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
+        const struct key *k;
+        char name[256];
+        snprintf (name, sizeof (name), "%s.%s", path, config_setting_name (v));
+        if ((k = key_find (experiment_keys, name)))
+            key_set (e, k, v, p);
+        else if (!strcmp (name, "environment.variables"))
+            read_environment (e, v, name, p);
+        else
+            read_variable (e, v, name, p);
+    }
+}
+
 void experiment_read_environment (struct experiment *e,
                                   const config_setting_t *s,
                                   struct problems *p)
 {
-    int n = config_setting_length (s);
-
-    if (!config_setting_is_group (s)) {
-        key_wrong_type (p, s, "environment", "a group");
-        return;
-    }
-    e->variables = calloc ((size_t)n + 1, sizeof (*e->variables));
-    for (int i = 0, k = 0; i < n; i++) {
-        const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
-        const char *text = config_setting_get_string (v);
-        char path[256];
-        snprintf (
-            path, sizeof (path), "environment.%s", config_setting_name (v));
-        if (!text)
-            key_wrong_type (p, v, path, "a string");
-        else if (asprintf (
-                     &e->variables[k], "%s=%s", config_setting_name (v), text)
-                 > 0)
-            k++;
-    }
+    read_environment (e, s, "environment", p);
 }
 
 static void read_group (struct experiment *e,
@@ -176,6 +205,9 @@ static void read_group (struct experiment *e,
             space_read (e, s, p);
         else if (!strcmp (path, "environment"))
             experiment_read_environment (e, s, p);
+        else if (!strcmp (path, "container") && !config_setting_is_group (s))
+            key_set (
+                e, key_find (experiment_keys, "container.image"), s, p);
         else if (!is_group (path))
             unknown_key (s, path, p);
         else if (!config_setting_is_group (s))
@@ -320,6 +352,7 @@ void experiment_destroy (struct experiment *e)
         key_free (e, k);
     strings_free (e->argv);
     strings_free (e->variables);
+    strings_free (e->software.activated);
     space_free (e);
     free (e->constraint);
     free (e->points);

@@ -58,6 +58,23 @@ struct notify_settings {
     int64_t timeout; /* s, of each way */
 };
 
+/* In which software the trials run (launcher/software); NULL: not given. */
+struct software {
+    char *image;   /* of a container: a file, a folder or a reference */
+    char *runtime; /* one of container_runtimes */
+    char **binds;
+    char **options; /* for the runtime */
+    char **modules; /* to load */
+    char *conda;    /* name or folder of an environment */
+    char *venv;     /* folder */
+    struct {
+        struct origin image, modules, conda, venv;
+    } origins;
+    char **activated; /* all variables with modules, conda or venv, NULL-ended;
+                         NULL: those of this process */
+    bool by_srun;     /* srun itself starts the container (pyxis) */
+};
+
 struct experiment {
     char *file;     /* as given, for messages */
     char *dir;      /* folder in which the command runs */
@@ -73,6 +90,7 @@ struct experiment {
     char *metrics_file; /* ... this file of an attempt's folder */
     char *metrics_format;
     char **variables; /* NAME=VALUE, added to the command's environment */
+    struct software software;
 
     struct search_config search;
     char *searcher_name;

@@ -16,6 +16,15 @@ const struct key experiment_keys[] = {
     { "max_failed",  KEY_INT,    AT (max_failed), 0, 1e7, NULL, "failed trials with which an experiment is still called completed; default: half of its trials" },
     { "log_policies", KEY_GROUPS, 0,                 0, 0, NULL, "list of groups { name; pattern; action; }: what a line in the log of a failed attempt means" },
 
+    { "container.image",   KEY_STRING, AT (software.image),   0, 0, NULL, "image in which the trials run: a file, a folder, or the reference of one in a registry; container = \"IMAGE\" is the same" },
+    { "container.runtime", KEY_STRING, AT (software.runtime), 0, 0, NULL, "pyxis, enroot, apptainer, singularity, charliecloud or podman; default: the first that is there and takes the image" },
+    { "container.binds",   KEY_LIST,   AT (software.binds),   0, 0, NULL, "further folders that the container sees: /SOURCE[:/DESTINATION[:OPTIONS]]" },
+    { "container.options", KEY_LIST,   AT (software.options), 0, 0, NULL, "further options for the runtime" },
+
+    { "environment.modules", KEY_LIST,   AT (software.modules), 0, 0, NULL, "environment modules that are loaded for the trials" },
+    { "environment.conda",   KEY_STRING, AT (software.conda),   0, 0, NULL, "conda environment of the trials: its name or its folder" },
+    { "environment.venv",    KEY_STRING, AT (software.venv),    0, 0, NULL, "virtual environment of the trials' Python: its folder" },
+
     { "code.freeze",  KEY_BOOL,   AT (code_freeze),  0, 0, "true", "the trials run a copy of the folder as it is now, where the entrypoint names a file of it" },
     { "code.path",    KEY_STRING, AT (code_path),    0, 0, NULL, "folder that is frozen; default: that of the experiment file, or its git work tree" },
     { "code.include", KEY_LIST,   AT (code_include), 0, 0, NULL, "patterns of files that are frozen, be they large or ignored by git" },

@@ -26,8 +26,8 @@ struct key {
     const char *help;
 };
 
-/* All keys but those under "hyperparameters" and "environment", which the
- * user names; ended by a row whose path is NULL.
+/* All keys but those under "hyperparameters" and the variables under
+ * "environment", which the user names; ended by a row whose path is NULL.
  */
 extern const struct key experiment_keys[];
 

@@ -15,6 +15,7 @@
 #include "launcher/config/placeholder.h"
 #include "launcher/config/queries.h"
 #include "launcher/config/search_settings.h"
+#include "launcher/config/software_settings.h"
 #include "launcher/sys/slurm_memory.h"
 #include "runtime/base/word.h"
 
@@ -355,6 +356,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_gpus (e, cf, p);
     check_on_oom (e, p);
     check_notify (e, cf, p);
+    software_settings_check (e, cf, p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);

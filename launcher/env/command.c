@@ -118,7 +118,8 @@ static int add_experiment (struct ask *a,
         snprintf (text[0], 64, "--dl=%.50s", e->framework);
         rv = ask_take (a, one, path, err);
     }
-    if (rv >= 0 && experiment_has_ranks (e) && step_command (e, &step) > 0)
+    if (rv >= 0 && experiment_has_ranks (e)
+        && step_command (e, true, &step) > 0)
         for (char **w = step + 1; rv >= 0 && *w && **w == '-' && (*w)[2]; w++)
             rv = ask_take (a, w, path, err);
     strings_free (step);

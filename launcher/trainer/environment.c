@@ -7,12 +7,15 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
+#include "launcher/software/container.h"
+#include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/fork_source.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/job_variables.h"
+#include "launcher/sys/strings.h"
 #include "launcher/trainer/resume_dir.h"
 #include "launcher/trainer/step.h"
 #include "launcher/trainer/trainer.h"
@@ -161,8 +164,9 @@ static long repeat_of (const struct trial_attempt *a)
 static void env_inherit (struct env *env, const struct experiment *e)
 {
     bool is_step = experiment_has_ranks (e);
+    char **v = e->software.activated ? e->software.activated : environ;
 
-    for (char **v = environ; *v; v++)
+    for (; *v; v++)
         if (strncmp (*v, "DL_HP_", 6) && !(is_step && variable_is_of_step (*v)))
             env_add (env, strdup (*v));
 }
@@ -178,6 +182,53 @@ static void env_retention (struct env *env, const struct experiment *e)
                                                        : p->experiment_best);
     env_set_number (env, "DL_KEEP_LATEST", p->trial_latest);
     env_set_number (env, "DL_LARGER_IS_BETTER", !e->search.smaller_is_better);
+}
+
+/* ---- a container ---- */
+
+/* The folder of which 'dir' has a copy, and that copy: files of it may be links
+ * to the first one, and the trials may begin in a folder inside.
+ */
+static void add_code (char ***list, const struct sweep *s)
+{
+    const struct experiment *e = s->exp;
+    size_t n = s->root ? strlen (s->root) : 0;
+    size_t whole = strlen (e->dir);
+    size_t below;
+
+    if (!n || !e->file_dir || strncmp (e->file_dir, s->root, n))
+        return;
+    below = strlen (e->file_dir + n);
+    strings_add (list, s->root, n);
+    if (below < whole && !strcmp (e->dir + whole - below, e->file_dir + n))
+        strings_add (list, e->dir, whole - below);
+}
+
+/* What a trial reads or writes outside its working folder. */
+static char **folders_of (const struct trial_attempt *a)
+{
+    char **list = NULL;
+    char path[4200];
+
+    strings_add (&list, a->sweep->dir, strlen (a->sweep->dir));
+    add_code (&list, a->sweep);
+    checkpoint_dir (a, path, sizeof (path));
+    strings_add (&list, path, strlen (path));
+    if (resume_dir (a, NULL, path, sizeof (path)) == 0)
+        strings_add (&list, path, strlen (path));
+    return list;
+}
+
+static void env_container (struct env *env, const struct trial_attempt *a)
+{
+    const struct software *s = &a->sweep->exp->software;
+    char **folders = s->image && !s->by_srun ? folders_of (a) : NULL;
+    char *text = folders ? software_text (s, folders, false) : NULL;
+
+    if (text)
+        env_set (env, "DL_SOFTWARE", text);
+    free (text);
+    strings_free (folders);
 }
 
 char **attempt_environment (const struct trial_attempt *a)
@@ -203,6 +254,7 @@ char **attempt_environment (const struct trial_attempt *a)
     env_checkpoint (&env, a);
     env_hparams (&env, a);
     env_variables (&env, e->variables);
+    env_container (&env, a);
     return env.list;
 }
 
@@ -241,7 +293,7 @@ static json_t *builtins_of (const struct trial_attempt *a)
                       folder);
 }
 
-char **attempt_command (const struct trial_attempt *a)
+char **attempt_words (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
     const json_t *hparams =
@@ -250,8 +302,6 @@ char **attempt_command (const struct trial_attempt *a)
     const struct command_values v = { e, hparams, more, resume_of, (void *)a };
     struct env argv = { 0 };
 
-    if (experiment_has_ranks (e))
-        argv.n = step_command (e, &argv.list);
     if (e->entrypoint) {
         env_add (&argv, strdup ("/bin/sh"));
         env_add (&argv, strdup ("-c"));
@@ -261,4 +311,39 @@ char **attempt_command (const struct trial_attempt *a)
             hparams_arguments (*s, &v, put_argument, &argv);
     json_decref (more);
     return argv.list;
+}
+
+/* srun starts each rank in its container, or `dl within` does that here. */
+static int add_start (char ***words, const struct trial_attempt *a)
+{
+    const struct experiment *e = a->sweep->exp;
+    const struct software *s = &e->software;
+    char **folders;
+    int rv;
+
+    if (experiment_has_ranks (e) && step_command (e, !s->by_srun, words) == 0)
+        return -1;
+    if (!s->image)
+        return 0;
+    if (!s->by_srun)
+        return within_command (words);
+    folders = folders_of (a);
+    rv = container_srun_words (s, e->dir, folders, e->variables, words, NULL);
+    strings_free (folders);
+    return rv;
+}
+
+char **attempt_command (const struct trial_attempt *a)
+{
+    char **words = attempt_words (a);
+    char **all = NULL;
+    int rv = words ? add_start (&all, a) : -1;
+
+    for (char **w = words; rv == 0 && *w; w++)
+        rv = strings_add (&all, *w, strlen (*w));
+    strings_free (words);
+    if (rv == 0)
+        return all;
+    strings_free (all);
+    return NULL;
 }

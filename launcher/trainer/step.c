@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/sys/strings.h"
 #include "runtime/base/clock.h"
 
 /* s that srun has to end its step */
@@ -38,7 +39,16 @@ static char *self (void)
     return strdup (n > 0 ? dl : "dl");
 }
 
-size_t step_command (const struct experiment *e, char ***words)
+int within_command (char ***words)
+{
+    char *dl = self ();
+    int rv = dl ? strings_add (words, dl, strlen (dl)) : -1;
+
+    free (dl);
+    return rv | strings_add (words, "within", 6) | strings_add (words, "--", 2);
+}
+
+size_t step_command (const struct experiment *e, bool proxy, char ***words)
 {
     char *const all[] = {
         strdup ("srun"),
@@ -54,15 +64,15 @@ size_t step_command (const struct experiment *e, char ***words)
                 e->framework ? e->framework : "ALL"),
         option (e->check ? "--dl-check" : "--export",
                 e->check ? e->check : "ALL"),
-        self (),
-        strdup ("rank"),
-        strdup ("--"),
+        proxy ? self () : NULL,
+        proxy ? strdup ("rank") : NULL,
+        proxy ? strdup ("--") : NULL,
     };
-    size_t n = sizeof (all) / sizeof (*all);
+    size_t n = sizeof (all) / sizeof (*all) - (proxy ? 0 : 3);
 
     if (!(*words = calloc (n + 1, sizeof (**words))))
         return 0;
-    memcpy (*words, all, sizeof (all));
+    memcpy (*words, all, n * sizeof (*all));
     return n;
 }
 

@@ -10,8 +10,13 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/settings.h"
 
-/* The words before the trainer's command, NULL-ended.  Returns how many. */
-size_t step_command (const struct experiment *e, char ***words);
+/* The words before the trainer's command, NULL-ended, with `dl rank` where
+ * 'proxy' is set.  Returns how many.
+ */
+size_t step_command (const struct experiment *e, bool proxy, char ***words);
+
+/* Add `dl within --` to a list.  Returns -1 if out of memory. */
+int within_command (char ***words);
 
 /* SIGTERM asks the ranks to stop; SIGKILL, given again and again, ends them.
  * '*ended' is 0 at first.

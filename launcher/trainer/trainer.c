@@ -16,6 +16,7 @@
 
 #include "launcher/config/metric_pattern.h"
 #include "launcher/config/queries.h"
+#include "launcher/software/activate.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/trainer/step.h"
@@ -256,6 +257,19 @@ start (const struct trial_attempt *a, int out, char **argv, char **envp)
     return pid;
 }
 
+/* A program of the trial's PATH, which is not the worker's. */
+static void find_program (const struct software *s, char **argv)
+{
+    char *path = s->activated && argv
+                     ? program_path (software_variable (s, "PATH"), argv[0])
+                     : NULL;
+
+    if (path) {
+        free (argv[0]);
+        argv[0] = path;
+    }
+}
+
 static int spawn (struct trainer *t,
                   const struct trial_attempt *a,
                   struct slurmdl_error *err)
@@ -264,6 +278,7 @@ static int spawn (struct trainer *t,
     char **argv = attempt_command (a);
     char **envp = attempt_environment (a);
 
+    find_program (&a->sweep->exp->software, argv);
     if (t->patterns[0] && !*t->file && pipe2 (ends, O_CLOEXEC) < 0)
         goto fail;
     if (!argv || !envp

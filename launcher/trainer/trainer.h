@@ -8,9 +8,11 @@
 
 #include "launcher/sweep/attempt.h"
 
-/* The command of an attempt, and the variables of that (dl-trainer(7),
+/* The command of an attempt, the trainer's own words of it (without srun and
+ * what starts a container), and the variables of that (dl-trainer(7),
  * HYPERPARAMETERS): NULL-ended lists of texts that the caller frees, or NULL.
  */
+char **attempt_words (const struct trial_attempt *a);
 char **attempt_command (const struct trial_attempt *a);
 char **attempt_environment (const struct trial_attempt *a);
 

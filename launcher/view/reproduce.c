@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/config/hparams.h"
+#include "launcher/software/record.h"
 #include "launcher/sweep/queries.h"
 
 /* A word for the shell, in quotes if it needs them. */
@@ -100,6 +101,22 @@ put_environment (FILE *f, const struct sweep *s, long trial, int64_t length)
     put_variables (f, e->variables);
 }
 
+/* `dl within` loads modules and starts the container. */
+static void put_software (FILE *f, const struct sweep *s)
+{
+    const struct software *with = &s->exp->software;
+    char *folders[] = { s->dir, NULL };
+    char *text;
+
+    if (!with->image && !with->modules && !with->conda && !with->venv)
+        return;
+    if ((text = software_text (with, folders, true))) {
+        put_variable (f, "DL_SOFTWARE", text);
+        fputs (" dl within --", f);
+    }
+    free (text);
+}
+
 /* ---- the command ---- */
 
 /* It begins anew, so groups with {resume_dir} are left out. */
@@ -163,6 +180,7 @@ char *reproduce_command (const struct sweep *s, long trial, int64_t length)
     put_word (f, s->exp->dir ? s->exp->dir : ".");
     fputs (" && env", f);
     put_environment (f, s, trial, length);
+    put_software (f, s);
     put_command (f, s, trial, length);
     if (fclose (f) == 0)
         return text;

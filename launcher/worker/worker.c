@@ -15,6 +15,7 @@
 
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
+#include "launcher/software/check.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/requests.h"
 #include "launcher/sweep/sweep.h"
@@ -335,7 +336,9 @@ enum worker_end worker_run (struct sweep *sweep,
     job_memory_find ("", &w.memory);
     if (place->seconds > 0)
         w.end = w.beat + place->seconds;
-    if ((w.peer = peer_create (sweep->dir, w.slot, err)) && pull (&w, err) == 0)
+    if (software_enter (sweep->exp, err) == 0
+        && (w.peer = peer_create (sweep->dir, w.slot, err))
+        && pull (&w, err) == 0)
         end = how_it_ended (&w);
     if (w.closes) {
         worker_close_sweep (&w);

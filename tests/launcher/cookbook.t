@@ -35,13 +35,17 @@ report) said=$("$dl" report "$@" 2>&1) && exit; echo "$said"; [ "${said#*D3}" !=
 *) exec "$dl" "$command" "$@" ;;
 esac
 END
-cat >bin/conda <<'END'
+cat >bin/modulecmd <<'END'
 #!/bin/sh
-[ "$1 $2 $3 $4" = "run --no-capture-output -n torch" ] || exit 2
-shift 5
-exec python3 "$@"
+echo "LOADED=\$LOADED:$3; export LOADED"
 END
-chmod +x bin/dl bin/conda
+cat >bin/apptainer <<'END'
+#!/bin/sh
+while [ "${1%.sif}" = "$1" ]; do shift; done
+shift
+exec "$@"
+END
+chmod +x bin/*
 PATH=$work/bin:$PATH
 
 stand_in () { # stand_in MODULE: its text is on the standard input; not where Python has it
@@ -55,14 +59,11 @@ done
 
 recipe 4
 python3 -m venv --without-pip venv >venv.out 2>&1 || ln -s /usr venv
+mkdir -p "$HOME/.conda/envs/torch/conda-meta"
 follow
 
 recipe 5
-cat >"$HOME/.bash_profile" <<END
-PATH=$PATH
-module () { [ "\$1" = load ] && export LOADED="\$*"; }
-END
-echo 'import os; assert os.environ["LOADED"] == "load cuda/12.1 python/3.11"' | cat - train.py >new.py
+echo 'import os; assert os.environ["LOADED"] == ":cuda/12.1:python/3.11"' | cat - train.py >new.py
 mv new.py train.py
 follow
 
@@ -132,5 +133,9 @@ chmod +x one-epoch
 follow
 
 recipe 21
+follow
+
+recipe 22
+: >pytorch.sif
 follow
 done_testing

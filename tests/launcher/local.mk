@@ -7,7 +7,7 @@ $(launcher_units): LDADD = launcher/liblauncher.la $(HDF5_LIBS) $(CMOCKA_LIBS)
 $(launcher_units): launcher/liblauncher.la
 endif
 launcher_tests = %D%/code.t %D%/cookbook.t %D%/recovery.t tests/faults/faults.t %D%/local.t %D%/executor.t %D%/outcomes.t \
-	%D%/lifecycle.t %D%/doctor.t %D%/custom.t \
+	%D%/container.t %D%/environment.t %D%/lifecycle.t %D%/doctor.t %D%/custom.t \
 	%D%/model.t %D%/notify.t %D%/watch.t %D%/plot.t %D%/best.t %D%/gpus.t %D%/interactive.t %D%/memory.t %D%/queue.t %D%/digits.t %D%/export.t \
 	%D%/ckpt.t %D%/server.t %D%/fuzz.t %D%/config.t %D%/docs.t %D%/options.t %D%/cli.t %D%/damage.t \
 	%D%/share.t %D%/show.t %D%/numbers.t %D%/completion.t %D%/faultstop.t %D%/resume.t %D%/try.t %D%/report.t %D%/firstday.t %D%/flow.t \

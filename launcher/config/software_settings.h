@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Check the container and the environment that an experiment file names. */
+#ifndef LAUNCHER_CONFIG_SOFTWARE_SETTINGS_H
+#define LAUNCHER_CONFIG_SOFTWARE_SETTINGS_H
+
+#include <libconfig.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/config/experiment.h"
+
+/* Names of the container runtimes in the order in which they are looked for,
+ * NULL-ended; the first is srun's own (pyxis).
+ */
+extern const char *const container_runtimes[];
+
+/* Whether a variable of the trials may have this name: "environment" itself
+ * takes what is no name for a shell, 'strict' does not.
+ */
+bool variable_name_fits (const char *name, bool strict);
+
+/* Check what the keys of "container" and "environment" say, without a look at
+ * the file system, and note where they stand.
+ */
+void software_settings_check (struct experiment *e,
+                              config_t *cf,
+                              struct problems *p);
+
+#endif

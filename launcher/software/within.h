@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dl within: run a command in the container of DL_SOFTWARE. */
+#ifndef LAUNCHER_SOFTWARE_WITHIN_H
+#define LAUNCHER_SOFTWARE_WITHIN_H
+
+#include "launcher/sys/settings.h"
+
+int cmd_within (const struct settings *st);
+
+#endif
