@@ -157,7 +157,7 @@ static bool device_takes (const struct comm_call *k)
 
     return b
            && (k->how.what > COMM_REDUCE_SCATTER || !b->takes
-               || b->takes (k->how.type, k->how.op));
+               || b->takes (k->c->device_self, k->how.type, k->how.op));
 }
 
 static bool host_takes_device (const struct comm_call *k)
