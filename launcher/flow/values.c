@@ -297,7 +297,7 @@ int flow_command (const struct flow_scope *c,
     char *text = NULL;
     int rv = 0;
 
-    if (experiment_has_ranks (e) && step_command (e, argv) == 0)
+    if (experiment_has_ranks (e) && step_command (e, true, argv) == 0)
         return errorf (err, "out of memory");
     if (!e->entrypoint) {
         for (char **a = e->argv; rv == 0 && a && *a; a++)
