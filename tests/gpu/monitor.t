@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# case: order 30, seconds 90
+# case: order 30, seconds 85
 """NVML: the monitor's figures beside nvidia-smi's, and what it costs; dl check and dl top.
 
 monitor.t load SECONDS and monitor.t loop are the programs that are watched.

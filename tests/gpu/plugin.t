@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# case: order 50, seconds 75
+# case: order 50, seconds 60
 # the plugin in a Slurm of one node: what a step sees of the GPU, PyTorch in it, monitor and check
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
