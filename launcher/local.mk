@@ -47,7 +47,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/model/export.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
 	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
-	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpus.c \
+	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpu_product.c %D%/nodecheck/gpus.c \
 	%D%/nodecheck/health.c %D%/nodecheck/level.c %D%/nodecheck/open.c %D%/nodecheck/output.c %D%/nodecheck/peers.c %D%/nodecheck/rank.c \
 	%D%/nodecheck/report.c %D%/nodecheck/silent.c %D%/nodecheck/system.c %D%/nodecheck/versions.c \
 	%D%/nodecheck/wire.c \

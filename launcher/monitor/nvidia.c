@@ -36,7 +36,7 @@ read_load (const struct nvidia *n, const struct device *d, struct gpu_sample *g)
         g->v[GPU_BUSY] = u.gpu;
         g->v[GPU_MEMORY_BUSY] = u.memory;
     }
-    if (CALL (n, memory, d->handle, &m)) {
+    if (nvml_memory (&n->nvml, d->handle, &m) == NVML_SUCCESS) {
         g->v[GPU_MEMORY] = (double)m.used;
         g->v[GPU_MEMORY_SIZE] = (double)m.total;
     }

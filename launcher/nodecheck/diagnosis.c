@@ -280,6 +280,9 @@ static const struct rate_row {
     enum severity severity;
 } rate_rows[] = {
     { "GPU copy", "GB/s", SEVERITY_BAD },
+    { "GPU to host", "GB/s", SEVERITY_BAD },
+    { "host to GPU", "GB/s", SEVERITY_BAD },
+    { "GPU product", "TFLOP/s", SEVERITY_BAD },
     { "memory", "GB/s", SEVERITY_WARN },
     { "network", "GB/s", SEVERITY_WARN },
     { "working directory", "GB/s", SEVERITY_WARN },

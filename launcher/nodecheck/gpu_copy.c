@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write, copy and compare memory of each GPU through the CUDA driver. */
+/* Write, copy and compare memory of each GPU through the CUDA driver, and
+ * measure it.
+ */
 #include "launcher/nodecheck/gpu_copy.h"
 
 #include <dlfcn.h>
@@ -7,12 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/nodecheck/gpu_product.h"
 #include "launcher/nodecheck/gpus.h"
 #include "runtime/base/clock.h"
 
 /* The driver's interface, which has kept these names since CUDA 3.2. */
-typedef unsigned long long device_pointer;
-
 static struct {
     int (*init) (unsigned);
     int (*count) (int *);
@@ -27,6 +28,9 @@ static struct {
     int (*set) (device_pointer, unsigned, size_t);
     int (*copy) (device_pointer, device_pointer, size_t);
     int (*fetch) (void *, device_pointer, size_t);
+    int (*send) (device_pointer, const void *, size_t);
+    int (*pin) (void **, size_t, unsigned);
+    int (*unpin) (void *);
     int (*finish) (void);
 } cuda;
 
@@ -48,75 +52,168 @@ static const struct {
     { &cuda.set,     "cuMemsetD32_v2" },
     { &cuda.copy,    "cuMemcpyDtoD_v2" },
     { &cuda.fetch,   "cuMemcpyDtoH_v2" },
+    { &cuda.send,    "cuMemcpyHtoD_v2" },
+    { &cuda.pin,     "cuMemHostAlloc" },
+    { &cuda.unpin,   "cuMemFreeHost" },
     { &cuda.finish,  "cuCtxSynchronize" },
 };
 /* clang-format on */
 
 enum { SIZE = 256 << 20, ROUNDS = 10 };
 
+/* The memory that one GPU is tested with. */
+struct gpu_memory {
+    const char *bus;
+    device_pointer a, b;
+    unsigned *host; /* pinned */
+    size_t size;    /* of each, bytes */
+};
+
 static const unsigned patterns[] = { 0x55555555, 0xaaaaaaaa, 0, 0xffffffff };
 
 /* Each pattern is written, copied on the GPU and read back. */
-static int compare (
-    device_pointer a, device_pointer b, size_t size, unsigned *back, bool *same)
+static int compare (const struct gpu_memory *m, bool *same)
 {
     int rv = 0;
 
     *same = true;
     for (size_t i = 0; rv == 0 && i < sizeof (patterns) / sizeof (*patterns);
          i++) {
-        if ((rv = cuda.set (a, patterns[i], size / 4)) != 0
-            || (rv = cuda.copy (b, a, size)) != 0
-            || (rv = cuda.fetch (back, b, size)) != 0)
+        if ((rv = cuda.set (m->a, patterns[i], m->size / 4)) != 0
+            || (rv = cuda.copy (m->b, m->a, m->size)) != 0
+            || (rv = cuda.fetch (m->host, m->b, m->size)) != 0)
             return rv;
-        for (size_t k = 0; k < size / 4; k++)
-            *same &= back[k] == patterns[i];
+        for (size_t k = 0; k < m->size / 4; k++)
+            *same &= m->host[k] == patterns[i];
     }
     return rv;
 }
 
-static int
-rate_of (device_pointer a, device_pointer b, size_t size, double *rate)
+/* ---- rates ---- */
+
+static int copy (const struct gpu_memory *m)
+{
+    return cuda.copy (m->b, m->a, m->size);
+}
+
+static int fetch (const struct gpu_memory *m)
+{
+    return cuda.fetch (m->host, m->a, m->size);
+}
+
+static int send_back (const struct gpu_memory *m)
+{
+    return cuda.send (m->a, m->host, m->size);
+}
+
+/* clang-format off */
+static const struct gpu_rate {
+    const char *name; /* as in the table of diagnosis.c */
+    int (*once) (const struct gpu_memory *m);
+    double bytes;     /* that one byte of 'size' moves */
+} gpu_rates[] = {
+    { "GPU copy",    copy,      2 },
+    { "GPU to host", fetch,     1 },
+    { "host to GPU", send_back, 1 },
+};
+/* clang-format on */
+
+static void put_rate (const struct check_place *p,
+                      const struct gpu_memory *m,
+                      const char *kind,
+                      double rate)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "%s %s", kind, m->bus);
+    check_fact (p, "rates", name, json_real (rate));
+}
+
+static int measure (const struct check_place *p,
+                    const struct gpu_memory *m,
+                    const struct gpu_rate *r)
 {
     double start;
     int rv = cuda.finish ();
 
     start = monotonic ();
     for (int i = 0; rv == 0 && i < ROUNDS; i++)
-        rv = cuda.copy (b, a, size);
+        rv = r->once (m);
     if (rv == 0)
         rv = cuda.finish ();
-    *rate = 2.0 * ROUNDS * (double)size / (monotonic () - start) / 1e9;
+    if (rv == 0)
+        put_rate (p,
+                  m,
+                  r->name,
+                  r->bytes * ROUNDS * (double)m->size / (monotonic () - start)
+                      / 1e9);
     return rv;
 }
 
-static int test (const struct check_place *p, const char *bus, size_t size)
+/* Matrices of random numbers: on zeros a GPU is faster than in any training. */
+static int multiply (const struct check_place *p, const struct gpu_memory *m)
 {
-    device_pointer a = 0, b = 0;
-    unsigned *back = malloc (size);
-    char name[64];
-    double rate = 0;
-    bool same = true;
-    int rv = 0;
+    struct gpu_product g = {
+        m->a, m->a + m->size / 2, m->b, .finish = cuda.finish
+    };
+    int rv;
 
-    if (!back || (rv = cuda.alloc (&a, size)) != 0
-        || (rv = cuda.alloc (&b, size)) != 0
-        || (rv = compare (a, b, size, back, &same)) != 0
-        || (rv = rate_of (a, b, size, &rate)) != 0)
-        goto out;
-    if (!same)
+    for (g.n = PRODUCT_MAX; g.n * g.n * 4 > m->size; g.n /= 2)
+        ;
+    if (g.n < PRODUCT_MIN)
+        return 0;
+    gpu_product_fill (m->host, m->size);
+    if ((rv = cuda.send (m->a, m->host, m->size)) != 0)
+        return rv;
+    if (gpu_product_measure (&g) == 0)
+        put_rate (p, m, "GPU product", g.rate);
+    else
+        check_finding (p, g.severity, "GPU %s: %s", m->bus, g.why);
+    return 0;
+}
+
+static int test (const struct check_place *p, const struct gpu_memory *m)
+{
+    bool same = true;
+    int rv = compare (m, &same);
+
+    for (size_t i = 0; rv == 0 && i < sizeof (gpu_rates) / sizeof (*gpu_rates);
+         i++)
+        rv = measure (p, m, &gpu_rates[i]);
+    if (rv == 0 && !same)
         check_finding (p,
                        SEVERITY_BAD,
                        "GPU %s: its memory gives back other than was written",
-                       bus);
-    snprintf (name, sizeof (name), "GPU copy %s", bus);
-    check_fact (p, "rates", name, json_real (rate));
-out:
-    if (a)
-        cuda.free (a);
-    if (b)
-        cuda.free (b);
-    free (back);
+                       m->bus);
+    return rv != 0 ? rv : multiply (p, m);
+}
+
+/* Less where this job may not have so much of the host's memory. */
+static int pin (struct gpu_memory *m)
+{
+    int rv;
+
+    while ((rv = cuda.pin ((void **)&m->host, m->size, 0)) != 0
+           && m->size > 1 << 20)
+        m->size /= 2;
+    return rv;
+}
+
+static int
+test_memory (const struct check_place *p, const char *bus, size_t size)
+{
+    struct gpu_memory m = { .bus = bus, .size = size };
+    int rv;
+
+    if ((rv = pin (&m)) == 0 && (rv = cuda.alloc (&m.a, m.size)) == 0
+        && (rv = cuda.alloc (&m.b, m.size)) == 0)
+        rv = test (p, &m);
+    if (m.a)
+        cuda.free (m.a);
+    if (m.b)
+        cuda.free (m.b);
+    if (m.host)
+        cuda.unpin (m.host);
     return rv;
 }
 
@@ -137,7 +234,7 @@ static void test_device (const struct check_place *p, int i)
         && (rv = cuda.memory (&available, &total)) == 0) {
         while (size > 1 << 20 && 3 * size > available)
             size /= 2;
-        rv = test (p, bus, size);
+        rv = test_memory (p, bus, size);
     }
     if (rv != 0)
         check_finding (p,

@@ -215,7 +215,9 @@ static void look_at_users (struct gpu_check *l)
                        n,
                        n == 1 ? "" : "es",
                        list[0].pid);
-    else if (ASK (l, memory, &m) && m.total && m.used > m.total / 10)
+    else if (!l->lost
+             && ask (l, nvml_memory (&nvml, l->device, &m)) == NVML_SUCCESS
+             && m.total && m.used > m.total / 10)
         check_finding (l->place,
                        SEVERITY_WARN,
                        "GPU %s: %llu of %llu MiB are in use already",

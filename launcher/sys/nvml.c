@@ -28,6 +28,7 @@ static const struct symbol {
     { "nvmlDeviceGetUUID",                         AT (uuid),             false },
     { "nvmlDeviceGetUtilizationRates",             AT (utilization),      false },
     { "nvmlDeviceGetMemoryInfo",                   AT (memory),           false },
+    { "nvmlDeviceGetMemoryInfo_v2",                AT (memory_v2),        false },
     { "nvmlDeviceGetPowerUsage",                   AT (power),            false },
     { "nvmlDeviceGetTotalEnergyConsumption",       AT (energy),           false },
     { "nvmlDeviceGetTemperature",                  AT (temperature),      false },
@@ -99,6 +100,19 @@ int nvml_open (struct nvml *n, struct slurmdl_error *err)
     n->library = NULL;
     errno = EIO;
     return -1;
+}
+
+int nvml_memory (const struct nvml *n,
+                 struct nvml_device *d,
+                 struct nvml_memory *m)
+{
+    struct nvml_memory_v2 v2 = { .version = NVML_MEMORY_V2 };
+
+    if (n->memory_v2 && n->memory_v2 (d, &v2) == NVML_SUCCESS) {
+        *m = (struct nvml_memory){ v2.total, v2.free, v2.used };
+        return NVML_SUCCESS;
+    }
+    return n->memory ? n->memory (d, m) : NVML_LACKING;
 }
 
 void nvml_close (struct nvml *n)

@@ -18,6 +18,7 @@ struct nvml_gpm_sample;
 enum {
     NVML_SUCCESS = 0,
     NVML_NOT_LOADED = 9, /* the driver */
+    NVML_LACKING = 13,   /* the library has no such function */
     NVML_LOST = 15,
     NVML_RESET = 16,
     NVML_NAME_SIZE = 96,
@@ -50,6 +51,12 @@ struct nvml_pci {
 struct nvml_memory {
     unsigned long long total, free, used;
 };
+
+struct nvml_memory_v2 {
+    unsigned version; /* NVML_MEMORY_V2 */
+    unsigned long long total, reserved, free, used;
+};
+enum { NVML_MEMORY_V2 = sizeof (struct nvml_memory_v2) | 2 << 24 };
 
 struct nvml_process {
     unsigned pid;
@@ -95,6 +102,7 @@ struct nvml {
     int (*uuid) (struct nvml_device *d, char *text, unsigned size);
     int (*utilization) (struct nvml_device *d, struct nvml_utilization *u);
     int (*memory) (struct nvml_device *d, struct nvml_memory *m);
+    int (*memory_v2) (struct nvml_device *d, struct nvml_memory_v2 *m);
     int (*power) (struct nvml_device *d, unsigned *milliwatt);
     int (*energy) (struct nvml_device *d, unsigned long long *millijoule);
     int (*temperature) (struct nvml_device *d, int sensor, unsigned *celsius);
@@ -138,5 +146,12 @@ int nvml_load (struct nvml *n, struct slurmdl_error *err);
 /* The same, and start it: EIO and 'err' if the driver does not answer. */
 int nvml_open (struct nvml *n, struct slurmdl_error *err);
 void nvml_close (struct nvml *n);
+
+/* Memory as nvidia-smi shows it: what the driver keeps for itself is in 'total'
+ * only.  A driver before 510 counts it as used.  Returns a status of NVML.
+ */
+int nvml_memory (const struct nvml *n,
+                 struct nvml_device *d,
+                 struct nvml_memory *m);
 
 #endif

@@ -7,6 +7,7 @@ libs=$builddir/tests/fakes/.libs
 mkdir "$work/gpus" "$work/less"
 ln -s "$libs/nvml.so" "$work/gpus/libnvidia-ml.so.1"
 ln -s "$libs/cuda.so" "$work/gpus/libcuda.so.1"
+ln -s "$libs/cuda.so" "$work/gpus/libcublas.so.13"
 ln -s "$libs/nvmlless.so" "$work/less/libnvidia-ml.so.1"
 cd "$work" || exit 1
 for v in $(env | sed -n 's/^\(SLURM[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
@@ -59,13 +60,22 @@ for _ in 1 2 3 4 5; do
     echo "$out" | sed 's/^/# /'
 done
 is $status 0 "--full"
-like "$out" 'GPU copy: [0-9.e+]+ to [0-9.e+]+ GB/s' "GPUs are measured"
+for kind in "GPU copy" "GPU to host" "host to GPU"; do
+    like "$out" "$kind: [0-9.e+]+ to [0-9.e+]+ GB/s" "$kind is measured"
+done
+like "$out" 'GPU product: [0-9.e+]+ to [0-9.e+]+ TFLOP/s' "products of matrices are measured"
 like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
 for f in "flip:1 GPU 0000:1c:00.0: its memory gives back other than was written" "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)"; do
     out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *} timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
     like "$out" "${f#* }" "is told"
 done
+
+out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:pcie:1,here:product:1,here:blas:0 timeout 300 dl check --full)
+is $? 79 "--full: a GPU that gets its data slowly, and cannot multiply"
+like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is told"
+like "$out" 'bad: .*GPU 0000:1c:00.0: it cannot multiply matrices \(cuBLAS error 13\)' "and the other"
+like "$out" 'note: .*GPU 0000:1b:00.0: products of matrices are not measured \(cuBLAS error 3\)' "what has no memory for it is not bad"
 
 # ---- file systems
 if [ "$(id -u)" -eq 0 ] && mkdir full && mount -t tmpfs -o size=64k tmpfs full 2>/dev/null; then

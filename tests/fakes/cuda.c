@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand in for libcuda.so.1: the memory of two GPUs is this process's.
- * FAKE_FAULTS as in nvml.c, with the faults "flip" (a bit of what is read
- * back), "stuck" (a copy never ends) and "cuda" (an error).
+/* Stand in for libcuda.so.1, and under that name for libcublas.so.13: the
+ * memory of two GPUs is this process's. FAKE_FAULTS as in nvml.c, with the
+ * faults "flip" (a bit of what is read back), "stuck" (a copy never ends),
+ * "pcie" (copies to it are slow), "blas" (cuBLAS has no memory), "product" (it
+ * fails) and "cuda" (an error).
  */
 /* the library has no header here, as it has none for the program */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -104,10 +106,73 @@ int cuMemcpyDtoD_v2 (unsigned long long to, unsigned long long from, size_t n)
 
 int cuMemcpyDtoH_v2 (void *to, unsigned long long from, size_t n)
 {
+    usleep (20000);
     memcpy (to, (void *)(size_t)from, n);
     if (has ("flip"))
         ((char *)to)[n / 2] ^= 1;
     return 0;
+}
+
+int cuMemcpyHtoD_v2 (unsigned long long to, const void *from, size_t n)
+{
+    usleep (has ("pcie") ? 100000 : 20000);
+    memcpy ((void *)(size_t)to, from, n);
+    return 0;
+}
+
+int cuMemHostAlloc (void **at, size_t size, unsigned flags)
+{
+    (void)flags;
+    *at = malloc (size);
+    return *at ? 0 : 2;
+}
+
+int cuMemFreeHost (void *at)
+{
+    free (at);
+    return 0;
+}
+
+int cublasCreate_v2 (void **handle)
+{
+    *handle = &current;
+    return has ("blas") ? 3 : 0; /* no memory */
+}
+
+int cublasDestroy_v2 (void *handle)
+{
+    return handle != &current;
+}
+
+/* 2 TFLOP/s, whatever else runs here. */
+int cublasGemmEx (void *handle,
+                  int transa,
+                  int transb,
+                  int m,
+                  int n,
+                  int k,
+                  const void *alpha,
+                  unsigned long long a,
+                  int atype,
+                  int lda,
+                  unsigned long long b,
+                  int btype,
+                  int ldb,
+                  const void *beta,
+                  unsigned long long c,
+                  int ctype,
+                  int ldc,
+                  int compute,
+                  int algorithm)
+{
+    (void)algorithm;
+    if (handle != &current || transa || transb || m != n || n != k || lda != n
+        || ldb != n || ldc != n || atype != 14 || btype != 14 || ctype != 14
+        || compute != 68 || *(const float *)alpha != 1
+        || *(const float *)beta != 0 || b != a + 2ULL * m * n || !c)
+        return 7;
+    usleep (8000);
+    return has ("product") ? 13 : 0;
 }
 
 int cuCtxSynchronize (void)

@@ -22,6 +22,7 @@
 
 #include "launcher/sys/nvml.h"
 
+enum { RESERVED = 600 << 20 }; /* bytes of each, which are the driver's own */
 enum { GPUS = 8, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999 };
 
 struct nvml_device {
@@ -221,9 +222,23 @@ int nvmlDeviceGetUtilizationRates (struct nvml_device *d,
 
 int nvmlDeviceGetMemoryInfo (struct nvml_device *d, struct nvml_memory *m)
 {
-    m->used = (unsigned long long)d->used << 20;
+    m->used = ((unsigned long long)d->used << 20) + RESERVED;
     m->total = (unsigned long long)d->size << 20;
     m->free = m->total - m->used;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo_v2 (struct nvml_device *d, struct nvml_memory_v2 *m)
+{
+    struct nvml_memory old;
+
+    if (m->version != NVML_MEMORY_V2)
+        return INVALID;
+    nvmlDeviceGetMemoryInfo (d, &old);
+    m->reserved = RESERVED;
+    m->total = old.total;
+    m->used = old.used - RESERVED;
+    m->free = old.free;
     return NVML_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# case: order 30, seconds 90
+# case: order 30, seconds 85
 """NVML: the monitor's figures beside nvidia-smi's, and what it costs; dl check and dl top.
 
 monitor.t load SECONDS and monitor.t loop are the programs that are watched.
@@ -52,26 +52,62 @@ def load(seconds):
     print(f"product {n * 2 * 8192**3 / (time.monotonic() - began) / 1e12:.1f} TFLOP/s {kept.numel()}", flush=True)
 
 
+def training(torch, device):
+    """Two loops that a monitor could disturb: one waits for Python, one for the GPU, far from its power limit."""
+
+    def model(width, depth, batch):
+        torch.manual_seed(1)
+        net = torch.nn.Sequential(*[m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())])
+        net = net.to(device)
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+        x = torch.randn(batch, width, device=device)
+
+        def step():
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            optimizer.step()
+
+        return step
+
+    loops = {"python": model(32, 2, 16) if STAND_INS else model(256, 8, 64)}
+    if not STAND_INS:
+        loops["gpu"] = graph_of(torch, model(512, 24, 128))
+    return loops
+
+
+def graph_of(torch, step):
+    """The step as a graph that the GPU runs alone, as PyTorch's manual has it."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
 def loop():
-    """A training loop that runs N steps for each line of its input, and says how long they took."""
+    """A program that trains: for each line "LOOP STEPS" of its input it says how long they took."""
     import torch
 
-    device = "cpu" if STAND_INS else "cuda"
-    torch.manual_seed(1)
-    width, depth = (32, 2) if STAND_INS else (512, 12)
-    model = torch.nn.Sequential(*[m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())])
-    model = model.to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x = torch.randn(256, width, device=device)
+    torch.set_num_threads(1)
+    loops = training(torch, "cpu" if STAND_INS else "cuda")
+    # where autograd's thread and this one take turns on one core, the times vary least
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), os.sched_getaffinity(0))
+    print(" ".join(loops), flush=True)
     for line in sys.stdin:
-        began = time.perf_counter()
-        for _ in range(int(line)):
-            optimizer.zero_grad()
-            model(x).square().mean().backward()
-            optimizer.step()
+        name, steps = line.split()
+        begun = time.perf_counter()
+        for _ in range(int(steps)):
+            loops[name]()
         if not STAND_INS:
             torch.cuda.synchronize()
-        print(time.perf_counter() - began, flush=True)
+        print(time.perf_counter() - begun, flush=True)
 
 
 # ---- a step of one rank, as srun would start it
@@ -240,42 +276,74 @@ def top_says(top, pid):
 # ---- what the monitor costs
 
 
-def overhead():
-    """Turns with a monitor that samples each second, and with one that is stopped."""
-    pairs = 2 if STAND_INS else 14
-    with folder() as top:
-        rank = start_rank(top, "loop")
+EVERY = 5  # s: --dl-monitor alone
+BLOCK = 0.1 if STAND_INS else 0.5  # s
 
-        def steps(n):
-            rank.stdin.write(f"{n}\n")
-            rank.stdin.flush()
-            return float(rank.stdout.readline())
 
-        steps(5 if STAND_INS else 100)
-        each = min(steps(10) for _ in range(3)) / 10
-        n = max(int((0.2 if STAND_INS else 1.3) / each), 1)
-        monitor = start_monitor(top, rank.pid)
-        time.sleep(1.5)
-        on, off = [], []
-        for i in range(pairs):
-            for stopped in ((True, False) if i % 2 else (False, True)):
-                os.killpg(monitor.pid, signal.SIGSTOP if stopped else signal.SIGCONT)
-                time.sleep(0.02)
-                (off if stopped else on).append(steps(n))
+def middle(values):
+    """The mean of the middle half."""
+    n = len(values) // 4
+    return statistics.fmean(sorted(values)[n:len(values) - n])
+
+
+class Watched:
+    """The program that trains, with a monitor that can be stopped."""
+
+    def __init__(self, top):
+        self.top = top
+        self.rank = start_rank(top, "loop")
+        self.loops = self.rank.stdout.readline().split()
+        self.steps = {}
+        for name in self.loops:
+            self.steps[name] = 20
+            each = min(self.time(name) for _ in range(5)) / 20
+            self.steps[name] = max(int(BLOCK / each), 1)
+            say(f"{name}: {1e3 * each:.3f} ms a step")
+
+    def time(self, name):
+        self.rank.stdin.write(f"{name} {self.steps[name]}\n")
+        self.rank.stdin.flush()
+        return float(self.rank.stdout.readline())
+
+    def pairs(self, name, monitor, n):
+        """Seconds of blocks with and without it, in the order ABBA, and when that was."""
+        on, off, begun = [], [], time.time()
+        for i in range(2 * n):
+            stopped = i % 4 in (0, 3)
+            os.killpg(monitor.pid, signal.SIGSTOP if stopped else signal.SIGCONT)
+            (off if stopped else on).append(self.time(name))
         os.killpg(monitor.pid, signal.SIGCONT)
-        spent = cpu_seconds(monitor.pid)
-        rank.stdin.close()
-        rank.wait()
+        return on, off, (begun, time.time())
+
+
+def overhead():
+    """Blocks with a monitor that samples each second, and with one that is stopped: what a sample costs, and so many
+    as there are by default."""
+    n = 2 if STAND_INS else 16
+    with folder() as top:
+        watched = Watched(top)
+        alone = {name: [watched.time(name) for _ in range(4)] for name in watched.loops}
+        monitor = start_monitor(top, watched.rank.pid)
+        time.sleep(1)
+        found = {name: watched.pairs(name, monitor, n) for name in watched.loops}
+        say(f"CPU time of the monitor and its children: {cpu_seconds(monitor.pid):.2f} s")
+        watched.rank.stdin.close()
+        watched.rank.wait()
         monitor.wait(timeout=30)
-        ratio = 100 * (median([a / b for a, b in zip(on, off)]) - 1)
-        best = 100 * (min(on) / min(off) - 1)
-        say(f"{n} steps of {1e3 * each:.3f} ms: with {[round(t, 4) for t in on]}, without {[round(t, 4) for t in off]}")
-        say(f"CPU time of the monitor and its children: {spent:.2f} s; the median of pairs {ratio:+.2f} %, the best "
-            f"{best:+.2f} %")
-        figure("monitor.overhead", ratio, "%")
-        figure("monitor.overhead.best", best, "%")
-        if not STAND_INS:
-            ok(min(ratio, best) <= 0.5, f"a training loop under a monitor each second: {ratio:+.2f} % (best {best:+.2f} %)")
+        times = sorted({int(10 * t) for rows in series(top).values() for t, _ in rows})
+        for name, (on, off, (begun, end)) in found.items():
+            samples = len([t for t in times if begun <= t / 10 <= end])
+            say(f"{name}: {samples} samples; with " + " ".join(f"{t:.4f}" for t in on),
+                "without " + " ".join(f"{t:.4f}" for t in off), "no monitor " + " ".join(f"{t:.4f}" for t in alone[name]))
+            ratio = middle([a / b - 1 for a, b in zip(on, off)])
+            if not ok(samples, f"{name}: there were samples", times):
+                continue
+            each = ratio * sum(on) / samples
+            say(f"{name}: {100 * ratio:+.2f} % with {samples / sum(on):.1f} samples/s: {1e3 * each:+.2f} ms a sample")
+            percent = 100 * each / EVERY
+            figure(f"monitor.overhead.{name}", percent, "%")
+            if not STAND_INS:
+                ok(percent <= 0.5, f"a loop that waits for the {name}, monitored each {EVERY} s: {percent:+.3f} %")
 
 
 def cpu_seconds(group):
@@ -294,20 +362,22 @@ def cpu_seconds(group):
 # ---- dl check
 
 
-KNOWN = {"GPU copy": 3000.0, "GPU to host": 54.4, "host to GPU": 53.7, "GPU product": 798.0}  # of one H100 80GB HBM3
+# of one H100 80GB HBM3: GB/s, and TFLOP/s of bfloat16, 8192^3, on random numbers
+KNOWN = {"GPU copy": 3000.0, "GPU to host": 54.4, "host to GPU": 53.7, "GPU product": 790.0}
 
 
 def check():
     status, text = run(["dl", "check", "--full", "--table"], 150)
     say(text)
-    same(status, 0, "dl check --full: the machine is good")
+    # the rates of stand-ins are those of a busy machine
+    ok(status == 0 or (STAND_INS and "half of the nodes" in text), "dl check --full: the machine is good", text)
     rates = {(m[1], m[3]): float(m[2]) for m in
              re.finditer(r"note: ([A-Za-z ]+?)(?: [0-9a-f:.]{7,})?: (?:.* median )?([0-9.e+]+) ?(\S*/s)?$", text, re.M)}
     say(rates)
     ok(any(n.startswith("GPU copy") for n, _ in rates), "it measures the GPU's copy", text)
     is_h100 = not STAND_INS and "H100 80GB HBM3" in text
     for (name, unit), value in rates.items():
-        unit = unit or "GB/s"
+        unit = unit or ("TFLOP/s" if "product" in name else "GB/s")
         known = next((v for k, v in KNOWN.items() if name.startswith(k)), None)
         if known and is_h100:
             figure("check." + name.replace(" ", "-"), value, unit, "known", known)

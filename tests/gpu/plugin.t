@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# case: order 50, seconds 75
+# case: order 50, seconds 60
 # the plugin in a Slurm of one node: what a step sees of the GPU, PyTorch in it, monitor and check
 . "$srcdir/tests/lib.sh"
 cd "$work" || exit 1
@@ -48,11 +48,14 @@ is "$(s -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES')" "" "and of one without"
 is "$(s -n2 --gres=gpu:1 --dl=torch sh -c 'echo $CUDA_VISIBLE_DEVICES $RANK/$WORLD_SIZE $LOCAL_RANK' | sort)" "0 0/2 0
 0 1/2 1" "--dl=torch: two ranks share it"
 like "$(s -n1 --gres=gpu:1 --dl-bind=closest,verbose true)" 'dl: rank 0 on n1: ' "--dl-bind: $(s -n1 --gres=gpu:1 --dl-bind=closest,verbose true | head -n 1)"
-opens='for d in /dev/nvidia[0-9]*; do (: <$d) 2>/dev/null && echo $d; done'
+opens='for d in /dev/nvidia[0-9]*; do (: <$d) 2>/dev/null && echo $d; done; true'
 if [ -n "$constrained" ]; then
     is "$(s -n1 --gres=gpu:1 sh -c "$opens")" /dev/nvidia0 "cgroup: a step with the GPU opens it"
     is "$(s -n1 sh -c "$opens")" "" "cgroup: one without does not"
     is "$(s -n1 nvidia-smi -L | grep -c '^GPU')" 0 "nor does nvidia-smi there"
+    echo "# $(uname -r), $(zcat /proc/config.gz 2>/dev/null | grep CGROUP_BPF)"
+    s -n1 sh -c 'cat /proc/self/cgroup; ls -l /dev/nvidia*; (: </dev/nvidia0)' 2>&1 | sed 's/^/# /'
+    grep -i -e cgroup -e bpf "${SLURM_CONF%/*}/log/slurmd-n1.log" | tail -n 5 | sed 's/^/# /'
 else
     skip "cgroup: only a step with the GPU opens it" "no cgroup v2, or slurmd does not run with it"
 fi
@@ -104,19 +107,35 @@ else
 fi
 is $? 0 "--dl-monitor=1"
 like "$out" 'dl: 1 rank on 1 node, .*1 GPU' "its summary has the GPU: $(echo "$out" | head -n 1)"
-busy=$(dl monitor 2>/dev/null | sed -n 's/.* +\([0-9]*\)%.*/\1/p' | head -n 1)
+busy=$(echo "$out" | sed -n 's/^dl: .* was busy \([0-9]*\) %.*/\1/p')
 if [ -z "$DL_GPU_STAND_INS" ]; then
     dl monitor 2>&1 | sed 's/^/# /'
+    like "$busy" '^[1-9]' "which was busy"
     echo "# figure plugin.monitor.busy ${busy:-0} %"
 fi
 
-# ---- what the plugin costs at the start of a step
-start_time () { # start_time OPTION...: of five steps
-    local begin
-    begin=$(date +%s%N)
-    for _ in 1 2 3 4 5; do s -n1 --gres=gpu:1 "$@" true; done
-    echo $((($(date +%s%N) - begin) / 5000000))
+# ---- what the plugin costs at the start of a step: each kind in turn
+microseconds () { # microseconds OPTION...
+    local begin=${EPOCHREALTIME/./}
+    s -n1 --gres=gpu:1 "$@" true
+    echo $((${EPOCHREALTIME/./} - begin))
 }
-start_time >/dev/null
-echo "# figure plugin.start $(start_time --dl=torch) ms srun $(start_time)"
+half () { # half FILE: the median, in ms
+    sort -n "$1" | awk '{ t[NR] = $1 } END { printf "%.2f\n", t[int((NR + 1) / 2)] / 1000 }'
+}
+pairs=30
+[ -z "$DL_GPU_STAND_INS" ] || pairs=2
+microseconds --dl=torch >/dev/null
+for ((i = 0; i < pairs; i++)); do
+    microseconds >>none
+    microseconds --dl=torch >>torch
+    microseconds --dl-bind=closest >>bind
+done
+for kind in torch bind; do
+    echo "# figure plugin.start.$kind $(half $kind) ms srun $(half none)"
+    paste $kind none | awk '{ print $1 - $2 }' >more
+    echo "# figure plugin.start.$kind.added $(half more) ms"
+    [ -n "$DL_GPU_STAND_INS" ] || awk -v t="$(half more)" 'BEGIN { exit t > 1 }'
+    ok $? "$kind: adds $(half more) ms to the start of a step, by the median of $pairs pairs"
+done
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# case: order 1, seconds 30
+# case: order 1, seconds 15
 # the bundle finds its libraries here: programs, modules, the Python package
 . "$srcdir/tests/lib.sh"
 cd "$DL_GPU_BUNDLE" || exit 1
