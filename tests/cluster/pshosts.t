@@ -20,7 +20,7 @@ begin () {
     run=$((${run:-0} + 1))
     log=$work/log.$run
     : >"$log"
-    DL_PS_MODE=$1 DL_PS_STALENESS=1 DL_PS_DIR=$work/ps.$run DL_PS_GRACE=${5:-3} DL_PS_TIMEOUT=${4:-60} DL_PS_SAVE_EVERY=15 timeout 200 \
+    DL_PS_MODE=$1 DL_PS_STALENESS=1 DL_PS_DIR=$work/ps.$run DL_PS_GRACE=${5:-3} DL_PS_TIMEOUT=${4:-600} DL_PS_SAVE_EVERY=15 timeout 1500 \
         srun --no-kill --dl=ps --dl-roles="${3:-$all}" -N6 -n6 -m cyclic "$pswork" 80 20 "$2" "$log" >"out.$run" 2>&1 &
     srun=$!
     wait_for 300 grep -q 'worker 0 .*iteration 10$' "$log"
@@ -83,7 +83,7 @@ sleeping_server () {
 # ---- a worker's host is away: it reaches no server, the servers reach the other workers
 lost_worker () {
     # the time in which a server on a busy machine answers
-    begin "$1" 2 "$all" 60 6
+    begin "$1" 2 "$all" 600 6
     plug 6 down
     ended 2 'worker [01]' ended
     ok $? "$1: a worker's host is unplugged: the others come to the end"
