@@ -36,9 +36,11 @@ static void leave_generation (struct slurmdl_elastic *e)
 {
     long silent = e->comm ? mesh_unreachable (e->comm->mesh) : -1;
 
-    if (silent >= 0)
+    if (silent >= 0) {
         e->membership.self.silent =
             e->membership.generation->members[silent].self.nonce;
+        e->membership.self.isolated = membership_is_isolated (&e->membership);
+    }
     if (e->comm && e->broken)
         slurmdl_comm_abort (e->comm, "it forms a new world");
     slurmdl_comm_close (e->comm);
@@ -56,8 +58,10 @@ static int open_generation (struct slurmdl_elastic *e,
     p.timeout = e->membership.settle;
     p.heard = &heard;
     b = boot_open_place (&p, err);
-    if (!b)
+    if (!b) {
         e->membership.self.outcome = heard ? OUTCOME_TOLD : OUTCOME_ALONE;
+        e->membership.self.isolated = membership_is_isolated (&e->membership);
+    }
     if (p.listener.n > 0 && p.size > 1)
         e->membership.listener.n = 0;
     if (b)

@@ -41,8 +41,9 @@ struct elastic_member {
                         wanted */
     int32_t port;    /* where it listens, should it be rank 0 */
     int32_t local;
-    int32_t outcome; /* enum elastic_outcome: of that generation */
-    uint64_t silent; /* nonce of one whose host does not answer; 0: nobody's */
+    int32_t outcome;  /* enum elastic_outcome: of that generation */
+    uint64_t silent;  /* nonce of one whose host does not answer; 0: nobody's */
+    int32_t isolated; /* none of the hosts that it tried did */
     char host[64];
     char unit[32]; /* DL_ELASTIC_UNIT, or "" */
 };
@@ -91,6 +92,11 @@ void membership_clean (const struct membership *g);
 long membership_request (struct membership *g);
 /* This rank has done with training. */
 void membership_leave (const struct membership *g);
+
+/* Whether none of some other hosts of the generation answers; false where there
+ * is none.  Takes a quarter of the settling time at most.
+ */
+bool membership_is_isolated (const struct membership *g);
 
 /* For dl elastic.  Whether a rank of that unit has done with training. */
 bool membership_has_done (const char *dir, const char *unit);

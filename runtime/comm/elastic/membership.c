@@ -102,6 +102,7 @@ static int passed_over (struct formation *m)
     if (g->self.outcome != OUTCOME_GOOD)
         hold_off (g);
     g->self.was = 0;
+    g->self.isolated = 0; /* reaches() is asked from now on */
     g->self.was_rank = -1;
     return 0;
 }
@@ -123,6 +124,8 @@ accusers (const struct formation *m, uint64_t next, const char *host)
 
     for (long i = 0; i < m->view.nsigns; i++) {
         const struct sign *s = &m->view.signs[i];
+        if (s->member.isolated)
+            continue;
         for (long r = 0; s->generation == next && r < m->last->size; r++)
             n += m->last->members[r].self.nonce == s->member.silent
                  && !strcmp (m->last->members[r].host, host);
@@ -296,14 +299,16 @@ count_changes (const struct formation *m, struct generation *w, long came)
 /* Of a generation whose ranks did not all meet, those that rank 0 has met and
  * those that it has not do not reach each other: the more of them go on.
  */
-static enum elastic_outcome outcast (const struct formation *m, uint64_t next)
+static enum elastic_outcome
+outcast (const struct formation *m, uint64_t next, bool connected)
 {
     long n[3] = { 0 };
 
     for (long i = 0; i < m->view.nsigns; i++) {
         const struct sign *s = &m->view.signs[i];
         if (s->generation == next && was_in_last (m, &s->member)
-            && s->member.outcome >= 0 && s->member.outcome < 3)
+            && !(connected && s->member.isolated) && s->member.outcome >= 0
+            && s->member.outcome < 3)
             n[s->member.outcome]++;
     }
     if (n[OUTCOME_ALONE] == 0 || n[OUTCOME_TOLD] == 0)
@@ -320,9 +325,21 @@ static bool is_cut_off (const struct formation *m,
            && 2 * accusers (m, next, s->host) > signs_count (&m->view, next);
 }
 
+/* Whether enough reach another host to go on without those that reach none. */
+static bool is_connected (const struct formation *m, uint64_t next)
+{
+    long n = 0;
+
+    for (long i = 0; i < m->view.nsigns; i++)
+        n += m->view.signs[i].generation == next
+             && !m->view.signs[i].member.isolated;
+    return n > 0 && n >= m->g->min;
+}
+
 static struct generation *make_generation (struct formation *m, uint64_t next)
 {
-    enum elastic_outcome out = outcast (m, next);
+    bool connected = is_connected (m, next);
+    enum elastic_outcome out = outcast (m, next, connected);
     long n = signs_count (&m->view, next);
     struct generation *w =
         calloc (1, sizeof (*w) + (size_t)n * sizeof (*w->members));
@@ -342,7 +359,7 @@ static struct generation *make_generation (struct formation *m, uint64_t next)
             continue;
         if (!was_in_last (m, &s))
             s.was = 0;
-        if (is_cut_off (m, next, &s)
+        if ((connected && s.isolated) || is_cut_off (m, next, &s)
             || (s.was && out != OUTCOME_GOOD && s.outcome == (int32_t)out))
             continue;
         came += s.was != 0;
@@ -462,6 +479,7 @@ int membership_form (struct membership *g, struct slurmdl_error *err)
         g->joining = g->generation->members[g->rank].was == 0;
         g->self.outcome = OUTCOME_GOOD;
         g->self.silent = 0;
+        g->self.isolated = 0;
         g->self.was = g->generation->number;
         g->self.was_rank = g->rank;
         if (m.asked)

@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/step_id.h"
 #include "runtime/comm/bootstrap/tcp.h"
+#include "runtime/comm/net/socket.h"
 #include "runtime/storage/own_folder.h"
 
 static double number (const char *name, double given, double otherwise)
@@ -146,6 +148,39 @@ void membership_boot_place (const struct membership *g, struct boot_place *p)
         p->listener = g->listener;
     memcpy (p->key, w->key, sizeof (p->key));
     snprintf (p->own, sizeof (p->own), "%s", g->self.host);
+}
+
+/* Also that nobody listens is an answer. */
+static bool answers (const struct membership *g, long rank, double deadline)
+{
+    const struct elastic_member *s = &g->generation->members[rank];
+    const char *host = member_host (g->generation, s, &g->self);
+    int fd = socket_connect (host, s->port, deadline);
+
+    if (fd >= 0)
+        close (fd);
+    return fd >= 0 || errno == ECONNREFUSED;
+}
+
+bool membership_is_isolated (const struct membership *g)
+{
+    const struct generation *w = g->generation;
+    double deadline = monotonic () + g->settle / 4;
+    long tried = 0;
+
+    /* far from each other first: neighbours often share a switch */
+    for (long k = 0, step = w->size / 4 + 1; k < w->size; k++) {
+        long r = (g->rank + 1 + k % 4 * step + k / 4) % w->size;
+        double now = monotonic ();
+        if (!strcmp (w->members[r].host, g->self.host))
+            continue;
+        if (now >= deadline)
+            break;
+        if (answers (g, r, now + 1 < deadline ? now + 1 : deadline))
+            return false;
+        tried++;
+    }
+    return tried > 0;
 }
 
 void membership_leave (const struct membership *g)
