@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""launch.py PLUGIN [ROUNDS]: what the plugin adds to "srun true", on the private cluster of SLURM_CONF.
+"""launch.py PLUGIN [ROUNDS]: what the plugin adds to "srun true", from the launch to the end of the step.
 
-    eval "$(contrib/minicluster up --name=launch >&2; contrib/minicluster env launch)"
-    python3 tests/bench/launch.py build/test/spank/.libs/dl.so 500
-    contrib/minicluster down launch
+    python3 tests/bench/launch.py build/test/spank/.libs/dl.so 200
 
+It starts a private cluster, and takes it down at the end; with SLURM_CONF in the environment it uses that one.
 Each round launches one step in each way, in an order of its own, in one allocation; plugstack.conf is replaced in
 between (Slurm reads it at each launch).  "off" is launched twice a round: the second one shows what of a difference is
 noise.  Printed are the medians, and of the paired differences to the first "off" the median and its 95 % interval
@@ -15,10 +14,13 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
+MINICLUSTER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../contrib/minicluster")
 ASKED = ["--dl=torch", "--dl-bind=closest", "--dl-nccl=auto"]
-WAYS = [("off", False, []), ("off again", False, []), ("on, not asked for", True, []), ("on, " + " ".join(ASKED), True, ASKED)]
+WAYS = [("off", False, []), ("off again", False, []), ("on, not asked for", True, [])]
+WAYS += [("on, " + " ".join(o), True, o) for o in (ASKED, ["--dl-check=quick"], ["--dl-monitor=30"], ["--dl-debug=hang:600"])]
 
 
 def plugstack(path, line):
@@ -29,7 +31,7 @@ def plugstack(path, line):
 
 def launch(argv):
     start = time.perf_counter()
-    subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=60)
+    subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=60)
     return 1000 * (time.perf_counter() - start)
 
 
@@ -41,13 +43,15 @@ def interval(d, r):
 def step_times(plugin, rounds, r):
     path = os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), "plugstack.conf")
     before = open(path).read()
+    built = os.path.join(os.path.dirname(plugin), "../../launcher/dl")
+    line = "optional %s%s\n" % (plugin, " dl=" + os.path.realpath(built) if os.path.exists(built) else "")
     job = subprocess.run(["salloc", "--no-shell", "-N1", "-n1"], stderr=subprocess.PIPE, check=True, timeout=60).stderr.decode()
     job = next(word for word in reversed(job.split()) if word.isdigit())
     times = {name: [] for name, _, _ in WAYS}
     try:
         for _ in range(rounds):
             for name, on, options in r.sample(WAYS, len(WAYS)):
-                plugstack(path, "optional %s\n" % plugin if on else "")
+                plugstack(path, line if on else "")
                 times[name].append(launch(["srun", "--jobid=" + job, "--overlap", "-n1"] + options + ["true"]))
     finally:
         plugstack(path, before)
@@ -68,9 +72,31 @@ def inside(plugin, options):
     return [x for column in zip(*rows) for x in (statistics.median(column), sorted(column)[len(column) // 10])]
 
 
+def minicluster(*words):
+    return subprocess.run([MINICLUSTER, *words], stdout=subprocess.PIPE, check=True, timeout=300, text=True).stdout
+
+
 def main():
-    plugin, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 500
+    if "SLURM_CONF" in os.environ:
+        measure()
+        return
+    name = "launch%d" % os.getpid()
+    minicluster("up", "--name=" + name)
+    try:
+        for line in minicluster("env", name).splitlines():
+            variable, _, value = line.replace("export ", "", 1).partition("=")
+            os.environ[variable] = value.strip("'\"")
+        measure()
+    finally:
+        os.chdir("/")
+        minicluster("down", name)
+
+
+def measure():
+    plugin, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200
     r = random.Random(1)
+    work = tempfile.TemporaryDirectory()  # for what --dl-monitor and --dl-debug write
+    os.chdir(work.name)
     step_times(plugin, 5, r)  # warm
     times = step_times(plugin, rounds, r)
     print("%d rounds; milliseconds" % rounds)
