@@ -279,6 +279,11 @@ for s in 1 127 139; do
     like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is told"
     like "$out" '^status 0$' "and the task goes on"
 done
+# as Slurm 25.05.8 starts tasks, with SIGCHLD blocked
+printf '#!/bin/sh\ngrep SigBlk /proc/self/status\n' >"$work/blocked"
+chmod +x "$work/blocked"
+like "$(fake env --block-signal=CHLD,USR1 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/blocked" 2>&1)" \
+    '^SigBlk:.0000000000000000$' "dl has no signal blocked, whoever started the task"
 out=$(fake "$stub" "$PLUGIN" 0 dl-check=quick -- dl=/nonexistent)
 like "$out" '^error dl: --dl-check: this node is not checked: /nonexistent: No such file' "no dl is told"
 like "$("$stub" "$PLUGIN" local dl-check=quick -- dl=/nonexistent)" '^error dl: --dl-check: each node is checked alone: cannot run /nonexistent: No such file' "in srun, too"
