@@ -67,7 +67,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/view/plot_charts.c %D%/view/reproduce.c %D%/view/top.c \
 	%D%/view/watch.c \
 	%D%/elastic/command.c %D%/elastic/node_ranks.c %D%/elastic/plan.c \
-	%D%/env/batch_script.c %D%/env/command.c %D%/env/explain.c %D%/env/needs.c \
+	%D%/env/batch_script.c %D%/env/command.c %D%/env/components.c %D%/env/explain.c %D%/env/needs.c \
 	%D%/env/plan.c %D%/env/rank.c %D%/env/slurm_options.c %D%/env/step_layout.c %D%/env/variables.c \
 	%D%/env/view.c
 %C%_liblauncher_la_LIBADD = %D%/libreport.la searcher/libsearcher.la runtime/libruntime.la runtime/librankenv.la \

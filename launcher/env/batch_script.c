@@ -7,13 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/env/components.h"
 #include "launcher/env/slurm_options.h"
 #include "launcher/sys/strings.h"
 
+enum { COMPONENTS_MAX = 16 };
+
 struct script {
     const char *path;
-    struct ask job;
-    int line; /* of the text */
+    struct ask job[COMPONENTS_MAX]; /* of a heterogeneous job several */
+    int components;                 /* but the first */
+    int line;                       /* of the text */
     int steps;
     bool body; /* sbatch reads no further directives */
     ask_step_f *step;
@@ -73,13 +77,16 @@ read_directive (struct script *s, const char *text, struct slurmdl_error *err)
     snprintf (where, sizeof (where), "%.480s:%d", s->path, s->line);
     if (words && words[0] && !strcmp (words[0], "hetjob")) {
         errno = EINVAL;
-        rv = errorf (err,
-                     "%s: the components of a heterogeneous job are not read: "
-                     "give the options of the step by hand",
-                     where);
+        if (++s->components == COMPONENTS_MAX)
+            rv = errorf (err,
+                         "%s: more than %d components of a heterogeneous job",
+                         where,
+                         COMPONENTS_MAX);
+        strings_free (words);
+        return rv;
     }
     for (char **w = words; rv >= 0 && w && *w; w += rv)
-        if ((rv = ask_take (&s->job, w, where, err)) == 0) {
+        if ((rv = ask_take (&s->job[s->components], w, where, err)) == 0) {
             errno = EINVAL;
             rv = errorf (err, "%s: '%.64s' is not an option", where, *w);
         }
@@ -117,30 +124,109 @@ static char **find_srun (char **words)
     return NULL;
 }
 
-static int give_step (struct script *s, char **words, struct slurmdl_error *err)
+/* Take the options of one part of srun's words, which ends at a colon.
+ * Returns how many words it had, -1 with what is wrong.
+ */
+static int take_part (const struct script *s,
+                      char **words,
+                      const char *where,
+                      struct ask *a,
+                      char **unread,
+                      struct slurmdl_error *err)
 {
-    struct ask a;
-    struct ask_step step = { .ask = &a };
-    char where[512];
-    char *unread = NULL;
-    int rv = ask_copy (&a, &s->job) < 0 ? errorf (err, "out of memory") : 0;
+    char **w = words;
+    int rv = 1;
 
-    snprintf (where, sizeof (where), "%.480s:%d", s->path, s->line);
-    for (char **w = words; rv >= 0 && *w; w += rv) {
+    for (; rv > 0 && *w && strcmp (*w, ":"); w += rv) {
         char *variable = *w[0] == '-' ? strpbrk (*w, "$`") : NULL;
         if (*w[0] == '-' && !variable && w[1] && !strchr (*w, '='))
             variable = w[1][0] == '$' || w[1][0] == '`' ? w[1] : NULL;
         if (**w == '$')
             variable = *w; /* of which some may be options */
-        if (variable && !unread)
-            unread = strdup (*w);
-        if (variable) {
-            rv = 1;
-            continue;
+        if (variable && !*unread)
+            *unread = strdup (*w);
+        rv = variable ? 1 : ask_take (a, w, where, err);
+    }
+    while (rv >= 0 && s->components && *w && strcmp (*w, ":"))
+        w++;
+    return rv < 0 ? -1 : (int)(w - words);
+}
+
+/* Whether the component is one of "0,2-3"; without such a list of number 'i'.
+ */
+static bool is_chosen (const char *list, int component, int i)
+{
+    char *end;
+
+    for (; list && *list; list = end + (*end == ',')) {
+        long first = strtol (list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtol (end + 1, &end, 10);
+        if (component >= first && component <= last)
+            return true;
+        if (end == list || (*end && *end != ','))
+            return false;
+    }
+    return !list && component == i;
+}
+
+/* The components on which a part of srun runs, added to those before. */
+static int add_components (const struct script *s,
+                           const struct ask *own,
+                           int i,
+                           struct ask *part,
+                           int *n)
+{
+    for (int k = 0; k <= s->components && *n < COMPONENTS_MAX; k++)
+        if (is_chosen (own->value[ASK_HET_GROUP], k, i)) {
+            ++*n;
+            if (ask_copy (&part[*n - 1], &s->job[k]) < 0
+                || ask_merge (&part[*n - 1], own) < 0)
+                return -1;
         }
-        if ((rv = ask_take (&a, w, where, err)) == 0)
+    return 0;
+}
+
+static int read_parts (const struct script *s,
+                       char **words,
+                       const char *where,
+                       struct ask *part,
+                       int *n,
+                       char **unread,
+                       struct slurmdl_error *err)
+{
+    int rv = 0;
+
+    for (int i = 0; rv >= 0; i++) {
+        struct ask own = { { NULL }, { NULL } };
+        rv = take_part (s, words, where, &own, unread, err);
+        words += rv < 0 ? 0 : rv;
+        if (rv >= 0 && add_components (s, &own, i, part, n) < 0)
+            rv = errorf (err, "out of memory");
+        ask_free (&own);
+        if (!s->components || !*words || strcmp (*words++, ":"))
             break;
     }
+    errno = EINVAL;
+    return rv >= 0 && *n == 0
+               ? errorf (err, "%s: --het-group: no such component", where)
+               : rv;
+}
+
+static int give_step (struct script *s, char **words, struct slurmdl_error *err)
+{
+    struct ask part[COMPONENTS_MAX] = { 0 }, a = { { NULL }, { NULL } };
+    struct ask_step step = { .ask = &a };
+    char where[512];
+    char *unread = NULL;
+    int n = 0, rv;
+
+    snprintf (where, sizeof (where), "%.480s:%d", s->path, s->line);
+    rv = read_parts (s, words, where, part, &n, &unread, err);
+    if (rv >= 0 && n > 1)
+        rv = components_join (&a, part, n, where, err);
+    else if (rv >= 0 && ask_copy (&a, &part[0]) < 0)
+        rv = errorf (err, "out of memory");
     step.where = where;
     step.unread = unread;
     if (rv >= 0)
@@ -148,6 +234,8 @@ static int give_step (struct script *s, char **words, struct slurmdl_error *err)
     s->steps++;
     free (unread);
     ask_free (&a);
+    for (int i = 0; i < n; i++)
+        ask_free (&part[i]);
     return rv;
 }
 
@@ -236,6 +324,7 @@ int ask_script (const char *path,
         rv = give_step (&s, none, err);
     }
     fclose (f);
-    ask_free (&s.job);
+    for (int i = 0; i <= s.components && i < COMPONENTS_MAX; i++)
+        ask_free (&s.job[i]);
     return rv;
 }

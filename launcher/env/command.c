@@ -56,21 +56,6 @@ print_step (struct env_printer *v, struct env_plan *p, const char *where)
     return json_array_append_new (v->json, json);
 }
 
-static int merge (struct ask *to, const struct ask *from)
-{
-    for (int i = 0; i < ASK_KEYS; i++) {
-        if (!from->value[i])
-            continue;
-        free (to->value[i]);
-        free (to->where[i]);
-        to->value[i] = strdup (from->value[i]);
-        to->where[i] = strdup (from->where[i]);
-        if (!to->value[i] || !to->where[i])
-            return -1;
-    }
-    return 0;
-}
-
 /* What is given by hand goes before what the file says. */
 static int plan_step (void *arg, const struct ask_step *s)
 {
@@ -79,7 +64,7 @@ static int plan_step (void *arg, const struct ask_step *s)
     struct ask a;
     int rv = -1;
 
-    if (ask_copy (&a, s->ask) < 0 || merge (&a, v->hand) < 0)
+    if (ask_copy (&a, s->ask) < 0 || ask_merge (&a, v->hand) < 0)
         errorf (v->err, "out of memory");
     else if (plan_create (&p, &a, v->steps, v->err) == 0) {
         if (s->unread)

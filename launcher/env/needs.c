@@ -38,6 +38,11 @@ static int read_gpus (struct env_plan *p, struct slurmdl_error *err)
 {
     long total;
 
+    if (p->ask->value[ASK_HET_GPUS])
+        plan_note (p,
+                   "%.60s: the components have different GPUs, and variables "
+                   "of GPUs are not shown",
+                   p->ask->where[ASK_HET_GPUS]);
     if (plan_number (p, ASK_GPUS_PER_NODE, true, GPUS_MAX, &p->gpus, err) < 0
         || plan_number (
                p, ASK_GPUS_PER_TASK, true, GPUS_MAX, &p->gpus_per_task, err)

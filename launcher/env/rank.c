@@ -96,6 +96,32 @@ static int put_pmi (const struct env_plan *p, long rank, struct env_entries *e)
     return strcmp (mpi, "pmi2") ? 0 : number (e, "PMI_FD", 3);
 }
 
+/* The components of a heterogeneous job, "2,1" nodes. */
+static int put_components (const struct env_plan *p, struct env_entries *e)
+{
+    const struct rank_layout *l = &p->layout;
+    const char *nodes = plan_text (p, ASK_HET);
+    char name[64], list[TEXT];
+    long node = 0, groups = 0;
+    int rv = 0;
+
+    for (; *nodes && !rv;
+         nodes += strcspn (nodes, ","), nodes += *nodes == ',') {
+        long end = node + atol (nodes);
+        size_t used = 0;
+        for (*list = '\0'; node < end && node < l->nodes && used < TEXT; node++)
+            used += (size_t)snprintf (list + used,
+                                      TEXT - used,
+                                      "%s%s",
+                                      used ? "," : "",
+                                      l->names + l->name[node]);
+        snprintf (
+            name, sizeof (name), "SLURM_JOB_NODELIST_HET_GROUP_%ld", groups++);
+        rv = entries_put (e, name, list);
+    }
+    return rv || groups == 0 ? rv : number (e, "SLURM_HET_SIZE", groups);
+}
+
 static int
 put_place (const struct env_plan *p, long rank, struct env_entries *e)
 {
@@ -110,6 +136,7 @@ put_place (const struct env_plan *p, long rank, struct env_entries *e)
     rv |= entries_put (e, "SLURM_STEP_TASKS_PER_NODE", p->tasks);
     rv |= entries_put (e, "SLURM_GTIDS", p->gtids[node]);
     rv |= entries_put (e, "SLURMD_NODENAME", layout_host (&p->layout, rank));
+    rv |= put_components (p, e);
     if (*p->distribution)
         rv |= entries_put (e, "SLURM_DISTRIBUTION", p->distribution);
     if (p->plane)

@@ -77,7 +77,7 @@ static const struct slurm_option table[] = {
     { "gres", 0, NEEDED, ASK_GRES },
     { "gres-flags", 0, NEEDED, ASK_OTHER },
     { "help", 'h', NONE, ASK_OTHER },
-    { "het-group", 0, NEEDED, ASK_OTHER },
+    { "het-group", 0, NEEDED, ASK_HET_GROUP },
     { "hint", 0, NEEDED, ASK_OTHER },
     { "hold", 'H', NONE, ASK_OTHER },
     { "ignore-pbs", 0, NONE, ASK_OTHER },
@@ -388,6 +388,21 @@ int ask_copy (struct ask *to, const struct ask *from)
             if (!to->value[i] || !to->where[i])
                 return -1;
         }
+    return 0;
+}
+
+int ask_merge (struct ask *to, const struct ask *from)
+{
+    for (int i = 0; i < ASK_KEYS; i++) {
+        if (!from->value[i])
+            continue;
+        free (to->value[i]);
+        free (to->where[i]);
+        to->value[i] = strdup (from->value[i]);
+        to->where[i] = strdup (from->where[i]);
+        if (!to->value[i] || !to->where[i])
+            return -1;
+    }
     return 0;
 }
 

@@ -12,10 +12,12 @@ enum ask_key {
     ASK_OTHER, /* an option of Slurm's that changes no variable of ours */
     ASK_NODES, ASK_NTASKS, ASK_PER_NODE, ASK_NODELIST, ASK_DISTRIBUTION,
     ASK_CPUS, ASK_GPUS, ASK_GPUS_PER_NODE, ASK_GPUS_PER_TASK, ASK_GRES,
-    ASK_GPU_BIND, ASK_MPI, ASK_DL, ASK_ROLES, ASK_BIND, ASK_NCCL,
+    ASK_GPU_BIND, ASK_MPI, ASK_HET_GROUP, ASK_DL, ASK_ROLES, ASK_BIND, ASK_NCCL,
     /* not Slurm's: facts that are known only when the job runs */
     ASK_JOB, ASK_RESV_PORTS, ASK_TOPOLOGY, ASK_CPU_LIST, ASK_NCCL_DIR,
     ASK_ONE_MACHINE,
+    ASK_HET, /* nodes of each component */
+    ASK_HET_GPUS,
     ASK_KEYS
 };
 /* clang-format on */
@@ -41,8 +43,9 @@ int ask_take (struct ask *a,
  * return 0.  A script without srun is one step of what sbatch asks.
  *
  * Lines are joined at a backslash and cut into words as the shell does; a word
- * with a $ or ` is known only to the shell.  Returns what 'step' returned, or
- * -1 with errno and what is wrong.
+ * with a $ or ` is known only to the shell.  A step on components of a
+ * heterogeneous job is that of components_join().  Returns what 'step'
+ * returned, or -1 with errno and what is wrong.
  */
 struct ask_step {
     const struct ask *ask;
@@ -56,6 +59,8 @@ int ask_script (const char *path,
                 struct slurmdl_error *err);
 
 int ask_copy (struct ask *to, const struct ask *from);
+/* What 'from' has, over that. */
+int ask_merge (struct ask *to, const struct ask *from);
 void ask_free (struct ask *a);
 
 #endif

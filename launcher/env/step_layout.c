@@ -228,8 +228,10 @@ read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error *err)
         return plan_refuse (p, ASK_NODELIST, "no list of hosts", NULL, err);
     asked = p->nodes;
     if (!p->arbitrary) {
-        unite (h);
-        choose_hosts (p, h);
+        if (!p->ask->value[ASK_HET]) {
+            unite (h);
+            choose_hosts (p, h);
+        }
         p->nodes = (long)h->n;
         p->hosts = join (h);
         if (!p->hosts)

@@ -85,8 +85,25 @@ printf '#!/bin/sh\n#SBATCH -n2 --dl=torch\npython train.py\n' >nosrun.sh
 like "$(dl env nosrun.sh)" '^  WORLD_SIZE=2$' "a script without srun: one step of all"
 printf '#!/bin/sh\n#SBATCH -n2 --dl=torch --dl-check\nsrun --dl-monitor=5 --dl-debug=hang:60,kill python train.py\n' >all.sh
 like "$(dl env all.sh 2>&1)" '^  WORLD_SIZE=2$' "the plugin's other options are no mistake"
-printf '#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\n' >het.sh
-mistake "^dl: het.sh:3: the components" het.sh
+cat >het.sh <<'END'
+#!/bin/sh
+#SBATCH -N1 -n1 -w n2 --gpus-per-node=4
+#SBATCH hetjob
+#SBATCH -N2 --ntasks-per-node=2 -w n1,n3 --dl=torch
+srun --het-group=0-1 --dl=torch sh -c 'env -0 >"het/$SLURM_PROCID"'
+srun python first.py
+srun --het-group=0 a.py : --dl=jax b.py
+END
+out=$(dl env het.sh)
+is $? 0 "a heterogeneous job"
+like "$out" '^  LOCAL_WORLD_SIZE=1 2 2 2 2$' "a step on all its components"
+like "$out" '^  het.sh:5: the components have different GPUs' "whose GPUs differ"
+is "$(echo "$out" | sed -n '/^het.sh:6/,/^$/p' | grep -c '^[0-9]')" 1 "srun without --het-group: the first one"
+like "$out" '^  JAX_NUM_PROCESSES=5$' "and parts between colons, with the options of the last"
+sed 's/het-group=0-1/het-group=2/' het.sh >het2.sh
+mistake "^dl: het2.sh:5: --het-group: no such component$" het2.sh
+sed 's/-w n1,n3/& -m cyclic/' het.sh >het2.sh
+mistake "^dl: het2.sh:5: of the distributions only block" het2.sh
 cat >exp.conf <<'END'
 name = "a";
 entrypoint = "python train.py";
@@ -220,6 +237,12 @@ compare () { # compare CLUSTER FACTS PATTERN
 if cluster; then
     export SLURM_RESV_PORTS=0 # as where slurm.conf reserves none
     compare slurmds "--one-machine" ""
+    mkdir het
+    sed -i 's/ --gpus-per-node=4//; /srun python/d; /a.py/d' het.sh
+    job=$(timeout 300 sbatch -W --parsable --output=het.out het.sh)
+    dl env --job="$job.0" --one-machine --json het.sh >het/promised
+    like "$(cd het && /usr/bin/python3 "$srcdir/tests/cluster/env.py" promised 0 1 2 3 4 2>&1)" '^[0-9]+ variables$' "a heterogeneous job"
+    sed 's/^/# /' het.out
     unset SLURM_RESV_PORTS
     # in a step
     out=$(timeout 300 srun --dl=torch --nodes=1 --ntasks=1 dl env)
