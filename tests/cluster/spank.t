@@ -64,6 +64,7 @@ timeout 300 srun -N1 -n1 -w n2 true : --dl-check -N1 -n2 -w n1 true 2>err
 is "$(grep -c 'each node is checked alone' err)" 0 "one collector, whichever component asks for it"
 het='echo "${RANK-no}"'
 is "$(timeout 300 srun --dl=torch -N1 -n1 -w n2 sh -c "$het" : --dl=off -N1 -n1 -w n1 sh -c "$het" 2>/dev/null | sort | tr '\n' ' ')" "no no " "the last component's option is for all, as Slurm has it"
+is "$(timeout 300 salloc -Q -N1 -n1 : -N1 -n1 srun --het-group=0 --dl=torch sh -c "$het" : --het-group=1 --dl=off sh -c "$het" 2>/dev/null | sort | tr '\n' ' ')" "no no " "with --het-group, too"
 timeout 300 sbatch -W --dl=torch --array=1-2 -n1 --output=array.%a --wrap 'srun sh -c "echo \$RANK/\$WORLD_SIZE \$MASTER_PORT"' >/dev/null
 is "$(cut -d' ' -f1 array.1 array.2 | tr '\n' ' ')$(cat array.? | sort -u | wc -l)" "0/1 0/1 2" "tasks of an array have ports of their own"
 
