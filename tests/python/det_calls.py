@@ -78,7 +78,8 @@ ok("not offered" in error_of(core.DistributedContext.from_tf_config), "from_tf_c
 context.close()
 import slurmdl
 
-rows = {n: float(slurmdl.read_metrics("slurmdl").of(n)["value"][-1]) for n in ("training/loss", "loss", "test/loss", "progress")}
+logged = slurmdl.read_metrics("slurmdl")
+rows = {n: float(logged.of(n)["value"][-1]) for n in ("training/loss", "loss", "test/loss", "progress")}
 ok(rows == {"training/loss": 0.5, "loss": 0.25, "test/loss": 1, "progress": 0.5}, "names of the metrics")
 
 
