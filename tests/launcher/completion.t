@@ -32,7 +32,7 @@ _dl
 printf '%s ' "${COMPREPLY[@]}"
 EOF2
 ask () { bash ask.bash "$srcdir/etc/completion/dl" dl "$@"; }
-is "$(ask sh)" "show " "bash: a command"
+is "$(ask sho)" "show " "bash: a command"
 is "$(ask show dig)" "digits-0001 " "bash: an experiment"
 is "$(ask show digits-0001 1)" "1 12 " "bash: its trials"
 is "$(ask show --col)" "--columns= " "bash: an option"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """slurmdl.det by hand: each call of Determined's Core API, and its errors."""
 
+import glob
 import os
 import pathlib
 import sys
@@ -59,6 +60,12 @@ ok([n for _, _, names in os.walk("down") for n in names] == ["model"], "download
 ok("has a/b/c" in error_of(checkpoint.upload, "up", {"steps_completed": 3}), "a checkpoint of the step is not lost")
 ok("no such checkpoint" in error_of(checkpoint.download, "../x-1-2", "down"), "no path out of the experiment")
 ok("no such checkpoint" in error_of(checkpoint.download, "0b1c", "down"), "an unknown storage_id")
+if os.getuid() == 0:
+    file = glob.glob("slurmdl/a.1/ckpt/*4.h5")[0]
+    os.chown(file, 65534, 65534)
+    refused = error_of(checkpoint.download, second, "down")
+    ok("trust" in refused and "65534" in refused, "another user's checkpoint is not handed to the script")
+    os.chown(file, 0, 0)
 checkpoint.delete(second)
 ok(det.get_cluster_info().latest_checkpoint == first, "delete")
 ok("slurmdl.det has not stored" in error_of(checkpoint.download, sys.argv[1], "down"), "a checkpoint without files")
@@ -78,7 +85,8 @@ ok("not offered" in error_of(core.DistributedContext.from_tf_config), "from_tf_c
 context.close()
 import slurmdl
 
-rows = {n: float(slurmdl.read_metrics("slurmdl").of(n)["value"][-1]) for n in ("training/loss", "loss", "test/loss", "progress")}
+logged = slurmdl.read_metrics("slurmdl")
+rows = {n: float(logged.of(n)["value"][-1]) for n in ("training/loss", "loss", "test/loss", "progress")}
 ok(rows == {"training/loss": 0.5, "loss": 0.25, "test/loss": 1, "progress": 0.5}, "names of the metrics")
 
 

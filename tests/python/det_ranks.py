@@ -29,7 +29,8 @@ with det.core.init(distributed=context) as core:
         while batch < op.length:
             batch += 1
             time.sleep(float(sys.argv[1]))
-            with core.checkpoint.store_path({"steps_completed": batch, "ranks": {str(here.rank): 1}}, shard=True) as (path, _):
+            about = {"steps_completed": batch, "ranks": {str(here.rank): 1}}
+            with core.checkpoint.store_path(about, shard=True) as (path, _):
                 (path / f"part{here.rank}").write_text(str(batch))
             if here.rank == 0:
                 core.train.report_validation_metrics(batch, {"loss": 1 / batch})

@@ -96,7 +96,7 @@ if [ -n "$DL_TEST_PYTHON" ]; then
         tap $framework "$DL_TEST_PYTHON" "$here/frameworks.py" $framework
     done
     if "$DL_TEST_PYTHON" -m mypy --version >/dev/null 2>&1; then
-        is "$(cd site && "$DL_TEST_PYTHON" -m mypy --strict --cache-dir="$work/mypy" slurmdl/*.py slurmdl/export/*.py slurmdl/imports/*.py slurmdl/hvd/*.py slurmdl/_slurmdl*.pyi 2>&1 | tail -1 | sed 's/ in [0-9]* source files//')" \
+        is "$(cd site && "$DL_TEST_PYTHON" -m mypy --strict --cache-dir="$work/mypy" slurmdl/*.py slurmdl/det/*.py slurmdl/export/*.py slurmdl/imports/*.py slurmdl/hvd/*.py slurmdl/_slurmdl*.pyi 2>&1 | tail -1 | sed 's/ in [0-9]* source files//')" \
             "Success: no issues found" "mypy --strict"
     fi
 else

@@ -124,7 +124,8 @@ class CheckpointContext:
         before = set().union(*self._dist.allgather(names)[: self._dist.rank])
         _copy(folder or "", stage, [n for n in names if n not in before])
         self._dist.barrier()
-        twice = [n for n in names if n in before and not _same(os.path.join(folder or "", n), os.path.join(stage, n))]
+        again = [n for n in names if n in before]
+        twice = [n for n in again if not _same(os.path.join(folder or "", n), os.path.join(stage, n))]
         return twice[0] if twice else None
 
     @contextlib.contextmanager
@@ -146,7 +147,7 @@ class CheckpointContext:
     def upload(
         self, ckpt_dir: Optional[Folder], metadata: Metadata = None, *, shard: bool = False, selector: Selector = None
     ) -> str:
-        """Make the files of a folder the checkpoint; returns its storage_id.  shard=True: those of all ranks' folders."""
+        """Make the files of a folder a checkpoint, shard=True: those of all ranks' folders; returns its storage_id."""
         if not shard:
             self._chief(".upload(shard=False)")
             if ckpt_dir is None:

@@ -104,7 +104,7 @@ class TrainContext:
         try:
             if isinstance(value, str):
                 self._run.text(name, value, self._step)
-            elif isinstance(value, (list, tuple)) or getattr(value, "shape", ()):
+            elif isinstance(value, (list, tuple)) or getattr(value, "shape", None):
                 self._run.vector(name, value, self._step)
             else:
                 self._run.log(name, float(value), self._step)
@@ -127,7 +127,8 @@ class TrainContext:
     def get_metadata(self) -> Optional[Dict[str, Any]]:
         """What set_metadata() has set last, in any attempt."""
         self._run.flush()
-        found = [r["value"] for r in read_records(self._run.trial_dir) if r["kind"] == "event" and r["name"] == "metadata"]
+        records = read_records(self._run.trial_dir)
+        found = [r["value"] for r in records if (r["kind"], r["name"]) == ("event", "metadata")]
         return found[-1] if found else None
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
@@ -235,7 +236,7 @@ class ProfilerContext:
     """What the ranks use is measured by `srun --dl-monitor`; these calls do nothing."""
 
     def on(self, sampling_interval: int = 1, samples_per_report: int = 10) -> None:
-        logger.info("profiler.on() does nothing here: resources.sbatch_args or srun --dl-monitor measures, dl monitor shows")
+        logger.info("profiler.on() does nothing here: srun --dl-monitor measures, dl monitor shows")
 
     def off(self) -> None:
         pass

@@ -134,7 +134,7 @@ class DistributedContext:
 
     @classmethod
     def from_tf_config(cls) -> Any:
-        raise NotImplementedError("from_tf_config is not offered by slurmdl.det: give the ranks to DistributedContext()")
+        raise NotImplementedError("from_tf_config is not offered by slurmdl.det: use DistributedContext(rank=...)")
 
     def close(self) -> None:
         pass
@@ -189,5 +189,4 @@ def _has_torch() -> bool:
 
 def alone() -> DistributedContext:
     """One process."""
-    rank = {"rank": 0, "local_rank": 0, "cross_rank": 0, "size": 1, "local_size": 1, "cross_size": 1}
-    return DistributedContext(**rank)
+    return DistributedContext(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1)

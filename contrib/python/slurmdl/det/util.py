@@ -7,7 +7,11 @@ from typing import Any, Dict, Optional
 
 def json_encode(obj: Any, indent: Optional[str] = None, sort_keys: bool = False) -> str:
     """JSON; arrays and numbers of numpy are lists and numbers, what else JSON does not know is its text."""
-    return json.dumps(obj, indent=indent, sort_keys=sort_keys, default=lambda x: x.tolist() if hasattr(x, "tolist") else str(x))
+
+    def plain(x: Any) -> Any:
+        return x.tolist() if hasattr(x, "tolist") else str(x)
+
+    return json.dumps(obj, indent=indent, sort_keys=sort_keys, default=plain)
 
 
 def is_numerical_scalar(n: Any) -> bool:
