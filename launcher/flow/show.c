@@ -11,8 +11,8 @@
 
 #include "launcher/config/values.h"
 #include "launcher/flow/command.h"
+#include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
-#include "launcher/flow/submit.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
