@@ -46,8 +46,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/model/export.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
-	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/folder.c %D%/flow/load.c \
-	%D%/flow/local.c %D%/flow/run.c %D%/flow/show.c %D%/flow/step.c %D%/flow/submit.c %D%/flow/values.c \
+	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/load.c \
+	%D%/flow/jobs.c %D%/flow/local.c %D%/flow/order.c %D%/flow/run.c %D%/flow/show.c %D%/flow/step.c %D%/flow/submit.c %D%/flow/values.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
 	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpu_product.c %D%/nodecheck/gpus.c \

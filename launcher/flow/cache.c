@@ -52,6 +52,14 @@ json_t *flow_file (const char *path, struct slurmdl_error *err)
                                (json_int_t)st.st_mtim.tv_nsec);
 }
 
+/* Whoever made the folder of the cache could give entries other names. */
+static bool is_of (const json_t *entry, const char *key)
+{
+    const char *own = json_string_value (json_object_get (entry, "key"));
+
+    return own && !strcmp (own, key);
+}
+
 /* A file that nobody has written to since has the digest that it had. */
 static bool is_intact (const json_t *file)
 {
@@ -402,6 +410,10 @@ json_t *flow_cache_find (const struct flow_run *r, const char *key)
                     ? json_loads (text, JSON_REJECT_DUPLICATES, NULL)
                     : NULL;
         free (text);
+        if (!is_of (entry, key)) {
+            json_decref (entry);
+            entry = NULL;
+        }
         json_object_foreach (
             json_object_get (entry, "outputs"), name, o) if (!is_intact (o))
         {

@@ -415,68 +415,6 @@ static void check_each (const struct checking *c)
     }
 }
 
-/* ---- conditions ---- */
-
-static const char *const operators[] = { "==", "!=", "<=", ">=", "<", ">" };
-
-static char *trimmed (const char *from, size_t n)
-{
-    while (n > 0 && isspace ((unsigned char)from[n - 1]))
-        n--;
-    while (n > 0 && isspace ((unsigned char)*from)) {
-        from++;
-        n--;
-    }
-    if (n >= 2 && strchr ("\"'", *from) && from[n - 1] == *from) {
-        from++;
-        n -= 2;
-    }
-    return strndup (from, n);
-}
-
-static int comparison (const char *text, size_t len, struct flow_comparison *c)
-{
-    for (const char *at = text; at < text + len; at++)
-        for (size_t i = 0; i < sizeof (operators) / sizeof (*operators); i++)
-            if (!strncmp (at, operators[i], strlen (operators[i]))) {
-                const char *right = at + strlen (operators[i]);
-                *c = (struct flow_comparison){
-                    trimmed (text, (size_t)(at - text)),
-                    trimmed (right, (size_t)(text + len - right)),
-                    operators[i],
-                };
-                return *c->left ? 0 : -1;
-            }
-    *c = (struct flow_comparison){ 0 };
-    return -1;
-}
-
-int flow_comparisons (const char *text,
-                      struct flow_comparison c[COMPARISONS_MAX])
-{
-    int n = 0;
-
-    while (n < COMPARISONS_MAX) {
-        const char *end = strstr (text, "&&");
-        size_t len = end ? (size_t)(end - text) : strlen (text);
-        if (comparison (text, len, &c[n++]) < 0)
-            break;
-        if (!end)
-            return n;
-        text = end + 2;
-    }
-    flow_comparisons_free (c, n);
-    return -1;
-}
-
-void flow_comparisons_free (struct flow_comparison *c, int n)
-{
-    for (int i = 0; i < n; i++) {
-        free (c[i].left);
-        free (c[i].right);
-    }
-}
-
 /* ---- a sweep's file ---- */
 
 static bool has_name (const char *text)
@@ -638,79 +576,6 @@ static void check_outputs (const struct checking *c)
         }
 }
 
-/* ---- the order ---- */
-
-static bool
-is_ready (const struct flow *f, size_t step, const bool *placed, bool others)
-{
-    const struct flow_step *s = &f->steps[step];
-
-    if (placed[step] || (s->on_exit && others))
-        return false;
-    for (size_t i = 0; i < s->nlinks; i++)
-        if (!placed[s->links[i].step])
-            return false;
-    return true;
-}
-
-/* From a step that was not placed to one that it waits for, until one comes
- * again.
- */
-static void say_cycle (const struct checking *c, const bool *placed)
-{
-    const struct flow *f = c->f;
-    size_t *seen = calloc (f->n + 1, sizeof (*seen));
-    char *text = NULL;
-    size_t size, at = 0, n = 0, first = 0;
-    FILE *o = open_memstream (&text, &size);
-
-    while (placed[at])
-        at++;
-    for (; seen && o; n++) {
-        for (first = 0; first < n && seen[first] != at; first++)
-            ;
-        if (first < n)
-            break;
-        seen[n] = at;
-        for (size_t i = 0; i < f->steps[at].nlinks; i++)
-            if (!placed[f->steps[at].links[i].step]) {
-                at = f->steps[at].links[i].step;
-                break;
-            }
-    }
-    for (size_t i = first; seen && o && i < n; i++)
-        fprintf (o, "'%s' waits for ", f->steps[seen[i]].name);
-    if (seen && o)
-        fprintf (o, "'%s'", f->steps[at].name);
-    if (o)
-        fclose (o);
-    problem_at (c->p, f->steps[at].origin, "a cycle: %s", text);
-    free (text);
-    free (seen);
-}
-
-static void sort_steps (const struct checking *c)
-{
-    struct flow *f = c->f;
-    bool *placed = calloc (f->n + 1, sizeof (*placed));
-    size_t n = 0, before, others = f->n;
-
-    f->order = calloc (f->n + 1, sizeof (*f->order));
-    for (size_t i = 0; i < f->n; i++)
-        others -= f->steps[i].on_exit;
-    do {
-        before = n;
-        for (size_t i = 0; placed && f->order && i < f->n; i++)
-            if (is_ready (f, i, placed, n < others)) {
-                f->order[n++] = i;
-                placed[i] = true;
-            }
-    } while (n > before);
-    if (placed && n < f->n)
-        say_cycle (c, placed);
-    free (placed);
-}
-
 void flow_check (struct flow *f, struct problems *p)
 {
     struct checking c = { f, NULL, p };
@@ -733,5 +598,5 @@ void flow_check (struct flow *f, struct problems *p)
     }
     check_outputs (&c);
     if (p->count == 0)
-        sort_steps (&c);
+        flow_order (f, p);
 }

@@ -73,6 +73,11 @@ void flow_free (struct flow *f);
 /* Add the links and the order, and check names, conditions and outputs. */
 void flow_check (struct flow *f, struct problems *p);
 
+/* The order alone, each step behind those for which it waits; a cycle is a
+ * problem that names its steps.
+ */
+void flow_order (struct flow *f, struct problems *p);
+
 /* The step of that name; NULL: there is none. */
 struct flow_step *flow_step_find (const struct flow *f, const char *name);
 size_t flow_step_number (const struct flow *f, const struct flow_step *s);

@@ -13,7 +13,6 @@
 
 #include "launcher/executor/local.h"
 #include "launcher/flow/step.h"
-#include "launcher/flow/submit.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/proc.h"
 #include "launcher/sys/say.h"

@@ -12,6 +12,7 @@
 #include "launcher/flow/attempt.h"
 #include "launcher/flow/cache.h"
 #include "launcher/flow/command.h"
+#include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
 #include "launcher/flow/step.h"
 #include "launcher/flow/submit.h"

@@ -11,8 +11,8 @@
 
 #include "launcher/config/values.h"
 #include "launcher/flow/command.h"
+#include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
-#include "launcher/flow/submit.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
@@ -90,21 +90,26 @@ static enum step_state state_of (const struct status *t,
                 || before == STEP_NOT_RUN))
             return STEP_NOT_RUN;
     }
-    return STEP_WAITING;
+    return alive || flow_last (r, s, -1, "intent") == 0 ? STEP_WAITING
+                                                        : STEP_LOST;
 }
 
-/* Slurm is asked once, and only where something is left. */
+/* Slurm is asked once, and only where jobs are left. */
 static void look (const struct flow_run *r, struct status *t, bool ask)
 {
     const struct flow *f = r->flow;
-    bool submitted = false;
+    bool started = false, jobs = false;
 
     *t = (struct status){ .steps = calloc (f->n, sizeof (*t->steps)) };
-    for (size_t i = 0; ask && i < f->n; i++)
-        if (!flow_is_done (r, &f->steps[i], NULL))
-            submitted |= flow_last (r, &f->steps[i], -1, "intent") > 0;
-    t->local = ask && submitted && flow_local_process (r) > 0;
-    t->asked = submitted && (t->local || flow_queue_read (r, &t->q, NULL) == 0);
+    for (size_t i = 0; i < f->n; i++)
+        if (!flow_is_done (r, &f->steps[i], NULL)) {
+            started |= flow_last (r, &f->steps[i], -1, "intent") > 0;
+            jobs |= flow_last (r, &f->steps[i], -1, "job") > 0;
+        }
+    t->local = started && flow_local_process (r) > 0;
+    t->asked = started
+               && (t->local || !jobs
+                   || (ask && flow_queue_read (r, &t->q, NULL) == 0));
     for (size_t i = 0; t->steps && i < f->n; i++) {
         size_t k = f->order[i];
         t->steps[k] = state_of (t, r, &f->steps[k]);

@@ -20,7 +20,7 @@ struct settings {
     char *models; /* registry of dl model */
     char *where;
     char *sort;
-    char *every; /* how often a flow recurs */
+    char *every;  /* how often a flow recurs */
     char **sets;  /* of --set, NULL-ended, or NULL */
     char **words; /* options of Slurm's, "--nodes=2", NULL-ended, or NULL */
     char *root;   /* of a recorded machine */

@@ -84,8 +84,11 @@ dl flow run long.conf >/dev/null
 starts () { [ -s "$work/starts" ] && [ "$(wc -l <"$work/starts")" -ge "$1" ]; }
 wait_for 300 starts 1
 scontrol requeue "$(squeue -h -o %A --name=long.long)"
-sleep 1
-for job in $(squeue -h -o %A --name=long.long); do scontrol update jobid="$job" starttime=now; done
+sooner () { # not after two minutes; at once a node would refuse the job, whose first run it still clears away
+    [ -z "$(squeue -h -o %A --states=COMPLETING)" ] && job=$(squeue -h -o %A --states=PENDING --name=long.long) &&
+        [ "$job" ] && scontrol update jobid="$job" starttime=now+5
+}
+wait_for 300 sooner
 wait_for 300 starts 2
 ok $? "a step is requeued"
 pgrep -f "^[^ ]*dl flow step -- $work/flows/long-0001" | xargs kill -9

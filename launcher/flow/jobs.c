@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jobs of a flow: what Slurm has of them, and one more. */
+#include "launcher/flow/jobs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/executor/slurm.h"
+#include "launcher/sys/array.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+enum { QUEUE_TEXT = 8 << 20, OTHERS_WAIT = 60, TEXT_MAX = 4096 };
+
+/* A task whose own process was killed is started again: what ran is counted in
+ * the flow's folder.
+ */
+const char flow_job_script[] =
+    "#!/bin/sh\n"
+    "# job.sh DL MODE FLOW PIN STEP START: a job of a flow (dl flow).\n"
+    "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+    "SLURM_CPU_BIND_VERBOSE\n"
+    "tries=0\n"
+    "while [ $tries -lt 20 ]; do\n"
+    "    \"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
+    "\"${SLURM_ARRAY_TASK_ID:-0}\"\n"
+    "    status=$?\n"
+    "    case $status in\n"
+    "    134 | 135 | 136 | 137 | 139) ;;\n"
+    "    *) exit $status ;;\n"
+    "    esac\n"
+    "    tries=$((tries + 1))\n"
+    "    sleep 1\n"
+    "done\n"
+    "exit $status\n";
+
+/* ---- what Slurm has ---- */
+
+static const char *id_of (const struct flow_run *r)
+{
+    const char *id = json_string_value (json_object_get (r->about, "id"));
+
+    return id ? id : "";
+}
+
+void flow_job_token (char token[160],
+                     const struct flow_run *r,
+                     const struct flow_step *s,
+                     long n)
+{
+    snprintf (token, 160, "dl-flow %.20s %s %ld", id_of (r), s->name, n);
+}
+
+static void add_line (struct flow_queue *q, const char *line, const char *mine)
+{
+    struct flow_job j = { .id = strtol (line, NULL, 10) };
+    const char *state = strchr (line, '|');
+    const char *token = state ? strchr (state + 1, '|') : NULL;
+    struct flow_job *list;
+
+    q->highest = j.id > q->highest ? j.id : q->highest;
+    if (!token || strncmp (token + 1, mine, strlen (mine))
+        || !(list = array_grow (q->list, q->n, sizeof (*list))))
+        return;
+    j.pending = !strncmp (state + 1, "PENDING", 7);
+    snprintf (j.token, sizeof (j.token), "%s", token + 1);
+    q->list = list;
+    list[q->n++] = j;
+}
+
+int flow_queue_read (const struct flow_run *r,
+                     struct flow_queue *q,
+                     struct slurmdl_error *err)
+{
+    struct command c = { 0 };
+    char *text = malloc (QUEUE_TEXT);
+    char *save = NULL;
+    char mine[64];
+    int status = -1;
+
+    *q = (struct flow_queue){ 0 };
+    snprintf (mine, sizeof (mine), "dl-flow %.20s ", id_of (r));
+    command_add (&c, "squeue", NULL);
+    command_add (&c, "--me", NULL);
+    command_add (&c, "--noheader", NULL);
+    command_add (&c, "--format", "%F|%T|%k");
+    if (text)
+        status = command_run (&c, NULL, text, QUEUE_TEXT);
+    command_free (&c);
+    errno = EPROTO;
+    if (status != 0)
+        errorf (err,
+                "squeue: %.160s%s",
+                text ? text : "",
+                status == 127 ? " (without Slurm use --local)" : "");
+    for (char *line = status == 0 ? strtok_r (text, "\n", &save) : NULL; line;
+         line = strtok_r (NULL, "\n", &save))
+        add_line (q, line, mine);
+    free (text);
+    return status == 0 ? 0 : -1;
+}
+
+int flow_cancel (const struct flow_queue *q, struct slurmdl_error *err)
+{
+    char text[TEXT_MAX];
+    int status = 0;
+
+    for (size_t i = 0; i < q->n;) {
+        struct command c = { .timeout = 60 };
+        command_add (&c, "scancel", NULL);
+        for (int k = 0; k < 200 && i < q->n; k++, i++) {
+            snprintf (text, sizeof (text), "%ld", q->list[i].id);
+            c.argv[c.n++] = c.owned[c.nowned++] = strdup (text);
+        }
+        status |= command_run (&c, NULL, text, sizeof (text));
+        command_free (&c);
+    }
+    errno = EPROTO;
+    return status == 0 ? 0 : errorf (err, "scancel: %.200s", text);
+}
+
+/* ---- one job, once ---- */
+
+long flow_job_of (const struct flow_run *r, const struct flow_step *s, long n)
+{
+    json_t *record = n > 0 ? flow_record (r, s, -1, "job", n) : NULL;
+    long id = (long)json_integer_value (json_object_get (record, "job"));
+
+    json_decref (record);
+    return id;
+}
+
+/* Somebody else was faster to say that he submits it. */
+static long wait_for_job (const struct flow_run *r,
+                          const struct flow_step *s,
+                          long n,
+                          struct slurmdl_error *err)
+{
+    for (int i = 0; i < OTHERS_WAIT * 10; i++) {
+        long id = flow_job_of (r, s, n);
+        if (id > 0)
+            return id;
+        usleep (100000);
+    }
+    errno = EBUSY;
+    return errorf (err,
+                   "another dl submits the step '%s' since a minute: try 'dl "
+                   "flow resume' later",
+                   s->name);
+}
+
+static void output_path (char *buf,
+                         const struct flow_run *r,
+                         const char *name,
+                         bool is_array)
+{
+    char *to = buf;
+
+    /* % begins a variable of Slurm's */
+    for (const char *at = r->dir; *at; at++) {
+        *to++ = *at;
+        if (*at == '%')
+            *to++ = '%';
+    }
+    sprintf (to, "/steps/%s.%s.log", name, is_array ? "%A_%a" : "%j");
+}
+
+static long sbatch (const struct flow_run *r,
+                    const struct flow_step *s,
+                    long n,
+                    const struct flow_request *q,
+                    struct slurmdl_error *err)
+{
+    struct command c = { 0 };
+    char dl[PATH_MAX], script[PATH_MAX + 8], output[2 * PATH_MAX + 128];
+    char token[160], name[2 * FLOW_NAME_MAX + 2], number[32];
+    char said[TEXT_MAX];
+    ssize_t len = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
+    const char *words[] = {
+        script, dl, q->mode, r->dir, r->pin, s->name, number
+    };
+    const char *line;
+    int status;
+
+    dl[len > 0 ? len : 0] = '\0';
+    flow_job_token (token, r, s, n);
+    snprintf (script, sizeof (script), "%s/job.sh", r->dir);
+    snprintf (name, sizeof (name), "%s.%s", r->flow->base.name, s->name);
+    snprintf (number, sizeof (number), "%ld", n);
+    output_path (output, r, s->name, q->array != NULL);
+    command_add (&c, "sbatch", NULL);
+    command_add (&c, "--parsable", NULL);
+    command_add (&c, "--requeue", NULL);
+    command_add (&c, "--open-mode", "append");
+    command_add (&c, "--kill-on-invalid-dep", "yes");
+    command_add (&c, "--job-name", name);
+    command_add (&c, "--comment", token);
+    command_add (&c, "--output", output);
+    slurm_add_resources (&c, &s->exp, 0);
+    if (q->dependency && *q->dependency)
+        command_add (&c, "--dependency", q->dependency);
+    if (q->array)
+        command_add (&c, "--array", q->array);
+    if (q->begin)
+        command_add (&c, "--begin", q->begin);
+    command_add (&c, "--", NULL);
+    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
+        command_add (&c, words[i], NULL);
+    status = command_run (&c, NULL, said, sizeof (said));
+    command_free (&c);
+    line = strrchr (said, '\n') ? strrchr (said, '\n') + 1 : said;
+    errno = EPROTO;
+    if (status == 0 && strtol (line, NULL, 10) > 0)
+        return strtol (line, NULL, 10);
+    return errorf (err,
+                   "step '%s': sbatch: %.160s%s",
+                   s->name,
+                   *said ? said : "it failed without a message",
+                   status == 127 ? " (without Slurm use --local)" : "");
+}
+
+int flow_note_job (const struct flow_run *r,
+                   const struct flow_step *s,
+                   long n,
+                   long id,
+                   struct slurmdl_error *err)
+{
+    return flow_put (
+        r, s, -1, "job", n, json_pack ("{s:I}", "job", (json_int_t)id), err);
+}
+
+long flow_submit_once (const struct flow_run *r,
+                       const struct flow_step *s,
+                       long n,
+                       const struct flow_request *q,
+                       struct slurmdl_error *err)
+{
+    json_t *intent = json_pack ("{s:s, s:I, s:I, s:o*}",
+                                "mode",
+                                q->mode,
+                                "pid",
+                                (json_int_t)getpid (),
+                                "time",
+                                (json_int_t)time (NULL),
+                                "jobs",
+                                q->jobs);
+    int rv = flow_put (r, s, -1, "intent", n, intent, err);
+    long id;
+
+    if (rv < 0)
+        return -1;
+    if (rv == 1)
+        return wait_for_job (r, s, n, err);
+    if ((id = sbatch (r, s, n, q, err)) < 0)
+        return -1;
+    return flow_note_job (r, s, n, id, err) < 0 ? -1 : id;
+}

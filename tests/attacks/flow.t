@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dl flow in a folder that a group shares: flows, results and caches that another member has planted
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/attacks/users.sh"
+unset DL_DIR DL_FREEZE
+shared_folder "$work/group"
+mkdir "$work/code"
+chmod 755 "$work/code"
+cat >"$work/code/one.conf" <<'END'
+name = "one";
+steps = { a = { entrypoint = "id -u >{out.who}; touch $HOME/ran"; outputs = { who = "who"; }; }; b = { entrypoint = "cat {a.who}"; }; };
+END
+
+# ---- a stranger's flow is looked at, and not run
+is "$(attacker timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" >/dev/null 2>&1; echo $?)" 0 "the attacker's flow"
+like "$(victim dl flow show --dir="$work/group" one)" 'one-0001: completed' "it can be looked at"
+for word in resume stop; do
+    like "$(victim dl flow $word --dir="$work/group" one 2>&1; echo "=$?")" "this flow is another user's: run its file" "dl flow $word of it"
+done
+pin=$(sha256sum "$work/group/one-0001/flow.json" | cut -d' ' -f1)
+like "$(victim dl flow step --dir="$work/group" one-0001 "$pin" a 1 0 2>&1)" "another user's" "nor as a job"
+victim test -e "$victim_home/ran"
+is "$?" 1 "nothing of it was run"
+
+# ---- a cache that the attacker made, with entries for all
+attacker sh -c "cd '$work/group' && cp -r .dl-flow-cache-$attacker_id .dl-flow-cache-$victim_id && chmod 777 .dl-flow-cache-$victim_id"
+like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0002: completed, 2 tasks run' "a stranger's results are not taken"
+is "$(cat "$work"/group/one-0002/steps/b/0/a.1/log)" $victim_id "the victim's own are"
+attacker sh -c "cd '$work/group/.dl-flow-cache-$victim_id' && set -- \$(find . -type f -user $victim_id | sed 's/[.][0-9]*\$//') && for n in 1 2; do
+    mv \$1.\$n x.\$n; mv \$2.\$n \$1.\$n; mv x.\$n \$2.\$n; done"
+like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0003: completed, 2 tasks run' "nor one under another name"
+
+# ---- what the victim has made is nobody else's to write
+attacker sh -c "touch '$work/group/one-0002/stop.1' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
+is "$?" 1 "the attacker cannot write into a flow"
+done_testing
