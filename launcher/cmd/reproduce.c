@@ -161,21 +161,6 @@ take_code (struct sweep *s, const char *place, struct slurmdl_error *err)
     return rv;
 }
 
-static void print_command (const struct try_run *t)
-{
-    char **argv = attempt_command (&t->attempt);
-    size_t first = t->sweep.exp->entrypoint ? 2 : 0;
-
-    printf ("command:");
-    for (char **a = argv + first; argv && *a; a++)
-        printf (" %s", *a);
-    printf ("\n");
-    fflush (stdout);
-    for (char **a = argv; a && *a; a++)
-        free (*a);
-    free (argv);
-}
-
 /* ---- the metric ---- */
 
 static double
@@ -239,7 +224,7 @@ static int run_again (struct sweep *s, long number, bool dry_run)
                 number,
                 s->dir,
                 (long long)old->length);
-        print_command (&t);
+        try_run_print_command (&t);
         rv = dry_run ? 0 : try_run_train (&t, &err);
     }
     if (rv < 0)

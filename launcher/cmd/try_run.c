@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/config/queries.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/remove.h"
 #include "launcher/sys/say.h"
@@ -115,6 +116,24 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
     show_output (t);
     t->seconds = monotonic () - start;
     return trainer_flush (t->trainer, err);
+}
+
+void try_run_print_command (const struct try_run *t)
+{
+    char **argv = attempt_command (&t->attempt);
+    char **a = argv;
+
+    if (experiment_has_ranks (t->sweep.exp)) /* srun ... dl rank -- */
+        while (a && *a && strcmp (*a++, "--") != 0)
+            ;
+    printf ("command:");
+    for (a += t->sweep.exp->entrypoint ? 2 : 0; argv && *a; a++)
+        printf (" %s", *a);
+    printf ("\n");
+    fflush (stdout);
+    for (a = argv; a && *a; a++)
+        free (*a);
+    free (argv);
 }
 
 int try_run_open (struct try_run *t,
