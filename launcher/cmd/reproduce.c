@@ -177,22 +177,6 @@ static void compare_image (const struct sweep *s)
     json_decref (record);
 }
 
-static void print_command (const struct try_run *t)
-{
-    char **argv = attempt_words (&t->attempt);
-    size_t first = t->sweep.exp->entrypoint ? 2 : 0;
-
-    printf ("command:");
-    for (char **a = argv + first; argv && *a; a++)
-        printf (" %s", *a);
-    printf ("\n");
-    software_print (&t->sweep.exp->software);
-    fflush (stdout);
-    for (char **a = argv; a && *a; a++)
-        free (*a);
-    free (argv);
-}
-
 /* ---- the metric ---- */
 
 static double
@@ -256,7 +240,8 @@ static int run_again (struct sweep *s, long number, bool dry_run)
                 number,
                 s->dir,
                 (long long)old->length);
-        print_command (&t);
+        try_run_print_command (&t);
+        software_print (&t.sweep.exp->software);
         compare_image (s);
         rv = dry_run ? 0 : try_run_train (&t, &err);
     }

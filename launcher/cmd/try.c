@@ -35,25 +35,7 @@
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
 
-/* ---- what was seen ---- */
-
-static void print_command (const struct try_run *t)
-{
-    char **argv = attempt_words (&t->attempt);
-    size_t first = t->sweep.exp->entrypoint ? 2 : 0;
-
-    printf ("command:");
-    for (char **a = argv + first; argv && *a; a++)
-        printf (" %s", *a);
-    printf ("\n     in: %s\n", t->sweep.exp->dir);
-    software_print (&t->sweep.exp->software);
-    for (char **a = argv; a && *a; a++)
-        free (*a);
-    free (argv);
-    fflush (stdout);
-}
-
-/* ---- metrics ---- */
+/* ---- what was seen: metrics ---- */
 
 enum { LOGGED_MAX = 16 };
 
@@ -182,7 +164,10 @@ static int run_trial (struct experiment *e, double *x)
     t.trial->x = x;
     t.trial->target = t.attempt.length = 1;
     if (rv == 0) {
-        print_command (&t);
+        try_run_print_command (&t);
+        printf ("     in: %s\n", t.sweep.exp->dir);
+        software_print (&t.sweep.exp->software);
+        fflush (stdout);
         rv = try_run_train (&t, &err);
     }
     rv = rv < 0 ? fail (&err) : conclude (&t);

@@ -118,6 +118,21 @@ int try_run_train (struct try_run *t, struct slurmdl_error *err)
     return trainer_flush (t->trainer, err);
 }
 
+void try_run_print_command (const struct try_run *t)
+{
+    char **argv = attempt_words (&t->attempt);
+    size_t first = t->sweep.exp->entrypoint ? 2 : 0;
+
+    printf ("command:");
+    for (char **a = argv + first; argv && *a; a++)
+        printf (" %s", *a);
+    printf ("\n");
+    fflush (stdout);
+    for (char **a = argv; a && *a; a++)
+        free (*a);
+    free (argv);
+}
+
 int try_run_open (struct try_run *t,
                   struct experiment *e,
                   long number,

@@ -32,6 +32,9 @@ int try_run_open (struct try_run *t,
                   const char *above,
                   struct slurmdl_error *err);
 
+/* Print the command of the trial, without the shell or the step it runs in. */
+void try_run_print_command (const struct try_run *t);
+
 /* Train to attempt.length, with the output on standard output.  SIGINT and
  * SIGTERM ask the trainer to stop, as a preemption would.
  */

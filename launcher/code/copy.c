@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/remove_tree.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
@@ -47,15 +48,10 @@ int code_copy_path (const struct code_copy *c, char *buf, size_t size)
 
 int code_copy_check (const struct code_copy *c, struct slurmdl_error *err)
 {
-    struct stat st;
-    int fd = inside_open (c->base, O_PATH | O_DIRECTORY, 0, &st);
-
-    if (fd < 0)
-        return errorf (err, "%s: %s", c->base, inside_error (errno));
-    close (fd);
-    if (st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+    if (user_folder_check (c->base) == 0)
         return 0;
-    errno = EPERM;
+    if (errno != EPERM)
+        return errorf (err, "%s: %s", c->base, inside_error (errno));
     return errorf (err,
                    "%s: others may write to this copy of the code: remove it",
                    c->base);

@@ -90,8 +90,7 @@ static int open_folder (const struct sweep *s,
     if (!realpath (given, folder) || stat (folder, &st) < 0)
         return errorf (err, "%.160s: %s", given, strerror (errno));
     /* the tools' libraries follow links, and know no others */
-    if (st.st_mode & S_IWOTH
-        || (st.st_mode & S_IWGRP && !user_has_group_alone (st.st_gid))) {
+    if (!user_writes_alone (&st)) {
         errno = EPERM;
         return errorf (err,
                        "%.160s: others may write there: chmod go-w, or name "

@@ -2,11 +2,15 @@
 /* The user that runs this process. */
 #include "launcher/sys/user.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "runtime/storage/inside.h"
 
 const char *user_name (void)
 {
@@ -19,10 +23,32 @@ const char *user_name (void)
     return number;
 }
 
-bool user_has_group_alone (gid_t gid)
+/* Whether the group has nobody else: many systems give each user one of his
+ * own, of his name.
+ */
+static bool has_group_alone (gid_t gid)
 {
     const struct passwd *pw = getpwuid (geteuid ());
     const struct group *g = pw ? getgrgid (gid) : NULL;
 
     return g && !strcmp (g->gr_name, pw->pw_name) && !*g->gr_mem;
+}
+
+bool user_writes_alone (const struct stat *st)
+{
+    return st->st_uid == geteuid () && !(st->st_mode & S_IWOTH)
+           && (!(st->st_mode & S_IWGRP) || has_group_alone (st->st_gid));
+}
+
+int user_folder_check (const char *path)
+{
+    struct stat st;
+    int fd = inside_open (path, O_PATH | O_DIRECTORY, 0, &st);
+
+    if (fd < 0)
+        return -1;
+    close (fd);
+    errno = EPERM;
+    return st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0
+                                                                          : -1;
 }

@@ -16,6 +16,7 @@
 #include "launcher/sys/digest.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
+#include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
@@ -59,20 +60,6 @@ static int make_folders (char *path)
     return mkdir (path, 0700) < 0 && errno != EEXIST ? -1 : 0;
 }
 
-/* Below the user's own folder nobody else may write, or own a part. */
-static int check_folder (const char *path)
-{
-    struct stat st;
-    int fd = inside_open (path, O_PATH | O_DIRECTORY, 0, &st);
-
-    if (fd < 0)
-        return -1;
-    close (fd);
-    errno = EPERM;
-    return st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0
-                                                                          : -1;
-}
-
 static int
 find_folder (const struct sweep *s, char *buf, size_t size, bool make)
 {
@@ -87,11 +74,11 @@ find_folder (const struct sweep *s, char *buf, size_t size, bool make)
     id_of (s, id);
     if (snprintf (buf, size, "%s/slurm-dl", own) >= (int)size
         || (make && mkdir (buf, 0700) < 0 && errno != EEXIST)
-        || check_folder (buf) < 0
+        || user_folder_check (buf) < 0
         || snprintf (buf, size, "%s/slurm-dl/%s", own, id) >= (int)size
         || (make && mkdir (buf, 0700) < 0 && errno != EEXIST))
         return -1;
-    return check_folder (buf);
+    return user_folder_check (buf);
 }
 
 int record_folder (const struct sweep *s,

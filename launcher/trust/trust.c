@@ -23,9 +23,7 @@ static bool is_own (const char *path)
 {
     struct stat st;
 
-    return lstat (path, &st) == 0 && st.st_uid == geteuid ()
-           && !(st.st_mode & S_IWOTH)
-           && (!(st.st_mode & S_IWGRP) || user_has_group_alone (st.st_gid));
+    return lstat (path, &st) == 0 && user_writes_alone (&st);
 }
 
 bool trust_is_private (const struct sweep *s)

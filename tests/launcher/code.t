@@ -182,6 +182,7 @@ out=$(PATH=$work/bin:$PATH timeout 100 dl reproduce $ranks 2 2>&1)
 is $? 0 "a trial of two ranks"
 like "$out" "^salloc --nodes=1 --ntasks=2 --ntasks-per-node=2 .*dl reproduce $proj/$ranks 2$" "in a job of its own"
 like "$out" "^a step of job 7$" "as a step"
+like "$out" "^command: sh seed.sh 0" "whose command is shown"
 like "$out" '^reproduced: loss is 3' "gives the same metric again"
 like "$(PATH=$work/nowhere "$builddir/launcher/dl" reproduce $ranks 2 2>&1)" '^dl: salloc: No such file or directory: trials of several ranks need Slurm$' "without Slurm"
 rm -r ranks-000?
