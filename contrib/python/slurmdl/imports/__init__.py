@@ -100,7 +100,12 @@ def _imports(file: str, options: _Options) -> List[Import]:
         raise BadInput(file, documents[1].line, "a second document: only Kubernetes has several in one file")
     made: List[Import] = []
     for node in documents:
-        made += _format_of(node, options.format).convert(node, base, options.entrypoint)
+        format = _format_of(node, options.format)
+        try:
+            made += format.convert(node, base, options.entrypoint)
+        except (AttributeError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise BadInput(file, node.line, f"not of the form that {format.name} has: {what}") from None
     return made
 
 
@@ -260,9 +265,4 @@ def main(*arguments: str) -> int:
             skipped = of_folder and isinstance(error, _Unknown)
             complain(str(error) + ("; skipped" if skipped else ""))
             status = status or (OK if skipped else error.status)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
-            complain(
-                f"{file}: not imported, as it is not of the form that is expected: {type(error).__name__}: {error}"
-            )
-            status = status or USAGE
     return status

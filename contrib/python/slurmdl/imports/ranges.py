@@ -92,12 +92,15 @@ def names_of(keys: Sequence[str]) -> Dict[str, str]:
         return text if re.match("[A-Za-z]", text) else "p" + text
 
     plain = {key: ".".join(part(p) for p in key.lstrip("+~").split(".")) for key in keys}
-    nested = any(b.startswith(a + ".") for a in plain.values() for b in plain.values())
+    groups = {".".join(name.split(".")[:n]) for name in plain.values() for n in range(1, name.count(".") + 1)}
+    nested = not groups.isdisjoint(plain.values())
     names: Dict[str, str] = {}
+    taken = set()
     for key, name in plain.items():
         name = name.replace(".", "_") if nested else name
-        while name in names.values():
+        while name in taken:
             name += "_2"
+        taken.add(name)
         names[key] = name
     return names
 

@@ -10,6 +10,7 @@ from . import ranges, target
 from .document import Node
 from .table import MAPPED, NONE, Import, Table, copied, left, none, used
 
+MAX_OPTIONS = 10_000
 _BLOCKS = ("fixed", "grid", "random")
 _RESERVED = ("seml", "slurm", *_BLOCKS)
 
@@ -112,7 +113,10 @@ def _fixed(one: Import, node: Node) -> Any:
 
 
 def _arange(low: float, high: float, step: float) -> List[float]:
-    return [low + i * step for i in range(max(math.ceil((high - low) / step - 1e-9), 0))]
+    count = math.ceil((high - low) / step - 1e-9) if step else MAX_OPTIONS + 1
+    if not 0 < count <= MAX_OPTIONS:
+        raise ValueError(f"{low:g} to {high:g} in steps of {step:g} is no range, or has more than {MAX_OPTIONS} values")
+    return [low + i * step for i in range(count)]
 
 
 def _of_grid(one: Import, node: Node) -> Dict[str, Any]:

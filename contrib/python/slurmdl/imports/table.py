@@ -66,9 +66,13 @@ class Table:
         self.matched = [*shared, *rows]
         self._patterns = [(_pattern(row.path), row) for row in self.matched]
 
+        self._known: Dict[Tuple[str, ...], Optional[Row]] = {}
+
     def row(self, path: Tuple[str, ...]) -> Optional[Row]:
-        text = "\0".join(path)
-        return next((row for pattern, row in self._patterns if pattern.fullmatch(text)), None)
+        if path not in self._known:
+            text = "\0".join(path)
+            self._known[path] = next((row for pattern, row in self._patterns if pattern.fullmatch(text)), None)
+        return self._known[path]
 
 
 class Field(NamedTuple):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write what was imported: an experiment file with comments, or a batch script."""
 
+import math
 import re
 import shlex
 import textwrap
@@ -34,6 +35,8 @@ def _text(value: str) -> str:
 
 
 def _real(value: float) -> str:
+    if not math.isfinite(value):
+        return f'"{value}"'
     text = repr(value)
     return text if re.search(r"[.]", text) else re.sub(r"e", ".0e", text)
 
@@ -62,8 +65,8 @@ def value_text(value: Any, indent: int = 0) -> str:
 
 def _list(texts: List[str], values: Sequence[Any], indent: int) -> str:
     plain = len({type(v) for v in values}) == 1 and isinstance(values[0], (bool, int, float, str))
-    if plain and isinstance(values[0], int) and len({t.endswith("L") for t in texts}) > 1:
-        plain = False
+    # an array has one type, also as it is written
+    plain = plain and len({(t[:1] == '"', t.endswith("L"), "." in t and t[:1] != '"') for t in texts}) == 1
     first, last = ("[", "]") if plain else ("( ", " )")
     one = first + ", ".join(texts) + last
     if len(one) + indent < WIDTH - 20 and "\n" not in one:
