@@ -6,6 +6,7 @@
 monitor.t load SECONDS and monitor.t loop are the programs that are watched.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -71,7 +72,10 @@ def training(torch, device):
 
     loops = {"python": model(32, 2, 16) if STAND_INS else model(256, 8, 64)}
     if not STAND_INS:
-        loops["gpu"] = graph_of(torch, model(512, 24, 128))
+        try:
+            loops["gpu"] = graph_of(torch, model(512, 24, 128))
+        except RuntimeError as error:
+            print(f"monitor.t: no graph: {error}", file=sys.stderr)
     return loops
 
 
@@ -96,9 +100,12 @@ def loop():
     torch.set_num_threads(1)
     loops = training(torch, "cpu" if STAND_INS else "cuda")
     # where autograd's thread and this one take turns on one core, the times vary least
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for step in loops.values():
+        step()
+    cores = {max(os.sched_getaffinity(0))}
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), os.sched_getaffinity(0))
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(thread), cores)
     print(" ".join(loops), flush=True)
     for line in sys.stdin:
         name, steps = line.split()
@@ -220,7 +227,7 @@ def last_of(ours, name, since):
 def beside_smi(ours, rows, began, apps, pid):
     scale = {"memory.used": 2**20}
     pairs = (("memory", "memory.used", 0.01, 0), ("power", "power.draw", 0.05, 0),
-             ("temperature", "temperature.gpu", 0, 3), ("clock", "clocks.sm", 0.04, 0),
+             ("temperature", "temperature.gpu", 0, 3), ("clock", "clocks.sm", 0.06, 0),
              ("memory_clock", "clocks.mem", 0, 0), ("busy", "utilization.gpu", 0, 5),
              ("memory_busy", "utilization.memory", 0, 8))
     if not rows:
