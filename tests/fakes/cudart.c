@@ -44,6 +44,19 @@ cudaError_t cudaDeviceGetPCIBusId (char *id, int n, int device)
     return cudaSuccess;
 }
 
+/* FAKE_NCCL=ampere: a GPU of 2020, which adds no numbers of eight bits. */
+cudaError_t
+cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr what, int device)
+{
+    const char *wish = getenv ("FAKE_NCCL");
+
+    (void)device;
+    if (what != cudaDevAttrComputeCapabilityMajor)
+        return cudaErrorInvalidValue;
+    *value = wish && !strcmp (wish, "ampere") ? 8 : 9;
+    return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetStreamPriorityRange (int *least, int *greatest)
 {
     *least = 0;

@@ -14,7 +14,8 @@
 #include "tests/fakes/cudart.h"
 
 /* FAKE_NCCL is what goes wrong: "hang" (ranks do not find each other), "stuck"
- * (kernels do not end), "async" (a kernel fails).
+ * (kernels do not end), "async" (a kernel fails), "ampere" (numbers of eight
+ * bits are refused).
  */
 static bool is_wrong (const char *what)
 {
@@ -72,8 +73,15 @@ struct ncclComm {
     char name[64];
     int rank, size;
     unsigned turn;
+    bool refused; /* an argument: it is no more good for anything */
     struct work *first;
 };
+
+ncclResult_t ncclGetVersion (int *version)
+{
+    *version = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
 
 ncclResult_t ncclGetUniqueId (ncclUniqueId *id)
 {
@@ -115,6 +123,8 @@ ncclResult_t ncclCommGetAsyncError (ncclComm_t c, ncclResult_t *async)
         *async = ncclInProgress;
     else if (is_wrong ("async") && c->turn > 0)
         *async = ncclRemoteError;
+    else if (c->refused)
+        *async = ncclInvalidArgument;
     return ncclSuccess;
 }
 
@@ -233,6 +243,37 @@ static void publish (struct work *w, cudaStream_t stream)
     fakecuda_unlock ();
 }
 
+/* Of one rank 2.28 makes a product, for which it has no kernel of eight bits.
+ */
+static bool multiplies_alone (const struct ncclComm *c, const struct part *p)
+{
+    return c->size == 1 && p->kind <= REDUCE_SCATTER
+           && (p->op == ncclAvg || p->factor != 1);
+}
+
+static bool is_refused (const struct ncclComm *c, const struct part *p)
+{
+    bool f8 = p->type == ncclFloat8e4m3 || p->type == ncclFloat8e5m2;
+
+    return p->factor == 0
+           || (f8 && p->kind <= REDUCE_SCATTER
+               && (is_wrong ("ampere") || multiplies_alone (c, p)));
+}
+
+/* That kernel leaves out the last elements of some lengths. */
+static size_t reached (const struct ncclComm *c, const struct part *p)
+{
+    size_t pack = 16 / size_of (p->type);
+    size_t blocks = (p->n * size_of (p->type) + 16383) / 16384;
+    size_t all;
+
+    if (!multiplies_alone (c, p) || p->n == 0)
+        return p->n;
+    blocks = blocks < 32 ? blocks : 32;
+    all = (p->n / blocks + pack - 1) / pack * pack * blocks;
+    return all < p->n ? all : p->n;
+}
+
 static ncclResult_t add (struct ncclComm *c, cudaStream_t stream, struct part p)
 {
     struct work *w = open_work ? open_work : calloc (1, sizeof (*w));
@@ -249,8 +290,10 @@ static ncclResult_t add (struct ncclComm *c, cudaStream_t stream, struct part p)
         p.op = ncclSum;
     }
     w->part[w->parts++] = p;
-    if (p.factor == 0)
+    if (is_refused (c, &p)) {
+        c->refused = true;
         return ncclInvalidArgument;
+    }
     if (depth == 0) {
         publish (w, stream);
         return ncclInProgress;
@@ -450,7 +493,8 @@ fold (const struct ncclComm *c, const struct work *w, int i, size_t at)
         reduce_scale (data[r], p->bytes / size_of (p->type), t, p->factor);
         from[r] = data[r] + at * size_of (p->type);
     }
-    reduce_many (p->out, from, (size_t)c->size, p->n, t, op_of (p->op));
+    reduce_many (
+        p->out, from, (size_t)c->size, reached (c, p), t, op_of (p->op));
     if (p->op == ncclAvg)
         reduce_scale (p->out, p->n, t, 1.0 / c->size);
     for (int r = 0; r < c->size; r++)

@@ -6,18 +6,28 @@
 The ranks are processes of this script: engine.t train WHERE OUT runs one.
 """
 
+import faulthandler
 import json
 import os
 import sys
 import time
 
-from gpu import (STAND_INS, case, device_of, digits, done, figure, finish, folder, need, ok, ranks, same,
-                 say)
+from gpu import (STAND_INS, case, device_of, digits, done, figure, finish, folder, left, need, ok, ranks, same,
+                 say, skip)
 
 numpy, torch, slurmdl = need("numpy", "torch", "slurmdl")
 
-EPOCHS = 1 if STAND_INS else 10
+KINDS = ("none", "f16", "bf16", "many")
 BATCH = 128
+
+
+def epochs(what, size):
+    """The first is not timed; ranks that share a GPU take turns."""
+    if STAND_INS:
+        return 1
+    if what in ("f16", "bf16"):
+        return 3
+    return {"none": 30 if size == 1 else 6, "many": 10 if size == 1 else 3}[what]
 
 
 def net(device, width=256):
@@ -57,18 +67,18 @@ def digest(tensors):
     return h.hexdigest()
 
 
-def train(device, wrap, rank=0, size=1, passes=EPOCHS, make=net):
-    """(seconds, loss, digest of the parameters) after some epochs of this rank's part of the digits."""
+def train(device, wrap, rank=0, size=1, passes=1, make=net):
+    """(seconds for each step, loss, digest of the parameters) after some epochs of this rank's part of the digits."""
     import torch.nn.functional as F
 
     x, y = (torch.from_numpy(a).to(device) for a in digits())
     model = make(device)
     optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9), model)
-    began = None
+    began, steps = time.monotonic(), 0
     for epoch in range(passes):
         if epoch == 1:
             finish(torch)
-            began = time.monotonic()
+            began, steps = time.monotonic(), 0
         order = torch.from_numpy(numpy.random.default_rng(epoch).permutation(len(x))).to(device)
         for i in range(0, len(x) - BATCH + 1, BATCH):
             mine = order[i:i + BATCH][rank::size]
@@ -76,8 +86,9 @@ def train(device, wrap, rank=0, size=1, passes=EPOCHS, make=net):
             loss = F.cross_entropy(model(x[mine]), y[mine])
             loss.backward()
             optimizer.step()
+            steps += 1
     finish(torch)
-    seconds = time.monotonic() - began if began else 0.0
+    seconds = (time.monotonic() - began) / steps
     with torch.no_grad():
         accuracy = (model(x).argmax(1) == y).float().mean().item()
     return {"seconds": seconds, "loss": loss.item(), "accuracy": accuracy, "digest": digest(model.parameters())}
@@ -86,29 +97,36 @@ def train(device, wrap, rank=0, size=1, passes=EPOCHS, make=net):
 # ---- a rank
 
 
-def one_rank(where, out):
-    """WHERE: "device", or "copied": gradients are copied to the host and reduced there by the program."""
+def one_rank(out, seconds):
+    """What training comes to on the device; with more ranks also where the program copies gradients to the host and
+    submits them there."""
     import slurmdl.comm
 
+    began = time.monotonic()
+    faulthandler.dump_traceback_later(float(seconds), exit=True)  # where it was
     device = device_of(torch)
     reproducible()
     if not STAND_INS:
         torch.cuda.set_device(0)
     world = slurmdl.comm.init()
     result = {"rank": world.rank, "size": world.size, "backend": world.backend}
-    for compression in ("none", "f16", "bf16"):
-        if where == "device":
-            def wrap(optimizer, model, compression=compression):
-                return slurmdl.DistributedOptimizer(optimizer, model.named_parameters(), compression=compression)
-        else:
-            def wrap(optimizer, model, compression=compression):
-                return Copied(optimizer, model, world, compression)
-        passes = EPOCHS if compression == "none" else 1 if STAND_INS else 3
-        result[compression] = train(device, wrap, world.rank, world.size, passes)
-    result["many"] = train(device, lambda o, m: slurmdl.DistributedOptimizer(o, m.named_parameters())
-                           if where == "device" else Copied(o, m, world, "none"), world.rank, world.size, make=mlp)
-    result["named"] = named(world, device)
-    result["disagreement"] = disagreement(world, device)
+
+    def note(name, found):
+        result[name] = found
+        print(f"rank {world.rank}: {time.monotonic() - began:5.1f} s: {name}", file=sys.stderr, flush=True)
+
+    def wrap(where, compression):
+        if where == "copied":
+            return lambda o, m: Copied(o, m, world, compression)
+        return lambda o, m: slurmdl.DistributedOptimizer(o, m.named_parameters(), compression=compression)
+
+    for where in ("device", "copied") if world.size > 1 else ("device",):
+        for what in KINDS:
+            wrapped = wrap(where, "none" if what == "many" else what)
+            note(f"{where} {what}", train(device, wrapped, world.rank, world.size, epochs(what, world.size),
+                                          mlp if what == "many" else net))
+    note("named", named(world, device))
+    note("disagreement", disagreement(world, device))
     with open(f"{out}.{world.rank}", "w") as f:
         json.dump(result, f)
     world.close()
@@ -206,14 +224,14 @@ def disagreement(world, device):
 # ---- the case
 
 
-def start(size, where, top, backend):
-    out = os.path.join(top, f"{where}.{size}.{backend}")
-    ends = ranks([sys.executable, __file__, "train", where, out], size, 100, backend)
+def start(size, top, backend):
+    out, seconds = os.path.join(top, f"{size}.{backend}"), left(60)
+    ends = ranks([sys.executable, __file__, "train", out, str(seconds)], size, seconds + 3, backend)
     for r, (status, text) in enumerate(ends):
-        if not same(status, 0, f"{where}, {size} rank(s), back end {backend or 'default'}: rank {r} ends"):
+        if not same(status, 0, f"{size} rank(s), back end {backend or 'default'}: rank {r} ends"):
             say(text[-3000:])
-        elif text.strip():
-            say(f"rank {r}: {text[-1000:]}")
+        elif r == 0:
+            say(text[-2000:])
     found = []
     for r in range(size):
         if os.path.exists(f"{out}.{r}"):
@@ -224,48 +242,53 @@ def start(size, where, top, backend):
 
 def worlds():
     plain = os.path.join(os.getcwd(), "plain.json")
-    ends = ranks([sys.executable, __file__, "alone", plain], 1, 60)
+    ends = ranks([sys.executable, __file__, "alone", plain], 1, left(60))
     if not same(ends[0][0], 0, "training without us ends"):
         say(ends[0][1][-3000:])
         return
     with open(plain) as f:
         alone = json.load(f)
     with folder(os.getcwd()) as top:
-        kinds = ((1, None), (2, "native")) if STAND_INS else ((1, None), (2, "native"), (4, "native"))
-        for size, backend in kinds:
-            device = start(size, "device", top, backend)
-            if len(device) == size:
-                look(size, backend, device, alone, top)
+        for size, backend in ((1, None), (2, "native"), (4, "native"))[:2 if STAND_INS else 3]:
+            if left() < 15 and not STAND_INS:
+                skip(f"{size} rank(s)", f"{left():.0f} s are left")
+                continue
+            began = time.monotonic()
+            found = start(size, top, backend)
+            say(f"{size} rank(s): {time.monotonic() - began:.1f} s")
+            if len(found) == size:
+                look(f"{size} rank(s), back end {backend or 'default'}", found, alone)
 
 
-def look(size, backend, device, alone, top):
-    name = f"{size} rank(s), back end {backend or 'default'}"
-    say(f"{name}: " + json.dumps(device[0]))
-    for r, one in enumerate(device):
+def look(name, found, alone):
+    size, first = len(found), found[0]
+    say(f"{name}: " + json.dumps(first))
+    for r, one in enumerate(found):
         same(one["named"], [], f"{name}: rank {r}: named tensors and collectives on the device")
-    if size > 1:
-        ok(all("differs" in one["disagreement"] for one in device), f"{name}: ranks that disagree are told",
-           device[0]["disagreement"])
-    for what in ("none", "f16", "bf16", "many"):
-        same(len({one[what]["digest"] for one in device}), 1, f"{name}: {what}: parameters are equal on all ranks")
+    for what in KINDS:
+        same(len({one[f"device {what}"]["digest"] for one in found}), 1,
+             f"{name}: {what}: parameters are equal on all ranks")
     if size == 1:
-        for what in ("none", "many"):
-            same(device[0][what]["digest"], alone[what]["digest"], f"{name}: {what}: the same as without us, bit by bit")
-        figure(f"engine.train.{backend or 'default'}.1-rank", device[0]["none"]["seconds"], "s", "plain-torch",
-               alone["none"]["seconds"])
-        figure(f"engine.train.many.{backend or 'default'}.1-rank", device[0]["many"]["seconds"], "s", "plain-torch",
-               alone["many"]["seconds"])
+        one_of_all(name, first, alone)
         return
-    copied = start(size, "copied", top, backend)
-    if len(copied) == size:
-        for what in ("none", "f16", "bf16", "many"):
-            same(device[0][what]["digest"], copied[0][what]["digest"],
-                 f"{name}: {what}: the same bits as of gradients that the program copies to the host")
-        figure(f"engine.train.{size}-ranks-one-gpu", device[0]["none"]["seconds"], "s", "copied-by-hand",
-               copied[0]["none"]["seconds"])
-        figure(f"engine.train.many.{size}-ranks-one-gpu", device[0]["many"]["seconds"], "s", "copied-by-hand",
-               copied[0]["many"]["seconds"])
-    ok(STAND_INS or device[0]["none"]["accuracy"] > 0.9, f"{name}: it learns ({device[0]['none']['accuracy']:.3f})")
+    ok(all("differs" in one["disagreement"] for one in found), f"{name}: ranks that disagree are told",
+       first["disagreement"])
+    for what in KINDS:
+        good = same(first[f"device {what}"]["digest"], first[f"copied {what}"]["digest"],
+                    f"{name}: {what}: the same bits as of gradients that the program copies to the host")
+        if good and what in ("none", "many"):
+            figure(f"engine.step.{what}.{size}-ranks-one-gpu", first[f"device {what}"]["seconds"] * 1e3, "ms",
+                   "copied-by-hand", first[f"copied {what}"]["seconds"] * 1e3)
+    accuracy = first["device none"]["accuracy"]
+    ok(STAND_INS or accuracy > 0.9, f"{name}: it learns ({accuracy:.3f})")
+
+
+def one_of_all(name, found, alone):
+    """In a world of one there is nothing to do for a gradient."""
+    for what in ("none", "many"):
+        mine, plain = found[f"device {what}"], alone[what]
+        if same(mine["digest"], plain["digest"], f"{name}: {what}: the same as without us, bit by bit"):
+            figure(f"engine.step.{what}.1-rank", mine["seconds"] * 1e3, "ms", "plain-torch", plain["seconds"] * 1e3)
 
 
 def default_back_end():
@@ -275,7 +298,7 @@ def default_back_end():
     if STAND_INS:
         say("two ranks on one GPU: see nccl.t")
         return
-    for r, (status, text) in enumerate(ranks([sys.executable, "-c", code], 2, 60, None)):
+    for r, (status, text) in enumerate(ranks([sys.executable, "-c", code], 2, left(40), None)):
         last = text.strip().splitlines()[-1:] or [""]
         ok(status not in (0, 124) and "same GPU" in last[0], f"two ranks on one GPU: rank {r}: {last[0]}", status, text)
 
@@ -284,7 +307,8 @@ def alone(out):
     device = device_of(torch)
     reproducible()
     with open(out, "w") as f:
-        json.dump({"none": train(device, lambda o, m: o), "many": train(device, lambda o, m: o, make=mlp)}, f)
+        json.dump({what: train(device, lambda o, m: o, passes=epochs(what, 1), make=make)
+                   for what, make in (("none", net), ("many", mlp))}, f)
 
 
 if sys.argv[1:2] == ["train"]:
@@ -298,6 +322,6 @@ else:
         probe, out = run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
         if "True" not in out:
             skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
-    case(worlds)
     case(default_back_end)
+    case(worlds)
     done()

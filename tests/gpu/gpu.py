@@ -54,6 +54,7 @@ def figure(name, value, unit, peer=None, peer_value=None):
 def case(f, *args):
     """Run a part; an exception in it is a failed check with all its text, and the others run."""
     began = time.monotonic()
+    say(f"{f.__name__} begins, {began - _began:.1f} s after the case has")
     try:
         f(*args)
     except BaseException as error:  # noqa: B902
@@ -103,6 +104,14 @@ class folder:
 
     def __exit__(self, *about):
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+_began = time.monotonic()
+
+
+def left(most=3600):
+    """Seconds that this case still has, less what its end takes, and at most so many."""
+    return max(min(most, float(os.environ.get("DL_GPU_SECONDS", most)) - (time.monotonic() - _began) - 5), 1)
 
 
 def run(command, seconds=60, **options):

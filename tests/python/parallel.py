@@ -185,6 +185,20 @@ f(extra(out) if rank == 0 else out, y).backward()
 optimizer.step()
 told(slurmdl.distributed.same_on_all(extra.parameters()), "a layer that one rank alone has used")
 
+# one rank: its gradients are the result
+alone = slurmdl.comm.Comm(rank=0, size=1)
+alone.submit = None  # which is not to be called
+model = make()
+optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), predivide=3.0, comm=alone)
+train(model, optimizer)
+told(close(model, serial(sgd), 0), "one rank: its gradients are neither sent nor waited for")
+del alone.submit
+optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), compression="f16", comm=alone)
+f(model(x), y).backward()
+optimizer.synchronize()
+told(all(torch.equal(p.grad, p.grad.half().float()) for p in model.parameters()), "one rank: they are rounded where asked")
+alone.close()
+
 # ---- the state of an optimizer
 model = make()
 optimizer = adam(model.parameters())

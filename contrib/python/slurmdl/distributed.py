@@ -124,6 +124,13 @@ class _Dense:
             self.p.grad.copy_(result)
 
 
+class _Own:
+    """The gradient of one rank, which is that of all: neither copied nor waited for."""
+
+    def wait(self) -> None:
+        pass
+
+
 def _after_gradient(p: Any, f: Callable[[Any], None]) -> Any:
     """Call f(p) when p.grad has its value; what must be kept alive for that."""
     if hasattr(p, "register_post_accumulate_grad_hook"):
@@ -209,6 +216,7 @@ class _Gradients:
         **how: Any,
     ) -> None:
         self.alone = alone
+        self.plain = compressor is None and how["compression"] == "none" and how["prescale"] * how["postscale"] == 1
         self._comm, self.passes, self.dense, self.how = comm, passes, dense, how
         self.compressor = compressor
         self.names = {p: name for name, p in named if p.requires_grad}
@@ -256,6 +264,8 @@ class _Gradients:
                 self.sent[p] = self._send(p)
 
     def _send(self, p: Any) -> Any:
+        if self.plain and not p.grad.is_sparse and self.comm.size == 1:
+            return _Own()
         name = f"gradient/{self.names[p]}"
         if p.grad.is_sparse and not self.dense:
             if p in self.groups:

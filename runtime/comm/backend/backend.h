@@ -101,8 +101,9 @@ struct comm_backend {
     bool (*takes_device) (void *self, enum collective_kind what);
     /* Only with 'device': the stream, NULL: wait for each.  May be NULL. */
     int (*stream) (void *self, void *stream);
-    /* Whether it can reduce this; others go through the host.  NULL: all. */
-    bool (*takes) (enum slurmdl_type type, enum slurmdl_op op);
+    /* Whether it can reduce this, the same on all ranks; others go through the
+     * host.  NULL: all. */
+    bool (*takes) (void *self, enum slurmdl_type type, enum slurmdl_op op);
     /* Of a module: the library is here, and stays. */
     void (*attach) (const struct comm_services *s);
     /* Only with 'device'. */

@@ -65,7 +65,8 @@ int device_find (struct engine *e,
     if (e->size == 1)
         return 1;
     return d && d->queue
-           && (!reduces (t) || !d->takes || d->takes (t->type, t->op));
+           && (!reduces (t) || !d->takes
+               || d->takes (e->channel->device_self, t->type, t->op));
 }
 
 /* ---- the program's streams ---- */

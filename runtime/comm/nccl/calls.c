@@ -41,7 +41,11 @@ static bool type_of (enum slurmdl_type type, ncclDataType_t *to, size_t *n)
     return *n > 0;
 }
 
-static ncclRedOp_t op_of (enum slurmdl_type type, enum slurmdl_op op)
+/* Of one rank NCCL 2.28 takes an average for a product, which it refuses for
+ * eight bits, and of which it leaves out the last elements of some lengths.
+ */
+static ncclRedOp_t
+op_of (const struct nccl_self *s, enum slurmdl_type type, enum slurmdl_op op)
 {
     bool truth = type == SLURMDL_BOOL;
 
@@ -49,7 +53,7 @@ static ncclRedOp_t op_of (enum slurmdl_type type, enum slurmdl_op op)
     case SLURMDL_SUM:
         return truth ? ncclMax : ncclSum;
     case SLURMDL_AVERAGE:
-        return ncclAvg;
+        return s->size > 1 ? ncclAvg : ncclSum;
     case SLURMDL_MIN:
         return ncclMin;
     case SLURMDL_MAX:
@@ -60,12 +64,18 @@ static ncclRedOp_t op_of (enum slurmdl_type type, enum slurmdl_op op)
     return ncclSum;
 }
 
-/* Pairs of numbers are added, and not multiplied, number by number. */
-bool nccl_takes (enum slurmdl_type type, enum slurmdl_op op)
+/* Pairs of numbers are added, and not multiplied, number by number.  What NCCL
+ * refuses would be the end of the communicator.
+ */
+bool nccl_takes (void *self, enum slurmdl_type type, enum slurmdl_op op)
 {
+    const struct nccl_self *s = self;
     ncclDataType_t t;
     size_t n;
 
+    if (type == SLURMDL_F8_E4M3 || type == SLURMDL_F8_E5M2)
+        if (!s->f8)
+            return false;
     return type_of (type, &t, &n) && (n == 1 || op != SLURMDL_PRODUCT);
 }
 
@@ -159,7 +169,7 @@ static int
 set_type (struct nccl_call *c, enum slurmdl_type type, enum slurmdl_op op)
 {
     type_of (type, &c->type, &c->factor);
-    c->op = op_of (type, op);
+    c->op = op_of (c->s, type, op);
     c->size = nccl_lib->type_size (type);
     if (!c->s->queueing || c->s->factor == 1 || make_op (c, type, op) == 0)
         return 0;

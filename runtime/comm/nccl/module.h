@@ -29,6 +29,7 @@ struct nccl_self {
     void *token; /* of a barrier: 4 bytes of the device */
     int device;
     int rank, size;
+    bool f8; /* every rank's GPU and NCCL reduce numbers of eight bits */
     double timeout;
     atomic_bool aborted;
     bool failed;
@@ -73,7 +74,7 @@ extern const struct comm_queue nccl_queue;
 void nccl_queue_free (struct nccl_self *s);
 
 /* The functions of struct comm_backend (calls.c). */
-bool nccl_takes (enum slurmdl_type type, enum slurmdl_op op);
+bool nccl_takes (void *self, enum slurmdl_type type, enum slurmdl_op op);
 int nccl_run (void *self,
               const struct collective *a,
               struct slurmdl_error *err);

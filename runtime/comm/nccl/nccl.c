@@ -12,6 +12,7 @@
 struct nccl_peer {
     char bus[32]; /* of its GPU */
     int32_t device, devices;
+    int32_t f8;      /* whether it reduces numbers of eight bits */
     ncclUniqueId id; /* rank 0's */
 };
 
@@ -73,11 +74,26 @@ static bool is_unchosen (const struct nccl_self *s,
     return true;
 }
 
+/* Of GPUs since Hopper (9.0), by NCCL since 2.24. */
+static bool reduces_f8 (int device)
+{
+    int major = 0;
+    int version = 0;
+
+    return ncclGetVersion (&version) == ncclSuccess
+           && version >= NCCL_VERSION (2, 24, 0)
+           && cudaDeviceGetAttribute (
+                  &major, cudaDevAttrComputeCapabilityMajor, device)
+                  == cudaSuccess
+           && major >= 9;
+}
+
 static int describe (struct nccl_peer *mine, struct slurmdl_error *err)
 {
     CUDA (cudaDeviceGetPCIBusId (
               mine->bus, (int)sizeof (mine->bus), mine->device),
           err);
+    mine->f8 = reduces_f8 (mine->device);
     return 0;
 fail:
     return -1;
@@ -129,6 +145,9 @@ static int choose_device (struct nccl_self *s,
                        peers[a].bus);
     }
     s->device = mine->device;
+    s->f8 = true;
+    for (int i = 0; i < s->size; i++)
+        s->f8 = s->f8 && peers[i].f8;
     atomic_store (&chosen, s->device);
     return 0;
 }

@@ -36,6 +36,17 @@ static void collectives (void **state)
     assert_int_equal (world_run (3, 0, everything, NULL, 300, NULL), 0);
 }
 
+/* What NCCL would refuse goes through the host, and the rest not. */
+static void before_hopper (void **state)
+{
+    (void)state;
+    unsetenv ("DL_COMM_BACKEND");
+    setenv ("FAKE_NCCL", "ampere", 1);
+    assert_int_equal (world_run (2, 0, collect_types, NULL, 300, NULL), 0);
+    unsetenv ("FAKE_NCCL");
+    setenv ("DL_COMM_BACKEND", "nccl", 1);
+}
+
 static void threads (void **state)
 {
     (void)state;
@@ -144,6 +155,7 @@ int main (void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test (collectives),
+        cmocka_unit_test (before_hopper),
         cmocka_unit_test (threads),
         cmocka_unit_test (streams),
         cmocka_unit_test (ranks_do_not_come),
