@@ -39,7 +39,7 @@ else
 fi
 ok 0 "a private Slurm runs: $(slurmd -V)"
 s () { # s OPTION... COMMAND...
-    timeout 40 srun -Q "$@" 2>&1
+    timeout $((DL_GPU_STAND_INS ? 320 : 40)) srun -Q "$@" 2>&1
 }
 
 # ---- what a step sees
