@@ -10,7 +10,7 @@
 
 typedef unsigned long long device_pointer;
 
-enum { PRODUCT_MAX = 8192, PRODUCT_MIN = 2048 }; /* rows and columns */
+enum { PRODUCT_MAX = 8192 }; /* rows and columns */
 
 struct gpu_product {
     device_pointer a, b, c; /* n x n each, of bfloat16 */

@@ -19,6 +19,8 @@ struct memory_ops {
     bool (*is_device) (const void *p);
     int (*to_host) (void *host, const void *device, size_t n);
     int (*to_device) (void *device, const void *host, size_t n);
+    /* Between memory of devices.  NULL: by the host. */
+    int (*on_device) (void *to, const void *from, size_t n);
     /* Host memory that a device copies to at full speed; NULL if there is
      * none left. */
     void *(*alloc_pinned) (size_t n);

@@ -48,6 +48,14 @@ static int to_device (void *device, const void *host, size_t n)
                : check (cudaStreamSynchronize (NULL));
 }
 
+/* Such a copy, too, is only begun by cudaMemcpy(). */
+static int on_device (void *to, const void *from, size_t n)
+{
+    return check (cudaMemcpy (to, from, n, cudaMemcpyDeviceToDevice)) < 0
+               ? -1
+               : check (cudaStreamSynchronize (NULL));
+}
+
 static void *alloc_pinned (size_t n)
 {
     void *p;
@@ -61,7 +69,7 @@ static void free_pinned (void *p)
 }
 
 /* Call 'f' with the device that is current made current again after it. */
-static int on_device (int device, int (*f) (int device))
+static int with_device (int device, int (*f) (int device))
 {
     int before;
     int rv;
@@ -108,8 +116,8 @@ static int to_host_later (void *host, const void *device, size_t n)
     if (a.device < 0 || a.device >= DEVICES_MAX)
         return to_host (host, device, n);
     if (!used[a.device]
-        && (on_device (a.device, wait_for_device) < 0
-            || on_device (a.device, make_stream) < 0))
+        && (with_device (a.device, wait_for_device) < 0
+            || with_device (a.device, make_stream) < 0))
         return -1;
     used[a.device] = true;
     return check (cudaMemcpyAsync (
@@ -121,7 +129,7 @@ static int end (void)
     int rv = 0;
 
     for (int i = 0; i < DEVICES_MAX; i++)
-        if (used[i] && on_device (i, wait_for_stream) < 0)
+        if (used[i] && with_device (i, wait_for_stream) < 0)
             rv = -1;
     return rv;
 }
@@ -214,6 +222,7 @@ const struct memory_ops slurmdl_memory_cuda = {
     .is_device = is_device,
     .to_host = to_host,
     .to_device = to_device,
+    .on_device = on_device,
     .alloc_pinned = alloc_pinned,
     .free_pinned = free_pinned,
     .begin = begin,

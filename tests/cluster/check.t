@@ -65,12 +65,13 @@ for kind in "GPU copy" "GPU to host" "host to GPU"; do
 done
 like "$out" 'GPU product: [0-9.e+]+ to [0-9.e+]+ TFLOP/s' "products of matrices are measured"
 like "$out" 'note: memory: [0-9.]+ GB/s' "and the memory"
-for f in "flip:1 GPU 0000:1c:00.0: its memory gives back other than was written" "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)"; do
-    out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *} timeout 300 dl check --full)
+for f in "cuda:0 GPU 0000:1b:00.0: it cannot compute \(CUDA error 999\)" "flip:1 GPU 0000:1c:00.0: its memory gives back other than was written"; do
+    out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:${f%% *},here:full:0 timeout 300 dl check --full)
     is $? 79 "--full: ${f%% *}"
     like "$out" "${f#* }" "is told"
 done
-
+like "$out" 'note: .*GPU 0000:1b:00.0: no rates are measured: too little memory is free' "where little is free, nothing is measured"
+is "$(echo "$out" | grep -c "half of the nodes")" 0 "nor called slow"
 out=$(CUDA_VISIBLE_DEVICES=0,1 FAKE_FAULTS=here:pcie:1,here:product:1,here:blas:0 timeout 300 dl check --full)
 is $? 79 "--full: a GPU that gets its data slowly, and cannot multiply"
 like "$out" 'bad: .*host to GPU 0000:1c:00.0: [0-9.]+ GB/s, half of the nodes have' "the one is told"

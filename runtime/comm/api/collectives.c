@@ -133,6 +133,10 @@ static int alone (const struct comm_call *k)
         memmove (k->how.out, k->how.in, n);
         return 0;
     }
+    if (ops->on_device && memory_ops_of (k->how.in) == ops)
+        return ops->on_device (k->how.out, k->how.in, n) == 0
+                   ? 0
+                   : errorf (k->err, "the device's memory cannot be copied");
     if (!(copy = malloc (n)))
         return errorf (k->err, "out of memory: %zu bytes", n);
     rv = ops->to_host (copy, k->how.in, n);

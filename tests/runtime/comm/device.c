@@ -165,6 +165,32 @@ static void test_ways (void **state)
     unsetenv ("FAKE_CUDA");
 }
 
+/* One rank's result is what it gives. */
+static int alone (struct slurmdl_comm *c, void *arg)
+{
+    struct slurmdl_error err = { "" };
+    struct one o = floats (c, "w", SLURMDL_ALLREDUCE, 1 << 19);
+
+    (void)arg;
+    CHECK (c, run_all (c, &o, 1) == 0);
+    memset (o.r.out, 0x55, o.bytes_out);
+    CHECK (c,
+           slurmdl_allreduce (
+               c, o.r.in, o.r.out, o.r.n, SLURMDL_F32, SLURMDL_AVERAGE, &err)
+               == 0);
+    CHECK (c, is_right (&o));
+    CHECK (c, fakecuda_counted ().host_bytes == 0);
+    drop (&o);
+    return 0;
+}
+
+static void test_alone (void **state)
+{
+    (void)state;
+    setenv ("DL_BACKEND_DIR", both, 1);
+    assert_int_equal (world_run (1, 0, alone, NULL, 60, NULL), 0);
+}
+
 /* ---- factors ---- */
 
 static int factors (struct slurmdl_comm *c, void *arg)
@@ -398,6 +424,7 @@ int main (void)
         cmocka_unit_test (test_types_without_nccl),
         cmocka_unit_test (test_one_cannot),
         cmocka_unit_test (test_ways),
+        cmocka_unit_test (test_alone),
         cmocka_unit_test (test_factors),
         cmocka_unit_test (test_late),
         cmocka_unit_test (test_mixed),
