@@ -8,7 +8,7 @@ unset DL_DIR DL_FREEZE
 export HOME="$work"
 
 # ---- its form
-is "$(grep -c '^## ' "$book")" 21 "21 recipes"
+is "$(grep -c '^## ' "$book")" 22 "22 recipes"
 is "$(awk '/^## / { title = $0; n = 0; next } /^$/ || /^```/ { next } title && ++n == 16 { print title }' "$book")" "" \
     "of at most 15 lines"
 is "$(awk '/^## / && $2 != ++n "." { print }' "$book")" "" "they are numbered"
