@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# case: order 40, seconds 100
+# case: order 40, seconds 125
 """dl run --local on one GPU: real training, four at a time beside one after the other; memory that runs out; slots.
 
 sweep.t train LR WIDTH BATCH is a trial, sweep.t fill BATCH one that wants too much memory for large batches.
