@@ -101,7 +101,7 @@ END
 timeout 300 dl run --local exp.conf >/dev/null
 cat >python <<'END'
 #!/bin/sh
-[ "$3" = tensorboard ] && { cat >"$4/rows"; exit; }
+[ "$4" = tensorboard ] && { cat >"$5/rows"; exit; }
 [ -n "$3" ] || exit 0
 while [ ! -s "$3/rows" ]; do sleep 0.1; done
 stat -c '%a %n' "$3" >"$WORK/seen"
