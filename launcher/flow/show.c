@@ -13,6 +13,7 @@
 #include "launcher/flow/command.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
+#include "launcher/flow/state.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
