@@ -15,6 +15,7 @@
 #include "launcher/code/store.h"
 #include "launcher/config/queries.h"
 #include "launcher/flow/results.h"
+#include "launcher/flow/software.h"
 #include "launcher/flow/sweep_step.h"
 #include "launcher/flow/variables.h"
 #include "launcher/sys/job_variables.h"
@@ -77,11 +78,19 @@ void attempt_signals (void)
 
 /* ---- the command ---- */
 
+extern char **environ;
+
+struct variables {
+    char **activated; /* of modules, conda or venv; NULL: those that are set */
+    char **added;
+};
+
 static void prepare (const void *arg)
 {
-    char *const *list = arg;
+    const struct variables *v = arg;
 
-    for (; *list; list++)
+    environ = v->activated ? v->activated : environ;
+    for (char **list = v->added; *list; list++)
         putenv (*list);
 }
 
@@ -95,7 +104,8 @@ static int wait_status (pid_t pid)
 }
 
 /* What it has left running ends with it. */
-static int run (char **argv, char **variables, const char *dir, int log)
+static int
+run (char **argv, const struct variables *variables, const char *dir, int log)
 {
     struct spawn s = { .argv = argv,
                        .dir = dir,
@@ -129,31 +139,55 @@ static int open_log (const struct flow_scope *c)
         path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, NULL);
 }
 
+/* The command with what starts it, and its variables. */
+static int words_of (const struct flow_scope *c,
+                     const struct experiment *e,
+                     char ***argv,
+                     char ***variables,
+                     struct slurmdl_error *err)
+{
+    char **command = NULL;
+    int rv = c->s->sweep ? flow_sweep_command (c, &command, err)
+                         : flow_command (c, &command, variables, err);
+
+    if (rv == 0)
+        rv = flow_variables (c, variables, err);
+    if (rv == 0)
+        rv = flow_software_start (c, e, argv, variables, err);
+    for (char **w = command; rv == 0 && w && *w; w++)
+        rv = strings_add (argv, *w, strlen (*w));
+    strings_free (command);
+    return rv;
+}
+
 static int start (const struct flow_scope *c,
                   struct attempt_end *end,
                   struct slurmdl_error *err)
 {
-    char **argv = NULL, **variables = NULL;
+    struct experiment e = { .software.image = NULL };
+    struct variables v = { NULL };
+    char **argv = NULL;
     char dir[PATH_MAX];
     int log = open_log (c);
     int rv = log < 0 ? errorf (err, "%.160s: %s", c->folder, strerror (errno))
                      : attempt_directory (c->r, dir, err);
 
+    if (experiment_has_ranks (&c->s->exp))
+        variables_drop (variable_is_of_step);
     if (rv == 0)
-        rv = c->s->sweep ? flow_sweep_command (c, &argv, err)
-                         : flow_command (c, &argv, &variables, err);
+        rv = flow_software_enter (c, dir, &e, err);
     if (rv == 0)
-        rv = flow_variables (c, &variables, err);
+        rv = words_of (c, &e, &argv, &v.added, err);
     if (rv == 0) {
-        if (experiment_has_ranks (&c->s->exp))
-            variables_drop (variable_is_of_step);
-        end->status = run (argv, variables, dir, log);
+        v.activated = e.software.activated;
+        end->status = run (argv, &v, dir, log);
         end->told = told;
     }
     if (log >= 0)
         close (log);
     strings_free (argv);
-    strings_free (variables);
+    strings_free (v.added);
+    strings_free (e.software.activated);
     return rv;
 }
 

@@ -10,16 +10,17 @@
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
 #include "launcher/config/reading.h"
+#include "launcher/flow/check_software.h"
 #include "launcher/flow/load.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/utf8.h"
 
 enum { FILE_SIZE_MAX = 8 << 20 };
 
-static const char *const root_groups[] = { "name",        "description",
-                                           "parameters",  "steps",
-                                           "code",        "resources",
-                                           "environment", NULL };
+static const char *const root_groups[] = {
+    "name",      "description", "parameters", "steps", "code",
+    "resources", "environment", "container",  NULL
+};
 
 static void read_steps (struct flow *f,
                         const config_t *cf,
@@ -72,6 +73,8 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
             flow_read_group (&f->base, s, "code", "code", p);
         else if (!strcmp (name, "environment"))
             experiment_read_environment (&f->base, s, p);
+        else if (!strcmp (name, "container"))
+            flow_read_container (&f->base, s, name, p);
         else if (!strcmp (name, "parameters"))
             flow_read_parameters (f, s, p);
         else if (strcmp (name, "steps") && strcmp (name, "resources"))
@@ -140,6 +143,8 @@ struct flow *flow_read (const char *path,
     f->is_frozen = dir != NULL;
     if (check_utf8 (config_root_setting (&cf), p) == 0)
         read_root (f, &cf, p);
+    if (p->count == 0)
+        flow_check_software (f, &cf, p);
     for (; p->count == 0 && given && *given; given++)
         flow_set_parameter (f, *given, p);
     json_object_update (f->params, (json_t *)values);

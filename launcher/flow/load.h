@@ -22,6 +22,12 @@ void flow_read_group (struct experiment *e,
                       const char *shown,
                       struct problems *p);
 
+/* Its group "container", or the image alone. */
+void flow_read_container (struct experiment *e,
+                          const config_setting_t *s,
+                          const char *shown,
+                          struct problems *p);
+
 /* The defaults of what flow_read_group() reads, and to free it. */
 void flow_set_defaults (struct experiment *e);
 void flow_free_settings (struct experiment *e);

@@ -12,6 +12,7 @@
 
 #include "launcher/code/store.h"
 #include "launcher/flow/cache.h"
+#include "launcher/flow/check_software.h"
 #include "launcher/flow/command.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/sys/publish.h"
@@ -97,7 +98,8 @@ static int write_script (const struct flow_run *r, struct slurmdl_error *err)
         path, flow_job_script, strlen (flow_job_script), err);
 }
 
-struct flow *flow_file_read (const char *path, char *const *given)
+struct flow *
+flow_file_read (const char *path, char *const *given, const struct settings *st)
 {
     struct problems p;
     struct flow *f;
@@ -107,6 +109,13 @@ struct flow *flow_file_read (const char *path, char *const *given)
         return NULL;
     f = flow_read (path, NULL, given, NULL, &p);
     e = errno;
+    if (f && st)
+        flow_find_software (f, st->local, &p);
+    if (f && p.count > 0) {
+        flow_free (f);
+        f = NULL;
+        e = EINVAL;
+    }
     problems_close (&p);
     for (char *line = p.text, *end; !f && *line; line = end + 1) {
         end = line + strcspn (line, "\n");

@@ -117,8 +117,8 @@ static int make_next (const struct flow_run *r,
     mine.args = (char **)args;
     mine.nargs = (int)n + 2;
     mine.dir = root;
-    *next =
-        (struct flow_run){ .flow = flow_file_read (file, (char **)args + 2) };
+    *next = (struct flow_run){ .flow = flow_file_read (
+                                   file, (char **)args + 2, st) };
     if (next->flow
         && (flow_make (next,
                        &mine,

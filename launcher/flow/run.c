@@ -42,7 +42,7 @@ int flow_run (const struct settings *st)
 
     if (rv)
         return rv;
-    if (!(r.flow = flow_file_read (st->args[1], st->args + 2)))
+    if (!(r.flow = flow_file_read (st->args[1], st->args + 2, st)))
         return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_USAGE;
     if (st->dry_run) {
         print_plan (r.flow);

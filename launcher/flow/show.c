@@ -465,7 +465,7 @@ int flow_graph (const struct settings *st)
 
     if (st->args[1] && stat (st->args[1], &file) == 0
         && !S_ISDIR (file.st_mode)) {
-        if (!(f = flow_file_read (st->args[1], NULL)))
+        if (!(f = flow_file_read (st->args[1], NULL, NULL)))
             return EXIT_USAGE;
         rv = draw (f, NULL, st->output);
         flow_free (f);

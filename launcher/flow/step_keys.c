@@ -51,7 +51,8 @@ static bool is_resource (const char *path)
 
 static const char *const step_groups[] = { "entrypoint",  "foreach",
                                            "outputs",     "resources",
-                                           "environment", NULL };
+                                           "environment", "container",
+                                           NULL };
 
 void flow_unknown_key (struct problems *p,
                        const config_setting_t *s,
@@ -103,7 +104,7 @@ void flow_read_group (struct experiment *e,
         snprintf (
             path, sizeof (path), "%s.%s", prefix, config_setting_name (s));
         k = key_find (experiment_keys, path);
-        if (k && (is_resource (path) || !strcmp (prefix, "code")))
+        if (k && (is_resource (path) || strcmp (prefix, "resources")))
             key_set (e, k, s, p);
         else {
             snprintf (
@@ -111,6 +112,17 @@ void flow_read_group (struct experiment *e,
             flow_unknown_key (p, s, path, (const char *const[]){ NULL }, NULL);
         }
     }
+}
+
+void flow_read_container (struct experiment *e,
+                          const config_setting_t *s,
+                          const char *shown,
+                          struct problems *p)
+{
+    if (config_setting_is_group (s))
+        flow_read_group (e, s, "container", shown, p);
+    else
+        key_set (e, key_find (experiment_keys, "container.image"), s, p);
 }
 
 void flow_set_defaults (struct experiment *e)
@@ -209,6 +221,8 @@ read_key (struct flow_step *st, const config_setting_t *s, struct problems *p)
         flow_read_group (&st->exp, s, "resources", path, p);
     else if (!strcmp (name, "environment"))
         experiment_read_environment (&st->exp, s, p);
+    else if (!strcmp (name, "container"))
+        flow_read_container (&st->exp, s, path, p);
     else
         flow_unknown_key (p, s, path, step_groups, step_keys);
 }
