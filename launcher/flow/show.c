@@ -13,6 +13,7 @@
 #include "launcher/flow/command.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
+#include "launcher/flow/state.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
@@ -464,7 +465,7 @@ int flow_graph (const struct settings *st)
 
     if (st->args[1] && stat (st->args[1], &file) == 0
         && !S_ISDIR (file.st_mode)) {
-        if (!(f = flow_file_read (st->args[1], NULL)))
+        if (!(f = flow_file_read (st->args[1], NULL, NULL)))
             return EXIT_USAGE;
         rv = draw (f, NULL, st->output);
         flow_free (f);

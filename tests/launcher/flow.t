@@ -154,6 +154,54 @@ flow resume twenty
 is "$? $(cat "$work"/flows/twenty-0001/steps/s20/0/a.*/o | tr '\n' ' ')" "0 17 18 19 " "20 steps complete in spite of $kills kills"
 is "$(ls "$work"/flows/twenty-0001/steps/*/0/done | wc -l)" 20 "each has one result"
 
+# ---- containers and environments, by stand-ins that run the command
+mkdir "$work/fakes" "$work/made" venv venv/bin
+export work
+printf '#!/bin/sh\necho 1\n' >"$work/fakes/sbatch"
+cat >"$work/fakes/podman" <<'END'
+#!/bin/sh
+[ "$1" = rm ] && exit
+echo "$*" >>"$work/podman.args"
+while [ "$1" != /bin/sh ]; do shift; done
+export BOX=podman
+exec "$@"
+END
+sed '/= rm/d; s/podman.args/srun.args/; s/BOX=podman/BOX=pyxis/; s/^echo/[ "$1" = --help ] \&\& { echo --container-mounts; exit; }; &/' "$work/fakes/podman" >"$work/fakes/srun"
+printf '#!/bin/sh\necho venv "$@"\n' >venv/bin/python
+chmod +x "$work"/fakes/* venv/bin/python
+cat >box.conf <<END
+name = "box";
+container = { image = "r/a:1"; runtime = "podman"; };
+parameters = { it = "it's"; };
+steps = {
+    a = { entrypoint = "echo \$BOX {it} \"\$A\" >{out.o}; echo v=3 >>\$DL_VALUES"; outputs = { o = "$work/made/o"; }; values = "v"; environment = { A = "1  2"; }; };
+    b = { entrypoint = ["python", "{a.v}"]; environment = { venv = "venv"; }; };
+    c = { entrypoint = "echo \$BOX {a.v}"; container = { image = "r/b:1"; runtime = "podman"; }; };
+};
+END
+box () { PATH=$work/fakes:$PATH flow run box.conf; }
+box
+is "$? $(cat "$work/made/o")" "0 podman it's 1  2" "a step in the container of the flow, with its variables"
+like "$(cat "$work/podman.args")" "--volume $work/code:$work/code --volume $work/flows:$work/flows --volume $work/made:$work/made .* r/a:1 /bin/sh" "which sees the run, the code and the folders of outputs"
+is "$(log box-0001/steps/b/0/a.1)" "venv 3" "a step with a virtual environment of its own is in no container"
+is "$(log box-0001/steps/c/0/a.1)" "podman 3" "a step in another container"
+box
+is "$(last)" "$work/flows/box-0002: completed, 0 tasks run" "the second run is cached"
+sed -i 's|r/b:1|r/b:2|' box.conf
+box
+is "$(last)" "$work/flows/box-0003: completed, 1 task run" "another image: another result"
+cat >ranks.conf <<'END'
+name = "ranks";
+steps = { c = { entrypoint = "echo $BOX"; container = { image = "r/b:1"; runtime = "pyxis"; }; resources = { nodes_per_trial = 2; }; }; };
+END
+(
+    PATH=$work/fakes:$PATH
+    dl flow run ranks.conf
+    dl flow step ranks-0001 "$(sha256sum "$work/flows/ranks-0001/flow.json" | cut -d' ' -f1)" c 1 0
+) >"$work/out.ranks" 2>&1
+is "$(log ranks-0001/steps/c/0/a.1)" pyxis "ranks in containers of pyxis"
+like "$(cat "$work/srun.args")" "--nodes=2 .*--container-image=r/b:1 .*--container-env=[^ ]*DL_VALUES" "which srun starts"
+
 # ---- bad input: one line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
     name=$1 pattern=$2
@@ -178,6 +226,11 @@ bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b
 bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
 bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
 bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file" "$H b = { entrypoint = \"x\"; inputs = [\"no.dat\"]; }; };"
+bad "an image that is not there" "4: 'container': there is no image 'no.sif' in " "$H b = { entrypoint = \"x\"; container = \"no.sif\"; }; };"
+bad "an environment that is not there" "4: 'environment.venv': there is no program 'no/bin/python'" "$H b = { entrypoint = \"x\"; environment = { venv = \"no\"; }; }; };"
+bad "an unknown runtime" "4: 'container.runtime': unknown runtime 'podmann'; did you mean" "$H b = { entrypoint = \"x\"; container = { image = \"r\"; runtime = \"podmann\"; }; }; };"
+bad "an unknown key of a container" "4: unknown key 'steps.b.container.imag'" "$H b = { entrypoint = \"x\"; container = { image = \"r\"; imag = 1; }; }; };"
+bad "a container of a sweep" "4: step 'b': 'container' and 'environment' .* of its experiment file, 'best.conf': write them there" "$H b = { sweep = \"best.conf\"; container = \"r\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
