@@ -112,7 +112,6 @@ _KINDS: Dict[str, Tuple[type, ...]] = {
 class Import:
     """What is made of one document: keys of an experiment file, and the state of each field."""
 
-    containers = False  # whether an experiment file can name an image
 
     def __init__(self, table: Table, node: Node, name: str, program: str = "") -> None:
         self.table, self.node, self.name = table, node, name
@@ -211,9 +210,16 @@ class Import:
     def general(self) -> List[Tuple[int, str]]:
         return self._general
 
-    def image(self, node: Optional[Node]) -> None:
-        """The image of a container."""
-        if node is not None and node.text and Import.containers:
-            self.set("container", node.text)
-        elif node is not None:
-            self.open(node, "no image is started: install its packages, or begin the entrypoint with apptainer exec")
+    def image(self, node: Optional[Node], binds: Sequence[str] = ()) -> None:
+        """The image of a container, and what is bound into it."""
+        if node is not None and node.text:
+            self.set("container" + (".image" if binds else ""), node.text)
+            self.set("container.binds", tuple(binds) or None)
+
+    def variable(self, name: str, value: str, comment: str = "") -> bool:
+        """A variable of the trials; False if libconfig does not take its name."""
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.A):
+            return False
+        variables = {**self.keys.get("environment.variables", {}), name: value}
+        self.set("environment.variables", variables, comment)
+        return True
