@@ -181,6 +181,9 @@ bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
+for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b'; do
+    bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
+done
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
 bad "a parameter" "bad.conf has no parameter 'lt'; did you mean 'lr'" "$H };" lt=1
 bad "a value" "'lr=x': the value must be a number" "$H };" lr=x
