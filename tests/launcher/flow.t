@@ -74,6 +74,10 @@ flow run demo.conf
 like "$(cat "$work/out")" '^train 0: ok' "one that has changed, too"
 DL_FREEZE=false flow run demo.conf
 is "$(last)" "$work/flows/demo-0007: completed, 13 tasks run" "without frozen code nothing is cached"
+mkdir "$work/beside"
+cp demo.conf prepare.sh "$work/beside"
+(cd "$work/beside" && DL_DIR=. flow run demo.conf && DL_DIR=. flow run demo.conf)
+is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are none of it"
 
 # ---- failures
 cat >fail.conf <<END
