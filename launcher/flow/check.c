@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cmd/command_check.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/placeholder.h"
 #include "launcher/config/values.h"
@@ -522,9 +523,21 @@ static void check_step (struct checking *c)
         wrong (c, "this name means something else in {}: take another one");
 }
 
+/* In the folder of the file; a flow's copy was checked when it was made. */
+static void check_command (struct checking *c)
+{
+    struct experiment e = c->s->exp;
+
+    e.dir = c->f->base.dir;
+    e.entrypoint_origin = c->s->origin;
+    if (!c->f->is_frozen)
+        command_check_files (&e, c->p);
+}
+
 static void check_links (struct checking *c)
 {
     check_step (c);
+    check_command (c);
     check_inputs (c);
     add_links (c, c->s->after, "after", AFTER_OK);
     add_links (c, c->s->after_any, "after_any", AFTER_ANY);

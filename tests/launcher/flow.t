@@ -85,7 +85,7 @@ name = "fail";
 steps = {
     first = { entrypoint = "echo 1 >>$work/first"; };
     flaky = { retries = 2; entrypoint = "echo 1 >>$work/flaky; test \$(wc -l <$work/flaky) -ge 3"; };
-    breaks = { after = "first"; entrypoint = "test -e $work/mended"; };
+    breaks = { after = "first"; entrypoint = "test -e $work/mended || (printf 'not \\\\303\\\\244 mended\\\\377\\\\n'; exit 1)"; };
     rest = { after = "breaks"; entrypoint = "true"; };
     any = { after_any = "breaks"; entrypoint = "true"; };
     end = { on_exit = true; entrypoint = "echo {outcome} {failed_steps} >>$work/ends"; };
@@ -93,8 +93,8 @@ steps = {
 END
 flow run fail.conf
 is "$?" 1 "a flow that fails"
-like "$(cat "$work/out")" "^dl: step breaks failed: status 1; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
-is "$(dl flow show fail | awk '/^[a-z]/ && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
+like "$(cat "$work/out")" "^dl: step breaks failed: status 1: not ä mended; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
+is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
 is "$(wc -l <"$work/flaky")" 3 "retries"
 touch "$work/mended"
 flow resume fail
@@ -182,6 +182,7 @@ bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b
 bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
 bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
 bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file" "$H b = { entrypoint = \"x\"; inputs = [\"no.dat\"]; }; };"
+bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' in $work/code, where the trials run; did you mean 'prepare.sh'" "$H b = { entrypoint = \"sh prepar.sh {lr}\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
