@@ -221,8 +221,7 @@ static void read_group (struct experiment *e,
         else if (!strcmp (path, "environment"))
             experiment_read_environment (e, s, p);
         else if (!strcmp (path, "container") && !config_setting_is_group (s))
-            key_set (
-                e, key_find (experiment_keys, "container.image"), s, p);
+            key_set (e, key_find (experiment_keys, "container.image"), s, p);
         else if (!is_group (path))
             unknown_key (s, path, p);
         else if (!config_setting_is_group (s))
