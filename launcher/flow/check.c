@@ -454,6 +454,8 @@ static void check_sweep (const struct checking *c)
               *s->sweep == '/' ? "" : "/",
               s->sweep);
     e = experiment_read_edited (path, &edit, c->p);
+    if (e)
+        command_check_files (e, c->p);
     c->p->file = file;
     for (size_t i = 0; e && i < e->nhparams; i++)
         strings_add (

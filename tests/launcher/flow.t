@@ -181,6 +181,8 @@ bad "one output of many tasks" "all its tasks write '/k'" "$H b = { entrypoint =
 bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b = { entrypoint = \"x\"; afer = \"a\"; }; };"
 bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
 bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
+sed 's/^name = .*/name = "s"; entrypoint = "sh prepar.sh {lr}";/' best.conf >none.conf
+bad "a sweep whose script is not there" "none.conf:1: 'entrypoint': there is no file 'prepar.sh'" "$H b = { sweep = \"none.conf\"; }; };"
 bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file" "$H b = { entrypoint = \"x\"; inputs = [\"no.dat\"]; }; };"
 bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' in $work/code, where the trials run; did you mean 'prepare.sh'" "$H b = { entrypoint = \"sh prepar.sh {lr}\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
@@ -200,6 +202,9 @@ is "$(dl flow rum x 2>&1)" "dl: no command 'dl flow rum'; did you mean 'run'?" "
 # ---- graph, and another user's hand
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"
 like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
+dl flow graph -o x.txt demo.conf >out 2>&1
+is "$? $(cat out)" "2 dl: --output: 'x.txt' must end in .svg, .png or .pdf" "another kind of picture"
+is "$(dl flow stop demo)" "$work/flows/demo-0007: nothing of it was at work" "dl flow stop of one that has ended"
 if command -v dot >/dev/null; then
     dl flow graph -o "$work/demo.svg" demo.conf
     like "$(cat "$work/demo.svg")" '<svg' "as SVG"
