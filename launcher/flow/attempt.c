@@ -19,9 +19,12 @@
 #include "launcher/flow/sweep_step.h"
 #include "launcher/flow/variables.h"
 #include "launcher/sys/job_variables.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/last_line.h"
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/storage/inside.h"
 
 /* ---- where ---- */
@@ -191,6 +194,26 @@ static int start (const struct flow_scope *c,
     return rv;
 }
 
+/* Its last line is mostly the reason; a sweep ends with the names of files. */
+static int
+say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
+{
+    char line[LAST_LINE];
+
+    if (c->s->sweep)
+        return errorf (err,
+                       "status %d of dl run%s",
+                       status,
+                       status == EXIT_FAULT
+                           ? ": all attempts failed in the same way"
+                           : "");
+    if (last_line (c->folder, line) < 0)
+        return errorf (err, "status %d", status);
+    while (!is_utf8 (line))
+        line[strlen (line) - 1] = '\0';
+    return errorf (err, "status %d%s%s", status, *line ? ": " : "", line);
+}
+
 int attempt_run (const struct flow_scope *c,
                  struct attempt_end *end,
                  struct slurmdl_error *err)
@@ -206,7 +229,7 @@ int attempt_run (const struct flow_scope *c,
     if (end->status > 128)
         return errorf (err, "%s", strsignal (end->status - 128));
     if (end->status)
-        return errorf (err, "status %d", end->status);
+        return say_status (c, end->status, err);
     if (c->s->sweep)
         return flow_sweep_take (c, end, err);
     end->outputs = flow_take_outputs (c, err);

@@ -155,6 +155,7 @@ static void check_step (struct flow_checking *c)
 static void check_links (struct flow_checking *c)
 {
     check_step (c);
+    flow_check_command (c);
     flow_check_inputs (c);
     add_links (c, c->s->after, "after", AFTER_OK);
     add_links (c, c->s->after_any, "after_any", AFTER_ANY);

@@ -23,6 +23,7 @@ void flow_add_link (struct flow_step *s, size_t to, enum flow_wait wait);
 void flow_check_foreach (struct flow_checking *c);
 void flow_check_each (const struct flow_checking *c);
 void flow_check_sweep (const struct flow_checking *c);
+void flow_check_command (const struct flow_checking *c);
 void flow_check_inputs (const struct flow_checking *c);
 void flow_check_outputs (const struct flow_checking *c);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cmd/command_check.h"
 #include "launcher/config/edit.h"
 #include "launcher/flow/check.h"
 #include "launcher/sys/strings.h"
@@ -40,11 +41,24 @@ void flow_check_sweep (const struct flow_checking *c)
               *s->sweep == '/' ? "" : "/",
               s->sweep);
     e = experiment_read_edited (path, &edit, c->p);
+    if (e)
+        command_check_files (e, c->p);
     c->p->file = file;
     for (size_t i = 0; e && i < e->nhparams; i++)
         strings_add (
             &s->values, e->hparams[i].path, strlen (e->hparams[i].path));
     experiment_destroy (e);
+}
+
+/* In the folder of the file; a flow's copy was checked when it was made. */
+void flow_check_command (const struct flow_checking *c)
+{
+    struct experiment e = c->s->exp;
+
+    e.dir = c->f->base.dir;
+    e.entrypoint_origin = c->s->origin;
+    if (!c->f->is_frozen)
+        command_check_files (&e, c->p);
 }
 
 /* What is to be there beforehand. */

@@ -56,12 +56,11 @@ int flow_create (struct flow_run *r,
     char path[PATH_MAX], file[PATH_MAX] = "/";
     char digest[DIGEST_SIZE];
     char id[17];
-    size_t n = strlen (r->flow->text);
 
     umask (umask (077) | 022);
     if (claim (r, root, err) < 0)
         return -1;
-    digest_of (digest, r->flow->text, n);
+    digest_of (digest, r->flow->text, strlen (r->flow->text));
     if (random_word (id, 8) < 0)
         return errorf (err, "no random numbers: %s", strerror (errno));
     /* of a pipe the name is not one of a file in a folder */
@@ -87,23 +86,36 @@ int flow_create (struct flow_run *r,
                           "parameters",
                           r->flow->params);
     snprintf (path, sizeof (path), "%s/steps", r->dir);
-    if (!r->about || folder_create (path, err) < 0)
-        return errorf (err, "out of memory");
-    snprintf (path, sizeof (path), "%s/flow.conf", r->dir);
-    return publish_if_absent (path, r->flow->text, n, err) == 0 ? 0 : -1;
+    return r->about && folder_create (path, err) == 0
+               ? 0
+               : errorf (err, "out of memory");
 }
 
+static int publish_in (const struct flow_run *r,
+                       const char *name,
+                       const char *text,
+                       struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", r->dir, name);
+    return publish_if_absent (path, text, strlen (text), err);
+}
+
+/* Until the code is frozen there is no file: where the folder is among the
+ * code, each flow would have code of its own, and nothing would be cached.
+ */
 int flow_commit (struct flow_run *r, struct slurmdl_error *err)
 {
     char *text = json_dumps (r->about, JSON_INDENT (1));
-    char path[PATH_MAX];
     int rv = -1;
 
     if (text) {
         digest_of (r->pin, text, strlen (text));
-        snprintf (path, sizeof (path), "%s/flow.json", r->dir);
-        rv = publish_if_absent (path, text, strlen (text), err);
+        rv = publish_in (r, "flow.conf", r->flow->text, err);
     }
+    if (rv == 0)
+        rv = publish_in (r, "flow.json", text, err);
     free (text);
     return rv == 0 ? 0 : errorf (err, "%.160s: it is there already", r->dir);
 }

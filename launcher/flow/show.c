@@ -18,6 +18,7 @@
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/word.h"
 
 /* ---- what a flow has come to ---- */
 
@@ -426,7 +427,11 @@ write_picture (const char *path, const struct flow *f, const struct status *t)
     FILE *o;
     pid_t pid;
 
-    snprintf (format, sizeof (format), "-T%.10s", dot ? dot + 1 : "svg");
+    if (!dot || !word_listed ("svg,png,pdf", dot + 1)) {
+        complain ("--output: '%s' must end in .svg, .png or .pdf", path);
+        return EXIT_USAGE;
+    }
+    snprintf (format, sizeof (format), "-T%.10s", dot + 1);
     if (pipe (ends) < 0)
         return EXIT_IO;
     pid = subprocess_spawn (

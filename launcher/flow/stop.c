@@ -44,7 +44,9 @@ int flow_stop (const struct settings *st)
     flow_kill_sweeps (&r);
     if ((pid = flow_local_process (&r)))
         kill (pid, SIGTERM);
-    if (!rv)
+    if (!rv && !q.n && !pid)
+        printf ("%s: nothing of it was at work\n", r.dir);
+    else if (!rv)
         printf ("%s: stopped, %zu job%s cancelled\n",
                 r.dir,
                 q.n,

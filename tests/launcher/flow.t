@@ -74,6 +74,10 @@ flow run demo.conf
 like "$(cat "$work/out")" '^train 0: ok' "one that has changed, too"
 DL_FREEZE=false flow run demo.conf
 is "$(last)" "$work/flows/demo-0007: completed, 13 tasks run" "without frozen code nothing is cached"
+mkdir "$work/beside"
+cp demo.conf prepare.sh "$work/beside"
+(cd "$work/beside" && DL_DIR=. flow run demo.conf && DL_DIR=. flow run demo.conf)
+is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are none of it"
 
 # ---- failures
 cat >fail.conf <<END
@@ -81,7 +85,7 @@ name = "fail";
 steps = {
     first = { entrypoint = "echo 1 >>$work/first"; };
     flaky = { retries = 2; entrypoint = "echo 1 >>$work/flaky; test \$(wc -l <$work/flaky) -ge 3"; };
-    breaks = { after = "first"; entrypoint = "test -e $work/mended"; };
+    breaks = { after = "first"; entrypoint = "test -e $work/mended || (printf 'not \\\\303\\\\244 mended\\\\377\\\\n'; exit 1)"; };
     rest = { after = "breaks"; entrypoint = "true"; };
     any = { after_any = "breaks"; entrypoint = "true"; };
     end = { on_exit = true; entrypoint = "echo {outcome} {failed_steps} >>$work/ends"; };
@@ -89,8 +93,8 @@ steps = {
 END
 flow run fail.conf
 is "$?" 1 "a flow that fails"
-like "$(cat "$work/out")" "^dl: step breaks failed: status 1; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
-is "$(dl flow show fail | awk '/^[a-z]/ && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
+like "$(cat "$work/out")" "^dl: step breaks failed: status 1: not ä mended; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
+is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
 is "$(wc -l <"$work/flaky")" 3 "retries"
 touch "$work/mended"
 flow resume fail
@@ -225,15 +229,21 @@ bad "one output of many tasks" "all its tasks write '/k'" "$H b = { entrypoint =
 bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b = { entrypoint = \"x\"; afer = \"a\"; }; };"
 bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
 bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
+sed 's/^name = .*/name = "s"; entrypoint = "sh prepar.sh {lr}";/' best.conf >none.conf
+bad "a sweep whose script is not there" "none.conf:1: 'entrypoint': there is no file 'prepar.sh'" "$H b = { sweep = \"none.conf\"; }; };"
 bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file" "$H b = { entrypoint = \"x\"; inputs = [\"no.dat\"]; }; };"
 bad "an image that is not there" "4: 'container': there is no image 'no.sif' in " "$H b = { entrypoint = \"x\"; container = \"no.sif\"; }; };"
 bad "an environment that is not there" "4: 'environment.venv': there is no program 'no/bin/python'" "$H b = { entrypoint = \"x\"; environment = { venv = \"no\"; }; }; };"
 bad "an unknown runtime" "4: 'container.runtime': unknown runtime 'podmann'; did you mean" "$H b = { entrypoint = \"x\"; container = { image = \"r\"; runtime = \"podmann\"; }; }; };"
 bad "an unknown key of a container" "4: unknown key 'steps.b.container.imag'" "$H b = { entrypoint = \"x\"; container = { image = \"r\"; imag = 1; }; }; };"
 bad "a container of a sweep" "4: step 'b': 'container' and 'environment' .* of its experiment file, 'best.conf': write them there" "$H b = { sweep = \"best.conf\"; container = \"r\"; }; };"
+bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' in $work/code, where the trials run; did you mean 'prepare.sh'" "$H b = { entrypoint = \"sh prepar.sh {lr}\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
+for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b'; do
+    bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
+done
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
 bad "a parameter" "bad.conf has no parameter 'lt'; did you mean 'lr'" "$H };" lt=1
 bad "a value" "'lr=x': the value must be a number" "$H };" lr=x
@@ -245,6 +255,9 @@ is "$(dl flow rum x 2>&1)" "dl: no command 'dl flow rum'; did you mean 'run'?" "
 # ---- graph, and another user's hand
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"
 like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
+dl flow graph -o x.txt demo.conf >out 2>&1
+is "$? $(cat out)" "2 dl: --output: 'x.txt' must end in .svg, .png or .pdf" "another kind of picture"
+is "$(dl flow stop demo)" "$work/flows/demo-0007: nothing of it was at work" "dl flow stop of one that has ended"
 if command -v dot >/dev/null; then
     dl flow graph -o "$work/demo.svg" demo.conf
     like "$(cat "$work/demo.svg")" '<svg' "as SVG"
