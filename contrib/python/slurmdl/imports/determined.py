@@ -275,7 +275,7 @@ def _environment(one: Import) -> None:
     for _, given in node.items() if node is not None else ():
         name, _, value = given.text.partition("=")
         if re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
-            one.set(f"environment.{name}", value)
+            one.variable(name, value, given.line)
         else:
             one.open(node, f"'{given.text[:40]}' is no NAME=VALUE")
 

@@ -207,8 +207,7 @@ def _launcher(one: Import, node: Node) -> None:
     one.set("resources.memory", f"{memory}G" if isinstance(memory, int) else None)
     one.set("resources.time", str(minutes) if isinstance(minutes, int) else None)
     for name, value in node.items("hydra", "job", "env_set"):
-        if re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
-            one.set(f"environment.{name}", value.text)
+        one.variable(name, value.text, value.line)
 
 
 def _program(file: str) -> Tuple[str, str]:

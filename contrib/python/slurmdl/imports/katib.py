@@ -387,7 +387,7 @@ def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> Non
     for role in reversed(work.roles):
         env.update(role.env)
     for name, value in env.items():
-        one.set(f"environment.{name}", _without_places(one, name, value))
+        one.variable(name, _without_places(one, name, value))
     resources_of(one, work)
     one.set("max_restarts", 0 if not work.restarts else work.tries or None)
     image = work.main.container.get("image") if work.main.container is not None else None

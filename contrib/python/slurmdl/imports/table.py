@@ -109,6 +109,10 @@ _KINDS: Dict[str, Tuple[type, ...]] = {
 }
 
 
+# of 'environment', beside variables
+_SETTINGS = ("modules", "conda", "venv", "variables")
+
+
 class Import:
     """What is made of one document: keys of an experiment file, and the state of each field."""
 
@@ -135,6 +139,15 @@ class Import:
             self.keys[key] = value
         if comment:
             self.comments[key] = comment
+
+    def variable(self, name: str, value: Optional[str], line: int = 0) -> None:
+        """A variable of the trials; one that has the name of a setting must not become that, which names code to load."""
+        if name in _SETTINGS and value is not None:
+            self.keys.setdefault("environment.variables", {})[name] = value
+        elif re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
+            self.set(f"environment.{name}", value)
+        else:
+            self.say(line, f"'{name[:40]}' is no name of a variable")
 
     def _copy(self, key: str, field: Node) -> None:
         kinds = _KINDS.get(key, (str,))
