@@ -5,13 +5,13 @@
 
 #include "launcher/config/experiment.h"
 
-/* Check the groups of 'entrypoint', load what the trials' environment has, look
- * for their container, and whether the program and script are
- * there.  What a shell has to decide first, and programs of other machines
+/* Check the groups of 'entrypoint', with 'loads' load what the trials'
+ * environment has, look for their container, and whether the program and script
+ * are there.  What a shell has to decide first, and programs of other machines
  * ('local': there are none), are left alone.
  *
  * Returns an exit status after lines on standard error.
  */
-int command_check (struct experiment *e, bool local);
+int command_check (struct experiment *e, bool local, bool loads);
 
 #endif
