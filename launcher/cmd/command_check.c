@@ -220,7 +220,7 @@ static void check_program (const struct experiment *e,
     if (strchr (*words, '/'))
         check_file (e, *words, X_OK, local && !e->software.image, p);
     else if (local && !e->software.image && !sets_path (e)
-             && !is_in_path (e, *words))
+             && software_is_loaded (&e->software) && !is_in_path (e, *words))
         problem_at (p,
                     e->entrypoint_origin,
                     "'entrypoint': there is no program '%s' in PATH",
@@ -257,7 +257,7 @@ void command_check_files (const struct experiment *e, struct problems *p)
     strings_free (words);
 }
 
-int command_check (struct experiment *e, bool local)
+int command_check (struct experiment *e, bool local, bool loads)
 {
     char **words = first_words (e);
     struct problems p;
@@ -267,7 +267,7 @@ int command_check (struct experiment *e, bool local)
         p.file = e->file;
         if (!e->source) /* it may be of a time without groups */
             groups_check (e, &p);
-        software_check (e, local, &p);
+        software_check (e, local, loads, &p);
         check_program (e, words, local, &p);
         warn_of_metrics (e);
         rv = p.count ? EXIT_USAGE : EXIT_OK;

@@ -6,14 +6,14 @@
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
 
-/* Check the groups of 'entrypoint', load what the trials' environment has, look
- * for their container, and whether the program and script are
- * there.  What a shell has to decide first, and programs of other machines
+/* Check the groups of 'entrypoint', with 'loads' load what the trials'
+ * environment has, look for their container, and whether the program and script
+ * are there.  What a shell has to decide first, and programs of other machines
  * ('local': there are none), are left alone.
  *
  * Returns an exit status after lines on standard error.
  */
-int command_check (struct experiment *e, bool local);
+int command_check (struct experiment *e, bool local, bool loads);
 
 /* Of that, whether the program or script is there, if its path is relative. */
 void command_check_files (const struct experiment *e, struct problems *p);

@@ -238,7 +238,8 @@ int run_new (struct experiment *e, const struct settings *st)
     char dir[PATH_MAX];
     int rv;
 
-    if ((rv = command_check (e, st->local))) {
+    /* a file that is only looked at runs nothing */
+    if ((rv = command_check (e, st->local, !st->dry_run))) {
         experiment_destroy (e);
         return rv;
     }

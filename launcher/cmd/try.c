@@ -193,7 +193,7 @@ static void make_small (struct experiment *e)
 static int try_it (struct experiment *e, bool given)
 {
     double *x = calloc (e->nparams + 1, sizeof (*x));
-    int rv = command_check (e, true);
+    int rv = command_check (e, true, true);
 
     if (rv == 0 && (!x || try_point (e, given, x) < 0)) {
         complain ("no point satisfies searcher.constraint");

@@ -61,7 +61,9 @@ static bool is_of (const json_t *entry, const char *key)
     return own && !strcmp (own, key);
 }
 
-/* A file that nobody has written to since has the digest that it had. */
+/* A file that nobody has written to since has the digest that it had.  Whoever
+ * put one of their own in its place could give it the time, too.
+ */
 static bool is_intact (const json_t *file)
 {
     const char *path = json_string_value (json_object_get (file, "path"));
@@ -71,6 +73,7 @@ static bool is_intact (const json_t *file)
     bool same;
 
     if (!path || !sum || stat (path, &st) < 0 || !S_ISREG (st.st_mode)
+        || st.st_uid != geteuid ()
         || st.st_size != json_integer_value (json_object_get (file, "bytes")))
         return false;
     if (st.st_mtim.tv_sec

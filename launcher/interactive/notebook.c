@@ -24,7 +24,9 @@
 enum { IDLE = 60 /* minutes */, ASK_EVERY = 10 /* s */ };
 
 /* The token is made by the server, and stands in files of mode 0600 alone: who
- * may log in to a machine sees the command lines of others.
+ * may log in to a machine sees the command lines of others.  Kernels by TCP
+ * would send what they print to every user of the node who asks; their sockets
+ * are in the folder, under a short name as sockets want it.
  */
 static const char text[] =
     "#!/bin/sh\n"
@@ -32,14 +34,17 @@ static const char text[] =
     "umask 077\n"
     "dir=%s/$SLURM_JOB_ID\n"
     "mkdir -p \"$dir\" || exit 1\n"
-    "trap 'rm -rf \"$dir\"' EXIT\n"
+    "short=$(mktemp -d /tmp/dl-notebook.XXXXXX) && ln -s \"$dir\" "
+    "\"$short/d\" || exit 1\n"
+    "trap 'rm -rf \"$dir\" \"$short\"' EXIT\n"
     "node=${SLURMD_NODENAME:-$(hostname)}\n"
     "echo \"$node\" >\"$dir/node\"\n"
-    "JUPYTER_RUNTIME_DIR=$dir\n"
+    "JUPYTER_RUNTIME_DIR=$short/d\n"
     "export JUPYTER_RUNTIME_DIR\n"
     "unset JUPYTER_TOKEN JUPYTER_PORT\n"
     "port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) %% 40000))\n"
     "%s --no-browser --ServerApp.ip=%s --ServerApp.port=$port \\\n"
+    "    --KernelManager.transport=ipc \\\n"
     "    --ServerApp.shutdown_no_activity_timeout=%lld \\\n"
     "    --MappingKernelManager.cull_idle_timeout=%lld \\\n"
     "    --MappingKernelManager.cull_connected=True \\\n"
@@ -244,7 +249,15 @@ static int cancel (long job)
     return EXIT_SLURM;
 }
 
-/* Until the server listens, or the job is gone. */
+static int say_ended (const char *folder, long job)
+{
+    complain ("job %ld has ended; its output: %s/%ld.log", job, folder, job);
+    return EXIT_FAILED;
+}
+
+/* Until the server listens, or the job is gone: the file of one that was killed
+ * remains, and its port is anybody's then.
+ */
 static int attach (const char *folder, long job)
 {
     struct slurmdl_error err = { "" };
@@ -255,13 +268,8 @@ static int attach (const char *folder, long job)
 
     while ((rv = notebook_server_read (folder, job, &s, &err)) > 0) {
         if (monotonic () >= next) {
-            if (job_state (job, state, sizeof (state)) < 0) {
-                complain ("job %ld has ended; its output: %s/%ld.log",
-                          job,
-                          folder,
-                          job);
-                return EXIT_FAILED;
-            }
+            if (job_state (job, state, sizeof (state)) < 0)
+                return say_ended (folder, job);
             if (strcmp (state, told))
                 printf ("job %ld: %s\n", job, state);
             fflush (stdout);
@@ -277,6 +285,8 @@ static int attach (const char *folder, long job)
     }
     if (rv < 0)
         return fail (&err);
+    if (job_state (job, state, sizeof (state)) < 0)
+        return say_ended (folder, job);
     print_server (job, &s);
     return EXIT_OK;
 }

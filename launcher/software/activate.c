@@ -232,6 +232,11 @@ static int refuse (const struct software *s,
     return errorf (err, "'environment.%s': %s", key, why);
 }
 
+bool software_is_loaded (const struct software *s)
+{
+    return s->activated || (!s->modules && !s->conda && !s->venv);
+}
+
 int software_activate (struct software *s,
                        const char *dir,
                        struct origin *where,
@@ -243,7 +248,7 @@ int software_activate (struct software *s,
     int status;
     int rv = -1;
 
-    if (s->activated || (!s->modules && !s->conda && !s->venv))
+    if (software_is_loaded (s))
         return 0;
     for (int i = 0; i < 2; i++)
         if ((io[i] = memfd_create ("dl", MFD_CLOEXEC)) < 0)

@@ -19,6 +19,9 @@ int software_activate (struct software *s,
                        struct origin *where,
                        struct slurmdl_error *err);
 
+/* Whether there is nothing to load, or it is loaded. */
+bool software_is_loaded (const struct software *s);
+
 /* The value of a variable there, NULL: it is not set. */
 const char *software_variable (const struct software *s, const char *name);
 

@@ -25,20 +25,23 @@ check_container (struct experiment *e, bool local, struct problems *p)
                     s->image,
                     *s->image == '/' ? "" : " in ",
                     *s->image == '/' ? "" : e->dir);
-    else if (local
+    else if (local && software_is_loaded (s)
              && !container_runtime (
                  s, e->dir, software_variable (s, "PATH"), &err))
         problem_at (p, s->origins.image, "%s", err.text);
     free (image);
 }
 
-void software_check (struct experiment *e, bool local, struct problems *p)
+void software_check (struct experiment *e,
+                     bool local,
+                     bool loads,
+                     struct problems *p)
 {
     struct software *s = &e->software;
     struct slurmdl_error err = { "" };
     struct origin where = NO_ORIGIN;
 
-    if (software_activate (s, e->dir, &where, &err) < 0)
+    if (loads && software_activate (s, e->dir, &where, &err) < 0)
         problem_at (p, where, "%s", err.text);
     if (s->image)
         check_container (e, local, p);

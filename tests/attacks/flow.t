@@ -31,6 +31,15 @@ attacker sh -c "cd '$work/group/.dl-flow-cache-$victim_id' && set -- \$(find . -
     mv \$1.\$n x.\$n; mv \$2.\$n \$1.\$n; mv x.\$n \$2.\$n; done"
 like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0003: completed, 2 tasks run' "nor one under another name"
 
+# ---- another file under the name of a result, with its size and time
+file=$work/group/one-0003/steps/a/0/a.1/who
+attacker sh -c "mv '$work/group/one-0003' '$work/group/aside' && mkdir -p '${file%/*}' && echo 66666 >'$file' &&
+    touch -r '$work/group/aside/steps/a/0/a.1/who' '$file'"
+is "$?" 0 "the attacker has put a file there"
+like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" 2>&1)" 'one-0004: completed' "the flow runs again"
+is "$(grep -l one-0003/steps/a "$work"/group/one-0004/steps/*/0/done)" "" "and does not take that file"
+attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/group/one-0003'"
+
 # ---- what the victim has made is nobody else's to write
 attacker sh -c "touch '$work/group/one-0002/stop.1' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
 is "$?" 1 "the attacker cannot write into a flow"

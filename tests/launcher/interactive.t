@@ -47,6 +47,7 @@ kill "\$(cat "$work/job.pid")"
 END
 fake jupyter-lab <<'END'
 printf '%s\n' "$@" >"$JUPYTER_RUNTIME_DIR/args"
+echo "$JUPYTER_RUNTIME_DIR" >"$JUPYTER_RUNTIME_DIR/runtime"
 echo "${JUPYTER_TOKEN:-none}" >"$JUPYTER_RUNTIME_DIR/given"
 cat "$WORK/answer" >"$JUPYTER_RUNTIME_DIR/jpserver-1.json"
 exec sleep 600
@@ -64,9 +65,15 @@ is "$(stat -c %a "$books" "$books/42" "$books/42/node" "$books/42/jpserver-1.jso
 is "$(cat "$books/42/given")" none "a token of the environment is not used"
 like "$(cat "$books/42/args")" '^--ServerApp.shutdown_no_activity_timeout=300$' "it ends when it is idle"
 like "$(cat "$books/42/args")" '^--ServerApp.ip=127.0.0.1$' "it listens on loopback"
+like "$(cat "$books/42/args")" '^--KernelManager.transport=ipc$' "its kernels do not"
+is "$(stat -c %a "$(dirname "$(cat "$books/42/runtime")")")" 700 "the short name of their folder is the user's"
 is "$(grep -c abc-DEF_1 "$books/42/args" sbatch.args "$books/job.sh" | sed 's/.*://' | sort -u)" 0 "the token is on no command line"
 is "$(dl notebook ls)" "42 RUNNING None n7" "ls"
 is "$(dl notebook attach | head -1)" "http://127.0.0.1:23456/?token=abc-DEF_1" "attach"
+cp job.pid job.alive
+sh -c 'echo $$' >job.pid # of a process that has ended
+like "$(dl notebook attach 2>&1)" "^dl: job 42 has ended; its output: $books/42.log\$" "a killed job's address is not given: its port is anybody's"
+mv job.alive job.pid
 is "$(dl notebook stop)" "job 42 is cancelled" "stop"
 is "$(dl notebook ls)" "" "it is gone"
 like "$(dl notebook attach 2>&1)" "^dl: there is no notebook at work" "nothing to attach to"

@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Files of somebody else's that are only looked at or imported: nothing that they name is run
+. "$srcdir/tests/lib.sh"
+. "$srcdir/tests/python/site.sh"
+need_package yaml
+preload_sanitizers && skip_all "sanitizers"
+cd "$work" || exit 1
+DL_PYTHON=$python
+export DL_PYTHON
+unset DL_DIR DL_FREEZE
+mkdir -p evil/conda-meta evil/etc/conda/activate.d
+echo "touch $work/ran" >evil/etc/conda/activate.d/x.sh
+touch train.py
+was_run () { # was_run NAME
+    ! [ -e ran ]
+    ok $? "$1: nothing is run"
+    rm -f ran
+}
+
+# ---- dl import: variables that would be settings of dl, which names code to load
+import () { # import FILE, its text on standard input
+    cat >"$1"
+    timeout 300 dl import "$1" >out 2>said
+    was_run "$1"
+    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{conda="/' "$1: it is a variable"
+    like "$(cat "${1%.*}.conf")" 'FOO = "bar";' "$1: as others are"
+}
+import determined.yaml <<END2
+name: x
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss, max_length: 3}
+environment: {environment_variables: ["conda=$work/evil", FOO=bar]}
+END2
+import katib.yaml <<END2
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: k}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: random}
+  maxTrialCount: 2
+  parameters: [{name: lr, parameterType: double, feasibleSpace: {min: "0.1", max: "0.2"}}]
+  trialTemplate:
+    primaryContainerName: t
+    trialParameters: [{name: lr, reference: lr}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        template:
+          spec:
+            containers:
+            - name: t
+              command: [python3, train.py, "--lr=\${trialParameters.lr}"]
+              env: [{name: conda, value: $work/evil}, {name: FOO, value: bar}]
+END2
+echo '@hydra.main(config_path=".")' >main.py
+import hydra.yaml <<END2
+defaults: [{override hydra/sweeper: basic}]
+lr: 0.1
+hydra:
+  sweeper: {params: {lr: "0.1,0.2"}}
+  job: {env_set: {conda: $work/evil, FOO: bar}}
+END2
+
+# ---- dl run --dry-run
+cat >exp.conf <<END
+name = "x";
+entrypoint = "python3 train.py";
+searcher = { name = "single"; metric = "loss"; max_length = 1; };
+environment = { conda = "$work/evil"; };
+END
+for where in '' --local; do
+    timeout 100 dl run --dry-run $where exp.conf >out 2>&1
+    is $? 0 "--dry-run $where"
+    was_run "--dry-run $where"
+done
+done_testing
