@@ -264,7 +264,8 @@ def _with_core(one: Import, command: str) -> str:
         if uses:
             return space.join([python, "-m", "slurmdl.det", what])
         if uses is None:
-            one.comments["entrypoint"] = f"{name} is not here: if it imports determined, python3 -m slurmdl.det {what}"
+            plain = what.replace("\x1f", " ")
+            one.comments["entrypoint"] = f"{name} is not here: if it imports determined, python3 -m slurmdl.det {plain}"
         return match.group()
 
     return _SCRIPT.sub(add, command)
