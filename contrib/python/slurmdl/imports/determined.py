@@ -4,7 +4,7 @@
 import os
 import re
 import shlex
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import ranges, target
 from .document import BadInput, Node, text_of
@@ -237,7 +237,8 @@ _SCRIPT = re.compile(r"(?<!\S)(\S*python[\d.]*(?:\s+-[uOBEsIv]+)*)(\s+)(-m\s+[\w
 
 def _imports_determined(path: str) -> Optional[bool]:
     """Whether a script, or a module beside it that it imports, imports determined; None: it is not there."""
-    folder, seen, queue = os.path.dirname(path), set(), [path]
+    folder, queue = os.path.dirname(path), [path]
+    seen: Set[str] = set()
     while queue and len(seen) < 100:
         file = queue.pop()
         seen.add(file)
@@ -263,7 +264,8 @@ def _with_core(one: Import, command: str) -> str:
         if uses:
             return space.join([python, "-m", "slurmdl.det", what])
         if uses is None:
-            one.comments["entrypoint"] = f"{name} is not here: if it imports determined, python3 -m slurmdl.det {what}"
+            plain = what.replace("\x1f", " ")
+            one.comments["entrypoint"] = f"{name} is not here: if it imports determined, python3 -m slurmdl.det {plain}"
         return match.group()
 
     return _SCRIPT.sub(add, command)
