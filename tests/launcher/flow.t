@@ -252,6 +252,11 @@ bad "1500 steps" "1500 steps: at most 1000; 'foreach' runs" "name = \"x\"; steps
 is "$(ls -d "$work"/flows/x-* 2>/dev/null)" "" "none of them made a flow"
 is "$(dl flow rum x 2>&1)" "dl: no command 'dl flow rum'; did you mean 'run'?" "an unknown word"
 
+# ---- without Slurm
+printf '#!/bin/sh\necho "sbatch: error: fetch_config: DNS SRV lookup failed" >&2\nexit 1\n' >sbatch
+chmod +x sbatch
+like "$(PATH=$PWD:$PATH dl flow run one.conf 2>&1; echo "=$?")" "step 'a': sbatch finds no Slurm here: use --local" "no Slurm"
+
 # ---- graph, and another user's hand
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"
 like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
