@@ -68,15 +68,19 @@ void flow_check_software (struct flow *f,
 static void find (const struct flow *f,
                   const struct software *s,
                   bool local,
+                  bool loads,
                   struct problems *p)
 {
     struct experiment e = { .dir = f->base.dir, .software = *s };
 
-    software_check (&e, local, p);
+    software_check (&e, local, loads, p);
     strings_free (e.software.activated);
 }
 
-void flow_find_software (const struct flow *f, bool local, struct problems *p)
+void flow_find_software (const struct flow *f,
+                         bool local,
+                         bool loads,
+                         struct problems *p)
 {
     bool is_used = false;
 
@@ -85,10 +89,10 @@ void flow_find_software (const struct flow *f, bool local, struct problems *p)
         if (s == &f->base.software)
             is_used = true;
         else
-            find (f, s, local, p);
+            find (f, s, local, loads, p);
     }
     if (is_used)
-        find (f, &f->base.software, local, p);
+        find (f, &f->base.software, local, loads, p);
 }
 
 /* ---- the cache ---- */

@@ -17,9 +17,13 @@ void flow_check_software (struct flow *f,
                           struct problems *p);
 
 /* Look whether they are there, each once.  With 'local' the runtime must be on
- * this machine, too.
+ * this machine, too; with 'loads' they are loaded, which runs code that the file
+ * names.
  */
-void flow_find_software (const struct flow *f, bool local, struct problems *p);
+void flow_find_software (const struct flow *f,
+                         bool local,
+                         bool loads,
+                         struct problems *p);
 
 /* What tasks of a step depend on, for the key of the cache; NULL: nothing. */
 json_t *flow_software_key (const struct flow *f, const struct flow_step *s);

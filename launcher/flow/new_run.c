@@ -110,7 +110,7 @@ flow_file_read (const char *path, char *const *given, const struct settings *st)
     f = flow_read (path, NULL, given, NULL, &p);
     e = errno;
     if (f && st)
-        flow_find_software (f, st->local, &p);
+        flow_find_software (f, st->local, !st->dry_run, &p);
     if (f && p.count > 0) {
         flow_free (f);
         f = NULL;

@@ -86,16 +86,14 @@ static int add_value (const struct flow_scope *c,
 static int
 read_values (const struct flow_scope *c, json_t *all, struct slurmdl_error *err)
 {
+    struct slurmdl_error why = { "" };
     char path[PATH_MAX + 16];
     char *text, *save = NULL;
     int rv = 0;
 
     snprintf (path, sizeof (path), "%s/values", c->folder);
-    if (!(text = file_read_now (path, VALUES_MAX, NULL, NULL, NULL))) {
-        if (errno == ENOENT)
-            return 0;
-        return errorf (err, "%.160s: %s", path, inside_error (errno));
-    }
+    if (!(text = file_read_now (path, VALUES_MAX, NULL, NULL, &why)))
+        return errno == ENOENT ? 0 : errorf (err, "%s", why.text);
     for (char *line = strtok_r (text, "\n", &save); rv == 0 && line;
          line = strtok_r (NULL, "\n", &save))
         rv = add_value (c, all, line, err);

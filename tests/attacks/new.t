@@ -76,4 +76,17 @@ for where in '' --local; do
     is $? 0 "--dry-run $where"
     was_run "--dry-run $where"
 done
+
+# ---- contrib/minicluster: its folder in /tmp, made by another
+if [ "$(id -u)" -eq 0 ]; then
+    mkdir elsewhere minicluster-0
+    chown 61002 minicluster-0
+    for made in "a folder" "a link"; do
+        like "$(MINICLUSTER_DIR=. timeout 100 "$srcdir/contrib/minicluster" env 2>&1)" "it is another user's, or a link" "$made is not used"
+        rmdir minicluster-0 2>/dev/null
+        ln -sfn elsewhere minicluster-0
+    done
+else
+    skip "a folder of another user" "needs root"
+fi
 done_testing
