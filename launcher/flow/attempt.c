@@ -86,6 +86,7 @@ extern char **environ;
 struct variables {
     char **activated; /* of modules, conda or venv; NULL: those that are set */
     char **added;
+    bool is_step; /* not those of the step in which dl is */
 };
 
 static void prepare (const void *arg)
@@ -93,6 +94,8 @@ static void prepare (const void *arg)
     const struct variables *v = arg;
 
     environ = v->activated ? v->activated : environ;
+    if (v->is_step)
+        variables_drop (variable_is_of_step);
     for (char **list = v->added; *list; list++)
         putenv (*list);
 }
@@ -168,15 +171,13 @@ static int start (const struct flow_scope *c,
                   struct slurmdl_error *err)
 {
     struct experiment e = { .software.image = NULL };
-    struct variables v = { NULL };
+    struct variables v = { .is_step = experiment_has_ranks (&c->s->exp) };
     char **argv = NULL;
     char dir[PATH_MAX];
     int log = open_log (c);
     int rv = log < 0 ? errorf (err, "%.160s: %s", c->folder, strerror (errno))
                      : attempt_directory (c->r, dir, err);
 
-    if (experiment_has_ranks (&c->s->exp))
-        variables_drop (variable_is_of_step);
     if (rv == 0)
         rv = flow_software_enter (c, dir, &e, err);
     if (rv == 0)
