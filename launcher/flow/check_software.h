@@ -17,8 +17,8 @@ void flow_check_software (struct flow *f,
                           struct problems *p);
 
 /* Look whether they are there, each once.  With 'local' the runtime must be on
- * this machine, too; with 'loads' they are loaded, which runs code that the file
- * names.
+ * this machine, too; with 'loads' they are loaded, which runs code that the
+ * file names.
  */
 void flow_find_software (const struct flow *f,
                          bool local,
