@@ -11,7 +11,8 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
 	%D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
-	%D%/software/activate.c %D%/software/check.c %D%/software/container.c %D%/software/record.c %D%/software/within.c \
+	%D%/software/activate.c %D%/software/binds.c %D%/software/check.c %D%/software/container.c %D%/software/image.c \
+	%D%/software/pyxis.c %D%/software/record.c %D%/software/within.c \
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
 	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
@@ -46,8 +47,12 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/cmd/try.c %D%/cmd/try_point.c %D%/cmd/wait.c \
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/model/export.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
-	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/load.c \
-	%D%/flow/jobs.c %D%/flow/local.c %D%/flow/order.c %D%/flow/run.c %D%/flow/show.c %D%/flow/step.c %D%/flow/submit.c %D%/flow/values.c \
+	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/check_files.c %D%/flow/check_foreach.c %D%/flow/check_software.c \
+	%D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/in_job.c %D%/flow/jobs.c %D%/flow/links.c %D%/flow/load.c \
+	%D%/flow/local.c %D%/flow/names.c %D%/flow/new_run.c %D%/flow/order.c %D%/flow/parameters.c %D%/flow/records.c \
+	%D%/flow/recur.c %D%/flow/results.c %D%/flow/run.c %D%/flow/show.c %D%/flow/software.c %D%/flow/start.c %D%/flow/state.c \
+	%D%/flow/step.c %D%/flow/step_keys.c %D%/flow/stop.c %D%/flow/submit.c %D%/flow/sweep_step.c %D%/flow/values.c \
+	%D%/flow/variables.c \
 	%D%/searchserver/entries.c %D%/searchserver/header.c %D%/searchserver/server.c \
 	%D%/nodecheck/checks.c %D%/nodecheck/command.c %D%/nodecheck/diagnosis.c %D%/nodecheck/files.c \
 	%D%/nodecheck/gather.c %D%/nodecheck/gpu_copy.c %D%/nodecheck/gpu_product.c %D%/nodecheck/gpus.c \

@@ -249,6 +249,14 @@ static void warn_of_metrics (const struct experiment *e)
     }
 }
 
+void command_check_files (const struct experiment *e, struct problems *p)
+{
+    char **words = first_words (e);
+
+    check_program (e, words, false, p);
+    strings_free (words);
+}
+
 int command_check (struct experiment *e, bool local, bool loads)
 {
     char **words = first_words (e);

@@ -3,6 +3,7 @@
 #ifndef LAUNCHER_CMD_COMMAND_CHECK_H
 #define LAUNCHER_CMD_COMMAND_CHECK_H
 
+#include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
 
 /* Check the groups of 'entrypoint', with 'loads' load what the trials'
@@ -13,5 +14,8 @@
  * Returns an exit status after lines on standard error.
  */
 int command_check (struct experiment *e, bool local, bool loads);
+
+/* Of that, whether the program or script is there, if its path is relative. */
+void command_check_files (const struct experiment *e, struct problems *p);
 
 #endif

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/config/keys.h"
 #include "launcher/sys/python.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
@@ -28,14 +27,6 @@ static int add_option (char ***words, const char *name, const char *value)
     return rv;
 }
 
-static bool knows_containers (void)
-{
-    for (const struct key *k = experiment_keys; k->path; k++)
-        if (!strncmp (k->path, "container", 9))
-            return true;
-    return false;
-}
-
 /* What the package is told; it calls this program to check what it wrote. */
 static char **arguments (const struct settings *st)
 {
@@ -46,14 +37,12 @@ static char **arguments (const struct settings *st)
 
     if (n > 0)
         self[n] = '\0';
-    bad =
-        add_option (&words, "dl", self) < 0
-        || add_option (&words, "output", st->output) < 0
-        || add_option (&words, "from", st->format) < 0
-        || add_option (&words, "entrypoint", st->entrypoint) < 0
-        || (knows_containers () && strings_add (&words, "--containers", 12) < 0)
-        || (st->coverage && strings_add (&words, "--coverage", 10) < 0)
-        || strings_add (&words, "--", 2) < 0;
+    bad = add_option (&words, "dl", self) < 0
+          || add_option (&words, "output", st->output) < 0
+          || add_option (&words, "from", st->format) < 0
+          || add_option (&words, "entrypoint", st->entrypoint) < 0
+          || (st->coverage && strings_add (&words, "--coverage", 10) < 0)
+          || strings_add (&words, "--", 2) < 0;
     for (char **a = st->args; *a && !bad; a++)
         bad = strings_add (&words, *a, strlen (*a)) < 0;
     if (!bad)

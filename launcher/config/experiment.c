@@ -163,6 +163,13 @@ static void read_environment (struct experiment *e,
                               const char *path,
                               struct problems *p)
 {
+    static const char *const keys[] = {
+        "modules", "conda", "venv", "variables", NULL
+    };
+    static const char *const none[] = { NULL };
+    const char *const *words = strcmp (path, "environment") ? none : keys;
+    const char *meant;
+
     if (!config_setting_is_group (s)) {
         key_wrong_type (p, s, path, "a group");
         return;
@@ -176,6 +183,14 @@ static void read_environment (struct experiment *e,
             key_set (e, k, v, p);
         else if (!strcmp (name, "environment.variables"))
             read_environment (e, v, name, p);
+        else if ((meant = nearest_word (config_setting_name (v), words)))
+            problem_at (p,
+                        origin_of (v),
+                        "unknown key '%s'; did you mean 'environment.%s'? (a "
+                        "variable of that name belongs into "
+                        "environment.variables)",
+                        name,
+                        meant);
         else
             read_variable (e, v, name, p);
     }
@@ -206,8 +221,7 @@ static void read_group (struct experiment *e,
         else if (!strcmp (path, "environment"))
             experiment_read_environment (e, s, p);
         else if (!strcmp (path, "container") && !config_setting_is_group (s))
-            key_set (
-                e, key_find (experiment_keys, "container.image"), s, p);
+            key_set (e, key_find (experiment_keys, "container.image"), s, p);
         else if (!is_group (path))
             unknown_key (s, path, p);
         else if (!config_setting_is_group (s))

@@ -31,6 +31,13 @@ bool variable_name_fits (const char *name, bool strict)
     return *name;
 }
 
+static struct origin origin_in (config_setting_t *group, const char *key)
+{
+    const config_setting_t *s = config_setting_lookup (group, key);
+
+    return s ? origin_of (s) : NO_ORIGIN;
+}
+
 /* They become words of a command line. */
 static void check_word (const char *text,
                         const char *key,
@@ -58,10 +65,10 @@ static void check_words (char *const *list,
 
 static void check_runtime (const struct software *s,
                            bool has_ranks,
-                           config_t *cf,
+                           config_setting_t *group,
                            struct problems *p)
 {
-    struct origin origin = origin_of_key (cf, "container.runtime");
+    struct origin origin = origin_in (group, "container.runtime");
     const char *meant = nearest_word (s->runtime, container_runtimes);
 
     for (const char *const *r = container_runtimes; *r; r++)
@@ -86,8 +93,9 @@ static void check_runtime (const struct software *s,
 }
 
 /* SOURCE[:DESTINATION[:OPTIONS]] */
-static void
-check_binds (const struct software *s, config_t *cf, struct problems *p)
+static void check_binds (const struct software *s,
+                         config_setting_t *group,
+                         struct problems *p)
 {
     for (char **b = s->binds; b && *b; b++) {
         const char *to = strchr (*b, ':');
@@ -95,7 +103,7 @@ check_binds (const struct software *s, config_t *cf, struct problems *p)
             && !strpbrk (*b, " \t\n"))
             continue;
         problem_at (p,
-                    origin_of_key (cf, "container.binds"),
+                    origin_in (group, "container.binds"),
                     "'container.binds': \"%s\" must be /SOURCE, "
                     "/SOURCE:/DESTINATION or /SOURCE:/DESTINATION:OPTIONS, "
                     "without spaces and commas",
@@ -103,22 +111,23 @@ check_binds (const struct software *s, config_t *cf, struct problems *p)
     }
 }
 
-static void
-check_container (const struct experiment *e, config_t *cf, struct problems *p)
+static void check_container (const struct experiment *e,
+                             config_setting_t *group,
+                             struct problems *p)
 {
     const struct software *s = &e->software;
 
     if (!s->image) {
         if (s->runtime || s->binds || s->options)
             problem_at (p,
-                        origin_of_key (cf, "container"),
+                        origin_in (group, "container"),
                         "'container.image' is missing");
         return;
     }
     check_word (s->image, "container.image", s->origins.image, p);
     if (s->runtime)
-        check_runtime (s, experiment_has_ranks (e), cf, p);
-    check_binds (s, cf, p);
+        check_runtime (s, experiment_has_ranks (e), group, p);
+    check_binds (s, group, p);
     if (s->conda || s->venv)
         problem_at (p,
                     s->conda ? s->origins.conda : s->origins.venv,
@@ -128,18 +137,18 @@ check_container (const struct experiment *e, config_t *cf, struct problems *p)
 }
 
 void software_settings_check (struct experiment *e,
-                              config_t *cf,
+                              config_setting_t *group,
                               struct problems *p)
 {
     struct software *s = &e->software;
 
-    s->origins.image = origin_of_key (cf, "container.image");
+    s->origins.image = origin_in (group, "container.image");
     if (!s->origins.image.line && !s->origins.image.option)
-        s->origins.image = origin_of_key (cf, "container");
-    s->origins.modules = origin_of_key (cf, "environment.modules");
-    s->origins.conda = origin_of_key (cf, "environment.conda");
-    s->origins.venv = origin_of_key (cf, "environment.venv");
-    check_container (e, cf, p);
+        s->origins.image = origin_in (group, "container");
+    s->origins.modules = origin_in (group, "environment.modules");
+    s->origins.conda = origin_in (group, "environment.conda");
+    s->origins.venv = origin_in (group, "environment.venv");
+    check_container (e, group, p);
     check_words (s->modules, "environment.modules", s->origins.modules, p);
     check_word (s->conda, "environment.conda", s->origins.conda, p);
     check_word (s->venv, "environment.venv", s->origins.venv, p);

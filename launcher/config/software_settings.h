@@ -18,11 +18,12 @@ extern const char *const container_runtimes[];
  */
 bool variable_name_fits (const char *name, bool strict);
 
-/* Check what the keys of "container" and "environment" say, without a look at
- * the file system, and note where they stand.
+/* Check what the keys of "container" and "environment" of a group (the file, or
+ * a step of a flow) say, without a look at the file system, and note where they
+ * stand.
  */
 void software_settings_check (struct experiment *e,
-                              config_t *cf,
+                              config_setting_t *group,
                               struct problems *p);
 
 #endif

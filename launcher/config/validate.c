@@ -356,7 +356,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_gpus (e, cf, p);
     check_on_oom (e, p);
     check_notify (e, cf, p);
-    software_settings_check (e, cf, p);
+    software_settings_check (e, config_root_setting (cf), p);
     search_check (e, cf, p);
     if (p->count == 0)
         default_workers (e);

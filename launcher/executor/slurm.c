@@ -248,7 +248,7 @@ static void note_array (struct executor *x, const char *job, long tasks)
         complain ("array %s is not in the log: %s", job, why.text);
 }
 
-static int refused (const char *said, int status, struct slurmdl_error *err)
+int slurm_refused (const char *said, int status, struct slurmdl_error *err)
 {
     errno = EPROTO;
     if (has_one_of (said, no_slurm))
@@ -289,7 +289,7 @@ static long submit (struct executor *x,
             done += size;
             continue;
         }
-        refused (said, status, err);
+        slurm_refused (said, status, err);
         x->refused = i == 0 && is_for_good (said, status);
         if (!has_one_of (said, too_much) || size == 1)
             break;

@@ -21,4 +21,7 @@ void slurm_add_resources (struct command *c,
 /* "n1,n2": the machines that are excluded, "" if there is none. */
 void slurm_excluded (const struct sweep *s, char *buf, size_t size);
 
+/* What to do where sbatch ended with 'status' after it 'said' that; -1. */
+int slurm_refused (const char *said, int status, struct slurmdl_error *err);
+
 #endif

@@ -2,8 +2,6 @@
 /* Run the command of a step, and take what it has left. */
 #include "launcher/flow/attempt.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,17 +14,18 @@
 #include "launcher/code/copy.h"
 #include "launcher/code/store.h"
 #include "launcher/config/queries.h"
-#include "launcher/flow/cache.h"
+#include "launcher/flow/results.h"
+#include "launcher/flow/software.h"
+#include "launcher/flow/sweep_step.h"
+#include "launcher/flow/variables.h"
 #include "launcher/sys/job_variables.h"
-#include "launcher/sys/publish.h"
-#include "launcher/sys/small_file.h"
+#include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/worker/last_line.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
 #include "runtime/storage/inside.h"
-
-enum { VALUES_MAX = 1 << 20, SAID_MAX = 64 << 10 };
 
 /* ---- where ---- */
 
@@ -80,86 +79,24 @@ void attempt_signals (void)
         sigaction (signals[i], &sa, NULL);
 }
 
-/* ---- variables ---- */
-
-static void set (char ***list, const char *name, const char *value)
-{
-    char *entry = NULL;
-
-    if (asprintf (&entry, "%s=%s", name, value) > 0)
-        strings_add (list, entry, strlen (entry));
-    free (entry);
-}
-
-static int set_given (const struct flow_scope *c,
-                      char *const *given,
-                      char ***list,
-                      struct slurmdl_error *err)
-{
-    for (; given && *given; given++) {
-        char *text = flow_text (c, *given, err);
-        if (!text)
-            return -1;
-        strings_add (list, text, strlen (text));
-        free (text);
-    }
-    return 0;
-}
-
-static int set_outputs (const struct flow_scope *c,
-                        char ***list,
-                        struct slurmdl_error *err)
-{
-    char path[PATH_MAX], name[256];
-
-    for (size_t i = 0; i < c->s->noutputs; i++) {
-        const struct flow_output *o = &c->s->outputs[i];
-        if (flow_output_path (c, o, path, err) < 0)
-            return -1;
-        snprintf (name, sizeof (name), "DL_OUT_%s", o->name);
-        for (char *at = name; *at; at++)
-            if (!isalnum ((unsigned char)*at))
-                *at = '_';
-        set (list, name, path);
-    }
-    return 0;
-}
-
-static int variables_of (const struct flow_scope *c,
-                         char ***list,
-                         struct slurmdl_error *err)
-{
-    json_t *item;
-    char text[PATH_MAX + 16];
-
-    set (list, "DL_FLOW_DIR", c->r->dir);
-    set (list, "DL_STEP", c->s->name);
-    set (list, "DL_STEP_DIR", c->folder);
-    snprintf (text, sizeof (text), "%s/values", c->folder);
-    set (list, "DL_VALUES", text);
-    if ((item = flow_item (c->r, c->s, c->task))) {
-        char *value = flow_text (c, "{item}", err);
-        set (list, "DL_ITEM", value ? value : "");
-        free (value);
-    }
-    json_decref (item);
-    if (c->outcome)
-        set (list, "DL_FLOW_OUTCOME", c->outcome);
-    if (c->failed)
-        set (list, "DL_FLOW_FAILED", c->failed);
-    if (set_outputs (c, list, err) < 0
-        || set_given (c, c->r->flow->base.variables, list, err) < 0)
-        return -1;
-    return set_given (c, c->s->exp.variables, list, err);
-}
-
 /* ---- the command ---- */
+
+extern char **environ;
+
+struct variables {
+    char **activated; /* of modules, conda or venv; NULL: those that are set */
+    char **added;
+    bool is_step; /* not those of the step in which dl is */
+};
 
 static void prepare (const void *arg)
 {
-    char *const *list = arg;
+    const struct variables *v = arg;
 
-    for (; *list; list++)
+    environ = v->activated ? v->activated : environ;
+    if (v->is_step)
+        variables_drop (variable_is_of_step);
+    for (char **list = v->added; *list; list++)
         putenv (*list);
 }
 
@@ -173,7 +110,8 @@ static int wait_status (pid_t pid)
 }
 
 /* What it has left running ends with it. */
-static int run (char **argv, char **variables, const char *dir, int log)
+static int
+run (char **argv, const struct variables *variables, const char *dir, int log)
 {
     struct spawn s = { .argv = argv,
                        .dir = dir,
@@ -196,279 +134,6 @@ static int run (char **argv, char **variables, const char *dir, int log)
     return status;
 }
 
-/* ---- what it has left ---- */
-
-static json_t *take_outputs (const struct flow_scope *c,
-                             struct slurmdl_error *err)
-{
-    json_t *all = json_object ();
-
-    for (size_t i = 0; all && i < c->s->noutputs; i++) {
-        const struct flow_output *o = &c->s->outputs[i];
-        struct slurmdl_error why = { "" };
-        char path[PATH_MAX];
-        json_t *file = NULL;
-        if (flow_output_path (c, o, path, err) == 0
-            && !(file = flow_file (path, &why)))
-            errorf (
-                err, "it ended without its output '%s': %s", o->name, why.text);
-        if (!file) {
-            json_decref (all);
-            return NULL;
-        }
-        json_object_set_new (all, o->name, file);
-    }
-    return all;
-}
-
-static bool is_declared (const struct flow_step *s, const char *name)
-{
-    char **v = s->values;
-
-    while (v && *v && strcmp (*v, name))
-        v++;
-    return v && *v;
-}
-
-/* Numbers, truth values and lists as JSON has them, all else is a string. */
-static json_t *value_of (const char *text)
-{
-    json_t *v = strchr ("-0123456789tf[", *text)
-                    ? json_loads (text, JSON_DECODE_ANY, NULL)
-                    : NULL;
-
-    if (v && !json_is_object (v))
-        return v;
-    json_decref (v);
-    return json_string (text);
-}
-
-static int add_value (const struct flow_scope *c,
-                      json_t *all,
-                      char *line,
-                      struct slurmdl_error *err)
-{
-    char *eq = strchr (line, '=');
-    json_t *v;
-
-    errno = EINVAL;
-    if (!*line)
-        return 0;
-    if (!eq || !is_utf8 (line))
-        return errorf (err, "'%.80s' in $DL_VALUES is no NAME=VALUE", line);
-    *eq = '\0';
-    if (!is_declared (c->s, line))
-        return errorf (err,
-                       "its value '%.80s' is not declared: add it to 'values' "
-                       "of the step",
-                       line);
-    if (!(v = value_of (eq + 1)))
-        return errorf (err, "out of memory");
-    if (json_array_size (v) > FLOW_WIDTH_MAX) {
-        json_decref (v);
-        return errorf (err,
-                       "its value '%.80s' is a list of more than %d elements",
-                       line,
-                       FLOW_WIDTH_MAX);
-    }
-    return json_object_set_new (all, line, v);
-}
-
-static int
-read_values (const struct flow_scope *c, json_t *all, struct slurmdl_error *err)
-{
-    struct slurmdl_error why = { "" };
-    char path[PATH_MAX + 16];
-    char *text, *save = NULL;
-    int rv = 0;
-
-    snprintf (path, sizeof (path), "%s/values", c->folder);
-    if (!(text = file_read_now (path, VALUES_MAX, NULL, NULL, &why)))
-        return errno == ENOENT ? 0 : errorf (err, "%s", why.text);
-    for (char *line = strtok_r (text, "\n", &save); rv == 0 && line;
-         line = strtok_r (NULL, "\n", &save))
-        rv = add_value (c, all, line, err);
-    free (text);
-    return rv;
-}
-
-static json_t *take_values (const struct flow_scope *c,
-                            struct slurmdl_error *err)
-{
-    json_t *all = json_object ();
-
-    errno = EINVAL;
-    if (!all || read_values (c, all, err) < 0)
-        goto fail;
-    for (char **v = c->s->values; v && *v; v++)
-        if (!json_object_get (all, *v)) {
-            errorf (err,
-                    "it ended without its value '%s': echo %s=... >>$DL_VALUES",
-                    *v,
-                    *v);
-            goto fail;
-        }
-    return all;
-fail:
-    json_decref (all);
-    return NULL;
-}
-
-/* ---- a sweep ---- */
-
-static void self (char dl[PATH_MAX])
-{
-    ssize_t n = readlink ("/proc/self/exe", dl, PATH_MAX - 1);
-
-    dl[n > 0 ? n : 0] = '\0';
-}
-
-/* The experiment that an attempt before has made; "": there is none. */
-static void sweep_find (const struct flow_scope *c,
-                        char home[PATH_MAX],
-                        char found[PATH_MAX])
-{
-    struct dirent *e;
-    DIR *d;
-
-    flow_path (home, c->r, c->s, c->task, "sweep", 0);
-    *found = '\0';
-    if (folder_create (home, NULL) < 0 || !(d = opendir (home)))
-        return;
-    while ((e = readdir (d)))
-        if (*e->d_name != '.')
-            snprintf (found, PATH_MAX, "%s/%s", home, e->d_name);
-    closedir (d);
-}
-
-static void add (char ***list, const char *word)
-{
-    strings_add (list, word, strlen (word));
-}
-
-static int sweep_command (const struct flow_scope *c,
-                          char ***argv,
-                          struct slurmdl_error *err)
-{
-    char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
-    char *text;
-
-    self (dl);
-    sweep_find (c, home, found);
-    add (argv, dl);
-    add (argv, *found ? "resume" : "run");
-    if (getenv ("DL_FLOW_LOCAL"))
-        add (argv, "--local");
-    if (*found) {
-        add (argv, "--");
-        add (argv, found);
-        return 0;
-    }
-    add (argv, "--dir");
-    add (argv, home);
-    for (char **s = c->s->set; s && *s; s++) {
-        if (!(text = flow_text (c, *s, err)))
-            return -1;
-        add (argv, "--set");
-        add (argv, text);
-        free (text);
-    }
-    if (!(text = flow_text (c, c->s->sweep, err)))
-        return -1;
-    add (argv, "--");
-    add (argv, text);
-    free (text);
-    return 0;
-}
-
-/* Whether the experiment of an attempt before has completed. */
-static bool sweep_is_over (const struct flow_scope *c)
-{
-    struct command wait = { .no_errors = true };
-    char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
-    char said[256];
-    int status;
-
-    self (dl);
-    sweep_find (c, home, found);
-    command_add (&wait, dl, NULL);
-    command_add (&wait, "wait", NULL);
-    command_add (&wait, "--timeout=0", NULL);
-    command_add (&wait, "--", NULL);
-    command_add (&wait, found, NULL);
-    status = *found ? command_run (&wait, NULL, said, sizeof (said)) : -1;
-    command_free (&wait);
-    return status == 0;
-}
-
-/* What `dl best --json` says of the best trial. */
-static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
-{
-    struct command c = { .no_errors = true };
-    char dl[PATH_MAX];
-    char *said = malloc (SAID_MAX);
-    json_t *best = NULL;
-
-    self (dl);
-    command_add (&c, dl, NULL);
-    command_add (&c, "best", NULL);
-    command_add (&c, "--json", NULL);
-    command_add (&c, "--", NULL);
-    command_add (&c, experiment, NULL);
-    if (said && command_run (&c, NULL, said, SAID_MAX) == 0)
-        best = json_loads (said, 0, NULL);
-    command_free (&c);
-    free (said);
-    errno = EINVAL;
-    if (!best)
-        errorf (err, "%.160s: no trial has a result", experiment);
-    return best;
-}
-
-/* "optimizer.lr" of nested groups. */
-static void flatten (json_t *to, const json_t *from, const char *prefix)
-{
-    char path[256];
-    const char *key;
-    json_t *v;
-
-    json_object_foreach ((json_t *)from, key, v)
-    {
-        snprintf (
-            path, sizeof (path), "%s%s%s", prefix, *prefix ? "." : "", key);
-        if (json_is_object (v))
-            flatten (to, v, path);
-        else
-            json_object_set (to, path, v);
-    }
-}
-
-static int sweep_take (const struct flow_scope *c,
-                       struct attempt_end *end,
-                       struct slurmdl_error *err)
-{
-    char home[PATH_MAX], found[PATH_MAX];
-    const char *checkpoint;
-    json_t *best, *file, *v;
-
-    sweep_find (c, home, found);
-    if (!*found || !(best = sweep_best (found, err)))
-        return errorf (err, "the sweep has made no experiment");
-    end->outputs = json_object ();
-    end->values = json_object ();
-    flatten (end->values, json_object_get (best, "hyperparameters"), "");
-    json_object_set_new (end->values, "experiment", json_string (found));
-    json_object_set (end->values, "trial", json_object_get (best, "trial"));
-    v = json_object_get (best, "metrics");
-    json_object_set (
-        end->values, "metric", json_object_iter_value (json_object_iter (v)));
-    checkpoint = json_string_value (json_object_get (best, "checkpoint"));
-    if (checkpoint && (file = flow_file (checkpoint, NULL)))
-        json_object_set_new (end->outputs, "checkpoint", file);
-    json_decref (best);
-    return 0;
-}
-
 /* ---- an attempt ---- */
 
 static int open_log (const struct flow_scope *c)
@@ -480,32 +145,74 @@ static int open_log (const struct flow_scope *c)
         path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644, NULL);
 }
 
+/* The command with what starts it, and its variables. */
+static int words_of (const struct flow_scope *c,
+                     const struct experiment *e,
+                     char ***argv,
+                     char ***variables,
+                     struct slurmdl_error *err)
+{
+    char **command = NULL;
+    int rv = c->s->sweep ? flow_sweep_command (c, &command, err)
+                         : flow_command (c, &command, variables, err);
+
+    if (rv == 0)
+        rv = flow_variables (c, variables, err);
+    if (rv == 0)
+        rv = flow_software_start (c, e, argv, variables, err);
+    for (char **w = command; rv == 0 && w && *w; w++)
+        rv = strings_add (argv, *w, strlen (*w));
+    strings_free (command);
+    return rv;
+}
+
 static int start (const struct flow_scope *c,
                   struct attempt_end *end,
                   struct slurmdl_error *err)
 {
-    char **argv = NULL, **variables = NULL;
+    struct experiment e = { .software.image = NULL };
+    struct variables v = { .is_step = experiment_has_ranks (&c->s->exp) };
+    char **argv = NULL;
     char dir[PATH_MAX];
     int log = open_log (c);
     int rv = log < 0 ? errorf (err, "%.160s: %s", c->folder, strerror (errno))
                      : attempt_directory (c->r, dir, err);
 
     if (rv == 0)
-        rv = c->s->sweep ? sweep_command (c, &argv, err)
-                         : flow_command (c, &argv, &variables, err);
+        rv = flow_software_enter (c, dir, &e, err);
     if (rv == 0)
-        rv = variables_of (c, &variables, err);
+        rv = words_of (c, &e, &argv, &v.added, err);
     if (rv == 0) {
-        if (experiment_has_ranks (&c->s->exp))
-            variables_drop (variable_is_of_step);
-        end->status = run (argv, variables, dir, log);
+        v.activated = e.software.activated;
+        end->status = run (argv, &v, dir, log);
         end->told = told;
     }
     if (log >= 0)
         close (log);
     strings_free (argv);
-    strings_free (variables);
+    strings_free (v.added);
+    strings_free (e.software.activated);
     return rv;
+}
+
+/* Its last line is mostly the reason; a sweep ends with the names of files. */
+static int
+say_status (const struct flow_scope *c, int status, struct slurmdl_error *err)
+{
+    char line[LAST_LINE];
+
+    if (c->s->sweep)
+        return errorf (err,
+                       "status %d of dl run%s",
+                       status,
+                       status == EXIT_FAULT
+                           ? ": all attempts failed in the same way"
+                           : "");
+    if (last_line (c->folder, line) < 0)
+        return errorf (err, "status %d", status);
+    while (!is_utf8 (line))
+        line[strlen (line) - 1] = '\0';
+    return errorf (err, "status %d%s%s", status, *line ? ": " : "", line);
 }
 
 int attempt_run (const struct flow_scope *c,
@@ -513,8 +220,8 @@ int attempt_run (const struct flow_scope *c,
                  struct slurmdl_error *err)
 {
     *end = (struct attempt_end){ .status = 0 };
-    if (c->s->sweep && sweep_is_over (c))
-        return sweep_take (c, end, err);
+    if (c->s->sweep && flow_sweep_is_over (c))
+        return flow_sweep_take (c, end, err);
     if (start (c, end, err) < 0)
         return -1;
     errno = EINVAL;
@@ -523,10 +230,10 @@ int attempt_run (const struct flow_scope *c,
     if (end->status > 128)
         return errorf (err, "%s", strsignal (end->status - 128));
     if (end->status)
-        return errorf (err, "status %d", end->status);
+        return say_status (c, end->status, err);
     if (c->s->sweep)
-        return sweep_take (c, end, err);
-    end->outputs = take_outputs (c, err);
-    end->values = end->outputs ? take_values (c, err) : NULL;
+        return flow_sweep_take (c, end, err);
+    end->outputs = flow_take_outputs (c, err);
+    end->values = end->outputs ? flow_take_values (c, err) : NULL;
     return end->values ? 0 : -1;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/code/pattern_list.h"
+#include "launcher/flow/check_software.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
@@ -319,6 +320,9 @@ key_object (const struct flow_scope *c, const char *code, json_t *files)
                    c->r->flow->params);
 
     if (key) {
+        json_t *software = flow_software_key (c->r->flow, s);
+        if (software)
+            json_object_set_new (key, "software", software);
         flow_each_name (s, add_param, key);
         json_object_del (key, "all");
     }

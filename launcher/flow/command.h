@@ -24,9 +24,11 @@ int flow_rest (const struct settings *st);
 int flow_next (const struct settings *st);
 
 /* flow_read() of a file that the user names; NULL with errno, after a line for
- * each mistake.
+ * each mistake.  With 'st' its containers and environments must be there.
  */
 struct flow;
-struct flow *flow_file_read (const char *path, char *const *given);
+struct flow *flow_file_read (const char *path,
+                             char *const *given,
+                             const struct settings *st);
 
 #endif

@@ -23,12 +23,39 @@ static char *trimmed (const char *from, size_t n)
     return strndup (from, n);
 }
 
+/* A word, a text in quotes, or nothing: what else stands there is a mistake. */
+static bool is_operand (const char *text, size_t n)
+{
+    size_t depth = 0;
+
+    while (n > 0 && isspace ((unsigned char)text[n - 1]))
+        n--;
+    while (n > 0 && isspace ((unsigned char)*text)) {
+        text++;
+        n--;
+    }
+    if (n >= 2 && strchr ("\"'", *text))
+        return memchr (text + 1, *text, n - 1) == text + n - 1;
+    for (size_t i = 0; i < n; i++) {
+        depth += text[i] == '{';
+        depth -= depth > 0 && text[i] == '}';
+        if (depth == 0
+            && (isspace ((unsigned char)text[i]) || strchr ("=!<>&|", text[i])))
+            return false;
+    }
+    return true;
+}
+
 static int comparison (const char *text, size_t len, struct flow_comparison *c)
 {
     for (const char *at = text; at < text + len; at++)
         for (size_t i = 0; i < sizeof (operators) / sizeof (*operators); i++)
             if (!strncmp (at, operators[i], strlen (operators[i]))) {
                 const char *right = at + strlen (operators[i]);
+                *c = (struct flow_comparison){ 0 };
+                if (!is_operand (text, (size_t)(at - text))
+                    || !is_operand (right, (size_t)(text + len - right)))
+                    return -1;
                 *c = (struct flow_comparison){
                     trimmed (text, (size_t)(at - text)),
                     trimmed (right, (size_t)(text + len - right)),

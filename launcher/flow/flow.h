@@ -97,6 +97,14 @@ int flow_names_of (const char *text,
                    flow_name_f f,
                    void *arg);
 
+/* Whether a text has a {name}. */
+bool flow_has_name (const char *text);
+
+/* 'text' with the values of the parameters, which are known when a file is
+ * checked; the caller frees it.
+ */
+char *flow_with_params (const struct flow *f, const char *text);
+
 /* A condition: comparisons "A OP B", all of which must hold, by &&. */
 struct flow_comparison {
     char *left, *right;

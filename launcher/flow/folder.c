@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +16,8 @@
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
-#include "runtime/storage/inside.h"
 
 enum { NUMBER_MAX = 9999, RECORD_MAX = 8 << 20 };
-
-const char *const task_states[] = { "waiting", "running", "failed",
-                                    "skipped", "cached",  "ok" };
 
 /* ---- a new one ---- */
 
@@ -61,12 +56,11 @@ int flow_create (struct flow_run *r,
     char path[PATH_MAX], file[PATH_MAX] = "/";
     char digest[DIGEST_SIZE];
     char id[17];
-    size_t n = strlen (r->flow->text);
 
     umask (umask (077) | 022);
     if (claim (r, root, err) < 0)
         return -1;
-    digest_of (digest, r->flow->text, n);
+    digest_of (digest, r->flow->text, strlen (r->flow->text));
     if (random_word (id, 8) < 0)
         return errorf (err, "no random numbers: %s", strerror (errno));
     /* of a pipe the name is not one of a file in a folder */
@@ -92,23 +86,36 @@ int flow_create (struct flow_run *r,
                           "parameters",
                           r->flow->params);
     snprintf (path, sizeof (path), "%s/steps", r->dir);
-    if (!r->about || folder_create (path, err) < 0)
-        return errorf (err, "out of memory");
-    snprintf (path, sizeof (path), "%s/flow.conf", r->dir);
-    return publish_if_absent (path, r->flow->text, n, err) == 0 ? 0 : -1;
+    return r->about && folder_create (path, err) == 0
+               ? 0
+               : errorf (err, "out of memory");
 }
 
+static int publish_in (const struct flow_run *r,
+                       const char *name,
+                       const char *text,
+                       struct slurmdl_error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", r->dir, name);
+    return publish_if_absent (path, text, strlen (text), err);
+}
+
+/* Until the code is frozen there is no file: where the folder is among the
+ * code, each flow would have code of its own, and nothing would be cached.
+ */
 int flow_commit (struct flow_run *r, struct slurmdl_error *err)
 {
     char *text = json_dumps (r->about, JSON_INDENT (1));
-    char path[PATH_MAX];
     int rv = -1;
 
     if (text) {
         digest_of (r->pin, text, strlen (text));
-        snprintf (path, sizeof (path), "%s/flow.json", r->dir);
-        rv = publish_if_absent (path, text, strlen (text), err);
+        rv = publish_in (r, "flow.conf", r->flow->text, err);
     }
+    if (rv == 0)
+        rv = publish_in (r, "flow.json", text, err);
     free (text);
     return rv == 0 ? 0 : errorf (err, "%.160s: it is there already", r->dir);
 }
@@ -186,20 +193,6 @@ static int find_run (char dir[PATH_MAX], const char *root, const char *name)
         flow_each (root, keep_newest, &s);
     snprintf (path, sizeof (path), "%s", dir);
     return *path && realpath (path, dir) ? 0 : -1;
-}
-
-static json_t *read_json (const char *path, struct slurmdl_error *err)
-{
-    size_t n;
-    char *text = file_read_now (path, RECORD_MAX, &n, NULL, err);
-    json_t *v = text ? json_loads (text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-
-    if (text && !v) {
-        errorf (err, "%.200s: damaged", path);
-        errno = EBADMSG;
-    }
-    free (text);
-    return v;
 }
 
 static int check_owner (const struct flow_run *r, struct slurmdl_error *err)
@@ -288,250 +281,4 @@ void flow_close (struct flow_run *r)
     json_decref (r->about);
     r->flow = NULL;
     r->about = NULL;
-}
-
-/* ---- records ---- */
-
-void flow_path (char buf[PATH_MAX],
-                const struct flow_run *r,
-                const struct flow_step *s,
-                long task,
-                const char *file,
-                long number)
-{
-    char folder[32] = "";
-    char last[64] = "";
-
-    if (task >= 0)
-        snprintf (folder, sizeof (folder), "/%ld", task);
-    if (file && number > 0)
-        snprintf (last, sizeof (last), "/%s.%ld", file, number);
-    else if (file)
-        snprintf (last, sizeof (last), "/%s", file);
-    snprintf (buf, PATH_MAX, "%s/steps/%s%s%s", r->dir, s->name, folder, last);
-}
-
-json_t *flow_record (const struct flow_run *r,
-                     const struct flow_step *s,
-                     long task,
-                     const char *file,
-                     long number)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, task, file, number);
-    return read_json (path, NULL);
-}
-
-static int make_folders (const struct flow_run *r,
-                         const struct flow_step *s,
-                         long task,
-                         struct slurmdl_error *err)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, -1, NULL, 0);
-    if (folder_create (path, err) < 0)
-        return -1;
-    flow_path (path, r, s, task, NULL, 0);
-    return task < 0 ? 0 : folder_create (path, err);
-}
-
-int flow_put (const struct flow_run *r,
-              const struct flow_step *s,
-              long task,
-              const char *file,
-              long number,
-              json_t *record,
-              struct slurmdl_error *err)
-{
-    char *text = record ? json_dumps (record, JSON_SORT_KEYS) : NULL;
-    char path[PATH_MAX];
-    int rv = -1;
-
-    json_decref (record);
-    flow_path (path, r, s, task, file, number);
-    if (!text)
-        errorf (err, "out of memory");
-    else if (make_folders (r, s, task, err) == 0)
-        rv = publish_if_absent (path, text, strlen (text), err);
-    free (text);
-    return rv;
-}
-
-static long last_number (const char *dir, const char *file)
-{
-    int fd = inside_open (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
-    DIR *d = fd < 0 ? NULL : fdopendir (fd);
-    size_t n = strlen (file);
-    struct dirent *e;
-    long last = 0;
-
-    while (d && (e = readdir (d)))
-        if (!strncmp (e->d_name, file, n) && e->d_name[n] == '.') {
-            long number = strtol (e->d_name + n + 1, NULL, 10);
-            last = number > last ? number : last;
-        }
-    if (d)
-        closedir (d);
-    return last;
-}
-
-long flow_last (const struct flow_run *r,
-                const struct flow_step *s,
-                long task,
-                const char *file)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, task, NULL, 0);
-    return last_number (path, file);
-}
-
-bool flow_is_stopped (const struct flow_run *r)
-{
-    return last_number (r->dir, "stop") > last_number (r->dir, "resume");
-}
-
-int flow_mark (const struct flow_run *r, bool stop, struct slurmdl_error *err)
-{
-    long n = last_number (r->dir, "stop");
-    char path[PATH_MAX];
-
-    if (stop == flow_is_stopped (r))
-        return 0;
-    snprintf (path,
-              sizeof (path),
-              "%s/%s.%ld",
-              r->dir,
-              stop ? "stop" : "resume",
-              stop ? n + 1 : n);
-    return publish_if_absent (path, "{}\n", 3, err) < 0 ? -1 : 0;
-}
-
-/* ---- what the records say ---- */
-
-static enum task_state state_of_result (const json_t *done)
-{
-    const char *text = json_string_value (json_object_get (done, "status"));
-
-    for (int i = TASK_SKIPPED; text && i <= TASK_OK; i++)
-        if (!strcmp (text, task_states[i]))
-            return (enum task_state)i;
-    return TASK_OK;
-}
-
-static long start_of (const struct flow_run *r,
-                      const struct flow_step *s,
-                      long task,
-                      long attempt)
-{
-    json_t *begin = flow_record (r, s, task, "begin", attempt);
-    long start = (long)json_integer_value (json_object_get (begin, "start"));
-
-    json_decref (begin);
-    return start;
-}
-
-static bool has_ended (const struct flow_run *r,
-                       const struct flow_step *s,
-                       long task,
-                       long attempt)
-{
-    char path[PATH_MAX];
-
-    flow_path (path, r, s, task, "end", attempt);
-    return access (path, F_OK) == 0;
-}
-
-enum task_state flow_task_state (const struct flow_run *r,
-                                 const struct flow_step *s,
-                                 long task,
-                                 json_t **done)
-{
-    long start = flow_last (r, s, -1, "intent");
-    json_t *v = flow_record (r, s, task, "done", s->on_exit ? start : 0);
-    enum task_state state = v ? state_of_result (v) : TASK_WAITING;
-    long k;
-
-    /* an attempt of an earlier start is over */
-    if (!v && (k = flow_last (r, s, task, "begin")) > 0
-        && start_of (r, s, task, k) >= start)
-        state = has_ended (r, s, task, k) ? TASK_FAILED : TASK_RUNNING;
-    if (done)
-        *done = v;
-    else
-        json_decref (v);
-    return state;
-}
-
-/* The list of another step's result; a reference of the caller's. */
-static json_t *list_of (const struct flow_run *r, const struct flow_step *s)
-{
-    json_t *done, *list = NULL;
-
-    if (s->items)
-        return json_incref (s->items);
-    if (s->source < 0)
-        return NULL;
-    done = flow_record (r, &r->flow->steps[s->source], 0, "done", 0);
-    if (done) {
-        list = json_incref (json_object_get (json_object_get (done, "values"),
-                                             s->source_value));
-        if (!json_is_array (list)) { /* it was skipped */
-            json_decref (list);
-            list = json_array ();
-        }
-    }
-    json_decref (done);
-    return list;
-}
-
-long flow_width (const struct flow_run *r, const struct flow_step *s)
-{
-    json_t *list;
-    size_t n;
-
-    if (!s->foreach)
-        return 1;
-    list = list_of (r, s);
-    n = json_array_size (list);
-    json_decref (list);
-    return list ? (long)(n > FLOW_WIDTH_MAX ? FLOW_WIDTH_MAX : n) : -1;
-}
-
-json_t *
-flow_item (const struct flow_run *r, const struct flow_step *s, long task)
-{
-    json_t *list = s->foreach ? list_of (r, s) : NULL;
-    json_t *item = json_incref (json_array_get (list, (size_t)task));
-
-    json_decref (list);
-    return item;
-}
-
-long flow_count (const struct flow_run *r,
-                 const struct flow_step *s,
-                 long counts[TASK_OK + 1])
-{
-    long width = flow_width (r, s);
-
-    memset (counts, 0, (TASK_OK + 1) * sizeof (*counts));
-    for (long i = 0; i < width; i++)
-        counts[flow_task_state (r, s, i, NULL)]++;
-    return width;
-}
-
-bool flow_is_done (const struct flow_run *r,
-                   const struct flow_step *s,
-                   bool *ran)
-{
-    long counts[TASK_OK + 1];
-    long width = flow_count (r, s, counts);
-
-    if (ran)
-        *ran = counts[TASK_OK] + counts[TASK_CACHED] > 0;
-    return width >= 0
-           && counts[TASK_OK] + counts[TASK_CACHED] + counts[TASK_SKIPPED]
-                  == width;
 }

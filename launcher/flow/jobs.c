@@ -179,6 +179,7 @@ static long sbatch (const struct flow_run *r,
     char dl[PATH_MAX], script[PATH_MAX + 8], output[2 * PATH_MAX + 128];
     char token[160], name[2 * FLOW_NAME_MAX + 2], number[32];
     char said[TEXT_MAX];
+    struct slurmdl_error why = { "" };
     ssize_t len = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
     const char *words[] = {
         script, dl, q->mode, r->dir, r->pin, s->name, number
@@ -213,14 +214,10 @@ static long sbatch (const struct flow_run *r,
     status = command_run (&c, NULL, said, sizeof (said));
     command_free (&c);
     line = strrchr (said, '\n') ? strrchr (said, '\n') + 1 : said;
-    errno = EPROTO;
     if (status == 0 && strtol (line, NULL, 10) > 0)
         return strtol (line, NULL, 10);
-    return errorf (err,
-                   "step '%s': sbatch: %.160s%s",
-                   s->name,
-                   *said ? said : "it failed without a message",
-                   status == 127 ? " (without Slurm use --local)" : "");
+    slurm_refused (said, status, &why);
+    return errorf (err, "step '%s': %s", s->name, why.text);
 }
 
 int flow_note_job (const struct flow_run *r,

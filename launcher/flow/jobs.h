@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_FLOW_JOBS_H
 #define LAUNCHER_FLOW_JOBS_H
 
-#include "launcher/flow/folder.h"
+#include "launcher/flow/records.h"
 
 /* The jobs that Slurm has of a flow. */
 struct flow_job {

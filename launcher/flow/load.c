@@ -2,259 +2,25 @@
 /* Read a flow file. */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/config/edit.h"
 #include "launcher/config/key_values.h"
 #include "launcher/config/option_origin.h"
-#include "launcher/config/placeholder.h"
 #include "launcher/config/reading.h"
-#include "launcher/flow/flow.h"
+#include "launcher/flow/check_software.h"
+#include "launcher/flow/load.h"
 #include "launcher/sys/small_file.h"
-#include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
-#include "runtime/base/word.h"
 
-enum { FILE_SIZE_MAX = 8 << 20, WORDS_MAX = 96 };
+enum { FILE_SIZE_MAX = 8 << 20 };
 
-#define AT(field) offsetof (struct flow_step, field)
-
-/* clang-format off */
-static const struct key step_keys[] = {
-    { "after",      KEY_LIST,   AT (after),      0, 0,   NULL,    "steps that must have succeeded" },
-    { "after_any",  KEY_LIST,   AT (after_any),  0, 0,   NULL,    "steps that must have ended, in any way" },
-    { "after_each", KEY_LIST,   AT (after_each), 0, 0,   NULL,    "steps whose task of the same number must have succeeded" },
-    { "when",       KEY_STRING, AT (when),       0, 0,   NULL,    "condition, else the step is skipped" },
-    { "inputs",     KEY_LIST,   AT (inputs),     0, 0,   NULL,    "files from outside the flow" },
-    { "values",     KEY_LIST,   AT (values),     0, 0,   NULL,    "names of the values that it reports" },
-    { "code",       KEY_LIST,   AT (code),       0, 0,   NULL,    "patterns of the files that are its code; default: all frozen files" },
-    { "sweep",      KEY_STRING, AT (sweep),      0, 0,   NULL,    "experiment file, instead of an entrypoint" },
-    { "set",        KEY_LIST,   AT (set),        0, 0,   NULL,    "of a sweep: KEY=VALUE replaces a key of its file" },
-    { "retries",    KEY_INT,    AT (retries),    0, 1e6, "0",     "times that a failed task is tried again" },
-    { "cache",      KEY_BOOL,   AT (cache),      0, 0,   "true",  "whether an earlier result of the same code and inputs will do" },
-    { "on_exit",    KEY_BOOL,   AT (on_exit),    0, 0,   "false", "it runs when all others have ended, in any way" },
-    { 0 },
+static const char *const root_groups[] = {
+    "name",      "description", "parameters", "steps", "code",
+    "resources", "environment", "container",  NULL
 };
-/* clang-format on */
-
-/* Keys of the experiment file that a step has, too, but for these. */
-static const char *const of_sweeps[] = { "resources.workers",
-                                         "resources.trials_per_task",
-                                         "resources.gpus_per_trial",
-                                         "resources.max_memory",
-                                         NULL };
-
-static bool is_listed (const char *const *list, const char *word)
-{
-    while (*list && strcmp (*list, word))
-        list++;
-    return *list != NULL;
-}
-
-static bool is_resource (const char *path)
-{
-    return !strncmp (path, "resources.", 10) && !is_listed (of_sweeps, path);
-}
-
-/* ---- unknown keys ---- */
-
-static const char *const step_groups[] = { "entrypoint",  "foreach",
-                                           "outputs",     "resources",
-                                           "environment", NULL };
-static const char *const root_groups[] = { "name",        "description",
-                                           "parameters",  "steps",
-                                           "code",        "resources",
-                                           "environment", NULL };
-
-static void unknown (struct problems *p,
-                     const config_setting_t *s,
-                     const char *path,
-                     const char *const *groups,
-                     const struct key *keys)
-{
-    const char *words[WORDS_MAX] = { 0 };
-    const char *last = config_setting_name (s);
-    const char *meant;
-    size_t n = 0;
-
-    for (; *groups; groups++)
-        words[n++] = *groups;
-    for (; keys && keys->path && n < WORDS_MAX - 1; keys++)
-        words[n++] = keys->path;
-    for (const struct key *k = experiment_keys; k->path && n < WORDS_MAX - 1;
-         k++)
-        if (is_resource (k->path) && strchr (path, '.')
-            && strstr (path, "resources."))
-            words[n++] = strrchr (k->path, '.') + 1;
-    meant = nearest_word (last, words);
-    problem_at (p,
-                origin_of (s),
-                "unknown key '%s'%s%s%s",
-                path,
-                meant ? "; did you mean '" : "; dl-flow(1) lists the keys",
-                meant ? meant : "",
-                meant ? "'?" : "");
-}
-
-/* ---- groups of the experiment file ---- */
-
-static void read_group (struct experiment *e,
-                        const config_setting_t *group,
-                        const char *prefix,
-                        const char *shown,
-                        struct problems *p)
-{
-    char path[256];
-
-    if (!config_setting_is_group (group)) {
-        key_wrong_type (p, group, shown, "a group { ... }");
-        return;
-    }
-    for (int i = 0; i < config_setting_length (group); i++) {
-        config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
-        const struct key *k;
-        snprintf (
-            path, sizeof (path), "%s.%s", prefix, config_setting_name (s));
-        k = key_find (experiment_keys, path);
-        if (k && (is_resource (path) || !strcmp (prefix, "code")))
-            key_set (e, k, s, p);
-        else {
-            snprintf (
-                path, sizeof (path), "%s.%s", shown, config_setting_name (s));
-            unknown (p, s, path, (const char *const[]){ NULL }, NULL);
-        }
-    }
-}
-
-static void set_defaults (struct experiment *e)
-{
-    for (const struct key *k = experiment_keys; k->path; k++)
-        if (is_resource (k->path) || !strncmp (k->path, "code.", 5))
-            key_default (e, k);
-    e->lanes = 1;
-}
-
-static void free_settings (struct experiment *e)
-{
-    for (const struct key *k = experiment_keys; k->path; k++)
-        key_free (e, k);
-    strings_free (e->argv);
-    strings_free (e->variables);
-    free (e->file);
-    free (e->dir);
-}
-
-/* ---- a step ---- */
-
-/* It is part of paths, names of jobs and {references}. */
-static bool is_name (const char *text)
-{
-    return word_fits (text) && strlen (text) <= FLOW_NAME_MAX
-           && !strpbrk (text, ".+");
-}
-
-static void read_outputs (struct flow_step *st,
-                          const config_setting_t *s,
-                          struct problems *p)
-{
-    int n = config_setting_length (s);
-    struct flow_output *o;
-
-    if (!config_setting_is_group (s)) {
-        key_wrong_type (p, s, "outputs", "a group { name = \"path\"; }");
-        return;
-    }
-    st->outputs = calloc ((size_t)n + 1, sizeof (*o));
-    for (int i = 0; st->outputs && i < n; i++) {
-        const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
-        const char *path = config_setting_get_string (v);
-        if (!path || !*path) {
-            key_wrong_type (p, v, config_setting_name (v), "a path");
-            continue;
-        }
-        if (strstr (path, "..") || !is_utf8 (path))
-            problem_at (p,
-                        origin_of (v),
-                        "output '%s': '%s' must be a path without '..'",
-                        config_setting_name (v),
-                        path);
-        o = &st->outputs[st->noutputs++];
-        o->name = strdup (config_setting_name (v));
-        o->path = strdup (path);
-    }
-}
-
-static void read_foreach (struct flow_step *st,
-                          const config_setting_t *s,
-                          struct problems *p)
-{
-    size_t i;
-    json_t *v;
-
-    if (!setting_is_list (s) && !config_setting_get_string (s)) {
-        key_wrong_type (p, s, "foreach", "a list, a range \"1..8\" or {name}");
-        return;
-    }
-    st->foreach = setting_json (s);
-    json_array_foreach (st->foreach, i, v) if (json_is_object (v)
-                                               || json_is_array (v))
-        problem_at (
-            p, origin_of (s), "'foreach' must be a list of numbers or strings");
-}
-
-static void
-read_key (struct flow_step *st, const config_setting_t *s, struct problems *p)
-{
-    const char *name = config_setting_name (s);
-    const struct key *k = key_find (step_keys, name);
-    char path[256];
-
-    snprintf (path, sizeof (path), "steps.%s.%s", st->name, name);
-    if (k)
-        key_set (st, k, s, p);
-    else if (!strcmp (name, "entrypoint"))
-        key_set (&st->exp, key_find (experiment_keys, name), s, p);
-    else if (!strcmp (name, "outputs"))
-        read_outputs (st, s, p);
-    else if (!strcmp (name, "foreach"))
-        read_foreach (st, s, p);
-    else if (!strcmp (name, "resources"))
-        read_group (&st->exp, s, "resources", path, p);
-    else if (!strcmp (name, "environment"))
-        experiment_read_environment (&st->exp, s, p);
-    else
-        unknown (p, s, path, step_groups, step_keys);
-}
-
-static void read_step (struct flow_step *st,
-                       const config_setting_t *s,
-                       const config_setting_t *resources,
-                       struct problems *p)
-{
-    st->name = strdup (config_setting_name (s));
-    st->origin = origin_of (s);
-    st->source = -1;
-    set_defaults (&st->exp);
-    for (const struct key *k = step_keys; k->path; k++)
-        key_default (st, k);
-    if (resources)
-        read_group (&st->exp, resources, "resources", "resources", p);
-    if (!is_name (st->name)) {
-        problem_at (p,
-                    st->origin,
-                    "'%s' is no name of a step: 1 to 64 letters, digits, '_' "
-                    "and '-', not '-' first",
-                    st->name);
-        return;
-    }
-    if (!config_setting_is_group (s)) {
-        key_wrong_type (p, s, st->name, "a group { entrypoint = ...; }");
-        return;
-    }
-    for (int i = 0; i < config_setting_length (s); i++)
-        read_key (st, config_setting_get_elem (s, (unsigned)i), p);
-}
 
 static void read_steps (struct flow *f,
                         const config_t *cf,
@@ -279,98 +45,15 @@ static void read_steps (struct flow *f,
     }
     /* its mistakes are told once */
     if (resources)
-        read_group (&f->base, resources, "resources", "resources", p);
+        flow_read_group (&f->base, resources, "resources", "resources", p);
     if (p->count > 0 || !(f->steps = calloc ((size_t)n, sizeof (*f->steps))))
         return;
     for (f->n = 0; f->n < (size_t)n; f->n++)
-        read_step (&f->steps[f->n],
-                   config_setting_get_elem (s, (unsigned)f->n),
-                   resources,
-                   p);
+        flow_read_step (&f->steps[f->n],
+                        config_setting_get_elem (s, (unsigned)f->n),
+                        resources,
+                        p);
 }
-
-/* ---- parameters ---- */
-
-static void
-read_params (struct flow *f, const config_setting_t *s, struct problems *p)
-{
-    if (!config_setting_is_group (s)) {
-        key_wrong_type (p, s, "parameters", "a group { name = value; }");
-        return;
-    }
-    for (int i = 0; i < config_setting_length (s); i++) {
-        const config_setting_t *v = config_setting_get_elem (s, (unsigned)i);
-        if (config_setting_is_group (v))
-            key_wrong_type (
-                p, v, config_setting_name (v), "a value, or a list of values");
-        else if (!is_name (config_setting_name (v))
-                 || flow_step_find (f, config_setting_name (v)))
-            problem_at (p,
-                        origin_of (v),
-                        "'%s' is no name of a parameter: letters, digits, '_' "
-                        "and '-', and no step's",
-                        config_setting_name (v));
-        else
-            json_object_set_new (
-                f->params, config_setting_name (v), setting_json (v));
-    }
-}
-
-/* "3" is a number where the default is one; a list is JSON. */
-static json_t *value_like (const json_t *old, const char *text)
-{
-    json_t *v;
-
-    if (json_is_string (old))
-        return json_string (text);
-    v = json_loads (text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    if (v
-        && (json_typeof (v) == json_typeof (old)
-            || (json_is_number (v) && json_is_number (old))
-            || (json_is_boolean (v) && json_is_boolean (old))))
-        return v;
-    json_decref (v);
-    return NULL;
-}
-
-static const char *type_of (const json_t *v)
-{
-    return json_is_array (v)     ? "a list, as [1, 2]"
-           : json_is_boolean (v) ? "true or false"
-                                 : "a number";
-}
-
-static void set_param (struct flow *f, const char *text, struct problems *p)
-{
-    size_t n = strcspn (text, "=");
-    char *name = strndup (text, n);
-    const json_t *old = json_object_get (f->params, name);
-    const char *words[WORDS_MAX] = { 0 };
-    const char *key, *meant;
-    json_t *v = NULL;
-    size_t i = 0;
-
-    json_object_foreach (f->params, key, v) if (i < WORDS_MAX - 1) words[i++] =
-        key;
-    meant = nearest_word (name, words);
-    if (!text[n] || n == 0)
-        problem (p, "'%s' is no NAME=VALUE of a parameter", text);
-    else if (!old)
-        problem (p,
-                 "%s has no parameter '%s'%s%s%s",
-                 f->file,
-                 name,
-                 meant ? "; did you mean '" : "",
-                 meant ? meant : "",
-                 meant ? "'?" : "");
-    else if (!is_utf8 (text + n + 1) || !(v = value_like (old, text + n + 1)))
-        problem (p, "'%s': the value must be %s", text, type_of (old));
-    else
-        json_object_set_new (f->params, name, v);
-    free (name);
-}
-
-/* ---- the whole file ---- */
 
 static void read_root (struct flow *f, const config_t *cf, struct problems *p)
 {
@@ -387,17 +70,19 @@ static void read_root (struct flow *f, const config_t *cf, struct problems *p)
         if (!strcmp (name, "name") || !strcmp (name, "description"))
             key_set (&f->base, key_find (experiment_keys, name), s, p);
         else if (!strcmp (name, "code"))
-            read_group (&f->base, s, "code", "code", p);
+            flow_read_group (&f->base, s, "code", "code", p);
         else if (!strcmp (name, "environment"))
             experiment_read_environment (&f->base, s, p);
+        else if (!strcmp (name, "container"))
+            flow_read_container (&f->base, s, name, p);
         else if (!strcmp (name, "parameters"))
-            read_params (f, s, p);
+            flow_read_parameters (f, s, p);
         else if (strcmp (name, "steps") && strcmp (name, "resources"))
-            unknown (p, s, name, root_groups, NULL);
+            flow_unknown_key (p, s, name, root_groups, NULL);
     }
     if (!f->base.name)
         problem_at (p, NO_ORIGIN, "'name' is missing: the name of the flow");
-    else if (!is_name (f->base.name))
+    else if (!flow_is_name (f->base.name))
         problem_at (p,
                     origin_of_key (cf, "name"),
                     "'name' is '%s': 1 to 64 letters, digits, '_' and '-', not "
@@ -449,7 +134,7 @@ struct flow *flow_read (const char *path,
     }
     f->file = strdup (path);
     f->params = json_object ();
-    set_defaults (&f->base);
+    flow_set_defaults (&f->base);
     f->base.dir = dir ? strdup (dir) : folder_of (path);
     if (parts == 0)
         f->text = file_read_named (path, FILE_SIZE_MAX, NULL, NULL);
@@ -458,8 +143,10 @@ struct flow *flow_read (const char *path,
     f->is_frozen = dir != NULL;
     if (check_utf8 (config_root_setting (&cf), p) == 0)
         read_root (f, &cf, p);
+    if (p->count == 0)
+        flow_check_software (f, &cf, p);
     for (; p->count == 0 && given && *given; given++)
-        set_param (f, *given, p);
+        flow_set_parameter (f, *given, p);
     json_object_update (f->params, (json_t *)values);
     config_destroy (&cf);
     if (p->count == 0)
@@ -471,30 +158,13 @@ struct flow *flow_read (const char *path,
     return NULL;
 }
 
-static void step_free (struct flow_step *s)
-{
-    for (const struct key *k = step_keys; k->path; k++)
-        key_free (s, k);
-    free_settings (&s->exp);
-    for (size_t i = 0; i < s->noutputs; i++) {
-        free (s->outputs[i].name);
-        free (s->outputs[i].path);
-    }
-    free (s->outputs);
-    free (s->source_value);
-    free (s->links);
-    free (s->name);
-    json_decref (s->foreach);
-    json_decref (s->items);
-}
-
 void flow_free (struct flow *f)
 {
     if (!f)
         return;
     for (size_t i = 0; i < f->n; i++)
-        step_free (&f->steps[i]);
-    free_settings (&f->base);
+        flow_step_free (&f->steps[i]);
+    flow_free_settings (&f->base);
     json_decref (f->params);
     free (f->steps);
     free (f->order);

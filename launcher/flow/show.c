@@ -13,10 +13,12 @@
 #include "launcher/flow/command.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/flow/local.h"
+#include "launcher/flow/state.h"
 #include "launcher/format/table.h"
 #include "launcher/format/text.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/word.h"
 
 /* ---- what a flow has come to ---- */
 
@@ -425,7 +427,11 @@ write_picture (const char *path, const struct flow *f, const struct status *t)
     FILE *o;
     pid_t pid;
 
-    snprintf (format, sizeof (format), "-T%.10s", dot ? dot + 1 : "svg");
+    if (!dot || !word_listed ("svg,png,pdf", dot + 1)) {
+        complain ("--output: '%s' must end in .svg, .png or .pdf", path);
+        return EXIT_USAGE;
+    }
+    snprintf (format, sizeof (format), "-T%.10s", dot + 1);
     if (pipe (ends) < 0)
         return EXIT_IO;
     pid = subprocess_spawn (
@@ -464,7 +470,7 @@ int flow_graph (const struct settings *st)
 
     if (st->args[1] && stat (st->args[1], &file) == 0
         && !S_ISDIR (file.st_mode)) {
-        if (!(f = flow_file_read (st->args[1], NULL)))
+        if (!(f = flow_file_read (st->args[1], NULL, NULL)))
             return EXIT_USAGE;
         rv = draw (f, NULL, st->output);
         flow_free (f);

@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "launcher/config/placeholder.h"
-#include "launcher/config/queries.h"
 #include "launcher/config/values.h"
 #include "launcher/sys/strings.h"
-#include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 
 /* ---- what another step has left ---- */
@@ -297,8 +295,6 @@ int flow_command (const struct flow_scope *c,
     char *text = NULL;
     int rv = 0;
 
-    if (experiment_has_ranks (e) && step_command (e, true, argv) == 0)
-        return errorf (err, "out of memory");
     if (!e->entrypoint) {
         for (char **a = e->argv; rv == 0 && a && *a; a++)
             rv = add_words (c, *a, argv, err);

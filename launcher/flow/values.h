@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_FLOW_VALUES_H
 #define LAUNCHER_FLOW_VALUES_H
 
-#include "launcher/flow/folder.h"
+#include "launcher/flow/state.h"
 
 /* One task of a step. */
 struct flow_scope {

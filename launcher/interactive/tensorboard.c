@@ -37,10 +37,10 @@ static void on_interrupt (int sig)
     interrupted = 1;
 }
 
-static pid_t spawn (char *const *argv)
+static pid_t spawn (char *const *argv, int output)
 {
     return subprocess_spawn (&(struct spawn){
-        .argv = argv, .io = { -1, 1, 2 }, .death_signal = SIGKILL });
+        .argv = argv, .io = { -1, output, 2 }, .death_signal = SIGKILL });
 }
 
 static int start_export (const struct settings *st,
@@ -67,7 +67,7 @@ static int start_export (const struct settings *st,
     own[n > 0 ? n : 0] = '\0';
     snprintf (output, sizeof (output), "--output=%s", folder);
     argv[6] = s->dir;
-    if ((*pid = spawn (argv)) < 0) {
+    if ((*pid = spawn (argv, -1)) < 0) { /* it prints its folder */
         complain ("%s: %s", own, strerror (errno));
         rv = EXIT_IO;
     }
@@ -83,7 +83,7 @@ static int serve (char *folder)
         (char *)python, (char *)"-c", (char *)program, folder, NULL
     };
     int status = 0;
-    pid_t pid = spawn (argv);
+    pid_t pid = spawn (argv, 1);
     pid_t ended = -1;
 
     while (pid > 0 && (ended = waitpid (pid, &status, 0)) < 0 && errno == EINTR)

@@ -5,6 +5,7 @@
 #include "launcher/nodecheck/gpu_copy.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static const struct {
 };
 /* clang-format on */
 
-enum { SIZE = 256 << 20, ROUNDS = 10 };
+enum { SIZE = 256 << 20, ROUNDS = 5, TRIES = 3 };
 enum { MEASURED = 16 << 20 }; /* what is smaller is slower on a good GPU, too */
 
 /* The memory that one GPU is tested with. */
@@ -130,9 +131,8 @@ static void put_rate (const struct check_place *p,
     check_fact (p, "rates", name, json_real (rate));
 }
 
-static int measure (const struct check_place *p,
-                    const struct gpu_memory *m,
-                    const struct gpu_rate *r)
+static int
+time_rounds (const struct gpu_memory *m, const struct gpu_rate *r, double *time)
 {
     double start;
     int rv = cuda.finish ();
@@ -142,12 +142,23 @@ static int measure (const struct check_place *p,
         rv = r->once (m);
     if (rv == 0)
         rv = cuda.finish ();
+    *time = fmin (*time, monotonic () - start);
+    return rv;
+}
+
+/* The best of some: other probes use the host's memory at the same time. */
+static int measure (const struct check_place *p,
+                    const struct gpu_memory *m,
+                    const struct gpu_rate *r)
+{
+    double time = INFINITY;
+    int rv = 0;
+
+    for (int i = 0; rv == 0 && i < TRIES; i++)
+        rv = time_rounds (m, r, &time);
     if (rv == 0)
-        put_rate (p,
-                  m,
-                  r->name,
-                  r->bytes * ROUNDS * (double)m->size / (monotonic () - start)
-                      / 1e9);
+        put_rate (
+            p, m, r->name, r->bytes * ROUNDS * (double)m->size / time / 1e9);
     return rv;
 }
 

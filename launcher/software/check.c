@@ -8,6 +8,8 @@
 #include "launcher/config/queries.h"
 #include "launcher/software/activate.h"
 #include "launcher/software/container.h"
+#include "launcher/software/image.h"
+#include "launcher/software/pyxis.h"
 
 static void
 check_container (struct experiment *e, bool local, struct problems *p)

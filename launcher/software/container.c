@@ -8,20 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/config/software_settings.h"
 #include "launcher/software/activate.h"
+#include "launcher/software/binds.h"
+#include "launcher/software/image.h"
 #include "launcher/sys/strings.h"
-#include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 extern char **environ;
-
-enum image_kind { SIF = 1, SQUASHFS = 2, FOLDER = 4, REFERENCE = 8 };
 
 /* The first process of a name space for processes ignores SIGTERM, and would
  * not pass it on; kill -1 reaches all others there.
@@ -29,16 +26,6 @@ enum image_kind { SIF = 1, SQUASHFS = 2, FOLDER = 4, REFERENCE = 8 };
 #define PASS_SIGNALS                                                           \
     "trap 't=1; kill -TERM -1' TERM; \"$@\" & while t=; wait $!; s=$?; "       \
     "[ \"$t\" ]; do :; done; exit $s"
-
-/* As `dl rank` does it (launcher/trainer/rank_proxy.c), which is not in the
- * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
- * no result.
- */
-#define RANK                                                                   \
-    "a= p=; trap 'a=1 t=1; kill -TERM $!' USR2; trap 'p=1 t=1' TERM; "         \
-    "(trap '' USR2; exec \"$@\") & while t=; wait $!; s=$?; [ \"$t\" ]; do "   \
-    ":; done; [ \"$a\" ] && exit 0; [ \"$p\" ] && { sleep 300; exit 75; }; "   \
-    "exit $s"
 
 #define IN_FOLDER "cd \"$1\" && shift && exec \"$@\""
 
@@ -91,56 +78,6 @@ static int add_two (char ***list, const char *option, const char *value)
     return add (list, option) < 0 || add (list, value) < 0 ? -1 : 0;
 }
 
-/* ---- the image ---- */
-
-static bool ends_with (const char *text, const char *end)
-{
-    size_t n = strlen (text);
-    size_t k = strlen (end);
-
-    return n >= k && !strcmp (text + n - k, end);
-}
-
-static bool must_be_file (const char *image)
-{
-    static const char *const ends[] = { ".sif",      ".simg", ".sqsh",
-                                        ".squashfs", ".img",  NULL };
-
-    for (const char *const *e = ends; *e; e++)
-        if (ends_with (image, *e))
-            return !strstr (image, "://");
-    return *image == '/' || *image == '.';
-}
-
-char *container_image (const struct software *s, const char *dir)
-{
-    char path[PATH_MAX];
-    char full[PATH_MAX];
-
-    snprintf (path,
-              sizeof (path),
-              "%s%s%s",
-              *s->image == '/' ? "" : dir,
-              *s->image == '/' ? "" : "/",
-              s->image);
-    if (realpath (path, full) && access (full, R_OK) == 0)
-        return strdup (full);
-    return must_be_file (s->image) ? NULL : strdup (s->image);
-}
-
-static enum image_kind kind_of (const char *image)
-{
-    struct stat st;
-
-    if (*image != '/' || stat (image, &st) < 0)
-        return REFERENCE;
-    if (S_ISDIR (st.st_mode))
-        return FOLDER;
-    return ends_with (image, ".sqsh") || ends_with (image, ".squashfs")
-               ? SQUASHFS
-               : SIF;
-}
-
 /* ---- which runtime ---- */
 
 static const struct runtime *find_runtime (const struct software *s,
@@ -151,7 +88,7 @@ static const struct runtime *find_runtime (const struct software *s,
     for (const struct runtime *r = runtimes; r->name; r++) {
         char *program;
         if (s->runtime ? strcmp (s->runtime, r->name)
-                       : !(r->images & kind_of (image)))
+                       : !(r->images & image_kind_of (image)))
             continue;
         if ((program = program_path (path, r->program))) {
             free (program);
@@ -180,74 +117,6 @@ const char *container_runtime (const struct software *s,
         errorf (err, "container: there is no image '%s'", s->image);
     free (image);
     return r ? r->name : NULL;
-}
-
-/* ---- what it sees ---- */
-
-static bool is_below (const char *path, const char *folder)
-{
-    size_t n = strlen (folder);
-
-    return !strncmp (path, folder, n) && (path[n] == '/' || !path[n]);
-}
-
-/* A folder under its own name; not again what one before it has. */
-static int bind_folder (char ***binds,
-                        const char *path,
-                        const char *const *shared,
-                        struct slurmdl_error *err)
-{
-    struct stat st;
-
-    if (*path != '/' || stat (path, &st) < 0)
-        return 0;
-    for (const char *const *f = shared; f && *f; f++)
-        if (is_below (path, *f))
-            return 0;
-    for (char **b = *binds; b && *b; b++)
-        if (is_below (path, *b))
-            return 0;
-    if (!strpbrk (path, ":, \t\n"))
-        return add (binds, path);
-    errno = EINVAL;
-    return errorf (err,
-                   "container: the folder '%s' cannot be bound: its name has "
-                   "a colon, comma or space",
-                   path);
-}
-
-/* The folder of the socket of `dl log`. */
-static char *socket_folder (void)
-{
-    const char *path = getenv ("DL_SOCKET");
-    const char *slash = path ? strrchr (path, '/') : NULL;
-
-    return slash ? strndup (path, (size_t)(slash - path)) : NULL;
-}
-
-/* The last ones are left out where the runtime makes no folders in an image. */
-static int bind_all (char ***binds,
-                     const char *dir,
-                     char *const *folders,
-                     const char *const *shared,
-                     struct slurmdl_error *err)
-{
-    char *socket = socket_folder ();
-    bool in_step = getenv ("SLURM_PROCID");
-    const char *more[] = { "/dev/shm",
-                           socket,
-                           in_step ? getenv ("PMIX_SERVER_TMPDIR") : NULL,
-                           in_step ? "/run/munge" : NULL };
-    size_t n = shared && *shared ? 1 : sizeof (more) / sizeof (*more);
-    int rv = bind_folder (binds, dir, shared, err);
-
-    for (; rv == 0 && folders && *folders; folders++)
-        rv = bind_folder (binds, *folders, shared, err);
-    for (size_t i = 0; rv == 0 && i < n; i++)
-        if (more[i])
-            rv = bind_folder (binds, more[i], shared, err);
-    free (socket);
-    return rv;
 }
 
 static int add_bind (char ***words, const struct runtime *r, const char *bind)
@@ -339,7 +208,7 @@ static int add_options (char ***words,
 
 static int add_image (char ***words, const struct runtime *r, const char *image)
 {
-    enum image_kind kind = kind_of (image);
+    enum image_kind kind = image_kind_of (image);
     char *text = NULL;
     int rv = 0;
 
@@ -437,97 +306,10 @@ char **container_command (const struct software *s,
     else if (!(image = container_image (s, dir)))
         errorf (err, "container: there is no image '%s'", s->image);
     else if ((r = find_runtime (s, image, getenv ("PATH"), err))
-             && bind_all (&binds, dir, folders, r->shared, err) == 0
+             && container_binds (&binds, dir, folders, r->shared, err) == 0
              && !(words = build (s, r, image, dir, binds, command, name)))
         errorf (err, "out of memory");
     strings_free (binds);
     free (image);
     return words;
-}
-
-/* ---- pyxis ---- */
-
-bool container_by_srun (const struct software *s, const char *dir)
-{
-    struct command c = { .timeout = 20, .keeps_job = true };
-    char *image = container_image (s, dir);
-    bool takes = image && (kind_of (image) & (SQUASHFS | REFERENCE));
-    char text[256 << 10];
-
-    free (image);
-    if (s->runtime || !takes)
-        return s->runtime && !strcmp (s->runtime, container_runtimes[0]);
-    command_add (&c, "srun", NULL);
-    command_add (&c, "--help", NULL);
-    command_run (&c, NULL, text, sizeof (text));
-    return strstr (text, "--container-mounts");
-}
-
-/* OPTION=A,B; the names of variables, or folders as SOURCE:DESTINATION. */
-static int add_list (char ***words,
-                     const char *option,
-                     char *const *const lists[2],
-                     bool names)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream (&text, &size);
-    const char *comma = "=";
-    int rv;
-
-    if (!f)
-        return -1;
-    fputs (option, f);
-    for (int i = 0; i < 2; i++)
-        for (char *const *l = lists[i]; l && *l; l++, comma = ",")
-            if (names)
-                fprintf (f, "%s%.*s", comma, (int)strcspn (*l, "="), *l);
-            else if (strchr (*l, ':'))
-                fprintf (f, "%s%s", comma, *l);
-            else
-                fprintf (f, "%s%s:%s", comma, *l, *l);
-    rv = fclose (f) == 0 && (*comma == '=' || add (words, text) == 0) ? 0 : -1;
-    free (text);
-    return rv;
-}
-
-static int add_value (char ***words, const char *option, const char *value)
-{
-    char *text = NULL;
-    int rv =
-        asprintf (&text, "%s=%s", option, value) < 0 ? -1 : add (words, text);
-
-    free (text);
-    return rv;
-}
-
-int container_srun_words (const struct software *s,
-                          const char *dir,
-                          char *const *folders,
-                          char *const *variables,
-                          char ***words,
-                          struct slurmdl_error *err)
-{
-    char *image = container_image (s, dir);
-    char **binds = NULL;
-    int rv = image ? bind_all (&binds, dir, folders, NULL, err) : -1;
-
-    if (rv == 0)
-        rv = add_value (words, "--container-image", image)
-             | add_value (words, "--container-workdir", dir)
-             | add_list (words,
-                         "--container-mounts",
-                         (char *const *const[2]){ binds, s->binds },
-                         false)
-             | add_list (words,
-                         "--container-env",
-                         (char *const *const[2]){ variables, NULL },
-                         true);
-    for (char **o = s->options; rv == 0 && o && *o; o++)
-        rv = add (words, *o);
-    if (rv == 0)
-        rv = add_shell (words, RANK, NULL);
-    free (image);
-    strings_free (binds);
-    return rv;
 }

@@ -8,12 +8,6 @@
 #include "launcher/config/experiment.h"
 #include "runtime/slurmdl.h"
 
-/* The image: its whole path if it is a file or folder ('dir' is where the
- * trials run), else the reference.  The caller frees it.  NULL with errno
- * ENOENT: it can only be a file, and is not there.
- */
-char *container_image (const struct software *s, const char *dir);
-
 /* Choose the runtime that takes the image, of those in PATH; pyxis is no choice
  * here.  Returns its name; NULL with errno ENOENT.
  */
@@ -21,21 +15,6 @@ const char *container_runtime (const struct software *s,
                                const char *dir,
                                const char *path,
                                struct slurmdl_error *err);
-
-/* Whether srun (pyxis) starts it: the file says so, or srun has the options and
- * takes the image.
- */
-bool container_by_srun (const struct software *s, const char *dir);
-
-/* Add to a NULL-ended list srun's options for the container, and the words that
- * start the command of a rank in it.  Returns -1 with errno.
- */
-int container_srun_words (const struct software *s,
-                          const char *dir,
-                          char *const *folders,
-                          char *const *variables,
-                          char ***words,
-                          struct slurmdl_error *err);
 
 /* The command line, NULL-ended, that runs 'command' in the working folder of
  * this process, with its environment, in a container that sees the 'folders'.

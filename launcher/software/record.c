@@ -9,6 +9,7 @@
 
 #include "launcher/software/activate.h"
 #include "launcher/software/container.h"
+#include "launcher/software/image.h"
 #include "launcher/sys/strings.h"
 
 /* clang-format off */

@@ -20,6 +20,13 @@ int strings_add (char ***list, const char *text, size_t len)
     return more[n] ? 0 : -1;
 }
 
+bool strings_contain (const char *const *list, const char *text)
+{
+    while (list && *list && strcmp (*list, text))
+        list++;
+    return list && *list;
+}
+
 void strings_free (char **list)
 {
     for (char **s = list; s && *s; s++)

@@ -11,6 +11,9 @@
  */
 int strings_add (char ***list, const char *text, size_t len);
 
+/* Whether a NULL-ended list (NULL: an empty one) has a text. */
+bool strings_contain (const char *const *list, const char *text);
+
 /* Free a NULL-ended list and its strings. */
 void strings_free (char **list);
 

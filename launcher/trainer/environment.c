@@ -7,7 +7,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
-#include "launcher/software/container.h"
+#include "launcher/software/pyxis.h"
 #include "launcher/software/record.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/fork_source.h"

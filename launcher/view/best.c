@@ -65,6 +65,23 @@ static void print_params (const struct best *b)
     }
 }
 
+/* A script that saves at steps of its own has one, but not of that step. */
+static void print_no_checkpoint (const struct best *b)
+{
+    char dir[PATH_MAX];
+    int64_t step;
+    char *other;
+
+    snprintf (dir, sizeof (dir), "%s/trials/%04ld", b->s->dir, b->trial);
+    if ((other = slurmdl_checkpoint_find (dir, INT64_MAX, 0, &step)))
+        printf ("checkpoint: none is kept of the step of this value; the "
+                "newest is %s\n",
+                other);
+    else
+        puts ("checkpoint: none is kept");
+    free (other);
+}
+
 static void print_text (const struct best *b)
 {
     const struct sweep *s = b->s;
@@ -83,7 +100,7 @@ static void print_text (const struct best *b)
     if (*b->checkpoint)
         printf ("checkpoint: %s\n", b->checkpoint);
     else
-        puts ("checkpoint: none is kept");
+        print_no_checkpoint (b);
     /* the source of a function of Python's is one of its words */
     if (b->command && strchr (b->command, '\n'))
         printf (

@@ -23,7 +23,7 @@ import () { # import FILE, its text on standard input
     cat >"$1"
     timeout 300 dl import "$1" >out 2>said
     was_run "$1"
-    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{conda="/' "$1: it is a variable"
+    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{(HYDRA_FULL_ERROR="1";)?conda="/' "$1: it is a variable"
     like "$(cat "${1%.*}.conf")" 'FOO = "bar";' "$1: as others are"
 }
 import determined.yaml <<END2

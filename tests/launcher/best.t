@@ -73,6 +73,10 @@ chmod u+w "$ckpt"
 printf 'xxxxxxxx' | dd of="$ckpt" bs=1 seek=$(($(wc -c <"$ckpt") - 8)) conv=notrunc 2>/dev/null
 dl best real --export=damaged >out 2>&1
 is "$? $(ls -d damaged 2>/dev/null)" "5 " "a damaged checkpoint is not exported, and leaves nothing"
+rm -f "$ckpt"
+is "$(dl best real | grep ^checkpoint)" "checkpoint: none is kept" "none"
+dl ckpt import --step=2 w.safetensors "${ckpt%1.h5}2.h5"
+is "$(dl best real | grep ^checkpoint)" "checkpoint: none is kept of the step of this value; the newest is ${ckpt%1.h5}2.h5" "one of another step"
 dl best missing >out 2>&1
 is "$?" 3 "no such experiment"
 

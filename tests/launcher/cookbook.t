@@ -8,12 +8,12 @@ unset DL_DIR DL_FREEZE
 export HOME="$work"
 
 # ---- its form
-is "$(grep -c '^## ' "$book")" 21 "21 recipes"
+is "$(grep -c '^## ' "$book")" 22 "22 recipes"
 is "$(awk '/^## / { title = $0; n = 0; next } /^$/ || /^```/ { next } title && ++n == 16 { print title }' "$book")" "" \
     "of at most 15 lines"
 is "$(awk '/^## / && $2 != ++n "." { print }' "$book")" "" "they are numbered"
 page=$builddir/doc/dl-cookbook.7
-is "$(grep -c '^\.SH "[0-9]' "$page")" 21 "dl-cookbook(7) has them"
+is "$(grep -c '^\.SH "[0-9]' "$page")" 22 "dl-cookbook(7) has them"
 if command -v mandoc >/dev/null; then
     is "$(mandoc -Tlint -Wwarning "$page" 2>&1)" "" "and is a clean manual page"
 else

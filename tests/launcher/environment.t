@@ -106,6 +106,7 @@ wrong 'conda = "cuda/";' "'environment.conda': there is no conda environment 'cu
 wrong 'venv = "cuda";' "'environment.venv': there is no program 'cuda/bin/python'" "no venv"
 wrong 'conda = "torch"; venv = "venv";' "'environment.conda' and 'environment.venv' contradict" "two that contradict"
 wrong 'variables = { a-b = "1"; };' "'environment.variables.a-b': a variable's name has letters" "an odd name"
+wrong 'veenv = "venv";' "unknown key 'environment.veenv'; did you mean 'environment.venv'" "a misspelt key"
 wrong 'variables = 3;' "'environment.variables' is an integer" "variables that are no group"
 wrong 'variables = { A = 3; };' "'environment.variables.A' is an integer" "a variable that is no text"
 wrong 'variables = { A* = "1"; };' "'environment.variables.A\\*': a variable's name has letters" "another"

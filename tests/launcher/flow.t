@@ -74,6 +74,10 @@ flow run demo.conf
 like "$(cat "$work/out")" '^train 0: ok' "one that has changed, too"
 DL_FREEZE=false flow run demo.conf
 is "$(last)" "$work/flows/demo-0007: completed, 13 tasks run" "without frozen code nothing is cached"
+mkdir "$work/beside"
+cp demo.conf prepare.sh "$work/beside"
+(cd "$work/beside" && DL_DIR=. flow run demo.conf && DL_DIR=. flow run demo.conf)
+is "$(last)" "$work/beside/demo-0002: completed, 0 tasks run" "flows beside the code are none of it"
 
 # ---- failures
 cat >fail.conf <<END
@@ -81,7 +85,7 @@ name = "fail";
 steps = {
     first = { entrypoint = "echo 1 >>$work/first"; };
     flaky = { retries = 2; entrypoint = "echo 1 >>$work/flaky; test \$(wc -l <$work/flaky) -ge 3"; };
-    breaks = { after = "first"; entrypoint = "test -e $work/mended"; };
+    breaks = { after = "first"; entrypoint = "test -e $work/mended || (printf 'not \\\\303\\\\244 mended\\\\377\\\\n'; exit 1)"; };
     rest = { after = "breaks"; entrypoint = "true"; };
     any = { after_any = "breaks"; entrypoint = "true"; };
     end = { on_exit = true; entrypoint = "echo {outcome} {failed_steps} >>$work/ends"; };
@@ -89,8 +93,8 @@ steps = {
 END
 flow run fail.conf
 is "$?" 1 "a flow that fails"
-like "$(cat "$work/out")" "^dl: step breaks failed: status 1; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
-is "$(dl flow show fail | awk '/^[a-z]/ && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
+like "$(cat "$work/out")" "^dl: step breaks failed: status 1: not ä mended; $work/flows/fail-0001/steps/breaks/0/a.1/log" "the reason and the log"
+is "$(dl flow show fail | awk '/^[a-z]+ / && NF > 6 { print $1 "=" $2 }' | sort | tr '\n' ' ')" "any=ok breaks=failed end=ok first=ok flaky=ok rest=not step=state " "what is told of it"
 is "$(wc -l <"$work/flaky")" 3 "retries"
 touch "$work/mended"
 flow resume fail
@@ -154,6 +158,54 @@ flow resume twenty
 is "$? $(cat "$work"/flows/twenty-0001/steps/s20/0/a.*/o | tr '\n' ' ')" "0 17 18 19 " "20 steps complete in spite of $kills kills"
 is "$(ls "$work"/flows/twenty-0001/steps/*/0/done | wc -l)" 20 "each has one result"
 
+# ---- containers and environments, by stand-ins that run the command
+mkdir "$work/fakes" "$work/made" venv venv/bin
+export work
+printf '#!/bin/sh\necho 1\n' >"$work/fakes/sbatch"
+cat >"$work/fakes/podman" <<'END'
+#!/bin/sh
+[ "$1" = rm ] && exit
+echo "$*" >>"$work/podman.args"
+while [ "$1" != /bin/sh ]; do shift; done
+export BOX=podman
+exec "$@"
+END
+sed '/= rm/d; s/podman.args/srun.args/; s/BOX=podman/BOX=pyxis/; s/^echo/[ "$1" = --help ] \&\& { echo --container-mounts; exit; }; &/' "$work/fakes/podman" >"$work/fakes/srun"
+printf '#!/bin/sh\necho venv "$@"\n' >venv/bin/python
+chmod +x "$work"/fakes/* venv/bin/python
+cat >box.conf <<END
+name = "box";
+container = { image = "r/a:1"; runtime = "podman"; };
+parameters = { it = "it's"; };
+steps = {
+    a = { entrypoint = "echo \$BOX {it} \"\$A\" >{out.o}; echo v=3 >>\$DL_VALUES"; outputs = { o = "$work/made/o"; }; values = "v"; environment = { A = "1  2"; }; };
+    b = { entrypoint = ["python", "{a.v}"]; environment = { venv = "venv"; }; };
+    c = { entrypoint = "echo \$BOX {a.v}"; container = { image = "r/b:1"; runtime = "podman"; }; };
+};
+END
+box () { PATH=$work/fakes:$PATH flow run box.conf; }
+box
+is "$? $(cat "$work/made/o")" "0 podman it's 1  2" "a step in the container of the flow, with its variables"
+like "$(cat "$work/podman.args")" "--volume $work/code:$work/code --volume $work/flows:$work/flows --volume $work/made:$work/made .* r/a:1 /bin/sh" "which sees the run, the code and the folders of outputs"
+is "$(log box-0001/steps/b/0/a.1)" "venv 3" "a step with a virtual environment of its own is in no container"
+is "$(log box-0001/steps/c/0/a.1)" "podman 3" "a step in another container"
+box
+is "$(last)" "$work/flows/box-0002: completed, 0 tasks run" "the second run is cached"
+sed -i 's|r/b:1|r/b:2|' box.conf
+box
+is "$(last)" "$work/flows/box-0003: completed, 1 task run" "another image: another result"
+cat >ranks.conf <<'END'
+name = "ranks";
+steps = { c = { entrypoint = "echo $BOX"; container = { image = "r/b:1"; runtime = "pyxis"; }; resources = { nodes_per_trial = 2; }; }; };
+END
+(
+    PATH=$work/fakes:$PATH
+    dl flow run ranks.conf
+    dl flow step ranks-0001 "$(sha256sum "$work/flows/ranks-0001/flow.json" | cut -d' ' -f1)" c 1 0
+) >"$work/out.ranks" 2>&1
+is "$(log ranks-0001/steps/c/0/a.1)" pyxis "ranks in containers of pyxis"
+like "$(cat "$work/srun.args")" "--nodes=2 .*--container-image=r/b:1 .*--container-env=[^ ]*DL_VALUES" "which srun starts"
+
 # ---- bad input: one line each
 bad () { # bad NAME PATTERN TEXT [ARGUMENT...]
     name=$1 pattern=$2
@@ -177,10 +229,21 @@ bad "one output of many tasks" "all its tasks write '/k'" "$H b = { entrypoint =
 bad "an unknown key" "4: unknown key 'steps.b.afer'; did you mean 'after'" "$H b = { entrypoint = \"x\"; afer = \"a\"; }; };"
 bad "an unknown resource" "unknown key 'steps.b.resources.partitio'; did you mean 'partition'" "$H b = { entrypoint = \"x\"; resources = { partitio = \"a\"; }; }; };"
 bad "a sweep that is not there" "no.conf: cannot read" "$H b = { sweep = \"no.conf\"; }; };"
+sed 's/^name = .*/name = "s"; entrypoint = "sh prepar.sh {lr}";/' best.conf >none.conf
+bad "a sweep whose script is not there" "none.conf:1: 'entrypoint': there is no file 'prepar.sh'" "$H b = { sweep = \"none.conf\"; }; };"
 bad "an input that is not there" "4: step 'b': the input .*/no.dat: No such file" "$H b = { entrypoint = \"x\"; inputs = [\"no.dat\"]; }; };"
+bad "an image that is not there" "4: 'container': there is no image 'no.sif' in " "$H b = { entrypoint = \"x\"; container = \"no.sif\"; }; };"
+bad "an environment that is not there" "4: 'environment.venv': there is no program 'no/bin/python'" "$H b = { entrypoint = \"x\"; environment = { venv = \"no\"; }; }; };"
+bad "an unknown runtime" "4: 'container.runtime': unknown runtime 'podmann'; did you mean" "$H b = { entrypoint = \"x\"; container = { image = \"r\"; runtime = \"podmann\"; }; }; };"
+bad "an unknown key of a container" "4: unknown key 'steps.b.container.imag'" "$H b = { entrypoint = \"x\"; container = { image = \"r\"; imag = 1; }; }; };"
+bad "a container of a sweep" "4: step 'b': 'container' and 'environment' .* of its experiment file, 'best.conf': write them there" "$H b = { sweep = \"best.conf\"; container = \"r\"; }; };"
+bad "a script that is not there" "4: 'entrypoint': there is no file 'prepar.sh' in $work/code, where the trials run; did you mean 'prepare.sh'" "$H b = { entrypoint = \"sh prepar.sh {lr}\"; }; };"
 bad "a name with odd characters" "4: syntax error" "$H b/../c = { entrypoint = \"x\"; }; };"
 bad "a name of the flow" "'name' is '../x'" 'name = "../x"; steps = { a = { entrypoint = "true"; }; };'
 bad "a condition" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"{lr}\"; }; };"
+for when in '{lr} => 1' '{lr} > 1 and {lr} < 3' '{lr} = 1' '{lr} == a b'; do
+    bad "a condition: $when" "'when' must be comparisons" "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
+done
 bad "too wide" "'foreach' has too many elements" "$H b = { entrypoint = \"x\"; foreach = \"1..100000000\"; }; };"
 bad "a parameter" "bad.conf has no parameter 'lt'; did you mean 'lr'" "$H };" lt=1
 bad "a value" "'lr=x': the value must be a number" "$H };" lr=x
@@ -189,9 +252,17 @@ bad "1500 steps" "1500 steps: at most 1000; 'foreach' runs" "name = \"x\"; steps
 is "$(ls -d "$work"/flows/x-* 2>/dev/null)" "" "none of them made a flow"
 is "$(dl flow rum x 2>&1)" "dl: no command 'dl flow rum'; did you mean 'run'?" "an unknown word"
 
+# ---- without Slurm
+printf '#!/bin/sh\necho "sbatch: error: fetch_config: DNS SRV lookup failed" >&2\nexit 1\n' >sbatch
+chmod +x sbatch
+like "$(PATH=$PWD:$PATH dl flow run one.conf 2>&1; echo "=$?")" "step 'a': sbatch finds no Slurm here: use --local" "no Slurm"
+
 # ---- graph, and another user's hand
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"
 like "$(dl flow graph demo-0001)" '"bad" .*fillcolor = lightgrey' "and of a run"
+dl flow graph -o x.txt demo.conf >out 2>&1
+is "$? $(cat out)" "2 dl: --output: 'x.txt' must end in .svg, .png or .pdf" "another kind of picture"
+is "$(dl flow stop demo)" "$work/flows/demo-0007: nothing of it was at work" "dl flow stop of one that has ended"
 if command -v dot >/dev/null; then
     dl flow graph -o "$work/demo.svg" demo.conf
     like "$(cat "$work/demo.svg")" '<svg' "as SVG"

@@ -16,6 +16,9 @@ cp "$here"/imports/*.yaml "$here"/imports/*.json gold
 touch gold/train.py gold/ps.py
 echo '@hydra.main(config_path=".")' >gold/main.py
 echo 'zzz: 1' >gold/zzz.yaml
+mkdir -p conda/torch/conda-meta conda/torch/bin
+CONDA_ENVS_PATH=$work/conda
+export CONDA_ENVS_PATH
 (cd gold && timeout 300 dl import . >../out 2>../said)
 is $? 0 "all formats, a folder"
 is "$(wc -l <out)" "$(find "$here/imports" -name '*.conf' -o -name '*.sh' | wc -l)" "standard output has what was written"
@@ -144,7 +147,7 @@ with open(values["log"], "w") as f:
         print(f"val-loss: {float(values['lr']) + 1 / (epoch + 1):.4f}\naccuracy: 0.5", file=f)
 END
 sed 's/bayesianoptimization/random/; /earlyStopping/,/algorithmSettings/d; s/maxTrialCount: 12/maxTrialCount: 3/; s/goal: 0.001//; /nvidia/d; s/"{brace}"/"--b={brace}"/
-    /side/d; s/, KEY.*//' gold/katib.yaml >katib.yaml
+    /side/d; /image:/d; /volume/d; s/, KEY.*//' gold/katib.yaml >katib.yaml
 sed -i '/earlyStopping/d; /medianstop/d; /start_step/d' katib.yaml
 timeout 60 dl import katib.yaml >out 2>said
 is "$? $(cat out)" "0 katib.conf" "Katib's file"
@@ -153,4 +156,30 @@ status=$?
 is $status 0 "Katib's script runs"
 [ $status -eq 0 ] || tail -5 out | sed 's/^/# /'
 like "$(dl show --csv median-stop 2>/dev/null | sed 1d)" "0\.[34]" "Katib's script: its metrics are read"
+
+# ---- Determined's: a tutorial of the Core API, by its folder, without an edit
+cp "$here/det_tutorial.py" tutorial.py
+cat >tutorial.yaml <<'END'
+name: core-api-tutorial
+entrypoint: python3 tutorial.py
+hyperparameters:
+  increment_by: {type: int, minval: 1, maxval: 8}
+searcher: {name: adaptive_asha, metric: x, smaller_is_better: false, max_trials: 4, time_metric: batches, max_time: 16}
+environment:
+  environment_variables: [GREETING=hello there]
+resources: {slots_per_trial: 0}
+max_restarts: 0
+END
+timeout 60 dl import tutorial.yaml >out 2>said
+is "$? $(cat out)" "0 tutorial.conf" "Determined's tutorial"
+like "$(cat tutorial.conf)" '^entrypoint = "python3 -m slurmdl.det tutorial.py";$' "its script imports determined"
+PATH=/usr/bin:$PATH timeout 300 dl run --local tutorial.conf >out 2>&1
+status=$?
+is $status 0 "Determined's tutorial runs"
+[ $status -eq 0 ] || tail -5 out | sed 's/^/# /'
+like "$(cat out)" '^best x [0-9]+: trial [1-4] at ' "Determined's tutorial: the searcher has its metric"
+is "$(cat core-api-tutorial-0001/trials/*/a.1/log | grep -c 'hello there')" 4 "Determined's tutorial: its variables"
+printf 'entrypoint: python3 -u sub/gone.py\nsearcher: {name: single}\n' >gone.yaml
+timeout 60 dl import -o - gone.yaml >out 2>/dev/null
+like "$(cat out)" 'sub/gone.py is not here: if it imports determined, python3 -m slurmdl.det' "a script that is not there"
 done_testing

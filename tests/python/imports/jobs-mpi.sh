@@ -5,10 +5,10 @@
 #SBATCH --dl=mpi
 # jobs.yaml (TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job), by dl import; dl-import(1) has the table of its fields.
 # Other than there:
-#   line 43: options of mpirun that srun has no use for: -bind-to none
-# Without a meaning on Slurm: apiVersion (33), kind (34),
-#   spec.mpiReplicaSpecs.Launcher.template.spec.containers.launcher.name (43),
-#   spec.mpiReplicaSpecs.Worker.template.spec.containers.worker.name (46)
+#   line 52: options of mpirun that srun has no use for: -bind-to none
+# Without a meaning on Slurm: apiVersion (42), kind (43),
+#   spec.mpiReplicaSpecs.Launcher.template.spec.containers.launcher.name (52),
+#   spec.mpiReplicaSpecs.Worker.template.spec.containers.worker.name (55)
 
 export B=1
 export OMPI_MCA_btl='^openib'

@@ -5,8 +5,8 @@
 #SBATCH --dl-roles=ps:2,worker:3
 #SBATCH --no-requeue
 # jobs.yaml (TFJob, PyTorchJob, MPIJob, JAXJob, PaddleJob, XGBoostJob, Job), by dl import; dl-import(1) has the table of its fields.
-# Without a meaning on Slurm: apiVersion (25), kind (26),
-#   spec.tfReplicaSpecs.PS.template.spec.containers.tensorflow.name (30),
-#   spec.tfReplicaSpecs.Worker.template.spec.containers.tensorflow.name (31)
+# Without a meaning on Slurm: apiVersion (29), kind (30),
+#   spec.tfReplicaSpecs.PS.template.spec.containers.tensorflow.name (34),
+#   spec.tfReplicaSpecs.Worker.template.spec.containers.tensorflow.name (35)
 
 srun --kill-on-bad-exit=1 bash -c 'case $DL_ROLE in ps) exec python3 ps.py;; worker) exec python3 train.py;; esac'

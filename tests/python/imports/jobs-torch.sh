@@ -13,23 +13,38 @@
 #   line 6: spec.runPolicy.schedulingPolicy.queue: sbatch --partition
 #   line 13: spec.pytorchReplicaSpecs.Master.template.spec.nodeSelector.gpu: sbatch --constraint, --partition or
 #     --gres=gpu:TYPE:N
+#   line 22: spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.volumeMounts.odd: no hostPath, claim or
+#     emptyDir: a job sees the file systems of its node, use a path there
 #   line 13: spec.pytorchReplicaSpecs.Worker.template.spec.nodeSelector.gpu: sbatch --constraint, --partition or
 #     --gres=gpu:TYPE:N
+#   line 22: spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.volumeMounts.odd: no hostPath, claim or
+#     emptyDir: a job sees the file systems of its node, use a path there
 # Other than there:
-#   line 10: spec.pytorchReplicaSpecs: all ranks begin again, not one; Never: --no-requeue
+#   line 10: spec.pytorchReplicaSpecs.Master.restartPolicy: all ranks begin again, not one; Never: --no-requeue
+#   line 21: spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.volumeMounts.runs: the claim is the
+#     folder runs-1/a b where sbatch is called: link it to its data
+#   line 10: spec.pytorchReplicaSpecs.Worker.restartPolicy: all ranks begin again, not one; Never: --no-requeue
+#   line 21: spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.volumeMounts.runs: the claim is the
+#     folder runs-1/a b where sbatch is called: link it to its data
 #   line 1: RANK and WORLD_SIZE count processes here; a PyTorchJob sets RANK to the pod's number, which is wrong with
 #     several processes in a pod
-# Without a meaning on Slurm: apiVersion (1), kind (2), spec.runPolicy.cleanPodPolicy (6), spec.pytorchReplicaSpecs
-#   (15)
+# Without a meaning on Slurm: apiVersion (1), kind (2), spec.runPolicy.cleanPodPolicy (6),
+#   spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.name (15),
+#   spec.pytorchReplicaSpecs.Master.template.spec.containers.pytorch.volumeMounts.shm (22),
+#   spec.pytorchReplicaSpecs.Master.template.spec.volumes.shm.emptyDir.medium (24),
+#   spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.name (15),
+#   spec.pytorchReplicaSpecs.Worker.template.spec.containers.pytorch.volumeMounts.shm (22),
+#   spec.pytorchReplicaSpecs.Worker.template.spec.volumes.shm.emptyDir.medium (24)
 
 export A='b c'
 export PET_NPROC_PER_NODE=4
 image=${DL_IMAGE-example/torch:1}  # DL_IMAGE= (nothing): without a container
+mounts=/ssd/data:/data:ro,$PWD/'runs-1/a b:/runs'
 pyxis=() inside=()
 if [ -n "$image" ] && srun --help 2>&1 | grep -q -e --container-image; then
-    pyxis=(--container-image="$image")
+    pyxis=(--container-image="$image" --container-mounts="$mounts")
 elif [ -n "$image" ]; then
-    inside=(apptainer exec --nv "docker://$image")
+    inside=(apptainer exec --nv --bind "$mounts" "docker://$image")
 fi
 cd -- '/work dir' || exit
 tries=2  # after a failure all ranks begin again

@@ -6,10 +6,10 @@
 #SBATCH --dl=torchrun
 # jobs.yaml (TrainJob of Kubeflow Trainer v2), by dl import; dl-import(1) has the table of its fields.
 # Not taken over:
-#   line 64: spec.initializer.dataset.storageUri: download it once, before the job: hf download, aws s3 cp
-# Without a meaning on Slurm: apiVersion (59), kind (60), spec.runtimeRef.kind (63), apiVersion (48), kind (49),
-#   spec.template.spec.replicatedJobs.node.name (56),
-#   spec.template.spec.replicatedJobs.node.template.spec.template.spec.containers.node.name (57)
+#   line 73: spec.initializer.dataset.storageUri: download it once, before the job: hf download, aws s3 cp
+# Without a meaning on Slurm: apiVersion (68), kind (69), spec.runtimeRef.kind (72), apiVersion (57), kind (58),
+#   spec.template.spec.replicatedJobs.node.name (65),
+#   spec.template.spec.replicatedJobs.node.template.spec.template.spec.containers.node.name (66)
 
 export C=1
 export PET_NPROC_PER_NODE=2

@@ -229,11 +229,9 @@ def _parse(arguments: Sequence[str]) -> _Options:
     parser = argparse.ArgumentParser(prog="dl import")
     for name in ("dl", "output", "from", "entrypoint"):
         parser.add_argument(f"--{name}", default="")
-    for name in ("coverage", "containers"):
-        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--coverage", action="store_true")
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(arguments)
-    Import.containers = given.containers
     return _Options(
         given.dl or "dl", given.output, getattr(given, "from"), given.entrypoint, given.coverage, given.files
     )

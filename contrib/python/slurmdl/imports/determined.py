@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments of Determined, 0.37 and 0.38, whose keys dl has where they mean the same."""
 
+import os
 import re
 import shlex
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import ranges, target
-from .document import Node
-from .table import Import, Table, copied, left, none, used
+from .document import BadInput, Node, text_of
+from .table import MAPPED, Import, Table, copied, left, none, used
 
 _CORE = "a script of the Core API runs with the module slurmdl.det; trial classes do not"
 
@@ -18,7 +19,7 @@ TABLE = Table(
     [
         used("name", "name"),
         copied("description", "description"),
-        used("entrypoint entrypoint.**", "entrypoint, resources.framework", "determined.launch.* is left out: srun starts the ranks"),
+        used("entrypoint entrypoint.**", "entrypoint, resources.framework", "determined.launch.* is left out: srun starts the ranks; python3 -m slurmdl.det where the script imports determined"),
         copied("max_restarts", "max_restarts"),
         used("hyperparameters.**", "hyperparameters", "double is float; null is not given"),
         used("searcher.name", "searcher.name", "see SEARCHERS"),
@@ -43,7 +44,7 @@ TABLE = Table(
         none("resources.weight resources.native_parallel resources.agent_label", "Slurm's own scheduling"),
         none("resources.shm_size", "a process on a node has all of /dev/shm"),
         none("resources.devices resources.devices.**", "the devices of a node are there"),
-        used("environment.environment_variables.** environment.environment_variables", "environment", "of cpu, cuda and rocm the first that is there"),
+        used("environment.environment_variables.** environment.environment_variables", "environment.variables", "of cpu, cuda and rocm the first that is there"),
         used("environment.image environment.image.**", "container", "of cuda, rocm and cpu the first that is there"),
         none("environment.force_pull_image environment.registry_auth.**", "images are not pulled by dl"),
         none("environment.ports.** environment.proxy_ports.** environment.pod_spec.**", "no proxy, no pods"),
@@ -222,12 +223,52 @@ def _command(one: Import) -> str:
         if found:
             words = _unlaunched(words)
         if found or node is None or isinstance(node.value, list):
-            target.put_entrypoint(one, words)
+            target.put_entrypoint(one, _with_core(one, "\x1f".join(words)).split("\x1f"))
         else:
-            made, constants = target.shield([node.text])
+            made, constants = target.shield([_with_core(one, node.text)])
             one.keys.setdefault("hyperparameters", {}).update(constants)
             one.set("entrypoint", made[0])
     return _LAUNCHERS.get(found.group(1), "torch") if found else ""
+
+
+# a Python script or module, in a text or in words with \x1f between them, which is space
+_SCRIPT = re.compile(r"(?<!\S)(\S*python[\d.]*(?:\s+-[uOBEsIv]+)*)(\s+)(-m\s+[\w.]+|[^\s-]\S*\.py)(?!\S)")
+
+
+def _imports_determined(path: str) -> Optional[bool]:
+    """Whether a script, or a module beside it that it imports, imports determined; None: it is not there."""
+    folder, queue = os.path.dirname(path), [path]
+    seen: Set[str] = set()
+    while queue and len(seen) < 100:
+        file = queue.pop()
+        seen.add(file)
+        try:
+            text = text_of(file)
+        except BadInput:
+            continue
+        found = re.findall(r"^[ \t]*(?:import|from)[ \t]+([\w., ]+)", text, re.M)
+        names = [re.split(r"\W", name.strip())[0] for group in found for name in group.split(",")]
+        if "determined" in names:
+            return True
+        queue += {os.path.join(folder, f"{name}.py") for name in names if name} - seen
+    return False if os.path.isfile(path) else None
+
+
+def _with_core(one: Import, command: str) -> str:
+    """The command with slurmdl.det before each script that imports determined."""
+
+    def add(match: "re.Match[str]") -> str:
+        python, space, what = match.groups()
+        name = what[2:].strip().replace(".", "/") + ".py" if what.startswith("-m") else what
+        uses = _imports_determined(os.path.join(os.path.dirname(one.node.file), name))
+        if uses:
+            return space.join([python, "-m", "slurmdl.det", what])
+        if uses is None:
+            plain = what.replace("\x1f", " ")
+            one.comments["entrypoint"] = f"{name} is not here: if it imports determined, python3 -m slurmdl.det {plain}"
+        return match.group()
+
+    return _SCRIPT.sub(add, command)
 
 
 def _unlaunched(words: List[str]) -> List[str]:
@@ -274,23 +315,21 @@ def _environment(one: Import) -> None:
         node = node.get(kinds[0]) if kinds else None
     for _, given in node.items() if node is not None else ():
         name, _, value = given.text.partition("=")
-        if re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
-            one.variable(name, value, given.line)
-        else:
-            one.open(node, f"'{given.text[:40]}' is no NAME=VALUE")
+        if not one.variable(name, value):
+            one.open(node, f"'{given.text[:40]}' is no NAME=VALUE that begins with a letter")
 
 
-def _binds(one: Import) -> None:
+def _binds(one: Import, image: Optional[Node]) -> List[str]:
     made = []
     for _, bind in one.node.items("bind_mounts"):
         host, inside = bind.string("host_path"), bind.string("container_path")
-        if not one.containers or "container" not in one.keys or not host.startswith("/") or ":" in host + inside:
+        if image is None and host == inside and host:
+            one.mark(bind, MAPPED, "")  # a job sees it under this name
+        elif image is None or not host.startswith("/") or ":" in host + inside:
             one.open(bind, "a job sees the file systems of its node: name host_path in the script")
         else:
             made.append(f"{host}:{inside}" + (":ro" if bind.plain("read_only") is True else ""))
-    if made:
-        one.set("container.image", one.keys.pop("container"))
-        one.set("container.binds", tuple(made))
+    return made
 
 
 def _policies(one: Import) -> None:
@@ -322,8 +361,9 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
         chosen = next((image.get(kind) for kind in ("cuda", "gpu", "rocm", "cpu") if image.has(kind)), None)
     else:
         chosen = image
-    one.image(chosen)
-    _binds(one)
+    one.image(chosen, _binds(one, chosen))
+    if chosen is not None and "slurmdl.det" in one.keys["entrypoint"]:
+        one.changed(chosen, "its Python needs the package slurmdl: install it there, or remove container")
     grace = node.plain("preemption_timeout")
     if isinstance(grace, int):
         one.set("worker.grace", min(max(grace, 1), 3600))

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from . import target
+from . import containers, target
 from .document import Node
 from .table import MAPPED, Import, Table, changed, left, none, under, used
 
@@ -17,13 +17,14 @@ _STORAGE = "a job sees the file systems of its node: use a path there, or make a
 
 # fmt: off
 CONTAINER_ROWS = [
-    used("image", "container; in a script pyxis or apptainer exec"),
+    used("image", "container; in a script pyxis or apptainer exec", "without a command: apptainer run"),
     used("command command.** args args.**", "the command", "mpirun, horovodrun: srun; $(NAME): ${NAME}"),
     used("env.*.name env.*.value", "export NAME=value"),
     left("env.*.valueFrom.** envFrom.**", "secrets and config maps: export it in the script, or before sbatch"),
     used("resources.limits.* resources.requests.*", "--gpus-per-task, --cpus-per-task, --mem", "the larger; other resources are not taken over"),
     none("resources.claims.**", "Kubernetes' scheduling"),
     used("workingDir", "cd"),
+    used("volumeMounts.*.name volumeMounts.*.mountPath volumeMounts.*.readOnly volumeMounts.*.subPath", "container.binds; in a script --container-mounts or apptainer --bind", "hostPath: the same on the node; a claim: the folder of its name beside the file; emptyDir: /tmp"),
     left("volumeMounts.** volumeDevices.**", _STORAGE),
     none("name imagePullPolicy securityContext.** ports.** tty stdin stdinOnce", "of the container"),
     none("livenessProbe.** readinessProbe.** startupProbe.** terminationMessagePath terminationMessagePolicy", "srun knows when a task ends"),
@@ -32,8 +33,9 @@ CONTAINER_ROWS = [
 
 POD_ROWS = [
     *under("spec.containers.*", CONTAINER_ROWS),
-    none("metadata.**", "names and labels of pods"),
+    none("apiVersion kind metadata.**", "names and labels of pods"),
     left("spec.initContainers.**", "write their commands into the script, before srun"),
+    used("spec.volumes.*.name spec.volumes.*.hostPath.path spec.volumes.*.persistentVolumeClaim.claimName", "container.binds", "see volumeMounts"),
     none("spec.volumes.**", "Kubernetes' storage; see volumeMounts"),
     left("spec.nodeSelector.** spec.affinity.**", "sbatch --constraint, --partition or --gres=gpu:TYPE:N"),
     none("spec.tolerations.** spec.topologySpreadConstraints.** spec.schedulerName spec.resourceClaims.**", "Slurm's own scheduling"),
@@ -154,6 +156,8 @@ class Role:
         self.gpus, self.cpus, self.memory = 0, 0, 0.0
         self.folder = ""
         self.image = ""
+        self.mounts: List[containers.Mount] = []
+        self.command = False  # that of its container; else the image's own program runs
         self.container: Optional[Node] = None
 
 
@@ -185,7 +189,9 @@ def _listed(container: Node, name: str) -> List[str]:
 def read_container(one: Import, role: Role, container: Node, substitute: Substitute = str) -> None:
     """The command, the variables and the needs of a container."""
     role.container = container
-    words = _listed(container, "command") + _listed(container, "args")
+    command = _listed(container, "command")
+    words = command + _listed(container, "args")
+    role.command = role.command or bool(command)
     role.words = [substitute(word) for word in words] or role.words
     role.image = container.string("image") or role.image
     role.folder = container.string("workingDir") or role.folder
@@ -201,13 +207,14 @@ def read_pod(
     one: Import, role: Role, template: Optional[Node], substitute: Substitute = str, primary: str = ""
 ) -> None:
     """The container of a pod that trains: that of the name 'primary', else the first."""
-    containers = template.items("spec", "containers") if template is not None else []
-    chosen = next((c for name, c in containers if name == primary), containers[0][1] if containers else None)
-    for _, container in containers:
+    given = template.items("spec", "containers") if template is not None else []
+    chosen = next((c for name, c in given if name == primary), given[0][1] if given else None)
+    for _, container in given:
         if container is not chosen:
             one.open(container, "a second container of a pod: write its command into the script")
     if chosen is not None:
         read_container(one, role, chosen, substitute)
+        role.mounts = containers.read(one, template, chosen) if template is not None else []
 
 
 # ---- a job
@@ -241,6 +248,12 @@ class Work:
         words = self.main.words
         text = " ".join(words)
         return bool(re.search(r"(^|[\s/])torchrun(\s|$)|-m torch\.distributed\.(run|launch)\b", text))
+
+    @property
+    def by_image(self) -> bool:
+        """Whether the image's own program runs, with the same arguments in all pods."""
+        same = len({tuple(role.words) for role in self.roles}) == 1
+        return same and bool(self.main.image) and not any(role.command for role in self.roles)
 
     def most_of(self, need: str) -> Any:
         return max(getattr(role, need) for role in self.roles)
@@ -293,7 +306,7 @@ def _mpi(one: Import, work: Work, node: Node) -> None:
     _without_mpirun(one, work, launcher)
     if workers is not launcher:
         workers.words, workers.env = launcher.words, {**workers.env, **launcher.env}
-        workers.container = launcher.container
+        workers.container, workers.command = launcher.container, True
         work.roles = [workers]
 
 
@@ -384,6 +397,8 @@ def _command(work: Work) -> str:
     """The program behind srun, or of each role."""
     missing = "./PROGRAM"
     texts = {role.name: shell_line(role.words) or missing for role in work.roles}
+    if work.by_image:
+        return ""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     cases = " ".join(f"{name.lower()}) exec {text};;" for name, text in texts.items())
@@ -423,24 +438,11 @@ def _options(work: Work) -> List[str]:
     return options + (["--hold"] if work.hold else []) + ([] if work.restarts else ["--no-requeue"])
 
 
-def _container(work: Work) -> List[str]:
-    """The image by pyxis or by Apptainer."""
-    if not work.main.image:
-        return []
-    return [
-        f"image=${{DL_IMAGE-{shlex.quote(work.main.image)}}}  # DL_IMAGE= (nothing): without a container",
-        "pyxis=() inside=()",
-        'if [ -n "$image" ] && srun --help 2>&1 | grep -q -e --container-image; then',
-        '    pyxis=(--container-image="$image")',
-        'elif [ -n "$image" ]; then',
-        '    inside=(apptainer exec --nv "docker://$image")',
-        "fi",
-    ]
-
-
 def script_text(one: Import, work: Work, source: str) -> str:
     """The batch script."""
     name = re.sub(r"[^\w.-]+", "_", work.name or one.name, flags=re.A)[:100]
+    own = shell_line(work.main.words) if work.by_image else None
+    container = containers.script_lines(one, work.main.image, work.main.mounts, own)
     lines = ["#!/bin/bash", f"#SBATCH --job-name={name}"]
     lines += [f"#SBATCH {option}" for option in _options(work)]
     lines += [*target.header(one, source), ""]
@@ -451,7 +453,7 @@ def script_text(one: Import, work: Work, source: str) -> str:
     if work.framework in ("torch", "torchrun") and work.by_torchrun and each > 1:
         env["PET_NPROC_PER_NODE"] = str(each)
     lines += [f"export {variable}={target.shell_word(value)}" for variable, value in env.items()]
-    lines += _container(work)
+    lines += container
     if work.main.folder:
         lines.append(f"cd -- {shlex.quote(work.main.folder)} || exit")
     start = [] if work.direct else ["srun"]
@@ -460,7 +462,7 @@ def script_text(one: Import, work: Work, source: str) -> str:
         start += ["--mpi=pmix"] if work.framework == "mpi" else []
         start += ['"${pyxis[@]}"'] if work.main.image else []
     start += ['"${inside[@]}"'] if work.main.image else []
-    command = " ".join([*start, _command(work)])
+    command = " ".join([*start, _command(work)]).rstrip()
     if not work.tries:
         lines.append(command)
     else:
@@ -472,7 +474,7 @@ def script_text(one: Import, work: Work, source: str) -> str:
 def missing(one: Import, work: Work) -> None:
     """The program of an image is not in the file."""
     for role in work.roles:
-        if not role.words and role.container is not None:
+        if not role.words and role.container is not None and not work.by_image:
             one.open(role.container.get("image"), "the image's own program runs: name it in place of ./PROGRAM")
 
 

@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import jobs, ranges, target, trainjob
+from . import containers, jobs, ranges, target, trainjob
 from .document import Node
 from .jobs import HEAD_ROWS, Work
 from .table import MAPPED, NONE, Import, Row, Table, changed, copied, left, none, under, used
@@ -16,7 +16,8 @@ def _in_experiment(rows: List[Row]) -> List[Row]:
     keys = {
         "--ntasks, --dl-roles": "resources.nodes_per_trial, gpus_per_trial",
         "--gpus-per-task, --cpus-per-task, --mem": "resources.slots_per_trial, cpus_per_trial, memory",
-        "export NAME=value": "environment", "container; in a script pyxis or apptainer exec": "container", "--time": "resources.time",
+        "export NAME=value": "environment.variables", "container; in a script pyxis or apptainer exec": "container",
+        "container.binds; in a script --container-mounts or apptainer --bind": "container.binds", "--time": "resources.time",
         "--dl": "resources.framework", "--nodes": "resources.nodes_per_trial", "the command": "entrypoint",
     }  # fmt: skip
     made = []
@@ -50,7 +51,7 @@ TABLE = Table(
         used("spec.objective.type", "searcher.smaller_is_better"),
         copied("spec.objective.goal", "searcher.goal"),
         copied("spec.objective.objectiveMetricName", "searcher.metric"),
-        used("spec.objective.additionalMetricNames", "metrics.pattern", "shown, not searched"),
+        used("spec.objective.additionalMetricNames", "metrics.format", "all that is found is logged; shown, not searched"),
         used("spec.objective.metricStrategies.*.name spec.objective.metricStrategies.*.value", "searcher.summary", "of the objective: min, max, latest (last); without one best, as in Katib"),
         used("spec.algorithm.algorithmName", "searcher.name", "see SEARCHERS"),
         _setting("random_state", "reproducibility.experiment_seed"),
@@ -70,10 +71,10 @@ TABLE = Table(
         used("spec.parameters.*.name spec.parameters.*.parameterType", "hyperparameters"),
         used("spec.parameters.*.feasibleSpace.*", "hyperparameters", "min, max, step, list, distribution: normal has the deviation (max - min) / 6, as in Katib"),
         left("spec.nasConfig.**", "no search of architectures: describe it by hyperparameters with when"),
-        used("spec.metricsCollectorSpec.collector.kind", "metrics.pattern", "StdOut; File: its file is printed at the end, as Katib reads it then; TensorFlowEvent: python -m slurmdl"),
-        used("spec.metricsCollectorSpec.source.filter.metricsFormat", "metrics.pattern"),
-        used("spec.metricsCollectorSpec.source.fileSystemPath.format", "metrics.pattern", "JSON or TEXT"),
-        used("spec.metricsCollectorSpec.source.fileSystemPath.path spec.metricsCollectorSpec.source.fileSystemPath.kind", "{attempt_dir} in the entrypoint"),
+        used("spec.metricsCollectorSpec.collector.kind", "metrics.format, metrics.file", "StdOut, File; TensorFlowEvent: python -m slurmdl"),
+        used("spec.metricsCollectorSpec.source.filter.metricsFormat", "metrics.pattern", "two groups: a name and its value"),
+        used("spec.metricsCollectorSpec.source.fileSystemPath.format", "metrics.format", "JSON or TEXT"),
+        used("spec.metricsCollectorSpec.source.fileSystemPath.path spec.metricsCollectorSpec.source.fileSystemPath.kind", "metrics.file", "{attempt_dir} in the entrypoint"),
         left("spec.metricsCollectorSpec.**", "metrics are read from the output, or logged by slurmdl"),
         used("spec.trialTemplate.trialParameters.*.*", "{NAME} in the entrypoint", "name, reference; the description is the parameter's"),
         used("spec.trialTemplate.primaryContainerName", "entrypoint", "the container whose command is taken"),
@@ -232,51 +233,32 @@ def _counts(one: Import, node: Node) -> None:
 # ---- metrics
 
 
-def _converted(format: str, metric: str) -> Optional[str]:
-    """Katib's expression with a group for the name and one for the value, as a pattern of ours."""
-    spans, stack = [], []
-    for match in re.finditer(r"\\.|[()]", format):
-        if match.group() == "(":
-            stack.append(match.start())
-        elif match.group() == ")" and stack:
-            begin = stack.pop()
-            spans += [(begin, match.end())] if not stack else []
-    if len(spans) != 2:
+def _filter(format: str) -> Optional[str]:
+    """Katib's expression with a group for the name and one for the value, for metrics.pattern."""
+    try:
+        groups = re.compile(format).groups
+    except re.error:
         return None
-    (a, b), (c, d) = spans
-    text = (
-        format[:a]
-        + re.escape(metric).replace("\\-", "-").replace("\\_", "_")
-        + format[b:c]
-        + f"{{{metric}}}"
-        + format[d:]
-    )
-    text = re.sub(r"\{(?!" + re.escape(metric) + r"\})", r"\\{", re.sub(r"\\\{", "{", text))
-    return text.replace("\\d", "[0-9]").replace("\\-", "-")
+    if groups < 2 or "(?" in format or re.search(r"[*+?}]\?", format):
+        return None
+    # where {name} is a number, and no brace begins a text
+    return re.sub(r"(?<!\\)\{(?![0-9])", r"\\{", format)
 
 
 def _metrics(one: Import, node: Node) -> None:
-    names = [node.string("spec", "objective", "objectiveMetricName")]
-    more = node.plain("spec", "objective", "additionalMetricNames")
-    names += [str(n) for n in more] if isinstance(more, list) else []
-    spec = node.get("spec", "metricsCollectorSpec")
-    kind = spec.string("collector", "kind") if spec is not None else "StdOut"
-    json = spec is not None and spec.string("source", "fileSystemPath", "format") == "JSON"
-    formats = spec.get("source", "filter", "metricsFormat") if spec is not None else None
-    patterns = []
-    for name in dict.fromkeys(n for n in names if n and not re.search(r"[\s{}]", n)):
-        plain = re.sub(r"([.^$*+?()\[\]|\\])", r"\\\1", name)
-        if formats is not None and isinstance(formats.value, list):
-            patterns += [p for p in (_converted(f.text, name) for f in formats.value) if p]
-        elif json:
-            patterns.append(f'"{plain}": *"?{{{name}}}')
-        else:
-            patterns.append(f"(^|[^A-Za-z0-9_|-]){plain} *= *{{{name}}}")
-    if formats is not None and not patterns:
-        one.open(formats, "no expression with two groups, a name and a number: write metrics.pattern")
-    if spec is not None and kind not in ("StdOut", "File", "TensorFlowEvent", ""):
+    spec = node.get("spec", "metricsCollectorSpec") or Node(node.file, node.line, {})
+    kind = spec.string("collector", "kind", default="StdOut")
+    filters = spec.get("source", "filter", "metricsFormat")
+    if filters is not None and isinstance(filters.value, list):
+        patterns = [pattern for f in filters.value for pattern in [_filter(f.text)] if pattern]
+        one.set("metrics.pattern", tuple(patterns) or None)
+        if len(patterns) < len(filters.value):
+            one.open(filters, "not two groups, a name and a number, or what POSIX lacks: write metrics.pattern")
+    elif kind != "TensorFlowEvent":
+        json = spec.string("source", "fileSystemPath", "format") == "JSON"
+        one.set("metrics.format", "json" if json else "text")
+    if kind not in ("StdOut", "File", "TensorFlowEvent"):
         one.open(spec, "metrics are read from the output, or logged by slurmdl")
-    one.set("metrics.pattern", tuple(patterns) or None)
 
 
 # ---- the trial
@@ -360,13 +342,9 @@ def _put_command(one: Import, node: Node, words: List[str]) -> None:
         words = [words[0], "-m", "slurmdl", *words[1:]]
     elif source is not None and not is_there:
         one.open(source, "the command does not name the file: print the metrics, or log them by slurmdl")
-    target.put_entrypoint(one, words)
     if kind == "File" and is_there:
-        given = one.keys["entrypoint"]
-        text = given if isinstance(given, str) else target.shell_words(given)
-        one.set(
-            "entrypoint", f"{text}; status=$?; cat {own.replace(chr(0), '{', 1).replace(chr(0), '}', 1)}; exit $status"
-        )
+        one.set("metrics.file", own.rpartition("/")[2])
+    target.put_entrypoint(one, words)
 
 
 def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> None:
@@ -387,19 +365,13 @@ def _trial(one: Import, node: Node, names: Dict[str, str], resource: str) -> Non
     for role in reversed(work.roles):
         env.update(role.env)
     for name, value in env.items():
-        one.variable(name, _without_places(one, name, value))
+        if "\0" in value or not one.variable(name, value):
+            how = "its value is of the trial, or its name begins with no letter; a script has DL_HP_... (dl-trainer(7))"
+            one.say(0, f"the variable {name} is not set: {how}")
     resources_of(one, work)
     one.set("max_restarts", 0 if not work.restarts else work.tries or None)
     image = work.main.container.get("image") if work.main.container is not None else None
-    one.image(image)
-
-
-def _without_places(one: Import, name: str, value: str) -> Optional[str]:
-    """A variable cannot have a hyperparameter: the trainer has DL_HP_NAME."""
-    if "\0" not in value:
-        return value
-    one.say(0, f"the variable {name} has a value of the trial: read DL_HP_... or DL_TRIAL instead (dl-trainer(7))")
-    return None
+    one.image(image, containers.binds_of(one, work.main.mounts))
 
 
 def convert(node: Node, name: str, program: str = "") -> List[Import]:

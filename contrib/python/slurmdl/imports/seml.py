@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import ranges, target
 from .document import Node
-from .table import MAPPED, NONE, Import, Table, copied, left, none, used
+from .table import MAPPED, NONE, Import, Table, changed, copied, left, none, used
 
 MAX_OPTIONS = 10_000
 _BLOCKS = ("fixed", "grid", "random")
@@ -23,14 +23,14 @@ TABLE = Table(
         used("seml.executable seml.project_root_dir", "entrypoint", "python3 FILE with NAME=VALUE, as Sacred reads it, in the project's folder"),
         used("seml.name", "name"),
         copied("seml.description", "description"),
-        used("seml.conda_environment", "entrypoint", "conda run -n NAME"),
+        used("seml.conda_environment", "environment.conda"),
         none("seml.output_dir", "a trial's output is in its folder: dl logs"),
         none("seml.use_uploaded_sources seml.stash_all_py_files seml.working_dir", "dl run freezes the code: code.include, code.exclude"),
         used("seml.reschedule_timeout", "worker.grace", "in place of the hook a trial gets a signal: dl-trainer(7), SIGNALS"),
         used("slurm.*.experiments_per_job slurm.experiments_per_job", "resources.trials_per_task", "the job's memory and cores in equal parts"),
         used("slurm.*.max_simultaneous_jobs slurm.max_simultaneous_jobs", "resources.workers", "with experiments_per_job"),
-        left("slurm.*.sbatch_options_template slurm.sbatch_options_template", "the template is in SEML's settings.py: write its options into resources"),
-        used("slurm.*.sbatch_options.* slurm.sbatch_options.*", "resources", "gres=gpu:N, mem, cpus-per-task, nodes, time, partition, account, qos; others: sbatch_args"),
+        changed("slurm.*.sbatch_options_template slurm.sbatch_options_template", "resources", "GPU is that of SEML's own settings.py; others are left"),
+        used("slurm.*.sbatch_options.* slurm.sbatch_options.*", "resources", "gres=gpu:N, mem, cpus-per-task, nodes, time, partition, account, qos; others: sbatch_args; of a second kind of jobs: a command that adds workers"),
         used("**.zip_id", "searcher.constraint", "parameters that change together"),
         used("fixed fixed.** *.fixed.**", "hyperparameters", "constants, one for each; blocks in blocks override them"),
         used("grid.**.type grid.**.options grid.**.min grid.**.max grid.**.step grid.**.num grid.**", "hyperparameters, searcher.name", "grid; choice, range, uniform, loguniform, parameter_collection"),
@@ -45,6 +45,8 @@ TABLE = Table(
 
 _KEYS = {"mem": "memory", "time": "time", "partition": "partition", "account": "account", "qos": "qos", "p": "partition",
          "t": "time", "A": "account"}  # fmt: skip
+# of SEML's own settings.py
+_TEMPLATES = {"GPU": {"cpus-per-task": "2", "mem": "16G", "gres": "gpu:1"}}
 _OWN = ("array", "output", "error", "job-name", "job_name", "o", "e", "a", "J", "ntasks", "n")
 
 
@@ -211,15 +213,46 @@ def _slurm(one: Import, node: Node) -> None:
         return
     blocks = slurm.value if isinstance(slurm.value, list) else [slurm]
     for block in blocks[1:]:
-        one.open(block, "the first of several kinds of jobs is taken: dl worker adds workers of another kind")
+        _more_workers(one, block)
     first = blocks[0] if blocks else slurm
-    each, jobs = first.plain("experiments_per_job", default=1), first.plain("max_simultaneous_jobs")
-    each = each if isinstance(each, int) and each > 0 else 1
+    each, jobs = _counts(first)
     if each > 1:
         one.set("resources.trials_per_task", each)
-    if isinstance(jobs, int) and jobs > 0:
-        one.set("resources.workers", jobs * each)
+    one.set("resources.workers", jobs * each or None)
     _sbatch(one, first, each)
+
+
+def _counts(block: Node) -> Tuple[int, int]:
+    """(experiments in a job, jobs or 0)."""
+    each, jobs = block.plain("experiments_per_job"), block.plain("max_simultaneous_jobs")
+    return each if isinstance(each, int) and each > 0 else 1, jobs if isinstance(jobs, int) and jobs > 0 else 0
+
+
+def _options(one: Import, block: Node) -> List[Tuple[str, Node]]:
+    """Those of the template, and the block's own."""
+    given = dict(block.items("sbatch_options"))
+    template = block.get("sbatch_options_template")
+    if template is not None and template.text not in _TEMPLATES:
+        one.open(template, "the template is in SEML's settings.py: write its options into resources")
+    options = _TEMPLATES.get(template.text, {}) if template is not None else {}
+    names = [name.replace("_", "-").lstrip("-") for name in given]
+    more = [(k, Node(block.file, block.line, v, v)) for k, v in options.items() if k not in names]
+    return [*more, *given.items()]
+
+
+def _more_workers(one: Import, block: Node) -> None:
+    """The command by which jobs of another kind join the experiment."""
+    each, jobs = _counts(block)
+    words = ["sbatch", f"--array=1-{jobs or 1}", *([f"--ntasks={each}"] if each > 1 else [])]
+    for name, node in _options(one, block):
+        key, text = name.replace("_", "-").lstrip("-"), node.text
+        if key in ("cpus-per-task", "c") and text.isdigit():
+            text = str(max(int(text) // each, 1))
+        if key not in _OWN:
+            words.append(f"--{key}={text}" if len(key) > 1 else f"-{key}{text}")
+    words.append(f"--wrap={'srun ' if each > 1 else ''}dl worker {one.keys['name']}")
+    how = "workers of another kind join the experiment, once it runs, by: " + target.quoted(words)
+    one.changed(block, how)
 
 
 def _share(text: str, each: int) -> str:
@@ -241,7 +274,7 @@ def _gpus(one: Import, node: Node, count: int, each: int) -> None:
 
 def _sbatch(one: Import, block: Node, each: int) -> None:
     more = []
-    for name, node in block.items("sbatch_options"):
+    for name, node in _options(one, block):
         key, text = name.replace("_", "-").lstrip("-"), node.text
         gpus = re.fullmatch(r"gpu(?::([\w.-]*[A-Za-z][\w.-]*))?:(\d+)", text) if key == "gres" else None
         if gpus or key in ("gpus", "gpus-per-node") and text.isdigit():
@@ -276,9 +309,8 @@ def _command(one: Import, node: Node, names: Dict[str, str]) -> None:
     here = os.path.dirname(node.file) or "."
     if file and not os.path.exists(os.path.join(here, folder, file)) and os.path.exists(os.path.join(here, file)):
         folder = "."  # SEML takes a path from the file's own folder, too
-    conda = node.string("seml", "conda_environment")
-    start = ["conda", "run", "--no-capture-output", "-n", conda] if conda else []
-    target.put_entrypoint(one, [*start, "python3", file or "train.py", "with", *words])
+    one.set("environment.conda", node.string("seml", "conda_environment") or None)
+    target.put_entrypoint(one, ["python3", file or "train.py", "with", *words])
     if os.path.normpath(folder) != ".":
         given = one.keys["entrypoint"]
         text = given if isinstance(given, str) else target.shell_words(given)

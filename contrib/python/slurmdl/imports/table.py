@@ -109,14 +109,9 @@ _KINDS: Dict[str, Tuple[type, ...]] = {
 }
 
 
-# of 'environment', beside variables
-_SETTINGS = ("modules", "conda", "venv", "variables")
-
-
 class Import:
     """What is made of one document: keys of an experiment file, and the state of each field."""
 
-    containers = False  # whether an experiment file can name an image
 
     def __init__(self, table: Table, node: Node, name: str, program: str = "") -> None:
         self.table, self.node, self.name = table, node, name
@@ -139,15 +134,6 @@ class Import:
             self.keys[key] = value
         if comment:
             self.comments[key] = comment
-
-    def variable(self, name: str, value: Optional[str], line: int = 0) -> None:
-        """A variable of the trials; one that has the name of a setting must not become that, which names code to load."""
-        if name in _SETTINGS and value is not None:
-            self.keys.setdefault("environment.variables", {})[name] = value
-        elif re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
-            self.set(f"environment.{name}", value)
-        else:
-            self.say(line, f"'{name[:40]}' is no name of a variable")
 
     def _copy(self, key: str, field: Node) -> None:
         kinds = _KINDS.get(key, (str,))
@@ -224,9 +210,16 @@ class Import:
     def general(self) -> List[Tuple[int, str]]:
         return self._general
 
-    def image(self, node: Optional[Node]) -> None:
-        """The image of a container."""
-        if node is not None and node.text and Import.containers:
-            self.set("container", node.text)
-        elif node is not None:
-            self.open(node, "no image is started: install its packages, or begin the entrypoint with apptainer exec")
+    def image(self, node: Optional[Node], binds: Sequence[str] = ()) -> None:
+        """The image of a container, and what is bound into it."""
+        if node is not None and node.text:
+            self.set("container" + (".image" if binds else ""), node.text)
+            self.set("container.binds", tuple(binds) or None)
+
+    def variable(self, name: str, value: str, comment: str = "") -> bool:
+        """A variable of the trials; False if libconfig does not take its name."""
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.A):
+            return False
+        variables = {**self.keys.get("environment.variables", {}), name: value}
+        self.set("environment.variables", variables, comment)
+        return True

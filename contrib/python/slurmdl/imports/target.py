@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from .table import CHANGED, NONE, OPEN, Import
 
 _ORDER = (
-    "name description entrypoint container max_restarts max_failed log_policies code searcher hyperparameters resources metrics "
+    "name description entrypoint max_restarts max_failed log_policies container code searcher hyperparameters resources metrics "
     "environment checkpoint_policy reproducibility"
 ).split()
 _FIRST = "name sampler metric smaller_is_better summary goal max_trials max_length".split()

@@ -32,7 +32,8 @@ TABLE = Table(
         none("project entity settings.** controller.**", "of wandb's server"),
         left("job image_uri queue resource resource_args.**", "the command of a trial is not in the file: name it with --entrypoint"),
         used("scheduler.num_workers", "resources.workers"),
-        left("scheduler.**", "dl searches by itself"),
+        none("scheduler.job scheduler.resource scheduler.settings.verbose_logging", "of wandb's launch: dl searches by itself"),
+        left("scheduler.**", "a searcher of another library: write searcher.name, or dl import its space"),
         none("launch.** enabled", "of wandb's server"),
     ],
 )
@@ -229,7 +230,7 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
             (f"^wandb: +{plain} {{{metric}}}",),
             "the summary that wandb prints at the end; slurmdl.log() has each value at once",
         )
-    one.set("environment.WANDB_MODE", "offline", "nothing is sent; dl export --format=wandb has all trials")
+    one.variable("WANDB_MODE", "offline", "nothing is sent; dl export --format=wandb has all trials")
     if node.plain("method") == "grid" and not ranges.sizes(found)[0]:
         one.say(node.line, "a grid needs count for each float: searcher grid says which")
     return [one]

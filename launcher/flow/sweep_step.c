@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step that is a sweep: an experiment of its own. */
+#include "launcher/flow/sweep_step.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/flow/cache.h"
+#include "launcher/flow/state.h"
+#include "launcher/sys/publish.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+#include "runtime/base/error.h"
+
+enum { SAID_MAX = 64 << 10 };
+
+static void self (char dl[PATH_MAX])
+{
+    ssize_t n = readlink ("/proc/self/exe", dl, PATH_MAX - 1);
+
+    dl[n > 0 ? n : 0] = '\0';
+}
+
+/* The experiment that an attempt before has made; "": there is none. */
+static void sweep_find (const struct flow_scope *c,
+                        char home[PATH_MAX],
+                        char found[PATH_MAX])
+{
+    struct dirent *e;
+    DIR *d;
+
+    flow_path (home, c->r, c->s, c->task, "sweep", 0);
+    *found = '\0';
+    if (folder_create (home, NULL) < 0 || !(d = opendir (home)))
+        return;
+    while ((e = readdir (d)))
+        if (*e->d_name != '.')
+            snprintf (found, PATH_MAX, "%s/%s", home, e->d_name);
+    closedir (d);
+}
+
+static void add (char ***list, const char *word)
+{
+    strings_add (list, word, strlen (word));
+}
+
+int flow_sweep_command (const struct flow_scope *c,
+                        char ***argv,
+                        struct slurmdl_error *err)
+{
+    char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
+    char *text;
+
+    self (dl);
+    sweep_find (c, home, found);
+    add (argv, dl);
+    add (argv, *found ? "resume" : "run");
+    if (getenv ("DL_FLOW_LOCAL"))
+        add (argv, "--local");
+    if (*found) {
+        add (argv, "--");
+        add (argv, found);
+        return 0;
+    }
+    add (argv, "--dir");
+    add (argv, home);
+    for (char **s = c->s->set; s && *s; s++) {
+        if (!(text = flow_text (c, *s, err)))
+            return -1;
+        add (argv, "--set");
+        add (argv, text);
+        free (text);
+    }
+    if (!(text = flow_text (c, c->s->sweep, err)))
+        return -1;
+    add (argv, "--");
+    add (argv, text);
+    free (text);
+    return 0;
+}
+
+/* Whether the experiment of an attempt before has completed. */
+bool flow_sweep_is_over (const struct flow_scope *c)
+{
+    struct command wait = { .no_errors = true };
+    char dl[PATH_MAX], home[PATH_MAX], found[PATH_MAX];
+    char said[256];
+    int status;
+
+    self (dl);
+    sweep_find (c, home, found);
+    command_add (&wait, dl, NULL);
+    command_add (&wait, "wait", NULL);
+    command_add (&wait, "--timeout=0", NULL);
+    command_add (&wait, "--", NULL);
+    command_add (&wait, found, NULL);
+    status = *found ? command_run (&wait, NULL, said, sizeof (said)) : -1;
+    command_free (&wait);
+    return status == 0;
+}
+
+/* What `dl best --json` says of the best trial. */
+static json_t *sweep_best (const char *experiment, struct slurmdl_error *err)
+{
+    struct command c = { .no_errors = true };
+    char dl[PATH_MAX];
+    char *said = malloc (SAID_MAX);
+    json_t *best = NULL;
+
+    self (dl);
+    command_add (&c, dl, NULL);
+    command_add (&c, "best", NULL);
+    command_add (&c, "--json", NULL);
+    command_add (&c, "--", NULL);
+    command_add (&c, experiment, NULL);
+    if (said && command_run (&c, NULL, said, SAID_MAX) == 0)
+        best = json_loads (said, 0, NULL);
+    command_free (&c);
+    free (said);
+    errno = EINVAL;
+    if (!best)
+        errorf (err, "%.160s: no trial has a result", experiment);
+    return best;
+}
+
+/* "optimizer.lr" of nested groups. */
+static void flatten (json_t *to, const json_t *from, const char *prefix)
+{
+    char path[256];
+    const char *key;
+    json_t *v;
+
+    json_object_foreach ((json_t *)from, key, v)
+    {
+        snprintf (
+            path, sizeof (path), "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object (v))
+            flatten (to, v, path);
+        else
+            json_object_set (to, path, v);
+    }
+}
+
+int flow_sweep_take (const struct flow_scope *c,
+                     struct attempt_end *end,
+                     struct slurmdl_error *err)
+{
+    char home[PATH_MAX], found[PATH_MAX];
+    const char *checkpoint;
+    json_t *best, *file, *v;
+
+    sweep_find (c, home, found);
+    if (!*found || !(best = sweep_best (found, err)))
+        return errorf (err, "the sweep has made no experiment");
+    end->outputs = json_object ();
+    end->values = json_object ();
+    flatten (end->values, json_object_get (best, "hyperparameters"), "");
+    json_object_set_new (end->values, "experiment", json_string (found));
+    json_object_set (end->values, "trial", json_object_get (best, "trial"));
+    v = json_object_get (best, "metrics");
+    json_object_set (
+        end->values, "metric", json_object_iter_value (json_object_iter (v)));
+    checkpoint = json_string_value (json_object_get (best, "checkpoint"));
+    if (checkpoint && (file = flow_file (checkpoint, NULL)))
+        json_object_set_new (end->outputs, "checkpoint", file);
+    json_decref (best);
+    return 0;
+}
+
+/* Its workers are jobs of their own. */
+void flow_kill_sweeps (const struct flow_run *r)
+{
+    for (size_t i = 0; i < r->flow->n; i++) {
+        const struct flow_step *s = &r->flow->steps[i];
+        long width = s->sweep ? flow_width (r, s) : 0;
+        for (long k = 0; k < width; k++) {
+            struct command c = { .no_errors = true };
+            char home[PATH_MAX], option[PATH_MAX + 8], dl[PATH_MAX], said[256];
+            ssize_t n = readlink ("/proc/self/exe", dl, sizeof (dl) - 1);
+            dl[n > 0 ? n : 0] = '\0';
+            flow_path (home, r, s, k, "sweep", 0);
+            snprintf (option, sizeof (option), "--dir=%s", home);
+            if (access (home, F_OK) < 0)
+                continue;
+            command_add (&c, dl, NULL);
+            command_add (&c, "kill", NULL);
+            command_add (&c, option, NULL);
+            command_run (&c, NULL, said, sizeof (said));
+            command_free (&c);
+        }
+    }
+}

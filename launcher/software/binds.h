@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders that a container sees. */
+#ifndef LAUNCHER_SOFTWARE_BINDS_H
+#define LAUNCHER_SOFTWARE_BINDS_H
+
+#include <stdbool.h>
+
+#include "runtime/slurmdl.h"
+
+/* Add to a NULL-ended list 'dir', the 'folders', and what processes of a step
+ * need; not what the runtime 'shared' anyway (NULL: nothing).  Returns -1 with
+ * 'err'.
+ */
+int container_binds (char ***binds,
+                     const char *dir,
+                     char *const *folders,
+                     const char *const *shared,
+                     struct slurmdl_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* srun (pyxis) starts the ranks of a trial in containers. */
+#include "launcher/software/pyxis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/software_settings.h"
+#include "launcher/software/binds.h"
+#include "launcher/software/image.h"
+#include "launcher/sys/strings.h"
+#include "launcher/sys/subprocess.h"
+
+/* As `dl rank` does it (launcher/trainer/rank_proxy.c), which is not in the
+ * image: srun passes SIGUSR2 on, and the end after a SIGTERM of Slurm's own is
+ * no result.
+ */
+#define RANK                                                                   \
+    "a= p=; trap 'a=1 t=1; kill -TERM $!' USR2; trap 'p=1 t=1' TERM; "         \
+    "(trap '' USR2; exec \"$@\") & while t=; wait $!; s=$?; [ \"$t\" ]; do "   \
+    ":; done; [ \"$a\" ] && exit 0; [ \"$p\" ] && { sleep 300; exit 75; }; "   \
+    "exit $s"
+
+static int add (char ***list, const char *text)
+{
+    return strings_add (list, text, strlen (text));
+}
+
+bool container_by_srun (const struct software *s, const char *dir)
+{
+    struct command c = { .timeout = 20, .keeps_job = true };
+    char *image = container_image (s, dir);
+    bool takes = image && (image_kind_of (image) & (SQUASHFS | REFERENCE));
+    char text[256 << 10];
+
+    free (image);
+    if (s->runtime || !takes)
+        return s->runtime && !strcmp (s->runtime, container_runtimes[0]);
+    command_add (&c, "srun", NULL);
+    command_add (&c, "--help", NULL);
+    command_run (&c, NULL, text, sizeof (text));
+    return strstr (text, "--container-mounts");
+}
+
+/* OPTION=A,B; the names of variables, or folders as SOURCE:DESTINATION. */
+static int add_list (char ***words,
+                     const char *option,
+                     char *const *const lists[2],
+                     bool names)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+    const char *comma = "=";
+    int rv;
+
+    if (!f)
+        return -1;
+    fputs (option, f);
+    for (int i = 0; i < 2; i++)
+        for (char *const *l = lists[i]; l && *l; l++, comma = ",")
+            if (names)
+                fprintf (f, "%s%.*s", comma, (int)strcspn (*l, "="), *l);
+            else if (strchr (*l, ':'))
+                fprintf (f, "%s%s", comma, *l);
+            else
+                fprintf (f, "%s%s:%s", comma, *l, *l);
+    rv = fclose (f) == 0 && (*comma == '=' || add (words, text) == 0) ? 0 : -1;
+    free (text);
+    return rv;
+}
+
+static int add_value (char ***words, const char *option, const char *value)
+{
+    char *text = NULL;
+    int rv =
+        asprintf (&text, "%s=%s", option, value) < 0 ? -1 : add (words, text);
+
+    free (text);
+    return rv;
+}
+
+int container_srun_words (const struct software *s,
+                          const char *dir,
+                          char *const *folders,
+                          char *const *variables,
+                          char ***words,
+                          struct slurmdl_error *err)
+{
+    char *image = container_image (s, dir);
+    char **binds = NULL;
+    int rv = image ? container_binds (&binds, dir, folders, NULL, err) : -1;
+
+    if (rv == 0)
+        rv = add_value (words, "--container-image", image)
+             | add_value (words, "--container-workdir", dir)
+             | add_list (words,
+                         "--container-mounts",
+                         (char *const *const[2]){ binds, s->binds },
+                         false)
+             | add_list (words,
+                         "--container-env",
+                         (char *const *const[2]){ variables, NULL },
+                         true);
+    for (char **o = s->options; rv == 0 && o && *o; o++)
+        rv = add (words, *o);
+    if (rv == 0)
+        rv = add (words, "/bin/sh") | add (words, "-c") | add (words, RANK)
+             | add (words, "sh");
+    free (image);
+    strings_free (binds);
+    return rv;
+}
