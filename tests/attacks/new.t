@@ -3,7 +3,7 @@
 # Files of somebody else's that are only looked at or imported: nothing that they name is run
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/python/site.sh"
-need_package yaml
+need_package numpy yaml
 preload_sanitizers && skip_all "sanitizers"
 cd "$work" || exit 1
 DL_PYTHON=$python
@@ -23,7 +23,7 @@ import () { # import FILE, its text on standard input
     cat >"$1"
     timeout 300 dl import "$1" >out 2>said
     was_run "$1"
-    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{conda="/' "$1: it is a variable"
+    like "$(tr -d ' \n' <"${1%.*}.conf")" 'variables=\{(HYDRA_FULL_ERROR="1";)?conda="/' "$1: it is a variable"
     like "$(cat "${1%.*}.conf")" 'FOO = "bar";' "$1: as others are"
 }
 import determined.yaml <<END2
@@ -76,6 +76,28 @@ for where in '' --local; do
     is $? 0 "--dry-run $where"
     was_run "--dry-run $where"
 done
+
+# ---- a checkpoint for slurmdl.det: metadata that no reader can take, and a file that is no bytes
+cat >meta.py <<'END'
+import numpy
+from slurmdl import _slurmdl
+from slurmdl.arrays import memory_of
+from slurmdl.det import storage
+
+for number, array in enumerate((numpy.frombuffer(b"[" * 100000, "u1").copy(), numpy.zeros(4096))):
+    path = "%08d.h5" % number
+    memory = memory_of(array)
+    file = _slurmdl.Writer(path, number)
+    file.add("files/metadata.json", memory.type, memory.shape, memory.where, False)
+    file.commit()
+    for call in (storage.metadata_of, lambda path: storage.unpack(path, "unpacked")):
+        try:
+            call(path)
+        except _slurmdl.Error as error:
+            print(error)
+END
+$python meta.py >out 2>said
+is "$? $(grep -c ': damaged: ' out)" "0 3" "a damaged checkpoint is told"
 
 # ---- contrib/minicluster: its folder in /tmp, made by another
 if [ "$(id -u)" -eq 0 ]; then

@@ -5,6 +5,7 @@ So they are whole or not there, are verified when they are read, and are those t
 `dl best` and `dl model` know.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from .._slurmdl import Error
 from ..arrays import memory_of
 from ..trust import Reader
 
-_FILES, METADATA = "files/", "metadata.json"
+_FILES, METADATA, _METADATA_MAX = "files/", "metadata.json", 64 << 20
 
 Selector = Optional[Callable[[str], bool]]
 
@@ -99,6 +100,8 @@ def unpack(path: str, folder: str, selector: Selector = None) -> None:
     names = _names(file)
     if not names:
         raise Error(f"{path}: the checkpoint has no files: slurmdl.det has not stored it")
+    if any(type != "u8" or len(shape) != 1 for name, type, shape, _ in file.tensors() if name.startswith(_FILES)):
+        raise Error(f"{path}: damaged: not all of its files are bytes")
     for name in names:
         if os.path.normpath(name) != name or os.path.isabs(name) or name.split("/")[0] == "..":
             raise Error(f"{path}: damaged: it has a file {name!r}")
@@ -119,10 +122,15 @@ def _write(file: _slurmdl.Checkpoint, name: str, to: str) -> None:
 
 def metadata_of(path: str) -> Dict[str, Any]:
     file = _slurmdl.Checkpoint(path)
-    for name, _, shape, _ in file.tensors():
+    for name, type, shape, _ in file.tensors():
         if name == _FILES + METADATA:
-            data = bytearray(shape[0])
-            file.read(name, memory_of(data).where)
-            found: Dict[str, Any] = json.loads(data)
+            found = None
+            if type == "u8" and len(shape) == 1 and shape[0] <= _METADATA_MAX:
+                data = bytearray(shape[0])
+                file.read(name, memory_of(data).where)
+                with contextlib.suppress(ValueError, RecursionError):
+                    found = json.loads(data)
+            if not isinstance(found, dict):
+                raise Error(f"{path}: damaged: its {METADATA} is no object of JSON")
             return found
     raise Error(f"{path}: the checkpoint has no metadata: slurmdl.det has not stored it")

@@ -207,8 +207,8 @@ def _launcher(one: Import, node: Node) -> None:
     one.set("resources.memory", f"{memory}G" if isinstance(memory, int) else None)
     one.set("resources.time", str(minutes) if isinstance(minutes, int) else None)
     for name, value in node.items("hydra", "job", "env_set"):
-        if re.fullmatch(r"[A-Za-z_]\w*", name, re.A):
-            one.set(f"environment.{name}", value.text)
+        if not one.variable(name, value.text):
+            one.open(value, "no name of a variable that libconfig takes")
 
 
 def _program(file: str) -> Tuple[str, str]:
@@ -239,7 +239,7 @@ def convert(node: Node, name: str, program: str = "") -> List[Import]:
     names = ranges.names_of(list(found))
     one.set("hyperparameters", ranges.nest({names[key]: group for key, group in found.items()}))
     one.set("searcher.metric", "result", "what the program's function returns: slurmdl.hydra.LogResult logs it")
-    one.set("environment.HYDRA_FULL_ERROR", "1")
+    one.variable("HYDRA_FULL_ERROR", "1")
     for key, value in node.items() if node.has("hydra") else ():
         if key not in ("hydra", "defaults"):
             one.mark(value, NONE, "the program's own configuration: Hydra reads it in each trial")
