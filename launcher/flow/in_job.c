@@ -38,7 +38,7 @@ int flow_step (const struct settings *st)
 {
     struct slurmdl_error err = { "" };
     struct flow_run r;
-    struct flow_step *s;
+    struct flow_step *s = NULL;
     int rv = flow_open_pinned (st, &r);
     int again = 0;
 
