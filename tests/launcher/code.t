@@ -176,7 +176,7 @@ printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\necho "a step of 
 printf '#!/bin/sh\necho "salloc $*"\nwhile case $1 in --*) ;; *) false ;; esac; do shift; done\nSLURM_JOB_ID=7 exec "$@"\n' >"$work/bin/salloc"
 chmod +x "$work/bin/srun" "$work/bin/salloc"
 timeout 300 env PATH="$work/bin:$PATH" DL_FREEZE=false dl run --no-workers --set resources.ranks_per_node=2 --set 'name="ranks"' seed.conf >out 2>&1
-ranks=ranks-0001
+ranks="ranks-0001"
 SLURM_JOB_ID=7 PATH=$work/bin:$PATH timeout 300 dl worker --slot 1_0 $ranks >out 2>&1
 out=$(PATH=$work/bin:$PATH timeout 100 dl reproduce $ranks 2 2>&1)
 is $? 0 "a trial of two ranks"

@@ -25,7 +25,7 @@ is "$(wc -l <out)" "$(find "$here/imports" -name '*.conf' -o -name '*.sh' | wc -
 [ -n "${DL_TEST_RENEW:-}" ] && cp gold/*.conf gold/*.sh "$here/imports"
 for file in "$here"/imports/*.conf "$here"/imports/*.sh; do
     name=${file##*/}
-    diff -u "$file" "gold/$name" >diff 2>&1
+    diff -u "$file" "gold/$name" >"diff" 2>&1
     ok $? "$name"
     sed 's/^/# /' diff
 done
