@@ -259,7 +259,7 @@ static int check_texts (const struct experiment *e,
     return p->count > before ? -1 : 0;
 }
 
-static char *folder_of (const char *path)
+char *file_folder (const char *path)
 {
     char full[PATH_MAX];
     char *slash;
@@ -307,7 +307,7 @@ static struct experiment *read_experiment (const char *path,
                  : experiment_parse (&cf, path, edit ? &parts : NULL, p))
                < 0)
         goto fail;
-    e->dir = edit && edit->dir ? strdup (edit->dir) : folder_of (path);
+    e->dir = edit && edit->dir ? strdup (edit->dir) : file_folder (path);
     /* an experiment's own copy is one file that libconfig reads */
     if ((edit && edit_apply (edit, &cf, p) == 1) || parts > 0)
         e->text = edit_text (&cf);

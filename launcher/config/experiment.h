@@ -195,6 +195,9 @@ int experiment_parse (config_t *cf,
                       int *parts,
                       struct problems *p);
 
+/* The folder of a file, free() it; NULL with errno: there is no such file. */
+char *file_folder (const char *path);
+
 /* The group "environment". */
 void experiment_read_environment (struct experiment *e,
                                   const config_setting_t *s,

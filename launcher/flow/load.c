@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read a flow file. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,18 +102,6 @@ static int check_utf8 (const config_setting_t *s, struct problems *p)
     return p->count > 0 ? -1 : 0;
 }
 
-static char *folder_of (const char *path)
-{
-    char full[PATH_MAX];
-    char *slash;
-
-    if (!realpath (path, full))
-        return NULL;
-    slash = strrchr (full, '/');
-    slash[slash == full] = '\0';
-    return strdup (full);
-}
-
 struct flow *flow_read (const char *path,
                         const char *dir,
                         char *const *given,
@@ -135,7 +122,7 @@ struct flow *flow_read (const char *path,
     f->file = strdup (path);
     f->params = json_object ();
     flow_set_defaults (&f->base);
-    f->base.dir = dir ? strdup (dir) : folder_of (path);
+    f->base.dir = dir ? strdup (dir) : file_folder (path);
     if (parts == 0)
         f->text = file_read_named (path, FILE_SIZE_MAX, NULL, NULL);
     if (!f->text) /* of several files, or of a pipe */

@@ -121,13 +121,22 @@ def _arange(low: float, high: float, step: float) -> List[float]:
     return [low + i * step for i in range(count)]
 
 
-def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
+def _typed(node: Node) -> Tuple[Dict[str, Any], Any]:
+    """The keys of a parameter, and its type."""
     keys = node.plain()
     if not isinstance(keys, dict):
         raise ValueError("no group with a type")
-    kind = keys.get("type")
+    return keys, keys.get("type")
+
+
+def _choice(keys: Dict[str, Any]) -> Dict[str, Any]:
+    return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
+
+
+def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
+    keys, kind = _typed(node)
     if kind == "choice":
-        return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
+        return _choice(keys)
     low, high = float(keys["min"]), float(keys["max"])
     if kind == "range":
         values = _arange(low, high, float(keys["step"]))
@@ -143,12 +152,9 @@ def _of_grid(one: Import, node: Node) -> Dict[str, Any]:
 
 
 def _of_random(one: Import, node: Node) -> Dict[str, Any]:
-    keys = node.plain()
-    if not isinstance(keys, dict):
-        raise ValueError("no group with a type")
-    kind = keys.get("type")
+    keys, kind = _typed(node)
     if kind == "choice":
-        return ranges.choice([str(v) if isinstance(v, (list, dict)) else _literal(v) for v in keys["options"]])
+        return _choice(keys)
     if kind == "randint":
         return ranges.integer(int(keys["min"]), int(keys["max"]) - 1)
     if kind in ("uniform", "loguniform"):
