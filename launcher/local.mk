@@ -10,7 +10,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/config/json_fields.c %D%/config/key_values.c %D%/config/keys.c %D%/config/known_points.c \
 	%D%/config/log_policy.c %D%/config/log_policy_config.c %D%/config/metric_pattern.c \
 	%D%/config/on_oom.c %D%/config/option_origin.c %D%/config/optional_group.c %D%/config/placeholder.c %D%/config/points.c %D%/config/queries.c \
-	%D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
+	%D%/config/param_kind.c %D%/config/reading.c %D%/config/search_settings.c %D%/config/software_settings.c %D%/config/space.c \
 	%D%/software/activate.c %D%/software/binds.c %D%/software/check.c %D%/software/container.c %D%/software/image.c \
 	%D%/software/pyxis.c %D%/software/record.c %D%/software/within.c \
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \

@@ -11,55 +11,14 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/on_oom.h"
 #include "launcher/config/option_origin.h"
+#include "launcher/config/param_kind.h"
 #include "launcher/config/reading.h"
 #include "launcher/config/values.h"
 #include "launcher/config/when.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/word.h"
 
 enum { PATH_SIZE = 128 };
-
-/* What a typed hyperparameter may hold; 'must' keys are first in 'keys'. */
-struct kind {
-    const char *name;
-    int type; /* enum param_type, or KIND_CONST */
-    const char *keys[11];
-    int must;
-    bool
-        values; /* a logarithmic range is given by its ends, not by exponents */
-};
-
-enum { KIND_CONST = -1 };
-
-/* clang-format off */
-static const struct kind kinds[] = {
-    { "float",       PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
-    { "double",      PARAM_FLOAT,       { "minval", "maxval", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
-    { "int",         PARAM_INT,         { "minval", "maxval", "base", "count", "step", "mean", "deviation", "default", "when", "on_oom" }, 2 },
-    { "log",         PARAM_LOG,         { "minval", "maxval", "base", "count", "mean", "deviation", "default", "when", "on_oom" }, 2 },
-    { "loguniform",  PARAM_LOG,         { "min", "max", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
-    { "loguniform",  PARAM_LOG,         { "minval", "maxval", "count", "mean", "deviation", "default", "when", "on_oom" }, 2, true },
-    { "categorical", PARAM_CATEGORICAL, { "vals", "default", "when", "on_oom" }, 1 },
-    { "const",       KIND_CONST,        { "val" }, 1 },
-    { "null",        KIND_CONST,        { NULL }, 0 },
-    { 0 },
-};
-/* clang-format on */
-
-/* Of several rows of a name the one whose first or second key is there. */
-static const struct kind *find_kind (const char *name,
-                                     const config_setting_t *s)
-{
-    const struct kind *found = NULL;
-
-    for (const struct kind *k = kinds; k->name; k++)
-        if (!strcmp (k->name, name)
-            && (!found || config_setting_get_member (s, k->keys[0])
-                || config_setting_get_member (s, k->keys[1])))
-            found = k;
-    return found;
-}
 
 static struct hparam *
 add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
@@ -77,15 +36,6 @@ add_hparam (struct experiment *e, const char *path, const config_setting_t *s)
         return NULL;
     e->nhparams++;
     return h;
-}
-
-static int space_problem (const config_setting_t *s,
-                          struct problems *p,
-                          const char *path,
-                          const char *text)
-{
-    problem_at (p, origin_of (s), "hyperparameter '%s': %s", path, text);
-    return -1;
 }
 
 /* Keys that hold a number; the last ones must be above 0. */
@@ -115,7 +65,7 @@ static int set_field (struct param *d,
 
     if (setting_number (s, &v) < 0) {
         snprintf (text, sizeof (text), "'%s' must be a number", name);
-        return space_problem (s, p, path, text);
+        return param_problem (s, p, path, text);
     }
     for (size_t i = 0; i < sizeof (numbers) / sizeof (*numbers); i++)
         if (!strcmp (name, numbers[i].key)) {
@@ -123,10 +73,10 @@ static int set_field (struct param *d,
             snprintf (text, sizeof (text), "'%s' must be above 0", name);
             return v > 0 || !numbers[i].positive
                        ? 0
-                       : space_problem (s, p, path, text);
+                       : param_problem (s, p, path, text);
         }
     if (v != floor (v) || v < 1 || v > 1e7)
-        return space_problem (s, p, path, "'count' must be an integer >= 1");
+        return param_problem (s, p, path, "'count' must be an integer >= 1");
     d->count = (long)v;
     return 0;
 }
@@ -141,7 +91,7 @@ static int set_prior (struct param *d,
     bool mean = config_setting_get_member (s, "mean");
 
     if (mean && d->deviation == 0)
-        return space_problem (s, p, path, "'mean' needs 'deviation'");
+        return param_problem (s, p, path, "'mean' needs 'deviation'");
     if (!mean && d->deviation > 0)
         d->mean =
             values ? sqrt (d->min * d->max) : d->min + (d->max - d->min) / 2;
@@ -155,10 +105,10 @@ static int take_logarithms (struct param *d,
                             struct problems *p)
 {
     if (!(d->min > 0) || !(d->max > 0))
-        return space_problem (
+        return param_problem (
             s, p, path, "'min' and 'max' of a loguniform must be above 0");
     if (d->deviation > 0 && !(d->mean > 0))
-        return space_problem (s, p, path, "'mean' must be above 0");
+        return param_problem (s, p, path, "'mean' must be above 0");
     d->min = log10 (d->min);
     d->max = log10 (d->max);
     if (d->deviation > 0)
@@ -177,66 +127,6 @@ add_dimension (struct experiment *e, struct hparam *h, const struct param *d)
     h->dim = (int)e->nparams;
     list[e->nparams++] = *d;
     return 0;
-}
-
-/* Its index in the keys, or that of their end. */
-static int key_index (const struct kind *kind, const char *name)
-{
-    int k = 0;
-
-    while (kind->keys[k] && strcmp (kind->keys[k], name))
-        k++;
-    return k;
-}
-
-/* The nearest key, or for "max" "maxval". */
-static const char *key_meant (const struct kind *kind, const char *name)
-{
-    const char *meant = nearest_word (name, kind->keys);
-
-    for (int k = 0; !meant && k < kind->must; k++)
-        if (strlen (name) > 2 && !strncmp (kind->keys[k], name, strlen (name)))
-            meant = kind->keys[k];
-    return meant;
-}
-
-static int check_fields (const struct kind *kind,
-                         const char *path,
-                         const config_setting_t *s,
-                         struct problems *p)
-{
-    char text[PATH_SIZE * 2];
-    int before = p->count;
-    int given = 0; /* bits of keys that are there, but misspelt */
-
-    for (int i = 0; i < config_setting_length (s); i++) {
-        const config_setting_t *c = config_setting_get_elem (s, (unsigned)i);
-        const char *name = config_setting_name (c);
-        const char *meant;
-        if (kind->keys[key_index (kind, name)] || !strcmp (name, "type"))
-            continue;
-        if ((meant = key_meant (kind, name)))
-            given |= 1 << key_index (kind, meant);
-        snprintf (text,
-                  sizeof (text),
-                  "unknown key '%s'%s%s%s",
-                  name,
-                  meant ? "; did you mean '" : "",
-                  meant ? meant : "",
-                  meant ? "'?" : "");
-        space_problem (c, p, path, text);
-    }
-    for (int k = 0; k < kind->must; k++)
-        if (!(given & 1 << k)
-            && !config_setting_get_member (s, kind->keys[k])) {
-            snprintf (text,
-                      sizeof (text),
-                      "type \"%s\" needs '%s'",
-                      kind->name,
-                      kind->keys[k]);
-            space_problem (s, p, path, text);
-        }
-    return p->count == before ? 0 : -1;
 }
 
 static int by_text (const void *a, const void *b)
@@ -284,7 +174,7 @@ static void read_choices (struct experiment *e,
     const char *twice;
 
     if (config_setting_is_scalar (vals) || config_setting_is_group (vals)) {
-        space_problem (vals, p, h->path, "'vals' must be a list");
+        param_problem (vals, p, h->path, "'vals' must be a list");
         return;
     }
     h->values = setting_json (vals);
@@ -297,7 +187,7 @@ static void read_choices (struct experiment *e,
                   sizeof (text),
                   "'vals' has the text \"%.100s\" twice; take one out",
                   twice);
-        space_problem (vals, p, h->path, text);
+        param_problem (vals, p, h->path, text);
     }
     add_dimension (e, h, &d);
 }
@@ -305,14 +195,15 @@ static void read_choices (struct experiment *e,
 static void read_typed (struct experiment *e,
                         const char *path,
                         const config_setting_t *s,
-                        const struct kind *kind,
+                        const struct param_kind *kind,
                         struct problems *p)
 {
     struct param d = { .type = (enum param_type)kind->type,
                        .base = kind->type == PARAM_LOG ? 10 : 0 };
     struct hparam *h;
 
-    if (!(h = add_hparam (e, path, s)) || check_fields (kind, path, s, p) < 0)
+    if (!(h = add_hparam (e, path, s))
+        || param_kind_check (kind, path, s, p) < 0)
         return;
     if (kind->type == KIND_CONST) {
         h->values = kind->must
@@ -337,29 +228,6 @@ static void read_typed (struct experiment *e,
         return;
     h->exponents = kind->type == PARAM_LOG && !kind->values;
     add_dimension (e, h, &d);
-}
-
-static void unknown_type (const config_setting_t *type,
-                          const char *path,
-                          struct problems *p)
-{
-    const char *names[sizeof (kinds) / sizeof (*kinds)] = { 0 };
-    const char *name = config_setting_get_string (type);
-    const char *meant = NULL;
-    char text[PATH_SIZE * 2];
-
-    for (size_t i = 0; kinds[i].name; i++)
-        names[i] = kinds[i].name;
-    if (name)
-        meant = nearest_word (name, names);
-    snprintf (text,
-              sizeof (text),
-              "type must be \"float\", \"int\", \"log\", \"loguniform\", "
-              "\"categorical\" or \"const\"%s%s%s",
-              meant ? "; did you mean \"" : "",
-              meant ? meant : "",
-              meant ? "\"?" : "");
-    space_problem (type, p, path, text);
 }
 
 static void read_members (struct experiment *e,
@@ -392,21 +260,21 @@ static void read_one (struct experiment *e,
                                        : NULL;
     char prefix[PATH_SIZE + 1];
     const char *name;
-    const struct kind *kind;
+    const struct param_kind *kind;
     struct hparam *h;
 
     if (type) {
         name = config_setting_get_string (type);
-        if (name && (kind = find_kind (name, s)))
+        if (name && (kind = param_kind_find (name, s)))
             read_typed (e, path, s, kind, p);
         else {
-            unknown_type (type, path, p);
+            param_kind_unknown (type, path, p);
             add_hparam (e, path, s);
         }
         return;
     }
     if (config_setting_is_group (s) && lacks_type (s)) {
-        space_problem (s,
+        param_problem (s,
                        p,
                        path,
                        "'type' is missing (\"float\", \"int\", \"log\", "
@@ -436,7 +304,7 @@ static void read_members (struct experiment *e,
         int n = snprintf (
             path, sizeof (path), "%s%s", prefix, config_setting_name (s));
         if (n >= (int)sizeof (path))
-            space_problem (s, p, path, "the name is too long");
+            param_problem (s, p, path, "the name is too long");
         else
             read_one (e, s, path, p);
     }
