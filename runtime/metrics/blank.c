@@ -6,85 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/metrics/header.h"
 #include "runtime/metrics/journal.h"
 #include "runtime/storage/h5.h"
 
 enum { BLOCK = 64 << 10, END_OF_FILE = 40 };
-enum { DATASPACE = 0x01, LAYOUT = 0x08, CONTINUATION = 0x10 };
-enum { LAYOUT_VERSION = 3, CONTIGUOUS = 1 };
-
-static int read_image (const struct blank *b, void *to, size_t n, uint64_t at)
-{
-    if (at > b->size || n > b->size - at)
-        return -1;
-    memcpy (to, b->image + at, n);
-    return 0;
-}
 
 static void write_word (struct blank *b, off_t at, uint64_t word)
 {
     memcpy (b->image + at, &word, sizeof (word));
-}
-
-/* ---- where the words lie ---- */
-
-/* One version 1 message, whose body is at 'at': HDF5 File Format
- * Specification 1.1, IV.A.2.b (dataspace) and IV.A.2.i (data layout).
- */
-static void take_message (const struct blank *b,
-                          uint16_t type,
-                          uint64_t at,
-                          struct column *c)
-{
-    static const unsigned char simple[8] = { 1, 1, 1 }; /* version, rank, max */
-    unsigned char head[8];
-
-    if (read_image (b, head, sizeof (head), at) < 0)
-        return;
-    if (type == DATASPACE && !memcmp (head, simple, sizeof (simple)))
-        c->length = (off_t)at + 8;
-    if (type == LAYOUT && head[0] == LAYOUT_VERSION && head[1] == CONTIGUOUS)
-        c->storage = (off_t)at + 2;
-}
-
-/* A block of messages: type and size (2 bytes each), flags, 3 bytes unused,
- * then the body (IV.A.1.a).  A continuation names a further block.
- */
-static void
-find_words (const struct blank *b, uint64_t at, uint64_t len, struct column *c)
-{
-    uint64_t end = at + len;
-    uint16_t head[4];
-    uint64_t more[2];
-
-    for (; at + 8 <= end && read_image (b, head, sizeof (head), at) == 0;
-         at += 8 + head[1]) {
-        take_message (b, head[0], at + 8, c);
-        if (head[0] == CONTINUATION
-            && read_image (b, more, sizeof (more), at + 8) == 0)
-            find_words (b, more[0], more[1], c);
-    }
-}
-
-static int find_column (hid_t file,
-                        const char *name,
-                        const struct blank *b,
-                        struct column *c)
-{
-    unsigned char prefix[16];
-    uint32_t len;
-    H5O_info_t info;
-
-    if (H5Oget_info_by_name2 (file, name, &info, H5O_INFO_BASIC, H5P_DEFAULT)
-            < 0
-        || read_image (b, prefix, sizeof (prefix), info.addr) < 0
-        || prefix[0] != 1)
-        return -1;
-    memcpy (&len, prefix + 8, sizeof (len));
-    c->length = c->storage = 0;
-    find_words (b, info.addr + 16, len, c);
-    /* the length is to change by one write of one aligned word */
-    return c->length > 0 && c->length % 8 == 0 && c->storage > 0 ? 0 : -1;
 }
 
 /* ---- types ---- */
@@ -203,11 +133,15 @@ static int fill (hid_t file,
     if (rv == 0)
         rv = take_image (file, b);
     for (int i = 0; rv == 0 && i < COLUMNS; i++) {
-        columns[i] =
-            (struct column){ .room = layout[i].room, .size = layout[i].size };
-        rv = find_column (file, layout[i].name, b, &columns[i]);
+        struct header_image image = { b->image, b->size };
+        struct header_dataset d;
+        if ((rv = header_find (&image, layout[i].name, &d)) == 0)
+            columns[i] = (struct column){ .length = (off_t)d.length,
+                                          .storage = (off_t)d.storage,
+                                          .room = layout[i].room,
+                                          .size = layout[i].size };
     }
-    return rv;
+    return rv == 0 ? 0 : -1;
 }
 
 int blank_make (struct blank *b,

@@ -25,95 +25,21 @@ static int damaged (const char *path, struct slurmdl_error *err)
     return errorf (err, "%s: is not a metrics file, or is damaged", path);
 }
 
-/* ---- datasets ---- */
-
-/* One-dimensional, its records of 'size' bytes; -1. */
-static hid_t
-open_dataset (hid_t file, const char *name, size_t size, hsize_t *n)
-{
-    hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
-    hid_t type = d >= 0 ? H5Dget_type (d) : -1;
-    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
-    bool good = d >= 0 && H5Tget_size (type) == size
-                && H5Sget_simple_extent_ndims (space) == 1
-                && H5Sget_simple_extent_dims (space, n, NULL) == 1;
-
-    if (space >= 0)
-        H5Sclose (space);
-    if (type >= 0)
-        H5Tclose (type);
-    if (good)
-        return d;
-    if (d >= 0)
-        H5Dclose (d);
-    return -1;
-}
-
-static int read_some (hid_t dataset, hsize_t first, hsize_t n, void *buf)
-{
-    hid_t type = H5Dget_type (dataset);
-    hid_t space = H5Dget_space (dataset);
-    hid_t memory = H5Screate_simple (1, &n, NULL);
-    int rv = -1;
-
-    if (H5Sselect_hyperslab (space, H5S_SELECT_SET, &first, NULL, &n, NULL) >= 0
-        && H5Dread (dataset, type, memory, space, H5P_DEFAULT, buf) >= 0)
-        rv = 0;
-    H5Sclose (memory);
-    H5Sclose (space);
-    H5Tclose (type);
-    return rv;
-}
-
-static long read_attempt (hid_t file)
-{
-    hid_t a = H5Aopen (file, "attempt", H5P_DEFAULT);
-    long long attempt = 0;
-
-    if (a >= 0) {
-        H5Aread (a, H5T_NATIVE_LLONG, &attempt);
-        H5Aclose (a);
-    }
-    return (long)attempt;
-}
-
 static int read_names (struct table *t)
 {
-    hid_t d = open_dataset (t->file, "names", NAME_SIZE, &t->nnames);
-    int rv = -1;
+    struct dataset d;
+    int rv = dataset_open (&t->source, NAMES, NAME_SIZE, &d);
 
-    if (d < 0)
-        return -1;
     /* a file may claim any number, for which there is no memory */
-    if (t->nnames > NAMES_READ_MAX) {
-        H5Dclose (d);
-        return -1;
+    if (rv == 0 && d.n <= NAMES_READ_MAX) {
+        t->nnames = d.n;
+        t->names = calloc (d.n + 1, NAME_SIZE);
     }
-    t->names = calloc (t->nnames + 1, NAME_SIZE);
-    if (t->names && read_some (d, 0, t->nnames, t->names) == 0)
-        rv = 0;
-    for (hsize_t i = 0; rv == 0 && i < t->nnames; i++)
+    rv = t->names ? dataset_read (&t->source, &d, 0, d.n, t->names) : -1;
+    for (uint64_t i = 0; rv == 0 && i < t->nnames; i++)
         t->names[i][NAME_SIZE - 1] = '\0';
-    H5Dclose (d);
+    dataset_close (&d);
     return rv;
-}
-
-/* HDF5 would wait for a pipe, and follow a link. */
-static hid_t open_file (const char *path)
-{
-    int fd = inside_open_any (path, O_RDONLY, 0, NULL);
-    char opened[32];
-    hid_t access;
-    hid_t file;
-
-    if (fd < 0)
-        return -1;
-    access = h5_access ();
-    snprintf (opened, sizeof (opened), "/proc/self/fd/%d", fd);
-    file = H5Fopen (opened, H5F_ACC_RDONLY, access);
-    H5Pclose (access);
-    close (fd);
-    return file;
 }
 
 /* Rows and records first: the names and bytes that they use are then in the
@@ -121,22 +47,17 @@ static hid_t open_file (const char *path)
  */
 static int open_all (struct table *t)
 {
-    int rv = -1;
+    const struct source *s = &t->source;
+    int rv = source_open (&t->source, t->path);
 
-    t->file = open_file (t->path);
-    if (t->file < 0)
+    if (rv < 0)
         return -1;
-    t->rows = open_dataset (t->file, "metrics", sizeof (struct row), &t->nrows);
-    if (H5Lexists (t->file, "records", H5P_DEFAULT) > 0
-        && H5Lexists (t->file, "bytes", H5P_DEFAULT) > 0) {
-        t->records = open_dataset (
-            t->file, "records", sizeof (struct record), &t->nrecords);
-        t->bytes = open_dataset (t->file, "bytes", 1, &t->nbytes);
-    }
-    if (t->rows >= 0 && read_names (t) == 0)
-        rv = 0;
-    t->attempt = read_attempt (t->file);
-    return rv;
+    rv = dataset_open (s, METRICS, sizeof (struct row), &t->rows);
+    if (dataset_open (s, RECORDS, sizeof (struct record), &t->records) < 0
+        || dataset_open (s, BYTES, 1, &t->bytes) < 0)
+        t->records.n = 0;
+    t->attempt = (long)s->attempt;
+    return rv == 0 ? read_names (t) : -1;
 }
 
 /* ---- rows ---- */
@@ -149,17 +70,6 @@ bool table_superseded (const struct table *t,
         if (number < t->resumes[i].row && row->step > t->resumes[i].step)
             return true;
     return false;
-}
-
-static int read_block (hid_t dataset, hsize_t first, hsize_t n, void *buf)
-{
-    struct h5_quiet q;
-    int rv;
-
-    h5_quiet_begin (&q);
-    rv = read_some (dataset, first, n, buf);
-    h5_quiet_end (&q);
-    return rv;
 }
 
 /* A loss of power may have taken it, although it was written before. */
@@ -267,9 +177,9 @@ int table_read_rows (const struct table *t,
 
     if (!rows)
         return errorf (err, "out of memory");
-    for (hsize_t at = 1; rv == 0 && at < t->nrows; at += BLOCK) {
-        hsize_t n = t->nrows - at < BLOCK ? t->nrows - at : BLOCK;
-        if (read_block (t->rows, at, n, rows) < 0) {
+    for (uint64_t at = 1; rv == 0 && at < t->rows.n; at += BLOCK) {
+        uint64_t n = t->rows.n - at < BLOCK ? t->rows.n - at : BLOCK;
+        if (dataset_read (&t->source, &t->rows, at, n, rows) < 0) {
             rv = damaged (t->path, err);
             break;
         }
@@ -288,8 +198,8 @@ int table_read_rows (const struct table *t,
 static bool good_record (const struct table *t, const struct record *r)
 {
     return r->crc == record_crc (r) && has_name (t, r->name)
-           && r->bytes <= RECORD_MAX && r->bytes <= t->nbytes
-           && r->offset <= t->nbytes - r->bytes;
+           && r->bytes <= RECORD_MAX && r->bytes <= t->bytes.n
+           && r->offset <= t->bytes.n - r->bytes;
 }
 
 /* Its data with a NUL behind them; NULL: they are not right. */
@@ -299,7 +209,9 @@ static char *read_data (const struct table *t, const struct record *r)
 
     if (!data)
         return NULL;
-    if ((r->bytes == 0 || read_block (t->bytes, r->offset, r->bytes, data) == 0)
+    if ((r->bytes == 0
+         || dataset_read (&t->source, &t->bytes, r->offset, r->bytes, data)
+                == 0)
         && crc32c (0, data, r->bytes) == r->data_crc) {
         data[r->bytes] = '\0';
         return data;
@@ -344,18 +256,18 @@ static int read_records (const struct table *t,
     struct lost lost = { 0 };
     int rv = 0;
 
-    if (t->records < 0 || t->bytes < 0 || t->nrecords < 2)
+    if (t->records.n < 2)
         return 0;
     if (!(list = malloc (RECORDS_BLOCK * sizeof (*list))))
         return errorf (err, "out of memory");
-    for (hsize_t at = 1; rv == 0 && at < t->nrecords; at += RECORDS_BLOCK) {
-        hsize_t n = t->nrecords - at;
+    for (uint64_t at = 1; rv == 0 && at < t->records.n; at += RECORDS_BLOCK) {
+        uint64_t n = t->records.n - at;
         n = n < RECORDS_BLOCK ? n : RECORDS_BLOCK;
-        if (read_block (t->records, at, n, list) < 0) {
+        if (dataset_read (&t->source, &t->records, at, n, list) < 0) {
             rv = damaged (t->path, err);
             break;
         }
-        for (hsize_t i = 0; rv == 0 && i < n; i++)
+        for (uint64_t i = 0; rv == 0 && i < n; i++)
             if (!good_record (t, &list[i]))
                 lose (&lost, at + i, is_zero (&list[i], sizeof (*list)));
             else if ((!event || is_event (t, &list[i], event))
@@ -402,30 +314,24 @@ static int note_resume (const struct slurmdl_record *r, void *arg)
 
 int table_open (struct table *t, const char *path, struct slurmdl_error *err)
 {
-    struct h5_quiet q;
-    int rv;
-
-    *t = (struct table){
-        .path = path, .file = -1, .rows = -1, .records = -1, .bytes = -1
-    };
-    h5_quiet_begin (&q);
-    rv = open_all (t);
-    h5_quiet_end (&q);
-    if (rv < 0)
+    *t = (struct table){ .path = path,
+                         .source = { .fd = -1, .file = -1 },
+                         .rows.id = -1,
+                         .records.id = -1,
+                         .bytes.id = -1 };
+    if (open_all (t) < 0)
         return damaged (path, err);
     return read_records (t, "resumed", note_resume, t, err);
 }
 
 void table_close (struct table *t)
 {
-    const hid_t datasets[] = { t->rows, t->records, t->bytes };
     int e = errno;
 
-    for (int i = 0; i < 3; i++)
-        if (datasets[i] >= 0)
-            H5Dclose (datasets[i]);
-    if (t->file >= 0)
-        H5Fclose (t->file);
+    dataset_close (&t->rows);
+    dataset_close (&t->records);
+    dataset_close (&t->bytes);
+    source_close (&t->source);
     free (t->names);
     free (t->resumes);
     errno = e;

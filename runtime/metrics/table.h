@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/metrics/dataset.h"
 #include "runtime/metrics/journal.h"
-#include "runtime/storage/h5.h"
 
 /* The rows before 'row' with a higher step than 'step' are superseded. */
 struct resume {
@@ -17,11 +17,10 @@ struct resume {
 
 struct table {
     const char *path;
-    hid_t file;
-    hid_t rows, records, bytes; /* -1: the file has none */
-    hsize_t nrows, nrecords, nbytes;
+    struct source source;
+    struct dataset rows, records, bytes; /* length 0: the file has none */
     char (*names)[NAME_SIZE];
-    hsize_t nnames;
+    uint64_t nnames;
     long attempt;
     struct resume *resumes;
     size_t nresumes;

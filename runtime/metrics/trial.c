@@ -160,11 +160,11 @@ static int lower_steps (const struct table *t,
     return 0;
 }
 
-static int64_t *make_steps (hsize_t n, int64_t value)
+static int64_t *make_steps (uint64_t n, int64_t value)
 {
     int64_t *steps = malloc ((n + 1) * sizeof (*steps));
 
-    for (hsize_t i = 0; steps && i < n; i++)
+    for (uint64_t i = 0; steps && i < n; i++)
         steps[i] = value;
     return steps;
 }
@@ -188,7 +188,7 @@ static int note_file (const char *path, void *arg, struct slurmdl_error *err)
         rv = trial->steps ? table_read_rows (&t, lower_steps, trial, NULL) : -1;
     if (rv < 0 && trial->steps && errno == EBADMSG)
         rv = 0;
-    for (hsize_t i = 0; rv == 0 && i < t.nnames; i++)
+    for (uint64_t i = 0; rv == 0 && i < t.nnames; i++)
         if (trial->steps[i] < INT64_MAX)
             rv = lower_limit (trial->now, t.names[i], trial->steps[i]);
     free (trial->steps);
@@ -246,7 +246,7 @@ static int give_file (const char *path, void *arg, struct slurmdl_error *err)
 
     trial->epoch = NAN;
     trial->steps = rv == 0 ? make_steps (t.nnames, INT64_MAX) : NULL;
-    for (hsize_t i = 0; trial->steps && i < t.nnames; i++)
+    for (uint64_t i = 0; trial->steps && i < t.nnames; i++)
         trial->steps[i] = limit_of (trial, t.names[i]);
     if (rv == 0)
         rv = trial->steps ? table_read_rows (&t, give_rows, trial, &why)

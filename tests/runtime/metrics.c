@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/metrics/dataset.h"
+#include "runtime/metrics/header.h"
 #include "runtime/slurmdl.h"
 #include "runtime/storage/crc32c.h"
 #include "tests/folder.h"
@@ -329,6 +331,107 @@ static void not_a_metrics_file (void **state)
     assert_null (slurmdl_metrics_create (in_dir ("none"), &err));
 }
 
+/* ---- other layouts ---- */
+
+static hid_t copy_attribute (hid_t from, hid_t to)
+{
+    hid_t space = H5Screate (H5S_SCALAR);
+    hid_t a = H5Acreate2 (
+        to, "attempt", H5T_STD_I32BE, space, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t old = H5Aopen (from, "attempt", H5P_DEFAULT);
+    long long attempt;
+
+    H5Aread (old, H5T_NATIVE_LLONG, &attempt);
+    H5Awrite (a, H5T_NATIVE_LLONG, &attempt);
+    H5Aclose (old);
+    H5Sclose (space);
+    return H5Aclose (a);
+}
+
+/* As h5repack --low=1 --high=1 does. */
+static void repack (const char *path, const char *other)
+{
+    static const char *const names[] = {
+        "names", "metrics", "records", "bytes"
+    };
+    hid_t list = H5Pcreate (H5P_FILE_ACCESS);
+    hid_t from = H5Fopen (path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t to;
+
+    H5Pset_libver_bounds (list, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    to = H5Fcreate (other, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    for (int i = 0; i < 4; i++)
+        assert_true (
+            H5Ocopy (from, names[i], to, names[i], H5P_DEFAULT, H5P_DEFAULT)
+            >= 0);
+    copy_attribute (from, to);
+    H5Fclose (to);
+    H5Fclose (from);
+    H5Pclose (list);
+}
+
+static int add_attempt (const struct slurmdl_row *row, void *arg)
+{
+    *(long *)arg += row->attempt * row->step;
+    return 0;
+}
+
+static void libhdf5_reads_other_layouts (void **state)
+{
+    struct slurmdl_metrics *m;
+    struct source in_place, repacked;
+    char path[64], other[64];
+    long sums[2] = { 0, 0 };
+
+    (void)state;
+    setenv ("DL_ATTEMPT", "3", 1);
+    m = slurmdl_metrics_create (dir, NULL);
+    unsetenv ("DL_ATTEMPT");
+    log_some (m, 0, 3000, 7);
+    assert_int_equal (slurmdl_metrics_destroy (m), 0);
+    snprintf (path, sizeof (path), "%s", in_dir ("metrics.h5"));
+    snprintf (other, sizeof (other), "%s", in_dir ("other.h5"));
+    repack (path, other);
+    assert_int_equal (source_open (&in_place, path), 0);
+    assert_int_equal (source_open (&repacked, other), 0);
+    assert_true (in_place.file < 0 && repacked.file >= 0);
+    source_close (&in_place);
+    source_close (&repacked);
+    assert_int_equal (slurmdl_metrics_read (path, add_attempt, &sums[0], NULL),
+                      0);
+    assert_int_equal (slurmdl_metrics_read (other, add_attempt, &sums[1], NULL),
+                      0);
+    assert_true (sums[0] == 3L * 2999 * 3000 / 2 && sums[1] == sums[0]);
+}
+
+/* Whatever the first bytes are, nothing behind them is looked at. */
+static void damaged_headers (void **state)
+{
+    static const char *const names[] = { "names", "metrics", "bytes", "none" };
+    char *bytes = malloc (8192); /* sanitizers know its end */
+    FILE *f;
+    size_t n;
+
+    (void)state;
+    assert_int_equal (
+        slurmdl_metrics_destroy (slurmdl_metrics_create (dir, NULL)), 0);
+    f = fopen (in_dir ("metrics.h5"), "r");
+    n = fread (bytes, 1, 8192, f);
+    fclose (f);
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        struct header_image image = { bytes, n - bit % 8 * 100 };
+        struct header_dataset d;
+        int64_t attempt;
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+        header_attempt (&image, &attempt);
+        for (int i = 0; i < 4; i++)
+            if (header_find (&image, names[i], &d) == 0)
+                assert_true (d.storage + 16 <= image.size);
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    free (bytes);
+}
+
 /* ---- damage ---- */
 
 /* Where the row with the value lies: behind its step and time. */
@@ -423,6 +526,8 @@ int main (void)
         IN_FOLDER (full_disk_does_not_hold_up),
         IN_FOLDER (much_at_once),
         IN_FOLDER (not_a_metrics_file),
+        IN_FOLDER (libhdf5_reads_other_layouts),
+        IN_FOLDER (damaged_headers),
         IN_FOLDER (damaged_rows_are_told),
     };
     return cmocka_run_group_tests_name ("metrics", tests, NULL, NULL);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Superblock 0, a group by a symbol table, version 1 object headers: the
+ * sections in comments are those of the HDF5 File Format Specification 1.1.
+ */
+#include "runtime/metrics/header.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { BASE_ADDRESS = 24, ROOT_HEADER = 64 }; /* II.A */
+enum { ENTRIES_MAX = 64, MESSAGES_MAX = 256 };
+enum {
+    DATASPACE = 0x01,
+    DATATYPE = 0x03,
+    STORAGE = 0x08,
+    ATTRIBUTE = 0x0c,
+    CONTINUATION = 0x10,
+    SYMBOL_TABLE = 0x11,
+};
+
+static bool
+get (const struct header_image *i, uint64_t at, void *to, uint64_t n)
+{
+    if (at > i->size || n > i->size - at)
+        return false;
+    memcpy (to, i->bytes + at, n);
+    return true;
+}
+
+static bool
+is (const struct header_image *i, uint64_t at, const void *what, size_t n)
+{
+    return at <= i->size && n <= i->size - at
+           && !memcmp (i->bytes + at, what, n);
+}
+
+static bool is_ours (const struct header_image *i)
+{
+    static const char signature[9] = "\211HDF\r\n\032\n";
+    uint64_t base;
+    unsigned char sizes[2];
+
+    return is (i, 0, signature, sizeof (signature)) && get (i, 13, sizes, 2)
+           && sizes[0] == 8 && sizes[1] == 8
+           && get (i, BASE_ADDRESS, &base, sizeof (base)) && base == 0;
+}
+
+/* ---- object headers ---- */
+
+struct walk {
+    const struct header_image *image;
+    void (*f) (struct walk *w, uint16_t type, uint64_t at);
+    unsigned left; /* messages that it may look at: blocks may form a ring */
+    void *found;
+};
+
+/* A block of messages: type and size (2 bytes each), flags, 3 bytes unused,
+ * then the body (IV.A.1.a).  A continuation names a further block.
+ */
+static void each_message (struct walk *w, uint64_t at, uint64_t n)
+{
+    uint64_t more[2];
+    uint16_t head[2];
+
+    while (n >= 8 && w->left > 0 && get (w->image, at, head, sizeof (head))) {
+        uint64_t size = 8 + (uint64_t)head[1];
+        w->left--;
+        if (head[0] != CONTINUATION)
+            w->f (w, head[0], at + 8);
+        else if (get (w->image, at + 8, more, sizeof (more)))
+            each_message (w, more[0], more[1]);
+        at += size;
+        n = n > size ? n - size : 0;
+    }
+}
+
+static void walk_header (struct walk *w, uint64_t at)
+{
+    uint32_t size;
+
+    if (is (w->image, at, "\1", 1) && get (w->image, at + 8, &size, 4))
+        each_message (w, at + 16, size);
+}
+
+/* ---- the root group ---- */
+
+struct root {
+    uint64_t table[2]; /* B-tree and heap of names; 0: not found */
+    int64_t attempt;
+    bool has_attempt;
+};
+
+static uint64_t padded (uint16_t n)
+{
+    return ((uint64_t)n + 7) / 8 * 8;
+}
+
+/* Version 1 (IV.A.2.m): sizes of name, type and dataspace, then these and the
+ * value, an integer of 8 bytes.
+ */
+static void take_attempt (struct walk *w, uint64_t at)
+{
+    struct root *root = w->found;
+    uint64_t type = at + 8 + 8;
+    uint16_t head[4];
+    uint32_t size;
+
+    if (get (w->image, at, head, sizeof (head)) && (head[0] & 0xff) == 1
+        && head[1] == 8 && is (w->image, at + 8, "attempt", 8)
+        && is (w->image, type, "\20", 1) && get (w->image, type + 4, &size, 4)
+        && size == 8)
+        root->has_attempt = get (w->image,
+                                 type + padded (head[2]) + padded (head[3]),
+                                 &root->attempt,
+                                 8);
+}
+
+static void take_of_root (struct walk *w, uint16_t type, uint64_t at)
+{
+    struct root *root = w->found;
+
+    if (type == SYMBOL_TABLE)
+        get (w->image, at, root->table, sizeof (root->table));
+    else if (type == ATTRIBUTE)
+        take_attempt (w, at);
+}
+
+static int find_root (const struct header_image *image, struct root *root)
+{
+    struct walk w = { image, take_of_root, MESSAGES_MAX, root };
+    uint64_t at;
+
+    *root = (struct root){ .has_attempt = false };
+    if (!is_ours (image) || !get (image, ROOT_HEADER, &at, sizeof (at)))
+        return -1;
+    walk_header (&w, at);
+    return root->table[0] ? 0 : -1;
+}
+
+int header_attempt (const struct header_image *image, int64_t *attempt)
+{
+    struct root root;
+
+    if (find_root (image, &root) < 0 || !root.has_attempt)
+        return -1;
+    *attempt = root.attempt;
+    return 0;
+}
+
+/* One node of a symbol table (III.C). */
+static int find_in_node (const struct header_image *i,
+                         uint64_t node,
+                         uint64_t names,
+                         const char *name,
+                         uint64_t *header)
+{
+    uint64_t entry[2];
+    uint16_t n;
+
+    if (!is (i, node, "SNOD\1", 5) || !get (i, node + 6, &n, sizeof (n))
+        || n > ENTRIES_MAX)
+        return -1;
+    for (uint64_t e = 0; e < n; e++) {
+        if (!get (i, node + 8 + 40 * e, entry, sizeof (entry))
+            || entry[0] > i->size)
+            return -1;
+        if (is (i, names + entry[0], name, strlen (name) + 1)) {
+            *header = entry[1];
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* A B-tree of one level (III.A.1), names in a local heap (III.D). */
+static int
+find_header (const struct header_image *i, const char *name, uint64_t *header)
+{
+    uint64_t names, node;
+    struct root root;
+    uint16_t n;
+    int rv = 1;
+
+    if (find_root (i, &root) < 0 || !is (i, root.table[0], "TREE\0\0", 6)
+        || !get (i, root.table[0] + 6, &n, sizeof (n)) || n > ENTRIES_MAX
+        || !is (i, root.table[1], "HEAP", 5)
+        || !get (i, root.table[1] + 24, &names, sizeof (names))
+        || names > i->size)
+        return -1;
+    for (uint64_t e = 0; rv == 1 && e < n; e++)
+        rv = get (i, root.table[0] + 32 + 16 * e, &node, sizeof (node))
+                 ? find_in_node (i, node, names, name, header)
+                 : -1;
+    return rv;
+}
+
+/* ---- datasets ---- */
+
+/* Dataspace with a maximum (IV.A.2.b), type (IV.A.2.d), layout version 3,
+ * contiguous (IV.A.2.i).
+ */
+static void take_of_dataset (struct walk *w, uint16_t type, uint64_t at)
+{
+    static const char simple[8] = { 1, 1, 1 }; /* version, rank, max */
+    struct header_dataset *d = w->found;
+    uint64_t words[2];
+
+    if (type == DATASPACE && is (w->image, at, simple, sizeof (simple)))
+        d->length = at + 8;
+    else if (type == DATATYPE)
+        get (w->image, at + 4, &d->size, sizeof (d->size));
+    else if (type == STORAGE && is (w->image, at, "\3\1", 2)
+             && get (w->image, at + 2, words, sizeof (words)))
+        d->storage = at + 2;
+}
+
+int header_find (const struct header_image *image,
+                 const char *name,
+                 struct header_dataset *d)
+{
+    struct walk w = { image, take_of_dataset, MESSAGES_MAX, d };
+    uint64_t header;
+    int rv = find_header (image, name, &header);
+
+    if (rv != 0)
+        return rv;
+    *d = (struct header_dataset){ 0 };
+    walk_header (&w, header);
+    /* the length changes by one write of one aligned word */
+    return d->length > 0 && d->length % 8 == 0 && d->storage > 0 && d->size > 0
+               ? 0
+               : -1;
+}

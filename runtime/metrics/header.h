@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find datasets in the first bytes of a metrics file, without libhdf5. */
+#ifndef RUNTIME_METRICS_HEADER_H
+#define RUNTIME_METRICS_HEADER_H
+
+#include <stdint.h>
+
+/* The bytes may be anybody's. */
+struct header_image {
+    const char *bytes;
+    uint64_t size;
+};
+
+/* Offsets in the file; the second is in the image. */
+struct header_dataset {
+    uint64_t length;  /* of the word that has its length */
+    uint64_t storage; /* of two: address and size of its data */
+    uint32_t size;    /* of a record */
+};
+
+/* A contiguous dataset of one dimension in the root group.  Returns 1 if there
+ * is none of that name, -1 if the file is laid out in another way than
+ * blank.c has it: libhdf5 may be able to read it.
+ */
+int header_find (const struct header_image *image,
+                 const char *name,
+                 struct header_dataset *d);
+
+/* The attribute 'attempt' of the root group; -1 as above. */
+int header_attempt (const struct header_image *image, int64_t *attempt);
+
+#endif
