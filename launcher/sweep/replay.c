@@ -109,7 +109,7 @@ apply_begin (struct sweep *s, const struct event *e, struct slurmdl_error *err)
     t->losts = 0;
     t->spent = 0;
     state_set_text (&t->owner, e->owner);
-    return 0;
+    return state_add_open (s, op.trial, err);
 }
 
 /* ---- the end of an attempt ---- */
@@ -129,11 +129,14 @@ static double seconds_of (const struct event *e)
     return isfinite (e->seconds) && e->seconds > 0 ? e->seconds : 0;
 }
 
-static void attempt_over (struct sweep_trial *t, const struct event *e)
+static void
+attempt_over (struct sweep *s, struct sweep_trial *t, const struct event *e)
 {
     t->over = (long)e->attempt;
     t->spent += seconds_of (e);
     t->seconds += seconds_of (e);
+    if (t->length > 0)
+        s->pace.seconds += seconds_of (e);
     state_set_text (&t->owner, NULL);
     if (e->host)
         state_set_text (&t->host, e->host);
@@ -150,6 +153,7 @@ static int end_segment (struct sweep *s,
     long n = trial_number (s, t);
 
     t->state = state;
+    state_remove_open (s, n);
     searcher_spend (s->searcher, n, t->spent);
     return state_add_history (s, -n, err);
 }
@@ -239,6 +243,14 @@ static int observe (struct sweep *s, const struct sweep_trial *t)
                              t->values ? t->values : &t->metric);
 }
 
+static void set_length (struct sweep *s, struct sweep_trial *t, int64_t length)
+{
+    if (t->length == 0)
+        s->pace.seconds += t->seconds;
+    s->pace.length += (double)(length - t->length);
+    t->length = length;
+}
+
 static int
 apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 {
@@ -246,10 +258,10 @@ apply_result (struct sweep *s, const struct event *e, struct slurmdl_error *err)
 
     if (!t || !fits (s, t, e))
         return 0;
-    attempt_over (t, e);
+    attempt_over (s, t, e);
     t->stopped = e->stopped;
     t->memory = 0;
-    t->length = e->length;
+    set_length (s, t, e->length);
     t->end_time = e->time;
     s->nresults++;
     host_succeeds (s, e->host);
@@ -274,7 +286,7 @@ static struct sweep_trial *end_attempt (struct sweep *s, const struct event *e)
 
     if (!t)
         return NULL;
-    attempt_over (t, e);
+    attempt_over (s, t, e);
     if (e->why)
         state_set_text (&t->why, e->why);
     return t;

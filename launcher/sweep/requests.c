@@ -8,6 +8,7 @@
 
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/state_edit.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/array.h"
@@ -36,9 +37,8 @@ int apply_resume (struct sweep *s,
         if (!s->code)
             return errorf (err, "out of memory");
     }
-    for (long i = 0; i < s->ntrials && s->cause.why; i++)
-        if (s->trials[i].state == TRIAL_OPEN)
-            s->trials[i].fails = 0;
+    for (long i = 0; i < s->nopen && s->cause.why; i++)
+        sweep_trial (s, s->open[i])->fails = 0;
     faults_forget (s);
     return 0;
 }
@@ -49,8 +49,9 @@ int apply_continue (struct sweep *s,
 {
     struct search_config *c = &s->exp->search;
 
-    if (searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0)
-        < 0)
+    if (sweep_unshare_searcher (s) < 0
+        || searcher_extend (&s->searcher, (long)e->max_trials, e->max_length, 0)
+               < 0)
         return errno == ENOMEM ? errorf (err, "out of memory") : 1;
     if (e->max_trials)
         c->max_trials = (long)e->max_trials;
@@ -78,6 +79,8 @@ int apply_retry (struct sweep *s,
     t->state = TRIAL_OPEN;
     t->fails = t->losts = 0;
     t->spent = 0;
+    if (state_add_open (s, (long)e->trial, err) < 0)
+        return -1;
     return state_add_history (s, (long)e->trial, err);
 }
 

@@ -14,6 +14,7 @@
 #include "launcher/sweep/faults.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
+#include "launcher/sweep/snapshot.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
@@ -133,8 +134,9 @@ void sweep_close (struct sweep *s)
     strings_free (s->labels);
     strings_free (s->retired);
     free (s->trials);
+    free (s->open);
     free (s->history);
-    searcher_destroy (s->searcher);
+    sweep_destroy_searcher (s);
     log_destroy (s->log);
     experiment_destroy (s->exp);
     if (s->dir)

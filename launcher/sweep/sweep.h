@@ -130,15 +130,21 @@ struct sweep {
     struct experiment *exp;
     struct log *log;
     struct searcher *searcher; /* NULL while SWEEP_NEW */
+    int searcher_file;         /* snapshot.h; 0: none */
     enum sweep_state state;
     bool expired;               /* no further segment begins */
     bool reached;               /* searcher.goal */
     struct sweep_trial *trials; /* trial N is trials[N - 1] */
     long ntrials;
-    long best;      /* number of the best trial, 0: none */
-    long *history;  /* in the order of the log: N: trial N has begun, ... */
-    long nhistory;  /* ... -N: a segment of it has ended for good */
-    long nresults;  /* that were accepted */
+    long *open; /* numbers of the trials whose state is TRIAL_OPEN, ascending */
+    long nopen;
+    long best;     /* number of the best trial, 0: none */
+    long *history; /* in the order of the log: N: trial N has begun, ... */
+    long nhistory; /* ... -N: a segment of it has ended for good */
+    long nresults; /* that were accepted */
+    struct {       /* of all trials that have a length */
+        double seconds, length;
+    } pace;
     double created; /* s since the epoch, on the creator's clock */
     double changed; /* the same of the last event */
     double asked;   /* the same of the last stop or kill */

@@ -24,17 +24,9 @@ static const double growth = 1.1;
  */
 static double pace (const struct sweep *s, const struct sweep_trial *t)
 {
-    double seconds = 0;
-    double length = 0;
-
     if (t && t->length > 0)
         return t->seconds / (double)t->length;
-    for (long i = 0; i < s->ntrials; i++) {
-        if (s->trials[i].length > 0)
-            seconds += s->trials[i].seconds;
-        length += (double)s->trials[i].length;
-    }
-    return length > 0 ? seconds / length : 0;
+    return s->pace.length > 0 ? s->pace.seconds / s->pace.length : 0;
 }
 
 static bool has_checkpoint (const struct sweep *s, long trial, long attempt)

@@ -9,6 +9,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/budget.h"
 #include "launcher/worker/custom_searcher.h"
@@ -131,7 +132,7 @@ static bool fits (const struct worker *w, const struct event *begin)
 
 static int ask_searcher (struct worker *w, struct slurmdl_error *err)
 {
-    struct searcher *s = searcher_copy (w->sweep->searcher);
+    struct searcher *s = sweep_snapshot (w->sweep);
     struct decisions d = { 0 };
     enum search_answer answer;
     int rv = 0;
@@ -147,7 +148,7 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
     else if (answer == SEARCH_DONE)
         rv = put_one (w, end_event (w), err);
     decisions_free (&d);
-    searcher_destroy (s);
+    sweep_end_snapshot (w->sweep, s);
     return rv;
 }
 
@@ -155,11 +156,9 @@ static int ask_searcher (struct worker *w, struct slurmdl_error *err)
 
 static bool anything_open (const struct sweep *s, long but)
 {
-    for (long i = 1; i <= s->ntrials; i++) {
-        const struct sweep_trial *t = sweep_trial (s, i);
-        if (i != but && t->state == TRIAL_OPEN && !t->owner)
+    for (long i = 0; i < s->nopen; i++)
+        if (s->open[i] != but && !sweep_trial (s, s->open[i])->owner)
             return true;
-    }
     return false;
 }
 
@@ -168,7 +167,7 @@ static struct searcher *foresee (const struct worker *w,
                                  const struct event *result)
 {
     const struct sweep_trial *t = sweep_trial (w->sweep, (long)result->trial);
-    struct searcher *s = searcher_copy (w->sweep->searcher);
+    struct searcher *s = sweep_snapshot (w->sweep);
 
     if (s) {
         searcher_spend (s, (long)result->trial, t->spent + result->seconds);
@@ -180,7 +179,7 @@ static struct searcher *foresee (const struct worker *w,
             == 0)
             return s;
     }
-    searcher_destroy (s);
+    sweep_end_snapshot (w->sweep, s);
     return NULL;
 }
 
@@ -203,7 +202,7 @@ int worker_publish_result (struct worker *w,
         events[n++] = d.events[0];
     rv = worker_publish (w, events, n, err);
     decisions_free (&d);
-    searcher_destroy (s);
+    sweep_end_snapshot (w->sweep, s);
     return rv;
 }
 
@@ -214,7 +213,7 @@ int worker_publish_result (struct worker *w,
  */
 static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
 {
-    struct searcher *s = searcher_copy (w->sweep->searcher);
+    struct searcher *s = sweep_snapshot (w->sweep);
     double *y = calloc (w->sweep->exp->nparams + 1, sizeof (*y));
     struct search_op op;
     int rv = 0;
@@ -226,7 +225,7 @@ static int put_point (struct worker *w, double *x, struct slurmdl_error *err)
         rv = worker_publish (w, &event, 1, err);
         json_decref (event.hparams);
     }
-    searcher_destroy (s);
+    sweep_end_snapshot (w->sweep, s);
     free (y);
     return rv;
 }
@@ -277,20 +276,14 @@ int worker_finish (struct worker *w, struct slurmdl_error *err)
 
 /* ---- the time limit ---- */
 
-static bool is_trained (struct worker *w, long trial)
-{
-    return sweep_trial (w->sweep, trial)->state == TRIAL_OPEN
-           && worker_trains (w, trial);
-}
-
 /* No further segment begins; the sweep ends when none is being trained. */
 int worker_wind_up (struct worker *w, struct slurmdl_error *err)
 {
     if (!w->sweep->expired)
         return put_one (
             w, (struct event){ .op = EVENT_EXPIRE, .by = w->slot }, err);
-    for (long i = 1; i <= w->sweep->ntrials; i++)
-        if (is_trained (w, i))
+    for (long i = 0; i < w->sweep->nopen; i++)
+        if (worker_trains (w, w->sweep->open[i]))
             return 0;
     return put_one (w, end_event (w), err);
 }

@@ -24,10 +24,7 @@
 
 static bool anything_open (const struct sweep *s, long but)
 {
-    for (long i = 1; i <= s->ntrials; i++)
-        if (i != but && sweep_trial (s, i)->state == TRIAL_OPEN)
-            return true;
-    return false;
+    return s->nopen > 1 || (s->nopen == 1 && s->open[0] != but);
 }
 
 /* Whether the search goes on when 'failed' (0: none) has been given up. */
@@ -82,9 +79,8 @@ static int attempts_elsewhere (struct worker *w)
 {
     int n = 0;
 
-    for (long i = 1; i <= w->sweep->ntrials; i++)
-        n += sweep_trial (w->sweep, i)->state == TRIAL_OPEN
-             && worker_trains (w, i);
+    for (long i = 0; i < w->sweep->nopen; i++)
+        n += worker_trains (w, w->sweep->open[i]);
     return n;
 }
 

@@ -164,8 +164,6 @@ static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
     const char *owner;
     int rv;
 
-    if (sweep_trial (w->sweep, trial)->state != TRIAL_OPEN)
-        return 0;
     if (!(owner = worker_owner_of (w, trial)))
         return claim (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
@@ -176,15 +174,16 @@ static int try_trial (struct worker *w, long trial, struct slurmdl_error *err)
     return rv < 0 ? -1 : rv == 1 ? 0 : 2;
 }
 
-/* Each worker starts its search elsewhere, so that they rarely meet. */
-static long first_trial (const struct worker *w)
+/* Where in s->open a worker starts its search: each elsewhere, so that they
+ * rarely meet.
+ */
+static long first_place (const struct worker *w)
 {
     unsigned long hash = 5381;
 
     for (const char *c = worker_nonce (w); *c; c++)
         hash = hash * 33 + (unsigned char)*c;
-    return w->sweep->ntrials ? (long)(hash % (unsigned long)w->sweep->ntrials)
-                             : 0;
+    return w->sweep->nopen ? (long)(hash % (unsigned long)w->sweep->nopen) : 0;
 }
 
 /* The dead are looked for once a second: with many workers that takes longer
@@ -201,11 +200,11 @@ static bool is_time_to_look (struct worker *w)
 /* One that it has put for itself comes first: nobody else may train it. */
 static long own_trial (const struct worker *w)
 {
-    for (long i = 1; i <= w->sweep->ntrials; i++) {
-        const struct sweep_trial *t = sweep_trial (w->sweep, i);
-        if (t->state == TRIAL_OPEN && t->owner
-            && !strcmp (t->owner, worker_nonce (w)))
-            return i;
+    for (long i = 0; i < w->sweep->nopen; i++) {
+        long trial = w->sweep->open[i];
+        const char *owner = sweep_trial (w->sweep, trial)->owner;
+        if (owner && !strcmp (owner, worker_nonce (w)))
+            return trial;
     }
     return 0;
 }
@@ -213,8 +212,8 @@ static long own_trial (const struct worker *w)
 /* Train an open segment.  1: did, 0: none is to be had, 2: look again, -1 */
 static int work (struct worker *w, struct slurmdl_error *err)
 {
-    long n = w->sweep->ntrials;
-    long first = first_trial (w);
+    long n = w->sweep->nopen;
+    long first = first_place (w);
     long own = own_trial (w);
 
     if (own)
@@ -222,7 +221,7 @@ static int work (struct worker *w, struct slurmdl_error *err)
 
     w->looks = is_time_to_look (w);
     for (long i = 0; i < n; i++) {
-        long trial = (first + i) % n + 1;
+        long trial = w->sweep->open[(first + i) % n];
         int rv = try_trial (w, trial, err);
         if (rv == 1)
             return train (w, trial, err) < 0 ? -1 : 1;

@@ -4,7 +4,10 @@
  *
  *     attach EXPERIMENT.conf FOLDER N    make one with N finished trials, and
  *                                        attach to it five times
+ *     attach EXPERIMENT.conf FOLDER N METRICS.h5    make one whose attempts
+ *                                        have this file, and print its folder
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +19,8 @@
 #include "launcher/config/hparams.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/small_file.h"
+#include "tests/launcher/made.h"
 
 static double now (void)
 {
@@ -67,7 +72,7 @@ static int fill (struct sweep *s, long n)
     struct search_op op;
     int rv = 0;
 
-    for (long i = 0; i <= n && rv == 0; i++) {
+    for (long i = 0; n > 0 && i <= n && rv == 0; i++) {
         size_t k = 0;
         if (i > 0)
             events[k++] = (struct event){ .op = EVENT_RESULT,
@@ -100,6 +105,24 @@ static int fill (struct sweep *s, long n)
     return rv;
 }
 
+static int fill_attempts (const struct sweep *s, const char *metrics)
+{
+    size_t size = 0;
+    char *image = file_read_now (metrics, 1 << 20, &size, NULL, NULL);
+    char path[PATH_MAX];
+    bool good = image;
+
+    for (long n = 1; n <= s->ntrials && good; n++) {
+        int fd;
+        snprintf (path, sizeof (path), "%s/metrics.h5", made_attempt (s, n, 1));
+        fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        good = fd >= 0 && write (fd, image, size) == (ssize_t)size;
+        close (fd);
+    }
+    free (image);
+    return good ? 0 : -1;
+}
+
 static int attach (const char *dir)
 {
     double start = now ();
@@ -129,11 +152,15 @@ int main (int argc, char **argv)
 
     if (argc == 2)
         return attach (argv[1]);
-    if (argc != 4 || create (argv[1], argv[2], dir, sizeof (dir)) < 0
+    if (argc < 4 || create (argv[1], argv[2], dir, sizeof (dir)) < 0
         || !(s = open_sweep (dir)))
         return 1;
     if (fill (s, atol (argv[3])) != 0)
         return 1;
+    if (argc == 5) {
+        puts (s->dir);
+        return fill_attempts (s, argv[4]) < 0;
+    }
     sweep_close (s);
     for (int i = 0; i < 5; i++)
         if (fork () == 0) {

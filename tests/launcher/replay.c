@@ -52,6 +52,25 @@ static struct sweep *make (const char *metric, const char *searcher)
     return s;
 }
 
+/* What is counted on the way is what a look at all trials says. */
+static void check_counts (const struct sweep *s)
+{
+    double seconds = 0, length = 0;
+    long nopen = 0;
+
+    for (long i = 1; i <= s->ntrials; i++) {
+        const struct sweep_trial *t = sweep_trial (s, i);
+        if (t->state == TRIAL_OPEN) {
+            assert_true (nopen < s->nopen);
+            assert_int_equal (s->open[nopen++], i);
+        }
+        seconds += t->length > 0 ? t->seconds : 0;
+        length += (double)t->length;
+    }
+    assert_int_equal (nopen, s->nopen);
+    assert_true (seconds == s->pace.seconds && length == s->pace.length);
+}
+
 /* Apply an event, written with ' for ". */
 static int apply (struct sweep *s, const char *text)
 {
@@ -69,6 +88,8 @@ static int apply (struct sweep *s, const char *text)
     rv = sweep_apply (&event, s, &err);
     if (rv < 0)
         fprintf (stderr, "%s: %s\n", text, err.text);
+    else
+        check_counts (s);
     event_free (&event);
     json_decref (json);
     free (copy);

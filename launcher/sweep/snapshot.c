@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of a sweep's searcher that cost no more than what changes in them. */
+#include "launcher/sweep/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The state of a searcher has no pointers into itself: it lies in a file in
+ * memory that the sweep maps, and each snapshot is a private mapping of it.
+ */
+enum { PAGE = 4096 };
+
+static void *map (int fd, size_t size, int how)
+{
+    void *at = mmap (NULL, size, PROT_READ | PROT_WRITE, how, fd, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* Room for trials that have not begun is zero, and takes no memory. */
+static void copy_sparsely (char *to, const char *from, size_t size)
+{
+    static const char zero[PAGE];
+
+    for (size_t at = 0; at < size; at += PAGE) {
+        size_t n = size - at < PAGE ? size - at : PAGE;
+        if (memcmp (from + at, zero, n))
+            memcpy (to + at, from + at, n);
+    }
+}
+
+/* 0 is no descriptor of ours: it says that there is none. */
+static int open_file (size_t size)
+{
+    int fd = memfd_create ("searcher", MFD_CLOEXEC);
+
+    if (fd > 0 && ftruncate (fd, (off_t)size) == 0)
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    return 0;
+}
+
+static int share (struct sweep *s)
+{
+    size_t size = searcher_size (s->searcher);
+    int fd = s->searcher_file ? 0 : open_file (size);
+    void *at = fd ? map (fd, size, MAP_SHARED) : NULL;
+
+    if (at) {
+        copy_sparsely (at, (const char *)s->searcher, size);
+        searcher_destroy (s->searcher);
+        s->searcher = at;
+        s->searcher_file = fd;
+    } else if (fd)
+        close (fd);
+    return s->searcher_file ? 0 : -1;
+}
+
+struct searcher *sweep_snapshot (struct sweep *s)
+{
+    return share (s) < 0 ? searcher_copy (s->searcher)
+                         : map (s->searcher_file,
+                                searcher_size (s->searcher),
+                                MAP_PRIVATE);
+}
+
+void sweep_end_snapshot (const struct sweep *s, struct searcher *snapshot)
+{
+    if (snapshot && s->searcher_file)
+        munmap (snapshot, searcher_size (snapshot));
+    else
+        searcher_destroy (snapshot);
+}
+
+void sweep_destroy_searcher (struct sweep *s)
+{
+    sweep_end_snapshot (s, s->searcher);
+    if (s->searcher_file)
+        close (s->searcher_file);
+    s->searcher_file = 0;
+    s->searcher = NULL;
+}
+
+int sweep_unshare_searcher (struct sweep *s)
+{
+    struct searcher *own = s->searcher;
+
+    if (s->searcher_file && !(own = searcher_copy (s->searcher)))
+        return -1;
+    if (s->searcher_file)
+        sweep_destroy_searcher (s);
+    s->searcher = own;
+    return 0;
+}
