@@ -18,10 +18,12 @@ static long inner_of (const struct searcher *s, long trial)
     return (trial - 1) / s->repeats + 1;
 }
 
-/* A trial of the method of which not all repeats have begun, 0: none. */
-static long half_begun (const struct searcher *s)
+/* The first trial of the method from 'inner' on of which not all repeats have
+ * begun, 0: none.
+ */
+static long half_begun (const struct searcher *s, long inner)
 {
-    for (long i = 1; i <= s->created; i++)
+    for (long i = inner; i <= s->created && s->halves > 0; i++)
         if (searcher_trial (s, i)->state == TRIAL_RUNNING
             && repeat_of (s, i)->begun < s->repeats)
             return i;
@@ -57,7 +59,7 @@ searcher_ask (const struct searcher *s, struct search_op *op, double *x)
         return inner_ask (s, op, x);
     if (s->limit > 0 && s->outer >= s->limit)
         return SEARCH_WAIT;
-    if ((inner = half_begun (s))) {
+    if ((inner = s->half)) {
         ask_repeat (s, inner, op, x);
         return SEARCH_RUN;
     }
@@ -80,6 +82,8 @@ static int begin_first (struct searcher *s,
         return -1;
     *repeat_of (s, inner) = (struct repeat){ .begun = 1 };
     s->outer++;
+    if (s->halves++ == 0 || inner < s->half)
+        s->half = inner;
     return 0;
 }
 
@@ -112,8 +116,12 @@ int searcher_begin (struct searcher *s,
         || (op->trial - 1) % s->repeats != repeat_of (s, inner)->begun
         || op->fresh != is_first (s, inner))
         return inner_refuse ();
-    repeat_of (s, inner)->begun++;
     s->outer++;
+    if (++repeat_of (s, inner)->begun < s->repeats)
+        return 0;
+    s->halves--;
+    if (s->half == inner)
+        s->half = half_begun (s, inner + 1);
     return 0;
 }
 

@@ -97,6 +97,8 @@ struct searcher {
     int64_t objectives, larger; /* bits of those that are to be maximised */
     int64_t width;              /* values of a trial: one a rung or objective */
     int64_t repeats, outer;     /* trials that are being trained with repeats */
+    int64_t halves, half; /* trials whose repeats have not all begun: how many,
+                             and the first of them, 0: none */
     int64_t min_length, population;
     int64_t rules; /* of enum search_rules */
     double spent, max_seconds;
