@@ -46,16 +46,14 @@ static void put_text (FILE *f, const char *text, bool safe)
     fputc ('"', f);
 }
 
-/* The shortest that reads back as the same number; nothing for NaN. */
+/* Nothing for NaN. */
 static void put_real (FILE *f, double v)
 {
-    char text[32] = "";
+    char text[NUMBER_TEXT];
 
-    for (int digits = 6; digits <= 17 && !isnan (v); digits++) {
-        snprintf (text, sizeof (text), "%.*g", digits, v);
-        if (strtod (text, NULL) == v)
-            break;
-    }
+    if (isnan (v))
+        return;
+    number_text (text, v);
     fputs (text, f);
 }
 

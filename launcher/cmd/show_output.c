@@ -128,12 +128,12 @@ static json_t *cell_json (enum column_type type, const struct cell *cell)
 
 /* As the trainer has it: a boolean, a list, an integer as such. */
 static json_t *
-hparam_json (const struct sweep *s, const struct result_column *c, long trial)
+shown_hparam (const struct sweep *s, const struct result_column *c, long trial)
 {
-    const json_t *v = hparams_value (trial_hparams (s, sweep_trial (s, trial)),
-                                     s->exp->hparams[c->index].path);
+    json_t *v =
+        trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
 
-    return v ? json_deep_copy (v) : json_null ();
+    return v ? v : json_null ();
 }
 
 static void set_progress (json_t *o, const struct sweep *s, long trial)
@@ -160,7 +160,7 @@ json_t *trial_json (const struct sweep *s, const struct columns *c, long trial)
         const struct result_column *col = &c->list[i];
         struct cell cell = column_cell (col, s, trial);
         if (col->hparam)
-            set_new (hparams, col->name, hparam_json (s, col, trial));
+            set_new (hparams, col->name, shown_hparam (s, col, trial));
         else
             set_new (o, col->name, cell_json (col->type, &cell));
     }

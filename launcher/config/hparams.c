@@ -9,16 +9,20 @@
 
 #include "launcher/config/optional_group.h"
 #include "launcher/config/placeholder.h"
+#include "launcher/sys/json_number.h"
 
 static const char *const builtins[] = { "length",      "trial",     "repeat",
                                         "seed",        "trial_dir", RESUME_DIR,
                                         "attempt_dir", NULL };
 
-static json_t *
-value_json (const struct experiment *e, const struct hparam *h, const double *x)
+json_t *hparam_json (const struct experiment *e,
+                     const struct hparam *h,
+                     const double *x)
 {
     if (h->dim < 0)
         return json_incref (h->values);
+    if (isnan (x[h->dim]))
+        return NULL; /* not active */
     switch (e->params[h->dim].type) {
     case PARAM_INT:
         return json_integer ((json_int_t)x[h->dim]);
@@ -57,12 +61,11 @@ json_t *hparams_json (const struct experiment *e, const double *x)
 
     for (size_t i = 0; root && i < e->nhparams; i++) {
         const struct hparam *h = &e->hparams[i];
+        json_t *value = hparam_json (e, h, x);
         const char *last;
-        json_t *parent;
-        if (h->dim >= 0 && isnan (x[h->dim]))
-            continue; /* not active */
-        parent = parent_of (root, h->path, &last);
-        json_object_set_new (parent, last, value_json (e, h, x));
+        json_t *parent = value ? parent_of (root, h->path, &last) : NULL;
+        if (parent)
+            json_object_set_new (parent, last, value);
     }
     return root;
 }
@@ -80,26 +83,24 @@ const json_t *hparams_value (const json_t *root, const char *path)
     return json_object_get (root, path);
 }
 
-char *hparams_text (const json_t *hparams, const char *path)
+char *hparam_text (const json_t *v)
 {
-    const json_t *v = hparams_value (hparams, path);
-    char number[32];
+    char number[NUMBER_TEXT];
 
     if (!v)
         return NULL;
     if (json_is_string (v))
         return strdup (json_string_value (v));
     if (json_is_real (v)) {
-        /* the shortest text that reads back as the same number */
-        for (int digits = 6; digits <= 17; digits++) {
-            snprintf (
-                number, sizeof (number), "%.*g", digits, json_real_value (v));
-            if (strtod (number, NULL) == json_real_value (v))
-                break;
-        }
+        number_text (number, json_real_value (v));
         return strdup (number);
     }
     return json_dumps (v, JSON_ENCODE_ANY | JSON_COMPACT);
+}
+
+char *hparams_text (const json_t *hparams, const char *path)
+{
+    return hparam_text (hparams_value (hparams, path));
 }
 
 void hparams_variable (char *buf, size_t size, const char *path)

@@ -12,12 +12,20 @@
  */
 json_t *hparams_json (const struct experiment *e, const double *x);
 
+/* One of them; NULL if it is not active there. */
+json_t *hparam_json (const struct experiment *e,
+                     const struct hparam *h,
+                     const double *x);
+
 /* The value of the hyperparameter 'path' in such an object; NULL if none. */
 const json_t *hparams_value (const json_t *hparams, const char *path);
 
-/* The value of the hyperparameter 'path' in such an object as text: strings
- * bare, all else as JSON.  The caller frees it; NULL if there is none.
+/* A value as text: strings bare, all else as JSON.  The caller frees it; NULL
+ * for none.
  */
+char *hparam_text (const json_t *value);
+
+/* The same of the hyperparameter 'path' in such an object. */
 char *hparams_text (const json_t *hparams, const char *path);
 
 /* What the {names} of a command stand for. */

@@ -39,15 +39,15 @@ char *cell_text (const struct sweep *s,
                  const struct sweep_trial *t,
                  const struct hparam *h)
 {
-    char *text = hparams_text (trial_hparams (s, t), h->path);
-    enum param_type type = s->exp->params[h->dim].type;
-    char *brief;
+    json_t *v = trial_hparam (s, t, h);
+    char *text = NULL;
 
-    if (!text || (type != PARAM_FLOAT && type != PARAM_LOG)
-        || asprintf (&brief, "%.4g", strtod (text, NULL)) < 0)
-        return text;
-    free (text);
-    return brief;
+    if (!json_is_real (v))
+        text = hparam_text (v);
+    else if (asprintf (&text, "%.4g", json_real_value (v)) < 0)
+        text = NULL;
+    json_decref (v);
+    return text;
 }
 
 char *trial_text (const struct sweep *s, const struct sweep_trial *t)

@@ -127,13 +127,13 @@ static void add_trial_line (struct libscols_table *tb,
         return;
     duration_text (elapsed, sizeof (elapsed), t->seconds);
     table_set (line, 0, "%ld%s", n, in_front ? "*" : "");
-    table_set (line, 1, "%s", trial_state_name (s, t));
+    scols_line_set_data (line, 1, trial_state_name (s, t));
     table_set (line, 2, "%lld", (long long)t->length);
     if (t->length) {
         table_set (line, 3, "%.6g", t->best);
         table_set (line, 4, "%.6g", t->metric);
     }
-    table_set (line, 5, "%s", elapsed);
+    scols_line_set_data (line, 5, elapsed);
     table_set (line, 6, "%ld", trial_attempts (s, t));
     fill_progress (line, s, n);
     if (is_repeated (s))
@@ -147,39 +147,38 @@ static void add_trial_line (struct libscols_table *tb,
         table_colour (line, 0, "green");
 }
 
+/* By the point's mean where points are repeated, then by the trial itself. */
 struct ranked {
     const struct sweep *s;
-    long trial;
+    long trial, point;
+    double mean, best; /* NaN: none */
 };
 
-/* By the point's mean where points are repeated, then by the trial itself. */
-static double rank_value (const struct ranked *r, bool of_point)
+static struct ranked rank_of (const struct sweep *s, long trial)
 {
-    const struct sweep *s = r->s;
+    long point = is_repeated (s) ? trial_point (s, trial) : 0;
 
-    if (!of_point)
-        return sweep_trial (s, r->trial)->best;
-    return is_repeated (s) ? sweep_point_rank (s, trial_point (s, r->trial))
-                           : NAN;
+    return (struct ranked){ s,
+                            trial,
+                            point,
+                            point ? sweep_point_rank (s, point) : NAN,
+                            sweep_trial (s, trial)->best };
+}
+
+static int better_first (const struct sweep *s, double a, double b)
+{
+    return sweep_better (s, b, a) - sweep_better (s, a, b);
 }
 
 static int best_first (const void *a, const void *b)
 {
     const struct ranked *x = a;
     const struct ranked *y = b;
+    int order = x->point ? better_first (x->s, x->mean, y->mean) : 0;
 
-    for (int of_point = 1; of_point >= 0; of_point--) {
-        double p = rank_value (x, of_point);
-        double q = rank_value (y, of_point);
-        if (sweep_better (x->s, p, q))
-            return -1;
-        if (sweep_better (x->s, q, p))
-            return 1;
-        if (of_point && is_repeated (x->s)
-            && trial_point (x->s, x->trial) != trial_point (x->s, y->trial))
-            return x->trial < y->trial ? -1 : 1;
-    }
-    return x->trial < y->trial ? -1 : 1;
+    if (order == 0 && x->point == y->point)
+        order = better_first (x->s, x->best, y->best);
+    return order ? order : x->trial < y->trial ? -1 : 1;
 }
 
 long *trials_best_first (const struct sweep *s)
@@ -188,7 +187,7 @@ long *trials_best_first (const struct sweep *s)
     long *trials = calloc ((size_t)s->ntrials + 1, sizeof (*trials));
 
     for (long i = 0; list && i < s->ntrials; i++)
-        list[i] = (struct ranked){ s, i + 1 };
+        list[i] = rank_of (s, i + 1);
     if (list)
         qsort (list, (size_t)s->ntrials, sizeof (*list), best_first);
     for (long i = 0; list && trials && i < s->ntrials; i++)

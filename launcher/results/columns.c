@@ -90,11 +90,10 @@ enum { NFIXED = sizeof (fixed) / sizeof (*fixed) };
 
 /* ---- hyperparameters ---- */
 
-static const json_t *
+static json_t *
 value_of (const struct sweep *s, const struct result_column *c, long trial)
 {
-    return hparams_value (trial_hparams (s, sweep_trial (s, trial)),
-                          s->exp->hparams[c->index].path);
+    return trial_hparam (s, sweep_trial (s, trial), &s->exp->hparams[c->index]);
 }
 
 static void get_integer (const struct sweep *s,
@@ -102,7 +101,10 @@ static void get_integer (const struct sweep *s,
                          long trial,
                          struct cell *cell)
 {
-    cell->integer = json_integer_value (value_of (s, c, trial));
+    json_t *v = value_of (s, c, trial);
+
+    cell->integer = json_integer_value (v);
+    json_decref (v);
 }
 
 static void get_real (const struct sweep *s,
@@ -110,9 +112,10 @@ static void get_real (const struct sweep *s,
                       long trial,
                       struct cell *cell)
 {
-    const json_t *v = value_of (s, c, trial);
+    json_t *v = value_of (s, c, trial);
 
     cell->real = v ? number_from_json (v) : NAN;
+    json_decref (v);
 }
 
 /* A choice that is no string has the text that the file's reader gave it. */
@@ -122,7 +125,7 @@ static void get_text (const struct sweep *s,
                       struct cell *cell)
 {
     const struct hparam *h = &s->exp->hparams[c->index];
-    const json_t *v = value_of (s, c, trial);
+    json_t *v = value_of (s, c, trial);
 
     if (!v || c->text)
         cell->text = v ? c->text : NULL;
@@ -132,6 +135,7 @@ static void get_text (const struct sweep *s,
         for (size_t i = 0; h->labels && h->labels[i]; i++)
             if (json_equal (v, json_array_get (h->values, i)))
                 cell->text = h->labels[i];
+    json_decref (v);
 }
 
 /* The narrowest type that holds all of its values, and that it has none. */

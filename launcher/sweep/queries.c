@@ -141,6 +141,25 @@ struct host *sweep_host (const struct sweep *s, const char *name)
     return NULL;
 }
 
+json_t *trial_hparam (const struct sweep *s,
+                      const struct sweep_trial *t,
+                      const struct hparam *h)
+{
+    return t->hparams
+               ? json_incref ((json_t *)hparams_value (t->hparams, h->path))
+           : t->x ? hparam_json (s->exp, h, t->x)
+                  : NULL;
+}
+
+/* What was made of its point can be made again. */
+void trial_forget_hparams (struct sweep_trial *t)
+{
+    if (t->x) {
+        json_decref (t->hparams);
+        t->hparams = NULL;
+    }
+}
+
 const json_t *trial_hparams (const struct sweep *s, const struct sweep_trial *t)
 {
     struct sweep_trial *keep = &s->trials[t - s->trials];

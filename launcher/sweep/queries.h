@@ -42,7 +42,17 @@ sweep_point (const struct sweep *s, long point, size_t metric);
 /* The mean of its first metric once all its trials have a value; else NaN. */
 double sweep_point_rank (const struct sweep *s, long point);
 
-/* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it. */
+/* One of its hyperparameters as JSON, a new reference whose strings are the
+ * sweep's; NULL: it is not active.
+ */
+json_t *trial_hparam (const struct sweep *s,
+                      const struct sweep_trial *t,
+                      const struct hparam *h);
+
+/* Its hyperparameters as JSON; NULL if out of memory.  The trial keeps it,
+ * until trial_forget_hparams().
+ */
+void trial_forget_hparams (struct sweep_trial *t);
 const json_t *trial_hparams (const struct sweep *s,
                              const struct sweep_trial *t);
 

@@ -311,8 +311,7 @@ static int move_trial (struct sweep *s,
         memcpy (t->began, t->x, e->nx * sizeof (*t->began));
     }
     memcpy (t->x, e->x, e->nx * sizeof (*t->x));
-    json_decref (t->hparams);
-    t->hparams = NULL;
+    trial_forget_hparams (t);
     return 0;
 }
 

@@ -10,6 +10,12 @@
 json_t *number_to_json (double v);
 json_t *numbers_to_json (const double *v, size_t n);
 
+/* The shortest text, of 6 digits at least before its trailing zeros go, that
+ * reads back as the same number.
+ */
+enum { NUMBER_TEXT = 32 };
+void number_text (char buf[NUMBER_TEXT], double v);
+
 /* The number that 'v' is; NaN if it is none. */
 double number_from_json (const json_t *v);
 

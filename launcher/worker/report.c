@@ -22,9 +22,12 @@
 #include "launcher/worker/segment.h"
 #include "launcher/worker/self.h"
 #include "launcher/worker/shared_fault.h"
+#include "runtime/base/clock.h"
 
-/* results.h5 is written after so many results, and while they are few. */
-enum { RESULTS_EVERY = 256 };
+/* results.h5 is written after so many results, and while they are few; but it
+ * has all trials, and a worker writes for one part of its time in so many.
+ */
+enum { RESULTS_EVERY = 256, RESULTS_REST = 50 };
 
 /* Excluded at once, for one trial; more of them the next check finds. */
 enum { NODES_MAX = 16 };
@@ -191,12 +194,18 @@ static void write_results (const struct worker *w)
 /* Often while it is cheap: whoever puts the result decides, so that nobody
  * writes it twice.
  */
-static void keep_results (const struct worker *w)
+static void keep_results (struct worker *w)
 {
     long n = w->sweep->nresults;
+    double now = monotonic ();
 
-    if (n % RESULTS_EVERY == 0 || (n & (n - 1)) == 0)
+    if ((n & (n - 1)) == 0
+        || (n % RESULTS_EVERY == 0
+            && now - w->results.at >= RESULTS_REST * w->results.took)) {
         write_results (w);
+        w->results.at = monotonic ();
+        w->results.took = w->results.at - now;
+    }
 }
 
 int worker_publish_report (struct worker *w,

@@ -34,6 +34,9 @@ struct worker {
     int held;          /* waits to see whether a fault has this count ... */
     double held_until; /* ... until then */
     struct job_memory memory;
+    struct {
+        double at, took; /* when it last wrote results.h5, and how long */
+    } results;
     bool closes; /* it has put the end: what remains to do is its */
 };
 

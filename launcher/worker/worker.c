@@ -41,7 +41,9 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
     struct segment_report r;
     int rv;
 
-    if (segment_run (w, trial, &r, err) < 0)
+    rv = segment_run (w, trial, &r, err);
+    trial_forget_hparams (sweep_trial (w->sweep, trial));
+    if (rv < 0)
         return -1;
     w->fresh = false;
     if (r.outcome == OUTCOME_FAILED && r.verdict.error)
