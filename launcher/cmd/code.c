@@ -151,14 +151,27 @@ static int make_copy (const struct sweep *s,
     return rv;
 }
 
+static int scratch_path (struct scratch *own,
+                         char *buf,
+                         size_t size,
+                         struct slurmdl_error *err)
+{
+    if (scratch_make (own, SCRATCH_ANY, err) < 0)
+        return -1;
+    return snprintf (buf, size, "%s/" SCRATCH_CODE, own->path) < (int)size ? 0
+                                                                           : -1;
+}
+
 /* The copy is there, and 'dir' in it stands for the experiment file's. */
-static int find_copy (const struct sweep *s, char *dir, size_t size)
+static int
+find_copy (const struct sweep *s, struct scratch *own, char *dir, size_t size)
 {
     struct slurmdl_error err = { "" };
     char base[PATH_MAX];
     const struct code_copy copy = { base, s->root, s->exp->dir };
 
-    if (base_path (s, base, sizeof (base), &err) < 0)
+    if (s->exp->code_local ? scratch_path (own, base, sizeof (base), &err) < 0
+                           : base_path (s, base, sizeof (base), &err) < 0)
         return fail (&err);
     if (code_copy_path (&copy, dir, size) < 0) {
         complain ("%s: the log's first entry names a folder of the code that "
@@ -173,24 +186,26 @@ int code_prepare (const struct sweep *s)
 {
     char dir[PATH_MAX];
 
-    return s->code ? find_copy (s, dir, sizeof (dir)) : EXIT_OK;
+    return s->code && !s->exp->code_local
+               ? find_copy (s, NULL, dir, sizeof (dir))
+               : EXIT_OK;
 }
 
-int code_enter (struct sweep *s)
+int code_enter (struct sweep *s, struct scratch *own)
 {
     char dir[PATH_MAX];
-    char *own;
+    char *folder;
     int rv;
 
     if (!s->code)
         return EXIT_OK;
-    if ((rv = find_copy (s, dir, sizeof (dir))))
+    if ((rv = find_copy (s, own, dir, sizeof (dir))))
         return rv;
-    if (!(own = strdup (dir)))
+    if (!(folder = strdup (dir)))
         return EXIT_IO;
     free (s->exp->file_dir);
     s->exp->file_dir = s->exp->dir;
-    s->exp->dir = own;
+    s->exp->dir = folder;
     return EXIT_OK;
 }
 

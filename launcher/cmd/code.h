@@ -7,6 +7,7 @@
 #include "launcher/code/select.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/sweep.h"
+#include "launcher/sys/scratch.h"
 
 /* What a new experiment takes along. */
 struct code_of_run {
@@ -34,10 +35,11 @@ int code_preview (const struct experiment *e, const char *experiments);
 int code_prepare (const struct sweep *s);
 
 /* Let trials of this process, or of its children, run the frozen code: the
- * folder of the trials becomes that of its copy.  Returns an exit status, after
- * a line.
+ * folder of the trials becomes that of its copy; with code.local a new one in
+ * 'own', which the caller has zeroed and removes in any case.  Returns an exit
+ * status, after a line.
  */
-int code_enter (struct sweep *s);
+int code_enter (struct sweep *s, struct scratch *own);
 
 /* Of an experiment that has no result yet: freeze its code again if that has
  * changed, and write the digest for the event "resume"; "": it has not. Returns

@@ -94,6 +94,7 @@ int cmd_worker (const struct settings *st)
     struct sweep *s;
     char slot[64];
     struct worker_exit lost;
+    struct scratch own = { .lock = -1 };
     int rv = open_experiment (st, st->args[0], &s);
 
     if (rv)
@@ -102,15 +103,14 @@ int cmd_worker (const struct settings *st)
         sweep_close (s);
         return rv;
     }
-    if ((rv = code_enter (s))) {
-        sweep_close (s);
-        return rv;
+    if ((rv = code_enter (s, &own)) == EXIT_OK) {
+        place_find (&place, s->exp, st, slot, sizeof (slot));
+        worker_exit_read ("", &lost);
+        place.lost = &lost;
+        end = worker_run (s, &place, &err);
+        rv = worker_status (end, &err);
     }
-    place_find (&place, s->exp, st, slot, sizeof (slot));
-    worker_exit_read ("", &lost);
-    place.lost = &lost;
-    end = worker_run (s, &place, &err);
-    rv = worker_status (end, &err);
+    scratch_remove (&own);
     sweep_close (s);
     return rv;
 }

@@ -149,7 +149,7 @@ int try_run_open (struct try_run *t,
         return errorf (err, "out of memory");
     t->trial = sweep_trial (&t->sweep, number);
     log_socket_open (&t->socket, NULL);
-    t->attempt.socket = *t->socket.dir ? t->socket.path : NULL;
+    t->attempt.socket = *t->socket.path ? t->socket.path : NULL;
     return make_place (t, above, err) < 0 ? -1 : software_enter (e, err);
 }
 

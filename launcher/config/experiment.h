@@ -152,7 +152,7 @@ struct experiment {
     int64_t heartbeat; /* s between two signs of life */
     int64_t grace;     /* s that a trainer has to stop */
 
-    bool code_freeze;
+    bool code_freeze, code_local;
     char *code_path;
     char **code_include, **code_exclude;
 

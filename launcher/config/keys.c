@@ -26,6 +26,7 @@ const struct key experiment_keys[] = {
     { "environment.venv",    KEY_STRING, AT (software.venv),    0, 0, NULL, "virtual environment of the trials' Python: its folder" },
 
     { "code.freeze",  KEY_BOOL,   AT (code_freeze),  0, 0, "true", "the trials run a copy of the folder as it is now, where the entrypoint names a file of it" },
+    { "code.local",   KEY_BOOL,   AT (code_local),   0, 0, "false", "each worker unpacks the frozen code into a folder of its own in TMPDIR; what trials write there is lost" },
     { "code.path",    KEY_STRING, AT (code_path),    0, 0, NULL, "folder that is frozen; default: that of the experiment file, or its git work tree" },
     { "code.include", KEY_LIST,   AT (code_include), 0, 0, NULL, "patterns of files that are frozen, be they large or ignored by git" },
     { "code.exclude", KEY_LIST,   AT (code_exclude), 0, 0, NULL, "patterns of files and folders that stay where they are, as in .dlignore" },

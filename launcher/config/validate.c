@@ -283,6 +283,16 @@ check_resources (const struct experiment *e, config_t *cf, struct problems *p)
                     "'resources.check' must be \"quick\" or \"full\"");
 }
 
+static void
+check_code (const struct experiment *e, config_t *cf, struct problems *p)
+{
+    if (e->code_local && (experiment_has_ranks (e) || e->gpus))
+        problem_at (p,
+                    origin_of_key (cf, "code.local"),
+                    "'code.local' is for trials of one process: other nodes "
+                    "do not see the folder");
+}
+
 /* The file is read by all who may look at the experiment. */
 static void check_webhook (const char *where, config_t *cf, struct problems *p)
 {
@@ -354,6 +364,7 @@ void experiment_check (struct experiment *e, config_t *cf, struct problems *p)
     check_resources (e, cf, p);
     check_memory (e, cf, p);
     check_gpus (e, cf, p);
+    check_code (e, cf, p);
     check_on_oom (e, p);
     check_notify (e, cf, p);
     software_settings_check (e, config_root_setting (cf), p);

@@ -2,18 +2,13 @@
 /* How `dl log` in a script reaches the worker, the one writer of metrics. */
 #include "launcher/trainer/log_socket.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/trainer/trainer.h"
@@ -23,7 +18,7 @@
  * before) and lines "NAME VALUE"; the answer is "ok" or what is wrong.  The
  * socket is in a folder that only the user may enter.
  */
-enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000, YOUNG = 60 };
+enum { MESSAGE_MAX = 16384, ANSWER_WAIT = 30000 };
 
 static int bind_socket (struct log_socket *s)
 {
@@ -36,70 +31,14 @@ static int bind_socket (struct log_socket *s)
     return bind (s->fd, (struct sockaddr *)&addr, sizeof (addr));
 }
 
-/* ---- what workers that were killed have left ---- */
-
-/* A living worker holds a lock on its folder; the kernel drops it with the
- * process, in whatever container that was.
- */
-static int lock_folder (const char *path)
-{
-    int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    if (fd >= 0 && flock (fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    if (fd >= 0)
-        close (fd);
-    return -1;
-}
-
-/* "dl-XXXXXX" of this user; a young one may be about to be locked. */
-static bool is_old_folder (const char *path, const char *name)
-{
-    struct stat st;
-
-    return !strncmp (name, "dl-", 3) && strlen (name) == 9
-           && lstat (path, &st) == 0 && S_ISDIR (st.st_mode)
-           && st.st_uid == geteuid () && time (NULL) - st.st_mtime > YOUNG;
-}
-
-static void sweep_folder (const char *tmp)
-{
-    DIR *folder = opendir (tmp);
-    struct dirent *e;
-    char path[512];
-    char file[sizeof (path) + 2];
-    int fd;
-
-    while (folder && (e = readdir (folder))) {
-        snprintf (path, sizeof (path), "%s/%s", tmp, e->d_name);
-        if (!is_old_folder (path, e->d_name) || (fd = lock_folder (path)) < 0)
-            continue;
-        snprintf (file, sizeof (file), "%s/s", path);
-        unlink (file);
-        rmdir (path);
-        close (fd);
-    }
-    if (folder)
-        closedir (folder);
-}
-
 int log_socket_open (struct log_socket *s, struct slurmdl_error *err)
 {
-    const char *tmp = getenv ("TMPDIR");
-
-    *s = (struct log_socket){ .fd = -1, .lock = -1 };
-    /* a socket's path is short: a long TMPDIR cannot hold one */
-    if (!tmp || strlen (tmp) > 40)
-        tmp = "/tmp";
-    sweep_folder (tmp);
-    snprintf (s->dir, sizeof (s->dir), "%s/dl-XXXXXX", tmp);
-    if (!mkdtemp (s->dir)) {
-        errorf (err, "%s: %s", s->dir, strerror (errno));
-        s->dir[0] = '\0';
+    s->fd = -1;
+    s->path[0] = '\0';
+    if (scratch_make (&s->folder, SCRATCH_SHORT, err) < 0)
         return -1;
-    }
-    s->lock = lock_folder (s->dir);
-    snprintf (s->path, sizeof (s->path), "%s/s", s->dir);
+    snprintf (
+        s->path, sizeof (s->path), "%.60s/" SCRATCH_SOCKET, s->folder.path);
     if (bind_socket (s) == 0)
         return 0;
     errorf (err, "%s: %s", s->path, strerror (errno));
@@ -112,14 +51,8 @@ void log_socket_close (struct log_socket *s)
     if (s->fd >= 0)
         close (s->fd);
     s->fd = -1;
-    if (*s->dir) {
-        unlink (s->path);
-        rmdir (s->dir);
-    }
-    if (s->lock >= 0)
-        close (s->lock);
-    s->lock = -1;
-    *s->dir = '\0';
+    s->path[0] = '\0';
+    scratch_remove (&s->folder);
 }
 
 static int log_line (struct trainer *t, const char *line, int64_t step)

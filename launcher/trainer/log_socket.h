@@ -3,13 +3,13 @@
 #ifndef LAUNCHER_TRAINER_LOG_SOCKET_H
 #define LAUNCHER_TRAINER_LOG_SOCKET_H
 
+#include "launcher/sys/scratch.h"
 #include "launcher/trainer/trainer.h"
 
 /* The worker's side. */
 struct log_socket {
-    int fd;   /* -1: none */
-    int lock; /* on its folder, -1: none */
-    char dir[64];
+    int fd; /* -1: none */
+    struct scratch folder;
     char path[80];
 };
 

@@ -308,8 +308,8 @@ static int prepare (struct segment *s, long trial)
                                 .trial = trial,
                                 .number = t->over + 1,
                                 .length = t->target,
-                                .socket = *s->w->socket.dir ? s->w->socket.path
-                                                            : NULL };
+                                .socket = *s->w->socket.path ? s->w->socket.path
+                                                             : NULL };
     return snprintf (s->attempt.dir,
                      sizeof (s->attempt.dir),
                      "%s/trials/%04ld/a.%ld",

@@ -2,10 +2,12 @@
 /* Pause an experiment whose attempts all fail in the same way. */
 #include "launcher/worker/shared_fault.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/config/queries.h"
 #include "launcher/membership/peer.h"
@@ -16,11 +18,11 @@
 #include "runtime/base/clock.h"
 
 /* s that a worker waits for others at most, and before it takes their turn;
- * s in which the first attempts of an experiment may show that all will fail
+ * s that the first attempts of an experiment have to log a metric
  */
 #define HOLD_MAX 60.0
 #define TURN     0.2
-#define START    0.3
+#define START    3.0
 
 static bool anything_open (const struct sweep *s, long but)
 {
@@ -115,6 +117,29 @@ static bool begins_later (const struct worker *w)
            && (n >= FAULT_LIMIT || lane >= FAULT_LIMIT);
 }
 
+/* A script that has logged a metric came through its imports and arguments. */
+static bool has_logged (const struct sweep *s, long trial)
+{
+    char path[PATH_MAX];
+
+    snprintf (path,
+              sizeof (path),
+              "%s/trials/%04ld/a.%ld/metrics.h5",
+              s->dir,
+              trial,
+              sweep_trial (s, trial)->over + 1);
+    return access (path, F_OK) == 0;
+}
+
+static bool works_somewhere (const struct sweep *s)
+{
+    bool found = s->nresults > 0;
+
+    for (long i = 1; i <= s->ntrials && i <= FAULT_LIMIT && !found; i++)
+        found = has_logged (s, i);
+    return found;
+}
+
 int fault_let_others_begin (struct worker *w,
                             double pause,
                             struct slurmdl_error *err)
@@ -124,8 +149,8 @@ int fault_let_others_begin (struct worker *w,
 
     if (!begins_later (w))
         return 0;
-    while (w->sweep->nresults == 0 && !fault_most (w->sweep)
-           && worker_may_go_on (w) && (left = end - monotonic ()) > 0) {
+    while (!works_somewhere (w->sweep) && worker_may_go_on (w)
+           && (left = end - monotonic ()) > 0) {
         worker_sleep (w, fmin (pause, left));
         if (sweep_sync (w->sweep, err) < 0)
             return -1;

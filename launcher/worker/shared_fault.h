@@ -18,9 +18,9 @@ bool fault_pauses (struct worker *w, const char *why);
  */
 bool fault_is_known (const struct worker *w, const char *why);
 
-/* As long as nothing is known of the experiment's attempts, let the first three
- * workers begin a third of a second before the others, who look at the log
- * every 'pause' s.  Returns 0, -1 on failure.
+/* Let the first three workers begin alone until an attempt of the experiment
+ * has logged a metric, for 3 s at most; the others look every 'pause' s.
+ * Returns 0, -1 on failure.
  */
 int fault_let_others_begin (struct worker *w,
                             double pause,

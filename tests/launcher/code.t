@@ -56,6 +56,19 @@ timeout 300 env DL_FREEZE=false dl run --local edit.conf >out 2>&1
 ok $? "DL_FREEZE=false"
 rm -r edit-000? left.txt
 
+# ---- a copy of each worker's own, in TMPDIR
+mkdir "$work/tmp"
+conf local 'pwd -P; sh src/train.sh go' 'code = { local = true; };'
+touch go
+TMPDIR=$work/tmp timeout 300 dl run --local local.conf >out 2>&1
+is "$(grep -hc "^$work/tmp/slurm-dl\..*/code/.*/up/proj$" local-0001/trials/*/a.1/log | tr -d '\n')" 111 "code.local: the trials run in a folder of the worker's own"
+[ ! -e local-0001/code ] && rmdir "$work/tmp"
+ok $? "and it is gone, also from the experiment"
+dl run --local --set resources.ranks_per_node=2 local.conf >out 2>&1
+is $? 2 "not for trials of several ranks"
+like "$(cat out)" "^local.conf:[0-9]+: 'code.local' is for trials of one process" "and the message says so"
+rm -r local-0001 go
+
 # ---- the same code is there once
 conf same "sh src/train.sh $work/go"
 for i in 1 2; do timeout 300 dl run --local same.conf >out 2>&1; done

@@ -147,21 +147,21 @@ conf dead ./slow.sh 'workers = 1;'
 dir=$(timeout 300 dl run --no-workers dead.conf)
 TMPDIR=$work/tmp dl worker "$dir" >/dev/null 2>&1 &
 pid=$!
-wait_for 300 sh -c 'ls -d tmp/dl-??????/s'
-live=$(ls -d tmp/dl-??????)
+wait_for 300 sh -c 'ls -d tmp/slurm-dl.??????/s'
+live=$(ls -d tmp/slurm-dl.??????)
 touch -d '1 hour ago' "$live"
-mkdir tmp/dl-abcdef tmp/dl-notour
-touch tmp/dl-notour/precious
-touch -d '1 hour ago' tmp/dl-abcdef tmp/dl-notour
+mkdir -p tmp/slurm-dl.abcdef/code/deep tmp/slurm-dl.notour
+touch tmp/slurm-dl.notour/precious
+touch -d '1 hour ago' tmp/slurm-dl.abcdef tmp/slurm-dl.notour
 touch go
 dir=$(timeout 300 dl run --no-workers hand.conf)
 rm go
 TMPDIR=$work/tmp timeout 300 dl worker "$dir"
-[ ! -e tmp/dl-abcdef ]
+[ ! -e tmp/slurm-dl.abcdef ]
 ok $? "a folder that nobody holds is removed"
 [ -S "$live/s" ]
 ok $? "that of a living worker is not"
-[ -f tmp/dl-notour/precious ]
+[ -f tmp/slurm-dl.notour/precious ]
 ok $? "nor one with other files"
 kill -9 $pid
 wait $pid 2>/dev/null

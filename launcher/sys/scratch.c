@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's folder in TMPDIR, removed by a later one if this one was killed.
+ */
+#include "launcher/sys/scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/sys/remove_tree.h"
+#include "runtime/base/error.h"
+
+#define PREFIX "slurm-dl."
+
+enum { YOUNG = 60 /* s */ };
+
+/* A living worker holds a lock on its folder; the kernel drops it with the
+ * process, in whatever container that was.
+ */
+static int lock_folder (const char *path)
+{
+    int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock (fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    return -1;
+}
+
+/* What else somebody has put there stays, and so does the folder. */
+static void empty_folder (const char *path)
+{
+    char name[PATH_MAX];
+
+    snprintf (name, sizeof (name), "%.4000s/" SCRATCH_SOCKET, path);
+    unlink (name);
+    snprintf (name, sizeof (name), "%.4000s/" SCRATCH_CODE, path);
+    remove_tree (name);
+    rmdir (path);
+}
+
+/* Of this user; a young one may be about to be locked. */
+static bool is_old_folder (const char *path, const char *name)
+{
+    struct stat st;
+
+    return !strncmp (name, PREFIX, strlen (PREFIX))
+           && strlen (name) == strlen (PREFIX) + 6 && lstat (path, &st) == 0
+           && S_ISDIR (st.st_mode) && st.st_uid == geteuid ()
+           && time (NULL) - st.st_mtime > YOUNG;
+}
+
+static void remove_old (const char *tmp)
+{
+    DIR *folder = opendir (tmp);
+    char path[PATH_MAX];
+    struct dirent *e;
+    int fd;
+
+    while (folder && (e = readdir (folder))) {
+        snprintf (path, sizeof (path), "%.3800s/%s", tmp, e->d_name);
+        if (!is_old_folder (path, e->d_name) || (fd = lock_folder (path)) < 0)
+            continue;
+        empty_folder (path);
+        close (fd);
+    }
+    if (folder)
+        closedir (folder);
+}
+
+int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err)
+{
+    const char *tmp = getenv ("TMPDIR");
+
+    s->lock = -1;
+    if (!tmp || *tmp != '/' || strlen (tmp) > (size_t)longest)
+        tmp = "/tmp";
+    remove_old (tmp);
+    snprintf (s->path, sizeof (s->path), "%.3800s/" PREFIX "XXXXXX", tmp);
+    if (!mkdtemp (s->path)) {
+        errorf (err, "%s: %s", s->path, strerror (errno));
+        s->path[0] = '\0';
+        return -1;
+    }
+    s->lock = lock_folder (s->path);
+    return 0;
+}
+
+void scratch_remove (struct scratch *s)
+{
+    if (*s->path)
+        empty_folder (s->path);
+    *s->path = '\0';
+    if (s->lock >= 0)
+        close (s->lock);
+    s->lock = -1;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's folder in TMPDIR, removed by a later one if this one was killed.
+ */
+#ifndef LAUNCHER_SYS_SCRATCH_H
+#define LAUNCHER_SYS_SCRATCH_H
+
+#include <limits.h>
+
+#include "runtime/slurmdl.h"
+
+/* What may be in it: a socket, and a copy of the frozen code. */
+#define SCRATCH_SOCKET "s"
+#define SCRATCH_CODE   "code"
+
+/* For a socket, whose path is short, a long TMPDIR is passed over for /tmp. */
+enum { SCRATCH_ANY = PATH_MAX - 64, SCRATCH_SHORT = 40 };
+
+struct scratch {
+    int lock; /* held as long as it is used, -1: none */
+    char path[PATH_MAX];
+};
+
+/* Make a folder, mode 0700, in TMPDIR if that is not longer than 'longest'.
+ * Those of this user's workers that were killed are removed.
+ * scratch_remove() in any case.
+ */
+int scratch_make (struct scratch *s, int longest, struct slurmdl_error *err);
+void scratch_remove (struct scratch *s);
+
+#endif
