@@ -23,9 +23,13 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/last_line.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
 #include "runtime/storage/inside.h"
+
+/* How long to wait for the signal that may have ended the command, too. */
+static const double LATE_SIGTERM = 2, LATE_OTHER = 0.2;
 
 /* ---- where ---- */
 
@@ -109,6 +113,18 @@ static int wait_status (pid_t pid)
     return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
 }
 
+/* Slurm signals the processes of a job one by one, the deepest first: what the
+ * command ends with may be its answer to a signal that is still to come here.
+ */
+static void late_signal (int status)
+{
+    double wait = status == 128 + SIGTERM ? LATE_SIGTERM : LATE_OTHER;
+    double limit = monotonic () + wait;
+
+    while (status && !told && !getenv ("DL_FLOW_LOCAL") && monotonic () < limit)
+        usleep (5000);
+}
+
 /* What it has left running ends with it. */
 static int
 run (char **argv, const struct variables *variables, const char *dir, int log)
@@ -131,6 +147,7 @@ run (char **argv, const struct variables *variables, const char *dir, int log)
     status = wait_status (pid);
     running = 0;
     kill (-pid, SIGKILL);
+    late_signal (status);
     return status;
 }
 

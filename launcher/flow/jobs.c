@@ -3,6 +3,8 @@
 #include "launcher/flow/jobs.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "launcher/executor/slurm.h"
 #include "launcher/sys/array.h"
 #include "launcher/sys/subprocess.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 enum { QUEUE_TEXT = 8 << 20, OTHERS_WAIT = 60, TEXT_MAX = 4096 };
@@ -134,23 +137,50 @@ long flow_job_of (const struct flow_run *r, const struct flow_step *s, long n)
     return id;
 }
 
+/* Whether who has said that he submits it may still be at it. */
+static bool
+may_submit (const struct flow_run *r, const struct flow_step *s, long n)
+{
+    json_t *intent = flow_record (r, s, -1, "intent", n);
+    const char *on = json_string_value (json_object_get (intent, "host"));
+    pid_t pid = (pid_t)json_integer_value (json_object_get (intent, "pid"));
+    char host[HOST_NAME_MAX + 1] = "";
+    bool may;
+
+    gethostname (host, sizeof (host) - 1);
+    may = pid > 0 && on
+          && (strcmp (on, host) || kill (pid, 0) == 0 || errno == EPERM);
+    json_decref (intent);
+    return may;
+}
+
+long flow_job_to_come (const struct flow_run *r,
+                       const struct flow_step *s,
+                       long n)
+{
+    double limit = monotonic () + OTHERS_WAIT;
+    long id;
+
+    while ((id = flow_job_of (r, s, n)) == 0 && monotonic () < limit
+           && may_submit (r, s, n))
+        usleep (100000);
+    return id > 0 ? id : flow_job_of (r, s, n);
+}
+
 /* Somebody else was faster to say that he submits it. */
 static long wait_for_job (const struct flow_run *r,
                           const struct flow_step *s,
                           long n,
                           struct slurmdl_error *err)
 {
-    for (int i = 0; i < OTHERS_WAIT * 10; i++) {
-        long id = flow_job_of (r, s, n);
-        if (id > 0)
-            return id;
-        usleep (100000);
-    }
+    long id = flow_job_to_come (r, s, n);
+
     errno = EBUSY;
-    return errorf (err,
-                   "another dl submits the step '%s' since a minute: try 'dl "
-                   "flow resume' later",
-                   s->name);
+    return id > 0 ? id
+                  : errorf (err,
+                            "another dl has not submitted the step '%s': try "
+                            "'dl flow resume' later",
+                            s->name);
 }
 
 static void output_path (char *buf,
@@ -236,19 +266,24 @@ long flow_submit_once (const struct flow_run *r,
                        const struct flow_request *q,
                        struct slurmdl_error *err)
 {
-    json_t *intent = json_pack ("{s:s, s:I, s:I, s:o*}",
-                                "mode",
-                                q->mode,
-                                "pid",
-                                (json_int_t)getpid (),
-                                "time",
-                                (json_int_t)time (NULL),
-                                "jobs",
-                                q->jobs);
-    int rv = flow_put (r, s, -1, "intent", n, intent, err);
+    char host[HOST_NAME_MAX + 1] = "";
+    json_t *intent;
+    int rv;
     long id;
 
-    if (rv < 0)
+    gethostname (host, sizeof (host) - 1);
+    intent = json_pack ("{s:s, s:s, s:I, s:I, s:o*}",
+                        "mode",
+                        q->mode,
+                        "host",
+                        host,
+                        "pid",
+                        (json_int_t)getpid (),
+                        "time",
+                        (json_int_t)time (NULL),
+                        "jobs",
+                        q->jobs);
+    if ((rv = flow_put (r, s, -1, "intent", n, intent, err)) < 0)
         return -1;
     if (rv == 1)
         return wait_for_job (r, s, n, err);

@@ -41,10 +41,15 @@ long flow_submit_once (const struct flow_run *r,
 /* The text of job.sh. */
 extern const char flow_job_script[];
 
-/* The job that was submitted under the number 'n', 0: none is noted; the token
- * by which Slurm knows it.
- */
+/* The job that was submitted under the number 'n', 0: none is noted. */
 long flow_job_of (const struct flow_run *r, const struct flow_step *s, long n);
+/* The same, after who meant to submit it has done so, or has ended, or a minute
+ * later.
+ */
+long flow_job_to_come (const struct flow_run *r,
+                       const struct flow_step *s,
+                       long n);
+/* The token by which Slurm knows it. */
 void flow_job_token (char token[160],
                      const struct flow_run *r,
                      const struct flow_step *s,

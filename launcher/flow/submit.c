@@ -38,7 +38,7 @@ static long find_job (struct pass *p, const struct flow_step *s, long n)
             id = p->q.list[i].id;
             flow_note_job (p->r, s, n, id, NULL);
         }
-    return id;
+    return id > 0 || n == 0 ? id : flow_job_to_come (p->r, s, n);
 }
 
 /* Whether Slurm has it, and whether all of it waits.  One that is newer than

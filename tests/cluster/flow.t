@@ -24,7 +24,7 @@ cat >all.conf <<'END'
 name = "all";
 resources = { memory = "50M"; };
 steps = {
-    make = { entrypoint = "echo one >{out.data}; echo 'parts=[1, 2]' >>$DL_VALUES"; outputs = { data = "d"; }; values = ["parts"]; };
+    make = { entrypoint = "while [ ! -e $GO ]; do sleep 0.1; done; echo one >{out.data}; echo 'parts=[1, 2]' >>$DL_VALUES"; outputs = { data = "d"; }; values = ["parts"]; };
     fan = { foreach = "{make.parts}"; entrypoint = "/usr/bin/python3 upper.py {make.data} >{out.up}"; outputs = { up = "up"; }; };
     twin = { foreach = ["a", "b"]; entrypoint = "echo {item} >{out.t}"; outputs = { t = "t"; }; after = "make"; };
     each = { foreach = ["c", "d"]; after_each = "twin"; entrypoint = "cat {twin.t} >{out.e}"; outputs = { e = "e"; }; };
@@ -33,8 +33,11 @@ steps = {
     end = { on_exit = true; entrypoint = "echo {outcome}"; };
 };
 END
+GO=$work/go
+export GO
 like "$(dl flow run all.conf)" '/all-0001: [5-9] jobs submitted' "a flow is submitted"
 like "$(squeue -h -o %E)" aftercorr "aftercorr for after_each"
+touch "$GO"
 wait_for 300 no_jobs
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0001: completed" "it completes"
 is "$(cat "$work"/flows/all-0001/steps/join/0/a.1/all 2>/dev/null | tr -d '\n')" ONEONEab "fan-out over a list that a step reports, fan-in in order"
@@ -46,9 +49,20 @@ like "$(dl flow run all.conf)" '/all-0002: 0 jobs submitted' "a second run submi
 is "$(submitted)" $((before + 1)) "and Slurm has seen none"
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0002: completed" "it is complete"
 echo '#' >>upper.py
-like "$(dl flow run all.conf)" '/all-0003: [1-9] jobs submitted' "other code: it runs again"
+mkdir "$work/slow"
+cat >"$work/slow/sbatch" <<END
+#!/bin/sh
+case "\$SLURM_JOB_ID \$*" in " "*all.twin*)
+    while [ ! -e $DL_DIR/all-0003/steps/fan/intent.2 ]; do sleep 0.1; done
+    sleep 1 ;;
+esac
+exec $(command -v sbatch) "\$@"
+END
+chmod +x "$work/slow/sbatch"
+like "$(PATH=$work/slow:$PATH timeout 300 dl flow run all.conf)" '/all-0003: [1-9] jobs submitted' "other code: it runs again"
 wait_for 300 no_jobs
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0003: completed" "and completes"
+is "$(echo "$work"/flows/all-0003/steps/twin/intent.*)" "$work/flows/all-0003/steps/twin/intent.1" "what a slow submitter is at a job does not submit again"
 
 # ---- a step fails: the rest is told; resume begins there
 cat >fail.conf <<END
@@ -84,11 +98,6 @@ dl flow run long.conf >/dev/null
 starts () { [ -s "$work/starts" ] && [ "$(wc -l <"$work/starts")" -ge "$1" ]; }
 wait_for 300 starts 1
 scontrol requeue "$(squeue -h -o %A --name=long.long)"
-sooner () { # not after two minutes; at once a node would refuse the job, whose first run it still clears away
-    [ -z "$(squeue -h -o %A --states=COMPLETING)" ] && job=$(squeue -h -o %A --states=PENDING --name=long.long) &&
-        [ "$job" ] && scontrol update jobid="$job" starttime=now+5
-}
-wait_for 300 sooner
 wait_for 300 starts 2
 ok $? "a step is requeued"
 pgrep -f "^[^ ]*dl flow step -- $work/flows/long-0001" | xargs kill -9
@@ -115,6 +124,15 @@ scancel --name=long.after
 like "$(dl flow resume long)" 'long-0003: 1 job submitted' "one that was not submitted is"
 dl flow stop long >/dev/null
 wait_for 300 no_jobs
+
+# ---- Slurm signals the deepest process first: what it ends with comes before the wrapper's own signal
+cat >late.conf <<'END'
+name = "late";
+steps = { late = { entrypoint = "setsid sh -c \"touch ready; while kill -0 $$; do :; done 2>/dev/null; kill -15 $PPID\" & while [ ! -e ready ]; do sleep 0.1; done; kill -15 $$"; }; };
+END
+dl flow run late.conf >/dev/null
+wait_for 300 no_jobs
+like "$(cat "$work"/flows/late-0001/steps/late/0/end.1)" '"told": *true' "a command that is told to end before its wrapper has not failed"
 
 # ---- one that recurs
 cat >again.conf <<END
