@@ -19,6 +19,10 @@ epoch (at most CAP times that of the constant predictor).  The grid is a full
 product with at most N points, from 320 to 2880; 1440, unless told otherwise, take
 a minute or two on one core.  The same command gives the same table, up to the
 rounding of the matrix library.  Needs numpy.
+
+Further tasks are of other models (trees, kernels, neighbours, mixtures, factors,
+recurrent and convolutional networks, other optimisers, a policy), of fidelities
+other than epochs, and of other hyperparameters: see curve_kinds.py.
 """
 import argparse
 import csv
@@ -30,9 +34,11 @@ for _v in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_v, "1")
 import numpy as np  # noqa: E402  (after the number of threads is set)
 
+from curve_kinds import KINDS  # noqa: E402
+
 CAP = 10.0
 AXES = ("lr", "batch", "hidden", "layers", "momentum", "wd", "gamma")
-FORMAT = ("%.5g", "%d", "%d", "%d", "%.2g", "%.0e", "%.2f")
+FORMAT = {"momentum": "%.2g", "wd": "%.0e", "gamma": "%.2f"}
 GRID = {
     "lr": [10 ** (-3.5 + 0.4 * i) for i in range(10)],
     "batch": [10, 30, 100],
@@ -221,15 +227,16 @@ def cost(task, batch, size):
 def write(out, grid, rows, epochs):
     with open(out, "w", newline="") as f:
         w = csv.writer(f, lineterminator="\n")
-        w.writerow(("id",) + AXES + ("sec_per_epoch", "final_loss")
+        w.writerow(("id",) + tuple(grid) + ("sec_per_epoch", "final_loss")
                    + tuple("e%d" % (e + 1) for e in range(epochs)))
-        for n, key in enumerate(itertools.product(*(grid[a] for a in AXES))):
+        for n, key in enumerate(itertools.product(*grid.values())):
             sec, c = rows[key]
-            w.writerow([n] + [s % v for s, v in zip(FORMAT, key)]
+            w.writerow([n] + [FORMAT.get(a, "%.5g") % v for a, v in zip(grid, key)]
                        + ["%.2f" % sec, "%.5f" % c[-1]] + ["%.5f" % v for v in c])
 
 
 def make(name, out, count, epochs):
+    """A table of perceptrons."""
     task = TASKS[name](np.random.default_rng(1))
     grid = thin(task.grid, count)
     rows = {}
@@ -248,7 +255,7 @@ def make(name, out, count, epochs):
 def main():
     ap = argparse.ArgumentParser(description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("task", choices=TASKS)
+    ap.add_argument("task", choices=[*TASKS, *KINDS])
     ap.add_argument("out")
     ap.add_argument("--configs", type=int, default=1440, metavar="N")
     ap.add_argument("--epochs", type=int, default=81)
@@ -256,7 +263,11 @@ def main():
     if a.configs < LEAST or a.epochs < 1:
         ap.error("at least %d configurations and one epoch" % LEAST)
     with np.errstate(all="ignore"):
-        make(a.task, a.out, a.configs, a.epochs)
+        if a.task in TASKS:
+            make(a.task, a.out, a.configs, a.epochs)
+        else:
+            kind, epochs = KINDS[a.task]
+            write(a.out, *kind(epochs), epochs)
 
 
 if __name__ == "__main__":

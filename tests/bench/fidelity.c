@@ -7,7 +7,7 @@
  * for each seed the area under the curve of normalised regret over time (mean
  * of ten points) and the regret at the end, then their means.  The clock is
  * simulated as in bench/hpo/bench_mf.py, whose tables it reads: configuration,
- * 7 hyperparameters, final value, seconds an epoch, any, values by epoch.
+ * hyperparameters (with their names), sec_per_epoch, any, values by epoch.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,19 +16,20 @@
 
 #include "searcher/searcher.h"
 
-enum { PARAMS = 7, ROWS_MAX = 4000, VALUES_MAX = 64, EPOCHS_MAX = 512 };
+enum { PARAMS_MAX = 12, ROWS_MAX = 4000, VALUES_MAX = 64, EPOCHS_MAX = 512 };
 enum { WORKERS_MAX = 64, TRIALS = 100000, POINTS = 10 };
 
 static const double fractions[POINTS] = { .05, .1, .15, .2, .3,
                                           .4,  .5, .6,  .8, 1 };
 
 struct table {
-    int rows, epochs;
-    double params[ROWS_MAX][PARAMS];
+    int params, rows, epochs;
+    char *name[PARAMS_MAX];
+    double point[ROWS_MAX][PARAMS_MAX];
     double seconds[ROWS_MAX];
     double curve[ROWS_MAX][EPOCHS_MAX];
-    double values[PARAMS][VALUES_MAX];
-    int nvalues[PARAMS];
+    double values[PARAMS_MAX][VALUES_MAX];
+    int nvalues[PARAMS_MAX];
     int *row_at; /* of a point of the grid, -1: none */
     double best, median, full;
 };
@@ -65,20 +66,32 @@ static int ascending (const void *a, const void *b)
 
 /* ---- the table ---- */
 
+/* The names between "id" and "sec_per_epoch". */
+static void read_names (struct table *t, char *line)
+{
+    char *c = strtok (line, ",");
+
+    while ((c = strtok (NULL, ",")) && strcmp (c, "sec_per_epoch"))
+        if (t->params == PARAMS_MAX || !(t->name[t->params++] = strdup (c)))
+            fail ("too many hyperparameters");
+}
+
 static void read_row (struct table *t, char *line)
 {
-    double field[EPOCHS_MAX + 10];
-    int n = 0;
+    double field[EPOCHS_MAX + PARAMS_MAX + 3];
+    int n = 0, before = t->params + 3;
 
-    for (char *c = strtok (line, ","); c && n < EPOCHS_MAX + 10;
+    for (char *c = strtok (line, ","); c && n < EPOCHS_MAX + before;
          c = strtok (NULL, ","))
         field[n++] = strtod (c, NULL);
-    if (n < 11 || (t->epochs && n != t->epochs + 10) || t->rows == ROWS_MAX)
+    if (n <= before || (t->epochs && n != t->epochs + before)
+        || t->rows == ROWS_MAX)
         return;
-    t->epochs = n - 10;
-    memcpy (t->params[t->rows], field + 1, sizeof (t->params[0]));
-    t->seconds[t->rows] = field[8];
-    memcpy (t->curve[t->rows], field + 10, (size_t)t->epochs * sizeof (double));
+    t->epochs = n - before;
+    memcpy (t->point[t->rows], field + 1, (size_t)t->params * sizeof (double));
+    t->seconds[t->rows] = field[t->params + 1];
+    memcpy (
+        t->curve[t->rows], field + before, (size_t)t->epochs * sizeof (double));
     t->rows++;
 }
 
@@ -95,13 +108,13 @@ static void index_rows (struct table *t)
 {
     size_t size = 1;
 
-    for (int k = 0; k < PARAMS; k++) {
+    for (int k = 0; k < t->params; k++) {
         for (int i = 0; i < t->rows; i++) {
-            int at = place_of (t, k, t->params[i][k]);
+            int at = place_of (t, k, t->point[i][k]);
             if (at == VALUES_MAX)
                 fail ("a parameter has too many values");
             if (at == t->nvalues[k])
-                t->values[k][t->nvalues[k]++] = t->params[i][k];
+                t->values[k][t->nvalues[k]++] = t->point[i][k];
         }
         qsort (t->values[k], (size_t)t->nvalues[k], sizeof (double), ascending);
         size *= (size_t)t->nvalues[k];
@@ -111,9 +124,9 @@ static void index_rows (struct table *t)
     memset (t->row_at, -1, size * sizeof (int));
     for (int i = 0; i < t->rows; i++) {
         size_t at = 0;
-        for (int k = 0; k < PARAMS; k++)
+        for (int k = 0; k < t->params; k++)
             at = at * (size_t)t->nvalues[k]
-                 + (size_t)place_of (t, k, t->params[i][k]);
+                 + (size_t)place_of (t, k, t->point[i][k]);
         t->row_at[at] = i;
     }
 }
@@ -143,6 +156,7 @@ static struct table *read_table (const char *path)
 
     if (!t || !f || !fgets (line, sizeof (line), f))
         fail ("cannot read the table");
+    read_names (t, line);
     while (fgets (line, sizeof (line), f))
         read_row (t, line);
     fclose (f);
@@ -166,7 +180,7 @@ static void place (struct run *r, long trial, const double *x)
 {
     size_t at = 0;
 
-    for (int k = 0; k < PARAMS; k++)
+    for (int k = 0; k < r->t->params; k++)
         at = at * (size_t)r->t->nvalues[k] + (size_t)x[k];
     if ((r->row[trial] = r->t->row_at[at]) < 0)
         fail ("the table is no full grid");
@@ -176,7 +190,7 @@ static void place (struct run *r, long trial, const double *x)
 static bool begin (struct run *r, int i)
 {
     struct search_op op;
-    double x[PARAMS];
+    double x[PARAMS_MAX];
 
     if (searcher_ask (r->s, &op, x) != SEARCH_RUN)
         return false;
@@ -244,9 +258,6 @@ static void simulate (struct run *r, double end)
 static struct searcher *
 create (const struct table *t, const char *name, uint64_t seed)
 {
-    static const char *const names[PARAMS] = { "lr",     "batch",    "hidden",
-                                               "layers", "momentum", "wd",
-                                               "gamma" };
     const struct search_config config = { .name = name,
                                           .seed = seed,
                                           .max_trials = TRIALS,
@@ -254,14 +265,14 @@ create (const struct table *t, const char *name, uint64_t seed)
                                           .smaller_is_better = true,
                                           .divisor = 3,
                                           .max_rungs = 32 };
-    struct param params[PARAMS];
+    struct param params[PARAMS_MAX];
     struct searcher *s;
 
-    for (int k = 0; k < PARAMS; k++)
-        params[k] = (struct param){ .name = names[k],
+    for (int k = 0; k < t->params; k++)
+        params[k] = (struct param){ .name = t->name[k],
                                     .type = PARAM_INT,
                                     .max = t->nvalues[k] - 1 };
-    if (!(s = searcher_create (&config, params, PARAMS)))
+    if (!(s = searcher_create (&config, params, (size_t)t->params)))
         fail ("cannot create the searcher");
     return s;
 }
@@ -307,6 +318,8 @@ int main (int argc, char **argv)
         last += b;
     }
     printf ("mean: area %.4f end %.4f\n", area / n, last / n);
+    for (int k = 0; k < t->params; k++)
+        free (t->name[k]);
     free (t->row_at);
     free (t);
     return 0;
