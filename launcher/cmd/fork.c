@@ -15,6 +15,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
+#include "launcher/sys/take_file.h"
 #include "launcher/trainer/resume_dir.h"
 
 /* ---- the file ---- */
@@ -136,8 +137,10 @@ static void say_no_checkpoint (const struct sweep *s, long trial)
               trial);
 }
 
-static int
-take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
+static int take_checkpoint (struct experiment *e,
+                            const struct sweep *s,
+                            long trial,
+                            const struct settings *st)
 {
     int64_t length = first_length (e);
     char path[PATH_MAX];
@@ -153,6 +156,7 @@ take_checkpoint (struct experiment *e, const struct sweep *s, long trial)
         return EXIT_NOT_FOUND;
     }
     e->source_trial = trial;
+    e->source_owner = st->trust ? (uid_t)ANYBODY : st->file ? 0 : s->owner;
     if (length > e->source_length)
         return 0;
     complain ("%s: the checkpoint of trial %ld is of length %lld, and trials "
@@ -193,7 +197,7 @@ make_fork (const struct sweep *s, long trial, const struct settings *st)
     if (!strcmp (e->name, s->exp->name)
         && asprintf (&e->folder, "%s-fork", e->name) < 0)
         e->folder = NULL;
-    if (trial && (rv = take_checkpoint (e, s, trial))) {
+    if (trial && (rv = take_checkpoint (e, s, trial, st))) {
         experiment_destroy (e);
         return rv;
     }

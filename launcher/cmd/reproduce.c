@@ -26,6 +26,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/take_file.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/failure.h"
 #include "runtime/base/error.h"
@@ -262,6 +263,7 @@ int cmd_reproduce (const struct settings *st)
     if (rv)
         return rv;
     number = s->best;
+    s->exp->source_owner = st->trust ? (uid_t)ANYBODY : s->owner;
     if (st->nargs > 1)
         rv = parse_trial (s, st->args[1], &number);
     if (rv == 0)

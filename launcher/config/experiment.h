@@ -165,6 +165,7 @@ struct experiment {
     long source_trial;     /* ... trial, 0: none, ... */
     int64_t source_length; /* ... and length of the checkpoint ... */
     char *source_file;     /* ... that is to be taken; NULL when it is there */
+    uid_t source_owner;    /* of whom it may be (file_take_of()) */
 };
 
 /* Read and check the experiment file 'path'.  All problems are added to 'p'.

@@ -3,6 +3,7 @@
 #include "launcher/config/yaml.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -273,30 +274,73 @@ static int cannot_read (const char *path, struct problems *p, int e)
     return -1;
 }
 
-int yaml_read (config_t *cf, const char *path, struct problems *p)
+/* libyaml takes minutes for a hundred thousand brackets: its events stop where
+ * they become too many, yaml_parser_load() does not.
+ */
+static int check_depth (FILE *f, struct problems *p)
+{
+    yaml_parser_t parser;
+    yaml_event_t e;
+    int depth = 0;
+    bool ends = false;
+
+    if (!yaml_parser_initialize (&parser))
+        return cannot_read (p->file, p, ENOMEM);
+    yaml_parser_set_input_file (&parser, f);
+    while (!ends && depth <= 2 * DEPTH_MAX && yaml_parser_parse (&parser, &e)) {
+        depth += e.type == YAML_MAPPING_START_EVENT
+                 || e.type == YAML_SEQUENCE_START_EVENT;
+        depth -= e.type == YAML_MAPPING_END_EVENT
+                 || e.type == YAML_SEQUENCE_END_EVENT;
+        ends = e.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete (&e);
+    }
+    if (depth > 2 * DEPTH_MAX)
+        problem_at (p,
+                    (struct origin){ (int)parser.mark.line + 1, NULL },
+                    "nested too deeply");
+    yaml_parser_delete (&parser);
+    rewind (f);
+    return depth > 2 * DEPTH_MAX ? -1 : 0;
+}
+
+static int read_file (config_t *cf, FILE *f, struct problems *p)
 {
     struct yaml_tree t = { .p = p };
     yaml_parser_t parser;
-    struct stat st;
-    FILE *f = fopen (path, "re");
     int rv;
 
-    if (!f)
-        return cannot_read (path, p, errno);
-    if (fstat (fileno (f), &st) < 0 || !S_ISREG (st.st_mode)
-        || st.st_size > (off_t)SIZE_MAX_MB << 20) {
-        fclose (f);
-        return cannot_read (path, p, S_ISDIR (st.st_mode) ? EISDIR : EFBIG);
-    }
-    if (!yaml_parser_initialize (&parser)) {
-        fclose (f);
-        return cannot_read (path, p, ENOMEM);
-    }
+    if (check_depth (f, p) < 0)
+        return -1;
+    if (!yaml_parser_initialize (&parser))
+        return cannot_read (p->file, p, ENOMEM);
     yaml_parser_set_input_file (&parser, f);
     rv = take_document (cf, &parser, &t);
     if (rv == 0)
         rv = no_more_documents (&parser, p);
     yaml_parser_delete (&parser);
+    return rv;
+}
+
+int yaml_read (config_t *cf, const char *path, struct problems *p)
+{
+    int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen (fd, "r");
+    struct stat st;
+    int rv;
+
+    if (!f)
+        return cannot_read (path, p, errno);
+    if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode)
+        || st.st_size > (off_t)SIZE_MAX_MB << 20) {
+        fclose (f);
+        return cannot_read (path,
+                            p,
+                            S_ISDIR (st.st_mode)   ? EISDIR
+                            : S_ISREG (st.st_mode) ? EFBIG
+                                                   : EINVAL);
+    }
+    rv = read_file (cf, f, p);
     fclose (f);
     errno = rv < 0 ? EINVAL : errno;
     return rv;

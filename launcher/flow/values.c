@@ -264,6 +264,7 @@ static int add_words (const struct flow_scope *c,
     char name[256];
     json_t *v = NULL, *item;
     char *text = NULL;
+    bool good;
 
     if (n && !word[n]) {
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, word + 1);
@@ -281,8 +282,9 @@ static int add_words (const struct flow_scope *c,
         add (argv, text);
         free (text);
     }
+    good = json_is_array (v) || text;
     json_decref (v);
-    return json_is_array (v) || text ? 0 : -1;
+    return good ? 0 : -1;
 }
 
 int flow_command (const struct flow_scope *c,

@@ -52,10 +52,13 @@ void check_versions (const struct check_place *p)
     find_nccl (p);
 }
 
-/* The program that the user's PATH finds: it is the one that trains. */
+/* The program that the user's PATH finds: it is the one that trains.  A
+ * torch.py in the folder in which it is called may be anybody's.
+ */
 void check_python (const struct check_place *p)
 {
     static const char program[] = "import sys\n"
+                                  "sys.path[:] = [p for p in sys.path if p]\n"
                                   "print(sys.version.split()[0])\n"
                                   "try:\n"
                                   "    import torch\n"

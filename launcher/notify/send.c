@@ -124,7 +124,8 @@ static void send_mail (const struct experiment *e, const struct notice *n)
     char body[2048], whole[4096];
     int status;
 
-    snprintf (body, sizeof (body), "%s\n", n->text);
+    /* some mail(1) run commands of lines that begin with "~" */
+    snprintf (body, sizeof (body), "dl: %s\n", n->text);
     status = run (e, n, mail, body);
     if (status == 127) {
         snprintf (whole,

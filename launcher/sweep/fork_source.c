@@ -46,11 +46,18 @@ int fork_source_publish (const struct experiment *e,
               "%s/ckpt/%08lld.h5",
               folder,
               (long long)e->source_length);
-    if (file_take (e->source_file, path, false) < 0)
-        return errorf (err,
-                       "%s: cannot copy %s: %s",
-                       path,
-                       e->source_file,
-                       inside_error (errno));
+    /* the copy is this user's: what it has of Python's would run as it */
+    if (file_take_of (e->source_file, path, e->source_owner) < 0)
+        return errno == EPERM
+                   ? errorf (err,
+                             "%s: others have written it, or may write to it, "
+                             "and a checkpoint can run code: --trust, if you "
+                             "trust them",
+                             e->source_file)
+                   : errorf (err,
+                             "%s: cannot copy %s: %s",
+                             path,
+                             e->source_file,
+                             inside_error (errno));
     return slurmdl_checkpoint_verify (path, &step, err);
 }

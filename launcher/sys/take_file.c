@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/sys/user.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 
@@ -62,17 +63,42 @@ static int link_file (int in, int folder, const char *name)
     return linkat (AT_FDCWD, opened, folder, name, AT_SYMLINK_FOLLOW);
 }
 
-int file_take (const char *from, const char *to, bool own)
+static int take (int in, const char *to, bool may_link)
 {
     const char *name;
-    struct stat st = { 0 };
-    int in = inside_open_any (from, O_RDONLY, 0, &st);
-    int folder = in < 0 ? -1 : inside_parent (to, &name);
+    int folder = inside_parent (to, &name);
     int rv = -1;
 
-    if (folder >= 0
-        && ((own && st.st_uid != geteuid ())
-            || (rv = link_file (in, folder, name)) < 0))
+    if (folder >= 0 && (!may_link || (rv = link_file (in, folder, name)) < 0))
         rv = copy_file (in, folder, name);
-    return inside_close (folder, inside_close (in, rv));
+    return inside_close (folder, rv);
+}
+
+int file_take (const char *from, const char *to, bool own)
+{
+    struct stat st = { 0 };
+    int in = inside_open_any (from, O_RDONLY, 0, &st);
+    int rv = in < 0 ? -1 : take (in, to, !own || st.st_uid == geteuid ());
+
+    return inside_close (in, rv);
+}
+
+static bool is_of (const struct stat *st, uid_t owner)
+{
+    return owner == (uid_t)ANYBODY || user_writes_alone (st)
+           || ((st->st_uid == owner || st->st_uid == 0)
+               && !(st->st_mode & (S_IWGRP | S_IWOTH)));
+}
+
+int file_take_of (const char *from, const char *to, uid_t owner)
+{
+    struct stat st;
+    int in = inside_open_any (from, O_RDONLY, 0, &st);
+    int rv = -1;
+
+    if (in >= 0 && !is_of (&st, owner))
+        errno = EPERM;
+    else if (in >= 0)
+        rv = take (in, to, true);
+    return inside_close (in, rv);
 }

@@ -77,6 +77,29 @@ for where in '' --local; do
     was_run "--dry-run $where"
 done
 
+# ---- files that take for ever, or that no one writes to
+{ printf 'name: x\nhyperparameters: '; head -c 200000 /dev/zero | tr '\0' '['; } >deep.yaml
+{ cat determined.yaml; echo 'a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]'; for i in 1 2 3 4 5 6 7 8; do
+    b="*a$((i - 1))"; echo "a$i: &a$i [$b, $b, $b, $b, $b, $b, $b, $b]"; done; } >bomb.yaml
+mkfifo pipe.yaml
+for what in "deep.yaml nested too deeply" "bomb.yaml more than 20000 settings" "pipe.yaml cannot read"; do
+    timeout 100 dl preview "${what%% *}" >out 2>&1
+    is "$? $(grep -c "${what#* }" out)" "2 $(grep -c . out)" "dl preview: ${what#* }"
+done
+for what in "deep.yaml more than 60 levels" "bomb.yaml more than 100000 values" "pipe.yaml no regular file"; do
+    timeout 100 dl import "${what%% *}" >out 2>&1
+    is "$? $(grep -c "${what#* }" out)" "2 1" "dl import: ${what#* }"
+done
+
+# ---- a module of Python's in the folder in which dl is called
+mkdir planted
+echo "open('$work/ran', 'w')" | tee planted/torch.py planted/json.py >planted/numpy.py
+cp train.py determined.yaml planted
+for command in "check --full" "run --dry-run ../exp.conf" "import --coverage determined.yaml" "doctor"; do
+    (cd planted && timeout 300 dl $command) >out 2>&1
+    was_run "dl $command in a folder with torch.py"
+done
+
 # ---- a checkpoint for slurmdl.det: metadata that no reader can take, and a file that is no bytes
 cat >meta.py <<'END'
 import numpy

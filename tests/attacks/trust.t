@@ -52,6 +52,23 @@ for what in $all; do
     like "$(loaded victim $what)" "^refused: .*others may write" "$what: not when others may have written to it"
 done
 
+# ---- nor does a copy that dl makes of another's for a fork count as one's own
+
+cat >"$work/f.conf" <<'END'
+name = "f"; entrypoint = "dl log loss=1"; searcher = { name = "random"; metric = "loss"; max_trials = 1; max_length = 2; };
+hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
+END
+fork () { # fork OPTION...: of the victim's own experiment, in which the attacker has put a checkpoint
+    victim timeout 300 dl fork --local --dir "$group" --file "$work/f.conf" "$@" f-0001 1 >"$work/out" 2>&1
+    echo "$? $(tr '\n' ' ' <"$work/out") $(find "$group" -path '*-fork*/source/*.h5' | wc -l)"
+}
+victim sh -c "umask 2; exec timeout 300 dl run --local --dir '$group' '$work/f.conf'" >"$work/out" 2>&1 || sed 's/^/# /' "$work/out"
+victim sh -c "umask 2; mkdir -p '$group/f-0001/trials/0001/a.1/ckpt'"
+attacker env RAN="$ran" "$python" "$srcdir/tests/attacks/trust.py" save estimator "$attacker_home/bad" >"$work/out" 2>&1
+attacker sh -c "cp '$attacker_home'/bad/*/ckpt/*.h5 '$group/f-0001/trials/0001/a.1/ckpt'"
+like "$(fork)" "^[1-9].*others have written it.*--trust.* 0$" "dl fork refuses another's checkpoint"
+like "$(fork --trust)" "^0 .* 1$" "but with --trust"
+
 # ---- what needs no pickle is read from everybody
 
 case $all in *model*)

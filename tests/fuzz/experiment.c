@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Experiment files: dl run, dl preview. */
+/* Experiment files: dl run, dl preview.  "---" first is YAML. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
@@ -9,14 +10,17 @@
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    const char *path = fuzz_file ("exp.conf", data, size);
+    bool is_yaml = size > 3 && !memcmp (data, "---", 3);
+    const char *path =
+        fuzz_file (is_yaml ? "exp.yaml" : "exp.conf", data, size);
     struct experiment *e;
     struct problems p;
     char name[64];
 
     if (problems_open (&p) < 0)
         return 0;
-    e = experiment_read (path, &p);
+    e = is_yaml ? experiment_read_edited (path, NULL, &p)
+                : experiment_read (path, &p);
     problems_close (&p);
     if (!e && p.count == 0)
         abort ();

@@ -15,9 +15,16 @@ static int take_row (const struct slurmdl_row *row, void *arg)
 
 static int take_record (const struct slurmdl_record *r, void *arg)
 {
+    struct slurmdl_image image;
+    struct slurmdl_histogram h;
     size_t *n = arg;
 
     *n += strlen (r->name);
+    if (slurmdl_record_image (r, &image) == 0)
+        *n += image.pixels[(size_t)image.width * image.height * image.channels
+                           - 1];
+    if (slurmdl_record_histogram (r, &h) == 0)
+        *n += h.counts[h.nbins - 1] + (h.edges[h.nbins] > 0);
     return 0;
 }
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flow files and the records of a run: flow.conf, steps/STEP/I/done ... */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/config/diagnostics.h"
+#include "launcher/flow/results.h"
+#include "launcher/sys/strings.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { TASKS_MAX = 3 };
+
+static void look_at (const struct flow_scope *c)
+{
+    struct slurmdl_error err = { "" };
+    char **argv = NULL, **variables = NULL;
+    char path[PATH_MAX];
+
+    flow_task_state (c->r, c->s, c->task, NULL);
+    if (flow_command (c, &argv, &variables, &err) < 0
+        || flow_condition (c, &err) < 0)
+        fuzz_failed (&err);
+    for (size_t i = 0; i < c->s->noutputs; i++)
+        if (flow_output_path (c, &c->s->outputs[i], path, &err) < 0)
+            fuzz_failed (&err);
+    json_decref (flow_take_values (c, &err));
+    strings_free (argv);
+    strings_free (variables);
+}
+
+static void look_at_tasks (const struct flow_run *r, const struct flow_step *s)
+{
+    char folder[PATH_MAX];
+    long width = flow_width (r, s);
+
+    flow_is_done (r, s, NULL);
+    for (long i = 0; i < width && i < TASKS_MAX; i++) {
+        flow_path (folder, r, s, i, "a", flow_last (r, s, i, "begin"));
+        look_at (&(struct flow_scope){ r, s, i, 0, folder, "failed", "a b" });
+    }
+}
+
+/* The flow itself, or below "== flow.conf" with what its steps have left. */
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    bool is_run = size > 3 && !memcmp (data, "== ", 3);
+    char *given[] = { (char *)"n=[1, \"two\"]", NULL };
+    struct flow_run r = { .flow = NULL };
+    struct problems p;
+    char path[PATH_MAX];
+
+    if (problems_open (&p) < 0)
+        return 0;
+    snprintf (r.dir,
+              sizeof (r.dir),
+              "%s",
+              is_run ? fuzz_files ("run", data, size, NULL)
+                     : fuzz_path ("run"));
+    snprintf (path, sizeof (path), "%.4000s/flow.conf", r.dir);
+    r.flow = is_run ? flow_read (path, "/", NULL, NULL, &p)
+                    : flow_read (fuzz_file ("one.conf", data, size),
+                                 NULL,
+                                 size && *data == '#' ? given : NULL,
+                                 NULL,
+                                 &p);
+    problems_close (&p);
+    if (!r.flow && p.count == 0)
+        abort ();
+    for (size_t i = 0; r.flow && i < r.flow->n; i++)
+        look_at_tasks (&r, &r.flow->steps[r.flow->order[i]]);
+    flow_free (r.flow);
+    free (p.text);
+    return 0;
+}
