@@ -18,73 +18,47 @@
 #include "runtime/storage/io.h"
 #include "runtime/storage/link.h"
 
-enum { FILES_MAX = 1000, WASTE_MAX = 64 << 10 };
+enum { WASTE_MAX = 64 << 10 };
 
-/* Give the file the first name that is free: 0, or -1 */
-static int name_file (struct journal *j,
-                      const char *tmp,
-                      const char *dir,
-                      const char *stem)
+static int open_journal (struct journal *j, const char *dir, const char *stem)
 {
-    int rv = 1;
-
-    for (int i = 0; rv == 1 && i < FILES_MAX; i++) {
-        if (i == 0)
-            snprintf (j->path, sizeof (j->path), "%s/%s.h5", dir, stem);
-        else
-            snprintf (j->path, sizeof (j->path), "%s/%s.%d.h5", dir, stem, i);
-        rv = link_unsynced (tmp, j->path);
-    }
-    return rv == 0 ? 0 : -1;
+    snprintf (j->path, sizeof (j->path), "%s/%s.h5", dir, stem);
+    link_tmp_name (j->tmp, sizeof (j->tmp), "");
+    j->folder = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    return j->folder < 0 ? -1 : journal_make_file (j->tmp, j);
 }
 
-static int make_named (struct journal *j, const char *dir, const char *stem)
+static void close_journal (struct journal *j)
 {
-    char near[PATH_MAX];
-    char tmp[PATH_MAX];
-    bool named;
-    int e;
+    int e = errno;
 
-    snprintf (near, sizeof (near), "%s/%s.h5", dir, stem);
-    link_tmp_name (tmp, sizeof (tmp), near);
-    if (journal_make_file (tmp, j) < 0)
-        return -1;
-    named = fsync (j->fd) == 0;
-    if (named && name_file (j, tmp, dir, stem) == 0) {
-        j->dirty = 0;
-        j->fresh = true;
-        return 0;
-    }
-    e = errno;
-    if (!named)
-        unlink (tmp);
-    close (j->fd);
-    j->fd = -1;
+    if (j->fd >= 0)
+        close (j->fd);
+    if (j->folder >= 0)
+        close (j->folder);
+    free (j->blank.image);
+    j->fd = j->folder = -1;
+    j->blank.image = NULL;
     errno = e;
-    return -1;
 }
 
-int journal_create_as (struct journal *j,
-                       const char *dir,
-                       const char *stem,
-                       const struct journal_about *about,
-                       struct slurmdl_error *err)
+static int create_journal (struct journal *j,
+                           const char *dir,
+                           const char *stem,
+                           const struct journal_about *about,
+                           struct slurmdl_error *err)
 {
-    int e;
-
-    *j = (struct journal){ .fd = -1 };
+    *j = (struct journal){ .fd = -1, .folder = -1 };
     if (strlen (dir) + strlen (stem) > PATH_MAX - 64) {
         errno = ENAMETOOLONG;
         return errorf (err, "%s: the path is too long", dir);
     }
     errno = 0;
     if (blank_make (&j->blank, about, j->columns) == 0
-        && make_named (j, dir, stem) == 0)
+        && open_journal (j, dir, stem) == 0)
         return 0;
-    e = errno ? errno : EIO; /* HDF5 sets none */
-    free (j->blank.image);
-    j->blank.image = NULL;
-    errno = e;
+    errno = errno ? errno : EIO; /* HDF5 sets none */
+    close_journal (j);
     return errorf (
         err, "%s: cannot create a metrics file: %s", dir, strerror (errno));
 }
@@ -94,7 +68,24 @@ int journal_create (struct journal *j,
                     const struct journal_about *about,
                     struct slurmdl_error *err)
 {
-    return journal_create_as (j, dir, "metrics", about, err);
+    return create_journal (j, dir, "metrics", about, err);
+}
+
+int journal_create_as (struct journal *j,
+                       const char *dir,
+                       const char *stem,
+                       const struct journal_about *about,
+                       struct slurmdl_error *err)
+{
+    if (create_journal (j, dir, stem, about, err) < 0)
+        return -1;
+    if (journal_sync (j) == 0)
+        return 0;
+    errorf (err, "%s: cannot write: %s", j->path, strerror (errno));
+    if (*j->tmp)
+        unlinkat (j->folder, j->tmp, 0);
+    close_journal (j);
+    return -1;
 }
 
 /* ---- the rest of the interface ---- */
@@ -188,6 +179,17 @@ int journal_replace_rows (struct journal *j, const struct row *rows, uint64_t n)
     return journal_replace (j, rooms, rows, n);
 }
 
+/* What has no name yet gets it when all that is in it is synced. */
+static int sync_file (struct journal *j)
+{
+    if (!*j->tmp)
+        return j->dirty ? fdatasync (j->fd) : 0;
+    if (fsync (j->fd) < 0 || journal_first_name (j, j->tmp) < 0)
+        return -1;
+    *j->tmp = '\0';
+    return 0;
+}
+
 /* After a failed sync the kernel may take what it could not write for written:
  * only a new file is sure then.
  */
@@ -199,12 +201,11 @@ int journal_sync (struct journal *j)
     journal_rooms (j, rooms);
     if (j->suspect && journal_replace (j, rooms, NULL, 0) < 0)
         return -1;
-    j->suspect = j->dirty && fdatasync (j->fd) < 0;
+    j->suspect = sync_file (j) < 0;
     if (j->suspect)
         return -1;
     j->dirty = 0;
-    /* after the data: the file system has the name on its way by then */
-    if (j->fresh && link_sync_folder (j->path) < 0)
+    if (j->fresh && link_sync_folder (j->folder) < 0)
         return -1;
     j->fresh = false;
     return 0;
@@ -227,10 +228,7 @@ int journal_close (struct journal *j)
     /* the file that is there is good: a failure here loses nothing */
     if (waste <= WASTE_MAX || journal_replace (j, exact, NULL, 0) < 0)
         rv = journal_sync (j);
-    close (j->fd);
-    free (j->blank.image);
-    j->fd = -1;
-    j->blank.image = NULL;
+    close_journal (j);
     return rv;
 }
 
@@ -240,6 +238,8 @@ int journal_tend (struct journal *j, bool sync, atomic_uint *bell)
 
     if (rv < 0 || j->work)
         return rv;
+    if (*j->tmp)
+        return journal_sync (j);
     if (journal_needs_room (j))
         journal_begin_growth (j, bell);
     else if (sync && j->dirty && journal_begin_sync (j, bell) < 0)

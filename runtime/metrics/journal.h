@@ -52,6 +52,8 @@ enum { COLUMNS = 4 };
 
 struct journal {
     int fd;
+    int folder;                /* that it is in */
+    char tmp[40];              /* its name before it has one; "": it has */
     uint64_t dirty;            /* bytes that are not on stable storage yet */
     bool fresh;                /* nor is its name */
     bool suspect;              /* it could not be brought there */
@@ -75,15 +77,16 @@ size_t rows_check (const struct row *rows, size_t n);
 
 uint32_t record_crc (const struct record *r);
 
-/* Create DIR/metrics.h5, or metrics.1.h5, ... where that is taken.  This
- * calls libhdf5; nothing that is done with the journal later does.
+/* Create DIR/metrics.h5, or metrics.1.h5, ... where that is taken.  It gets the
+ * name with what is written first, when both are synced.  This calls libhdf5;
+ * nothing that is done with the journal later does.
  */
 int journal_create (struct journal *j,
                     const char *dir,
                     const struct journal_about *about,
                     struct slurmdl_error *err);
 
-/* The same, as DIR/STEM.h5, or STEM.1.h5, ... */
+/* The same, as DIR/STEM.h5, or STEM.1.h5, ..., which is there at once. */
 int journal_create_as (struct journal *j,
                        const char *dir,
                        const char *stem,

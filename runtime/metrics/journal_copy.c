@@ -3,7 +3,6 @@
 #include "runtime/metrics/journal_file.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,7 +70,8 @@ static bool has_name (const struct journal *j)
     struct stat file;
     struct stat named;
 
-    return fstat (j->fd, &file) == 0 && stat (j->path, &named) == 0
+    return fstat (j->fd, &file) == 0
+           && fstatat (j->folder, journal_name (j), &named, 0) == 0
            && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
 }
 
@@ -83,7 +83,18 @@ int journal_give_name (struct journal *j, const char *tmp)
     j->dirty = 0;
     j->suspect = j->fresh = false;
     j->files++;
-    if (link_replace (tmp, j->path) == 0)
+    if (*j->tmp) {
+        if (journal_first_name (j, tmp) < 0)
+            return -1;
+        unlinkat (j->folder, j->tmp, 0);
+        *j->tmp = '\0';
+        if (link_sync_folder (j->folder) == 0)
+            j->fresh = false;
+        else
+            j->dirty = 1; /* the next sync tries once more */
+        return 0;
+    }
+    if (link_replace_at (j->folder, tmp, journal_name (j)) == 0)
         return 0;
     j->suspect = has_name (j);
     j->dirty = j->suspect;
@@ -96,19 +107,19 @@ int journal_replace (struct journal *j,
                      uint64_t n)
 {
     struct journal new = *j;
-    char tmp[PATH_MAX];
+    char tmp[sizeof (j->tmp)];
     int e;
 
     for (int i = 0; i < COLUMNS; i++)
         new.columns[i].room = rooms[i];
-    link_tmp_name (tmp, sizeof (tmp), j->path);
+    link_tmp_name (tmp, sizeof (tmp), "");
     if (journal_make_file (tmp, &new) < 0)
         return -1;
     if (journal_copy_columns (j, &new, rows, n) < 0 || fsync (new.fd) < 0
         || journal_give_name (&new, tmp) < 0) {
         e = errno;
         close (new.fd);
-        unlink (tmp);
+        unlinkat (j->folder, tmp, 0);
         errno = e;
         return -1;
     }

@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/io.h"
+#include "runtime/storage/link.h"
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, FILES_MAX = 1000 };
 
 int journal_set_length (struct journal *j, struct column *c, uint64_t n)
 {
@@ -41,7 +44,9 @@ int journal_append (struct journal *j,
                : journal_set_length (j, c, c->n + n);
 }
 
-/* HDF5 2.0 refuses a dataset of length 0: each begins with one record. */
+/* HDF5 2.0 refuses a dataset of length 0: each begins with one record, and so
+ * the blank says.
+ */
 static int first_records (struct journal *j)
 {
     static const char name[NAME_SIZE] = "slurmdl";
@@ -53,12 +58,14 @@ static int first_records (struct journal *j)
     record.crc = record_crc (&record);
     for (int i = 0; i < COLUMNS; i++)
         j->columns[i].n = 0;
-    return journal_append (j, &j->names, name, 1) < 0
-                   || journal_append (j, &j->rows, &row, 1) < 0
-                   || journal_append (j, &j->bytes, "", 1) < 0
-                   || journal_append (j, &j->records, &record, 1) < 0
-               ? -1
-               : 0;
+    if (journal_put (j, &j->names, name, 1) < 0
+        || journal_put (j, &j->rows, &row, 1) < 0
+        || journal_put (j, &j->bytes, "", 1) < 0
+        || journal_put (j, &j->records, &record, 1) < 0)
+        return -1;
+    for (int i = 0; i < COLUMNS; i++)
+        j->columns[i].n = 1;
+    return 0;
 }
 
 static uint64_t round_up (uint64_t n)
@@ -84,19 +91,41 @@ static int write_blank (struct journal *j)
                : 0;
 }
 
-int journal_make_file (const char *path, struct journal *j)
+int journal_make_file (const char *name, struct journal *j)
 {
     int e;
 
-    j->fd = inside_open_any (path, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
+    j->fd =
+        inside_open_at (j->folder, name, O_RDWR | O_CREAT | O_EXCL, 0666, NULL);
     if (j->fd < 0)
         return -1;
     if (write_blank (j) == 0 && first_records (j) == 0)
         return 0;
     e = errno;
     close (j->fd);
-    unlink (path);
+    unlinkat (j->folder, name, 0);
     j->fd = -1;
     errno = e;
     return -1;
+}
+
+const char *journal_name (const struct journal *j)
+{
+    return strrchr (j->path, '/') + 1;
+}
+
+int journal_first_name (struct journal *j, const char *tmp)
+{
+    size_t stem = strlen (j->path) - strlen (".h5");
+    int rv = link_unsynced_at (j->folder, tmp, journal_name (j));
+
+    for (int i = 1; rv == 1 && i < FILES_MAX; i++) {
+        snprintf (j->path + stem, sizeof (j->path) - stem, ".%d.h5", i);
+        rv = link_unsynced_at (j->folder, tmp, journal_name (j));
+    }
+    if (rv != 0)
+        strcpy (j->path + stem, ".h5");
+    else
+        j->fresh = true;
+    return rv == 0 ? 0 : -1;
 }

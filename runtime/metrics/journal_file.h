@@ -12,8 +12,15 @@ enum { JOURNAL_GROWTH = 8 };
 
 /* ---- journal_file.c ---- */
 
-/* Make a file of the journal's room under 'path', open as j->fd. */
-int journal_make_file (const char *path, struct journal *j);
+/* Make a file of the journal's room under 'name' in its folder, open as j->fd.
+ */
+int journal_make_file (const char *name, struct journal *j);
+
+/* Give the synced file 'tmp' the first name that is free. */
+int journal_first_name (struct journal *j, const char *tmp);
+
+/* Its name in its folder. */
+const char *journal_name (const struct journal *j);
 
 /* Write records after those that are there; say how many there are; or both:
  * nobody sees a record before all are written.

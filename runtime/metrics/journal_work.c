@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,7 +24,7 @@ struct journal_work {
     int error;           /* errno of run(), 0: it went well */
     struct journal from; /* the journal at the beginning, with a copy of fd */
     struct journal to;   /* with more room; fd -1: none */
-    char tmp[PATH_MAX];
+    char tmp[40];
 };
 
 /* ---- sync ---- */
@@ -34,7 +33,7 @@ static int run_sync (struct journal_work *w)
 {
     if (fdatasync (w->from.fd) < 0)
         return -1;
-    return w->from.fresh ? link_sync_folder (w->from.path) : 0;
+    return w->from.fresh ? link_sync_folder (w->from.folder) : 0;
 }
 
 static int end_sync (struct journal *j, struct journal_work *w)
@@ -78,7 +77,7 @@ static int end_growth (struct journal *j, struct journal_work *w)
     }
     if (w->to.fd >= 0) {
         close (w->to.fd);
-        unlink (w->tmp);
+        unlinkat (j->folder, w->tmp, 0);
     }
     j->refused = j->rows.n;
     return 0;
@@ -142,7 +141,7 @@ void journal_begin_growth (struct journal *j, atomic_uint *bell)
 
     if (!w)
         return;
-    link_tmp_name (w->tmp, sizeof (w->tmp), j->path);
+    link_tmp_name (w->tmp, sizeof (w->tmp), "");
     for (int i = 0; i < COLUMNS; i++)
         if (needs_room (&j->columns[i]))
             w->to.columns[i].room *= JOURNAL_GROWTH;

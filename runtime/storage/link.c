@@ -38,12 +38,12 @@ void link_tmp_name (char *buf, size_t size, const char *path)
 }
 
 /* Some file systems cannot sync a folder; then link() was enough. */
-static int sync_folder (int fd)
+int link_sync_folder (int fd)
 {
     return fsync (fd) < 0 && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
 }
 
-int link_sync_folder (const char *path)
+static int sync_folder_of (const char *path)
 {
     char dir[PATH_MAX];
     int n = folder_length (path);
@@ -55,7 +55,7 @@ int link_sync_folder (const char *path)
                            : open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    rv = sync_folder (fd);
+    rv = link_sync_folder (fd);
     close (fd);
     return rv;
 }
@@ -122,7 +122,7 @@ static const char *name_in (const char *path)
 }
 
 /* What others may write to has its folder opened first. */
-int link_unsynced (const char *tmp, const char *path)
+static int link_unsynced (const char *tmp, const char *path)
 {
     int folder;
 
@@ -134,18 +134,23 @@ int link_unsynced (const char *tmp, const char *path)
                          link_name (folder, name_in (tmp), name_in (path)));
 }
 
+int link_unsynced_at (int folder, const char *tmp, const char *name)
+{
+    return link_name (folder, tmp, name);
+}
+
 int link_if_absent_at (int folder, const char *tmp, const char *name)
 {
     int rv = link_name (folder, tmp, name);
 
-    return rv == 0 ? sync_folder (folder) : rv;
+    return rv == 0 ? link_sync_folder (folder) : rv;
 }
 
 int link_if_absent (const char *tmp, const char *path)
 {
     int rv = link_unsynced (tmp, path);
 
-    return rv == 0 ? link_sync_folder (path) : rv;
+    return rv == 0 ? sync_folder_of (path) : rv;
 }
 
 /* What a link of another name leads to is not ours. */
@@ -172,7 +177,8 @@ static int replace_name (int at, const char *tmp, const char *path)
 
 int link_replace_at (int folder, const char *tmp, const char *name)
 {
-    return replace_name (folder, tmp, name) < 0 ? -1 : sync_folder (folder);
+    return replace_name (folder, tmp, name) < 0 ? -1
+                                                : link_sync_folder (folder);
 }
 
 int link_replace (const char *tmp, const char *path)
@@ -185,8 +191,7 @@ int link_replace (const char *tmp, const char *path)
         return inside_close (
             folder, link_replace_at (folder, name_in (tmp), name_in (path)));
     }
-    return replace_name (AT_FDCWD, tmp, path) < 0 ? -1
-                                                  : link_sync_folder (path);
+    return replace_name (AT_FDCWD, tmp, path) < 0 ? -1 : sync_folder_of (path);
 }
 
 int link_may_replace (const char *path, struct slurmdl_error *err)

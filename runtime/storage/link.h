@@ -22,10 +22,9 @@ int link_if_absent (const char *tmp, const char *path);
 
 /* The same for two names in an open folder. */
 int link_if_absent_at (int folder, const char *tmp, const char *name);
-int link_replace_at (int folder, const char *tmp, const char *name);
-
 /* The same, but the folder is left to be synced. */
-int link_unsynced (const char *tmp, const char *path);
+int link_unsynced_at (int folder, const char *tmp, const char *name);
+int link_replace_at (int folder, const char *tmp, const char *name);
 
 /* The same, replacing a file of this process's own that has the name. */
 int link_replace (const char *tmp, const char *path);
@@ -35,7 +34,7 @@ int link_replace (const char *tmp, const char *path);
  */
 int link_may_replace (const char *path, struct slurmdl_error *err);
 
-/* fsync() of the folder that holds 'path'. */
-int link_sync_folder (const char *path);
+/* fsync() of a folder, where that can be done. */
+int link_sync_folder (int folder);
 
 #endif

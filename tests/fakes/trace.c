@@ -4,7 +4,8 @@
  * TRACE_DIR=DIR    calls on files in this folder, and write() to file 1
  * TRACE_LOG=FILE   a record for each: operation, file (u32 each), offset,
  *                  length of what follows (u64 each), then bytes or paths;
- *                  tests/runtime/boundaries.py reads it
+ *                  tests/runtime/boundaries.py and tests/faults/power.py read
+ * it
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,7 +25,18 @@
 #define SYS_openat2 437
 #endif
 
-enum op { OPEN = 1, WRITE, TRUNCATE, SYNC, LINK, RENAME, UNLINK, SAY };
+enum op {
+    OPEN = 1,
+    WRITE,
+    TRUNCATE,
+    SYNC,
+    LINK,
+    RENAME,
+    UNLINK,
+    SAY,
+    MKDIR,
+    SYNC_FOLDER,
+};
 enum { FILES = 1024, PATH_SIZE = 4096 };
 
 struct entry {
@@ -203,6 +215,20 @@ long syscall (long number, ...)
 OPENER (open)
 OPENER (open64)
 
+#define OPENER_AT(name)                                                        \
+    int name (int at, const char *path, int flags, ...)                        \
+    {                                                                          \
+        mode_t mode = 0;                                                       \
+        va_list ap;                                                            \
+        va_start (ap, flags);                                                  \
+        if (flags & (O_CREAT | __O_TMPFILE))                                   \
+            mode = va_arg (ap, mode_t);                                        \
+        va_end (ap);                                                           \
+        return opened (at, path, flags, mode);                                 \
+    }
+OPENER_AT (openat)
+OPENER_AT (openat64)
+
 #define WRITER(name)                                                           \
     ssize_t name (int fd, const void *buf, size_t n, off_t at)                 \
     {                                                                          \
@@ -214,11 +240,18 @@ OPENER (open64)
 WRITER (pwrite)
 WRITER (pwrite64)
 
+static void put_write (int fd, const void *buf, size_t n)
+{
+    if (fd == 1)
+        put (SAY, 0, 0, buf, n);
+    else if (file_of (fd))
+        put (WRITE, file_of (fd), lseek (fd, 0, SEEK_CUR) - (off_t)n, buf, n);
+}
+
 ssize_t write (int fd, const void *buf, size_t n)
 {
     LOCKED (raw () (SYS_write, fd, buf, n))
-    if (fd == 1)
-        put (SAY, 0, 0, buf, (size_t)rv);
+    put_write (fd, buf, (size_t)rv);
     DONE;
 }
 
@@ -234,12 +267,23 @@ ssize_t write (int fd, const void *buf, size_t n)
 CUTTER (ftruncate)
 CUTTER (ftruncate64)
 
+static void put_sync (int fd)
+{
+    char path[PATH_SIZE];
+    struct stat st;
+
+    if (file_of (fd))
+        put (SYNC, file_of (fd), 0, NULL, 0);
+    else if (is_traced (path_of (fd, path)) && fstat (fd, &st) == 0
+             && S_ISDIR (st.st_mode))
+        put (SYNC_FOLDER, 0, 0, path, strlen (path));
+}
+
 #define SYNCER(name, number)                                                   \
     int name (int fd)                                                          \
     {                                                                          \
         LOCKED (raw () (number, fd))                                           \
-        if (file_of (fd))                                                      \
-            put (SYNC, file_of (fd), 0, NULL, 0);                              \
+        put_sync (fd);                                                         \
         pthread_mutex_unlock (&lock);                                          \
         return (int)rv;                                                        \
     }
@@ -257,6 +301,19 @@ int linkat (int at, const char *from, int to_at, const char *to, int flags)
 int link (const char *from, const char *to)
 {
     return linkat (AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int mkdirat (int at, const char *path, mode_t mode)
+{
+    LOCKED (raw () (SYS_mkdirat, at, path, mode))
+    put_paths (MKDIR, at, path, AT_FDCWD, "");
+    pthread_mutex_unlock (&lock);
+    return (int)rv;
+}
+
+int mkdir (const char *path, mode_t mode)
+{
+    return mkdirat (AT_FDCWD, path, mode);
 }
 
 int renameat (int at, const char *from, int to_at, const char *to)
