@@ -136,7 +136,7 @@ read_attempt (struct row_reading *g, const struct sweep *s, size_t first)
                      dir);
     if (rv < 0)
         errorf (&g->rows->damage, "%s", why.text);
-    if (rv == 0 && slurmdl_resumed_at (dir, &begin) > 0)
+    if (rv == 0 && new > first && slurmdl_resumed_at (dir, &begin) > 0)
         begin++;
     if (rv == NO_MEMORY || drop_repeated (g->rows, first, new, begin) < 0)
         return -1;
