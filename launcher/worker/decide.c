@@ -8,6 +8,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
+#include "launcher/journal/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/worker/budget.h"
@@ -201,7 +202,10 @@ int worker_publish_result (struct worker *w,
         && decide_some (w, s, &d, &answer) == 0 && d.n == 1 && memory_fits (w)
         && fits (w, &d.events[0]))
         events[n++] = d.events[0];
+    /* who trains next has the entry synced meanwhile */
+    log_defer (w->sweep->log, n == 2);
     rv = worker_publish (w, events, n, err);
+    log_defer (w->sweep->log, false);
     decisions_free (&d);
     searcher_destroy (s);
     return rv;
