@@ -16,7 +16,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/code/archive.c %D%/code/copy.c %D%/code/git.c %D%/code/pattern_list.c %D%/code/provenance.c %D%/code/select.c \
 	%D%/code/store.c %D%/config/space_json.c %D%/config/syntax.c %D%/config/validate.c %D%/config/values.c %D%/config/when.c \
 	%D%/config/yaml.c \
-	%D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
+	%D%/journal/entry_folder.c %D%/journal/event.c %D%/journal/log.c %D%/journal/segment_file.c \
 	%D%/membership/liveness.c %D%/membership/peer.c \
 	%D%/sweep/create.c %D%/sweep/faults.c %D%/sweep/fork_source.c %D%/sweep/nodes.c %D%/sweep/pareto_front.c %D%/sweep/phase.c \
 	%D%/sweep/queries.c %D%/sweep/remove.c %D%/sweep/replay.c %D%/sweep/requests.c %D%/sweep/snapshot.c \
@@ -25,7 +25,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/results/missing_metric.c \
 	%D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \
-	%D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
+	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \
 	%D%/executor/batch_script.c %D%/executor/cluster_nodes.c %D%/executor/executor.c %D%/executor/local.c \
 	%D%/executor/shape.c %D%/executor/slurm.c %D%/executor/stop.c \

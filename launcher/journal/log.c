@@ -12,8 +12,8 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "launcher/journal/entry_folder.h"
 #include "launcher/journal/segment_file.h"
-#include "launcher/sys/publish.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
@@ -28,6 +28,7 @@ struct log {
     bool whole;         /* ... from its first entry on */
     bool attached;      /* the first sync is over */
     long mine;          /* number of the last entry that this process put */
+    struct entry_folder put;
 };
 
 struct log *log_create (const char *dir, struct slurmdl_error *err)
@@ -36,7 +37,9 @@ struct log *log_create (const char *dir, struct slurmdl_error *err)
 
     if (folder_create (dir, err) < 0)
         return NULL;
-    if (!(log = calloc (1, sizeof (*log))) || !(log->dir = strdup (dir))) {
+    if ((log = calloc (1, sizeof (*log))))
+        log->put.fd = -1;
+    if (!log || !(log->dir = strdup (dir))) {
         errorf (err, "out of memory");
         log_destroy (log);
         return NULL;
@@ -49,6 +52,8 @@ void log_destroy (struct log *log)
     int e = errno;
 
     if (log) {
+        entry_settle (&log->put, NULL);
+        entry_close (&log->put);
         packed_free (&log->fill);
         free (log->dir);
         free (log);
@@ -350,7 +355,8 @@ static int list_block (const struct log *log,
     block_path (path, sizeof (path), log, block);
     *newest = -1;
     for (int i = 0; i < (log->attached ? LOOKS : LOOKS_FIRST); i++) {
-        nanosleep (&(struct timespec){ 0, looks[i] * 1000000 }, NULL);
+        if (looks[i] > 0)
+            nanosleep (&(struct timespec){ 0, looks[i] * 1000000 }, NULL);
         if (list (path, block, log->length, &l, err) < 0)
             return -1;
         /* the first says how far to read, so that nobody writes for ever */
@@ -439,14 +445,16 @@ static char *entry_text (const struct event *events, size_t n)
     return NULL;
 }
 
-static int open_block (struct log *log, struct slurmdl_error *err)
+static int
+put_entry (struct log *log, const char *text, struct slurmdl_error *err)
 {
+    long block = block_of (log->length);
+    char folder[PATH_MAX];
     char path[PATH_MAX];
 
-    if (block_of (log->length) < log->blocks)
-        return 0;
-    block_path (path, sizeof (path), log, block_of (log->length));
-    return folder_create (path, err);
+    block_path (folder, sizeof (folder), log, block);
+    entry_path (path, sizeof (path), log, log->length + 1);
+    return entry_put (&log->put, folder, block >= log->blocks, path, text, err);
 }
 
 int log_append (struct log *log,
@@ -454,15 +462,12 @@ int log_append (struct log *log,
                 size_t n,
                 struct slurmdl_error *err)
 {
-    char path[PATH_MAX];
     char *text = entry_text (events, n);
     int rv;
 
     if (!text)
         return errorf (err, "out of memory");
-    entry_path (path, sizeof (path), log, log->length + 1);
-    if ((rv = open_block (log, err)) == 0)
-        rv = publish_if_absent (path, text, strlen (text), err);
+    rv = put_entry (log, text, err);
     free (text);
     if (rv != 0)
         return rv;
@@ -474,4 +479,24 @@ int log_append (struct log *log,
         log->whole = event_pack (&log->fill, &events[i]) == 0;
     end_entry (log);
     return 0;
+}
+
+void log_put_after (struct log *log, const struct publish_after *after)
+{
+    log->put.after = after;
+}
+
+void log_defer (struct log *log, bool defers)
+{
+    log->put.defers = defers;
+}
+
+int log_settle (struct log *log, struct slurmdl_error *err)
+{
+    return entry_settle (&log->put, err);
+}
+
+bool log_is_mine (const struct log *log)
+{
+    return log->mine > 0 && log->mine == log->length;
 }

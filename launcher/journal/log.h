@@ -4,6 +4,7 @@
 #define LAUNCHER_JOURNAL_LOG_H
 
 #include "launcher/journal/event.h"
+#include "launcher/sys/publish.h"
 #include "runtime/slurmdl.h"
 
 /* An entry is a file: a JSON object a line, each one event, and a last line
@@ -42,6 +43,22 @@ int log_append (struct log *log,
                 const struct event *events,
                 size_t n,
                 struct slurmdl_error *err);
+
+/* The next entry that is put gets its name when this has ended, too; NULL: no
+ * more.
+ */
+void log_put_after (struct log *log, const struct publish_after *after);
+
+/* From now on the name of an entry that was put may be lost with the machine's
+ * power until log_settle(), which the next log_append() begins with.
+ */
+void log_defer (struct log *log, bool defers);
+int log_settle (struct log *log, struct slurmdl_error *err);
+
+/* Whether the newest entry that was read is one that this process put: there
+ * was no later one then.
+ */
+bool log_is_mine (const struct log *log);
 
 /* Number of entries that were read. */
 long log_length (const struct log *log);

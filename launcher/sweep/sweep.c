@@ -44,6 +44,11 @@ int sweep_publish (struct sweep *s,
     return rv;
 }
 
+int sweep_settle (const struct sweep *s, struct slurmdl_error *err)
+{
+    return log_settle (s->log, err);
+}
+
 int sweep_insist (struct sweep *s,
                   struct event event,
                   bool (*still) (const struct sweep *s, const void *arg),

@@ -176,6 +176,9 @@ void sweep_close (struct sweep *s);
 /* Read what is new in the log.  Returns the number of new entries, or -1. */
 int sweep_sync (struct sweep *s, struct slurmdl_error *err);
 
+/* Have on stable storage what was published with log_defer(). */
+int sweep_settle (const struct sweep *s, struct slurmdl_error *err);
+
 /* Publish 'n' events, of now, as one entry, and read the log, that included.
  * Returns 0 if they are in, 1 if somebody was faster (the log was read), -1
  * on failure.

@@ -32,28 +32,33 @@ static int write_all (int fd, const char *buf, size_t len)
 }
 
 /* close() counts too: a full quota may show there first on NFS. */
-static int write_synced (int dir, const char *name, const char *buf, size_t len)
+static int write_synced (int dir,
+                         const char *name,
+                         const char *buf,
+                         size_t len,
+                         const struct publish_after *after)
 {
     int fd = openat (
         dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     int saved;
+    int rv;
 
     if (fd < 0)
         return -1;
-    if (write_all (fd, buf, len) < 0 || fsync (fd) < 0) {
+    rv = write_all (fd, buf, len);
+    if (rv == 0 && after)
+        after->begin (after->arg);
+    if (rv == 0)
+        rv = fsync (fd);
+    saved = errno;
+    if (close (fd) < 0 && rv == 0) {
+        rv = -1;
         saved = errno;
-        close (fd);
-        unlinkat (dir, name, 0);
-        errno = saved;
-        return -1;
     }
-    if (close (fd) < 0) {
-        saved = errno;
+    if (rv < 0)
         unlinkat (dir, name, 0);
-        errno = saved;
-        return -1;
-    }
-    return 0;
+    errno = saved;
+    return rv;
 }
 
 /* A handle that went stale, a signal, a reply that was lost: try again. */
@@ -63,17 +68,29 @@ static bool is_passing (int e)
 }
 
 /* EEXIST: nobody else has this name, so it is the reply to a second try. */
-static int
-write_tmp (int dir, char *tmp, size_t size, const char *buf, size_t len)
+static int write_tmp (int dir,
+                      char *tmp,
+                      size_t size,
+                      const char *buf,
+                      size_t len,
+                      const struct publish_after *after)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
         link_tmp_name (tmp, size, "");
-        if (write_synced (dir, tmp, buf, len) == 0)
+        if (write_synced (dir, tmp, buf, len, after) == 0)
             return 0;
         if (!is_passing (errno) && errno != EEXIST)
             break;
     }
     return -1;
+}
+
+static void remove_tmp (int dir, const char *tmp)
+{
+    int e = errno;
+
+    unlinkat (dir, tmp, 0);
+    errno = e;
 }
 
 static int close_folder (int dir, int rv)
@@ -86,28 +103,48 @@ static int close_folder (int dir, int rv)
     return rv;
 }
 
+int publish_unsynced_at (int folder,
+                         const char *path,
+                         const char *buf,
+                         size_t len,
+                         const struct publish_after *after,
+                         struct slurmdl_error *err)
+{
+    const char *name = strrchr (path, '/') + 1;
+    char tmp[64];
+    int rv = -1;
+
+    /* ENOENT: `dl gc` took the file for a dead writer's */
+    for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
+        if (write_tmp (folder, tmp, sizeof (tmp), buf, len, after) < 0)
+            return errorf (
+                err, "%s: cannot write: %s", path, inside_error (errno));
+        if (after && after->end (after->arg, err) < 0) {
+            remove_tmp (folder, tmp);
+            return -1;
+        }
+        if ((rv = link_unsynced_at (folder, tmp, name)) < 0 && errno != ENOENT)
+            break;
+    }
+    if (rv == 1)
+        unlinkat (folder, tmp, 0);
+    return rv < 0
+               ? errorf (err, "%s: cannot create: %s", path, strerror (errno))
+               : rv;
+}
+
 int publish_if_absent (const char *path,
                        const char *buf,
                        size_t len,
                        struct slurmdl_error *err)
 {
-    const char *name;
-    char tmp[64];
-    int dir = inside_parent (path, &name);
+    int dir = inside_parent (path, NULL);
     int rv = -1;
 
-    /* ENOENT: `dl gc` took the file for a dead writer's */
-    for (int i = 0; rv < 0 && i < TRIES_MAX; i++) {
-        if (dir < 0 || write_tmp (dir, tmp, sizeof (tmp), buf, len) < 0) {
-            errorf (err, "%s: cannot write: %s", path, inside_error (errno));
-            return close_folder (dir, -1);
-        }
-        if ((rv = link_if_absent_at (dir, tmp, name)) < 0 && errno != ENOENT)
-            break;
-    }
-    if (rv == 1)
-        unlinkat (dir, tmp, 0);
-    if (rv < 0)
+    if (dir < 0)
+        return errorf (err, "%s: cannot write: %s", path, inside_error (errno));
+    rv = publish_unsynced_at (dir, path, buf, len, NULL, err);
+    if (rv == 0 && (rv = link_sync_folder (dir)) < 0)
         errorf (err, "%s: cannot create: %s", path, strerror (errno));
     return close_folder (dir, rv);
 }
@@ -124,7 +161,7 @@ int publish_replace (const char *path,
     int e;
 
     for (int i = 0; dir >= 0 && rv < 0 && i < TRIES_MAX; i++) {
-        if (write_tmp (dir, tmp, sizeof (tmp), buf, len) < 0)
+        if (write_tmp (dir, tmp, sizeof (tmp), buf, len, NULL) < 0)
             break;
         if ((rv = link_replace_at (dir, tmp, name)) == 0)
             break;

@@ -21,6 +21,26 @@ int publish_if_absent (const char *path,
                        size_t len,
                        struct slurmdl_error *err);
 
+/* What a file depends on: begun when the file is written, so that the disk does
+ * both at once, and ended before it gets its name, which it does not get if
+ * that fails (-1 with errno and 'err').
+ */
+struct publish_after {
+    void (*begin) (void *arg);
+    int (*end) (void *arg, struct slurmdl_error *err);
+    void *arg;
+};
+
+/* publish_if_absent() into an open folder, which is left to be synced (and is
+ * what 'path' says, for messages); 'after' may be NULL.
+ */
+int publish_unsynced_at (int folder,
+                         const char *path,
+                         const char *buf,
+                         size_t len,
+                         const struct publish_after *after,
+                         struct slurmdl_error *err);
+
 /* Put them under 'path' in place of what has the name, which nobody sees in
  * part: the old file or the new one is there.
  */

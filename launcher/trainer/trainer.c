@@ -2,6 +2,7 @@
 /* Start a training command with its hyperparameters; read its metrics. */
 #include "launcher/trainer/trainer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -19,6 +20,7 @@
 #include "launcher/software/activate.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sweep/queries.h"
+#include "launcher/trainer/attempt_folder.h"
 #include "launcher/trainer/step.h"
 #include "runtime/base/error.h"
 #include "runtime/metrics/metrics.h"
@@ -35,9 +37,17 @@ struct trainer {
     int64_t peak; /* bytes of its largest process, as far as they were reaped */
     int pipe;     /* its output, where patterns look at it */
     int log;
+    int folder; /* the attempt's, open */
     struct pattern **patterns;
     struct slurmdl_metrics *metrics;
-    bool lost;    /* a metric could not be logged */
+    unsigned flush; /* that was begun */
+    bool lost;      /* a metric could not be logged */
+    struct {
+        const char *name; /* of the first metric */
+        bool found;
+        int64_t step;
+        double value;
+    } newest;
     int64_t step; /* of the last report through `dl log` */
     char dir[4096];
     char file[8192]; /* metrics.file, "": none; how much of it was read */
@@ -92,138 +102,12 @@ static void child (const struct trial_attempt *a,
     die (why, argv[0], errno == ENOENT ? 127 : 126);
 }
 
-/* ---- the attempt's folder ---- */
-
-static int cannot (const struct trial_attempt *a,
-                   const char *what,
-                   struct slurmdl_error *err)
-{
-    return errorf (err, "%s%s: %s", a->dir, what, inside_error (errno));
-}
-
-/* The trial's folder, which is not there yet if nobody had to claim the
- * attempt.
- */
-static int open_trial (const struct trial_attempt *a)
-{
-    const char *name;
-    char path[4200];
-    int trials;
-    int fd = -1;
-    int e;
-
-    snprintf (path,
-              sizeof (path),
-              "%.*s",
-              (int)(strrchr (a->dir, '/') - a->dir),
-              a->dir);
-    if ((trials = inside_parent (path, &name)) < 0)
-        return -1;
-    if (a->number > 1 || mkdirat (trials, name, 0777) == 0 || errno == EEXIST)
-        fd = inside_open_at (trials, name, O_PATH | O_DIRECTORY, 0, NULL);
-    e = errno;
-    close (trials);
-    errno = e;
-    return fd;
-}
-
-/* It is made now, or was by this user before. */
-static int open_folder (const struct trial_attempt *a, struct stat *st)
-{
-    const char *name = strrchr (a->dir, '/') + 1;
-    int trial = open_trial (a);
-    int fd = -1;
-    int e;
-
-    if (trial >= 0 && (mkdirat (trial, name, 0777) == 0 || errno == EEXIST))
-        fd = inside_open_at (trial, name, O_PATH | O_DIRECTORY, 0, st);
-    e = errno;
-    if (trial >= 0)
-        close (trial);
-    errno = e;
-    return fd;
-}
-
-/* A try before may have ended for want of space, and another one is this
- * attempt's as well: what it left goes, and so does a link, not its target.
- */
-static int create_file (int folder, const char *name, int flags)
-{
-    int fd = inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0666, NULL);
-
-    if (fd >= 0 || errno != EEXIST || unlinkat (folder, name, 0) < 0)
-        return fd;
-    return inside_open_at (
-        folder, name, O_WRONLY | O_CREAT | O_EXCL | flags, 0666, NULL);
-}
-
-static int write_whole (int fd, const char *text)
-{
-    size_t n = strlen (text);
-    int rv = write (fd, text, n) == (ssize_t)n ? 0 : -1;
-
-    return close (fd) < 0 ? -1 : rv;
-}
-
-/* Nobody else reads it before the trainer runs, or writes it ever. */
-static int write_hparams (const struct trial_attempt *a,
-                          int folder,
-                          struct slurmdl_error *err)
-{
-    const json_t *hparams =
-        trial_hparams (a->sweep, sweep_trial (a->sweep, a->trial));
-    char *text = json_dumps (hparams, JSON_INDENT (2) | JSON_SORT_KEYS);
-    int fd = text ? create_file (folder, "hparams.json", 0) : -1;
-    int rv = fd < 0 ? -1 : write_whole (fd, text);
-
-    free (text);
-    return rv < 0 ? cannot (a, "/hparams.json: cannot write", err) : 0;
-}
-
-/* Who may write to the folder's names may lead us anywhere: its owner is that
- * of a file that is made in it, whatever number the file system gives us.
- */
-static int open_log (const struct trial_attempt *a,
-                     int folder,
-                     const struct stat *of,
-                     struct slurmdl_error *err)
-{
-    int fd = create_file (folder, "log", O_APPEND);
-    struct stat st;
-
-    if (fd < 0)
-        return cannot (a, "/log: cannot create", err);
-    if (fstat (fd, &st) < 0)
-        return inside_close (fd, cannot (a, "/log: cannot create", err));
-    if (st.st_uid == of->st_uid)
-        return fd;
-    unlinkat (folder, "log", 0);
-    close (fd);
-    errno = EBADMSG;
-    return errorf (err,
-                   "%s: user %ld made this folder: nothing is trained in it",
-                   a->dir,
-                   (long)of->st_uid);
-}
-
 static int prepare_folder (struct trainer *t,
                            const struct trial_attempt *a,
                            struct slurmdl_error *err)
 {
-    struct stat st;
-    int folder = open_folder (a, &st);
-    int rv;
-    int e;
-
-    if (folder < 0)
-        return cannot (a, ": cannot make the folder", err);
-    t->log = open_log (a, folder, &st, err);
-    rv = t->log < 0 ? -1 : write_hparams (a, folder, err);
-    e = errno;
-    close (folder);
-    errno = e;
-    return rv;
+    t->folder = attempt_folder (a, &t->log, err);
+    return t->folder < 0 ? -1 : 0;
 }
 
 static int make_patterns (struct trainer *t, char **texts)
@@ -309,7 +193,8 @@ struct trainer *trainer_start (const struct trial_attempt *a,
         errorf (err, "out of memory");
         return NULL;
     }
-    t->log = t->pipe = -1;
+    t->log = t->pipe = t->folder = -1;
+    t->newest.name = sweep_metric (a->sweep, 0);
     snprintf (t->dir, sizeof (t->dir), "%s", a->dir);
     if (a->sweep->exp->metrics_file)
         snprintf (t->file,
@@ -341,6 +226,8 @@ void trainer_destroy (struct trainer *t)
         close (t->pipe);
     if (t->log >= 0)
         close (t->log);
+    if (t->folder >= 0)
+        close (t->folder);
     for (size_t i = 0; t->patterns && t->patterns[i]; i++)
         pattern_destroy (t->patterns[i]);
     free (t->patterns);
@@ -407,9 +294,14 @@ int trainer_log (struct trainer *t,
     int rv;
 
     if (!t->metrics)
-        t->metrics = slurmdl_metrics_create (t->dir, NULL);
+        t->metrics = metrics_create (t->dir, t->folder, 0, NULL, NULL);
     rv = t->metrics ? slurmdl_metrics_log (t->metrics, name, step, value) : -1;
     t->lost |= rv < 0;
+    if (rv == 0 && !strcmp (name, t->newest.name)) {
+        t->newest.found = true;
+        t->newest.step = step;
+        t->newest.value = value;
+    }
     return rv;
 }
 
@@ -421,6 +313,41 @@ bool trainer_lost_metrics (const struct trainer *t)
 int trainer_flush (struct trainer *t, struct slurmdl_error *err)
 {
     return t->metrics ? slurmdl_metrics_flush (t->metrics, err) : 0;
+}
+
+void trainer_flush_begin (struct trainer *t)
+{
+    if (t->metrics)
+        t->flush = metrics_flush_begin (t->metrics);
+}
+
+int trainer_flush_end (struct trainer *t, struct slurmdl_error *err)
+{
+    return t->metrics ? metrics_flush_end (t->metrics, t->flush, err) : 0;
+}
+
+/* What the trainer logged itself, or the worker has written already. */
+static bool has_metrics_file (struct trainer *t)
+{
+    DIR *dir = fdopendir (t->folder);
+    struct dirent *e;
+    bool found = !dir;
+
+    while (!found && (e = readdir (dir)))
+        found = !strncmp (e->d_name, "metrics.", 8);
+    if (dir) {
+        closedir (dir);
+        t->folder = -1;
+    }
+    return found;
+}
+
+bool trainer_newest (struct trainer *t, int64_t *step, double *value)
+{
+    *step = t->newest.step;
+    *value = t->newest.value;
+    return t->newest.found && !t->lost && t->folder >= 0
+           && !has_metrics_file (t);
 }
 
 static int log_match (const char *name, int64_t step, double value, void *arg)

@@ -51,6 +51,16 @@ bool trainer_lost_metrics (const struct trainer *t);
 
 int trainer_flush (struct trainer *t, struct slurmdl_error *err);
 
+/* Its two halves: the first does not wait. */
+void trainer_flush_begin (struct trainer *t);
+int trainer_flush_end (struct trainer *t, struct slurmdl_error *err);
+
+/* Once it has ended: the newest value of the experiment's first metric, if all
+ * that the attempt has logged came this way and waits in memory; else false,
+ * and the attempt's folder has it after trainer_flush().
+ */
+bool trainer_newest (struct trainer *t, int64_t *step, double *value);
+
 /* Whether the command has ended; '*status' is then that of waitpid(). */
 bool trainer_ended (struct trainer *t, int *status);
 

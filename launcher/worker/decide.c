@@ -8,6 +8,7 @@
 
 #include "launcher/config/hparams.h"
 #include "launcher/config/queries.h"
+#include "launcher/journal/log.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/snapshot.h"
 #include "launcher/sweep/sweep.h"
@@ -200,7 +201,10 @@ int worker_publish_result (struct worker *w,
         && decide_some (w, s, &d, &answer) == 0 && d.n == 1 && memory_fits (w)
         && fits (w, &d.events[0]))
         events[n++] = d.events[0];
+    /* who trains next has the entry synced meanwhile */
+    log_defer (w->sweep->log, n == 2);
     rv = worker_publish (w, events, n, err);
+    log_defer (w->sweep->log, false);
     decisions_free (&d);
     sweep_end_snapshot (w->sweep, s);
     return rv;

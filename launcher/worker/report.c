@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
 #include "launcher/results/results_file.h"
@@ -16,6 +17,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/strings.h"
+#include "launcher/trainer/trainer.h"
 #include "launcher/worker/decide.h"
 #include "launcher/worker/failure.h"
 #include "launcher/worker/oom_retry.h"
@@ -199,13 +201,41 @@ static void keep_results (struct worker *w)
     long n = w->sweep->nresults;
     double now = monotonic ();
 
-    if ((n & (n - 1)) == 0
-        || (n % RESULTS_EVERY == 0
-            && now - w->results.at >= RESULTS_REST * w->results.took)) {
+    bool due = (n & (n - 1)) == 0
+               || (n % RESULTS_EVERY == 0
+                   && now - w->results.at >= RESULTS_REST * w->results.took);
+
+    if (due && sweep_settle (w->sweep, NULL) == 0) {
         write_results (w);
         w->results.at = monotonic ();
         w->results.took = w->results.at - now;
     }
+}
+
+/* ---- the metrics, which a result stands for ---- */
+
+static void sync_begin (void *trainer)
+{
+    trainer_flush_begin (trainer);
+}
+
+static int sync_end (void *trainer, struct slurmdl_error *err)
+{
+    return trainer_flush_end (trainer, err);
+}
+
+static int publish_result (struct worker *w,
+                           const struct segment_report *r,
+                           struct event *result,
+                           struct slurmdl_error *err)
+{
+    const struct publish_after metrics = { sync_begin, sync_end, r->trainer };
+    int rv;
+
+    log_put_after (w->sweep->log, r->trainer ? &metrics : NULL);
+    rv = worker_publish_result (w, result, err);
+    log_put_after (w->sweep->log, NULL);
+    return rv;
 }
 
 int worker_publish_report (struct worker *w,
@@ -224,9 +254,8 @@ int worker_publish_report (struct worker *w,
         if (r->outcome == OUTCOME_FAILED && fault_is_known (w, r->verdict.why))
             r->outcome = OUTCOME_PARKED;
         event = report_event (w, trial, r);
-        rv = r->outcome == OUTCOME_RESULT
-                 ? worker_publish_result (w, &event, err)
-                 : put_end (w, trial, r, err);
+        rv = r->outcome == OUTCOME_RESULT ? publish_result (w, r, &event, err)
+                                          : put_end (w, trial, r, err);
         t = sweep_trial (w->sweep, trial);
     }
     oom_retry_free (r);

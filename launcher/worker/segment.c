@@ -44,7 +44,8 @@ struct segment {
     bool dropped;
     bool early; /* the searcher stopped it */
     int status;
-    bool found; /* it has logged the metrics, these: */
+    bool in_memory; /* the metrics are not synced yet */
+    bool found;     /* it has logged the metrics, these: */
     int64_t step;
     double values[OBJECTIVES_MAX];
 };
@@ -321,6 +322,20 @@ static int prepare (struct segment *s, long trial)
                : -1;
 }
 
+/* The result of a short training, which need not be read from the disk: its
+ * metrics get there together with it.
+ */
+static bool take_result (struct segment *s)
+{
+    const struct sweep *sweep = s->w->sweep;
+
+    return WIFEXITED (s->status) && WEXITSTATUS (s->status) == 0 && !s->dropped
+           && !s->early && sweep_metrics (sweep) == 1
+           && sweep->exp->summary[0] == SUMMARY_LAST
+           && trainer_newest (s->trainer, &s->step, s->values)
+           && s->step >= s->attempt.length;
+}
+
 static int train (struct segment *s, struct slurmdl_error *err)
 {
     int rv = 0;
@@ -341,9 +356,11 @@ static int train (struct segment *s, struct slurmdl_error *err)
         return -1;
     linger (s);
     drain (s);
-    if (trainer_flush (s->trainer, err) < 0)
+    s->in_memory = take_result (s);
+    if (!s->in_memory && trainer_flush (s->trainer, err) < 0)
         return -1;
-    s->found = attempt_metrics (&s->attempt, &s->step, s->values) == 0;
+    s->found =
+        s->in_memory || attempt_metrics (&s->attempt, &s->step, s->values) == 0;
     late_signal (s);
     return 0;
 }
@@ -369,8 +386,18 @@ int segment_run (struct worker *w,
     }
     if (!(s.trainer = trainer_start (&s.attempt, err)))
         return -1;
-    if ((rv = train (&s, err)) == 0)
+    /* what the attempt began with gets to the disk while it trains */
+    if ((rv = sweep_settle (w->sweep, err)) == 0 && (rv = train (&s, err)) == 0)
         judge (&s, report);
-    trainer_destroy (s.trainer);
+    if (rv == 0 && s.in_memory)
+        report->trainer = s.trainer;
+    else
+        trainer_destroy (s.trainer);
     return rv;
+}
+
+void segment_end (struct segment_report *report)
+{
+    trainer_destroy (report->trainer);
+    report->trainer = NULL;
 }

@@ -21,8 +21,10 @@ struct segment_report {
     double values[OBJECTIVES_MAX];
     double seconds;
     struct failure_class verdict; /* of a failure */
-    int64_t memory, peak; /* bytes that it had, and was seen to need; 0: not
-                             known */
+    int64_t memory, peak;    /* bytes that it had, and was seen to need; 0: not
+                                known */
+    struct trainer *trainer; /* its metrics are to be synced with the result;
+                                NULL: they are */
     struct {
         int64_t memory;  /* 0: no other, ... */
         double *x;       /* ... NULL: the same point, else all parameters' */
@@ -30,9 +32,12 @@ struct segment_report {
     } retry;             /* with what a failed attempt is tried again */
 };
 
+/* Its report is then to be released by segment_end(). */
 int segment_run (struct worker *w,
                  long trial,
                  struct segment_report *report,
                  struct slurmdl_error *err);
+
+void segment_end (struct segment_report *report);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "launcher/journal/log.h"
 #include "launcher/membership/peer.h"
 #include "launcher/notify/notify.h"
 #include "launcher/software/check.h"
@@ -48,10 +49,11 @@ static int train (struct worker *w, long trial, struct slurmdl_error *err)
     w->fresh = false;
     if (r.outcome == OUTCOME_FAILED && r.verdict.error)
         w->waits = true;
-    if (r.outcome == OUTCOME_DROPPED)
-        return 0;
-    rv = worker_publish_report (w, trial, &r, err);
-    if (rv == 0)
+    rv = r.outcome == OUTCOME_DROPPED
+             ? 0
+             : worker_publish_report (w, trial, &r, err);
+    segment_end (&r);
+    if (rv == 0 && r.outcome != OUTCOME_DROPPED)
         notify_attempt (w->sweep, trial, attempt);
     return rv;
 }
@@ -279,14 +281,16 @@ static double least_pause (const struct worker *w)
 static int pull (struct worker *w, struct slurmdl_error *err)
 {
     double pause = least_pause (w);
+    bool fresh = false; /* what was read was the end when it was put */
 
     if (fault_let_others_begin (w, pause, err) < 0)
         return -1;
     while (worker_may_go_on (w)) {
-        int news = sweep_sync (w->sweep, err);
+        int news = fresh ? 0 : sweep_sync (w->sweep, err);
         int did = news < 0 ? -1 : try_next (w, err);
         if (did < 0)
             return -1;
+        fresh = did > 0 && log_is_mine (w->sweep->log);
         if (news > 0 || did > 0)
             pause = least_pause (w);
         if (did > 0)
@@ -300,7 +304,7 @@ static int pull (struct worker *w, struct slurmdl_error *err)
         if (worker_tick (w, err) < 0)
             return -1;
     }
-    return 0;
+    return sweep_settle (w->sweep, err);
 }
 
 static enum worker_end how_it_ended (const struct worker *w)

@@ -20,11 +20,14 @@
 
 enum { WASTE_MAX = 64 << 10 };
 
-static int open_journal (struct journal *j, const char *dir, const char *stem)
+static int
+open_journal (struct journal *j, const char *dir, int folder, const char *stem)
 {
     snprintf (j->path, sizeof (j->path), "%s/%s.h5", dir, stem);
     link_tmp_name (j->tmp, sizeof (j->tmp), "");
-    j->folder = inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL);
+    j->folder = folder < 0
+                    ? inside_open_any (dir, O_RDONLY | O_DIRECTORY, 0, NULL)
+                    : fcntl (folder, F_DUPFD_CLOEXEC, 0);
     return j->folder < 0 ? -1 : journal_make_file (j->tmp, j);
 }
 
@@ -44,6 +47,7 @@ static void close_journal (struct journal *j)
 
 static int create_journal (struct journal *j,
                            const char *dir,
+                           int folder,
                            const char *stem,
                            const struct journal_about *about,
                            struct slurmdl_error *err)
@@ -55,7 +59,7 @@ static int create_journal (struct journal *j,
     }
     errno = 0;
     if (blank_make (&j->blank, about, j->columns) == 0
-        && open_journal (j, dir, stem) == 0)
+        && open_journal (j, dir, folder, stem) == 0)
         return 0;
     errno = errno ? errno : EIO; /* HDF5 sets none */
     close_journal (j);
@@ -65,10 +69,11 @@ static int create_journal (struct journal *j,
 
 int journal_create (struct journal *j,
                     const char *dir,
+                    int folder,
                     const struct journal_about *about,
                     struct slurmdl_error *err)
 {
-    return create_journal (j, dir, "metrics", about, err);
+    return create_journal (j, dir, folder, "metrics", about, err);
 }
 
 int journal_create_as (struct journal *j,
@@ -77,7 +82,7 @@ int journal_create_as (struct journal *j,
                        const struct journal_about *about,
                        struct slurmdl_error *err)
 {
-    if (create_journal (j, dir, stem, about, err) < 0)
+    if (create_journal (j, dir, -1, stem, about, err) < 0)
         return -1;
     if (journal_sync (j) == 0)
         return 0;

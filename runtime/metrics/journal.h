@@ -77,12 +77,14 @@ size_t rows_check (const struct row *rows, size_t n);
 
 uint32_t record_crc (const struct record *r);
 
-/* Create DIR/metrics.h5, or metrics.1.h5, ... where that is taken.  It gets the
- * name with what is written first, when both are synced.  This calls libhdf5;
- * nothing that is done with the journal later does.
+/* Create, in DIR, which may be open as 'folder' (else -1), metrics.h5, or
+ * metrics.1.h5, ... where that is taken.  It gets the name with what is written
+ * first, when both are synced.  This calls libhdf5; nothing that is done with
+ * the journal later does.
  */
 int journal_create (struct journal *j,
                     const char *dir,
+                    int folder,
                     const struct journal_about *about,
                     struct slurmdl_error *err);
 

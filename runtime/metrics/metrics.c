@@ -64,6 +64,7 @@ static void describe_run (struct journal_about *about, long attempt)
 }
 
 struct slurmdl_metrics *metrics_create (const char *dir,
+                                        int folder,
                                         long attempt,
                                         struct retention *retention,
                                         struct slurmdl_error *err)
@@ -79,7 +80,7 @@ struct slurmdl_metrics *metrics_create (const char *dir,
     m->retention = retention;
     metrics_name (m, "slurmdl");
     describe_run (&about, attempt);
-    if (journal_create (&m->journal, dir, &about, err) == 0) {
+    if (journal_create (&m->journal, dir, folder, &about, err) == 0) {
         if (recorder_start (m) == 0)
             return m;
         errorf (err, "cannot start a thread: %s", strerror (errno));
@@ -93,7 +94,7 @@ struct slurmdl_metrics *slurmdl_metrics_create (const char *dir,
                                                 struct slurmdl_error *err)
 {
     error_clear (err);
-    return metrics_create (dir, 0, NULL, err);
+    return metrics_create (dir, -1, 0, NULL, err);
 }
 
 /* ---- what went wrong ---- */
@@ -151,25 +152,37 @@ static int no_answer (const struct slurmdl_metrics *m,
                    ring_count (&m->ring) - atomic_load (&m->written));
 }
 
-int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
+unsigned metrics_flush_begin (struct slurmdl_metrics *m)
+{
+    unsigned ticket = atomic_fetch_add (&m->asked, 1) + 1;
+
+    metrics_ring (m);
+    return ticket;
+}
+
+int metrics_flush_end (struct slurmdl_metrics *m,
+                       unsigned ticket,
+                       struct slurmdl_error *err)
 {
     struct timespec begin;
-    unsigned ticket;
     unsigned done;
     long left;
 
-    error_clear (err);
-    if (!metrics_ours (m))
-        return metrics_not_ours (err);
     clock_gettime (CLOCK_MONOTONIC, &begin);
-    ticket = atomic_fetch_add (&m->asked, 1) + 1;
-    metrics_ring (m);
     while ((int)((done = atomic_load (&m->answered)) - ticket) < 0) {
         if ((left = FLUSH_MOST - elapsed (&begin)) <= 0)
             return no_answer (m, err);
         futex_wait (&m->answered, done, left);
     }
     return report (m, err);
+}
+
+int slurmdl_metrics_flush (struct slurmdl_metrics *m, struct slurmdl_error *err)
+{
+    error_clear (err);
+    if (!metrics_ours (m))
+        return metrics_not_ours (err);
+    return metrics_flush_end (m, metrics_flush_begin (m), err);
 }
 
 int slurmdl_metrics_destroy (struct slurmdl_metrics *m)

@@ -135,13 +135,20 @@ int metrics_histogram (struct slurmdl_metrics *m,
 int recorder_start (struct slurmdl_metrics *m);
 bool recorder_join (struct slurmdl_metrics *m, long ms);
 
-/* metrics.c: a file for this attempt (0: that of DL_ATTEMPT); 'retention' may
- * be NULL.
+/* metrics.c: a file for this attempt (0: that of DL_ATTEMPT) in 'dir', which
+ * may be open as 'folder' (else -1); 'retention' may be NULL.
  */
 struct slurmdl_metrics *metrics_create (const char *dir,
+                                        int folder,
                                         long attempt,
                                         struct retention *retention,
                                         struct slurmdl_error *err);
+/* The two halves of slurmdl_metrics_flush(). */
+unsigned metrics_flush_begin (struct slurmdl_metrics *m);
+int metrics_flush_end (struct slurmdl_metrics *m,
+                       unsigned ticket,
+                       struct slurmdl_error *err);
+
 long metrics_lost (const struct slurmdl_metrics *m);
 int metrics_trouble (struct slurmdl_metrics *m, struct slurmdl_error *err);
 

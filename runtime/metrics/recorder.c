@@ -45,15 +45,23 @@ static void wait_for_work (struct slurmdl_metrics *m)
     atomic_store (&m->idle, 0);
 }
 
-/* Then a while for more of it. */
+/* Then a while for more of it.  The wake-up for the work that is known may come
+ * only now.
+ */
 static void wait_for_more (struct slurmdl_metrics *m)
 {
     unsigned bell = atomic_load (&m->bell);
-
     bool much = ring_count (&m->ring) - m->ring.taken >= BATCH;
+    long most = m->pause ? m->pause : BATCH_TIME;
+    struct timespec begin;
+    long left;
 
-    if (!hurried (m) && (m->pause || !much))
-        futex_wait (&m->bell, bell, m->pause ? m->pause : BATCH_TIME);
+    if (hurried (m) || (much && !m->pause))
+        return;
+    clock_gettime (CLOCK_MONOTONIC, &begin);
+    while (atomic_load (&m->bell) == bell
+           && (left = most - elapsed (&begin)) > 0)
+        futex_wait (&m->bell, bell, left);
 }
 
 /* ---- writing ---- */

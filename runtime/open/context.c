@@ -150,8 +150,8 @@ struct slurmdl *slurmdl_open (const char *dir, struct slurmdl_error *err)
         goto fail;
     }
     if (run->rank == 0
-        && !(run->metrics =
-                 metrics_create (run->dir, run->attempt, &run->retention, err)))
+        && !(run->metrics = metrics_create (
+                 run->dir, -1, run->attempt, &run->retention, err)))
         goto fail;
     if (strcmp (environment_text ("DL_SIGNALS", "1"), "0")) {
         run->signals = true;

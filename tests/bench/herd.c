@@ -128,6 +128,11 @@ int link (const char *from, const char *to)
 
 /* ---- the workers ---- */
 
+void segment_end (struct segment_report *r)
+{
+    (void)r;
+}
+
 /* In the place of a trainer. */
 int segment_run (struct worker *w,
                  long trial,

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Put entries of the log. */
+#include "launcher/journal/entry_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/storage/inside.h"
+#include "runtime/storage/link.h"
+
+int entry_settle (struct entry_folder *f, struct slurmdl_error *err)
+{
+    if (f->unsettled && link_sync_folder (f->fd) < 0)
+        return errorf (
+            err, "log/%s: cannot sync: %s", f->name, strerror (errno));
+    f->unsettled = false;
+    return 0;
+}
+
+void entry_close (struct entry_folder *f)
+{
+    f->fd = inside_close (f->fd, -1);
+}
+
+/* Its name is to be there as long as those in it. */
+static int create_folder (const char *path, struct slurmdl_error *err)
+{
+    int parent;
+    int rv;
+
+    if (folder_create (path, err) < 0)
+        return -1;
+    parent = inside_parent (path, NULL);
+    rv = parent < 0 ? -1 : link_sync_folder (parent);
+    if (rv < 0)
+        errorf (err, "%s: cannot sync: %s", path, inside_error (errno));
+    return inside_close (parent, rv);
+}
+
+static int open_folder (struct entry_folder *f,
+                        const char *path,
+                        bool new,
+                        struct slurmdl_error *err)
+{
+    const char *name = strrchr (path, '/') + 1;
+
+    if (f->fd >= 0 && !strcmp (f->name, name))
+        return 0;
+    entry_close (f);
+    if (new &&create_folder (path, err) < 0)
+        return -1;
+    snprintf (f->name, sizeof (f->name), "%s", name);
+    f->fd = inside_open (path, O_RDONLY | O_DIRECTORY, 0, NULL);
+    return f->fd < 0 ? errorf (
+               err, "%s: cannot write: %s", path, inside_error (errno))
+                     : 0;
+}
+
+static int put (struct entry_folder *f,
+                const char *folder,
+                bool new,
+                const char *path,
+                const char *text,
+                struct slurmdl_error *err)
+{
+    if (entry_settle (f, err) < 0 || open_folder (f, folder, new, err) < 0)
+        return -1;
+    return publish_unsynced_at (
+        f->fd, path, text, strlen (text), f->after, err);
+}
+
+int entry_put (struct entry_folder *f,
+               const char *folder,
+               bool new,
+               const char *path,
+               const char *text,
+               struct slurmdl_error *err)
+{
+    struct slurmdl_error why = { "" };
+    bool kept = f->fd >= 0;
+    int rv = put (f, folder, new, path, text, &why);
+
+    /* what was opened long ago may be out of reach by now */
+    if (rv < 0 && kept && !f->unsettled
+        && (errno == ESTALE || errno == ENOENT)) {
+        entry_close (f);
+        why = (struct slurmdl_error){ "" };
+        rv = put (f, folder, new, path, text, &why);
+    }
+    if (rv == 0) {
+        f->unsettled = true;
+        rv = f->defers ? 0 : entry_settle (f, &why);
+    }
+    if (rv < 0) {
+        errorf (err, "%s", why.text);
+        if (!f->unsettled)
+            entry_close (f);
+    }
+    return rv;
+}

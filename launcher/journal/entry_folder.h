@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder that entries of the log are put into, open from one to the next.
+ */
+#ifndef LAUNCHER_JOURNAL_ENTRY_FOLDER_H
+#define LAUNCHER_JOURNAL_ENTRY_FOLDER_H
+
+#include <stdbool.h>
+
+#include "launcher/sys/publish.h"
+
+struct entry_folder {
+    int fd;         /* -1: none is open */
+    char name[24];  /* of it */
+    bool unsettled; /* a name in it may be lost with the machine's power */
+    bool defers;    /* entry_put() leaves it so */
+    const struct publish_after *after; /* of each entry, or NULL */
+};
+
+/* Put the entry 'path' into 'folder', which is made if it is 'new'.  Returns as
+ * publish_if_absent().
+ */
+int entry_put (struct entry_folder *f,
+               const char *folder,
+               bool new,
+               const char *path,
+               const char *text,
+               struct slurmdl_error *err);
+
+/* Sync what was put. */
+int entry_settle (struct entry_folder *f, struct slurmdl_error *err);
+
+void entry_close (struct entry_folder *f);
+
+#endif
