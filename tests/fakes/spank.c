@@ -9,9 +9,11 @@
  * and sets.  FAKE_ROOT is the folder that the plugin finds when it opens "/";
  * FAKE_CPUS the CPUs of a cpuset and FAKE_OWN_CPUS those that Slurm bound the
  * task to, neither of which this machine need have; FAKE_PROBE a command that
- * runs as the task would.  FAKE_TIME: the microseconds that loading,
- * slurm_spank_init with the options, and slurm_spank_task_init took, on
- * standard error.
+ * runs as the task would, and beside srun as the step.  A task is a process of
+ * its own, and what is called for it is called as by slurmstepd.
+ * FAKE_COMPONENTS: of a heterogeneous job.  FAKE_TIME: the microseconds that
+ * loading, slurm_spank_init with the options, and slurm_spank_task_init took,
+ * on standard error.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@
 #include <string.h>
 
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,6 +68,8 @@ spank_err_t spank_get_item (spank_t sp, spank_item_t item, ...)
         *va_arg (ap, unsigned *) = 1234;
     else if (item == S_JOB_LOCAL_TASK_COUNT)
         *va_arg (ap, unsigned *) = 1;
+    else if (item == S_TASK_ID && getenv ("SLURM_LOCALID"))
+        *va_arg (ap, unsigned *) = (unsigned)atoi (getenv ("SLURM_LOCALID"));
     else if (item == S_JOB_UID)
         *va_arg (ap, uid_t *) = getuid ();
     else if (item == S_JOB_ENV)
@@ -125,6 +130,8 @@ int sched_getaffinity (pid_t pid, size_t size, cpu_set_t *cpus)
 {
     const char *list = getenv ("FAKE_OWN_CPUS");
 
+    if (getenv ("FAKE_CPUS") && pid != 0)
+        return -1;
     if (!getenv ("FAKE_CPUS"))
         return syscall (SYS_sched_getaffinity, pid, size, cpus) < 0 ? -1 : 0;
     if (cpus_count (&fake_cpus) == 0)
@@ -243,10 +250,61 @@ static double now (void)
     return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
 }
 
+static int probe (void)
+{
+    int status;
+
+    fflush (stdout);
+    if (!getenv ("FAKE_PROBE"))
+        return 0;
+    status = system (getenv ("FAKE_PROBE"));
+    return WIFEXITED (status) ? WEXITSTATUS (status) : 128;
+}
+
+/* A task of slurmstepd; returns how it ended. */
+static int run_task (void *plugin, int rv, int ac, char **av, const double *t)
+{
+    double before = now (), after;
+    int status;
+    pid_t pid;
+
+    fflush (stdout);
+    if ((pid = fork ()) == 0) {
+        rv |= call (plugin, "slurm_spank_task_init", ac, av);
+        after = now ();
+        if (getenv ("FAKE_TIME"))
+            fprintf (stderr,
+                     "%.1f %.1f %.1f\n",
+                     t[1] - t[0],
+                     t[2] - t[1],
+                     after - before);
+        print_cpus ();
+        printf ("status %d\n", rv);
+        exit (probe ());
+    }
+    waitpid (pid, &status, 0);
+    call (plugin, "slurm_spank_task_exit", ac, av);
+    return WIFEXITED (status) ? WEXITSTATUS (status) : 128;
+}
+
+/* srun, sbatch, salloc or slurmd. */
+static int run_command (void *plugin, int rv, int ac, char **av)
+{
+    int status;
+
+    if (context == S_CTX_LOCAL)
+        rv |= call (plugin, "slurm_spank_local_user_init", ac, av);
+    printf ("status %d\n", rv);
+    status = probe ();
+    call (plugin, "slurm_spank_exit", ac, av);
+    return status;
+}
+
 int main (int argc, char **argv)
 {
-    double t[4] = { now () };
+    double t[3] = { now () };
     void *plugin = argc > 2 ? dlopen (argv[1], RTLD_NOW) : NULL;
+    const char *components = getenv ("FAKE_COMPONENTS") ?: "1";
     char **av;
     int rv = 0;
     int ac, i;
@@ -264,19 +322,11 @@ int main (int argc, char **argv)
     rv |= call (plugin, "slurm_spank_init", ac, av);
     for (i = 3; i < argc && strcmp (argv[i], "--"); i++)
         rv |= give_option (argv[i]);
-    if (context != S_CTX_SLURMD)
+    for (i = 0; i < atoi (components) && context != S_CTX_SLURMD; i++)
         rv |= call (plugin, "slurm_spank_init_post_opt", ac, av);
     if (context == S_CTX_REMOTE)
         rv |= call (plugin, "slurm_spank_user_init", ac, av);
     t[2] = now ();
-    if (context == S_CTX_REMOTE)
-        rv |= call (plugin, "slurm_spank_task_init", ac, av);
-    t[3] = now ();
-    if (getenv ("FAKE_TIME"))
-        fprintf (
-            stderr, "%.1f %.1f %.1f\n", t[1] - t[0], t[2] - t[1], t[3] - t[2]);
-    print_cpus ();
-    printf ("status %d\n", rv);
-    fflush (stdout);
-    return getenv ("FAKE_PROBE") ? system (getenv ("FAKE_PROBE")) : 0;
+    return context == S_CTX_REMOTE ? run_task (plugin, rv, ac, av, t)
+                                   : run_command (plugin, rv, ac, av);
 }

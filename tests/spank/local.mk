@@ -7,8 +7,8 @@ EXTRA_PROGRAMS += %D%/bounds.t
 %C%_bounds_t_CFLAGS = $(AM_CFLAGS)
 %C%_bounds_t_LDADD = runtime/librankenv.la $(CMOCKA_LIBS)
 endif
-tests/spank/plugin.log tests/spank/policy.log: tests/fakes/spank
+tests/spank/helpers.log tests/spank/plugin.log tests/spank/policy.log: tests/fakes/spank
 tests/spank/bind.log: tests/fakes/spank tests/runtime/machine
 endif
-spank_tests = $(spank_units) %D%/plugin.t %D%/policy.t %D%/bind.t
+spank_tests = $(spank_units) %D%/plugin.t %D%/policy.t %D%/bind.t %D%/helpers.t
 TESTS += $(spank_tests)

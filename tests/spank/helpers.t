@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# what the plugin runs beside srun and beside a task: the collector, the sampler, the summary
+. "$srcdir/tests/lib.sh"
+[ -f "$PLUGIN" ] || skip_all "the plugin was not built"
+stub=$builddir/tests/fakes/spank
+said=$work/said
+
+# dl in their place: says what it was called with and what its standard input is, and keeps what comes from there.
+cat >"$work/dl" <<EOF
+#!/bin/sh
+case \$1 in
+gather) echo token-of-the-collector ;;
+esac
+echo "called \$*, with \$(readlink /proc/self/fd/0 | tr -d '0-9[]')" >>"$said"
+cat >"$work/heard.new"
+mv "$work/heard.new" "$work/heard"
+EOF
+printf '#!/bin/sh\nexit 3\n' >"$work/mute"
+head -c 64 /dev/zero >"$work/broken"
+chmod +x "$work/dl" "$work/mute" "$work/broken"
+called () {
+    grep -c called "$said" 2>/dev/null || :
+}
+heard () {
+    wait_for 120 test -e "$work/heard"
+    cat "$work/heard"
+}
+
+# ---- srun and the collector
+
+vars=
+as_srun () { # as_srun OPTION... -- WORD...: what srun says, and its step
+    rm -f "$said" "$work/heard"
+    # shellcheck disable=SC2086
+    env -i PATH="$PATH" FAKE_PROBE='echo "step ${DL_GATHER:-none}"' $vars "$stub" "$PLUGIN" local "$@" 2>&1
+}
+vars="SLURM_NODELIST=n[1-2] DL_GATHER=of-an-outer-step"
+out=$(as_srun dl-check=full -- "dl=$work/dl")
+like "$out" '^step token-of-the-collector$' "a checked step has the token of its collector"
+like "$out" '^status 0$' "and goes on"
+is "$(heard)" '=n[1-2]' "the collector is told the nodes of the step"
+is "$(cat "$said")" "called gather full plain, with socket:" "once, and how they are checked"
+out=$(as_srun dl-debug=600 -- "dl=$work/dl")
+is "$(heard)" '=n[1-2]' "--dl-debug alone: the collector hears of the nodes"
+is "$(cat "$said")" "called gather none table, with socket:" "and makes the table only"
+vars="$vars SLURM_JOB_ID=5"
+as_srun dl-check=full -- "dl=$work/dl" >/dev/null
+is "$(heard)" '~n[1-2]' "in an allocation they are those of all of it"
+vars="SLURM_JOB_GPUS=0 SLURM_NODELIST=n1"
+as_srun -- check=quick "dl=$work/dl" >/dev/null
+is "$(heard)" '' "a default of the site: nobody is told of nodes that do not answer"
+like "$(cat "$said")" '^called gather quick plain' "but nodes are checked"
+vars="FAKE_COMPONENTS=3 SLURM_NODELIST=n1"
+as_srun dl-check=quick -- "dl=$work/dl" >/dev/null
+heard >/dev/null
+is "$(called)" 1 "a heterogeneous job has one collector"
+vars=DL_GATHER=of-an-outer-step
+out=$(as_srun dl-check=quick -- "dl=$work/mute")
+like "$out" '^error dl: --dl-check: each node is checked alone: cannot run .*/mute: ' "a collector that says nothing is told"
+like "$out" '^step none$' "and the step has no token, nor that of another"
+like "$(as_srun dl-debug=600 -- "dl=$work/mute")" '^error dl: --dl-debug: no table of the ranks: cannot run ' "so is it for --dl-debug"
+as_srun dl=torch -- "dl=$work/dl" >/dev/null
+is "$(called)" "" "a step without these options starts nothing"
+
+# ---- the summary of --dl-monitor, after the step
+
+vars=
+as_srun dl-monitor=5 -- "dl=$work/dl" >/dev/null
+is "$(cat "$said")" "called monitor --summary 1234.0, with /dev/null" "srun prints the summary of its step"
+is "$(called)" 1 "once"
+
+# ---- a task and its sampler
+
+task () { # task RANK OPTION...
+    rank=$1
+    shift
+    rm -f "$said" "$work/heard"
+    env -i PATH="$PATH" SLURM_PROCID="$rank" SLURM_LOCALID="$rank" SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NUM_TASKS=2 \
+        SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1 SLURMD_NODENAME=n1 "$stub" "$PLUGIN" 0 "$@" -- "dl=$work/dl" 2>&1
+}
+task 0 dl-monitor=5 >/dev/null
+heard >/dev/null
+is "$(cat "$said")" "called sample 5, with socket:" "the first task of a node starts the sampler, which learns of the end of the step"
+task 1 dl-monitor=5 >/dev/null
+is "$(called)" "" "the others do not"
+task 0 dl=torch >/dev/null
+is "$(called)" "" "nor a task without --dl-monitor"
+
+# ---- what cannot be run
+
+out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/broken" 2>&1)
+is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is no program: the task goes on, once"
+like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and it is told"
+
+done_testing
