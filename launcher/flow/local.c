@@ -353,7 +353,9 @@ static int say_end (const struct local_flow *f)
             f->ran == 1 ? "" : "s");
     if (!good)
         complain ("'dl flow show %s' says where, 'dl flow resume --local %s' "
-                  "tries again what is not done",
+                  "tries again what is not done, with the code as it was; "
+                  "after an edit 'dl flow run' takes what is done from the "
+                  "cache",
                   name,
                   name);
     return good ? EXIT_OK : EXIT_FAILED;

@@ -326,6 +326,11 @@ static int is_job (const struct dirent *e)
     return e->d_name[strspn (e->d_name, "0123456789")] == '\0';
 }
 
+static void say_none (void)
+{
+    complain ("there is no notebook at work; 'dl notebook' starts one");
+}
+
 static int list (const struct settings *st, const char *folder)
 {
     struct dirent **jobs = NULL;
@@ -333,21 +338,26 @@ static int list (const struct settings *st, const char *folder)
     struct notebook_server s;
     char state[256];
     int n = scandir (folder, &jobs, is_job, by_number);
+    bool any = false;
 
     (void)st;
     for (int i = 0; i < n; i++) {
         long job = atol (jobs[i]->d_name);
         if (job_state (job, state, sizeof (state)) < 0)
             forget (folder, jobs[i]->d_name);
-        else
+        else {
+            any = true;
             printf ("%ld %s %s\n",
                     job,
                     state,
                     notebook_server_read (folder, job, &s, &err) == 0 ? s.node
                                                                       : "-");
+        }
         free (jobs[i]);
     }
     free (jobs);
+    if (!any)
+        say_none ();
     return EXIT_OK;
 }
 
@@ -374,7 +384,7 @@ static long chosen (const struct settings *st, const char *folder)
     }
     free (jobs);
     if (job == 0)
-        complain ("there is no notebook at work; 'dl notebook' starts one");
+        say_none ();
     return job;
 }
 
