@@ -99,8 +99,8 @@ static double seconds (const struct sweep *w, long trial)
 /* A search that is given more to do when it has come so far. */
 static bool extend_later (struct sweep *w)
 {
-    if (w->n_events == 60)
-        searcher_extend (&w->s, w->config.max_trials ? 50 : 0, 0, 0);
+    if (w->n_events == 50)
+        searcher_extend (&w->s, w->config.max_trials ? 36 : 0, 0, 0);
     return true;
 }
 
@@ -184,7 +184,7 @@ static void set_up (struct sweep *w, const struct searcher_kind *kind)
     c->max_length = in_part ? 30 : 1;
     c->divisor = 3;
     c->max_rungs = 4;
-    c->max_trials = kind->needs & NEED_MAX_TRIALS ? 40 : 0;
+    c->max_trials = kind->needs & NEED_MAX_TRIALS ? 28 : 0;
     if (!takes_sampler (kind))
         c->sampler = NULL;
     c->population = kind->scheduler == &schedule_population ? 6 : 8;
