@@ -24,6 +24,14 @@ struct pass {
     struct slurmdl_error *err;
 };
 
+/* The newest start.  Of a new run there are none but those of a job that
+ * submits the rest meanwhile, which are this one's.
+ */
+static long last_start (const struct pass *p, const struct flow_step *s)
+{
+    return p->again ? flow_last (p->r, s, -1, "intent") : 0;
+}
+
 /* The job of the newest start; one that was submitted, and whose number nobody
  * could note any more, Slurm knows by its token.
  */
@@ -181,7 +189,7 @@ static void cancel (const struct pass *p, long id)
 static int pass_step (struct pass *p, const struct flow_step *s)
 {
     size_t k = flow_step_number (p->r->flow, s);
-    long last = flow_last (p->r, s, -1, "intent");
+    long last = last_start (p, s);
     long id = p->again ? find_job (p, s, last) : 0;
     bool before = false, ended = true, pending, known;
     bool active = id > 0 && is_active (p, id, &pending);
@@ -229,7 +237,7 @@ static bool nothing_ran (const struct pass *p)
 
 static int pass_exit (struct pass *p, const struct flow_step *s)
 {
-    long last = flow_last (p->r, s, -1, "intent");
+    long last = last_start (p, s);
     long id = p->again ? find_job (p, s, last) : 0;
     bool pending;
 

@@ -49,10 +49,12 @@ like "$(dl flow run all.conf)" '/all-0002: 0 jobs submitted' "a second run submi
 is "$(submitted)" $((before + 1)) "and Slurm has seen none"
 is "$(dl flow show all | sed 1q)" "$work/flows/all-0002: completed" "it is complete"
 echo '#' >>upper.py
+rm "$GO"
 mkdir "$work/slow"
 cat >"$work/slow/sbatch" <<END
 #!/bin/sh
 case "\$SLURM_JOB_ID \$*" in " "*all.twin*)
+    touch $GO
     while [ ! -e $DL_DIR/all-0003/steps/fan/intent.2 ]; do sleep 0.1; done
     sleep 1 ;;
 esac

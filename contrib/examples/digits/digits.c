@@ -70,6 +70,8 @@ static int train (struct slurmdl *run, struct mlp *m, const struct data *all)
     rv = slurmdl_restore (run, &at, &err);
     if (rv < 0 && errno == EBADMSG)
         status = NO_RETRY;
+    if (rv >= 0 && *err.text) /* of a checkpoint that was passed over */
+        fprintf (stderr, "digits: %s\n", err.text);
     if (rv > 0)
         printf ("restored epoch %" PRId64 "\n", at);
     if (end == INT64_MAX)
