@@ -125,6 +125,14 @@ def _reported(experiment: Any, metric: str) -> Dict[int, Dict[int, float]]:
     return steps
 
 
+def name_metrics(study: Any, names: List[str]) -> None:
+    """Once; optuna has names from 3.2 on, and warns that they are experimental."""
+    if getattr(study, "metric_names", names) is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            study.set_metric_names(names)
+
+
 def study_of(experiment: Any) -> Any:
     optuna = optional.need("optuna", "study()")
     shown = experiment.read()
@@ -143,7 +151,5 @@ def study_of(experiment: Any) -> Any:
     study.add_trials(_trial(optuna, t, metrics, parameters, reported.get(t["trial"], {})) for t in trials)
     for name in ("dir", "state", "searcher"):
         study.set_user_attr(name, shown[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it is experimental there
-        study.set_metric_names(metrics)
+    name_metrics(study, metrics)
     return study

@@ -107,8 +107,8 @@ const curves = { id: "curves", which: 0, group: "", xlog: levels > 1, y: "focus"
     this.y0 = y;
     this.px = Float32Array.from(c.x, (q) => x(q));
     this.py = Float32Array.from(v, (q) => Number.isFinite(q) && (this.y !== "log" || q > 0) ? clamp(y(q), -4000, 4000) : NaN);
-    axisY(s, y, y.base ? marks(y, 6) : y.ticks(6), levels > 1 ? "" : c.name);
     const rungs = levels > 1 && levels < 12 && R.lengths[levels - 1] <= x.domain()[1] && R.lengths[levels - 1] * 2 > x.domain()[1] ? R.lengths : null;     // steps are lengths
+    axisY(s, y, y.base ? marks(y, 6) : y.ticks(6), rungs ? "" : c.name);
     axisX(s, x, rungs && xs ? rungs : x.base ? marks(x, 8) : x.ticks(w < 500 ? 4 : 8), "steps");
     if (rungs) rungs.forEach((length, k) => {
       make(s.axes, "line", { x1: x(length), x2: x(length), y2: s.h, stroke: css("--ink3"), "stroke-dasharray": "2 3", "stroke-opacity": 0.6 });

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 import optuna
 from optuna.trial import TrialState
 
-from ..study import Parameter
+from ..study import Parameter, name_metrics
 from .records import Experiment, Row, Trial, Writer, database
 
 STATES = {
@@ -33,8 +33,8 @@ class Optuna(Writer):
             directions=["minimize" if smaller else "maximize" for smaller in experiment.smaller],
             load_if_exists=True,
         )
-        if len(experiment.metrics) > 1 and self._study.metric_names is None:
-            self._study.set_metric_names(experiment.metrics)
+        if len(experiment.metrics) > 1:
+            name_metrics(self._study, experiment.metrics)
         self._space = {of["name"]: Parameter(optuna, of) for of in experiment.space}
         self._there = {t.user_attrs.get("slurmdl.trial"): t for t in self._study.get_trials(deepcopy=False)}
 
