@@ -3,6 +3,7 @@
 #include "launcher/debug/stacks.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -234,6 +235,8 @@ static void read_mark (struct reader *r, const char *mark)
         r->rank = -1;
         r->wanted = false;
         sscanf (mark, "rank %ld on %63s", &r->rank, r->host);
+        if (r->rank > INT_MAX || r->rank < 0)
+            r->rank = -1;
     } else if (!strncmp (mark, "process ", 8))
         begin_process (r, mark + 8);
     else if (!strcmp (mark, "python"))

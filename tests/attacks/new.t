@@ -131,6 +131,11 @@ if [ "$(id -u)" -eq 0 ]; then
         rmdir minicluster-0 2>/dev/null
         ln -sfn elsewhere minicluster-0
     done
+    mkdir place
+    mkfifo place/folder
+    chown 61002 place place/folder
+    timeout 60 bash -c "$(sed -n '/^place_is_taken/,/^}/p' "$srcdir/contrib/minicluster"); place_is_taken place"
+    is $? 0 "nor a pipe in the place of a cluster"
 else
     skip "a folder of another user" "needs root"
 fi
