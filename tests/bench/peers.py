@@ -3,6 +3,7 @@
 
     python tests/bench/peers.py kills --seeds 1-3        lost, doubled and stuck trials
     python tests/bench/peers.py throughput               overhead, fsyncs and metadata operations of a trial
+    python tests/bench/peers.py throughput --base DL     the same beside an older dl, as ratios of each round
 
 `pip install optuna xxhash`, dl in the PATH or in $DL, strace. Folders are made under --disk and --tmpfs.
 """
@@ -14,6 +15,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -107,8 +109,13 @@ def spawn_many(n):
         os.waitpid(pid, 0)
 
 
-def optuna_many(path, n):
-    study(path, "symlink").optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=n)
+def optuna_many(path, n, command):
+    def objective(t):
+        if command:
+            subprocess.run([PRINTF, "loss 0\\n"], stdout=subprocess.DEVNULL, check=True)
+        return t.suggest_float("x", 0, 1)
+
+    study(path, "symlink").optimize(objective, n_trials=n)
 
 
 def together(workers, work, *args):
@@ -118,19 +125,19 @@ def together(workers, work, *args):
     return time.perf_counter() - start
 
 
-def run_dl(folder, workers, trials):
+def run_dl(folder, workers, trials, dl=DL):
     """Seconds in all, and from the first trial to the last result."""
     conf = dl_conf(folder, '["printf", "loss 0\\\\n"]', trials, workers)
     start = time.perf_counter()
-    subprocess.run([DL, "run", "--local", "--dir", folder, conf], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([dl, "run", "--local", "--dir", folder, conf], check=True, stdout=subprocess.DEVNULL)
     whole = time.perf_counter() - start
     times = [e["time"] for e in dl_events(f"{folder}/b-0001") if e["op"] in ("begin", "result")]
     return whole, times[-1] - times[0]
 
 
-def run_optuna(folder, workers, trials):
+def run_optuna(folder, workers, trials, command=False):
     study(f"{folder}/journal", "symlink", create=True)
-    return together(workers, optuna_many, f"{folder}/journal", trials // workers)
+    return together(workers, optuna_many, f"{folder}/journal", trials // workers, command)
 
 
 def count_calls(folder, argv):
@@ -159,30 +166,37 @@ def counted(folder, system, workers, trials):
 
 
 def timed(a, where, top):
+    runs = {"bare": lambda f, w: together(w, spawn_many, a.trials // w),
+            "dl": lambda f, w: run_dl(f, w, a.trials)[1],
+            "optuna": lambda f, w: run_optuna(f, w, a.trials),
+            "command": lambda f, w: run_optuna(f, w, a.trials, command=True)}
+    if a.base:
+        runs["base"] = lambda f, w: run_dl(f, w, a.trials, a.base)[1]
     for workers in map(int, a.numbers.split(",")):
-        # in turns, so that what else the machine does meets all three
+        # in turns, so that what else the machine does meets all of them
         times = collections.defaultdict(list)
         for _ in range(a.rounds):
-            times["bare"].append(together(workers, spawn_many, a.trials // workers))
-            with tempfile.TemporaryDirectory(prefix="peers-", dir=top) as folder:
-                whole, steady = run_dl(folder, workers, a.trials)
-                times["dl"].append(whole)
-                times["steady"].append(steady)
-            with tempfile.TemporaryDirectory(prefix="peers-", dir=top) as folder:
-                times["optuna"].append(run_optuna(folder, workers, a.trials))
-        ms = {k: min(v) * 1000 / a.trials for k, v in times.items()}
-        print(f"| {where} | {workers} | {ms['bare']:.2f} | {ms['dl']:.2f} | {ms['steady']:.2f} | "
-              f"{ms['steady'] - ms['bare']:.2f} | {ms['optuna']:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+            for name, run in runs.items():
+                with tempfile.TemporaryDirectory(prefix="peers-", dir=top) as folder:
+                    times[name].append(run(folder, workers) * 1000 / a.trials)
+        ms = {k: f"{statistics.median(v):.2f}" for k, v in times.items()}
+        ratio = {k: f"{statistics.median(x / y for x, y in zip(times['dl'], v)):.2f}" for k, v in times.items()}
+        print(f"| {where} | {workers} | {ms['bare']} | {ms.get('base', '-')} | {ms['dl']} | {ms['optuna']} | "
+              f"{ms['command']} | {ratio.get('base', '-')} | {ratio['optuna']} | {ratio['command']} | "
+              f"{os.getloadavg()[0]:.1f} |", flush=True)
 
 
 def throughput(a):
     import optuna  # noqa: F401 - once, before the workers are forked
 
-    print("ms a trial, wall clock, the best of the rounds; bare: the command alone, as many at once\n\n"
-          "| on | workers | bare | dl run | dl, first trial to last result | that less bare | optuna, in process | load |\n"
-          + "| --- " * 8 + "|")
-    for where, top in (("tmpfs", a.tmpfs), ("disk", a.disk)):
-        timed(a, where, top)
+    print("ms a trial, wall clock, the median of the rounds, of dl from the first trial to the last result; bare: the\n"
+          "command alone, as many at once; the last columns: the median of the ratios of dl in each round\n\n"
+          "| on | workers | bare | base | dl | optuna, in process | optuna, which runs the command | to base | to optuna | "
+          "to optuna with the command | load |\n" + "| --- " * 11 + "|")
+    for where in a.on.split(","):
+        timed(a, where, getattr(a, where))
+    if a.uncounted:
+        return
     print("\n| system | workers | fsyncs a trial | metadata operations a trial | of them |\n" + "| --- " * 5 + "|")
     for workers in map(int, a.numbers.split(",")):
         for system in ("dl", "optuna"):
@@ -198,6 +212,9 @@ def main():
     p.add_argument("--workers", type=int, default=8, help="kills")
     p.add_argument("--numbers", default="1,2,8", help="throughput: numbers of workers")
     p.add_argument("--rounds", type=int, default=3, help="throughput")
+    p.add_argument("--base", help="throughput: another dl to compare with")
+    p.add_argument("--on", default="tmpfs,disk", help="throughput")
+    p.add_argument("--uncounted", action="store_true", help="throughput: without strace")
     p.add_argument("--trials", type=int, help="default: 400, 1000 for throughput")
     p.add_argument("--seconds", type=float, default=0.2, help="kills: a training")
     p.add_argument("--limit", type=float, default=240, help="kills: s a run")

@@ -26,12 +26,20 @@ finish () { # finish FILE NAME
 shim=$builddir/tests/faults/.libs/shim.so
 calls=
 nfs=
+power=
 if nm -D "$builddir/launcher/dl" | grep -q __asan_; then
     calls="the sanitizer wraps these calls itself"
 elif [ -n "$DL_TEST_SOAK" ]; then
     begin calls syscalls.py "$shim"
 else
     begin calls syscalls.py "$shim" --cases=60 --seed="$seed"
+fi
+if [ -n "$calls" ]; then
+    power=$calls
+elif ! $python -c 'import h5py' 2>/dev/null; then
+    power="no Python with h5py (python3-h5py)"
+else
+    begin power power.py "$builddir/tests/fakes/.libs/trace.so" --cuts="$(often 12 2000)" --seed="$seed"
 fi
 if ! fuse_is_here; then
     nfs="no libfuse3-dev, /dev/fuse or fusermount3, or this user has no name"
@@ -113,6 +121,11 @@ if [ -n "$calls" ]; then
     skip "a worker crashes at, or is refused, one of its calls" "$calls"
 else
     finish calls "a worker crashes at, or is refused, one of its calls"
+fi
+if [ -n "$power" ]; then
+    skip "losses of power" "$power"
+else
+    finish power "losses of power"
 fi
 if [ -n "$nfs" ]; then
     skip "workers on NFS" "$nfs"

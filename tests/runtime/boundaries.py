@@ -20,15 +20,13 @@ import sys
 
 from crash import check_metrics, check_reader
 
-OPEN, WRITE, TRUNCATE, SYNC, LINK, RENAME, UNLINK, SAY = range(1, 9)
+OPEN, WRITE, TRUNCATE, SYNC, LINK, RENAME, UNLINK, SAY, MKDIR, SYNC_FOLDER = range(1, 11)
 ROWS = 3000
 MODES = ("ENOSPC", "EDQUOT", "EIO", "short", "lost")
 
 
-def trace(writer, tracer, top):
-    d, log = f"{top}/run", f"{top}/trace"
-    subprocess.run([writer, "mixed", d, str(ROWS)], check=True, stdout=subprocess.DEVNULL,
-                   env=dict(os.environ, LD_PRELOAD=tracer, TRACE_DIR=d, TRACE_LOG=log))
+def read_trace(log):
+    """(operation, file, offset, bytes or paths) of each call that changed something."""
     with open(log, "rb") as f:
         text = f.read()
     calls, at = [], 0
@@ -36,8 +34,15 @@ def trace(writer, tracer, top):
         op, file, offset, n = struct.unpack_from("<IIQQ", text, at)
         calls.append((op, file, offset, text[at + 24:at + 24 + n]))
         at += 24 + n
-    shutil.rmtree(d)
     return calls
+
+
+def trace(writer, tracer, top):
+    d, log = f"{top}/run", f"{top}/trace"
+    subprocess.run([writer, "mixed", d, str(ROWS)], check=True, stdout=subprocess.DEVNULL,
+                   env=dict(os.environ, LD_PRELOAD=tracer, TRACE_DIR=d, TRACE_LOG=log))
+    shutil.rmtree(d)
+    return read_trace(log)
 
 
 class Disk:
