@@ -21,7 +21,7 @@
 #include "runtime/base/utf8.h"
 
 enum {
-    PYTHON_SECONDS = 5,
+    PYTHON_SECONDS = 20,
     PYTHON_MAX = 1 << 20,
     DIFF_MAX = 1 << 20,
     COMMAND_MAX = 64 << 10,

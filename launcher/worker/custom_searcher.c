@@ -206,9 +206,14 @@ static int died (struct worker *w, struct slurmdl_error *err)
     struct custom_searcher *c = w->custom;
     char how[64] = "closed its output";
     int status;
+    pid_t pid = 0;
 
-    usleep (100000);
-    if (waitpid (c->pid, &status, WNOHANG) == c->pid) {
+    /* its output is closed a little before it has ended */
+    for (int i = 0; i < 50 && pid == 0; i++) {
+        usleep (20000);
+        pid = waitpid (c->pid, &status, WNOHANG);
+    }
+    if (pid == c->pid) {
         kill (-c->pid, SIGKILL); /* what it left behind */
         c->pid = 0;
         if (WIFSIGNALED (status))

@@ -107,7 +107,7 @@ like "$(conf bad 'name = "random"; max_trials = 1;' '"x"' 'save_trial_latst = 1;
     "unknown key 'checkpoint_policy.save_trial_latst'; did you mean 'checkpoint_policy.save_trial_latest'" "a mistyped key"
 
 # ---- as it grows: readers see whole files; gc leaves workers alone
-conf grow 'name = "random"; max_trials = 24;' '"sleep 0.5; dl log loss={lr}"' ''
+conf grow 'name = "random"; max_trials = 24;' "\"sleep 0.5; until [ {trial} -lt 3 ] || [ -e $PWD/grow.h5.seen ]; do sleep 0.1; done; dl log loss={lr}\"" ''
 timeout 300 dl run --local grow.conf >out 2>&1 &
 run=$!
 wait_for 300 dl export --format=h5 --output=grow.h5 grow
