@@ -42,7 +42,7 @@ is "$(bind 2 8 0-255 none CUDA_VISIBLE_DEVICES=$all | grep -v '^option')" "statu
 is "$(bind 2 8 0-255 "" CUDA_VISIBLE_DEVICES=$all | grep -v '^option')" "status 0" "no option: nothing at all"
 like "$(bind 2 8 0-255 closest,verbose CUDA_VISIBLE_DEVICES=$all)" \
     '^log dl: rank 2 on n1: GPU 0000:47:00.0, CPUs 16-23,144-151, NIC mlx5_2 at PXB$' "verbose"
-like "$(bind 1 4 0-255 closest,verbose CUDA_VISIBLE_DEVICES=$all)" '^log dl: rank 1 on n1: GPU 0000:[0-9a-f:.]*,0000:[0-9a-f:.]*, CPUs' "verbose: each of its GPUs"
+like "$(bind 1 4 0-255 closest,verbose CUDA_VISIBLE_DEVICES=$all)" '^log dl: rank 1 on n1: GPU 0000:47:00.0,0000:4e:00.0, CPUs 16-31,144-159, ' "verbose: each of its GPUs"
 out=$(bind 0 1 0-255 closest CUDA_VISIBLE_DEVICES=$all)
 like "$out" '^cpus 0-255$' "one launcher for all GPUs keeps all cores"
 like "$out" '^set OMP_NUM_THREADS=16$' "and has threads for each of its workers"
