@@ -48,7 +48,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/ckpt/ckpt.c %D%/ckpt/copy.c %D%/ckpt/diff.c %D%/ckpt/open.c %D%/ckpt/safetensors.c \
 	%D%/model/export.c %D%/model/model.c %D%/model/register.c %D%/model/registry.c %D%/model/show.c \
 	%D%/flow/attempt.c %D%/flow/cache.c %D%/flow/check.c %D%/flow/check_files.c %D%/flow/check_foreach.c %D%/flow/check_software.c \
-	%D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/in_job.c %D%/flow/jobs.c %D%/flow/links.c %D%/flow/load.c \
+	%D%/flow/code_change.c %D%/flow/command.c %D%/flow/condition.c %D%/flow/folder.c %D%/flow/in_job.c %D%/flow/jobs.c %D%/flow/links.c %D%/flow/load.c \
 	%D%/flow/local.c %D%/flow/names.c %D%/flow/new_run.c %D%/flow/order.c %D%/flow/parameters.c %D%/flow/records.c \
 	%D%/flow/recur.c %D%/flow/results.c %D%/flow/run.c %D%/flow/show.c %D%/flow/software.c %D%/flow/start.c %D%/flow/state.c \
 	%D%/flow/step.c %D%/flow/step_keys.c %D%/flow/stop.c %D%/flow/submit.c %D%/flow/sweep_step.c %D%/flow/values.c \

@@ -97,8 +97,7 @@ struct code_list {
     FILE *text;
 };
 
-/* What programs and jobs leave beside the code. */
-static bool is_leftover (const char *path)
+bool flow_is_leftover (const char *path)
 {
     static const char *const ends[] = { ".out", ".err", ".log", ".pyc" };
     size_t n = strlen (path);
@@ -125,7 +124,7 @@ add_file (const char *path, const void *text, size_t size, void *arg)
 
     if (!is_file (l, path)
         || (l->s->code ? !pattern_list_has (l->s->code, path, false)
-                       : is_leftover (path)))
+                       : flow_is_leftover (path)))
         return;
     digest_of (digest, text, size);
     fprintf (l->text, "%s %s\n", digest, path);

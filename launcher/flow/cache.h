@@ -28,6 +28,9 @@ void flow_cache_put (const struct flow_run *r,
  */
 json_t *flow_file (const char *path, struct slurmdl_error *err);
 
+/* What programs and jobs leave beside the code: it does not count. */
+bool flow_is_leftover (const char *path);
+
 /* { "STEP": DIGEST }: of each step's part of the frozen code. */
 json_t *flow_code_digests (const struct flow *f,
                            const struct code_files *files,

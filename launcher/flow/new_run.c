@@ -13,6 +13,7 @@
 #include "launcher/code/store.h"
 #include "launcher/flow/cache.h"
 #include "launcher/flow/check_software.h"
+#include "launcher/flow/code_change.h"
 #include "launcher/flow/command.h"
 #include "launcher/flow/jobs.h"
 #include "launcher/sys/publish.h"
@@ -82,8 +83,10 @@ freeze (struct flow_run *r, const char *root, struct slurmdl_error *err)
         complain ("the code is not frozen, and nothing is cached: %s",
                   files.why);
     else if (rv >= 0 && !is_off (r->flow)
-             && (digests = flow_code_digests (r->flow, &files, &a, err)))
+             && (digests = flow_code_digests (r->flow, &files, &a, err))) {
         json_object_set_new (r->about, "code_of", digests);
+        flow_say_code_change (r, &files, &a);
+    }
     code_archive_free (&a);
     code_files_free (&files);
     return rv < 0 ? -1 : 0;

@@ -66,6 +66,7 @@ echo "# changed" >other.sh
 flow run demo.conf
 is "$(grep -c '^prepare: cached' "$work/out")" 1 "code = [...]: other code does not matter"
 like "$(cat "$work/out")" '^train 0: ok' "without it all code does"
+like "$(cat "$work/out")" "^dl: since demo-0003 other.sh is new; steps without 'code' depend on all files" "and a line says which"
 rm "$work"/flows/demo-0003/steps/train/*/a.1/model.txt "$work"/flows/demo-0001/steps/prepare/0/a.1/data.txt
 flow run demo.conf
 like "$(cat "$work/out")" '^prepare: ok' "an artifact that is gone is made again"
