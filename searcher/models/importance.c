@@ -18,7 +18,7 @@ enum {
     FIT_MIN = 12,
     FIT_MAX = 200,
     MEAN_OVER = 96,
-    ALL_OVER = 512,
+    ALL_OVER = 2048,
     PAIRED = 4
 };
 
@@ -274,11 +274,18 @@ static int most_important (const struct importance *m, long *list)
 
 static void fill (struct fit *f, struct importance *m)
 {
+    double alone = 0;
     long list[PAIRED];
     int n;
 
-    for (long k = 0; k < m->n; k++)
+    for (long k = 0; k < m->n; k++) {
         marginal_fill (f, k, &m->marginals[k]);
+        alone += m->marginals[k].share;
+    }
+    /* the variance over the space is an estimate */
+    for (long k = 0; alone > 1 && k < m->n; k++)
+        m->marginals[k].share /= alone;
+    f->variance *= fmax (alone, 1);
     n = most_important (m, list);
     for (int b = 1; b < n; b++)
         for (int a = 0; a < b; a++) {

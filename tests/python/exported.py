@@ -8,7 +8,7 @@ import math
 import os
 import struct
 import sys
-from typing import Any, Iterator, Tuple
+from typing import Any, Callable, Iterator, Tuple
 
 import slurmdl
 
@@ -19,10 +19,10 @@ def key(trial: int, name: str, step: int, value: float) -> Key:
     return trial, name, step, "%.6g" % value
 
 
-def truth(experiment: str) -> Iterator[Key]:
+def truth(experiment: str, kept: Callable[[float], float] = float) -> Iterator[Key]:
     for folder in sorted(glob.glob(f"{experiment}/trials/*")):
         for row in slurmdl.read_metrics(folder):
-            yield key(int(os.path.basename(folder)), str(row["name"]), int(row["step"]), float(row["value"]))
+            yield key(int(os.path.basename(folder)), str(row["name"]), int(row["step"]), kept(float(row["value"])))
 
 
 def tensorboard(folder: str, name: str) -> Iterator[Key]:
@@ -122,6 +122,8 @@ def main(format: str, folder: str, experiment: str) -> None:
     name = os.path.basename(os.path.realpath(experiment))
     if format == "optuna":
         wanted = [row for row in wanted if row[1] == "loss"]
+    if format == "tensorboard":  # it has 32 bits
+        wanted = list(truth(experiment, lambda value: struct.unpack("f", struct.pack("f", value))[0]))
     if format == "mlflow":
         from slurmdl.export.mlflow import name_of
 
