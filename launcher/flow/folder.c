@@ -213,7 +213,15 @@ static int check_owner (const struct flow_run *r, struct slurmdl_error *err)
     return 0;
 }
 
-static int read_run (struct flow_run *r, struct slurmdl_error *err)
+/* What others have put beside flows is not waited for. */
+static char *
+read_text (const char *path, bool own, size_t *n, struct slurmdl_error *err)
+{
+    return own ? file_read (path, RECORD_MAX, n, err)
+               : file_read_now (path, RECORD_MAX, n, NULL, err);
+}
+
+static int read_run (struct flow_run *r, bool own, struct slurmdl_error *err)
 {
     struct problems p;
     char path[PATH_MAX];
@@ -223,7 +231,7 @@ static int read_run (struct flow_run *r, struct slurmdl_error *err)
     size_t n;
 
     snprintf (path, sizeof (path), "%s/flow.json", r->dir);
-    if (!(text = file_read (path, RECORD_MAX, &n, err)))
+    if (!(text = read_text (path, own, &n, err)))
         return -1;
     digest_of (r->pin, text, n);
     r->about = json_loads (text, JSON_REJECT_DUPLICATES, NULL);
@@ -234,7 +242,7 @@ static int read_run (struct flow_run *r, struct slurmdl_error *err)
     errno = EBADMSG;
     if (!dir || *dir != '/' || !sum)
         return errorf (err, "%.200s/flow.json: damaged", r->dir);
-    if (!(text = file_read (path, RECORD_MAX, &n, err)))
+    if (!(text = read_text (path, own, &n, err)))
         return -1;
     digest_of (digest, text, n);
     free (text);
@@ -270,7 +278,7 @@ int flow_open (struct flow_run *r,
     }
     if (own)
         umask (umask (077) | 022);
-    if ((own && check_owner (r, &err) < 0) || read_run (r, &err) < 0)
+    if ((own && check_owner (r, &err) < 0) || read_run (r, own, &err) < 0)
         return fail (&err);
     return EXIT_OK;
 }

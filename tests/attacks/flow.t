@@ -40,6 +40,13 @@ like "$(victim timeout 300 dl flow run --local --dir="$work/group" "$work/code/o
 is "$(grep -l one-0003/steps/a "$work"/group/one-0004/steps/*/0/done)" "" "and does not take that file"
 attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/group/one-0003'"
 
+# ---- runs that are none: a file that is not there, a pipe
+attacker sh -c "cd '$work/group' && mkdir evil-0001 evil-0002 evil-0003 && mkfifo evil-0002/flow.conf evil-0003/flow.json &&
+    echo '{\"dir\": \"/\", \"sha256\": \"00\"}' | tee evil-0001/flow.json >evil-0002/flow.json"
+victim timeout 30 dl flow ls --dir="$work/group" >"$work/out" 2>&1
+is "$? $(grep -c '^one-000' "$work/out") $(grep -c '^dl: .*evil-000.*cannot read' "$work/out")" "0 4 3" "are a line each, at once"
+attacker rm -r "$work/group/evil-0001" "$work/group/evil-0002" "$work/group/evil-0003"
+
 # ---- what the victim has made is nobody else's to write
 attacker sh -c "touch '$work/group/one-0002/stop.1' '$work/group/one-0002/steps/b/0/x'" 2>/dev/null
 is "$?" 1 "the attacker cannot write into a flow"
