@@ -23,7 +23,7 @@ noinst_LTLIBRARIES += %D%/liblauncher.la
 	%D%/sweep/state_edit.c %D%/sweep/states.c %D%/sweep/sweep.c %D%/sweep/warm_start.c \
 	%D%/results/columns.c %D%/results/latest_metric.c %D%/results/metric_rows.c %D%/results/metric_summary.c \
 	%D%/results/missing_metric.c \
-	%D%/results/results_file.c \
+	%D%/results/old_results.c %D%/results/results_file.c \
 	%D%/retention/checkpoints.c %D%/retention/keep.c %D%/retention/leftovers.c %D%/retention/removal.c \
 	%D%/trainer/attempt_folder.c %D%/trainer/environment.c %D%/trainer/log_socket.c %D%/trainer/rank_proxy.c %D%/trainer/resume_dir.c \
 	%D%/trainer/step.c %D%/trainer/trainer.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write results.h5, and read what is to be kept of the old one. */
+/* Write results.h5. */
 #include "launcher/results/results_file.h"
 
 #include <errno.h>
@@ -15,23 +15,14 @@
 #include "launcher/journal/log.h"
 #include "launcher/results/columns.h"
 #include "launcher/results/metric_rows.h"
+#include "launcher/results/old_results.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/states.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/publish.h"
-#include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"
 #include "runtime/storage/inside.h"
-
-/* Behind the HDF5 file, where HDF5 does not look: libhdf5 is not made to read
- * a damaged file.
- */
-struct seal {
-    char magic[8];
-    uint64_t xxh64; /* of the HDF5 file */
-};
-static const char magic[8] = "SLDLRES1";
 
 /* Before the seal: what the file shows, for who asks that only. */
 struct made {
@@ -41,12 +32,9 @@ struct made {
 };
 static const char made_magic[8] = "SLDLMADE";
 
-/* An old file that is larger is made anew. */
-static const size_t RESULTS_MAX = (size_t)8 << 30;
+enum { BLOCK = 1 << 20, TEXT_MOST = 256 };
 
-enum { VERSION = 1, BLOCK = 1 << 20, TEXT_MOST = 256 };
-
-/* The file is made and read in memory; HDF5 wants a name that no file has. */
+/* The file is made in memory; HDF5 wants a name that no file has. */
 static const char no_file[] = "/dev/null/results.h5";
 
 static hid_t access_memory (void)
@@ -55,164 +43,6 @@ static hid_t access_memory (void)
 
     H5Pset_fapl_core (list, BLOCK, 0);
     return list;
-}
-
-/* ---- types ---- */
-
-static hid_t text_type (size_t size)
-{
-    hid_t t = H5Tcopy (H5T_C_S1);
-
-    H5Tset_size (t, size ? size : 1);
-    H5Tset_strpad (t, H5T_STR_NULLPAD);
-    H5Tset_cset (t, H5T_CSET_UTF8);
-    return t;
-}
-
-static hid_t row_type (void)
-{
-    hid_t t = H5Tcreate (H5T_COMPOUND, sizeof (struct metric_row));
-
-#define MEMBER(name, type)                                                     \
-    H5Tinsert (t, #name, offsetof (struct metric_row, name), type)
-    MEMBER (trial, H5T_STD_I64LE);
-    MEMBER (step, H5T_STD_I64LE);
-    MEMBER (time, H5T_IEEE_F64LE);
-    MEMBER (value, H5T_IEEE_F64LE);
-    MEMBER (attempt, H5T_STD_U32LE);
-    MEMBER (name, H5T_STD_U32LE);
-#undef MEMBER
-    return t;
-}
-
-/* ---- the old file ---- */
-
-/* libhdf5 converts types that a file has made up, and crashes. */
-static bool has_type (hid_t dataset, hid_t type)
-{
-    hid_t stored = H5Dget_type (dataset);
-    bool same = stored >= 0 && H5Tequal (stored, type) > 0;
-
-    if (stored >= 0)
-        H5Tclose (stored);
-    return same;
-}
-
-/* A whole one-dimensional dataset whose records have the type, and lie in the
- * file: it may claim any number of them.
- */
-static void *read_dataset (hid_t file, const char *name, hid_t type, hsize_t *n)
-{
-    hid_t d = H5Dopen2 (file, name, H5P_DEFAULT);
-    hid_t space = d >= 0 ? H5Dget_space (d) : -1;
-    hsize_t most = 0;
-    void *buf = NULL;
-
-    if (d >= 0 && has_type (d, type) && H5Sget_simple_extent_ndims (space) == 1
-        && H5Sget_simple_extent_dims (space, n, NULL) == 1
-        && H5Fget_filesize (file, &most) >= 0 && *n <= most / H5Tget_size (type)
-        && (buf = malloc (*n * H5Tget_size (type) + 1))
-        && H5Dread (d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0) {
-        free (buf);
-        buf = NULL;
-    }
-    if (space >= 0)
-        H5Sclose (space);
-    if (d >= 0)
-        H5Dclose (d);
-    return buf;
-}
-
-static double real_attribute (hid_t file, const char *name)
-{
-    hid_t a = H5Aopen (file, name, H5P_DEFAULT);
-    double value = -1;
-
-    if (a >= 0) {
-        H5Aread (a, H5T_NATIVE_DOUBLE, &value);
-        H5Aclose (a);
-    }
-    return value;
-}
-
-/* Two experiments of one name differ in the time of their creation. */
-static bool is_of (const struct sweep *s, hid_t file)
-{
-    return real_attribute (file, "slurmdl_version") == VERSION
-           && real_attribute (file, "created") == s->created;
-}
-
-/* A checksum is no signature: who may write the folder may have made it. */
-static bool is_sane (const struct rows *r)
-{
-    if (!r->list || !r->names || !r->covered)
-        return false;
-    for (size_t i = 0; i < r->n; i++)
-        if (r->list[i].name >= r->nnames)
-            return false;
-    for (size_t i = 0; i < r->nnames; i++)
-        if (!memchr (r->names[i], '\0', sizeof (r->names[i])))
-            return false;
-    for (long i = 0; i < r->ntrials; i++)
-        if (r->covered[i] < 0)
-            return false;
-    return true;
-}
-
-static int fill_old (struct rows *r, hid_t file)
-{
-    hid_t row = row_type ();
-    hid_t name = text_type (ROW_NAME_SIZE);
-    hsize_t n[3] = { 0 };
-
-    r->list = read_dataset (file, "metrics", row, &n[0]);
-    r->names = read_dataset (file, "names", name, &n[1]);
-    r->covered = read_dataset (file, "covered", H5T_STD_I64LE, &n[2]);
-    r->n = (size_t)n[0];
-    r->nnames = (size_t)n[1];
-    r->ntrials = (long)n[2];
-    H5Tclose (row);
-    H5Tclose (name);
-    return is_sane (r) ? 0 : -1;
-}
-
-static bool is_sealed (const char *buf, size_t size)
-{
-    struct seal seal;
-
-    if (size <= sizeof (seal))
-        return false;
-    size -= sizeof (seal);
-    memcpy (&seal, buf + size, sizeof (seal));
-    return !memcmp (seal.magic, magic, sizeof (magic))
-           && seal.xxh64 == XXH64 (buf, size, 0);
-}
-
-/* Returns -1, with nothing in 'r', if there is no use in it. */
-static int read_old (struct rows *r, const struct sweep *s, const char *path)
-{
-    size_t size = 0;
-    char *buf = access (path, F_OK) == 0
-                    ? file_read (path, RESULTS_MAX, &size, NULL)
-                    : NULL;
-    hid_t access;
-    hid_t file;
-    int rv = -1;
-
-    *r = (struct rows){ 0 };
-    if (buf && is_sealed (buf, size)) {
-        access = access_memory ();
-        H5Pset_file_image (access, buf, size - sizeof (struct seal));
-        if ((file = H5Fopen (no_file, H5F_ACC_RDONLY, access)) >= 0) {
-            rv = is_of (s, file) ? fill_old (r, file) : -1;
-            H5Fclose (file);
-        }
-        H5Pclose (access);
-    }
-    free (buf);
-    if (rv < 0)
-        rows_destroy (r);
-    return rv;
 }
 
 /* ---- datasets ---- */
@@ -281,7 +111,7 @@ write_column (hid_t group, const struct sweep *s, const struct result_column *c)
     bool text = c->type == COLUMN_TEXT;
     size_t size = text ? longest_text (s, c) : 8;
     hid_t type =
-        text ? text_type (size)
+        text ? results_text_type (size)
              : H5Tcopy (c->type == COLUMN_INT ? H5T_STD_I64LE : H5T_IEEE_F64LE);
     char *data = calloc ((size_t)s->ntrials + 1, size);
     int rv = -1;
@@ -318,8 +148,8 @@ static int write_group (hid_t file,
 
 static int write_rows (hid_t file, const struct rows *r)
 {
-    hid_t row = row_type ();
-    hid_t name = text_type (ROW_NAME_SIZE);
+    hid_t row = results_row_type ();
+    hid_t name = results_text_type (ROW_NAME_SIZE);
     int rv = 0;
 
     if (write_dataset (file, "metrics", row, r->n, r->list) < 0
@@ -337,7 +167,7 @@ static int write_about (hid_t file, const struct sweep *s)
 {
     const struct experiment *e = s->exp;
 
-    return h5_write_int (file, "slurmdl_version", VERSION) < 0
+    return h5_write_int (file, "slurmdl_version", RESULTS_VERSION) < 0
                    || h5_write_text (file, "experiment", e->name) < 0
                    || h5_write_text (file, "metric", sweep_metric (s, 0)) < 0
                    || h5_write_int (file,
@@ -386,7 +216,7 @@ static char *image_of (hid_t file, const struct made *made, size_t *size)
     }
     memcpy (buf + n, made, sizeof (*made));
     n += (ssize_t)sizeof (*made);
-    memcpy (seal.magic, magic, sizeof (magic));
+    memcpy (seal.magic, seal_magic, sizeof (seal_magic));
     seal.xxh64 = XXH64 (buf, (size_t)n, 0);
     memcpy (buf + n, &seal, sizeof (seal));
     *size = (size_t)n + sizeof (seal);
@@ -415,24 +245,26 @@ static char *make_image (const struct sweep *s,
 
 static int write_new (const struct sweep *s,
                       const char *path,
-                      const struct rows *old,
+                      struct rows *old,
                       struct slurmdl_error *err)
 {
     struct columns columns = { 0 };
     struct rows rows = { 0 };
     size_t size = 0;
     char *buf = NULL;
-    int rv = -1;
+    int rv = rows_read (&rows, s, old->ntrials ? old : NULL);
 
-    if (columns_create (&columns, s) == 0 && rows_read (&rows, s, old) == 0
-        && (buf = make_image (s, &columns, &rows, &size))) {
+    rows_destroy (old);
+    if (rv == 0 && columns_create (&columns, s) == 0)
+        buf = make_image (s, &columns, &rows, &size);
+    if (buf) {
         rv = publish_replace (path, buf, size, err);
         if (rv == 0 && rows.damaged > 0) {
             errorf (err, "%s", rows.damage.text);
             rv = 1;
         }
     } else
-        errorf (err, "%s: cannot be made: out of memory", path);
+        rv = errorf (err, "%s: cannot be made: out of memory", path);
     int e = errno;
     free (buf);
     rows_destroy (&rows);
@@ -447,16 +279,12 @@ int results_write (const struct sweep *s,
 {
     struct rows old;
     struct h5_quiet q;
-    bool have;
     int rv;
 
     h5_quiet_begin (&q);
-    have = read_old (&old, s, path) == 0;
-    rv = write_new (s, path, have ? &old : NULL, err);
+    old_results_read (&old, s, path);
+    rv = write_new (s, path, &old, err);
     h5_quiet_end (&q);
-    int e = errno;
-    rows_destroy (&old);
-    errno = e;
     return rv;
 }
 
@@ -486,7 +314,7 @@ static int read_made (struct made *made, const struct sweep *s)
         && pread (fd, &end, sizeof (end), st.st_size - (off_t)sizeof (end))
                == (ssize_t)sizeof (end)
         && !memcmp (end.made.magic, made_magic, sizeof (made_magic))
-        && !memcmp (end.seal.magic, magic, sizeof (magic))) {
+        && !memcmp (end.seal.magic, seal_magic, sizeof (seal_magic))) {
         *made = end.made;
         rv = 1;
     }
