@@ -325,15 +325,9 @@ def no_script():
     page_name = os.path.join(folder, "rungs.html")
     b.events.clear()
     b("Page.navigate", url="file://" + page_name)
-    root, end = None, time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            root = b("DOM.getDocument", depth=1)["root"]["nodeId"]
-            if b("DOM.querySelectorAll", nodeId=root, selector="#provenance dl")["nodeIds"]:
-                break
-        except RuntimeError:
-            pass            # the page is being replaced
-        time.sleep(0.1)
+    while not any(e["method"] == "Page.loadEventFired" for e in b.events):
+        b.events.append(b.message(300))
+    root = b("DOM.getDocument", depth=1)["root"]["nodeId"]
 
     def count(selector):
         return len(b("DOM.querySelectorAll", nodeId=root, selector=selector)["nodeIds"])
