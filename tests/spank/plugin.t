@@ -341,6 +341,14 @@ for plant in 'touch' 'ln -s /tmp' 'mkfifo'; do
     is "$(debugged | grep -c DL_DEBUG_PATH)" 0 "$plant: nothing is written there"
 done
 rm -f "$taken"
+mkdir "$taken"
+for mode in 775 757; do
+    chmod $mode "$taken"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "one's own folder of mode $mode, where others may write"
+done
+chmod 755 "$taken"
+like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "another task's of the same user is used"
+rm -rf "$taken"
 if [ "$(id -u)" = 0 ]; then
     mkdir "$taken"
     chown 12345 "$taken"
