@@ -49,10 +49,8 @@ static void find_master (struct task *t)
     struct rank_facts *f = &t->facts;
 
     if (f->nodes > 1) {
-        if (task_master_host (t, f->master, sizeof (f->master)) < 0) {
-            f->master[0] = '\0';
+        if (task_master_host (t, f->master, sizeof (f->master)) < 0)
             return;
-        }
         if (resolve (t, f->master) == 0 || !nodes_are_no_hosts (&t->vars))
             return;
     }

@@ -18,10 +18,10 @@ struct event {
     enum sweep_event what;
     struct search_op op;
     double value;
-    double progress; /* of the search, after it */
     double x[8];
     int objectives;                /* above 1: told are ... */
     double values[OBJECTIVES_MAX]; /* ... these */
+    double progress;               /* of the search, after it */
 };
 
 struct sweep {

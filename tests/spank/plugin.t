@@ -45,6 +45,7 @@ for v in RANK=2 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1 MASTER_
 done
 like "$out" '^set MASTER_ADDR=127.0.0.1' "names of emulated nodes that do not resolve"
 like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "one node needs no name"
+like "$(fake SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=127.0.0.1$' "nor where it has one"
 like "$(fake SLURMD_NODENAME="$(hostname)" "$stub" "$PLUGIN" 0 dl=torch)" '^set MASTER_ADDR=n1$' "else the name of the first host"
 is "$(echo "$out" | grep -cE 'TORCHELASTIC|CUDA')" 0 "never TORCHELASTIC_*, never CUDA_VISIBLE_DEVICES"
 
@@ -341,6 +342,14 @@ for plant in 'touch' 'ln -s /tmp' 'mkfifo'; do
     is "$(debugged | grep -c DL_DEBUG_PATH)" 0 "$plant: nothing is written there"
 done
 rm -f "$taken"
+mkdir "$taken"
+for mode in 775 757; do
+    chmod $mode "$taken"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "one's own folder of mode $mode, where others may write"
+done
+chmod 755 "$taken"
+like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "another task's of the same user is used"
+rm -rf "$taken"
 if [ "$(id -u)" = 0 ]; then
     mkdir "$taken"
     chown 12345 "$taken"
@@ -349,5 +358,16 @@ if [ "$(id -u)" = 0 ]; then
 else
     skip "another user's folder" "needs root"
 fi
+
+# ---- and its module of Python, in front of the user's own
+py=$work/py
+mkdir "$py"
+python_path () { # python_path [VARIABLE=VALUE]...
+    (cd "$work/debug" && fake SLURM_JOB_ID=8 DL_DEBUG_PYTHON="$py" "$@" "$stub" "$PLUGIN" remote dl-debug=600 2>&1) | sed -n 's/^set PYTHONPATH=//p'
+}
+is "$(python_path PYTHONPATH=/mine)" "" "a module that is not there is not looked for"
+touch "$py/sitecustomize.py"
+is "$(python_path) $(python_path PYTHONPATH=/mine:/other) $(python_path PYTHONPATH="${py}2:/mine")" "$py $py:/mine:/other $py:${py}2:/mine" "it is before the user's folders"
+is "$(python_path PYTHONPATH="$py") $(python_path PYTHONPATH="$py:/mine")" " " "once, also in a step within a step"
 
 done_testing
