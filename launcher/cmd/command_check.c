@@ -208,6 +208,23 @@ static const char *script_of (char **words)
 
 /* ---- the command ---- */
 
+static bool is_missing (const struct experiment *e, char **words)
+{
+    return words && *words && !strpbrk (*words, "/=") && !is_of_shell (*words)
+           && !e->software.image && !sets_path (e)
+           && software_is_loaded (&e->software) && !is_in_path (e, *words);
+}
+
+/* Slurm's nodes may have what this host lacks, so this is no mistake. */
+static void warn_of_program (const struct experiment *e, char **words)
+{
+    if (is_missing (e, words))
+        complain ("%s: there is no program '%s' in PATH on this host: it must "
+                  "be on the nodes",
+                  e->file,
+                  *words);
+}
+
 static void check_program (const struct experiment *e,
                            char **words,
                            bool local,
@@ -219,8 +236,7 @@ static void check_program (const struct experiment *e,
         return;
     if (strchr (*words, '/'))
         check_file (e, *words, X_OK, local && !e->software.image, p);
-    else if (local && !e->software.image && !sets_path (e)
-             && software_is_loaded (&e->software) && !is_in_path (e, *words))
+    else if (local && is_missing (e, words))
         problem_at (p,
                     e->entrypoint_origin,
                     "'entrypoint': there is no program '%s' in PATH",
@@ -270,6 +286,8 @@ int command_check (struct experiment *e, bool local, bool loads)
         software_check (e, local, loads, &p);
         check_program (e, words, local, &p);
         warn_of_metrics (e);
+        if (!local)
+            warn_of_program (e, words);
         rv = p.count ? EXIT_USAGE : EXIT_OK;
         problems_close (&p);
         fputs (p.text, stderr);

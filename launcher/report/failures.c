@@ -30,7 +30,7 @@ long failure_causes (const struct report *r, struct failure_cause **list)
         return -1;
     for (size_t i = 0; i < r->nattempts; i++) {
         size_t cause = r->attempts[i].cause;
-        if (!r->causes.list[cause][0])
+        if (!r->causes.list[cause][0] || r->attempts[i].how == ATTEMPT_PARKED)
             continue;
         found[cause].cause = cause;
         found[cause].attempts++;

@@ -68,6 +68,8 @@ dl wait import-0001 >out
 is $? 11 "dl wait: exit status"
 like "$(cat out)" "^paused after 3 attempts" "and the cause"
 
+like "$(dl failures import-0003)" '; 3 attempts failed or were lost$' "dl failures: what the pause has stopped is not counted"
+
 # ---- one that logs a metric lets all others begin at once, however long it trains
 # shellcheck disable=SC2016
 conf alive 'echo epoch 1: accuracy = 0.1; until [ $(ls -d alive-0001/trials/*/a.1 | wc -l) -eq 8 ]; do sleep 0.1; done; echo epoch 3: accuracy = 1'
